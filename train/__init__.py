@@ -1,0 +1,1 @@
+"""The training module that the generated scripts launch: python -m jobgen.train."""
