@@ -1,0 +1,130 @@
+"""python -m jobgen.train: the wiring, in the order of a run.
+
+Environment, set by the generated script or by hand; all of it may be missing:
+JOBGEN_RUN_DIR      where metrics.jsonl and status.json go (else runs/train-<time>-<pid>)
+JOBGEN_WORLD_SIZE   the number of ranks that the job asked for; any other is an error
+JOBGEN_ACCELERATOR  cuda, rocm, npu or cpu: exactly this, or an error (else the best there is)
+JOBGEN_START_TIME   when the job script started, seconds since the epoch, for the start-up times
+MASTER_ADDR, MASTER_PORT   where the ranks meet; OMP_NUM_THREADS   threads of each rank
+Who this process is: see ranks.py.
+"""
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+from . import config, dsconfig, ranks, report, sampling
+from .errors import BAD_INPUT, DONE, FAILURE, BadInput, TrainingFailure
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run as `argv` says and return the exit status, one of those in errors.py."""
+    run = report.Run(os.environ, report.Clock(), None)
+    try:
+        train(argv, run)
+    except BadInput as error:
+        return _failed(run, error, BAD_INPUT)
+    except (Exception, KeyboardInterrupt) as error:
+        return _failed(run, error, FAILURE)
+    return DONE
+
+
+def train(argv: Sequence[str], run: report.Run) -> None:
+    """One whole run on this rank."""
+    run.rank = ranks.guess(os.environ)
+    settings = config.parse(argv)
+    base = dsconfig.read(settings.deepspeed_config)
+    me = ranks.discover(os.environ, settings.local_rank)
+    ranks.export(me, os.environ)
+    run.rank = me.rank
+    ranks.check_world(me, os.environ)
+    batch, notes = dsconfig.batch_sizes(base, settings, me.world_size)
+    run.prepare()
+    run.clock.mark("ranks")
+
+    # Everything below needs torch, which takes seconds: whatever can be refused without it was.
+    import torch
+
+    from . import data, device, engine, loop, models, peers
+
+    mine = device.choose(me, os.environ)
+    run.clock.mark("torch")
+    samples = data.load(settings.task, settings.data)
+    run.clock.mark("data")
+    per_epoch = sampling.steps_per_epoch(len(samples.train.labels), *batch, me.world_size)
+    ds, more = dsconfig.build(
+        base, settings, batch, me.world_size, per_epoch * settings.epochs, mine.kind == "cpu"
+    )
+
+    peers.connect(me, mine)
+    facts = peers.exchange([run.host, peers.cores(), str(run.directory)], mine)
+    hosts, cores, directories = (list(column) for column in zip(*facts, strict=True))
+    run.adopt(directories[0])
+    threads = int(os.environ.get("OMP_NUM_THREADS") or peers.share_of_cores(me.rank, hosts, cores))
+    torch.set_num_threads(threads)
+    run.clock.mark("peers")
+
+    torch.manual_seed(settings.seed)
+    model = models.build(settings.model, samples.train.images.shape[1:], len(samples.classes))
+    trainer = engine.DeepSpeedEngine(model, ds, mine, me.world_size)
+    run.clock.mark("engine")
+
+    names = list(dict.fromkeys(hosts))
+    for note in notes + more:
+        run.line(f"note: {note}")
+    run.line(
+        f"{settings.task}, {settings.model}: {me.world_size} rank(s) on {len(names)} host(s) as {me.source} says, "
+        f"{mine.kind}, {threads} thread(s) each, batch {batch.micro} x {batch.accumulation} x {me.world_size}"
+    )
+    run.line(f"run directory: {run.directory}")
+    run.metric(
+        "start", world_size=me.world_size, hosts=names, device=mine.kind, source=me.source, deepspeed=ds
+    )
+    scores, steps = loop.train(
+        trainer, samples, me, mine, batch, settings.epochs, settings.seed, settings.log_every, run
+    )
+    # Rank 0 may only say finished when every rank has come to this line.
+    torch.distributed.barrier()
+    for name, accuracy in scores.per_class.items():
+        run.line(f"  {name:>6} {'-' if accuracy is None else format(accuracy, '.1%')}")
+    run.finish(
+        message=f"accuracy {scores.accuracy:.2%} on the test set",
+        task=settings.task,
+        accuracy=scores.accuracy,
+        per_class=scores.per_class,
+        epochs=settings.epochs,
+        steps=steps,
+        world_size=me.world_size,
+        hosts=names,
+        device=mine.kind,
+    )
+    run.line(f"finished: accuracy {scores.accuracy:.2%} in {run.clock.seconds():.1f} s")
+    torch.distributed.destroy_process_group()
+
+
+def _failed(run: report.Run, error: BaseException, status: int) -> int:
+    message = str(error) or type(error).__name__
+    first = run.fail(message, type(error).__name__, status)
+    mine = (first["rank"], first["host"], first["message"]) == (run.rank, run.host, message)
+    if not mine:
+        report.complain(
+            f"rank {run.rank} on {run.host} stops, after rank {first['rank']} on {first['host']} failed first"
+        )
+    elif isinstance(error, BadInput | TrainingFailure):
+        if run.is_main or run.directory is not None:
+            report.complain(message)
+    else:
+        report.complain(f"rank {run.rank} on {run.host} failed:\n{traceback.format_exc()}")
+    return status
+
+
+if __name__ == "__main__":
+    status = main(sys.argv[1:])
+    if status == DONE:
+        sys.exit(DONE)
+    # Straight out: an ordinary exit would wait in MPI_Finalize, or in the collective library, for
+    # ranks that wait for this one; the launcher ends those once this process is gone.
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)

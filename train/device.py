@@ -1,0 +1,101 @@
+"""Which device is mine: the *local* rank's, since every host counts its devices from 0."""
+
+import importlib.util
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .errors import BadInput, suggestion
+from .ranks import Ranks
+
+# A torch_npu without its CANN libraries would break even `import torch`, which loads plug-ins by
+# itself; choose() imports it when it is wanted.
+os.environ.setdefault("TORCH_DEVICE_BACKEND_AUTOLOAD", "0")
+
+import torch
+
+BACKENDS = {"cuda": "nccl", "rocm": "nccl", "npu": "hccl", "cpu": "gloo"}
+
+
+@dataclass(frozen=True)
+class Device:
+    """kind is cuda, rocm, npu or cpu; to torch and to DeepSpeed, rocm is cuda."""
+
+    kind: str
+    index: int
+
+    @property
+    def type(self) -> str:
+        return "cuda" if self.kind == "rocm" else self.kind
+
+    @property
+    def torch(self) -> torch.device:
+        return torch.device(self.type) if self.kind == "cpu" else torch.device(self.type, self.index)
+
+    @property
+    def backend(self) -> str:
+        """The collective library that goes with it."""
+        return BACKENDS[self.kind]
+
+
+def choose(ranks: Ranks, env: Mapping[str, str]) -> Device:
+    """The device of this rank, made current: JOBGEN_ACCELERATOR if set, else the best there is.
+
+    Raises BadInput if the kind that was asked for, or the local rank's device, is not there.
+    """
+    wanted = env.get("JOBGEN_ACCELERATOR", "")
+    if wanted and wanted not in BACKENDS:
+        raise BadInput(
+            f"JOBGEN_ACCELERATOR={wanted!r} is none of {', '.join(BACKENDS)}{suggestion(wanted, BACKENDS)}"
+        )
+    kind = wanted or _best()
+    if kind == "cpu":
+        return Device("cpu", 0)
+    reason = _why_not(kind)
+    if reason:
+        raise BadInput(f"JOBGEN_ACCELERATOR={wanted} but {reason}")
+    module = _module(kind)
+    count = module.device_count()
+    if count > 1 and ranks.local_rank >= count:
+        raise BadInput(
+            f"local rank {ranks.local_rank} has no device of its own: {count} {kind} devices are visible here "
+            f"for {ranks.local_world_size} ranks"
+        )
+    # A rank that sees one device has been given it by the launcher or Slurm, whatever its number.
+    index = 0 if count == 1 else ranks.local_rank
+    module.set_device(index)
+    return Device(kind, index)
+
+
+def _best() -> str:
+    if importlib.util.find_spec("torch_npu"):
+        reason = _why_not("npu")
+        if not reason:
+            return "npu"
+        print(f"jobgen.train: {reason}: looking for another device", file=sys.stderr)
+    if torch.cuda.is_available():
+        return "rocm" if torch.version.hip else "cuda"
+    return "cpu"
+
+
+def _why_not(kind: str) -> str | None:
+    """Why this kind of device cannot be used here; None if it can."""
+    if kind == "npu":
+        try:
+            importlib.import_module("torch_npu")  # adds torch.npu
+        except (ImportError, OSError, RuntimeError) as error:
+            return f"torch_npu cannot be loaded ({str(error).splitlines()[0]})"
+    else:
+        built = "rocm" if torch.version.hip else "cuda" if torch.version.cuda else "cpu"
+        if built != kind:
+            return f"this torch {torch.__version__} is built for {built}, not for {kind}"
+    module = _module(kind)
+    if not module.is_available() or module.device_count() == 0:
+        return f"torch sees no {kind} device on this host"
+    return None
+
+
+def _module(kind: str) -> Any:
+    return torch.npu if kind == "npu" else torch.cuda

@@ -1,0 +1,224 @@
+"""DeepSpeed's config dict, from a JSON file, the options, or both. No torch here.
+
+An option that was given wins over the file, and a note says so; what neither says gets our default.
+"""
+
+import copy
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from .config import Settings
+from .errors import BadInput, suggestion
+
+Config = dict[str, Any]
+
+# The top-level keys of DeepSpeed 0.19; it accepts any other in silence, and ignores it.
+KEYS = frozenset(
+    """activation_checkpointing aio amp autotuning bf16 bfloat16 checkpoint comet comms_logger
+    communication_data_type compile compression_training csv_monitor curriculum_learning data_efficiency
+    data_types dataloader_drop_last disable_allgather disable_python_gc dump_state eigenvalue elasticity
+    expert_parallel flops_profiler fp16 gradient_accumulation_steps gradient_allreduce_op gradient_clipping
+    gradient_predivide_factor hybrid_engine log_level managed_gradient_accumulation memory_breakdown nebula
+    optimizer pipeline prescale_gradients progressive_layer_drop quantize_training scheduler
+    seq_parallel_communication_data_type sparse_attention sparse_gradients steps_per_print tensor_parallel
+    tensorboard timers torch_autocast train_batch_size train_micro_batch_size_per_gpu
+    use_data_before_expert_parallelism vocabulary_size wall_clock_breakdown wandb weight_quantization
+    zero_allow_untested_optimizer zero_force_ds_cpu_optimizer zero_optimization""".split()
+)
+MICRO, ACCUMULATION, TOTAL = (
+    "train_micro_batch_size_per_gpu",
+    "gradient_accumulation_steps",
+    "train_batch_size",
+)
+DEFAULT_MICRO = 32
+DEFAULT_LR = {"adam": 0.002, "sgd": 0.05}
+
+
+class Batch(NamedTuple):
+    """Samples per forward pass of one rank, and forward passes per optimizer step."""
+
+    micro: int
+    accumulation: int
+
+
+def read(file: Path | None) -> Config:
+    """The dict in `file`, {} for None. Raises BadInput if it is no JSON object or has an unknown key."""
+    if file is None:
+        return {}
+    try:
+        config = json.loads(file.read_text(encoding="utf-8"), object_pairs_hook=_no_key_twice)
+    except OSError as error:
+        raise BadInput(f"--deepspeed_config {file} cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise BadInput(f"--deepspeed_config {file} is not valid JSON: {error}") from None
+    if not isinstance(config, dict):
+        raise BadInput(f"--deepspeed_config {file} holds no JSON object")
+    for key in config:
+        if key not in KEYS:
+            raise BadInput(f"--deepspeed_config {file}: DeepSpeed has no key {key!r}{suggestion(key, KEYS)}")
+    for key in ("optimizer", "scheduler", "zero_optimization", "fp16", "bf16", "bfloat16", "amp"):
+        if not isinstance(config.get(key, {}), dict):
+            raise BadInput(f"--deepspeed_config {file}: {key} must be an object, not {config[key]!r}")
+    return config
+
+
+def batch_sizes(config: Config, settings: Settings, world_size: int) -> tuple[Batch, list[str]]:
+    """The batch sizes and notes; any two of total, micro and accumulation give the third.
+
+    Raises BadInput, with all numbers, where they do not agree.
+    """
+    total, micro, accumulation = (_size(config, key) for key in (TOTAL, MICRO, ACCUMULATION))
+    notes = []
+    if settings.batch_size or settings.accumulation:
+        given = {
+            "--batch-size": (settings.batch_size, micro),
+            "--accumulation": (settings.accumulation, accumulation),
+        }
+        notes = [
+            f"{o} {new} wins over the config file's {old}"
+            for o, (new, old) in given.items()
+            if old and new and new != old
+        ]
+        micro, accumulation = settings.batch_size or micro, settings.accumulation or accumulation
+        if total and micro and micro * (accumulation or 1) * world_size != total:
+            if accumulation is None and total % (micro * world_size) == 0:
+                accumulation = total // (micro * world_size)
+            else:
+                notes.append(f"the options win over the config file's {TOTAL} {total}")
+                total = None
+    if total is None:
+        return Batch(micro or DEFAULT_MICRO, accumulation or 1), notes
+    if micro is None:
+        micro = total // ((accumulation or 1) * world_size)
+    if accumulation is None:
+        accumulation = total // (micro * world_size) if micro else 1
+    if micro * accumulation * world_size != total:
+        raise BadInput(
+            f"{TOTAL} {total} is not {MICRO} {micro} x {ACCUMULATION} {accumulation} x {world_size} ranks "
+            f"= {micro * accumulation * world_size}"
+        )
+    return Batch(micro, accumulation), notes
+
+
+def build(
+    base: Config, settings: Settings, batch: Batch, world_size: int, total_steps: int, on_cpu: bool
+) -> tuple[Config, list[str]]:
+    """DeepSpeed's config for this run and notes on what was overruled or lifted; `base` stays as it is.
+
+    total_steps are the optimizer steps of the whole run, which the decaying schedule needs.
+    Raises BadInput for what cannot work together.
+    """
+    config, notes = copy.deepcopy(base), []
+    config[TOTAL] = batch.micro * batch.accumulation * world_size
+    config[MICRO], config[ACCUMULATION] = batch
+    _optimizer(config, settings, on_cpu, notes)
+    _scheduler(config, settings, total_steps, notes)
+    _precision(config, settings, notes)
+    return config, notes
+
+
+def _optimizer(config: Config, settings: Settings, on_cpu: bool, notes: list[str]) -> None:
+    block = config.get("optimizer")
+    if block is None or settings.optimizer is not None:
+        kind = settings.optimizer or "adam"
+        if block is not None:
+            notes.append(f"--optimizer {kind} replaces the config file's optimizer")
+        params: Config = {"lr": DEFAULT_LR[kind], "weight_decay": 0.0}
+        # torch_adam: DeepSpeed's own Adam is compiled at run time. adam_w_mode: to it, Adam is AdamW.
+        params |= {"momentum": 0.9} if kind == "sgd" else {"torch_adam": True, "adam_w_mode": False}
+        config["optimizer"] = block = {"type": "SGD" if kind == "sgd" else "Adam", "params": params}
+    params = block.setdefault("params", {})
+    for name, option in (("lr", "--lr"), ("momentum", "--momentum"), ("weight_decay", "--weight-decay")):
+        value = getattr(settings, name)
+        if value is None:
+            continue
+        if settings.optimizer is None and params.get(name, value) != value and "optimizer" in config:
+            notes.append(f"{option} {value} wins over {params[name]}")
+        params[name] = value
+    kind = str(block.get("type", "")).lower()
+    if settings.momentum is not None and kind in ("adam", "adamw"):
+        raise BadInput("--momentum is for --optimizer sgd, not for adam")
+    if on_cpu and kind in ("adam", "adamw"):
+        params.setdefault("torch_adam", True)
+        config.setdefault("zero_force_ds_cpu_optimizer", False)
+
+
+def _scheduler(config: Config, settings: Settings, total_steps: int, notes: list[str]) -> None:
+    if settings.scheduler is not None and "scheduler" in config:
+        notes.append(f"--scheduler {settings.scheduler} replaces the config file's scheduler")
+        del config["scheduler"]
+    if settings.scheduler in (None, "none"):
+        block = config.get("scheduler", {})
+        if block.get("type") in ("WarmupDecayLR", "WarmupCosineLR"):
+            block.setdefault("params", {}).setdefault("total_num_steps", total_steps)
+        return
+    warmup = settings.warmup_steps or max(1, total_steps // 10)
+    if warmup > total_steps:
+        raise BadInput(f"--warmup-steps {warmup} is more than the {total_steps} steps of the whole run")
+    lr = config["optimizer"]["params"].get("lr", 0.001)
+    params = {
+        # From 0, DeepSpeed would take its first two steps with a learning rate of 0.
+        "warmup_min_lr": lr / max(2, warmup),
+        "warmup_max_lr": lr,
+        "warmup_num_steps": warmup,
+        "warmup_type": "linear",
+    }
+    if settings.scheduler == "warmup-decay":
+        params["total_num_steps"] = total_steps
+    config["scheduler"] = {
+        "type": "WarmupLR" if settings.scheduler == "warmup" else "WarmupDecayLR",
+        "params": params,
+    }
+
+
+def _precision(config: Config, settings: Settings, notes: list[str]) -> None:
+    if "bfloat16" in config:  # DeepSpeed's old spelling
+        config.setdefault("bf16", config.pop("bfloat16"))
+    in_file = [name for name in ("fp16", "bf16") if config.get(name, {}).get("enabled")]
+    if len(in_file) == 2:
+        raise BadInput("the config file enables both fp16 and bf16: a run has one precision")
+    if settings.precision is not None:
+        if in_file and in_file != [settings.precision]:
+            notes.append(f"--precision {settings.precision} wins over the config file's {in_file[0]}")
+        for name in ("fp16", "bf16"):
+            if name == settings.precision:
+                config.setdefault(name, {})["enabled"] = True
+            elif name in config:
+                config[name]["enabled"] = False
+    fp16 = config.get("fp16", {}).get("enabled", False)
+    zero = config.setdefault("zero_optimization", {})
+    if settings.zero_stage is not None:
+        if zero.get("stage", settings.zero_stage) != settings.zero_stage:
+            notes.append(f"--zero-stage {settings.zero_stage} wins over the config file's {zero['stage']}")
+        zero["stage"] = settings.zero_stage
+    if config.get("amp", {}).get("enabled") and (fp16 or zero.get("stage")):
+        raise BadInput("amp goes with neither fp16 nor ZeRO: it keeps weights of its own that these replace")
+    if fp16 and zero.get("stage") == 0:
+        raise BadInput(
+            "fp16 needs ZeRO stage 1, 2 or 3: at stage 0 this DeepSpeed does not scale the loss but does "
+            "unscale the gradients"
+        )
+    if fp16 and "stage" not in zero:
+        zero["stage"] = 1
+        notes.append("fp16 runs at ZeRO stage 1, because at stage 0 this DeepSpeed does not scale the loss")
+    if zero.setdefault("stage", 0) not in (0, 1, 2, 3):
+        raise BadInput(f"zero_optimization.stage is {zero['stage']!r}, not 0, 1, 2 or 3")
+    if zero["stage"] and config["optimizer"].get("type", "").lower() not in ("adam", "adamw"):
+        # ZeRO knows only Adam by name; it is right for every optimizer that treats elements alone.
+        config.setdefault("zero_allow_untested_optimizer", True)
+
+
+def _size(config: Config, key: str) -> int | None:
+    value = config.get(key)
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
+        raise BadInput(f"{key} in the config file must be a whole number of at least 1, not {value!r}")
+    return value
+
+
+def _no_key_twice(pairs: list[tuple[str, Any]]) -> Config:
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"key {next(n for n in names if names.count(n) > 1)!r} stands there twice")
+    return result

@@ -1,0 +1,171 @@
+"""The training loop: epochs of steps, an evaluation after each, and the numbers that they give."""
+
+import math
+import sys
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import distributed
+
+from . import sampling
+from .data import Data, Split
+from .device import Device
+from .dsconfig import Batch
+from .engine import Engine, Micro
+from .errors import TrainingFailure
+from .ranks import Ranks
+from .report import Run
+
+
+class Resident:
+    """A split that lies on the device as bytes; each batch is normalised there."""
+
+    def __init__(self, split: Split, data: Data, device: torch.device) -> None:
+        self.images = torch.from_numpy(split.images).to(device)
+        self.labels = torch.from_numpy(split.labels).to(device)
+        self.size = len(split.labels)
+        self._mean = torch.tensor(data.mean, device=device).view(1, -1, 1, 1) * data.full
+        self._std = torch.tensor(data.std, device=device).view(1, -1, 1, 1) * data.full
+
+    def take(self, piece: sampling.Piece) -> Micro:
+        chosen = torch.from_numpy(piece.indices).to(self.labels.device)
+        images = (self.images[chosen].float() - self._mean) / self._std
+        return Micro(images, self.labels[chosen], piece.real)
+
+
+class Scores(NamedTuple):
+    """On the whole test set: mean loss, fraction right, and that per class (None: no such sample)."""
+
+    loss: float
+    accuracy: float
+    per_class: dict[str, float | None]
+
+
+def train(
+    engine: Engine,
+    data: Data,
+    ranks: Ranks,
+    device: Device,
+    batch: Batch,
+    epochs: int,
+    seed: int,
+    log_every: int,
+    run: Run,
+) -> tuple[Scores, int]:
+    """Train, evaluate after each epoch; returns the last scores and the number of optimizer steps.
+
+    Raises TrainingFailure when the loss is not finite.
+    """
+    train_set, test_set = (Resident(split, data, device.torch) for split in (data.train, data.test))
+    per_epoch = sampling.steps_per_epoch(train_set.size, *batch, ranks.world_size)
+    step = 0
+    began = time.monotonic()
+    for epoch in range(1, epochs + 1):
+        order = sampling.order(train_set.size, seed, epoch)
+        epoch_loss, since_log, samples = 0.0, [], 0
+        logged_at = time.monotonic()
+        bar = _progress(run, per_epoch, f"epoch {epoch}/{epochs}")
+        for mine in sampling.steps(order, *batch, ranks.rank, ranks.world_size):
+            rate = engine.learning_rate()
+            since_log.append(engine.train_step([train_set.take(piece) for piece in mine.pieces], mine.total))
+            step += 1
+            samples += mine.total
+            bar(1)
+            in_epoch = step - (epoch - 1) * per_epoch
+            if step != 1 and in_epoch % log_every and in_epoch != per_epoch:
+                continue
+            # Only here do the ranks, and the device, wait for each other's loss.
+            summed = torch.stack(since_log).sum()
+            distributed.all_reduce(summed)
+            loss, elapsed = summed.item() / samples, time.monotonic() - logged_at
+            if not math.isfinite(loss):
+                raise TrainingFailure(
+                    f"the loss is {loss} at step {step} (epoch {epoch}): try a smaller --lr"
+                )
+            if step == 1:
+                run.clock.mark("first_step")
+            run.metric(
+                "step",
+                epoch=epoch,
+                step=step,
+                loss=loss,
+                lr=rate,
+                samples_per_second=round(samples / elapsed, 1),
+                seconds=round(time.monotonic() - began, 3),
+            )
+            if not bar.visible:
+                run.line(
+                    f"epoch {epoch}/{epochs} step {in_epoch}/{per_epoch} loss {loss:.4f} lr {rate:.3g} "
+                    f"{samples / elapsed:.0f} samples/s"
+                )
+            epoch_loss += loss * samples
+            since_log, samples, logged_at = [], 0, time.monotonic()
+        bar.close()
+        scores = evaluate(engine, test_set, data.classes, ranks, device, batch.micro)
+        run.metric(
+            "epoch",
+            epoch=epoch,
+            step=step,
+            train_loss=epoch_loss / train_set.size,
+            test_loss=scores.loss,
+            accuracy=scores.accuracy,
+            per_class=scores.per_class,
+            seconds=round(time.monotonic() - began, 3),
+        )
+        run.line(
+            f"epoch {epoch}/{epochs} done: train loss {epoch_loss / train_set.size:.4f}, test loss {scores.loss:.4f}, "
+            f"accuracy {scores.accuracy:.2%}"
+        )
+    return scores, step
+
+
+def evaluate(
+    engine: Engine, split: Resident, classes: tuple[str, ...], ranks: Ranks, device: Device, micro: int
+) -> Scores:
+    """Scores on the split, each sample counted once whatever the number of ranks."""
+    right, seen = torch.zeros(2, len(classes), dtype=torch.int64, device=device.torch)
+    loss = torch.zeros((), device=device.torch)
+    for mine in sampling.steps(np.arange(split.size), micro, 1, ranks.rank, ranks.world_size):
+        images, labels, real = split.take(mine.pieces[0])
+        logits, labels = engine.predict(images)[:real].float(), labels[:real]
+        loss += torch.nn.functional.cross_entropy(logits, labels, reduction="sum")
+        seen.index_add_(0, labels, torch.ones_like(labels))
+        right.index_add_(0, labels, (logits.argmax(1) == labels).to(torch.int64))
+    for tensor in (right, seen, loss):
+        distributed.all_reduce(tensor)
+    per_class = {
+        name: round(r / n, 6) if n else None
+        for name, r, n in zip(classes, right.tolist(), seen.tolist(), strict=True)
+    }
+    return Scores(loss.item() / split.size, round(int(right.sum()) / split.size, 6), per_class)
+
+
+def _progress(run: Run, steps: int, title: str) -> Any:
+    """advance(1) moves a bar on rank 0's terminal; elsewhere it does nothing."""
+    return _Bar(run.is_main and sys.stderr.isatty(), steps, title)
+
+
+class _Bar:
+    def __init__(self, visible: bool, steps: int, title: str) -> None:
+        self._bar: Any = None
+        if visible:
+            try:
+                from tqdm import tqdm
+            except ImportError:
+                pass
+            else:
+                self._bar = tqdm(total=steps, desc=title, unit="step", leave=False)
+        self.visible = self._bar is not None
+        self._advance: Callable[[int], Any] = (
+            self._bar.update if self._bar is not None else lambda steps: None
+        )
+
+    def __call__(self, steps: int) -> None:
+        self._advance(steps)
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()

@@ -1,0 +1,276 @@
+"""Who am I: this process's place among all processes of the run, found without torch.
+
+`discover` asks, in this order: the variables of a launcher (torchrun, deepspeed); mpi4py, where an
+MPI launcher started this process; the variables of that launcher or of Slurm; else one process.
+Slurm's come last because Open MPI and Hydra start their daemons by srun: below those daemons the
+Slurm variables count daemons, and only the MPI variables count ranks.
+"""
+
+import re
+import socket
+from collections.abc import Callable, Mapping, MutableMapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from .errors import BadInput
+
+Env = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """rank and world_size count all processes, the local ones those of this host; 0-based."""
+
+    rank: int
+    world_size: int
+    local_rank: int
+    local_world_size: int
+    master_addr: str
+    master_port: int
+    source: str
+
+
+class Found(NamedTuple):
+    """What one family of variables says; None where it does not say."""
+
+    rank: int
+    world_size: int | None
+    local_rank: int | None
+    local_world_size: int | None
+    source: str
+
+
+# Rank, world size, local rank, local world size, as each MPI launcher names them. PALS sets Hydra's
+# PMI_SIZE too but has no name of its own for the world size; Hydra's row needs MPI_LOCALRANKID,
+# because PMI_RANK alone is also what srun --mpi=pmi2 sets.
+MPI_FAMILIES = {
+    "Open MPI": (
+        "OMPI_COMM_WORLD_RANK",
+        "OMPI_COMM_WORLD_SIZE",
+        "OMPI_COMM_WORLD_LOCAL_RANK",
+        "OMPI_COMM_WORLD_LOCAL_SIZE",
+    ),
+    "PALS": ("PALS_RANKID", "PMI_SIZE", "PALS_LOCAL_RANKID", "PALS_LOCAL_SIZE"),
+    "MPICH": ("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"),
+}
+# Step ids from here up are Slurm's own: the batch script, an interactive shell, the extern step.
+SLURM_SPECIAL_STEPS = 0xFFFFFFF0
+
+
+def discover(
+    env: Env, local_rank_option: int | None = None, load_mpi: Callable[[], Any] | None = None
+) -> Ranks:
+    """This process's Ranks.
+
+    local_rank_option is what --local_rank said, load_mpi returns mpi4py's MPI module or None.
+    Raises BadInput, saying what was seen, where the sources contradict each other.
+    """
+    if "RANK" in env:
+        return _from_launcher(env, local_rank_option)
+    variables = _from_mpi_variables(env) or _from_slurm(env)
+    mpi = (load_mpi or _load_mpi)() if started_by_mpi(env) else None
+    if mpi is not None:
+        found = _from_mpi(mpi, env, variables)
+    elif variables is not None:
+        found = _from_variables(variables, env)
+    else:
+        found = Ranks(0, 1, 0, 1, "127.0.0.1", _int(env, "MASTER_PORT") or free_port(), "one process")
+    for name, value in (("WORLD_SIZE", found.world_size), ("LOCAL_RANK", found.local_rank)):
+        stated = _int(env, name)
+        if stated is not None and stated != value:
+            raise BadInput(
+                f"{name}={stated} is set but RANK is not, and {found.source} says {value}: "
+                f"start the ranks with a launcher that sets RANK too, or unset {name}"
+            )
+    return found
+
+
+def export(ranks: Ranks, env: MutableMapping[str, str]) -> None:
+    """Set all five variables: where one is missing, DeepSpeed does an MPI discovery of its own,
+    which overwrites MASTER_ADDR and MASTER_PORT."""
+    env["RANK"] = str(ranks.rank)
+    env["WORLD_SIZE"] = str(ranks.world_size)
+    env["LOCAL_RANK"] = str(ranks.local_rank)
+    env["LOCAL_WORLD_SIZE"] = str(ranks.local_world_size)
+    env["MASTER_ADDR"] = ranks.master_addr
+    env["MASTER_PORT"] = str(ranks.master_port)
+
+
+def check_world(ranks: Ranks, env: Env) -> None:
+    """Raise BadInput if the job asked (JOBGEN_WORLD_SIZE) for another number of ranks."""
+    wanted = _int(env, "JOBGEN_WORLD_SIZE")
+    if wanted is not None and wanted != ranks.world_size:
+        raise BadInput(
+            f"the job asked for {wanted} ranks (JOBGEN_WORLD_SIZE={wanted}) but {ranks.source} "
+            f"started {ranks.world_size}"
+        )
+
+
+def guess(env: Env) -> int | None:
+    """The rank as the variables have it, None where none does: enough to let one rank speak."""
+    names = ["RANK", *(family[0] for family in MPI_FAMILIES.values())]
+    names += ["PMIX_RANK"] + ["SLURM_PROCID"] * _in_slurm_step(env)
+    for name in names:
+        if env.get(name, "").isdecimal():
+            return int(env[name])
+    return None
+
+
+def started_by_mpi(env: Env) -> bool:
+    """Whether mpi4py should be asked.
+
+    PMIX_RANK alone is srun --mpi=pmix. srun --mpi=pmi2 is left to Slurm's own variables: an Open MPI
+    without that interface ends the process in MPI_Init. Outside a launcher, MPI would only ever
+    see one rank, and starting it takes time.
+    """
+    return "PMIX_RANK" in env or _from_mpi_variables(env) is not None
+
+
+def _load_mpi() -> Any:
+    # Device lists (CUDA_VISIBLE_DEVICES and its like) must be in place before this import, since an
+    # MPI with CUDA support reads them; nothing here changes them, the launcher or script sets them.
+    try:
+        from mpi4py import MPI
+    except (ImportError, RuntimeError):  # RuntimeError: mpi4py is there, but no MPI library
+        return None
+    return MPI
+
+
+def _from_launcher(env: Env, local_rank_option: int | None) -> Ranks:
+    seen = {
+        name: env[name]
+        for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
+        if name in env
+    }
+    values = ", ".join(f"{name}={value}" for name, value in seen.items())
+    rank, world = _int(env, "RANK"), _int(env, "WORLD_SIZE")
+    local = _int(env, "LOCAL_RANK")
+    if local is None:
+        local = local_rank_option
+    elif local_rank_option is not None and local_rank_option != local:
+        raise BadInput(f"--local_rank={local_rank_option} contradicts the environment, which has {values}")
+    missing = [n for n, v in (("WORLD_SIZE", world), ("LOCAL_RANK", local)) if v is None]
+    if world != 1:
+        missing += [n for n in ("MASTER_ADDR", "MASTER_PORT") if not env.get(n)]
+    if missing or rank is None or world is None or local is None:
+        raise BadInput(f"RANK is set but {' and '.join(missing)} not: the environment has only {values}")
+    if not (0 <= rank < world and 0 <= local < world):
+        raise BadInput(f"these do not fit together: {values}")
+    # torchrun says LOCAL_WORLD_SIZE, the deepspeed launcher LOCAL_SIZE.
+    local_world = _int(env, "LOCAL_WORLD_SIZE") or _int(env, "LOCAL_SIZE") or world
+    if local >= local_world:
+        raise BadInput(
+            f"LOCAL_RANK={local} does not fit LOCAL_WORLD_SIZE={local_world}; the environment has {values}"
+        )
+    address = env.get("MASTER_ADDR") or "127.0.0.1"
+    return Ranks(
+        rank, world, local, local_world, address, _int(env, "MASTER_PORT") or free_port(), "the launcher"
+    )
+
+
+def _from_mpi(mpi: Any, env: Env, variables: Found | None) -> Ranks:
+    world = mpi.COMM_WORLD
+    size = world.Get_size()
+    if variables is not None and variables.world_size not in (None, size):
+        raise BadInput(
+            f"mpi4py sees {size} rank(s) but {variables.source} started {variables.world_size}: mpi4py is built "
+            f"for another MPI than the one that launches (see python -m mpi4py --mpi-library)"
+        )
+    node = world.Split_type(mpi.COMM_TYPE_SHARED)
+    local, local_size = node.Get_rank(), node.Get_size()
+    address = env.get("MASTER_ADDR") or ("127.0.0.1" if local_size == size else own_address())
+    port = _int(env, "MASTER_PORT") or (free_port() if world.Get_rank() == 0 else 0)
+    address, port = world.bcast((address, port), root=0)
+    return Ranks(world.Get_rank(), size, local, local_size, address, port, "mpi4py")
+
+
+def _from_variables(found: Found, env: Env) -> Ranks:
+    rank, size, local, local_size, source = found
+    if size is None or local is None:
+        raise BadInput(f"{source} says that this is rank {rank} but not of how many, or not its local rank")
+    local_size = local_size or size
+    address, port = env.get("MASTER_ADDR"), _int(env, "MASTER_PORT")
+    if size > 1 and not (address and port):
+        if source != "Slurm":
+            raise BadInput(
+                f"{source} started {size} ranks, but mpi4py cannot be loaded to agree on an address: "
+                "install mpi4py, or set MASTER_ADDR and MASTER_PORT"
+            )
+        nodes = env.get("SLURM_STEP_NODELIST") or env.get("SLURM_JOB_NODELIST") or ""
+        job, step = _int(env, "SLURM_JOB_ID") or 0, _int(env, "SLURM_STEP_ID") or 0
+        address = address or ("127.0.0.1" if local_size == size else first_host(nodes))
+        # Every rank must come to the same port by itself; below the range of outgoing connections.
+        port = port or 20000 + (job * 7 + step) % 12000
+    return Ranks(rank, size, local, local_size, address or "127.0.0.1", port or free_port(), source)
+
+
+def _from_mpi_variables(env: Env) -> Found | None:
+    for source, (rank, size, local, local_size) in MPI_FAMILIES.items():
+        if rank in env and local in env:
+            return Found(
+                _int(env, rank) or 0, _int(env, size), _int(env, local), _int(env, local_size), source
+            )
+    return None
+
+
+def _from_slurm(env: Env) -> Found | None:
+    if not _in_slurm_step(env) or "SLURM_PROCID" not in env:
+        return None
+    size = _int(env, "SLURM_STEP_NUM_TASKS") or _int(env, "SLURM_NTASKS")
+    counts = tasks_per_node(env.get("SLURM_STEP_TASKS_PER_NODE") or env.get("SLURM_TASKS_PER_NODE") or "")
+    node = _int(env, "SLURM_NODEID") or 0
+    local_size = counts[node] if node < len(counts) else None
+    return Found(_int(env, "SLURM_PROCID") or 0, size, _int(env, "SLURM_LOCALID"), local_size, "Slurm")
+
+
+def _in_slurm_step(env: Env) -> bool:
+    """SLURM_PROCID=0 and SLURM_NTASKS also stand in the shell of a batch script, which is one
+    process; only srun sets the id of a step."""
+    step = env.get("SLURM_STEP_ID", "")
+    return step.isdecimal() and int(step) < SLURM_SPECIAL_STEPS
+
+
+def tasks_per_node(text: str) -> list[int]:
+    """Slurm's '2(x3),1' as [2, 2, 2, 1]."""
+    counts: list[int] = []
+    for count, repeat in re.findall(r"(\d+)(?:\(x(\d+)\))?", text):
+        counts += [int(count)] * int(repeat or 1)
+    return counts
+
+
+def first_host(nodelist: str) -> str:
+    """The first host of a Slurm node list: 'n[003-005,9],m1' gives 'n003'.
+
+    Raises BadInput for an empty list.
+    """
+    host = re.sub(r"\[([^],-]+)[^]]*\]", r"\1", nodelist)
+    host = host.split(",")[0]
+    if not host:
+        raise BadInput("Slurm started several ranks but names no hosts: set MASTER_ADDR and MASTER_PORT")
+    return host
+
+
+def own_address() -> str:
+    """An address by which other hosts reach this one: its IP, or its name if that maps to loopback."""
+    name = socket.gethostname()
+    try:
+        address = socket.gethostbyname(name)
+    except OSError:
+        return name
+    return name if address.startswith("127.") else address
+
+
+def free_port() -> int:
+    """A TCP port that is free on this host at this moment."""
+    with socket.socket() as probe:
+        probe.bind(("", 0))
+        return int(probe.getsockname()[1])
+
+
+def _int(env: Env, name: str) -> int | None:
+    value = env.get(name, "").strip()
+    if not value:
+        return None
+    if not re.fullmatch(r"-?\d+", value):
+        raise BadInput(f"{name}={value!r} in the environment is not a whole number")
+    return int(value)

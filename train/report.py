@@ -1,0 +1,167 @@
+"""What the run leaves: metrics.jsonl (one JSON object a line), status.json (how it ended), and lines
+on standard output, all from rank 0; a failing rank writes status.json too."""
+
+import contextlib
+import json
+import os
+import socket
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+
+class Clock:
+    """Seconds since this process started, and when each part of the start-up ended."""
+
+    def __init__(self) -> None:
+        self.started = _process_start()
+        self.marks: dict[str, float] = {}
+
+    def seconds(self) -> float:
+        return time.time() - self.started
+
+    def mark(self, name: str) -> None:
+        self.marks[name] = round(self.seconds(), 3)
+
+
+class Run:
+    """The run directory as one rank sees it. rank is None until it is known."""
+
+    def __init__(self, env: Mapping[str, str], clock: Clock, rank: int | None) -> None:
+        self.clock = clock
+        self.rank = rank
+        self.host = socket.gethostname()
+        self.directory = Path(env["JOBGEN_RUN_DIR"]) if env.get("JOBGEN_RUN_DIR") else None
+        self.job_start = _number(env.get("JOBGEN_START_TIME"))
+        self._metrics: Any = None
+
+    @property
+    def is_main(self) -> bool:
+        return self.rank in (0, None)
+
+    def prepare(self) -> None:
+        """Make the directory, on rank 0 choose one if the job named none, and drop what an earlier
+        run left in it: its status must not be taken for ours."""
+        if self.directory is None and self.is_main:
+            self.directory = Path("runs", time.strftime(f"train-%Y%m%d-%H%M%S-{os.getpid()}"))
+        if self.directory is None:
+            return
+        self.directory = self.directory.absolute()
+        self.directory.mkdir(parents=True, exist_ok=True)
+        if self.is_main and self._is_stale(self._read_status()):
+            self._status_file.unlink(missing_ok=True)
+
+    def adopt(self, directory: str) -> None:
+        """Use the directory that rank 0 chose."""
+        self.directory = self.directory or Path(directory)
+
+    def metric(self, event: str, **values: Any) -> None:
+        """Append {"event": event, ...} to metrics.jsonl, flushed, on rank 0."""
+        if not self.is_main or self.directory is None:
+            return
+        if self._metrics is None:
+            self._metrics = open(self.directory / "metrics.jsonl", "w", encoding="utf-8")  # noqa: SIM115
+        self._metrics.write(json.dumps({"event": event, **values}) + "\n")
+        self._metrics.flush()
+
+    def line(self, text: str) -> None:
+        """A line on standard output, on rank 0."""
+        if self.is_main:
+            print(text, flush=True)
+
+    def finish(self, **values: Any) -> None:
+        """Write the status of a run that finished, on rank 0."""
+        if self.is_main:
+            self._write({"state": "finished", **values, **self._times()})
+
+    def fail(self, message: str, exception: str, status: int) -> dict[str, Any]:
+        """Write a failed status.json, unless another rank failed first; returns the one that counts."""
+        mine = {
+            "state": "failed",
+            "message": message,
+            "exception": exception,
+            "exit_status": status,
+            "rank": self.rank,
+            "host": self.host,
+            **self._times(),
+        }
+        if self.directory is None:
+            return mine
+        with contextlib.suppress(OSError):  # a full disk must not hide the failure itself
+            self.directory.mkdir(parents=True, exist_ok=True)
+            if self._is_stale(self._read_status()):
+                self._status_file.unlink(missing_ok=True)
+            if not self._write(mine, replace=False):
+                return self._read_status() or mine
+        return mine
+
+    def _times(self) -> dict[str, Any]:
+        first = self.clock.marks.get("first_step")
+        from_job = (
+            None if first is None or self.job_start is None else self.clock.started + first - self.job_start
+        )
+        startup = {**self.clock.marks, "first_step_from_job_start": from_job and round(from_job, 3)}
+        return {"seconds": round(self.clock.seconds(), 3), "startup": startup, "ended": round(time.time(), 3)}
+
+    @property
+    def _status_file(self) -> Path:
+        assert self.directory is not None
+        return self.directory / "status.json"
+
+    def _write(self, status: dict[str, Any], replace: bool = True) -> bool:
+        """Write status.json whole or not at all; False if it is there and must not be replaced."""
+        file = self._status_file
+        draft = file.with_name(f".status.{self.host}.{os.getpid()}")
+        draft.write_text(json.dumps(status, indent=2) + "\n", encoding="utf-8")
+        try:
+            if replace:
+                os.replace(draft, file)
+            else:
+                os.link(draft, file)  # unlike replace, one of several ranks wins
+        except FileExistsError:
+            return False
+        except OSError:  # a file system without hard links
+            if file.exists():
+                return False
+            os.replace(draft, file)
+        finally:
+            draft.unlink(missing_ok=True)
+        return True
+
+    def _read_status(self) -> dict[str, Any] | None:
+        try:
+            status = json.loads(self._status_file.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+        return status if isinstance(status, dict) else {}
+
+    def _is_stale(self, status: dict[str, Any] | None) -> bool:
+        """Whether an earlier run wrote it. Ranks of one run start within seconds of each other."""
+        since = self.job_start if self.job_start is not None else self.clock.started - 5
+        return status is not None and (_number(status.get("ended")) or 0) < since
+
+
+def complain(text: str) -> None:
+    """One line on standard error, in one write so that the lines of several ranks do not mix."""
+    sys.stderr.write(f"jobgen.train: {text}\n")
+    sys.stderr.flush()
+
+
+def _number(value: Any) -> float | None:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return None
+
+
+def _process_start() -> float:
+    """When this process started, in seconds since the epoch: before Python's own start-up."""
+    now = time.time()
+    try:
+        fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+        started = now - time.clock_gettime(time.CLOCK_BOOTTIME) + int(fields[19]) / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError, AttributeError):
+        return now
+    return started if 0 <= now - started < 3600 else now
