@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# host_init.sh ROOT HOST ADDRESS - PID 1 of one host of the cluster; minicluster.sh starts it.
+#
+# It runs in namespaces of its own (mounts, network, host name, PIDs): its mounts are seen by this host only,
+# and when it dies the kernel kills every process of the host, jobs included.
+set -euo pipefail
+
+root=$1 host=$2 address=$3
+
+hide_the_machine() {
+    mount -t tmpfs -o mode=755 tmpfs /run
+    mount -t tmpfs -o mode=1777 tmpfs /dev/shm
+    mkdir /run/sshd /run/munge /run/slurmd /run/pbs /run/lock
+    chmod 1777 /run/lock
+    local file
+    for file in hosts nsswitch.conf passwd slurm ssh/ssh_config; do
+        mount --bind "$root/etc/$file" "/etc/$file"
+    done
+    hostname "$host"
+    ip link set lo up
+}
+
+wait_for() { # TEST-OPERATOR FILE
+    until test "$1" "$2"; do sleep 0.02; done
+}
+
+start_daemons() {
+    munged --foreground --key-file="$root/etc/munge.key" --seed-file=/run/munge/seed \
+        --socket=/run/munge/munge.socket.2 --pid-file=/run/munge/munged.pid \
+        --log-file="$root/log/munged.$host.log" &
+    wait_for -S /run/munge/munge.socket.2
+    if [[ $host == head ]]; then slurmctld -D -i & else slurmd -D & fi
+    # sshd insists on its absolute path.
+    "$(command -v sshd)" -D -e -f "$root/etc/sshd_config" -o ListenAddress="$address" &
+}
+
+hide_the_machine
+wait_for -e "$root/run/network-is-up"
+start_daemons
+# bash reaps the orphans of this host, too. It ends when the last daemon has ended.
+wait

@@ -1,0 +1,265 @@
+#!/usr/bin/env bash
+# minicluster.sh - a Slurm cluster of three nodes on one Debian machine, for the tests.
+#
+#   minicluster.sh install              install the Debian packages that it is made of
+#   minicluster.sh up                   bring the cluster up; nothing to do where it is up already
+#   minicluster.sh status               list the hosts; exit status 0 when all of them work
+#   minicluster.sh exec HOST COMMAND... run COMMAND on HOST in the current directory and environment
+#   minicluster.sh kill HOST            take the power of HOST away
+#   minicluster.sh down                 take the cluster down
+#
+# HOST is head (where jobs are submitted) or node1, node2, node3. Each is a set of namespaces with a host name,
+# an IP address, munged, sshd, and slurmctld or slurmd; they share the machine's files. Nodes have 8 cores,
+# 4 GPUs and 8 NPUs that are not there. Nothing of it is visible from the machine's network, and the
+# machine's /etc, /run and /root are left alone: the configuration is mounted over them inside the namespaces.
+#
+# Settings, from the environment:
+#   MINICLUSTER_ROOT   the cluster's directory; clusters with different directories do not disturb each other
+#   MINICLUSTER_MODE   slurm, or pbs: jobs come from qsub, own whole nodes, and see PBS_* instead of SLURM_*
+#   MINICLUSTER_LEASE  a file: the cluster goes down by itself when nobody holds a lock (flock) on it any more
+set -euo pipefail
+
+here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
+root=${MINICLUSTER_ROOT:-${TMPDIR:-/tmp}/jobgen-minicluster}
+mode=${MINICLUSTER_MODE:-slurm}
+lease=${MINICLUSTER_LEASE:-}
+
+nodes=(node1 node2 node3)
+hosts=(head "${nodes[@]}")
+declare -A address=([head]=10.213.77.1 [node1]=10.213.77.11 [node2]=10.213.77.12 [node3]=10.213.77.13)
+packages=(iproute2 munge openmpi-bin openssh-client openssh-server pdsh slurm-client slurm-wlm-basic-plugins
+    slurm-wlm-torque slurmctld slurmd util-linux)
+namespaces=(--mount --net --uts --ipc --pid)
+system_path=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+patience=30 # seconds
+
+die() {
+    echo "minicluster: $*" >&2
+    exit 1
+}
+
+# ------------------------------------------------------------------------------------------ configuration
+
+fill_in() { # TEMPLATE
+    local oversubscribe=NO
+    [[ $mode == pbs ]] && oversubscribe=EXCLUSIVE # else two nodes with two ranks each may become 3 + 1
+    sed -e "s|@ROOT@|$root|g" -e "s|@OVERSUBSCRIBE@|$oversubscribe|g" "$here/etc/$1"
+}
+
+write_configuration() {
+    rm -rf "${root:?}"/{dev,etc,home,log,run,ssh,state}
+    mkdir -p "$root"/{dev,etc/slurm/plugstack.conf.d,etc/ssh,home,log,run,ssh,state}
+    write_slurm_configuration
+    write_ssh_configuration
+    cp "$here/etc/hosts" "$root/etc/hosts"
+    sed 's/^hosts:.*/hosts: files/' /etc/nsswitch.conf >"$root/etc/nsswitch.conf"
+    # A home of root's own, so that no dot file of the machine's user takes part in a job.
+    sed "s|^root:.*|root:x:0:0:root:$root/home:/bin/bash|" /etc/passwd >"$root/etc/passwd"
+    (umask 077 && head -c 128 /dev/urandom >"$root/etc/munge.key")
+    echo "$mode" >"$root/mode"
+}
+
+write_slurm_configuration() {
+    local i
+    for i in {0..3}; do mknod -m 666 "$root/dev/gpu$i" c 1 3; done
+    for i in {0..7}; do mknod -m 666 "$root/dev/npu$i" c 1 3; done
+    fill_in gres.conf.in >"$root/etc/slurm/gres.conf"
+    fill_in slurm.conf.in >"$root/etc/slurm/slurm.conf"
+    if [[ $mode == pbs ]]; then
+        fill_in slurm-pbs.conf.in >>"$root/etc/slurm/slurm.conf"
+        install -m 755 "$here/etc/pbs_task_prolog.sh" "$root/etc/slurm/"
+        echo "required spank_pbs.so" >"$root/etc/slurm/plugstack.conf"
+    fi
+}
+
+write_ssh_configuration() {
+    ssh-keygen -q -t ed25519 -N '' -C minicluster -f "$root/ssh/user_key"
+    ssh-keygen -q -t ed25519 -N '' -C minicluster -f "$root/ssh/host_key"
+    cp "$root/ssh/user_key.pub" "$root/ssh/authorized_keys"
+    echo "head,node*,10.213.77.* $(cut -d' ' -f1,2 "$root/ssh/host_key.pub")" >"$root/ssh/known_hosts"
+    fill_in ssh_config.in >"$root/etc/ssh/ssh_config"
+    fill_in sshd_config.in >"$root/etc/sshd_config"
+}
+
+# ---------------------------------------------------------------------------------------------- processes
+# A PID may be used again by a stranger, so it is recorded with the time at which its process started.
+
+start_time() { # PID; fails when there is no such process, or only its zombie
+    local stat
+    stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 1
+    read -ra stat <<<"${stat##*) }" # the name in front may hold blanks
+    [[ ${stat[0]} != [ZX] ]] && echo "${stat[19]}"
+}
+
+record() { # NAME PID
+    local started
+    started=$(start_time "$2") || die "$1 died at once: $(cat "$root/log/$1.log")"
+    echo "$2 $started" >"$root/run/$1.pid"
+}
+
+pid_of() { # NAME; fails when it does not live
+    local pid started
+    read -r pid started 2>/dev/null <"$root/run/$1.pid" || return 1
+    [[ $(start_time "$pid") == "$started" ]] && echo "$pid"
+}
+
+kill_process() { # NAME
+    local pid
+    pid=$(pid_of "$1") || return 0
+    kill -KILL "$pid"
+    while pid_of "$1" >/dev/null; do sleep 0.02; done
+}
+
+# ---------------------------------------------------------------------------------------------- the hosts
+
+start_host() { # HOST
+    local parent pid=''
+    setsid env -i PATH="$system_path" HOME="$root/home" LANG=C.UTF-8 \
+        unshare "${namespaces[@]}" --fork --kill-child --mount-proc \
+        "$BASH" "$here/host_init.sh" "$root" "$1" "${address[$1]}" \
+        </dev/null >"$root/log/$1.log" 2>&1 9>&- &
+    parent=$!
+    # unshare's only child is PID 1 of the host.
+    until [[ -n $pid ]]; do
+        start_time "$parent" >/dev/null || die "cannot make namespaces: $(cat "$root/log/$1.log")"
+        read -r pid 2>/dev/null <"/proc/$parent/task/$parent/children" || true # has no newline
+        sleep 0.01
+    done
+    record "$1" "$pid"
+}
+
+connect_hosts() { # a bridge in the head, and a cable from each node to it
+    local head node pid
+    head=$(pid_of head)
+    nsenter -t "$head" -n ip link add br0 type bridge
+    nsenter -t "$head" -n ip address add "${address[head]}/24" dev br0
+    nsenter -t "$head" -n ip link set br0 up
+    for node in "${nodes[@]}"; do
+        pid=$(pid_of "$node")
+        nsenter -t "$head" -n ip link add "to-$node" type veth peer name eth0 netns "$pid"
+        nsenter -t "$head" -n ip link set "to-$node" master br0 up
+        nsenter -t "$pid" -n ip address add "${address[$node]}/24" dev eth0
+        nsenter -t "$pid" -n ip link set eth0 up
+    done
+    : >"$root/run/network-is-up"
+}
+
+inside() { # HOST COMMAND...
+    local pid
+    pid=$(pid_of "$1") || die "$1 is not up"
+    nsenter -t "$pid" "${namespaces[@]}" -- "${@:2}"
+}
+
+all_hosts_work() {
+    local host ready
+    for host in "${hosts[@]}"; do
+        pid_of "$host" >/dev/null || return 1
+        inside head bash -c "exec 3<>/dev/tcp/$host/22" 2>/dev/null || return 1
+    done
+    ready=$(inside head sinfo --noheader --Node --partition=gpu --states=idle,alloc,mix,comp --format=%N 2>/dev/null)
+    [[ $(wc -w <<<"$ready") -eq ${#nodes[@]} ]]
+}
+
+stop_everything() {
+    local host
+    # The watcher of the lease becomes "down" itself.
+    [[ $(pid_of lease) == "$$" ]] || kill_process lease
+    for host in "${hosts[@]}"; do kill_process "$host"; done
+    rm -rf "${root:?}/run"
+}
+
+# Waits until the lock on the lease can be had, that is, until the last holder has released it or died.
+watch_lease() {
+    # shellcheck disable=SC2016 # the inner shell expands it
+    setsid bash -c 'flock "$1" true && exec env MINICLUSTER_ROOT="$2" "$3" down' \
+        bash "$lease" "$root" "$here/minicluster.sh" </dev/null >/dev/null 2>&1 9>&- &
+    record lease "$!"
+}
+
+# ---------------------------------------------------------------------------------------------- commands
+
+check_settings() {
+    [[ $root =~ ^/[A-Za-z0-9/._+-]+$ ]] || die "MINICLUSTER_ROOT must be an absolute path of plain characters: '$root'"
+    [[ $mode == slurm || $mode == pbs ]] || die "MINICLUSTER_MODE must be slurm or pbs: '$mode'"
+}
+
+lock() {
+    mkdir -p "$root"
+    exec 9>"$root/lock"
+    flock 9
+}
+
+command_install() {
+    local package missing=()
+    for package in "${packages[@]}"; do
+        dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
+    done
+    ((${#missing[@]})) || return 0
+    [[ $EUID -eq 0 ]] || die "not root, and not installed: ${missing[*]}"
+    # Fresh containers have no package lists.
+    apt-cache show "${missing[@]}" >/dev/null 2>&1 || apt-get update -q
+    # RUNLEVEL keeps the packages from starting their services.
+    RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends \
+        -o DPkg::Lock::Timeout=300 "${missing[@]}"
+}
+
+command_up() {
+    local host program begin=$SECONDS
+    [[ $EUID -eq 0 ]] || die "only root can make namespaces and devices"
+    for program in unshare nsenter ip munged slurmctld slurmd sshd ssh-keygen; do
+        PATH=$PATH:$system_path command -v "$program" >/dev/null || die "$program is missing: run '$0 install'"
+    done
+    lock
+    if [[ $(cat "$root/mode" 2>/dev/null) == "$mode" ]] && all_hosts_work 2>/dev/null; then return; fi
+    stop_everything
+    write_configuration
+    for host in "${hosts[@]}"; do start_host "$host"; done
+    connect_hosts
+    until all_hosts_work; do
+        if ((SECONDS - begin > patience)); then
+            tail -n 20 "$root"/log/*.log >&2
+            stop_everything
+            die "not up after $patience seconds; the logs are in $root/log"
+        fi
+        sleep 0.05
+    done
+    [[ -z $lease ]] || watch_lease
+}
+
+command_down() {
+    [[ -d $root ]] || return 0
+    lock
+    stop_everything
+}
+
+command_status() {
+    local host
+    for host in "${hosts[@]}"; do
+        echo "$host ${address[$host]} $(pid_of "$host" || echo down)"
+    done
+    all_hosts_work 2>/dev/null
+}
+
+command_exec() { # HOST COMMAND...
+    (($# >= 2)) || die "exec: HOST and COMMAND are needed"
+    local pid
+    pid=$(pid_of "$1") || die "$1 is not up"
+    # nsenter leaves the directory behind when it changes the mounts. The command dies with nsenter.
+    # shellcheck disable=SC2016 # the inner shell expands it
+    exec nsenter -t "$pid" "${namespaces[@]}" -- \
+        setpriv --pdeathsig KILL sh -c 'cd "$1" && shift && exec "$@"' sh "$PWD" "${@:2}"
+}
+
+command_kill() { # HOST
+    [[ -n ${address[${1:-none}]:-} ]] || die "kill: no such host: '${1:-}'"
+    kill_process "$1"
+}
+
+check_settings
+case ${1:-} in
+    install | up | down | status | exec | kill) "command_$1" "${@:2}" ;;
+    *)
+        sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}" >&2
+        exit 2
+        ;;
+esac

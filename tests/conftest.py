@@ -1,0 +1,34 @@
+"""Fixtures for all tests."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.cluster import Cluster, shared_cluster
+from support.require import need_cluster
+
+
+@pytest.fixture(scope="session")
+def session_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One directory for the whole test session, also where several processes (xdist) share the tests."""
+    base = tmp_path_factory.getbasetemp()
+    return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+
+@pytest.fixture(scope="session")
+def slurm_cluster(session_dir: Path) -> Iterator[Cluster]:
+    """Three nodes of Slurm; submit with ``sbatch``."""
+    need_cluster()
+    with shared_cluster(session_dir / "cluster-slurm", "slurm") as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def pbs_cluster(session_dir: Path) -> Iterator[Cluster]:
+    """Three nodes whose jobs see what PBS gives them; submit with ``qsub``. A job owns whole nodes."""
+    need_cluster()
+    with shared_cluster(session_dir / "cluster-pbs", "pbs") as cluster:
+        yield cluster

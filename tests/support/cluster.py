@@ -1,0 +1,226 @@
+"""The test cluster, as the tests see it: submit a script, wait for the job, look at what came out.
+
+``tests/cluster/minicluster.sh`` is what it is made of, and says what the hosts are.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+CLUSTER_DIR = Path(__file__).resolve().parent.parent / "cluster"
+SCRIPT = CLUSTER_DIR / "minicluster.sh"
+ENDED = {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "TIMEOUT"}
+
+Mode = Literal["slurm", "pbs"]
+
+
+class ClusterError(Exception):
+    """A command of the cluster failed; the message holds what it printed."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job that has ended."""
+
+    id: str
+    state: str
+    exit_code: int
+    """The status of the script; 128 + N where the signal N ended it."""
+    output: str
+    """What the script printed: standard output, then standard error where that is another file."""
+    output_path: Path
+
+    @property
+    def ok(self) -> bool:
+        return self.state == "COMPLETED" and self.exit_code == 0
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Three nodes and a head; ``mode`` says whether their jobs see SLURM_* or PBS_*."""
+
+    root: Path
+    mode: Mode = "slurm"
+    lease: Path | None = None
+
+    nodes = ("node1", "node2", "node3")
+    hosts = ("head", *nodes)
+
+    @property
+    def home(self) -> Path:
+        """The home directory of the user, who is root, on all hosts."""
+        return self.root / "home"
+
+    @property
+    def env(self) -> dict[str, str]:
+        """The environment that jobs are submitted with: a bare one, with the running Python first on PATH."""
+        path = [str(Path(sys.executable).parent), "/usr/local/bin", "/usr/bin", "/bin"]
+        if self.mode == "pbs":
+            path.insert(1, str(CLUSTER_DIR))  # for pbs_tmrsh
+        allow_root = ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM")
+        allow_root += ("PRTE_ALLOW_RUN_AS_ROOT", "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM")
+        return {
+            "HOME": str(self.home),
+            "LANG": "C.UTF-8",
+            "LOGNAME": "root",
+            "PATH": os.pathsep.join(path),
+            "USER": "root",
+            **dict.fromkeys(allow_root, "1"),
+        }
+
+    def up(self) -> None:
+        self._minicluster("up")
+
+    def down(self) -> None:
+        self._minicluster("down")
+
+    def kill(self, host: str) -> None:
+        """Take the power of a host away."""
+        self._minicluster("kill", host)
+
+    def status(self) -> bool:
+        """Whether all hosts work."""
+        return self._call(["status"], env=None, cwd=None, timeout=60).returncode == 0
+
+    def exec(
+        self,
+        host: str,
+        argv: Sequence[str | Path],
+        *,
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+        check: bool = True,
+        timeout: float = 60,
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command on a host, in ``cwd`` and with ``env`` added to the environment of jobs."""
+        command = ["exec", host, *map(str, argv)]
+        done = self._call(command, env={**self.env, **(env or {})}, cwd=cwd or self.home, timeout=timeout)
+        if check and done.returncode != 0:
+            raise ClusterError(_complaint(argv, done))
+        return done
+
+    def sbatch(
+        self, script: Path | str, cwd: Path, *args: str | Path, env: Mapping[str, str] | None = None
+    ) -> str:
+        """Submit a script (a path, or its text) from the directory ``cwd``; the answer is the job's id."""
+        argv = ["sbatch", "--parsable", *args, _as_file(script, cwd)]
+        return self.exec("head", argv, cwd=cwd, env=env).stdout.strip()
+
+    def qsub(
+        self, script: Path | str, cwd: Path, *args: str | Path, env: Mapping[str, str] | None = None
+    ) -> str:
+        """The same for PBS, where jobs start in the home directory, whatever ``cwd`` is."""
+        argv = ["qsub", "-wd", self.home, *args, _as_file(script, cwd)]
+        printed = self.exec("head", argv, cwd=cwd, env=env).stdout
+        found = re.match(r"(\d+)", printed)
+        if found is None:
+            raise ClusterError(f"{shlex.join(map(str, argv))} printed no job id: {printed!r}")
+        return found[1]
+
+    def wait(self, job_id: str, timeout: float = 120) -> Job:
+        """Wait for the end of a job; one that takes longer than ``timeout`` seconds is cancelled."""
+        deadline = time.monotonic() + timeout
+        while True:
+            facts = self._facts(job_id)
+            if facts["JobState"] in ENDED:
+                return _ended_job(job_id, facts)
+            if time.monotonic() > deadline:
+                self.exec("head", ["scancel", job_id])
+                state = f"{facts['JobState']} ({facts['Reason']})"
+                raise TimeoutError(f"job {job_id} is {state} after {timeout} s\n{_output(facts)}")
+            time.sleep(0.2)
+
+    def _facts(self, job_id: str) -> dict[str, str]:
+        shown = self.exec("head", ["scontrol", "show", "job", job_id]).stdout
+        facts = dict(
+            re.findall(r"^   (\w+)=(.*)$", shown, re.MULTILINE)
+        )  # the first of a line; paths hold blanks
+        words = dict(re.findall(r"\b(JobState|Reason|ExitCode)=(\S+)", shown))
+        return facts | words
+
+    def _minicluster(self, *command: str) -> None:
+        done = self._call(command, env=None, cwd=None, timeout=90)
+        if done.returncode != 0:
+            raise ClusterError(_complaint(command, done))
+
+    def _call(
+        self, command: Sequence[str], *, env: Mapping[str, str] | None, cwd: Path | None, timeout: float
+    ) -> subprocess.CompletedProcess[str]:
+        settings = {"MINICLUSTER_ROOT": str(self.root), "MINICLUSTER_MODE": self.mode}
+        if self.lease is not None:
+            settings["MINICLUSTER_LEASE"] = str(self.lease)
+        return subprocess.run(
+            [SCRIPT, *command],
+            env={**(os.environ if env is None else env), **settings},
+            cwd=cwd,
+            timeout=timeout,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="surrogateescape",
+        )
+
+
+@contextmanager
+def shared_cluster(root: Path, mode: Mode) -> Iterator[Cluster]:
+    """The cluster at ``root``, brought up by the first process that asks and taken down by the last one.
+
+    Each user holds a shared lock on a file. Should all of them be killed, the cluster sees that the lock
+    is free, and takes itself down.
+    """
+    root.mkdir(parents=True, exist_ok=True)
+    lease = root / "lease"
+    cluster = Cluster(root, mode, lease)
+    with lease.open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_SH)
+        cluster.up()
+        try:
+            yield cluster
+        finally:
+            try:
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                pass  # somebody else still uses it
+            else:
+                cluster.down()
+
+
+def _as_file(script: Path | str, cwd: Path) -> Path:
+    if isinstance(script, Path):
+        return script
+    path = cwd / "job.sh"
+    path.write_text(script, encoding="utf-8")
+    return path
+
+
+def _ended_job(job_id: str, facts: Mapping[str, str]) -> Job:
+    status, signal = map(int, facts["ExitCode"].split(":"))
+    return Job(
+        id=job_id,
+        state=facts["JobState"],
+        exit_code=status or (128 + signal if signal else 0),
+        output=_output(facts),
+        output_path=Path(facts["StdOut"]),
+    )
+
+
+def _output(facts: Mapping[str, str]) -> str:
+    paths = dict.fromkeys(Path(facts[key]) for key in ("StdOut", "StdErr") if key in facts)
+    return "".join(
+        path.read_text(encoding="utf-8", errors="surrogateescape") for path in paths if path.is_file()
+    )
+
+
+def _complaint(argv: Sequence[str | Path], done: subprocess.CompletedProcess[str]) -> str:
+    return f"{shlex.join(map(str, argv))}: exit status {done.returncode}\n{done.stdout}{done.stderr}"
