@@ -55,7 +55,7 @@ class Cluster:
     lease: Path | None = None
 
     nodes = ("node1", "node2", "node3")
-    hosts = ("head", *nodes)
+    hosts = ("head", "node1", "node2", "node3")
 
     @property
     def home(self) -> Path:
@@ -68,15 +68,15 @@ class Cluster:
         path = [str(Path(sys.executable).parent), "/usr/local/bin", "/usr/bin", "/bin"]
         if self.mode == "pbs":
             path.insert(1, str(CLUSTER_DIR))  # for pbs_tmrsh
-        allow_root = ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM")
-        allow_root += ("PRTE_ALLOW_RUN_AS_ROOT", "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM")
+        allow = [f"{prefix}_ALLOW_RUN_AS_ROOT" for prefix in ("OMPI", "PRTE")]
+        allow += [f"{name}_CONFIRM" for name in allow]
         return {
             "HOME": str(self.home),
             "LANG": "C.UTF-8",
             "LOGNAME": "root",
             "PATH": os.pathsep.join(path),
             "USER": "root",
-            **dict.fromkeys(allow_root, "1"),
+            **dict.fromkeys(allow, "1"),
         }
 
     def up(self) -> None:
