@@ -40,6 +40,7 @@ def train(argv: Sequence[str], run: report.Run) -> None:
     run.rank = me.rank
     ranks.check_world(me, os.environ)
     batch, notes = dsconfig.batch_sizes(base, settings, me.world_size)
+    ds, more = dsconfig.build(base, settings, batch, me.world_size)
     run.prepare()
     run.clock.mark("ranks")
 
@@ -53,9 +54,7 @@ def train(argv: Sequence[str], run: report.Run) -> None:
     samples = data.load(settings.task, settings.data)
     run.clock.mark("data")
     per_epoch = sampling.steps_per_epoch(len(samples.train.labels), *batch, me.world_size)
-    ds, more = dsconfig.build(
-        base, settings, batch, me.world_size, per_epoch * settings.epochs, mine.kind == "cpu"
-    )
+    ds = dsconfig.schedule(ds, settings, per_epoch * settings.epochs)
 
     peers.connect(me, mine)
     facts = peers.exchange([run.host, peers.cores(), str(run.directory)], mine)
@@ -74,7 +73,7 @@ def train(argv: Sequence[str], run: report.Run) -> None:
     for note in notes + more:
         run.line(f"note: {note}")
     run.line(
-        f"{settings.task}, {settings.model}: {me.world_size} rank(s) on {len(names)} host(s) as {me.source} says, "
+        f"{settings.task}, {settings.model}: {me.world_size} rank(s) on {len(names)} host(s) ({me.source}), "
         f"{mine.kind}, {threads} thread(s) each, batch {batch.micro} x {batch.accumulation} x {me.world_size}"
     )
     run.line(f"run directory: {run.directory}")

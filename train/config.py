@@ -102,7 +102,8 @@ def _options() -> argparse.ArgumentParser:
         "--batch-size",
         type=_whole(1),
         metavar="N",
-        help="micro batch: samples per device and forward pass (default: 32); the batch of one step is this x accumulation x number of ranks",
+        help="micro batch: samples per device and forward pass (default: 32); "
+        "a step takes this x accumulation x number of ranks",
     )
     add("--accumulation", type=_whole(1), metavar="N", help="forward passes per optimizer step (default: 1)")
     add("--optimizer", type=_one_of(OPTIMIZERS), help="sgd or adam (default)")
@@ -114,7 +115,8 @@ def _options() -> argparse.ArgumentParser:
     add(
         "--scheduler",
         type=_one_of(SCHEDULERS),
-        help="learning rate: none (constant, the default), warmup, or warmup-decay (linear up, then linear down to 0 at the last step)",
+        help="of the learning rate: none (the default), warmup, or warmup-decay "
+        "(linear up, then linear down to 0 at the last step)",
     )
     add(
         "--warmup-steps",
@@ -127,7 +129,8 @@ def _options() -> argparse.ArgumentParser:
         "--zero-stage",
         type=_stage,
         metavar="0..3",
-        help="what DeepSpeed's ZeRO spreads over the ranks: 0 nothing (default), 1 optimizer states, 2 gradients too, 3 weights too",
+        help="what DeepSpeed's ZeRO spreads over the ranks: 0 nothing (default), 1 optimizer "
+        "states, 2 gradients too, 3 weights too",
     )
     add(
         "--deepspeed_config",
@@ -148,11 +151,6 @@ def _check(settings: Settings) -> None:
         )
     if settings.task == "digits" and settings.data is not None:
         raise BadInput("--data is not for --task digits, whose data comes with scikit-learn")
-    if settings.precision == "fp16" and settings.zero_stage == 0:
-        raise BadInput(
-            "--precision fp16 needs --zero-stage 1, 2 or 3: at stage 0 this DeepSpeed does not scale the loss "
-            "but does unscale the gradients"
-        )
     if settings.momentum is not None and settings.optimizer == "adam":
         raise BadInput("--momentum is for --optimizer sgd, not for adam")
     if settings.warmup_steps is not None and settings.scheduler == "none":

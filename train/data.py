@@ -219,6 +219,6 @@ def _batch(content: bytes, file: Path) -> Split:
 
 def _split(images: np.ndarray, labels: np.ndarray, classes: int, file: Path) -> Split:
     labels = labels.astype(np.int64)
-    if len(labels) and not (0 <= labels.min() and labels.max() < classes):
+    if len(labels) and not (labels.min() >= 0 and labels.max() < classes):
         raise BadInput(f"{file} has a label outside 0 to {classes - 1}")
     return Split(np.ascontiguousarray(images), labels)

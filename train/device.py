@@ -60,8 +60,8 @@ def choose(ranks: Ranks, env: Mapping[str, str]) -> Device:
     count = module.device_count()
     if count > 1 and ranks.local_rank >= count:
         raise BadInput(
-            f"local rank {ranks.local_rank} has no device of its own: {count} {kind} devices are visible here "
-            f"for {ranks.local_world_size} ranks"
+            f"local rank {ranks.local_rank} has no device of its own: this host shows {count} {kind} devices "
+            f"to {ranks.local_world_size} ranks"
         )
     # A rank that sees one device has been given it by the launcher or Slurm, whatever its number.
     index = 0 if count == 1 else ranks.local_rank

@@ -14,18 +14,19 @@ from .errors import BadInput, suggestion
 Config = dict[str, Any]
 
 # The top-level keys of DeepSpeed 0.19; it accepts any other in silence, and ignores it.
-KEYS = frozenset(
-    """activation_checkpointing aio amp autotuning bf16 bfloat16 checkpoint comet comms_logger
-    communication_data_type compile compression_training csv_monitor curriculum_learning data_efficiency
-    data_types dataloader_drop_last disable_allgather disable_python_gc dump_state eigenvalue elasticity
-    expert_parallel flops_profiler fp16 gradient_accumulation_steps gradient_allreduce_op gradient_clipping
-    gradient_predivide_factor hybrid_engine log_level managed_gradient_accumulation memory_breakdown nebula
-    optimizer pipeline prescale_gradients progressive_layer_drop quantize_training scheduler
-    seq_parallel_communication_data_type sparse_attention sparse_gradients steps_per_print tensor_parallel
-    tensorboard timers torch_autocast train_batch_size train_micro_batch_size_per_gpu
-    use_data_before_expert_parallelism vocabulary_size wall_clock_breakdown wandb weight_quantization
-    zero_allow_untested_optimizer zero_force_ds_cpu_optimizer zero_optimization""".split()
-)
+_KEYS = """
+activation_checkpointing aio amp autotuning bf16 bfloat16 checkpoint comet comms_logger
+communication_data_type compile compression_training csv_monitor curriculum_learning data_efficiency
+data_types dataloader_drop_last disable_allgather disable_python_gc dump_state eigenvalue elasticity
+expert_parallel flops_profiler fp16 gradient_accumulation_steps gradient_allreduce_op gradient_clipping
+gradient_predivide_factor hybrid_engine log_level managed_gradient_accumulation memory_breakdown nebula
+optimizer pipeline prescale_gradients progressive_layer_drop quantize_training scheduler
+seq_parallel_communication_data_type sparse_attention sparse_gradients steps_per_print tensor_parallel
+tensorboard timers torch_autocast train_batch_size train_micro_batch_size_per_gpu
+use_data_before_expert_parallelism vocabulary_size wall_clock_breakdown wandb weight_quantization
+zero_allow_untested_optimizer zero_force_ds_cpu_optimizer zero_optimization
+"""
+KEYS = frozenset(_KEYS.split())
 MICRO, ACCUMULATION, TOTAL = (
     "train_micro_batch_size_per_gpu",
     "gradient_accumulation_steps",
@@ -101,58 +102,33 @@ def batch_sizes(config: Config, settings: Settings, world_size: int) -> tuple[Ba
     return Batch(micro, accumulation), notes
 
 
-def build(
-    base: Config, settings: Settings, batch: Batch, world_size: int, total_steps: int, on_cpu: bool
-) -> tuple[Config, list[str]]:
-    """DeepSpeed's config for this run and notes on what was overruled or lifted; `base` stays as it is.
+def build(base: Config, settings: Settings, batch: Batch, world_size: int) -> tuple[Config, list[str]]:
+    """DeepSpeed's config but for the schedule, and notes on what was overruled or lifted.
 
-    total_steps are the optimizer steps of the whole run, which the decaying schedule needs.
-    Raises BadInput for what cannot work together.
+    `base` stays as it is. Raises BadInput for what cannot work together.
     """
     config, notes = copy.deepcopy(base), []
     config[TOTAL] = batch.micro * batch.accumulation * world_size
     config[MICRO], config[ACCUMULATION] = batch
-    _optimizer(config, settings, on_cpu, notes)
-    _scheduler(config, settings, total_steps, notes)
-    _precision(config, settings, notes)
-    return config, notes
-
-
-def _optimizer(config: Config, settings: Settings, on_cpu: bool, notes: list[str]) -> None:
-    block = config.get("optimizer")
-    if block is None or settings.optimizer is not None:
-        kind = settings.optimizer or "adam"
-        if block is not None:
-            notes.append(f"--optimizer {kind} replaces the config file's optimizer")
-        params: Config = {"lr": DEFAULT_LR[kind], "weight_decay": 0.0}
-        # torch_adam: DeepSpeed's own Adam is compiled at run time. adam_w_mode: to it, Adam is AdamW.
-        params |= {"momentum": 0.9} if kind == "sgd" else {"torch_adam": True, "adam_w_mode": False}
-        config["optimizer"] = block = {"type": "SGD" if kind == "sgd" else "Adam", "params": params}
-    params = block.setdefault("params", {})
-    for name, option in (("lr", "--lr"), ("momentum", "--momentum"), ("weight_decay", "--weight-decay")):
-        value = getattr(settings, name)
-        if value is None:
-            continue
-        if settings.optimizer is None and params.get(name, value) != value and "optimizer" in config:
-            notes.append(f"{option} {value} wins over {params[name]}")
-        params[name] = value
-    kind = str(block.get("type", "")).lower()
-    if settings.momentum is not None and kind in ("adam", "adamw"):
-        raise BadInput("--momentum is for --optimizer sgd, not for adam")
-    if on_cpu and kind in ("adam", "adamw"):
-        params.setdefault("torch_adam", True)
-        config.setdefault("zero_force_ds_cpu_optimizer", False)
-
-
-def _scheduler(config: Config, settings: Settings, total_steps: int, notes: list[str]) -> None:
+    notes += _optimizer(config, settings)
+    notes += _precision(config, settings)
     if settings.scheduler is not None and "scheduler" in config:
         notes.append(f"--scheduler {settings.scheduler} replaces the config file's scheduler")
         del config["scheduler"]
+    return config, notes
+
+
+def schedule(config: Config, settings: Settings, total_steps: int) -> Config:
+    """`config` with its schedule, for a run of that many optimizer steps.
+
+    Raises BadInput if the warm-up is longer than the run.
+    """
+    config = copy.deepcopy(config)
+    block = config.get("scheduler", {})
+    if block.get("type") in ("WarmupDecayLR", "WarmupCosineLR"):
+        block.setdefault("params", {}).setdefault("total_num_steps", total_steps)
     if settings.scheduler in (None, "none"):
-        block = config.get("scheduler", {})
-        if block.get("type") in ("WarmupDecayLR", "WarmupCosineLR"):
-            block.setdefault("params", {}).setdefault("total_num_steps", total_steps)
-        return
+        return config
     warmup = settings.warmup_steps or max(1, total_steps // 10)
     if warmup > total_steps:
         raise BadInput(f"--warmup-steps {warmup} is more than the {total_steps} steps of the whole run")
@@ -164,15 +140,45 @@ def _scheduler(config: Config, settings: Settings, total_steps: int, notes: list
         "warmup_num_steps": warmup,
         "warmup_type": "linear",
     }
-    if settings.scheduler == "warmup-decay":
-        params["total_num_steps"] = total_steps
-    config["scheduler"] = {
-        "type": "WarmupLR" if settings.scheduler == "warmup" else "WarmupDecayLR",
-        "params": params,
-    }
+    if settings.scheduler == "warmup":
+        config["scheduler"] = {"type": "WarmupLR", "params": params}
+    else:
+        config["scheduler"] = {"type": "WarmupDecayLR", "params": params | {"total_num_steps": total_steps}}
+    return config
 
 
-def _precision(config: Config, settings: Settings, notes: list[str]) -> None:
+def _optimizer(config: Config, settings: Settings) -> list[str]:
+    notes = []
+    from_file = config.get("optimizer")
+    if from_file is None or settings.optimizer is not None:
+        kind = settings.optimizer or "adam"
+        if from_file is not None:
+            notes.append(f"--optimizer {kind} replaces the config file's optimizer")
+        params: Config = {"lr": DEFAULT_LR[kind], "weight_decay": 0.0}
+        # torch_adam: DeepSpeed's own Adam is compiled at run time. adam_w_mode: to it, Adam is AdamW.
+        params |= {"momentum": 0.9} if kind == "sgd" else {"torch_adam": True, "adam_w_mode": False}
+        config["optimizer"] = {"type": "SGD" if kind == "sgd" else "Adam", "params": params}
+        from_file = None
+    block = config["optimizer"]
+    params = block.setdefault("params", {})
+    if settings.momentum is not None and optimizer_name(config) in ("adam", "adamw"):
+        raise BadInput("--momentum is for --optimizer sgd, not for adam, the optimizer of this run")
+    for name in ("lr", "momentum", "weight_decay"):
+        value = getattr(settings, name)
+        if value is not None:
+            if from_file is not None and params.get(name, value) != value:
+                notes.append(f"--{name.replace('_', '-')} {value} wins over the config file's {params[name]}")
+            params[name] = value
+    return notes
+
+
+def optimizer_name(config: Config) -> str:
+    """The optimizer's type in lower case, as DeepSpeed compares it."""
+    return str(config["optimizer"].get("type", "")).lower()
+
+
+def _precision(config: Config, settings: Settings) -> list[str]:
+    notes = []
     if "bfloat16" in config:  # DeepSpeed's old spelling
         config.setdefault("bf16", config.pop("bfloat16"))
     in_file = [name for name in ("fp16", "bf16") if config.get(name, {}).get("enabled")]
@@ -204,9 +210,10 @@ def _precision(config: Config, settings: Settings, notes: list[str]) -> None:
         notes.append("fp16 runs at ZeRO stage 1, because at stage 0 this DeepSpeed does not scale the loss")
     if zero.setdefault("stage", 0) not in (0, 1, 2, 3):
         raise BadInput(f"zero_optimization.stage is {zero['stage']!r}, not 0, 1, 2 or 3")
-    if zero["stage"] and config["optimizer"].get("type", "").lower() not in ("adam", "adamw"):
+    if zero["stage"] and optimizer_name(config) not in ("adam", "adamw"):
         # ZeRO knows only Adam by name; it is right for every optimizer that treats elements alone.
         config.setdefault("zero_allow_untested_optimizer", True)
+    return notes
 
 
 def _size(config: Config, key: str) -> int | None:

@@ -116,8 +116,8 @@ def train(
             seconds=round(time.monotonic() - began, 3),
         )
         run.line(
-            f"epoch {epoch}/{epochs} done: train loss {epoch_loss / train_set.size:.4f}, test loss {scores.loss:.4f}, "
-            f"accuracy {scores.accuracy:.2%}"
+            f"epoch {epoch}/{epochs} done: train loss {epoch_loss / train_set.size:.4f}, "
+            f"test loss {scores.loss:.4f}, accuracy {scores.accuracy:.2%}"
         )
     return scores, step
 

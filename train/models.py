@@ -14,17 +14,21 @@ def build(name: str, shape: tuple[int, int, int], classes: int) -> nn.Module:
 
 
 def cnn(shape: tuple[int, int, int], classes: int) -> nn.Module:
-    """The small conv net of the tutorials, after LeNet-5; padded, so that 8 x 8 pixels are enough."""
+    """The small conv net of the tutorials (conv, pool, conv, pool, three dense layers, after LeNet-5).
+
+    Padded, so that 8 x 8 pixels are enough; 32 and 64 channels, since LeNet's 6 and 16 vary by five
+    points of accuracy on the digits from one seed to the next.
+    """
     channels, height, width = shape
     return nn.Sequential(
-        nn.Conv2d(channels, 6, 5, padding=2),
+        nn.Conv2d(channels, 32, 3, padding=1),
         nn.ReLU(),
         nn.MaxPool2d(2),
-        nn.Conv2d(6, 16, 5, padding=2),
+        nn.Conv2d(32, 64, 3, padding=1),
         nn.ReLU(),
         nn.MaxPool2d(2),
         nn.Flatten(),
-        nn.Linear(16 * (height // 4) * (width // 4), 120),
+        nn.Linear(64 * (height // 4) * (width // 4), 120),
         nn.ReLU(),
         nn.Linear(120, 84),
         nn.ReLU(),

@@ -173,8 +173,8 @@ def _from_mpi(mpi: Any, env: Env, variables: Found | None) -> Ranks:
     size = world.Get_size()
     if variables is not None and variables.world_size not in (None, size):
         raise BadInput(
-            f"mpi4py sees {size} rank(s) but {variables.source} started {variables.world_size}: mpi4py is built "
-            f"for another MPI than the one that launches (see python -m mpi4py --mpi-library)"
+            f"mpi4py sees {size} rank(s) but {variables.source} started {variables.world_size}: mpi4py is "
+            f"built for another MPI than the one that launches (see python -m mpi4py --mpi-library)"
         )
     node = world.Split_type(mpi.COMM_TYPE_SHARED)
     local, local_size = node.Get_rank(), node.Get_size()
