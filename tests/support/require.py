@@ -56,7 +56,7 @@ def need_command(*names: str) -> str:
 
 
 def need_package(*names: str) -> None:
-    """These Python packages; they are looked up, not imported."""
+    """These top-level Python packages; they are looked up, not imported."""
     for name in names:
         if importlib.util.find_spec(name) is None:
             absent(f"the Python package {name} is not installed")
