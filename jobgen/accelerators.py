@@ -1,0 +1,53 @@
+"""What the ranks compute on: one row each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Accelerator:
+    """A kind of device.
+
+    ``template`` brings its environment up; ``gres`` is how Slurm is asked for ``{n}`` of them a
+    node, ``select`` how PBS Pro is and ``torque`` how Torque is; None where that cannot be said.
+    ``visible`` names the variable by which a scheduler, and the deepspeed launcher, say which devices
+    a process sees.
+    """
+
+    title: str
+    template: str
+    gres: str | None = None
+    select: str | None = None
+    torque: str | None = None
+    visible: str | None = None
+
+
+ACCELERATORS = {
+    "cuda": Accelerator(
+        "NVIDIA GPUs",
+        "accelerator/cuda.sh.j2",
+        gres="--gpus-per-node={n}",
+        select="ngpus={n}",
+        torque="gpus={n}",
+        visible="CUDA_VISIBLE_DEVICES",
+    ),
+    # Slurm has no option for NPUs: they are a generic resource that the site calls npu.
+    # PBS has no common name but its own naccelerators.
+    "npu": Accelerator(
+        "Ascend NPUs",
+        "accelerator/npu.sh.j2",
+        gres="--gres=npu:{n}",
+        select="naccelerators={n}",
+        visible="ASCEND_RT_VISIBLE_DEVICES",
+    ),
+    # Slurm limits AMD GPUs by ROCR_VISIBLE_DEVICES, below the numbers that a program sees: nothing to restore.
+    "rocm": Accelerator(
+        "AMD GPUs",
+        "accelerator/rocm.sh.j2",
+        gres="--gpus-per-node={n}",
+        select="ngpus={n}",
+        torque="gpus={n}",
+    ),
+    "cpu": Accelerator("CPUs", "accelerator/cpu.sh.j2"),
+}

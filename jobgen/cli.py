@@ -1,0 +1,171 @@
+"""The command line: thin click commands. The only place that turns a JobgenError into exit status 2."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+import click
+
+from jobgen import __version__
+from jobgen.errors import JobgenError, nearest, one_of, shown
+from jobgen.options import OPTIONS
+
+USAGE = 2
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command and return its exit status; an error is one sentence on standard error."""
+    try:
+        status = cli.main(list(arguments), prog_name="jobgen", standalone_mode=False)
+    except JobgenError as error:
+        return _fail(str(error))
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return USAGE
+    except click.NoSuchOption as error:
+        known = [name for parameter in error.ctx.command.get_params(error.ctx) for name in parameter.opts] if error.ctx else []
+        return _fail(f"there is no option {shown(error.option_name)}{nearest(error.option_name, known)}")
+    except click.ClickException as error:
+        return _fail(error.format_message().rstrip("."))
+    except click.Abort:
+        return _fail("interrupted")
+    return status if isinstance(status, int) else 0
+
+
+def _fail(sentence: str) -> int:
+    click.echo(f"jobgen: {sentence}", err=True)
+    return USAGE
+
+
+class _Group(click.Group):
+    """The commands, each with its nearest match where one is misspelt."""
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        name = args[0]
+        if name not in self.commands:
+            raise JobgenError(f"there is no command {shown(name)}: use {one_of(self.commands)}{nearest(name, self.commands)}")
+        return super().resolve_command(ctx, args)
+
+
+class _Command(click.Command):
+    """A command whose help shows its options in groups and ends with an example."""
+
+    example = ""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            if record := parameter.get_help_record(ctx):
+                groups.setdefault(getattr(parameter, "group", "Output"), []).append(record)
+        for name, records in groups.items():
+            with formatter.section(name):
+                formatter.write_dl(records)
+        with formatter.section("Example"):
+            formatter.write_text(self.example)
+
+
+class _Option(click.Option):
+    """An option of a job: click only collects its text, config.py reads it."""
+
+    group: str
+
+
+def _job_options() -> list[click.Parameter]:
+    parameters: list[click.Parameter] = []
+    for option in OPTIONS:
+        names = [option.flag, *([option.alias] if option.alias else []), option.key]
+        help_text = option.help
+        if option.default and "[default" not in help_text:
+            help_text += f"  [default: {option.default}]"
+        parameter = _Option(
+            names, metavar=option.metavar, help=help_text, multiple=option.multiple, type=click.UNPROCESSED
+        )
+        parameter.group = option.group
+        parameters.append(parameter)
+    return parameters
+
+
+def _output_options() -> list[click.Parameter]:
+    return [
+        click.Option(["-o", "--output"], metavar="FILE", help="Write the script to FILE, ready to run."),
+        click.Option(["--force"], is_flag=True, help="Overwrite FILE."),
+        click.Option(["--explain"], is_flag=True, help="Print what each value is, whence and what it means."),
+        click.Option(["--json"], is_flag=True, help="With --explain: as JSON."),
+        click.Option(
+            ["--template-dir"],
+            metavar="DIR",
+            multiple=True,
+            help="Templates that come before the packaged ones; also JOBGEN_TEMPLATE_PATH. Repeatable.",
+        ),
+    ]
+
+
+@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, message="%(prog)s %(version)s")
+def cli() -> None:
+    """Print a batch script that trains a network on several nodes.
+
+    What follows -- is the program: train.py ARG..., -m MODULE ARG..., any other command, or only
+    options for the training module that comes with jobgen.
+    """
+
+
+def _generate(scheduler: str) -> Callable[..., None]:
+    def command(
+        output: str | None, force: bool, explain: bool, json: bool, template_dir: tuple[str, ...],
+        program: tuple[str, ...], **given: Any,
+    ) -> None:
+        from jobgen.config import read_spec
+        from jobgen.plan import resolve
+
+        if json and not explain:
+            raise JobgenError("--json goes with --explain only; a script is never JSON")
+        if force and not output:
+            raise JobgenError("--force goes with -o FILE only; nothing is overwritten without it")
+        plan = resolve(read_spec(scheduler, given, program))
+        if explain:
+            from jobgen.explain import as_json, as_table
+
+            text = as_json(plan) if json else as_table(plan)
+        else:
+            from jobgen.render import render
+
+            text = render(plan, _template_dirs(template_dir), _cache_dir())
+        if output:
+            from jobgen.output import write_script
+
+            write_script(output, text, force=force, executable=not explain)
+        else:
+            click.echo(text, nl=False)
+
+    return command
+
+
+def _template_dirs(given: Sequence[str]) -> tuple[str, ...]:
+    path = os.environ.get("JOBGEN_TEMPLATE_PATH", "")
+    return (*given, *(folder for folder in path.split(os.pathsep) if folder))
+
+
+def _cache_dir() -> str | None:
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return os.path.join(home, "jobgen") if os.path.isabs(home) else None
+
+
+_COMMANDS = {
+    "pbs": ("Print a script for OpenPBS, PBS Pro or Torque.", "jobgen pbs --nodes 2 --launcher mpirun > job.pbs && qsub job.pbs"),
+    "slurm": ("Print a script for Slurm.", "jobgen slurm --nodes 2 --gpus-per-node 4 --launcher torchrun -o job.sh -- train.py --lr 0.1"),
+    "local": ("Print the same script for this machine alone.", "jobgen local --ranks-per-node 2 --launcher mpirun -- --task digits | bash"),
+}
+
+for _name, (_summary, _example) in _COMMANDS.items():
+    _command = _Command(
+        _name,
+        callback=_generate(_name),
+        help=_summary,
+        params=[*_job_options(), *_output_options(), click.Argument(["program"], nargs=-1, type=click.UNPROCESSED)],
+        options_metavar="[OPTIONS] [-- PROGRAM [ARG]...]",
+    )
+    _command.example = _example
+    cli.add_command(_command)

@@ -1,0 +1,181 @@
+"""Every option of a job, once: its name, its parser, its default and what it means.
+
+The command line, the error messages and ``--explain`` are all made from this table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from jobgen import values
+from jobgen.accelerators import ACCELERATORS
+from jobgen.launchers import LAUNCHERS, MPI_FLAVOURS
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option: ``--name-with-dashes`` on the command line, ``key`` in a JobSpec."""
+
+    key: str
+    group: str
+    parse: Callable[[str], Any]
+    metavar: str
+    help: str
+    default: Any = None
+    multiple: bool = False
+    alias: str | None = None
+
+    @property
+    def flag(self) -> str:
+        return "--" + self.key.replace("_", "-")
+
+
+_RESOURCES = "Resources"
+_LAUNCH = "Launch"
+_ENVIRONMENT = "Environment"
+_FILES = "Directories"
+_SCHEDULER = "Scheduler"
+
+_WORD = values.text("one word of letters, digits and . _ + - : @ , /", r"[A-Za-z0-9][\w.+:@,/-]{0,254}")
+_CONDA = values.text(
+    "the name or the path of a conda environment", r"[^\s-](?:[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f])?"
+)
+_MAIL = values.text("a mail address", r"[A-Za-z0-9][\w.+-]*@[\w.-]+")
+_LINE = values.text("options of one directive line, without the #PBS or #SBATCH", r"-[^\x00-\x1f\x7f\u2028\u2029]+")
+
+OPTIONS = (
+    Option("name", _SCHEDULER, values.text("a job name", r"(?s).*"), "NAME", "Name of the job.", "jobgen"),
+    Option("queue", _SCHEDULER, _WORD, "QUEUE", "Queue (a partition on Slurm).", alias="--partition"),
+    Option("account", _SCHEDULER, _WORD, "ACCOUNT", "Account or project that pays."),
+    Option(
+        "walltime",
+        _SCHEDULER,
+        values.walltime,
+        "TIME",
+        "Time limit: 2h30m, 90m, HH:MM:SS or D-HH:MM:SS.  [default: 1h]",
+    ),
+    Option("mail", _SCHEDULER, _MAIL, "ADDRESS", "Mail at the begin, the end and on failure."),
+    Option(
+        "directive",
+        _SCHEDULER,
+        _LINE,
+        "TEXT",
+        "One more directive, such as '-l filesystems=home'; it wins over ours. Repeatable.",
+        (),
+        multiple=True,
+    ),
+    Option(
+        "dialect",
+        _SCHEDULER,
+        values.choice("pbspro", "torque"),
+        "pbspro|torque",
+        "Which PBS: OpenPBS and PBS Pro, or Torque.  [default: pbspro]",
+    ),
+    Option("nodes", _RESOURCES, values.whole(1), "N", "Nodes.", 1),
+    Option(
+        "gpus_per_node",
+        _RESOURCES,
+        values.whole(0),
+        "N",
+        "Accelerators a node (GPUs or NPUs).  [default: one a rank]",
+    ),
+    Option(
+        "ranks_per_node", _RESOURCES, values.whole(1), "N", "Processes a node.  [default: one an accelerator]"
+    ),
+    Option(
+        "cpus_per_rank",
+        _RESOURCES,
+        values.whole(1),
+        "N",
+        "Cores of each rank, also OMP_NUM_THREADS.  [default: 2; local: 1]",
+    ),
+    Option("mem", _RESOURCES, values.memory, "SIZE", "Memory a node, with a unit: 64G.  [default: the queue's]"),
+    Option(
+        "accelerator",
+        _RESOURCES,
+        values.choice(*ACCELERATORS),
+        "|".join(ACCELERATORS),
+        "What the ranks compute on.  [default: cuda; cpu with --gpus-per-node 0, or locally without it]",
+    ),
+    Option(
+        "launcher",
+        _LAUNCH,
+        values.choice(*LAUNCHERS),
+        "|".join(LAUNCHERS),
+        "What starts the ranks.",
+        "deepspeed",
+    ),
+    Option(
+        "mpi",
+        _LAUNCH,
+        values.choice(*MPI_FLAVOURS),
+        "|".join(MPI_FLAVOURS),
+        "Whose mpirun it is.  [default: openmpi, for mpirun]",
+    ),
+    Option(
+        "remote",
+        _LAUNCH,
+        values.choice("auto", "ssh", "scheduler"),
+        "auto|ssh|scheduler",
+        "How the other nodes are reached; auto takes the scheduler's way where there is one.",
+        "auto",
+    ),
+    Option(
+        "launcher_arg",
+        _LAUNCH,
+        values.text("an option of the launcher", r"[^\x00]+"),
+        "ARG",
+        "One more argument of the launcher. Repeatable.",
+        (),
+        multiple=True,
+    ),
+    Option("include", _LAUNCH, values.device_filter, "FILTER", "DeepSpeed's filter of devices: host:0,1@host2."),
+    Option("exclude", _LAUNCH, values.device_filter, "FILTER", "The same, of devices to leave out."),
+    Option(
+        "master_port",
+        _LAUNCH,
+        values.whole(1024, 65535),
+        "PORT",
+        "Port of the rendezvous.  [default: a free one, from the job id]",
+    ),
+    Option("module", _ENVIRONMENT, values.module, "NAME", "Module to load. Repeatable.", (), multiple=True),
+    Option(
+        "source",
+        _ENVIRONMENT,
+        values.absolute_path,
+        "FILE",
+        "Script to source, by its absolute path. Repeatable, in order.",
+        (),
+        multiple=True,
+    ),
+    Option("conda", _ENVIRONMENT, _CONDA, "ENV", "Conda environment, by name or path."),
+    Option("venv", _ENVIRONMENT, values.path, "DIR", "Python virtual environment."),
+    Option(
+        "env",
+        _ENVIRONMENT,
+        values.assignment,
+        "NAME=VALUE",
+        "Environment variable of every rank. Repeatable.",
+        (),
+        multiple=True,
+    ),
+    Option(
+        "workdir",
+        _FILES,
+        values.path,
+        "DIR",
+        "Where the program runs.  [default: where the job is submitted]",
+    ),
+    Option(
+        "run_dir",
+        _FILES,
+        values.path,
+        "DIR",
+        "Where each job makes a directory NAME-JOBID of its own.",
+        "runs",
+    ),
+)
+
+BY_KEY = {option.key: option for option in OPTIONS}

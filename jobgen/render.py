@@ -1,0 +1,122 @@
+"""Renders a Plan: Jinja templates in, the text of one script out. The same Plan gives the same bytes."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import jinja2
+
+import jobgen.templates
+from jobgen.errors import JobgenError, nearest
+
+if TYPE_CHECKING:
+    from jobgen.plan import Plan
+
+PACKAGED = jobgen.templates.__path__[0]
+_PLAIN = re.compile(r"[A-Za-z0-9_@%+=:,./-]+")
+_CALM = re.compile(r"[A-Za-z0-9 _@%+=:,./()\[\]{}#&;|<>*?!^-]+")
+_NAMED = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "'": "\\'", "\\": "\\\\"}
+
+
+def sh(value: object) -> str:
+    """A value as one word of bash, whatever it holds: bare, in single quotes, or as ``$'...'``.
+
+    The word never holds a raw newline or a character that cannot be seen, so no line of a script
+    is one that a user's text made up.
+    """
+    text = str(value)
+    if _PLAIN.fullmatch(text):
+        return text
+    if _CALM.fullmatch(text):
+        return f"'{text}'"
+    return "$'" + "".join(map(_ansi_c, text)) + "'" if text else "''"
+
+
+def _ansi_c(character: str) -> str:
+    if character in _NAMED:
+        return _NAMED[character]
+    # Letters of any script stay readable; the rest of Unicode (typographic quotes, marks that
+    # reverse the line) goes byte by byte.
+    if " " <= character <= "~" or character.isalnum():
+        return character
+    return "".join(f"\\{byte:03o}" for byte in os.fsencode(character))
+
+
+class _Cache(jinja2.FileSystemBytecodeCache):
+    """Compiled templates of earlier runs: they save half of the start. One that cannot be kept is no error."""
+
+    def dump_bytecode(self, bucket: jinja2.bccache.Bucket) -> None:
+        try:
+            os.makedirs(self.directory, mode=0o700, exist_ok=True)
+            super().dump_bytecode(bucket)
+        except OSError:
+            pass
+
+
+@lru_cache(maxsize=8)
+def environment(template_dirs: tuple[str, ...] = (), cache_dir: str | None = None) -> jinja2.Environment:
+    """The templates of the user's folders, before the packaged ones; those also under ``builtin/``."""
+    packaged = jinja2.FileSystemLoader(PACKAGED)
+    users = [jinja2.FileSystemLoader(folder) for folder in template_dirs]
+    env = jinja2.Environment(
+        loader=jinja2.ChoiceLoader([*users, packaged, jinja2.PrefixLoader({"builtin": packaged})]),
+        undefined=jinja2.StrictUndefined,
+        # bash writes ${#list[@]}, which Jinja would take for the beginning of a comment.
+        comment_start_string="{##",
+        comment_end_string="##}",
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        auto_reload=False,
+        bytecode_cache=_Cache(cache_dir) if cache_dir else None,
+    )
+    env.filters["sh"] = sh
+    return env
+
+
+def render(plan: Plan, template_dirs: Sequence[str] = (), cache_dir: str | None = None) -> str:
+    """The script of a plan.
+
+    Raises:
+        JobgenError: a user's template is wrong; the sentence names it.
+    """
+    folders = tuple(template_dirs)
+    env = environment(folders, cache_dir)
+    if folders:
+        _check_blocks(env, folders)
+    try:
+        return env.get_template(plan.scheduler.template).render(plan.__dict__)
+    except jinja2.TemplateSyntaxError as error:
+        raise JobgenError(f"template {error.filename or error.name}, line {error.lineno}: {error.message}") from None
+    except jinja2.TemplateNotFound as error:
+        raise JobgenError(f"template {error.name} is not in {', '.join(folders)} nor among ours") from None
+    except jinja2.TemplateError as error:
+        raise JobgenError(f"a template in {', '.join(folders)} cannot be rendered: {error.message}") from None
+
+
+def _check_blocks(env: jinja2.Environment, folders: Sequence[str]) -> None:
+    """Refuse a block that no packaged template has: Jinja would drop it in silence."""
+    known = {name for path in Path(PACKAGED).glob("*.j2") for name in _blocks(env, path)}
+    for folder in folders:
+        if not Path(folder).is_dir():
+            raise JobgenError(f"template folder {folder} is not a directory")
+        for path in sorted(Path(folder).glob("*.j2")):
+            for name in _blocks(env, path):
+                if name not in known:
+                    allowed = ", ".join(sorted(known))
+                    raise JobgenError(f"template {path} has the unknown block {name}: the blocks are {allowed}{nearest(name, known)}")
+
+
+def _blocks(env: jinja2.Environment, path: Path) -> list[str]:
+    try:
+        tree = env.parse(path.read_text(encoding="utf-8"), filename=str(path))
+    except jinja2.TemplateSyntaxError as error:
+        raise JobgenError(f"template {path}, line {error.lineno}: {error.message}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise JobgenError(f"template {path} cannot be read: {error}") from None
+    return [block.name for block in tree.find_all(jinja2.nodes.Block)]

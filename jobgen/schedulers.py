@@ -1,0 +1,135 @@
+"""What each scheduler allows in its directives, and how it writes sizes: one row each."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from jobgen.errors import JobgenError
+from jobgen.spec import JobSpec
+
+
+@dataclass(frozen=True)
+class Scheduler:
+    """A scheduler, or a dialect of PBS.
+
+    ``name_rule`` says ``name_pattern`` in words; ``lacks`` names the options that it cannot express.
+    """
+
+    title: str
+    template: str
+    command: str
+    manual: str
+    name_pattern: str
+    name_rule: str
+    lacks: dict[str, str]
+
+
+_WORD_NAME = r"[A-Za-z0-9][A-Za-z0-9._+-]{0,229}"
+_WORD_RULE = "must be at most 230 letters, digits and . _ + -, and begin with a letter or digit"
+
+SCHEDULERS = {
+    "pbspro": Scheduler(
+        "PBS Pro",
+        "pbs.sh.j2",
+        "qsub",
+        "https://help.altair.com/2024.1.0/PBS%20Professional/PBSUserGuide2024.1.pdf",
+        _WORD_NAME,
+        _WORD_RULE,
+        {},
+    ),
+    "torque": Scheduler(
+        "Torque",
+        "torque.sh.j2",
+        "qsub",
+        "https://docs.adaptivecomputing.com/torque/4-2-10/Content/topics/commands/qsub.htm",
+        r"[A-Za-z][A-Za-z0-9._+-]{0,14}",
+        "must be at most 15 letters, digits and . _ + -, and begin with a letter",
+        {},
+    ),
+    "slurm": Scheduler(
+        "Slurm",
+        "slurm.sh.j2",
+        "sbatch",
+        "https://slurm.schedmd.com/sbatch.html",
+        _WORD_NAME,
+        _WORD_RULE,
+        {"dialect": "is only for PBS"},
+    ),
+    "local": Scheduler(
+        "this machine",
+        "local.sh.j2",
+        "bash",
+        "https://www.gnu.org/software/bash/manual/",
+        _WORD_NAME,
+        _WORD_RULE,
+        {
+            "dialect": "is only for PBS",
+            "queue": "a local run has no queue",
+            "account": "a local run has no account",
+            "mail": "a local run sends no mail",
+            "mem": "a local run reserves no memory",
+            "directive": "a local run has no directives",
+        },
+    ),
+}
+
+
+def scheduler_of(spec: JobSpec) -> str:
+    """The row of SCHEDULERS that a spec is for."""
+    return (spec.dialect or "pbspro") if spec.scheduler == "pbs" else spec.scheduler
+
+
+def check_directives(spec: JobSpec, row: str) -> None:
+    """Refuse what the scheduler would refuse, or would quietly ignore.
+
+    Raises:
+        JobgenError: an option that the scheduler lacks, a name that it refuses, or a directive
+            that belongs to another scheduler.
+    """
+    scheduler = SCHEDULERS[row]
+    for key, reason in scheduler.lacks.items():
+        if spec.origin(key) != "default":
+            raise spec.refuse(key, reason)
+    if not re.fullmatch(scheduler.name_pattern, spec.name, re.ASCII):
+        raise spec.refuse("name", f"{scheduler.title} refuses it: a name {scheduler.name_rule}")
+    if row in ("pbspro", "torque") and spec.queue and "," in spec.queue:
+        raise spec.refuse("queue", "a list of queues is only for Slurm; PBS takes one")
+    for line in spec.directive:
+        if reason := _misplaced(line, row):
+            raise JobgenError(f"--directive {line} ({spec.origin('directive')}): {reason}")
+
+
+def _misplaced(line: str, row: str) -> str | None:
+    """Why a directive does not belong to this scheduler; None when it does."""
+    if row == "slurm":
+        if re.match(r"-(l|W|S|j)\b", line):
+            return "is PBS; Slurm takes options such as --constraint=gpu"
+        return None
+    if re.search(r"\s#", line):
+        return "PBS takes no comment after a directive; leave it out"
+    if line.startswith("--"):
+        return "is Slurm; PBS takes options such as -l filesystems=home"
+    if row == "pbspro":
+        if re.search(r"\bnodes=|\bppn=|\bpmem=|\bgpus=|^-t\b", line):
+            return "is Torque; PBS Pro takes select=, place= and -J (or say --dialect torque)"
+    elif re.search(r"\b(select|place|ngpus|mpiprocs|ncpus)=|^-J\b", line):
+        return "is PBS Pro; Torque takes nodes=N:ppn=M and -t (or say --dialect pbspro)"
+    return None
+
+
+def clock(seconds: int) -> str:
+    """A duration as ``HH:MM:SS``, which PBS, Torque and Slurm all read the same way."""
+    return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+
+
+def size(mib: int, suffix: str = "") -> str:
+    """A size in MiB in its largest whole unit: ``64g``, ``1536m``."""
+    return f"{mib // 1024}g{suffix}" if mib % 1024 == 0 else f"{mib}m{suffix}"
+
+
+def torque_memory(mib: int, nodes: int, processes: int) -> str:
+    """Torque counts memory for a job of one node, and a process for more: ``mem=`` or ``pmem=``."""
+    if nodes == 1:
+        return f"mem={size(mib, 'b')}"
+    return f"pmem={-(-mib * 1024 // processes)}kb"

@@ -1,0 +1,139 @@
+"""Reads the values that people type: each function takes text and returns a checked value.
+
+A bad one raises ValueError with the end of a sentence ("must be ..."); config.py adds which
+option it was, where it came from and what was given.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from jobgen.errors import nearest, one_of
+
+# The names that bash keeps for itself, or that mean something else inside the script.
+_SHELL_NAMES = re.compile(
+    r"BASH\w*|COMP_\w+|DIRSTACK|E?UID|EPOCH\w+|EXECIGNORE|FIGNORE|FUNCNAME|FUNCNEST|GLOBIGNORE|GROUPS"
+    r"|HISTCMD|HOSTTYPE|IFS|LINENO|MACHTYPE|MAPFILE|OLDPWD|OPT(?:ARG|ERR|IND)|OSTYPE|PIPESTATUS"
+    r"|POSIXLY_CORRECT|PPID|PS4|PWD|RANDOM|READLINE_\w+|REPLY|SECONDS|SHELLOPTS|SHLVL|SRANDOM|TMOUT|_"
+)
+_OUR_NAMES = re.compile(r"JOBGEN_\w+|job_\w+|MASTER_(?:ADDR|PORT)|(?:LOCAL_)?(?:RANK|WORLD_SIZE)")
+_MAX_COUNT = 10_000_000
+
+
+def whole(minimum: int, maximum: int = _MAX_COUNT) -> Callable[[str], int]:
+    """A parser of whole numbers from ``minimum`` to ``maximum``, both allowed."""
+
+    def parse(text: str) -> int:
+        if not re.fullmatch(r"[0-9]{1,9}", text) or not minimum <= int(text) <= maximum:
+            limit = f"of at least {minimum}" if maximum == _MAX_COUNT else f"from {minimum} to {maximum}"
+            raise ValueError(f"must be a whole number {limit}")
+        return int(text)
+
+    return parse
+
+
+def choice(*allowed: str) -> Callable[[str], str]:
+    """A parser of one of some words; a misspelt one is told the nearest."""
+
+    def parse(text: str) -> str:
+        if text not in allowed:
+            raise ValueError(f"must be {one_of(allowed)}{nearest(text, allowed)}")
+        return text
+
+    return parse
+
+
+def text(what: str, pattern: str) -> Callable[[str], str]:
+    """A parser of words that match ``pattern`` as a whole; ``what`` says so in words."""
+    compiled = re.compile(pattern)
+
+    def parse(value: str) -> str:
+        if not compiled.fullmatch(value):
+            raise ValueError(f"must be {what}")
+        return value
+
+    return parse
+
+
+def walltime(text: str) -> int:
+    """A duration in seconds from ``2h30m``, ``90m``, ``HH:MM:SS`` or ``D-HH:MM:SS``."""
+    units = re.fullmatch(r"(?=.)(?:(\d{1,6})d)?(?:(\d{1,6})h)?(?:(\d{1,6})m)?(?:(\d{1,8})s)?", text, re.ASCII)
+    clock = re.fullmatch(r"(?:(\d{1,4})-(?=[01]\d:|2[0-3]:))?(\d{1,5}):([0-5]\d):([0-5]\d)", text, re.ASCII)
+    if not (match := units or clock):
+        if re.fullmatch(r"\d+:\d\d", text, re.ASCII):
+            first, second = text.split(":")
+            raise ValueError(
+                f"is ambiguous: schedulers read minutes and seconds, people hours and minutes; "
+                f"write {first}h{second}m or {first}m{second}s"
+            )
+        raise ValueError("must be a duration such as 2h30m, 90m, HH:MM:SS or D-HH:MM:SS")
+    days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
+    total = ((days * 24 + hours) * 60 + minutes) * 60 + seconds
+    if total == 0:
+        raise ValueError("must be longer than nothing")
+    return total
+
+
+def memory(text: str) -> int:
+    """A size in MiB from a number with a unit: ``64G``, ``64GB``, ``64GiB``, ``512M``, ``1.5T``.
+
+    PBS and Slurm both count in powers of 1024, whatever the unit is called.
+    """
+    match = re.fullmatch(r"(\d{1,9}(?:\.\d{1,3})?) ?([MGT])(?:i?B)?", text, re.ASCII | re.IGNORECASE)
+    if not match:
+        raise ValueError("must be a size with a unit, such as 512M, 64G or 1.5T")
+    number, unit = match.groups()
+    thousandths = round(float(number) * 1000) * 1024 ** "MGT".index(unit.upper())
+    if thousandths < 1000 or thousandths % 1000:
+        raise ValueError("must be at least 1M, and a whole number of megabytes")
+    return thousandths // 1000
+
+
+def assignment(text: str) -> tuple[str, str]:
+    """``NAME=VALUE`` as a pair; the value may hold any character."""
+    name, equals, value = text.partition("=")
+    if not equals or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+        raise ValueError("must be NAME=VALUE, with a NAME of letters, digits and underscores")
+    if _SHELL_NAMES.fullmatch(name):
+        raise ValueError(f"cannot be set: bash keeps the variable {name} for itself")
+    if _OUR_NAMES.fullmatch(name):
+        hint = "; use --master-port" if name == "MASTER_PORT" else ""
+        raise ValueError(f"cannot be set: the script sets {name} itself{hint}")
+    return name, value
+
+
+def path(text: str) -> str:
+    """A path, absolute or not."""
+    if not text:
+        raise ValueError("must be a path, not nothing")
+    return text
+
+
+def absolute_path(text: str) -> str:
+    """A path from the root: the job starts in another directory than this command."""
+    if not text.startswith("/"):
+        hint = f" (here {text} would be looked up where the job starts, or on PATH)" if text else ""
+        raise ValueError(f"must be an absolute path{hint}")
+    return text
+
+
+def module(text: str) -> str:
+    """A name for ``module load``."""
+    if not re.fullmatch(r"[^\s\-][^\s]*", text) or not text.isprintable():
+        raise ValueError("must be one module name without blanks; repeat the option for more")
+    return text
+
+
+def device_filter(text: str) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    """DeepSpeed's ``host:0,1@host2`` as pairs of a host and its slots (none: all of them)."""
+    hosts: dict[str, tuple[int, ...]] = {}
+    for part in text.split("@"):
+        match = re.fullmatch(r"([A-Za-z0-9][A-Za-z0-9._-]*)(?::(\d{1,4}(?:,\d{1,4})*))?", part, re.ASCII)
+        if not match:
+            raise ValueError("must be a filter such as host:0,1@host2")
+        host, slots = match.groups()
+        if host in hosts:
+            raise ValueError(f"names {host} twice")
+        hosts[host] = tuple(dict.fromkeys(int(slot) for slot in slots.split(","))) if slots else ()
+    return tuple(hosts.items())
