@@ -11,11 +11,14 @@ Who this process is: see ranks.py.
 
 import os
 import sys
+import time
 import traceback
 from collections.abc import Sequence
 
 from . import config, dsconfig, ranks, report, sampling
-from .errors import BAD_INPUT, DONE, FAILURE, BadInput, TrainingFailure
+from .errors import BAD_INPUT, DONE, FAILURE, BadInput, CommonMistake, TrainingFailure
+
+PATIENCE = 2.0  # seconds
 
 
 def main(argv: Sequence[str]) -> int:
@@ -103,18 +106,23 @@ def train(argv: Sequence[str], run: report.Run) -> None:
 
 
 def _failed(run: report.Run, error: BaseException, status: int) -> int:
+    """Leave a status, say what happened, once over all ranks, and return `status`."""
     message = str(error) or type(error).__name__
+    if isinstance(error, CommonMistake) and not run.is_main:
+        # Launchers end all ranks when the first is gone: leave rank 0 the time to speak.
+        time.sleep(PATIENCE)
+        return status
     first = run.fail(message, type(error).__name__, status)
-    mine = (first["rank"], first["host"], first["message"]) == (run.rank, run.host, message)
-    if not mine:
-        report.complain(
-            f"rank {run.rank} on {run.host} stops, after rank {first['rank']} on {first['host']} failed first"
-        )
+    me = f"rank {run.rank} on {run.host}"
+    if (first["rank"], first["host"]) != (run.rank, run.host):
+        if first["message"] != message:
+            report.complain(f"{me} stops, because rank {first['rank']} on {first['host']} failed first")
+    elif isinstance(error, CommonMistake) or (isinstance(error, BadInput) and run.rank is None):
+        report.complain(message)
     elif isinstance(error, BadInput | TrainingFailure):
-        if run.is_main or run.directory is not None:
-            report.complain(message)
+        report.complain(f"{me}: {message}")
     else:
-        report.complain(f"rank {run.rank} on {run.host} failed:\n{traceback.format_exc()}")
+        report.complain(f"{me} failed:\n{traceback.format_exc()}")
     return status
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from .errors import BadInput, suggestion
+from .errors import CommonMistake, suggestion
 
 TASKS = ("digits", "mnist", "cifar10")
 MODELS = ("cnn", "mlp")
@@ -41,18 +41,18 @@ class Settings:
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        raise BadInput(message)
+        raise CommonMistake(message)
 
 
 def parse(argv: Sequence[str]) -> Settings:
-    """The settings that the command line states. Raises BadInput, one sentence, for a mistake."""
+    """The settings that the command line states. Raises CommonMistake, one sentence, for a mistake."""
     parser = _options()
     namespace, rest = parser.parse_known_args(argv)
     if rest:
         word = rest[0].split("=")[0]
         known = [option for action in parser._actions for option in action.option_strings]
         what = "option" if word.startswith("-") else "argument"
-        raise BadInput(f"unknown {what} {word!r}{suggestion(word, known) or '; see --help'}")
+        raise CommonMistake(f"unknown {what} {word!r}{suggestion(word, known) or '; see --help'}")
     values = vars(namespace)
     values.pop("deepspeed")
     settings = Settings(**values)
@@ -146,15 +146,15 @@ def _options() -> argparse.ArgumentParser:
 
 def _check(settings: Settings) -> None:
     if settings.task != "digits" and settings.data is None:
-        raise BadInput(
+        raise CommonMistake(
             f"--task {settings.task} needs --data DIR, the directory with its files (nothing is downloaded)"
         )
     if settings.task == "digits" and settings.data is not None:
-        raise BadInput("--data is not for --task digits, whose data comes with scikit-learn")
+        raise CommonMistake("--data is not for --task digits, whose data comes with scikit-learn")
     if settings.momentum is not None and settings.optimizer == "adam":
-        raise BadInput("--momentum is for --optimizer sgd, not for adam")
+        raise CommonMistake("--momentum is for --optimizer sgd, not for adam")
     if settings.warmup_steps is not None and settings.scheduler == "none":
-        raise BadInput("--warmup-steps needs --scheduler warmup or warmup-decay, not none")
+        raise CommonMistake("--warmup-steps needs --scheduler warmup or warmup-decay, not none")
 
 
 def _one_of(allowed: Sequence[str]) -> Callable[[str], str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .config import Settings
-from .errors import BadInput, suggestion
+from .errors import CommonMistake, suggestion
 
 Config = dict[str, Any]
 
@@ -44,30 +44,32 @@ class Batch(NamedTuple):
 
 
 def read(file: Path | None) -> Config:
-    """The dict in `file`, {} for None. Raises BadInput if it is no JSON object or has an unknown key."""
+    """The dict in `file`, {} for None. Raises CommonMistake if it is no JSON object or has an unknown key."""
     if file is None:
         return {}
     try:
         config = json.loads(file.read_text(encoding="utf-8"), object_pairs_hook=_no_key_twice)
     except OSError as error:
-        raise BadInput(f"--deepspeed_config {file} cannot be read: {error.strerror}") from None
+        raise CommonMistake(f"--deepspeed_config {file} cannot be read: {error.strerror}") from None
     except ValueError as error:
-        raise BadInput(f"--deepspeed_config {file} is not valid JSON: {error}") from None
+        raise CommonMistake(f"--deepspeed_config {file} is not valid JSON: {error}") from None
     if not isinstance(config, dict):
-        raise BadInput(f"--deepspeed_config {file} holds no JSON object")
+        raise CommonMistake(f"--deepspeed_config {file} holds no JSON object")
     for key in config:
         if key not in KEYS:
-            raise BadInput(f"--deepspeed_config {file}: DeepSpeed has no key {key!r}{suggestion(key, KEYS)}")
+            raise CommonMistake(
+                f"--deepspeed_config {file}: DeepSpeed has no key {key!r}{suggestion(key, KEYS)}"
+            )
     for key in ("optimizer", "scheduler", "zero_optimization", "fp16", "bf16", "bfloat16", "amp"):
         if not isinstance(config.get(key, {}), dict):
-            raise BadInput(f"--deepspeed_config {file}: {key} must be an object, not {config[key]!r}")
+            raise CommonMistake(f"--deepspeed_config {file}: {key} must be an object, not {config[key]!r}")
     return config
 
 
 def batch_sizes(config: Config, settings: Settings, world_size: int) -> tuple[Batch, list[str]]:
     """The batch sizes and notes; any two of total, micro and accumulation give the third.
 
-    Raises BadInput, with all numbers, where they do not agree.
+    Raises CommonMistake, with all numbers, where they do not agree.
     """
     total, micro, accumulation = (_size(config, key) for key in (TOTAL, MICRO, ACCUMULATION))
     notes = []
@@ -95,7 +97,7 @@ def batch_sizes(config: Config, settings: Settings, world_size: int) -> tuple[Ba
     if accumulation is None:
         accumulation = total // (micro * world_size) if micro else 1
     if micro * accumulation * world_size != total:
-        raise BadInput(
+        raise CommonMistake(
             f"{TOTAL} {total} is not {MICRO} {micro} x {ACCUMULATION} {accumulation} x {world_size} ranks "
             f"= {micro * accumulation * world_size}"
         )
@@ -105,7 +107,7 @@ def batch_sizes(config: Config, settings: Settings, world_size: int) -> tuple[Ba
 def build(base: Config, settings: Settings, batch: Batch, world_size: int) -> tuple[Config, list[str]]:
     """DeepSpeed's config but for the schedule, and notes on what was overruled or lifted.
 
-    `base` stays as it is. Raises BadInput for what cannot work together.
+    `base` stays as it is. Raises CommonMistake for what cannot work together.
     """
     config, notes = copy.deepcopy(base), []
     config[TOTAL] = batch.micro * batch.accumulation * world_size
@@ -121,7 +123,7 @@ def build(base: Config, settings: Settings, batch: Batch, world_size: int) -> tu
 def schedule(config: Config, settings: Settings, total_steps: int) -> Config:
     """`config` with its schedule, for a run of that many optimizer steps.
 
-    Raises BadInput if the warm-up is longer than the run.
+    Raises CommonMistake if the warm-up is longer than the run.
     """
     config = copy.deepcopy(config)
     block = config.get("scheduler", {})
@@ -131,7 +133,7 @@ def schedule(config: Config, settings: Settings, total_steps: int) -> Config:
         return config
     warmup = settings.warmup_steps or max(1, total_steps // 10)
     if warmup > total_steps:
-        raise BadInput(f"--warmup-steps {warmup} is more than the {total_steps} steps of the whole run")
+        raise CommonMistake(f"--warmup-steps {warmup} is more than the {total_steps} steps of the whole run")
     lr = config["optimizer"]["params"].get("lr", 0.001)
     params = {
         # From 0, DeepSpeed would take its first two steps with a learning rate of 0.
@@ -162,7 +164,7 @@ def _optimizer(config: Config, settings: Settings) -> list[str]:
     block = config["optimizer"]
     params = block.setdefault("params", {})
     if settings.momentum is not None and optimizer_name(config) in ("adam", "adamw"):
-        raise BadInput("--momentum is for --optimizer sgd, not for adam, the optimizer of this run")
+        raise CommonMistake("--momentum is for --optimizer sgd, not for adam, the optimizer of this run")
     for name in ("lr", "momentum", "weight_decay"):
         value = getattr(settings, name)
         if value is not None:
@@ -183,7 +185,7 @@ def _precision(config: Config, settings: Settings) -> list[str]:
         config.setdefault("bf16", config.pop("bfloat16"))
     in_file = [name for name in ("fp16", "bf16") if config.get(name, {}).get("enabled")]
     if len(in_file) == 2:
-        raise BadInput("the config file enables both fp16 and bf16: a run has one precision")
+        raise CommonMistake("the config file enables both fp16 and bf16: a run has one precision")
     if settings.precision is not None:
         if in_file and in_file != [settings.precision]:
             notes.append(f"--precision {settings.precision} wins over the config file's {in_file[0]}")
@@ -199,9 +201,11 @@ def _precision(config: Config, settings: Settings) -> list[str]:
             notes.append(f"--zero-stage {settings.zero_stage} wins over the config file's {zero['stage']}")
         zero["stage"] = settings.zero_stage
     if config.get("amp", {}).get("enabled") and (fp16 or zero.get("stage")):
-        raise BadInput("amp goes with neither fp16 nor ZeRO: it keeps weights of its own that these replace")
+        raise CommonMistake(
+            "amp goes with neither fp16 nor ZeRO: it keeps weights of its own that these replace"
+        )
     if fp16 and zero.get("stage") == 0:
-        raise BadInput(
+        raise CommonMistake(
             "fp16 needs ZeRO stage 1, 2 or 3: at stage 0 this DeepSpeed does not scale the loss but does "
             "unscale the gradients"
         )
@@ -209,7 +213,7 @@ def _precision(config: Config, settings: Settings) -> list[str]:
         zero["stage"] = 1
         notes.append("fp16 runs at ZeRO stage 1, because at stage 0 this DeepSpeed does not scale the loss")
     if zero.setdefault("stage", 0) not in (0, 1, 2, 3):
-        raise BadInput(f"zero_optimization.stage is {zero['stage']!r}, not 0, 1, 2 or 3")
+        raise CommonMistake(f"zero_optimization.stage is {zero['stage']!r}, not 0, 1, 2 or 3")
     if zero["stage"] and optimizer_name(config) not in ("adam", "adamw"):
         # ZeRO knows only Adam by name; it is right for every optimizer that treats elements alone.
         config.setdefault("zero_allow_untested_optimizer", True)
@@ -219,7 +223,7 @@ def _precision(config: Config, settings: Settings) -> list[str]:
 def _size(config: Config, key: str) -> int | None:
     value = config.get(key)
     if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
-        raise BadInput(f"{key} in the config file must be a whole number of at least 1, not {value!r}")
+        raise CommonMistake(f"{key} in the config file must be a whole number of at least 1, not {value!r}")
     return value
 
 

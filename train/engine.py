@@ -1,5 +1,6 @@
 """The engine: what trains a model on all ranks. The loop knows only the protocol."""
 
+import logging
 import os
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
@@ -89,6 +90,8 @@ def load_deepspeed(device: Device) -> Any:
     import deepspeed
     import deepspeed.ops
 
+    if torch.distributed.get_rank():
+        logging.getLogger("DeepSpeed").setLevel(logging.ERROR)  # once is enough
     if device.kind == "cpu":
         # It would compile this collective for 90 s, with a compiler that may not be there. Setting
         # the whole table also saves the probe that would fill it.

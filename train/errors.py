@@ -15,6 +15,10 @@ class BadInput(Exception):
     """The user's mistake, told in one sentence and without a traceback; exit status 2."""
 
 
+class CommonMistake(BadInput):
+    """One that every rank makes alike, such as an option: only rank 0 speaks of it."""
+
+
 class TrainingFailure(Exception):
     """The run went wrong in a way that a traceback would not explain; exit status 1."""
 

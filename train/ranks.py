@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from .errors import BadInput
+from .errors import BadInput, CommonMistake
 
 Env = Mapping[str, str]
 
@@ -97,10 +97,10 @@ def export(ranks: Ranks, env: MutableMapping[str, str]) -> None:
 
 
 def check_world(ranks: Ranks, env: Env) -> None:
-    """Raise BadInput if the job asked (JOBGEN_WORLD_SIZE) for another number of ranks."""
+    """Raise CommonMistake if the job asked (JOBGEN_WORLD_SIZE) for another number of ranks."""
     wanted = _int(env, "JOBGEN_WORLD_SIZE")
     if wanted is not None and wanted != ranks.world_size:
-        raise BadInput(
+        raise CommonMistake(
             f"the job asked for {wanted} ranks (JOBGEN_WORLD_SIZE={wanted}) but {ranks.source} "
             f"started {ranks.world_size}"
         )

@@ -1,0 +1,279 @@
+"""Real runs on the CPU: one and two ranks, under every launcher."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support.require import need_command, need_package
+from train_support import (
+    PYTHON,
+    Finished,
+    clean_environment,
+    launcher_command,
+    start,
+    write_cifar,
+    write_mnist,
+)
+
+ONE_EPOCH = ("--epochs", "1", "--log-every", "1")
+
+
+Train = Callable[..., Finished]
+
+
+@pytest.fixture
+def train(tmp_path: Path) -> Train:
+    """train(launcher, *options, ranks=2, env={}) runs to the end and returns what was left."""
+
+    def run(launcher: str, *options: str, ranks: int = 2, env: dict[str, str] | None = None) -> Finished:
+        return start(tmp_path / launcher, launcher, options, ranks, env)
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory: pytest.TempPathFactory) -> Finished:
+    """One epoch of the digits on one rank, with the global batch of the two-rank runs."""
+    done = start(tmp_path_factory.mktemp("one"), "one", [*ONE_EPOCH, "--batch-size", "64"], ranks=1)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def test_default_settings_learn_the_digits_on_two_ranks(train: Train) -> None:
+    env = {"JOBGEN_WORLD_SIZE": "2", "JOBGEN_START_TIME": str(time.time())}
+    done = train("mpirun", env=env)
+    assert done.returncode == 0, done.stderr
+    status = done.status
+    assert status["state"] == "finished"
+    assert status["accuracy"] >= 0.97
+    assert len(status["per_class"]) == 10
+    assert (status["world_size"], status["epochs"], status["steps"]) == (2, 10, 230)
+    assert len(status["hosts"]) == 1
+    assert (
+        0
+        < status["startup"]["first_step"]
+        <= status["startup"]["first_step_from_job_start"]
+        < status["seconds"] + 60
+    )
+    assert done.metrics("start")[0]["source"] == "mpi4py"
+    assert len(done.metrics("epoch")) == 10
+    assert "samples/s" in done.stdout
+    assert done.stdout.count("finished: accuracy") == 1  # rank 0 only
+    assert "step/s" not in done.stderr  # no bar, since this is no terminal
+
+
+@pytest.mark.parametrize(
+    ("launcher", "options", "tolerance"),
+    [
+        pytest.param("torchrun", [], 1e-4, id="torchrun"),
+        pytest.param("deepspeed", [], 1e-4, id="deepspeed"),
+        pytest.param("mpirun", ["--zero-stage", "1"], 1e-4, id="zero1"),
+        pytest.param("mpirun", ["--zero-stage", "2"], 1e-4, id="zero2"),
+        pytest.param("mpirun", ["--zero-stage", "3"], 1e-4, id="zero3"),
+        pytest.param("mpirun", ["--batch-size", "16", "--accumulation", "2"], 1e-4, id="accumulation"),
+        pytest.param("mpirun", ["--precision", "bf16"], 0.1, id="bf16"),
+    ],
+)
+def test_two_ranks_lose_what_one_rank_loses(
+    train: Train, reference: Finished, launcher: str, options: list[str], tolerance: float
+) -> None:
+    done = train(launcher, *ONE_EPOCH, *options)
+    assert done.returncode == 0, done.stderr
+    assert len(done.losses()) == 23  # the last of 29 samples in place of 64
+    assert done.losses() == pytest.approx(reference.losses(), rel=tolerance, abs=tolerance)
+    if tolerance < 0.01:
+        assert done.status["accuracy"] == pytest.approx(reference.status["accuracy"], abs=0.01)
+
+
+def test_config_file(train: Train, tmp_path: Path) -> None:
+    file = tmp_path / "ds config.json"
+    file.write_text(
+        json.dumps(
+            {
+                "train_batch_size": 60,
+                "optimizer": {"type": "AdamW", "params": {"lr": 0.001}},
+                "scheduler": {
+                    "type": "WarmupDecayLR",
+                    "params": {"warmup_num_steps": 5, "warmup_type": "linear"},
+                },
+                "zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"}},
+            }
+        )
+    )
+    done = train("torchrun", "--deepspeed_config", str(file), *ONE_EPOCH, "--lr", "0.01")
+    assert done.returncode == 0, done.stderr
+    assert "note: --lr 0.01 wins over the config file's 0.001" in done.stdout
+    steps = done.metrics("step")
+    assert len(steps) == 24
+    assert steps[-1]["lr"] < steps[10]["lr"]
+
+
+def test_mnist_and_cifar10_files(train: Train, tmp_path: Path) -> None:
+    write_mnist(tmp_path, compress=True)
+    write_cifar(tmp_path)
+    options = ["--data", str(tmp_path), "--epochs", "1", "--batch-size", "8"]
+    # Seven test images on two ranks: one rank has fewer, and nothing is counted twice.
+    done = train("torchrun", "--task", "mnist", "--model", "mlp", *options)
+    assert done.returncode == 0, done.stderr
+    assert done.status["accuracy"] * 7 == pytest.approx(round(done.status["accuracy"] * 7), abs=1e-4)
+    done = train("one", "--task", "cifar10", "--optimizer", "sgd", "--scheduler", "warmup", *options)
+    assert done.returncode == 0, done.stderr
+    assert "plane" in done.status["per_class"]
+
+
+def test_run_directory_is_made_where_none_is_given(tmp_path: Path) -> None:
+    env = clean_environment()
+    command = [*launcher_command("mpirun", 2), "--epochs", "1"]
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    (made,) = (tmp_path / "runs").iterdir()
+    assert {file.name for file in made.iterdir()} == {"metrics.jsonl", "status.json"}
+    assert str(made) in done.stdout
+
+
+def test_progress_bar_on_a_terminal(tmp_path: Path) -> None:
+    need_package("tqdm")
+    ours, theirs = pty.openpty()
+    env = {**clean_environment(), "JOBGEN_RUN_DIR": str(tmp_path), "COLUMNS": "100"}
+    process = subprocess.Popen(
+        [*launcher_command("one", 1), "--epochs", "1"],
+        env=env,
+        stderr=theirs,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    os.close(theirs)
+    shown = b""
+    while True:
+        try:
+            shown += os.read(ours, 4096)
+        except OSError:  # the other end is closed
+            break
+    stdout, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert b"epoch 1/1" in shown
+    assert "step/s" in shown.decode() or "/45" in shown.decode()
+    assert "step 10/45" not in stdout
+
+
+def test_a_mistake_is_told_once_and_ends_with_2(train: Train) -> None:
+    done = train("mpirun", "--optimizer", "adm")
+    assert done.returncode == 2
+    assert done.stderr.count("did you mean 'adam'") == 1
+    assert "Traceback" not in done.stderr
+    assert (done.status["state"], done.status["exit_status"]) == ("failed", 2)
+
+
+def test_another_world_size_than_the_job_s(train: Train) -> None:
+    done = train("mpirun", env={"JOBGEN_WORLD_SIZE": "4"})
+    assert done.returncode == 2
+    assert done.stderr.count("asked for 4 ranks (JOBGEN_WORLD_SIZE=4) but mpi4py started 2") == 1
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "says"),
+    [
+        ("cuda", "JOBGEN_ACCELERATOR=cuda but"),
+        ("npu", "JOBGEN_ACCELERATOR=npu but"),
+        ("cpuu", "did you mean 'cpu'"),
+    ],
+)
+def test_an_accelerator_that_is_not_there(
+    accelerator: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    need_package("torch")
+    import torch
+    from jobgen.train import device
+    from jobgen.train.errors import BadInput
+    from jobgen.train.ranks import Ranks
+
+    if accelerator == "cuda" and torch.cuda.is_available():
+        pytest.skip("this machine has a CUDA device")
+    me = Ranks(0, 1, 0, 1, "127.0.0.1", 1, "one process")
+    with pytest.raises(BadInput, match=says):
+        device.choose(me, {"JOBGEN_ACCELERATOR": accelerator})
+
+
+def test_threads_are_shared_by_the_ranks_of_a_host() -> None:
+    need_package("torch")
+    from jobgen.train.peers import share_of_cores
+
+    every = list(range(8))
+    assert share_of_cores(0, ["a", "a", "b"], [every, every, every]) == 4
+    assert share_of_cores(2, ["a", "a", "b"], [every, every, every]) == 8
+    assert share_of_cores(1, ["a", "a"], [every[:4], every[4:]]) == 4  # bound by the launcher
+    assert share_of_cores(0, ["a"] * 9, [every] * 9) == 1
+
+
+def test_a_loss_that_is_not_finite_fails_the_run(train: Train) -> None:
+    done = train("one", "--optimizer", "sgd", "--lr", "1e30")
+    assert done.returncode == 1
+    assert done.status["state"] == "failed"
+    assert "the loss is" in done.status["message"]
+    assert "--lr" in done.stderr
+
+
+def test_a_rank_with_a_mistake_of_its_own_is_named(tmp_path: Path) -> None:
+    """Rank 1's host lacks a file: its reason is what status.json keeps, and the whole job ends."""
+    mpirun = need_command("mpirun")
+    need_package("torch", "deepspeed", "mpi4py")
+    good, bad = tmp_path / "good", tmp_path / "bad"
+    good.mkdir()
+    bad.mkdir()
+    write_mnist(good)
+    run = [PYTHON, "-m", "jobgen.train", "--task", "mnist", "--data"]
+    command = [mpirun, "--oversubscribe", "-np", "1", *run, str(good), ":", "-np", "1", *run, str(bad)]
+    env = {**clean_environment(), "JOBGEN_RUN_DIR": str(tmp_path / "run")}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120)
+    assert done.returncode != 0
+    status = json.loads((tmp_path / "run" / "status.json").read_text())
+    assert (status["state"], status["rank"], status["exit_status"]) == ("failed", 1, 2)
+    assert "train-images-idx3-ubyte" in status["message"]
+    assert "rank 1 on" in done.stderr
+
+
+def test_a_rank_that_dies_takes_the_others_with_it(tmp_path: Path) -> None:
+    """No launcher here that would end them: rank 0 must notice by itself."""
+    from jobgen.train.ranks import free_port
+
+    command = [*launcher_command("one", 1), "--epochs", "1000"]
+    common = {
+        **clean_environment(),
+        "JOBGEN_RUN_DIR": str(tmp_path),
+        "WORLD_SIZE": "2",
+        "MASTER_ADDR": "127.0.0.1",
+    }
+    common["MASTER_PORT"] = str(free_port())
+    ranks = [
+        subprocess.Popen(
+            command,
+            env={**common, "RANK": str(rank), "LOCAL_RANK": str(rank)},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    try:
+        metrics = tmp_path / "metrics.jsonl"
+        deadline = time.monotonic() + 120
+        while not (metrics.exists() and '"step"' in metrics.read_text()):
+            assert time.monotonic() < deadline, "training never began"
+            time.sleep(0.2)
+        ranks[1].send_signal(signal.SIGKILL)
+        _, stderr = ranks[0].communicate(timeout=60)
+    finally:
+        for process in ranks:
+            process.kill()
+    assert ranks[0].returncode == 1
+    status = json.loads((tmp_path / "status.json").read_text())
+    assert (status["state"], status["rank"]) == ("failed", 0)
+    assert "rank 0 on" in stderr
