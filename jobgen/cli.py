@@ -17,8 +17,9 @@ USAGE = 2
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit status; an error is one sentence on standard error."""
+    ours, program = _split(arguments)
     try:
-        status = cli.main(list(arguments), prog_name="jobgen", standalone_mode=False)
+        status = cli.main(ours, prog_name="jobgen", standalone_mode=False, obj=program)
     except JobgenError as error:
         return _fail(str(error))
     except click.exceptions.NoArgsIsHelpError as error:
@@ -26,12 +27,19 @@ def run(arguments: Sequence[str]) -> int:
         return USAGE
     except click.NoSuchOption as error:
         known = [name for parameter in error.ctx.command.get_params(error.ctx) for name in parameter.opts] if error.ctx else []
-        return _fail(f"there is no option {shown(error.option_name)}{nearest(error.option_name, known)}")
+        hint = nearest(error.option_name, known) or ("" if program else "; the program's own options go after --")
+        return _fail(f"there is no option {shown(error.option_name)}{hint}")
     except click.ClickException as error:
         return _fail(error.format_message().rstrip("."))
     except click.Abort:
         return _fail("interrupted")
     return status if isinstance(status, int) else 0
+
+
+def _split(arguments: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
+    """Our arguments, and the program's: all that follows the first ``--``, however it looks."""
+    at = arguments.index("--") if "--" in arguments else len(arguments)
+    return list(arguments[:at]), tuple(arguments[at + 1 :])
 
 
 def _fail(sentence: str) -> int:
@@ -63,7 +71,17 @@ class _Command(click.Command):
             with formatter.section(name):
                 formatter.write_dl(records)
         with formatter.section("Example"):
-            formatter.write_text(self.example)
+            formatter.write(f"  {self.example}\n")
+
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        return ["[OPTIONS]", "[-- PROGRAM [ARG]...]"]
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.allow_extra_args = True
+        if strays := super().parse_args(ctx, args):
+            raise JobgenError(f"{shown(strays[0])} (command line): is no option; the program goes after --")
+        return strays
 
 
 class _Option(click.Option):
@@ -114,8 +132,13 @@ def cli() -> None:
 
 def _generate(scheduler: str) -> Callable[..., None]:
     def command(
-        output: str | None, force: bool, explain: bool, json: bool, template_dir: tuple[str, ...],
-        program: tuple[str, ...], **given: Any,
+        program: tuple[str, ...],
+        output: str | None,
+        force: bool,
+        explain: bool,
+        json: bool,
+        template_dir: tuple[str, ...],
+        **given: Any,
     ) -> None:
         from jobgen.config import read_spec
         from jobgen.plan import resolve
@@ -162,10 +185,9 @@ _COMMANDS = {
 for _name, (_summary, _example) in _COMMANDS.items():
     _command = _Command(
         _name,
-        callback=_generate(_name),
+        callback=click.pass_obj(_generate(_name)),
         help=_summary,
-        params=[*_job_options(), *_output_options(), click.Argument(["program"], nargs=-1, type=click.UNPROCESSED)],
-        options_metavar="[OPTIONS] [-- PROGRAM [ARG]...]",
+        params=[*_job_options(), *_output_options()],
     )
     _command.example = _example
     cli.add_command(_command)

@@ -20,11 +20,11 @@ def nearest(word: str, known: Iterable[str]) -> str:
     from difflib import get_close_matches  # only a mistake pays for this import
 
     known = list(known)
-    match = get_close_matches(word, known, n=1, cutoff=0.5)
+    match = get_close_matches(word, known, n=1, cutoff=0.6)
     return f"; did you mean {match[0]}?" if match else ""
 
 
 def shown(value: str) -> str:
     """A value as an error shows it: on one line, and not longer than a line."""
-    text = value if value.isprintable() and value.strip() == value != "" else ascii(value)
+    text = value if value.isprintable() and " " not in value and value else ascii(value)
     return text if len(text) <= 60 else text[:57] + "..."

@@ -6,7 +6,7 @@ import json
 import shlex
 from typing import Any, NamedTuple
 
-from jobgen.options import OPTIONS
+from jobgen.options import OPTIONS, Option
 from jobgen.plan import Plan
 
 
@@ -38,10 +38,14 @@ def rows(plan: Plan) -> list[Row]:
         "env": [f"{name}={value}" for name, value in spec.env],
     }
     asked = [
-        Row(option.key, resolved.get(option.key, getattr(spec, option.key)), spec.origin(option.key), option.help.split("  [")[0])
+        Row(option.key, resolved.get(option.key, getattr(spec, option.key)), spec.origin(option.key), _meaning(option))
         for option in OPTIONS
     ]
     return [*asked, *_derived(plan)]
+
+
+def _meaning(option: Option) -> str:
+    return option.help.split("  [")[0].replace(" Repeatable.", "").replace(" Repeatable, in order.", "")
 
 
 def _derived(plan: Plan) -> list[Row]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from jobgen.errors import JobgenError
+from jobgen.errors import JobgenError, shown
 from jobgen.spec import JobSpec
 
 
@@ -26,7 +26,7 @@ class Scheduler:
 
 
 _WORD_NAME = r"[A-Za-z0-9][A-Za-z0-9._+-]{0,229}"
-_WORD_RULE = "must be at most 230 letters, digits and . _ + -, and begin with a letter or digit"
+_WORD_RULE = "must be at most 230 letters, digits and . _ + - without blanks, and begin with a letter or digit"
 
 SCHEDULERS = {
     "pbspro": Scheduler(
@@ -44,7 +44,7 @@ SCHEDULERS = {
         "qsub",
         "https://docs.adaptivecomputing.com/torque/4-2-10/Content/topics/commands/qsub.htm",
         r"[A-Za-z][A-Za-z0-9._+-]{0,14}",
-        "must be at most 15 letters, digits and . _ + -, and begin with a letter",
+        "on Torque must be at most 15 letters, digits and . _ + - without blanks, and begin with a letter",
         {},
     ),
     "slurm": Scheduler(
@@ -92,12 +92,12 @@ def check_directives(spec: JobSpec, row: str) -> None:
         if spec.origin(key) != "default":
             raise spec.refuse(key, reason)
     if not re.fullmatch(scheduler.name_pattern, spec.name, re.ASCII):
-        raise spec.refuse("name", f"{scheduler.title} refuses it: a name {scheduler.name_rule}")
+        raise spec.refuse("name", f"a job name {scheduler.name_rule}")
     if row in ("pbspro", "torque") and spec.queue and "," in spec.queue:
         raise spec.refuse("queue", "a list of queues is only for Slurm; PBS takes one")
     for line in spec.directive:
         if reason := _misplaced(line, row):
-            raise JobgenError(f"--directive {line} ({spec.origin('directive')}): {reason}")
+            raise JobgenError(f"--directive {shown(line)} ({spec.origin('directive')}): {reason}")
 
 
 def _misplaced(line: str, row: str) -> str | None:

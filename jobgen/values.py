@@ -46,7 +46,7 @@ def choice(*allowed: str) -> Callable[[str], str]:
 
 def text(what: str, pattern: str) -> Callable[[str], str]:
     """A parser of words that match ``pattern`` as a whole; ``what`` says so in words."""
-    compiled = re.compile(pattern)
+    compiled = re.compile(pattern, re.ASCII)
 
     def parse(value: str) -> str:
         if not compiled.fullmatch(value):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import pty
 import signal
+import struct
 import subprocess
+import termios
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -142,7 +145,8 @@ def test_run_directory_is_made_where_none_is_given(tmp_path: Path) -> None:
 def test_progress_bar_on_a_terminal(tmp_path: Path) -> None:
     need_package("tqdm")
     ours, theirs = pty.openpty()
-    env = {**clean_environment(), "JOBGEN_RUN_DIR": str(tmp_path), "COLUMNS": "100"}
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", 24, 100, 0, 0))  # a bar needs a width
+    env = {**clean_environment(), "JOBGEN_RUN_DIR": str(tmp_path)}
     process = subprocess.Popen(
         [*launcher_command("one", 1), "--epochs", "1"],
         env=env,
@@ -160,7 +164,7 @@ def test_progress_bar_on_a_terminal(tmp_path: Path) -> None:
     stdout, _ = process.communicate(timeout=60)
     assert process.returncode == 0
     assert b"epoch 1/1" in shown
-    assert "step/s" in shown.decode() or "/45" in shown.decode()
+    assert b"/45" in shown
     assert "step 10/45" not in stdout
 
 
