@@ -1,0 +1,173 @@
+"""Rendered jobs, as the tests handle them: render with the command line, run, read what the ranks saw."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from support.require import need_command
+
+PROBE = Path(__file__).with_name("probe.py")
+WRITTEN = ("rank.sh", "node.sh", "jobgen-remote")  # by a job, into its run directory
+CANARY = "canary"
+
+# Words that a shell, a launcher, pdsh or a config file may take for something else.
+HOSTILE = (
+    "a b  c",
+    'it\'s "quoted"',
+    "two\nlines\n",
+    f"$(touch {CANARY})",
+    f"`touch {CANARY}`",
+    f"; touch {CANARY} &",
+    f'" ; touch {CANARY} ; "',
+    f"' ; touch {CANARY} ; '",
+    "Grüße ☃ \u2028",
+    "\udcff\udcfe",  # bytes that are not UTF-8
+    ":",
+    "--",
+    "",
+    "-x",
+    "--nodes=7",
+    "%h %n %u %% %",
+    "1,2,3",
+    "*",
+    "~",
+    "{a,b}",
+    "back\\slash\\",
+    "\ttab\r",
+    "END_OF_RANK\n}",
+    "$HOME ${PATH}",
+    "!!",
+    "#",
+)
+ENVIRONMENT = {f"HOSTILE_{number}": word for number, word in enumerate(HOSTILE)}
+
+
+def env_options(values: Mapping[str, str | Path | int]) -> list[str]:
+    return [word for name, value in values.items() for word in ("--env", f"{name}={value}")]
+
+
+def jobgen(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "jobgen", *map(str, words)],
+        capture_output=True,
+        text=True,
+        errors="surrogateescape",
+        timeout=60,
+        check=False,
+    )
+
+
+def render(scheduler: str, *options: str | Path, program: Sequence[str | Path] = ()) -> str:
+    """The script that ``jobgen SCHEDULER OPTIONS -- PROGRAM`` prints."""
+    done = jobgen(scheduler, *options, "--", *program)
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    return done.stdout
+
+
+@dataclass(frozen=True)
+class Rank:
+    """What one rank saw."""
+
+    argv: list[str]
+    env: dict[str, str]
+    cwd: Path
+    host: str
+
+    def number(self, name: str) -> int:
+        return int(self.env[name])
+
+
+def ranks_in(directory: Path) -> list[Rank]:
+    """What the probe wrote, in the order of RANK."""
+    found = []
+    for path in directory.glob("[!.]*.json"):
+        seen = json.loads(path.read_text())
+        found.append(Rank(seen["argv"], seen["env"], Path(seen["cwd"]), seen["host"]))
+    return sorted(found, key=lambda rank: rank.number("RANK"))
+
+
+def check_world(ranks: Sequence[Rank], hosts: Sequence[str], ranks_per_node: int) -> None:
+    """All ranks are there, host by host, and know their places."""
+    local = list(range(ranks_per_node))
+    assert [rank.host for rank in ranks] == [host for host in hosts for _ in local]
+    assert [rank.number("RANK") for rank in ranks] == list(range(len(ranks)))
+    assert [rank.number("LOCAL_RANK") for rank in ranks] == local * len(hosts)
+    assert {rank.number("WORLD_SIZE") for rank in ranks} == {len(ranks)}
+    assert {rank.env["MASTER_ADDR"] for rank in ranks} <= {hosts[0], "localhost"}
+    [port] = {rank.number("MASTER_PORT") for rank in ranks}
+    assert 20000 <= port < 32000
+
+
+def check_arrival(ranks: Sequence[Rank], argv: Sequence[str], env: Mapping[str, str], cwd: Path) -> None:
+    """Every rank got these, byte for byte."""
+    for rank in ranks:
+        local_rank = f"--local_rank={rank.env['LOCAL_RANK']}"
+        assert [word for word in rank.argv if word != local_rank] == list(argv)
+        assert {name: rank.env.get(name) for name in env} == dict(env)
+        assert rank.cwd == cwd
+
+
+def check_untouched(*directories: Path) -> None:
+    """Nothing that only looks like a command was run."""
+    assert not [directory for directory in directories if (directory / CANARY).exists()]
+
+
+def run_dir(parent: Path) -> Path:
+    """The run directory of the only job whose run directories are in ``parent``."""
+    [directory] = parent.iterdir()
+    return directory
+
+
+def check_files(directory: Path) -> None:
+    """The scripts that a job wrote are clean, too."""
+    files = [directory / name for name in WRITTEN if (directory / name).exists()]
+    assert files
+    command = [need_command("shellcheck"), "--severity=style", *files]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+def hosts_in(directory: Path) -> list[tuple[str, int]]:
+    """The host file, read as the deepspeed launcher reads it."""
+    lines = (directory / "hostfile").read_text().splitlines()
+    pairs = [re.fullmatch(r"(\S+)\s+slots=(\d+)", line) for line in lines]
+    assert all(pairs), lines
+    return [(pair[1], int(pair[2])) for pair in pairs if pair]
+
+
+def status_of(directory: Path) -> dict[str, Any]:
+    status: dict[str, Any] = json.loads((directory / "status.json").read_text())
+    return status
+
+
+def path_with(directory: Path, **programs: str) -> str:
+    """A PATH on which these programs come first, each a shell script with this text."""
+    directory.mkdir(parents=True, exist_ok=True)
+    for name, text in programs.items():
+        (directory / name).write_text(f"#!/bin/bash\n{text}\n")
+        (directory / name).chmod(0o755)
+    return str(directory)
+
+
+def debian_path(directory: Path) -> str:
+    """A PATH on which Debian's mpirun comes before the one of the running Python's environment."""
+    need_command("/usr/bin/mpirun")
+    python = Path(sys.executable).with_name("python3")
+    first = path_with(directory, python3=f'exec {python} "$@"')
+    return os.pathsep.join([first, "/usr/bin", "/bin", str(python.parent)])
+
+
+def fresh(directory: Path) -> Path:
+    """This directory, empty."""
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(parents=True)
+    return directory
