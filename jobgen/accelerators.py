@@ -41,7 +41,7 @@ ACCELERATORS = {
         select="naccelerators={n}",
         visible="ASCEND_RT_VISIBLE_DEVICES",
     ),
-    # Slurm limits AMD GPUs by ROCR_VISIBLE_DEVICES, below the numbers that a program sees: nothing to restore.
+    # Slurm limits AMD GPUs by ROCR_VISIBLE_DEVICES, below the numbers that a program sees.
     "rocm": Accelerator(
         "AMD GPUs",
         "accelerator/rocm.sh.j2",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import click
 
@@ -26,8 +26,14 @@ def run(arguments: Sequence[str]) -> int:
         click.echo(error.format_message(), err=True)
         return USAGE
     except click.NoSuchOption as error:
-        known = [name for parameter in error.ctx.command.get_params(error.ctx) for name in parameter.opts] if error.ctx else []
-        hint = nearest(error.option_name, known) or ("" if program else "; the program's own options go after --")
+        known = (
+            [name for parameter in error.ctx.command.get_params(error.ctx) for name in parameter.opts]
+            if error.ctx
+            else []
+        )
+        hint = nearest(error.option_name, known) or (
+            "" if program else "; the program's own options go after --"
+        )
         return _fail(f"there is no option {shown(error.option_name)}{hint}")
     except click.ClickException as error:
         return _fail(error.format_message().rstrip("."))
@@ -53,7 +59,10 @@ class _Group(click.Group):
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         name = args[0]
         if name not in self.commands:
-            raise JobgenError(f"there is no command {shown(name)}: use {one_of(self.commands)}{nearest(name, self.commands)}")
+            raise JobgenError(
+                f"there is no command {shown(name)}: "
+                f"use {one_of(self.commands)}{nearest(name, self.commands)}"
+            )
         return super().resolve_command(ctx, args)
 
 
@@ -72,7 +81,6 @@ class _Command(click.Command):
                 formatter.write_dl(records)
         with formatter.section("Example"):
             formatter.write(f"  {self.example}\n")
-
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         return ["[OPTIONS]", "[-- PROGRAM [ARG]...]"]
@@ -177,9 +185,18 @@ def _cache_dir() -> str | None:
 
 
 _COMMANDS = {
-    "pbs": ("Print a script for OpenPBS, PBS Pro or Torque.", "jobgen pbs --nodes 2 --launcher mpirun > job.pbs && qsub job.pbs"),
-    "slurm": ("Print a script for Slurm.", "jobgen slurm --nodes 2 --gpus-per-node 4 --launcher torchrun -o job.sh -- train.py --lr 0.1"),
-    "local": ("Print the same script for this machine alone.", "jobgen local --ranks-per-node 2 --launcher mpirun -- --task digits | bash"),
+    "pbs": (
+        "Print a script for OpenPBS, PBS Pro or Torque.",
+        "jobgen pbs --nodes 2 --launcher mpirun > job.pbs && qsub job.pbs",
+    ),
+    "slurm": (
+        "Print a script for Slurm.",
+        "jobgen slurm --nodes 2 --gpus-per-node 4 --launcher torchrun -o job.sh -- train.py --lr 0.1",
+    ),
+    "local": (
+        "Print the same script for this machine alone.",
+        "jobgen local --ranks-per-node 2 --launcher mpirun -- --task digits | bash",
+    ),
 }
 
 for _name, (_summary, _example) in _COMMANDS.items():

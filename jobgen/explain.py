@@ -31,14 +31,19 @@ def rows(plan: Plan) -> list[Row]:
         "mem": plan.memory,
         "accelerator": plan.accelerator_name,
         "mpi": plan.mpi_name,
-        "include": plan.filter_option[1] if spec.include and plan.filter_option else None,
-        "exclude": plan.filter_option[1] if spec.exclude and plan.filter_option else None,
+        "include": plan.active.text if spec.include else None,
+        "exclude": plan.active.text if spec.exclude else None,
         "master_port": spec.master_port or "a free one, from the job id",
         "workdir": spec.workdir or "where the job is submitted",
         "env": [f"{name}={value}" for name, value in spec.env],
     }
     asked = [
-        Row(option.key, resolved.get(option.key, getattr(spec, option.key)), spec.origin(option.key), _meaning(option))
+        Row(
+            option.key,
+            resolved.get(option.key, getattr(spec, option.key)),
+            spec.origin(option.key),
+            _meaning(option),
+        )
         for option in OPTIONS
     ]
     return [*asked, *_derived(plan)]
@@ -51,24 +56,29 @@ def _meaning(option: Option) -> str:
 def _derived(plan: Plan) -> list[Row]:
     spec = plan.spec
     directory = f"{spec.run_dir}/{spec.name}-JOBID"
-    what = "the training module of jobgen" if plan.our_module else "your own program"
+    what = "the training module of jobgen" if plan.program.is_ours else "your own program"
     nodes = {
         "here": "started on this one node",
         "srun": "one launcher a node, started by srun",
         "each": f"one launcher a node, started by {' or else '.join(plan.agents)}",
         "pdsh": "started by pdsh over ssh",
-        "mpirun": "started by mpirun" + (f", its daemons by {' or else '.join(plan.agents)}" if plan.agents else ""),
+        "mpirun": "started by mpirun"
+        + (f", its daemons by {' or else '.join(plan.agents)}" if plan.agents else ""),
     }[plan.start_nodes if spec.launcher != "srun" else "srun"]
     values = (
         ("scheduler", plan.scheduler.title, f"Submitted with {plan.scheduler.command}."),
-        ("world_size", plan.world_size, f"Ranks in all, on {plan.active_nodes} of {plan.nodes} nodes."),
-        ("slots", plan.slots, "Ranks that the hostfile allows a host."),
+        (
+            "world_size",
+            plan.active.world_size,
+            f"Ranks in all, on {plan.active.nodes} of {plan.nodes} nodes.",
+        ),
+        ("slots", plan.ranks_per_node, "Ranks that the hostfile allows a host."),
         ("hostfile", f"{directory}/hostfile", "HOST slots=N lines, made and checked by the script."),
         ("rendezvous", "MASTER_ADDR:MASTER_PORT", "The first host, and the port above."),
         ("cpus_per_node", plan.cpus_per_node, "Cores asked for on each node."),
         ("devices", plan.devices, "How the scheduler is asked for the accelerators."),
         ("start", nodes, "How the ranks come onto the nodes."),
-        ("program", shlex.join(plan.program), f"What every rank runs: {what}."),
+        ("program", shlex.join(plan.program.words), f"What every rank runs: {what}."),
         ("output", directory, "The run directory: hostfile, environment, metrics and status."),
     )
     return [Row(name, value, "derived", meaning) for name, value, meaning in values]
@@ -76,15 +86,23 @@ def _derived(plan: Plan) -> list[Row]:
 
 def as_json(plan: Plan) -> str:
     """The rows as a JSON object: name to value, origin and meaning."""
-    table = {row.name: {"value": row.value, "origin": row.origin, "meaning": row.meaning} for row in rows(plan)}
+    table = {
+        row.name: {"value": row.value, "origin": row.origin, "meaning": row.meaning} for row in rows(plan)
+    }
     return json.dumps(table, indent=2) + "\n"
 
 
 def as_table(plan: Plan) -> str:
     """The rows as an aligned table for people."""
-    cells = [("VALUE", "IS", "FROM", "MEANING"), *((r.name, _cell(r.value), r.origin, r.meaning) for r in rows(plan))]
+    cells = [
+        ("VALUE", "IS", "FROM", "MEANING"),
+        *((r.name, _cell(r.value), r.origin, r.meaning) for r in rows(plan)),
+    ]
     widths = [max(len(row[i]) for row in cells) for i in range(3)]
-    lines = ("  ".join((*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3])) for row in cells)
+    lines = (
+        "  ".join((*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]))
+        for row in cells
+    )
     return "\n".join(lines) + "\n"
 
 

@@ -31,11 +31,12 @@ class MpiFlavour:
 
     ``place`` puts the ranks on the nodes (``{ranks}``, ``{ranks_per_node}``, ``{cpus}``),
     ``export`` hands the variable ``{name}`` to every rank, ``version`` is what ``--version``
-    must mention (nothing: not asked), ``srun`` is Slurm's own plug-in for it. ``setup`` are lines of the script before
-    it, ``agent`` those that make it start its daemons through ``jobgen-remote`` instead of ssh, and
-    ``force_ssh`` those that keep it from starting them through the scheduler; ``knows_slurm`` says
-    that it starts them through srun however it was built. ``rank``, ``size`` and ``local_rank``
-    are the shell's words for the variables in which a rank finds itself.
+    must mention (nothing: not asked), ``srun`` is Slurm's own plug-in for it. ``setup`` are lines
+    of the script before it, ``agent`` those that make it start its daemons through
+    ``jobgen-remote`` instead of ssh, and ``force_ssh`` those that keep it from starting them
+    through the scheduler; ``knows_slurm`` says that it starts them through srun however it was
+    built. ``rank``, ``size`` and ``local_rank`` are the shell's words for the variables in which
+    a rank finds itself.
     """
 
     title: str
@@ -59,7 +60,11 @@ MPI_FLAVOURS = {
     "openmpi": MpiFlavour(
         "Open MPI",
         "mpirun",
-        ("-np {ranks}", '--hostfile "$job_dir/hostfile"', "--map-by ppr:{ranks_per_node}:node --bind-to none"),
+        (
+            "-np {ranks}",
+            '--hostfile "$job_dir/hostfile"',
+            "--map-by ppr:{ranks_per_node}:node --bind-to none",
+        ),
         ("-x {name}",),
         "Open MPI",
         "$OMPI_COMM_WORLD_RANK",
@@ -72,7 +77,8 @@ MPI_FLAVOURS = {
         ),
         # The names of version 4, then of version 5.
         agent=(
-            "export OMPI_MCA_plm_rsh_agent=jobgen-remote PRTE_MCA_plm_ssh_agent=jobgen-remote PATH=$job_dir:$PATH",
+            "export OMPI_MCA_plm_rsh_agent=jobgen-remote PRTE_MCA_plm_ssh_agent=jobgen-remote",
+            "export PATH=$job_dir:$PATH",
         ),
         force_ssh=("export OMPI_MCA_plm=rsh PRTE_MCA_plm=ssh",),
         knows_slurm=False,
@@ -103,7 +109,9 @@ MPI_FLAVOURS = {
         srun="pmi2",
         # Without this -ppn is not heeded under a scheduler.
         setup=("export I_MPI_JOB_RESPECT_PROCESS_PLACEMENT=0",),
-        agent=("export I_MPI_HYDRA_BOOTSTRAP=ssh I_MPI_HYDRA_BOOTSTRAP_EXEC=jobgen-remote PATH=$job_dir:$PATH",),
+        agent=(
+            "export I_MPI_HYDRA_BOOTSTRAP=ssh I_MPI_HYDRA_BOOTSTRAP_EXEC=jobgen-remote PATH=$job_dir:$PATH",
+        ),
     ),
     # https://cpe.ext.hpe.com/docs/latest/pals/index.html
     "pals": MpiFlavour(

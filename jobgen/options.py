@@ -43,7 +43,9 @@ _CONDA = values.text(
     "the name or the path of a conda environment", r"[^\s-](?:[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f])?"
 )
 _MAIL = values.text("a mail address", r"[A-Za-z0-9][\w.+-]*@[\w.-]+")
-_LINE = values.text("options of one directive line, without the #PBS or #SBATCH", r"-[^\x00-\x1f\x7f\u2028\u2029]+")
+_LINE = values.text(
+    "options of one directive line, without the #PBS or #SBATCH", r"-[^\x00-\x1f\x7f\u2028\u2029]+"
+)
 
 OPTIONS = (
     Option("name", _SCHEDULER, values.text("a job name", r"(?s).*"), "NAME", "Name of the job.", "jobgen"),
@@ -91,7 +93,9 @@ OPTIONS = (
         "N",
         "Cores of each rank, also OMP_NUM_THREADS.  [default: 2; local: 1]",
     ),
-    Option("mem", _RESOURCES, values.memory, "SIZE", "Memory a node, with a unit: 64G.  [default: the queue's]"),
+    Option(
+        "mem", _RESOURCES, values.memory, "SIZE", "Memory a node, with a unit: 64G.  [default: the queue's]"
+    ),
     Option(
         "accelerator",
         _RESOURCES,
@@ -131,7 +135,9 @@ OPTIONS = (
         (),
         multiple=True,
     ),
-    Option("include", _LAUNCH, values.device_filter, "FILTER", "DeepSpeed's filter of devices: host:0,1@host2."),
+    Option(
+        "include", _LAUNCH, values.device_filter, "FILTER", "DeepSpeed's filter of devices: host:0,1@host2."
+    ),
     Option("exclude", _LAUNCH, values.device_filter, "FILTER", "The same, of devices to leave out."),
     Option(
         "master_port",

@@ -31,7 +31,9 @@ def write_script(path: str, text: str, *, force: bool = False, executable: bool 
             if os.path.lexists(temporary):
                 os.unlink(temporary)
     except FileExistsError:
-        raise JobgenError(f"-o {path} (command line): the file is there already; --force overwrites it") from None
+        raise JobgenError(
+            f"-o {path} (command line): the file is there already; --force overwrites it"
+        ) from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise JobgenError(f"-o {path} (command line): cannot be written: {reason}") from None

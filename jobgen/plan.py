@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
 
 from jobgen import __version__
 from jobgen.accelerators import ACCELERATORS, Accelerator
-from jobgen.errors import JobgenError, one_of, shown
+from jobgen.errors import one_of
+from jobgen.filters import Active, active
 from jobgen.launchers import LAUNCHERS, MPI_FLAVOURS, MpiFlavour
-from jobgen.schedulers import SCHEDULERS, Scheduler, check_directives, clock, scheduler_of, size, torque_memory
-from jobgen.spec import Filter, JobSpec
+from jobgen.program import Program, read_program
+from jobgen.schedulers import (
+    SCHEDULERS,
+    Scheduler,
+    check_directives,
+    clock,
+    scheduler_of,
+    size,
+    torque_memory,
+)
+from jobgen.spec import JobSpec
 
 DEFAULT_WALLTIME = 3600  # s; a job without a limit waits longer, or takes the queue's by surprise
 
@@ -36,9 +45,6 @@ class Plan:
     ranks_per_node: int
     cpus_per_rank: int
     cpus_per_node: int
-    slots: int
-    active_nodes: int
-    world_size: int
     walltime: str
     devices: str | None
     memory: str | None
@@ -54,14 +60,8 @@ class Plan:
     commands: tuple[str, ...]
     mpi_options: tuple[str, ...]
     launcher_args: tuple[str, ...]
-    filter_option: tuple[str, str] | None
-    include_hosts: tuple[str, ...]
-    exclude_hosts: tuple[str, ...]
-    named_hosts: tuple[str, ...]
-    program: tuple[str, ...]
-    program_file: str | None
-    program_command: str | None
-    our_module: bool
+    active: Active
+    program: Program
     local_rank_at: int | None
     sets_ranks: bool
 
@@ -83,35 +83,30 @@ def resolve(spec: JobSpec) -> Plan:
     if row == "local" and spec.nodes != 1:
         raise spec.refuse("nodes", "a local run has this one node; use pbs or slurm for more")
     _check_remote(spec, row)
-    active_nodes, world_size = _active(spec, ranks)
-    walltime = spec.walltime or DEFAULT_WALLTIME
-    program, kind = _program(spec.program)
-    ours = program[:3] == ("python3", "-m", "jobgen.train")
+    part = active(spec, ranks)
+    program = read_program(spec.program)
     launcher = LAUNCHERS[spec.launcher]
     start_nodes = _start_nodes(spec, row)
     agents = _agents(spec, row, mpi)
     command = mpi.command if mpi and spec.launcher == "mpirun" else launcher.command
-    python = kind != "command" or launcher.once_a_node
+    python = program.head is not None or launcher.once_a_node
     return Plan(
         version=__version__,
         spec=spec,
         scheduler=scheduler,
         launcher=spec.launcher,
-        launcher_template="launcher/pdsh.sh.j2" if start_nodes == "pdsh" else f"launcher/{spec.launcher}.sh.j2",
+        launcher_template=f"launcher/{'pdsh' if start_nodes == 'pdsh' else spec.launcher}.sh.j2",
         accelerator_name=accelerator_name,
         accelerator=accelerator,
         mpi_name=mpi_name,
         mpi=mpi,
-        title=_title(spec, ranks, world_size, mpi, accelerator),
+        title=_title(spec, ranks, part.world_size, mpi, accelerator),
         nodes=spec.nodes,
         gpus_per_node=gpus,
         ranks_per_node=ranks,
         cpus_per_rank=cpus,
         cpus_per_node=ranks * cpus,
-        slots=ranks,
-        active_nodes=active_nodes,
-        world_size=world_size,
-        walltime=clock(walltime),
+        walltime=clock(spec.walltime or DEFAULT_WALLTIME),
         devices=_devices_request(spec, row, accelerator, gpus),
         memory=_memory(spec, row, ranks * cpus),
         # Nothing but timeout ends a local run in time.
@@ -119,25 +114,25 @@ def resolve(spec: JobSpec) -> Plan:
         start_nodes=start_nodes,
         agents=agents,
         force_ssh=spec.remote == "ssh",
-        commands=(*(("python3",) if python else ()), command, *(agents if spec.remote == "scheduler" else ())),
-        mpi_options=_mpi_options(spec, mpi, ranks, world_size, cpus) if spec.launcher == "mpirun" else (),
+        commands=(
+            *(("python3",) if python else ()),
+            command,
+            *(agents if spec.remote == "scheduler" else ()),
+        ),
+        mpi_options=_mpi_options(spec, mpi, ranks, part.world_size, cpus)
+        if spec.launcher == "mpirun"
+        else (),
         launcher_args=spec.launcher_arg,
         hostfile_slots=spec.nodes * ranks,
         activate=f"{spec.venv}/bin/activate" if spec.venv else None,
         env_names=tuple(dict.fromkeys(name for name, _ in spec.env)),
         restore_devices=spec.launcher == "deepspeed" and accelerator.visible is not None,
         rank_words=(mpi.rank, mpi.size, mpi.local_rank) if mpi and spec.launcher == "mpirun" else _SRUN_RANK,
-        filter_option=_filter_option(spec),
-        include_hosts=_hosts(spec.include),
-        exclude_hosts=tuple(host for host, slots in spec.exclude or () if not slots or len(set(slots)) == ranks),
-        named_hosts=_hosts(spec.include or spec.exclude),
+        active=part,
         program=program,
-        program_file=program[1] if kind == "script" else None,
-        program_command=program[0] if kind == "command" else None,
-        our_module=ours,
         # The deepspeed launcher hands --local_rank to a Python program, right behind its name.
-        local_rank_at=_local_rank_at(kind) if spec.launcher == "deepspeed" else None,
-        sets_ranks=spec.launcher == "srun" or (spec.launcher == "mpirun" and not ours),
+        local_rank_at=program.head if spec.launcher == "deepspeed" else None,
+        sets_ranks=spec.launcher == "srun" or (spec.launcher == "mpirun" and not program.is_ours),
     )
 
 
@@ -149,14 +144,18 @@ def _devices(spec: JobSpec) -> tuple[str, int, int]:
         name = "cpu" if gpus == 0 or (gpus is None and spec.scheduler == "local") else "cuda"
     if name == "cpu":
         if gpus:
-            raise spec.refuse("gpus_per_node", "there are none with --accelerator cpu; leave one of the two out")
+            raise spec.refuse(
+                "gpus_per_node", "there are none with --accelerator cpu; leave one of the two out"
+            )
         return name, 0, ranks or 1
     if gpus == 0:
         raise spec.refuse("gpus_per_node", f"--accelerator {name} needs at least 1, or say --accelerator cpu")
     gpus = gpus or ranks or 1
     ranks = ranks or gpus
     if ranks > gpus:
-        raise spec.refuse("ranks_per_node", f"{ranks} ranks do not fit {gpus} accelerators a node: each needs its own")
+        raise spec.refuse(
+            "ranks_per_node", f"{ranks} ranks do not fit {gpus} accelerators a node: each needs its own"
+        )
     return name, gpus, ranks
 
 
@@ -181,30 +180,6 @@ def _check_remote(spec: JobSpec, row: str) -> None:
     if spec.remote == "ssh" and (spec.launcher == "srun" or spec.mpi == "pals"):
         who = "srun" if spec.launcher == "srun" else "PALS"
         raise spec.refuse("remote", f"{who} goes through the scheduler and never through ssh")
-
-
-def _active(spec: JobSpec, ranks: int) -> tuple[int, int]:
-    """Nodes and ranks that take part, after DeepSpeed's filters."""
-    if spec.include and spec.exclude:
-        raise spec.refuse("exclude", "goes with --include never; DeepSpeed takes one of the two")
-    key = "include" if spec.include else "exclude"
-    chosen: Filter | None = getattr(spec, key)
-    if not chosen:
-        return spec.nodes, spec.nodes * ranks
-    if spec.launcher != "deepspeed":
-        raise spec.refuse(key, f"only the deepspeed launcher filters devices; {spec.launcher} would not heed it")
-    for host, slots in chosen:
-        if outside := [slot for slot in slots if slot >= ranks]:
-            raise spec.refuse(key, f"{host} has the slots 0 to {ranks - 1}, so not {outside[0]}")
-    if len(chosen) > spec.nodes:
-        raise spec.refuse(key, f"names {len(chosen)} hosts, but --nodes is {spec.nodes}")
-    counts = [len(slots) or ranks for _, slots in chosen]
-    if key == "include":
-        return len(chosen), sum(counts)
-    world_size = spec.nodes * ranks - sum(counts)
-    if not world_size:
-        raise spec.refuse(key, "leaves no device at all")
-    return spec.nodes - counts.count(ranks), world_size
 
 
 def _devices_request(spec: JobSpec, row: str, accelerator: Accelerator, gpus: int) -> str | None:
@@ -238,7 +213,12 @@ def _start_nodes(spec: JobSpec, row: str) -> str:
 
 def _agents(spec: JobSpec, row: str, mpi: MpiFlavour | None) -> tuple[str, ...]:
     """What stands in for ssh between the nodes, in the order of trial: names of templates in remote/."""
-    if spec.nodes == 1 or spec.launcher == "srun" or spec.mpi == "pals" or _start_nodes(spec, row) in ("srun", "pdsh"):
+    if (
+        spec.nodes == 1
+        or spec.launcher == "srun"
+        or spec.mpi == "pals"
+        or _start_nodes(spec, row) in ("srun", "pdsh")
+    ):
         return ()
     if spec.remote == "ssh":
         return ("ssh",)
@@ -251,44 +231,11 @@ def _agents(spec: JobSpec, row: str, mpi: MpiFlavour | None) -> tuple[str, ...]:
 def _mpi_options(spec: JobSpec, mpi: MpiFlavour | None, ranks: int, world: int, cpus: int) -> tuple[str, ...]:
     """The lines of options behind mpirun: where the ranks go, then which variables go with them."""
     assert mpi
-    names = dict.fromkeys(
-        ("PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "MASTER_ADDR", "MASTER_PORT", *(name for name, _ in spec.env))
-    )
+    always = ("PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "MASTER_ADDR", "MASTER_PORT")
+    names = dict.fromkeys((*always, *(name for name, _ in spec.env)))
     place = (line.format(ranks=world, ranks_per_node=ranks, cpus=cpus) for line in mpi.place)
     export = (word.format(name=name) for word in mpi.export for name in names)
     return (*place, " ".join(export))
-
-
-def _filter_option(spec: JobSpec) -> tuple[str, str] | None:
-    for option, hosts in (("--include", spec.include), ("--exclude", spec.exclude)):
-        if hosts:
-            parts = (f"{host}:{','.join(map(str, slots))}" if slots else host for host, slots in hosts)
-            return option, "@".join(parts)
-    return None
-
-
-def _hosts(chosen: Filter | None) -> tuple[str, ...]:
-    return tuple(host for host, _ in chosen or ())
-
-
-def _program(words: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
-    """The command of one rank, and what it is: a script or a module of Python, or a command as it stands."""
-    if words and not words[0]:
-        raise JobgenError("the program after -- is an empty word: name a script, -m MODULE or a command")
-    if words and words[0] == "-m":
-        if len(words) == 1 or not all(part.isidentifier() for part in words[1].split(".")):
-            raise JobgenError(f"-m {shown(' '.join(words[1:2]))} (after --): must be followed by the name of a module")
-        return ("python3", *words), "module"
-    if not words or words[0].startswith("-"):
-        return ("python3", "-m", "jobgen.train", *words), "module"
-    if PurePosixPath(words[0]).suffix == ".py":
-        return ("python3", *words), "script"
-    return words, "command"
-
-
-def _local_rank_at(kind: str) -> int | None:
-    """Behind how many words of the command --local_rank goes; None for a program that is not Python."""
-    return {"script": 2, "module": 3}.get(kind)
 
 
 def _title(spec: JobSpec, ranks: int, world: int, mpi: MpiFlavour | None, accelerator: Accelerator) -> str:
@@ -296,4 +243,5 @@ def _title(spec: JobSpec, ranks: int, world: int, mpi: MpiFlavour | None, accele
         return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
     by = f"{spec.launcher} ({mpi.title})" if mpi else spec.launcher
-    return f"{count(spec.nodes, 'node')} x {count(ranks, 'rank')}, {count(world, 'rank')} in all, by {by} on {accelerator.title}"
+    size = f"{count(spec.nodes, 'node')} x {count(ranks, 'rank')}, {count(world, 'rank')} in all"
+    return f"{size}, by {by} on {accelerator.title}"

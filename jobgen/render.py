@@ -48,7 +48,7 @@ def _ansi_c(character: str) -> str:
 
 
 class _Cache(jinja2.FileSystemBytecodeCache):
-    """Compiled templates of earlier runs: they save half of the start. One that cannot be kept is no error."""
+    """Compiled templates of earlier runs, which save half of the start; a cache that fails is no error."""
 
     def dump_bytecode(self, bucket: jinja2.bccache.Bucket) -> None:
         try:
@@ -92,7 +92,9 @@ def render(plan: Plan, template_dirs: Sequence[str] = (), cache_dir: str | None 
     try:
         return env.get_template(plan.scheduler.template).render(plan.__dict__)
     except jinja2.TemplateSyntaxError as error:
-        raise JobgenError(f"template {error.filename or error.name}, line {error.lineno}: {error.message}") from None
+        raise JobgenError(
+            f"template {error.filename or error.name}, line {error.lineno}: {error.message}"
+        ) from None
     except jinja2.TemplateNotFound as error:
         raise JobgenError(f"template {error.name} is not in {', '.join(folders)} nor among ours") from None
     except jinja2.TemplateError as error:
@@ -109,7 +111,10 @@ def _check_blocks(env: jinja2.Environment, folders: Sequence[str]) -> None:
             for name in _blocks(env, path):
                 if name not in known:
                     allowed = ", ".join(sorted(known))
-                    raise JobgenError(f"template {path} has the unknown block {name}: the blocks are {allowed}{nearest(name, known)}")
+                    raise JobgenError(
+                        f"template {path} has the unknown block {name}: "
+                        f"the blocks are {allowed}{nearest(name, known)}"
+                    )
 
 
 def _blocks(env: jinja2.Environment, path: Path) -> list[str]:

@@ -26,7 +26,9 @@ class Scheduler:
 
 
 _WORD_NAME = r"[A-Za-z0-9][A-Za-z0-9._+-]{0,229}"
-_WORD_RULE = "must be at most 230 letters, digits and . _ + - without blanks, and begin with a letter or digit"
+_WORD_RULE = (
+    "must be at most 230 letters, digits and . _ + - without blanks, and begin with a letter or digit"
+)
 
 SCHEDULERS = {
     "pbspro": Scheduler(
@@ -96,8 +98,8 @@ def check_directives(spec: JobSpec, row: str) -> None:
     if row in ("pbspro", "torque") and spec.queue and "," in spec.queue:
         raise spec.refuse("queue", "a list of queues is only for Slurm; PBS takes one")
     for line in spec.directive:
-        if reason := _misplaced(line, row):
-            raise JobgenError(f"--directive {shown(line)} ({spec.origin('directive')}): {reason}")
+        if (misplaced := _misplaced(line, row)) is not None:
+            raise JobgenError(f"--directive {shown(line)} ({spec.origin('directive')}): {misplaced}")
 
 
 def _misplaced(line: str, row: str) -> str | None:

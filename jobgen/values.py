@@ -84,7 +84,7 @@ def memory(text: str) -> int:
     if not match:
         raise ValueError("must be a size with a unit, such as 512M, 64G or 1.5T")
     number, unit = match.groups()
-    thousandths = round(float(number) * 1000) * 1024 ** "MGT".index(unit.upper())
+    thousandths = round(float(number) * 1000) * {"M": 1, "G": 1024, "T": 1024 * 1024}[unit.upper()]
     if thousandths < 1000 or thousandths % 1000:
         raise ValueError("must be at least 1M, and a whole number of megabytes")
     return thousandths // 1000

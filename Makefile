@@ -1,0 +1,45 @@
+# make demo: train digits with a rendered script.  make test: everything that CI runs.
+# Neither needs root or a compiler; as root, `make test` also installs what the cluster tests need.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+SOURCES := setup.cfg pyproject.toml constraints.txt
+
+.PHONY: demo test lint bench clean
+
+demo: $(VENV)/.demo
+	$(BIN)/jobgen local --name demo --ranks-per-node 2 --launcher mpirun --venv $(VENV) --output demo.sh --force \
+	  -- --task digits --target-accuracy 0.95
+	bash demo.sh
+	@echo "The script is demo.sh; the run directories are in runs/: hostfile, metrics.jsonl, status.json."
+
+test: $(VENV)/.test
+	if [ "$$(id -u)" = 0 ]; then tests/cluster/minicluster.sh install; fi
+	$(MAKE) lint
+	$(BIN)/python -m pytest -n 3 --dist loadgroup
+
+lint: $(VENV)/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/shellcheck .ci/run tests/cluster/*.sh
+
+bench: $(VENV)/.test
+	$(BIN)/python -m benchmarks
+
+$(VENV)/.venv:
+	$(PYTHON) -m venv $(VENV) || \
+	  { echo "make: $(PYTHON) cannot make a virtual environment: apt install python3-venv" >&2; rm -rf $(VENV); exit 1; }
+	touch $@
+
+$(VENV)/.demo: $(VENV)/.venv $(SOURCES)
+	$(PIP) --editable '.[train,mpi]'
+	touch $@
+
+$(VENV)/.test: $(VENV)/.demo
+	$(PIP) --editable '.[train,mpi,test]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) demo.sh runs build dist *.egg-info

@@ -1,0 +1,55 @@
+"""DeepSpeed's filters of devices, ``--include`` and ``--exclude``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from jobgen.spec import Filter, JobSpec
+
+
+@dataclass(frozen=True)
+class Active:
+    """What takes part: nodes, ranks in all, and the filter as the launcher is given it.
+
+    ``named`` are the hosts that the allocation must have, ``included`` or ``excluded`` those that
+    make the difference for the list of hosts.
+    """
+
+    nodes: int
+    world_size: int
+    option: str | None = None
+    text: str | None = None
+    named: tuple[str, ...] = ()
+    included: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
+
+
+def active(spec: JobSpec, ranks: int) -> Active:
+    """The part of ``spec.nodes`` x ``ranks`` that a filter leaves.
+
+    Raises:
+        JobgenError: the filter names what is not there, leaves nothing, or would not be heeded.
+    """
+    if spec.include and spec.exclude:
+        raise spec.refuse("exclude", "never goes with --include; DeepSpeed takes one of the two")
+    key = "include" if spec.include else "exclude"
+    chosen: Filter | None = getattr(spec, key)
+    if not chosen:
+        return Active(spec.nodes, spec.nodes * ranks)
+    if spec.launcher != "deepspeed":
+        raise spec.refuse(key, f"only the deepspeed launcher filters devices; {spec.launcher} ignores it")
+    for host, slots in chosen:
+        if outside := [slot for slot in slots if slot >= ranks]:
+            raise spec.refuse(key, f"{host} has the slots 0 to {ranks - 1}, so not {outside[0]}")
+    if len(chosen) > spec.nodes:
+        raise spec.refuse(key, f"names {len(chosen)} hosts, but --nodes is {spec.nodes}")
+    named = tuple(host for host, _ in chosen)
+    text = "@".join(f"{host}:{','.join(map(str, slots))}" if slots else host for host, slots in chosen)
+    counts = [len(slots) or ranks for _, slots in chosen]
+    if key == "include":
+        return Active(len(chosen), sum(counts), "--include", text, named, included=named)
+    left = spec.nodes * ranks - sum(counts)
+    if not left:
+        raise spec.refuse(key, "leaves no device at all")
+    whole = tuple(host for host, count in zip(named, counts, strict=True) if count == ranks)
+    return Active(spec.nodes - len(whole), left, "--exclude", text, named, excluded=whole)

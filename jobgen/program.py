@@ -1,0 +1,50 @@
+"""What every rank runs: what followed ``--`` on the command line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from jobgen.errors import JobgenError, shown
+
+_OURS = ("python3", "-m", "jobgen.train")
+
+
+@dataclass(frozen=True)
+class Program:
+    """The command of one rank.
+
+    ``file`` is the script that must be there, ``command`` the program that must be found; of a
+    Python program, ``head`` is how many words its name takes, and options go behind them.
+    """
+
+    words: tuple[str, ...]
+    file: str | None = None
+    command: str | None = None
+    head: int | None = None
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it is the training module that comes with jobgen."""
+        return self.words[:3] == _OURS
+
+
+def read_program(words: tuple[str, ...]) -> Program:
+    """``train.py ARG...`` and ``-m MODULE ARG...`` run under Python, a command as it stands, and
+    nothing, or options only, is the training module.
+
+    Raises:
+        JobgenError: the name of the program is missing.
+    """
+    if not words or (words[0].startswith("-") and words[0] != "-m"):
+        return Program((*_OURS, *words), head=3)
+    if words[0] == "-m":
+        if len(words) == 1 or not all(part.isidentifier() for part in words[1].split(".")):
+            name = shown(words[1] if len(words) > 1 else "")
+            raise JobgenError(f"-m {name} (after --): must be followed by the name of a module")
+        return Program(("python3", *words), head=3)
+    if not words[0]:
+        raise JobgenError("the program after -- is an empty word: name a script, -m MODULE or a command")
+    if PurePosixPath(words[0]).suffix == ".py":
+        return Program(("python3", *words), file=words[0], head=2)
+    return Program(words, command=words[0])

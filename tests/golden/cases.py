@@ -1,0 +1,69 @@
+"""The option sets whose scripts stand beside this file: the name says what each one shows.
+
+``python tests/golden/cases.py`` writes all scripts anew; read the difference before you commit it.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+
+from jobgen.config import read_spec
+from jobgen.options import OPTIONS
+from jobgen.plan import resolve
+from jobgen.render import render
+
+HERE = Path(__file__).parent
+
+CASES = {
+    "pbspro_mpirun_two_nodes": "pbs --nodes 2 --launcher mpirun",
+    "pbspro_mpirun_own_script_four_gpus": "pbs --nodes 2 --gpus-per-node 4 --cpus-per-rank 8 --launcher mpirun -- train.py --lr 0.1",
+    "pbspro_deepspeed_through_tmrsh": "pbs --nodes 2 --gpus-per-node 4 --remote scheduler --launcher deepspeed -- train.py",
+    "pbspro_deepspeed_over_ssh_with_pdsh": "pbs --nodes 2 --gpus-per-node 2 --remote ssh --launcher deepspeed",
+    "pbspro_deepspeed_include_some_devices": "pbs --nodes 3 --gpus-per-node 4 --include n1:0,1@n3",
+    "pbspro_torchrun_queue_account_mail": "pbs --nodes 2 --gpus-per-node 8 --launcher torchrun --queue gpu --account abc123 --mail me@example.org --mem 480G --walltime 1-12:00:00",
+    "pbspro_pals_on_polaris": "pbs --name polaris --nodes 2 --gpus-per-node 4 --cpus-per-rank 8 --launcher mpirun --mpi pals --module conda --directive '-l filesystems=home:eagle' --queue debug --account proj -- train.py",
+    "pbspro_mpich_cpu": "pbs --nodes 2 --accelerator cpu --ranks-per-node 4 --launcher mpirun --mpi mpich -- ./simulate input.dat",
+    "pbspro_intel_mpi_without_ssh": "pbs --nodes 2 --accelerator cpu --ranks-per-node 2 --launcher mpirun --mpi intel --remote scheduler --source /opt/intel/oneapi/setvars.sh -- train.py",
+    "pbspro_npu": "pbs --nodes 2 --gpus-per-node 8 --accelerator npu --launcher mpirun",
+    "torque_mnist_of_two_nodes": "pbs --dialect torque --name mnist --nodes 2 --gpus-per-node 1 --cpus-per-rank 1 --queue gpu --launcher deepspeed --source /opt/profile/cuda-11.6.sh --source /opt/profile/gcc-9.sh --source /opt/profile/openmpi-intel.sh --conda /home/me/envs/ds -- mnist.py --deepspeed_config ds.json",
+    "torque_mpirun_ucx": "pbs --dialect torque --nodes 2 --cpus-per-rank 4 --mem 32G --launcher mpirun --env UCX_TLS=tcp,cuda_copy -- -m mnist.train --deepspeed_config ds.json",
+    "slurm_srun_two_nodes": "slurm --nodes 2 --gpus-per-node 4 --cpus-per-rank 8 --launcher srun -- train.py",
+    "slurm_srun_with_pmix": "slurm --nodes 2 --ranks-per-node 2 --accelerator cpu --launcher srun --mpi openmpi -- ./solver",
+    "slurm_torchrun_partition_venv": "slurm --nodes 4 --gpus-per-node 4 --launcher torchrun --partition gpu --account proj --venv /home/me/venv -- train.py",
+    "slurm_deepspeed_without_ssh": "slurm --nodes 2 --gpus-per-node 4 --launcher deepspeed -- train.py --deepspeed_config ds.json",
+    "slurm_deepspeed_exclude_a_host": "slurm --nodes 3 --gpus-per-node 4 --launcher deepspeed --exclude node2",
+    "slurm_mpirun_over_ssh": "slurm --nodes 2 --gpus-per-node 2 --launcher mpirun --remote ssh",
+    "slurm_npu_srun": "slurm --nodes 2 --gpus-per-node 8 --accelerator npu --launcher srun --env HCCL_CONNECT_TIMEOUT=600",
+    "slurm_rocm_modules": "slurm --nodes 2 --gpus-per-node 8 --accelerator rocm --cpus-per-rank 7 --launcher srun --module PrgEnv-gnu --module rocm/6.2 --mem 480G --mail me@example.org",
+    "slurm_extra_directives_and_launcher_arguments": "slurm --nodes 2 --directive --constraint=a100 --directive '--reservation=night shift' --launcher torchrun --launcher-arg --max-restarts=1 --master-port 23456 -- -m pkg.train",
+    "slurm_one_node": "slurm --gpus-per-node 2 --launcher torchrun",
+    "local_mpirun_two_ranks": "local --ranks-per-node 2 --launcher mpirun -- --task digits",
+    "local_deepspeed_limited_to_ten_minutes": "local --gpus-per-node 2 --walltime 10m -- train.py",
+    "hostile_text": "slurm --nodes 2 --launcher mpirun --workdir '/data/it'\"'\"'s \"here\"' --run-dir 'my runs' --env 'A=a b;$(touch pwned)`id`\\' --env 'B=two\nlines\n#SBATCH --nodes=99' --env 'C=“é”' --source '/opt/my env/set up.sh' --launcher-arg '*' -- train.py '$HOME' ':' '' -- '--x=%h'",
+}
+
+
+def script(command: str) -> str:
+    """The script of one command line, which is ``jobgen`` less the first word."""
+    words = shlex.split(command)
+    at = words.index("--") if "--" in words else len(words)
+    options, program = words[1:at], words[at + 1 :]
+    flags = {name: option for option in OPTIONS for name in (option.flag, option.alias)}
+    given: dict[str, str | list[str]] = {}
+    for flag, value in zip(options[::2], options[1::2], strict=True):
+        option = flags[flag]
+        if option.multiple:
+            given.setdefault(option.key, []).append(value)  # type: ignore[union-attr]
+        else:
+            given[option.key] = value
+    return render(resolve(read_spec(words[0], given, program)))
+
+
+if __name__ == "__main__":
+    for path in HERE.glob("*.sh"):
+        path.unlink()
+    for name, command in CASES.items():
+        (HERE / f"{name}.sh").write_text(script(command), encoding="utf-8")
+    sys.stderr.write(f"{len(CASES)} scripts written\n")

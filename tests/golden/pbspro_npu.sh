@@ -1,0 +1,167 @@
+#!/bin/bash
+# 2 nodes x 8 ranks, 16 ranks in all, by mpirun (Open MPI) on Ascend NPUs; made by jobgen 0.1.0.
+# PBS Pro: https://help.altair.com/2024.1.0/PBS%20Professional/PBSUserGuide2024.1.pdf
+# Submit it with: qsub FILE. Of a repeated directive PBS heeds the first.
+#PBS -N jobgen
+#PBS -S /bin/bash
+#PBS -l select=2:ncpus=16:mpiprocs=8:naccelerators=8
+#PBS -l place=scatter
+#PBS -l walltime=01:00:00
+#PBS -j oe
+set -euo pipefail
+
+# Statuses of this script; any other one is the launcher's:
+# 70 the allocation is not what was asked for      71 a file, a module or a command is missing
+# 72 a directory cannot be used                    73 the launcher said 0 without proof of success
+job_say() { printf 'jobgen: %s\n' "$*" >&2; }
+job_die() { # STATUS MESSAGE
+  job_say "$2"
+  exit "$1"
+}
+# shellcheck disable=SC2329  # the trap calls it
+job_end() {
+  local status=$? what=finished
+  ((status == 0)) || what="failed with status $status"
+  job_say "job ${job_id:-?} $what after $SECONDS s; output in ${job_output:-the output of this script}," \
+    "files in ${job_dir:-no run directory}"
+}
+trap job_end EXIT
+
+# ---- the job ------------------------------------------------------------------------------
+[[ -n ${PBS_JOBID:-} && -r ${PBS_NODEFILE:-} ]] ||
+  job_die 70 'PBS_JOBID and PBS_NODEFILE are not set: submit this script with qsub'
+job_id=$PBS_JOBID
+job_number=${PBS_JOBID%%[!0-9]*}
+job_index=${PBS_ARRAY_INDEX:-${PBS_ARRAYID:-0}}  # the tasks of an array share the number
+# shellcheck disable=SC2034  # unused where the port is given
+job_number=$((10#${job_number:-0} + 1009 * job_index))
+job_nodefile=$PBS_NODEFILE
+job_submit_dir=${PBS_O_WORKDIR:-$PWD}  # PBS starts a job in the home directory
+job_output=$job_submit_dir/${PBS_JOBNAME:-jobgen}.o${PBS_JOBID%%.*}
+cd "$job_submit_dir" || job_die 72 "cannot enter $job_submit_dir"
+# Everything that belongs to this job alone is in a directory of its own.
+job_dir=runs/jobgen-${job_id//[^A-Za-z0-9._-]/_}
+[[ $job_dir == /* ]] || job_dir=$PWD/$job_dir
+mkdir -p "$job_dir" || job_die 72 "cannot make the run directory $job_dir"
+[[ -w $job_dir ]] || job_die 72 "cannot write into the run directory $job_dir"
+rm -f "$job_dir/status.json"
+
+# ---- the environment ----------------------------------------------------------------------
+# CANN: the toolkit's own set_env.sh, then the driver's libraries.
+job_cann=
+for job_dir_of_cann in "${ASCEND_HOME_PATH:-}" "${ASCEND_HOME_PATH:-}/.." "${ASCEND_TOOLKIT_HOME:-}" "${ASCEND_TOOLKIT_HOME:-}/.." \
+  /usr/local/Ascend/{ascend-toolkit,ascend-toolkit/latest,cann} "$HOME"/Ascend/{ascend-toolkit,cann}; do
+  if [[ $job_dir_of_cann == /*[!/.]* && -r $job_dir_of_cann/set_env.sh ]]; then job_cann=$job_dir_of_cann/set_env.sh; break; fi
+done
+[[ -n $job_cann ]] || job_die 71 \
+  'cannot find the set_env.sh of the CANN toolkit: set ASCEND_HOME_PATH (looked in ASCEND_TOOLKIT_HOME, /usr/local/Ascend and ~/Ascend, too)'
+job_source "$job_cann"
+for job_libraries in "${ASCEND_DRIVER_PATH:-/usr/local/Ascend/driver}"/lib64{,/common,/driver}; do
+  [[ ! -d $job_libraries ]] || export LD_LIBRARY_PATH=$job_libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+done
+export DS_ACCELERATOR=npu
+# HCCL: slow file systems need longer than its 120 s to bring all ranks up; no list of allowed hosts.
+export HCCL_CONNECT_TIMEOUT=${HCCL_CONNECT_TIMEOUT:-1200} HCCL_WHITELIST_DISABLE=${HCCL_WHITELIST_DISABLE:-1}
+# It takes a rank table or environment variables, never both; the variables are ours.
+[[ -z ${RANK_TABLE_FILE:-} ]] || job_say 'warning: RANK_TABLE_FILE is left out; HCCL gets its ranks from the launcher'
+unset RANK_TABLE_FILE
+export PYTHONUNBUFFERED=1
+export OMP_NUM_THREADS=2
+job_need() { command -v "$1" > /dev/null || job_die 71 "cannot find $1 on PATH"; }
+job_need python3
+job_need mpirun
+python3 -c 'import jobgen.train' || job_die 71 "$(command -v python3) has no jobgen.train: pip install 'jobgen[train]'"
+
+# ---- the hosts ----------------------------------------------------------------------------
+# Each host once, in the scheduler's order, however often it lists it: HOST slots=N.
+cat "$job_nodefile" |
+  awk -v slots=8 'NF && !seen[$1]++ { print $1 " slots=" slots }' > "$job_dir/hostfile"
+awk '{ print $1 }' "$job_dir/hostfile" > "$job_dir/hosts"
+mapfile -t job_hosts < "$job_dir/hosts"
+job_slots=$(awk -F= '{ n += $2 } END { print n + 0 }' "$job_dir/hostfile")
+((${#job_hosts[@]} == 2)) ||
+  job_die 70 "the allocation has ${#job_hosts[@]} hosts (${job_hosts[*]:0:8}), but 2 were asked for"
+((job_slots == 16)) ||
+  job_die 70 "the hostfile has $job_slots slots, but 2 x 8 = 16 were asked for"
+
+# ---- the rendezvous -----------------------------------------------------------------------
+export MASTER_ADDR=${job_hosts[0]}
+# From the job id, so that two jobs on one node differ, and the next one up where somebody listens.
+export MASTER_PORT=$((20000 + job_number % 10000))
+while (exec 3<> "/dev/tcp/localhost/$MASTER_PORT") 2> /dev/null; do MASTER_PORT=$((MASTER_PORT + 1)); done
+# HCCL takes 16 ports or more from here on; the range ends below the ports of the rendezvous.
+export HCCL_IF_BASE_PORT=${HCCL_IF_BASE_PORT:-$((10000 + MASTER_PORT % 300 * 32))}
+export JOBGEN_JOB_ID=$job_id JOBGEN_RUN_DIR=$job_dir JOBGEN_WORLD_SIZE=16 JOBGEN_ACCELERATOR=npu
+JOBGEN_START_TIME=$(($(date +%s) - SECONDS))
+export JOBGEN_START_TIME
+
+# ---- the program --------------------------------------------------------------------------
+# The environment as it is now, for the other nodes: less what belongs to this node or this shell.
+job_save_environment() {
+  local name
+  printf 'cd %q\n' "$PWD"
+  for name in $(compgen -e); do
+    case $name in
+      SLURM* | PMI* | OMPI_COMM_* | *_VISIBLE_DEVICES | GPU_DEVICE_ORDINAL | TMPDIR | HOSTNAME | HOST | DISPLAY | SSH_* | XDG_*) ;;
+      RANK | LOCAL_RANK | WORLD_SIZE | LOCAL_WORLD_SIZE | NODE_RANK | GROUP_RANK | PBS_NODENUM | PBS_TASKNUM | PBS_VNODENUM) ;;
+      BASH* | SHELLOPTS | SHLVL | PWD | OLDPWD | UID | EUID | PPID | _) ;;
+      *) printf 'export %s=%q\n' "$name" "${!name}" ;;
+    esac
+  done
+}
+(umask 077; job_save_environment > "$job_dir/env.sh")  # it may hold secrets
+
+# What every rank runs.
+cat > "$job_dir/rank.sh" <<'END_OF_RANK'
+#!/bin/bash
+set -euo pipefail
+# shellcheck source=/dev/null
+. "${BASH_SOURCE[0]%/*}/env.sh"
+exec python3 -m jobgen.train
+END_OF_RANK
+
+# ---- the launch ---------------------------------------------------------------------------
+# jobgen-remote HOST COMMAND: runs a shell command on a host, in the environment and the directory of
+# this job. It stands where mpirun expects ssh.
+[[ $job_dir != *:* ]] || job_die 72 "the run directory $job_dir must be without a colon: it goes on PATH"
+cat > "$job_dir/jobgen-remote" <<'END_OF_REMOTE'
+#!/bin/bash
+set -euo pipefail
+while [[ $1 == -* ]]; do shift; done  # options for ssh
+job_host=$1
+shift
+# shellcheck disable=SC2016  # expanded on the other side
+job_words=(/bin/bash -c '. "$0/env.sh" && export PATH=$0:$PATH && eval "$1"' "$JOBGEN_RUN_DIR" "$*")
+# It parses nothing and gives neither environment, directory nor input, but keeps the status.
+if command -v pbs_tmrsh > /dev/null; then
+  exec pbs_tmrsh "$job_host" "${job_words[@]}"
+fi
+# ssh joins its words with blanks and has the other side's shell parse them.
+if command -v ssh > /dev/null; then
+  exec ssh -o BatchMode=yes "$job_host" "$(printf '%q ' "${job_words[@]}")"
+fi
+echo "jobgen: no pbs_tmrsh or ssh on PATH" >&2
+exit 71
+END_OF_REMOTE
+chmod +x "$job_dir/jobgen-remote"
+job_say "16 ranks on ${#job_hosts[@]} hosts, rendezvous at $MASTER_ADDR:$MASTER_PORT, files in $job_dir"
+job_status=0
+export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-} PYTHONPATH=${PYTHONPATH:-}
+# Open MPI refuses root, which a container's user often is.
+((EUID)) || export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export OMPI_MCA_plm_rsh_agent=jobgen-remote PRTE_MCA_plm_ssh_agent=jobgen-remote
+export PATH=$job_dir:$PATH
+[[ $(mpirun --version 2>&1) == *'Open MPI'* ]] ||
+  job_die 71 "$(command -v mpirun) is not Open MPI's: load the right module, or say --mpi"
+mpirun -np 16 \
+  --hostfile "$job_dir/hostfile" \
+  --map-by ppr:8:node --bind-to none \
+  -x PATH -x LD_LIBRARY_PATH -x PYTHONPATH -x MASTER_ADDR -x MASTER_PORT \
+  bash "$job_dir/rank.sh" || job_status=$?
+
+# ---- the end ------------------------------------------------------------------------------
+# A launcher may end with 0 although a rank was killed: the training's own word is needed, too.
+if ((job_status == 0)) && ! grep -q '"state": *"finished"' "$job_dir/status.json" 2> /dev/null; then
+  job_die 73 "mpirun ended with status 0, but $job_dir/status.json does not say that the training finished"
+fi
+exit "$job_status"

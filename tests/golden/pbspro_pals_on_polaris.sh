@@ -1,0 +1,146 @@
+#!/bin/bash
+# 2 nodes x 4 ranks, 8 ranks in all, by mpirun (HPE Cray PALS) on NVIDIA GPUs; made by jobgen 0.1.0.
+# PBS Pro: https://help.altair.com/2024.1.0/PBS%20Professional/PBSUserGuide2024.1.pdf
+# Submit it with: qsub FILE. Of a repeated directive PBS heeds the first.
+#PBS -l filesystems=home:eagle
+#PBS -N polaris
+#PBS -S /bin/bash
+#PBS -l select=2:ncpus=32:mpiprocs=4:ngpus=4
+#PBS -l place=scatter
+#PBS -l walltime=01:00:00
+#PBS -j oe
+#PBS -q debug
+#PBS -A proj
+set -euo pipefail
+
+# Statuses of this script; any other one is the launcher's:
+# 70 the allocation is not what was asked for      71 a file, a module or a command is missing
+# 72 a directory cannot be used                    73 the launcher said 0 without proof of success
+job_say() { printf 'jobgen: %s\n' "$*" >&2; }
+job_die() { # STATUS MESSAGE
+  job_say "$2"
+  exit "$1"
+}
+# shellcheck disable=SC2329  # the trap calls it
+job_end() {
+  local status=$? what=finished
+  ((status == 0)) || what="failed with status $status"
+  job_say "job ${job_id:-?} $what after $SECONDS s; output in ${job_output:-the output of this script}," \
+    "files in ${job_dir:-no run directory}"
+}
+trap job_end EXIT
+
+# ---- the job ------------------------------------------------------------------------------
+[[ -n ${PBS_JOBID:-} && -r ${PBS_NODEFILE:-} ]] ||
+  job_die 70 'PBS_JOBID and PBS_NODEFILE are not set: submit this script with qsub'
+job_id=$PBS_JOBID
+job_number=${PBS_JOBID%%[!0-9]*}
+job_index=${PBS_ARRAY_INDEX:-${PBS_ARRAYID:-0}}  # the tasks of an array share the number
+# shellcheck disable=SC2034  # unused where the port is given
+job_number=$((10#${job_number:-0} + 1009 * job_index))
+job_nodefile=$PBS_NODEFILE
+job_submit_dir=${PBS_O_WORKDIR:-$PWD}  # PBS starts a job in the home directory
+job_output=$job_submit_dir/${PBS_JOBNAME:-polaris}.o${PBS_JOBID%%.*}
+cd "$job_submit_dir" || job_die 72 "cannot enter $job_submit_dir"
+# Everything that belongs to this job alone is in a directory of its own.
+job_dir=runs/polaris-${job_id//[^A-Za-z0-9._-]/_}
+[[ $job_dir == /* ]] || job_dir=$PWD/$job_dir
+mkdir -p "$job_dir" || job_die 72 "cannot make the run directory $job_dir"
+[[ -w $job_dir ]] || job_die 72 "cannot write into the run directory $job_dir"
+rm -f "$job_dir/status.json"
+
+# ---- the environment ----------------------------------------------------------------------
+if ! command -v module > /dev/null; then
+  for job_file in "${LMOD_PKG:-/usr/share/lmod/lmod}/init/bash" "${MODULESHOME:-/usr/share/modules}/init/bash" \
+    /etc/profile.d/lmod.sh /etc/profile.d/modules.sh; do
+    # shellcheck disable=SC1090  # found at run time
+    if [[ -r $job_file ]]; then set +eu; source "$job_file"; set -eu; break; fi
+  done
+fi
+job_load() { # MODULE; some versions of module fail with status 0, so what is loaded is looked at
+  local name=$1 before=${LOADEDMODULES:-} status=0
+  set +eu
+  module load "$name"
+  status=$?
+  set -eu
+  [[ $status == 0 && (${LOADEDMODULES:-} != "$before" || :$before == *":$name"*) ]] ||
+    job_die 71 "cannot load the module $name"
+}
+job_load conda
+# CUDA: PyTorch brings its own libraries; the toolkit is for DeepSpeed's ops, which compile at run time.
+if [[ -z ${CUDA_HOME:-} ]] && command -v nvcc > /dev/null; then
+  CUDA_HOME=$(dirname "$(dirname "$(readlink -f "$(command -v nvcc)")")")
+elif [[ -z ${CUDA_HOME:-} && -x /usr/local/cuda/bin/nvcc ]]; then
+  CUDA_HOME=/usr/local/cuda
+fi
+[[ -z ${CUDA_HOME:-} ]] || export CUDA_HOME PATH=$CUDA_HOME/bin:$PATH
+export PYTHONUNBUFFERED=1
+export OMP_NUM_THREADS=8
+job_need() { command -v "$1" > /dev/null || job_die 71 "cannot find $1 on PATH"; }
+job_need python3
+job_need mpiexec
+job_program=train.py
+[[ -f $job_program ]] || job_die 71 "there is no $job_program in $PWD"
+
+# ---- the hosts ----------------------------------------------------------------------------
+# Each host once, in the scheduler's order, however often it lists it: HOST slots=N.
+cat "$job_nodefile" |
+  awk -v slots=4 'NF && !seen[$1]++ { print $1 " slots=" slots }' > "$job_dir/hostfile"
+awk '{ print $1 }' "$job_dir/hostfile" > "$job_dir/hosts"
+mapfile -t job_hosts < "$job_dir/hosts"
+job_slots=$(awk -F= '{ n += $2 } END { print n + 0 }' "$job_dir/hostfile")
+((${#job_hosts[@]} == 2)) ||
+  job_die 70 "the allocation has ${#job_hosts[@]} hosts (${job_hosts[*]:0:8}), but 2 were asked for"
+((job_slots == 8)) ||
+  job_die 70 "the hostfile has $job_slots slots, but 2 x 4 = 8 were asked for"
+
+# ---- the rendezvous -----------------------------------------------------------------------
+export MASTER_ADDR=${job_hosts[0]}
+# From the job id, so that two jobs on one node differ, and the next one up where somebody listens.
+export MASTER_PORT=$((20000 + job_number % 10000))
+while (exec 3<> "/dev/tcp/localhost/$MASTER_PORT") 2> /dev/null; do MASTER_PORT=$((MASTER_PORT + 1)); done
+export JOBGEN_JOB_ID=$job_id JOBGEN_RUN_DIR=$job_dir JOBGEN_WORLD_SIZE=8 JOBGEN_ACCELERATOR=cuda
+JOBGEN_START_TIME=$(($(date +%s) - SECONDS))
+export JOBGEN_START_TIME
+
+# ---- the program --------------------------------------------------------------------------
+# The environment as it is now, for the other nodes: less what belongs to this node or this shell.
+job_save_environment() {
+  local name
+  printf 'cd %q\n' "$PWD"
+  for name in $(compgen -e); do
+    case $name in
+      SLURM* | PMI* | OMPI_COMM_* | *_VISIBLE_DEVICES | GPU_DEVICE_ORDINAL | TMPDIR | HOSTNAME | HOST | DISPLAY | SSH_* | XDG_*) ;;
+      RANK | LOCAL_RANK | WORLD_SIZE | LOCAL_WORLD_SIZE | NODE_RANK | GROUP_RANK | PBS_NODENUM | PBS_TASKNUM | PBS_VNODENUM) ;;
+      BASH* | SHELLOPTS | SHLVL | PWD | OLDPWD | UID | EUID | PPID | _) ;;
+      *) printf 'export %s=%q\n' "$name" "${!name}" ;;
+    esac
+  done
+}
+(umask 077; job_save_environment > "$job_dir/env.sh")  # it may hold secrets
+
+# What every rank runs.
+cat > "$job_dir/rank.sh" <<'END_OF_RANK'
+#!/bin/bash
+set -euo pipefail
+# shellcheck source=/dev/null
+. "${BASH_SOURCE[0]%/*}/env.sh"
+export RANK=$PALS_RANKID WORLD_SIZE=${PMI_SIZE:-$JOBGEN_WORLD_SIZE} LOCAL_RANK=$PALS_LOCAL_RANKID LOCAL_WORLD_SIZE=4
+if [[ $WORLD_SIZE != "$JOBGEN_WORLD_SIZE" ]]; then
+  echo "jobgen: $(hostname): mpirun started a world of $WORLD_SIZE ranks, not $JOBGEN_WORLD_SIZE: is it another MPI's?" >&2
+  exit 70
+fi
+exec python3 train.py
+END_OF_RANK
+
+# ---- the launch ---------------------------------------------------------------------------
+job_say "8 ranks on ${#job_hosts[@]} hosts, rendezvous at $MASTER_ADDR:$MASTER_PORT, files in $job_dir"
+job_status=0
+export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-} PYTHONPATH=${PYTHONPATH:-}
+mpiexec -n 8 --ppn 4 --depth 8 --cpu-bind depth \
+  --hostfile "$job_dir/hosts" \
+  --env PATH="$PATH" --env LD_LIBRARY_PATH="$LD_LIBRARY_PATH" --env PYTHONPATH="$PYTHONPATH" --env MASTER_ADDR="$MASTER_ADDR" --env MASTER_PORT="$MASTER_PORT" \
+  bash "$job_dir/rank.sh" || job_status=$?
+
+# ---- the end ------------------------------------------------------------------------------
+exit "$job_status"

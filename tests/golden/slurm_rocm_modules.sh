@@ -1,0 +1,144 @@
+#!/bin/bash
+# 2 nodes x 8 ranks, 16 ranks in all, by srun on AMD GPUs; made by jobgen 0.1.0.
+# Slurm: https://slurm.schedmd.com/sbatch.html
+# Submit it with: sbatch FILE. Of a repeated directive Slurm heeds the last.
+#SBATCH --job-name=jobgen
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=8
+#SBATCH --cpus-per-task=7
+#SBATCH --gpus-per-node=8
+#SBATCH --mem=480G
+#SBATCH --time=01:00:00
+#SBATCH --output=jobgen-%j.log
+#SBATCH --mail-user=me@example.org
+#SBATCH --mail-type=BEGIN,END,FAIL
+set -euo pipefail
+
+# Statuses of this script; any other one is the launcher's:
+# 70 the allocation is not what was asked for      71 a file, a module or a command is missing
+# 72 a directory cannot be used                    73 the launcher said 0 without proof of success
+job_say() { printf 'jobgen: %s\n' "$*" >&2; }
+job_die() { # STATUS MESSAGE
+  job_say "$2"
+  exit "$1"
+}
+# shellcheck disable=SC2329  # the trap calls it
+job_end() {
+  local status=$? what=finished
+  ((status == 0)) || what="failed with status $status"
+  job_say "job ${job_id:-?} $what after $SECONDS s; output in ${job_output:-the output of this script}," \
+    "files in ${job_dir:-no run directory}"
+}
+trap job_end EXIT
+
+# ---- the job ------------------------------------------------------------------------------
+[[ -n ${SLURM_JOB_ID:-} && -n ${SLURM_JOB_NODELIST:-} ]] ||
+  job_die 70 'SLURM_JOB_ID and SLURM_JOB_NODELIST are not set: submit this script with sbatch'
+job_id=$SLURM_JOB_ID
+# shellcheck disable=SC2034  # unused where the port is given
+job_number=$SLURM_JOB_ID
+job_nodelist=$SLURM_JOB_NODELIST
+job_submit_dir=${SLURM_SUBMIT_DIR:-$PWD}
+job_output=$job_submit_dir/jobgen-$SLURM_JOB_ID.log
+cd "$job_submit_dir" || job_die 72 "cannot enter $job_submit_dir"
+# Everything that belongs to this job alone is in a directory of its own.
+job_dir=runs/jobgen-${job_id//[^A-Za-z0-9._-]/_}
+[[ $job_dir == /* ]] || job_dir=$PWD/$job_dir
+mkdir -p "$job_dir" || job_die 72 "cannot make the run directory $job_dir"
+[[ -w $job_dir ]] || job_die 72 "cannot write into the run directory $job_dir"
+rm -f "$job_dir/status.json"
+
+# ---- the environment ----------------------------------------------------------------------
+if ! command -v module > /dev/null; then
+  for job_file in "${LMOD_PKG:-/usr/share/lmod/lmod}/init/bash" "${MODULESHOME:-/usr/share/modules}/init/bash" \
+    /etc/profile.d/lmod.sh /etc/profile.d/modules.sh; do
+    # shellcheck disable=SC1090  # found at run time
+    if [[ -r $job_file ]]; then set +eu; source "$job_file"; set -eu; break; fi
+  done
+fi
+job_load() { # MODULE; some versions of module fail with status 0, so what is loaded is looked at
+  local name=$1 before=${LOADEDMODULES:-} status=0
+  set +eu
+  module load "$name"
+  status=$?
+  set -eu
+  [[ $status == 0 && (${LOADEDMODULES:-} != "$before" || :$before == *":$name"*) ]] ||
+    job_die 71 "cannot load the module $name"
+}
+job_load PrgEnv-gnu
+job_load rocm/6.2
+# ROCm: PyTorch brings its own libraries; the toolkit is for ops that compile at run time.
+if [[ -z ${ROCM_PATH:-} && -d /opt/rocm ]]; then ROCM_PATH=/opt/rocm; fi
+[[ -z ${ROCM_PATH:-} ]] || export ROCM_PATH PATH=$ROCM_PATH/bin:$PATH
+export PYTHONUNBUFFERED=1
+export OMP_NUM_THREADS=7
+job_need() { command -v "$1" > /dev/null || job_die 71 "cannot find $1 on PATH"; }
+job_need python3
+job_need srun
+python3 -c 'import jobgen.train' || job_die 71 "$(command -v python3) has no jobgen.train: pip install 'jobgen[train]'"
+
+# ---- the hosts ----------------------------------------------------------------------------
+# Each host once, in the scheduler's order, however often it lists it: HOST slots=N.
+scontrol show hostnames "$job_nodelist" |
+  awk -v slots=8 'NF && !seen[$1]++ { print $1 " slots=" slots }' > "$job_dir/hostfile"
+awk '{ print $1 }' "$job_dir/hostfile" > "$job_dir/hosts"
+mapfile -t job_hosts < "$job_dir/hosts"
+job_slots=$(awk -F= '{ n += $2 } END { print n + 0 }' "$job_dir/hostfile")
+((${#job_hosts[@]} == 2)) ||
+  job_die 70 "the allocation has ${#job_hosts[@]} hosts (${job_hosts[*]:0:8}), but 2 were asked for"
+((job_slots == 16)) ||
+  job_die 70 "the hostfile has $job_slots slots, but 2 x 8 = 16 were asked for"
+
+# ---- the rendezvous -----------------------------------------------------------------------
+export MASTER_ADDR=${job_hosts[0]}
+# From the job id, so that two jobs on one node differ, and the next one up where somebody listens.
+export MASTER_PORT=$((20000 + job_number % 10000))
+while (exec 3<> "/dev/tcp/localhost/$MASTER_PORT") 2> /dev/null; do MASTER_PORT=$((MASTER_PORT + 1)); done
+export JOBGEN_JOB_ID=$job_id JOBGEN_RUN_DIR=$job_dir JOBGEN_WORLD_SIZE=16 JOBGEN_ACCELERATOR=rocm
+JOBGEN_START_TIME=$(($(date +%s) - SECONDS))
+export JOBGEN_START_TIME
+
+# ---- the program --------------------------------------------------------------------------
+# The environment as it is now, for the other nodes: less what belongs to this node or this shell.
+job_save_environment() {
+  local name
+  printf 'cd %q\n' "$PWD"
+  for name in $(compgen -e); do
+    case $name in
+      SLURM* | PMI* | OMPI_COMM_* | *_VISIBLE_DEVICES | GPU_DEVICE_ORDINAL | TMPDIR | HOSTNAME | HOST | DISPLAY | SSH_* | XDG_*) ;;
+      RANK | LOCAL_RANK | WORLD_SIZE | LOCAL_WORLD_SIZE | NODE_RANK | GROUP_RANK | PBS_NODENUM | PBS_TASKNUM | PBS_VNODENUM) ;;
+      BASH* | SHELLOPTS | SHLVL | PWD | OLDPWD | UID | EUID | PPID | _) ;;
+      *) printf 'export %s=%q\n' "$name" "${!name}" ;;
+    esac
+  done
+}
+(umask 077; job_save_environment > "$job_dir/env.sh")  # it may hold secrets
+
+# What every rank runs.
+cat > "$job_dir/rank.sh" <<'END_OF_RANK'
+#!/bin/bash
+set -euo pipefail
+# shellcheck source=/dev/null
+. "${BASH_SOURCE[0]%/*}/env.sh"
+export RANK=$SLURM_PROCID WORLD_SIZE=$SLURM_NTASKS LOCAL_RANK=$SLURM_LOCALID LOCAL_WORLD_SIZE=8
+if [[ $WORLD_SIZE != "$JOBGEN_WORLD_SIZE" ]]; then
+  echo "jobgen: $(hostname): srun started a world of $WORLD_SIZE ranks, not $JOBGEN_WORLD_SIZE: is it another MPI's?" >&2
+  exit 70
+fi
+exec python3 -m jobgen.train
+END_OF_RANK
+
+# ---- the launch ---------------------------------------------------------------------------
+job_say "16 ranks on ${#job_hosts[@]} hosts, rendezvous at $MASTER_ADDR:$MASTER_PORT, files in $job_dir"
+job_status=0
+# --cpus-per-task again: srun does not take it from the job on Slurm 22.05 to 23.02.
+srun --nodes=2 --ntasks=16 --ntasks-per-node=8 --cpus-per-task=7 \
+  --kill-on-bad-exit=1 --export=ALL --mpi=none \
+  bash "$job_dir/rank.sh" || job_status=$?
+
+# ---- the end ------------------------------------------------------------------------------
+# A launcher may end with 0 although a rank was killed: the training's own word is needed, too.
+if ((job_status == 0)) && ! grep -q '"state": *"finished"' "$job_dir/status.json" 2> /dev/null; then
+  job_die 73 "srun ended with status 0, but $job_dir/status.json does not say that the training finished"
+fi
+exit "$job_status"

@@ -1,0 +1,137 @@
+"""Bad input: one sentence that names option, origin, value and what is allowed; status 2; nothing written."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CASES = [
+    ("pbs --nodes 0", ["--nodes 0 (command line)", "whole number of at least 1"]),
+    ("pbs --nodes -1", ["--nodes -1", "whole number"]),
+    ("pbs --nodes two", ["--nodes two", "whole number"]),
+    ("pbs --nodes 2.0", ["--nodes 2.0", "whole number"]),
+    ("pbz --nodes 2", ["no command pbz", "pbs, slurm or local", "did you mean pbs?"]),
+    ("pbs --node 2", ["no option --node", "did you mean --nodes?"]),
+    ("pbs --launcher mpirn", ["--launcher mpirn", "deepspeed, mpirun, torchrun or srun", "did you mean mpirun?"]),
+    ("pbs --mpi opnmpi", ["--mpi opnmpi", "did you mean openmpi?"]),
+    ("pbs --accelerator gpu", ["--accelerator gpu", "cuda, npu, rocm or cpu"]),
+    ("pbs --dialect torqe", ["--dialect torqe", "did you mean torque?"]),
+    ("pbs --launcher srun", ["--launcher srun", "deepspeed, mpirun or torchrun"]),
+    ("local --launcher srun", ["--launcher srun", "Slurm"]),
+    ("pbs --gpus-per-node 2 --ranks-per-node 4", ["--ranks-per-node 4", "do not fit 2"]),
+    ("pbs --gpus-per-node 1 --accelerator cpu", ["--gpus-per-node 1", "--accelerator cpu"]),
+    ("pbs --gpus-per-node 0 --accelerator cuda", ["--gpus-per-node 0", "at least 1"]),
+    ("pbs --directive=-lnodes=2:ppn=1:gpus=1", ["--directive", "is Torque", "--dialect torque"]),
+    ("pbs --directive '-t 0-9'", ["--directive", "is Torque"]),
+    ("pbs --dialect torque --directive '-l select=2'", ["--directive", "is PBS Pro"]),
+    ("pbs --dialect torque --accelerator npu", ["--accelerator npu", "Torque"]),
+    ("slurm --directive '-l nodes=2'", ["--directive", "is PBS"]),
+    ("pbs --directive --constraint=a100", ["--directive", "is Slurm"]),
+    ("pbs --directive '#PBS -q x'", ["--directive", "without the #PBS"]),
+    ("pbs --directive '-q x # mine'", ["--directive", "comment"]),
+    ("pbs --name 'a b'", ["--name 'a b'", "letters, digits"]),
+    ("pbs --name ''", ["--name ''", "letters, digits"]),
+    ("pbs --name $'a\\nb'", ["--name 'a\\nb'", "letters, digits"]),
+    (f"pbs --name {'x' * 231}", ["--name xxx", "at most 230"]),
+    ("pbs --dialect torque --name abcdefghijklmnop", ["--name abcdefghijklmnop", "at most 15"]),
+    ("slurm --name a/b", ["--name a/b", "letters, digits"]),
+    ("pbs --queue 'a b'", ["--queue 'a b'", "one word"]),
+    ("slurm --partition $'a\\nb'", ["--queue 'a\\nb'", "one word"]),
+    ("pbs --queue a,b", ["--queue a,b", "PBS takes one"]),
+    ("pbs --walltime 24:00", ["--walltime 24:00", "ambiguous", "24h00m"]),
+    ("pbs --walltime soon", ["--walltime soon", "2h30m"]),
+    ("pbs --mem 64", ["--mem 64", "unit"]),
+    ("pbs --source env.sh", ["--source env.sh", "absolute path", "PATH"]),
+    ("pbs --env A", ["--env A", "NAME=VALUE"]),
+    ("pbs --env MASTER_PORT=1", ["--env MASTER_PORT=1", "--master-port"]),
+    ("pbs --module 'a b'", ["--module 'a b'", "one module"]),
+    ("pbs --mail nobody", ["--mail nobody", "mail address"]),
+    ("pbs --master-port 80", ["--master-port 80", "from 1024 to 65535"]),
+    ("pbs --include n1 --launcher mpirun", ["--include n1", "only the deepspeed launcher"]),
+    ("pbs --include n1:4 --gpus-per-node 4", ["--include n1:4", "0 to 3"]),
+    ("pbs --include n1 --exclude n2 --nodes 2", ["--exclude n2", "--include"]),
+    ("pbs --include n1@n2", ["--include n1@n2", "--nodes is 1"]),
+    ("pbs --exclude n1", ["--exclude n1", "no device"]),
+    ("slurm --dialect torque", ["--dialect torque", "only for PBS"]),
+    ("local --queue gpu", ["--queue gpu", "no queue"]),
+    ("local --nodes 2", ["--nodes 2", "one node"]),
+    ("local --remote ssh", ["--remote ssh", "no other nodes"]),
+    ("pbs --launcher torchrun --mpi openmpi", ["--mpi openmpi", "no MPI"]),
+    ("slurm --launcher mpirun --mpi pals", ["--mpi pals", "PBS Pro"]),
+    ("pbs --json", ["--json", "--explain"]),
+    ("pbs train.py", ["train.py", "goes after --"]),
+    ("pbs -- -m", ["-m", "name of a module"]),
+    ("pbs -- ''", ["program", "empty word"]),
+    ("pbs --template-dir /no/such", ["/no/such", "not a directory"]),
+]  # fmt: skip
+
+
+def run(command: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    line = f'exec "$0" -m jobgen {command}'
+    return subprocess.run(["bash", "-c", line, sys.executable], cwd=cwd, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize(("command", "words"), CASES, ids=[case[0][:50] for case in CASES])
+def test_one_sentence_and_status_2(command: str, words: list[str], tmp_path: Path) -> None:
+    options, _, program = command.partition(" -- ")
+    done = run(f"{options} -o job.sh" + (f" -- {program}" if program else ""), tmp_path)
+    assert done.returncode == 2, done.stdout[:200]
+    assert done.stdout == ""
+    assert done.stderr.startswith("jobgen: ")
+    assert done.stderr.count("\n") == 1
+    for word in words:
+        assert word in done.stderr
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [("pbs --nodes", ["--nodes", "requires an argument"]), ("pbs --force", ["--force", "-o FILE"])],
+)
+def test_one_sentence_without_a_file(command: str, words: list[str], tmp_path: Path) -> None:
+    done = run(command, tmp_path)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert all(word in done.stderr for word in words)
+
+
+def test_an_existing_file_is_kept_unless_forced(tmp_path: Path) -> None:
+    job = tmp_path / "job.sh"
+    job.write_text("precious")
+    done = run("pbs -o job.sh", tmp_path)
+    assert done.returncode == 2
+    assert "--force" in done.stderr
+    assert job.read_text() == "precious"
+    assert run("pbs -o job.sh --force", tmp_path).returncode == 0
+    assert job.read_text().startswith("#!/bin/bash\n")
+    assert os.access(job, os.X_OK)
+    assert os.listdir(tmp_path) == ["job.sh"]
+
+
+def test_a_directory_that_is_not_there(tmp_path: Path) -> None:
+    done = run("pbs -o no/job.sh", tmp_path)
+    assert done.returncode == 2
+    assert "-o no/job.sh (command line): cannot be written" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("template", "words"),
+    [
+        ("{% extends 'builtin/pbs.sh.j2' %}{% block enviroment %}x{% endblock %}", ["unknown block enviroment", "did you mean environment?"]),
+        ("{% extends 'builtin/pbs.sh.j2' %}{% block environment %}", ["pbs.sh.j2, line 1"]),
+        ("{% extends 'builtin/pbz.sh.j2' %}", ["builtin/pbz.sh.j2"]),
+        ("{% extends 'builtin/pbs.sh.j2' %}{% block environment %}{{ nodez }}{% endblock %}", ["nodez"]),
+    ],
+)  # fmt: skip
+def test_a_wrong_template(template: str, words: list[str], tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "pbs.sh.j2").write_text(template)
+    done = run("pbs --template-dir mine -o job.sh", tmp_path)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done.stderr
+    for word in words:
+        assert word in done.stderr
+    assert os.listdir(tmp_path) == ["mine"]

@@ -1,0 +1,104 @@
+"""What people type, and what it means."""
+
+from __future__ import annotations
+
+import pytest
+
+from jobgen import values
+from jobgen.schedulers import clock, size, torque_memory
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("2h30m", 9000),
+        ("90m", 5400),
+        ("45s", 45),
+        ("1d", 86400),
+        ("1d12h", 129600),
+        ("02:30:00", 9000),
+        ("48:00:00", 172800),
+        ("1-12:00:00", 129600),
+        ("2-00:00:01", 172801),
+    ],
+)
+def test_walltime(text: str, seconds: int) -> None:
+    assert values.walltime(text) == seconds
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "24:00",
+        "90",
+        "1:30",
+        "2h30",
+        "30m2h",
+        "00:00:00",
+        "0h",
+        "01:60:00",
+        "1-24:00:00",
+        "-1h",
+        "1.5h",
+        "2 h",
+        "١h",
+        "1h\n",
+    ],
+)
+def test_walltime_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="must|ambiguous"):
+        values.walltime(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "mib"),
+    [
+        ("64G", 65536),
+        ("64GB", 65536),
+        ("64GiB", 65536),
+        ("64g", 65536),
+        ("512M", 512),
+        ("1.5T", 1572864),
+        ("0.5G", 512),
+    ],
+)
+def test_memory(text: str, mib: int) -> None:
+    assert values.memory(text) == mib
+
+
+@pytest.mark.parametrize("text", ["", "64", "64K", "0G", "-1G", "1.0001M", "G", "64 G B", "64GG"])
+def test_memory_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="must"):
+        values.memory(text)
+
+
+def test_sizes_and_clocks_as_schedulers_write_them() -> None:
+    assert clock(9000) == "02:30:00"
+    assert clock(172800) == "48:00:00"
+    assert size(65536, "b") == "64gb"
+    assert size(1536, "b") == "1536mb"
+    assert torque_memory(1024, 1, 4) == "mem=1gb"
+    assert torque_memory(1000, 2, 3) == "pmem=341334kb"  # never less than what was asked for
+
+
+@pytest.mark.parametrize("name", ["PATH", "LD_LIBRARY_PATH", "_x", "http_proxy", "nodes", "status"])
+def test_environment_names(name: str) -> None:
+    assert values.assignment(f"{name}=a=b") == (name, "a=b")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["A", "=x", "1A=x", "A-B=x", "A B=x", "é=x", "BASH_ENV=x", "IFS=x", "SECONDS=1", "PWD=/", "RANK=0", "MASTER_PORT=1",
+     "JOBGEN_RUN_DIR=x", "job_dir=x", "UID=0", "_=x"],
+)  # fmt: skip
+def test_environment_names_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="must|cannot"):
+        values.assignment(text)
+
+
+def test_device_filter() -> None:
+    assert values.device_filter("n1:0,2@n2") == (("n1", (0, 2)), ("n2", ()))
+    for bad in ("", "n1:", "n1:0-2", "@n1", "n1@n1", "n1:0,", "n 1", "-n1"):
+        with pytest.raises(ValueError, match="must|twice"):
+            values.device_filter(bad)
