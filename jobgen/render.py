@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -50,12 +51,14 @@ def _ansi_c(character: str) -> str:
 class _Cache(jinja2.FileSystemBytecodeCache):
     """Compiled templates of earlier runs, which save half of the start; a cache that fails is no error."""
 
+    def load_bytecode(self, bucket: jinja2.bccache.Bucket) -> None:
+        with suppress(OSError):
+            super().load_bytecode(bucket)
+
     def dump_bytecode(self, bucket: jinja2.bccache.Bucket) -> None:
-        try:
+        with suppress(OSError):
             os.makedirs(self.directory, mode=0o700, exist_ok=True)
             super().dump_bytecode(bucket)
-        except OSError:
-            pass
 
 
 @lru_cache(maxsize=8)

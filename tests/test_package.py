@@ -1,0 +1,136 @@
+"""What a login node gets: a quick start, the wheel, and the same bytes for the same input."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from support.require import absent
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def run(*words: str, **options: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, *words], capture_output=True, text=True, **options)  # type: ignore[call-overload]
+
+
+def test_nothing_heavy_is_imported() -> None:
+    code = (
+        "import sys; from jobgen.cli import run; status = run(['pbs', '--nodes', '2', '--launcher', 'mpirun']);"
+        "print(status, sorted({'torch', 'deepspeed', 'mpi4py', 'numpy', 'jobgen.train', 'train', 'subprocess', 'difflib'}"
+        " & set(sys.modules)), file=sys.stderr)"
+    )
+    assert run("-c", code).stderr == "0 []\n"
+
+
+def test_help_does_not_load_the_templates() -> None:
+    code = "import sys; from jobgen.cli import run; run(['--help']); print('jinja2' in sys.modules, file=sys.stderr)"
+    assert run("-c", code).stderr == "False\n"
+
+
+def test_the_training_module_imports_nothing_of_the_command() -> None:
+    code = "import sys, jobgen.train.config; print({'click', 'jinja2', 'jobgen.cli', 'torch'} & set(sys.modules) or 'none')"
+    assert run("-c", code).stdout == "none\n"
+
+
+def test_only_the_cli_is_imported_by_nothing() -> None:
+    for path in (ROOT / "jobgen").glob("*.py"):
+        if path.name != "__main__.py":
+            assert "jobgen.cli" not in path.read_text() or path.name == "cli.py"
+
+
+def test_same_input_same_bytes(tmp_path: Path) -> None:
+    words = ("-m", "jobgen", "slurm", "--nodes", "2", "--env", "A=1", "--env", "B=2", "--", "train.py")
+    cold = os.environ | {"XDG_CACHE_HOME": str(tmp_path / "cache"), "PYTHONHASHSEED": "1", "HOME": "/nowhere"}
+    first = run(*words, env=cold, cwd=tmp_path).stdout
+    assert first.startswith("#!/bin/bash\n")
+    assert any((tmp_path / "cache" / "jobgen").iterdir())
+    warm = cold | {"PYTHONHASHSEED": "2", "LANG": "C", "TZ": "Asia/Tokyo", "USER": "other"}
+    assert run(*words, env=warm, cwd="/").stdout == first
+
+
+def test_a_cache_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    done = run("-m", "jobgen", "pbs", env=os.environ | {"XDG_CACHE_HOME": str(tmp_path / "file")})
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_explain_as_table_and_as_json() -> None:
+    words = ("-m", "jobgen", "pbs", "--nodes", "2", "--launcher", "mpirun", "--explain")
+    table = run(*words).stdout
+    assert next(line for line in table.splitlines() if line.startswith("nodes ")).split()[:3] == [
+        "nodes",
+        "2",
+        "command",
+    ]
+    values = json.loads(run(*words, "--json").stdout)
+    assert values["nodes"] == {"value": 2, "origin": "command line", "meaning": "Nodes."}
+    assert values["launcher"]["origin"] == "command line"
+    assert (values["world_size"]["value"], values["world_size"]["origin"]) == (2, "derived")
+    assert values["walltime"] == {
+        "value": "01:00:00",
+        "origin": "default",
+        "meaning": values["walltime"]["meaning"],
+    }
+    assert {"hostfile", "rendezvous", "slots"} <= set(values)
+
+
+def test_version_and_help() -> None:
+    from jobgen import __version__
+
+    assert run("-m", "jobgen", "--version").stdout == f"jobgen {__version__}\n"
+    for name in ("pbs", "slurm", "local"):
+        text = run("-m", "jobgen", name, "--help").stdout
+        for group in ("Resources:", "Launch:", "Environment:", "Scheduler:", "Example:"):
+            assert group in text
+        assert f"  jobgen {name} " in text.split("Example:")[1]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    done = run("-m", "build", "--wheel", "--outdir", str(folder), str(ROOT))
+    if done.returncode:
+        absent(f"a wheel cannot be built here: {(done.stderr or done.stdout)[-300:]}")
+    [path] = folder.glob("*.whl")
+    return path
+
+
+def test_the_wheel_holds_every_file(wheel: Path) -> None:
+    inside = set(zipfile.ZipFile(wheel).namelist())
+    here = {
+        f"jobgen/{path.name}"
+        for path in (ROOT / "jobgen").iterdir()
+        if path.suffix == ".py" or path.name == "py.typed"
+    }
+    here |= {f"jobgen/train/{path.name}" for path in (ROOT / "train").glob("*.py")}
+    here |= {
+        f"jobgen/templates/{path.relative_to(ROOT / 'templates')}"
+        for path in (ROOT / "templates").rglob("*.j2")
+    }
+    assert here <= inside
+    packages = {name.split("/")[0] for name in inside if ".dist-info" not in name}
+    assert packages == {"jobgen"}
+    assert any(name.endswith("licenses/LICENSE") for name in inside)
+
+
+def test_the_wheel_works_outside_the_checkout(wheel: Path, tmp_path: Path) -> None:
+    """In a clean virtual environment, which has nothing but the wheel and what it needs."""
+    run("-m", "venv", str(tmp_path / "venv"))
+    python = tmp_path / "venv/bin/python"
+    done = subprocess.run([python, "-m", "pip", "install", "-q", str(wheel)], capture_output=True, text=True)
+    if done.returncode:
+        absent(f"pip cannot install the wheel here: {done.stderr[-300:]}")
+    clean = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
+    command = [tmp_path / "venv/bin/jobgen", "pbs", "--nodes", "2", "--launcher", "mpirun"]
+    done = subprocess.run(command, cwd=tmp_path, env=clean, capture_output=True, text=True)
+    golden = (ROOT / "tests/golden/pbspro_mpirun_two_nodes.sh").read_text()
+    assert (done.stdout, done.stderr) == (golden, "")
+    code = "from jobgen.train import config, ranks; print(config.parse(['--task', 'digits']).task)"
+    done = subprocess.run([python, "-c", code], cwd=tmp_path, env=clean, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("digits\n", "")
