@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 
-from jobgen.errors import JobgenError
+from jobgen.errors import JobgenError, shown
 
 
 def write_script(path: str, text: str, *, force: bool = False, executable: bool = True) -> None:
@@ -32,11 +32,11 @@ def write_script(path: str, text: str, *, force: bool = False, executable: bool 
                 os.unlink(temporary)
     except FileExistsError:
         raise JobgenError(
-            f"-o {path} (command line): the file is there already; --force overwrites it"
+            f"-o {shown(path)} (command line): the file is there already; --force overwrites it"
         ) from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        raise JobgenError(f"-o {path} (command line): cannot be written: {reason}") from None
+        raise JobgenError(f"-o {shown(path)} (command line): cannot be written: {reason}") from None
 
 
 def _umask() -> int:

@@ -113,8 +113,7 @@ def path(text: str) -> str:
 def absolute_path(text: str) -> str:
     """A path from the root: the job starts in another directory than this command."""
     if not text.startswith("/"):
-        hint = f" (here {text} would be looked up where the job starts, or on PATH)" if text else ""
-        raise ValueError(f"must be an absolute path{hint}")
+        raise ValueError("must be an absolute path; the job starts elsewhere, or would look it up on PATH")
     return text
 
 
