@@ -14,6 +14,7 @@ import sys
 import time
 import traceback
 from collections.abc import Sequence
+from typing import NoReturn
 
 from . import config, dsconfig, ranks, report, sampling
 from .errors import BAD_INPUT, DONE, FAILURE, BadInput, CommonMistake, TrainingFailure
@@ -83,9 +84,7 @@ def train(argv: Sequence[str], run: report.Run) -> None:
     run.metric(
         "start", world_size=me.world_size, hosts=names, device=mine.kind, source=me.source, deepspeed=ds
     )
-    scores, steps = loop.train(
-        trainer, samples, me, mine, batch, settings.epochs, settings.seed, settings.log_every, run
-    )
+    scores, steps = loop.train(trainer, samples, me, mine, batch, settings, run)
     # Rank 0 may only say finished when every rank has come to this line.
     torch.distributed.barrier()
     for name, accuracy in scores.per_class.items():
@@ -126,12 +125,20 @@ def _failed(run: report.Run, error: BaseException, status: int) -> int:
     return status
 
 
-if __name__ == "__main__":
-    status = main(sys.argv[1:])
-    if status == DONE:
-        sys.exit(DONE)
-    # Straight out: an ordinary exit would wait in MPI_Finalize, or in the collective library, for
-    # ranks that wait for this one; the launcher ends those once this process is gone.
+def _leave(status: int) -> NoReturn:
+    """End the process without Python's own shutdown.
+
+    After a failure that would wait, in MPI_Finalize or in the collective library, for ranks that
+    wait for this one. After a success it sometimes aborts: a thread of gloo may still let go of a
+    tensor while the interpreter is taken down.
+    """
+    mpi = sys.modules.get("mpi4py.MPI")
+    if status == DONE and mpi is not None and mpi.Is_initialized() and not mpi.Is_finalized():
+        mpi.Finalize()  # else mpirun takes a rank that has gone for one that has crashed
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(status)
+
+
+if __name__ == "__main__":
+    _leave(main(sys.argv[1:]))

@@ -71,6 +71,7 @@ def _options() -> argparse.ArgumentParser:
     add(
         "--task",
         type=_one_of(TASKS),
+        metavar="|".join(TASKS),
         default="digits",
         help="digits (bundled with scikit-learn, the default), mnist or cifar10",
     )
@@ -80,7 +81,13 @@ def _options() -> argparse.ArgumentParser:
         metavar="DIR",
         help="directory with the files of mnist or cifar10; nothing is ever downloaded",
     )
-    add("--model", type=_one_of(MODELS), default="cnn", help="cnn (small conv net, the default) or mlp")
+    add(
+        "--model",
+        type=_one_of(MODELS),
+        metavar="|".join(MODELS),
+        default="cnn",
+        help="cnn (small conv net, the default) or mlp",
+    )
     add(
         "--epochs", type=_whole(1), default=10, metavar="N", help="passes over the training set (default: 10)"
     )
@@ -106,7 +113,7 @@ def _options() -> argparse.ArgumentParser:
         "a step takes this x accumulation x number of ranks",
     )
     add("--accumulation", type=_whole(1), metavar="N", help="forward passes per optimizer step (default: 1)")
-    add("--optimizer", type=_one_of(OPTIMIZERS), help="sgd or adam (default)")
+    add("--optimizer", type=_one_of(OPTIMIZERS), metavar="|".join(OPTIMIZERS), help="sgd or adam (default)")
     add(
         "--lr", type=_real(above=0), metavar="X", help="learning rate (default: 0.002 for adam, 0.05 for sgd)"
     )
@@ -115,6 +122,7 @@ def _options() -> argparse.ArgumentParser:
     add(
         "--scheduler",
         type=_one_of(SCHEDULERS),
+        metavar="|".join(SCHEDULERS),
         help="of the learning rate: none (the default), warmup, or warmup-decay "
         "(linear up, then linear down to 0 at the last step)",
     )
@@ -124,7 +132,12 @@ def _options() -> argparse.ArgumentParser:
         metavar="N",
         help="steps of the warm-up (default: a tenth of all steps)",
     )
-    add("--precision", type=_one_of(PRECISIONS), help="fp32 (default), bf16 or fp16")
+    add(
+        "--precision",
+        type=_one_of(PRECISIONS),
+        metavar="|".join(PRECISIONS),
+        help="fp32 (default), bf16 or fp16",
+    )
     add(
         "--zero-stage",
         type=_stage,

@@ -11,6 +11,7 @@ import torch
 from torch import distributed
 
 from . import sampling
+from .config import Settings
 from .data import Data, Split
 from .device import Device
 from .dsconfig import Batch
@@ -45,15 +46,7 @@ class Scores(NamedTuple):
 
 
 def train(
-    engine: Engine,
-    data: Data,
-    ranks: Ranks,
-    device: Device,
-    batch: Batch,
-    epochs: int,
-    seed: int,
-    log_every: int,
-    run: Run,
+    engine: Engine, data: Data, ranks: Ranks, device: Device, batch: Batch, settings: Settings, run: Run
 ) -> tuple[Scores, int]:
     """Train, evaluate after each epoch; returns the last scores and the number of optimizer steps.
 
@@ -61,10 +54,11 @@ def train(
     """
     train_set, test_set = (Resident(split, data, device.torch) for split in (data.train, data.test))
     per_epoch = sampling.steps_per_epoch(train_set.size, *batch, ranks.world_size)
+    epochs, log_every = settings.epochs, settings.log_every
     step = 0
     began = time.monotonic()
     for epoch in range(1, epochs + 1):
-        order = sampling.order(train_set.size, seed, epoch)
+        order = sampling.order(train_set.size, settings.seed, epoch)
         epoch_loss, since_log, samples = 0.0, [], 0
         logged_at = time.monotonic()
         bar = _progress(run, per_epoch, f"epoch {epoch}/{epochs}")

@@ -1,17 +1,14 @@
 """The other ranks: joining them, and telling each other a few facts."""
 
-import contextlib
-import fcntl
 import json
 import os
-import socket
-import struct
 from datetime import timedelta
 from typing import Any
 
 import torch
 from torch import distributed
 
+from .addresses import interface_to
 from .device import Device
 from .ranks import Ranks
 
@@ -22,7 +19,7 @@ TIMEOUT = timedelta(minutes=10)
 def connect(ranks: Ranks, device: Device) -> None:
     """Meet all ranks at MASTER_ADDR:MASTER_PORT, over the library that goes with the device."""
     if device.backend == "gloo" and "GLOO_SOCKET_IFNAME" not in os.environ:
-        name = _interface_to(ranks.master_addr)
+        name = interface_to(ranks.master_addr)
         if name:
             os.environ["GLOO_SOCKET_IFNAME"] = name
     bound = {"device_id": device.torch} if device.type == "cuda" and ranks.world_size > 1 else {}
@@ -68,21 +65,3 @@ def share_of_cores(rank: int, hosts: list[str], cores: list[list[int]]) -> int:
         host == hosts[rank] and not mine.isdisjoint(other) for host, other in zip(hosts, cores, strict=True)
     )
     return max(1, len(mine) // sharing)
-
-
-def _interface_to(address: str) -> str | None:
-    """The network interface that leads to `address`, None where that cannot be found out.
-
-    Left to itself, gloo takes the interface of the host's own name, and on Debian that name
-    leads to loopback, where no other host can connect.
-    """
-    siocgifaddr = 0x8915
-    with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.connect((address, 1))  # sends nothing
-        own = probe.getsockname()[0]
-        for _, name in socket.if_nameindex():
-            with contextlib.suppress(OSError):
-                reply = fcntl.ioctl(probe, siocgifaddr, struct.pack("256s", name.encode()))
-                if socket.inet_ntoa(reply[20:24]) == own:
-                    return name
-    return None

@@ -7,11 +7,11 @@ Slurm variables count daemons, and only the MPI variables count ranks.
 """
 
 import re
-import socket
 from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from .addresses import first_host, free_port, own_address
 from .errors import BadInput, CommonMistake
 
 Env = Mapping[str, str]
@@ -65,7 +65,7 @@ def discover(
     local_rank_option is what --local_rank said, load_mpi returns mpi4py's MPI module or None.
     Raises BadInput, saying what was seen, where the sources contradict each other.
     """
-    if "RANK" in env:
+    if env.get("RANK"):
         return _from_launcher(env, local_rank_option)
     variables = _from_mpi_variables(env) or _from_slurm(env)
     mpi = (load_mpi or _load_mpi)() if started_by_mpi(env) else None
@@ -236,35 +236,6 @@ def tasks_per_node(text: str) -> list[int]:
     for count, repeat in re.findall(r"(\d+)(?:\(x(\d+)\))?", text):
         counts += [int(count)] * int(repeat or 1)
     return counts
-
-
-def first_host(nodelist: str) -> str:
-    """The first host of a Slurm node list: 'n[003-005,9],m1' gives 'n003'.
-
-    Raises BadInput for an empty list.
-    """
-    host = re.sub(r"\[([^],-]+)[^]]*\]", r"\1", nodelist)
-    host = host.split(",")[0]
-    if not host:
-        raise BadInput("Slurm started several ranks but names no hosts: set MASTER_ADDR and MASTER_PORT")
-    return host
-
-
-def own_address() -> str:
-    """An address by which other hosts reach this one: its IP, or its name if that maps to loopback."""
-    name = socket.gethostname()
-    try:
-        address = socket.gethostbyname(name)
-    except OSError:
-        return name
-    return name if address.startswith("127.") else address
-
-
-def free_port() -> int:
-    """A TCP port that is free on this host at this moment."""
-    with socket.socket() as probe:
-        probe.bind(("", 0))
-        return int(probe.getsockname()[1])
 
 
 def _int(env: Env, name: str) -> int | None:

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 from jobgen.train import ranks
+from jobgen.train.addresses import first_host
 from jobgen.train.errors import BadInput
 from jobgen.train.ranks import Ranks
 from support.require import need_package
@@ -167,7 +168,7 @@ def test_export_leaves_nothing_to_guess() -> None:
     ],
 )
 def test_first_host(nodelist: str, host: str) -> None:
-    assert ranks.first_host(nodelist) == host
+    assert first_host(nodelist) == host
 
 
 def test_tasks_per_node() -> None:

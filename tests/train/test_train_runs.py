@@ -246,7 +246,7 @@ def test_a_rank_with_a_mistake_of_its_own_is_named(tmp_path: Path) -> None:
 
 def test_a_rank_that_dies_takes_the_others_with_it(tmp_path: Path) -> None:
     """No launcher here that would end them: rank 0 must notice by itself."""
-    from jobgen.train.ranks import free_port
+    from jobgen.train.addresses import free_port
 
     command = [*launcher_command("one", 1), "--epochs", "1000"]
     common = {

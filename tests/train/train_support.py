@@ -86,7 +86,7 @@ def launcher_command(name: str, ranks: int) -> list[str]:
         count = ["--nproc-per-node", str(ranks)]
         return [need_command("torchrun"), *rendezvous, *count, "-m", "jobgen.train"]
     if name == "deepspeed":
-        from jobgen.train.ranks import free_port
+        from jobgen.train.addresses import free_port
 
         count = ["--num_accelerators", str(ranks), "--master_port", str(free_port())]
         return [need_command("deepspeed"), *count, "--module", "jobgen.train"]
