@@ -64,6 +64,7 @@ class Plan:
     program: Program
     local_rank_at: int | None
     sets_ranks: bool
+    proves_ranks: bool
 
 
 def resolve(spec: JobSpec) -> Plan:
@@ -133,6 +134,8 @@ def resolve(spec: JobSpec) -> Plan:
         # The deepspeed launcher hands --local_rank to a Python program, right behind its name.
         local_rank_at=program.head if spec.launcher == "deepspeed" else None,
         sets_ranks=spec.launcher == "srun" or (spec.launcher == "mpirun" and not program.is_ours),
+        # Our own training module leaves a status.json.
+        proves_ranks=spec.launcher == "deepspeed" and not program.is_ours,
     )
 
 

@@ -48,8 +48,14 @@ mkdir -p "$job_dir" || job_die 72 "cannot make the run directory $job_dir"
 rm -f "$job_dir/status.json"
 
 # ---- the environment ----------------------------------------------------------------------
+job_export() { # now, as modules and scripts may read them, and again after those, as they may change them
+  export A=$'a b;$(touch pwned)`id`\\'
+  export B=$'two\nlines\n#SBATCH --nodes=99'
+  export C=$'\342\200\234é\342\200\235'
+}
+job_export
 job_source() { # FILE; sourced scripts are seldom written for set -eu, and must not see our arguments
-  local file=$1 status=0
+  local file=$1 directory=$PWD status=0
   shift
   [[ -r $file ]] || job_die 71 "cannot read $file, which was to be sourced"
   set +eu
@@ -57,6 +63,7 @@ job_source() { # FILE; sourced scripts are seldom written for set -eu, and must 
   source "$file"
   status=$?
   set -eu
+  cd "$directory"
   ((status == 0)) || job_say "warning: $file returned status $status"
 }
 job_source '/opt/my env/set up.sh'
@@ -69,9 +76,7 @@ fi
 [[ -z ${CUDA_HOME:-} ]] || export CUDA_HOME PATH=$CUDA_HOME/bin:$PATH
 export PYTHONUNBUFFERED=1
 export OMP_NUM_THREADS=2
-export A=$'a b;$(touch pwned)`id`\\'
-export B=$'two\nlines\n#SBATCH --nodes=99'
-export C=$'\342\200\234é\342\200\235'
+job_export
 job_need() { command -v "$1" > /dev/null || job_die 71 "cannot find $1 on PATH"; }
 job_need python3
 job_need mpirun

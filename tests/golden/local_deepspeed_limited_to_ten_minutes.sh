@@ -31,7 +31,7 @@ job_dir=runs/jobgen-${job_id//[^A-Za-z0-9._-]/_}
 [[ $job_dir == /* ]] || job_dir=$PWD/$job_dir
 mkdir -p "$job_dir" || job_die 72 "cannot make the run directory $job_dir"
 [[ -w $job_dir ]] || job_die 72 "cannot write into the run directory $job_dir"
-rm -f "$job_dir/status.json"
+rm -f "$job_dir/status.json" "$job_dir"/done-*
 
 # ---- the environment ----------------------------------------------------------------------
 # CUDA: PyTorch brings its own libraries; the toolkit is for DeepSpeed's ops, which compile at run time.
@@ -102,7 +102,8 @@ if [[ -n ${JOBGEN_DEVICES:-} ]]; then
 fi
 # shellcheck source=/dev/null
 . "${BASH_SOURCE[0]%/*}/env.sh"
-exec python3 train.py "--local_rank=$LOCAL_RANK"
+(exec python3 train.py "--local_rank=$LOCAL_RANK")
+touch "$JOBGEN_RUN_DIR/done-$RANK"
 END_OF_RANK
 
 # ---- the launch ---------------------------------------------------------------------------
@@ -122,4 +123,8 @@ END_OF_NODE
 timeout 600 bash "$job_dir/node.sh" 0 || job_status=$?
 
 # ---- the end ------------------------------------------------------------------------------
+# deepspeed ends with 0 although it was killed on some node: every rank's own word is needed, too.
+for ((job_rank = 0; job_status == 0 && job_rank < 2; job_rank++)); do
+  rm "$job_dir/done-$job_rank" || job_die 73 "deepspeed ended with status 0, but rank $job_rank did not"
+done
 exit "$job_status"

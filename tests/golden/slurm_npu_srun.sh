@@ -46,6 +46,10 @@ mkdir -p "$job_dir" || job_die 72 "cannot make the run directory $job_dir"
 rm -f "$job_dir/status.json"
 
 # ---- the environment ----------------------------------------------------------------------
+job_export() { # now, as modules and scripts may read them, and again after those, as they may change them
+  export HCCL_CONNECT_TIMEOUT=600
+}
+job_export
 # CANN: the toolkit's own set_env.sh, then the driver's libraries.
 job_cann=
 for job_dir_of_cann in "${ASCEND_HOME_PATH:-}" "${ASCEND_HOME_PATH:-}/.." "${ASCEND_TOOLKIT_HOME:-}" "${ASCEND_TOOLKIT_HOME:-}/.." \
@@ -66,7 +70,7 @@ export HCCL_CONNECT_TIMEOUT=${HCCL_CONNECT_TIMEOUT:-1200} HCCL_WHITELIST_DISABLE
 unset RANK_TABLE_FILE
 export PYTHONUNBUFFERED=1
 export OMP_NUM_THREADS=2
-export HCCL_CONNECT_TIMEOUT=600
+job_export
 job_need() { command -v "$1" > /dev/null || job_die 71 "cannot find $1 on PATH"; }
 job_need python3
 job_need srun

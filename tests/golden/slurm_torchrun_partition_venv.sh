@@ -49,7 +49,7 @@ rm -f "$job_dir/status.json"
 
 # ---- the environment ----------------------------------------------------------------------
 job_source() { # FILE; sourced scripts are seldom written for set -eu, and must not see our arguments
-  local file=$1 status=0
+  local file=$1 directory=$PWD status=0
   shift
   [[ -r $file ]] || job_die 71 "cannot read $file, which was to be sourced"
   set +eu
@@ -57,6 +57,7 @@ job_source() { # FILE; sourced scripts are seldom written for set -eu, and must 
   source "$file"
   status=$?
   set -eu
+  cd "$directory"
   ((status == 0)) || job_say "warning: $file returned status $status"
 }
 # CUDA: PyTorch brings its own libraries; the toolkit is for DeepSpeed's ops, which compile at run time.

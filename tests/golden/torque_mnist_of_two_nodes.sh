@@ -44,11 +44,11 @@ job_dir=runs/mnist-${job_id//[^A-Za-z0-9._-]/_}
 [[ $job_dir == /* ]] || job_dir=$PWD/$job_dir
 mkdir -p "$job_dir" || job_die 72 "cannot make the run directory $job_dir"
 [[ -w $job_dir ]] || job_die 72 "cannot write into the run directory $job_dir"
-rm -f "$job_dir/status.json"
+rm -f "$job_dir/status.json" "$job_dir"/done-*
 
 # ---- the environment ----------------------------------------------------------------------
 job_source() { # FILE; sourced scripts are seldom written for set -eu, and must not see our arguments
-  local file=$1 status=0
+  local file=$1 directory=$PWD status=0
   shift
   [[ -r $file ]] || job_die 71 "cannot read $file, which was to be sourced"
   set +eu
@@ -56,6 +56,7 @@ job_source() { # FILE; sourced scripts are seldom written for set -eu, and must 
   source "$file"
   status=$?
   set -eu
+  cd "$directory"
   ((status == 0)) || job_say "warning: $file returned status $status"
 }
 job_source /opt/profile/cuda-11.6.sh
@@ -142,7 +143,8 @@ if [[ -n ${JOBGEN_DEVICES:-} ]]; then
 fi
 # shellcheck source=/dev/null
 . "${BASH_SOURCE[0]%/*}/env.sh"
-exec python3 mnist.py "--local_rank=$LOCAL_RANK" --deepspeed_config ds.json
+(exec python3 mnist.py "--local_rank=$LOCAL_RANK" --deepspeed_config ds.json)
+touch "$JOBGEN_RUN_DIR/done-$RANK"
 END_OF_RANK
 
 # ---- the launch ---------------------------------------------------------------------------
@@ -206,4 +208,8 @@ for job_rank in "${!job_hosts[@]}"; do
 done
 
 # ---- the end ------------------------------------------------------------------------------
+# deepspeed ends with 0 although it was killed on some node: every rank's own word is needed, too.
+for ((job_rank = 0; job_status == 0 && job_rank < 2; job_rank++)); do
+  rm "$job_dir/done-$job_rank" || job_die 73 "deepspeed ended with status 0, but rank $job_rank did not"
+done
 exit "$job_status"

@@ -47,6 +47,10 @@ mkdir -p "$job_dir" || job_die 72 "cannot make the run directory $job_dir"
 rm -f "$job_dir/status.json"
 
 # ---- the environment ----------------------------------------------------------------------
+job_export() { # now, as modules and scripts may read them, and again after those, as they may change them
+  export UCX_TLS=tcp,cuda_copy
+}
+job_export
 # CUDA: PyTorch brings its own libraries; the toolkit is for DeepSpeed's ops, which compile at run time.
 if [[ -z ${CUDA_HOME:-} ]] && command -v nvcc > /dev/null; then
   CUDA_HOME=$(dirname "$(dirname "$(readlink -f "$(command -v nvcc)")")")
@@ -56,7 +60,7 @@ fi
 [[ -z ${CUDA_HOME:-} ]] || export CUDA_HOME PATH=$CUDA_HOME/bin:$PATH
 export PYTHONUNBUFFERED=1
 export OMP_NUM_THREADS=4
-export UCX_TLS=tcp,cuda_copy
+job_export
 job_need() { command -v "$1" > /dev/null || job_die 71 "cannot find $1 on PATH"; }
 job_need python3
 job_need mpirun
