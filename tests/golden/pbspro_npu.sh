@@ -47,6 +47,18 @@ mkdir -p "$job_dir" || job_die 72 "cannot make the run directory $job_dir"
 rm -f "$job_dir/status.json"
 
 # ---- the environment ----------------------------------------------------------------------
+job_source() { # FILE; sourced scripts are seldom written for set -eu, and must not see our arguments
+  local file=$1 directory=$PWD status=0
+  shift
+  [[ -r $file ]] || job_die 71 "cannot read $file, which was to be sourced"
+  set +eu
+  # shellcheck disable=SC1090  # the user's file
+  source "$file"
+  status=$?
+  set -eu
+  cd "$directory"
+  ((status == 0)) || job_say "warning: $file returned status $status"
+}
 # CANN: the toolkit's own set_env.sh, then the driver's libraries.
 job_cann=
 for job_dir_of_cann in "${ASCEND_HOME_PATH:-}" "${ASCEND_HOME_PATH:-}/.." "${ASCEND_TOOLKIT_HOME:-}" "${ASCEND_TOOLKIT_HOME:-}/.." \
