@@ -75,10 +75,11 @@ MPI_FLAVOURS = {
             "# Open MPI refuses root, which a container's user often is.",
             "((EUID)) || export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
         ),
-        # The names of version 4, then of version 5.
+        # The names of version 4, then of version 5. No tree: a scheduler may let the first node alone start
+        # something on the others.
         agent=(
             "export OMPI_MCA_plm_rsh_agent=jobgen-remote PRTE_MCA_plm_ssh_agent=jobgen-remote",
-            "export PATH=$job_dir:$PATH",
+            "export OMPI_MCA_plm_rsh_no_tree_spawn=1 PRTE_MCA_plm_ssh_no_tree_spawn=1 PATH=$job_dir:$PATH",
         ),
         force_ssh=("export OMPI_MCA_plm=rsh PRTE_MCA_plm=ssh",),
         knows_slurm=False,

@@ -27,7 +27,7 @@ lease=${MINICLUSTER_LEASE:-}
 nodes=(node1 node2 node3)
 hosts=(head "${nodes[@]}")
 declare -A address=([head]=10.213.77.1 [node1]=10.213.77.11 [node2]=10.213.77.12 [node3]=10.213.77.13)
-packages=(iproute2 munge openmpi-bin openssh-client openssh-server pdsh slurm-client slurm-wlm-basic-plugins
+packages=(environment-modules iproute2 munge openmpi-bin openssh-client openssh-server pdsh slurm-client slurm-wlm-basic-plugins
     slurm-wlm-torque slurmctld slurmd util-linux)
 namespaces=(--mount --net --uts --ipc --pid)
 system_path=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+import shutil
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 from support import jobs
 from support.cluster import Cluster, Job
 from support.jobs import ENVIRONMENT, HOSTILE, PROBE
+from support.mpich import mpich_bin
 
 TWO_BY_TWO = ("--nodes", "2", "--ranks-per-node", "2", "--accelerator", "cpu", "--cpus-per-rank", "3")
 PLAIN = "runs"
@@ -73,3 +76,184 @@ def test_every_rank_knows_its_place_and_gets_all_that_was_given(
     jobs.check_files(directory)
     assert str(directory) in job.output
     assert re.search(rf"job {job.id} finished after \d+ s", job.output)
+
+
+MPICH = {"mpich": [], "mpich-ssh": ["--remote", "ssh"]}
+
+
+@pytest.mark.parametrize("name", MPICH)
+def test_mpich_over_two_nodes(slurm_cluster: Cluster, tmp_path: Path, name: str) -> None:
+    mpich = mpich_bin()
+    script = jobs.render(
+        *("slurm", *TWO_BY_TWO, "--launcher", "mpirun", "--mpi", "mpich", *MPICH[name], "--run-dir", ODD),
+        *(*probing(tmp_path), *jobs.env_options(ENVIRONMENT)),
+        program=[PROBE, *HOSTILE],
+    )
+    job = submit(slurm_cluster, tmp_path, script, env={"PATH": f"{mpich}:{slurm_cluster.env['PATH']}"})
+    assert job.ok, job.output
+    directory = jobs.run_dir(tmp_path / ODD)
+    ranks = jobs.ranks_in(tmp_path / "seen")
+    jobs.check_world(ranks, [host for host, _ in jobs.hosts_in(directory)], 2)
+    jobs.check_arrival(ranks, HOSTILE, ENVIRONMENT, tmp_path)
+    jobs.check_untouched(tmp_path, directory, slurm_cluster.home)
+    jobs.check_files(directory)
+    assert all(shutil.which("python3", path=rank.env["PATH"]) == str(mpich / "python3") for rank in ranks)
+
+
+@pytest.mark.parametrize("name", ["mpirun", "mpirun-debian", "mpirun-ssh", "mpirun-ssh-debian"])
+def test_three_nodes_and_daemons_that_start_daemons(
+    slurm_cluster: Cluster, tmp_path: Path, name: str
+) -> None:
+    """A radix of 1 makes a chain of the daemons, which else only hundreds of nodes would."""
+    options, _, debian = LAUNCHES[name]
+    path = jobs.debian_path(tmp_path / "bin") if debian else slurm_cluster.env["PATH"]
+    chain = jobs.env_options({"OMPI_MCA_routed_radix": 1, "PRTE_MCA_routed_radix": 1})
+    script = jobs.render(
+        *("slurm", "--nodes", "3", "--ranks-per-node", "1", "--accelerator", "cpu", *options),
+        *(*probing(tmp_path), *chain),
+        program=[PROBE],
+    )
+    job = submit(slurm_cluster, tmp_path, script, env={"PATH": path})
+    assert job.ok, job.output
+    ranks = jobs.ranks_in(tmp_path / "seen")
+    jobs.check_world(ranks, slurm_cluster.nodes, 1)
+    assert all((rank.env["PMIX_VERSION"] < "5") == debian for rank in ranks)
+
+
+# ------------------------------------------------------------------------------------------------ devices
+
+
+@pytest.fixture
+def devices_0_and_1_of_node1_taken(slurm_cluster: Cluster, tmp_path: Path) -> Iterator[None]:
+    blocker = slurm_cluster.sbatch(
+        "#!/bin/bash\nsleep 300\n", tmp_path, "--nodelist=node1", "--gpus-per-node=2", "--output=/dev/null"
+    )
+    deadline = time.monotonic() + 60
+    while slurm_cluster.exec("head", ["squeue", "-h", "-j", blocker, "-o", "%T"]).stdout.strip() != "RUNNING":
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    yield
+    slurm_cluster.exec("head", ["scancel", blocker])
+
+
+# Launcher options, then the hosts and the devices that each rank must see.
+DEVICES = {
+    "srun": (["--launcher", "srun"], ["2,3", "2,3", "0,1", "0,1"]),
+    "mpirun": (["--launcher", "mpirun"], ["2,3", "2,3", "0,1", "0,1"]),
+    "torchrun": (["--launcher", "torchrun"], ["2,3", "2,3", "0,1", "0,1"]),
+    "deepspeed": (["--launcher", "deepspeed"], ["2,3", "2,3", "0,1", "0,1"]),
+    "include": (["--include", "node1:1@node2"], ["3", "0,1", "0,1"]),
+    "exclude": (["--exclude", "node1:0@node2:1"], ["3", "0"]),
+    "exclude a host": (["--exclude", "node1"], [None, None, "0,1", "0,1"]),
+    "include in another order": (["--include", "node2:1@node1:0"], ["2", "1"]),
+}
+
+
+@pytest.mark.usefixtures("devices_0_and_1_of_node1_taken")
+@pytest.mark.parametrize("name", DEVICES)
+def test_ranks_see_the_devices_that_the_job_was_given(
+    slurm_cluster: Cluster, tmp_path: Path, name: str
+) -> None:
+    options, expected = DEVICES[name]
+    script = jobs.render(
+        *("slurm", "--nodes", "2", "--gpus-per-node", "2", "--cpus-per-rank", "1", *options),
+        *("--directive", "--nodelist=node1,node2", *probing(tmp_path)),
+        program=[PROBE],
+    )
+    job = submit(slurm_cluster, tmp_path, script)
+    assert job.ok, job.output
+    ranks = jobs.ranks_in(tmp_path / "seen")
+    seen = [rank.env["CUDA_VISIBLE_DEVICES"] for rank in ranks]
+    assert seen == [devices for devices in expected if devices]
+    assert {rank.number("WORLD_SIZE") for rank in ranks} == {len(seen)}
+    assert {rank.number("JOBGEN_WORLD_SIZE") for rank in ranks} == {len(seen)}
+    assert {rank.env["MASTER_ADDR"] for rank in ranks} == {ranks[0].host}
+    assert f"{len(seen)} ranks on {len({rank.host for rank in ranks})} hosts" in job.output
+
+
+def test_pdsh_reaches_the_one_host_that_is_left(slurm_cluster: Cluster, tmp_path: Path) -> None:
+    script = jobs.render(
+        *("slurm", *TWO_BY_TWO, "--remote", "ssh", "--directive", "--nodelist=node1,node2"),
+        *("--include", "node2", *probing(tmp_path)),
+        program=[PROBE],
+    )
+    job = submit(slurm_cluster, tmp_path, script)
+    assert job.ok, job.output
+    jobs.check_world(jobs.ranks_in(tmp_path / "seen"), ["node2"], 2)
+
+
+def test_npus_are_asked_for_and_cann_is_set_up(slurm_cluster: Cluster, tmp_path: Path) -> None:
+    cann = tmp_path / "Ascend" / "ascend-toolkit"
+    cann.mkdir(parents=True)
+    (cann / "set_env.sh").write_text(
+        'export CANN_SEEN="yes$CANN_NOT_SET" LD_LIBRARY_PATH=/cann:$LD_LIBRARY_PATH\n'
+    )
+    script = jobs.render(
+        *("slurm", "--nodes", "2", "--gpus-per-node", "8", "--accelerator", "npu", "--cpus-per-rank", "1"),
+        *("--launcher", "srun", *probing(tmp_path), "--env", f"ASCEND_HOME_PATH={cann}"),
+        program=[PROBE],
+    )
+    assert "#SBATCH --gres=npu:8\n" in script
+    job = submit(slurm_cluster, tmp_path, script, env={"RANK_TABLE_FILE": "/x"})
+    assert job.ok, job.output
+    ranks = jobs.ranks_in(tmp_path / "seen")
+    jobs.check_world(ranks, [host for host, _ in jobs.hosts_in(jobs.run_dir(tmp_path / PLAIN))], 8)
+    for rank in ranks:
+        assert rank.env["CANN_SEEN"] == "yes"
+        assert "/cann" in rank.env["LD_LIBRARY_PATH"].split(":")
+        assert "RANK_TABLE_FILE" not in rank.env
+        assert 10000 <= rank.number("HCCL_IF_BASE_PORT") < 20000 - 32
+
+
+# ---------------------------------------------------------------------------------------------- what ends badly
+
+
+@pytest.mark.parametrize(
+    ("options", "edit", "hosts"), [(["--nodes=3"], None, 3), ([], ("--nodes=2", "--nodes=1"), 1)]
+)
+def test_another_number_of_hosts_than_asked_for(
+    slurm_cluster: Cluster, tmp_path: Path, options: Sequence[str], edit: tuple[str, str] | None, hosts: int
+) -> None:
+    script = jobs.render("slurm", *TWO_BY_TWO, "--launcher", "mpirun", *probing(tmp_path), program=[PROBE])
+    if edit:
+        assert edit[0] in script
+        script = script.replace(f"#SBATCH {edit[0]}\n", f"#SBATCH {edit[1]}\n")
+    job = submit(slurm_cluster, tmp_path, script, *options)
+    assert job.exit_code == 70
+    assert re.search(rf"the allocation has {hosts} hosts \([^)]+\), but 2 were asked for", job.output)
+    assert not jobs.ranks_in(tmp_path / "seen")
+
+
+# What a rank does, and the status of the job, which is the launcher's: srun gives the highest of all ranks,
+# and ends those that still run with TERM (143); torchrun has 1 for everything.
+ENDS = [
+    ("srun", "exit:3:7", 143),
+    ("mpirun", "exit:3:7", 7),
+    ("mpirun-debian", "exit:3:7", 7),
+    ("mpirun-ssh", "exit:3:7", 7),
+    ("torchrun", "exit:3:7", 1),
+    ("deepspeed", "exit:3:7", 143),
+    ("deepspeed-pdsh", "exit:3:7", 7),
+    ("torchrun-ssh", "exit:3:7", 1),
+    ("srun", "kill:3", 143),
+    ("mpirun", "kill:3", 137),
+    ("mpirun-debian", "kill:3", 137),
+    ("torchrun", "kill:3", 1),
+    ("deepspeed", "kill:3", None),
+    ("deepspeed-pdsh", "kill:3", None),
+    ("deepspeed", "parent:3", None),
+    ("deepspeed-pdsh", "parent:3", None),
+]
+
+
+@pytest.mark.parametrize(("name", "act", "status"), ENDS)
+def test_a_rank_that_fails_makes_the_job_fail(
+    slurm_cluster: Cluster, tmp_path: Path, name: str, act: str, status: int | None
+) -> None:
+    options, _, debian = LAUNCHES[name]
+    path = jobs.debian_path(tmp_path / "bin") if debian else slurm_cluster.env["PATH"]
+    script = jobs.render("slurm", *TWO_BY_TWO, *options, *probing(tmp_path, act), program=[PROBE])
+    job = submit(slurm_cluster, tmp_path, script, env={"PATH": path})
+    assert job.state == "FAILED", job.output
+    assert job.exit_code == (status or job.exit_code) != 0
+    assert f"failed with status {job.exit_code} after" in job.output

@@ -120,7 +120,8 @@ exec deepspeed --hostfile "$JOBGEN_RUN_DIR/hostfile" \
   --no_ssh --node_rank "${1:-$SLURM_NODEID}" --master_addr "$MASTER_ADDR" --master_port "$MASTER_PORT" \
   --no_python --no_local_rank bash "$JOBGEN_RUN_DIR/rank.sh"
 END_OF_NODE
-timeout 600 bash "$job_dir/node.sh" 0 || job_status=$?
+# Without input, which may be the rest of this script.
+timeout 600 bash "$job_dir/node.sh" 0 < /dev/null || job_status=$?
 
 # ---- the end ------------------------------------------------------------------------------
 # deepspeed ends with 0 although it was killed on some node: every rank's own word is needed, too.

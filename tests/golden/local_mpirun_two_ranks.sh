@@ -96,11 +96,12 @@ export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-} PYTHONPATH=${PYTHONPATH:-}
 ((EUID)) || export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 [[ $(mpirun --version 2>&1) == *'Open MPI'* ]] ||
   job_die 71 "$(command -v mpirun) is not Open MPI's: load the right module, or say --mpi"
+# Without input: the script itself may be bash's, and mpirun would read the rest of it.
 mpirun -np 2 \
   --hostfile "$job_dir/hostfile" \
   --map-by ppr:2:node --bind-to none \
   -x PATH -x LD_LIBRARY_PATH -x PYTHONPATH -x MASTER_ADDR -x MASTER_PORT \
-  bash "$job_dir/rank.sh" || job_status=$?
+  bash "$job_dir/rank.sh" < /dev/null || job_status=$?
 
 # ---- the end ------------------------------------------------------------------------------
 # A launcher may end with 0 although a rank was killed: the training's own word is needed, too.

@@ -136,10 +136,11 @@ export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-} PYTHONPATH=${PYTHONPATH:-}
 export HYDRA_LAUNCHER=ssh HYDRA_LAUNCHER_EXEC=jobgen-remote PATH=$job_dir:$PATH
 [[ $(mpirun --version 2>&1) == *'HYDRA'* ]] ||
   job_die 71 "$(command -v mpirun) is not MPICH's: load the right module, or say --mpi"
+# Without input: the script itself may be bash's, and mpirun would read the rest of it.
 mpirun -n 8 -ppn 4 \
   -f "$job_dir/hosts" \
   -genv PATH "$PATH" -genv LD_LIBRARY_PATH "$LD_LIBRARY_PATH" -genv PYTHONPATH "$PYTHONPATH" -genv MASTER_ADDR "$MASTER_ADDR" -genv MASTER_PORT "$MASTER_PORT" \
-  bash "$job_dir/rank.sh" || job_status=$?
+  bash "$job_dir/rank.sh" < /dev/null || job_status=$?
 
 # ---- the end ------------------------------------------------------------------------------
 exit "$job_status"

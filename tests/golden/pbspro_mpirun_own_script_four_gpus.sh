@@ -143,14 +143,15 @@ export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-} PYTHONPATH=${PYTHONPATH:-}
 # Open MPI refuses root, which a container's user often is.
 ((EUID)) || export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_plm_rsh_agent=jobgen-remote PRTE_MCA_plm_ssh_agent=jobgen-remote
-export PATH=$job_dir:$PATH
+export OMPI_MCA_plm_rsh_no_tree_spawn=1 PRTE_MCA_plm_ssh_no_tree_spawn=1 PATH=$job_dir:$PATH
 [[ $(mpirun --version 2>&1) == *'Open MPI'* ]] ||
   job_die 71 "$(command -v mpirun) is not Open MPI's: load the right module, or say --mpi"
+# Without input: the script itself may be bash's, and mpirun would read the rest of it.
 mpirun -np 8 \
   --hostfile "$job_dir/hostfile" \
   --map-by ppr:4:node --bind-to none \
   -x PATH -x LD_LIBRARY_PATH -x PYTHONPATH -x MASTER_ADDR -x MASTER_PORT \
-  bash "$job_dir/rank.sh" || job_status=$?
+  bash "$job_dir/rank.sh" < /dev/null || job_status=$?
 
 # ---- the end ------------------------------------------------------------------------------
 exit "$job_status"

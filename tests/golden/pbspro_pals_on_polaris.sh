@@ -137,10 +137,11 @@ END_OF_RANK
 job_say "8 ranks on ${#job_hosts[@]} hosts, rendezvous at $MASTER_ADDR:$MASTER_PORT, files in $job_dir"
 job_status=0
 export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-} PYTHONPATH=${PYTHONPATH:-}
+# Without input: the script itself may be bash's, and mpirun would read the rest of it.
 mpiexec -n 8 --ppn 4 --depth 8 --cpu-bind depth \
   --hostfile "$job_dir/hosts" \
   --env PATH="$PATH" --env LD_LIBRARY_PATH="$LD_LIBRARY_PATH" --env PYTHONPATH="$PYTHONPATH" --env MASTER_ADDR="$MASTER_ADDR" --env MASTER_PORT="$MASTER_PORT" \
-  bash "$job_dir/rank.sh" || job_status=$?
+  bash "$job_dir/rank.sh" < /dev/null || job_status=$?
 
 # ---- the end ------------------------------------------------------------------------------
 exit "$job_status"

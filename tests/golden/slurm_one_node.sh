@@ -118,7 +118,8 @@ exec torchrun --nnodes=1 --nproc-per-node=2 --node-rank="${1:-$SLURM_NODEID}" \
   --master-addr="$MASTER_ADDR" --master-port="$MASTER_PORT" \
   --no-python bash "$JOBGEN_RUN_DIR/rank.sh"
 END_OF_NODE
-bash "$job_dir/node.sh" 0 || job_status=$?
+# Without input, which may be the rest of this script.
+bash "$job_dir/node.sh" 0 < /dev/null || job_status=$?
 
 # ---- the end ------------------------------------------------------------------------------
 # A launcher may end with 0 although a rank was killed: the training's own word is needed, too.
