@@ -1,23 +1,18 @@
-"""The options of python -m jobgen.train. No torch here: a typing mistake must not cost seconds."""
+"""What the command line of python -m jobgen.train says. No torch here: a typing mistake must not cost
+seconds."""
 
-import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
 
+from . import options
 from .errors import CommonMistake, suggestion
-
-TASKS = ("digits", "mnist", "cifar10")
-MODELS = ("cnn", "mlp")
-OPTIMIZERS = ("sgd", "adam")
-SCHEDULERS = ("none", "warmup", "warmup-decay")
-PRECISIONS = ("fp32", "bf16", "fp16")
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What the command line said. None: not said, so that a DeepSpeed config file may say it."""
+    """The options, under their names in options.py. None: not said, so that a DeepSpeed config file, or
+    a default that depends on others, may say it."""
 
     task: str
     data: Path | None
@@ -25,28 +20,64 @@ class Settings:
     epochs: int
     seed: int
     log_every: int
-    deepspeed_config: Path | None
-    local_rank: int | None
+
     batch_size: int | None
     accumulation: int | None
+    global_batch: int | None
+    explain: bool
+    explain_for: tuple[int, int] | None
+    device_memory: float | None
+
     optimizer: str | None
     lr: float | None
+    scale_lr: str
     momentum: float | None
     weight_decay: float | None
+    clip: float | None
+    ema: float | None
     scheduler: str | None
+    scheduler_unit: str
     warmup_steps: int | None
+    milestones: tuple[int, ...] | None
+    gamma: float | None
+
     precision: str | None
+    amp: str | None
+
+    engine: str
     zero_stage: int | None
+    offload: str | None
+    stages: int | None
+    partition: str | None
+    deepspeed_config: Path | None
+
+    experts: int | None
+    expert_parallel: int | None
+    top_k: int | None
+    capacity: float | None
+    min_capacity: int | None
+    residual: bool | None
+    noisy_gate: str | None
+    aux_weight: float | None
+
+    local_rank: int | None
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise CommonMistake(message)
+MOE_OPTIONS = (
+    "experts",
+    "expert_parallel",
+    "top_k",
+    "capacity",
+    "min_capacity",
+    "residual",
+    "noisy_gate",
+    "aux_weight",
+)
 
 
 def parse(argv: Sequence[str]) -> Settings:
     """The settings that the command line states. Raises CommonMistake, one sentence, for a mistake."""
-    parser = _options()
+    parser = options.parser()
     namespace, rest = parser.parse_known_args(argv)
     if rest:
         word = rest[0].split("=")[0]
@@ -60,103 +91,6 @@ def parse(argv: Sequence[str]) -> Settings:
     return settings
 
 
-def _options() -> argparse.ArgumentParser:
-    parser = _Parser(
-        prog="python -m jobgen.train",
-        description="Train a network, one process per device, under any launcher.",
-        epilog="Exit status: 0 finished, 1 failed, 2 bad input.",
-        allow_abbrev=False,
-    )
-    add = parser.add_argument
-    add(
-        "--task",
-        type=_one_of(TASKS),
-        metavar="|".join(TASKS),
-        default="digits",
-        help="digits (bundled with scikit-learn, the default), mnist or cifar10",
-    )
-    add(
-        "--data",
-        type=Path,
-        metavar="DIR",
-        help="directory with the files of mnist or cifar10; nothing is ever downloaded",
-    )
-    add(
-        "--model",
-        type=_one_of(MODELS),
-        metavar="|".join(MODELS),
-        default="cnn",
-        help="cnn (small conv net, the default) or mlp",
-    )
-    add(
-        "--epochs", type=_whole(1), default=10, metavar="N", help="passes over the training set (default: 10)"
-    )
-    add(
-        "--seed",
-        type=_whole(0),
-        default=0,
-        metavar="N",
-        help="initial weights and order of samples (default: 0)",
-    )
-    add(
-        "--log-every",
-        type=_whole(1),
-        default=10,
-        metavar="N",
-        help="steps between two lines of metrics (default: 10)",
-    )
-    add(
-        "--batch-size",
-        type=_whole(1),
-        metavar="N",
-        help="micro batch: samples per device and forward pass (default: 32); "
-        "a step takes this x accumulation x number of ranks",
-    )
-    add("--accumulation", type=_whole(1), metavar="N", help="forward passes per optimizer step (default: 1)")
-    add("--optimizer", type=_one_of(OPTIMIZERS), metavar="|".join(OPTIMIZERS), help="sgd or adam (default)")
-    add(
-        "--lr", type=_real(above=0), metavar="X", help="learning rate (default: 0.002 for adam, 0.05 for sgd)"
-    )
-    add("--momentum", type=_real(), metavar="X", help="momentum of sgd (default: 0.9)")
-    add("--weight-decay", type=_real(), metavar="X", help="weight decay (default: 0)")
-    add(
-        "--scheduler",
-        type=_one_of(SCHEDULERS),
-        metavar="|".join(SCHEDULERS),
-        help="of the learning rate: none (the default), warmup, or warmup-decay "
-        "(linear up, then linear down to 0 at the last step)",
-    )
-    add(
-        "--warmup-steps",
-        type=_whole(1),
-        metavar="N",
-        help="steps of the warm-up (default: a tenth of all steps)",
-    )
-    add(
-        "--precision",
-        type=_one_of(PRECISIONS),
-        metavar="|".join(PRECISIONS),
-        help="fp32 (default), bf16 or fp16",
-    )
-    add(
-        "--zero-stage",
-        type=_stage,
-        metavar="0..3",
-        help="what DeepSpeed's ZeRO spreads over the ranks: 0 nothing (default), 1 optimizer "
-        "states, 2 gradients too, 3 weights too",
-    )
-    add(
-        "--deepspeed_config",
-        "--deepspeed-config",
-        type=Path,
-        metavar="FILE",
-        help="DeepSpeed's JSON config; options given here win over it",
-    )
-    add("--deepspeed", action="store_true", help="accepted for DeepSpeed's sake; it is always used")
-    add("--local_rank", "--local-rank", type=int, metavar="N", help="set by launchers")
-    return parser
-
-
 def _check(settings: Settings) -> None:
     if settings.task != "digits" and settings.data is None:
         raise CommonMistake(
@@ -164,48 +98,55 @@ def _check(settings: Settings) -> None:
         )
     if settings.task == "digits" and settings.data is not None:
         raise CommonMistake("--data is not for --task digits, whose data comes with scikit-learn")
-    if settings.momentum is not None and settings.optimizer == "adam":
-        raise CommonMistake("--momentum is for --optimizer sgd, not for adam")
-    if settings.warmup_steps is not None and settings.scheduler == "none":
-        raise CommonMistake("--warmup-steps needs --scheduler warmup or warmup-decay, not none")
+    if settings.momentum is not None and settings.optimizer in ("adam", "adamw", "lamb"):
+        raise CommonMistake(f"--momentum is for --optimizer sgd, not for {settings.optimizer}")
+    _check_scheduler(settings)
+    _check_engine(settings)
+    _check_experts(settings)
 
 
-def _one_of(allowed: Sequence[str]) -> Callable[[str], str]:
-    def convert(text: str) -> str:
-        if text not in allowed:
-            choices = ", ".join(allowed)
-            raise argparse.ArgumentTypeError(f"{text!r} is none of {choices}{suggestion(text, allowed)}")
-        return text
-
-    return convert
-
-
-def _whole(least: int) -> Callable[[str], int]:
-    def convert(text: str) -> int:
-        if not text.isdecimal() or int(text) < least:
-            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least {least}")
-        return int(text)
-
-    return convert
+def _check_scheduler(settings: Settings) -> None:
+    name = settings.scheduler
+    if settings.warmup_steps is not None and name is not None and not name.startswith(("warmup", "onecycle")):
+        raise CommonMistake(
+            f"--warmup-steps needs --scheduler warmup, warmup-decay, warmup-cosine or onecycle, not {name}"
+        )
+    if name == "multistep" and settings.milestones is None:
+        raise CommonMistake("--scheduler multistep needs --milestones, such as --milestones 30,60")
+    for option in ("milestones", "gamma"):
+        if getattr(settings, option) is not None and name != "multistep":
+            raise CommonMistake(f"--{option} is for --scheduler multistep, not for {name or 'none'}")
 
 
-def _real(above: float | None = None) -> Callable[[str], float]:
-    rule = "above 0" if above is not None else "of at least 0"
-
-    def convert(text: str) -> float:
-        try:
-            value = float(text)
-        except ValueError:
-            value = float("nan")
-        # The comparison is False for nan, so nan is refused too.
-        if not (0 <= value < float("inf")) or (above is not None and value <= above):
-            raise argparse.ArgumentTypeError(f"{text!r} is not a number {rule}")
-        return value
-
-    return convert
+def _check_engine(settings: Settings) -> None:
+    engine = settings.engine
+    if settings.precision is not None and settings.amp is not None:
+        raise CommonMistake(
+            f"--amp {settings.amp} and --precision {settings.precision} both choose the precision: give one"
+        )
+    for option in ("stages", "partition"):
+        if getattr(settings, option) is not None and engine != "pipeline":
+            raise CommonMistake(f"--{option} is for --engine pipeline, not for {engine}")
 
 
-def _stage(text: str) -> int:
-    if text not in ("0", "1", "2", "3"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a stage of ZeRO: 0, 1, 2 or 3")
-    return int(text)
+def _check_experts(settings: Settings) -> None:
+    if settings.model != "moe":
+        for option in MOE_OPTIONS:
+            if getattr(settings, option) is not None:
+                raise CommonMistake(
+                    f"--{option.replace('_', '-')} is for --model moe, not for {settings.model}"
+                )
+        return
+    if settings.engine != "deepspeed":
+        why = {
+            "ddp": "its expert layer is DeepSpeed's",
+            "pipeline": "its load-balancing loss cannot travel from stage to stage",
+        }[settings.engine]
+        raise CommonMistake(f"--model moe needs --engine deepspeed, not {settings.engine}: {why}")
+    if settings.top_k not in (None, 1, 2):
+        raise CommonMistake(f"--top-k {settings.top_k}: DeepSpeed's gate takes 1 or 2")
+    if (settings.experts or 4) % (settings.expert_parallel or 1):
+        raise CommonMistake(
+            f"--experts {settings.experts or 4} cannot be shared by --expert-parallel "
+            f"{settings.expert_parallel} ranks: it does not divide"
+        )

@@ -1,0 +1,107 @@
+"""What an option may hold: text to value, or one sentence that says what is allowed."""
+
+import argparse
+import re
+from collections.abc import Callable, Sequence
+
+from .errors import suggestion
+
+SCHEDULERS = ("none", "warmup", "warmup-decay", "warmup-cosine", "onecycle", "cosine", "multistep")
+# What has left DeepSpeed, and when: asked for by name, it gets this sentence.
+GONE = {
+    "onebitadam": "the 1-bit optimizers left DeepSpeed in 0.19.7",
+    "onebitlamb": "the 1-bit optimizers left DeepSpeed in 0.19.7",
+    "zerooneadam": "the 1-bit optimizers left DeepSpeed in 0.19.7",
+    "elasticity": "elasticity left DeepSpeed in 0.19.8",
+    "mics": "MiCS left DeepSpeed in 0.19.7",
+    "sparse_attention": "sparse attention left DeepSpeed in 0.19.7",
+}
+
+
+def one_of(allowed: Sequence[str]) -> Callable[[str], str]:
+    def convert(text: str) -> str:
+        if text not in allowed:
+            if text.lower() in GONE:
+                raise argparse.ArgumentTypeError(f"{text!r}: {GONE[text.lower()]}")
+            choices = ", ".join(allowed)
+            raise argparse.ArgumentTypeError(f"{text!r} is none of {choices}{suggestion(text, allowed)}")
+        return text
+
+    return convert
+
+
+def whole(least: int) -> Callable[[str], int]:
+    def convert(text: str) -> int:
+        if not text.isdecimal() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least {least}")
+        return int(text)
+
+    return convert
+
+
+def wholes(text: str) -> tuple[int, ...]:
+    """Rising whole numbers from 1, separated by commas."""
+    numbers = [int(part) if part.strip().isdecimal() else 0 for part in text.split(",")]
+    if numbers != sorted(set(numbers)) or numbers[0] < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of rising whole numbers, such as 30,60")
+    return tuple(numbers)
+
+
+def real(above: float | None = None) -> Callable[[str], float]:
+    rule = "above 0" if above is not None else "of at least 0"
+
+    def convert(text: str) -> float:
+        value = _number(text)
+        # The comparison is False for nan, so nan is refused too.
+        if not (0 <= value < float("inf")) or (above is not None and value <= above):
+            raise argparse.ArgumentTypeError(f"{text!r} is not a number {rule}")
+        return value
+
+    return convert
+
+
+def decay(text: str) -> float:
+    if not 0 < _number(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number between 0 and 1")
+    return float(text)
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return float("nan")
+
+
+def stage(text: str) -> int:
+    if text not in ("0", "1", "2", "3"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a stage of ZeRO: 0, 1, 2 or 3")
+    return int(text)
+
+
+def shape(text: str) -> tuple[int, int]:
+    match = re.fullmatch(r"([1-9]\d*)x([1-9]\d*)", text)
+    if not match:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NODESxRANKS, such as 2x4")
+    return int(match[1]), int(match[2])
+
+
+def partition(text: str) -> str:
+    if text.startswith("type:"):
+        try:
+            re.compile(text[5:])
+        except re.error as error:
+            raise argparse.ArgumentTypeError(f"{text!r} has no valid regular expression: {error}") from None
+        if text != "type:":
+            return text
+    return one_of(("parameters", "uniform", "type:REGEX"))(text)
+
+
+def scheduler(text: str) -> str:
+    return text if is_own(text) else one_of(SCHEDULERS)(text)
+
+
+def is_own(text: str) -> bool:
+    """Whether it names the user's own object: package.module:name."""
+    module, colon, name = text.partition(":")
+    return bool(colon) and all(part.isidentifier() for part in (*module.split("."), *name.split(".")))

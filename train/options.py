@@ -1,0 +1,212 @@
+"""The options' words and help, group by group, and what each may hold. No torch here.
+
+An option that a DeepSpeed config file may state too has no default: None means not said.
+"""
+
+import argparse
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from .converters import SCHEDULERS, decay, one_of, partition, real, scheduler, shape, stage, whole, wholes
+from .errors import CommonMistake
+
+TASKS = ("digits", "mnist", "cifar10")
+MODELS = ("cnn", "mlp", "moe")
+ENGINES = ("deepspeed", "pipeline", "ddp")
+OPTIMIZERS = ("sgd", "adam", "adamw", "lamb", "muon")
+PRECISIONS = ("fp32", "bf16", "fp16", "autocast", "autocast-fp16")
+AMP_LEVELS = ("O0", "O1", "O2", "O3")
+Add = Callable[..., Any]
+
+
+class Parser(argparse.ArgumentParser):
+    """Its mistakes are CommonMistake, one sentence."""
+
+    def error(self, message: str) -> NoReturn:
+        raise CommonMistake(message)
+
+
+def parser() -> Parser:
+    made = Parser(
+        prog="python -m jobgen.train",
+        description="Train a network, one process per device, under any launcher.",
+        epilog="Exit status: 0 finished, 1 failed, 2 bad input.",
+        allow_abbrev=False,
+    )
+    groups = {
+        "task": task,
+        "batch": batch,
+        "optimizer and learning rate": optimizer,
+        "precision": precision,
+        "engine": engine,
+        "mixture of experts (--model moe)": experts,
+        "launchers": launchers,
+    }
+    for title, fill in groups.items():
+        fill(made.add_argument_group(title).add_argument)
+    return made
+
+
+def task(add: Add) -> None:
+    _choice(add, "--task", TASKS, "digits (with scikit-learn, the default), mnist or cifar10", "digits")
+    add(
+        "--data",
+        type=Path,
+        metavar="DIR",
+        help="directory with the files of mnist or cifar10; nothing is ever downloaded",
+    )
+    _choice(add, "--model", MODELS, "cnn (small conv net, the default), mlp, moe (cnn with experts)", "cnn")
+    add("--epochs", type=whole(1), default=10, metavar="N", help="passes over the training set (default: 10)")
+    add(
+        "--seed",
+        type=whole(0),
+        default=0,
+        metavar="N",
+        help="initial weights and order of samples (default: 0)",
+    )
+    add(
+        "--log-every",
+        type=whole(1),
+        default=10,
+        metavar="N",
+        help="steps between two lines of metrics (default: 10)",
+    )
+
+
+def batch(add: Add) -> None:
+    add(
+        "--batch-size",
+        type=whole(1),
+        metavar="N",
+        help="micro batch: samples per device and forward pass (default: 32)",
+    )
+    add("--accumulation", type=whole(1), metavar="N", help="forward passes per optimizer step (default: 1)")
+    add(
+        "--global-batch",
+        type=whole(1),
+        metavar="N",
+        help="samples per optimizer step: --batch-size x --accumulation x data-parallel ranks; "
+        "any two of the three give the third",
+    )
+    add("--explain", action="store_true", help="print the arithmetic and the memory of each stage, then end")
+    add(
+        "--explain-for",
+        type=shape,
+        metavar="NODESxRANKS",
+        help="like --explain, for that many nodes and ranks per node, from one process",
+    )
+    add(
+        "--device-memory",
+        type=real(above=0),
+        metavar="GIB",
+        help="with --explain: memory of a device (default: what this host's has)",
+    )
+
+
+def optimizer(add: Add) -> None:
+    _choice(add, "--optimizer", OPTIMIZERS, "default: adam; lamb needs a GPU")
+    add("--lr", type=real(above=0), metavar="X", help="learning rate (default: 0.002; sgd 0.05, muon 0.02)")
+    _choice(
+        add,
+        "--scale-lr",
+        ("none", "linear", "sqrt"),
+        "times the number of data-parallel ranks, or its root (default: none)",
+        "none",
+    )
+    add("--momentum", type=real(), metavar="X", help="momentum of sgd (default: 0.9) and muon (0.95)")
+    add("--weight-decay", type=real(), metavar="X", help="weight decay (default: 0)")
+    add("--clip", type=real(above=0), metavar="X", help="clip the norm of the gradients (default: no)")
+    add("--ema", type=decay, metavar="X", help="evaluate averaged weights, with this decay, such as 0.99")
+    add(
+        "--scheduler",
+        type=scheduler,
+        metavar="|".join((*SCHEDULERS, "PKG.MOD:NAME")),
+        help="of the learning rate (default: none); PKG.MOD:NAME is your own function or class: one with an "
+        "argument 'step' gives the factor on --lr for a step, any other is called with the optimizer and "
+        "returns an object with step()",
+    )
+    _choice(
+        add,
+        "--scheduler-unit",
+        ("batch", "epoch"),
+        "step the scheduler after each batch (default) or each epoch; its numbers count these",
+        "batch",
+    )
+    add("--warmup-steps", type=whole(1), metavar="N", help="of the warm-up (default: a tenth of all)")
+    add("--milestones", type=wholes, metavar="N,N,...", help="multistep: where the rate falls")
+    add("--gamma", type=real(above=0), metavar="X", help="multistep: what it is multiplied by (default: 0.1)")
+
+
+def precision(add: Add) -> None:
+    _choice(
+        add,
+        "--precision",
+        PRECISIONS,
+        "fp32 (default); bf16 or fp16 weights with an fp32 master copy; autocast: torch casts per operation, "
+        "to bf16 or, with dynamic loss scaling, to fp16",
+    )
+    _choice(
+        add,
+        "--amp",
+        AMP_LEVELS,
+        "levels of NVIDIA's retired apex: O0 is fp32, O1 autocast, O2 bf16, O3 bf16 without a master copy",
+    )
+
+
+def engine(add: Add) -> None:
+    _choice(
+        add,
+        "--engine",
+        ENGINES,
+        "deepspeed (default: data parallel, ZeRO), pipeline (DeepSpeed's, of an nn.Sequential) "
+        "or ddp (plain torch)",
+        "deepspeed",
+    )
+    add(
+        "--zero-stage",
+        type=stage,
+        metavar="0..3",
+        help="what DeepSpeed's ZeRO spreads over the ranks: 0 nothing (default), 1 optimizer "
+        "states, 2 gradients too, 3 weights too",
+    )
+    _choice(
+        add,
+        "--offload",
+        ("none", "optimizer", "all"),
+        "keep optimizer states (ZeRO 1 to 3), or the weights too (ZeRO 3), in the host's memory",
+    )
+    add("--stages", type=whole(1), metavar="N", help="pipeline: number of stages (default: all ranks)")
+    add(
+        "--partition",
+        type=partition,
+        metavar="parameters|uniform|type:REGEX",
+        help="pipeline: what the stages have alike: parameters (default), layers, or layers of a class",
+    )
+    add(
+        "--deepspeed_config",
+        "--deepspeed-config",
+        type=Path,
+        metavar="FILE",
+        help="DeepSpeed's JSON config, for every engine; options given here win over it",
+    )
+
+
+def experts(add: Add) -> None:
+    add("--experts", type=whole(1), metavar="N", help="number of experts (default: 4)")
+    add("--expert-parallel", type=whole(1), metavar="N", help="ranks that share the experts (default: 1)")
+    add("--top-k", type=whole(1), metavar="1|2", help="experts per sample (default: 1)")
+    add("--capacity", type=real(above=0), metavar="X", help="capacity factor of an expert (default: 1)")
+    add("--min-capacity", type=whole(0), metavar="N", help="least samples that an expert takes (default: 4)")
+    add("--residual", action="store_true", default=None, help="PR-MoE: a dense layer beside the experts")
+    _choice(add, "--noisy-gate", ("none", "rsample", "jitter"), "noise in the gate while training")
+    add("--aux-weight", type=real(), metavar="X", help="weight of the load-balancing loss (default: 0.01)")
+
+
+def launchers(add: Add) -> None:
+    add("--deepspeed", action="store_true", help="accepted for DeepSpeed's sake, and ignored; see --engine")
+    add("--local_rank", "--local-rank", type=int, metavar="N", help="set by launchers")
+
+
+def _choice(add: Add, name: str, allowed: Sequence[str], text: str, default: str | None = None) -> None:
+    add(name, type=one_of(allowed), metavar="|".join(allowed), help=text, default=default)
