@@ -30,7 +30,9 @@ class Done:
     output: str
 
 
-def run(script: str, cwd: Path, env: Mapping[str, str] | None = None, path: Sequence[str | Path] = ()) -> Done:
+def run(
+    script: str, cwd: Path, env: Mapping[str, str] | None = None, path: Sequence[str | Path] = ()
+) -> Done:
     """Run a script with a bare environment, and these directories first on PATH."""
     home = cwd / "home"
     home.mkdir(exist_ok=True)
@@ -70,7 +72,12 @@ def test_two_ranks_learn_the_digits(tmp_path: Path, launcher: str) -> None:
     need_launcher(launcher)
     need_package("torch", "deepspeed", "mpi4py", "sklearn")
     script = jobs.render(
-        "local", "--ranks-per-node", "2", "--launcher", launcher, program=["--task", "digits", "--epochs", "4"]
+        "local",
+        "--ranks-per-node",
+        "2",
+        "--launcher",
+        launcher,
+        program=["--task", "digits", "--epochs", "4"],
     )
     done = run(script, tmp_path)
     assert done.status == 0, done.output
@@ -94,7 +101,10 @@ def test_every_rank_gets_all_that_was_given(tmp_path: Path, launcher: str) -> No
         need_launcher(name)
     workdir = tmp_path / ODD
     workdir.mkdir()
-    carried = {"PYTHONPATH": f"/a b/$(touch {jobs.CANARY})/%h", "LD_LIBRARY_PATH": f'/"x`touch {jobs.CANARY}`'}
+    carried = {
+        "PYTHONPATH": f"/a b/$(touch {jobs.CANARY})/%h",
+        "LD_LIBRARY_PATH": f'/"x`touch {jobs.CANARY}`',
+    }
     script = jobs.render(
         *("local", "--ranks-per-node", "2", "--cpus-per-rank", "3", *options),
         *("--workdir", workdir, "--run-dir", "my 'runs' $(touch canary)"),
@@ -174,7 +184,9 @@ def test_a_run_ends_at_its_walltime(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------------------------- the environment
 
 
-def environment_of(tmp_path: Path, *options: str | Path, env: Mapping[str, str] | None = None) -> dict[str, str]:
+def environment_of(
+    tmp_path: Path, *options: str | Path, env: Mapping[str, str] | None = None
+) -> dict[str, str]:
     """What a rank sees of a job with these options, which must end well."""
     words = ("local", "--launcher", "mpirun", *options, *probing(tmp_path))
     need_launcher("mpirun")
@@ -185,7 +197,9 @@ def environment_of(tmp_path: Path, *options: str | Path, env: Mapping[str, str] 
     return rank.env
 
 
-def refused(tmp_path: Path, *options: str | Path, path: Sequence[str] = (), program: Sequence[str] = ()) -> str:
+def refused(
+    tmp_path: Path, *options: str | Path, path: Sequence[str] = (), program: Sequence[str] = ()
+) -> str:
     """What a job with these options says before it ends with 71, as something is missing."""
     need_launcher("mpirun")
     words = ("--launcher", "mpirun", *probing(tmp_path), *options)
@@ -205,7 +219,9 @@ def write(path: Path, text: str) -> Path:
 
 def test_sources_in_order_with_unset_variables_and_a_move(tmp_path: Path) -> None:
     first = write(tmp_path / "a 'b' $(touch canary).sh", 'ORDER="$ORDER_NOT_SET first" SEEN="[$*]"; false\n')
-    second = write(tmp_path / "second.sh", 'export ORDER="$ORDER second" SEEN; cd /; set -u; set -e; false || true\n')
+    second = write(
+        tmp_path / "second.sh", 'export ORDER="$ORDER second" SEEN; cd /; set -u; set -e; false || true\n'
+    )
     third = write(tmp_path / "third.sh", 'export ORDER="$ORDER third" GIVEN="$GIVEN seen" LAST=changed\n')
     sources = [word for path in (first, second, third) for word in ("--source", str(path))]
     env = environment_of(tmp_path, *sources, "--env", "GIVEN=given", "--env", "LAST=last", env={"ORDER": ""})
@@ -282,7 +298,9 @@ def test_what_is_missing_is_named(tmp_path: Path) -> None:
     need_command("mpirun")
     assert refused(tmp_path, program=["no-such.py"]) == f"jobgen: there is no no-such.py in {tmp_path}"
     assert "cannot run ./a.out" in refused(tmp_path, program=["./a.out"])
-    assert "cannot find torchrun on PATH" in refused(tmp_path, "--launcher", "torchrun", "--env", "PATH=/usr/bin")
+    assert "cannot find torchrun on PATH" in refused(
+        tmp_path, "--launcher", "torchrun", "--env", "PATH=/usr/bin"
+    )
     other = jobs.path_with(tmp_path / "bare", python3="exit 1")
     assert "has no jobgen.train" in refused(tmp_path, path=[other], program=["--epochs", "1"])
     for directory in ("--workdir", "--run-dir"):

@@ -79,7 +79,10 @@ def test_every_rank_knows_its_place_and_gets_all_that_was_given(
     pbs_cluster: Cluster, tmp_path: Path, name: str
 ) -> None:
     runs = tmp_path / ("runs" if "pdsh" in name else ODD)
-    carried = {"PYTHONPATH": f"/a b/$(touch {jobs.CANARY})/%h", "LD_LIBRARY_PATH": f'/"x`touch {jobs.CANARY}`'}
+    carried = {
+        "PYTHONPATH": f"/a b/$(touch {jobs.CANARY})/%h",
+        "LD_LIBRARY_PATH": f'/"x`touch {jobs.CANARY}`',
+    }
     carried["PATH"] = f"{path_of(pbs_cluster, tmp_path, name)}:/a b/$(touch {jobs.CANARY})/%h"
     script = jobs.render(
         *("pbs", *TWO_BY_TWO, *LAUNCHES[name], "--run-dir", runs.name),
@@ -122,7 +125,9 @@ def test_three_nodes_though_no_node_but_the_first_may_start_others(
 # These run the script on a node as PBS would, with a node file of our own.
 
 
-def run_with_node_file(cluster: Cluster, directory: Path, script: str, hosts: Sequence[str]) -> tuple[int, str]:
+def run_with_node_file(
+    cluster: Cluster, directory: Path, script: str, hosts: Sequence[str]
+) -> tuple[int, str]:
     (directory / "job.sh").write_text(script)
     (directory / "nodes").write_text("".join(f"{host}\n" for host in hosts))
     env = {"PBS_JOBID": "77.head", "PBS_NODEFILE": str(directory / "nodes"), "PBS_O_WORKDIR": str(directory)}
@@ -132,7 +137,12 @@ def run_with_node_file(cluster: Cluster, directory: Path, script: str, hosts: Se
 
 @pytest.mark.parametrize(
     "hosts",
-    [["node1", "node2"], ["node1"] * 3 + ["node2"] * 3, ["node1", "node2"] * 4, ["node1", "", "node2", "node1"]],
+    [
+        ["node1", "node2"],
+        ["node1"] * 3 + ["node2"] * 3,
+        ["node1", "node2"] * 4,
+        ["node1", "", "node2", "node1"],
+    ],
 )
 def test_a_host_counts_once_however_often_it_is_listed(
     pbs_cluster: Cluster, tmp_path: Path, hosts: Sequence[str]
@@ -182,7 +192,14 @@ def test_the_status_of_a_far_rank_is_the_job_s(
 @pytest.mark.parametrize("launcher", ["mpirun", "torchrun"])
 def test_the_scheduler_s_way_is_missing(pbs_cluster: Cluster, tmp_path: Path, launcher: str) -> None:
     script = jobs.render(
-        "pbs", *TWO_BY_TWO, "--launcher", launcher, "--remote", "scheduler", *probing(tmp_path), program=[PROBE]
+        "pbs",
+        *TWO_BY_TWO,
+        "--launcher",
+        launcher,
+        "--remote",
+        "scheduler",
+        *probing(tmp_path),
+        program=[PROBE],
     )
     job = submit(pbs_cluster, tmp_path, script, env={"PATH": path_of(pbs_cluster, tmp_path, "ssh")})
     assert job.exit_code == 71

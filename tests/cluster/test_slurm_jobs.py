@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 import shutil
+import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from support import jobs
 from support.cluster import Cluster, Job
 from support.jobs import ENVIRONMENT, HOSTILE, PROBE
 from support.mpich import mpich_bin
+from support.require import need_package
 
 TWO_BY_TWO = ("--nodes", "2", "--ranks-per-node", "2", "--accelerator", "cpu", "--cpus-per-rank", "3")
 PLAIN = "runs"
@@ -37,6 +40,13 @@ def submit(
     cluster: Cluster, directory: Path, script: str, *args: str, env: Mapping[str, str] | None = None
 ) -> Job:
     return cluster.wait(cluster.sbatch(script, directory, *args, env=env))
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
 
 
 def probing(directory: Path, act: str = "") -> list[str]:
@@ -128,10 +138,8 @@ def devices_0_and_1_of_node1_taken(slurm_cluster: Cluster, tmp_path: Path) -> It
     blocker = slurm_cluster.sbatch(
         "#!/bin/bash\nsleep 300\n", tmp_path, "--nodelist=node1", "--gpus-per-node=2", "--output=/dev/null"
     )
-    deadline = time.monotonic() + 60
-    while slurm_cluster.exec("head", ["squeue", "-h", "-j", blocker, "-o", "%T"]).stdout.strip() != "RUNNING":
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    state = ["squeue", "--noheader", "--job", blocker, "--format=%T"]
+    wait_for(lambda: slurm_cluster.exec("head", state).stdout.strip() == "RUNNING")
     yield
     slurm_cluster.exec("head", ["scancel", blocker])
 
@@ -142,6 +150,8 @@ DEVICES = {
     "mpirun": (["--launcher", "mpirun"], ["2,3", "2,3", "0,1", "0,1"]),
     "torchrun": (["--launcher", "torchrun"], ["2,3", "2,3", "0,1", "0,1"]),
     "deepspeed": (["--launcher", "deepspeed"], ["2,3", "2,3", "0,1", "0,1"]),
+    "pdsh": (["--remote", "ssh"], ["2,3", "2,3", "0,1", "0,1"]),
+    "pdsh, exclude": (["--remote", "ssh", "--exclude", "node1:0"], ["3", "0,1", "0,1"]),
     "include": (["--include", "node1:1@node2"], ["3", "0,1", "0,1"]),
     "exclude": (["--exclude", "node1:0@node2:1"], ["3", "0"]),
     "exclude a host": (["--exclude", "node1"], [None, None, "0,1", "0,1"]),
@@ -257,3 +267,96 @@ def test_a_rank_that_fails_makes_the_job_fail(
     assert job.state == "FAILED", job.output
     assert job.exit_code == (status or job.exit_code) != 0
     assert f"failed with status {job.exit_code} after" in job.output
+
+
+# ------------------------------------------------------------------------------------------ jobs side by side
+
+
+def test_two_jobs_on_one_node_meet_in_nothing(slurm_cluster: Cluster, tmp_path: Path) -> None:
+    """They run at the same time, from one directory; and on the port of the second somebody listens."""
+    script = jobs.render(
+        *(
+            "slurm",
+            "--ranks-per-node",
+            "2",
+            "--accelerator",
+            "cpu",
+            "--cpus-per-rank",
+            "1",
+            "--launcher",
+            "mpirun",
+        ),
+        *("--directive", "--nodelist=node2", *probing(tmp_path, "meet:4")),
+        program=[PROBE],
+    )
+    first = slurm_cluster.sbatch(script, tmp_path)
+    second = slurm_cluster.sbatch(script, tmp_path, "--hold")
+    taken = 20000 + int(second)
+    listen = "import socket as s, time; x = s.create_server(('', int({}))); open({!r}, 'w'); time.sleep(120)"
+    ready = tmp_path / "listening"
+    with ThreadPoolExecutor() as pool:
+        program = ["timeout", "60", sys.executable, "-c", listen.format(taken, str(ready))]
+        pool.submit(slurm_cluster.exec, "node2", program, check=False, timeout=90)
+        wait_for(ready.exists)
+        slurm_cluster.exec("head", ["scontrol", "release", second])
+        both = [slurm_cluster.wait(job) for job in (first, second)]
+        slurm_cluster.exec("node2", ["fuser", "-k", f"{taken}/tcp"], check=False)
+    assert all(job.ok for job in both), both
+    ranks = jobs.ranks_in(tmp_path / "seen")
+    assert len(ranks) == 4
+    of_job = {rank.env["JOBGEN_JOB_ID"]: rank for rank in ranks}
+    assert of_job[first].env["JOBGEN_RUN_DIR"] != of_job[second].env["JOBGEN_RUN_DIR"]
+    assert of_job[first].number("MASTER_PORT") == 20000 + int(first)
+    assert of_job[second].number("MASTER_PORT") == taken + 1
+
+
+@pytest.mark.parametrize("name", ["srun", "mpirun", "mpirun-debian", "torchrun"])
+def test_a_job_that_slurm_gives_no_environment(slurm_cluster: Cluster, tmp_path: Path, name: str) -> None:
+    """sbatch --export=NONE: the script brings everything itself, and Slurm tells srun not to export."""
+    options, _, debian = LAUNCHES[name]
+    path = jobs.debian_path(tmp_path / "bin") if debian else slurm_cluster.env["PATH"]
+    setup = tmp_path / "setup.sh"
+    setup.write_text(f"export PATH={path} LD_LIBRARY_PATH=/x\n")
+    script = jobs.render(
+        *(
+            "slurm",
+            *TWO_BY_TWO,
+            *options,
+            "--source",
+            setup,
+            *probing(tmp_path),
+            *jobs.env_options(ENVIRONMENT),
+        ),
+        program=[PROBE],
+    )
+    job = submit(slurm_cluster, tmp_path, script, "--export=NONE")
+    assert job.ok, job.output
+    hosts = [host for host, _ in jobs.hosts_in(jobs.run_dir(tmp_path / "runs"))]
+    ranks = jobs.ranks_in(tmp_path / "seen")
+    jobs.check_world(ranks, hosts, 2)
+    jobs.check_arrival(ranks, [], {**ENVIRONMENT, "LD_LIBRARY_PATH": "/x"}, tmp_path)
+
+
+# ---------------------------------------------------------------------------------------------- training
+
+
+@pytest.mark.parametrize(
+    "name", ["srun", "mpirun", "mpirun-debian", "torchrun", "deepspeed", "deepspeed-pdsh"]
+)
+def test_two_nodes_learn_the_digits(slurm_cluster: Cluster, tmp_path: Path, name: str) -> None:
+    need_package("torch", "deepspeed", "mpi4py", "sklearn")
+    options, _, debian = LAUNCHES[name]
+    path = jobs.debian_path(tmp_path / "bin") if debian else slurm_cluster.env["PATH"]
+    script = jobs.render(
+        *("slurm", "--nodes", "2", "--ranks-per-node", "1", "--accelerator", "cpu", "--cpus-per-rank", "1"),
+        *options,
+        program=["--task", "digits", "--epochs", "4"],
+    )
+    job = submit(slurm_cluster, tmp_path, script, env={"PATH": path})
+    assert job.ok, job.output
+    directory = jobs.run_dir(tmp_path / "runs")
+    status = jobs.status_of(directory)
+    assert (status["state"], status["world_size"]) == ("finished", 2)
+    assert status["accuracy"] >= 0.93
+    assert "on 2 host(s)" in job.output
+    jobs.check_files(directory)

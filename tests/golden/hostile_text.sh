@@ -37,6 +37,7 @@ job_number=$SLURM_JOB_ID
 job_nodelist=$SLURM_JOB_NODELIST
 job_submit_dir=${SLURM_SUBMIT_DIR:-$PWD}
 job_output=$job_submit_dir/jobgen-$SLURM_JOB_ID.log
+unset SLURM_EXPORT_ENV  # sbatch --export=NONE would go on to the daemons that mpirun starts by srun
 cd "$job_submit_dir" || job_die 72 "cannot enter $job_submit_dir"
 job_workdir=$'/data/it\'s "here"'
 cd -- "$job_workdir" || job_die 72 "cannot enter $job_workdir"

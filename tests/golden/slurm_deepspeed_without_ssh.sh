@@ -37,6 +37,7 @@ job_number=$SLURM_JOB_ID
 job_nodelist=$SLURM_JOB_NODELIST
 job_submit_dir=${SLURM_SUBMIT_DIR:-$PWD}
 job_output=$job_submit_dir/jobgen-$SLURM_JOB_ID.log
+unset SLURM_EXPORT_ENV  # sbatch --export=NONE would go on to the daemons that mpirun starts by srun
 cd "$job_submit_dir" || job_die 72 "cannot enter $job_submit_dir"
 # Everything that belongs to this job alone is in a directory of its own.
 job_dir=runs/jobgen-${job_id//[^A-Za-z0-9._-]/_}
