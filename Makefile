@@ -35,6 +35,8 @@ $(VENV)/.venv:
 
 $(VENV)/.demo: $(VENV)/.venv $(SOURCES)
 	$(PIP) --editable '.[train,mpi]'
+	$(BIN)/python -m compileall -q jobgen templates train  # pip does it for every other package
+	$(BIN)/jobgen pbs > /dev/null
 	touch $@
 
 $(VENV)/.test: $(VENV)/.demo

@@ -1,12 +1,9 @@
 """What the ranks compute on: one row each."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class Accelerator:
+class Accelerator(NamedTuple):
     """A kind of device.
 
     ``template`` brings its environment up; ``gres`` is how Slurm is asked for ``{n}`` of them a

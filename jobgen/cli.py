@@ -54,14 +54,19 @@ def _fail(sentence: str) -> int:
 
 
 class _Group(click.Group):
-    """The commands, each with its nearest match where one is misspelt."""
+    """The commands, made when they are asked for, and a misspelt one's nearest match."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        return _job_command(cmd_name) if cmd_name in _COMMANDS else None
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         name = args[0]
-        if name not in self.commands:
+        if name not in _COMMANDS:
             raise JobgenError(
-                f"there is no command {shown(name)}: "
-                f"use {one_of(self.commands)}{nearest(name, self.commands)}"
+                f"there is no command {shown(name)}: use {one_of(_COMMANDS)}{nearest(name, _COMMANDS)}"
             )
         return super().resolve_command(ctx, args)
 
@@ -161,9 +166,9 @@ def _generate(scheduler: str) -> Callable[..., None]:
 
             text = as_json(plan) if json else as_table(plan)
         else:
-            from jobgen.render import render
+            from jobgen.render import cache_dir, render
 
-            text = render(plan, _template_dirs(template_dir), _cache_dir())
+            text = render(plan, _template_dirs(template_dir), cache_dir())
         if output:
             from jobgen.output import write_script
 
@@ -177,11 +182,6 @@ def _generate(scheduler: str) -> Callable[..., None]:
 def _template_dirs(given: Sequence[str]) -> tuple[str, ...]:
     path = os.environ.get("JOBGEN_TEMPLATE_PATH", "")
     return (*given, *(folder for folder in path.split(os.pathsep) if folder))
-
-
-def _cache_dir() -> str | None:
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return os.path.join(home, "jobgen") if os.path.isabs(home) else None
 
 
 _COMMANDS = {
@@ -199,12 +199,14 @@ _COMMANDS = {
     ),
 }
 
-for _name, (_summary, _example) in _COMMANDS.items():
-    _command = _Command(
-        _name,
-        callback=click.pass_obj(_generate(_name)),
-        help=_summary,
+
+def _job_command(name: str) -> click.Command:
+    summary, example = _COMMANDS[name]
+    command = _Command(
+        name,
+        callback=click.pass_obj(_generate(name)),
+        help=summary,
         params=[*_job_options(), *_output_options()],
     )
-    _command.example = _example
-    cli.add_command(_command)
+    command.example = example
+    return command

@@ -1,14 +1,11 @@
 """DeepSpeed's filters of devices, ``--include`` and ``--exclude``."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from jobgen.spec import Filter, JobSpec
 
 
-@dataclass(frozen=True)
-class Active:
+class Active(NamedTuple):
     """What takes part: nodes, ranks in all, and the filter as the launcher is given it.
 
     ``named`` are the hosts that the allocation must have, ``included`` or ``excluded`` those that

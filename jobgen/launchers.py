@@ -3,13 +3,10 @@
 The command lines themselves stand in templates/launcher/, where they can be read.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class Launcher:
+class Launcher(NamedTuple):
     """A launcher. With ``once_a_node`` it is started on every node and starts the ranks there."""
 
     command: str
@@ -25,8 +22,7 @@ LAUNCHERS = {
 }
 
 
-@dataclass(frozen=True)
-class MpiFlavour:
+class MpiFlavour(NamedTuple):
     """How one MPI's mpirun is spoken to.
 
     ``place`` puts the ranks on the nodes (``{ranks}``, ``{ranks_per_node}``, ``{cpus}``),

@@ -3,19 +3,15 @@
 The command line, the error messages and ``--explain`` are all made from this table.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from jobgen import values
 from jobgen.accelerators import ACCELERATORS
 from jobgen.launchers import LAUNCHERS, MPI_FLAVOURS
 
 
-@dataclass(frozen=True)
-class Option:
+class Option(NamedTuple):
     """One option: ``--name-with-dashes`` on the command line, ``key`` in a JobSpec."""
 
     key: str

@@ -1,8 +1,6 @@
 """Resolves a JobSpec into a Plan: no unknowns left, all numbers agree. Pure."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from jobgen import __version__
 from jobgen.accelerators import ACCELERATORS, Accelerator
@@ -26,12 +24,11 @@ DEFAULT_WALLTIME = 3600  # s; a job without a limit waits longer, or takes the q
 _SRUN_RANK = ("$SLURM_PROCID", "$SLURM_NTASKS", "$SLURM_LOCALID")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Plan:
+class Plan(NamedTuple):
     """What will run. Every field is what a template prints; lists are empty where nothing is asked."""
 
     version: str
-    spec: JobSpec = field(repr=False)
+    spec: JobSpec
     scheduler: Scheduler
     launcher: str
     launcher_template: str

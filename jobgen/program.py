@@ -1,17 +1,13 @@
 """What every rank runs: what followed ``--`` on the command line."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-from pathlib import PurePosixPath
+from typing import NamedTuple
 
 from jobgen.errors import JobgenError, shown
 
 _OURS = ("python3", "-m", "jobgen.train")
 
 
-@dataclass(frozen=True)
-class Program:
+class Program(NamedTuple):
     """The command of one rank.
 
     ``file`` is the script that must be there, ``command`` the program that must be found; of a
@@ -45,6 +41,6 @@ def read_program(words: tuple[str, ...]) -> Program:
         return Program(("python3", *words), head=3)
     if not words[0]:
         raise JobgenError("the program after -- is an empty word: name a script, -m MODULE or a command")
-    if PurePosixPath(words[0]).suffix == ".py":
+    if words[0].endswith(".py"):
         return Program(("python3", *words), file=words[0], head=2)
     return Program(words, command=words[0])

@@ -57,8 +57,17 @@ class _Cache(jinja2.FileSystemBytecodeCache):
 
     def dump_bytecode(self, bucket: jinja2.bccache.Bucket) -> None:
         with suppress(OSError):
-            os.makedirs(self.directory, mode=0o700, exist_ok=True)
+            os.makedirs(self.directory, mode=0o755, exist_ok=True)
             super().dump_bytecode(bucket)
+
+
+def cache_dir() -> str | None:
+    """Where compiled templates are kept: beside the templates, as Python keeps its own bytecode, or,
+    where that cannot be written, in the user's cache."""
+    if os.access(PACKAGED, os.W_OK):
+        return os.path.join(PACKAGED, "__pycache__")
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return os.path.join(home, "jobgen") if os.path.isabs(home) else None
 
 
 @lru_cache(maxsize=8)
@@ -93,7 +102,7 @@ def render(plan: Plan, template_dirs: Sequence[str] = (), cache_dir: str | None 
     if folders:
         _check_blocks(env, folders)
     try:
-        return env.get_template(plan.scheduler.template).render(plan.__dict__)
+        return env.get_template(plan.scheduler.template).render(plan._asdict())
     except jinja2.TemplateSyntaxError as error:
         raise JobgenError(
             f"template {error.filename or error.name}, line {error.lineno}: {error.message}"

@@ -1,16 +1,13 @@
 """What each scheduler allows in its directives, and how it writes sizes: one row each."""
 
-from __future__ import annotations
-
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from jobgen.errors import JobgenError, shown
 from jobgen.spec import JobSpec
 
 
-@dataclass(frozen=True)
-class Scheduler:
+class Scheduler(NamedTuple):
     """A scheduler, or a dialect of PBS.
 
     ``name_rule`` says ``name_pattern`` in words; ``lacks`` names the options that it cannot express.

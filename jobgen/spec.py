@@ -1,24 +1,21 @@
 """What the user asked for, checked value by value, each with its origin."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from jobgen.errors import JobgenError
 
 Filter = tuple[tuple[str, tuple[int, ...]], ...]
 
 
-@dataclass(frozen=True, kw_only=True)
-class JobSpec:
+class JobSpec(NamedTuple):
     """A job as it was asked for; None where nothing was said.
 
     ``mem`` is in MiB a node, ``walltime`` in seconds. ``program`` is what followed ``--``.
     """
 
     scheduler: str
-    program: tuple[str, ...] = ()
+    program: tuple[str, ...]
     name: str
     queue: str | None
     account: str | None
@@ -46,8 +43,8 @@ class JobSpec:
     env: tuple[tuple[str, str], ...]
     workdir: str | None
     run_dir: str
-    origins: Mapping[str, str] = field(default_factory=dict, compare=False)
-    given: Mapping[str, str] = field(default_factory=dict, compare=False)
+    origins: Mapping[str, str]
+    given: Mapping[str, str]
 
     def origin(self, key: str) -> str:
         """Where the value of ``key`` came from."""

@@ -12,12 +12,12 @@ from collections.abc import Callable
 from jobgen.errors import nearest, one_of
 
 # The names that bash keeps for itself, or that mean something else inside the script.
-_SHELL_NAMES = re.compile(
+_SHELL_NAMES = (
     r"BASH\w*|COMP_\w+|DIRSTACK|E?UID|EPOCH\w+|EXECIGNORE|FIGNORE|FUNCNAME|FUNCNEST|GLOBIGNORE|GROUPS"
     r"|HISTCMD|HOSTTYPE|IFS|LINENO|MACHTYPE|MAPFILE|OLDPWD|OPT(?:ARG|ERR|IND)|OSTYPE|PIPESTATUS"
     r"|POSIXLY_CORRECT|PPID|PS4|PWD|RANDOM|READLINE_\w+|REPLY|SECONDS|SHELLOPTS|SHLVL|SRANDOM|TMOUT|_"
 )
-_OUR_NAMES = re.compile(r"JOBGEN_\w+|job_\w+|MASTER_(?:ADDR|PORT)|(?:LOCAL_)?(?:RANK|WORLD_SIZE)")
+_OUR_NAMES = r"JOBGEN_\w+|job_\w+|MASTER_(?:ADDR|PORT)|(?:LOCAL_)?(?:RANK|WORLD_SIZE)"
 _MAX_COUNT = 10_000_000
 
 
@@ -46,10 +46,9 @@ def choice(*allowed: str) -> Callable[[str], str]:
 
 def text(what: str, pattern: str) -> Callable[[str], str]:
     """A parser of words that match ``pattern`` as a whole; ``what`` says so in words."""
-    compiled = re.compile(pattern, re.ASCII)
 
     def parse(value: str) -> str:
-        if not compiled.fullmatch(value):
+        if not re.fullmatch(pattern, value, re.ASCII):
             raise ValueError(f"must be {what}")
         return value
 
@@ -95,9 +94,9 @@ def assignment(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         raise ValueError("must be NAME=VALUE, with a NAME of letters, digits and underscores")
-    if _SHELL_NAMES.fullmatch(name):
+    if re.fullmatch(_SHELL_NAMES, name):
         raise ValueError(f"cannot be set: bash keeps the variable {name} for itself")
-    if _OUR_NAMES.fullmatch(name):
+    if re.fullmatch(_OUR_NAMES, name):
         hint = "; use --master-port" if name == "MASTER_PORT" else ""
         raise ValueError(f"cannot be set: the script sets {name} itself{hint}")
     return name, value

@@ -1,0 +1,1 @@
+"""What jobgen exists for, measured beside the alternative in one run: ``python -m benchmarks [NAME...]``."""

@@ -1,0 +1,30 @@
+"""Runs the benchmarks that are named, or all, and prints one line a figure: ours, the other, the ratio."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+
+from benchmarks import hostfile, rendering, startup, training_start
+from benchmarks.measure import Figure
+
+BENCHMARKS: dict[str, Callable[[], Iterator[Figure]]] = {
+    "startup": startup.figures,
+    "rendering": rendering.figures,
+    "hostfile": hostfile.figures,
+    "training_start": training_start.figures,
+}
+
+
+def main(names: list[str]) -> int:
+    if unknown := [name for name in names if name not in BENCHMARKS]:
+        print(f"no benchmark {unknown[0]}: there are {', '.join(BENCHMARKS)}", file=sys.stderr)
+        return 2
+    for name in names or BENCHMARKS:
+        for figure in BENCHMARKS[name]():
+            print(figure.line(), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,50 @@
+"""Timing of whole commands, alternately, so that both sides meet the same machine."""
+
+from __future__ import annotations
+
+import resource
+import statistics
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure: ``ours`` and ``other`` in ``unit``, medians of several runs."""
+
+    what: str
+    ours: float
+    unit: str
+    other: float | None = None
+    against: str = ""
+
+    def line(self) -> str:
+        text = f"{self.what}: {self.ours:.4g} {self.unit}"
+        if self.other is not None:
+            text += f"; {self.against}: {self.other:.4g} {self.unit}; ratio {self.ours / self.other:.3f}"
+        return text
+
+
+def cpu_seconds(command: Sequence[str]) -> float:
+    """User and system time of one run of a command, in s."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+
+
+def wall_seconds(
+    command: Sequence[str], cwd: str | None = None, env: Mapping[str, str] | None = None
+) -> float:
+    """Elapsed time of one run of a command, in s."""
+    start = time.perf_counter()
+    subprocess.run(
+        command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=cwd, env=env
+    )
+    return time.perf_counter() - start
+
+
+def medians(first: Sequence[float], second: Sequence[float]) -> tuple[float, float]:
+    return statistics.median(first), statistics.median(second)
