@@ -52,8 +52,10 @@ class _Cache(jinja2.FileSystemBytecodeCache):
     """Compiled templates of earlier runs, which save half of the start; a cache that fails is no error."""
 
     def load_bytecode(self, bucket: jinja2.bccache.Bucket) -> None:
-        with suppress(OSError):
+        try:
             super().load_bytecode(bucket)
+        except Exception:  # absent, cut short, of another version: whatever it is, compile anew
+            bucket.reset()
 
     def dump_bytecode(self, bucket: jinja2.bccache.Bucket) -> None:
         with suppress(OSError):
