@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -127,7 +128,7 @@ def test_a_command_of_any_name_runs_as_it_is(tmp_path: Path) -> None:
         folder = tmp_path / str(number)
         folder.mkdir()
         tools = jobs.path_with(folder / "bin", **{name: f'exec {sys.executable} {PROBE} "$@"'})
-        for launcher in ("mpirun", "deepspeed"):
+        for launcher in ("mpirun", "deepspeed")[: 1 + (name == "A=1")]:
             need_launcher(launcher)
             (folder / launcher).mkdir()
             script = jobs.render(
@@ -170,6 +171,24 @@ def test_a_launcher_that_says_0_is_not_believed_without_proof(tmp_path: Path) ->
         done = run(script, tmp_path, path=[lying])
         assert done.status == 73
         assert "deepspeed ended with status 0, but" in done.output
+
+
+def test_a_job_that_is_told_to_end_does_not_say_that_it_finished(tmp_path: Path) -> None:
+    need_launcher("mpirun")
+    script = tmp_path / "job.sh"
+    program = ["bash", "-c", "touch started; exec sleep 60"]
+    script.write_text(jobs.render("local", "--launcher", "mpirun", program=program))
+    env = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}"}
+    with subprocess.Popen(
+        ["bash", script], cwd=tmp_path, env=env, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as job:
+        deadline = time.monotonic() + 60
+        while not (tmp_path / "started").exists() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        os.killpg(job.pid, signal.SIGTERM)
+        _, said = job.communicate(timeout=60)
+    assert job.returncode != 0
+    assert "finished" not in said
 
 
 def test_a_run_ends_at_its_walltime(tmp_path: Path) -> None:
@@ -228,6 +247,11 @@ def test_sources_in_order_with_unset_variables_and_a_move(tmp_path: Path) -> Non
     assert (env["ORDER"], env["SEEN"]) == (" first second third", "[]")
     assert (env["GIVEN"], env["LAST"]) == ("given", "last")
     jobs.check_untouched(tmp_path, Path("/"))
+
+
+def test_a_script_that_is_sourced_ends_the_job(tmp_path: Path) -> None:
+    message = refused(tmp_path, "--source", write(tmp_path / "leave.sh", "exit 0\n"))
+    assert message == "jobgen: a script that was sourced has called exit: nothing was launched"
 
 
 def test_a_script_to_source_is_missing(tmp_path: Path) -> None:

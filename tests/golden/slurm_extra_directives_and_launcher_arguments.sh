@@ -24,9 +24,15 @@ job_die() { # STATUS MESSAGE
 # shellcheck disable=SC2329  # the trap calls it
 job_end() {
   local status=$? what=finished
+  if ((status == 0)) && [[ -z ${job_status:-} ]]; then
+    job_say 'a script that was sourced has called exit: nothing was launched'
+    status=71
+  fi
+  [[ -n ${job_over:-} ]] || what='was ended by a signal'
   ((status == 0)) || what="failed with status $status"
   job_say "job ${job_id:-?} $what after $SECONDS s; output in ${job_output:-the output of this script}," \
     "files in ${job_dir:-no run directory}"
+  exit "$status"
 }
 trap job_end EXIT
 
@@ -38,7 +44,7 @@ job_id=$SLURM_JOB_ID
 job_number=$SLURM_JOB_ID
 job_nodelist=$SLURM_JOB_NODELIST
 job_submit_dir=${SLURM_SUBMIT_DIR:-$PWD}
-job_output=$job_submit_dir/jobgen-$SLURM_JOB_ID.log
+job_output=$(scontrol show job "$SLURM_JOB_ID" | awk 'sub(/^ *StdOut=/, "") && !n++') || true  # as sbatch has it
 unset SLURM_EXPORT_ENV  # sbatch --export=NONE would go on to the daemons that mpirun starts by srun
 cd "$job_submit_dir" || job_die 72 "cannot enter $job_submit_dir"
 # Everything that belongs to this job alone is in a directory of its own.
@@ -125,4 +131,5 @@ srun --nodes=2 --ntasks=2 --ntasks-per-node=1 --cpus-per-task=2 \
   bash "$job_dir/node.sh" || job_status=$?
 
 # ---- the end ------------------------------------------------------------------------------
+job_over=yes
 exit "$job_status"

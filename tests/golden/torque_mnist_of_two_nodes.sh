@@ -21,9 +21,15 @@ job_die() { # STATUS MESSAGE
 # shellcheck disable=SC2329  # the trap calls it
 job_end() {
   local status=$? what=finished
+  if ((status == 0)) && [[ -z ${job_status:-} ]]; then
+    job_say 'a script that was sourced has called exit: nothing was launched'
+    status=71
+  fi
+  [[ -n ${job_over:-} ]] || what='was ended by a signal'
   ((status == 0)) || what="failed with status $status"
   job_say "job ${job_id:-?} $what after $SECONDS s; output in ${job_output:-the output of this script}," \
     "files in ${job_dir:-no run directory}"
+  exit "$status"
 }
 trap job_end EXIT
 
@@ -79,9 +85,9 @@ job_hook=$("$job_conda" shell.bash hook) || job_die 71 "$job_conda has no shell 
 set +eu
 job_conda_env=/home/me/envs/ds
 eval "$job_hook" && conda activate "$job_conda_env"
-job_status=$?
+job_activated=$?
 set -eu
-((job_status == 0)) || job_die 71 "cannot activate the conda environment $job_conda_env"
+((job_activated == 0)) || job_die 71 "cannot activate the conda environment $job_conda_env"
 export PYTHONUNBUFFERED=1
 export OMP_NUM_THREADS=1
 job_need() { command -v "$1" > /dev/null || job_die 71 "cannot find $1 on PATH"; }
@@ -212,4 +218,5 @@ done
 for ((job_rank = 0; job_status == 0 && job_rank < 2; job_rank++)); do
   rm "$job_dir/done-$job_rank" || job_die 73 "deepspeed ended with status 0, but rank $job_rank did not"
 done
+job_over=yes
 exit "$job_status"

@@ -21,9 +21,15 @@ job_die() { # STATUS MESSAGE
 # shellcheck disable=SC2329  # the trap calls it
 job_end() {
   local status=$? what=finished
+  if ((status == 0)) && [[ -z ${job_status:-} ]]; then
+    job_say 'a script that was sourced has called exit: nothing was launched'
+    status=71
+  fi
+  [[ -n ${job_over:-} ]] || what='was ended by a signal'
   ((status == 0)) || what="failed with status $status"
   job_say "job ${job_id:-?} $what after $SECONDS s; output in ${job_output:-the output of this script}," \
     "files in ${job_dir:-no run directory}"
+  exit "$status"
 }
 trap job_end EXIT
 
@@ -161,4 +167,5 @@ mpirun -np 2 \
   bash "$job_dir/rank.sh" < /dev/null || job_status=$?
 
 # ---- the end ------------------------------------------------------------------------------
+job_over=yes
 exit "$job_status"

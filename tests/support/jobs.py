@@ -55,7 +55,7 @@ def env_options(values: Mapping[str, str | Path | int]) -> list[str]:
     return [word for name, value in values.items() for word in ("--env", f"{name}={value}")]
 
 
-def jobgen(*words: str | Path) -> subprocess.CompletedProcess[str]:
+def jobgen(*words: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "jobgen", *map(str, words)],
         capture_output=True,
@@ -66,9 +66,9 @@ def jobgen(*words: str | Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def render(scheduler: str, *options: str | Path, program: Sequence[str | Path] = ()) -> str:
-    """The script that ``jobgen SCHEDULER OPTIONS -- PROGRAM`` prints."""
-    done = jobgen(scheduler, *options, "--", *program)
+def render(*options: object, program: Sequence[object] = ()) -> str:
+    """The script that ``jobgen OPTIONS -- PROGRAM`` prints."""
+    done = jobgen(*options, "--", *program)
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
     return done.stdout
 
@@ -131,7 +131,7 @@ def check_files(directory: Path) -> None:
     """The scripts that a job wrote are clean, too."""
     files = [directory / name for name in WRITTEN if (directory / name).exists()]
     assert files
-    command = [need_command("shellcheck"), "--severity=style", *files]
+    command = [need_command("shellcheck"), "--severity=style", *map(str, files)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
 

@@ -32,7 +32,7 @@ def main() -> None:
     if act == "parent" and mine == words[0]:
         os.kill(os.getppid(), signal.SIGKILL)
     if act in ("exit", "kill", "parent"):
-        time.sleep(8)  # whoever started this rank is to end it
+        time.sleep(5)  # whoever started this rank is to end it
     if act == "meet":
         wait_for(directory, int(words[0]))
 
