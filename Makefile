@@ -10,7 +10,7 @@ SOURCES := setup.cfg pyproject.toml constraints.txt
 
 demo: $(VENV)/.demo
 	$(BIN)/jobgen local --name demo --ranks-per-node 2 --launcher mpirun --venv $(VENV) --output demo.sh --force \
-	  -- --task digits --target-accuracy 0.95
+	  -- --task digits
 	bash demo.sh
 	@echo "The script is demo.sh; the run directories are in runs/: hostfile, metrics.jsonl, status.json."
 

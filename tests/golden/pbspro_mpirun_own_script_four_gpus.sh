@@ -27,8 +27,7 @@ job_end() {
   fi
   [[ -n ${job_over:-} ]] || what='was ended by a signal'
   ((status == 0)) || what="failed with status $status"
-  job_say "job ${job_id:-?} $what after $SECONDS s; output in ${job_output:-the output of this script}," \
-    "files in ${job_dir:-no run directory}"
+  job_say "job ${job_id:-?} $what after $SECONDS s${job_output:+; output in $job_output}${job_dir:+; files in $job_dir}"
   exit "$status"
 }
 trap job_end EXIT
@@ -143,7 +142,7 @@ echo "jobgen: no pbs_tmrsh or ssh on PATH" >&2
 exit 71
 END_OF_REMOTE
 chmod +x "$job_dir/jobgen-remote"
-job_say "8 ranks on ${#job_hosts[@]} hosts, rendezvous at $MASTER_ADDR:$MASTER_PORT, files in $job_dir"
+job_say "8 ranks on ${job_hosts[*]:0:8}, rendezvous at $MASTER_ADDR:$MASTER_PORT, files in $job_dir"
 job_status=0
 export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-} PYTHONPATH=${PYTHONPATH:-}
 # Open MPI refuses root, which a container's user often is.

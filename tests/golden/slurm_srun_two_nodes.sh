@@ -28,8 +28,7 @@ job_end() {
   fi
   [[ -n ${job_over:-} ]] || what='was ended by a signal'
   ((status == 0)) || what="failed with status $status"
-  job_say "job ${job_id:-?} $what after $SECONDS s; output in ${job_output:-the output of this script}," \
-    "files in ${job_dir:-no run directory}"
+  job_say "job ${job_id:-?} $what after $SECONDS s${job_output:+; output in $job_output}${job_dir:+; files in $job_dir}"
   exit "$status"
 }
 trap job_end EXIT
@@ -120,7 +119,7 @@ exec python3 train.py
 END_OF_RANK
 
 # ---- the launch ---------------------------------------------------------------------------
-job_say "8 ranks on ${#job_hosts[@]} hosts, rendezvous at $MASTER_ADDR:$MASTER_PORT, files in $job_dir"
+job_say "8 ranks on ${job_hosts[*]:0:8}, rendezvous at $MASTER_ADDR:$MASTER_PORT, files in $job_dir"
 job_status=0
 # --cpus-per-task again: srun does not take it from the job on Slurm 22.05 to 23.02.
 srun --nodes=2 --ntasks=8 --ntasks-per-node=4 --cpus-per-task=8 \

@@ -30,8 +30,7 @@ job_end() {
   fi
   [[ -n ${job_over:-} ]] || what='was ended by a signal'
   ((status == 0)) || what="failed with status $status"
-  job_say "job ${job_id:-?} $what after $SECONDS s; output in ${job_output:-the output of this script}," \
-    "files in ${job_dir:-no run directory}"
+  job_say "job ${job_id:-?} $what after $SECONDS s${job_output:+; output in $job_output}${job_dir:+; files in $job_dir}"
   exit "$status"
 }
 trap job_end EXIT
@@ -130,7 +129,7 @@ exec python3 train.py
 END_OF_RANK
 
 # ---- the launch ---------------------------------------------------------------------------
-job_say "16 ranks on ${#job_hosts[@]} hosts, rendezvous at $MASTER_ADDR:$MASTER_PORT, files in $job_dir"
+job_say "16 ranks on ${job_hosts[*]:0:8}, rendezvous at $MASTER_ADDR:$MASTER_PORT, files in $job_dir"
 job_status=0
 # What every node runs.
 cat > "$job_dir/node.sh" <<'END_OF_NODE'

@@ -1,0 +1,84 @@
+"""Every command of the documentation is run: each ``bash`` block as a whole, in a directory of its own."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.cluster import Cluster
+from support.require import need_command, need_package
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [
+    ROOT / "README.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "examples").rglob("*.md")),
+]
+BLOCK = re.compile(r"^```bash\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def blocks(*words: str) -> list[object]:
+    """The blocks that hold one of the words; without words, those that hold none of any."""
+    special = ("qsub", "sbatch", "make ", "pip ")
+    found = [(page, text) for page in PAGES for text in BLOCK.findall(page.read_text(encoding="utf-8"))]
+    wanted = [
+        (page, text) for page, text in found if any(word in text for word in words or special) == bool(words)
+    ]
+    return [pytest.param(text, id=f"{page.name}-{text.splitlines()[0][:40]}") for page, text in wanted]
+
+
+def environment() -> dict[str, str]:
+    return os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+
+
+@pytest.mark.parametrize("block", blocks())
+def test_block(block: str, tmp_path: Path) -> None:
+    need_command("jobgen")
+    if "bash digits.sh" in block:
+        need_package("torch", "deepspeed", "mpi4py")
+        need_command("mpirun")
+    done = subprocess.run(
+        ["bash", "-euc", block], cwd=tmp_path, env=environment(), capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    for script in [*tmp_path.glob("*.sh"), *tmp_path.glob("*.pbs")]:
+        assert subprocess.run(["bash", "-n", script]).returncode == 0
+
+
+@pytest.mark.parametrize("block", blocks("qsub"))
+def test_qsub_block(block: str, pbs_cluster: Cluster, tmp_path: Path) -> None:
+    submitted(pbs_cluster, block, tmp_path)
+
+
+@pytest.mark.parametrize("block", blocks("sbatch"))
+def test_sbatch_block(block: str, slurm_cluster: Cluster, tmp_path: Path) -> None:
+    submitted(slurm_cluster, block, tmp_path)
+
+
+def submitted(cluster: Cluster, block: str, cwd: Path) -> None:
+    """The scheduler takes the job. It ends at once: the block's own program is not here, or no GPU is."""
+    done = cluster.exec("head", ["bash", "-euc", block], cwd=cwd, env=environment())
+    job = re.findall(r"\d+", done.stdout)[-1]
+    assert not cluster.wait(job, 120).ok
+
+
+@pytest.mark.parametrize("block", blocks("make ", "pip "))
+def test_installation_blocks_name_what_is_there(block: str) -> None:
+    """``make test`` runs this test, so it was run; ``make demo`` and pip have tests of their own."""
+    assert block.strip() in ("make test", "make demo", "pip install .")
+
+
+def test_make_demo() -> None:
+    """What the README promises first, in this checkout, whose virtual environment ``make test`` made."""
+    need_command("make")
+    if Path(sys.prefix).resolve() != ROOT / ".venv":
+        pytest.skip("make demo would make a virtual environment: this one is not the checkout's own .venv")
+    done = subprocess.run(["make", "demo"], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    accuracy = float(re.findall(r"accuracy ([\d.]+)%", done.stdout)[-1])
+    assert accuracy >= 95
+    assert "status.json" in done.stdout
