@@ -112,7 +112,7 @@ touch "$JOBGEN_RUN_DIR/done-$RANK"
 END_OF_RANK
 
 # ---- the launch ---------------------------------------------------------------------------
-job_say "2 ranks on ${job_hosts[*]:0:8}, rendezvous at $MASTER_ADDR:$MASTER_PORT, files in $job_dir"
+job_say "1 node x 2 ranks, 2 ranks in all, by deepspeed on NVIDIA GPUs: ${job_hosts[*]:0:8}; rendezvous at $MASTER_ADDR:$MASTER_PORT; files in $job_dir"
 job_status=0
 # What every node runs: the launcher without ssh, once a node.
 cat > "$job_dir/node.sh" <<'END_OF_NODE'

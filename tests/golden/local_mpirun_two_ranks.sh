@@ -94,7 +94,7 @@ exec python3 -m jobgen.train --task digits
 END_OF_RANK
 
 # ---- the launch ---------------------------------------------------------------------------
-job_say "2 ranks on ${job_hosts[*]:0:8}, rendezvous at $MASTER_ADDR:$MASTER_PORT, files in $job_dir"
+job_say "1 node x 2 ranks, 2 ranks in all, by mpirun (Open MPI) on CPUs: ${job_hosts[*]:0:8}; rendezvous at $MASTER_ADDR:$MASTER_PORT; files in $job_dir"
 job_status=0
 export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-} PYTHONPATH=${PYTHONPATH:-}
 # Open MPI refuses root, which a container's user often is.

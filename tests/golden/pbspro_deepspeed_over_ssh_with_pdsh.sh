@@ -123,7 +123,7 @@ exec python3 -m jobgen.train "--local_rank=$LOCAL_RANK"
 END_OF_RANK
 
 # ---- the launch ---------------------------------------------------------------------------
-job_say "4 ranks on ${job_hosts[*]:0:8}, rendezvous at $MASTER_ADDR:$MASTER_PORT, files in $job_dir"
+job_say "2 nodes x 2 ranks, 4 ranks in all, by deepspeed on NVIDIA GPUs: ${job_hosts[*]:0:8}; rendezvous at $MASTER_ADDR:$MASTER_PORT; files in $job_dir"
 job_status=0
 # DeepSpeed's own way over ssh: pdsh joins words with blanks and has the other side parse them again.
 command -v pdsh > /dev/null || job_die 71 'cannot find pdsh on PATH; --remote auto needs none'

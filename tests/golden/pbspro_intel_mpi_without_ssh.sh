@@ -146,7 +146,7 @@ echo "jobgen: no pbs_tmrsh on PATH" >&2
 exit 71
 END_OF_REMOTE
 chmod +x "$job_dir/jobgen-remote"
-job_say "4 ranks on ${job_hosts[*]:0:8}, rendezvous at $MASTER_ADDR:$MASTER_PORT, files in $job_dir"
+job_say "2 nodes x 2 ranks, 4 ranks in all, by mpirun (Intel MPI) on CPUs: ${job_hosts[*]:0:8}; rendezvous at $MASTER_ADDR:$MASTER_PORT; files in $job_dir"
 job_status=0
 export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-} PYTHONPATH=${PYTHONPATH:-}
 export I_MPI_JOB_RESPECT_PROCESS_PLACEMENT=0

@@ -135,7 +135,7 @@ echo "jobgen: no pbs_tmrsh or ssh on PATH" >&2
 exit 71
 END_OF_REMOTE
 chmod +x "$job_dir/jobgen-remote"
-job_say "8 ranks on ${job_hosts[*]:0:8}, rendezvous at $MASTER_ADDR:$MASTER_PORT, files in $job_dir"
+job_say "2 nodes x 4 ranks, 8 ranks in all, by mpirun (MPICH) on CPUs: ${job_hosts[*]:0:8}; rendezvous at $MASTER_ADDR:$MASTER_PORT; files in $job_dir"
 job_status=0
 export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-} PYTHONPATH=${PYTHONPATH:-}
 export HYDRA_LAUNCHER=ssh HYDRA_LAUNCHER_EXEC=jobgen-remote PATH=$job_dir:$PATH

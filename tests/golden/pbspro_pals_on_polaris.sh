@@ -139,7 +139,7 @@ exec python3 train.py
 END_OF_RANK
 
 # ---- the launch ---------------------------------------------------------------------------
-job_say "8 ranks on ${job_hosts[*]:0:8}, rendezvous at $MASTER_ADDR:$MASTER_PORT, files in $job_dir"
+job_say "2 nodes x 4 ranks, 8 ranks in all, by mpirun (HPE Cray PALS) on NVIDIA GPUs: ${job_hosts[*]:0:8}; rendezvous at $MASTER_ADDR:$MASTER_PORT; files in $job_dir"
 job_status=0
 export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-} PYTHONPATH=${PYTHONPATH:-}
 # Without input: the script itself may be bash's, and mpirun would read the rest of it.

@@ -112,7 +112,7 @@ exec python3 -m pkg.train
 END_OF_RANK
 
 # ---- the launch ---------------------------------------------------------------------------
-job_say "2 ranks on ${job_hosts[*]:0:8}, rendezvous at $MASTER_ADDR:$MASTER_PORT, files in $job_dir"
+job_say "2 nodes x 1 rank, 2 ranks in all, by torchrun on NVIDIA GPUs: ${job_hosts[*]:0:8}; rendezvous at $MASTER_ADDR:$MASTER_PORT; files in $job_dir"
 job_status=0
 # What every node runs.
 cat > "$job_dir/node.sh" <<'END_OF_NODE'

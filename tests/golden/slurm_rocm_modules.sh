@@ -135,7 +135,7 @@ exec python3 -m jobgen.train
 END_OF_RANK
 
 # ---- the launch ---------------------------------------------------------------------------
-job_say "16 ranks on ${job_hosts[*]:0:8}, rendezvous at $MASTER_ADDR:$MASTER_PORT, files in $job_dir"
+job_say "2 nodes x 8 ranks, 16 ranks in all, by srun on AMD GPUs: ${job_hosts[*]:0:8}; rendezvous at $MASTER_ADDR:$MASTER_PORT; files in $job_dir"
 job_status=0
 # --cpus-per-task again: srun does not take it from the job on Slurm 22.05 to 23.02.
 srun --nodes=2 --ntasks=16 --ntasks-per-node=8 --cpus-per-task=7 \

@@ -119,7 +119,7 @@ exec python3 train.py
 END_OF_RANK
 
 # ---- the launch ---------------------------------------------------------------------------
-job_say "8 ranks on ${job_hosts[*]:0:8}, rendezvous at $MASTER_ADDR:$MASTER_PORT, files in $job_dir"
+job_say "2 nodes x 4 ranks, 8 ranks in all, by srun on NVIDIA GPUs: ${job_hosts[*]:0:8}; rendezvous at $MASTER_ADDR:$MASTER_PORT; files in $job_dir"
 job_status=0
 # --cpus-per-task again: srun does not take it from the job on Slurm 22.05 to 23.02.
 srun --nodes=2 --ntasks=8 --ntasks-per-node=4 --cpus-per-task=8 \

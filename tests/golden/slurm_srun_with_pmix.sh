@@ -111,7 +111,7 @@ exec ./solver
 END_OF_RANK
 
 # ---- the launch ---------------------------------------------------------------------------
-job_say "4 ranks on ${job_hosts[*]:0:8}, rendezvous at $MASTER_ADDR:$MASTER_PORT, files in $job_dir"
+job_say "2 nodes x 2 ranks, 4 ranks in all, by srun (Open MPI) on CPUs: ${job_hosts[*]:0:8}; rendezvous at $MASTER_ADDR:$MASTER_PORT; files in $job_dir"
 job_status=0
 # --cpus-per-task again: srun does not take it from the job on Slurm 22.05 to 23.02.
 srun --nodes=2 --ntasks=4 --ntasks-per-node=2 --cpus-per-task=2 \

@@ -129,7 +129,7 @@ exec python3 train.py
 END_OF_RANK
 
 # ---- the launch ---------------------------------------------------------------------------
-job_say "16 ranks on ${job_hosts[*]:0:8}, rendezvous at $MASTER_ADDR:$MASTER_PORT, files in $job_dir"
+job_say "4 nodes x 4 ranks, 16 ranks in all, by torchrun on NVIDIA GPUs: ${job_hosts[*]:0:8}; rendezvous at $MASTER_ADDR:$MASTER_PORT; files in $job_dir"
 job_status=0
 # What every node runs.
 cat > "$job_dir/node.sh" <<'END_OF_NODE'

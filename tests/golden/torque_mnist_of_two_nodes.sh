@@ -179,7 +179,7 @@ echo "jobgen: no pbsdsh or ssh on PATH" >&2
 exit 71
 END_OF_REMOTE
 chmod +x "$job_dir/jobgen-remote"
-job_say "2 ranks on ${job_hosts[*]:0:8}, rendezvous at $MASTER_ADDR:$MASTER_PORT, files in $job_dir"
+job_say "2 nodes x 1 rank, 2 ranks in all, by deepspeed on NVIDIA GPUs: ${job_hosts[*]:0:8}; rendezvous at $MASTER_ADDR:$MASTER_PORT; files in $job_dir"
 job_status=0
 # What every node runs: the launcher without ssh, once a node.
 cat > "$job_dir/node.sh" <<'END_OF_NODE'

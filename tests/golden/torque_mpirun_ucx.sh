@@ -149,7 +149,7 @@ echo "jobgen: no pbsdsh or ssh on PATH" >&2
 exit 71
 END_OF_REMOTE
 chmod +x "$job_dir/jobgen-remote"
-job_say "2 ranks on ${job_hosts[*]:0:8}, rendezvous at $MASTER_ADDR:$MASTER_PORT, files in $job_dir"
+job_say "2 nodes x 1 rank, 2 ranks in all, by mpirun (Open MPI) on NVIDIA GPUs: ${job_hosts[*]:0:8}; rendezvous at $MASTER_ADDR:$MASTER_PORT; files in $job_dir"
 job_status=0
 export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-} PYTHONPATH=${PYTHONPATH:-}
 # Open MPI refuses root, which a container's user often is.
