@@ -26,8 +26,8 @@ class MpiFlavour(NamedTuple):
     """How one MPI's mpirun is spoken to.
 
     ``place`` puts the ranks on the nodes (``{ranks}``, ``{ranks_per_node}``, ``{cpus}``),
-    ``export`` hands the variable ``{name}`` to every rank, ``version`` is what ``--version``
-    must mention (nothing: not asked), ``srun`` is Slurm's own plug-in for it. ``setup`` are lines
+    ``export`` hands the variable ``{name}`` to every rank, ``version`` is what its
+    ``--version`` mentions (nothing: not asked), ``srun`` is Slurm's own plug-in for it. ``setup`` are lines
     of the script before it, ``agent`` those that make it start its daemons through
     ``jobgen-remote`` instead of ssh, and ``force_ssh`` those that keep it from starting them
     through the scheduler; ``knows_slurm`` says that it starts them through srun however it was

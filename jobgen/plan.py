@@ -56,6 +56,7 @@ class Plan(NamedTuple):
     hostfile_slots: int
     commands: tuple[str, ...]
     mpi_options: tuple[str, ...]
+    other_versions: tuple[str, ...]
     launcher_args: tuple[str, ...]
     active: Active
     program: Program
@@ -120,6 +121,9 @@ def resolve(spec: JobSpec) -> Plan:
         mpi_options=_mpi_options(spec, mpi, ranks, part.world_size, cpus)
         if spec.launcher == "mpirun"
         else (),
+        other_versions=tuple(
+            f"*'{row.version}'*" for row in MPI_FLAVOURS.values() if row.version and row != mpi
+        ),
         launcher_args=spec.launcher_arg,
         hostfile_slots=spec.nodes * ranks,
         activate=f"{spec.venv}/bin/activate" if spec.venv else None,
