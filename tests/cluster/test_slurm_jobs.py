@@ -195,7 +195,7 @@ def test_the_end_says_where_the_output_really_is(slurm_cluster: Cluster, tmp_pat
     script = jobs.render("slurm", "--launcher", "srun", program=["true"])
     job = submit(slurm_cluster, tmp_path, script, f"--output={place}/%x %j.txt")
     assert job.ok, job.output
-    assert f"output in {job.output_path}, files in {tmp_path}/runs/jobgen-{job.id}\n" in job.output
+    assert f"output in {job.output_path}; files in {tmp_path}/runs/jobgen-{job.id}\n" in job.output
 
 
 def test_npus_are_asked_for_and_cann_is_set_up(slurm_cluster: Cluster, tmp_path: Path) -> None:
