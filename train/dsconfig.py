@@ -1,4 +1,4 @@
-"""DeepSpeed's config dict, from a JSON file, the options, or both. No torch here.
+"""DeepSpeed's config dict, from a JSON file, the options, or both; every engine reads it. No torch here.
 
 An option that was given wins over the file, and a note says so; what neither says gets our default.
 """
@@ -6,41 +6,19 @@ An option that was given wins over the file, and a note says so; what neither sa
 import copy
 import json
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+from . import dskeys
+from .batches import ACCUMULATION, MICRO, TOTAL, Batch
 from .config import Settings
-from .errors import CommonMistake, suggestion
+from .errors import CommonMistake
 
 Config = dict[str, Any]
 
-# The top-level keys of DeepSpeed 0.19; it accepts any other in silence, and ignores it.
-_KEYS = """
-activation_checkpointing aio amp autotuning bf16 bfloat16 checkpoint comet comms_logger
-communication_data_type compile compression_training csv_monitor curriculum_learning data_efficiency
-data_types dataloader_drop_last disable_allgather disable_python_gc dump_state eigenvalue elasticity
-expert_parallel flops_profiler fp16 gradient_accumulation_steps gradient_allreduce_op gradient_clipping
-gradient_predivide_factor hybrid_engine log_level managed_gradient_accumulation memory_breakdown nebula
-optimizer pipeline prescale_gradients progressive_layer_drop quantize_training scheduler
-seq_parallel_communication_data_type sparse_attention sparse_gradients steps_per_print tensor_parallel
-tensorboard timers torch_autocast train_batch_size train_micro_batch_size_per_gpu
-use_data_before_expert_parallelism vocabulary_size wall_clock_breakdown wandb weight_quantization
-zero_allow_untested_optimizer zero_force_ds_cpu_optimizer zero_optimization
-"""
-KEYS = frozenset(_KEYS.split())
-MICRO, ACCUMULATION, TOTAL = (
-    "train_micro_batch_size_per_gpu",
-    "gradient_accumulation_steps",
-    "train_batch_size",
-)
-DEFAULT_MICRO = 32
-DEFAULT_LR = {"adam": 0.002, "sgd": 0.05}
-
-
-class Batch(NamedTuple):
-    """Samples per forward pass of one rank, and forward passes per optimizer step."""
-
-    micro: int
-    accumulation: int
+DEFAULT_LR = {"adam": 0.002, "adamw": 0.002, "lamb": 0.002, "sgd": 0.05, "muon": 0.02}
+TYPES = {"adam": "Adam", "adamw": "AdamW", "lamb": "Lamb", "sgd": "SGD", "muon": "Muon"}
+# The config's precision blocks, and the option that stands for each.
+PRECISION_BLOCKS = {"fp16": "fp16", "bf16": "bf16", "torch_autocast": "autocast"}
 
 
 def read(file: Path | None) -> Config:
@@ -55,98 +33,90 @@ def read(file: Path | None) -> Config:
         raise CommonMistake(f"--deepspeed_config {file} is not valid JSON: {error}") from None
     if not isinstance(config, dict):
         raise CommonMistake(f"--deepspeed_config {file} holds no JSON object")
-    for key in config:
-        if key not in KEYS:
-            raise CommonMistake(
-                f"--deepspeed_config {file}: DeepSpeed has no key {key!r}{suggestion(key, KEYS)}"
-            )
-    for key in ("optimizer", "scheduler", "zero_optimization", "fp16", "bf16", "bfloat16", "amp"):
-        if not isinstance(config.get(key, {}), dict):
-            raise CommonMistake(f"--deepspeed_config {file}: {key} must be an object, not {config[key]!r}")
+    dskeys.check(config, dskeys.named(file))
     return config
 
 
-def batch_sizes(config: Config, settings: Settings, world_size: int) -> tuple[Batch, list[str]]:
-    """The batch sizes and notes; any two of total, micro and accumulation give the third.
-
-    Raises CommonMistake, with all numbers, where they do not agree.
-    """
-    total, micro, accumulation = (_size(config, key) for key in (TOTAL, MICRO, ACCUMULATION))
-    notes = []
-    if settings.batch_size or settings.accumulation:
-        given = {
-            "--batch-size": (settings.batch_size, micro),
-            "--accumulation": (settings.accumulation, accumulation),
-        }
-        notes = [
-            f"{o} {new} wins over the config file's {old}"
-            for o, (new, old) in given.items()
-            if old and new and new != old
-        ]
-        micro, accumulation = settings.batch_size or micro, settings.accumulation or accumulation
-        if total and micro and micro * (accumulation or 1) * world_size != total:
-            if accumulation is None and total % (micro * world_size) == 0:
-                accumulation = total // (micro * world_size)
-            else:
-                notes.append(f"the options win over the config file's {TOTAL} {total}")
-                total = None
-    if total is None:
-        return Batch(micro or DEFAULT_MICRO, accumulation or 1), notes
-    if micro is None:
-        micro = total // ((accumulation or 1) * world_size)
-    if accumulation is None:
-        accumulation = total // (micro * world_size) if micro else 1
-    if micro * accumulation * world_size != total:
-        raise CommonMistake(
-            f"{TOTAL} {total} is not {MICRO} {micro} x {ACCUMULATION} {accumulation} x {world_size} ranks "
-            f"= {micro * accumulation * world_size}"
-        )
-    return Batch(micro, accumulation), notes
-
-
-def build(base: Config, settings: Settings, batch: Batch, world_size: int) -> tuple[Config, list[str]]:
+def build(base: Config, settings: Settings, batch: Batch, parallel: int) -> tuple[Config, list[str]]:
     """DeepSpeed's config but for the schedule, and notes on what was overruled or lifted.
 
-    `base` stays as it is. Raises CommonMistake for what cannot work together.
+    parallel: ranks that take samples of their own (batches.replicas). `base` stays as it is. Raises
+    CommonMistake for what cannot work together.
     """
     config, notes = copy.deepcopy(base), []
-    config[TOTAL] = batch.micro * batch.accumulation * world_size
+    if "bfloat16" in config:  # DeepSpeed's old spelling
+        config.setdefault("bf16", config.pop("bfloat16"))
+    config[TOTAL] = batch.micro * batch.accumulation * parallel
     config[MICRO], config[ACCUMULATION] = batch
     notes += _optimizer(config, settings)
+    notes += _scaled_rate(config, settings, parallel)
     notes += _precision(config, settings)
+    notes += _zero(config, settings)
+    if settings.clip is not None:
+        if config.get("gradient_clipping", settings.clip) != settings.clip:
+            notes.append(f"--clip {settings.clip} wins over the config file's {config['gradient_clipping']}")
+        config["gradient_clipping"] = settings.clip
     if settings.scheduler is not None and "scheduler" in config:
         notes.append(f"--scheduler {settings.scheduler} replaces the config file's scheduler")
         del config["scheduler"]
     return config, notes
 
 
-def schedule(config: Config, settings: Settings, total_steps: int) -> Config:
-    """`config` with its schedule, for a run of that many optimizer steps.
+def schedule(config: Config, settings: Settings, total: int) -> Config:
+    """`config` with its schedule, for a run of that many steps (or epochs, with --scheduler-unit epoch).
 
     Raises CommonMistake if the warm-up is longer than the run.
     """
     config = copy.deepcopy(config)
     block = config.get("scheduler", {})
     if block.get("type") in ("WarmupDecayLR", "WarmupCosineLR"):
-        block.setdefault("params", {}).setdefault("total_num_steps", total_steps)
-    if settings.scheduler in (None, "none"):
+        block.setdefault("params", {}).setdefault("total_num_steps", total)
+    name = settings.scheduler
+    if name in (None, "none"):
+        if settings.warmup_steps is not None:
+            raise CommonMistake(
+                "--warmup-steps needs --scheduler warmup, warmup-decay, warmup-cosine or onecycle"
+            )
         return config
-    warmup = settings.warmup_steps or max(1, total_steps // 10)
-    if warmup > total_steps:
-        raise CommonMistake(f"--warmup-steps {warmup} is more than the {total_steps} steps of the whole run")
-    lr = config["optimizer"]["params"].get("lr", 0.001)
-    params = {
-        # From 0, DeepSpeed would take its first two steps with a learning rate of 0.
-        "warmup_min_lr": lr / max(2, warmup),
-        "warmup_max_lr": lr,
-        "warmup_num_steps": warmup,
-        "warmup_type": "linear",
-    }
-    if settings.scheduler == "warmup":
-        config["scheduler"] = {"type": "WarmupLR", "params": params}
-    else:
-        config["scheduler"] = {"type": "WarmupDecayLR", "params": params | {"total_num_steps": total_steps}}
+    warmup = settings.warmup_steps or max(1, total // 10)
+    if settings.warmup_steps and warmup > total:
+        unit = "steps" if settings.scheduler_unit == "batch" else "epochs"
+        raise CommonMistake(f"--warmup-steps {warmup} is more than the {total} {unit} of the whole run")
+    config["scheduler"] = _block(name, learning_rate(config), warmup, total, settings)
     return config
+
+
+def _block(name: str, lr: float, warmup: int, total: int, settings: Settings) -> Config:
+    """DeepSpeed's description of the schedule that --scheduler names; see schedules.py."""
+    # From 0, DeepSpeed would take its first two steps with a learning rate of 0.
+    low = 1 / max(2, warmup)
+    up = {"warmup_num_steps": warmup, "warmup_type": "linear"}
+    rates = {"warmup_min_lr": lr * low, "warmup_max_lr": lr}
+    first = max(1, settings.warmup_steps or total // 2)
+    cycle = {"cycle_first_step_size": first, "cycle_second_step_size": max(1, total - first)}
+    described: dict[str, tuple[str, Config]] = {
+        "warmup": ("WarmupLR", rates | up),
+        "warmup-decay": ("WarmupDecayLR", rates | up | {"total_num_steps": total}),
+        "warmup-cosine": ("WarmupCosineLR", {"warmup_min_ratio": low, **up, "total_num_steps": total}),
+        "onecycle": ("OneCycle", {"cycle_min_lr": lr / 25, "cycle_max_lr": lr, **cycle}),
+        "cosine": ("CosineAnnealingLR", {"T_max": total, "eta_min": 0.0}),
+        "multistep": (
+            "MultiStepLR",
+            {"milestones": list(settings.milestones or ()), "gamma": settings.gamma or 0.1},
+        ),
+    }
+    kind, params = described.get(name, (name, {}))
+    return {"type": kind, "params": params}
+
+
+def learning_rate(config: Config) -> float:
+    """The optimizer's, before any schedule; DeepSpeed's default is 0.001."""
+    return float(config["optimizer"]["params"].get("lr", 0.001))
+
+
+def optimizer_name(config: Config) -> str:
+    """The optimizer's type in lower case, as DeepSpeed compares it."""
+    return str(config["optimizer"].get("type", "")).lower()
 
 
 def _optimizer(config: Config, settings: Settings) -> list[str]:
@@ -156,15 +126,13 @@ def _optimizer(config: Config, settings: Settings) -> list[str]:
         kind = settings.optimizer or "adam"
         if from_file is not None:
             notes.append(f"--optimizer {kind} replaces the config file's optimizer")
-        params: Config = {"lr": DEFAULT_LR[kind], "weight_decay": 0.0}
-        # torch_adam: DeepSpeed's own Adam is compiled at run time. adam_w_mode: to it, Adam is AdamW.
-        params |= {"momentum": 0.9} if kind == "sgd" else {"torch_adam": True, "adam_w_mode": False}
-        config["optimizer"] = {"type": "SGD" if kind == "sgd" else "Adam", "params": params}
+        config["optimizer"] = {"type": TYPES[kind], "params": _defaults(kind)}
         from_file = None
-    block = config["optimizer"]
-    params = block.setdefault("params", {})
-    if settings.momentum is not None and optimizer_name(config) in ("adam", "adamw"):
-        raise CommonMistake("--momentum is for --optimizer sgd, not for adam, the optimizer of this run")
+    params = config["optimizer"].setdefault("params", {})
+    if settings.momentum is not None and "momentum" not in dskeys.OPTIMIZERS[optimizer_name(config)].split():
+        raise CommonMistake(
+            f"--momentum is for --optimizer sgd, not for {optimizer_name(config)}, the optimizer of this run"
+        )
     for name in ("lr", "momentum", "weight_decay"):
         value = getattr(settings, name)
         if value is not None:
@@ -174,57 +142,125 @@ def _optimizer(config: Config, settings: Settings) -> list[str]:
     return notes
 
 
-def optimizer_name(config: Config) -> str:
-    """The optimizer's type in lower case, as DeepSpeed compares it."""
-    return str(config["optimizer"].get("type", "")).lower()
+def _defaults(kind: str) -> Config:
+    # torch_adam: DeepSpeed's own Adam is compiled at run time. adam_w_mode: to it, Adam is AdamW.
+    own: dict[str, Config] = {
+        "sgd": {"momentum": 0.9},
+        "adam": {"torch_adam": True, "adam_w_mode": False},
+        "adamw": {"torch_adam": True},
+        "muon": {"momentum": 0.95, "adam_lr": DEFAULT_LR["adam"], "torch_adam": True},
+    }
+    return {"lr": DEFAULT_LR[kind], "weight_decay": 0.0, **own.get(kind, {})}
+
+
+def _scaled_rate(config: Config, settings: Settings, parallel: int) -> list[str]:
+    """Multiply the rates by the number of ranks (Goyal et al., arXiv 1706.02677) or by its root."""
+    factor = {"none": 1.0, "linear": float(parallel), "sqrt": parallel**0.5}[settings.scale_lr]
+    if factor == 1:
+        return []
+    params = config["optimizer"]["params"]
+    params["lr"] = learning_rate(config) * factor
+    schedule = config.get("scheduler", {}).get("params", {})
+    for block in (params, schedule):
+        for name in block:
+            if name.endswith("_lr") or name == "eta_min":
+                block[name] *= factor
+    return [f"--scale-lr {settings.scale_lr}: the learning rate is {params['lr']:.4g} for {parallel} ranks"]
+
+
+def enabled(config: Config, section: str) -> bool:
+    """Whether an optional section is switched on."""
+    return bool(config.get(section, {}).get("enabled"))
 
 
 def _precision(config: Config, settings: Settings) -> list[str]:
     notes = []
-    if "bfloat16" in config:  # DeepSpeed's old spelling
-        config.setdefault("bf16", config.pop("bfloat16"))
-    in_file = [name for name in ("fp16", "bf16") if config.get(name, {}).get("enabled")]
-    if len(in_file) == 2:
-        raise CommonMistake("the config file enables both fp16 and bf16: a run has one precision")
-    if settings.precision is not None:
-        if in_file and in_file != [settings.precision]:
-            notes.append(f"--precision {settings.precision} wins over the config file's {in_file[0]}")
-        for name in ("fp16", "bf16"):
-            if name == settings.precision:
-                config.setdefault(name, {})["enabled"] = True
-            elif name in config:
-                config[name]["enabled"] = False
-    fp16 = config.get("fp16", {}).get("enabled", False)
-    zero = config.setdefault("zero_optimization", {})
-    if settings.zero_stage is not None:
-        if zero.get("stage", settings.zero_stage) != settings.zero_stage:
-            notes.append(f"--zero-stage {settings.zero_stage} wins over the config file's {zero['stage']}")
-        zero["stage"] = settings.zero_stage
-    if config.get("amp", {}).get("enabled") and (fp16 or zero.get("stage")):
-        raise CommonMistake(
-            "amp goes with neither fp16 nor ZeRO: it keeps weights of its own that these replace"
-        )
-    if fp16 and zero.get("stage") == 0:
-        raise CommonMistake(
-            "fp16 needs ZeRO stage 1, 2 or 3: at stage 0 this DeepSpeed does not scale the loss but does "
-            "unscale the gradients"
-        )
-    if fp16 and "stage" not in zero:
-        zero["stage"] = 1
-        notes.append("fp16 runs at ZeRO stage 1, because at stage 0 this DeepSpeed does not scale the loss")
-    if zero.setdefault("stage", 0) not in (0, 1, 2, 3):
-        raise CommonMistake(f"zero_optimization.stage is {zero['stage']!r}, not 0, 1, 2 or 3")
-    if zero["stage"] and optimizer_name(config) not in ("adam", "adamw"):
-        # ZeRO knows only Adam by name; it is right for every optimizer that treats elements alone.
-        config.setdefault("zero_allow_untested_optimizer", True)
+    wanted = settings.precision
+    level = settings.amp
+    if enabled(config, "amp"):
+        if any(enabled(config, name) for name in PRECISION_BLOCKS):
+            raise CommonMistake(
+                "amp goes with neither fp16 nor bf16 nor torch_autocast: a run has one precision"
+            )
+        level = level or config["amp"].get("opt_level", "O1")
+    if level is not None and wanted is None:
+        zero = _stage(config, settings)
+        if level != "O0" and zero:
+            raise CommonMistake(
+                f"amp goes with neither fp16 nor ZeRO (stage {zero}): it keeps weights of its own that these "
+                "replace; --precision autocast or bf16 does go with ZeRO"
+            )
+        wanted, meaning = AMP.get(level, ("", ""))
+        if not wanted:
+            raise CommonMistake(f"amp.opt_level {level!r} in the config file is none of {', '.join(AMP)}")
+        notes.append(f"amp {level} runs as {meaning}: NVIDIA's apex, which had these levels, is retired")
+    config.pop("amp", None)
+    on = [name for name in PRECISION_BLOCKS if enabled(config, name)]
+    if len(on) > 1:
+        raise CommonMistake(f"the config file enables both {' and '.join(on)}: a run has one precision")
+    if wanted is not None:
+        if on and PRECISION_BLOCKS[on[0]] != wanted.partition("-")[0]:
+            notes.append(f"--precision {wanted} wins over the config file's {on[0]}")
+        _set_precision(config, wanted)
     return notes
 
 
-def _size(config: Config, key: str) -> int | None:
-    value = config.get(key)
-    if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
-        raise CommonMistake(f"{key} in the config file must be a whole number of at least 1, not {value!r}")
-    return value
+AMP = {
+    "O0": ("fp32", "fp32"),
+    "O1": ("autocast", "torch's autocast to bf16"),
+    "O2": ("bf16", "bf16 weights with an fp32 master copy"),
+    "O3": ("pure-bf16", "bf16 without an fp32 master copy"),
+}
+
+
+def _set_precision(config: Config, wanted: str) -> None:
+    kind, _, detail = wanted.partition("-")
+    for section, stands_for in PRECISION_BLOCKS.items():
+        if stands_for == ("bf16" if wanted == "pure-bf16" else kind):
+            config.setdefault(section, {})["enabled"] = True
+        elif section in config:
+            config[section]["enabled"] = False
+    if kind == "autocast":
+        config["torch_autocast"]["dtype"] = "float16" if detail == "fp16" else "bfloat16"
+    if kind == "pure":
+        config["bf16"] |= {"bf16_master_weights_and_grads": True, "bf16_optimizer_states": True}
+
+
+def _stage(config: Config, settings: Settings) -> int:
+    if settings.zero_stage is not None:
+        return settings.zero_stage
+    stage = config.get("zero_optimization", {}).get("stage", 0)
+    if stage not in (0, 1, 2, 3) or isinstance(stage, bool):
+        raise CommonMistake(f"zero_optimization.stage is {stage!r}, not 0, 1, 2 or 3")
+    return int(stage)
+
+
+def _zero(config: Config, settings: Settings) -> list[str]:
+    notes = []
+    zero = config.setdefault("zero_optimization", {})
+    stage = _stage(config, settings)
+    if zero.get("stage", stage) != stage:
+        notes.append(f"--zero-stage {stage} wins over the config file's {zero['stage']}")
+    if (
+        enabled(config, "fp16")
+        and settings.zero_stage is None
+        and "stage" not in zero
+        and settings.engine != "ddp"
+    ):
+        stage = 1
+        notes.append("fp16 runs at ZeRO stage 1, because at stage 0 this DeepSpeed does not scale the loss")
+    zero["stage"] = stage
+    if settings.offload is not None:
+        for part, kinds in (("offload_optimizer", ("optimizer", "all")), ("offload_param", ("all",))):
+            had = (zero.pop(part, None) or {}).get("device", "none")
+            if settings.offload in kinds:
+                zero[part] = {"device": "cpu"}
+            elif had != "none":
+                notes.append(f"--offload {settings.offload} wins over the config file's {part} to {had}")
+    if stage and optimizer_name(config) not in ("adam", "adamw"):
+        # ZeRO knows only Adam by name; it is right for every optimizer that treats elements alone.
+        config.setdefault("zero_allow_untested_optimizer", True)
+    return notes
 
 
 def _no_key_twice(pairs: list[tuple[str, Any]]) -> Config:

@@ -1,17 +1,22 @@
-"""The engine: what trains a model on all ranks. The loop knows only the protocol."""
+"""The engine: what trains a model on all ranks. The loop knows only the protocol.
 
-import logging
-import os
-from collections.abc import Sequence
+engine_ddp.py is plain torch, engine_deepspeed.py DeepSpeed's data parallelism with ZeRO and experts,
+engine_pipeline.py its pipeline. Another one is a file of its own and a line in `make`.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import torch
-from torch import nn
+from torch import distributed, nn
 
+from .config import Settings
 from .device import Device
-from .dsconfig import optimizer_name
-from .errors import BadInput
-from .models import summed_loss
+from .ema import Average
+from .ranks import Ranks
+from .schedules import Plan
 
 
 class Micro(NamedTuple):
@@ -23,77 +28,103 @@ class Micro(NamedTuple):
     real: int
 
 
+class Share(NamedTuple):
+    """Which samples are this rank's: the rank-th of `size` parts. The stages of a pipeline share one."""
+
+    rank: int
+    size: int
+
+
 class Engine(Protocol):
     """Every method is called on all ranks, the same number of times."""
+
+    share: Share
 
     def train_step(self, micro_batches: Sequence[Micro], total: int) -> torch.Tensor:
         """One optimizer step on the mean loss of `total` samples over all ranks.
 
-        Returns the summed loss of this rank's samples, fp32, on the device.
+        Returns the summed loss of the samples that this rank counts, fp32, on the device.
         """
 
-    def predict(self, images: torch.Tensor) -> torch.Tensor:
-        """Logits [n, classes], without gradients."""
+    def evaluating(self) -> AbstractContextManager[None]:
+        """Around calls of `predict`: the weights to evaluate are in place."""
+
+    def predict(self, images: torch.Tensor) -> torch.Tensor | None:
+        """Logits [n, classes], without gradients; None where another rank has them and counts them."""
 
     def learning_rate(self) -> float:
         """Of the next step."""
 
+    def gradient_norm(self) -> float | None:
+        """The 2-norm of the last step's gradients over all ranks; None where it was not computed."""
 
-class DeepSpeedEngine:
-    """Data parallel and ZeRO by deepspeed.initialize. The process group must be there."""
-
-    def __init__(self, model: nn.Module, config: dict[str, Any], device: Device, world_size: int) -> None:
-        deepspeed = load_deepspeed(device)
-        if device.kind == "cpu":
-            config = _nothing_to_compile(config)
-        if config.get("fp16", {}).get("enabled") and not deepspeed.get_accelerator().is_fp16_supported():
-            raise BadInput(f"DeepSpeed has no fp16 on this {device.kind}; bf16 works")
-        parameters = [p for p in model.parameters() if p.requires_grad]
-        deepspeed.init_distributed(dist_backend=device.backend, auto_mpi_discovery=False, verbose=False)
-        self._engine, *_ = deepspeed.initialize(model=model, model_parameters=parameters, config=config)
-        self._dtype = next(model.parameters()).dtype
-        self._passes = world_size * self._engine.gradient_accumulation_steps()
-
-    def train_step(self, micro_batches: Sequence[Micro], total: int) -> torch.Tensor:
-        self._engine.train()
-        summed = []
-        for images, labels, real in micro_batches:
-            loss = summed_loss(self._engine(images.to(self._dtype))[:real], labels[:real])
-            # DeepSpeed averages over the ranks and over the passes of a step, as if all had as many
-            # samples; this factor makes that the mean over samples, whatever each pass has.
-            self._engine.backward(loss * (self._passes / total))
-            self._engine.step()
-            summed.append(loss.detach())
-        return torch.stack(summed).sum()
-
-    @torch.no_grad()
-    def predict(self, images: torch.Tensor) -> torch.Tensor:
-        self._engine.eval()
-        return self._engine(images.to(self._dtype))
-
-    def learning_rate(self) -> float:
-        return float(self._engine.optimizer.param_groups[0]["lr"])
+    def end_epoch(self) -> None:
+        """Called once after each epoch's last step."""
 
 
-def _nothing_to_compile(config: dict[str, Any]) -> dict[str, Any]:
-    """On a CPU, DeepSpeed's own Adam takes a compiler and two minutes; torch's does the same."""
-    if optimizer_name(config) not in ("adam", "adamw"):
-        return config
-    optimizer = config["optimizer"]
-    params = {"torch_adam": True, **optimizer.get("params", {})}
-    return {"zero_force_ds_cpu_optimizer": False, **config, "optimizer": {**optimizer, "params": params}}
+@dataclass(frozen=True)
+class Job:
+    """What every engine is made of. config is DeepSpeed's dict, without schedule and amp; micro the most
+    samples of a forward pass; schedule attaches the scheduler to an optimizer."""
+
+    model: nn.Module
+    config: dict[str, Any]
+    schedule: Plan
+    device: Device
+    ranks: Ranks
+    micro: int
+    ema: float | None
+    stages: int
+    partition: str
 
 
-def load_deepspeed(device: Device) -> Any:
-    """Import deepspeed for this kind of device, so that it compiles nothing at run time."""
-    os.environ["DS_ACCELERATOR"] = device.type
-    import deepspeed
-    import deepspeed.ops
+def make(job: Job, settings: Settings) -> Engine:
+    """The engine that --engine names. Raises BadInput for what the model or the device cannot do."""
+    if settings.engine == "ddp":
+        from .engine_ddp import DdpEngine
 
-    if torch.distributed.get_rank():
-        logging.getLogger("DeepSpeed").setLevel(logging.ERROR)  # once is enough
-    if device.kind == "cpu":
-        # It would compile this collective for 90 s, with a compiler that may not be there. Setting
-        # the whole table also saves the probe that would fill it.
-        deepspeed.ops.__compatible_ops__ = {"deepspeed_shm_comm": False}
-    return deepspeed
+        return DdpEngine(job)
+    if settings.engine == "pipeline":
+        from .engine_pipeline import PipelineEngine
+
+        return PipelineEngine(job)
+    from .engine_deepspeed import DeepSpeedEngine
+
+    return DeepSpeedEngine(job)
+
+
+@contextmanager
+def evaluation(module: nn.Module, average: Average | None, group: Any = None) -> Iterator[None]:
+    """Evaluation mode, with the averaged weights if there are any, and the same running statistics on
+    all ranks of `group`, each of which has seen other samples."""
+    module.eval()
+    size = distributed.get_world_size(group)
+    if size > 1:
+        for buffer in module.buffers():
+            if buffer.is_floating_point():
+                distributed.all_reduce(buffer, group=group)
+                buffer /= size
+    with average.in_place() if average else _nothing():
+        yield
+    module.train()
+
+
+@contextmanager
+def _nothing() -> Iterator[None]:
+    yield
+
+
+def padded(micro: Micro, rows: int) -> Micro:
+    """`micro` with its samples repeated to `rows`, for layers that exchange equal shapes among ranks."""
+    have = len(micro.labels)
+    if have >= rows:
+        return micro
+    again = torch.arange(rows, device=micro.labels.device) % have
+    return Micro(micro.images[again], micro.labels[again], micro.real)
+
+
+def auxiliary(model: nn.Module) -> Any:
+    """A model's own addition to the loss of its last forward pass, per sample: its method
+    auxiliary_loss(); 0 for a model that has none."""
+    own = getattr(model, "auxiliary_loss", None)
+    return own() if own is not None else 0.0

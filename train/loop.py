@@ -11,13 +11,12 @@ import torch
 from torch import distributed
 
 from . import sampling
+from .batches import Batch
 from .config import Settings
 from .data import Data, Split
 from .device import Device
-from .dsconfig import Batch
 from .engine import Engine, Micro
 from .errors import TrainingFailure
-from .ranks import Ranks
 from .report import Run
 
 
@@ -46,14 +45,14 @@ class Scores(NamedTuple):
 
 
 def train(
-    engine: Engine, data: Data, ranks: Ranks, device: Device, batch: Batch, settings: Settings, run: Run
+    engine: Engine, data: Data, device: Device, batch: Batch, settings: Settings, run: Run
 ) -> tuple[Scores, int]:
     """Train, evaluate after each epoch; returns the last scores and the number of optimizer steps.
 
     Raises TrainingFailure when the loss is not finite.
     """
     train_set, test_set = (Resident(split, data, device.torch) for split in (data.train, data.test))
-    per_epoch = sampling.steps_per_epoch(train_set.size, *batch, ranks.world_size)
+    per_epoch = sampling.steps_per_epoch(train_set.size, *batch, engine.share.size)
     epochs, log_every = settings.epochs, settings.log_every
     step = 0
     began = time.monotonic()
@@ -62,7 +61,7 @@ def train(
         epoch_loss, since_log, samples = 0.0, [], 0
         logged_at = time.monotonic()
         bar = _progress(run, per_epoch, f"epoch {epoch}/{epochs}")
-        for mine in sampling.steps(order, *batch, ranks.rank, ranks.world_size):
+        for mine in sampling.steps(order, *batch, *engine.share):
             rate = engine.learning_rate()
             since_log.append(engine.train_step([train_set.take(piece) for piece in mine.pieces], mine.total))
             step += 1
@@ -98,7 +97,8 @@ def train(
             epoch_loss += loss * samples
             since_log, samples, logged_at = [], 0, time.monotonic()
         bar.close()
-        scores = evaluate(engine, test_set, data.classes, ranks, device, batch.micro)
+        engine.end_epoch()
+        scores = evaluate(engine, test_set, data.classes, device, batch.micro)
         run.metric(
             "epoch",
             epoch=epoch,
@@ -116,18 +116,20 @@ def train(
     return scores, step
 
 
-def evaluate(
-    engine: Engine, split: Resident, classes: tuple[str, ...], ranks: Ranks, device: Device, micro: int
-) -> Scores:
+def evaluate(engine: Engine, split: Resident, classes: tuple[str, ...], device: Device, micro: int) -> Scores:
     """Scores on the split, each sample counted once whatever the number of ranks."""
     right, seen = torch.zeros(2, len(classes), dtype=torch.int64, device=device.torch)
     loss = torch.zeros((), device=device.torch)
-    for mine in sampling.steps(np.arange(split.size), micro, 1, ranks.rank, ranks.world_size):
-        images, labels, real = split.take(mine.pieces[0])
-        logits, labels = engine.predict(images)[:real].float(), labels[:real]
-        loss += torch.nn.functional.cross_entropy(logits, labels, reduction="sum")
-        seen.index_add_(0, labels, torch.ones_like(labels))
-        right.index_add_(0, labels, (logits.argmax(1) == labels).to(torch.int64))
+    with engine.evaluating():
+        for mine in sampling.steps(np.arange(split.size), micro, 1, *engine.share):
+            images, labels, real = split.take(mine.pieces[0])
+            logits = engine.predict(images)
+            if logits is None:
+                continue
+            logits, labels = logits[:real].float(), labels[:real]
+            loss += torch.nn.functional.cross_entropy(logits, labels, reduction="sum")
+            seen.index_add_(0, labels, torch.ones_like(labels))
+            right.index_add_(0, labels, (logits.argmax(1) == labels).to(torch.int64))
     for tensor in (right, seen, loss):
         distributed.all_reduce(tensor)
     per_class = {

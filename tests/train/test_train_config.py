@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jobgen.train import config, dsconfig
-from jobgen.train.dsconfig import Batch
+from jobgen.train import batches, config, dsconfig, refusals
+from jobgen.train.batches import Batch
 from jobgen.train.errors import BadInput, CommonMistake
 
 
@@ -47,9 +47,10 @@ def test_launchers_options_are_accepted() -> None:
 
 def build(base: dict[str, Any], *argv: str, world: int = 2) -> tuple[dict[str, Any], list[str]]:
     settings = config.parse(argv)
-    batch, notes = dsconfig.batch_sizes(base, settings, world)
+    batch, notes = batches.batch_sizes(base, settings, world)
     made, more = dsconfig.build(base, settings, batch, world)
-    return dsconfig.schedule(made, settings, total_steps=100), notes + more
+    refusals.check(made, settings)
+    return dsconfig.schedule(made, settings, total=100), notes + more
 
 
 def test_defaults() -> None:
@@ -98,7 +99,7 @@ def test_options_win_over_the_file_and_say_so() -> None:
     ],
 )
 def test_batch_arithmetic(base: dict[str, Any], argv: list[str], expected: Batch) -> None:
-    assert dsconfig.batch_sizes(base, config.parse(argv), world_size=2)[0] == expected
+    assert batches.batch_sizes(base, config.parse(argv), parallel=2)[0] == expected
 
 
 @pytest.mark.parametrize(
@@ -115,7 +116,7 @@ def test_batch_arithmetic(base: dict[str, Any], argv: list[str], expected: Batch
 )
 def test_batch_sizes_that_do_not_agree(base: dict[str, Any], numbers: list[str]) -> None:
     with pytest.raises(BadInput) as caught:
-        dsconfig.batch_sizes(base, config.parse([]), world_size=2)
+        batches.batch_sizes(base, config.parse([]), parallel=2)
     for number in numbers:
         assert number in str(caught.value)
 

@@ -1,0 +1,119 @@
+"""Plain torch: DistributedDataParallel, torch's optimizers and autocast. What to compare the others with."""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+from .dsconfig import Config, enabled, optimizer_name
+from .ema import Average
+from .engine import Job, Micro, Share, auxiliary, evaluation
+from .models import summed_loss
+
+
+class DdpEngine:
+    """bf16 and fp16 are torch's autocast over fp32 weights, fp16 with dynamic loss scaling; bf16 without
+    a master copy casts the weights themselves. The process group must be there."""
+
+    def __init__(self, job: Job) -> None:
+        self.share = Share(job.ranks.rank, job.ranks.world_size)
+        self._dtype, self._cast = precision(job.config)
+        self.module = job.model.to(job.device.torch, self._dtype)
+        self._model: nn.Module = self.module
+        if job.ranks.world_size > 1:
+            devices = None if job.device.type == "cpu" else [job.device.torch]
+            self._model = DistributedDataParallel(self.module, devices, gradient_as_bucket_view=True)
+        self.optimizer = optimizer(job.config, self.module)
+        self.scheduler = job.schedule.attach(self.optimizer)
+        self._type = job.device.type
+        self._scaler = torch.amp.GradScaler(self._type, enabled=self._cast == torch.float16)
+        self._clip = float(job.config.get("gradient_clipping", 0))
+        self._average = Average(self.module, job.ema) if job.ema else None
+
+    def train_step(self, micro_batches: Sequence[Micro], total: int) -> torch.Tensor:
+        self.optimizer.zero_grad()
+        summed = []
+        for i, (images, labels, real) in enumerate(micro_batches, 1):
+            with self._synchronised(i == len(micro_batches)):
+                with self._autocast():
+                    logits = self._model(images.to(self._dtype))
+                loss = summed_loss(logits[:real], labels[:real]) + real * auxiliary(self.module)
+                # DDP averages the gradients over the ranks: undone here, the rest is the mean over samples.
+                self._scaler.scale(loss * (self.share.size / total)).backward()
+            summed.append(loss.detach())
+        self._step()
+        return torch.stack(summed).sum()
+
+    def _step(self) -> None:
+        self._scaler.unscale_(self.optimizer)
+        if self._clip:
+            nn.utils.clip_grad_norm_(self.module.parameters(), self._clip)
+        scale = self._scaler.get_scale() if self._scaler.is_enabled() else 0.0
+        self._scaler.step(self.optimizer)
+        self._scaler.update()
+        # A smaller scale tells that the gradients overflowed and the step was left out.
+        if not self._scaler.is_enabled() or self._scaler.get_scale() >= scale:
+            self.scheduler.step()
+        if self._average:
+            self._average.update()
+
+    def evaluating(self) -> AbstractContextManager[None]:
+        return evaluation(self._model, self._average)
+
+    @torch.no_grad()
+    def predict(self, images: torch.Tensor) -> torch.Tensor:
+        with self._autocast():
+            return self.module(images.to(self._dtype))
+
+    def learning_rate(self) -> float:
+        return float(self.optimizer.param_groups[0]["lr"])
+
+    def gradient_norm(self) -> float | None:
+        gradients = [p.grad for p in self.module.parameters() if p.grad is not None]
+        return float(nn.utils.get_total_norm(gradients))
+
+    def end_epoch(self) -> None:
+        self.scheduler.end_epoch()
+
+    def _autocast(self) -> AbstractContextManager[Any]:
+        return nullcontext() if self._cast is None else torch.autocast(self._type, self._cast)
+
+    def _synchronised(self, last: bool) -> AbstractContextManager[Any]:
+        """Only the last pass of a step exchanges gradients: the others add up on each rank."""
+        if last or not isinstance(self._model, DistributedDataParallel):
+            return nullcontext()
+        return self._model.no_sync()
+
+
+def precision(config: Config) -> tuple[torch.dtype, torch.dtype | None]:
+    """The dtype of the weights, and the one that autocast computes in (None: no autocast)."""
+    if enabled(config, "bf16"):
+        if config["bf16"].get("bf16_master_weights_and_grads"):
+            return torch.bfloat16, None
+        return torch.float32, torch.bfloat16
+    if enabled(config, "fp16"):
+        return torch.float32, torch.float16
+    if enabled(config, "torch_autocast"):
+        return torch.float32, getattr(torch, config["torch_autocast"].get("dtype", "bfloat16"))
+    return torch.float32, None
+
+
+def optimizer(config: Config, module: nn.Module) -> torch.optim.Optimizer:
+    """torch's optimizer for DeepSpeed's block. As to DeepSpeed, Adam is AdamW unless adam_w_mode is false."""
+    name, params = optimizer_name(config), dict(config["optimizer"]["params"])
+    params.setdefault("lr", 0.001)
+    for foreign in ("torch_adam", "fp32_optimizer_states", "bias_correction"):
+        params.pop(foreign, None)
+    if name == "adam" and params.pop("adam_w_mode", True):
+        name = "adamw"
+    params.pop("adam_w_mode", None)
+    kinds = {
+        "sgd": torch.optim.SGD,
+        "adam": torch.optim.Adam,
+        "adamw": torch.optim.AdamW,
+        "adagrad": torch.optim.Adagrad,
+    }
+    return kinds[name](module.parameters(), **params)

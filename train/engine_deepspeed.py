@@ -1,0 +1,107 @@
+"""DeepSpeed's data parallelism: ZeRO 0 to 3, offload to the host's memory, mixture of experts."""
+
+import logging
+import os
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+import torch
+
+from .device import Device
+from .dsconfig import enabled, optimizer_name
+from .ema import Average
+from .engine import Job, Micro, Share, auxiliary, evaluation, padded
+from .errors import CommonMistake
+from .models import summed_loss
+
+
+class DeepSpeedEngine:
+    """By deepspeed.initialize. The process group must be there."""
+
+    def __init__(self, job: Job) -> None:
+        deepspeed = load_deepspeed(job.device)
+        self.share = Share(job.ranks.rank, job.ranks.world_size)
+        parameters = [p for p in job.model.parameters() if p.requires_grad]
+        self._engine, *_ = deepspeed.initialize(
+            model=job.model,
+            model_parameters=parameters,
+            config=deepspeed_config(job.config, job.device),
+            lr_scheduler=job.schedule.attach,
+        )
+        self.module = job.model
+        self._dtype = next(job.model.parameters()).dtype
+        self._passes = job.ranks.world_size * self._engine.gradient_accumulation_steps()
+        self._average = Average(job.model, job.ema) if job.ema else None
+        # Ranks that share experts exchange samples, and every rank must send as many.
+        self._rows = job.micro if self._engine.has_moe_layers else 0
+
+    def train_step(self, micro_batches: Sequence[Micro], total: int) -> torch.Tensor:
+        self._engine.train()
+        summed = []
+        for micro in micro_batches:
+            images, labels, real = padded(micro, self._rows)
+            logits = self._engine(images.to(self._dtype))
+            loss = summed_loss(logits[:real], labels[:real]) + real * auxiliary(self.module)
+            # DeepSpeed averages over the ranks and over the passes of a step, as if all had as many
+            # samples; this factor makes that the mean over samples, whatever each pass has.
+            self._engine.backward(loss * (self._passes / total))
+            self._engine.step()
+            summed.append(loss.detach())
+        if self._average:
+            self._average.update()
+        return torch.stack(summed).sum()
+
+    def evaluating(self) -> AbstractContextManager[None]:
+        return evaluation(self._engine, self._average)
+
+    @torch.no_grad()
+    def predict(self, images: torch.Tensor) -> torch.Tensor:
+        count = len(images)
+        if count < self._rows:
+            images = images[torch.arange(self._rows, device=images.device) % count]
+        return self._engine(images.to(self._dtype))[:count]
+
+    def learning_rate(self) -> float:
+        return float(self._engine.optimizer.param_groups[0]["lr"])
+
+    def gradient_norm(self) -> float | None:
+        norm = self._engine.get_global_grad_norm()
+        return None if norm is None else float(norm)
+
+    def end_epoch(self) -> None:
+        self._engine.lr_scheduler.end_epoch()
+
+
+def deepspeed_config(config: dict[str, Any], device: Device) -> dict[str, Any]:
+    """The config as this device needs it. Raises CommonMistake for fp16 where DeepSpeed has none."""
+    import deepspeed
+
+    if enabled(config, "fp16") and not deepspeed.get_accelerator().is_fp16_supported():
+        raise CommonMistake(f"DeepSpeed has no fp16 on this {device.kind}; bf16 works")
+    if device.kind != "cpu":
+        return config
+    # DeepSpeed's own Adam, and the one for offloaded states, take a compiler and two minutes here;
+    # torch's do the same.
+    config = {"zero_force_ds_cpu_optimizer": False, **config}
+    if optimizer_name(config) in ("adam", "adamw", "muon"):
+        optimizer = config["optimizer"]
+        config["optimizer"] = {**optimizer, "params": {"torch_adam": True, **optimizer.get("params", {})}}
+    return config
+
+
+def load_deepspeed(device: Device) -> Any:
+    """Import deepspeed for this kind of device, so that it compiles nothing at run time, and tell it of
+    the process group."""
+    os.environ["DS_ACCELERATOR"] = device.type
+    import deepspeed
+    import deepspeed.ops
+
+    if torch.distributed.get_rank():
+        logging.getLogger("DeepSpeed").setLevel(logging.ERROR)  # once is enough
+    if device.kind == "cpu":
+        # It would compile this collective for 90 s, with a compiler that may not be there. Setting
+        # the whole table also saves the probe that would fill it.
+        deepspeed.ops.__compatible_ops__ = {"deepspeed_shm_comm": False}
+    deepspeed.init_distributed(dist_backend=device.backend, auto_mpi_discovery=False, verbose=False)
+    return deepspeed

@@ -1,0 +1,114 @@
+"""DeepSpeed's pipeline: the layers of a model in stages, one rank each, times data parallelism.
+
+The model is an nn.Sequential, built whole on every rank from the same seed, so that its weights do not
+depend on the number of stages; each rank keeps its own stage's layers.
+"""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, redirect_stdout
+from io import StringIO
+from typing import Any
+
+import torch
+from torch import nn
+
+from .ema import Average
+from .engine import Job, Micro, Share, evaluation, padded
+from .engine_deepspeed import deepspeed_config, load_deepspeed
+from .errors import CommonMistake
+from .models import summed_loss
+
+
+class PipelineEngine:
+    """Every forward pass has the same shape, which the stages agree on once: smaller ones are padded,
+    and a label of NOT_REAL keeps the padding out of the loss. The process group must be there."""
+
+    NOT_REAL = -100  # what torch's cross-entropy ignores
+
+    def __init__(self, job: Job) -> None:
+        layers = _layers(job)
+        deepspeed = load_deepspeed(job.device)
+        from deepspeed.pipe import PipelineModule
+
+        config = deepspeed_config(job.config, job.device)
+        with redirect_stdout(StringIO()):  # it prints its seeds and its grid, whatever the log level
+            module = _stages(PipelineModule, layers, job, self._loss)
+        parameters = [p for p in module.parameters() if p.requires_grad]
+        self._engine, *_ = deepspeed.initialize(
+            model=module, model_parameters=parameters, config=config, lr_scheduler=job.schedule.attach
+        )
+        self.module = module
+        grid = self._engine.grid
+        self.share = Share(grid.get_data_parallel_rank(), grid.get_data_parallel_world_size())
+        self._group = grid.get_data_parallel_group()
+        self._dtype = next((p.dtype for p in module.parameters()), torch.float32)
+        self._rows = job.micro
+        self._passes = self.share.size * self._engine.gradient_accumulation_steps()
+        self._factor = 1.0
+        self._average = Average(module, job.ema) if job.ema else None
+
+    def train_step(self, micro_batches: Sequence[Micro], total: int) -> torch.Tensor:
+        # As in engine_deepspeed.py: makes DeepSpeed's average over ranks and passes the mean over samples.
+        self._factor = self._passes / total
+        self._engine.train_batch(iter([self._pair(micro) for micro in micro_batches]))
+        if self._average:
+            self._average.update()
+        if not self._engine.is_last_stage():
+            return torch.zeros((), device=self._engine.device)
+        return (self._engine.total_loss / self._factor).float()
+
+    def evaluating(self) -> AbstractContextManager[None]:
+        return evaluation(self.module, self._average, self._group)
+
+    @torch.no_grad()
+    def predict(self, images: torch.Tensor) -> torch.Tensor | None:
+        """The logits, on the last stage."""
+        count = len(images)
+        labels = torch.zeros(count, dtype=torch.int64, device=images.device)
+        pair = self._pair(Micro(images, labels, count))
+        self._engine.total_loss = None  # to which eval_batch would add the logits
+        _, logits = self._engine.eval_batch(
+            iter([pair]), return_logits=True, compute_loss=False, reduce_output=None, num_micro_batches=1
+        )
+        return logits[:count] if self._engine.is_last_stage() else None
+
+    def learning_rate(self) -> float:
+        return float(self._engine.optimizer.param_groups[0]["lr"])
+
+    def gradient_norm(self) -> float | None:
+        norm = self._engine.get_global_grad_norm()
+        return None if norm is None else float(norm)
+
+    def end_epoch(self) -> None:
+        self._engine.lr_scheduler.end_epoch()
+
+    def _pair(self, micro: Micro) -> tuple[torch.Tensor, torch.Tensor]:
+        images, labels, real = padded(micro, self._rows)
+        row = torch.arange(len(labels), device=labels.device)
+        return images.to(self._dtype), torch.where(row < real, labels, self.NOT_REAL)
+
+    def _loss(self, logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        return summed_loss(logits, labels) * self._factor
+
+
+def _layers(job: Job) -> list[nn.Module]:
+    if not isinstance(job.model, nn.Sequential):
+        raise CommonMistake(
+            f"--engine pipeline needs a model that is an nn.Sequential, whose layers it can share out; "
+            f"this one is a {type(job.model).__name__}"
+        )
+    if len(job.model) < job.stages:
+        raise CommonMistake(f"--stages {job.stages}: the model has only {len(job.model)} layers to share out")
+    return list(job.model)
+
+
+def _stages(kind: Any, layers: list[nn.Module], job: Job, loss: Any) -> Any:
+    try:
+        return kind(layers=layers, num_stages=job.stages, loss_fn=loss, partition_method=job.partition)
+    except RuntimeError as error:
+        if "found no valid layers" not in str(error):
+            raise
+        classes = ", ".join(dict.fromkeys(type(layer).__name__ for layer in layers))
+        raise CommonMistake(
+            f"--partition {job.partition} names none of the model's layers: {classes}"
+        ) from None

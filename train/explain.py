@@ -1,0 +1,91 @@
+"""--explain: the arithmetic of the batch, and the memory that each ZeRO stage needs. No torch here.
+
+Memory is that of weights, gradients and Adam's states in mixed precision, without activations and
+buffers. Stages 2 and 3 and offload are DeepSpeed's own estimates (estimate_zero2_model_states_mem_needs
+in runtime/zero/stage_1_and_2.py, estimate_zero3_model_states_mem_needs in runtime/zero/stage3.py),
+which count 20 bytes a parameter: weights 2 in half precision and 4 in fp32, gradients 2 and 4, Adam 8.
+It has none for stages 0 and 1: here the same 20 bytes, of which stage 1 spreads the 16 in fp32.
+"""
+
+import os
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from .batches import Batch
+
+GIB = 2**30
+BUFFERS = 1.5  # DeepSpeed's additional_buffer_factor for the host's memory
+
+
+class Need(NamedTuple):
+    """Bytes per device and per node, of one way to train."""
+
+    name: str
+    options: str
+    device: int
+    host: int
+
+
+class Model(NamedTuple):
+    """Parameters in all and of the largest layer."""
+
+    parameters: int
+    largest: int
+
+
+def needs(model: Model, nodes: int, per_node: int) -> Iterator[Need]:
+    """Each ZeRO stage, and each with what it can offload."""
+    everything, ranks = model.parameters, nodes * per_node
+    whole = int(everything * 4 * per_node * BUFFERS)  # each rank builds the model in the host's memory first
+    largest = 4 * model.largest
+    yield Need("ZeRO 0", "--zero-stage 0", 20 * everything, whole)
+    yield Need("ZeRO 1", "--zero-stage 1", 4 * everything + 16 * everything // ranks, whole)
+    yield Need("ZeRO 2", "--zero-stage 2", 2 * everything + int(18 * everything / ranks), whole)
+    offloaded = int(everything * max(4 * ranks, 16) * BUFFERS)
+    yield Need("ZeRO 2, states on the host", "--zero-stage 2 --offload optimizer", 2 * everything, offloaded)
+    yield Need("ZeRO 3", "--zero-stage 3", largest + int(18 * everything / ranks), whole)
+    for what, option, on_device, on_host in (
+        ("states", "optimizer", int(2 * everything / ranks), 16),
+        ("all", "all", 0, 18),
+    ):
+        host = int(everything * max(4 * per_node, on_host / nodes) * BUFFERS)
+        options = f"--zero-stage 3 --offload {option}"
+        yield Need(f"ZeRO 3, {what} on the host", options, largest + on_device, host)
+
+
+def arithmetic(batch: Batch, parallel: int, samples: int) -> list[str]:
+    """The batch in words; parallel: ranks that take samples, samples: of the training set."""
+    total = batch.micro * batch.accumulation * parallel
+    steps = -(-samples // total)
+    last = samples - (steps - 1) * total
+    return [
+        f"global batch {total} = micro batch {batch.micro} x accumulation {batch.accumulation} x "
+        f"{parallel} data-parallel rank(s)",
+        f"{samples} samples make {steps} step(s) an epoch, the last of {last} samples",
+    ]
+
+
+def table(model: Model, nodes: int, per_node: int, device: float, host: float, unit: str) -> list[str]:
+    """The memory of each stage against what a device and a node have, in bytes; unit: 'device' in words."""
+    lines = [
+        f"{model.parameters:,} parameters, the largest layer {model.largest:,}; "
+        f"{nodes} node(s) x {per_node} rank(s)",
+        f"GiB for weights, gradients and Adam's states in mixed precision, per {unit} and per node, of "
+        f"{device / GIB:.1f} and {host / GIB:.1f}; activations come on top:",
+    ]
+    for need in needs(model, nodes, per_node):
+        lacks = [
+            name
+            for name, has, wants in ((unit, device, need.device), ("node", host, need.host))
+            if wants > has
+        ]
+        verdict = f"  does not fit on the {' nor the '.join(lacks)}" if lacks else ""
+        lines.append(
+            f"  {need.name:<27} {need.device / GIB:>9.3f} {need.host / GIB:>9.3f}  {need.options}{verdict}"
+        )
+    return lines
+
+
+def host_memory() -> int:
+    """Of this host, in bytes."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

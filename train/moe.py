@@ -1,0 +1,99 @@
+"""The small conv net with a mixture of experts (Shazeer et al., arXiv 1701.06538) in place of a dense layer.
+
+The expert layer is DeepSpeed's: a gate sends each sample to its top-k experts, of which each of the
+--expert-parallel ranks holds a part. What an expert has no room for passes it by.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from . import models
+from .config import Settings
+
+WIDTH = 84
+
+
+@dataclass(frozen=True)
+class Experts:
+    """capacity: room of an expert, as a multiple of an even share, and at least min_capacity samples;
+    residual: a dense layer beside the experts (PR-MoE, arXiv 2201.05596); aux_weight: of the loss that
+    keeps the experts equally busy."""
+
+    number: int = 4
+    parallel: int = 1
+    top_k: int = 1
+    capacity: float = 1.0
+    min_capacity: int = 4
+    residual: bool = False
+    noisy_gate: str | None = None
+    aux_weight: float = 0.01
+
+
+GATES = {"none": None, "rsample": "RSample", "jitter": "Jitter"}
+
+
+def experts(settings: Settings) -> Experts:
+    """What the options say, else the defaults."""
+    said: dict[str, Any] = {
+        "number": settings.experts,
+        "parallel": settings.expert_parallel,
+        "top_k": settings.top_k,
+        "capacity": settings.capacity,
+        "min_capacity": settings.min_capacity,
+        "residual": settings.residual,
+        "aux_weight": settings.aux_weight,
+    }
+    noisy = GATES[settings.noisy_gate or "none"]
+    return Experts(**{key: value for key, value in said.items() if value is not None}, noisy_gate=noisy)
+
+
+def build(shape: tuple[int, int, int], classes: int, chosen: Experts) -> nn.Module:
+    """The model for images of `shape`. DeepSpeed must be loaded and know the process group."""
+    return MoeCnn(shape, classes, chosen)
+
+
+class MoeCnn(nn.Module):
+    """The conv net's layers up to 84 features, the experts, and the last dense layer."""
+
+    def __init__(self, shape: tuple[int, int, int], classes: int, chosen: Experts) -> None:
+        super().__init__()
+        from deepspeed.moe.layer import MoE
+
+        *features, head = models.cnn(shape, classes)
+        self.features = nn.Sequential(*features)
+        self.experts = MoE(
+            hidden_size=WIDTH,
+            expert=nn.Linear(WIDTH, WIDTH),
+            num_experts=chosen.number,
+            ep_size=chosen.parallel,
+            k=chosen.top_k,
+            capacity_factor=chosen.capacity,
+            eval_capacity_factor=max(chosen.capacity, float(chosen.number)),  # no sample is left out
+            min_capacity=chosen.min_capacity,
+            use_residual=chosen.residual,
+            noisy_gate_policy=chosen.noisy_gate,
+        )
+        self.head = head
+        self._aux_weight = chosen.aux_weight
+        self._balance: torch.Tensor | None = None
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        hidden, self._balance, _ = self.experts(self.features(images))
+        return self.head(hidden)
+
+    def auxiliary_loss(self) -> torch.Tensor:
+        """The weighted load-balancing loss of the last forward pass, per sample."""
+        assert self._balance is not None
+        return self._aux_weight * self._balance.float()
+
+
+def count(shape: tuple[int, int, int], classes: int, chosen: Experts) -> int:
+    """Parameters on one rank, whose part of the experts it is, without building the model."""
+    with torch.device("meta"):
+        dense = sum(p.numel() for p in models.cnn(shape, classes).parameters())
+    layer = WIDTH * WIDTH + WIDTH
+    residual = layer + 2 * WIDTH + 2 if chosen.residual else 0
+    return dense + WIDTH * chosen.number + layer * (chosen.number // chosen.parallel) + residual

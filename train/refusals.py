@@ -1,0 +1,74 @@
+"""What cannot work together, refused before anything starts, each with its reason. No torch here."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from .config import Settings
+from .dsconfig import Config, enabled, optimizer_name
+from .errors import CommonMistake
+
+
+def check(config: Config, settings: Settings) -> None:
+    """Raise CommonMistake for the first pair that cannot work together."""
+    for reason in _reasons(config, settings):
+        raise CommonMistake(reason)
+
+
+def _reasons(config: Config, settings: Settings) -> Iterator[str]:
+    zero: dict[str, Any] = config["zero_optimization"]
+    stage = zero["stage"]
+    engine = settings.engine
+    if engine == "ddp":
+        yield from _ddp(config, stage)
+    else:
+        yield from _deepspeed(config, stage)
+    if engine == "pipeline" and stage > 1:
+        yield (
+            f"--engine pipeline goes with ZeRO stage 0 or 1, not {stage}: it adds up the gradients of "
+            "several micro batches, which stages 2 and 3 have already spread over the ranks"
+        )
+    if settings.model == "moe" and stage == 3:
+        yield "--model moe goes with ZeRO stage 0, 1 or 2: DeepSpeed refuses experts at stage 3"
+    if settings.ema is not None and stage == 3:
+        yield "--ema goes with ZeRO stage 0, 1 or 2: at stage 3 no rank has the whole weights to average"
+    yield from _offload(zero, engine)
+
+
+def _ddp(config: Config, stage: int) -> Iterator[str]:
+    if stage:
+        yield f"ZeRO stage {stage} needs --engine deepspeed: plain torch's ddp keeps all states on every rank"
+    name = optimizer_name(config)
+    if name in ("lamb", "muon", "lion"):
+        yield f"--optimizer {name} needs --engine deepspeed: plain torch has none for all parameters"
+
+
+def _deepspeed(config: Config, stage: int) -> Iterator[str]:
+    if enabled(config, "fp16") and stage == 0:
+        yield (
+            "fp16 needs ZeRO stage 1, 2 or 3: at stage 0 this DeepSpeed does not scale the loss but does "
+            "unscale the gradients"
+        )
+    if config.get("bf16", {}).get("bf16_master_weights_and_grads") and enabled(config, "bf16") and stage == 0:
+        yield "bf16 without an fp32 master copy (amp O3) needs --engine ddp: DeepSpeed has it with ZeRO only"
+
+
+def _offload(zero: dict[str, Any], engine: str) -> Iterator[str]:
+    stage = zero["stage"]
+    for part, option, least in (("offload_param", "all", 3), ("offload_optimizer", "optimizer", 1)):
+        device = (zero.get(part) or {}).get("device", "none")
+        if device == "none":
+            continue
+        if engine != "deepspeed":
+            yield f"--offload {option} needs --engine deepspeed, not {engine}"
+        if stage < least:
+            stages = "1, 2 or 3" if least == 1 else "3"
+            yield f"--offload {option} ({part}) needs --zero-stage {stages}, not {stage}"
+
+
+def check_device(config: Config, kind: str) -> None:
+    """Raise CommonMistake for what this kind of device (cuda, rocm, npu, cpu) has not."""
+    name = optimizer_name(config)
+    if name in ("lamb", "lion") and kind != "cuda":
+        raise CommonMistake(
+            f"--optimizer {name} needs a CUDA device: DeepSpeed has no kernel of it for {kind}"
+        )

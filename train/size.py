@@ -1,0 +1,28 @@
+"""What a model holds and what a device has, for --explain."""
+
+import torch
+
+from . import models, moe
+from .config import Settings
+from .data import Data
+from .device import Device
+from .explain import Model
+
+
+def of_model(settings: Settings, samples: Data) -> Model:
+    """The parameters of the model that the settings name; nothing is allocated."""
+    shape, classes = samples.train.images.shape[1:], len(samples.classes)
+    experts = settings.model == "moe"
+    with torch.device("meta"):
+        model = models.build("cnn" if experts else settings.model, shape, classes)
+    layers = [sum(p.numel() for p in m.parameters(recurse=False)) for m in model.modules()]
+    total = moe.count(shape, classes, moe.experts(settings)) if experts else sum(layers)
+    return Model(total, max(layers))
+
+
+def of_device(device: Device) -> int | None:
+    """Bytes of memory of an accelerator; None for the CPU, which has none of its own."""
+    if device.kind == "cpu":
+        return None
+    module = getattr(torch, device.type)
+    return int(module.get_device_properties(device.torch).total_memory)
