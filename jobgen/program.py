@@ -36,8 +36,8 @@ def read_program(words: tuple[str, ...]) -> Program:
         return Program((*_OURS, *words), head=3)
     if words[0] == "-m":
         if len(words) == 1 or not all(part.isidentifier() for part in words[1].split(".")):
-            name = shown(words[1] if len(words) > 1 else "")
-            raise JobgenError(f"-m {name} (after --): must be followed by the name of a module")
+            given = " ".join(["-m", *map(shown, words[1:2])])
+            raise JobgenError(f"{given} (after --): must be followed by the name of a module")
         return Program(("python3", *words), head=3)
     if not words[0]:
         raise JobgenError("the program after -- is an empty word: name a script, -m MODULE or a command")

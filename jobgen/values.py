@@ -93,7 +93,9 @@ def assignment(text: str) -> tuple[str, str]:
     """``NAME=VALUE`` as a pair; the value may hold any character."""
     name, equals, value = text.partition("=")
     if not equals or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
-        raise ValueError("must be NAME=VALUE, with a NAME of letters, digits and underscores")
+        raise ValueError(
+            "must be NAME=VALUE, with a NAME of letters, digits and underscores that begins with no digit"
+        )
     if re.fullmatch(_SHELL_NAMES, name):
         raise ValueError(f"cannot be set: bash keeps the variable {name} for itself")
     if re.fullmatch(_OUR_NAMES, name):
@@ -106,6 +108,8 @@ def path(text: str) -> str:
     """A path, absolute or not."""
     if not text:
         raise ValueError("must be a path, not nothing")
+    if text.startswith("~"):
+        raise ValueError("must be a path that is written out: the ~ was quoted, so no shell expanded it")
     return text
 
 
@@ -129,7 +133,7 @@ def device_filter(text: str) -> tuple[tuple[str, tuple[int, ...]], ...]:
     for part in text.split("@"):
         match = re.fullmatch(r"([A-Za-z0-9][A-Za-z0-9._-]*)(?::(\d{1,4}(?:,\d{1,4})*))?", part, re.ASCII)
         if not match:
-            raise ValueError("must be a filter such as host:0,1@host2")
+            raise ValueError("must be a filter such as host:0,1@host2, its slots one by one")
         host, slots = match.groups()
         if host in hosts:
             raise ValueError(f"names {host} twice")

@@ -33,8 +33,9 @@ job_end() {
 trap job_end EXIT
 
 # ---- the job ------------------------------------------------------------------------------
-[[ -n ${PBS_JOBID:-} && -r ${PBS_NODEFILE:-} ]] ||
+[[ -n ${PBS_JOBID:-} && -n ${PBS_NODEFILE:-} ]] ||
   job_die 70 'PBS_JOBID and PBS_NODEFILE are not set: submit this script with qsub'
+[[ -r $PBS_NODEFILE ]] || job_die 70 "cannot read the list of hosts, $PBS_NODEFILE"
 job_id=$PBS_JOBID
 job_number=${PBS_JOBID%%[!0-9]*}
 job_index=${PBS_ARRAY_INDEX:-${PBS_ARRAYID:-0}}  # the tasks of an array share the number
@@ -42,7 +43,9 @@ job_index=${PBS_ARRAY_INDEX:-${PBS_ARRAYID:-0}}  # the tasks of an array share t
 job_number=$((10#${job_number:-0} + 1009 * job_index))
 job_nodefile=$PBS_NODEFILE
 job_submit_dir=${PBS_O_WORKDIR:-$PWD}  # PBS starts a job in the home directory
-job_output=$job_submit_dir/${PBS_JOBNAME:-jobgen}.o${PBS_JOBID%%.*}
+job_output=${PBS_JOBID%%.*}
+job_output=${job_output/[/.}  # of 12[3], a task of an array, PBS makes .o12.3
+job_output=$job_submit_dir/${PBS_JOBNAME:-jobgen}.o${job_output%]}
 cd "$job_submit_dir" || job_die 72 "cannot enter $job_submit_dir"
 # Everything that belongs to this job alone is in a directory of its own.
 job_dir=runs/jobgen-${job_id//[^A-Za-z0-9._-]/_}
