@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import options
+from .converters import is_own
 from .errors import CommonMistake, suggestion
 
 
 @dataclass(frozen=True)
 class Settings:
     """The options, under their names in options.py. None: not said, so that a DeepSpeed config file, or
-    a default that depends on others, may say it."""
+    a default that depends on others, may say it. task is --dataset's value where that is given."""
 
     task: str
     data: Path | None
@@ -20,6 +21,10 @@ class Settings:
     epochs: int
     seed: int
     log_every: int
+
+    augment: tuple[str, ...]
+    workers: int
+    cache: Path | None
 
     batch_size: int | None
     accumulation: int | None
@@ -60,6 +65,11 @@ class Settings:
     noisy_gate: str | None
     aux_weight: float | None
 
+    tensorboard: Path | None
+    csv: Path | None
+    wall_clock_breakdown: bool
+    profile: int | None
+
     local_rank: int | None
 
 
@@ -86,18 +96,24 @@ def parse(argv: Sequence[str]) -> Settings:
         raise CommonMistake(f"unknown {what} {word!r}{suggestion(word, known) or '; see --help'}")
     values = vars(namespace)
     values.pop("deepspeed")
+    own = values.pop("dataset")
+    if own and values["task"]:
+        raise CommonMistake(f"--dataset {own} and --task {values['task']} both choose the data: give one")
+    values["task"] = own or values["task"] or "digits"
     settings = Settings(**values)
     _check(settings)
     return settings
 
 
 def _check(settings: Settings) -> None:
-    if settings.task != "digits" and settings.data is None:
+    if settings.task != "digits" and settings.data is None and not is_own(settings.task):
         raise CommonMistake(
             f"--task {settings.task} needs --data DIR, the directory with its files (nothing is downloaded)"
         )
     if settings.task == "digits" and settings.data is not None:
         raise CommonMistake("--data is not for --task digits, whose data comes with scikit-learn")
+    if settings.model == "resnet18" and settings.task == "digits":
+        raise CommonMistake("--model resnet18 halves images three times: 8 x 8 pixels are too few")
     if settings.momentum is not None and settings.optimizer in ("adam", "adamw", "lamb"):
         raise CommonMistake(f"--momentum is for --optimizer sgd, not for {settings.optimizer}")
     _check_scheduler(settings)

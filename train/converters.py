@@ -1,8 +1,11 @@
 """What an option may hold: text to value, or one sentence that says what is allowed."""
 
 import argparse
+import importlib.util
 import re
+import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from .errors import suggestion
 
@@ -99,6 +102,37 @@ def partition(text: str) -> str:
 
 def scheduler(text: str) -> str:
     return text if is_own(text) else one_of(SCHEDULERS)(text)
+
+
+def model(names: Sequence[str]) -> Callable[[str], str]:
+    """One of ours, or the user's own."""
+    return lambda text: own(text) if ":" in text else one_of((*names, "PKG.MOD:NAME"))(text)
+
+
+def own(text: str) -> str:
+    if not is_own(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not PKG.MOD:NAME, such as my_models:build")
+    package = text.partition(":")[0].partition(".")[0]
+    # Only looked for, not imported: that may take torch and seconds.
+    if package not in sys.modules and importlib.util.find_spec(package) is None:
+        raise argparse.ArgumentTypeError(
+            f"{text!r}: there is no module {package!r} in {Path.cwd()} or on PYTHONPATH"
+        )
+    return text
+
+
+def augmentation(text: str) -> tuple[str, ...]:
+    """Some of crop, crop:PIXELS and flip, as ('crop:PIXELS', 'flip'); 'none' is no one of them."""
+    parts = [part.strip() for part in text.split(",")]
+    if parts == ["none"]:
+        return ()
+    for part in parts:
+        if not re.fullmatch(r"crop:[1-9]\d*", part):
+            one_of(("crop", "crop:PIXELS", "flip", "none"))(part)
+    names = [part.partition(":")[0] for part in parts]
+    if len(set(names)) != len(names) or "none" in names or "crop:PIXELS" in parts:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list such as crop,flip or crop:4,flip")
+    return tuple(sorted(parts))
 
 
 def is_own(text: str) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from . import npu
 from .errors import BadInput, suggestion
 from .ranks import Ranks
 
@@ -17,6 +18,8 @@ os.environ.setdefault("TORCH_DEVICE_BACKEND_AUTOLOAD", "0")
 import torch
 
 BACKENDS = {"cuda": "nccl", "rocm": "nccl", "npu": "hccl", "cpu": "gloo"}
+# What says which devices of the host a process sees; it counts those from 0.
+VISIBLE = {"cuda": "CUDA_VISIBLE_DEVICES", "rocm": "ROCR_VISIBLE_DEVICES", "npu": npu.VISIBLE}
 
 
 @dataclass(frozen=True)
@@ -61,12 +64,17 @@ def choose(ranks: Ranks, env: Mapping[str, str]) -> Device:
     if count > 1 and ranks.local_rank >= count:
         raise BadInput(
             f"local rank {ranks.local_rank} has no device of its own: this host shows {count} {kind} devices "
-            f"to {ranks.local_world_size} ranks"
+            f"to {ranks.local_world_size} ranks{_visible(kind, env)}"
         )
     # A rank that sees one device has been given it by the launcher or Slurm, whatever its number.
     index = 0 if count == 1 else ranks.local_rank
     module.set_device(index)
     return Device(kind, index)
+
+
+def _visible(kind: str, env: Mapping[str, str]) -> str:
+    name = VISIBLE[kind]
+    return f" ({name}={env[name]})" if name in env else ""
 
 
 def _best() -> str:
@@ -84,7 +92,7 @@ def _why_not(kind: str) -> str | None:
     """Why this kind of device cannot be used here; None if it can."""
     if kind == "npu":
         try:
-            importlib.import_module("torch_npu")  # adds torch.npu
+            npu.load()
         except (ImportError, OSError, RuntimeError) as error:
             return f"torch_npu cannot be loaded ({str(error).splitlines()[0]})"
     else:

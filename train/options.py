@@ -8,11 +8,25 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from .converters import SCHEDULERS, decay, one_of, partition, real, scheduler, shape, stage, whole, wholes
+from .converters import (
+    SCHEDULERS,
+    augmentation,
+    decay,
+    model,
+    one_of,
+    own,
+    partition,
+    real,
+    scheduler,
+    shape,
+    stage,
+    whole,
+    wholes,
+)
 from .errors import CommonMistake
 
 TASKS = ("digits", "mnist", "cifar10")
-MODELS = ("cnn", "mlp", "moe")
+MODELS = ("cnn", "mlp", "resnet18", "moe")
 ENGINES = ("deepspeed", "pipeline", "ddp")
 OPTIMIZERS = ("sgd", "adam", "adamw", "lamb", "muon")
 PRECISIONS = ("fp32", "bf16", "fp16", "autocast", "autocast-fp16")
@@ -36,11 +50,13 @@ def parser() -> Parser:
     )
     groups = {
         "task": task,
+        "data": data,
         "batch": batch,
         "optimizer and learning rate": optimizer,
         "precision": precision,
         "engine": engine,
         "mixture of experts (--model moe)": experts,
+        "watching": watching,
         "launchers": launchers,
     }
     for title, fill in groups.items():
@@ -49,14 +65,28 @@ def parser() -> Parser:
 
 
 def task(add: Add) -> None:
-    _choice(add, "--task", TASKS, "digits (with scikit-learn, the default), mnist or cifar10", "digits")
+    _choice(add, "--task", TASKS, "digits (with scikit-learn, the default), mnist or cifar10")
+    add(
+        "--dataset",
+        type=own,
+        metavar="PKG.MOD:NAME",
+        help="instead of --task: your own function that returns the data, see data_own.py; "
+        "called with --data if it takes an argument",
+    )
     add(
         "--data",
         type=Path,
         metavar="DIR",
         help="directory with the files of mnist or cifar10; nothing is ever downloaded",
     )
-    _choice(add, "--model", MODELS, "cnn (small conv net, the default), mlp, moe (cnn with experts)", "cnn")
+    add(
+        "--model",
+        type=model(MODELS),
+        default="cnn",
+        metavar="|".join((*MODELS, "PKG.MOD:NAME")),
+        help="cnn (small conv net, the default), mlp, resnet18 (the form for CIFAR), moe (cnn with experts); "
+        "PKG.MOD:NAME is your own function, called with the shape of an image and the number of classes",
+    )
     add("--epochs", type=whole(1), default=10, metavar="N", help="passes over the training set (default: 10)")
     add(
         "--seed",
@@ -71,6 +101,31 @@ def task(add: Add) -> None:
         default=10,
         metavar="N",
         help="steps between two lines of metrics (default: 10)",
+    )
+
+
+def data(add: Add) -> None:
+    add(
+        "--augment",
+        type=augmentation,
+        default=(),
+        metavar="crop,flip",
+        help="change each training image at random: crop (after padding by an eighth of its height; "
+        "crop:N for N pixels) and flip (left and right)",
+    )
+    add(
+        "--workers",
+        type=whole(0),
+        default=0,
+        metavar="N",
+        help="keep the images in the host's memory, and let so many threads prepare batches ahead "
+        "(default 0: all images lie on the device, and batches are prepared there)",
+    )
+    add(
+        "--cache",
+        type=Path,
+        metavar="DIR",
+        help="keep the decoded arrays in this directory of the host, and read them from there next time",
     )
 
 
@@ -116,7 +171,7 @@ def optimizer(add: Add) -> None:
     )
     add("--momentum", type=real(), metavar="X", help="momentum of sgd (default: 0.9) and muon (0.95)")
     add("--weight-decay", type=real(), metavar="X", help="weight decay (default: 0)")
-    add("--clip", type=real(above=0), metavar="X", help="clip the norm of the gradients (default: no)")
+    add("--clip", type=real(), metavar="X", help="clip the norm of the gradients (default: 1, 0: no)")
     add("--ema", type=decay, metavar="X", help="evaluate averaged weights, with this decay, such as 0.99")
     add(
         "--scheduler",
@@ -201,6 +256,39 @@ def experts(add: Add) -> None:
     add("--residual", action="store_true", default=None, help="PR-MoE: a dense layer beside the experts")
     _choice(add, "--noisy-gate", ("none", "rsample", "jitter"), "noise in the gate while training")
     add("--aux-weight", type=real(), metavar="X", help="weight of the load-balancing loss (default: 0.01)")
+
+
+def watching(add: Add) -> None:
+    add(
+        "--tensorboard",
+        type=Path,
+        nargs="?",
+        const=Path("tensorboard"),
+        metavar="DIR",
+        help="write TensorBoard's event files there (default: tensorboard in the run directory)",
+    )
+    add(
+        "--csv",
+        type=Path,
+        nargs="?",
+        const=Path("metrics.csv"),
+        metavar="FILE",
+        help="write the metrics as a table too (default: metrics.csv in the run directory)",
+    )
+    add(
+        "--wall-clock-breakdown",
+        action="store_true",
+        help="measure where the time of a step goes; the device is waited for, which costs some of it",
+    )
+    add(
+        "--profile",
+        type=whole(1),
+        nargs="?",
+        const=5,
+        metavar="STEPS",
+        help="record so many steps (default: 5) with torch's profiler, after two steps of the first epoch: "
+        "a trace for each rank and a table of rank 0 in the run directory",
+    )
 
 
 def launchers(add: Add) -> None:
