@@ -56,6 +56,7 @@ def build(base: Config, settings: Settings, batch: Batch, parallel: int) -> tupl
         if config.get("gradient_clipping", settings.clip) != settings.clip:
             notes.append(f"--clip {settings.clip} wins over the config file's {config['gradient_clipping']}")
         config["gradient_clipping"] = settings.clip
+    config.setdefault("gradient_clipping", 1.0)  # DeepSpeed's own default, here for every engine
     if settings.scheduler is not None and "scheduler" in config:
         notes.append(f"--scheduler {settings.scheduler} replaces the config file's scheduler")
         del config["scheduler"]

@@ -34,6 +34,9 @@ class PipelineEngine:
         with redirect_stdout(StringIO()):  # it prints its seeds and its grid, whatever the log level
             module = _stages(PipelineModule, layers, job, self._loss)
         parameters = [p for p in module.parameters() if p.requires_grad]
+        for parameter in parameters:
+            # Without the mark, DeepSpeed clips by the norm of the first stage's gradients alone.
+            parameter.model_parallel = True  # type: ignore[attr-defined]
         self._engine, *_ = deepspeed.initialize(
             model=module, model_parameters=parameters, config=config, lr_scheduler=job.schedule.attach
         )
