@@ -16,8 +16,7 @@ import traceback
 from collections.abc import Sequence
 from typing import NoReturn
 
-from . import batches, config, dsconfig, explain, ranks, refusals, report, schedules
-from .converters import is_own
+from . import config, explain, ranks, recipe, refusals, report
 from .errors import BAD_INPUT, DONE, FAILURE, BadInput, CommonMistake, TrainingFailure
 
 PATIENCE = 2.0  # seconds
@@ -50,32 +49,28 @@ def train(argv: Sequence[str], run: report.Run) -> None:
     """One whole run on this rank."""
     run.rank = ranks.guess(os.environ)
     settings = config.parse(argv)
-    base = dsconfig.read(settings.deepspeed_config)
     me = ranks.discover(os.environ, settings.local_rank)
     ranks.export(me, os.environ)
     run.rank = me.rank
     if settings.explain or settings.explain_for:
-        return _explain(settings, base, me, run)
+        return _explain(settings, me, run)
     ranks.check_world(me, os.environ)
-    parallel = batches.replicas(settings, me.world_size)
-    batch, notes = batches.batch_sizes(base, settings, parallel)
-    ds, more = dsconfig.build(base, settings, batch, parallel)
-    refusals.check(ds, settings)
+    how = recipe.resolve(settings, me.world_size)
     run.prepare()
     run.clock.mark("ranks")
 
     # Everything below needs torch, which takes seconds: whatever can be refused without it was.
     import torch
 
-    from . import data, device, engine, loop, models, peers, sampling
+    from . import data, device, engine, loop, peers, sampling
 
     mine = device.choose(me, os.environ)
-    refusals.check_device(ds, mine.kind)
+    refusals.check_device(how.config, mine.kind)
     run.clock.mark("torch")
     samples = data.load(settings.task, settings.data)
     run.clock.mark("data")
-    per_epoch = sampling.steps_per_epoch(len(samples.train.labels), *batch, parallel)
-    schedule = _schedule(ds, settings, per_epoch)
+    per_epoch = sampling.steps_per_epoch(len(samples.train.labels), *how.batch, how.parallel)
+    schedule = how.schedule(per_epoch)
 
     peers.connect(me, mine)
     facts = peers.exchange([run.host, peers.cores(), str(run.directory)], mine)
@@ -85,37 +80,16 @@ def train(argv: Sequence[str], run: report.Run) -> None:
     torch.set_num_threads(threads)
     run.clock.mark("peers")
 
-    torch.manual_seed(settings.seed)
-    shape, classes = samples.train.images.shape[1:], len(samples.classes)
-    if settings.model == "moe":
-        from . import moe
-        from .engine_deepspeed import load_deepspeed
-
-        load_deepspeed(mine)
-        model = moe.build(shape, classes, moe.experts(settings))
-    else:
-        model = models.build(settings.model, shape, classes)
-    job = engine.Job(
-        model=model,
-        config={key: value for key, value in ds.items() if key != "scheduler"},
-        schedule=schedule,
-        device=mine,
-        ranks=me,
-        micro=batch.micro,
-        ema=settings.ema,
-        stages=batches.stages_of(settings, me.world_size),
-        partition=settings.partition or "parameters",
-    )
-    trainer = engine.make(job, settings)
+    trainer = engine.build(how, schedule, samples, me, mine)
     run.clock.mark("engine")
 
     names = list(dict.fromkeys(hosts))
-    for note in notes + more:
+    for note in how.notes:
         run.line(f"note: {note}")
     run.line(
         f"{settings.task}, {settings.model}, {settings.engine}: {me.world_size} rank(s) on {len(names)} "
-        f"host(s) ({me.source}), {mine.kind}, {threads} thread(s) each, batch {batch.micro} x "
-        f"{batch.accumulation} x {parallel}"
+        f"host(s) ({me.source}), {mine.kind}, {threads} thread(s) each, batch "
+        f"{how.batch.micro} x {how.batch.accumulation} x {how.parallel}"
     )
     run.line(f"run directory: {run.directory}")
     run.metric(
@@ -125,9 +99,9 @@ def train(argv: Sequence[str], run: report.Run) -> None:
         hosts=names,
         device=mine.kind,
         source=me.source,
-        deepspeed=ds | ({"scheduler": schedule.block} if schedule.block else {}),
+        deepspeed=how.config | ({"scheduler": schedule.block} if schedule.block else {}),
     )
-    scores, steps = loop.train(trainer, samples, mine, batch, settings, run)
+    scores, steps = loop.train(trainer, samples, mine, how.batch, settings, run)
     # Rank 0 may only say finished when every rank has come to this line.
     torch.distributed.barrier()
     for name, accuracy in scores.per_class.items():
@@ -147,38 +121,23 @@ def train(argv: Sequence[str], run: report.Run) -> None:
     torch.distributed.destroy_process_group()
 
 
-def _schedule(ds: dsconfig.Config, settings: config.Settings, per_epoch: int) -> schedules.Plan:
-    """Raises CommonMistake for one that does not fit the run, or is not there."""
-    by_epoch = settings.scheduler_unit == "epoch"
-    total = settings.epochs * (1 if by_epoch else per_epoch)
-    block = dsconfig.schedule(ds, settings, total).get("scheduler")
-    if block and is_own(block["type"]):
-        schedules.find(block["type"])
-    return schedules.Plan(block, dsconfig.learning_rate(ds), total, by_epoch)
-
-
-def _explain(settings: config.Settings, base: dsconfig.Config, me: ranks.Ranks, run: report.Run) -> None:
+def _explain(settings: config.Settings, me: ranks.Ranks, run: report.Run) -> None:
     """Print what --explain promises, on rank 0."""
     if not run.is_main:
         return
-    nodes = -(-me.world_size // me.local_world_size)
-    nodes, per_node = settings.explain_for or (nodes, me.local_world_size)
-    parallel = batches.replicas(settings, nodes * per_node)
-    batch, notes = batches.batch_sizes(base, settings, parallel)
-    ds, more = dsconfig.build(base, settings, batch, parallel)
-    refusals.check(ds, settings)
+    nodes, per_node = settings.explain_for or (-(-me.world_size // me.local_world_size), me.local_world_size)
+    how = recipe.resolve(settings, nodes * per_node)
 
     from . import data, device, size
 
     samples = data.load(settings.task, settings.data)
-    kind = device.choose(me, os.environ)
     host = explain.host_memory()
-    here = size.of_device(kind) or host / per_node
+    here = size.of_device(device.choose(me, os.environ)) or host / per_node
     limit = settings.device_memory * explain.GIB if settings.device_memory else here
     for line in (
-        *(f"note: {note}" for note in notes + more),
-        *explain.arithmetic(batch, parallel, len(samples.train.labels)),
-        *explain.table(size.of_model(settings, samples), nodes, per_node, limit, host, "device"),
+        *(f"note: {note}" for note in how.notes),
+        *explain.arithmetic(how.batch, how.parallel, len(samples.train.labels)),
+        *explain.table(size.of_model(settings, samples), nodes, per_node, limit, host),
     ):
         run.line(line)
 

@@ -1,7 +1,7 @@
 """The engine: what trains a model on all ranks. The loop knows only the protocol.
 
 engine_ddp.py is plain torch, engine_deepspeed.py DeepSpeed's data parallelism with ZeRO and experts,
-engine_pipeline.py its pipeline. Another one is a file of its own and a line in `make`.
+engine_pipeline.py its pipeline. Another one is a file of its own and a line in `build`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,10 +12,14 @@ from typing import Any, NamedTuple, Protocol
 import torch
 from torch import distributed, nn
 
+from . import models
+from .batches import stages_of
 from .config import Settings
+from .data import Data
 from .device import Device
 from .ema import Average
 from .ranks import Ranks
+from .recipe import Recipe
 from .schedules import Plan
 
 
@@ -78,8 +82,24 @@ class Job:
     partition: str
 
 
-def make(job: Job, settings: Settings) -> Engine:
-    """The engine that --engine names. Raises BadInput for what the model or the device cannot do."""
+def build(how: Recipe, schedule: Plan, samples: Data, ranks: Ranks, device: Device) -> Engine:
+    """The engine that --engine names, with its model. The process group must be there.
+
+    Raises BadInput for what the model or the device cannot do.
+    """
+    settings = how.settings
+    job = Job(
+        model=_model(settings, samples, device),
+        config={key: value for key, value in how.config.items() if key != "scheduler"},
+        schedule=schedule,
+        device=device,
+        ranks=ranks,
+        micro=how.batch.micro,
+        ema=settings.ema,
+        stages=stages_of(settings, ranks.world_size),
+        partition=settings.partition or "parameters",
+    )
+    # Each imported only if it is the one: DeepSpeed's import takes half a second.
     if settings.engine == "ddp":
         from .engine_ddp import DdpEngine
 
@@ -91,6 +111,19 @@ def make(job: Job, settings: Settings) -> Engine:
     from .engine_deepspeed import DeepSpeedEngine
 
     return DeepSpeedEngine(job)
+
+
+def _model(settings: Settings, samples: Data, device: Device) -> nn.Module:
+    """With the initial weights that --seed gives, on every rank the same."""
+    shape, classes = samples.train.images.shape[1:], len(samples.classes)
+    torch.manual_seed(settings.seed)
+    if settings.model != "moe":
+        return models.build(settings.model, shape, classes)
+    from . import moe
+    from .engine_deepspeed import load_deepspeed
+
+    load_deepspeed(device)  # its expert layer is DeepSpeed's
+    return moe.build(shape, classes, moe.experts(settings))
 
 
 @contextmanager

@@ -65,23 +65,23 @@ def arithmetic(batch: Batch, parallel: int, samples: int) -> list[str]:
     ]
 
 
-def table(model: Model, nodes: int, per_node: int, device: float, host: float, unit: str) -> list[str]:
-    """The memory of each stage against what a device and a node have, in bytes; unit: 'device' in words."""
+def table(model: Model, nodes: int, per_node: int, device: float, host: float) -> list[str]:
+    """The memory of each stage against what a device and a node have, in bytes."""
     lines = [
         f"{model.parameters:,} parameters, the largest layer {model.largest:,}; "
         f"{nodes} node(s) x {per_node} rank(s)",
-        f"GiB for weights, gradients and Adam's states in mixed precision, per {unit} and per node, of "
-        f"{device / GIB:.1f} and {host / GIB:.1f}; activations come on top:",
+        f"memory for weights, gradients and Adam's states in mixed precision, per device and per node, of "
+        f"{_in_words(device)} and {_in_words(host)}; activations come on top:",
     ]
     for need in needs(model, nodes, per_node):
         lacks = [
             name
-            for name, has, wants in ((unit, device, need.device), ("node", host, need.host))
+            for name, has, wants in (("device", device, need.device), ("node", host, need.host))
             if wants > has
         ]
         verdict = f"  does not fit on the {' nor the '.join(lacks)}" if lacks else ""
         lines.append(
-            f"  {need.name:<27} {need.device / GIB:>9.3f} {need.host / GIB:>9.3f}  {need.options}{verdict}"
+            f"  {need.name:<27} {_in_words(need.device):>10} {_in_words(need.host):>10}  {need.options}{verdict}"
         )
     return lines
 
@@ -89,3 +89,7 @@ def table(model: Model, nodes: int, per_node: int, device: float, host: float, u
 def host_memory() -> int:
     """Of this host, in bytes."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _in_words(size: float) -> str:
+    return f"{size / GIB:.1f} GiB" if size >= GIB else f"{size / 2**20:.1f} MiB"
