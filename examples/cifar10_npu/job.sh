@@ -1,0 +1,179 @@
+#!/bin/bash
+# 1 node x 8 ranks, 8 ranks in all, by srun on Ascend NPUs; made by jobgen 0.1.0.
+# Slurm: https://slurm.schedmd.com/sbatch.html
+# Submit it with: sbatch FILE. Of a repeated directive Slurm heeds the last.
+#SBATCH --job-name=cifar10-npu
+#SBATCH --nodes=1
+#SBATCH --ntasks-per-node=8
+#SBATCH --cpus-per-task=4
+#SBATCH --gres=npu:8
+#SBATCH --time=01:00:00
+#SBATCH --output=cifar10-npu-%j.log
+#SBATCH --partition=npu
+set -euo pipefail
+
+# Statuses of this script; any other one is the launcher's:
+# 70 the allocation is not what was asked for      71 a file, a module or a command is missing
+# 72 a directory cannot be used                    73 the launcher said 0 without proof of success
+job_say() { printf 'jobgen: %s\n' "$*" >&2; }
+job_die() { # STATUS MESSAGE
+  job_say "$2"
+  exit "$1"
+}
+# shellcheck disable=SC2329  # the trap calls it
+job_end() {
+  local status=$? what=finished
+  if ((status == 0)) && [[ -z ${job_status:-} ]]; then
+    job_say 'a script that was sourced has called exit: nothing was launched'
+    status=71
+  fi
+  [[ -n ${job_over:-} ]] || what='was ended by a signal'
+  ((status == 0)) || what="failed with status $status"
+  job_say "job ${job_id:-?} $what after $SECONDS s${job_output:+; output in $job_output}${job_dir:+; files in $job_dir}"
+  exit "$status"
+}
+trap job_end EXIT
+
+# ---- the job ------------------------------------------------------------------------------
+[[ -n ${SLURM_JOB_ID:-} && -n ${SLURM_JOB_NODELIST:-} ]] ||
+  job_die 70 'SLURM_JOB_ID and SLURM_JOB_NODELIST are not set: submit this script with sbatch'
+job_id=$SLURM_JOB_ID
+# shellcheck disable=SC2034  # unused where the port is given
+job_number=$SLURM_JOB_ID
+job_nodelist=$SLURM_JOB_NODELIST
+job_submit_dir=${SLURM_SUBMIT_DIR:-$PWD}
+job_output=$(scontrol show job "$SLURM_JOB_ID" | awk 'sub(/^ *StdOut=/, "") && !n++') || true  # as sbatch has it
+unset SLURM_EXPORT_ENV  # sbatch --export=NONE would go on to the daemons that mpirun starts by srun
+cd "$job_submit_dir" || job_die 72 "cannot enter $job_submit_dir"
+# Everything that belongs to this job alone is in a directory of its own.
+job_dir=runs/cifar10-npu-${job_id//[^A-Za-z0-9._-]/_}
+[[ $job_dir == /* ]] || job_dir=$PWD/$job_dir
+mkdir -p "$job_dir" || job_die 72 "cannot make the run directory $job_dir"
+[[ -w $job_dir ]] || job_die 72 "cannot write into the run directory $job_dir"
+rm -f "$job_dir/status.json"
+
+# ---- the environment ----------------------------------------------------------------------
+job_export() { # now, as modules and scripts may read them, and again after those, as they may change them
+  export ASCEND_HOME_PATH=/usr/local/Ascend/ascend-toolkit/latest
+}
+job_export
+job_source() { # FILE; sourced scripts are seldom written for set -eu, and must not see our arguments
+  local file=$1 directory=$PWD status=0
+  shift
+  [[ -r $file ]] || job_die 71 "cannot read $file, which was to be sourced"
+  set +eu
+  # shellcheck disable=SC1090  # the user's file
+  source "$file"
+  status=$?
+  set -eu
+  cd "$directory"
+  ((status == 0)) || job_say "warning: $file returned status $status"
+}
+# CANN: the toolkit's own set_env.sh, then the driver's libraries.
+job_cann=
+for job_dir_of_cann in "${ASCEND_HOME_PATH:-}" "${ASCEND_HOME_PATH:-}/.." "${ASCEND_TOOLKIT_HOME:-}" "${ASCEND_TOOLKIT_HOME:-}/.." \
+  /usr/local/Ascend/{ascend-toolkit,ascend-toolkit/latest,cann} "$HOME"/Ascend/{ascend-toolkit,cann}; do
+  if [[ $job_dir_of_cann == /*[!/.]* && -r $job_dir_of_cann/set_env.sh ]]; then job_cann=$job_dir_of_cann/set_env.sh; break; fi
+done
+[[ -n $job_cann ]] || job_die 71 \
+  'cannot find the set_env.sh of the CANN toolkit: set ASCEND_HOME_PATH (looked in ASCEND_TOOLKIT_HOME, /usr/local/Ascend and ~/Ascend, too)'
+job_source "$job_cann"
+for job_libraries in "${ASCEND_DRIVER_PATH:-/usr/local/Ascend/driver}"/lib64{,/common,/driver}; do
+  [[ ! -d $job_libraries ]] || export LD_LIBRARY_PATH=$job_libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+done
+export DS_ACCELERATOR=npu
+# HCCL: slow file systems need longer than its 120 s to bring all ranks up; no list of allowed hosts.
+export HCCL_CONNECT_TIMEOUT=${HCCL_CONNECT_TIMEOUT:-1200} HCCL_WHITELIST_DISABLE=${HCCL_WHITELIST_DISABLE:-1}
+# It takes a rank table or environment variables, never both; the variables are ours.
+[[ -z ${RANK_TABLE_FILE:-} ]] || job_say 'warning: RANK_TABLE_FILE is left out; HCCL gets its ranks from the launcher'
+unset RANK_TABLE_FILE
+# conda's own shell hook: conda init is for login shells and does nothing in a batch job.
+job_conda=${CONDA_EXE:-$(command -v conda || true)}
+for job_file in "$HOME"/{miniforge3,miniconda3,mambaforge,anaconda3}/bin/conda /opt/conda/bin/conda; do
+  [[ -n $job_conda ]] || [[ ! -x $job_file ]] || job_conda=$job_file
+done
+[[ -n $job_conda ]] || job_die 71 'cannot find conda: load its module, or put it on PATH'
+job_hook=$("$job_conda" shell.bash hook) || job_die 71 "$job_conda has no shell hook"
+set +eu
+job_conda_env=torch_npu
+eval "$job_hook" && conda activate "$job_conda_env"
+job_activated=$?
+set -eu
+((job_activated == 0)) || job_die 71 "cannot activate the conda environment $job_conda_env"
+export PYTHONUNBUFFERED=1
+export OMP_NUM_THREADS=4
+job_export
+job_need() { command -v "$1" > /dev/null || job_die 71 "cannot find $1 on PATH"; }
+job_need python3
+job_need srun
+python3 -c 'import jobgen.train' || job_die 71 "$(command -v python3) has no jobgen.train: pip install 'jobgen[train]'"
+
+# ---- the hosts ----------------------------------------------------------------------------
+# Each host once, in the scheduler's order, however often it lists it: HOST slots=N.
+scontrol show hostnames "$job_nodelist" |
+  awk -v slots=8 'NF && !seen[$1]++ { print $1 " slots=" slots }' > "$job_dir/hostfile"
+awk '{ print $1 }' "$job_dir/hostfile" > "$job_dir/hosts"
+mapfile -t job_hosts < "$job_dir/hosts"
+job_slots=$(awk -F= '{ n += $2 } END { print n + 0 }' "$job_dir/hostfile")
+((${#job_hosts[@]} == 1)) ||
+  job_die 70 "the allocation has ${#job_hosts[@]} hosts (${job_hosts[*]:0:8}), but 1 were asked for"
+((job_slots == 8)) ||
+  job_die 70 "the hostfile has $job_slots slots, but 1 x 8 = 8 were asked for"
+
+# ---- the rendezvous -----------------------------------------------------------------------
+export MASTER_ADDR=${job_hosts[0]}
+# From the job id, so that two jobs on one node differ, and the next one up where somebody listens.
+export MASTER_PORT=$((20000 + job_number % 10000))
+while (exec 3<> "/dev/tcp/localhost/$MASTER_PORT") 2> /dev/null; do MASTER_PORT=$((MASTER_PORT + 1)); done
+# HCCL takes 16 ports or more from here on; the range ends below the ports of the rendezvous.
+export HCCL_IF_BASE_PORT=${HCCL_IF_BASE_PORT:-$((10000 + MASTER_PORT % 300 * 32))}
+export JOBGEN_JOB_ID=$job_id JOBGEN_RUN_DIR=$job_dir JOBGEN_WORLD_SIZE=8 JOBGEN_ACCELERATOR=npu
+JOBGEN_START_TIME=$(($(date +%s) - SECONDS))
+export JOBGEN_START_TIME
+
+# ---- the program --------------------------------------------------------------------------
+# The environment as it is now, for the other nodes: less what belongs to this node or this shell.
+job_save_environment() {
+  local name
+  printf 'cd %q\n' "$PWD"
+  for name in $(compgen -e); do
+    case $name in
+      SLURM* | PMI* | OMPI_COMM_* | *_VISIBLE_DEVICES | GPU_DEVICE_ORDINAL | TMPDIR | HOSTNAME | HOST | DISPLAY | SSH_* | XDG_*) ;;
+      RANK | LOCAL_RANK | WORLD_SIZE | LOCAL_WORLD_SIZE | NODE_RANK | GROUP_RANK | PBS_NODENUM | PBS_TASKNUM | PBS_VNODENUM) ;;
+      BASH* | SHELLOPTS | SHLVL | PWD | OLDPWD | UID | EUID | PPID | _) ;;
+      *) printf 'export %s=%q\n' "$name" "${!name}" ;;
+    esac
+  done
+  printf 'export %s=%q\n' ASCEND_HOME_PATH "$ASCEND_HOME_PATH"
+}
+(umask 077; job_save_environment > "$job_dir/env.sh")  # it may hold secrets
+
+# What every rank runs.
+cat > "$job_dir/rank.sh" <<'END_OF_RANK'
+#!/bin/bash
+set -euo pipefail
+# shellcheck source=/dev/null
+. "${BASH_SOURCE[0]%/*}/env.sh"
+export RANK=$SLURM_PROCID WORLD_SIZE=$SLURM_NTASKS LOCAL_RANK=$SLURM_LOCALID LOCAL_WORLD_SIZE=8
+if [[ $WORLD_SIZE != "$JOBGEN_WORLD_SIZE" ]]; then
+  echo "jobgen: $(hostname): srun started a world of $WORLD_SIZE ranks, not $JOBGEN_WORLD_SIZE: is it another MPI's?" >&2
+  exit 70
+fi
+exec python3 -m jobgen.train --task cifar10 --data /data/cifar10 --optimizer sgd --momentum 0.9 --zero-stage 1 --epochs 5
+END_OF_RANK
+
+# ---- the launch ---------------------------------------------------------------------------
+job_say "1 node x 8 ranks, 8 ranks in all, by srun on Ascend NPUs: ${job_hosts[*]:0:8}; rendezvous at $MASTER_ADDR:$MASTER_PORT; files in $job_dir"
+job_status=0
+# --cpus-per-task again: srun does not take it from the job on Slurm 22.05 to 23.02.
+srun --nodes=1 --ntasks=8 --ntasks-per-node=8 --cpus-per-task=4 \
+  --kill-on-bad-exit=1 --export=ALL --mpi=none \
+  bash "$job_dir/rank.sh" || job_status=$?
+
+# ---- the end ------------------------------------------------------------------------------
+# A launcher may end with 0 although a rank was killed: the training's own word is needed, too.
+if ((job_status == 0)) && ! grep -q '"state": *"finished"' "$job_dir/status.json" 2> /dev/null; then
+  job_die 73 "srun ended with status 0, but $job_dir/status.json does not say that the training finished"
+fi
+job_over=yes
+exit "$job_status"

@@ -1,0 +1,87 @@
+"""The examples: each script is what its command renders, and each program runs, on data that is made here."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.require import need_command, need_package
+
+EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
+NAMES = sorted(page.parent.name for page in EXAMPLES.glob("*/README.md"))
+ENVIRONMENT = ("--source", "--conda", "--venv", "--module", "--env")
+
+
+def block(name: str, language: str) -> str:
+    [text] = re.findall(
+        rf"^```{language}\n(.*?)^```$", (EXAMPLES / name / "README.md").read_text(), re.M | re.S
+    )
+    return str(text)
+
+
+def command(name: str) -> list[str]:
+    """The words of an example's command, without its ``jobgen``."""
+    return shlex.split(block(name, "bash").replace("\\\n", ""))[1:]
+
+
+def run(words: list[str], cwd: Path) -> subprocess.CompletedProcess[str]:
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    return subprocess.run(words, cwd=cwd, capture_output=True, text=True, env={**os.environ, "PATH": path})
+
+
+def test_the_table_names_every_example() -> None:
+    linked = re.findall(r"\]\((\w+)/README.md\)", (EXAMPLES / "README.md").read_text())
+    assert sorted(linked) == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_script_is_what_the_command_renders(name: str, tmp_path: Path) -> None:
+    words = command(name)
+    file = words[words.index("-o") + 1]
+    assert run([sys.executable, "-m", "jobgen", *words], tmp_path).returncode == 0
+    assert (tmp_path / file).read_text() == (EXAMPLES / name / file).read_text(), f"render {name} anew"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_program_runs_and_prints_what_is_shown(name: str, tmp_path: Path) -> None:
+    """Two ranks on this machine's CPU, by the example's launcher, on a few images of noise."""
+    need_package("torch", "deepspeed", "mpi4py")
+    words = command(name)
+    at = words.index("--")
+    options, program = words[:at], words[at + 1 :]
+    launcher = options[options.index("--launcher") + 1]
+    if launcher == "srun":
+        launcher = "torchrun"  # srun needs Slurm; to the ranks both say the same
+    need_command(launcher)
+    make_data(program[program.index("--task") + 1], tmp_path / "data")
+    program[program.index("--data") + 1] = str(tmp_path / "data")
+    for config in (EXAMPLES / name).glob("*.json"):
+        shutil.copy(config, tmp_path)
+    local = ["local", "--ranks-per-node", "2", "--launcher", launcher, "-o", "job.sh", "--", *program]
+    assert run([sys.executable, "-m", "jobgen", *local], tmp_path).returncode == 0
+    done = run(["bash", "job.sh"], tmp_path)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
+    for line in block(name, "text").splitlines():
+        shape = re.escape(line.strip()).replace("…", ".*")
+        assert re.search(shape, done.stdout), f"no line like {line!r} in {done.stdout[-3000:]}"
+    [status] = tmp_path.glob("runs/*/status.json")
+    assert json.loads(status.read_text())["state"] == "finished"
+
+
+def make_data(task: str, folder: Path) -> None:
+    """A few images of noise in the files of a task."""
+    sys.path.insert(0, str(Path(__file__).parent / "train"))
+    from train_support import write_cifar, write_mnist
+
+    folder.mkdir()
+    if task == "mnist":
+        write_mnist(folder, train=512, test=64)
+    else:
+        write_cifar(folder, samples=40)
