@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .converters import is_own
 from .errors import BadInput
 
 
@@ -42,15 +43,25 @@ CIFAR_CLASSES = ("plane", "car", "bird", "cat", "deer", "dog", "frog", "horse", 
 CIFAR_MEAN, CIFAR_STD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
 
 
-def load(task: str, directory: Path | None) -> Data:
-    """The data of `task`, read from `directory` (None for digits).
+def load(task: str, directory: Path | None, cached: Path | None = None) -> Data:
+    """The data of `task`, read from `directory` (None for digits), or from what an earlier run decoded
+    and kept in `cached`. A task package.module:name is the user's own, see data_own.py.
 
     Raises BadInput, naming the file, for one that is missing or damaged.
     """
+    if directory is not None and not directory.is_dir():
+        raise BadInput(f"--data {directory} is not a directory on this host")
+    if cached is not None:
+        from . import cache
+
+        return cache.through(cached, task, directory, lambda: load(task, directory))
+    if is_own(task):
+        from . import data_own
+
+        return data_own.load(task, directory)
     if task == "digits":
         return digits()
-    if directory is None or not directory.is_dir():
-        raise BadInput(f"--data {directory} is not a directory on this host")
+    assert directory is not None
     return mnist(directory) if task == "mnist" else cifar10(directory)
 
 

@@ -59,6 +59,8 @@ def choose(ranks: Ranks, env: Mapping[str, str]) -> Device:
     reason = _why_not(kind)
     if reason:
         raise BadInput(f"JOBGEN_ACCELERATOR={wanted} but {reason}")
+    if kind == "npu":
+        npu.check_environment(env)
     module = _module(kind)
     count = module.device_count()
     if count > 1 and ranks.local_rank >= count:

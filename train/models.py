@@ -7,10 +7,23 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from . import own, resnet
+from .converters import is_own
+from .errors import CommonMistake
+
 
 def build(name: str, shape: tuple[int, int, int], classes: int) -> nn.Module:
-    """The model called `name` for images of `shape` (channels, height, width)."""
-    return {"cnn": cnn, "mlp": mlp}[name](shape, classes)
+    """The model called `name`, or made by the user's own function of that name (package.module:name),
+    for images of `shape` (channels, height, width).
+
+    Raises CommonMistake if there is no such function, if it gives no module, or for images too small.
+    """
+    if is_own(name):
+        made = own.find("--model", name)(shape, classes)
+        if not isinstance(made, nn.Module):
+            raise CommonMistake(f"--model {name} returned {type(made).__name__}, not a torch.nn.Module")
+        return made
+    return {"cnn": cnn, "mlp": mlp, "resnet18": resnet18}[name](shape, classes)
 
 
 def cnn(shape: tuple[int, int, int], classes: int) -> nn.Module:
@@ -46,6 +59,17 @@ def mlp(shape: tuple[int, int, int], classes: int) -> nn.Module:
         nn.ReLU(),
         nn.Linear(128, classes),
     )
+
+
+def resnet18(shape: tuple[int, int, int], classes: int) -> nn.Module:
+    """See resnet.py."""
+    channels, *pixels = shape
+    if min(pixels) < resnet.SMALLEST:
+        raise CommonMistake(
+            f"--model resnet18 needs images of at least {resnet.SMALLEST} x {resnet.SMALLEST} pixels; these "
+            f"have {pixels[0]} x {pixels[1]}"
+        )
+    return resnet.resnet18(channels, classes)
 
 
 def summed_loss(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:

@@ -1,8 +1,9 @@
 """Ascend NPUs: what torch_npu and HCCL do otherwise than CUDA, each with the way around it, in one place.
 
-- HCCL reduces neither bytes nor bools (ProcessGroupHCCL.cpp, checkSupportedDataTypeOfAllReduce), and
-  DeepSpeed reduces its overflow flags as bytes: here they travel as 32-bit integers. Every torch_npu to
-  2.7 at least; DeepSpeed to 0.19.8 at least. Moving bytes works: DeepSpeed broadcasts weights so.
+- HCCL reduces neither bytes, bools nor doubles (ProcessGroupHCCL.cpp, checkSupportedDataTypeOfAllReduce;
+  every torch_npu so far), and DeepSpeed (0.19.8) reduces its overflow flags as bytes and, in ZeRO 3, the
+  norm of the gradients as a double: here they travel as 32-bit integers and floats. Moving them works:
+  DeepSpeed broadcasts weights as bytes.
 - Tensor.bool() of a tensor with a gradient fails an assertion, and DeepSpeed's MoE gate asks for one.
   torch_npu 2.1.0 of 2023, before https://gitee.com/ascend/op-plugin/pulls/884.
 - The native unflatten casts from a format of the NPU also tensors of the host, and ZeRO keeps there
@@ -31,12 +32,14 @@ if TYPE_CHECKING:
 VISIBLE = "ASCEND_RT_VISIBLE_DEVICES"
 
 
-def check_visible(env: Mapping[str, str]) -> None:
-    """Raise BadInput for a list of visible devices that CANN would cut short without a word.
+def check_environment(env: Mapping[str, str]) -> None:
+    """Raise BadInput where CANN was not set up, and for a list of visible devices that it would cut short.
 
     It reads ascending numbers between commas, up to the first other character:
     https://www.hiascend.com/document/detail/en/canncommercial/800/apiref/envvar/envref_07_0028.html
     """
+    if not env.get("ASCEND_HOME_PATH"):
+        raise BadInput("ASCEND_HOME_PATH is not set: source CANN's set_env.sh before a run on NPUs")
     text = env.get(VISIBLE, "")
     ids = [int(part) for part in re.findall(r"\d+", text)]
     if text and (not re.fullmatch(r"\d+(,\d+)*", text) or ids != sorted(set(ids))):
@@ -55,31 +58,33 @@ def load() -> None:
     import torch
 
     importlib.import_module("torch_npu")
-    if getattr(torch.distributed.all_reduce, "bytes_as_int", False):
+    if getattr(torch.distributed.all_reduce, "for_hccl", False):
         return
-    torch.distributed.all_reduce = _bytes_as_int(torch.distributed.all_reduce)
-    torch.distributed.reduce = _bytes_as_int(torch.distributed.reduce)
+    torch.distributed.all_reduce = _for_hccl(torch.distributed.all_reduce)
+    torch.distributed.reduce = _for_hccl(torch.distributed.reduce)
     torch.Tensor.bool = _without_gradient(torch.Tensor.bool)  # type: ignore[method-assign]
     torch._utils._flatten_dense_tensors = flatten
     torch._utils._unflatten_dense_tensors = unflatten
 
 
-def _bytes_as_int(reduce: Callable[..., Any]) -> Callable[..., Any]:
-    """A collective that reduces byte and bool tensors as 32-bit integers, and others as before."""
+def _for_hccl(reduce: Callable[..., Any]) -> Callable[..., Any]:
+    """A collective that reduces, as another type, the tensors whose type HCCL cannot reduce."""
     import torch
+
+    others = {torch.uint8: torch.int32, torch.bool: torch.int32, torch.float64: torch.float32}
 
     @functools.wraps(reduce)
     def run(tensor: "Tensor", *args: Any, **options: Any) -> Any:
-        if tensor.dtype not in (torch.uint8, torch.bool):
+        if tensor.dtype not in others:
             return reduce(tensor, *args, **options)
-        wide = tensor.to(torch.int32)
-        work = reduce(wide, *args, **options)
-        if work is not None:  # asynchronous; these are single flags, so waiting here costs little
+        copy = tensor.to(others[tensor.dtype])
+        work = reduce(copy, *args, **options)
+        if work is not None:  # asynchronous; these are single numbers, so waiting here costs little
             work.wait()
-        tensor.copy_(wide)
+        tensor.copy_(copy)
         return work
 
-    run.bytes_as_int = True  # type: ignore[attr-defined]
+    run.for_hccl = True  # type: ignore[attr-defined]
     return run
 
 

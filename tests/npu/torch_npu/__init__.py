@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 import torch
+
+# DeepSpeed asks for it; CANN's set_env.sh sets it.
+os.environ.setdefault("ASCEND_HOME_PATH", "/nonexistent/ascend")
 
 torch.utils.rename_privateuse1_backend("npu")
 

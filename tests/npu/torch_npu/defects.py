@@ -11,7 +11,7 @@ import torch
 def install() -> None:
     torch.Tensor.bool = _bool_without_gradient(torch.Tensor.bool)
     for name in ("flatten_dense_tensors", "unflatten_dense_tensors"):
-        setattr(torch._C._nn, name, _not_on_the_host(getattr(torch._C._nn, name)))
+        setattr(torch._C._nn, name, _not_on_both(getattr(torch._C._nn, name)))
 
 
 def _bool_without_gradient(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
@@ -23,9 +23,10 @@ def _bool_without_gradient(original: Callable[..., torch.Tensor]) -> Callable[..
     return to_bool
 
 
-def _not_on_the_host(original: Callable[..., Any]) -> Callable[..., Any]:
+def _not_on_both(original: Callable[..., Any]) -> Callable[..., Any]:
     def run(*values: Any) -> Any:
-        if any(tensor.device.type == "cpu" for tensor in values[-1]):
+        flat = [each for value in values for each in (value if isinstance(value, list | tuple) else [value])]
+        if len({tensor.device.type for tensor in flat}) > 1:
             raise NotImplementedError(
                 "Could not run 'npu::npu_format_cast' with arguments from the 'CPU' backend"
             )

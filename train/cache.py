@@ -1,0 +1,79 @@
+"""Decoded data kept in a directory of the host (--cache), so that the next run, and the other ranks of
+the host, need not unpack and decode it: NumPy files that are mapped into memory and shared."""
+
+import hashlib
+import importlib.util
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+from .converters import is_own
+from .data import Data, Split
+from .errors import BadInput
+
+ARRAYS = ("train.images", "train.labels", "test.images", "test.labels")
+FORM = 1  # of the files below; another number, and old ones are not read
+
+
+def through(cache: Path, task: str, source: Path | None, decode: Callable[[], Data]) -> Data:
+    """The data of `task` from `cache`, else from `decode`, which is then kept there.
+
+    It is found again as long as the files in `source`, and the module of the user's own data, keep their
+    names, sizes and times. Raises BadInput if the cache cannot be read or written.
+    """
+    folder = cache / f"{task.replace(':', '-')}-{_fingerprint(task, source)}"
+    try:
+        if not folder.is_dir():
+            _write(decode(), folder)
+        return _read(folder)
+    except (OSError, ValueError, KeyError) as error:
+        raise BadInput(f"--cache {folder} cannot be used: {error}") from None
+
+
+def _fingerprint(task: str, source: Path | None) -> str:
+    files = sorted(_files(source)) if source else []
+    if is_own(task):
+        spec = importlib.util.find_spec(task.partition(":")[0])
+        files += [Path(spec.origin)] if spec and spec.origin else []
+    facts = [[str(file), file.stat().st_size, file.stat().st_mtime_ns] for file in files]
+    return hashlib.sha256(json.dumps([FORM, task, facts]).encode()).hexdigest()[:16]
+
+
+def _files(source: Path) -> Iterator[Path]:
+    for path, _, names in os.walk(source.resolve()):
+        yield from (Path(path, name) for name in names)
+
+
+def _write(data: Data, folder: Path) -> None:
+    """Whole or not at all: several ranks may do so at once, and the first wins."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=folder.parent))
+    try:
+        for name, array in zip(ARRAYS, (*data.train, *data.test), strict=True):
+            np.save(draft / f"{name}.npy", array)
+        facts = {"classes": data.classes, "full": data.full, "mean": data.mean, "std": data.std}
+        (draft / "data.json").write_text(json.dumps(facts))
+        draft.rename(folder)
+    except OSError:
+        if not folder.is_dir():
+            raise
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def _read(folder: Path) -> Data:
+    arrays = [np.load(folder / f"{name}.npy", mmap_mode="r") for name in ARRAYS]
+    facts = json.loads((folder / "data.json").read_text())
+    return Data(
+        Split(*arrays[:2]),
+        Split(*arrays[2:]),
+        tuple(facts["classes"]),
+        facts["full"],
+        tuple(facts["mean"]),
+        tuple(facts["std"]),
+    )

@@ -1,0 +1,90 @@
+"""The user's own data: --dataset package.module:name.
+
+The function is called with --data (a Path, or None) if it takes an argument. It returns a Data, or
+a mapping with the keys
+
+train, test     (images, labels): arrays [samples, channels, height, width] and [samples], or
+                a sequence of (image, label) pairs, such as a torch data set: decoded once, here
+classes         their names (default: 0, 1, ... up to the largest label)
+full, mean, std the pixels' normalisation, see data.Data (default: 255 for bytes and 1 for floats; 0; 1)
+
+Images of bytes stay bytes; others become 32-bit floats.
+"""
+
+import inspect
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from . import own
+from .data import Data, Split
+from .errors import BadInput
+
+KEYS = ("train", "test", "classes", "full", "mean", "std")
+
+
+def load(name: str, directory: Path | None) -> Data:
+    """What the function `name` returns, checked. Raises BadInput for anything that is not as above."""
+    build = own.find("--dataset", name)
+    made = build(directory) if inspect.signature(build).parameters else build()
+    if isinstance(made, Data):
+        made = made._asdict()
+    if not isinstance(made, Mapping) or not {"train", "test"} <= made.keys():
+        raise BadInput(f"--dataset {name} must return a mapping with train and test, not {made!r:.60}")
+    unknown = [key for key in made if key not in KEYS]
+    if unknown:
+        raise BadInput(f"--dataset {name} returns {unknown[0]!r}, which is none of {', '.join(KEYS)}")
+    train, test = (_split(made[part], f"--dataset {name}: {part}") for part in ("train", "test"))
+    largest = int(max(train.labels.max(), test.labels.max()))
+    classes = tuple(str(each) for each in made.get("classes") or range(largest + 1))
+    if largest >= len(classes):
+        raise BadInput(f"--dataset {name} has label {largest} but only {len(classes)} classes")
+    if train.images.shape[1:] != test.images.shape[1:]:
+        raise BadInput(
+            f"--dataset {name}: images of train have shape {train.images.shape[1:]}, of test "
+            f"{test.images.shape[1:]}"
+        )
+    full = made.get("full") or (255.0 if train.images.dtype == np.uint8 else 1.0)
+    channels = train.images.shape[1]
+    mean, std = (_per_channel(made.get(key), fill, channels, key, name) for key, fill in DEFAULTS.items())
+    return Data(train, test, classes, float(full), mean, std)
+
+
+DEFAULTS = {"mean": 0.0, "std": 1.0}
+
+
+def _split(given: Any, where: str) -> Split:
+    images, labels = given if _is_pair(given) else _decoded(given, where)
+    images, labels = np.asarray(images), np.asarray(labels)
+    if images.dtype != np.uint8:
+        images = images.astype(np.float32)
+    if images.ndim != 4:
+        raise BadInput(f"{where} images have shape {images.shape}, not [samples, channels, height, width]")
+    if labels.shape != images.shape[:1] or not len(labels):
+        raise BadInput(f"{where} has {len(images)} images but labels of shape {labels.shape}")
+    if not np.issubdtype(labels.dtype, np.integer) or labels.min() < 0:
+        raise BadInput(f"{where} labels must be whole numbers from 0, not {labels.dtype}")
+    return Split(images, labels.astype(np.int64))
+
+
+def _is_pair(given: Any) -> bool:
+    return isinstance(given, tuple) and len(given) == 2 and hasattr(given[0], "shape")
+
+
+def _decoded(given: Any, where: str) -> tuple[np.ndarray, np.ndarray]:
+    """Every sample once, so that no epoch decodes it again."""
+    try:
+        pairs = [given[i] for i in range(len(given))]
+        images, labels = zip(*pairs, strict=True)
+        return np.stack([np.asarray(image) for image in images]), np.asarray(labels)
+    except (TypeError, ValueError, KeyError) as error:
+        raise BadInput(f"{where} is neither (images, labels) nor a sequence of such pairs: {error}") from None
+
+
+def _per_channel(given: Any, fill: float, channels: int, key: str, name: str) -> tuple[float, ...]:
+    values = (fill,) * channels if given is None else tuple(float(v) for v in np.atleast_1d(given))
+    if len(values) != channels:
+        raise BadInput(f"--dataset {name}: {key} has {len(values)} values for {channels} channels")
+    return values

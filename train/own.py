@@ -1,0 +1,30 @@
+"""The user's own objects, named on the command line as package.module:name. No torch here."""
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+from .errors import CommonMistake, suggestion
+
+
+def find(option: str, name: str) -> Callable[..., Any]:
+    """The function or class that 'package.module:name' names.
+
+    Raises CommonMistake, naming the option, where there is none; what fails inside the module is its own
+    error, and stays as it is.
+    """
+    module, _, attribute = name.partition(":")
+    try:
+        found = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            raise  # something that the module itself imports
+        raise CommonMistake(f"{option} {name}: there is no module {error.name} on PYTHONPATH") from None
+    for part in attribute.split("."):
+        names = dir(found)
+        found = getattr(found, part, None)
+        if found is None:
+            raise CommonMistake(f"{option} {name}: {module} has no {part}{suggestion(part, names)}")
+    if not callable(found):
+        raise CommonMistake(f"{option} {name}: {attribute} is not a function or class")
+    return found
