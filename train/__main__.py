@@ -9,6 +9,7 @@ MASTER_ADDR, MASTER_PORT   where the ranks meet; OMP_NUM_THREADS   threads of ea
 Who this process is: see ranks.py.
 """
 
+import importlib
 import os
 import sys
 import time
@@ -16,10 +17,20 @@ import traceback
 from collections.abc import Sequence
 from typing import NoReturn
 
-from . import config, explain, ranks, recipe, refusals, report
-from .errors import BAD_INPUT, DONE, FAILURE, BadInput, CommonMistake, TrainingFailure
+from . import checkpoints, config, explain, ranks, recipe, refusals, report
+from .errors import (
+    BAD_INPUT,
+    DONE,
+    FAILURE,
+    TARGET_MISSED,
+    BadInput,
+    CommonMistake,
+    TargetMissed,
+    TrainingFailure,
+)
 
 PATIENCE = 2.0  # seconds
+COMMANDS: tuple[str, ...] = ()  # modules, for checkpoints; anything else is a training
 PACKAGES = ("numpy", "torch", "deepspeed", "mpi4py", "sklearn", "tqdm")
 
 
@@ -27,7 +38,13 @@ def main(argv: Sequence[str]) -> int:
     """Run as `argv` says and return the exit status, one of those in errors.py."""
     run = report.Run(os.environ, report.Clock(), None)
     try:
-        train(argv, run)
+        if argv and argv[0] in COMMANDS:
+            run.directory = None  # the status there is another run's
+            importlib.import_module(f".{argv[0]}", __package__).main(argv[1:])
+        else:
+            train(argv, run)
+    except TargetMissed as error:
+        return _failed(run, error, TARGET_MISSED)
     except BadInput as error:
         return _failed(run, error, BAD_INPUT)
     except (Exception, KeyboardInterrupt) as error:
@@ -57,12 +74,15 @@ def train(argv: Sequence[str], run: report.Run) -> None:
     ranks.check_world(me, os.environ)
     how = recipe.resolve(settings, me.world_size)
     run.prepare()
+    place = checkpoints.place(settings, run.directory)
+    found = checkpoints.find(settings.resume, place) if settings.resume else None
+    universal = found is not None and checkpoints.check(found, how, me.world_size)
     run.clock.mark("ranks")
 
     # Everything below needs torch, which takes seconds: whatever can be refused without it was.
     import torch
 
-    from . import data, device, engine, loop, peers, sampling
+    from . import data, device, engine, loop, peers, sampling, saving
 
     mine = device.choose(me, os.environ)
     refusals.check_device(how.config, mine.kind)
@@ -80,7 +100,15 @@ def train(argv: Sequence[str], run: report.Run) -> None:
     torch.set_num_threads(threads)
     run.clock.mark("peers")
 
+    if universal:
+        how.config["checkpoint"] = {**how.config.get("checkpoint", {}), "load_universal": True}
     trainer = engine.build(how, schedule, samples, me, mine)
+    start = checkpoints.Progress()
+    if found:
+        start = saving.restore(trainer, found, universal, mine, run)
+        run.go_on(start.step)
+    folder = checkpoints.place(settings, run.directory)
+    saver = saving.Saver(trainer, mine, run, folder, saving.facts(how, samples, me.world_size), start)
     run.clock.mark("engine")
 
     names = list(dict.fromkeys(hosts))
@@ -92,6 +120,8 @@ def train(argv: Sequence[str], run: report.Run) -> None:
         f"{how.batch.micro} x {how.batch.accumulation} x {how.parallel}"
     )
     run.line(f"run directory: {run.directory}")
+    if found:
+        run.line(f"goes on from {found.directory}, after step {start.step}")
     run.metric(
         "start",
         engine=settings.engine,
@@ -101,11 +131,14 @@ def train(argv: Sequence[str], run: report.Run) -> None:
         source=me.source,
         deepspeed=how.config | ({"scheduler": schedule.block} if schedule.block else {}),
     )
-    scores, steps = loop.train(trainer, samples, mine, how.batch, settings, run)
+    scores, steps = loop.train(trainer, samples, mine, how.batch, settings, run, saver)
     # Rank 0 may only say finished when every rank has come to this line.
     torch.distributed.barrier()
     for name, accuracy in scores.per_class.items():
         run.line(f"  {name:>6} {'-' if accuracy is None else format(accuracy, '.1%')}")
+    target = settings.target_accuracy
+    if target is not None and scores.accuracy < target:
+        raise TargetMissed(scores.accuracy, target, per_class=scores.per_class, steps=steps)
     run.finish(
         message=f"accuracy {scores.accuracy:.2%} on the test set",
         task=settings.task,
@@ -149,7 +182,7 @@ def _failed(run: report.Run, error: BaseException, status: int) -> int:
         # Launchers end all ranks when the first is gone: leave rank 0 the time to speak.
         time.sleep(PATIENCE)
         return status
-    first = run.fail(message, type(error).__name__, status)
+    first = run.fail(message, type(error).__name__, status, **getattr(error, "facts", {}))
     me = f"rank {run.rank} on {run.host}"
     if (first["rank"], first["host"]) != (run.rank, run.host):
         if first["message"] != message:

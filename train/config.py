@@ -1,9 +1,10 @@
 """What the command line of python -m jobgen.train says. No torch here: a typing mistake must not cost
 seconds."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from . import options
 from .converters import is_own
@@ -70,6 +71,13 @@ class Settings:
     wall_clock_breakdown: bool
     profile: int | None
 
+    save_every: int | None
+    save_every_epochs: int | None
+    checkpoint_dir: Path | None
+    keep: int | None
+    resume: str | None
+    target_accuracy: float | None
+
     local_rank: int | None
 
 
@@ -83,6 +91,9 @@ MOE_OPTIONS = (
     "noisy_gate",
     "aux_weight",
 )
+
+
+PATHS = ("data", "cache", "deepspeed_config", "tensorboard", "csv", "checkpoint_dir")
 
 
 def parse(argv: Sequence[str]) -> Settings:
@@ -105,6 +116,25 @@ def parse(argv: Sequence[str]) -> Settings:
     return settings
 
 
+def recorded(settings: Settings) -> dict[str, Any]:
+    """The settings as JSON can hold them; paths hold from everywhere."""
+    return {
+        key: str(value.absolute()) if isinstance(value, Path) else value
+        for key, value in asdict(settings).items()
+    }
+
+
+def restored(values: Mapping[str, Any]) -> Settings:
+    """The settings that `recorded` gave, maybe in a version with fewer options."""
+    settings = parse([])
+    for key, value in values.items():
+        if key in PATHS and value is not None:
+            value = Path(value)
+        if hasattr(settings, key):
+            settings = replace(settings, **{key: tuple(value) if isinstance(value, list) else value})
+    return settings
+
+
 def _check(settings: Settings) -> None:
     if settings.task != "digits" and settings.data is None and not is_own(settings.task):
         raise CommonMistake(
@@ -119,6 +149,7 @@ def _check(settings: Settings) -> None:
     _check_scheduler(settings)
     _check_engine(settings)
     _check_experts(settings)
+    _check_checkpoints(settings)
 
 
 def _check_scheduler(settings: Settings) -> None:
@@ -143,6 +174,14 @@ def _check_engine(settings: Settings) -> None:
     for option in ("stages", "partition"):
         if getattr(settings, option) is not None and engine != "pipeline":
             raise CommonMistake(f"--{option} is for --engine pipeline, not for {engine}")
+
+
+def _check_checkpoints(settings: Settings) -> None:
+    saving = settings.save_every or settings.save_every_epochs
+    if settings.keep is not None and not saving:
+        raise CommonMistake(f"--keep {settings.keep} needs --save-every or --save-every-epochs")
+    if settings.checkpoint_dir is not None and not saving and settings.resume is None:
+        raise CommonMistake("--checkpoint-dir needs --save-every, --save-every-epochs or --resume")
 
 
 def _check_experts(settings: Settings) -> None:

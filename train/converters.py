@@ -69,6 +69,12 @@ def decay(text: str) -> float:
     return float(text)
 
 
+def fraction(text: str) -> float:
+    if not 0 < _number(text) <= 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a fraction above 0 and up to 1, such as 0.97")
+    return float(text)
+
+
 def _number(text: str) -> float:
     try:
         return float(text)

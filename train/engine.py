@@ -4,9 +4,10 @@ engine_ddp.py is plain torch, engine_deepspeed.py DeepSpeed's data parallelism w
 engine_pipeline.py its pipeline. Another one is a file of its own and a line in `build`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import torch
@@ -21,6 +22,8 @@ from .ema import Average
 from .ranks import Ranks
 from .recipe import Recipe
 from .schedules import Plan
+
+Save = Callable[[Any, Path], None]
 
 
 class Micro(NamedTuple):
@@ -39,10 +42,21 @@ class Share(NamedTuple):
     size: int
 
 
+class Part(NamedTuple):
+    """Which part of the model is this rank's, counted from 0: a stage of the pipeline, or a share of the
+    experts. Of the ranks with the same part, one writes it."""
+
+    number: int
+    writes: bool
+
+
 class Engine(Protocol):
     """Every method is called on all ranks, the same number of times."""
 
     share: Share
+    part: Part
+    module: nn.Module
+    average: Average | None
 
     def train_step(self, micro_batches: Sequence[Micro], total: int) -> torch.Tensor:
         """One optimizer step on the mean loss of `total` samples over all ranks.
@@ -64,6 +78,13 @@ class Engine(Protocol):
 
     def end_epoch(self) -> None:
         """Called once after each epoch's last step."""
+
+    def save(self, directory: Path, save: Save, client: dict[str, Any]) -> None:
+        """Write what this rank must write of model, optimizer, schedule and loss scale, below `directory`
+        by save(state, file); client: numbers for whoever reads the files with other tools."""
+
+    def load(self, directory: Path, universal: Path | None) -> None:
+        """Take back what was saved below `directory`, or, if given, DeepSpeed's universal form of it."""
 
 
 @dataclass(frozen=True)

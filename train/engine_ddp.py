@@ -2,15 +2,17 @@
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
+from . import storage
 from .dsconfig import Config, enabled, optimizer_name
 from .ema import Average
-from .engine import Job, Micro, Share, auxiliary, evaluation
+from .engine import Job, Micro, Part, Save, Share, auxiliary, evaluation
 from .models import summed_loss
 
 
@@ -20,6 +22,7 @@ class DdpEngine:
 
     def __init__(self, job: Job) -> None:
         self.share = Share(job.ranks.rank, job.ranks.world_size)
+        self.part = Part(0, job.ranks.rank == 0)
         self._dtype, self._cast = precision(job.config)
         self.module = job.model.to(job.device.torch, self._dtype)
         self._model: nn.Module = self.module
@@ -31,7 +34,7 @@ class DdpEngine:
         self._type = job.device.type
         self._scaler = torch.amp.GradScaler(self._type, enabled=self._cast == torch.float16)
         self._clip = float(job.config.get("gradient_clipping", 0))
-        self._average = Average(self.module, job.ema) if job.ema else None
+        self.average = Average(self.module, job.ema) if job.ema else None
 
     def train_step(self, micro_batches: Sequence[Micro], total: int) -> torch.Tensor:
         self.optimizer.zero_grad()
@@ -57,11 +60,11 @@ class DdpEngine:
         # A smaller scale tells that the gradients overflowed and the step was left out.
         if not self._scaler.is_enabled() or self._scaler.get_scale() >= scale:
             self.scheduler.step()
-        if self._average:
-            self._average.update()
+        if self.average:
+            self.average.update()
 
     def evaluating(self) -> AbstractContextManager[None]:
-        return evaluation(self._model, self._average)
+        return evaluation(self._model, self.average)
 
     @torch.no_grad()
     def predict(self, images: torch.Tensor) -> torch.Tensor:
@@ -77,6 +80,25 @@ class DdpEngine:
 
     def end_epoch(self) -> None:
         self.scheduler.end_epoch()
+
+    def save(self, directory: Path, save: Save, client: dict[str, Any]) -> None:
+        if self.share.rank == 0:
+            states = {name: part.state_dict() for name, part in self._states().items()}
+            save({**states, "client": client}, directory / "model.pt")
+
+    def load(self, directory: Path, universal: Path | None) -> None:
+        states = storage.load(directory / "model.pt")
+        for name, part in self._states().items():
+            part.load_state_dict(states[name])
+
+    def _states(self) -> dict[str, Any]:
+        """In the order of loading: the optimizer's state holds a learning rate, which the schedule sets."""
+        return {
+            "model": self.module,
+            "optimizer": self.optimizer,
+            "scheduler": self.scheduler,
+            "scaler": self._scaler,
+        }
 
     def _autocast(self) -> AbstractContextManager[Any]:
         return nullcontext() if self._cast is None else torch.autocast(self._type, self._cast)

@@ -4,6 +4,7 @@ import logging
 import os
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -11,9 +12,11 @@ import torch
 from .device import Device
 from .dsconfig import enabled, optimizer_name
 from .ema import Average
-from .engine import Job, Micro, Share, auxiliary, evaluation, padded
-from .errors import CommonMistake
+from .engine import Job, Micro, Part, Save, Share, auxiliary, evaluation, padded
+from .errors import CommonMistake, TrainingFailure
 from .models import summed_loss
+
+CHECKPOINT = "deepspeed"  # the folder of a checkpoint that is DeepSpeed's
 
 
 class DeepSpeedEngine:
@@ -32,7 +35,9 @@ class DeepSpeedEngine:
         self.module = job.model
         self._dtype = next(job.model.parameters()).dtype
         self._passes = job.ranks.world_size * self._engine.gradient_accumulation_steps()
-        self._average = Average(job.model, job.ema) if job.ema else None
+        self.average = Average(job.model, job.ema) if job.ema else None
+        shared = experts_shared_by(job.model)
+        self.part = Part(job.ranks.rank % shared, job.ranks.rank < shared)
         # Ranks that share experts exchange samples, and every rank must send as many.
         self._rows = job.micro if self._engine.has_moe_layers else 0
 
@@ -48,12 +53,12 @@ class DeepSpeedEngine:
             self._engine.backward(loss * (self._passes / total))
             self._engine.step()
             summed.append(loss.detach())
-        if self._average:
-            self._average.update()
+        if self.average:
+            self.average.update()
         return torch.stack(summed).sum()
 
     def evaluating(self) -> AbstractContextManager[None]:
-        return evaluation(self._engine, self._average)
+        return evaluation(self._engine, self.average)
 
     @torch.no_grad()
     def predict(self, images: torch.Tensor) -> torch.Tensor:
@@ -71,6 +76,37 @@ class DeepSpeedEngine:
 
     def end_epoch(self) -> None:
         self._engine.lr_scheduler.end_epoch()
+
+    def save(self, directory: Path, save: Save, client: dict[str, Any]) -> None:
+        save_deepspeed(self._engine, directory, save, client)
+
+    def load(self, directory: Path, universal: Path | None) -> None:
+        load_deepspeed_checkpoint(self._engine, directory, universal)
+
+
+def experts_shared_by(model: torch.nn.Module) -> int:
+    """How many ranks hold the experts of a model together, neighbours in rank; 1 without experts."""
+    return max((getattr(module, "ep_size", 1) for module in model.modules()), default=1)
+
+
+def save_deepspeed(engine: Any, directory: Path, save: Save, client: dict[str, Any]) -> None:
+    """DeepSpeed's own checkpoint, as the folder deepspeed/, its files written by `save`."""
+    from deepspeed.runtime.checkpoint_engine import TorchCheckpointEngine
+
+    class Writer(TorchCheckpointEngine):
+        def save(self, state_dict: Any, path: str) -> None:
+            save(state_dict, Path(path))
+
+    engine.checkpoint_engine = Writer()
+    engine.save_checkpoint(str(directory), CHECKPOINT, client_state={"jobgen": client})
+
+
+def load_deepspeed_checkpoint(engine: Any, directory: Path, universal: Path | None) -> None:
+    """Raises TrainingFailure where DeepSpeed finds nothing: it would go on from the initial weights."""
+    place = universal or directory / CHECKPOINT
+    loaded, _ = engine.load_checkpoint(str(place.parent), place.name)
+    if loaded is None:
+        raise TrainingFailure(f"DeepSpeed found no checkpoint in {place}")
 
 
 def deepspeed_config(config: dict[str, Any], device: Device) -> dict[str, Any]:

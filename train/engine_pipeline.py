@@ -7,14 +7,15 @@ depend on the number of stages; each rank keeps its own stage's layers.
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, redirect_stdout
 from io import StringIO
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
 from .ema import Average
-from .engine import Job, Micro, Share, evaluation, padded
-from .engine_deepspeed import deepspeed_config, load_deepspeed
+from .engine import Job, Micro, Part, Save, Share, evaluation, padded
+from .engine_deepspeed import deepspeed_config, load_deepspeed, load_deepspeed_checkpoint, save_deepspeed
 from .errors import CommonMistake
 from .models import summed_loss
 
@@ -48,20 +49,21 @@ class PipelineEngine:
         self._rows = job.micro
         self._passes = self.share.size * self._engine.gradient_accumulation_steps()
         self._factor = 1.0
-        self._average = Average(module, job.ema) if job.ema else None
+        self.average = Average(module, job.ema) if job.ema else None
+        self.part = Part(self._engine.stage_id, self.share.rank == 0)
 
     def train_step(self, micro_batches: Sequence[Micro], total: int) -> torch.Tensor:
         # As in engine_deepspeed.py: makes DeepSpeed's average over ranks and passes the mean over samples.
         self._factor = self._passes / total
         self._engine.train_batch(iter([self._pair(micro) for micro in micro_batches]))
-        if self._average:
-            self._average.update()
+        if self.average:
+            self.average.update()
         if not self._engine.is_last_stage():
             return torch.zeros((), device=self._engine.device)
         return (self._engine.total_loss / self._factor).float()
 
     def evaluating(self) -> AbstractContextManager[None]:
-        return evaluation(self.module, self._average, self._group)
+        return evaluation(self.module, self.average, self._group)
 
     @torch.no_grad()
     def predict(self, images: torch.Tensor) -> torch.Tensor | None:
@@ -84,6 +86,12 @@ class PipelineEngine:
 
     def end_epoch(self) -> None:
         self._engine.lr_scheduler.end_epoch()
+
+    def save(self, directory: Path, save: Save, client: dict[str, Any]) -> None:
+        save_deepspeed(self._engine, directory, save, client)
+
+    def load(self, directory: Path, universal: Path | None) -> None:
+        load_deepspeed_checkpoint(self._engine, directory, universal)
 
     def _pair(self, micro: Micro) -> tuple[torch.Tensor, torch.Tensor]:
         images, labels, real = padded(micro, self._rows)

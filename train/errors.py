@@ -3,12 +3,14 @@
 0  the training finished and status.json says so
 1  the run failed: an exception on some rank, a lost peer, a loss that is not finite
 2  bad input: an option, a config file, a data file, a device or an environment that cannot work
+3  the training finished, but its accuracy is below --target-accuracy
 """
 
 import difflib
 from collections.abc import Iterable
+from typing import Any
 
-DONE, FAILURE, BAD_INPUT = 0, 1, 2
+DONE, FAILURE, BAD_INPUT, TARGET_MISSED = 0, 1, 2, 3
 
 
 class BadInput(Exception):
@@ -21,6 +23,14 @@ class CommonMistake(BadInput):
 
 class TrainingFailure(Exception):
     """The run went wrong in a way that a traceback would not explain; exit status 1."""
+
+
+class TargetMissed(CommonMistake):
+    """No mistake of an option, but like one it is every rank's; exit status 3. facts: for status.json."""
+
+    def __init__(self, accuracy: float, target: float, **facts: Any) -> None:
+        super().__init__(f"accuracy {accuracy:.2%} on the test set is below --target-accuracy {target:.2%}")
+        self.facts = {"accuracy": accuracy, "target_accuracy": target, **facts}
 
 
 def suggestion(word: str, allowed: Iterable[str]) -> str:

@@ -4,6 +4,7 @@ import math
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,12 +13,14 @@ from torch import distributed
 
 from . import sampling
 from .batches import Batch
+from .checkpoints import Progress
 from .config import Settings
 from .data import Data, Split
 from .device import Device
 from .engine import Engine, Micro
 from .errors import TrainingFailure
 from .report import Run
+from .saving import Saver
 
 
 class Resident:
@@ -45,7 +48,13 @@ class Scores(NamedTuple):
 
 
 def train(
-    engine: Engine, data: Data, device: Device, batch: Batch, settings: Settings, run: Run
+    engine: Engine,
+    data: Data,
+    device: Device,
+    batch: Batch,
+    settings: Settings,
+    run: Run,
+    saver: Saver | None = None,
 ) -> tuple[Scores, int]:
     """Train, evaluate after each epoch; returns the last scores and the number of optimizer steps.
 
@@ -54,51 +63,55 @@ def train(
     train_set, test_set = (Resident(split, data, device.torch) for split in (data.train, data.test))
     per_epoch = sampling.steps_per_epoch(train_set.size, *batch, engine.share.size)
     epochs, log_every = settings.epochs, settings.log_every
-    step = 0
-    began = time.monotonic()
-    for epoch in range(1, epochs + 1):
+    at = saver.start if saver else Progress()
+    step, scored = at.step, at.scores
+    began = time.monotonic() - at.seconds
+    for epoch in range(at.epoch, epochs + 1):
         order = sampling.order(train_set.size, settings.seed, epoch)
-        epoch_loss, since_log, samples = 0.0, [], 0
+        epoch_loss, since_log, samples, in_epoch = at.epoch_loss, at.since_log, at.samples, at.in_epoch
+        done = in_epoch * batch.micro * batch.accumulation * engine.share.size
         logged_at = time.monotonic()
-        bar = _progress(run, per_epoch, f"epoch {epoch}/{epochs}")
-        for mine in sampling.steps(order, *batch, *engine.share):
+        bar = _progress(run, per_epoch - in_epoch, f"epoch {epoch}/{epochs}")
+        for mine in sampling.steps(order[done:], *batch, *engine.share):
             rate = engine.learning_rate()
             since_log.append(engine.train_step([train_set.take(piece) for piece in mine.pieces], mine.total))
-            step += 1
+            step, in_epoch = step + 1, in_epoch + 1
             samples += mine.total
             bar(1)
-            in_epoch = step - (epoch - 1) * per_epoch
-            if step != 1 and in_epoch % log_every and in_epoch != per_epoch:
-                continue
-            # Only here do the ranks, and the device, wait for each other's loss.
-            summed = torch.stack(since_log).sum()
-            distributed.all_reduce(summed)
-            loss, elapsed = summed.item() / samples, time.monotonic() - logged_at
-            if not math.isfinite(loss):
-                raise TrainingFailure(
-                    f"the loss is {loss} at step {step} (epoch {epoch}): try a smaller --lr"
+            if step == 1 or in_epoch % log_every == 0 or in_epoch == per_epoch:
+                # Only here do the ranks, and the device, wait for each other's loss.
+                summed = torch.stack(since_log).sum()
+                distributed.all_reduce(summed)
+                loss, elapsed = summed.item() / samples, time.monotonic() - logged_at
+                if not math.isfinite(loss):
+                    raise TrainingFailure(
+                        f"the loss is {loss} at step {step} (epoch {epoch}): try a smaller --lr"
+                    )
+                if "first_step" not in run.clock.marks:
+                    run.clock.mark("first_step")
+                run.metric(
+                    "step",
+                    epoch=epoch,
+                    step=step,
+                    loss=loss,
+                    lr=rate,
+                    samples_per_second=round(samples / elapsed, 1),
+                    seconds=round(time.monotonic() - began, 3),
                 )
-            if step == 1:
-                run.clock.mark("first_step")
-            run.metric(
-                "step",
-                epoch=epoch,
-                step=step,
-                loss=loss,
-                lr=rate,
-                samples_per_second=round(samples / elapsed, 1),
-                seconds=round(time.monotonic() - began, 3),
-            )
-            if not bar.visible:
-                run.line(
-                    f"epoch {epoch}/{epochs} step {in_epoch}/{per_epoch} loss {loss:.4f} lr {rate:.3g} "
-                    f"{samples / elapsed:.0f} samples/s"
-                )
-            epoch_loss += loss * samples
-            since_log, samples, logged_at = [], 0, time.monotonic()
+                if not bar.visible:
+                    run.line(
+                        f"epoch {epoch}/{epochs} step {in_epoch}/{per_epoch} loss {loss:.4f} lr {rate:.3g} "
+                        f"{samples / elapsed:.0f} samples/s"
+                    )
+                epoch_loss += loss * samples
+                since_log, samples, logged_at = [], 0, time.monotonic()
+            if saver and in_epoch < per_epoch and saver.due(step):
+                seconds = time.monotonic() - began
+                saver.save(Progress(epoch, step, in_epoch, epoch_loss, samples, seconds, scored, since_log))
         bar.close()
         engine.end_epoch()
         scores = evaluate(engine, test_set, data.classes, device, batch.micro)
+        at, scored = Progress(epoch + 1, step), scores._asdict()
         run.metric(
             "epoch",
             epoch=epoch,
@@ -113,7 +126,10 @@ def train(
             f"epoch {epoch}/{epochs} done: train loss {epoch_loss / train_set.size:.4f}, "
             f"test loss {scores.loss:.4f}, accuracy {scores.accuracy:.2%}"
         )
-    return scores, step
+        if saver and saver.due(step, epoch):
+            saver.save(replace(at, seconds=time.monotonic() - began, scores=scored))
+    assert scored is not None  # a run that has nothing more to do has been evaluated before
+    return Scores(**scored), step
 
 
 def evaluate(engine: Engine, split: Resident, classes: tuple[str, ...], device: Device, micro: int) -> Scores:

@@ -12,6 +12,7 @@ from .converters import (
     SCHEDULERS,
     augmentation,
     decay,
+    fraction,
     model,
     one_of,
     own,
@@ -45,7 +46,8 @@ def parser() -> Parser:
     made = Parser(
         prog="python -m jobgen.train",
         description="Train a network, one process per device, under any launcher.",
-        epilog="Exit status: 0 finished, 1 failed, 2 bad input.",
+        epilog="Exit status: 0 finished, 1 failed, 2 bad input, 3 below --target-accuracy. More: "
+        "python -m jobgen.train export --help, and evaluate --help.",
         allow_abbrev=False,
     )
     groups = {
@@ -57,6 +59,7 @@ def parser() -> Parser:
         "engine": engine,
         "mixture of experts (--model moe)": experts,
         "watching": watching,
+        "checkpoints": checkpoints,
         "launchers": launchers,
     }
     for title, fill in groups.items():
@@ -288,6 +291,37 @@ def watching(add: Add) -> None:
         metavar="STEPS",
         help="record so many steps (default: 5) with torch's profiler, after two steps of the first epoch: "
         "a trace for each rank and a table of rank 0 in the run directory",
+    )
+
+
+def checkpoints(add: Add) -> None:
+    add(
+        "--save-every",
+        type=whole(1),
+        metavar="N",
+        help="save a checkpoint after every N optimizer steps, and a last one at the end",
+    )
+    add("--save-every-epochs", type=whole(1), metavar="N", help="the same, after every N epochs")
+    add(
+        "--checkpoint-dir",
+        type=Path,
+        metavar="DIR",
+        help="where they are, by id, such as step-000123 (default: checkpoints in the run directory)",
+    )
+    add("--keep", type=whole(1), metavar="N", help="keep only the N that were saved last (default: all)")
+    add(
+        "--resume",
+        nargs="?",
+        const="latest",
+        metavar="ID|DIR",
+        help="go on from a checkpoint: the latest in --checkpoint-dir, the one with this id, or the one (or "
+        "the latest) in this directory",
+    )
+    add(
+        "--target-accuracy",
+        type=fraction,
+        metavar="X",
+        help="end with status 3 if the last evaluation's accuracy is below X, such as 0.97",
     )
 
 

@@ -57,6 +57,18 @@ class Run:
         """Use the directory that rank 0 chose."""
         self.directory = self.directory or Path(directory)
 
+    def go_on(self, step: int) -> None:
+        """Keep the metrics of an earlier run up to that step; what it did after that is done again."""
+        if not self.is_main or self.directory is None:
+            return
+        file = self.directory / "metrics.jsonl"
+        lines = file.read_text(encoding="utf-8").splitlines(keepends=True) if file.is_file() else []
+        kept = [line for line in lines if line.endswith("\n") and json.loads(line).get("step", 0) <= step]
+        draft = file.with_name(f".metrics.{self.host}.{os.getpid()}")
+        draft.write_text("".join(kept), encoding="utf-8")
+        os.replace(draft, file)
+        self._metrics = open(file, "a", encoding="utf-8")  # noqa: SIM115
+
     def metric(self, event: str, **values: Any) -> None:
         """Append {"event": event, ...} to metrics.jsonl, flushed, on rank 0."""
         if not self.is_main or self.directory is None:
@@ -76,7 +88,7 @@ class Run:
         if self.is_main:
             self._write({"state": "finished", **values, **self._times()})
 
-    def fail(self, message: str, exception: str, status: int) -> dict[str, Any]:
+    def fail(self, message: str, exception: str, status: int, **facts: Any) -> dict[str, Any]:
         """Write a failed status.json, unless another rank failed first; returns the one that counts."""
         mine = {
             "state": "failed",
@@ -85,6 +97,7 @@ class Run:
             "exit_status": status,
             "rank": self.rank,
             "host": self.host,
+            **facts,
             **self._times(),
         }
         if self.directory is None:
