@@ -17,7 +17,7 @@ import traceback
 from collections.abc import Sequence
 from typing import NoReturn
 
-from . import checkpoints, config, explain, ranks, recipe, refusals, report
+from . import checkpoints, config, explain, npu, ranks, recipe, refusals, report, sinks
 from .errors import (
     BAD_INPUT,
     DONE,
@@ -30,7 +30,7 @@ from .errors import (
 )
 
 PATIENCE = 2.0  # seconds
-COMMANDS: tuple[str, ...] = ()  # modules, for checkpoints; anything else is a training
+COMMANDS = ("export", "evaluate")  # modules, for checkpoints; anything else is a training
 PACKAGES = ("numpy", "torch", "deepspeed", "mpi4py", "sklearn", "tqdm")
 
 
@@ -73,6 +73,9 @@ def train(argv: Sequence[str], run: report.Run) -> None:
         return _explain(settings, me, run)
     ranks.check_world(me, os.environ)
     how = recipe.resolve(settings, me.world_size)
+    places = sinks.plan(settings, how.config)
+    if os.environ.get("JOBGEN_ACCELERATOR") == "npu":
+        npu.check_environment(os.environ)
     run.prepare()
     place = checkpoints.place(settings, run.directory)
     found = checkpoints.find(settings.resume, place) if settings.resume else None
@@ -87,7 +90,7 @@ def train(argv: Sequence[str], run: report.Run) -> None:
     mine = device.choose(me, os.environ)
     refusals.check_device(how.config, mine.kind)
     run.clock.mark("torch")
-    samples = data.load(settings.task, settings.data)
+    samples = data.load(settings.task, settings.data, settings.cache)
     run.clock.mark("data")
     per_epoch = sampling.steps_per_epoch(len(samples.train.labels), *how.batch, how.parallel)
     schedule = how.schedule(per_epoch)
@@ -109,6 +112,8 @@ def train(argv: Sequence[str], run: report.Run) -> None:
         run.go_on(start.step)
     folder = checkpoints.place(settings, run.directory)
     saver = saving.Saver(trainer, mine, run, folder, saving.facts(how, samples, me.world_size), start)
+    if run.is_main and run.directory:
+        run.sinks = sinks.open_all(places, run.directory, start.step)
     run.clock.mark("engine")
 
     names = list(dict.fromkeys(hosts))
@@ -163,7 +168,7 @@ def _explain(settings: config.Settings, me: ranks.Ranks, run: report.Run) -> Non
 
     from . import data, device, size
 
-    samples = data.load(settings.task, settings.data)
+    samples = data.load(settings.task, settings.data, settings.cache)
     host = explain.host_memory()
     here = size.of_device(device.choose(me, os.environ)) or host / per_node
     limit = settings.device_memory * explain.GIB if settings.device_memory else here

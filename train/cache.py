@@ -31,7 +31,7 @@ def through(cache: Path, task: str, source: Path | None, decode: Callable[[], Da
         if not folder.is_dir():
             _write(decode(), folder)
         return _read(folder)
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, EOFError, ValueError, KeyError) as error:
         raise BadInput(f"--cache {folder} cannot be used: {error}") from None
 
 

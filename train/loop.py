@@ -1,9 +1,7 @@
 """The training loop: epochs of steps, an evaluation after each, and the numbers that they give."""
 
 import math
-import sys
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -11,32 +9,18 @@ import numpy as np
 import torch
 from torch import distributed
 
-from . import sampling
+from . import augment, sampling
 from .batches import Batch
 from .checkpoints import Progress
 from .config import Settings
-from .data import Data, Split
+from .data import Data
 from .device import Device
-from .engine import Engine, Micro
+from .engine import Engine
 from .errors import TrainingFailure
+from .feed import Feed
 from .report import Run
 from .saving import Saver
-
-
-class Resident:
-    """A split that lies on the device as bytes; each batch is normalised there."""
-
-    def __init__(self, split: Split, data: Data, device: torch.device) -> None:
-        self.images = torch.from_numpy(split.images).to(device)
-        self.labels = torch.from_numpy(split.labels).to(device)
-        self.size = len(split.labels)
-        self._mean = torch.tensor(data.mean, device=device).view(1, -1, 1, 1) * data.full
-        self._std = torch.tensor(data.std, device=device).view(1, -1, 1, 1) * data.full
-
-    def take(self, piece: sampling.Piece) -> Micro:
-        chosen = torch.from_numpy(piece.indices).to(self.labels.device)
-        images = (self.images[chosen].float() - self._mean) / self._std
-        return Micro(images, self.labels[chosen], piece.real)
+from .watch import Bar, Profile, Stopwatch, table
 
 
 class Scores(NamedTuple):
@@ -60,24 +44,33 @@ def train(
 
     Raises TrainingFailure when the loss is not finite.
     """
-    train_set, test_set = (Resident(split, data, device.torch) for split in (data.train, data.test))
+    changes = augment.parse(settings.augment, data.train.images.shape[2])
+    train_set = Feed(data.train, data, device.torch, settings.workers, changes, settings.seed)
+    test_set = Feed(data.test, data, device.torch, settings.workers)
+    watch = Stopwatch(device.torch, settings.wall_clock_breakdown)
+    profile = Profile(settings.profile, device.torch, run)
     per_epoch = sampling.steps_per_epoch(train_set.size, *batch, engine.share.size)
     epochs, log_every = settings.epochs, settings.log_every
     at = saver.start if saver else Progress()
     step, scored = at.step, at.scores
     began = time.monotonic() - at.seconds
+    rows: list[dict[str, Any]] = []
     for epoch in range(at.epoch, epochs + 1):
         order = sampling.order(train_set.size, settings.seed, epoch)
         epoch_loss, since_log, samples, in_epoch = at.epoch_loss, at.since_log, at.samples, at.in_epoch
         done = in_epoch * batch.micro * batch.accumulation * engine.share.size
-        logged_at = time.monotonic()
-        bar = _progress(run, per_epoch - in_epoch, f"epoch {epoch}/{epochs}")
-        for mine in sampling.steps(order[done:], *batch, *engine.share):
+        epoch_began = logged_at = time.monotonic()
+        bar = Bar(run, per_epoch - in_epoch, f"epoch {epoch}/{epochs}")
+        steps = sampling.steps(order[done:], *batch, *engine.share)
+        for micro_batches, total in watch.each("data", train_set.batches(steps, epoch)):
             rate = engine.learning_rate()
-            since_log.append(engine.train_step([train_set.take(piece) for piece in mine.pieces], mine.total))
+            profile.before_step()
+            with watch.part("train"):
+                since_log.append(engine.train_step(micro_batches, total))
+            profile.after_step()
             step, in_epoch = step + 1, in_epoch + 1
-            samples += mine.total
-            bar(1)
+            samples += total
+            bar.advance()
             if step == 1 or in_epoch % log_every == 0 or in_epoch == per_epoch:
                 # Only here do the ranks, and the device, wait for each other's loss.
                 summed = torch.stack(since_log).sum()
@@ -95,6 +88,7 @@ def train(
                     step=step,
                     loss=loss,
                     lr=rate,
+                    gradient_norm=_finite(engine.gradient_norm()),
                     samples_per_second=round(samples / elapsed, 1),
                     seconds=round(time.monotonic() - began, 3),
                 )
@@ -110,35 +104,43 @@ def train(
                 saver.save(Progress(epoch, step, in_epoch, epoch_loss, samples, seconds, scored, since_log))
         bar.close()
         engine.end_epoch()
-        scores = evaluate(engine, test_set, data.classes, device, batch.micro)
+        throughput = (train_set.size - done) / (time.monotonic() - epoch_began)
+        with watch.part("evaluate"):
+            scores = evaluate(engine, test_set, data.classes, device, batch.micro)
         at, scored = Progress(epoch + 1, step), scores._asdict()
-        run.metric(
-            "epoch",
-            epoch=epoch,
-            step=step,
-            train_loss=epoch_loss / train_set.size,
-            test_loss=scores.loss,
-            accuracy=scores.accuracy,
-            per_class=scores.per_class,
-            seconds=round(time.monotonic() - began, 3),
-        )
+        row: dict[str, Any] = {
+            "epoch": epoch,
+            "step": step,
+            "train_loss": epoch_loss / train_set.size,
+            "test_loss": scores.loss,
+            "accuracy": scores.accuracy,
+            "per_class": scores.per_class,
+            "samples_per_second": round(throughput, 1),
+            "seconds": round(time.monotonic() - began, 3),
+        }
+        rows.append(row)
+        run.metric("epoch", **row)
         run.line(
             f"epoch {epoch}/{epochs} done: train loss {epoch_loss / train_set.size:.4f}, "
             f"test loss {scores.loss:.4f}, accuracy {scores.accuracy:.2%}"
         )
         if saver and saver.due(step, epoch):
             saver.save(replace(at, seconds=time.monotonic() - began, scores=scored))
+    profile.finish()
+    for line in (*table(rows), *watch.lines()):
+        run.line(line)
+    run.metric("time", **watch.rounded())
     assert scored is not None  # a run that has nothing more to do has been evaluated before
     return Scores(**scored), step
 
 
-def evaluate(engine: Engine, split: Resident, classes: tuple[str, ...], device: Device, micro: int) -> Scores:
+def evaluate(engine: Engine, split: Feed, classes: tuple[str, ...], device: Device, micro: int) -> Scores:
     """Scores on the split, each sample counted once whatever the number of ranks."""
     right, seen = torch.zeros(2, len(classes), dtype=torch.int64, device=device.torch)
     loss = torch.zeros((), device=device.torch)
     with engine.evaluating():
-        for mine in sampling.steps(np.arange(split.size), micro, 1, *engine.share):
-            images, labels, real = split.take(mine.pieces[0])
+        steps = sampling.steps(np.arange(split.size), micro, 1, *engine.share)
+        for ((images, labels, real),), _ in split.batches(steps):
             logits = engine.predict(images)
             if logits is None:
                 continue
@@ -155,29 +157,6 @@ def evaluate(engine: Engine, split: Resident, classes: tuple[str, ...], device: 
     return Scores(loss.item() / split.size, round(int(right.sum()) / split.size, 6), per_class)
 
 
-def _progress(run: Run, steps: int, title: str) -> Any:
-    """advance(1) moves a bar on rank 0's terminal; elsewhere it does nothing."""
-    return _Bar(run.is_main and sys.stderr.isatty(), steps, title)
-
-
-class _Bar:
-    def __init__(self, visible: bool, steps: int, title: str) -> None:
-        self._bar: Any = None
-        if visible:
-            try:
-                from tqdm import tqdm
-            except ImportError:
-                pass
-            else:
-                self._bar = tqdm(total=steps, desc=title, unit="step", leave=False)
-        self.visible = self._bar is not None
-        self._advance: Callable[[int], Any] = (
-            self._bar.update if self._bar is not None else lambda steps: None
-        )
-
-    def __call__(self, steps: int) -> None:
-        self._advance(steps)
-
-    def close(self) -> None:
-        if self._bar is not None:
-            self._bar.close()
+def _finite(value: float | None) -> float | None:
+    """None also for what JSON has no word for: the norm of gradients that overflowed."""
+    return value if value is not None and math.isfinite(value) else None

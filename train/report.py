@@ -7,7 +7,7 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,8 @@ class Run:
         self.directory = Path(env["JOBGEN_RUN_DIR"]) if env.get("JOBGEN_RUN_DIR") else None
         self.job_start = _number(env.get("JOBGEN_START_TIME"))
         self._metrics: Any = None
+        # Called with each metric's event and values, on rank 0.
+        self.sinks: list[Callable[[str, dict[str, Any]], None]] = []
 
     @property
     def is_main(self) -> bool:
@@ -77,6 +79,8 @@ class Run:
             self._metrics = open(self.directory / "metrics.jsonl", "w", encoding="utf-8")  # noqa: SIM115
         self._metrics.write(json.dumps({"event": event, **values}) + "\n")
         self._metrics.flush()
+        for sink in self.sinks:
+            sink(event, values)
 
     def line(self, text: str) -> None:
         """A line on standard output, on rank 0."""

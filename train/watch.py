@@ -1,0 +1,152 @@
+"""Watching a run: the progress bar, where the time goes, a profiler's trace, and the table at the end.
+
+Metrics themselves go through report.Run.metric; sinks.py writes them elsewhere too.
+"""
+
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+
+from .report import Run
+
+Item = TypeVar("Item")
+SKIPPED = 2  # steps before the profiler's: the first ones allocate and choose kernels
+ROWS = 20  # of the table at the end
+
+
+class Bar:
+    """Steps done, rate and remaining time: on rank 0's terminal; elsewhere nothing."""
+
+    def __init__(self, run: Run, steps: int, title: str) -> None:
+        self._bar: Any = None
+        if run.is_main and sys.stderr.isatty():
+            try:
+                from tqdm import tqdm
+            except ImportError:
+                return
+            self._bar = tqdm(total=steps, desc=title, unit="step", leave=False)
+
+    @property
+    def visible(self) -> bool:
+        return self._bar is not None
+
+    def advance(self) -> None:
+        if self._bar is not None:
+            self._bar.update(1)
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+
+class Stopwatch:
+    """Seconds that each part of the loop took on this rank. With `waiting`, the device's work counts where
+    it was asked for; without, where the loop happened to wait for it."""
+
+    def __init__(self, device: torch.device, waiting: bool) -> None:
+        self.seconds: dict[str, float] = {}
+        self._waiting, self._wait = waiting, None
+        if waiting and device.type != "cpu":
+            self._wait = getattr(torch, device.type).synchronize
+
+    @contextmanager
+    def part(self, name: str) -> Iterator[None]:
+        began = self._now()
+        with torch.profiler.record_function(name):
+            yield
+            ended = self._now()
+        self.seconds[name] = self.seconds.get(name, 0.0) + ended - began
+
+    def each(self, name: str, items: Iterable[Item]) -> Iterator[Item]:
+        """The items, with the time to get each of them counted as `name`."""
+        iterator = iter(items)
+        while True:
+            with self.part(name):
+                item = next(iterator, None)
+            if item is None:
+                return
+            yield item
+
+    def rounded(self) -> dict[str, float]:
+        return {name: round(seconds, 3) for name, seconds in self.seconds.items()}
+
+    def lines(self) -> list[str]:
+        """The parts as lines, if `waiting`; else their times mean little to a reader."""
+        if not self._waiting:
+            return []
+        total = sum(self.seconds.values()) or 1.0
+        rows = [f"  {name:<10} {s:9.2f} s {s / total:7.1%}" for name, s in self.seconds.items()]
+        return ["time of rank 0:", *rows]
+
+    def _now(self) -> float:
+        if self._wait is not None:
+            self._wait()
+        return time.perf_counter()
+
+
+class Profile:
+    """torch's profiler around `steps` steps, after SKIPPED ones: profile/rank-<n>.json.gz for
+    chrome://tracing or ui.perfetto.dev, and of rank 0 the table profile/operations.txt."""
+
+    def __init__(self, steps: int | None, device: torch.device, run: Run) -> None:
+        self._steps, self._device, self._run = steps, device, run
+        self._profiler: Any = None
+        self._done = 0
+
+    def before_step(self) -> None:
+        if self._steps and self._profiler is None and self._done == SKIPPED:
+            kinds = [torch.profiler.ProfilerActivity.CPU]
+            if self._device.type == "cuda":
+                kinds.append(torch.profiler.ProfilerActivity.CUDA)
+            self._profiler = torch.profiler.profile(activities=kinds)
+            self._profiler.start()
+
+    def after_step(self) -> None:
+        self._done += 1
+        if self._profiler is not None and self._steps and self._done == SKIPPED + self._steps:
+            self.finish()
+
+    def finish(self) -> None:
+        """Write what was recorded; a run that ended before the profiler began says so."""
+        if not self._steps:
+            return
+        steps, self._steps = self._done - SKIPPED, None
+        if self._profiler is None:
+            self._run.line(f"note: --profile begins after {SKIPPED} steps, and this run has {self._done}")
+            return
+        self._profiler.stop()
+        assert self._run.directory is not None
+        folder = self._run.directory / "profile"
+        folder.mkdir(parents=True, exist_ok=True)
+        self._profiler.export_chrome_trace(str(folder / f"rank-{self._run.rank}.json.gz"))
+        if self._run.is_main:
+            self._write_table(folder / "operations.txt")
+            self._run.line(f"profile of {steps} steps: {folder}")
+
+    def _write_table(self, file: Path) -> None:
+        key = "self_cuda_time_total" if self._device.type == "cuda" else "self_cpu_time_total"
+        table = self._profiler.key_averages().table(sort_by=key, row_limit=30)
+        file.write_text(table + "\n", encoding="utf-8")
+
+
+def table(epochs: list[dict[str, Any]]) -> list[str]:
+    """The epochs' metrics as lines; of many, every so many and the last. None for no epochs."""
+    if not epochs:
+        return []
+    every = -(-len(epochs) // ROWS)
+    shown = [row for i, row in enumerate(epochs) if i % every == 0 or row is epochs[-1]]
+    lines = ["epoch  train loss   test loss  accuracy  samples/s   seconds"]
+    for row in shown:
+        lines.append(
+            f"{row['epoch']:>5}  {row['train_loss']:>10.4f}  {row['test_loss']:>10.4f}  "
+            f"{row['accuracy']:>8.2%}  {row['samples_per_second']:>9.0f}  {row['seconds']:>8.1f}"
+        )
+    best = max(epochs, key=lambda row: row["accuracy"])
+    if len(epochs) > 1:
+        lines.append(f"best accuracy {best['accuracy']:.2%} in epoch {best['epoch']}")
+    return lines
