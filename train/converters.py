@@ -75,6 +75,20 @@ def fraction(text: str) -> float:
     return float(text)
 
 
+def file_named(suffixes: Sequence[str]) -> Callable[[str], Path]:
+    """A file to write, in a directory that is there, with one of these suffixes."""
+
+    def convert(text: str) -> Path:
+        file = Path(text)
+        if file.suffix not in suffixes:
+            raise argparse.ArgumentTypeError(f"{text!r} does not end in {' or '.join(suffixes)}")
+        if not file.absolute().parent.is_dir():
+            raise argparse.ArgumentTypeError(f"{text!r}: there is no directory {file.absolute().parent}")
+        return file
+
+    return convert
+
+
 def _number(text: str) -> float:
     try:
         return float(text)

@@ -50,10 +50,21 @@ class Part(NamedTuple):
     writes: bool
 
 
-class Engine(Protocol):
+class Evaluator(Protocol):
     """Every method is called on all ranks, the same number of times."""
 
     share: Share
+
+    def evaluating(self) -> AbstractContextManager[None]:
+        """Around calls of `predict`: the weights to evaluate are in place."""
+
+    def predict(self, images: torch.Tensor) -> torch.Tensor | None:
+        """Logits [n, classes], without gradients; None where another rank has them and counts them."""
+
+
+class Engine(Evaluator, Protocol):
+    """What can train, too."""
+
     part: Part
     module: nn.Module
     average: Average | None
@@ -63,12 +74,6 @@ class Engine(Protocol):
 
         Returns the summed loss of the samples that this rank counts, fp32, on the device.
         """
-
-    def evaluating(self) -> AbstractContextManager[None]:
-        """Around calls of `predict`: the weights to evaluate are in place."""
-
-    def predict(self, images: torch.Tensor) -> torch.Tensor | None:
-        """Logits [n, classes], without gradients; None where another rank has them and counts them."""
 
     def learning_rate(self) -> float:
         """Of the next step."""
@@ -110,7 +115,7 @@ def build(how: Recipe, schedule: Plan, samples: Data, ranks: Ranks, device: Devi
     """
     settings = how.settings
     job = Job(
-        model=_model(settings, samples, device),
+        model=model(settings, samples, device),
         config={key: value for key, value in how.config.items() if key != "scheduler"},
         schedule=schedule,
         device=device,
@@ -134,7 +139,7 @@ def build(how: Recipe, schedule: Plan, samples: Data, ranks: Ranks, device: Devi
     return DeepSpeedEngine(job)
 
 
-def _model(settings: Settings, samples: Data, device: Device) -> nn.Module:
+def model(settings: Settings, samples: Data, device: Device) -> nn.Module:
     """With the initial weights that --seed gives, on every rank the same."""
     shape, classes = samples.train.images.shape[1:], len(samples.classes)
     torch.manual_seed(settings.seed)

@@ -15,7 +15,7 @@ from .checkpoints import Progress
 from .config import Settings
 from .data import Data
 from .device import Device
-from .engine import Engine
+from .engine import Engine, Evaluator
 from .errors import TrainingFailure
 from .feed import Feed
 from .report import Run
@@ -134,7 +134,9 @@ def train(
     return Scores(**scored), step
 
 
-def evaluate(engine: Engine, split: Feed, classes: tuple[str, ...], device: Device, micro: int) -> Scores:
+def evaluate(
+    engine: Evaluator, split: Feed, classes: tuple[str, ...], device: Device, micro: int
+) -> Scores:
     """Scores on the split, each sample counted once whatever the number of ranks."""
     right, seen = torch.zeros(2, len(classes), dtype=torch.int64, device=device.torch)
     loss = torch.zeros((), device=device.torch)

@@ -1,0 +1,117 @@
+"""python -m jobgen.train evaluate CKPT|EXPORTED: its scores on the test set, on one process, without a
+launcher. What is evaluated says itself of which task and model it is."""
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from . import checkpoints, data, device, engine, export, feed, loop, peers, ranks
+from .addresses import free_port
+from .config import Settings, restored
+from .converters import fraction, one_of, whole
+from .errors import BadInput, TargetMissed
+from .options import Parser
+
+
+def main(argv: Sequence[str]) -> None:
+    """Raises BadInput for what cannot be evaluated, TargetMissed if the accuracy is too low."""
+    asked = _parser().parse_args(argv)
+    settings, state = load(asked.source, asked.ema)
+    samples = data.load(settings.task, asked.data or settings.data)
+    me = ranks.Ranks(0, 1, 0, 1, "127.0.0.1", free_port(), "one process")
+    ranks.export(me, os.environ)
+    mine = device.choose(me, os.environ)
+    peers.connect(me, mine)  # the scores are summed over ranks, of which there is one
+    model = engine.model(replace(settings, expert_parallel=None), samples, mine)
+    _fill(model, state, asked.source)
+    runner = Single(_with_deepspeed(model, mine) if asked.with_ == "deepspeed" else model.to(mine.torch))
+    test_set = feed.Feed(samples.test, samples, mine.torch)
+    scores = loop.evaluate(runner, test_set, samples.classes, mine, asked.batch_size)
+    for line in report(scores):
+        print(line)
+    if asked.target_accuracy is not None and scores.accuracy < asked.target_accuracy:
+        raise TargetMissed(scores.accuracy, asked.target_accuracy)
+
+
+def _parser() -> Parser:
+    parser = Parser(prog="python -m jobgen.train evaluate", description=__doc__)
+    parser.add_argument(
+        "source", type=Path, metavar="CKPT|EXPORTED", help="a checkpoint, a run directory, an exported file"
+    )
+    parser.add_argument(
+        "--with",
+        dest="with_",
+        type=one_of(("torch", "deepspeed")),
+        default="torch",
+        metavar="torch|deepspeed",
+        help="plain torch (default), or DeepSpeed's inference engine",
+    )
+    parser.add_argument("--ema", action="store_true", help="the averaged weights of a run with --ema")
+    parser.add_argument("--data", type=Path, metavar="DIR", help="the data's directory, if it is another now")
+    parser.add_argument("--batch-size", type=whole(1), default=256, metavar="N", help="default: 256")
+    parser.add_argument("--target-accuracy", type=fraction, metavar="X", help="status 3 for less than X")
+    return parser
+
+
+def load(source: Path, ema: bool) -> tuple[Settings, export.Weights]:
+    """The settings of the run that made `source`, and the whole model's weights."""
+    if source.suffix not in export.SUFFIXES or source.is_dir():
+        found = checkpoints.at(source)
+        return found.settings, export.weights(found, ema)
+    file = export.description(source)
+    try:
+        about: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        settings = restored(about["settings"])
+    except (OSError, ValueError, KeyError) as error:
+        raise BadInput(f"{file}, which says what {source.name} is, cannot be read: {error}") from None
+    if ema and not about["ema"]:
+        raise BadInput(f"{source} does not hold averaged weights: export them with --ema")
+    return settings, export.read(source)
+
+
+def _fill(model: nn.Module, state: export.Weights, source: Path) -> None:
+    try:
+        model.load_state_dict(state)
+    except RuntimeError as error:
+        reason = " ".join(str(error).split())
+        raise BadInput(f"{source} does not fit the model that its run had: {reason}") from None
+
+
+def _with_deepspeed(model: nn.Module, mine: device.Device) -> nn.Module:
+    from .engine_deepspeed import load_deepspeed
+
+    deepspeed = load_deepspeed(mine)
+    # Its kernels are for transformers it knows; any other model runs as it is.
+    return deepspeed.init_inference(model, dtype=torch.float32, replace_with_kernel_inject=False)
+
+
+class Single:
+    """A model as the engine of one process, of which an evaluation is all that is asked."""
+
+    share = engine.Share(0, 1)
+
+    def __init__(self, module: nn.Module) -> None:
+        self.module = module
+
+    @contextmanager
+    def evaluating(self) -> Iterator[None]:
+        self.module.eval()
+        yield
+
+    @torch.no_grad()
+    def predict(self, images: torch.Tensor) -> torch.Tensor:
+        return self.module(images)
+
+
+def report(scores: loop.Scores) -> Iterator[str]:
+    """Lines for a reader: each class, then all."""
+    for name, accuracy in scores.per_class.items():
+        yield f"  {name:>6} {'-' if accuracy is None else format(accuracy, '.1%')}"
+    yield f"test loss {scores.loss:.6f}, accuracy {scores.accuracy:.2%}"

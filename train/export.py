@@ -1,0 +1,147 @@
+"""python -m jobgen.train export CKPT OUT: the weights of a checkpoint as one plain-torch state_dict.
+
+Its keys are the model's own, its values on the CPU, floats in fp32: `model.load_state_dict(torch.load(OUT))`.
+Beside it, OUT.json says of which task and model it is.
+"""
+
+import os
+import re
+from collections.abc import Callable, Sequence
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from . import checkpoints, saving, storage
+from .checkpoints import Checkpoint
+from .converters import file_named
+from .dsconfig import enabled
+from .errors import BadInput
+from .options import Parser
+
+SUFFIXES = (".pt", ".safetensors")
+Weights = dict[str, torch.Tensor]
+
+
+def main(argv: Sequence[str]) -> None:
+    """Raises BadInput for a checkpoint that is not there, is damaged, or has no averaged weights."""
+    parser = Parser(prog="python -m jobgen.train export", description=__doc__.partition("\n\n")[0])
+    parser.add_argument("checkpoint", type=Path, metavar="CKPT", help="a checkpoint, or a run directory")
+    parser.add_argument("output", type=file_named(SUFFIXES), metavar="OUT", help="file.pt or .safetensors")
+    parser.add_argument("--ema", action="store_true", help="the averaged weights of a run with --ema")
+    asked = parser.parse_args(argv)
+    found = checkpoints.at(asked.checkpoint)
+    write(weights(found, asked.ema), asked.output)
+    about = {key: found.record[key] for key in ("id", "settings", "shape", "classes", "progress")}
+    storage.write_json(description(asked.output), {**about, "ema": asked.ema})
+    print(f"{found.directory} -> {asked.output}: {asked.output.stat().st_size} bytes")
+
+
+def description(file: Path) -> Path:
+    """The file that says what an exported one holds."""
+    return file.with_name(file.name + ".json")
+
+
+def write(state: Weights, file: Path) -> None:
+    """As its suffix says. Raises BadInput if it cannot be written."""
+    draft = file.with_name(f".{file.name}.writing")
+    try:
+        if file.suffix == ".safetensors":
+            from safetensors.torch import save_file
+
+            save_file(state, draft)
+        else:
+            torch.save(state, draft)
+        os.replace(draft, file)
+    except OSError as error:
+        raise BadInput(f"{file} cannot be written: {error.strerror or error}") from None
+
+
+def read(file: Path) -> Weights:
+    """What `write` wrote. Raises BadInput if it is something else."""
+    try:
+        if file.suffix == ".safetensors":
+            from safetensors.torch import load_file
+
+            return load_file(file)
+        return storage.load(file)
+    except ModuleNotFoundError:
+        raise
+    except Exception as error:  # a damaged file raises almost anything
+        reason = str(error).partition("\n")[0]
+        raise BadInput(f"{file} cannot be read as exported weights: {reason}") from None
+
+
+def weights(found: Checkpoint, ema: bool) -> Weights:
+    """The state_dict of the whole model, whatever the ranks shared out, as an evaluation has it.
+
+    Raises BadInput for a damaged checkpoint, or one without averaged weights if these are asked for.
+    """
+    storage.verify(found.directory, found.record["files"])
+    if ema and found.settings.ema is None:
+        raise BadInput(f"{found.directory} has no averaged weights: its run had no --ema")
+    parts: dict[str, Callable[[Checkpoint], Weights]] = {
+        "ddp": _ddp,
+        "deepspeed": _deepspeed,
+        "pipeline": _pipeline,
+    }
+    state = parts[found.settings.engine](found) | saving.buffers(found)
+    if ema:
+        state |= _averaged(found)
+    return {
+        name: (tensor.float() if tensor.is_floating_point() else tensor).clone()
+        for name, tensor in state.items()
+    }
+
+
+def _ddp(found: Checkpoint) -> Weights:
+    return storage.load(found.directory / "model.pt")["model"]
+
+
+def _pipeline(found: Checkpoint) -> Weights:
+    """A file for each layer. In half precision these are the weights that the layers compute with."""
+    state: Weights = {}
+    for file in sorted((found.directory / "deepspeed").glob("layer_*-model_states.pt")):
+        layer = int(file.name.removeprefix("layer_").partition("-")[0])
+        state |= {f"{layer}.{name}": tensor for name, tensor in _trusted(file).items()}
+    return state
+
+
+def _deepspeed(found: Checkpoint) -> Weights:
+    """From the fp32 copy of the weights where ZeRO keeps one: in half precision it says more, and at stage
+    3 it is the only one that DeepSpeed can put together."""
+    config, folder = found.record["deepspeed"], found.directory / "deepspeed"
+    stage = config["zero_optimization"]["stage"]
+    experts = sorted(folder.glob("layer_*_expert_*_model_states.pt"))
+    half = enabled(config, "bf16") or enabled(config, "fp16")
+    if stage == 3 or (stage and half and not experts):
+        os.environ.setdefault("DS_ACCELERATOR", "cpu")
+        from deepspeed.utils.zero_to_fp32 import get_fp32_state_dict_from_zero_checkpoint
+
+        with redirect_stdout(StringIO()), redirect_stderr(StringIO()):  # it tells every step
+            return dict(get_fp32_state_dict_from_zero_checkpoint(str(found.directory), folder.name))
+    state: Weights = _trusted(folder / "mp_rank_00_model_states.pt")["module"]
+    for file in experts:
+        state |= _trusted(file)
+    return state
+
+
+def _averaged(found: Checkpoint) -> Weights:
+    state: Weights = {}
+    share = (found.settings.experts or 4) // (found.settings.expert_parallel or 1)
+    for file in sorted(found.directory.glob("ema-*.pt")):
+        part = int(file.stem.removeprefix("ema-"))
+        for name, tensor in storage.load(file)["weights"].items():
+            # Each rank counts its own experts from 0.
+            state[re.sub(EXPERT, lambda at: f"{at[1]}{int(at[2]) + part * share}", name)] = tensor  # noqa: B023
+    return state
+
+
+EXPERT = r"(\.deepspeed_experts\.)(\d+)"
+
+
+def _trusted(file: Path) -> Any:
+    """A file of DeepSpeed's, which holds more than tensors: unlike ours, it could run code when read."""
+    return torch.load(file, map_location="cpu", weights_only=False)
