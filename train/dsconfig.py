@@ -56,7 +56,8 @@ def build(base: Config, settings: Settings, batch: Batch, parallel: int) -> tupl
         if config.get("gradient_clipping", settings.clip) != settings.clip:
             notes.append(f"--clip {settings.clip} wins over the config file's {config['gradient_clipping']}")
         config["gradient_clipping"] = settings.clip
-    config.setdefault("gradient_clipping", 1.0)  # DeepSpeed's own default, here for every engine
+    # DeepSpeed's own default, here for every engine. Of Muon, its ZeRO would clip the finished update.
+    config.setdefault("gradient_clipping", 0.0 if optimizer_name(config) == "muon" else 1.0)
     if settings.scheduler is not None and "scheduler" in config:
         notes.append(f"--scheduler {settings.scheduler} replaces the config file's scheduler")
         del config["scheduler"]
@@ -258,6 +259,8 @@ def _zero(config: Config, settings: Settings) -> list[str]:
                 zero[part] = {"device": "cpu"}
             elif had != "none":
                 notes.append(f"--offload {settings.offload} wins over the config file's {part} to {had}")
+    if optimizer_name(config) == "muon" and stage == 3:
+        zero.setdefault("reduce_scatter", False)  # it needs whole gradients
     if stage and optimizer_name(config) not in ("adam", "adamw"):
         # ZeRO knows only Adam by name; it is right for every optimizer that treats elements alone.
         config.setdefault("zero_allow_untested_optimizer", True)

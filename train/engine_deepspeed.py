@@ -132,6 +132,7 @@ def load_deepspeed(device: Device) -> Any:
     os.environ["DS_ACCELERATOR"] = device.type
     import deepspeed
     import deepspeed.ops
+    import deepspeed.runtime.compiler
 
     if torch.distributed.get_rank():
         logging.getLogger("DeepSpeed").setLevel(logging.ERROR)  # once is enough
@@ -139,5 +140,26 @@ def load_deepspeed(device: Device) -> Any:
         # It would compile this collective for 90 s, with a compiler that may not be there. Setting
         # the whole table also saves the probe that would fill it.
         deepspeed.ops.__compatible_ops__ = {"deepspeed_shm_comm": False}
+        # Muon's module compiles its functions when it is imported: a minute, and that compiler again.
+        deepspeed.runtime.compiler.compile = lambda *args, **kwargs: lambda function: function
+    _muon_for_matrices(deepspeed)
     deepspeed.init_distributed(dist_backend=device.backend, auto_mpi_discovery=False, verbose=False)
     return deepspeed
+
+
+def _muon_for_matrices(deepspeed: Any) -> None:
+    """Leave convolutions to Muon's Adam: DeepSpeed 0.19.8 flattens their update and then fails to add it."""
+    own = deepspeed.set_optimizer_flags
+    if own.__name__ == "flags":
+        return
+
+    def flags(config: Any, model: torch.nn.Module) -> None:
+        own(config, model)
+        for parameter in model.parameters():
+            if (
+                getattr(parameter, "use_muon", False)
+                and len(getattr(parameter, "ds_shape", parameter.shape)) > 2
+            ):
+                parameter.use_muon = False  # type: ignore[attr-defined]
+
+    deepspeed.set_optimizer_flags = flags

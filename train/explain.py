@@ -80,9 +80,8 @@ def table(model: Model, nodes: int, per_node: int, device: float, host: float) -
             if wants > has
         ]
         verdict = f"  does not fit on the {' nor the '.join(lacks)}" if lacks else ""
-        lines.append(
-            f"  {need.name:<27} {_in_words(need.device):>10} {_in_words(need.host):>10}  {need.options}{verdict}"
-        )
+        sizes = f"{_in_words(need.device):>10} {_in_words(need.host):>10}"
+        lines.append(f"  {need.name:<27} {sizes}  {need.options}{verdict}")
     return lines
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from . import batches, dsconfig, refusals, schedules
+from . import batches, dsconfig, own, refusals, schedules
 from .config import Settings
 from .converters import is_own
 
@@ -27,7 +27,7 @@ class Recipe:
         total = self.settings.epochs * (1 if by_epoch else per_epoch)
         block = dsconfig.schedule(self.config, self.settings, total).get("scheduler")
         if block and is_own(block["type"]):
-            schedules.find(block["type"])
+            own.find("--scheduler", block["type"])
         return schedules.Plan(block, dsconfig.learning_rate(self.config), total, by_epoch)
 
 

@@ -27,6 +27,8 @@ def _reasons(config: Config, settings: Settings) -> Iterator[str]:
             f"--engine pipeline goes with ZeRO stage 0 or 1, not {stage}: it adds up the gradients of "
             "several micro batches, which stages 2 and 3 have already spread over the ranks"
         )
+    if engine == "pipeline" and optimizer_name(config) == "muon":
+        yield "--optimizer muon needs --engine deepspeed, not pipeline: its stages would wait for ever"
     if settings.model == "moe" and stage == 3:
         yield "--model moe goes with ZeRO stage 0, 1 or 2: DeepSpeed refuses experts at stage 3"
     if settings.ema is not None and stage == 3:

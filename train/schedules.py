@@ -6,13 +6,13 @@ apart and count the steps after it from 0, so that a warm-up begins with two equ
 schedulers of the same names, MultiStepLR and CosineAnnealingLR need no such step.
 """
 
-import importlib
 import inspect
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
+from . import own
 from .converters import is_own
 from .errors import CommonMistake
 
@@ -203,7 +203,7 @@ class Scheduler:
         for group, share in zip(self._optimizer.param_groups, self._shares, strict=True):
             group["lr"] = rate * share
             if self._schedule.beta and "betas" in group:
-                group["betas"] = (self._schedule.beta(self.done), *group["betas"][1:])
+                group["betas"] = (self._schedule.beta(self.done), 0.99)  # as DeepSpeed has it
 
 
 class OwnScheduler:
@@ -246,33 +246,18 @@ class Plan(NamedTuple):
         if not self.block or not is_own(self.block["type"]):
             schedule = make(self.block, self.lr, self.total)
             return Scheduler(optimizer, schedule, self.lr, self.per_epoch)
-        name, own = self.block["type"], find(self.block["type"])
+        name = self.block["type"]
+        made_by = own.find("--scheduler", name)
         facts = {"total_steps": self.total, "lr": self.lr, **self.block.get("params", {})}
-        accepted = inspect.signature(own).parameters
+        accepted = inspect.signature(made_by).parameters
         known = {key: value for key, value in facts.items() if key in accepted}
         if "step" in accepted:
-            curve = Schedule(lambda done: self.lr * float(own(step=done, **known)))
+            curve = Schedule(lambda done: self.lr * float(made_by(step=done, **known)))
             return Scheduler(optimizer, curve, self.lr, self.per_epoch)
-        made = own(optimizer, **known)
+        made = made_by(optimizer, **known)
         if not callable(getattr(made, "step", None)):
             raise CommonMistake(
                 f"--scheduler {name} returned {type(made).__name__}, which has no step(): it must return a "
                 "scheduler, or take an argument 'step' and return the factor on --lr"
             )
         return OwnScheduler(optimizer, made, self.per_epoch)
-
-
-def find(name: str) -> Callable[..., Any]:
-    """The object that 'package.module:name' names. Raises CommonMistake where there is none."""
-    module, _, attribute = name.partition(":")
-    try:
-        found = importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name is None or not (module + ".").startswith(error.name + "."):
-            raise
-        raise CommonMistake(f"--scheduler {name}: there is no module {error.name} on PYTHONPATH") from None
-    for part in attribute.split("."):
-        found = getattr(found, part, None)
-    if not callable(found):
-        raise CommonMistake(f"--scheduler {name}: {module} has no function or class {attribute}")
-    return found
