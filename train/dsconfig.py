@@ -56,8 +56,8 @@ def build(base: Config, settings: Settings, batch: Batch, parallel: int) -> tupl
         if config.get("gradient_clipping", settings.clip) != settings.clip:
             notes.append(f"--clip {settings.clip} wins over the config file's {config['gradient_clipping']}")
         config["gradient_clipping"] = settings.clip
-    # DeepSpeed's own default, here for every engine. Of Muon, its ZeRO would clip the finished update.
-    config.setdefault("gradient_clipping", 0.0 if optimizer_name(config) == "muon" else 1.0)
+    # DeepSpeed's own default, here for every engine.
+    config.setdefault("gradient_clipping", 0.0 if clips_wrongly(config) else 1.0)
     if settings.scheduler is not None and "scheduler" in config:
         notes.append(f"--scheduler {settings.scheduler} replaces the config file's scheduler")
         del config["scheduler"]
@@ -265,6 +265,18 @@ def _zero(config: Config, settings: Settings) -> list[str]:
         # ZeRO knows only Adam by name; it is right for every optimizer that treats elements alone.
         config.setdefault("zero_allow_untested_optimizer", True)
     return notes
+
+
+def clips_wrongly(config: Config) -> str:
+    """What DeepSpeed 0.19.8's ZeRO clips in place of the gradients; '' where it clips these."""
+    if config["zero_optimization"]["stage"] == 0:
+        return ""
+    if optimizer_name(config) == "muon":
+        return "Muon's finished update"
+    autocast = config.get("torch_autocast", {})
+    if autocast.get("enabled") and autocast.get("dtype") == "float16":
+        return "the gradients by a norm that still has the loss scale in it"
+    return ""
 
 
 def _no_key_twice(pairs: list[tuple[str, Any]]) -> Config:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from .config import Settings
-from .dsconfig import Config, enabled, optimizer_name
+from .dsconfig import Config, clips_wrongly, enabled, optimizer_name
 from .errors import CommonMistake
 
 
@@ -50,6 +50,9 @@ def _deepspeed(config: Config, stage: int) -> Iterator[str]:
             "fp16 needs ZeRO stage 1, 2 or 3: at stage 0 this DeepSpeed does not scale the loss but does "
             "unscale the gradients"
         )
+    wrongly = clips_wrongly(config)
+    if wrongly and config["gradient_clipping"]:
+        yield f"--clip goes not with this run at ZeRO stage {stage}: DeepSpeed would clip {wrongly}"
     if config.get("bf16", {}).get("bf16_master_weights_and_grads") and enabled(config, "bf16") and stage == 0:
         yield "bf16 without an fp32 master copy (amp O3) needs --engine ddp: DeepSpeed has it with ZeRO only"
 

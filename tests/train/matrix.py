@@ -1,0 +1,108 @@
+"""Many short trainings in one process a rank, under torchrun: starting one process each takes far longer.
+
+matrix.py CASES OUT: CASES is JSON, {name: options of jobgen.train}; OUT receives, from rank 0, JSON with
+what each case gave: losses and rates of every step, accuracy, or the error.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from jobgen.train import config, data, device, engine, loop, peers, ranks, recipe, report, sampling
+from jobgen.train.errors import BadInput
+
+SAMPLES, TESTED = 285, 90  # four batches of 64 and one of 29; uneven over two ranks
+
+
+def numbered_digits() -> data.Data:
+    """Some of the digits; the first pixels, which are always white, hold each sample's number."""
+    digits = data.digits()
+    images = digits.train.images[:SAMPLES].copy()
+    number = np.arange(SAMPLES)
+    images[:, 0, 0, 0], images[:, 0, 0, 7] = number // 17, number % 17
+    train = data.Split(images, digits.train.labels[:SAMPLES])
+    test = data.Split(digits.test.images[:TESTED], digits.test.labels[:TESTED])
+    return digits._replace(train=train, test=test)
+
+
+class Recorder:
+    """The engine, and the numbers of the samples that it was given to count."""
+
+    def __init__(self, inner: engine.Engine, samples: data.Data) -> None:
+        self._inner = inner
+        self._samples = samples
+        self.seen: list[int] = []
+        self.norms: list[float | None] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def train_step(self, micro_batches: Sequence[engine.Micro], total: int) -> torch.Tensor:
+        for images, _, real in micro_batches:
+            pixels = (images[:real] * self._samples.std[0] + self._samples.mean[0]) * self._samples.full
+            pixels = pixels.round().long()
+            self.seen += (pixels[:, 0, 0, 0] * 17 + pixels[:, 0, 0, 7]).tolist()
+        loss = self._inner.train_step(micro_batches, total)
+        self.norms.append(self._inner.gradient_norm())
+        return loss
+
+
+def run_case(options: list[str], samples: data.Data, me: ranks.Ranks, mine: device.Device) -> dict[str, Any]:
+    settings = config.parse(["--epochs", "1", "--log-every", "1", *options])
+    how = recipe.resolve(settings, me.world_size)
+    per_epoch = sampling.steps_per_epoch(len(samples.train.labels), *how.batch, how.parallel)
+    schedule = how.schedule(per_epoch)
+    trainer = Recorder(engine.build(how, schedule, samples, me, mine), samples)
+    with tempfile.TemporaryDirectory() as folder:
+        run = report.Run({"JOBGEN_RUN_DIR": folder}, report.Clock(), me.rank)
+        run.line = lambda text: None  # type: ignore[method-assign]
+        scores, _ = loop.train(trainer, samples, mine, how.batch, settings, run)
+        rows = metrics(Path(folder)) if me.rank == 0 else []
+    return {
+        "losses": [row["loss"] for row in rows],
+        "rates": [row["lr"] for row in rows],
+        "accuracy": scores.accuracy,
+        "test_loss": scores.loss,
+        "schedule": schedule.block,
+        "shares": peers.exchange([list(trainer.share), trainer.seen], mine),
+        "norms": trainer.norms,
+    }
+
+
+def metrics(folder: Path) -> list[dict[str, Any]]:
+    rows: Iterator[dict[str, Any]] = map(json.loads, (folder / "metrics.jsonl").read_text().splitlines())
+    return [row for row in rows if row["event"] == "step"]
+
+
+def main() -> None:
+    me = ranks.discover(os.environ)
+    ranks.export(me, os.environ)
+    mine = device.choose(me, os.environ)
+    torch.set_num_threads(1)
+    peers.connect(me, mine)
+    samples = numbered_digits()
+    results: dict[str, Any] = {}
+    for name, options in json.loads(Path(sys.argv[1]).read_text()).items():
+        began = time.perf_counter()
+        try:
+            results[name] = run_case(options, samples, me, mine)
+        except BadInput as error:
+            results[name] = {"error": str(error)}
+        results[name]["seconds"] = round(time.perf_counter() - began, 2)
+        if me.rank == 0:
+            Path(sys.argv[2]).write_text(json.dumps(results))
+    torch.distributed.barrier()
+    os._exit(0)  # as jobgen.train does: gloo's threads may abort an orderly end
+
+
+if __name__ == "__main__":
+    main()

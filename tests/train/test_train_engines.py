@@ -1,0 +1,180 @@
+"""Every engine, ZeRO stage, precision, optimizer and schedule on two ranks, for five steps each.
+
+One launch goes through a table of cases (matrix.py); pipelines have a launch of their own, because
+DeepSpeed's later engines would take the last pipeline's topology for theirs.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.require import need_command, need_package
+from train_support import clean_environment
+
+STAGES = (0, 1, 2, 3)
+SCHEDULES = ("warmup", "warmup-decay", "warmup-cosine", "onecycle", "cosine", "multistep --milestones 2,4")
+Results = dict[str, dict[str, Any]]
+
+REPLICATED = {
+    "ddp": "--engine ddp",
+    "ddp accumulation": "--engine ddp --batch-size 16 --accumulation 2",
+    "ddp global batch": "--engine ddp --global-batch 64 --accumulation 4",
+    "ddp sgd": "--engine ddp --optimizer sgd",
+    "ddp adamw": "--engine ddp --optimizer adamw --weight-decay 0.01",
+    "ddp ema": "--engine ddp --ema 0.9",
+    "zero0 ema": "--ema 0.9",
+    "zero0 adamw": "--optimizer adamw --weight-decay 0.01",
+    "zero2 ema": "--zero-stage 2 --ema 0.9",
+    "zero3 offload all": "--zero-stage 3 --offload all",
+    "ddp O3": "--engine ddp --amp O3",
+    "zero0 O2": "--amp O2",
+    "moe": "--model moe",
+    "moe shared": "--model moe --expert-parallel 2",
+    "moe shared zero1": "--model moe --expert-parallel 2 --zero-stage 1",
+    "moe shared zero2": "--model moe --expert-parallel 2 --zero-stage 2",
+    "moe top-2": "--model moe --top-k 2 --expert-parallel 2 --capacity 2",
+    "moe residual": "--model moe --residual --experts 2",
+    "moe rsample": "--model moe --noisy-gate rsample --min-capacity 0",
+    "moe jitter": "--model moe --noisy-gate jitter --aux-weight 0.1",
+    "moe bf16": "--model moe --precision bf16 --zero-stage 2 --expert-parallel 2",
+    **{f"zero{n}": f"--zero-stage {n}" for n in STAGES},
+    **{f"zero{n} sgd": f"--zero-stage {n} --optimizer sgd" for n in STAGES},
+    **{f"zero{n} muon": f"--zero-stage {n} --optimizer muon" for n in STAGES},
+    **{f"zero{n} offload": f"--zero-stage {n} --offload optimizer" for n in STAGES[1:]},
+    **{f"zero{n} sgd offload": f"--zero-stage {n} --offload optimizer --optimizer sgd" for n in STAGES[1:]},
+    **{f"zero{n} {p}": f"--zero-stage {n} --precision {p}" for n in STAGES for p in ("bf16", "autocast")},
+    **{f"ddp {p}": f"--engine ddp --precision {p}" for p in ("bf16", "fp16", "autocast", "autocast-fp16")},
+    **{f"{e} {s}": f"--engine {e} --scheduler {s}" for e in ("ddp", "deepspeed") for s in SCHEDULES},
+    # Last: DeepSpeed's loss scaling stays on for the engines after it.
+    **{f"zero{n} autocast-fp16": f"--zero-stage {n} --precision autocast-fp16" for n in STAGES},
+}
+_PIPE = "--engine pipeline --accumulation 2"
+PIPELINES = {
+    "pipeline": _PIPE,
+    "pipeline ema": f"{_PIPE} --ema 0.9",
+    "pipeline one stage": "--engine pipeline --stages 1",
+    **{f"pipeline {p}": f"{_PIPE} --partition {p}" for p in ("uniform", "type:Linear")},
+    **{
+        f"pipeline zero{n} {p}": f"{_PIPE} --zero-stage {n} --precision {p}"
+        for n in (0, 1)
+        for p in ("fp32", "bf16", "autocast")
+    },
+    **{f"pipeline {s}": f"{_PIPE} --scheduler {s}" for s in SCHEDULES},
+    "pipeline wrong layers": f"{_PIPE} --partition type:LSTM",
+}
+ALONE = {
+    "ddp": "--engine ddp --batch-size 64",
+    **{f"zero{n}": f"--zero-stage {n} --batch-size 64" for n in STAGES},
+    "pipeline": "--engine pipeline --batch-size 64",
+}
+
+
+def launch(cases: dict[str, str], ranks: int, folder: Path) -> Results:
+    need_package("torch", "deepspeed", "numpy", "sklearn")
+    (folder / "cases.json").write_text(json.dumps({name: text.split() for name, text in cases.items()}))
+    rendezvous = ["--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0", "--nproc-per-node", str(ranks)]
+    program = [str(Path(__file__).with_name("matrix.py")), "cases.json", "results.json"]
+    done = subprocess.run(
+        [need_command("torchrun"), *rendezvous, *program],
+        cwd=folder,
+        env={**clean_environment(), "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads((folder / "results.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    replicated = launch(REPLICATED, 2, tmp_path_factory.mktemp("replicated"))
+    return replicated | launch(PIPELINES, 2, tmp_path_factory.mktemp("pipelines"))
+
+
+@pytest.fixture(scope="module")
+def one(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    return launch(ALONE, 1, tmp_path_factory.mktemp("alone"))
+
+
+def test_two_ranks_lose_what_one_rank_loses(one: Results, two: Results) -> None:
+    reference = one["ddp"]["losses"]
+    assert len(reference) == 5
+    exact = [*ALONE, "ddp accumulation", "ddp global batch", "zero3 offload all"]
+    exact += [f"zero{n} offload" for n in STAGES[1:]]
+    exact += ["pipeline one stage", "pipeline uniform", "pipeline type:Linear", "pipeline zero1 fp32"]
+    for name in exact:
+        assert two[name]["losses"] == pytest.approx(reference, rel=1e-4), name
+        assert two[name]["accuracy"] == pytest.approx(one["ddp"]["accuracy"], abs=0.012), name
+    for name in ALONE:
+        assert one[name]["losses"] == pytest.approx(reference, rel=1e-4), name
+
+
+def test_precisions_stay_near_fp32(two: Results) -> None:
+    for name, result in two.items():
+        if any(word in name for word in ("bf16", "fp16", "autocast", "O2", "O3")) and "moe" not in name:
+            assert result["losses"] == pytest.approx(two["ddp"]["losses"], rel=0.005), name
+            assert result["losses"] != two["ddp"]["losses"], name
+
+
+def test_optimizers_are_the_same_at_every_stage(two: Results) -> None:
+    for kind in ("sgd", "muon"):
+        for stage in STAGES[1:]:
+            assert two[f"zero{stage} {kind}"]["losses"] == pytest.approx(
+                two[f"zero0 {kind}"]["losses"], rel=1e-4
+            )
+        assert two[f"zero0 {kind}"]["losses"] != two["zero0"]["losses"]
+    assert two["ddp sgd"]["losses"] == pytest.approx(two["zero0 sgd"]["losses"], rel=1e-4)
+    assert two["ddp adamw"]["losses"] == pytest.approx(two["zero0 adamw"]["losses"], rel=1e-4)
+    assert two["zero2 sgd offload"]["losses"] == pytest.approx(two["zero2 sgd"]["losses"], rel=1e-4)
+
+
+def test_gradient_norms_agree(two: Results) -> None:
+    for name in ("zero1", "zero2", "zero3", "pipeline zero1 fp32"):
+        assert two[name]["norms"] == pytest.approx(two["ddp"]["norms"], rel=1e-3), name
+
+
+def test_the_average_is_evaluated_and_the_weights_train_on(two: Results) -> None:
+    losses = {name: two[name]["test_loss"] for name in ("ddp ema", "zero0 ema", "zero2 ema", "pipeline ema")}
+    for name, loss in losses.items():
+        assert two[name]["losses"] == pytest.approx(two["ddp"]["losses"], rel=1e-4), name
+        assert loss == pytest.approx(losses["ddp ema"], rel=1e-4), name
+    assert losses["ddp ema"] != pytest.approx(two["ddp"]["test_loss"], rel=1e-4)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_schedules_reach_the_optimizer(two: Results, schedule: str) -> None:
+    from jobgen.train import schedules
+
+    for engine in ("ddp", "deepspeed", "pipeline"):
+        result = two[f"{engine} {schedule}"]
+        curve = schedules.make(result["schedule"], 0.002, 5).rate
+        assert result["rates"] == pytest.approx([curve(done) for done in range(5)]), engine
+        assert result["losses"] == pytest.approx(two[f"ddp {schedule}"]["losses"], rel=1e-4), engine
+
+
+def test_experts(two: Results) -> None:
+    for name in ("moe shared", "moe shared zero1", "moe shared zero2"):
+        assert two[name]["losses"] == pytest.approx(two["moe"]["losses"], rel=1e-4), name
+    # Each option does something, and all learn.
+    for name in ("moe top-2", "moe residual", "moe rsample", "moe jitter"):
+        assert two[name]["losses"] != pytest.approx(two["moe"]["losses"], rel=1e-4), name
+        assert two[name]["losses"][3] < two[name]["losses"][0], name
+
+
+def test_every_sample_is_seen_once_an_epoch(two: Results) -> None:
+    for name, result in two.items():
+        if "error" in result:
+            continue
+        parts = {tuple(share): seen for share, seen in result["shares"]}  # a pipeline's stages have one
+        seen = [number for part in parts.values() for number in part]
+        assert sorted(seen) == list(range(285)), name
+        assert len(parts) == next(iter(parts))[1], name
+
+
+def test_what_only_the_model_can_tell_is_a_sentence(two: Results) -> None:
+    assert two["pipeline wrong layers"]["error"].startswith("--partition type:LSTM names none of the model's")
