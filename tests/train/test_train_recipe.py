@@ -1,0 +1,227 @@
+"""What options and config files come to: arithmetic, nested keys, refusals, --explain."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jobgen.train import batches, config, dskeys, explain, recipe
+from jobgen.train.batches import Batch
+from jobgen.train.dskeys import SECTIONS, TOP
+from jobgen.train.errors import CommonMistake
+from support.require import need_package
+
+
+def resolve(*argv: str, world: int = 2, file: Path | None = None, **base: Any) -> recipe.Recipe:
+    if file is not None:
+        file.write_text(json.dumps(base))
+        argv = (*argv, "--deepspeed_config", str(file))
+    return recipe.resolve(config.parse(argv), world)
+
+
+@pytest.mark.parametrize(
+    ("argv", "world", "expected"),
+    [
+        (["--global-batch", "64"], 2, Batch(32, 1)),
+        (["--global-batch", "64", "--batch-size", "8"], 2, Batch(8, 4)),
+        (["--global-batch", "64", "--accumulation", "4"], 2, Batch(8, 4)),
+        (["--global-batch", "64", "--batch-size", "8", "--accumulation", "4"], 2, Batch(8, 4)),
+        (["--engine", "pipeline", "--global-batch", "64", "--batch-size", "8"], 2, Batch(8, 8)),
+        (
+            ["--engine", "pipeline", "--stages", "2", "--global-batch", "64", "--batch-size", "8"],
+            4,
+            Batch(8, 4),
+        ),
+        (["--model", "moe", "--expert-parallel", "2", "--global-batch", "64"], 4, Batch(16, 1)),
+    ],
+)
+def test_any_two_sizes_give_the_third(argv: list[str], world: int, expected: Batch) -> None:
+    how = resolve(*argv, world=world)
+    assert how.batch == expected
+    assert how.config["train_batch_size"] == expected.micro * expected.accumulation * how.parallel
+
+
+def test_options_win_over_the_file_s_sizes(tmp_path: Path) -> None:
+    sizes = {batches.MICRO: 8, batches.ACCUMULATION: 2, batches.TOTAL: 32}
+    how = resolve("--global-batch", "64", file=tmp_path / "a.json", **sizes)
+    assert how.batch == Batch(8, 4)
+    assert "--global-batch 64 wins over the config file's 32" in how.notes
+    assert "the options win over the config file's gradient_accumulation_steps 2" in how.notes
+
+
+@pytest.mark.parametrize(
+    ("argv", "world", "says"),
+    [
+        (["--global-batch", "65"], 2, "--global-batch 65 is not .* 32 x .* 1 x 2 ranks = 64"),
+        (["--global-batch", "64", "--batch-size", "7"], 2, "64 is not --batch-size 7 x .* 4 x 2 ranks = 56"),
+        (["--engine", "pipeline", "--stages", "3"], 4, "--stages 3 does not divide the 4 ranks"),
+        (["--model", "moe", "--expert-parallel", "4"], 6, "--expert-parallel 4 does not divide the 6 ranks"),
+        (["--model", "moe", "--experts", "3", "--expert-parallel", "2"], 2, "--experts 3 cannot be shared"),
+        (["--model", "moe", "--zero-stage", "3"], 2, "DeepSpeed refuses experts at stage 3"),
+        (["--model", "moe", "--engine", "ddp"], 2, "its expert layer is DeepSpeed's"),
+        (["--model", "moe", "--top-k", "3"], 2, "takes 1 or 2"),
+        (["--top-k", "2"], 2, "--top-k is for --model moe, not for cnn"),
+        (["--engine", "pipeline", "--zero-stage", "2"], 2, "goes with ZeRO stage 0 or 1, not 2: it adds"),
+        (["--engine", "pipeline", "--optimizer", "muon"], 2, "needs --engine deepspeed, not pipeline"),
+        (["--engine", "pipeline", "--offload", "optimizer", "--zero-stage", "1"], 2, "not pipeline"),
+        (["--engine", "ddp", "--zero-stage", "1"], 2, "ZeRO stage 1 needs --engine deepspeed"),
+        (["--engine", "ddp", "--optimizer", "lamb"], 2, "lamb needs --engine deepspeed"),
+        (["--stages", "2"], 2, "--stages is for --engine pipeline"),
+        (["--offload", "all", "--zero-stage", "2"], 2, "needs --zero-stage 3, not 2"),
+        (["--offload", "optimizer"], 2, "needs --zero-stage 1, 2 or 3, not 0"),
+        (["--ema", "0.9", "--zero-stage", "3"], 2, "no rank has the whole weights"),
+        (["--amp", "O1", "--zero-stage", "1"], 2, "amp goes with neither fp16 nor ZeRO"),
+        (["--amp", "O1", "--precision", "fp16"], 2, "both choose the precision"),
+        (["--amp", "O3"], 2, "needs --engine ddp"),
+        (["--clip", "1", "--optimizer", "muon", "--zero-stage", "1"], 2, "would clip Muon's finished update"),
+        (["--optimizer", "OneBitAdam"], 2, "the 1-bit optimizers left DeepSpeed in 0.19.7"),
+        (["--scheduler", "multistep"], 2, "needs --milestones"),
+        (["--milestones", "3,2", "--scheduler", "multistep"], 2, "not a list of rising whole numbers"),
+        (["--scheduler", "my.mod:"], 2, "is none of none, warmup"),
+        (["--partition", "type:["], 2, "no valid regular expression"),
+    ],
+)
+def test_refused_with_the_reason(argv: list[str], world: int, says: str) -> None:
+    with pytest.raises(CommonMistake, match=says) as caught:
+        resolve(*argv, world=world)
+    assert "\n" not in str(caught.value)
+
+
+def test_lamb_needs_a_gpu() -> None:
+    from jobgen.train import refusals
+
+    how = resolve("--optimizer", "lamb")
+    with pytest.raises(CommonMistake, match="needs a CUDA device"):
+        refusals.check_device(how.config, "cpu")
+
+
+@pytest.mark.parametrize(
+    ("base", "says"),
+    [
+        (
+            {"zero_optimization": {"stgae": 1}},
+            r"no key 'stgae' in zero_optimization \(did you mean 'stage'\?\)",
+        ),
+        (
+            {"zero_optimization": {"offload_optimizer": {"devce": "cpu"}}},
+            "no key 'devce' in .*offload_optimizer",
+        ),
+        ({"zero_optimization": {"mics_shard_size": 2}}, "MiCS left DeepSpeed in 0.19.7"),
+        ({"elasticity": {"enabled": True}}, "elasticity left DeepSpeed in 0.19.8"),
+        (
+            {"optimizer": {"type": "Adam", "params": {"learning_rate": 1}}},
+            "no key 'learning_rate' in optimizer",
+        ),
+        ({"optimizer": {"type": "OneBitLamb"}}, "1-bit optimizers left"),
+        ({"optimizer": {"type": "Adamw2"}}, r"none of .* \(did you mean 'adamw'\?\)"),
+        ({"scheduler": {"type": "WarmupLr"}}, "did you mean 'WarmupLR'"),
+        ({"scheduler": {"type": "WarmupLR", "params": {"warmup_steps": 1}}}, "no key 'warmup_steps'"),
+        ({"scheduler": {"type": "WarmupLR", "params": {"warmup_max_lr": [1]}}}, "must be one number"),
+        ({"bf16": {"enable": True}}, "did you mean 'enabled'"),
+        ({"tensorboard": []}, "tensorboard must be an object"),
+    ],
+)
+def test_nested_keys_are_checked(tmp_path: Path, base: dict[str, Any], says: str) -> None:
+    with pytest.raises(CommonMistake, match=says):
+        resolve(file=tmp_path / "ds.json", **base)
+
+
+def test_the_keys_are_deepspeed_s() -> None:
+    need_package("torch", "deepspeed")
+    from deepspeed.runtime import precision_config
+    from deepspeed.runtime.zero import config as zero
+    from deepspeed.runtime.zero import offload_config
+
+    models = {
+        "zero_optimization": zero.DeepSpeedZeroConfig,
+        "zero_optimization.offload_param": offload_config.DeepSpeedZeroOffloadParamConfig,
+        "zero_optimization.offload_optimizer": offload_config.DeepSpeedZeroOffloadOptimizerConfig,
+        "bf16": precision_config.DeepSpeedBF16Config,
+        "fp16": precision_config.DeepSpeedFP16Config,
+    }
+    for section, model in models.items():
+        fields = {name for key, field in model.model_fields.items() for name in (key, field.alias) if name}
+        assert set(SECTIONS[section].split()) == fields, section
+    assert {path.partition(".")[0] for path in SECTIONS} <= TOP
+
+
+def test_every_scheduler_s_keys_are_deepspeed_s() -> None:
+    need_package("torch", "deepspeed")
+    import inspect
+
+    from deepspeed.runtime import lr_schedules
+
+    for name in lr_schedules.VALID_LR_SCHEDULES:
+        theirs = set(inspect.signature(getattr(lr_schedules, name)).parameters)
+        assert set(dskeys.SCHEDULERS[name].split()) == theirs - {"optimizer", "last_batch_iteration"}, name
+
+
+@pytest.mark.parametrize(("nodes", "per_node"), [(1, 1), (1, 8), (4, 2)])
+def test_memory_is_deepspeed_s_estimate(nodes: int, per_node: int) -> None:
+    need_package("torch", "deepspeed")
+    from deepspeed.runtime.zero.stage3 import estimate_zero3_model_states_mem_needs as stage3
+    from deepspeed.runtime.zero.stage_1_and_2 import estimate_zero2_model_states_mem_needs as stage2
+
+    model = explain.Model(123_456_789, 1_234_567)
+    needs = {need.options: (need.host, need.device) for need in explain.needs(model, nodes, per_node)}
+    hardware = {"num_gpus_per_node": per_node, "num_nodes": nodes}
+    for options, offload in (("--zero-stage 2", False), ("--zero-stage 2 --offload optimizer", True)):
+        assert needs[options] == stage2(model.parameters, cpu_offload=offload, **hardware), options
+    for options, states, weights in (
+        ("--zero-stage 3", False, False),
+        ("--zero-stage 3 --offload optimizer", True, False),
+        ("--zero-stage 3 --offload all", True, True),
+    ):
+        theirs = stage3(*model, cpu_offload=states, cpu_offload_params=weights, zero_init=False, **hardware)
+        assert needs[options] == pytest.approx(theirs[:2], abs=1), options
+    if nodes * per_node == 1:
+        assert needs["--zero-stage 0"] == needs["--zero-stage 1"] == needs["--zero-stage 2"]
+
+
+def test_explain_marks_what_does_not_fit() -> None:
+    model = explain.Model(1_000_000_000, 10_000_000)
+    lines = explain.table(model, 2, 4, 16 * explain.GIB, 40 * explain.GIB)
+    marked = {line.split("  ")[1]: line for line in lines[2:]}
+    assert marked["ZeRO 0"].endswith("does not fit on the device")
+    assert not marked["ZeRO 2"].endswith("device")
+    assert marked["ZeRO 2, states on the host"].endswith("does not fit on the node")
+
+
+def trained(*argv: str, **env: str) -> subprocess.CompletedProcess[str]:
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("JOBGEN_", "RANK"))}
+    command = [sys.executable, "-m", "jobgen.train", *argv]
+    return subprocess.run(command, env={**clean, **env}, capture_output=True, text=True, timeout=60)
+
+
+def test_explain_by_command(tmp_path: Path) -> None:
+    need_package("torch", "numpy", "sklearn")
+    done = trained("--explain-for", "2x4", "--global-batch", "512", JOBGEN_ACCELERATOR="cpu")
+    assert done.returncode == 0, done.stderr
+    assert "global batch 512 = micro batch 64 x accumulation 1 x 8 data-parallel rank(s)" in done.stdout
+    assert "--zero-stage 3 --offload all" in done.stdout
+
+
+@pytest.mark.parametrize("package", ["numpy", "torch", "deepspeed"])
+def test_a_missing_package_is_one_sentence(tmp_path: Path, package: str) -> None:
+    need_package("torch", "deepspeed", "numpy", "sklearn")
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sys\n"
+        "class Absent:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        f"        if name.partition('.')[0] == {package!r}:\n"
+        "            raise ModuleNotFoundError(f'No module named {name!r}', name=name)\n"
+        "sys.meta_path.insert(0, Absent())\n"
+    )
+    env = {"PYTHONPATH": str(tmp_path), "JOBGEN_RUN_DIR": str(tmp_path / "run"), "JOBGEN_ACCELERATOR": "cpu"}
+    assert trained("--help", **env).returncode == 0
+    assert trained("--epohcs", "1", **env).returncode == 2
+    done = trained("--epochs", "1", **{**env, "JOBGEN_RUN_DIR": str(tmp_path / "another")})
+    assert done.returncode == 1
+    assert f"the Python package {package} is not installed" in done.stderr
+    assert "pip install 'jobgen[train]'" in done.stderr
+    assert "Traceback" not in done.stderr
