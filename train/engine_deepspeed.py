@@ -140,7 +140,9 @@ def load_deepspeed(device: Device) -> Any:
         # It would compile this collective for 90 s, with a compiler that may not be there. Setting
         # the whole table also saves the probe that would fill it.
         deepspeed.ops.__compatible_ops__ = {"deepspeed_shm_comm": False}
-        # Muon's module compiles its functions when it is imported: a minute, and that compiler again.
+    if device.kind in ("cpu", "npu"):
+        # Muon's module compiles its functions when it is imported: a minute, and that compiler again; for
+        # NPUs torch has none.
         deepspeed.runtime.compiler.compile = lambda *args, **kwargs: lambda function: function
     _muon_for_matrices(deepspeed)
     deepspeed.init_distributed(dist_backend=device.backend, auto_mpi_discovery=False, verbose=False)
