@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 
-from benchmarks import hostfile, rendering, startup, training_start
+from benchmarks import hostfile, rendering, startup, training_start, training_throughput
 from benchmarks.measure import Figure
 
 BENCHMARKS: dict[str, Callable[[], Iterator[Figure]]] = {
@@ -13,6 +13,7 @@ BENCHMARKS: dict[str, Callable[[], Iterator[Figure]]] = {
     "rendering": rendering.figures,
     "hostfile": hostfile.figures,
     "training_start": training_start.figures,
+    "training_throughput": training_throughput.figures,
 }
 
 

@@ -1,0 +1,122 @@
+"""What each rank of training_throughput.py runs: our engine and a loop by hand, by turns, on one model and
+one set of random 32 x 32 colour images. Prints the seconds of every round as JSON, from rank 0.
+
+throughput_ranks.py ddp|deepspeed ROUNDS
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from jobgen.train import config, data, device, engine, loop, models, peers, ranks, recipe, report, sampling
+from torch import distributed, nn
+from torch.nn.parallel import DistributedDataParallel
+
+SAMPLES, BATCH, SHAPE = 1024, 32, (3, 32, 32)
+OPTIONS = ("--epochs", "1", "--clip", "0", "--batch-size", str(BATCH))
+
+
+def main(kind: str, rounds: int) -> None:
+    me = ranks.discover(os.environ)
+    ranks.export(me, os.environ)
+    mine = device.choose(me, os.environ)
+    torch.set_num_threads(1)
+    peers.connect(me, mine)
+    samples = images()
+    by_hand = {"ddp": torch_loop, "deepspeed": deepspeed_loop}[kind]
+    sides = (ours(kind, samples, me, mine), by_hand(samples, me))
+    seconds: list[list[float]] = [[], []]
+    for turn in range(rounds + 1):
+        for side in (0, 1) if turn % 2 else (1, 0):
+            distributed.barrier()
+            start = time.perf_counter()
+            sides[side]()
+            distributed.barrier()
+            if turn:  # the first warms up
+                seconds[side].append(time.perf_counter() - start)
+    if me.rank == 0:
+        print(json.dumps(seconds), flush=True)
+    distributed.barrier()
+    os._exit(0)
+
+
+def images() -> data.Data:
+    random = np.random.default_rng(0)
+    train = data.Split(random.integers(0, 256, (SAMPLES, *SHAPE), np.uint8), random.integers(0, 10, SAMPLES))
+    test = data.Split(train.images[:1], train.labels[:1])  # the evaluation takes no time
+    return data.Data(train, test, data.CIFAR_CLASSES, 255.0, data.CIFAR_MEAN, data.CIFAR_STD)
+
+
+def ours(kind: str, samples: data.Data, me: ranks.Ranks, mine: device.Device) -> Callable[[], Any]:
+    settings = config.parse([*OPTIONS, "--engine", kind])
+    how = recipe.resolve(settings, me.world_size)
+    steps = sampling.steps_per_epoch(SAMPLES, *how.batch, how.parallel)
+    trainer = engine.build(how, how.schedule(steps), samples, me, mine)
+    run = report.Run({"JOBGEN_RUN_DIR": tempfile.mkdtemp()}, report.Clock(), me.rank)
+    run.line = lambda text: None  # type: ignore[method-assign]
+    run.prepare()
+    return lambda: loop.train(trainer, samples, mine, how.batch, settings, run)
+
+
+def torch_loop(samples: data.Data, me: ranks.Ranks) -> Callable[[], None]:
+    model: nn.Module = models.cnn(SHAPE, 10)
+    if me.world_size > 1:
+        model = DistributedDataParallel(model)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.002)
+
+    def step(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return epoch(samples, me, step)
+
+
+def deepspeed_loop(samples: data.Data, me: ranks.Ranks) -> Callable[[], None]:
+    import deepspeed
+
+    model = models.cnn(SHAPE, 10)
+    settings = {
+        "train_micro_batch_size_per_gpu": BATCH,
+        "gradient_clipping": 0.0,
+        "optimizer": {"type": "Adam", "params": {"lr": 0.002, "torch_adam": True, "adam_w_mode": False}},
+    }
+    trainer, *_ = deepspeed.initialize(model=model, model_parameters=model.parameters(), config=settings)
+
+    def step(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        loss = nn.functional.cross_entropy(trainer(x), y)
+        trainer.backward(loss)
+        trainer.step()
+        return loss
+
+    return epoch(samples, me, step)
+
+
+def epoch(samples: data.Data, me: ranks.Ranks, step: Callable[..., torch.Tensor]) -> Callable[[], None]:
+    """All samples once, normalised batch by batch, with the loss read every ten steps."""
+    pixels, labels = torch.from_numpy(samples.train.images), torch.from_numpy(samples.train.labels)
+    mean = torch.tensor(samples.mean).view(1, -1, 1, 1) * 255
+    std = torch.tensor(samples.std).view(1, -1, 1, 1) * 255
+
+    def run() -> None:
+        order = torch.randperm(SAMPLES)[me.rank :: me.world_size]
+        for number, chosen in enumerate(order.split(BATCH)):
+            loss = step((pixels[chosen].float() - mean) / std, labels[chosen])
+            if number % 10 == 0:
+                loss.item()
+
+    return run
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]))

@@ -1,0 +1,34 @@
+"""Images a second on 1 and 2 CPU ranks: our ddp against a torch loop written by hand, and our deepspeed
+engine against DeepSpeed's own minimal loop; both sides by turns in the same processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks.measure import Figure, medians
+
+ROUNDS = 9
+SAMPLES = 1024  # of throughput_ranks.py, which imports torch
+AGAINST = {"ddp": "a torch loop by hand", "deepspeed": "DeepSpeed's minimal loop"}
+
+
+def figures() -> Iterator[Figure]:
+    for kind, against in AGAINST.items():
+        for ranks in (1, 2):
+            ours, other = (SAMPLES / seconds for seconds in medians(*_seconds(kind, ranks)))
+            yield Figure(f"{kind}, {ranks} rank(s), small conv net", ours, "images/s", other, against)
+
+
+def _seconds(kind: str, ranks: int) -> list[list[float]]:
+    """Of every round, ours and the other's."""
+    program = [str(Path(__file__).with_name("throughput_ranks.py")), kind, str(ROUNDS)]
+    launch = ["--nproc-per-node", str(ranks), "--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0"]
+    command = [sys.executable, "-m", "torch.distributed.run", *launch, *program]
+    env = {**os.environ, "OMP_NUM_THREADS": "1", "JOBGEN_ACCELERATOR": "cpu"}
+    done = subprocess.run(command, env=env, check=True, stdout=subprocess.PIPE, text=True)
+    return json.loads(next(line for line in done.stdout.splitlines() if line.startswith("[[")))
