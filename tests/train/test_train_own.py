@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from train_support import PYTHON, clean_environment, module_needs, start
+from train_support import PYTHON, clean_environment, module_needs, start, write_cifar
 
 module_needs("numpy", "torch")
 
@@ -189,3 +189,14 @@ def test_a_run_with_own_model_and_data(tmp_path: Path, own: Path) -> None:
     assert done.status["task"] == "my_things:named"
     assert list(done.status["per_class"]) == ["a", "b", "c"]
     assert [each.name.partition("-")[0] for each in (tmp_path / "kept").iterdir()] == ["my_things"]
+
+
+def test_a_run_of_resnet18(tmp_path: Path) -> None:
+    """Augmented, with test images that two ranks cannot share evenly."""
+    write_cifar(tmp_path, samples=3)
+    options = ["--task", "cifar10", "--data", ".", "--model", "resnet18", "--augment", "crop,flip"]
+    options += ["--epochs", "1", "--batch-size", "4", "--engine", "ddp", "--log-every", "1"]
+    done = start(tmp_path, "mpirun", options)
+    assert done.returncode == 0, done.stderr
+    assert len(done.losses()) == 2  # of 15 images
+    assert done.status["accuracy"] * 3 == pytest.approx(round(done.status["accuracy"] * 3), abs=1e-4)
