@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 SOURCES := setup.cfg pyproject.toml constraints.txt
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench colossalai clean
 
 demo: $(VENV)/.demo
 	$(BIN)/jobgen local --name demo --ranks-per-node 2 --launcher mpirun --venv $(VENV) --output demo.sh --force \
@@ -42,6 +42,14 @@ $(VENV)/.demo: $(VENV)/.venv $(SOURCES)
 $(VENV)/.test: $(VENV)/.demo
 	$(PIP) --editable '.[train,mpi,test]'
 	touch $@
+
+# An environment of its own: ColossalAI's pins exclude today's torch, but not what it does with it.
+COLOSSALAI ?= .venv-colossalai
+colossalai:
+	$(PYTHON) -m venv $(COLOSSALAI)
+	$(COLOSSALAI)/bin/python -m pip install -q -c constraints-colossalai.txt --editable '.[colossalai]'
+	$(COLOSSALAI)/bin/python -m pip install -q -c constraints-colossalai.txt --no-deps colossalai
+	@echo "Now $(COLOSSALAI)/bin/python -m jobgen.train --engine colossalai works."
 
 clean:
 	rm -rf $(VENV) demo.sh runs build dist *.egg-info

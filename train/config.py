@@ -51,6 +51,7 @@ class Settings:
     amp: str | None
 
     engine: str
+    plugin: str | None
     zero_stage: int | None
     offload: str | None
     stages: int | None
@@ -174,6 +175,8 @@ def _check_engine(settings: Settings) -> None:
     for option in ("stages", "partition"):
         if getattr(settings, option) is not None and engine != "pipeline":
             raise CommonMistake(f"--{option} is for --engine pipeline, not for {engine}")
+    if settings.plugin is not None and engine != "colossalai":
+        raise CommonMistake(f"--plugin is for --engine colossalai, not for {engine}")
 
 
 def _check_checkpoints(settings: Settings) -> None:
@@ -196,6 +199,7 @@ def _check_experts(settings: Settings) -> None:
         why = {
             "ddp": "its expert layer is DeepSpeed's",
             "pipeline": "its load-balancing loss cannot travel from stage to stage",
+            "colossalai": "the expert layer is DeepSpeed's",
         }[settings.engine]
         raise CommonMistake(f"--model moe needs --engine deepspeed, not {settings.engine}: {why}")
     if settings.top_k not in (None, 1, 2):

@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from . import dskeys
+from . import dskeys, plugins
 from .batches import ACCUMULATION, MICRO, TOTAL, Batch
 from .config import Settings
 from .errors import CommonMistake
@@ -52,6 +52,7 @@ def build(base: Config, settings: Settings, batch: Batch, parallel: int) -> tupl
     notes += _scaled_rate(config, settings, parallel)
     notes += _precision(config, settings)
     notes += _zero(config, settings)
+    notes += plugins.settle(config, settings)
     if settings.clip is not None:
         if config.get("gradient_clipping", settings.clip) != settings.clip:
             notes.append(f"--clip {settings.clip} wins over the config file's {config['gradient_clipping']}")
@@ -247,7 +248,7 @@ def _zero(config: Config, settings: Settings) -> list[str]:
         enabled(config, "fp16")
         and settings.zero_stage is None
         and "stage" not in zero
-        and settings.engine != "ddp"
+        and settings.engine in ("deepspeed", "pipeline")
     ):
         stage = 1
         notes.append("fp16 runs at ZeRO stage 1, because at stage 0 this DeepSpeed does not scale the loss")

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 import torch
 from torch import distributed, nn
 
-from . import models
+from . import models, plugins
 from .batches import stages_of
 from .config import Settings
 from .data import Data
@@ -130,6 +130,10 @@ def build(how: Recipe, schedule: Plan, samples: Data, ranks: Ranks, device: Devi
         from .engine_ddp import DdpEngine
 
         return DdpEngine(job)
+    if settings.engine == "colossalai":
+        from .engine_colossalai import ColossalaiEngine
+
+        return ColossalaiEngine(job, plugins.name(settings))
     if settings.engine == "pipeline":
         from .engine_pipeline import PipelineEngine
 

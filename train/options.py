@@ -28,7 +28,8 @@ from .errors import CommonMistake
 
 TASKS = ("digits", "mnist", "cifar10")
 MODELS = ("cnn", "mlp", "resnet18", "moe")
-ENGINES = ("deepspeed", "pipeline", "ddp")
+ENGINES = ("deepspeed", "pipeline", "ddp", "colossalai")
+PLUGINS = ("torch_ddp", "torch_ddp_fp16", "low_level_zero", "gemini")
 OPTIMIZERS = ("sgd", "adam", "adamw", "lamb", "muon")
 PRECISIONS = ("fp32", "bf16", "fp16", "autocast", "autocast-fp16")
 AMP_LEVELS = ("O0", "O1", "O2", "O3")
@@ -217,10 +218,11 @@ def engine(add: Add) -> None:
         add,
         "--engine",
         ENGINES,
-        "deepspeed (default: data parallel, ZeRO), pipeline (DeepSpeed's, of an nn.Sequential) "
-        "or ddp (plain torch)",
+        "deepspeed (default: data parallel, ZeRO), pipeline (DeepSpeed's, of an nn.Sequential), "
+        "ddp (plain torch) or colossalai (in an environment of its own)",
         "deepspeed",
     )
+    _choice(add, "--plugin", PLUGINS, "colossalai: how its Booster trains (default: torch_ddp)")
     add(
         "--zero-stage",
         type=stage,

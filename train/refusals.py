@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from . import plugins
 from .config import Settings
 from .dsconfig import Config, clips_wrongly, enabled, optimizer_name
 from .errors import CommonMistake
@@ -20,6 +21,8 @@ def _reasons(config: Config, settings: Settings) -> Iterator[str]:
     engine = settings.engine
     if engine == "ddp":
         yield from _ddp(config, stage)
+    elif engine == "colossalai":
+        yield from plugins.reasons(config, settings)
     else:
         yield from _deepspeed(config, stage)
     if engine == "pipeline" and stage > 1:

@@ -1,0 +1,225 @@
+"""ColossalAI's Booster: data parallelism by plug-ins, of which plugins.py has a table, and HybridAdam.
+
+The plug-ins are used as ColossalAI's own examples do, but for the settings that these leave at values
+for models of billions of weights. A compiled HybridAdam, on CUDA, has never been run here.
+"""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from . import colossalai_patches, plugins, storage
+from .dsconfig import Config, optimizer_name
+from .ema import Average
+from .engine import Job, Micro, Part, Save, Share, auxiliary, evaluation
+from .errors import BadInput
+from .models import summed_loss
+
+
+class ColossalaiEngine:
+    """The process group must be there."""
+
+    def __init__(self, job: Job, plugin: str) -> None:
+        colossalai = colossalai_patches.load(job.device)
+        self.share = Share(job.ranks.rank, job.ranks.world_size)
+        self.part = Part(0, job.ranks.rank == 0)
+        self.module = job.model
+        self._plugin = plugin
+        self._precision = plugins.precision(job.config)
+        self._clip = float(job.config.get("gradient_clipping", 0))
+        self._type = job.device.type
+        self.optimizer = _optimizer(colossalai, job)
+        made = _plugin(colossalai, plugin, job)
+        mixed = "fp16" if plugin == "torch_ddp_fp16" else None
+        self._booster = colossalai.booster.Booster(plugin=made, mixed_precision=mixed)
+        self._model, self._boosted, *_ = self._booster.boost(job.model, self.optimizer)
+        if mixed:
+            # Theirs is torch.cuda's, which without CUDA scales nothing.
+            self._boosted.scaler = torch.amp.GradScaler(self._type, **_scale(job.config))
+        self.scheduler = job.schedule.attach(self.optimizer)
+        self.average = Average(self.module, job.ema) if job.ema else None
+        self._norm: float | None = None
+
+    def train_step(self, micro_batches: Sequence[Micro], total: int) -> torch.Tensor:
+        self._boosted.zero_grad()
+        summed = []
+        for i, (images, labels, real) in enumerate(micro_batches, 1):
+            with self._synchronised(i == len(micro_batches)):
+                logits = self._model(images)  # cast as the plug-in does
+                loss = summed_loss(logits[:real], labels[:real]) + real * auxiliary(self.module)
+                # All plug-ins average the gradients over the ranks: undone here, the rest is the mean
+                # over samples.
+                self._booster.backward(loss * (self.share.size / total), self._boosted)
+            summed.append(loss.detach())
+        self._step()
+        return torch.stack(summed).sum()
+
+    def _step(self) -> None:
+        if self._plugin.startswith("torch_ddp") and self._clip:
+            self._boosted.clip_grad_by_norm(self._clip)  # the others clip by themselves
+        scaler, mixin = getattr(self._boosted, "scaler", None), self._mixin()
+        overflow = getattr(mixin, "found_overflow", None)
+        scale = scaler.get_scale() if scaler else mixin.loss_scale if overflow is not None else 1.0
+        self._boosted.step()
+        norm = getattr(self._boosted, "_current_grad_norm", None)
+        self._norm = None if norm is None else float(norm) / scale  # theirs is that of the scaled gradients
+        overflown = scaler.get_scale() < scale if scaler else overflow is not None and overflow.item() > 0
+        if not overflown:
+            self.scheduler.step()
+        if self.average:
+            self.average.update()
+
+    def evaluating(self) -> AbstractContextManager[None]:
+        return evaluation(self.module, self.average)
+
+    @torch.no_grad()
+    def predict(self, images: torch.Tensor) -> torch.Tensor:
+        if self._plugin == "torch_ddp":
+            return self.module(images)
+        if self._plugin == "torch_ddp_fp16":
+            # Not through DistributedDataParallel, which would broadcast rank 0's running statistics.
+            with torch.autocast(self._type, torch.float16):
+                return self.module(images)
+        return self._model(images)
+
+    def learning_rate(self) -> float:
+        return float(self.optimizer.param_groups[0]["lr"])
+
+    def gradient_norm(self) -> float | None:
+        """gemini computes it only where it clips."""
+        if not self._plugin.startswith("torch_ddp"):
+            return self._norm
+        norms = [p.grad.float().norm() for p in self.module.parameters() if p.grad is not None]
+        return float(torch.stack(norms).norm())
+
+    def end_epoch(self) -> None:
+        self.scheduler.end_epoch()
+
+    def save(self, directory: Path, save: Save, client: dict[str, Any]) -> None:
+        """model.pt as --engine ddp has it; what is spread over the ranks, as it lies on each of them.
+
+        Not by the Booster, which keeps only the half-precision weights: to go on from these is not exact.
+        """
+        weights = self._model.state_dict() if self._plugin == "gemini" else self.module.state_dict()
+        whole = {"model": dict(weights), "scheduler": self.scheduler.state_dict()}
+        own = {"optimizer": self.optimizer.state_dict(), "shares": [share.cpu() for share in self._shares()]}
+        if self.share.rank == 0:
+            save({**whole, "scaler": self._scaler_state(), "client": client}, directory / "model.pt")
+        if self.share.rank == 0 or not self._plugin.startswith("torch_ddp"):
+            save(own, self._own_file(directory))
+
+    def load(self, directory: Path, universal: Path | None) -> None:
+        whole, own = storage.load(directory / "model.pt"), storage.load(self._own_file(directory))
+        if self._plugin != "gemini":
+            self.module.load_state_dict(whole["model"])
+        with torch.no_grad():
+            for share, value in zip(self._shares(), own["shares"], strict=True):
+                share.copy_(value)
+        self.optimizer.load_state_dict(own["optimizer"])
+        self.scheduler.load_state_dict(whole["scheduler"])
+        self._set_scaler_state(whole["scaler"])
+
+    def _own_file(self, directory: Path) -> Path:
+        rank = 0 if self._plugin.startswith("torch_ddp") else self.share.rank
+        return directory / f"colossalai-{rank:05d}.pt"
+
+    def _shares(self) -> list[torch.Tensor]:
+        """This rank's share of the fp32 weights, and with gemini of those in half precision."""
+        if self._plugin == "low_level_zero":
+            return [p for group in self.optimizer.param_groups for p in group["params"]]
+        if self._plugin == "gemini":
+            groups = self._model.chunk_manager.chunk_groups.values()
+            return [chunk.payload for chunks in groups for chunk in chunks]
+        return []
+
+    def _mixin(self) -> Any:
+        """What scales the loss of low_level_zero and gemini, which spell its name differently."""
+        name = "mix_precision_mixin" if self._plugin == "gemini" else "mixed_precision_mixin"
+        return getattr(self._boosted, name, None)
+
+    def _scaler_state(self) -> dict[str, Any]:
+        if hasattr(self._boosted, "scaler"):
+            return self._boosted.scaler.state_dict()
+        scaler = getattr(self._mixin(), "grad_scaler", None)
+        return {name: getattr(scaler, name) for name in SCALER} if scaler else {}
+
+    def _set_scaler_state(self, state: dict[str, Any]) -> None:
+        if hasattr(self._boosted, "scaler"):
+            self._boosted.scaler.load_state_dict(state)
+        elif state:
+            scaler = self._mixin().grad_scaler
+            for name in SCALER:
+                value = state[name]
+                setattr(scaler, name, value.to(scaler._scale.device) if name == "_scale" else value)
+
+    def _synchronised(self, last: bool) -> AbstractContextManager[Any]:
+        """Only the last pass of a step exchanges gradients, where the plug-in can wait with that."""
+        if last or not self._booster.plugin.support_no_sync():
+            return nullcontext()
+        model = self._model.module if self._plugin == "torch_ddp_fp16" else self._model
+        return self._booster.no_sync(model, self._boosted)
+
+
+SCALER = ("_scale", "_growth_step", "_hysteresis_step")
+
+
+def _optimizer(colossalai: Any, job: Job) -> torch.optim.Optimizer:
+    """HybridAdam, or torch's SGD. As to DeepSpeed, Adam is AdamW unless adam_w_mode is false."""
+    name, params = optimizer_name(job.config), dict(job.config["optimizer"]["params"])
+    params.setdefault("lr", 0.001)
+    for foreign in ("torch_adam", "fp32_optimizer_states"):
+        params.pop(foreign, None)
+    adamw = params.pop("adam_w_mode", True) or name == "adamw"
+    # Before the parameters are counted into shares, and on the device where they will be.
+    job.model.to(job.device.torch)
+    if name == "sgd":
+        return torch.optim.SGD(job.model.parameters(), **params)
+    try:
+        return colossalai.nn.optimizer.HybridAdam(job.model.parameters(), adamw_mode=adamw, **params)
+    except (AssertionError, ImportError, OSError, RuntimeError) as error:
+        reason = (str(error) or type(error).__name__).partition("\n")[0]
+        raise BadInput(
+            f"ColossalAI's HybridAdam cannot be made for this {job.device.kind} device: it compiles "
+            f"kernels with the CUDA toolkit of CUDA_HOME, and says: {reason}"
+        ) from None
+
+
+def _plugin(colossalai: Any, name: str, job: Job) -> Any:
+    """The plug-in for this model and device."""
+    kinds, on_cpu = colossalai.booster.plugin, job.device.kind == "cpu"
+    precision, clip = plugins.precision(job.config), float(job.config.get("gradient_clipping", 0))
+    if name.startswith("torch_ddp"):
+        return kinds.TorchDDPPlugin()
+    scale = {_SCALE[key]: value for key, value in _scale(job.config).items()}
+    # The loss scale begins at 2**32 there, and would skip the first dozens of steps.
+    common = {"precision": precision, "max_norm": clip, **scale}
+    if name == "low_level_zero":
+        stage = job.config["zero_optimization"]["stage"]
+        return kinds.LowLevelZeroPlugin(stage=stage, overlap_communication=not on_cpu, **common)
+    # Up to min_chunk_size_m (32) million weights gemini would spread nothing, and then multiply the
+    # gradients of all passes of a step but the last by the number of ranks (0.5.0, chunk/manager.py).
+    millions = sum(p.numel() for p in job.model.parameters()) / 2**20
+    return kinds.GeminiPlugin(
+        placement_policy="static",  # the only one that NPUs have
+        min_chunk_size_m=min(32.0, millions / 4),
+        search_range_m=min(32.0, millions / 4),
+        enable_gradient_accumulation=job.config["gradient_accumulation_steps"] > 1,
+        enable_async_reduce=not on_cpu,
+        pin_memory=not on_cpu,
+        **common,
+    )
+
+
+_SCALE = {"init_scale": "initial_scale", "growth_interval": "growth_interval"}
+
+
+def _scale(config: Config) -> dict[str, Any]:
+    """Of the loss in fp16, in the words of torch: DeepSpeed's block, or its defaults."""
+    block = config.get("fp16", {})
+    return {
+        "init_scale": 2.0 ** block.get("initial_scale_power", 16),
+        "growth_interval": block.get("loss_scale_window", 1000),
+    }

@@ -1,0 +1,97 @@
+"""--engine colossalai: which plug-in trains in which way, and what it cannot do. No torch here.
+
+| --plugin       | weights, and what computes                | like           | without --precision |
+|---|---|---|---|
+| torch_ddp      | fp32                                      | --engine ddp   | fp32                |
+| torch_ddp_fp16 | fp32, autocast to fp16                    | --engine ddp   | autocast-fp16       |
+| low_level_zero | fp32, bf16 or fp16, copy in fp32 spread   | ZeRO 1 or 2    | fp32, ZeRO 1        |
+| gemini         | bf16 or fp16 spread, copy in fp32 spread  | ZeRO 3         | bf16                |
+"""
+
+import importlib.util
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from .config import Settings
+from .errors import CommonMistake
+
+DEFAULT = "torch_ddp"
+VERSION = "0.5.0"
+
+Config = dict[str, Any]
+
+
+def name(settings: Settings) -> str:
+    """The plug-in of a run with --engine colossalai."""
+    return settings.plugin or DEFAULT
+
+
+def check_environment(settings: Settings) -> None:
+    """Raise CommonMistake where ColossalAI is not installed."""
+    if settings.engine == "colossalai" and importlib.util.find_spec("colossalai") is None:
+        raise CommonMistake(
+            f"--engine colossalai: ColossalAI is not installed in {sys.prefix}, and its pins exclude today's "
+            "torch: in a checkout of jobgen, `make colossalai` makes an environment for it, .venv-colossalai "
+            f"(elsewhere, in one of its own: pip install 'jobgen[colossalai]' && pip install --no-deps "
+            f"colossalai=={VERSION})"
+        )
+
+
+def settle(config: Config, settings: Settings) -> list[str]:
+    """Put into DeepSpeed's config what the plug-in does when nobody says otherwise; notes on that."""
+    if settings.engine != "colossalai":
+        return []
+    plugin, said = name(settings), settings.precision or settings.amp or precision(config) != "fp32"
+    zero = config["zero_optimization"]
+    if plugin == "low_level_zero" and settings.zero_stage is None and not zero["stage"]:
+        zero["stage"] = 1
+    if plugin == "gemini" and settings.zero_stage is None and not zero["stage"]:
+        zero["stage"] = 3
+    if plugin == "torch_ddp_fp16" and not said:
+        config["torch_autocast"] = {"enabled": True, "dtype": "float16"}
+    if plugin == "gemini" and not said:
+        config["bf16"] = {**config.get("bf16", {}), "enabled": True}
+        return ["--plugin gemini trains in bf16, because it has no fp32; --precision fp16 works, too"]
+    return []
+
+
+def precision(config: Config) -> str:
+    """The config's precision, as --precision calls it."""
+    if config.get("bf16", {}).get("enabled"):
+        return "pure-bf16" if config["bf16"].get("bf16_master_weights_and_grads") else "bf16"
+    if config.get("fp16", {}).get("enabled"):
+        return "fp16"
+    autocast = config.get("torch_autocast", {})
+    if autocast.get("enabled"):
+        return "autocast-fp16" if autocast.get("dtype") == "float16" else "autocast"
+    return "fp32"
+
+
+PRECISIONS = {
+    "torch_ddp": ("fp32",),
+    "torch_ddp_fp16": ("autocast-fp16",),
+    "low_level_zero": ("fp32", "bf16", "fp16"),
+    "gemini": ("bf16", "fp16"),
+}
+STAGES = {"torch_ddp": (0,), "torch_ddp_fp16": (0,), "low_level_zero": (1, 2), "gemini": (3,)}
+OPTIMIZERS = dict.fromkeys(STAGES, ("adam", "adamw", "sgd")) | {"gemini": ("adam", "adamw")}
+
+
+def reasons(config: Config, settings: Settings) -> Iterator[str]:
+    """Why this run cannot work; nothing if it can."""
+    plugin = name(settings)
+    wanted, stage = precision(config), config["zero_optimization"]["stage"]
+    optimizer = str(config["optimizer"].get("type", "")).lower()
+    if wanted not in PRECISIONS[plugin]:
+        others = [other for other in PRECISIONS if wanted in PRECISIONS[other]]
+        yield (
+            f"--plugin {plugin} trains in {' or '.join(PRECISIONS[plugin])}, not in {wanted}"
+            + (f", which {' and '.join(others)} can" if others else ", which no plug-in of ColossalAI has")
+        )
+    if stage not in STAGES[plugin]:
+        yield (f"--plugin {plugin} is ZeRO stage {' or '.join(map(str, STAGES[plugin]))}, not {stage}")
+    if optimizer not in OPTIMIZERS[plugin]:
+        yield f"--plugin {plugin} goes with --optimizer {' or '.join(OPTIMIZERS[plugin])}, not {optimizer}"
+    if settings.ema is not None and plugin == "gemini":
+        yield "--ema goes with every plug-in but gemini: there no rank has the whole weights to average"
