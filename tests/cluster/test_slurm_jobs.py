@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import re
 import shutil
 import sys
@@ -133,7 +134,16 @@ def test_three_nodes_and_daemons_that_start_daemons(
 
 
 @pytest.fixture
-def devices_0_and_1_of_node1_taken(slurm_cluster: Cluster, tmp_path: Path) -> Iterator[None]:
+def devices_0_and_1_of_node1_taken(
+    slurm_cluster: Cluster, session_dir: Path, tmp_path: Path
+) -> Iterator[None]:
+    with (session_dir / "devices_of_node1.lock").open("w") as lock:
+        # Two of these at once, in two processes of the test session, would take all devices.
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield from _devices_taken(slurm_cluster, tmp_path)
+
+
+def _devices_taken(slurm_cluster: Cluster, tmp_path: Path) -> Iterator[None]:
     blocker = slurm_cluster.sbatch(
         "#!/bin/bash\nsleep 300\n", tmp_path, "--nodelist=node1", "--gpus-per-node=2", "--output=/dev/null"
     )
