@@ -36,7 +36,7 @@ from .device import Device
 def load(device: Device) -> Any:
     """Import colossalai for this kind of device, and go around its defects."""
     # It is written for a torch of 2024.
-    for old in ("TypedStorage is dep", ".* is deprecated. Please use", "torch.cuda.amp.GradScaler is"):
+    for old in (".* is deprecated", "torch.cuda.amp.GradScaler is enabled, but CUDA"):
         warnings.filterwarnings("ignore", message=old)
     with warnings.catch_warnings():
         # It and its imports advise to install apex, tensornvme and kernels, which nothing here uses.
