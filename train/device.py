@@ -108,4 +108,4 @@ def _why_not(kind: str) -> str | None:
 
 
 def _module(kind: str) -> Any:
-    return torch.npu if kind == "npu" else torch.cuda
+    return getattr(torch, "npu" if kind == "npu" else "cuda")

@@ -89,17 +89,17 @@ class Feed:
             if self._changes and drawn:
                 images = augment.on_device(images, drawn, self._changes.padding)
             return Raw(images, labels, piece.real)
-        everything, labels = self._split
         if drawn:
-            chosen_images = augment.on_host(everything, piece.indices, drawn)
+            pixels = augment.on_host(self._split.images, piece.indices, drawn)
         else:
-            chosen_images = np.take(everything, piece.indices, axis=0)
-        raw = Raw(
-            torch.from_numpy(chosen_images), torch.from_numpy(np.take(labels, piece.indices)), piece.real
+            pixels = np.take(self._split.images, piece.indices, axis=0)
+        images, labels = (
+            torch.from_numpy(pixels),
+            torch.from_numpy(np.take(self._split.labels, piece.indices)),
         )
-        if self._device.type == "cpu":
-            return raw
-        return Raw(raw.images.pin_memory(), raw.labels.pin_memory(), raw.real)
+        if self._device.type != "cpu":
+            images, labels = images.pin_memory(), labels.pin_memory()
+        return Raw(images, labels, piece.real)
 
     def _on_device(self, raw: Raw) -> Micro:
         images = raw.images.to(self._device, non_blocking=True).float()

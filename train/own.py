@@ -15,7 +15,7 @@ def find(option: str, name: str) -> Callable[..., Any]:
     """
     module, _, attribute = name.partition(":")
     try:
-        found = importlib.import_module(module)
+        found: Any = importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
             raise  # something that the module itself imports
