@@ -76,10 +76,11 @@ def train(argv: Sequence[str], run: report.Run) -> None:
     places = sinks.plan(settings, how.config)
     if os.environ.get("JOBGEN_ACCELERATOR") == "npu":
         npu.check_environment(os.environ)
-    run.prepare()
+    # Before the run has a directory of its own, in which there can be none.
     place = checkpoints.place(settings, run.directory)
     found = checkpoints.find(settings.resume, place) if settings.resume else None
     universal = found is not None and checkpoints.check(found, how, me.world_size)
+    run.prepare()
     run.clock.mark("ranks")
 
     # Everything below needs torch, which takes seconds: whatever can be refused without it was.

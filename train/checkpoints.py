@@ -6,6 +6,7 @@ DIR/step-000123/             that after 123 steps; it has its name only when all
     rank-00000.pt            of each rank: random states, buffers, losses not yet reported
     ema-00.pt                averaged weights, of each part that the ranks share the model in
     model.pt                 ddp: model, optimizer, schedule, loss scale
+    model.pt, colossalai-00000.pt   colossalai: the optimizer apart, of each rank that has a share of it
     deepspeed/               deepspeed, pipeline: a checkpoint of DeepSpeed, readable by its own tools
 DIR/.step-000123.writing     one that is being written, or was when the run ended
 """
@@ -16,6 +17,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from . import plugins
 from .batches import stages_of
 from .config import MOE_OPTIONS, Settings, restored
 from .dsconfig import PRECISION_BLOCKS, enabled, optimizer_name
@@ -144,6 +146,9 @@ def identity(how: Recipe, world_size: int) -> dict[str, Any]:
         "task": settings.task,
         "model": settings.model,
         "engine": settings.engine,
+        "plugin": plugins.name(settings) if settings.engine == "colossalai" else None,
+        "stages": stages_of(settings, world_size),
+        "partition": settings.partition,
         "seed": settings.seed,
         "augment": ",".join(settings.augment) or "none",
         "optimizer": optimizer_name(config),
@@ -151,8 +156,6 @@ def identity(how: Recipe, world_size: int) -> dict[str, Any]:
         "precision": next((p for block, p in PRECISION_BLOCKS.items() if enabled(config, block)), "fp32"),
         "ema": settings.ema,
         "global-batch": how.batch.micro * how.batch.accumulation * how.parallel,
-        "stages": stages_of(settings, world_size),
-        "partition": settings.partition,
     }
     return same | {name.replace("_", "-"): getattr(settings, name) for name in MOE_OPTIONS}
 
@@ -175,11 +178,18 @@ def check(found: Checkpoint, how: Recipe, world_size: int) -> bool:
     ranks = f"--resume {name} was saved by {before} ranks and cannot go on with {world_size}"
     if how.settings.model == "moe":
         raise CommonMistake(f"{ranks}: DeepSpeed's universal checkpoint leaves the experts out")
-    if how.settings.engine == "pipeline":
+    if not how.config["zero_optimization"]["stage"]:
+        return False  # every rank has all of it
+    if how.settings.engine == "colossalai":
         raise CommonMistake(
-            f"{ranks}: DeepSpeed loads a pipeline's optimizer states only into ranks laid out as before"
+            f"{ranks}: each rank has saved its own share; --plugin torch_ddp spreads nothing, and can"
         )
-    return bool(how.config["zero_optimization"]["stage"] > 0)
+    if optimizer_name(how.config) not in ("adam", "adamw", "lamb"):
+        raise CommonMistake(
+            f"{ranks}: DeepSpeed's universal checkpoint knows the states of adam, adamw and lamb only, not "
+            f"of {optimizer_name(how.config)}; ZeRO stage 0 needs none"
+        )
+    return True
 
 
 def _said(option: str, value: Any) -> str:

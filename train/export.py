@@ -6,7 +6,7 @@ Beside it, OUT.json says of which task and model it is.
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
 from pathlib import Path
@@ -82,12 +82,8 @@ def weights(found: Checkpoint, ema: bool) -> Weights:
     storage.verify(found.directory, found.record["files"])
     if ema and found.settings.ema is None:
         raise BadInput(f"{found.directory} has no averaged weights: its run had no --ema")
-    parts: dict[str, Callable[[Checkpoint], Weights]] = {
-        "ddp": _ddp,
-        "deepspeed": _deepspeed,
-        "pipeline": _pipeline,
-    }
-    state = parts[found.settings.engine](found) | saving.buffers(found)
+    parts = {"deepspeed": _deepspeed, "pipeline": _pipeline}
+    state = parts.get(found.settings.engine, _whole)(found) | saving.buffers(found)
     if ema:
         state |= _averaged(found)
     return {
@@ -96,7 +92,8 @@ def weights(found: Checkpoint, ema: bool) -> Weights:
     }
 
 
-def _ddp(found: Checkpoint) -> Weights:
+def _whole(found: Checkpoint) -> Weights:
+    """Of the engines that write the weights in one piece."""
     return storage.load(found.directory / "model.pt")["model"]
 
 

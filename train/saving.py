@@ -90,7 +90,7 @@ class Saver:
 
     def _publish(self, draft: Path, final: Path) -> None:
         """Give the draft its name, and only then say that it is the latest."""
-        for folder in {(draft / file).parent for file in draft.rglob("*")}:
+        for folder in {file.parent for file in draft.rglob("*")}:
             storage.sync_directory(folder)
         if final.exists():  # this run began at an older checkpoint
             os.replace(final, old := final.with_name(f".{final.name}.old.writing"))

@@ -1,0 +1,318 @@
+"""Checkpoints: going on from one is exact, none is ever half, exported weights are the engine's."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.require import need_command, need_package
+from train_support import PYTHON, Finished, clean_environment, launcher_command, module_needs, start
+
+module_needs("torch", "deepspeed", "numpy", "sklearn")
+
+import torch  # noqa: E402
+from jobgen.train import checkpoints, config, storage  # noqa: E402
+from jobgen.train.errors import BadInput, CommonMistake  # noqa: E402
+
+NOISY = ["--model", "resumes:noisy"]  # dropout and running statistics
+BATCH = ["--global-batch", "64"]  # the same for one and two ranks
+CASES: dict[str, list[str]] = {
+    "ddp": ["--engine", "ddp", *NOISY, "--ema", "0.9", "--scheduler", "warmup-cosine"],
+    "ddp-fp16": ["--engine", "ddp", "--precision", "autocast-fp16", "--optimizer", "sgd"],
+    "zero0": ["--ema", "0.9", "--scheduler", "cosine", "--scheduler-unit", "epoch"],
+    "zero1": ["--zero-stage", "1", *NOISY, "--ema", "0.9"],
+    "zero1-bf16": ["--zero-stage", "1", "--precision", "bf16"],
+    "zero2": ["--zero-stage", "2", *NOISY, "--optimizer", "sgd", "--scheduler", "onecycle"],
+    "zero3": ["--zero-stage", "3", *NOISY],
+    "zero3-offload": ["--zero-stage", "3", "--offload", "all", "--accumulation", "2"],
+    "pipeline": ["--engine", "pipeline", *NOISY, "--ema", "0.9", "--scheduler", "warmup"],
+    "pipeline-bf16": ["--engine", "pipeline", "--precision", "bf16", "--zero-stage", "1"],
+    "pipeline-dp": ["--engine", "pipeline", "--stages", "1", "--zero-stage", "1"],
+    "moe": ["--model", "moe"],
+    "moe-ep2": ["--model", "moe", "--expert-parallel", "2", "--zero-stage", "2", "--ema", "0.9"],
+}
+RESIZED = {"ddp-fp16": 1e-3, "zero0": 1e-4, "zero1-bf16": 1e-2, "zero3-offload": 1e-4, "pipeline-dp": 1e-4}
+REFUSED = {
+    "zero2": "knows the states of adam, adamw and lamb only, not of sgd",
+    "pipeline": "was trained with --stages 2, but this run has --stages 1",
+    "moe": "leaves the experts out",
+}
+Results = dict[str, dict[str, Any]]
+
+
+def run_cases(names: list[str], ranks: int, folder: Path) -> Results:
+    (folder / "cases.json").write_text(json.dumps({name: [*CASES[name], *BATCH] for name in names}))
+    out = folder / f"results-{ranks}.json"
+    script = Path(__file__).with_name("resumes.py")
+    launcher = [need_command("torchrun"), "--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0"]
+    arguments = [str(script), str(folder / "cases.json"), str(out), str(folder)]
+    done = subprocess.run(
+        [*launcher, "--nproc-per-node", str(ranks), *arguments],
+        env={**clean_environment(), "PYTHONPATH": str(script.parent)},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=500,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    return json.loads(out.read_text())
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("resumes")
+
+
+@pytest.fixture(scope="module")
+def two_ranks(folder: Path) -> Results:
+    """Each case, undisturbed and from its checkpoint, on two ranks."""
+    return run_cases(list(CASES), 2, folder)
+
+
+@pytest.fixture(scope="module")
+def one_rank(two_ranks: Results, folder: Path) -> Results:
+    """The checkpoints of two ranks, gone on with by one."""
+    return run_cases([*RESIZED, *REFUSED], 1, folder)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_going_on_is_exact(name: str, two_ranks: Results) -> None:
+    whole, resumed = two_ranks[name]["whole"], two_ranks[name]["resumed"]
+    after = [row for row in whole["rows"] if row["step"] > 3]
+    assert len(after) >= 6
+    assert resumed["rows"] == after  # losses, rates and scores, to the last bit
+    assert resumed["logits"] == whole["logits"]
+    assert (resumed["scores"], resumed["steps"]) == (whole["scores"], whole["steps"])
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name != "moe-ep2"])
+def test_exported_weights_are_the_engine_s(name: str, two_ranks: Results) -> None:
+    exported, engine = two_ranks[name]["exported"], torch.tensor(two_ranks[name]["resumed"]["logits"])
+    half = {"bf16": 0.05, "fp16": 0.01}.get(name.rpartition("-")[2], 0.0)
+    # An engine with averaged weights evaluates these.
+    ours = torch.tensor(exported.get("ema", exported["plain"]))
+    torch.testing.assert_close(ours, engine, rtol=half, atol=half or 1e-6)
+    if "ema" in exported:
+        assert exported["plain"] != exported["ema"]
+
+
+def test_experts_of_all_ranks_are_exported(two_ranks: Results, folder: Path) -> None:
+    from jobgen.train import export
+
+    assert "error" not in two_ranks["moe-ep2"]
+    both = [
+        export.weights(checkpoints.at(folder / name / "first"), ema=ema)
+        for name, ema in (("moe", False), ("moe-ep2", False), ("moe-ep2", True))
+    ]
+    assert both[0].keys() == both[1].keys() == both[2].keys()
+    assert sum(".deepspeed_experts.3." in name for name in both[0]) == 2
+    experts = [name for name in both[1] if "deepspeed_experts" in name and name.endswith("weight")]
+    assert not any(torch.equal(both[1][name], both[2][name]) for name in experts)
+
+
+@pytest.mark.parametrize("name", RESIZED)
+def test_another_number_of_ranks(name: str, two_ranks: Results, one_rank: Results) -> None:
+    resumed = one_rank[name]["resumed"]
+    assert resumed["universal"] == (name in ("zero1-bf16", "zero3-offload", "pipeline-dp"))
+    after = [row for row in two_ranks[name]["whole"]["rows"] if row["step"] > 3 and row["event"] == "step"]
+    ours = [row for row in resumed["rows"] if row["event"] == "step"]
+    assert [(row["step"], row["lr"]) for row in ours] == [(row["step"], row["lr"]) for row in after]
+    losses = [row["loss"] for row in after]
+    assert [row["loss"] for row in ours] == pytest.approx(losses, rel=RESIZED[name])
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_where_another_number_of_ranks_cannot_work(name: str, one_rank: Results) -> None:
+    assert REFUSED[name] in one_rank[name]["error"]
+
+
+RUN = ["--engine", "ddp", "--epochs", "1", "--save-every", "2", "--keep", "3", "--log-every", "5"]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
+    done = start(tmp_path_factory.mktemp("whole"), "one", RUN, ranks=1)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def test_a_killed_run_goes_on_as_if_nothing_had_been(finished: Finished, tmp_path: Path) -> None:
+    env = {**clean_environment(), "JOBGEN_RUN_DIR": str(tmp_path / "run")}
+    place = tmp_path / "run" / "checkpoints"
+    for after in (3, 8):  # checkpoints; saving is most of what this run does, so that is where it is hit
+        more = ["--resume"] if after > 3 else []
+        process = subprocess.Popen(
+            [*launcher_command("one", 1), *RUN, *more], env=env, stdout=subprocess.DEVNULL
+        )
+        deadline = time.monotonic() + 120
+        while not (place / "latest").exists() or (place / "latest").read_text() < f"step-{2 * after:06d}":
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.001)
+        process.kill()
+        process.wait()
+        found = checkpoints.at(place)
+        storage.verify(found.directory, found.record["files"])
+    done = start(tmp_path, "one", [*RUN, "--resume"], ranks=1)
+    assert done.returncode == 0, done.stderr
+    assert "goes on from" in done.stdout
+    keys = ("epoch", "step", "loss", "lr")
+    steps, undisturbed = (
+        [{key: row[key] for key in keys} for row in each.metrics("step")] for each in (done, finished)
+    )
+    assert steps == undisturbed  # one file, each step once, the same numbers
+    assert done.metrics("epoch")[-1]["test_loss"] == finished.metrics("epoch")[-1]["test_loss"]
+    assert len(done.metrics("start")) == 3
+    assert sorted(path.name for path in place.iterdir()) == [
+        "latest",
+        "step-000042",
+        "step-000044",
+        "step-000045",
+    ]
+
+
+def command(cwd: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    line = [PYTHON, "-m", "jobgen.train", *words]
+    return subprocess.run(line, cwd=cwd, env=clean_environment(), capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("suffix", [".pt", ".safetensors"])
+def test_export_and_evaluate_from_the_command_line(suffix: str, finished: Finished, tmp_path: Path) -> None:
+    if suffix == ".safetensors":
+        need_package("safetensors")
+    file = tmp_path / f"weights{suffix}"
+    done = command(tmp_path, "export", str(finished.directory), str(file))
+    assert done.returncode == 0, done.stderr
+    engine = "torch" if suffix == ".pt" else "deepspeed"
+    done = command(tmp_path, "evaluate", str(file), "--with", engine, "--target-accuracy", "1")
+    accuracy = finished.status["accuracy"]
+    assert f"accuracy {accuracy:.2%}" in done.stdout
+    assert f"test loss {finished.metrics('epoch')[-1]['test_loss']:.6f}" in done.stdout
+    per_class = [f"{name} {value:.1%}" for name, value in finished.status["per_class"].items()]
+    assert [" ".join(line.split()) for line in done.stdout.splitlines()[:10]] == per_class
+    assert done.returncode == 3
+    assert done.stderr.count("is below --target-accuracy 100.00%") == 1
+    assert finished.status["state"] == "finished"  # another command's status is not this run's
+
+
+def test_an_accuracy_below_the_target_has_its_own_status(finished: Finished, tmp_path: Path) -> None:
+    """A finished run that goes on has nothing left to do but to say how it was."""
+    place = str(finished.directory / "checkpoints")
+    done = start(tmp_path, "one", [*RUN[:4], "--resume", place, "--target-accuracy", "0.999"], ranks=1)
+    assert done.returncode == 3, done.stderr
+    assert (done.status["state"], done.status["exit_status"]) == ("failed", 3)
+    assert done.status["accuracy"] == finished.status["accuracy"]
+    assert "is below --target-accuracy 99.90%" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_what_cannot_be_gone_on_from(finished: Finished, tmp_path: Path) -> None:
+    place = finished.directory / "checkpoints"
+    with pytest.raises(
+        BadInput, match=r"no such checkpoint .*; it has .*step-000045 \(did you mean 'step-00004"
+    ):
+        checkpoints.find("step-000046", place)
+    with pytest.raises(BadInput, match="there is no checkpoint in .*: neither checkpoint.json nor latest"):
+        checkpoints.find("latest", tmp_path)
+    with pytest.raises(CommonMistake, match="--resume: give --checkpoint-dir DIR, or JOBGEN_RUN_DIR"):
+        checkpoints.find("latest", None)
+    (tmp_path / "latest").write_text("step-000007\n")
+    with pytest.raises(BadInput, match="names 'step-000007', which is not there; there are: none"):
+        checkpoints.at(tmp_path)
+    for way in (place, place / "step-000045", finished.directory):
+        assert checkpoints.find(str(way), None).directory == place / "step-000045"
+
+
+@pytest.mark.parametrize(
+    ("option", "says"),
+    [
+        (["--model", "mlp"], "trained with --model cnn, but this run has --model mlp"),
+        (["--ema", "0.9"], "trained with no --ema, but this run has --ema 0.9"),
+        (["--batch-size", "16"], "trained with --global-batch 32, but this run has --global-batch 16"),
+    ],
+)
+def test_another_run_s_checkpoint(option: list[str], says: str, finished: Finished) -> None:
+    from jobgen.train import recipe
+
+    found = checkpoints.at(finished.directory)
+    how = recipe.resolve(config.parse(["--engine", "ddp", *option]), 1)
+    with pytest.raises(CommonMistake, match=says):
+        checkpoints.check(found, how, 1)
+    assert (
+        checkpoints.check(found, recipe.resolve(config.parse(["--engine", "ddp", "--epochs", "9"]), 1), 1)
+        is False
+    )
+
+
+def test_damage_is_noticed(tmp_path: Path) -> None:
+    written = storage.Written(tmp_path)
+    written.save({"weight": torch.arange(1000)}, tmp_path / "model.pt")
+    storage.verify(tmp_path, written.entries)
+    assert torch.equal(storage.load(tmp_path / "model.pt")["weight"], torch.arange(1000))
+    content = bytearray((tmp_path / "model.pt").read_bytes())
+    content[-3000] ^= 1
+    (tmp_path / "model.pt").write_bytes(content)
+    with pytest.raises(BadInput, match="model.pt is damaged: its SHA-256"):
+        storage.verify(tmp_path, written.entries)
+    (tmp_path / "model.pt").write_bytes(content[:-1])
+    with pytest.raises(BadInput, match="model.pt is damaged: it has"):
+        storage.verify(tmp_path, written.entries)
+    (tmp_path / "model.pt").unlink()
+    with pytest.raises(BadInput, match="model.pt cannot be read: No such file"):
+        storage.verify(tmp_path, written.entries)
+
+
+def test_those_saved_last_are_kept(tmp_path: Path) -> None:
+    for age, name in enumerate(["step-000020", "step-000010", "step-000008", "step-000030"]):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "checkpoint.json").write_text("{}")
+        os.utime(tmp_path / name / "checkpoint.json", (1000 - age, 1000 - age))
+    (tmp_path / ".step-000040.writing").mkdir()
+    checkpoints.prune(tmp_path, 2)
+    assert checkpoints.ids(tmp_path) == ["step-000010", "step-000020"]
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_settings_come_back(tmp_path: Path) -> None:
+    argv = ["--task", "mnist", "--data", "files", "--augment", "crop:2,flip", "--milestones", "3,6"]
+    settings = config.parse([*argv, "--scheduler", "multistep"])
+    values = json.loads(json.dumps(config.recorded(settings)))
+    back = config.restored({**values, "an_option_of_later": 1})
+    assert back.data == Path.cwd() / "files"
+    assert (back.augment, back.milestones) == (settings.augment, settings.milestones)
+    assert config.recorded(back) == config.recorded(settings)
+
+
+@pytest.mark.parametrize(
+    ("argv", "says"),
+    [
+        (["--keep", "2"], "--keep 2 needs --save-every or --save-every-epochs"),
+        (["--checkpoint-dir", "x"], "--checkpoint-dir needs --save-every, --save-every-epochs or --resume"),
+        (["--save-every", "0"], "'0' is not a whole number of at least 1"),
+        (["--target-accuracy", "97"], "'97' is not a fraction above 0 and up to 1"),
+    ],
+)
+def test_options_that_cannot_be(argv: list[str], says: str) -> None:
+    with pytest.raises(CommonMistake, match=says):
+        config.parse(argv)
+
+
+def test_mistakes_of_the_commands_are_told_in_one_sentence(tmp_path: Path) -> None:
+    nothing, file = str(tmp_path / "nothing"), str(tmp_path / "weights.bin")
+    (tmp_path / "weights.pt").write_bytes(b"no weights")
+    for words, says in (
+        (["export", nothing, "out.pt"], "there is no checkpoint in"),
+        (["export", nothing, file], "does not end in .pt or .safetensors"),
+        (["evaluate", str(tmp_path / "weights.pt")], "which says what weights.pt is, cannot be read"),
+        (["--resume", "--engine", "ddp"], "--resume: give --checkpoint-dir DIR"),
+    ):
+        done = command(tmp_path, *words)
+        assert (done.returncode, done.stdout) == (2, ""), done.stderr
+        assert says in done.stderr
+        assert done.stderr.count("\n") == 1
