@@ -17,7 +17,7 @@ import traceback
 from collections.abc import Sequence
 from typing import NoReturn
 
-from . import checkpoints, config, explain, npu, ranks, recipe, refusals, report, sinks
+from . import checkpoints, config, explain, npu, plugins, ranks, recipe, refusals, report, sinks
 from .errors import (
     BAD_INPUT,
     DONE,
@@ -76,6 +76,7 @@ def train(argv: Sequence[str], run: report.Run) -> None:
     places = sinks.plan(settings, how.config)
     if os.environ.get("JOBGEN_ACCELERATOR") == "npu":
         npu.check_environment(os.environ)
+    plugins.check_environment(settings)
     # Before the run has a directory of its own, in which there can be none.
     place = checkpoints.place(settings, run.directory)
     found = checkpoints.find(settings.resume, place) if settings.resume else None
