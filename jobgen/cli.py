@@ -14,6 +14,23 @@ from jobgen.options import OPTIONS
 
 USAGE = 2
 
+# What schedulers and launchers call what we call otherwise.
+_FOREIGN = {
+    "--gres": "--gpus-per-node",
+    "--gpus": "--gpus-per-node",
+    "--num-gpus": "--gpus-per-node",
+    "--num-nodes": "--nodes",
+    "--nnodes": "--nodes",
+    "--ppn": "--ranks-per-node",
+    "--ntasks-per-node": "--ranks-per-node",
+    "--nproc-per-node": "--ranks-per-node",
+    "--cpus-per-task": "--cpus-per-rank",
+    "--memory": "--mem",
+    "--time": "--walltime",
+    "--job-name": "--name",
+    "--project": "--account",
+}
+
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit status; an error is one sentence on standard error."""
@@ -31,9 +48,8 @@ def run(arguments: Sequence[str]) -> int:
             if error.ctx
             else []
         )
-        hint = nearest(error.option_name, known) or (
-            "" if program else "; the program's own options go after --"
-        )
+        hint = nearest(_FOREIGN.get(error.option_name, error.option_name), known, cutoff=0.75)
+        hint = hint or ("" if program else "; the program's own options go after --")
         return _fail(f"there is no option {shown(error.option_name)}{hint}")
     except click.ClickException as error:
         return _fail(error.format_message().rstrip("."))
@@ -158,7 +174,7 @@ def _generate(scheduler: str) -> Callable[..., None]:
 
         if json and not explain:
             raise JobgenError("--json goes with --explain only; a script is never JSON")
-        if force and not output:
+        if force and output is None:
             raise JobgenError("--force goes with -o FILE only; nothing is overwritten without it")
         plan = resolve(read_spec(scheduler, given, program))
         if explain:
@@ -169,7 +185,7 @@ def _generate(scheduler: str) -> Callable[..., None]:
             from jobgen.render import cache_dir, render
 
             text = render(plan, _template_dirs(template_dir), cache_dir())
-        if output:
+        if output is not None:
             from jobgen.output import write_script
 
             write_script(output, text, force=force, executable=not explain)

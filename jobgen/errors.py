@@ -15,12 +15,12 @@ def one_of(values: Iterable[str]) -> str:
     return f"{', '.join(first)} or {last}" if first else last
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
+def nearest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
     """``; did you mean X?`` for the known word that is nearest to a misspelt one, else nothing."""
     from difflib import get_close_matches  # only a mistake pays for this import
 
     known = list(known)
-    match = get_close_matches(word, known, n=1, cutoff=0.6)
+    match = get_close_matches(word, known, n=1, cutoff=cutoff)
     return f"; did you mean {match[0]}?" if match else ""
 
 

@@ -31,7 +31,8 @@ class MpiFlavour(NamedTuple):
     of the script before it, ``agent`` those that make it start its daemons through
     ``jobgen-remote`` instead of ssh, and ``force_ssh`` those that keep it from starting them
     through the scheduler; ``knows_slurm`` says that it starts them through srun however it was
-    built. ``rank``, ``size`` and ``local_rank`` are the shell's words for the variables in which
+    built, and ``shows_values`` that ``export`` puts values on the command line, where everybody
+    sees them. ``rank``, ``size`` and ``local_rank`` are the shell's words for the variables in which
     a rank finds itself.
     """
 
@@ -48,6 +49,7 @@ class MpiFlavour(NamedTuple):
     agent: tuple[str, ...] = ()
     force_ssh: tuple[str, ...] = ()
     knows_slurm: bool = True
+    shows_values: bool = False
 
 
 MPI_FLAVOURS = {
@@ -91,6 +93,7 @@ MPI_FLAVOURS = {
         "$PMI_SIZE",
         "$MPI_LOCALRANKID",
         srun="pmi2",
+        shows_values=True,
         agent=("export HYDRA_LAUNCHER=ssh HYDRA_LAUNCHER_EXEC=jobgen-remote PATH=$job_dir:$PATH",),
     ),
     # https://www.intel.com/content/www/us/en/docs/mpi-library/developer-reference-linux/
@@ -104,6 +107,7 @@ MPI_FLAVOURS = {
         "$PMI_SIZE",
         "$MPI_LOCALRANKID",
         srun="pmi2",
+        shows_values=True,
         # Without this -ppn is not heeded under a scheduler.
         setup=("export I_MPI_JOB_RESPECT_PROCESS_PLACEMENT=0",),
         agent=(
@@ -123,5 +127,6 @@ MPI_FLAVOURS = {
         "$PALS_RANKID",
         "${PMI_SIZE:-$JOBGEN_WORLD_SIZE}",
         "$PALS_LOCAL_RANKID",
+        shows_values=True,
     ),
 }

@@ -1,8 +1,7 @@
 """Writes a script to a file: whole or not at all."""
 
-from __future__ import annotations
-
 import os
+import stat
 import tempfile
 
 from jobgen.errors import JobgenError, shown
@@ -12,31 +11,41 @@ def write_script(path: str, text: str, *, force: bool = False, executable: bool 
     """Write ``text`` to ``path`` with the run bit, atomically; an existing file only with ``force``.
 
     Raises:
-        JobgenError: the file is there already, or cannot be written.
+        JobgenError: the file is there already, is no file, or cannot be written.
     """
-    folder = os.path.dirname(path) or "."
+    said = f"-o {shown(path)} (command line)"
+    target = os.path.realpath(path)  # a link stays, and its file is written
     try:
-        handle, temporary = tempfile.mkstemp(prefix=".jobgen-", dir=folder)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            os.chmod(temporary, (0o777 if executable else 0o666) & ~_umask())
-            if force:
-                os.replace(temporary, path)
-            else:
-                os.link(temporary, path)  # fails, in one step, where the file is there
-        finally:
-            if os.path.lexists(temporary):
-                os.unlink(temporary)
+        if not path:
+            raise JobgenError(f"{said}: must be the name of a file")
+        if os.path.exists(target):
+            if not stat.S_ISREG(os.stat(target).st_mode):
+                raise JobgenError(f"{said}: is not a regular file; without -o the script is printed")
+            if not force:
+                raise JobgenError(f"{said}: the file is there already; --force overwrites it")
+        _replace(target, text, (0o777 if executable else 0o666) & ~_umask(), force)
     except FileExistsError:
-        raise JobgenError(
-            f"-o {shown(path)} (command line): the file is there already; --force overwrites it"
-        ) from None
+        raise JobgenError(f"{said}: the file is there already; --force overwrites it") from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        raise JobgenError(f"-o {shown(path)} (command line): cannot be written: {reason}") from None
+        raise JobgenError(f"{said}: cannot be written: {reason}") from None
+
+
+def _replace(target: str, text: str, mode: int, force: bool) -> None:
+    """Write aside, then rename; without ``force`` the name is claimed first, in one step."""
+    handle, temporary = tempfile.mkstemp(prefix=".jobgen-", dir=os.path.dirname(target))
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, mode)
+        if not force:
+            os.close(os.open(target, os.O_CREAT | os.O_EXCL))
+        os.replace(temporary, target)
+    except BaseException:
+        os.unlink(temporary)
+        raise
 
 
 def _umask() -> int:

@@ -49,6 +49,7 @@ class Plan(NamedTuple):
     agents: tuple[str, ...]
     force_ssh: bool
     run: str
+    keeps_output: bool
     activate: str | None
     env_names: tuple[str, ...]
     restore_devices: bool
@@ -111,6 +112,8 @@ def resolve(spec: JobSpec) -> Plan:
         # Nothing but timeout ends a local run in time.
         run=f"timeout {spec.walltime} " if row == "local" and spec.walltime else "",
         start_nodes=start_nodes,
+        # Where PBS puts the output otherwise, the script cannot know.
+        keeps_output=not any(line[:2] in ("-o", "-e", "-j", "-k") for line in spec.directive),
         agents=agents,
         force_ssh=spec.remote == "ssh",
         commands=(
@@ -236,7 +239,9 @@ def _mpi_options(spec: JobSpec, mpi: MpiFlavour | None, ranks: int, world: int, 
     """The lines of options behind mpirun: where the ranks go, then which variables go with them."""
     assert mpi
     always = ("PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "MASTER_ADDR", "MASTER_PORT")
-    names = dict.fromkeys((*always, *(name for name, _ in spec.env)))
+    # The ranks read env.sh, too: nothing is lost that is not said where it could be seen.
+    named = () if mpi.shows_values else (name for name, _ in spec.env)
+    names = dict.fromkeys((*always, *named))
     place = (line.format(ranks=world, ranks_per_node=ranks, cpus=cpus) for line in mpi.place)
     export = (word.format(name=name) for word in mpi.export for name in names)
     return (*place, " ".join(export))

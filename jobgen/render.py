@@ -48,6 +48,12 @@ def _ansi_c(character: str) -> str:
     return "".join(f"\\{byte:03o}" for byte in os.fsencode(character))
 
 
+def quoted(value: object) -> str:
+    """The same, always in quotes: of ``job_program=env`` shellcheck asks whether ``$(env)`` was meant."""
+    word = sh(value)
+    return f"'{word}'" if word == value else word
+
+
 class _Cache(jinja2.FileSystemBytecodeCache):
     """Compiled templates of earlier runs, which save half of the start; a cache that fails is no error."""
 
@@ -90,6 +96,7 @@ def environment(template_dirs: tuple[str, ...] = (), cache_dir: str | None = Non
         bytecode_cache=_Cache(cache_dir) if cache_dir else None,
     )
     env.filters["sh"] = sh
+    env.filters["quoted"] = quoted
     return env
 
 
@@ -113,6 +120,13 @@ def render(plan: Plan, template_dirs: Sequence[str] = (), cache_dir: str | None 
         raise JobgenError(f"template {error.name} is not in {', '.join(folders)} nor among ours") from None
     except jinja2.TemplateError as error:
         raise JobgenError(f"a template in {', '.join(folders)} cannot be rendered: {error.message}") from None
+    except RecursionError:
+        raise JobgenError(f"a template in {', '.join(folders)} extends itself: extend builtin/NAME") from None
+    except Exception as error:
+        if not folders:
+            raise  # a template of ours: a fault to report, not the user's
+        reason = f"{type(error).__name__}: {error}"
+        raise JobgenError(f"a template in {', '.join(folders)} cannot be rendered: {reason}") from None
 
 
 def _check_blocks(env: jinja2.Environment, folders: Sequence[str]) -> None:

@@ -123,6 +123,8 @@ def test_a_directory_that_is_not_there(tmp_path: Path) -> None:
         ("{% extends 'builtin/pbs.sh.j2' %}{% block enviroment %}x{% endblock %}", ["unknown block enviroment", "did you mean environment?"]),
         ("{% extends 'builtin/pbs.sh.j2' %}{% block environment %}", ["pbs.sh.j2, line 1"]),
         ("{% extends 'builtin/pbz.sh.j2' %}", ["builtin/pbz.sh.j2"]),
+        ("{% extends 'pbs.sh.j2' %}", ["extends itself", "builtin/"]),
+        ("{{ 1 / 0 }}", ["mine", "ZeroDivisionError"]),
         ("{% extends 'builtin/pbs.sh.j2' %}{% block environment %}{{ nodez }}{% endblock %}", ["nodez"]),
     ],
 )  # fmt: skip
@@ -135,3 +137,29 @@ def test_a_wrong_template(template: str, words: list[str], tmp_path: Path) -> No
     for word in words:
         assert word in done.stderr
     assert os.listdir(tmp_path) == ["mine"]
+
+
+def test_only_a_regular_file_is_written(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    done = run("pbs -o pipe --force", tmp_path)
+    assert (done.returncode, "not a regular file" in done.stderr) == (2, True)
+    done = run("pbs -o ''", tmp_path)
+    assert (done.returncode, "name of a file" in done.stderr) == (2, True)
+    (tmp_path / "link").symlink_to("job.sh")
+    assert run("pbs -o link", tmp_path).returncode == 0
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "job.sh").read_text().startswith("#!/bin/bash\n")
+    assert sorted(os.listdir(tmp_path)) == ["job.sh", "link", "pipe"]
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ("--gres", "--gpus-per-node?"),
+        ("--time", "--walltime?"),
+        ("--ppn", "--ranks-per-node?"),
+        ("--lr", "after --"),
+    ],
+)
+def test_words_of_schedulers_and_of_programs(option: str, words: str, tmp_path: Path) -> None:
+    assert words in run(f"slurm {option} 1", tmp_path).stderr

@@ -10,6 +10,7 @@
 #SBATCH --time=01:00:00
 #SBATCH --output=jobgen-%j.log
 set -euo pipefail
+unset CDPATH
 
 # Statuses of this script; any other one is the launcher's:
 # 70 the allocation is not what was asked for      71 a file, a module or a command is missing
@@ -34,6 +35,7 @@ job_end() {
 trap job_end EXIT
 
 # ---- the job ------------------------------------------------------------------------------
+command -v scontrol > /dev/null || job_die 71 'cannot find scontrol on PATH'
 [[ -n ${SLURM_JOB_ID:-} && -n ${SLURM_JOB_NODELIST:-} ]] ||
   job_die 70 'SLURM_JOB_ID and SLURM_JOB_NODELIST are not set: submit this script with sbatch'
 job_id=$SLURM_JOB_ID
@@ -45,7 +47,8 @@ job_output=$(scontrol show job "$SLURM_JOB_ID" | awk 'sub(/^ *StdOut=/, "") && !
 unset SLURM_EXPORT_ENV  # sbatch --export=NONE would go on to the daemons that mpirun starts by srun
 cd "$job_submit_dir" || job_die 72 "cannot enter $job_submit_dir"
 job_workdir=$'/data/it\'s "here"'
-cd -- "$job_workdir" || job_die 72 "cannot enter $job_workdir"
+[[ $job_workdir == /* ]] || job_workdir=$PWD/$job_workdir
+cd "$job_workdir" || job_die 72 "cannot enter $job_workdir"
 # Everything that belongs to this job alone is in a directory of its own.
 job_dir='my runs'/jobgen-${job_id//[^A-Za-z0-9._-]/_}
 [[ $job_dir == /* ]] || job_dir=$PWD/$job_dir
@@ -60,19 +63,23 @@ job_export() { # now, as modules and scripts may read them, and again after thos
   export C=$'\342\200\234é\342\200\235'
 }
 job_export
-job_source() { # FILE; sourced scripts are seldom written for set -eu, and must not see our arguments
-  local file=$1 directory=$PWD status=0
-  shift
-  [[ -r $file ]] || job_die 71 "cannot read $file, which was to be sourced"
-  set +eu
-  # shellcheck disable=SC1090  # the user's file
-  source "$file"
-  status=$?
-  set -eu
-  cd "$directory"
-  ((status == 0)) || job_say "warning: $file returned status $status"
+# A sourced script is seldom written for set -eu, and may change more of the shell than its environment.
+# It is sourced at the top level: what it declares in a function would be gone with that.
+job_here=$PWD
+job_readable() { [[ -f $job_file && -r $job_file ]] || job_die 71 "cannot read $job_file, which was to be sourced"; }
+job_sourced() { # STATUS
+  set -eu +fx
+  unset IFS
+  trap job_end EXIT
+  cd "$job_here"
+  (($1 == 0)) || job_say "warning: $job_file returned status $1"
 }
-job_source '/opt/my env/set up.sh'
+job_file='/opt/my env/set up.sh'
+job_readable
+set +eu
+# shellcheck disable=SC1090  # found at run time
+source "$job_file"
+job_sourced $?
 # CUDA: PyTorch brings its own libraries; the toolkit is for DeepSpeed's ops, which compile at run time.
 if [[ -z ${CUDA_HOME:-} ]] && command -v nvcc > /dev/null; then
   CUDA_HOME=$(dirname "$(dirname "$(readlink -f "$(command -v nvcc)")")")
@@ -86,12 +93,12 @@ job_export
 job_need() { command -v "$1" > /dev/null || job_die 71 "cannot find $1 on PATH"; }
 job_need python3
 job_need mpirun
-job_program=train.py
+job_program='train.py'
 [[ -f $job_program ]] || job_die 71 "there is no $job_program in $PWD"
 
 # ---- the hosts ----------------------------------------------------------------------------
 # Each host once, in the scheduler's order, however often it lists it: HOST slots=N.
-scontrol show hostnames "$job_nodelist" |
+{ scontrol show hostnames "$job_nodelist" || job_say "scontrol cannot list the hosts of $job_nodelist"; } |
   awk -v slots=1 'NF && !seen[$1]++ { print $1 " slots=" slots }' > "$job_dir/hostfile"
 awk '{ print $1 }' "$job_dir/hostfile" > "$job_dir/hosts"
 mapfile -t job_hosts < "$job_dir/hosts"
@@ -113,14 +120,13 @@ export JOBGEN_START_TIME
 # ---- the program --------------------------------------------------------------------------
 # The environment as it is now, for the other nodes: less what belongs to this node or this shell.
 job_save_environment() {
-  local name
   printf 'cd %q\n' "$PWD"
-  for name in $(compgen -e); do
-    case $name in
+  for job_name in $(compgen -e); do
+    case $job_name in
       SLURM* | PMI* | OMPI_COMM_* | *_VISIBLE_DEVICES | GPU_DEVICE_ORDINAL | TMPDIR | HOSTNAME | HOST | DISPLAY | SSH_* | XDG_*) ;;
       RANK | LOCAL_RANK | WORLD_SIZE | LOCAL_WORLD_SIZE | NODE_RANK | GROUP_RANK | PBS_NODENUM | PBS_TASKNUM | PBS_VNODENUM) ;;
       BASH* | SHELLOPTS | SHLVL | PWD | OLDPWD | UID | EUID | PPID | _) ;;
-      *) printf 'export %s=%q\n' "$name" "${!name}" ;;
+      *) printf 'export %s=%q\n' "$job_name" "${!job_name}" ;;
     esac
   done
   printf 'export %s=%q\n' A "$A"

@@ -9,6 +9,7 @@
 #PBS -l walltime=01:00:00
 #PBS -j oe
 set -euo pipefail
+unset CDPATH
 
 # Statuses of this script; any other one is the launcher's:
 # 70 the allocation is not what was asked for      71 a file, a module or a command is missing
@@ -33,9 +34,8 @@ job_end() {
 trap job_end EXIT
 
 # ---- the job ------------------------------------------------------------------------------
-[[ -n ${PBS_JOBID:-} && -n ${PBS_NODEFILE:-} ]] ||
-  job_die 70 'PBS_JOBID and PBS_NODEFILE are not set: submit this script with qsub'
-[[ -r $PBS_NODEFILE ]] || job_die 70 "cannot read the list of hosts, $PBS_NODEFILE"
+[[ -n ${PBS_JOBID:-} ]] || job_die 70 'PBS_JOBID is not set: submit this script with qsub'
+[[ -r ${PBS_NODEFILE:-} ]] || job_die 70 "cannot read the list of hosts: PBS_NODEFILE is '${PBS_NODEFILE:-}'"
 job_id=$PBS_JOBID
 job_number=${PBS_JOBID%%[!0-9]*}
 job_index=${PBS_ARRAY_INDEX:-${PBS_ARRAYID:-0}}  # the tasks of an array share the number
@@ -67,7 +67,7 @@ export OMP_NUM_THREADS=8
 job_need() { command -v "$1" > /dev/null || job_die 71 "cannot find $1 on PATH"; }
 job_need python3
 job_need mpirun
-job_program=train.py
+job_program='train.py'
 [[ -f $job_program ]] || job_die 71 "there is no $job_program in $PWD"
 
 # ---- the hosts ----------------------------------------------------------------------------
@@ -94,14 +94,13 @@ export JOBGEN_START_TIME
 # ---- the program --------------------------------------------------------------------------
 # The environment as it is now, for the other nodes: less what belongs to this node or this shell.
 job_save_environment() {
-  local name
   printf 'cd %q\n' "$PWD"
-  for name in $(compgen -e); do
-    case $name in
+  for job_name in $(compgen -e); do
+    case $job_name in
       SLURM* | PMI* | OMPI_COMM_* | *_VISIBLE_DEVICES | GPU_DEVICE_ORDINAL | TMPDIR | HOSTNAME | HOST | DISPLAY | SSH_* | XDG_*) ;;
       RANK | LOCAL_RANK | WORLD_SIZE | LOCAL_WORLD_SIZE | NODE_RANK | GROUP_RANK | PBS_NODENUM | PBS_TASKNUM | PBS_VNODENUM) ;;
       BASH* | SHELLOPTS | SHLVL | PWD | OLDPWD | UID | EUID | PPID | _) ;;
-      *) printf 'export %s=%q\n' "$name" "${!name}" ;;
+      *) printf 'export %s=%q\n' "$job_name" "${!job_name}" ;;
     esac
   done
 }

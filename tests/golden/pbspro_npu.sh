@@ -9,6 +9,7 @@
 #PBS -l walltime=01:00:00
 #PBS -j oe
 set -euo pipefail
+unset CDPATH
 
 # Statuses of this script; any other one is the launcher's:
 # 70 the allocation is not what was asked for      71 a file, a module or a command is missing
@@ -33,9 +34,8 @@ job_end() {
 trap job_end EXIT
 
 # ---- the job ------------------------------------------------------------------------------
-[[ -n ${PBS_JOBID:-} && -n ${PBS_NODEFILE:-} ]] ||
-  job_die 70 'PBS_JOBID and PBS_NODEFILE are not set: submit this script with qsub'
-[[ -r $PBS_NODEFILE ]] || job_die 70 "cannot read the list of hosts, $PBS_NODEFILE"
+[[ -n ${PBS_JOBID:-} ]] || job_die 70 'PBS_JOBID is not set: submit this script with qsub'
+[[ -r ${PBS_NODEFILE:-} ]] || job_die 70 "cannot read the list of hosts: PBS_NODEFILE is '${PBS_NODEFILE:-}'"
 job_id=$PBS_JOBID
 job_number=${PBS_JOBID%%[!0-9]*}
 job_index=${PBS_ARRAY_INDEX:-${PBS_ARRAYID:-0}}  # the tasks of an array share the number
@@ -55,17 +55,16 @@ mkdir -p "$job_dir" || job_die 72 "cannot make the run directory $job_dir"
 rm -f "$job_dir/status.json"
 
 # ---- the environment ----------------------------------------------------------------------
-job_source() { # FILE; sourced scripts are seldom written for set -eu, and must not see our arguments
-  local file=$1 directory=$PWD status=0
-  shift
-  [[ -r $file ]] || job_die 71 "cannot read $file, which was to be sourced"
-  set +eu
-  # shellcheck disable=SC1090  # the user's file
-  source "$file"
-  status=$?
-  set -eu
-  cd "$directory"
-  ((status == 0)) || job_say "warning: $file returned status $status"
+# A sourced script is seldom written for set -eu, and may change more of the shell than its environment.
+# It is sourced at the top level: what it declares in a function would be gone with that.
+job_here=$PWD
+job_readable() { [[ -f $job_file && -r $job_file ]] || job_die 71 "cannot read $job_file, which was to be sourced"; }
+job_sourced() { # STATUS
+  set -eu +fx
+  unset IFS
+  trap job_end EXIT
+  cd "$job_here"
+  (($1 == 0)) || job_say "warning: $job_file returned status $1"
 }
 # CANN: the toolkit's own set_env.sh, then the driver's libraries.
 job_cann=
@@ -75,7 +74,12 @@ for job_dir_of_cann in "${ASCEND_HOME_PATH:-}" "${ASCEND_HOME_PATH:-}/.." "${ASC
 done
 [[ -n $job_cann ]] || job_die 71 \
   'cannot find the set_env.sh of the CANN toolkit: set ASCEND_HOME_PATH (looked in ASCEND_TOOLKIT_HOME, /usr/local/Ascend and ~/Ascend, too)'
-job_source "$job_cann"
+job_file=$job_cann
+job_readable
+set +eu
+# shellcheck disable=SC1090  # found at run time
+source "$job_file"
+job_sourced $?
 for job_libraries in "${ASCEND_DRIVER_PATH:-/usr/local/Ascend/driver}"/lib64{,/common,/driver}; do
   [[ ! -d $job_libraries ]] || export LD_LIBRARY_PATH=$job_libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 done
@@ -118,14 +122,13 @@ export JOBGEN_START_TIME
 # ---- the program --------------------------------------------------------------------------
 # The environment as it is now, for the other nodes: less what belongs to this node or this shell.
 job_save_environment() {
-  local name
   printf 'cd %q\n' "$PWD"
-  for name in $(compgen -e); do
-    case $name in
+  for job_name in $(compgen -e); do
+    case $job_name in
       SLURM* | PMI* | OMPI_COMM_* | *_VISIBLE_DEVICES | GPU_DEVICE_ORDINAL | TMPDIR | HOSTNAME | HOST | DISPLAY | SSH_* | XDG_*) ;;
       RANK | LOCAL_RANK | WORLD_SIZE | LOCAL_WORLD_SIZE | NODE_RANK | GROUP_RANK | PBS_NODENUM | PBS_TASKNUM | PBS_VNODENUM) ;;
       BASH* | SHELLOPTS | SHLVL | PWD | OLDPWD | UID | EUID | PPID | _) ;;
-      *) printf 'export %s=%q\n' "$name" "${!name}" ;;
+      *) printf 'export %s=%q\n' "$job_name" "${!job_name}" ;;
     esac
   done
 }

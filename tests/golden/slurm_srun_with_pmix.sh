@@ -9,6 +9,7 @@
 #SBATCH --time=01:00:00
 #SBATCH --output=jobgen-%j.log
 set -euo pipefail
+unset CDPATH
 
 # Statuses of this script; any other one is the launcher's:
 # 70 the allocation is not what was asked for      71 a file, a module or a command is missing
@@ -33,6 +34,7 @@ job_end() {
 trap job_end EXIT
 
 # ---- the job ------------------------------------------------------------------------------
+command -v scontrol > /dev/null || job_die 71 'cannot find scontrol on PATH'
 [[ -n ${SLURM_JOB_ID:-} && -n ${SLURM_JOB_NODELIST:-} ]] ||
   job_die 70 'SLURM_JOB_ID and SLURM_JOB_NODELIST are not set: submit this script with sbatch'
 job_id=$SLURM_JOB_ID
@@ -56,12 +58,12 @@ export PYTHONUNBUFFERED=1
 export OMP_NUM_THREADS=2
 job_need() { command -v "$1" > /dev/null || job_die 71 "cannot find $1 on PATH"; }
 job_need srun
-job_program=./solver
+job_program='./solver'
 command -v "$job_program" > /dev/null || job_die 71 "cannot run $job_program in $PWD"
 
 # ---- the hosts ----------------------------------------------------------------------------
 # Each host once, in the scheduler's order, however often it lists it: HOST slots=N.
-scontrol show hostnames "$job_nodelist" |
+{ scontrol show hostnames "$job_nodelist" || job_say "scontrol cannot list the hosts of $job_nodelist"; } |
   awk -v slots=2 'NF && !seen[$1]++ { print $1 " slots=" slots }' > "$job_dir/hostfile"
 awk '{ print $1 }' "$job_dir/hostfile" > "$job_dir/hosts"
 mapfile -t job_hosts < "$job_dir/hosts"
@@ -83,14 +85,13 @@ export JOBGEN_START_TIME
 # ---- the program --------------------------------------------------------------------------
 # The environment as it is now, for the other nodes: less what belongs to this node or this shell.
 job_save_environment() {
-  local name
   printf 'cd %q\n' "$PWD"
-  for name in $(compgen -e); do
-    case $name in
+  for job_name in $(compgen -e); do
+    case $job_name in
       SLURM* | PMI* | OMPI_COMM_* | *_VISIBLE_DEVICES | GPU_DEVICE_ORDINAL | TMPDIR | HOSTNAME | HOST | DISPLAY | SSH_* | XDG_*) ;;
       RANK | LOCAL_RANK | WORLD_SIZE | LOCAL_WORLD_SIZE | NODE_RANK | GROUP_RANK | PBS_NODENUM | PBS_TASKNUM | PBS_VNODENUM) ;;
       BASH* | SHELLOPTS | SHLVL | PWD | OLDPWD | UID | EUID | PPID | _) ;;
-      *) printf 'export %s=%q\n' "$name" "${!name}" ;;
+      *) printf 'export %s=%q\n' "$job_name" "${!job_name}" ;;
     esac
   done
 }
