@@ -191,9 +191,11 @@ def _failed(run: report.Run, error: BaseException, status: int) -> int:
         return status
     first = run.fail(message, type(error).__name__, status, **getattr(error, "facts", {}))
     me = f"rank {run.rank} on {run.host}"
-    if (first["rank"], first["host"]) != (run.rank, run.host):
-        if first["message"] != message:
-            report.complain(f"{me} stops, because rank {first['rank']} on {first['host']} failed first")
+    if (first.get("rank"), first.get("host")) != (run.rank, run.host):
+        if first.get("message") != message:
+            who = f"rank {first.get('rank')} on {first.get('host')}"
+            kind = "" if isinstance(error, BadInput | TrainingFailure) else f"{type(error).__name__}: "
+            report.complain(f"{me} stops, because {who} failed first; here: {kind}{message}")
     elif isinstance(error, CommonMistake) or (isinstance(error, BadInput) and run.rank is None):
         report.complain(message)
     elif isinstance(error, BadInput | TrainingFailure):

@@ -52,7 +52,7 @@ class Run:
             return
         self.directory = self.directory.absolute()
         self.directory.mkdir(parents=True, exist_ok=True)
-        if self.is_main and self._is_stale(self._read_status()):
+        if self.is_main and not self._failed_first(self._read_status()):
             self._status_file.unlink(missing_ok=True)
 
     def adopt(self, directory: str) -> None:
@@ -108,7 +108,7 @@ class Run:
             return mine
         with contextlib.suppress(OSError):  # a full disk must not hide the failure itself
             self.directory.mkdir(parents=True, exist_ok=True)
-            if self._is_stale(self._read_status()):
+            if not self._failed_first(self._read_status()):
                 self._status_file.unlink(missing_ok=True)
             if not self._write(mine, replace=False):
                 return self._read_status() or mine
@@ -154,10 +154,16 @@ class Run:
             return None
         return status if isinstance(status, dict) else {}
 
-    def _is_stale(self, status: dict[str, Any] | None) -> bool:
-        """Whether an earlier run wrote it. Ranks of one run start within seconds of each other."""
-        since = self.job_start if self.job_start is not None else self.clock.started - 5
-        return status is not None and (_number(status.get("ended")) or 0) < since
+    def _failed_first(self, status: Mapping[str, Any] | None) -> bool:
+        """Whether it is a failure of another rank of this run, and none that an earlier run left. Ranks
+        of one run start within seconds of each other."""
+        if not status or status.get("state") != "failed":
+            return False
+        other = status.get("rank"), status.get("host")
+        if None in (self.rank, other[0]) or other == (self.rank, self.host):
+            return False  # one that has no rank is alone
+        started = (_number(status.get("ended")) or 0) - (_number(status.get("seconds")) or 0)
+        return started > (self.clock.started if self.job_start is None else self.job_start) - 5
 
 
 def complain(text: str) -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from pathlib import Path
 
+import pytest
+from jobgen.train import __main__ as command
 from jobgen.train.report import Clock, Run
 
 
@@ -41,6 +44,60 @@ def test_a_failure_of_this_run_is_kept(tmp_path: Path) -> None:
     run(tmp_path, 1, JOBGEN_START_TIME=start).fail("no data", "BadInput", 2)
     run(tmp_path, 0, JOBGEN_START_TIME=start)
     assert status(tmp_path)["message"] == "no data"
+
+
+@pytest.mark.parametrize(
+    "old",
+    [
+        pytest.param({"state": "finished"}, id="finished"),
+        pytest.param({"state": "failed", "rank": None}, id="failed-before-it-knew-its-rank"),
+        pytest.param({"state": "failed", "rank": 0}, id="the-same-rank"),
+        pytest.param({"state": "failed", "rank": 1, "seconds": 60}, id="another-rank-that-began-before"),
+        pytest.param({}, id="nothing"),
+    ],
+)
+def test_a_status_just_written_by_an_earlier_run_does_not_count(
+    tmp_path: Path, old: dict[str, object]
+) -> None:
+    zero = run(tmp_path, 0)
+    (tmp_path / "status.json").write_text(json.dumps({"host": zero.host, "ended": time.time(), **old}))
+    assert zero.fail("no disk", "OSError", 1)["message"] == "no disk"
+    assert (status(tmp_path)["message"], status(tmp_path)["rank"]) == ("no disk", 0)
+
+
+def test_a_rank_may_fail_after_rank_0_has_finished(tmp_path: Path) -> None:
+    zero, one = run(tmp_path, 0), run(tmp_path, 1)
+    zero.finish(accuracy=1.0)
+    one.fail("no disk", "OSError", 1)
+    assert (status(tmp_path)["state"], status(tmp_path)["rank"]) == ("failed", 1)
+
+
+@pytest.fixture
+def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A run directory for `command.main` in this process, where no launcher has set anything."""
+    for name in set(os.environ) & {"RANK", "WORLD_SIZE", "LOCAL_RANK", "JOBGEN_START_TIME"}:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("JOBGEN_RUN_DIR", str(tmp_path))
+    return tmp_path
+
+
+@pytest.mark.parametrize("state", ["finished", "failed"])
+def test_a_mistake_right_after_another_run_is_told(
+    alone: Path, state: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (alone / "status.json").write_text(json.dumps({"state": state, "ended": time.time()}))
+    assert command.main(["--task", "mnist"]) == 2
+    assert capsys.readouterr().err.startswith("jobgen.train: --task mnist needs --data DIR")
+    assert "needs --data" in str(status(alone)["message"])
+
+
+def test_a_later_failure_is_told_too(alone: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(alone, 1).fail("no disk", "OSError", 1)
+    zero = run(alone, 0)
+    assert command._failed(zero, RuntimeError("lost a peer"), 1) == 1
+    assert "because rank 1 on" in (told := capsys.readouterr().err)
+    assert told.endswith("failed first; here: RuntimeError: lost a peer\n")
+    assert status(alone)["message"] == "no disk"
 
 
 def test_startup_times(tmp_path: Path) -> None:
