@@ -53,6 +53,8 @@ MPI_FAMILIES = {
     "PALS": ("PALS_RANKID", "PMI_SIZE", "PALS_LOCAL_RANKID", "PALS_LOCAL_SIZE"),
     "MPICH": ("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"),
 }
+# What torchrun and deepspeed set: theirs may be ranks below an mpirun that starts one launcher a node.
+LAUNCHER_MARKS = ("TORCHELASTIC_RUN_ID", "LOCAL_SIZE", "CROSS_RANK")
 # Step ids from here up are Slurm's own: the batch script, an interactive shell, the extern step.
 SLURM_SPECIAL_STEPS = 0xFFFFFFF0
 
@@ -65,7 +67,7 @@ def discover(
     local_rank_option is what --local_rank said, load_mpi returns mpi4py's MPI module or None.
     Raises BadInput, saying what was seen, where the sources contradict each other.
     """
-    if env.get("RANK"):
+    if env.get("RANK", "").strip():
         return _from_launcher(env, local_rank_option)
     variables = _from_mpi_variables(env) or _from_slurm(env)
     mpi = (load_mpi or _load_mpi)() if started_by_mpi(env) else None
@@ -74,7 +76,7 @@ def discover(
     elif variables is not None:
         found = _from_variables(variables, env)
     else:
-        found = Ranks(0, 1, 0, 1, "127.0.0.1", _int(env, "MASTER_PORT") or free_port(), "one process")
+        found = Ranks(0, 1, 0, 1, "127.0.0.1", _port(env) or free_port(), "one process")
     for name, value in (("WORLD_SIZE", found.world_size), ("LOCAL_RANK", found.local_rank)):
         stated = _int(env, name)
         if stated is not None and stated != value:
@@ -154,18 +156,21 @@ def _from_launcher(env: Env, local_rank_option: int | None) -> Ranks:
         missing += [n for n in ("MASTER_ADDR", "MASTER_PORT") if not env.get(n)]
     if missing or rank is None or world is None or local is None:
         raise BadInput(f"RANK is set but {' and '.join(missing)} not: the environment has only {values}")
-    if not (0 <= rank < world and 0 <= local < world):
-        raise BadInput(f"these do not fit together: {values}")
     # torchrun says LOCAL_WORLD_SIZE, the deepspeed launcher LOCAL_SIZE.
-    local_world = _int(env, "LOCAL_WORLD_SIZE") or _int(env, "LOCAL_SIZE") or world
-    if local >= local_world:
+    name = next((n for n in ("LOCAL_WORLD_SIZE", "LOCAL_SIZE") if _int(env, n) is not None), None)
+    local_world = world if name is None else int(env[name])
+    if name is not None:
+        values += f", {name}={env[name]}"
+    if not (0 <= rank < world and 0 <= local < local_world <= world):
+        raise BadInput(f"these do not fit together: {values}")
+    mpi = None if any(mark in env for mark in LAUNCHER_MARKS) else _from_mpi_variables(env)
+    if mpi and (mpi.rank != rank or mpi.world_size not in (None, world)):
         raise BadInput(
-            f"LOCAL_RANK={local} does not fit LOCAL_WORLD_SIZE={local_world}; the environment has {values}"
+            f"the environment has {values}, but {mpi.source} started this process as rank {mpi.rank} of "
+            f"{mpi.world_size}: unset RANK, WORLD_SIZE and LOCAL_RANK"
         )
     address = env.get("MASTER_ADDR") or "127.0.0.1"
-    return Ranks(
-        rank, world, local, local_world, address, _int(env, "MASTER_PORT") or free_port(), "the launcher"
-    )
+    return Ranks(rank, world, local, local_world, address, _port(env) or free_port(), "the launcher")
 
 
 def _from_mpi(mpi: Any, env: Env, variables: Found | None) -> Ranks:
@@ -179,7 +184,7 @@ def _from_mpi(mpi: Any, env: Env, variables: Found | None) -> Ranks:
     node = world.Split_type(mpi.COMM_TYPE_SHARED)
     local, local_size = node.Get_rank(), node.Get_size()
     address = env.get("MASTER_ADDR") or ("127.0.0.1" if local_size == size else own_address())
-    port = _int(env, "MASTER_PORT") or (free_port() if world.Get_rank() == 0 else 0)
+    port = _port(env) or (free_port() if world.Get_rank() == 0 else 0)
     address, port = world.bcast((address, port), root=0)
     return Ranks(world.Get_rank(), size, local, local_size, address, port, "mpi4py")
 
@@ -187,9 +192,15 @@ def _from_mpi(mpi: Any, env: Env, variables: Found | None) -> Ranks:
 def _from_variables(found: Found, env: Env) -> Ranks:
     rank, size, local, local_size, source = found
     if size is None or local is None:
-        raise BadInput(f"{source} says that this is rank {rank} but not of how many, or not its local rank")
-    local_size = local_size or size
-    address, port = env.get("MASTER_ADDR"), _int(env, "MASTER_PORT")
+        missing = "of how many" if size is None else f"which local rank, of {size} ranks in all"
+        raise BadInput(f"{source} says that this is rank {rank} but not {missing}")
+    local_size = size if local_size is None else local_size
+    if not (0 <= rank < size and 0 <= local < local_size <= size):
+        raise BadInput(
+            f"what {source} says does not fit together: rank {rank} of {size}, local rank {local} of "
+            f"{local_size}"
+        )
+    address, port = env.get("MASTER_ADDR"), _port(env)
     if size > 1 and not (address and port):
         if source != "Slurm":
             raise BadInput(
@@ -206,10 +217,9 @@ def _from_variables(found: Found, env: Env) -> Ranks:
 
 def _from_mpi_variables(env: Env) -> Found | None:
     for source, (rank, size, local, local_size) in MPI_FAMILIES.items():
-        if rank in env and local in env:
-            return Found(
-                _int(env, rank) or 0, _int(env, size), _int(env, local), _int(env, local_size), source
-            )
+        said = _int(env, rank)
+        if said is not None and (local in env or rank != "PMI_RANK"):
+            return Found(said, _int(env, size), _int(env, local), _int(env, local_size), source)
     return None
 
 
@@ -245,3 +255,10 @@ def _int(env: Env, name: str) -> int | None:
     if not re.fullmatch(r"-?\d+", value):
         raise BadInput(f"{name}={value!r} in the environment is not a whole number")
     return int(value)
+
+
+def _port(env: Env) -> int | None:
+    port = _int(env, "MASTER_PORT")
+    if port is not None and not 0 < port < 65536:
+        raise BadInput(f"MASTER_PORT={port} in the environment is no port: these are 1 to 65535")
+    return port

@@ -52,6 +52,14 @@ def discover(env: dict[str, str], local_rank: int | None = None) -> Ranks:
             Ranks(3, 4, 1, 2, "n1", 2000, "the launcher"),
             id="deepspeed-started-by-mpirun-once-a-node",
         ),
+        *(
+            pytest.param(
+                OPENMPI | MEETING | {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", mark: "1"},
+                Ranks(0, 1, 0, 1, "n1", 2000, "the launcher"),
+                id=f"launcher-below-mpirun-{mark}",
+            )
+            for mark in ("TORCHELASTIC_RUN_ID", "LOCAL_SIZE", "CROSS_RANK")
+        ),
         pytest.param(OPENMPI | MEETING, Ranks(1, 2, 0, 1, "n1", 2000, "Open MPI"), id="openmpi"),
         pytest.param(
             OPENMPI | MEETING | STEP, Ranks(1, 2, 0, 1, "n1", 2000, "Open MPI"), id="openmpi-daemons-by-srun"
@@ -72,6 +80,11 @@ def discover(env: dict[str, str], local_rank: int | None = None) -> Ranks:
             | MEETING,
             Ranks(5, 8, 1, 4, "n1", 2000, "PALS"),
             id="pals",
+        ),
+        pytest.param(
+            OPENMPI | MEETING | {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "0"},
+            Ranks(1, 2, 0, 2, "n1", 2000, "the launcher"),
+            id="wrapper-below-mpirun",
         ),
         pytest.param(STEP, Ranks(2, 3, 0, 1, "gpu007", 20049, "Slurm"), id="srun"),
         pytest.param(STEP | MEETING, Ranks(2, 3, 0, 1, "n1", 2000, "Slurm"), id="srun-and-rendezvous-given"),
@@ -125,6 +138,37 @@ def test_each_source(env: dict[str, str], expected: Ranks) -> None:
             MEETING | {"PALS_RANKID": "1", "PALS_LOCAL_RANKID": "1"},
             ["PALS", "of how many"],
             id="pals-without-size",
+        ),
+        pytest.param(
+            {"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2"} | MEETING,
+            ["Open MPI", "rank 1 but not which local rank", "2 ranks"],
+            id="openmpi-without-local-rank",
+        ),
+        pytest.param(
+            OPENMPI | MEETING | {"OMPI_COMM_WORLD_RANK": "3"}, ["rank 3 of 2"], id="openmpi-rank-too-large"
+        ),
+        pytest.param(
+            OPENMPI | MEETING | {"OMPI_COMM_WORLD_LOCAL_RANK": "1"},
+            ["local rank 1 of 1"],
+            id="openmpi-local-rank-too-large",
+        ),
+        pytest.param(
+            LAUNCHER | {"LOCAL_WORLD_SIZE": "8"},
+            ["LOCAL_WORLD_SIZE=8", "WORLD_SIZE=4"],
+            id="more-on-the-host-than-in-all",
+        ),
+        pytest.param(LAUNCHER | {"LOCAL_WORLD_SIZE": "0"}, ["LOCAL_WORLD_SIZE=0"], id="none-on-the-host"),
+        pytest.param(LAUNCHER | {"MASTER_PORT": "99999"}, ["MASTER_PORT=99999", "65535"], id="port"),
+        pytest.param({"MASTER_PORT": "0"}, ["MASTER_PORT=0", "65535"], id="port-0"),
+        pytest.param(
+            OPENMPI | MEETING | {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0"},
+            ["RANK=0", "WORLD_SIZE=1", "Open MPI started", "rank 1 of 2"],
+            id="world-of-one-below-mpirun",
+        ),
+        pytest.param(
+            OPENMPI | MEETING | {"RANK": "0", "WORLD_SIZE": "2", "LOCAL_RANK": "0"},
+            ["RANK=0", "rank 1 of 2"],
+            id="another-rank-than-mpirun-s",
         ),
     ],
 )
