@@ -31,7 +31,7 @@ from .errors import (
 
 PATIENCE = 2.0  # seconds
 COMMANDS = ("export", "evaluate")  # modules, for checkpoints; anything else is a training
-PACKAGES = ("numpy", "torch", "deepspeed", "mpi4py", "sklearn", "tqdm")
+PACKAGES = ("numpy", "torch", "deepspeed", "mpi4py", "safetensors", "sklearn", "tqdm")
 
 
 def main(argv: Sequence[str]) -> int:
