@@ -13,6 +13,8 @@ import numpy as np
 import torch
 from torch.nn import functional
 
+from .errors import CommonMistake
+
 
 class Augmentation(NamedTuple):
     """padding: pixels on each side before the crop, 0 for no crop."""
@@ -29,12 +31,19 @@ class Draw(NamedTuple):
     mirrored: np.ndarray
 
 
-def parse(words: Sequence[str], height: int) -> Augmentation | None:
-    """What --augment's words mean for images of that height; None for no words."""
+def parse(words: Sequence[str], height: int, width: int | None = None) -> Augmentation | None:
+    """What --augment's words mean for images of that size (default: square); None for no words.
+
+    Raises CommonMistake for a crop that may have nothing of an image in it.
+    """
     padding = 0
     for word in words:
         if word.startswith("crop"):
             padding = int(word.partition(":")[2] or max(1, height // 8))
+    if padding >= min(height, width or height):
+        raise CommonMistake(
+            f"--augment crop:{padding} may leave nothing of images of {height} x {width or height} pixels"
+        )
     return Augmentation(padding, "flip" in words) if words else None
 
 

@@ -29,7 +29,7 @@ def read(file: Path | None) -> Config:
         config = json.loads(file.read_text(encoding="utf-8"), object_pairs_hook=_no_key_twice)
     except OSError as error:
         raise CommonMistake(f"--deepspeed_config {file} cannot be read: {error.strerror}") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise CommonMistake(f"--deepspeed_config {file} is not valid JSON: {error}") from None
     if not isinstance(config, dict):
         raise CommonMistake(f"--deepspeed_config {file} holds no JSON object")
@@ -46,6 +46,8 @@ def build(base: Config, settings: Settings, batch: Batch, parallel: int) -> tupl
     config, notes = copy.deepcopy(base), []
     if "bfloat16" in config:  # DeepSpeed's old spelling
         config.setdefault("bf16", config.pop("bfloat16"))
+    if "scheduler" in config:
+        config["scheduler"].setdefault("params", {})
     config[TOTAL] = batch.micro * batch.accumulation * parallel
     config[MICRO], config[ACCUMULATION] = batch
     notes += _optimizer(config, settings)
@@ -142,6 +144,8 @@ def _optimizer(config: Config, settings: Settings) -> list[str]:
             if from_file is not None and params.get(name, value) != value:
                 notes.append(f"--{name.replace('_', '-')} {value} wins over the config file's {params[name]}")
             params[name] = value
+    if params.get("nesterov") and (not params.get("momentum") or params.get("dampening")):
+        raise CommonMistake("optimizer.params.nesterov in the config file needs a momentum, and no dampening")
     return notes
 
 
@@ -193,11 +197,13 @@ def _precision(config: Config, settings: Settings) -> list[str]:
                 f"amp goes with neither fp16 nor ZeRO (stage {zero}): it keeps weights of its own that these "
                 "replace; --precision autocast or bf16 does go with ZeRO"
             )
-        wanted, meaning = AMP.get(level, ("", ""))
+        wanted, meaning = AMP.get(str(level), ("", ""))
         if not wanted:
             raise CommonMistake(f"amp.opt_level {level!r} in the config file is none of {', '.join(AMP)}")
         notes.append(f"amp {level} runs as {meaning}: NVIDIA's apex, which had these levels, is retired")
     config.pop("amp", None)
+    if "dtype" in config.get("torch_autocast", {}):
+        config["torch_autocast"]["dtype"] = dskeys.AUTOCAST[config["torch_autocast"]["dtype"]]
     on = [name for name in PRECISION_BLOCKS if enabled(config, name)]
     if len(on) > 1:
         raise CommonMistake(f"the config file enables both {' and '.join(on)}: a run has one precision")

@@ -4,6 +4,7 @@ DeepSpeed accepts any other top-level key in silence and ignores it; in a sectio
 some fail with the trace of a validator on every rank. Here all get one sentence before anything starts.
 """
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -95,6 +96,31 @@ OPTIMIZERS = {
     "adagrad": "lr lr_decay weight_decay initial_accumulator_value eps foreach",
     "lion": "lr betas weight_decay",
 }
+# What no schedule can do without.
+REQUIRED = {"MultiStepLR": ("milestones",), "OneCycle": ("cycle_min_lr", "cycle_max_lr")}
+# What optimizers and schedules take besides numbers.
+_FLAGS = """
+amsgrad nesterov foreach torch_adam adam_w_mode fp32_optimizer_states bias_correction eps_inside_sqrt
+cycle_momentum lr_range_test_staircase
+"""
+FLAGS = frozenset(_FLAGS.split())
+WORDS = {"warmup_type": ("log", "linear"), "ns_method": ("gram", "standard")}
+DIVISORS = frozenset(("T_max", "cycle_first_step_size", "cycle_second_step_size", "lr_range_test_step_size"))
+# What some top-level keys hold.
+_OBJECTS = """
+aio autotuning comet compile compression_training curriculum_learning data_efficiency eigenvalue
+hybrid_engine nebula progressive_layer_drop tensor_parallel weight_quantization
+"""
+_SWITCHES = """
+dataloader_drop_last disable_allgather dump_state memory_breakdown prescale_gradients sparse_gradients
+wall_clock_breakdown zero_allow_untested_optimizer zero_force_ds_cpu_optimizer
+"""
+_NUMBERS = "gradient_clipping gradient_predivide_factor steps_per_print"
+# What some keys of sections hold, by DeepSpeed or sinks.py.
+_TEXTS = {"tensorboard": ("output_path", "job_name"), "csv_monitor": ("output_path", "job_name")}
+# DeepSpeed's names of what autocast computes in, and torch's.
+_HALF, _BRAIN = ("float16", "fp16", "half", "torch.float16"), ("bfloat16", "bf16", "torch.bfloat16")
+AUTOCAST = {alias: names[0] for names in (_HALF, _BRAIN) for alias in names}
 
 
 def check(config: Mapping[str, Any], where: str) -> None:
@@ -109,9 +135,29 @@ def check(config: Mapping[str, Any], where: str) -> None:
                 continue
             raise CommonMistake(f"{where}: {path} must be an object, not {block!r}")
         _known(block, words.split(), where, path)
+        if not isinstance(block.get("enabled", False), bool):
+            raise CommonMistake(f"{where}: {path}.enabled must be true or false, not {block['enabled']!r}")
+        for key in _TEXTS.get(path, ()):
+            if not isinstance(block.get(key, ""), str):
+                raise CommonMistake(f"{where}: {path}.{key} must be a text, not {block[key]!r}")
+    dtype = config.get("torch_autocast", {}).get("dtype", "bfloat16")
+    if not isinstance(dtype, str) or dtype not in AUTOCAST:
+        raise CommonMistake(f"{where}: torch_autocast.dtype {dtype!r} is none of {', '.join(AUTOCAST)}")
+    _check_top(config, where)
     for section, types in (("optimizer", OPTIMIZERS), ("scheduler", SCHEDULERS)):
         if section in config:
             _check_type(config[section], section, types, where)
+
+
+def _check_top(config: Mapping[str, Any], where: str) -> None:
+    for keys, right, wanted in (
+        (_OBJECTS, lambda value: isinstance(value, dict), "an object"),
+        (_SWITCHES, lambda value: isinstance(value, bool), "true or false"),
+        (_NUMBERS, lambda value: _is_number(value) and value >= 0, "a number of at least 0"),
+    ):
+        for key in keys.split():
+            if config.get(key) is not None and not right(config[key]):
+                raise CommonMistake(f"{where}: {key} must be {wanted}, not {config[key]!r}")
 
 
 def _check_type(block: Mapping[str, Any], section: str, types: Mapping[str, str], where: str) -> None:
@@ -130,14 +176,36 @@ def _check_type(block: Mapping[str, Any], section: str, types: Mapping[str, str]
             f"{where}: {section}.type {kind!r} is none of {', '.join(types)}{suggestion(name, types)}"
         )
     _known(params, types[name].split(), where, f"{section}.params of {kind}")
-    if section == "scheduler":
-        _check_numbers(params, where)
-
-
-def _check_numbers(params: Mapping[str, Any], where: str) -> None:
+    for key in REQUIRED.get(kind, ()):
+        if key not in params:
+            raise CommonMistake(f"{where}: {section}.params of {kind} needs {key}")
     for key, value in params.items():
-        if not isinstance(value, int | float) and key not in ("warmup_type", "milestones"):
-            raise CommonMistake(f"{where}: scheduler.params.{key} must be one number, not {value!r}")
+        wanted = _wanted(key, value, least=0 if section == "optimizer" else -math.inf)
+        if wanted:
+            raise CommonMistake(f"{where}: {section}.params.{key} must be {wanted}, not {value!r}")
+
+
+def _wanted(key: str, value: Any, least: float) -> str:
+    """What the value of an optimizer's or a schedule's parameter must be; '' if it is that."""
+    if key in FLAGS:
+        return "" if isinstance(value, bool | None) else "true or false"
+    if key in WORDS:
+        return "" if value in WORDS[key] else " or ".join(map(repr, WORDS[key]))
+    if key == "betas":
+        pair = isinstance(value, list) and len(value) == 2
+        return "" if pair and all(_is_number(x) and 0 <= x < 1 for x in value) else "two numbers from 0 to 1"
+    if key == "milestones":
+        numbers = isinstance(value, list) and value and all(_is_number(x) for x in value)
+        return "" if numbers else "a list of numbers"
+    if not _is_number(value):
+        return "one number"
+    if key in DIVISORS and value <= 0:
+        return "above 0"
+    return "" if value >= least else f"at least {least}"
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) is int or (isinstance(value, float) and math.isfinite(value))
 
 
 def _known(block: Mapping[str, Any], allowed: Any, where: str, path: str) -> None:

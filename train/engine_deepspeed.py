@@ -2,8 +2,8 @@
 
 import logging
 import os
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +26,13 @@ class DeepSpeedEngine:
         deepspeed = load_deepspeed(job.device)
         self.share = Share(job.ranks.rank, job.ranks.world_size)
         parameters = [p for p in job.model.parameters() if p.requires_grad]
-        self._engine, *_ = deepspeed.initialize(
-            model=job.model,
-            model_parameters=parameters,
-            config=deepspeed_config(job.config, job.device),
-            lr_scheduler=job.schedule.attach,
-        )
+        with mistakes_of_the_config():
+            self._engine, *_ = deepspeed.initialize(
+                model=job.model,
+                model_parameters=parameters,
+                config=deepspeed_config(job.config, job.device),
+                lr_scheduler=job.schedule.attach,
+            )
         self.module = job.model
         self._dtype = next(job.model.parameters()).dtype
         self._passes = job.ranks.world_size * self._engine.gradient_accumulation_steps()
@@ -124,6 +125,21 @@ def deepspeed_config(config: dict[str, Any], device: Device) -> dict[str, Any]:
         optimizer = config["optimizer"]
         config["optimizer"] = {**optimizer, "params": {"torch_adam": True, **optimizer.get("params", {})}}
     return config
+
+
+@contextmanager
+def mistakes_of_the_config() -> Iterator[None]:
+    """Turn what DeepSpeed's validators say of a wrong type or number into CommonMistake."""
+    from pydantic import ValidationError
+
+    try:
+        yield
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(map(str, first["loc"]))
+        raise CommonMistake(
+            f"DeepSpeed refuses {key} {first['input']!r} in the config file ({error.title}): {first['msg']}"
+        ) from None
 
 
 def load_deepspeed(device: Device) -> Any:

@@ -15,7 +15,13 @@ from torch import nn
 
 from .ema import Average
 from .engine import Job, Micro, Part, Save, Share, evaluation, padded
-from .engine_deepspeed import deepspeed_config, load_deepspeed, load_deepspeed_checkpoint, save_deepspeed
+from .engine_deepspeed import (
+    deepspeed_config,
+    load_deepspeed,
+    load_deepspeed_checkpoint,
+    mistakes_of_the_config,
+    save_deepspeed,
+)
 from .errors import CommonMistake
 from .models import summed_loss
 
@@ -38,9 +44,10 @@ class PipelineEngine:
         for parameter in parameters:
             # Without the mark, DeepSpeed clips by the norm of the first stage's gradients alone.
             parameter.model_parallel = True  # type: ignore[attr-defined]
-        self._engine, *_ = deepspeed.initialize(
-            model=module, model_parameters=parameters, config=config, lr_scheduler=job.schedule.attach
-        )
+        with mistakes_of_the_config():
+            self._engine, *_ = deepspeed.initialize(
+                model=module, model_parameters=parameters, config=config, lr_scheduler=job.schedule.attach
+            )
         self.module = module
         grid = self._engine.grid
         self.share = Share(grid.get_data_parallel_rank(), grid.get_data_parallel_world_size())

@@ -44,7 +44,7 @@ def train(
 
     Raises TrainingFailure when the loss is not finite.
     """
-    changes = augment.parse(settings.augment, data.train.images.shape[2])
+    changes = augment.parse(settings.augment, *data.train.images.shape[2:])
     train_set = Feed(data.train, data, device.torch, settings.workers, changes, settings.seed)
     test_set = Feed(data.test, data, device.torch, settings.workers)
     watch = Stopwatch(device.torch, settings.wall_clock_breakdown)

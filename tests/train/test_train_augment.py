@@ -82,6 +82,9 @@ def test_padding_goes_with_the_height() -> None:
     assert augment.parse(["crop"], 8) == augment.Augmentation(1, False)
     assert augment.parse(["crop:7", "flip"], 8) == augment.Augmentation(7, True)
     assert augment.parse([], 8) is None
+    for size in ((7, 9), (9, 7)):
+        with pytest.raises(CommonMistake, match="crop:7 may leave nothing of images of"):
+            augment.parse(["crop:7"], *size)
 
 
 @pytest.mark.parametrize(

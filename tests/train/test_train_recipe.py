@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jobgen.train import batches, config, dskeys, explain, recipe
+from jobgen.train import batches, config, dskeys, explain, recipe, schedules
 from jobgen.train.batches import Batch
 from jobgen.train.dskeys import SECTIONS, TOP
 from jobgen.train.errors import CommonMistake
@@ -122,6 +122,29 @@ def test_lamb_needs_a_gpu() -> None:
         ({"scheduler": {"type": "WarmupLr"}}, "did you mean 'WarmupLR'"),
         ({"scheduler": {"type": "WarmupLR", "params": {"warmup_steps": 1}}}, "no key 'warmup_steps'"),
         ({"scheduler": {"type": "WarmupLR", "params": {"warmup_max_lr": [1]}}}, "must be one number"),
+        ({"scheduler": {"type": "OneCycle"}}, "params of OneCycle needs cycle_min_lr"),
+        ({"scheduler": {"type": "MultiStepLR"}}, "params of MultiStepLR needs milestones"),
+        ({"scheduler": {"type": "MultiStepLR", "params": {"milestones": 3}}}, "must be a list of numbers"),
+        ({"scheduler": {"type": "CosineAnnealingLR", "params": {"T_max": 0}}}, "T_max must be above 0"),
+        ({"scheduler": {"type": "WarmupLR", "params": {"warmup_type": "lin"}}}, "'log' or 'linear'"),
+        ({"scheduler": {"type": "WarmupLR", "params": None}}, "params must be an object, not None"),
+        ({"scheduler": "WarmupLR"}, "scheduler must be an object, not 'WarmupLR'"),
+        ({"optimizer": "Adam"}, "optimizer must be an object, not 'Adam'"),
+        ({"optimizer": {"type": "Foo"}}, "optimizer.type 'Foo' is none of sgd, adam"),
+        ({"optimizer": {"type": "SGDD"}}, r"none of .* \(did you mean 'sgd'\?\)"),
+        ({"optimizer": {"type": "Adam", "params": {"lr": "0.1"}}}, "lr must be one number, not '0.1'"),
+        ({"optimizer": {"type": "Adam", "params": {"lr": -1}}}, "lr must be at least 0, not -1"),
+        ({"optimizer": {"type": "Adam", "params": {"betas": 0.9}}}, "betas must be two numbers"),
+        ({"optimizer": {"type": "Adam", "params": {"amsgrad": "no"}}}, "amsgrad must be true or false"),
+        ({"gradient_clipping": "1"}, "gradient_clipping must be a number of at least 0, not '1'"),
+        ({"steps_per_print": "x"}, "steps_per_print must be a number of at least 0, not 'x'"),
+        ({"wall_clock_breakdown": "x"}, "wall_clock_breakdown must be true or false, not 'x'"),
+        ({"data_efficiency": 3}, "data_efficiency must be an object, not 3"),
+        ({"csv_monitor": {"enabled": True, "job_name": 3}}, "csv_monitor.job_name must be a text, not 3"),
+        ({"optimizer": {"type": "SGD", "params": {"nesterov": True}}}, "nesterov .* needs a momentum"),
+        ({"amp": {"enabled": True, "opt_level": []}}, r"amp.opt_level \[\] .* is none of O0"),
+        ({"fp16": {"enabled": "false"}}, "fp16.enabled must be true or false, not 'false'"),
+        ({"torch_autocast": {"enabled": True, "dtype": "bf8"}}, "dtype 'bf8' is none of float16, fp16"),
         ({"bf16": {"enable": True}}, "did you mean 'enabled'"),
         ({"tensorboard": []}, "tensorboard must be an object"),
     ],
@@ -129,6 +152,33 @@ def test_lamb_needs_a_gpu() -> None:
 def test_nested_keys_are_checked(tmp_path: Path, base: dict[str, Any], says: str) -> None:
     with pytest.raises(CommonMistake, match=says):
         resolve(file=tmp_path / "ds.json", **base)
+
+
+@pytest.mark.parametrize("kind", ["WarmupLR", "WarmupDecayLR", "WarmupCosineLR", "LRRangeTest"])
+def test_a_scheduler_needs_no_params(tmp_path: Path, kind: str) -> None:
+    plan = resolve(file=tmp_path / "ds.json", scheduler={"type": kind}).schedule(10)
+    assert plan.block is not None
+    assert isinstance(plan.block["params"], dict)
+    assert schedules.make(plan.block, plan.lr, plan.total).rate(plan.total) >= 0
+
+
+@pytest.mark.parametrize("name", ["fp16", "half", "float16"])
+def test_autocast_s_type_has_one_name(tmp_path: Path, name: str) -> None:
+    how = resolve(file=tmp_path / "ds.json", torch_autocast={"enabled": True, "dtype": name})
+    assert how.config["torch_autocast"]["dtype"] == "float16"
+
+
+def test_what_deepspeed_s_validators_refuse_is_one_sentence() -> None:
+    need_package("torch", "deepspeed")
+    from deepspeed.runtime.zero.config import DeepSpeedZeroConfig
+    from jobgen.train.engine_deepspeed import mistakes_of_the_config
+
+    with (
+        pytest.raises(CommonMistake, match="refuses reduce_bucket_size 'x' in the config file") as caught,
+        mistakes_of_the_config(),
+    ):
+        DeepSpeedZeroConfig(reduce_bucket_size="x")
+    assert "\n" not in str(caught.value)
 
 
 def test_the_keys_are_deepspeed_s() -> None:
