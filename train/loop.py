@@ -134,9 +134,7 @@ def train(
     return Scores(**scored), step
 
 
-def evaluate(
-    engine: Evaluator, split: Feed, classes: tuple[str, ...], device: Device, micro: int
-) -> Scores:
+def evaluate(engine: Evaluator, split: Feed, classes: tuple[str, ...], device: Device, micro: int) -> Scores:
     """Scores on the split, each sample counted once whatever the number of ranks."""
     right, seen = torch.zeros(2, len(classes), dtype=torch.int64, device=device.torch)
     loss = torch.zeros((), device=device.torch)
