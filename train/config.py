@@ -147,6 +147,8 @@ def _check(settings: Settings) -> None:
         raise CommonMistake("--model resnet18 halves images three times: 8 x 8 pixels are too few")
     if settings.momentum is not None and settings.optimizer in ("adam", "adamw", "lamb"):
         raise CommonMistake(f"--momentum is for --optimizer sgd, not for {settings.optimizer}")
+    if settings.device_memory is not None and not (settings.explain or settings.explain_for):
+        raise CommonMistake("--device-memory needs --explain or --explain-for: a run takes what is there")
     _check_scheduler(settings)
     _check_engine(settings)
     _check_experts(settings)

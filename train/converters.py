@@ -35,6 +35,8 @@ def one_of(allowed: Sequence[str]) -> Callable[[str], str]:
 
 def whole(least: int) -> Callable[[str], int]:
     def convert(text: str) -> int:
+        if len(text) > 18 and text.isdecimal():  # torch has 64 bits for it
+            raise argparse.ArgumentTypeError(f"{text[:18]}... has more than 18 digits")
         if not text.isdecimal() or int(text) < least:
             raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least {least}")
         return int(text)

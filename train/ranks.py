@@ -67,6 +67,8 @@ def discover(
     local_rank_option is what --local_rank said, load_mpi returns mpi4py's MPI module or None.
     Raises BadInput, saying what was seen, where the sources contradict each other.
     """
+    if local_rank_option == -1:  # what scripts have said for ever where there is no launcher
+        local_rank_option = None
     if env.get("RANK", "").strip():
         return _from_launcher(env, local_rank_option)
     variables = _from_mpi_variables(env) or _from_slurm(env)
@@ -77,12 +79,15 @@ def discover(
         found = _from_variables(variables, env)
     else:
         found = Ranks(0, 1, 0, 1, "127.0.0.1", _port(env) or free_port(), "one process")
-    for name, value in (("WORLD_SIZE", found.world_size), ("LOCAL_RANK", found.local_rank)):
-        stated = _int(env, name)
+    for name, stated, value in (
+        ("WORLD_SIZE", _int(env, "WORLD_SIZE"), found.world_size),
+        ("LOCAL_RANK", _int(env, "LOCAL_RANK"), found.local_rank),
+        ("--local_rank", local_rank_option, found.local_rank),
+    ):
         if stated is not None and stated != value:
             raise BadInput(
                 f"{name}={stated} is set but RANK is not, and {found.source} says {value}: "
-                f"start the ranks with a launcher that sets RANK too, or unset {name}"
+                f"start the ranks with a launcher that sets RANK too, or leave {name} out"
             )
     return found
 

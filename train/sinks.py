@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .config import Settings
-from .errors import CommonMistake
+from .errors import BadInput, CommonMistake
 
 Sink = Callable[[str, dict[str, Any]], None]
 COLUMNS = (
@@ -78,11 +78,17 @@ def _block(config: dict[str, Any], name: str) -> Path | None:
 
 def open_all(places: Places, directory: Path, resumed: int = 0) -> list[Sink]:
     """The writers, for rank 0. resumed: the step after which an earlier run goes on, whose metrics are
-    in `directory`."""
-    return [
-        *(tensorboard(directory / place, resumed) for place in places.tensorboard),
-        *(table(directory / place, directory / "metrics.jsonl" if resumed else None) for place in places.csv),
-    ]
+    in `directory`. Raises BadInput for a place that cannot be written to."""
+    try:
+        return [
+            *(tensorboard(directory / place, resumed) for place in places.tensorboard),
+            *(
+                table(directory / place, directory / "metrics.jsonl" if resumed else None)
+                for place in places.csv
+            ),
+        ]
+    except OSError as error:
+        raise BadInput(f"the metrics cannot be written to {error.filename}: {error.strerror}") from None
 
 
 def tensorboard(directory: Path, resumed: int = 0) -> Sink:

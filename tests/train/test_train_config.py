@@ -28,6 +28,8 @@ from jobgen.train.errors import BadInput, CommonMistake
         (["train.py"], "unknown argument 'train.py'"),
         (["--lr"], "--lr: expected one argument"),
         (["--task", "mnist"], "--task mnist needs --data DIR"),
+        (["--seed", "9" * 23], "999999999999999999... has more than 18 digits"),
+        (["--device-memory", "4"], "--device-memory needs --explain"),
         (["--data", "."], "--data is not for --task digits"),
         (["--optimizer", "adam", "--momentum", "0.9"], "--momentum is for --optimizer sgd"),
         (["--scheduler", "none", "--warmup-steps", "3"], "--warmup-steps needs --scheduler"),

@@ -185,6 +185,9 @@ def test_local_rank_option_counts_where_the_environment_is_silent_and_must_agree
     assert discover(LAUNCHER, 1).local_rank == 1
     with pytest.raises(BadInput, match="--local_rank=2 contradicts"):
         discover(LAUNCHER, 2)
+    assert discover(MEETING, 0) == discover(MEETING, -1) == discover(MEETING)
+    with pytest.raises(BadInput, match="--local_rank=3 is set but RANK is not, and one process says 0"):
+        discover(MEETING, 3)
 
 
 def test_mpi_is_asked_only_below_an_mpi_launcher() -> None:

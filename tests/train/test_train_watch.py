@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from jobgen.train import config, sinks
-from jobgen.train.errors import CommonMistake
+from jobgen.train.errors import BadInput, CommonMistake
 from support.require import need_package
 from train_support import Finished, start
 
@@ -127,6 +127,16 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(CommonMistake, match="the config file's tensorboard block needs"):
         sinks.plan(config.parse([]), {"tensorboard": {"enabled": True}})
     assert sinks.plan(config.parse(["--csv"]), {"tensorboard": {"enabled": False}}).tensorboard == []
+
+
+@pytest.mark.parametrize("kind", ["csv", "tensorboard"])
+def test_a_place_that_cannot_be_written_is_named(tmp_path: Path, kind: str) -> None:
+    if kind == "tensorboard":
+        need_package("torch", "tensorboard")
+    (tmp_path / "file").touch()
+    places = sinks.Places([], [])._replace(**{kind: [tmp_path / "file" / "below"]})
+    with pytest.raises(BadInput, match="the metrics cannot be written to .*/file"):
+        sinks.open_all(places, tmp_path)
 
 
 def test_a_table_that_goes_on(tmp_path: Path) -> None:
