@@ -11,6 +11,7 @@
 #SBATCH --output=cifar10-%j.log
 #SBATCH --partition=gpu
 set -euo pipefail
+unset CDPATH
 
 # Statuses of this script; any other one is the launcher's:
 # 70 the allocation is not what was asked for      71 a file, a module or a command is missing
@@ -35,6 +36,7 @@ job_end() {
 trap job_end EXIT
 
 # ---- the job ------------------------------------------------------------------------------
+command -v scontrol > /dev/null || job_die 71 'cannot find scontrol on PATH'
 [[ -n ${SLURM_JOB_ID:-} && -n ${SLURM_JOB_NODELIST:-} ]] ||
   job_die 70 'SLURM_JOB_ID and SLURM_JOB_NODELIST are not set: submit this script with sbatch'
 job_id=$SLURM_JOB_ID
@@ -53,17 +55,16 @@ mkdir -p "$job_dir" || job_die 72 "cannot make the run directory $job_dir"
 rm -f "$job_dir/status.json"
 
 # ---- the environment ----------------------------------------------------------------------
-job_source() { # FILE; sourced scripts are seldom written for set -eu, and must not see our arguments
-  local file=$1 directory=$PWD status=0
-  shift
-  [[ -r $file ]] || job_die 71 "cannot read $file, which was to be sourced"
-  set +eu
-  # shellcheck disable=SC1090  # the user's file
-  source "$file"
-  status=$?
-  set -eu
-  cd "$directory"
-  ((status == 0)) || job_say "warning: $file returned status $status"
+# A sourced script is seldom written for set -eu, and may change more of the shell than its environment.
+# It is sourced at the top level: what it declares in a function would be gone with that.
+job_here=$PWD
+job_readable() { [[ -f $job_file && -r $job_file ]] || job_die 71 "cannot read $job_file, which was to be sourced"; }
+job_sourced() { # STATUS
+  set -eu +fx
+  unset IFS
+  trap job_end EXIT
+  cd "$job_here"
+  (($1 == 0)) || job_say "warning: $job_file returned status $1"
 }
 # CUDA: PyTorch brings its own libraries; the toolkit is for DeepSpeed's ops, which compile at run time.
 if [[ -z ${CUDA_HOME:-} ]] && command -v nvcc > /dev/null; then
@@ -72,7 +73,12 @@ elif [[ -z ${CUDA_HOME:-} && -x /usr/local/cuda/bin/nvcc ]]; then
   CUDA_HOME=/usr/local/cuda
 fi
 [[ -z ${CUDA_HOME:-} ]] || export CUDA_HOME PATH=$CUDA_HOME/bin:$PATH
-job_source /home/me/venv/bin/activate
+job_file='/home/me/venv/bin/activate'
+job_readable
+set +eu
+# shellcheck disable=SC1090  # found at run time
+source "$job_file"
+job_sourced $?
 export PYTHONUNBUFFERED=1
 export OMP_NUM_THREADS=4
 job_need() { command -v "$1" > /dev/null || job_die 71 "cannot find $1 on PATH"; }
@@ -82,7 +88,7 @@ python3 -c 'import jobgen.train' || job_die 71 "$(command -v python3) has no job
 
 # ---- the hosts ----------------------------------------------------------------------------
 # Each host once, in the scheduler's order, however often it lists it: HOST slots=N.
-scontrol show hostnames "$job_nodelist" |
+{ scontrol show hostnames "$job_nodelist" || job_say "scontrol cannot list the hosts of $job_nodelist"; } |
   awk -v slots=4 'NF && !seen[$1]++ { print $1 " slots=" slots }' > "$job_dir/hostfile"
 awk '{ print $1 }' "$job_dir/hostfile" > "$job_dir/hosts"
 mapfile -t job_hosts < "$job_dir/hosts"
@@ -104,14 +110,13 @@ export JOBGEN_START_TIME
 # ---- the program --------------------------------------------------------------------------
 # The environment as it is now, for the other nodes: less what belongs to this node or this shell.
 job_save_environment() {
-  local name
   printf 'cd %q\n' "$PWD"
-  for name in $(compgen -e); do
-    case $name in
+  for job_name in $(compgen -e); do
+    case $job_name in
       SLURM* | PMI* | OMPI_COMM_* | *_VISIBLE_DEVICES | GPU_DEVICE_ORDINAL | TMPDIR | HOSTNAME | HOST | DISPLAY | SSH_* | XDG_*) ;;
       RANK | LOCAL_RANK | WORLD_SIZE | LOCAL_WORLD_SIZE | NODE_RANK | GROUP_RANK | PBS_NODENUM | PBS_TASKNUM | PBS_VNODENUM) ;;
       BASH* | SHELLOPTS | SHLVL | PWD | OLDPWD | UID | EUID | PPID | _) ;;
-      *) printf 'export %s=%q\n' "$name" "${!name}" ;;
+      *) printf 'export %s=%q\n' "$job_name" "${!job_name}" ;;
     esac
   done
 }

@@ -1,0 +1,155 @@
+#!/bin/bash
+# 1 node x 4 ranks, 4 ranks in all, by torchrun on NVIDIA GPUs; made by jobgen 0.1.0.
+# Slurm: https://slurm.schedmd.com/sbatch.html
+# Submit it with: sbatch FILE. Of a repeated directive Slurm heeds the last.
+#SBATCH --job-name=resnet18
+#SBATCH --nodes=1
+#SBATCH --ntasks-per-node=4
+#SBATCH --cpus-per-task=4
+#SBATCH --gpus-per-node=4
+#SBATCH --time=04:00:00
+#SBATCH --output=resnet18-%j.log
+#SBATCH --partition=gpu
+set -euo pipefail
+unset CDPATH
+
+# Statuses of this script; any other one is the launcher's:
+# 70 the allocation is not what was asked for      71 a file, a module or a command is missing
+# 72 a directory cannot be used                    73 the launcher said 0 without proof of success
+job_say() { printf 'jobgen: %s\n' "$*" >&2; }
+job_die() { # STATUS MESSAGE
+  job_say "$2"
+  exit "$1"
+}
+# shellcheck disable=SC2329  # the trap calls it
+job_end() {
+  local status=$? what=finished
+  if ((status == 0)) && [[ -z ${job_status:-} ]]; then
+    job_say 'a script that was sourced has called exit: nothing was launched'
+    status=71
+  fi
+  [[ -n ${job_over:-} ]] || what='was ended by a signal'
+  ((status == 0)) || what="failed with status $status"
+  job_say "job ${job_id:-?} $what after $SECONDS s${job_output:+; output in $job_output}${job_dir:+; files in $job_dir}"
+  exit "$status"
+}
+trap job_end EXIT
+
+# ---- the job ------------------------------------------------------------------------------
+command -v scontrol > /dev/null || job_die 71 'cannot find scontrol on PATH'
+[[ -n ${SLURM_JOB_ID:-} && -n ${SLURM_JOB_NODELIST:-} ]] ||
+  job_die 70 'SLURM_JOB_ID and SLURM_JOB_NODELIST are not set: submit this script with sbatch'
+job_id=$SLURM_JOB_ID
+# shellcheck disable=SC2034  # unused where the port is given
+job_number=$SLURM_JOB_ID
+job_nodelist=$SLURM_JOB_NODELIST
+job_submit_dir=${SLURM_SUBMIT_DIR:-$PWD}
+job_output=$(scontrol show job "$SLURM_JOB_ID" | awk 'sub(/^ *StdOut=/, "") && !n++') || true  # as sbatch has it
+unset SLURM_EXPORT_ENV  # sbatch --export=NONE would go on to the daemons that mpirun starts by srun
+cd "$job_submit_dir" || job_die 72 "cannot enter $job_submit_dir"
+# Everything that belongs to this job alone is in a directory of its own.
+job_dir=runs/resnet18-${job_id//[^A-Za-z0-9._-]/_}
+[[ $job_dir == /* ]] || job_dir=$PWD/$job_dir
+mkdir -p "$job_dir" || job_die 72 "cannot make the run directory $job_dir"
+[[ -w $job_dir ]] || job_die 72 "cannot write into the run directory $job_dir"
+rm -f "$job_dir/status.json"
+
+# ---- the environment ----------------------------------------------------------------------
+# A sourced script is seldom written for set -eu, and may change more of the shell than its environment.
+# It is sourced at the top level: what it declares in a function would be gone with that.
+job_here=$PWD
+job_readable() { [[ -f $job_file && -r $job_file ]] || job_die 71 "cannot read $job_file, which was to be sourced"; }
+job_sourced() { # STATUS
+  set -eu +fx
+  unset IFS
+  trap job_end EXIT
+  cd "$job_here"
+  (($1 == 0)) || job_say "warning: $job_file returned status $1"
+}
+# CUDA: PyTorch brings its own libraries; the toolkit is for DeepSpeed's ops, which compile at run time.
+if [[ -z ${CUDA_HOME:-} ]] && command -v nvcc > /dev/null; then
+  CUDA_HOME=$(dirname "$(dirname "$(readlink -f "$(command -v nvcc)")")")
+elif [[ -z ${CUDA_HOME:-} && -x /usr/local/cuda/bin/nvcc ]]; then
+  CUDA_HOME=/usr/local/cuda
+fi
+[[ -z ${CUDA_HOME:-} ]] || export CUDA_HOME PATH=$CUDA_HOME/bin:$PATH
+job_file='/home/me/jobgen/.venv-colossalai/bin/activate'
+job_readable
+set +eu
+# shellcheck disable=SC1090  # found at run time
+source "$job_file"
+job_sourced $?
+export PYTHONUNBUFFERED=1
+export OMP_NUM_THREADS=4
+job_need() { command -v "$1" > /dev/null || job_die 71 "cannot find $1 on PATH"; }
+job_need python3
+job_need torchrun
+python3 -c 'import jobgen.train' || job_die 71 "$(command -v python3) has no jobgen.train: pip install 'jobgen[train]'"
+
+# ---- the hosts ----------------------------------------------------------------------------
+# Each host once, in the scheduler's order, however often it lists it: HOST slots=N.
+{ scontrol show hostnames "$job_nodelist" || job_say "scontrol cannot list the hosts of $job_nodelist"; } |
+  awk -v slots=4 'NF && !seen[$1]++ { print $1 " slots=" slots }' > "$job_dir/hostfile"
+awk '{ print $1 }' "$job_dir/hostfile" > "$job_dir/hosts"
+mapfile -t job_hosts < "$job_dir/hosts"
+job_slots=$(awk -F= '{ n += $2 } END { print n + 0 }' "$job_dir/hostfile")
+((${#job_hosts[@]} == 1)) ||
+  job_die 70 "the allocation has ${#job_hosts[@]} hosts (${job_hosts[*]:0:8}), but 1 were asked for"
+((job_slots == 4)) ||
+  job_die 70 "the hostfile has $job_slots slots, but 1 x 4 = 4 were asked for"
+
+# ---- the rendezvous -----------------------------------------------------------------------
+export MASTER_ADDR=${job_hosts[0]}
+# From the job id, so that two jobs on one node differ, and the next one up where somebody listens.
+export MASTER_PORT=$((20000 + job_number % 10000))
+while (exec 3<> "/dev/tcp/localhost/$MASTER_PORT") 2> /dev/null; do MASTER_PORT=$((MASTER_PORT + 1)); done
+export JOBGEN_JOB_ID=$job_id JOBGEN_RUN_DIR=$job_dir JOBGEN_WORLD_SIZE=4 JOBGEN_ACCELERATOR=cuda
+JOBGEN_START_TIME=$(($(date +%s) - SECONDS))
+export JOBGEN_START_TIME
+
+# ---- the program --------------------------------------------------------------------------
+# The environment as it is now, for the other nodes: less what belongs to this node or this shell.
+job_save_environment() {
+  printf 'cd %q\n' "$PWD"
+  for job_name in $(compgen -e); do
+    case $job_name in
+      SLURM* | PMI* | OMPI_COMM_* | *_VISIBLE_DEVICES | GPU_DEVICE_ORDINAL | TMPDIR | HOSTNAME | HOST | DISPLAY | SSH_* | XDG_*) ;;
+      RANK | LOCAL_RANK | WORLD_SIZE | LOCAL_WORLD_SIZE | NODE_RANK | GROUP_RANK | PBS_NODENUM | PBS_TASKNUM | PBS_VNODENUM) ;;
+      BASH* | SHELLOPTS | SHLVL | PWD | OLDPWD | UID | EUID | PPID | _) ;;
+      *) printf 'export %s=%q\n' "$job_name" "${!job_name}" ;;
+    esac
+  done
+}
+(umask 077; job_save_environment > "$job_dir/env.sh")  # it may hold secrets
+
+# What every rank runs.
+cat > "$job_dir/rank.sh" <<'END_OF_RANK'
+#!/bin/bash
+set -euo pipefail
+# shellcheck source=/dev/null
+. "${BASH_SOURCE[0]%/*}/env.sh"
+exec python3 -m jobgen.train --task cifar10 --data /data/cifar10 --model resnet18 --augment crop,flip --engine colossalai --plugin low_level_zero --precision bf16 --scheduler multistep --scheduler-unit epoch --milestones 60,75 --scale-lr linear --epochs 80 --save-every-epochs 5 --keep 2
+END_OF_RANK
+
+# ---- the launch ---------------------------------------------------------------------------
+job_say "1 node x 4 ranks, 4 ranks in all, by torchrun on NVIDIA GPUs: ${job_hosts[*]:0:8}; rendezvous at $MASTER_ADDR:$MASTER_PORT; files in $job_dir"
+job_status=0
+# What every node runs.
+cat > "$job_dir/node.sh" <<'END_OF_NODE'
+#!/bin/bash
+# node.sh [NODE_RANK]
+set -euo pipefail
+exec torchrun --nnodes=1 --nproc-per-node=4 --node-rank="${1:-$SLURM_NODEID}" \
+  --master-addr="$MASTER_ADDR" --master-port="$MASTER_PORT" \
+  --no-python bash "$JOBGEN_RUN_DIR/rank.sh"
+END_OF_NODE
+# Without input, which may be the rest of this script.
+bash "$job_dir/node.sh" 0 < /dev/null || job_status=$?
+
+# ---- the end ------------------------------------------------------------------------------
+# A launcher may end with 0 although a rank was killed: the training's own word is needed, too.
+if ((job_status == 0)) && ! grep -q '"state": *"finished"' "$job_dir/status.json" 2> /dev/null; then
+  job_die 73 "torchrun ended with status 0, but $job_dir/status.json does not say that the training finished"
+fi
+job_over=yes
+exit "$job_status"
