@@ -280,10 +280,14 @@ def clips_wrongly(config: Config) -> str:
         return ""
     if optimizer_name(config) == "muon":
         return "Muon's finished update"
+    return "the gradients by a norm that still has the loss scale in it" if norm_is_scaled(config) else ""
+
+
+def norm_is_scaled(config: Config) -> bool:
+    """Whether DeepSpeed 0.19.8 leaves the loss scale in the norm of the gradients."""
     autocast = config.get("torch_autocast", {})
-    if autocast.get("enabled") and autocast.get("dtype") == "float16":
-        return "the gradients by a norm that still has the loss scale in it"
-    return ""
+    stage = config["zero_optimization"]["stage"]
+    return bool(stage > 0 and autocast.get("enabled") and autocast.get("dtype") == "float16")
 
 
 def _no_key_twice(pairs: list[tuple[str, Any]]) -> Config:

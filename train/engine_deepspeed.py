@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from .device import Device
-from .dsconfig import enabled, optimizer_name
+from .dsconfig import enabled, norm_is_scaled, optimizer_name
 from .ema import Average
 from .engine import Job, Micro, Part, Save, Share, auxiliary, evaluation, padded
 from .errors import CommonMistake, TrainingFailure
@@ -34,6 +34,7 @@ class DeepSpeedEngine:
                 lr_scheduler=job.schedule.attach,
             )
         self.module = job.model
+        self._norm_is_scaled = norm_is_scaled(job.config)
         self._dtype = next(job.model.parameters()).dtype
         self._passes = job.ranks.world_size * self._engine.gradient_accumulation_steps()
         self.average = Average(job.model, job.ema) if job.ema else None
@@ -72,7 +73,7 @@ class DeepSpeedEngine:
         return float(self._engine.optimizer.param_groups[0]["lr"])
 
     def gradient_norm(self) -> float | None:
-        norm = self._engine.get_global_grad_norm()
+        norm = None if self._norm_is_scaled else self._engine.get_global_grad_norm()
         return None if norm is None else float(norm)
 
     def end_epoch(self) -> None:
