@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import statistics
 import sys
 import tempfile
 import time
@@ -19,6 +20,15 @@ from jobgen.render import render
 
 RUNS = 5
 TRAINING = ("--task", "digits", "--epochs", "1")
+# The marks of a run's status.json, in their order, and what came before each.
+PARTS = {
+    "ranks": "Python, options, rank discovery (MPI_Init)",
+    "torch": "import of torch",
+    "data": "data",
+    "peers": "the ranks meet",
+    "engine": "import of deepspeed, model, engine",
+    "first_step": "first step",
+}
 ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
@@ -41,20 +51,27 @@ def figures() -> Iterator[Figure]:
             "jobgen.train",
             *TRAINING,
         ]
-        pairs = [
-            (_first_step(["bash", str(script)], top, env), _first_step(by_hand, top, env))
-            for _ in range(RUNS)
-        ]
-    ours, hand = medians(*zip(*pairs, strict=True))
-    yield Figure("two ranks, from start to first step", ours, "s", hand, "mpirun by hand")
+        ours, hand = [], []
+        for _ in range(RUNS):
+            ours.append(_first_step(["bash", str(script)], top, env))
+            hand.append(_first_step(by_hand, top, env))
+    mine, theirs = medians([run[0] for run in ours], [run[0] for run in hand])
+    yield Figure("two ranks, from start to first step", mine, "s", theirs, "mpirun by hand")
+    marks = [run[1] for run in ours]
+    before = "the script and mpirun"
+    yield Figure(f"  {before}", statistics.median(run[0] - run[1]["first_step"] for run in ours), "s")
+    for earlier, (name, what) in zip([None, *PARTS], PARTS.items(), strict=False):
+        took = [run[name] - (run[earlier] if earlier else 0) for run in marks]
+        yield Figure(f"  {what}", statistics.median(took), "s")
 
 
-def _first_step(command: list[str], cwd: str, env: dict[str, str]) -> float:
-    """Seconds from the start of a command to its first step, by the run's own status."""
+def _first_step(command: list[str], cwd: str, env: dict[str, str]) -> tuple[float, dict[str, float]]:
+    """Seconds from the start of a command to its first step, and the marks of rank 0, in s from its start."""
     shutil.rmtree(Path(cwd) / "runs", ignore_errors=True)
     run = Path(cwd) / "runs" / "by-hand"
     start = time.time()
     wall_seconds(command, cwd=cwd, env={**env, "JOBGEN_RUN_DIR": str(run)})
     [path] = (Path(cwd) / "runs").glob("*/status.json")
     status = json.loads(path.read_text())
-    return float(status["ended"]) - status["seconds"] + status["startup"]["first_step"] - start
+    first = status["startup"]["first_step"]
+    return float(status["ended"]) - status["seconds"] + first - start, status["startup"]
