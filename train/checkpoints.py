@@ -129,13 +129,11 @@ def _saved(file: Path) -> tuple[float, str]:
 
 def prune(directory: Path, keep: int | None) -> None:
     """Remove all but the `keep` checkpoints saved last (None: keep all), and what crashes have left."""
-    for rest in directory.glob(".*.writing"):
-        if rest.is_dir():
-            shutil.rmtree(rest, ignore_errors=True)
     for name in ids(directory)[:-keep] if keep else ():
-        # Without its record it is no checkpoint any more, however far the removal comes.
-        (directory / name / RECORD).unlink()
-        shutil.rmtree(directory / name, ignore_errors=True)
+        # Under this name it is no checkpoint any more, however far the removal comes.
+        (directory / name).rename(directory / f".{name}.removing")
+    for rest in (*directory.glob(".*.writing"), *directory.glob(".*.removing")):
+        shutil.rmtree(rest, ignore_errors=True)
 
 
 def identity(how: Recipe, world_size: int) -> dict[str, Any]:

@@ -13,7 +13,9 @@ from jobgen.train.report import Clock, Run
 
 
 def run(directory: Path, rank: int, **env: str) -> Run:
-    made = Run({"JOBGEN_RUN_DIR": str(directory), **env}, Clock(), rank)
+    clock = Clock()
+    clock.started = time.time() - 1  # not when this process of the test session did
+    made = Run({"JOBGEN_RUN_DIR": str(directory), **env}, clock, rank)
     made.prepare()
     return made
 
