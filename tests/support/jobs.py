@@ -164,10 +164,3 @@ def debian_path(directory: Path) -> str:
     python = Path(sys.executable).with_name("python3")
     first = path_with(directory, python3=f'exec {python} "$@"')
     return os.pathsep.join([first, "/usr/bin", "/bin", str(python.parent)])
-
-
-def fresh(directory: Path) -> Path:
-    """This directory, empty."""
-    shutil.rmtree(directory, ignore_errors=True)
-    directory.mkdir(parents=True)
-    return directory
