@@ -16,7 +16,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from jobgen.train import config, data, device, engine, loop, models, peers, ranks, recipe, report, sampling
+from jobgen.train import config, data, device, engines, loop, models, peers, ranks, report
+from jobgen.train.config import recipe
+from jobgen.train.data import sampling
 from torch import distributed, nn
 from torch.nn.parallel import DistributedDataParallel
 
@@ -59,7 +61,7 @@ def ours(kind: str, samples: data.Data, me: ranks.Ranks, mine: device.Device) ->
     settings = config.parse([*OPTIONS, "--engine", kind])
     how = recipe.resolve(settings, me.world_size)
     steps = sampling.steps_per_epoch(SAMPLES, *how.batch, how.parallel)
-    trainer = engine.build(how, how.schedule(steps), samples, me, mine)
+    trainer = engines.build(how, how.schedule(steps), samples, me, mine)
     run = report.Run({"JOBGEN_RUN_DIR": tempfile.mkdtemp()}, report.Clock(), me.rank)
     run.line = lambda text: None  # type: ignore[method-assign]
     run.prepare()

@@ -130,11 +130,11 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_wheel_holds_every_file(wheel: Path) -> None:
     inside = set(zipfile.ZipFile(wheel).namelist())
     here = {
-        f"jobgen/{path.name}"
-        for path in (ROOT / "jobgen").iterdir()
+        str(path.relative_to(ROOT))
+        for path in (ROOT / "jobgen").rglob("*")
         if path.suffix == ".py" or path.name == "py.typed"
     }
-    here |= {f"jobgen/train/{path.name}" for path in (ROOT / "train").glob("*.py")}
+    here |= {f"jobgen/{path.relative_to(ROOT)}" for path in (ROOT / "train").rglob("*.py")}
     here |= {
         f"jobgen/templates/{path.relative_to(ROOT / 'templates')}"
         for path in (ROOT / "templates").rglob("*.j2")

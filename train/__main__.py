@@ -17,7 +17,8 @@ import traceback
 from collections.abc import Sequence
 from typing import NoReturn
 
-from . import checkpoints, config, explain, npu, plugins, ranks, recipe, refusals, report, sinks
+from . import checkpoints, config, explain, npu, ranks, report, sinks
+from .config import plugins, recipe, refusals
 from .errors import (
     BAD_INPUT,
     DONE,
@@ -40,7 +41,7 @@ def main(argv: Sequence[str]) -> int:
     try:
         if argv and argv[0] in COMMANDS:
             run.directory = None  # the status there is another run's
-            importlib.import_module(f".{argv[0]}", __package__).main(argv[1:])
+            importlib.import_module(f".checkpoints.{argv[0]}", __package__).main(argv[1:])
         else:
             train(argv, run)
     except TargetMissed as error:
@@ -87,7 +88,9 @@ def train(argv: Sequence[str], run: report.Run) -> None:
     # Everything below needs torch, which takes seconds: whatever can be refused without it was.
     import torch
 
-    from . import data, device, engine, loop, peers, sampling, saving
+    from . import data, device, engines, loop, peers
+    from .checkpoints import saving
+    from .data import sampling
 
     mine = device.choose(me, os.environ)
     refusals.check_device(how.config, mine.kind)
@@ -107,7 +110,7 @@ def train(argv: Sequence[str], run: report.Run) -> None:
 
     if universal:
         how.config["checkpoint"] = {**how.config.get("checkpoint", {}), "load_universal": True}
-    trainer = engine.build(how, schedule, samples, me, mine)
+    trainer = engines.build(how, schedule, samples, me, mine)
     start = checkpoints.Progress()
     if found:
         start = saving.restore(trainer, found, universal, mine, run)

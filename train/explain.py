@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from .batches import Batch
+from .config.batches import Batch
 
 GIB = 2**30
 BUFFERS = 1.5  # DeepSpeed's additional_buffer_factor for the host's memory

@@ -9,17 +9,16 @@ import numpy as np
 import torch
 from torch import distributed
 
-from . import augment, sampling
-from .batches import Batch
 from .checkpoints import Progress
+from .checkpoints.saving import Saver
 from .config import Settings
-from .data import Data
+from .config.batches import Batch
+from .data import Data, augment, sampling
+from .data.feed import Feed
 from .device import Device
-from .engine import Engine, Evaluator
+from .engines import Engine, Evaluator
 from .errors import TrainingFailure
-from .feed import Feed
 from .report import Run
-from .saving import Saver
 from .watch import Bar, Profile, Stopwatch, table
 
 

@@ -2,11 +2,12 @@
 
 import torch
 
-from . import models, moe
+from . import models
 from .config import Settings
 from .data import Data
 from .device import Device
 from .explain import Model
+from .models import moe
 
 
 def of_model(settings: Settings, samples: Data) -> Model:

@@ -17,7 +17,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from jobgen.train import config, data, device, engine, loop, peers, ranks, recipe, report, sampling
+from jobgen.train import config, data, device, engines, loop, peers, ranks, report
+from jobgen.train.config import recipe
+from jobgen.train.data import sampling
 from jobgen.train.errors import BadInput
 
 SAMPLES, TESTED = 285, 90  # four batches of 64 and one of 29; uneven over two ranks
@@ -37,7 +39,7 @@ def numbered_digits() -> data.Data:
 class Recorder:
     """The engine, and the numbers of the samples that it was given to count."""
 
-    def __init__(self, inner: engine.Engine, samples: data.Data) -> None:
+    def __init__(self, inner: engines.Engine, samples: data.Data) -> None:
         self._inner = inner
         self._samples = samples
         self.seen: list[int] = []
@@ -46,7 +48,7 @@ class Recorder:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
-    def train_step(self, micro_batches: Sequence[engine.Micro], total: int) -> torch.Tensor:
+    def train_step(self, micro_batches: Sequence[engines.Micro], total: int) -> torch.Tensor:
         for images, _, real in micro_batches:
             pixels = (images[:real] * self._samples.std[0] + self._samples.mean[0]) * self._samples.full
             pixels = pixels.round().long()
@@ -61,7 +63,7 @@ def run_case(options: list[str], samples: data.Data, me: ranks.Ranks, mine: devi
     how = recipe.resolve(settings, me.world_size)
     per_epoch = sampling.steps_per_epoch(len(samples.train.labels), *how.batch, how.parallel)
     schedule = how.schedule(per_epoch)
-    trainer = Recorder(engine.build(how, schedule, samples, me, mine), samples)
+    trainer = Recorder(engines.build(how, schedule, samples, me, mine), samples)
     with tempfile.TemporaryDirectory() as folder:
         run = report.Run({"JOBGEN_RUN_DIR": folder}, report.Clock(), me.rank)
         run.line = lambda text: None  # type: ignore[method-assign]

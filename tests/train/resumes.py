@@ -15,21 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from jobgen.train import (
-    checkpoints,
-    config,
-    data,
-    device,
-    engine,
-    export,
-    loop,
-    peers,
-    ranks,
-    recipe,
-    report,
-    sampling,
-    saving,
-)
+from jobgen.train import checkpoints, config, data, device, engines, loop, peers, ranks, report
+from jobgen.train.checkpoints import export, saving
+from jobgen.train.config import recipe
+from jobgen.train.data import sampling
 from jobgen.train.errors import BadInput
 from torch import nn
 
@@ -78,7 +67,7 @@ class Training:
             self.how.config["checkpoint"] = {"load_universal": True}
         size = len(self.samples.train.labels)
         schedule = self.how.schedule(sampling.steps_per_epoch(size, *self.how.batch, self.how.parallel))
-        trainer = engine.build(self.how, schedule, self.samples, self.me, self.mine)
+        trainer = engines.build(self.how, schedule, self.samples, self.me, self.mine)
         if found:
             torch.rand(7)  # random numbers that the run did not draw before
             start = saving.restore(trainer, found, universal, self.mine, self.run)
@@ -117,7 +106,7 @@ class Training:
     def exported(self, place: Path) -> dict[str, Any]:
         """What plain torch makes of the last checkpoint in `place`."""
         found = checkpoints.at(place)
-        model = engine.model(found.settings, self.samples, self.mine)
+        model = engines.model(found.settings, self.samples, self.mine)
         given = {}
         for ema in (False, True) if found.settings.ema else (False,):
             weights = export.weights(found, ema)

@@ -13,7 +13,8 @@ module_needs("numpy", "torch")
 
 import numpy as np
 import torch
-from jobgen.train import augment, cache, config, data, feed, sampling
+from jobgen.train import config, data
+from jobgen.train.data import augment, cache, feed, sampling
 from jobgen.train.errors import BadInput, CommonMistake
 
 NUMBERS = np.arange(1000)

@@ -16,7 +16,8 @@ from train_support import PYTHON, Finished, clean_environment, launcher_command,
 module_needs("torch", "deepspeed", "numpy", "sklearn")
 
 import torch  # noqa: E402
-from jobgen.train import checkpoints, config, storage  # noqa: E402
+from jobgen.train import checkpoints, config  # noqa: E402
+from jobgen.train.checkpoints import storage  # noqa: E402
 from jobgen.train.errors import BadInput, CommonMistake  # noqa: E402
 
 NOISY = ["--model", "resumes:noisy"]  # dropout and running statistics
@@ -103,7 +104,7 @@ def test_exported_weights_are_the_engine_s(name: str, two_ranks: Results) -> Non
 
 
 def test_experts_of_all_ranks_are_exported(two_ranks: Results, folder: Path) -> None:
-    from jobgen.train import export
+    from jobgen.train.checkpoints import export
 
     assert "error" not in two_ranks["moe-ep2"]
     both = [
@@ -238,7 +239,7 @@ def test_what_cannot_be_gone_on_from(finished: Finished, tmp_path: Path) -> None
     ],
 )
 def test_another_run_s_checkpoint(option: list[str], says: str, finished: Finished) -> None:
-    from jobgen.train import recipe
+    from jobgen.train.config import recipe
 
     found = checkpoints.at(finished.directory)
     how = recipe.resolve(config.parse(["--engine", "ddp", *option]), 1)

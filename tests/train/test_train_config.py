@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jobgen.train import batches, config, dsconfig, refusals
-from jobgen.train.batches import Batch
+from jobgen.train import config
+from jobgen.train.config import batches, dsconfig, refusals
+from jobgen.train.config.batches import Batch
 from jobgen.train.errors import BadInput, CommonMistake
 
 

@@ -148,7 +148,7 @@ def test_the_average_is_evaluated_and_the_weights_train_on(two: Results) -> None
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_schedules_reach_the_optimizer(two: Results, schedule: str) -> None:
-    from jobgen.train import schedules
+    from jobgen.train.config import schedules
 
     for engine in ("ddp", "deepspeed", "pipeline"):
         result = two[f"{engine} {schedule}"]

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jobgen.train import batches, config, dskeys, explain, recipe, schedules
-from jobgen.train.batches import Batch
-from jobgen.train.dskeys import SECTIONS, TOP
+from jobgen.train import config, explain
+from jobgen.train.config import batches, dskeys, recipe, schedules
+from jobgen.train.config.batches import Batch
+from jobgen.train.config.dskeys import SECTIONS, TOP
 from jobgen.train.errors import CommonMistake
 from support.require import need_package
 
@@ -93,7 +94,7 @@ def test_refused_with_the_reason(argv: list[str], world: int, says: str) -> None
 
 
 def test_lamb_needs_a_gpu() -> None:
-    from jobgen.train import refusals
+    from jobgen.train.config import refusals
 
     how = resolve("--optimizer", "lamb")
     with pytest.raises(CommonMistake, match="needs a CUDA device"):
@@ -171,7 +172,7 @@ def test_autocast_s_type_has_one_name(tmp_path: Path, name: str) -> None:
 def test_what_deepspeed_s_validators_refuse_is_one_sentence() -> None:
     need_package("torch", "deepspeed")
     from deepspeed.runtime.zero.config import DeepSpeedZeroConfig
-    from jobgen.train.engine_deepspeed import mistakes_of_the_config
+    from jobgen.train.engines.deepspeed import mistakes_of_the_config
 
     with (
         pytest.raises(CommonMistake, match="refuses reduce_bucket_size 'x' in the config file") as caught,

@@ -11,7 +11,7 @@ module_needs("numpy", "hypothesis")
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from jobgen.train import sampling
+from jobgen.train.data import sampling
 
 sizes = st.integers(1, 12)
 

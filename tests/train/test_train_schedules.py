@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import pytest
-from jobgen.train import schedules
+from jobgen.train.config import schedules
 from jobgen.train.errors import CommonMistake
 from support.require import need_package
 

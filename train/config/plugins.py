@@ -13,8 +13,8 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from .config import Settings
-from .errors import CommonMistake
+from ..errors import CommonMistake
+from . import Settings
 
 DEFAULT = "torch_ddp"
 VERSION = "0.5.0"

@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from . import own
-from .data import Data, Split
-from .errors import BadInput
+from .. import own
+from ..errors import BadInput
+from . import Data, Split
 
 KEYS = ("train", "test", "classes", "full", "mean", "std")
 

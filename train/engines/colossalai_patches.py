@@ -14,7 +14,7 @@ on the CPU and on NPUs
   HybridAdam asks for a kernel of the host, which on x86 is compiled by nvcc alone.
   HybridAdam forgets div_scale, by which gemini clips and takes the loss scale back, wherever it does not
   call that kernel: for gradients in bf16, and for all on an NPU.
-  The loss scaler of torch_ddp_fp16 is torch.cuda's, which is off without CUDA: see engine_colossalai.py.
+  The loss scaler of torch_ddp_fp16 is torch.cuda's, which is off without CUDA: see colossalai.py.
 
 On NPUs none of this has been run.
 """
@@ -30,7 +30,7 @@ from torch import nn
 from torch.optim.adam import adam as adam_step
 from torch.optim.adamw import adamw as adamw_step
 
-from .device import Device
+from ..device import Device
 
 
 def load(device: Device) -> Any:

@@ -12,12 +12,14 @@ from typing import Any
 import torch
 from torch import nn
 
-from . import checkpoints, data, device, engine, export, feed, loop, peers, ranks
-from .addresses import free_port
-from .config import Settings, restored
-from .converters import fraction, one_of, whole
-from .errors import BadInput, TargetMissed
-from .options import Parser
+from .. import checkpoints, data, device, engines, loop, peers, ranks
+from ..addresses import free_port
+from ..config import Settings, restored
+from ..config.converters import fraction, one_of, whole
+from ..config.options import Parser
+from ..data import feed
+from ..errors import BadInput, TargetMissed
+from . import export
 
 
 def main(argv: Sequence[str]) -> None:
@@ -29,7 +31,7 @@ def main(argv: Sequence[str]) -> None:
     ranks.export(me, os.environ)
     mine = device.choose(me, os.environ)
     peers.connect(me, mine)  # the scores are summed over ranks, of which there is one
-    model = engine.model(replace(settings, expert_parallel=None), samples, mine)
+    model = engines.model(replace(settings, expert_parallel=None), samples, mine)
     _fill(model, state, asked.source)
     runner = Single(_with_deepspeed(model, mine) if asked.with_ == "deepspeed" else model.to(mine.torch))
     test_set = feed.Feed(samples.test, samples, mine.torch)
@@ -85,7 +87,7 @@ def _fill(model: nn.Module, state: export.Weights, source: Path) -> None:
 
 
 def _with_deepspeed(model: nn.Module, mine: device.Device) -> nn.Module:
-    from .engine_deepspeed import load_deepspeed
+    from ..engines.deepspeed import load_deepspeed
 
     deepspeed = load_deepspeed(mine)
     # Its kernels are for transformers it knows; any other model runs as it is.
@@ -95,7 +97,7 @@ def _with_deepspeed(model: nn.Module, mine: device.Device) -> nn.Module:
 class Single:
     """A model as the engine of one process, of which an evaluation is all that is asked."""
 
-    share = engine.Share(0, 1)
+    share = engines.Share(0, 1)
 
     def __init__(self, module: nn.Module) -> None:
         self.module = module

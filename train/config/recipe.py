@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from . import batches, dsconfig, own, refusals, schedules
-from .config import Settings
+from .. import own
+from . import Settings, batches, dsconfig, refusals, schedules
 from .converters import is_own
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from .errors import CommonMistake
+from ..errors import CommonMistake
 
 
 class Augmentation(NamedTuple):

@@ -7,9 +7,10 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from . import own, resnet
-from .converters import is_own
-from .errors import CommonMistake
+from .. import own
+from ..config.converters import is_own
+from ..errors import CommonMistake
+from . import resnet
 
 
 def build(name: str, shape: tuple[int, int, int], classes: int) -> nn.Module:

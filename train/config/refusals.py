@@ -3,10 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
-from . import plugins
-from .config import Settings
+from ..errors import CommonMistake
+from . import Settings, plugins
 from .dsconfig import Config, clips_wrongly, enabled, optimizer_name
-from .errors import CommonMistake
 
 
 def check(config: Config, settings: Settings) -> None:

@@ -1,7 +1,7 @@
 """The engine: what trains a model on all ranks. The loop knows only the protocol.
 
-engine_ddp.py is plain torch, engine_deepspeed.py DeepSpeed's data parallelism with ZeRO and experts,
-engine_pipeline.py its pipeline. Another one is a file of its own and a line in `build`.
+ddp.py is plain torch, deepspeed.py DeepSpeed's data parallelism with ZeRO and experts, pipeline.py its
+pipeline, colossalai.py ColossalAI's plug-ins. Another one is a file of its own and a line in `build`.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -13,15 +13,15 @@ from typing import Any, NamedTuple, Protocol
 import torch
 from torch import distributed, nn
 
-from . import models, plugins
-from .batches import stages_of
-from .config import Settings
-from .data import Data
-from .device import Device
+from .. import models
+from ..config import Settings, plugins
+from ..config.batches import stages_of
+from ..config.recipe import Recipe
+from ..config.schedules import Plan
+from ..data import Data
+from ..device import Device
+from ..ranks import Ranks
 from .ema import Average
-from .ranks import Ranks
-from .recipe import Recipe
-from .schedules import Plan
 
 Save = Callable[[Any, Path], None]
 
@@ -127,18 +127,18 @@ def build(how: Recipe, schedule: Plan, samples: Data, ranks: Ranks, device: Devi
     )
     # Each imported only if it is the one: DeepSpeed's import takes half a second.
     if settings.engine == "ddp":
-        from .engine_ddp import DdpEngine
+        from .ddp import DdpEngine
 
         return DdpEngine(job)
     if settings.engine == "colossalai":
-        from .engine_colossalai import ColossalaiEngine
+        from .colossalai import ColossalaiEngine
 
         return ColossalaiEngine(job, plugins.name(settings))
     if settings.engine == "pipeline":
-        from .engine_pipeline import PipelineEngine
+        from .pipeline import PipelineEngine
 
         return PipelineEngine(job)
-    from .engine_deepspeed import DeepSpeedEngine
+    from .deepspeed import DeepSpeedEngine
 
     return DeepSpeedEngine(job)
 
@@ -149,8 +149,8 @@ def model(settings: Settings, samples: Data, device: Device) -> nn.Module:
     torch.manual_seed(settings.seed)
     if settings.model != "moe":
         return models.build(settings.model, shape, classes)
-    from . import moe
-    from .engine_deepspeed import load_deepspeed
+    from ..models import moe
+    from .deepspeed import load_deepspeed
 
     load_deepspeed(device)  # its expert layer is DeepSpeed's
     return moe.build(shape, classes, moe.experts(settings))

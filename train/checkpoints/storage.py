@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 
 import torch
 
-from .errors import BadInput
+from ..errors import BadInput
 
 CHUNK = 1 << 22  # bytes
 

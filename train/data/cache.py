@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
-from .converters import is_own
-from .data import Data, Split
-from .errors import BadInput
+from ..config.converters import is_own
+from ..errors import BadInput
+from . import Data, Split
 
 ARRAYS = ("train.images", "train.labels", "test.images", "test.labels")
 FORM = 1  # of the files below; another number, and old ones are not read

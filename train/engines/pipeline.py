@@ -13,17 +13,17 @@ from typing import Any
 import torch
 from torch import nn
 
-from .ema import Average
-from .engine import Job, Micro, Part, Save, Share, evaluation, padded
-from .engine_deepspeed import (
+from ..errors import CommonMistake
+from ..models import summed_loss
+from . import Job, Micro, Part, Save, Share, evaluation, padded
+from .deepspeed import (
     deepspeed_config,
     load_deepspeed,
     load_deepspeed_checkpoint,
     mistakes_of_the_config,
     save_deepspeed,
 )
-from .errors import CommonMistake
-from .models import summed_loss
+from .ema import Average
 
 
 class PipelineEngine:
@@ -60,7 +60,7 @@ class PipelineEngine:
         self.part = Part(self._engine.stage_id, self.share.rank == 0)
 
     def train_step(self, micro_batches: Sequence[Micro], total: int) -> torch.Tensor:
-        # As in engine_deepspeed.py: makes DeepSpeed's average over ranks and passes the mean over samples.
+        # As in deepspeed.py: makes DeepSpeed's average over ranks and passes the mean over samples.
         self._factor = self._passes / total
         self._engine.train_batch(iter([self._pair(micro) for micro in micro_batches]))
         if self.average:

@@ -6,9 +6,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ..errors import CommonMistake, suggestion
 from . import options
 from .converters import is_own
-from .errors import CommonMistake, suggestion
 
 
 @dataclass(frozen=True)

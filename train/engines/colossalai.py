@@ -1,4 +1,4 @@
-"""ColossalAI's Booster: data parallelism by plug-ins, of which plugins.py has a table, and HybridAdam.
+"""ColossalAI's Booster: data parallelism by plug-ins, of which config/plugins.py has a table, and HybridAdam.
 
 The plug-ins are used as ColossalAI's own examples do, but for the settings that these leave at values
 for models of billions of weights. A compiled HybridAdam, on CUDA, has never been run here.
@@ -11,12 +11,13 @@ from typing import Any
 
 import torch
 
-from . import colossalai_patches, plugins, storage
-from .dsconfig import Config, optimizer_name
+from ..checkpoints import storage
+from ..config import plugins
+from ..config.dsconfig import Config, optimizer_name
+from ..errors import BadInput
+from ..models import summed_loss
+from . import Job, Micro, Part, Save, Share, auxiliary, colossalai_patches, evaluation
 from .ema import Average
-from .engine import Job, Micro, Part, Save, Share, auxiliary, evaluation
-from .errors import BadInput
-from .models import summed_loss
 
 
 class ColossalaiEngine:

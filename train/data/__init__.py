@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .converters import is_own
-from .errors import BadInput
+from ..config.converters import is_own
+from ..errors import BadInput
 
 
 class Split(NamedTuple):
@@ -45,7 +45,7 @@ CIFAR_MEAN, CIFAR_STD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
 
 def load(task: str, directory: Path | None, cached: Path | None = None) -> Data:
     """The data of `task`, read from `directory` (None for digits), or from what an earlier run decoded
-    and kept in `cached`. A task package.module:name is the user's own, see data_own.py.
+    and kept in `cached`. A task package.module:name is the user's own, see own.py.
 
     Raises BadInput, naming the file, for one that is missing or damaged.
     """
@@ -56,9 +56,9 @@ def load(task: str, directory: Path | None, cached: Path | None = None) -> Data:
 
         return cache.through(cached, task, directory, lambda: load(task, directory))
     if is_own(task):
-        from . import data_own
+        from . import own
 
-        return data_own.load(task, directory)
+        return own.load(task, directory)
     if task == "digits":
         return digits()
     assert directory is not None

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+from ..errors import CommonMistake
 from .converters import (
     SCHEDULERS,
     augmentation,
@@ -24,7 +25,6 @@ from .converters import (
     whole,
     wholes,
 )
-from .errors import CommonMistake
 
 TASKS = ("digits", "mnist", "cifar10")
 MODELS = ("cnn", "mlp", "resnet18", "moe")
@@ -74,7 +74,7 @@ def task(add: Add) -> None:
         "--dataset",
         type=own,
         metavar="PKG.MOD:NAME",
-        help="instead of --task: your own function that returns the data, see data_own.py; "
+        help="instead of --task: your own function that returns the data, see data/own.py; "
         "called with --data if it takes an argument",
     )
     add(

@@ -4,8 +4,8 @@ ranks, of which any two of the first three give the third. No torch here."""
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from .config import Settings
-from .errors import CommonMistake
+from ..errors import CommonMistake
+from . import Settings
 
 MICRO, ACCUMULATION, TOTAL = (
     "train_micro_batch_size_per_gpu",

@@ -1,4 +1,4 @@
-"""Saving checkpoints and going on from one, on all ranks; see checkpoints.py for what lies where."""
+"""Saving checkpoints and going on from one, on all ranks; see __init__.py for what lies where."""
 
 import os
 import random
@@ -17,15 +17,15 @@ import numpy as np
 import torch
 from torch import distributed
 
-from . import checkpoints, peers, storage
-from .checkpoints import LATEST, RECORD, Checkpoint, Progress
-from .config import recorded
-from .data import Data
-from .device import Device
-from .engine import Engine
-from .errors import TrainingFailure
-from .recipe import Recipe
-from .report import Run
+from .. import checkpoints, peers
+from ..config import recorded
+from ..config.recipe import Recipe
+from ..data import Data
+from ..device import Device
+from ..engines import Engine
+from ..errors import TrainingFailure
+from ..report import Run
+from . import LATEST, RECORD, Checkpoint, Progress, storage
 
 
 @dataclass

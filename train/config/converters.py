@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from .errors import suggestion
+from ..errors import suggestion
 
 SCHEDULERS = ("none", "warmup", "warmup-decay", "warmup-cosine", "onecycle", "cosine", "multistep")
 # What has left DeepSpeed, and when: asked for by name, it gets this sentence.

@@ -14,10 +14,9 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from . import augment
+from ..engines import Micro
+from . import Data, Split, augment
 from .augment import Augmentation
-from .data import Data, Split
-from .engine import Micro
 from .sampling import Piece, Step
 
 AHEAD = 2  # steps that each worker prepares before they are wanted

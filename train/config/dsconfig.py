@@ -8,10 +8,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from . import dskeys, plugins
+from ..errors import CommonMistake
+from . import Settings, dskeys, plugins
 from .batches import ACCUMULATION, MICRO, TOTAL, Batch
-from .config import Settings
-from .errors import CommonMistake
 
 Config = dict[str, Any]
 

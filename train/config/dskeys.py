@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ..errors import CommonMistake, suggestion
 from .converters import GONE, is_own
-from .errors import CommonMistake, suggestion
 
 _TOP = """
 activation_checkpointing aio amp autotuning bf16 bfloat16 checkpoint comet comms_logger

@@ -9,12 +9,12 @@ from typing import Any
 
 import torch
 
-from .device import Device
-from .dsconfig import enabled, norm_is_scaled, optimizer_name
+from ..config.dsconfig import enabled, norm_is_scaled, optimizer_name
+from ..device import Device
+from ..errors import CommonMistake, TrainingFailure
+from ..models import summed_loss
+from . import Job, Micro, Part, Save, Share, auxiliary, evaluation, padded
 from .ema import Average
-from .engine import Job, Micro, Part, Save, Share, auxiliary, evaluation, padded
-from .errors import CommonMistake, TrainingFailure
-from .models import summed_loss
 
 CHECKPOINT = "deepspeed"  # the folder of a checkpoint that is DeepSpeed's
 

@@ -12,9 +12,9 @@ from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
-from . import own
+from .. import own
+from ..errors import CommonMistake
 from .converters import is_own
-from .errors import CommonMistake
 
 Params = Mapping[str, Any]
 Curve = Callable[[int], float]

@@ -9,11 +9,11 @@ import torch
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from . import storage
-from .dsconfig import Config, enabled, optimizer_name
+from ..checkpoints import storage
+from ..config.dsconfig import Config, enabled, optimizer_name
+from ..models import summed_loss
+from . import Job, Micro, Part, Save, Share, auxiliary, evaluation
 from .ema import Average
-from .engine import Job, Micro, Part, Save, Share, auxiliary, evaluation
-from .models import summed_loss
 
 
 class DdpEngine:

@@ -17,12 +17,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from . import plugins
-from .batches import stages_of
-from .config import MOE_OPTIONS, Settings, restored
-from .dsconfig import PRECISION_BLOCKS, enabled, optimizer_name
-from .errors import BadInput, CommonMistake, suggestion
-from .recipe import Recipe
+from ..config import MOE_OPTIONS, Settings, plugins, restored
+from ..config.batches import stages_of
+from ..config.dsconfig import PRECISION_BLOCKS, enabled, optimizer_name
+from ..config.recipe import Recipe
+from ..errors import BadInput, CommonMistake, suggestion
 
 RECORD, LATEST, FOLDER = "checkpoint.json", "latest", "checkpoints"
 

@@ -14,12 +14,12 @@ from typing import Any
 
 import torch
 
-from . import checkpoints, saving, storage
-from .checkpoints import Checkpoint
-from .converters import file_named
-from .dsconfig import enabled
-from .errors import BadInput
-from .options import Parser
+from .. import checkpoints
+from ..config.converters import file_named
+from ..config.dsconfig import enabled
+from ..config.options import Parser
+from ..errors import BadInput
+from . import Checkpoint, saving, storage
 
 SUFFIXES = (".pt", ".safetensors")
 Weights = dict[str, torch.Tensor]

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from . import models
-from .config import Settings
+from .. import models
+from ..config import Settings
 
 WIDTH = 84
 
