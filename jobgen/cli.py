@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any
 
 import click
@@ -73,17 +74,18 @@ class _Group(click.Group):
     """The commands, made when they are asked for, and a misspelt one's nearest match."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_COMMANDS)
+        return [*_COMMANDS, *_ELSEWHERE]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in _ELSEWHERE:
+            command: click.Command = getattr(import_module(_ELSEWHERE[cmd_name]), cmd_name)
+            return command
         return _job_command(cmd_name) if cmd_name in _COMMANDS else None
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         name = args[0]
-        if name not in _COMMANDS:
-            raise JobgenError(
-                f"there is no command {shown(name)}: use {one_of(_COMMANDS)}{nearest(name, _COMMANDS)}"
-            )
+        if name not in (known := self.list_commands(ctx)):
+            raise JobgenError(f"there is no command {shown(name)}: use {one_of(known)}{nearest(name, known)}")
         return super().resolve_command(ctx, args)
 
 
@@ -214,6 +216,10 @@ _COMMANDS = {
         "jobgen local --ranks-per-node 2 --launcher mpirun -- --task digits | bash",
     ),
 }
+
+
+# Commands of packages of their own: the module of each.
+_ELSEWHERE = {"check": "jobgen.check.command"}
 
 
 def _job_command(name: str) -> click.Command:

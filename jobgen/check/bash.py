@@ -1,0 +1,195 @@
+"""A script's body as a tree: tree-sitter's, in plain Python objects that know their parents.
+
+No rule reads the body with regular expressions: a comment, a string or a here-document that looks like a
+command is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import TYPE_CHECKING
+
+from jobgen.errors import JobgenError
+
+if TYPE_CHECKING:
+    from tree_sitter import Parser
+
+LOOPS = ("for_statement", "while_statement", "c_style_for_statement")
+LATER = ("function_definition", "if_statement", "case_statement", *LOOPS)  # what may not run, or not once
+_DEEPEST = 150  # levels; the rest of what no person wrote is left out
+_DECLARATIONS = ("export", "declare", "local", "readonly", "typeset")
+
+
+class Node:
+    """One node. ``field`` is its role in its parent; ``line`` counts from 1."""
+
+    __slots__ = ("children", "end", "field", "line", "parent", "source", "start", "type")
+
+    def __init__(
+        self,
+        type: str,
+        field: str | None,
+        start: int,
+        end: int,
+        line: int,
+        source: bytes,
+        parent: Node | None,
+    ) -> None:
+        self.type, self.field, self.start, self.end, self.line = type, field, start, end, line
+        self.source, self.parent = source, parent
+        self.children: list[Node] = []
+        if parent is not None:
+            parent.children.append(self)
+
+    @property
+    def text(self) -> str:
+        return self.source[self.start : self.end].decode("utf-8", "replace")
+
+    def all(self, *types: str) -> Iterator[Node]:
+        """This node and all under it, in the order of the text; only those of the types, if any are named."""
+        stack = [self]
+        while stack:
+            node = stack.pop()
+            if not types or node.type in types:
+                yield node
+            stack.extend(reversed(node.children))
+
+    def above(self) -> Iterator[Node]:
+        """Its parent, the parent of that, and so on."""
+        node = self.parent
+        while node is not None:
+            yield node
+            node = node.parent
+
+    def under(self, *types: str) -> bool:
+        return any(node.type in types for node in self.above())
+
+    def get(self, field: str) -> Node | None:
+        return next((child for child in self.children if child.field == field), None)
+
+    def next(self) -> Node | None:
+        return self._beside(1)
+
+    def previous(self) -> Node | None:
+        return self._beside(-1)
+
+    def _beside(self, step: int) -> Node | None:
+        if self.parent is None:
+            return None
+        brothers = self.parent.children
+        at = brothers.index(self) + step
+        return brothers[at] if 0 <= at < len(brothers) else None
+
+
+@cache
+def _parser() -> Parser:
+    try:
+        import tree_sitter_bash
+        from tree_sitter import Language, Parser
+    except ImportError:
+        raise JobgenError(
+            "reading a script needs the packages tree-sitter and tree-sitter-bash: pip install "
+            "'jobgen[check]'"
+        ) from None
+    return Parser(Language(tree_sitter_bash.language()))
+
+
+def parse(source: bytes, first_line: int = 1) -> Node:
+    """The tree of a script. What cannot be understood is left out: bash itself says what is wrong there."""
+    cursor = _parser().parse(source).walk()
+    root, parent, depth = None, None, 0
+    while True:
+        found = cursor.node
+        assert found is not None
+        line = found.start_point.row + first_line
+        node = Node(found.type, cursor.field_name, found.start_byte, found.end_byte, line, source, parent)
+        root = root or node
+        if not found.is_error and depth < _DEEPEST and cursor.goto_first_child():
+            parent, depth = node, depth + 1
+            continue
+        while not cursor.goto_next_sibling():
+            if not cursor.goto_parent():
+                return root
+            assert parent is not None
+            parent, depth = parent.parent, depth - 1
+
+
+def literal(node: Node) -> str | None:
+    """What a word is once bash has read it; None if that is known only when the script runs."""
+    if node.type in ("word", "number", "variable_name", "string_content", "extglob_pattern", "regex"):
+        return _unescaped(node.text) if "\\" in node.text else node.text
+    if node.type == "raw_string":
+        return node.text[1:-1]
+    if node.type in ("command_name", "concatenation", "string"):
+        inner = [child for child in node.children if child.type != '"']
+        if node.type == "string" and not inner:
+            return node.text[1:-1]  # blanks alone have no node of their own
+        if node.type == "string" and inner[0].type == "string_content":
+            return _unescaped(node.text[1:-1]) if len(inner) == 1 else None
+        parts = [literal(child) for child in inner]
+        return None if None in parts else "".join(part for part in parts if part is not None)
+    return None
+
+
+def _unescaped(text: str) -> str:
+    out, escaped = [], False
+    for char in text:
+        if escaped or char != "\\":
+            out.append("" if escaped and char == "\n" else char)
+            escaped = False
+        else:
+            escaped = True
+    return "".join(out)
+
+
+def expansions(node: Node) -> Iterator[tuple[str, Node]]:
+    """Each ``$NAME`` and ``${NAME...}`` under a node: the name and the expansion."""
+    for found in node.all("simple_expansion", "expansion"):
+        for child in found.children:
+            named = child.get("name") if child.type == "subscript" else child
+            if named is not None and named.type in ("variable_name", "special_variable_name"):
+                yield named.text, found
+                break
+
+
+def uses(node: Node, *names: str) -> bool:
+    return any(name in names for name, _ in expansions(node))
+
+
+def assignments(root: Node) -> Iterator[tuple[str, Node, Node]]:
+    """Each ``NAME=VALUE``: the name, the value and the assignment; prefixes of commands, too."""
+    for node in root.all("variable_assignment"):
+        name, value = node.get("name"), node.get("value")
+        if name is not None and name.type == "variable_name":
+            yield name.text, value if value is not None else node, node
+
+
+def exported(assignment: Node) -> bool:
+    parent = assignment.parent
+    return (
+        parent is not None
+        and parent.type in ("declaration_command", "command")
+        and (parent.type == "command" or parent.children[0].type == "export" or "-x" in parent.text.split())
+    )
+
+
+def statement(node: Node) -> Node:
+    """The whole statement of a command: with its redirections, its pipeline and its list."""
+    for above in node.above():
+        if above.type not in ("redirected_statement", "pipeline", "list", "negated_command"):
+            break
+        node = above
+    return node
+
+
+def in_background(node: Node) -> bool:
+    """Whether ``&`` follows the statement, or a compound one around it."""
+    whole = statement(node)
+    for part in (whole, *whole.above()):
+        after = part.next()
+        if after is not None and after.type == "&":
+            return True
+        if part.type in ("function_definition", "command_substitution"):
+            return False
+    return False

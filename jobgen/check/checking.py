@@ -1,0 +1,115 @@
+"""Applies all rules to a script, less what the script's comments silence."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from jobgen.check import directives
+from jobgen.check.rules import RULES, UNKNOWN_RULE
+from jobgen.check.script import Hit, Script
+from jobgen.errors import JobgenError, nearest, shown
+
+_LARGEST = 1_000_000  # bytes; no batch script is as long
+
+
+class Finding(NamedTuple):
+    """One thing that goes wrong."""
+
+    file: str
+    line: int
+    rule: str
+    severity: str
+    reason: str
+    fix: str
+
+
+def check_file(path: str, scheduler: str | None = None) -> list[Finding]:
+    """What goes wrong with a script; ``-`` is standard input.
+
+    Raises:
+        JobgenError: the file cannot be read, or is too long for a script.
+    """
+    source = read_source(path)
+    folder = None if path == "-" else os.path.dirname(os.path.abspath(path))
+    return check(source, "<stdin>" if path == "-" else path, scheduler, folder)
+
+
+def read_source(path: str) -> bytes:
+    """The bytes of a script."""
+    try:
+        if path == "-":
+            source = sys.stdin.buffer.read(_LARGEST + 1)
+        else:
+            with open(path, "rb") as file:
+                source = file.read(_LARGEST + 1)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise JobgenError(f"{shown(path)} (command line): cannot be read: {reason}") from None
+    if len(source) > _LARGEST:
+        raise JobgenError(
+            f"{shown(path)} (command line): is longer than a megabyte, so that it is no batch script"
+        )
+    return source
+
+
+def check(
+    source: bytes, file: str = "", scheduler: str | None = None, folder: str | None = None
+) -> list[Finding]:
+    """What goes wrong with a script's text; the files that it names are looked up in ``folder``."""
+    lines = source.decode("utf-8", "replace").split("\n")
+    script = Script(source, scheduler or directives.guess([line.rstrip("\r") for line in lines]), folder)
+    whole, by_line, faults = _silenced(script)
+    found = {
+        Finding(file, hit.line, rule.id, hit.level or rule.severity, hit.reason, hit.fix)
+        for rule in RULES.values()
+        if rule.id not in whole
+        for hit in rule.find(script)
+        if rule.id not in by_line.get(hit.line, ())
+    }
+    found |= {
+        Finding(file, hit.line, UNKNOWN_RULE.id, UNKNOWN_RULE.severity, hit.reason, hit.fix) for hit in faults
+    }
+    return sorted(found, key=lambda finding: (finding.line, finding.rule, finding.reason))
+
+
+def _silenced(script: Script) -> tuple[set[str], dict[int, set[str]], list[Hit]]:
+    """The rules that are off for the file, and for a line each; and the names that are none.
+
+    ``# jobgen: disable=RULE,RULE`` above the first command is for the file, below for the next line.
+    """
+    whole: set[str] = set()
+    by_line: dict[int, set[str]] = {}
+    faults: list[Hit] = []
+    for number, names in _comments(script):
+        faults += [
+            Hit(
+                number,
+                f"there is no rule {shown(name)}{nearest(name, RULES)}",
+                "jobgen check --list names them all",
+            )
+            for name in names
+            if name not in RULES
+        ]
+        first = script.directives.first_command or sys.maxsize
+        if number < first:
+            whole |= names
+        by_line.setdefault(_following(script, number), set()).update(names)
+    return whole, by_line, faults
+
+
+def _comments(script: Script) -> Iterator[tuple[int, set[str]]]:
+    for number, line in enumerate(script.lines, 1):
+        if match := re.match(r"\s*#\s*jobgen:\s*disable=([^#]*)", line):
+            yield number, {name.strip() for name in match[1].split(",") if name.strip()}
+
+
+def _following(script: Script, number: int) -> int:
+    """The next line that is no comment."""
+    for later, line in enumerate(script.lines[number:], number + 1):
+        if line.strip() and not line.lstrip().startswith("#"):
+            return later
+    return number + 1

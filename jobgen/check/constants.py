@@ -1,0 +1,121 @@
+"""The variables of a script whose values its text tells: set once, for certain, to something known."""
+
+from __future__ import annotations
+
+from jobgen.check.bash import LATER, Node, expansions, literal
+from jobgen.check.request import Request
+
+_PARTS = ("string", "concatenation", "command_name")
+_DEPTH = 8
+
+
+class Constants:
+    """Values by name. ``value`` reads a word with them, ``node`` is what a name was set to."""
+
+    def __init__(self, assignments: list[tuple[str, Node, Node]], asked: Request, scheduler: str) -> None:
+        found: dict[str, list[tuple[Node, Node]]] = {}
+        for name, value, assignment in assignments:
+            found.setdefault(name, []).append((value, assignment))
+        self._nodes = {
+            name: pairs[0][0] for name, pairs in found.items() if len(pairs) == 1 and _certain(pairs[0][1])
+        }
+        self._given = {
+            name: str(value)
+            for name, value in _from(asked, scheduler).items()
+            if value is not None and name not in found
+        }
+
+    def node(self, name: str) -> Node | None:
+        return self._nodes.get(name)
+
+    def value(self, node: Node, depth: int = 0) -> str | None:
+        """What a word will be; None if the text does not tell."""
+        if (plain := literal(node)) is not None:
+            return plain
+        if depth > _DEPTH:
+            return None
+        if node.type in ("simple_expansion", "expansion"):
+            names = [name for name, _ in expansions(node)]
+            if len(names) != 1 or len(node.children) > (2 if node.type == "simple_expansion" else 3):
+                return None
+            return self._named(names[0], depth)
+        if node.type == "arithmetic_expansion":
+            total = self._number(node, depth)
+            return None if total is None else str(total)
+        if node.type in _PARTS:
+            return self._joined(node, depth)
+        return None
+
+    def _joined(self, node: Node, depth: int) -> str | None:
+        """The parts of a word; the blanks between two expansions of a string are no node."""
+        text, at = "", node.start
+        for child in node.children:
+            text += node.source[at : child.start].decode("utf-8", "replace")
+            at = child.end
+            if child.type != '"':
+                part = self.value(child, depth + 1)
+                if part is None:
+                    return None
+                text += part
+        return text
+
+    def _named(self, name: str, depth: int) -> str | None:
+        if name in self._given:
+            return self._given[name]
+        node = self._nodes.get(name)
+        return None if node is None else self.value(node, depth + 1)
+
+    def _number(self, node: Node, depth: int) -> int | None:
+        if depth > _DEPTH:
+            return None
+        if node.type in ("number", "variable_name", "simple_expansion", "expansion", "word"):
+            text = self._named(node.text, depth) if node.type == "variable_name" else self.value(node, depth)
+            return (
+                int(text)
+                if text is not None and text.isascii() and text.isdigit() and len(text) < 10
+                else None
+            )
+        inner = [child for child in node.children if child.type not in ("$((", "))", "(", ")")]
+        if len(inner) == 1:
+            return self._number(inner[0], depth + 1)
+        if node.type != "binary_expression" or len(inner) != 3:
+            return None
+        left, right = self._number(inner[0], depth + 1), self._number(inner[2], depth + 1)
+        if left is None or right is None:
+            return None
+        sign = inner[1].text
+        if sign == "/":
+            return left // right if right else None
+        return {"*": left * right, "+": left + right, "-": left - right}.get(sign)
+
+
+def _certain(assignment: Node) -> bool:
+    """Whether it is run exactly once, and for the rest of the script."""
+    parent = assignment.parent
+    if parent is not None and parent.type == "command":
+        return False  # a prefix: for that command alone
+    return "+=" not in {child.type for child in assignment.children} and not assignment.under(
+        *LATER, "subshell", "command_substitution", "list"
+    )
+
+
+def _from(asked: Request, scheduler: str) -> dict[str, int | None]:
+    """What the scheduler will set, as far as the request tells."""
+    if scheduler == "slurm":
+        return {
+            "SLURM_NNODES": asked.nodes,
+            "SLURM_JOB_NUM_NODES": asked.nodes,
+            "SLURM_NTASKS": asked.ranks,
+            "SLURM_NPROCS": asked.ranks,
+            "SLURM_NTASKS_PER_NODE": asked.ranks_per_node,
+            "SLURM_CPUS_PER_TASK": asked.cpus_per_rank,
+            "SLURM_GPUS_ON_NODE": asked.gpus_per_node,
+            "SLURM_GPUS_PER_NODE": asked.gpus_per_node,
+        }
+    if scheduler == "torque":
+        return {
+            "PBS_NUM_NODES": asked.nodes,
+            "PBS_NUM_PPN": asked.ranks_per_node,
+            "PBS_NP": asked.ranks,
+        }
+    return {}

@@ -1,0 +1,216 @@
+"""What a script asks the scheduler for, in one shape for PBS Pro, Torque and Slurm."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from jobgen.check.directives import PBS, Option
+
+_UNITS = {"k": 1 / 1024, "m": 1, "g": 1024, "t": 1024 * 1024}
+_OCTET = r"(\d+(?:\.\d+)?)\s*(?:([kmgt])(?:i?[bw])?|[bw])?"
+
+
+@dataclass
+class Request:
+    """Numbers are of one node or one rank; what is not said, or cannot be read, is None."""
+
+    name: str | None = None
+    queue: str | None = None
+    account: str | None = None
+    walltime: int | None = None  # in s
+    nodes: int | None = None
+    ranks_per_node: int | None = None
+    cpus_per_rank: int | None = None
+    gpus_per_node: int | None = None
+    accelerator: str = "gpu"
+    mem: int | None = None  # in MiB, of a node
+    ranks: int | None = None  # in all
+    gpus: int | None = None  # in all
+    array: str | None = None
+    depend: tuple[str, ...] = ()
+    output: str | None = None
+    error: str | None = None
+    join: bool = False
+    mail_user: str | None = None
+    mail: str = ""  # of a, b and e; n for none
+    place: str | None = None
+    exclusive: bool = False
+    rerun: bool | None = None
+    chunks: tuple[dict[str, str], ...] = ()  # of select; the number is under ""
+    totals: dict[str, str] = field(default_factory=dict)  # -l resources of the whole job
+
+    @property
+    def several(self) -> bool:
+        return (self.nodes or 1) > 1
+
+
+def seconds(text: str, scheduler: str) -> int | None:
+    """A time limit in s; None for what this scheduler refuses."""
+    if not re.fullmatch(r"[0-9:.-]{1,40}", text):
+        return None
+    if scheduler == "slurm":
+        days, dash, rest = text.rpartition("-")
+        parts = rest.split(":")
+        if not all(part.isdigit() for part in ([days] if dash else []) + parts) or len(parts) > 3:
+            return None
+        numbers = [int(part) for part in parts]
+        if dash:  # D-H, D-H:M, D-H:M:S
+            numbers += [0] * (3 - len(numbers))
+            return ((int(days) * 24 + numbers[0]) * 60 + numbers[1]) * 60 + numbers[2]
+        if len(numbers) == 1:
+            return numbers[0] * 60
+        return _base60(numbers)
+    most = 4 if scheduler == "torque" else 3
+    parts = text.split(":")
+    if len(parts) > most or not all(part.isdigit() for part in parts):
+        return None
+    if len(parts) == 4:
+        return int(parts[0]) * 86400 + _base60([int(part) for part in parts[1:]])
+    return _base60([int(part) for part in parts])
+
+
+def _base60(numbers: list[int]) -> int:
+    total = 0
+    for number in numbers:
+        total = total * 60 + number
+    return total
+
+
+def mebibytes(text: str, default: str = "m") -> int | None:
+    """A size in MiB. ``default`` is the unit of a bare number: m on Slurm; PBS counts bytes (b)."""
+    match = re.fullmatch(_OCTET, text.strip(), re.I | re.ASCII)
+    if not match:
+        return None
+    unit = (match[2] or ("b" if match[0][-1:].lower() in ("b", "w") else default)).lower()
+    return int(float(match[1]) * _UNITS.get(unit, 1 / 1048576))
+
+
+def resources(options: tuple[Option, ...]) -> Iterator[tuple[Option, str, str]]:
+    """Each ``NAME=VALUE`` of PBS's -l options; those of a select stay together."""
+    for option in options:
+        if option.flag == "-l":
+            for part in option.value.split(","):
+                name, _, value = part.strip().partition("=")
+                yield option, name, value
+
+
+def number(text: str | None) -> int | None:
+    return int(text) if text is not None and re.fullmatch(r"\d{1,9}", text.strip(), re.ASCII) else None
+
+
+def read(options: tuple[Option, ...], scheduler: str) -> Request:
+    """The request of a script. Of a repeated option PBS heeds the first, Slurm the last."""
+    if scheduler in PBS:
+        return _read_pbs(options, scheduler)
+    return _read_slurm({option.flag: option.value for option in options})
+
+
+def _read_pbs(options: tuple[Option, ...], scheduler: str) -> Request:
+    asked = Request()
+    first = {option.flag: option.value for option in reversed(options)}
+    asked.name, asked.queue = first.get("-N"), first.get("-q")
+    asked.account = first.get("-A") or (first.get("-P") if scheduler == "pbspro" else None)
+    asked.array = first.get("-J" if scheduler == "pbspro" else "-t")
+    asked.output, asked.error = first.get("-o"), first.get("-e")
+    asked.join = first.get("-j", "n") in ("oe", "eo")
+    asked.mail, asked.mail_user = first.get("-m", ""), first.get("-M")
+    asked.rerun = {"y": True, "n": False}.get(first.get("-r", ""))
+    extra = [part for option in options if option.flag == "-W" for part in option.value.split(",depend=")]
+    asked.depend = tuple(
+        one for part in extra if part.startswith("depend=") for one in part[len("depend=") :].split(",")
+    )
+    totals: dict[str, str] = {}
+    for _, name, value in resources(options):
+        totals.setdefault(name, value)
+    asked.totals = totals
+    asked.walltime = seconds(totals["walltime"], scheduler) if "walltime" in totals else None
+    asked.place = totals.get("place")
+    asked.exclusive = "excl" in (asked.place or "") or first.get("-n") is not None
+    _read_nodes(asked, totals)
+    return asked
+
+
+def _read_nodes(asked: Request, totals: dict[str, str]) -> None:
+    """The nodes and what is on them, from select=, nodes= or the totals of the whole job."""
+    key = "select" if "select" in totals else "nodes"
+    asked.chunks = tuple(_chunk(part) for part in totals[key].split("+")) if key in totals else ()
+    if not asked.chunks:
+        asked.gpus, asked.ranks = number(totals.get("ngpus")), None
+        if "ncpus" in totals:
+            asked.cpus_per_rank, asked.ranks_per_node = number(totals["ncpus"]), None
+        return
+    counts = [number(chunk[""]) or 1 for chunk in asked.chunks]
+    asked.nodes = sum(counts)
+    if len(asked.chunks) > 1:
+        return  # nodes that differ
+    chunk = asked.chunks[0]
+    if key == "nodes":
+        asked.ranks_per_node, asked.gpus_per_node = number(chunk.get("ppn")), number(chunk.get("gpus"))
+        asked.mem = mebibytes(totals["mem"], "b") if "mem" in totals and asked.nodes == 1 else None
+        if "pmem" in totals and (each := mebibytes(totals["pmem"], "b")) is not None:
+            asked.mem = each * (asked.ranks_per_node or 1)
+        asked.cpus_per_rank = 1 if asked.ranks_per_node else None
+    else:
+        asked.ranks_per_node, asked.gpus_per_node = number(chunk.get("mpiprocs")), number(chunk.get("ngpus"))
+        if asked.gpus_per_node is None and "nnpus" in chunk:
+            asked.gpus_per_node, asked.accelerator = number(chunk["nnpus"]), "npu"
+        cpus = number(chunk.get("ncpus"))
+        asked.cpus_per_rank = cpus // max(asked.ranks_per_node or 1, 1) if cpus else None
+        asked.mem = mebibytes(chunk["mem"], "b") if "mem" in chunk else None
+    asked.ranks = (asked.ranks_per_node or 1) * asked.nodes
+
+
+def _chunk(text: str) -> dict[str, str]:
+    """``2:ncpus=4:mpiprocs=2`` as a dict, the count under the empty key."""
+    found: dict[str, str] = {}
+    for at, part in enumerate(text.strip().split(":")):
+        name, equals, value = part.partition("=")
+        if at == 0 and not equals:
+            found[""] = name
+        else:
+            found[name] = value
+    found.setdefault("", "1")
+    return found
+
+
+def _read_slurm(last: dict[str, str]) -> Request:
+    asked = Request(name=last.get("--job-name"), queue=last.get("--partition"))
+    asked.account, asked.array = last.get("--account"), last.get("--array")
+    asked.output, asked.error = last.get("--output"), last.get("--error")
+    asked.join = asked.error is None or asked.error == asked.output
+    asked.mail, asked.mail_user = _mail(last.get("--mail-type", "")), last.get("--mail-user")
+    asked.rerun = True if "--requeue" in last else False if "--no-requeue" in last else None
+    asked.depend = tuple(part for part in last.get("--dependency", "").split(",") if part)
+    asked.walltime = seconds(last.get("--time", ""), "slurm")
+    asked.exclusive = "--exclusive" in last
+    nodes = last.get("--nodes", "")
+    least, _, most = nodes.partition("-")
+    asked.nodes = number(least) if most in ("", least) else None
+    asked.ranks, asked.ranks_per_node = number(last.get("--ntasks")), number(last.get("--ntasks-per-node"))
+    if asked.ranks is None and asked.ranks_per_node and asked.nodes:
+        asked.ranks = asked.ranks_per_node * asked.nodes
+    if asked.nodes is None and asked.ranks and asked.ranks_per_node:
+        asked.nodes = -(-asked.ranks // asked.ranks_per_node)
+    asked.cpus_per_rank = number(last.get("--cpus-per-task"))
+    asked.gpus_per_node = number(last.get("--gpus-per-node", "").rpartition(":")[2])
+    for part in last.get("--gres", "").split(","):
+        kind = part.partition(":")[0]
+        if kind in ("gpu", "npu"):
+            asked.gpus_per_node, asked.accelerator = number(part.rpartition(":")[2]) or 1, kind
+    asked.gpus = number(last.get("--gpus", "").rpartition(":")[2])
+    each = number(last.get("--gpus-per-task", "").rpartition(":")[2])
+    if asked.gpus_per_node is None and each and asked.ranks_per_node:
+        asked.gpus_per_node = each * asked.ranks_per_node
+    if asked.gpus_per_node is None and asked.gpus and asked.nodes:
+        asked.gpus_per_node = asked.gpus // asked.nodes
+    asked.mem = mebibytes(last["--mem"]) if "--mem" in last else None
+    return asked
+
+
+def _mail(types: str) -> str:
+    """Slurm's events of mail in PBS's letters."""
+    letters = {"ALL": "abe", "BEGIN": "b", "END": "e", "FAIL": "a", "NONE": "n"}
+    found = {letter for name in types.upper().split(",") for letter in letters.get(name.strip(), "")}
+    return "".join(sorted(found))

@@ -1,0 +1,28 @@
+"""The table of all rules: what each of them is called, how bad it is, and the function that finds it."""
+
+from jobgen.check.rule import WARNING, Rule
+from jobgen.check.rules import (
+    config,
+    deepspeed,
+    directives,
+    environment,
+    hostfile,
+    hosts,
+    launch,
+    network,
+    pbs,
+    processes,
+    shell,
+    slurm,
+    values,
+)
+
+# What checking.py finds itself.
+UNKNOWN_RULE = Rule("unknown-rule", WARNING, "A comment that silences no rule", lambda script: iter(()))
+
+_MODULES = (directives, values, pbs, slurm, hosts, hostfile, launch, deepspeed, network, environment)
+RULES: dict[str, Rule] = {
+    rule.id: rule
+    for rules in (*(module.RULES for module in (*_MODULES, shell, processes, config)), (UNKNOWN_RULE,))
+    for rule in rules
+}

@@ -1,0 +1,172 @@
+"""Rules about DeepSpeed's launcher and its runners."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from jobgen.check.bash import exported
+from jobgen.check.commands import Launch
+from jobgen.check.rule import ERROR, WARNING, Rule
+from jobgen.check.script import Hit, Script
+
+# Prefixes that DeepSpeed's pdsh runner hands on.
+_FORWARDED = ("MLFLOW", "PYTHON", "MV2", "UCX", "NCCL", "ASCEND", "HCCL", "LD_LIBRARY")
+_SILENT = (
+    "PATH",
+    "MASTER_",
+    "PDSH_",
+    "DS_ENV_FILE",
+    "CUDA_VISIBLE_DEVICES",
+    "SLURM_",
+    "PBS_",
+    "RANK",
+    "WORLD_SIZE",
+    "DLTS_",
+)
+
+
+def _deepspeeds(script: Script) -> Iterator[Launch]:
+    return (launch for launch in script.launches if launch.kind == "deepspeed")
+
+
+def _runner(launch: Launch) -> str:
+    return (launch.options.get("--launcher") or "pdsh").lower() if launch.has("--launcher") else "pdsh"
+
+
+def missing_hostfile(script: Script) -> Iterator[Hit]:
+    if not script.is_batch or not script.request.several:
+        return
+    for launch in _deepspeeds(script):
+        if not launch.has("--hostfile", "-H", "--no-ssh", "--node-rank") and launch.alone:
+            yield Hit(
+                launch.line,
+                "without a hostfile deepspeed uses this node only, with no more than a warning; the "
+                f"job has {script.request.nodes}",
+                'make a hostfile from the scheduler\'s list and give it: --hostfile "$hostfile"',
+            )
+
+
+def ignored_launcher(script: Script) -> Iterator[Hit]:
+    for launch in _deepspeeds(script):
+        if launch.has("--launcher") and not launch.has("--hostfile", "-H") and not script.request.several:
+            yield Hit(
+                launch.line,
+                "without a hostfile deepspeed ignores --launcher in silence",
+                "give it a hostfile, or leave --launcher out",
+            )
+
+
+def slurm_runner(script: Script) -> Iterator[Hit]:
+    for launch in _deepspeeds(script):
+        if _runner(launch) == "slurm":
+            lost = [name for name in ("--module", "--master-addr", "--master-port") if launch.has(name)]
+            yield Hit(
+                launch.line,
+                "--launcher slurm calls srun without cores, splits variables at commas and sets no "
+                "rank variables" + (f"; it drops {', '.join(lost)}" if lost else ""),
+                "start the ranks with srun, or deepspeed --no_ssh --node_rank once a node",
+                ERROR if lost else None,
+            )
+
+
+def mpich_runner(script: Script) -> Iterator[Hit]:
+    for launch in _deepspeeds(script):
+        if _runner(launch) == "mpich":
+            yield Hit(
+                launch.line,
+                "--launcher mpich never passes the status of the training on: the job always succeeds",
+                "start the ranks with mpirun, or look for a file that the training writes at its end",
+            )
+
+
+def openmpi_runner(script: Script) -> Iterator[Hit]:
+    for launch in _deepspeeds(script):
+        if _runner(launch) == "openmpi" and not launch.has("--launcher-args"):
+            yield Hit(
+                launch.line,
+                "--launcher openmpi forces eth0, UCX_TLS=tcp and no InfiniBand, unless told otherwise",
+                'say what you want: --launcher_args "--mca btl_tcp_if_include ib0 -x UCX_TLS=..."',
+            )
+
+
+def filtered_runner(script: Script) -> Iterator[Hit]:
+    for launch in _deepspeeds(script):
+        if _runner(launch) in ("openmpi", "mpich", "impi", "mvapich") and launch.has(
+            "--include", "--exclude", "-i", "-e"
+        ):
+            yield Hit(
+                launch.line,
+                f"--launcher {_runner(launch)} refuses --include and --exclude",
+                "write a hostfile of the hosts and slots that are wanted",
+            )
+
+
+def filter_range(script: Script) -> Iterator[Hit]:
+    for launch in script.launches:
+        for name in ("--include", "--exclude"):
+            value = launch.options.get(name) or ""
+            if launch.kind == "deepspeed" and re.search(r":[\d,]*\d-\d", value):
+                yield Hit(launch.line, f"{name} knows no ranges", "write the slots one by one: host:0,1,2,3")
+            elif launch.kind == "srun" and launch.has(name) and name == "--include":
+                yield Hit(launch.line, "--include is DeepSpeed's: srun does not know it", "use --nodelist")
+
+
+def unforwarded(script: Script) -> Iterator[Hit]:
+    if (
+        not script.request.several
+        or "deepspeed_env" in script.tree.text
+        or any(name == "DS_ENV_FILE" for name, _, _ in script.assignments)
+    ):
+        return
+    for launch in _deepspeeds(script):
+        if (
+            _runner(launch) != "pdsh"
+            or not launch.has("--hostfile", "-H")
+            or launch.has("--no-ssh")
+            or launch.outer
+        ):
+            continue
+        lost = [
+            name
+            for name, _, node in script.assignments
+            if exported(node)
+            and node.parent is not None
+            and node.parent.type == "declaration_command"
+            and not name.startswith((*_FORWARDED, *_SILENT))
+            and node.start < launch.command.node.start
+        ]
+        if lost:
+            names = ", ".join(dict.fromkeys(lost))
+            yield Hit(
+                launch.line,
+                f"deepspeed hands few variables on to the other nodes; these stay here: {names}",
+                'write them as NAME=VALUE into a file of the job and export DS_ENV_FILE="$file"',
+            )
+            return
+
+
+def shared_ds_env(script: Script) -> Iterator[Hit]:
+    for node in script.tree.all("file_redirect"):
+        target = node.get("destination")
+        text = target.text.strip("\"'") if target is not None else ""
+        if text.endswith("/.deepspeed_env") and text.startswith(("~", "$HOME", "${HOME}")):
+            yield Hit(
+                node.line,
+                "~/.deepspeed_env is the same file for every job: two at a time mix their variables",
+                "write a file of the job's own and name it in DS_ENV_FILE",
+            )
+            return
+
+
+RULES = (
+    Rule("no-hostfile", ERROR, "deepspeed on several nodes without a hostfile", missing_hostfile),
+    Rule("ignored-launcher", WARNING, "--launcher without a hostfile", ignored_launcher),
+    Rule("deepspeed-slurm", WARNING, "DeepSpeed's Slurm runner", slurm_runner),
+    Rule("deepspeed-mpich", WARNING, "DeepSpeed's MPICH runner", mpich_runner),
+    Rule("deepspeed-openmpi", WARNING, "DeepSpeed's Open MPI runner", openmpi_runner),
+    Rule("deepspeed-filter", ERROR, "Filters with an MPI runner", filtered_runner),
+    Rule("filter-range", ERROR, "A filter that is none", filter_range),
+    Rule("unforwarded", WARNING, "Variables that stay on the first node", unforwarded),
+    Rule("shared-deepspeed-env", WARNING, "One .deepspeed_env for all jobs", shared_ds_env),
+)

@@ -1,0 +1,166 @@
+"""Rules about directives that PBS and Slurm share: which ones count."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from jobgen.check.directives import LETTERS, LONG, Option
+from jobgen.check.request import resources
+from jobgen.check.rule import ERROR, NOTE, WARNING, Rule
+from jobgen.check.script import Hit, Script
+from jobgen.errors import nearest, shown
+
+
+def _prefix(script: Script) -> str:
+    return "#SBATCH" if script.scheduler == "slurm" else "#PBS"
+
+
+def inert(script: Script) -> Iterator[Hit]:
+    for line in script.directives.inert:
+        doubled = line.text.lstrip().startswith("##")  # how many people switch one off
+        yield Hit(
+            line.number,
+            f"{shown(line.text.strip())} is a comment: only {_prefix(script)} counts, in capitals and "
+            "without a blank" + ("" if script.is_pbs else ", at the beginning of the line"),
+            f"write {_prefix(script)} {line.rest}, or take the line out",
+            NOTE if doubled else None,
+        )
+
+
+def late(script: Script) -> Iterator[Hit]:
+    for line in script.directives.late:
+        yield Hit(
+            line.number,
+            f"directives end at the first command, which is in line {script.directives.first_command}: "
+            "this one is ignored",
+            "move it above the first command",
+        )
+
+
+def trailing_comment(script: Script) -> Iterator[Hit]:
+    if not script.is_pbs:
+        return  # sbatch takes them
+    for line in script.directives.live:
+        if re.search(r"\s#", line.rest):
+            yield Hit(
+                line.number,
+                "PBS takes the comment for a part of the directive and refuses the job",
+                "put the comment on a line of its own",
+            )
+
+
+def carriage_return(script: Script) -> Iterator[Hit]:
+    for number, line in enumerate(script.lines, 1):
+        if line.endswith("\r"):
+            yield Hit(
+                number,
+                "the line ends with a carriage return, as on Windows: the schedulers refuse the "
+                "script, and bash "
+                "takes the character for a part of the last word",
+                "convert the file: sed -i 's/\\r$//' FILE",
+            )
+            return
+
+
+def repeated(script: Script) -> Iterator[Hit]:
+    seen: dict[str, str] = {}
+    rule = "PBS heeds the first" if script.is_pbs else "Slurm heeds the last"
+    for option, key, value in _settings(script):
+        if seen.setdefault(key, value) != value:
+            yield Hit(
+                option.line,
+                f"{key} is there already, as {shown(seen[key])}: of repeated directives {rule}",
+                "keep one of them",
+            )
+
+
+def _settings(script: Script) -> Iterator[tuple[Option, str, str]]:
+    """Each option that counts once only, with its name and value; -l has many names."""
+    for option, name, value in resources(script.options):
+        if script.is_pbs and value:
+            yield option, f"-l {name}", value
+    once = "AJNSejoqtmM" if script.is_pbs else None
+    for option in script.options:
+        if (once is None and LONG.get(option.flag[2:]) == "=") or (once and option.flag[1:] in tuple(once)):
+            yield option, option.flag, option.value
+
+
+def _misspelt(flag: str) -> str:
+    """The nearest option of sbatch; sites add their own: only what looks misspelt is called wrong."""
+    return nearest(flag[2:], LONG, cutoff=0.8) if flag.startswith("--") and flag[2:] not in LONG else ""
+
+
+def unknown(script: Script) -> Iterator[Hit]:
+    command = "qsub" if script.is_pbs else "sbatch"
+    for option in script.options:
+        if not option.flag:
+            yield Hit(
+                option.line,
+                f"{shown(option.value)} is neither an option nor the value of one: {command} refuses "
+                "the script",
+                "begin every option with a dash, and write values with blanks in quotes",
+            )
+        elif script.is_pbs and option.flag.startswith("--"):
+            yield Hit(option.line, f"{option.given} is Slurm's, not PBS's: qsub refuses it", _FOREIGN_FIX)
+        elif len(option.flag) == 2 and option.flag[1] not in LETTERS[script.scheduler]:
+            yield Hit(option.line, f"{command} has no option {option.flag}", _FOREIGN_FIX)
+        elif script.scheduler == "slurm" and (hint := _misspelt(option.flag)):
+            yield Hit(option.line, f"sbatch has no option {option.given}{hint}", "correct the name")
+
+
+_FOREIGN_FIX = "use this scheduler's own option; jobgen convert translates a whole script"
+
+
+def dialect(script: Script) -> Iterator[Hit]:
+    """Slurm's letters that mean PBS's things, and the other way round."""
+    for option in script.options:
+        where = option.value.partition("=")[0]
+        if script.scheduler == "slurm" and option.given == "-l":
+            yield Hit(option.line, "-l is PBS's: sbatch has no resource lists", _FOREIGN_FIX)
+        elif script.scheduler == "pbspro" and option.flag == "-t":
+            yield Hit(option.line, "-t is Torque's: PBS Pro makes arrays with -J", "write -J 0-9")
+        elif script.scheduler == "torque" and option.flag == "-J":
+            yield Hit(option.line, "-J is PBS Pro's: Torque makes arrays with -t", "write -t 0-9")
+        elif script.scheduler == "torque" and option.flag == "-l" and where in ("select", "place"):
+            yield Hit(option.line, f"{where}= is PBS Pro's: Torque asks for nodes=N:ppn=M", _FOREIGN_FIX)
+
+
+def no_walltime(script: Script) -> Iterator[Hit]:
+    if not script.is_batch:
+        return
+    names = {name for _, name, _ in resources(script.options)} | {option.flag for option in script.options}
+    if not names & {"walltime", "--time", "cput"}:
+        line = script.directives.live[-1].number
+        option = "#SBATCH --time=01:00:00" if script.scheduler == "slurm" else "#PBS -l walltime=01:00:00"
+        yield Hit(
+            line,
+            "no time limit: the queue's own holds, which may be minutes, or days that keep the job waiting",
+            f"add {option}",
+        )
+
+
+def no_shebang(script: Script) -> Iterator[Hit]:
+    if script.lines and not script.lines[0].startswith("#!") and (script.is_batch or script.commands):
+        refused = (
+            "sbatch refuses a script without it" if script.scheduler == "slurm" else "the login shell runs it"
+        )
+        yield Hit(
+            1,
+            f"the first line does not say which shell this is for: {refused}",
+            "begin with #!/bin/bash",
+            ERROR if script.scheduler == "slurm" else None,
+        )
+
+
+RULES = (
+    Rule("inert-directive", ERROR, "A directive that is only a comment", inert),
+    Rule("late-directive", ERROR, "A directive after the first command", late),
+    Rule("trailing-comment", ERROR, "A comment behind a PBS directive", trailing_comment),
+    Rule("carriage-return", ERROR, "Line ends of Windows", carriage_return),
+    Rule("repeated-directive", WARNING, "A directive twice, with two values", repeated),
+    Rule("unknown-option", ERROR, "An option that qsub or sbatch does not know", unknown),
+    Rule("other-dialect", ERROR, "An option of another scheduler", dialect),
+    Rule("no-walltime", WARNING, "No time limit", no_walltime),
+    Rule("no-shebang", WARNING, "No #! line", no_shebang),
+)

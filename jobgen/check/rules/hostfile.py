@@ -1,0 +1,176 @@
+"""Rules about hostfiles: whose they are, and what a launcher reads in them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from jobgen.check.bash import Node, expansions, literal, uses
+from jobgen.check.rule import ERROR, WARNING, Rule
+from jobgen.check.script import Hit, Script
+
+_JOB_ID = ("PBS_JOBID", "SLURM_JOB_ID", "SLURM_JOBID", "TMPDIR", "RANDOM", "SLURM_TMPDIR", "$")
+_HOSTFILE = re.compile(r"(host|machine)[_-]?(file|s|list|s?\.txt)?|nodes?[_-]?(file|list)|nodes\.txt", re.I)
+
+
+def _writes(script: Script) -> Iterator[tuple[Node, str, str]]:
+    """Each file that is written, by ``>`` or ``>>``: the redirection, the sign and the file's words."""
+    for node in script.tree.all("file_redirect"):
+        target = node.get("destination")
+        signs = [child.text for child in node.children if child.field is None]
+        if target is not None and signs and signs[-1] in (">", ">>", ">|"):
+            yield node, signs[-1], target.text.strip("\"'")
+
+
+def _is_hostfile(script: Script, name: str) -> bool:
+    """Whether a file is a list of hosts: by its name, or because a launcher is given it."""
+    given = [
+        launch.options.get(key)
+        for launch in script.launches
+        for key in ("--hostfile", "-hostfile", "-machinefile", "-f")
+    ]
+    last = name.rpartition("/")[2]
+    return name in given or (
+        bool(re.fullmatch(rf"[\w.]*?({_HOSTFILE.pattern})(\.\w+)?", last, re.I))
+        and not last.endswith((".log", ".out", ".err"))
+    )
+
+
+def _target(script: Script, node: Node) -> str | None:
+    target = node.get("destination")
+    return None if target is None else script.constants.value(target)
+
+
+def _own(script: Script, node: Node) -> bool:
+    """Whether a path holds something of this job alone, also through other variables."""
+    target = node.get("destination")
+    todo, seen = [target] if target is not None else [], set()
+    while todo:
+        for name, expansion in expansions(todo.pop()):
+            if (
+                name in _JOB_ID
+                or "mktemp" in expansion.text
+                or re.search(r"job|tmp|id\b|run|uniq", name, re.I)
+            ):
+                return True
+            if name not in seen:
+                seen.add(name)
+                todo += [value for other, value, _ in script.assignments if other == name]
+    return target is not None and "mktemp" in target.text
+
+
+def shared_hostfile(script: Script) -> Iterator[Hit]:
+    seen = set()
+    if not script.is_batch:
+        return
+    for node, _, text in _writes(script):
+        name = _target(script, node) or text
+        if (
+            name in seen
+            or not _is_hostfile(script, name)
+            or _own(script, node)
+            or node.under("function_definition")
+        ):
+            continue
+        if re.search(r"\$", name) and not re.match(
+            r"\$\{?(HOME|PWD|PBS_O_WORKDIR|SLURM_SUBMIT_DIR|PBS_O_HOME|WORK|SCRATCH|USER)\b", name
+        ):
+            continue  # somewhere that only the script knows
+        if name.startswith("/dev/"):
+            continue
+        seen.add(name)
+        yield Hit(
+            node.line,
+            f"{name} is the same file for every job: two at a time overwrite each other's hosts",
+            "put the job's id into the path"
+            + (
+                ": hostfile.$SLURM_JOB_ID"
+                if script.scheduler == "slurm"
+                else ": hostfile.$PBS_JOBID"
+                if script.is_pbs
+                else ""
+            ),
+        )
+
+
+def appended_hostfile(script: Script) -> Iterator[Hit]:
+    fresh = {text for _, sign, text in _writes(script) if sign != ">>"}
+    removed = {
+        word.text.strip("\"'")
+        for command in script.named("rm", "mktemp", "truncate")
+        for word in command.arguments
+    }
+    for node, sign, text in _writes(script):
+        name = _target(script, node) or text
+        if (
+            sign == ">>"
+            and _is_hostfile(script, name)
+            and text not in fresh | removed
+            and not _own(script, node)
+        ):
+            yield Hit(
+                node.line,
+                f">> adds to the {text} that an earlier job has left: its hosts are still in there",
+                f"begin with an empty file: : > {text}",
+            )
+            return
+
+
+def hand_written(script: Script) -> Iterator[Hit]:
+    for command in script.named("echo", "printf"):
+        for word in command.arguments:
+            if re.match(r"[A-Za-z][\w.-]*\d[\w.-]*\s+slots=\d+", literal(word) or ""):
+                yield Hit(command.line, _BY_HAND, _BY_HAND_FIX)
+                return
+    for node in script.tree.all("heredoc_body"):
+        if re.search(r"(?m)^[A-Za-z][\w.-]*\d[\w.-]*\s+slots=\d+", node.text):
+            yield Hit(node.line, _BY_HAND, _BY_HAND_FIX)
+
+
+_BY_HAND = "the hosts are written by hand: the scheduler gives the job others"
+_BY_HAND_FIX = "make the file from $PBS_NODEFILE, or from scontrol show hostnames"
+
+
+def bare_hostfile(script: Script) -> Iterator[Hit]:
+    """DeepSpeed wants HOST slots=N on each line."""
+    slots = any(
+        "slots=" in node.text
+        for node in script.tree.all("string_content", "raw_string", "word", "heredoc_body", "string")
+    )
+    for launch in script.launches:
+        if launch.kind != "deepspeed":
+            continue
+        node = launch.nodes.get("--hostfile", launch.nodes.get("-H"))
+        if node is None:
+            continue
+        direct = uses(node, "PBS_NODEFILE") or "PBS_NODEFILE" in node.text
+        name = launch.options.get("--hostfile") or launch.options.get("-H") or ""
+        made = any((_target(script, one) or text) == name for one, _, text in _writes(script))
+        if direct or (made and not slots):
+            yield Hit(
+                launch.line,
+                "the deepspeed launcher wants HOST slots=N on each line, and each host once: a bare "
+                "host is an error",
+                'awk \'!seen[$1]++ { print $1 " slots=4" }\' "$PBS_NODEFILE" > "$hostfile"',
+            )
+            return
+
+
+def hostfile_format(script: Script) -> Iterator[Hit]:
+    for node in script.tree.all("string_content", "raw_string", "heredoc_body", "word"):
+        if re.search(r"\bslots(\s+=\s*|=\s+)[\d$]", node.text):
+            yield Hit(
+                node.line,
+                "DeepSpeed's hostfile takes no blanks around the = of slots=",
+                "write HOST slots=4",
+            )
+            return
+
+
+RULES = (
+    Rule("shared-hostfile", WARNING, "One hostfile for all jobs", shared_hostfile),
+    Rule("appended-hostfile", WARNING, "A hostfile that grows", appended_hostfile),
+    Rule("hand-written-hosts", WARNING, "Hosts written by hand", hand_written),
+    Rule("bare-hostfile", ERROR, "A hostfile without slots for DeepSpeed", bare_hostfile),
+    Rule("hostfile-format", ERROR, "A hostfile that DeepSpeed cannot read", hostfile_format),
+)

@@ -1,0 +1,99 @@
+"""Rules about the list of hosts: how it is counted and sorted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from jobgen.check.bash import Node, uses
+from jobgen.check.commands import Command
+from jobgen.check.request import number
+from jobgen.check.rule import WARNING, Rule
+from jobgen.check.script import Hit, Script
+
+_LISTS = (
+    "PBS_NODEFILE",
+    "SLURM_JOB_NODELIST",
+    "SLURM_NODELIST",
+    "PE_HOSTFILE",
+    "LSB_DJOB_HOSTFILE",
+    "PBS_GPUFILE",
+)
+
+
+def _pipeline(command: Command) -> Node:
+    """The pipeline of a command, or the command with its redirections."""
+    node = command.node
+    for above in node.above():
+        if above.type not in ("redirected_statement", "pipeline"):
+            break
+        node = above
+    return node
+
+
+def _names(node: Node) -> list[str]:
+    return [word.text for word in node.all("command_name")]
+
+
+def nodefile_count(script: Script) -> Iterator[Hit]:
+    """The lines of the node file are slots; only with one slot a node are they nodes."""
+    for name, value, node in script.assignments:
+        # The variable is what it is taken for.
+        if not re.search(r"node|host|nnod", name, re.I) or re.search(
+            r"proc|rank|slot|file|per|gpu|core", name, re.I
+        ):
+            continue
+        inside = _names(value)
+        if "wc" not in inside or not uses(value, "PBS_NODEFILE") or {"sort", "uniq", "awk"} & set(inside):
+            continue
+        each = _slots(script)
+        if each != 1:
+            yield Hit(
+                node.line,
+                "$PBS_NODEFILE has one line a slot"
+                + (f", here {each} for each node" if each else "")
+                + ": this is not the number of nodes",
+                'count each host once: sort -u "$PBS_NODEFILE" | wc -l',
+            )
+
+
+def _slots(script: Script) -> int | None:
+    """How many lines a node has in $PBS_NODEFILE; None if the request does not say."""
+    chunks = script.request.chunks
+    if not chunks:
+        return None
+    if any("ppn" in chunk for chunk in chunks):
+        counts = [number(chunk.get("ppn")) for chunk in chunks]
+    else:
+        counts = [number(chunk.get("mpiprocs", "1")) for chunk in chunks]
+    return max(count or 1 for count in counts)
+
+
+def sorted_nodefile(script: Script) -> Iterator[Hit]:
+    for command in script.named("sort"):
+        whole = _pipeline(command)
+        if (not uses(whole, *_LISTS) and "scontrol" not in whole.text) or {"wc", "grep", "tail"} & set(
+            _names(whole)
+        ):
+            continue
+        unique = "-u" in command.literals or "uniq" in _names(whole)
+        kept = (
+            whole.type == "redirected_statement" and ">" in {part.text for part in whole.all(">")}
+        ) or whole.under("command_substitution")
+        if unique and kept and not _inside_count(whole):
+            yield Hit(
+                command.line,
+                "sort changes the order of the hosts: the first is no longer the one that runs this script",
+                "keep the order: awk '!seen[$1]++' \"$PBS_NODEFILE\"",
+            )
+
+
+def _inside_count(node: Node) -> bool:
+    """Whether only the number is wanted, as in ``$(... | wc -l)``."""
+    return any(above.type == "command_substitution" and "wc" in _names(above) for above in node.above())
+
+
+RULES = (
+    Rule("nodefile-count", WARNING, "Slots counted as nodes", nodefile_count),
+    Rule("sorted-hosts", WARNING, "Hosts in another order", sorted_nodefile),
+)

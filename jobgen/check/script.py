@@ -1,0 +1,116 @@
+"""A script as the rules see it: its lines, its directives, its request and the tree of its body."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+from jobgen.check import bash
+from jobgen.check.commands import Command, Launch, commands, launches
+from jobgen.check.constants import Constants
+from jobgen.check.directives import PBS, Directives, Option
+from jobgen.check.directives import read as read_directives
+from jobgen.check.request import Request
+from jobgen.check.request import read as read_request
+
+
+class Hit(NamedTuple):
+    """What a rule found: where, why it goes wrong, and what to do. ``level`` overrides the rule's own."""
+
+    line: int
+    reason: str
+    fix: str
+    level: str | None = None
+
+
+@dataclass
+class Script:
+    """One script; everything is read once, when the first rule asks for it."""
+
+    source: bytes
+    scheduler: str
+    folder: str | None = None  # where it stands, for the files that it names; None: nothing is looked up
+    lines: list[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        text = self.source.decode("utf-8", "replace")
+        self.lines = text.split("\n")
+        if self.lines[-1] == "":
+            self.lines.pop()
+
+    @cached_property
+    def directives(self) -> Directives:
+        return read_directives([line.rstrip("\r") for line in self.lines], self.scheduler)
+
+    @cached_property
+    def options(self) -> tuple[Option, ...]:
+        return self.directives.options(self.scheduler)
+
+    @cached_property
+    def request(self) -> Request:
+        return read_request(self.options, self.scheduler)
+
+    @cached_property
+    def tree(self) -> bash.Node:
+        # A carriage return has its own rule; with it the tree would be wrong everywhere.
+        return bash.parse(self.source.replace(b"\r\n", b"\n"))
+
+    @cached_property
+    def commands(self) -> list[Command]:
+        """All commands of the body in the order of the text, those in substitutions, too."""
+        return list(commands(self.tree))
+
+    @cached_property
+    def assignments(self) -> list[tuple[str, bash.Node, bash.Node]]:
+        return list(bash.assignments(self.tree))
+
+    @cached_property
+    def expansions(self) -> list[tuple[str, bash.Node]]:
+        return list(bash.expansions(self.tree))
+
+    @cached_property
+    def constants(self) -> Constants:
+        return Constants(self.assignments, self.request, self.scheduler)
+
+    @cached_property
+    def launches(self) -> list[Launch]:
+        return launches(self.commands, self.constants)
+
+    def named(self, *names: str) -> Iterator[Command]:
+        return (command for command in self.commands if command.name in names)
+
+    @property
+    def is_pbs(self) -> bool:
+        return self.scheduler in PBS
+
+    @property
+    def is_batch(self) -> bool:
+        """Whether the scheduler runs it, rather than a shell."""
+        return bool(self.directives.live)
+
+    @cached_property
+    def errexit(self) -> bool:
+        return self._shell_option("e", "errexit")
+
+    @cached_property
+    def pipefail(self) -> bool:
+        return self._shell_option("", "pipefail")
+
+    def _shell_option(self, letter: str, name: str) -> bool:
+        """Whether a ``set``, or the first line, switches an option of the shell on."""
+        given = [command.literals for command in self.named("set")]
+        if self.lines and self.lines[0].startswith("#!"):
+            given.append(self.lines[0].split()[1:])
+        short = [
+            word for words in given for word in words if word.startswith("-") and not word.startswith("--")
+        ]
+        return any(letter and letter in word for word in short) or any(name in words for words in given)
+
+    def path(self, name: str) -> str | None:
+        """A file that the script names, seen from its own directory; None when nothing is looked up."""
+        if self.folder is None:
+            return None
+        return os.path.join(self.folder, os.path.expanduser(name))
