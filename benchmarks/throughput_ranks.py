@@ -22,7 +22,7 @@ from jobgen.train.data import sampling
 from torch import distributed, nn
 from torch.nn.parallel import DistributedDataParallel
 
-SAMPLES, BATCH, SHAPE = 1024, 32, (3, 32, 32)
+SAMPLES, BATCH, SHAPE = 4096, 32, (3, 32, 32)
 OPTIONS = ("--epochs", "1", "--clip", "0", "--batch-size", str(BATCH))
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from benchmarks.measure import Figure, medians
 
-ROUNDS = 9
-SAMPLES = 1024  # of throughput_ranks.py, which imports torch
+ROUNDS = 11
+SAMPLES = 4096  # of throughput_ranks.py, which imports torch
 AGAINST = {"ddp": "a torch loop by hand", "deepspeed": "DeepSpeed's minimal loop"}
 
 
