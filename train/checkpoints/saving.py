@@ -30,9 +30,11 @@ from . import LATEST, RECORD, Checkpoint, Progress, storage
 
 @dataclass
 class Saver:
-    """Saves at the steps and epochs that --save-every and --save-every-epochs name; `due` says when.
+    """Saves at the steps and epochs that --save-every and --save-every-epochs name; `due` says when. `save`
+    may be called after any other step too.
 
-    facts: what checkpoint.json says of the run, the same for each; start: where this run begins.
+    facts: what checkpoint.json says of the run, the same for each; start: where this run begins; seconds:
+    what the last save took; latest: the id of the last one that is whole, of this run or where it began.
     """
 
     engine: Engine
@@ -41,6 +43,9 @@ class Saver:
     directory: Path
     facts: dict[str, Any]
     start: Progress
+    seconds: float = 0.0
+    latest: str | None = None
+    _saved_at: tuple[int, int, int] | None = None
 
     def due(self, step: int, epoch: int | None = None) -> bool:
         """Whether to save after this step; `epoch` is given if it is that epoch's last."""
@@ -54,7 +59,13 @@ class Saver:
         return epoch == settings["epochs"] or by_epoch or self.due(step)
 
     def save(self, progress: Progress) -> None:
-        """Called on all ranks. Raises TrainingFailure if it cannot be written; the one before stays."""
+        """Called on all ranks. Once more at the same place, it does nothing.
+
+        Raises TrainingFailure if it cannot be written; the one before stays.
+        """
+        place = (progress.step, progress.epoch, progress.in_epoch)
+        if place == self._saved_at:
+            return
         began = time.monotonic()
         try:
             name = self._save(progress)
@@ -63,8 +74,9 @@ class Saver:
                 f"the checkpoint after step {progress.step} cannot be written to {self.directory}: "
                 f"{error.strerror or error}; the one before is whole"
             ) from error
-        seconds = round(time.monotonic() - began, 3)
-        self.run.metric("checkpoint", id=name, epoch=progress.epoch, step=progress.step, save_seconds=seconds)
+        self._saved_at, self.latest, self.seconds = place, name, time.monotonic() - began
+        took = round(self.seconds, 3)
+        self.run.metric("checkpoint", id=name, epoch=progress.epoch, step=progress.step, save_seconds=took)
 
     def _save(self, progress: Progress) -> str:
         name = f"step-{progress.step:06d}"
