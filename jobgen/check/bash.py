@@ -24,7 +24,7 @@ _DECLARATIONS = ("export", "declare", "local", "readonly", "typeset")
 class Node:
     """One node. ``field`` is its role in its parent; ``line`` counts from 1."""
 
-    __slots__ = ("children", "end", "field", "line", "parent", "source", "start", "type")
+    __slots__ = ("children", "end", "field", "index", "line", "parent", "source", "start", "type")
 
     def __init__(
         self,
@@ -39,7 +39,9 @@ class Node:
         self.type, self.field, self.start, self.end, self.line = type, field, start, end, line
         self.source, self.parent = source, parent
         self.children: list[Node] = []
+        self.index = 0
         if parent is not None:
+            self.index = len(parent.children)
             parent.children.append(self)
 
     @property
@@ -78,7 +80,7 @@ class Node:
         if self.parent is None:
             return None
         brothers = self.parent.children
-        at = brothers.index(self) + step
+        at = self.index + step
         return brothers[at] if 0 <= at < len(brothers) else None
 
 
@@ -89,8 +91,7 @@ def _parser() -> Parser:
         from tree_sitter import Language, Parser
     except ImportError:
         raise JobgenError(
-            "reading a script needs the packages tree-sitter and tree-sitter-bash: pip install "
-            "'jobgen[check]'"
+            "reading a script needs tree-sitter and tree-sitter-bash: pip install 'jobgen[check]'"
         ) from None
     return Parser(Language(tree_sitter_bash.language()))
 

@@ -162,7 +162,8 @@ def _world(script: Script) -> int | None:
     text = script.tree.text
     if re.search(r"pipeline|tensor.?model.?parallel|--tp|--pp|sequence.?parallel", text, re.I):
         return None
-    if not script.is_batch or not asked.nodes or len(asked.chunks) > 1:
+    nodes = asked.nodes or (1 if script.scheduler == "slurm" and not asked.ranks else None)
+    if not script.is_batch or not nodes or len(asked.chunks) > 1:
         return None
     each = next(
         (
@@ -173,7 +174,7 @@ def _world(script: Script) -> int | None:
         None,
     )
     each = each or asked.gpus_per_node
-    return asked.nodes * each if each else None
+    return nodes * each if each else None
 
 
 def precisions(script: Script) -> Iterator[Hit]:

@@ -92,21 +92,39 @@ def _misspelt(flag: str) -> str:
 
 
 def unknown(script: Script) -> Iterator[Hit]:
-    command = "qsub" if script.is_pbs else "sbatch"
+    faulty = set()
+    if script.is_pbs:  # trailing-comment says what is wrong with these
+        faulty |= {line.number for line in script.directives.live if re.search(r"\s#", line.rest)}
     for option in script.options:
-        if not option.flag:
-            yield Hit(
-                option.line,
-                f"{shown(option.value)} is neither an option nor the value of one: {command} refuses "
-                "the script",
-                "begin every option with a dash, and write values with blanks in quotes",
-            )
-        elif script.is_pbs and option.flag.startswith("--"):
-            yield Hit(option.line, f"{option.given} is Slurm's, not PBS's: qsub refuses it", _FOREIGN_FIX)
-        elif len(option.flag) == 2 and option.flag[1] not in LETTERS[script.scheduler]:
-            yield Hit(option.line, f"{command} has no option {option.flag}", _FOREIGN_FIX)
-        elif script.scheduler == "slurm" and (hint := _misspelt(option.flag)):
-            yield Hit(option.line, f"sbatch has no option {option.given}{hint}", "correct the name")
+        if option.line not in faulty and (fault := _fault(option, script)):
+            faulty.add(option.line)  # the words behind it are no surprise
+            if fault[0]:
+                yield Hit(option.line, *fault)
+
+
+def _fault(option: Option, script: Script) -> tuple[str, str] | None:
+    """Why an option is none, and what to do; an empty reason where another rule says it."""
+    command = "qsub" if script.is_pbs else "sbatch"
+    if not option.flag:
+        if option.value in ("hetjob", "packjob") and not script.is_pbs:
+            return None
+        reason = (
+            f"{shown(option.value)} is neither an option nor the value of one: {command} refuses the script"
+        )
+        return reason, "begin every option with a dash, and write values with blanks in quotes"
+    if script.is_pbs and option.flag.startswith("--"):
+        return f"{option.given} is Slurm's, not PBS's: qsub refuses it", _FOREIGN_FIX
+    if len(option.flag) == 2 and option.flag[1] not in LETTERS[script.scheduler].replace(":", ""):
+        return ("" if _elsewhere(option, script) else f"{command} has no option {option.flag}"), _FOREIGN_FIX
+    if script.scheduler == "slurm" and (hint := _misspelt(option.flag)):
+        return f"sbatch has no option {option.given}{hint}", "correct the name"
+    return None
+
+
+def _elsewhere(option: Option, script: Script) -> str:
+    """Whose option it is."""
+    names = {("slurm", "-l"): "PBS", ("pbspro", "-t"): "Torque", ("torque", "-J"): "PBS Pro"}
+    return names.get((script.scheduler, option.flag), "")
 
 
 _FOREIGN_FIX = "use this scheduler's own option; jobgen convert translates a whole script"
@@ -116,12 +134,9 @@ def dialect(script: Script) -> Iterator[Hit]:
     """Slurm's letters that mean PBS's things, and the other way round."""
     for option in script.options:
         where = option.value.partition("=")[0]
-        if script.scheduler == "slurm" and option.given == "-l":
-            yield Hit(option.line, "-l is PBS's: sbatch has no resource lists", _FOREIGN_FIX)
-        elif script.scheduler == "pbspro" and option.flag == "-t":
-            yield Hit(option.line, "-t is Torque's: PBS Pro makes arrays with -J", "write -J 0-9")
-        elif script.scheduler == "torque" and option.flag == "-J":
-            yield Hit(option.line, "-J is PBS Pro's: Torque makes arrays with -t", "write -t 0-9")
+        if owner := _elsewhere(option, script):
+            use = {"-l": _FOREIGN_FIX, "-t": "for an array write -J 0-9", "-J": "for an array write -t 0-9"}
+            yield Hit(option.line, f"{option.flag} is {owner}'s: it is refused here", use[option.flag])
         elif script.scheduler == "torque" and option.flag == "-l" and where in ("select", "place"):
             yield Hit(option.line, f"{where}= is PBS Pro's: Torque asks for nodes=N:ppn=M", _FOREIGN_FIX)
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from jobgen.check.bash import LOOPS, Node, literal
+from jobgen.check.commands import commands
 from jobgen.check.rule import WARNING, Rule
 from jobgen.check.script import Hit, Script
 
@@ -55,19 +56,17 @@ def no_pipefail(script: Script) -> Iterator[Hit]:
             return
 
 
-def _teed(pipeline: Node, script: Script) -> bool:
+def _teed(pipeline: Node) -> bool:
     """Whether this is a case for lost-status: work, and then tee or another filter."""
-    inner = [
-        command for command in script.commands if any(above is pipeline for above in command.node.above())
-    ]
-    return len(inner) > 1 and any(command.works for command in inner[:-1])
+    inner = list(commands(pipeline))
+    return any(command.works for command in inner[:-1])
 
 
 def lost_status(script: Script) -> Iterator[Hit]:
     if script.pipefail or any(name == "PIPESTATUS" for name, _ in script.expansions):
         return
     for node in script.tree.all("pipeline"):
-        if _teed(node, script) and not node.under("command_substitution"):
+        if _teed(node) and not node.under("command_substitution"):
             yield Hit(
                 node.line,
                 "the status of the pipeline is its last command's: the job succeeds when the training "
