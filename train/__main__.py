@@ -5,6 +5,8 @@ JOBGEN_RUN_DIR      where metrics.jsonl and status.json go (else runs/train-<tim
 JOBGEN_WORLD_SIZE   the number of ranks that the job asked for; any other is an error
 JOBGEN_ACCELERATOR  cuda, rocm, npu or cpu: exactly this, or an error (else the best there is)
 JOBGEN_START_TIME   when the job script started, seconds since the epoch, for the start-up times
+JOBGEN_DEADLINE     when saving must begin at the latest, seconds since the epoch (else there is time)
+JOBGEN_ATTEMPT      from the second on, the training goes on from the latest checkpoint, if there is one
 MASTER_ADDR, MASTER_PORT   where the ranks meet; OMP_NUM_THREADS   threads of each rank
 Who this process is: see ranks.py.
 """
@@ -14,18 +16,20 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
-from . import checkpoints, config, explain, npu, ranks, report, sinks
+from . import checkpoints, config, explain, npu, ranks, report, signals, sinks
 from .config import plugins, recipe, refusals
 from .errors import (
     BAD_INPUT,
     DONE,
     FAILURE,
+    RESUMABLE,
     TARGET_MISSED,
     BadInput,
     CommonMistake,
+    Resumable,
     TargetMissed,
     TrainingFailure,
 )
@@ -44,6 +48,8 @@ def main(argv: Sequence[str]) -> int:
             importlib.import_module(f".checkpoints.{argv[0]}", __package__).main(argv[1:])
         else:
             train(argv, run)
+    except Resumable:
+        return RESUMABLE
     except TargetMissed as error:
         return _failed(run, error, TARGET_MISSED)
     except BadInput as error:
@@ -66,6 +72,7 @@ def _named(error: BaseException) -> BaseException:
 def train(argv: Sequence[str], run: report.Run) -> None:
     """One whole run on this rank."""
     run.rank = ranks.guess(os.environ)
+    signals.listen()
     settings = config.parse(argv)
     me = ranks.discover(os.environ, settings.local_rank)
     ranks.export(me, os.environ)
@@ -80,7 +87,8 @@ def train(argv: Sequence[str], run: report.Run) -> None:
     plugins.check_environment(settings)
     # Before the run has a directory of its own, in which there can be none.
     place = checkpoints.place(settings, run.directory)
-    found = checkpoints.find(settings.resume, place) if settings.resume else None
+    resume = checkpoints.LATEST if attempt(os.environ) > 1 and checkpoints.ids(place) else settings.resume
+    found = checkpoints.find(resume, place) if resume else None
     universal = found is not None and checkpoints.check(found, how, me.world_size)
     run.prepare()
     run.clock.mark("ranks")
@@ -88,7 +96,7 @@ def train(argv: Sequence[str], run: report.Run) -> None:
     # Everything below needs torch, which takes seconds: whatever can be refused without it was.
     import torch
 
-    from . import data, device, engines, loop, peers
+    from . import data, device, engines, loop, peers, stopping
     from .checkpoints import saving
     from .data import sampling
 
@@ -141,7 +149,8 @@ def train(argv: Sequence[str], run: report.Run) -> None:
         source=me.source,
         deepspeed=how.config | ({"scheduler": schedule.block} if schedule.block else {}),
     )
-    scores, steps = loop.train(trainer, samples, mine, how.batch, settings, run, saver)
+    stop = stopping.Stopping(os.environ, peers.TIMEOUT)
+    scores, steps = loop.train(trainer, samples, mine, how.batch, settings, run, saver, stop)
     # Rank 0 may only say finished when every rank has come to this line.
     torch.distributed.barrier()
     for name, accuracy in scores.per_class.items():
@@ -162,6 +171,14 @@ def train(argv: Sequence[str], run: report.Run) -> None:
     )
     run.line(f"finished: accuracy {scores.accuracy:.2%} in {run.clock.seconds():.1f} s")
     torch.distributed.destroy_process_group()
+
+
+def attempt(env: Mapping[str, str]) -> int:
+    """Which attempt of its job this is, counted from 1."""
+    text = env.get("JOBGEN_ATTEMPT", "") or "1"
+    if not (text.isascii() and text.isdecimal() and int(text)):
+        raise BadInput(f"JOBGEN_ATTEMPT={text!r} must be a whole number from 1")
+    return int(text)
 
 
 def _explain(settings: config.Settings, me: ranks.Ranks, run: report.Run) -> None:

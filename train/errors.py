@@ -4,6 +4,7 @@
 1  the run failed: an exception on some rank, a lost peer, a loss that is not finite
 2  bad input: an option, a config file, a data file, a device or an environment that cannot work
 3  the training finished, but its accuracy is below --target-accuracy
+75 not finished, and resumable: a checkpoint was saved because the time was nearly over or a signal asked
 """
 
 import difflib
@@ -11,6 +12,7 @@ from collections.abc import Iterable
 from typing import Any
 
 DONE, FAILURE, BAD_INPUT, TARGET_MISSED = 0, 1, 2, 3
+RESUMABLE = 75  # EX_TEMPFAIL of sysexits.h: try again later
 
 
 class BadInput(Exception):
@@ -23,6 +25,10 @@ class CommonMistake(BadInput):
 
 class TrainingFailure(Exception):
     """The run went wrong in a way that a traceback would not explain; exit status 1."""
+
+
+class Resumable(Exception):
+    """The training stopped before its end, with a checkpoint to go on from; exit status 75."""
 
 
 class TargetMissed(CommonMistake):

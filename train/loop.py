@@ -3,7 +3,7 @@
 import math
 import time
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 import torch
@@ -17,8 +17,9 @@ from .data import Data, augment, sampling
 from .data.feed import Feed
 from .device import Device
 from .engines import Engine, Evaluator
-from .errors import TrainingFailure
+from .errors import RESUMABLE, Resumable, TrainingFailure
 from .report import Run
+from .stopping import Reason, Stopping
 from .watch import Bar, Profile, Stopwatch, table
 
 
@@ -38,10 +39,11 @@ def train(
     settings: Settings,
     run: Run,
     saver: Saver | None = None,
+    stopping: Stopping | None = None,
 ) -> tuple[Scores, int]:
     """Train, evaluate after each epoch; returns the last scores and the number of optimizer steps.
 
-    Raises TrainingFailure when the loss is not finite.
+    Raises TrainingFailure when the loss is not finite, and Resumable where `stopping` says so, after saving.
     """
     changes = augment.parse(settings.augment, *data.train.images.shape[2:])
     train_set = Feed(data.train, data, device.torch, settings.workers, changes, settings.seed)
@@ -53,6 +55,7 @@ def train(
     at = saver.start if saver else Progress()
     step, scored = at.step, at.scores
     began = time.monotonic() - at.seconds
+    evaluation = 0.0  # seconds of the last one
     rows: list[dict[str, Any]] = []
     for epoch in range(at.epoch, epochs + 1):
         order = sampling.order(train_set.size, settings.seed, epoch)
@@ -61,6 +64,7 @@ def train(
         epoch_began = logged_at = time.monotonic()
         bar = Bar(run, per_epoch - in_epoch, f"epoch {epoch}/{epochs}")
         steps = sampling.steps(order[done:], *batch, *engine.share)
+        step_began = time.monotonic()
         for micro_batches, total in watch.each("data", train_set.batches(steps, epoch)):
             rate = engine.learning_rate()
             profile.before_step()
@@ -98,14 +102,22 @@ def train(
                     )
                 epoch_loss += loss * samples
                 since_log, samples, logged_at = [], 0, time.monotonic()
-            if saver and in_epoch < per_epoch and saver.due(step):
-                seconds = time.monotonic() - began
-                saver.save(Progress(epoch, step, in_epoch, epoch_loss, samples, seconds, scored, since_log))
+            now = time.monotonic()
+            here = Progress(epoch, step, in_epoch, epoch_loss, samples, now - began, scored, since_log)
+            last, step_seconds, step_began = in_epoch == per_epoch, now - step_began, now
+            if saver and not last and saver.due(step):
+                saver.save(here)
+            if saver and stopping:
+                needed = saver.seconds + step_seconds + (evaluation if last else 0.0)
+                if reason := stopping.after_step(needed, last):
+                    _stop(reason, here, saver, run)
         bar.close()
         engine.end_epoch()
-        throughput = (train_set.size - done) / (time.monotonic() - epoch_began)
+        evaluation_began = time.monotonic()
+        throughput = max(0, train_set.size - done) / (evaluation_began - epoch_began)
         with watch.part("evaluate"):
             scores = evaluate(engine, test_set, data.classes, device, batch.micro)
+        evaluation = time.monotonic() - evaluation_began
         at, scored = Progress(epoch + 1, step), scores._asdict()
         row: dict[str, Any] = {
             "epoch": epoch,
@@ -131,6 +143,23 @@ def train(
     run.metric("time", **watch.rounded())
     assert scored is not None  # a run that has nothing more to do has been evaluated before
     return Scores(**scored), step
+
+
+def _stop(reason: Reason, here: Progress, saver: Saver, run: Run) -> NoReturn:
+    """Save and leave, on all ranks; raises Resumable."""
+    saver.save(here)
+    message = f"stopped after step {here.step}, because {reason.text}; {saver.latest} is where to go on"
+    run.stop(
+        message,
+        reason=reason.kind,
+        exit_status=RESUMABLE,
+        step=here.step,
+        from_step=saver.start.step,
+        checkpoint=saver.latest,
+    )
+    run.line(message)
+    distributed.barrier()  # the first rank that leaves may have the others ended
+    raise Resumable(message)
 
 
 def evaluate(engine: Evaluator, split: Feed, classes: tuple[str, ...], device: Device, micro: int) -> Scores:

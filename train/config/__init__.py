@@ -185,8 +185,6 @@ def _check_checkpoints(settings: Settings) -> None:
     saving = settings.save_every or settings.save_every_epochs
     if settings.keep is not None and not saving:
         raise CommonMistake(f"--keep {settings.keep} needs --save-every or --save-every-epochs")
-    if settings.checkpoint_dir is not None and not saving and settings.resume is None:
-        raise CommonMistake("--checkpoint-dir needs --save-every, --save-every-epochs or --resume")
 
 
 def _check_experts(settings: Settings) -> None:
