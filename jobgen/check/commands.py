@@ -15,7 +15,12 @@ _PYTHON = ("python", "python2", "python3")
 # Commands that do the job's work: what they return must not be lost.
 _WORK = {*_PYTHON, "srun", "mpirun", "mpiexec", "torchrun", "deepspeed", "accelerate", "aprun", "colossalai"}
 STARTERS = ("srun", "mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prun", "aprun", "jsrun", "ibrun")
-_TORCH = ("torch.distributed.run", "torch.distributed.launch")
+_MODULES = {
+    "torch.distributed.run": "torchrun",
+    "torch.distributed.launch": "torchrun",
+    "accelerate.commands.launch": "accelerate",
+    "deepspeed.launcher.runner": "deepspeed",
+}
 _PYTHON_LAUNCHERS = {
     "torchrun": "torchrun",
     "deepspeed": "deepspeed",
@@ -161,13 +166,7 @@ def _kind(texts: list[str | None], at: int) -> tuple[str | None, int]:
         return kind, at + (2 if kind in ("accelerate", "colossalai") else 1)
     if name in _PYTHON:
         for place in range(at + 1, min(at + 5, len(texts) - 1)):
-            if texts[place] == "-m" and texts[place + 1] in (
-                *_TORCH,
-                "accelerate.commands.launch",
-                "deepspeed.launcher.runner",
-            ):
-                module = texts[place + 1] or ""
-                kind = "torchrun" if module in _TORCH else "accelerate" if "accel" in module else "deepspeed"
+            if texts[place] == "-m" and (kind := _MODULES.get(texts[place + 1] or "")):
                 return kind, place + 2
     return None, at
 

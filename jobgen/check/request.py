@@ -42,6 +42,14 @@ class Request:
     totals: dict[str, str] = field(default_factory=dict)  # -l resources of the whole job
 
     @property
+    def lines_per_node(self) -> int | None:
+        """How many lines a node has in $PBS_NODEFILE; None if the request does not say."""
+        if not self.chunks:
+            return None
+        key = "ppn" if any("ppn" in chunk for chunk in self.chunks) else "mpiprocs"
+        return max(number(chunk.get(key)) or 1 for chunk in self.chunks)
+
+    @property
     def several(self) -> bool:
         return (self.nodes or 1) > 1
 

@@ -62,6 +62,7 @@ LINES = {
     "appended-hostfile": 7,
     "hand-written-hosts": 5,
     "bare-hostfile": 7,
+    "duplicate-hosts": 8,
     "hostfile-format": 5,
     "nodes-mismatch": 7,
     "ranks-mismatch": 5,

@@ -22,6 +22,12 @@ _OLD_NCCL = {
     "NCCL_SINGLE_RING_THRESHOLD": "NCCL_ALGO",
     "NCCL_TREE_THRESHOLD": "NCCL_ALGO",
 }
+_DEVICES = (
+    "CUDA_VISIBLE_DEVICES",
+    "ASCEND_RT_VISIBLE_DEVICES",
+    "ROCR_VISIBLE_DEVICES",
+    "HIP_VISIBLE_DEVICES",
+)
 _NPU = (
     "torch_npu",
     "ASCEND_RT_VISIBLE_DEVICES",
@@ -92,22 +98,17 @@ def conda_hook(script: Script) -> Iterator[Hit]:
 def forced_devices(script: Script) -> Iterator[Hit]:
     for name, value, node in script.assignments:
         text = literal(value) or ""
-        if (
-            name
-            in (
-                "CUDA_VISIBLE_DEVICES",
-                "ASCEND_RT_VISIBLE_DEVICES",
-                "ROCR_VISIBLE_DEVICES",
-                "HIP_VISIBLE_DEVICES",
+        if name in _DEVICES and re.fullmatch(r"\d+(,\d+)*", text, re.ASCII) and script.is_batch:
+            # All that the job has, in another order perhaps: whoever owns the node may say so.
+            whole = {int(number) for number in text.split(",")} == set(
+                range(script.request.gpus_per_node or 0)
             )
-            and re.fullmatch(r"\d+(,\d+)*", text)
-            and script.is_batch
-        ):
             yield Hit(
                 node.line,
                 f"{name} is set by hand: the scheduler may have given the job other devices, and those "
                 "of others are used",
                 "leave it to the scheduler",
+                NOTE if whole else None,
             )
 
 

@@ -24,16 +24,14 @@ def _writes(script: Script) -> Iterator[tuple[Node, str, str]]:
 
 def _is_hostfile(script: Script, name: str) -> bool:
     """Whether a file is a list of hosts: by its name, or because a launcher is given it."""
-    given = [
-        launch.options.get(key)
-        for launch in script.launches
-        for key in ("--hostfile", "-hostfile", "-machinefile", "-f")
-    ]
+    keys = ("--hostfile", "-hostfile", "-machinefile", "-f")
+    given = {launch.options.get(key) for launch in script.launches for key in keys}
+    given |= {
+        launch.nodes[key].text.strip("\"'") for launch in script.launches for key in keys if launch.has(key)
+    }
     last = name.rpartition("/")[2]
-    return name in given or (
-        bool(re.fullmatch(rf"[\w.]*?({_HOSTFILE.pattern})(\.\w+)?", last, re.I))
-        and not last.endswith((".log", ".out", ".err"))
-    )
+    named = re.fullmatch(rf"[\w.]*?({_HOSTFILE.pattern})(\.\w+)?", last, re.I)
+    return name in given or (named is not None and not last.endswith((".log", ".out", ".err")))
 
 
 def _target(script: Script, node: Node) -> str | None:
@@ -156,6 +154,32 @@ def bare_hostfile(script: Script) -> Iterator[Hit]:
             return
 
 
+def duplicate_hosts(script: Script) -> Iterator[Hit]:
+    """One line of the hostfile for each line of a node file that has several of each host."""
+    if (script.request.lines_per_node or 1) < 2 or not any(
+        one.kind == "deepspeed" for one in script.launches
+    ):
+        return
+    text = script.tree.text
+    if "PBS_NODEFILE" not in text or re.search(r"\buniq\b|sort -u|sort .*-u|\+\+|declare -A|unique", text):
+        return
+    for node, _, name in _writes(script):
+        whole = next(
+            (above for above in node.above() if above.type in ("for_statement", "while_statement")), None
+        )
+        if (
+            _is_hostfile(script, _target(script, node) or name)
+            and "slots=" in (whole or node.parent or node).text
+        ):
+            yield Hit(
+                node.line,
+                f"$PBS_NODEFILE lists each host {script.request.lines_per_node} times, and DeepSpeed refuses "
+                "a host that is there twice",
+                'awk \'!seen[$1]++ { print $1 " slots=4" }\' "$PBS_NODEFILE" > "$hostfile"',
+            )
+            return
+
+
 def hostfile_format(script: Script) -> Iterator[Hit]:
     for node in script.tree.all("string_content", "raw_string", "heredoc_body", "word"):
         if re.search(r"\bslots(\s+=\s*|=\s+)[\d$]", node.text):
@@ -172,5 +196,6 @@ RULES = (
     Rule("appended-hostfile", WARNING, "A hostfile that grows", appended_hostfile),
     Rule("hand-written-hosts", WARNING, "Hosts written by hand", hand_written),
     Rule("bare-hostfile", ERROR, "A hostfile without slots for DeepSpeed", bare_hostfile),
+    Rule("duplicate-hosts", ERROR, "A hostfile that lists a host twice", duplicate_hosts),
     Rule("hostfile-format", ERROR, "A hostfile that DeepSpeed cannot read", hostfile_format),
 )

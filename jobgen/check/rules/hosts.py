@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 from jobgen.check.bash import Node, uses
 from jobgen.check.commands import Command
-from jobgen.check.request import number
 from jobgen.check.rule import WARNING, Rule
 from jobgen.check.script import Hit, Script
 
@@ -46,7 +45,7 @@ def nodefile_count(script: Script) -> Iterator[Hit]:
         inside = _names(value)
         if "wc" not in inside or not uses(value, "PBS_NODEFILE") or {"sort", "uniq", "awk"} & set(inside):
             continue
-        each = _slots(script)
+        each = script.request.lines_per_node
         if each != 1:
             yield Hit(
                 node.line,
@@ -55,18 +54,6 @@ def nodefile_count(script: Script) -> Iterator[Hit]:
                 + ": this is not the number of nodes",
                 'count each host once: sort -u "$PBS_NODEFILE" | wc -l',
             )
-
-
-def _slots(script: Script) -> int | None:
-    """How many lines a node has in $PBS_NODEFILE; None if the request does not say."""
-    chunks = script.request.chunks
-    if not chunks:
-        return None
-    if any("ppn" in chunk for chunk in chunks):
-        counts = [number(chunk.get("ppn")) for chunk in chunks]
-    else:
-        counts = [number(chunk.get("mpiprocs", "1")) for chunk in chunks]
-    return max(count or 1 for count in counts)
 
 
 def sorted_nodefile(script: Script) -> Iterator[Hit]:

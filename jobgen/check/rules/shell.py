@@ -45,9 +45,7 @@ def no_pipefail(script: Script) -> Iterator[Hit]:
     if not script.errexit or script.pipefail:
         return
     for node in script.tree.all("pipeline"):
-        if not node.under("command_substitution", "if_statement", "while_statement") and not _teed(
-            node, script
-        ):
+        if not node.under("command_substitution", "if_statement", "while_statement") and not _teed(node):
             yield Hit(
                 node.line,
                 "set -e sees only the last command of a pipeline: what fails before the | is not noticed",
@@ -107,7 +105,14 @@ def unquoted(script: Script) -> Iterator[Hit]:
             name.startswith("SLURM_") and name != "SLURM_SUBMIT_DIR"
         ):
             continue
-        if _is_counter(script, name) or name in ("PBS_JOBID", "PBS_ARRAY_INDEX", "PBS_NP"):
+        if _is_counter(script, name) or name in (
+            "HOME",
+            "USER",
+            "PBS_NODEFILE",
+            "PBS_JOBID",
+            "PBS_ARRAY_INDEX",
+            "PBS_NP",
+        ):
             continue
         if _is_path(node):
             seen.add(name)
