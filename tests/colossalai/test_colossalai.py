@@ -15,7 +15,7 @@ from support.colossalai import colossalai_python
 
 pytestmark = [
     # One worker of pytest-xdist: the runs are of two processes each, and the environment is made once.
-    pytest.mark.xdist_group("colossalai"),
+    pytest.mark.xdist_group("heavy"),
     # On CI the first test makes the environment.
     pytest.mark.timeout(1200),
 ]

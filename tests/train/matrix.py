@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 from jobgen.train import config, data, device, engines, loop, peers, ranks, report
-from jobgen.train.config import recipe
+from jobgen.train.config import recipe, refusals
 from jobgen.train.data import sampling
 from jobgen.train.errors import BadInput
 
@@ -61,6 +61,7 @@ class Recorder:
 def run_case(options: list[str], samples: data.Data, me: ranks.Ranks, mine: device.Device) -> dict[str, Any]:
     settings = config.parse(["--epochs", "1", "--log-every", "1", *options])
     how = recipe.resolve(settings, me.world_size)
+    refusals.check_device(how.config, mine.kind)
     per_epoch = sampling.steps_per_epoch(len(samples.train.labels), *how.batch, how.parallel)
     schedule = how.schedule(per_epoch)
     trainer = Recorder(engines.build(how, schedule, samples, me, mine), samples)

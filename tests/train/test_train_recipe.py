@@ -126,8 +126,11 @@ def test_lamb_needs_a_gpu() -> None:
         ({"scheduler": {"type": "OneCycle"}}, "params of OneCycle needs cycle_min_lr"),
         ({"scheduler": {"type": "MultiStepLR"}}, "params of MultiStepLR needs milestones"),
         ({"scheduler": {"type": "MultiStepLR", "params": {"milestones": 3}}}, "must be a list of numbers"),
-        ({"scheduler": {"type": "CosineAnnealingLR", "params": {"T_max": 0}}}, "T_max must be above 0"),
-        ({"scheduler": {"type": "WarmupLR", "params": {"warmup_type": "lin"}}}, "'log' or 'linear'"),
+        (
+            {"scheduler": {"type": "CosineAnnealingLR", "params": {"T_max": 0}}},
+            "T_max must be a number above 0",
+        ),
+        ({"scheduler": {"type": "WarmupLR", "params": {"warmup_type": "lin"}}}, "one of log, linear"),
         ({"scheduler": {"type": "WarmupLR", "params": None}}, "params must be an object, not None"),
         ({"scheduler": "WarmupLR"}, "scheduler must be an object, not 'WarmupLR'"),
         ({"optimizer": "Adam"}, "optimizer must be an object, not 'Adam'"),
@@ -138,21 +141,58 @@ def test_lamb_needs_a_gpu() -> None:
         ({"optimizer": {"type": "Adam", "params": {"betas": 0.9}}}, "betas must be two numbers"),
         ({"optimizer": {"type": "Adam", "params": {"amsgrad": "no"}}}, "amsgrad must be true or false"),
         ({"gradient_clipping": "1"}, "gradient_clipping must be a number of at least 0, not '1'"),
-        ({"steps_per_print": "x"}, "steps_per_print must be a number of at least 0, not 'x'"),
+        ({"steps_per_print": "x"}, "steps_per_print must be a whole number above 0, not 'x'"),
         ({"wall_clock_breakdown": "x"}, "wall_clock_breakdown must be true or false, not 'x'"),
         ({"data_efficiency": 3}, "data_efficiency must be an object, not 3"),
         ({"csv_monitor": {"enabled": True, "job_name": 3}}, "csv_monitor.job_name must be a text, not 3"),
         ({"optimizer": {"type": "SGD", "params": {"nesterov": True}}}, "nesterov .* needs a momentum"),
         ({"amp": {"enabled": True, "opt_level": []}}, r"amp.opt_level \[\] .* is none of O0"),
         ({"fp16": {"enabled": "false"}}, "fp16.enabled must be true or false, not 'false'"),
-        ({"torch_autocast": {"enabled": True, "dtype": "bf8"}}, "dtype 'bf8' is none of float16, fp16"),
+        (
+            {"torch_autocast": {"enabled": True, "dtype": "bf8"}},
+            "torch_autocast.dtype must be one of float16, fp16, .*, not 'bf8'",
+        ),
         ({"bf16": {"enable": True}}, "did you mean 'enabled'"),
         ({"tensorboard": []}, "tensorboard must be an object"),
+        ({"communication_data_type": "fp8"}, "must be one of fp16, bf16, fp32, not 'fp8'"),
+        (
+            {"data_types": {"grad_accum_dtype": 16}},
+            "data_types.grad_accum_dtype must be one of float32, fp32",
+        ),
+        ({"checkpoint": {"tag_validation": "maybe"}}, "tag_validation must be one of Warn, Ignore, Fail"),
+        ({"flops_profiler": {"profile_step": "5"}}, "profile_step must be a whole number of at least 0"),
+        ({"zero_optimization": {"overlap_comm": "yes"}}, "overlap_comm must be true or false, not 'yes'"),
+        ({"zero_optimization": {"reduce_bucket_size": 1.5}}, "reduce_bucket_size must be a whole number"),
+        ({"zero_optimization": {"offload_optimizer": {"device": "gpu"}}}, "device must be one of none, cpu"),
+        ({"timers": {"throughput": {"enabled": 1}}}, "timers.throughput.enabled must be true or false"),
+        ({"sparse_gradients": True}, "sparse_gradients: .* left DeepSpeed in 0.19.8"),
+        ({"compression_training": {}}, "compression_training: compression left DeepSpeed in 0.19.7"),
+        ({"gradient_allreduce_op": "sum"}, "would multiply the gradients by the number of ranks"),
+        ({"pipeline": {"stages": 2}}, "pipeline.stages: DeepSpeed makes no use of it: give --stages"),
+        ({"managed_gradient_accumulation": False}, "left to DeepSpeed to count"),
     ],
 )
 def test_nested_keys_are_checked(tmp_path: Path, base: dict[str, Any], says: str) -> None:
     with pytest.raises(CommonMistake, match=says):
         resolve(file=tmp_path / "ds.json", **base)
+
+
+def test_what_deepspeed_takes_is_taken(tmp_path: Path) -> None:
+    resolve(
+        file=tmp_path / "ds.json",
+        communication_data_type="FP32",
+        steps_per_print=2000,
+        zero_optimization={
+            "stage": 2,
+            "reduce_bucket_size": 5e8,
+            "overlap_comm": None,
+            "sub_group_size": "auto",
+        },
+        checkpoint={"tag_validation": "WARN", "parallel_write": {"pipeline_stage": True}},
+        data_types={"grad_accum_dtype": "fp32"},
+        pipeline={"stages": "auto", "partition": "best"},
+        gradient_allreduce_op="mean",
+    )
 
 
 @pytest.mark.parametrize("kind", ["WarmupLR", "WarmupDecayLR", "WarmupCosineLR", "LRRangeTest"])
@@ -276,3 +316,21 @@ def test_a_missing_package_is_one_sentence(tmp_path: Path, package: str) -> None
     assert f"the Python package {package} is not installed" in done.stderr
     assert "pip install 'jobgen[train]'" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_no_value_of_a_config_file_ends_in_a_trace(tmp_path: Path) -> None:
+    need_package("torch", "deepspeed", "numpy", "sklearn")
+    script = Path(__file__).with_name("wrong_values.py")
+    config = json.dumps({"zero_optimization": {"stage": 1}})
+    out = tmp_path / "traces.json"
+    done = subprocess.run(
+        [sys.executable, str(script), config, str(out)],
+        env={**os.environ, "JOBGEN_ACCELERATOR": "cpu", "JOBGEN_RUN_DIR": str(tmp_path / "run")},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert json.loads(out.read_text()) == {}

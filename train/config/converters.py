@@ -18,6 +18,15 @@ GONE = {
     "elasticity": "elasticity left DeepSpeed in 0.19.8",
     "mics": "MiCS left DeepSpeed in 0.19.7",
     "sparse_attention": "sparse attention left DeepSpeed in 0.19.7",
+    "nebula": "Nebula's checkpoints left DeepSpeed in 0.19.7",
+    "compression_training": "compression left DeepSpeed in 0.19.7",
+    "quantize_training": "mixture-of-quantization left DeepSpeed in 0.19.7",
+    "eigenvalue": "mixture-of-quantization left DeepSpeed in 0.19.7, and its eigenvalues in 0.19.8",
+    "sparse_gradients": "the compression of sparse gradients left DeepSpeed in 0.19.8",
+    "graph_harvesting": "graph harvesting left DeepSpeed in 0.19.8",
+    "curriculum_learning": "curriculum learning at this place left DeepSpeed in 0.19.8",
+    "progressive_layer_drop": "progressive layer dropping left DeepSpeed in 0.19.8",
+    "zeropp_loco_param": "LoCo's error feedback left DeepSpeed in 0.19.8",
 }
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import CommonMistake
-from . import Settings, dskeys, plugins
+from . import Settings, dskeys, dsvalues, plugins
 from .batches import ACCUMULATION, MICRO, TOTAL, Batch
 
 Config = dict[str, Any]
@@ -18,6 +18,14 @@ DEFAULT_LR = {"adam": 0.002, "adamw": 0.002, "lamb": 0.002, "sgd": 0.05, "muon":
 TYPES = {"adam": "Adam", "adamw": "AdamW", "lamb": "Lamb", "sgd": "SGD", "muon": "Muon"}
 # The config's precision blocks, and the option that stands for each.
 PRECISION_BLOCKS = {"fp16": "fp16", "bf16": "bf16", "torch_autocast": "autocast"}
+# What engines other than DeepSpeed's follow, too.
+EVERY_ENGINE = frozenset(
+    (
+        *(TOTAL, MICRO, ACCUMULATION, *PRECISION_BLOCKS, "bfloat16", "amp", "optimizer", "scheduler"),
+        *("zero_optimization", "gradient_clipping", "tensorboard", "csv_monitor", "dataloader_drop_last"),
+        *("steps_per_print", "zero_allow_untested_optimizer"),
+    )
+)
 
 
 def read(file: Path | None) -> Config:
@@ -63,7 +71,19 @@ def build(base: Config, settings: Settings, batch: Batch, parallel: int) -> tupl
     if settings.scheduler is not None and "scheduler" in config:
         notes.append(f"--scheduler {settings.scheduler} replaces the config file's scheduler")
         del config["scheduler"]
-    return config, notes
+    return config, notes + _unused(base, settings)
+
+
+def _unused(base: Config, settings: Settings) -> list[str]:
+    """Notes on what is in the file, and that this run makes no use of."""
+    notes = []
+    if base.get("dataloader_drop_last"):
+        notes.append("the config file's dataloader_drop_last is not followed: every sample is trained on")
+    if settings.engine in ("ddp", "colossalai"):
+        names = [key for key, value in base.items() if value and key not in EVERY_ENGINE]
+        if names:
+            notes.append(f"--engine {settings.engine} makes no use of the config file's {', '.join(names)}")
+    return notes
 
 
 def schedule(config: Config, settings: Settings, total: int) -> Config:
@@ -202,7 +222,7 @@ def _precision(config: Config, settings: Settings) -> list[str]:
         notes.append(f"amp {level} runs as {meaning}: NVIDIA's apex, which had these levels, is retired")
     config.pop("amp", None)
     if "dtype" in config.get("torch_autocast", {}):
-        config["torch_autocast"]["dtype"] = dskeys.AUTOCAST[config["torch_autocast"]["dtype"]]
+        config["torch_autocast"]["dtype"] = dsvalues.AUTOCAST[config["torch_autocast"]["dtype"]]
     on = [name for name in PRECISION_BLOCKS if enabled(config, name)]
     if len(on) > 1:
         raise CommonMistake(f"the config file enables both {' and '.join(on)}: a run has one precision")

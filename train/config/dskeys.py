@@ -5,21 +5,21 @@ some fail with the trace of a validator on every rank. Here all get one sentence
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 from ..errors import CommonMistake, suggestion
+from . import dsvalues
 from .converters import GONE, is_own
 
 _TOP = """
 activation_checkpointing aio amp autotuning bf16 bfloat16 checkpoint comet comms_logger
-communication_data_type compile compression_training csv_monitor curriculum_learning data_efficiency
-data_types dataloader_drop_last disable_allgather disable_python_gc dump_state eigenvalue
-expert_parallel flops_profiler fp16 gradient_accumulation_steps gradient_allreduce_op gradient_clipping
-gradient_predivide_factor hybrid_engine log_level managed_gradient_accumulation memory_breakdown nebula
-optimizer pipeline prescale_gradients progressive_layer_drop quantize_training scheduler
-seq_parallel_communication_data_type sparse_gradients steps_per_print tensor_parallel
+communication_data_type compile csv_monitor data_efficiency data_types dataloader_drop_last
+disable_allgather disable_python_gc dump_state expert_parallel flops_profiler fp16
+gradient_accumulation_steps gradient_allreduce_op gradient_clipping gradient_predivide_factor hybrid_engine
+log_level managed_gradient_accumulation memory_breakdown optimizer pipeline prescale_gradients scheduler
+seq_parallel_communication_data_type steps_per_print tensor_parallel
 tensorboard timers torch_autocast train_batch_size train_micro_batch_size_per_gpu
 use_data_before_expert_parallelism vocabulary_size wall_clock_breakdown wandb weight_quantization
 zero_allow_untested_optimizer zero_force_ds_cpu_optimizer zero_optimization
@@ -68,7 +68,10 @@ SECTIONS = {
     "grad_partitioned use_reentrant",
     "checkpoint": "tag_validation load_universal use_node_local_storage parallel_write writer "
     "checkpoint_serialization",
-    "data_types": "grad_accum_dtype",
+    "checkpoint.parallel_write": "pipeline_stage",
+    "data_types": "grad_accum_dtype param_dtype buffer_dtype keep_in_fp32_modules",
+    "timers": "throughput",
+    "timers.throughput": "enabled synchronized",
 }
 _WARMUP = "total_num_steps warmup_num_steps warmup_type"
 SCHEDULERS = {
@@ -98,34 +101,12 @@ OPTIMIZERS = {
 }
 # What no schedule can do without.
 REQUIRED = {"MultiStepLR": ("milestones",), "OneCycle": ("cycle_min_lr", "cycle_max_lr")}
-# What optimizers and schedules take besides numbers.
-_FLAGS = """
-amsgrad nesterov foreach torch_adam adam_w_mode fp32_optimizer_states bias_correction eps_inside_sqrt
-cycle_momentum lr_range_test_staircase
-"""
-FLAGS = frozenset(_FLAGS.split())
-WORDS = {"warmup_type": ("log", "linear"), "ns_method": ("gram", "standard")}
-DIVISORS = frozenset(("T_max", "cycle_first_step_size", "cycle_second_step_size", "lr_range_test_step_size"))
-# What some top-level keys hold.
-_OBJECTS = """
-aio autotuning comet compile compression_training curriculum_learning data_efficiency eigenvalue
-hybrid_engine nebula progressive_layer_drop tensor_parallel weight_quantization
-"""
-_SWITCHES = """
-dataloader_drop_last disable_allgather dump_state memory_breakdown prescale_gradients sparse_gradients
-wall_clock_breakdown zero_allow_untested_optimizer zero_force_ds_cpu_optimizer
-"""
-_NUMBERS = "gradient_clipping gradient_predivide_factor steps_per_print"
-# What some keys of sections hold, by DeepSpeed or sinks.py.
-_TEXTS = {"tensorboard": ("output_path", "job_name"), "csv_monitor": ("output_path", "job_name")}
-# DeepSpeed's names of what autocast computes in, and torch's.
-_HALF, _BRAIN = ("float16", "fp16", "half", "torch.float16"), ("bfloat16", "bf16", "torch.bfloat16")
-AUTOCAST = {alias: names[0] for names in (_HALF, _BRAIN) for alias in names}
 
 
 def check(config: Mapping[str, Any], where: str) -> None:
-    """Raise CommonMistake for a key or type that is none of DeepSpeed's. where: the file, for the message."""
-    _known(config, TOP, where, "")
+    """Raise CommonMistake for a key that is none of DeepSpeed's, and for a value that it cannot have.
+    where: the file, for the message."""
+    _check_block(config, TOP, where, "")
     for path, words in SECTIONS.items():
         block: Any = config
         for part in path.split("."):
@@ -134,30 +115,10 @@ def check(config: Mapping[str, Any], where: str) -> None:
             if block is None and "offload" in path:  # as DeepSpeed's own examples have it
                 continue
             raise CommonMistake(f"{where}: {path} must be an object, not {block!r}")
-        _known(block, words.split(), where, path)
-        if not isinstance(block.get("enabled", False), bool):
-            raise CommonMistake(f"{where}: {path}.enabled must be true or false, not {block['enabled']!r}")
-        for key in _TEXTS.get(path, ()):
-            if not isinstance(block.get(key, ""), str):
-                raise CommonMistake(f"{where}: {path}.{key} must be a text, not {block[key]!r}")
-    dtype = config.get("torch_autocast", {}).get("dtype", "bfloat16")
-    if not isinstance(dtype, str) or dtype not in AUTOCAST:
-        raise CommonMistake(f"{where}: torch_autocast.dtype {dtype!r} is none of {', '.join(AUTOCAST)}")
-    _check_top(config, where)
+        _check_block(block, words.split(), where, path)
     for section, types in (("optimizer", OPTIMIZERS), ("scheduler", SCHEDULERS)):
         if section in config:
             _check_type(config[section], section, types, where)
-
-
-def _check_top(config: Mapping[str, Any], where: str) -> None:
-    for keys, right, wanted in (
-        (_OBJECTS, lambda value: isinstance(value, dict), "an object"),
-        (_SWITCHES, lambda value: isinstance(value, bool), "true or false"),
-        (_NUMBERS, lambda value: _is_number(value) and value >= 0, "a number of at least 0"),
-    ):
-        for key in keys.split():
-            if config.get(key) is not None and not right(config[key]):
-                raise CommonMistake(f"{where}: {key} must be {wanted}, not {config[key]!r}")
 
 
 def _check_type(block: Mapping[str, Any], section: str, types: Mapping[str, str], where: str) -> None:
@@ -175,48 +136,39 @@ def _check_type(block: Mapping[str, Any], section: str, types: Mapping[str, str]
         raise CommonMistake(
             f"{where}: {section}.type {kind!r} is none of {', '.join(types)}{suggestion(name, types)}"
         )
-    _known(params, types[name].split(), where, f"{section}.params of {kind}")
+    path = f"{section}.params"
+    _known(params, types[name].split(), where, f"{path} of {kind}")
     for key in REQUIRED.get(kind, ()):
         if key not in params:
-            raise CommonMistake(f"{where}: {section}.params of {kind} needs {key}")
-    for key, value in params.items():
-        wanted = _wanted(key, value, least=0 if section == "optimizer" else -math.inf)
-        if wanted:
-            raise CommonMistake(f"{where}: {section}.params.{key} must be {wanted}, not {value!r}")
+            raise CommonMistake(f"{where}: {path} of {kind} needs {key}")
+    _check_values(params, where, path, least=0 if section == "optimizer" else -math.inf)
 
 
-def _wanted(key: str, value: Any, least: float) -> str:
-    """What the value of an optimizer's or a schedule's parameter must be; '' if it is that."""
-    if key in FLAGS:
-        return "" if isinstance(value, bool | None) else "true or false"
-    if key in WORDS:
-        return "" if value in WORDS[key] else " or ".join(map(repr, WORDS[key]))
-    if key == "betas":
-        pair = isinstance(value, list) and len(value) == 2
-        return "" if pair and all(_is_number(x) and 0 <= x < 1 for x in value) else "two numbers from 0 to 1"
-    if key == "milestones":
-        numbers = isinstance(value, list) and value and all(_is_number(x) for x in value)
-        return "" if numbers else "a list of numbers"
-    if not _is_number(value):
-        return "one number"
-    if key in DIVISORS and value <= 0:
-        return "above 0"
-    return "" if value >= least else f"at least {least}"
+def _check_block(block: Mapping[str, Any], allowed: Collection[str], where: str, path: str) -> None:
+    _known(block, allowed, where, path)
+    _check_values(block, where, path)
 
 
-def _is_number(value: Any) -> bool:
-    return type(value) is int or (isinstance(value, float) and math.isfinite(value))
-
-
-def _known(block: Mapping[str, Any], allowed: Any, where: str, path: str) -> None:
+def _known(block: Mapping[str, Any], allowed: Collection[str], where: str, path: str) -> None:
     for key in block:
         if key in allowed:
             continue
-        gone = GONE.get("mics" if key.startswith("mics_") else key)
+        gone = dsvalues.gone(key)
         if gone:
             raise CommonMistake(f"{where}: {path + '.' if path else ''}{key}: {gone}")
         inside = f" in {path}" if path else ""
         raise CommonMistake(f"{where}: DeepSpeed has no key {key!r}{inside}{suggestion(key, allowed)}")
+
+
+def _check_values(block: Mapping[str, Any], where: str, path: str, least: float = -math.inf) -> None:
+    for key, value in block.items():
+        full = f"{path}.{key}" if path else key
+        wanted = dsvalues.wrong(path, key, value, least)
+        if wanted:
+            raise CommonMistake(f"{where}: {full} must be {wanted}, not {value!r}")
+        useless, reason = dsvalues.USELESS.get(full, (None, ""))
+        if useless and useless(value):
+            raise CommonMistake(f"{where}: {full}: {reason}")
 
 
 def named(file: Path) -> str:

@@ -24,6 +24,9 @@ def _reasons(config: Config, settings: Settings) -> Iterator[str]:
         yield from plugins.reasons(config, settings)
     else:
         yield from _deepspeed(config, stage)
+    for monitor in ("wandb", "comet"):
+        if engine in ("ddp", "colossalai") and enabled(config, monitor):
+            yield f"{monitor} in the config file needs --engine deepspeed or pipeline: it is DeepSpeed's to write"
     if engine == "pipeline" and stage > 1:
         yield (
             f"--engine pipeline goes with ZeRO stage 0 or 1, not {stage}: it adds up the gradients of "
@@ -74,6 +77,8 @@ def _offload(zero: dict[str, Any], engine: str) -> Iterator[str]:
 
 def check_device(config: Config, kind: str) -> None:
     """Raise CommonMistake for what this kind of device (cuda, rocm, npu, cpu) has not."""
+    if config["zero_optimization"].get("zenflow") is not None and kind != "cuda":
+        raise CommonMistake(f"zero_optimization.zenflow needs CUDA devices, not {kind}")
     name = optimizer_name(config)
     if name in ("lamb", "lion") and kind != "cuda":
         raise CommonMistake(

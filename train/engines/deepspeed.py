@@ -2,6 +2,7 @@
 
 import logging
 import os
+import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -30,7 +31,7 @@ class DeepSpeedEngine:
             self._engine, *_ = deepspeed.initialize(
                 model=job.model,
                 model_parameters=parameters,
-                config=deepspeed_config(job.config, job.device),
+                config=deepspeed_config(job.config, job.device, job.model),
                 lr_scheduler=job.schedule.attach,
             )
         self.module = job.model
@@ -111,9 +112,15 @@ def load_deepspeed_checkpoint(engine: Any, directory: Path, universal: Path | No
         raise TrainingFailure(f"DeepSpeed found no checkpoint in {place}")
 
 
-def deepspeed_config(config: dict[str, Any], device: Device) -> dict[str, Any]:
-    """The config as this device needs it. Raises CommonMistake for fp16 where DeepSpeed has none."""
+def deepspeed_config(config: dict[str, Any], device: Device, model: torch.nn.Module) -> dict[str, Any]:
+    """The config as this device needs it. Raises CommonMistake for fp16 where DeepSpeed has none, and for
+    a profile of more levels than the model has."""
     import deepspeed
+
+    levels = 1 + max(name.count(".") + bool(name) for name, _ in model.named_modules())
+    depth = config.get("flops_profiler", {}).get("module_depth", -1)
+    if depth > levels:
+        raise CommonMistake(f"flops_profiler.module_depth {depth}: the model has only {levels} levels")
 
     if enabled(config, "fp16") and not deepspeed.get_accelerator().is_fp16_supported():
         raise CommonMistake(f"DeepSpeed has no fp16 on this {device.kind}; bf16 works")
@@ -130,7 +137,7 @@ def deepspeed_config(config: dict[str, Any], device: Device) -> dict[str, Any]:
 
 @contextmanager
 def mistakes_of_the_config() -> Iterator[None]:
-    """Turn what DeepSpeed's validators say of a wrong type or number into CommonMistake."""
+    """Turn what DeepSpeed refuses, while it makes an engine of a config, into CommonMistake."""
     from pydantic import ValidationError
 
     try:
@@ -138,9 +145,22 @@ def mistakes_of_the_config() -> Iterator[None]:
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(map(str, first["loc"]))
+        what = f"{key} {first['input']!r}" if key else "what goes not together"
         raise CommonMistake(
-            f"DeepSpeed refuses {key} {first['input']!r} in the config file ({error.title}): {first['msg']}"
+            f"DeepSpeed refuses {what} in the config file ({error.title}): {first['msg']}"
         ) from None
+    except Exception as error:
+        # It checks with assertions where the parts of the config meet; elsewhere these are its own.
+        frames = traceback.extract_tb(error.__traceback__)
+        checking = any(frame.filename.endswith(CHECKERS) for frame in frames)
+        if not checking and not isinstance(error, AssertionError | ValueError | NotImplementedError):
+            raise
+        said = " ".join(str(error).split()) or type(error).__name__
+        where = f"{frames[-1].filename.rpartition('/site-packages/')[2]}, line {frames[-1].lineno}"
+        raise CommonMistake(f"DeepSpeed cannot train with this config: {said} ({where})") from None
+
+
+CHECKERS = ("deepspeed/runtime/config.py", "deepspeed/monitor/monitor.py")
 
 
 def load_deepspeed(device: Device) -> Any:

@@ -37,7 +37,7 @@ class PipelineEngine:
         deepspeed = load_deepspeed(job.device)
         from deepspeed.pipe import PipelineModule
 
-        config = deepspeed_config(job.config, job.device)
+        config = deepspeed_config(job.config, job.device, job.model)
         with redirect_stdout(StringIO()):  # it prints its seeds and its grid, whatever the log level
             module = _stages(PipelineModule, layers, job, self._loss)
         parameters = [p for p in module.parameters() if p.requires_grad]
