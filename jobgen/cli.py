@@ -219,7 +219,7 @@ _COMMANDS = {
 
 
 # Commands of packages of their own: the module of each.
-_ELSEWHERE = {"check": "jobgen.check.command"}
+_ELSEWHERE = {"check": "jobgen.check.command", "convert": "jobgen.convert.command"}
 
 
 def _job_command(name: str) -> click.Command:

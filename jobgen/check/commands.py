@@ -166,8 +166,8 @@ def _kind(texts: list[str | None], at: int) -> tuple[str | None, int]:
         return kind, at + (2 if kind in ("accelerate", "colossalai") else 1)
     if name in _PYTHON:
         for place in range(at + 1, min(at + 5, len(texts) - 1)):
-            if texts[place] == "-m" and (kind := _MODULES.get(texts[place + 1] or "")):
-                return kind, place + 2
+            if texts[place] == "-m" and (module := _MODULES.get(texts[place + 1] or "")):
+                return module, place + 2
     return None, at
 
 

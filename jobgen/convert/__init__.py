@@ -1,0 +1,1 @@
+"""``jobgen convert``: a script for one scheduler becomes one for another, or a job file."""

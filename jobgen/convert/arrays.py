@@ -1,0 +1,66 @@
+"""Array indices: PBS Pro takes one range, Torque a list without steps, Slurm anything."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from typing import NamedTuple
+
+_MANY = 1000
+
+
+class Array(NamedTuple):
+    """Ranges of first, last and step, and how many tasks may run at a time."""
+
+    ranges: tuple[tuple[int, int, int], ...]
+    limit: int | None
+
+
+def read(text: str) -> Array | None:
+    """Any scheduler's form; None for what none of them takes."""
+    indices, percent, limit = text.partition("%")
+    ranges = []
+    for part in indices.split(","):
+        match = re.fullmatch(r"(\d{1,7})(?:-(\d{1,7})(?::(\d{1,7}))?)?", part.strip(), re.ASCII)
+        if not match:
+            return None
+        first, last, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
+        if last < first or step < 1:
+            return None
+        ranges.append((first, last, step))
+    if percent and not (limit.isascii() and limit.isdigit()):
+        return None
+    return Array(tuple(ranges), int(limit) if percent else None)
+
+
+def write(array: Array, scheduler: str) -> str | None:
+    """The array as this scheduler takes it; None if it cannot."""
+    ranges = array.ranges
+    if scheduler == "pbspro":
+        ranges = _one_range(ranges)
+        if not ranges:
+            return None
+    elif scheduler == "torque" and any(step > 1 for _, _, step in ranges):
+        if sum((last - first) // step for first, last, step in ranges) > _MANY:
+            return None
+        ranges = tuple((one, one, 1) for part in ranges for one in range(part[0], part[1] + 1, part[2]))
+    text = ",".join(_range(*one) for one in ranges)
+    return text if array.limit is None else f"{text}%{array.limit}"
+
+
+def _range(first: int, last: int, step: int) -> str:
+    if first == last:
+        return str(first)
+    return f"{first}-{last}" if step == 1 else f"{first}-{last}:{step}"
+
+
+def _one_range(ranges: tuple[tuple[int, int, int], ...]) -> tuple[tuple[int, int, int], ...]:
+    """A list that is evenly spaced as one range; nothing if it is not, or has a single index."""
+    if len(ranges) == 1:
+        first, last, step = ranges[0]
+        return ranges if first + step <= last else ()
+    indices = [one for one, last, _ in ranges if one == last]
+    steps = {after - before for before, after in pairwise(indices)}
+    if len(indices) != len(ranges) or len(steps) != 1 or min(steps) < 1:
+        return ()
+    return ((indices[0], indices[-1], steps.pop()),)

@@ -1,0 +1,68 @@
+"""The command ``jobgen convert``."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from jobgen.errors import JobgenError, nearest, one_of, shown
+
+_TARGETS = ("slurm", "pbspro", "torque", "toml")
+
+
+@click.command(
+    "convert",
+    help="Print a script as one for another scheduler, or as a job file. A FILE of - is standard input. What "
+    "could not be translated is named on standard error, stays as a comment, and makes the status 1.",
+    epilog="Example: jobgen convert job.pbs --to slurm -o job.sh",
+)
+@click.argument("file", metavar="FILE", required=False)
+@click.option("--to", "target", metavar="|".join(_TARGETS), help="What it shall become.")
+@click.option(
+    "--scheduler", metavar="pbspro|torque|slurm", help="Whose script it is.  [default: by its directives]"
+)
+@click.option("-o", "--output", metavar="FILE", help="Write the result to FILE.")
+@click.option("--force", is_flag=True, help="Overwrite FILE.")
+def convert(
+    file: str | None, target: str | None, scheduler: str | None, output: str | None, force: bool
+) -> int:
+    from jobgen.check.checking import read_source
+    from jobgen.check.directives import guess
+    from jobgen.check.script import Script
+    from jobgen.convert import converting, toml
+
+    if file is None:
+        raise JobgenError("convert: name a script, or - for standard input")
+    if target not in _TARGETS:
+        said = (
+            "is missing" if target is None else f"{shown(target)} (command line): must be {one_of(_TARGETS)}"
+        )
+        raise JobgenError(f"--to {said}{nearest(target or '', _TARGETS)}")
+    if scheduler is not None and scheduler not in _TARGETS[:3]:
+        raise JobgenError(f"--scheduler {shown(scheduler)} (command line): must be {one_of(_TARGETS[:3])}")
+    source = read_source(file)
+    lines = source.decode("utf-8", "replace").replace("\r", "").split("\n")
+    whose = scheduler or guess(lines)
+    if whose == "shell":
+        raise JobgenError(
+            f"{shown(file)} (command line): has no directives: say whose it is with --scheduler"
+        )
+    script = Script(source, whose, None if file == "-" else os.path.dirname(os.path.abspath(file)))
+    done = toml.convert(script) if target == "toml" else converting.convert(script, target)
+    _write(done.text, output, force, executable=target != "toml")
+    for remark in done.remarks:
+        what = "cannot be translated" if remark.lost else "translated, but look"
+        click.echo(f"{file}:{remark.line}: {what}: {remark.what}: {remark.why}", err=True)
+    return int(any(remark.lost for remark in done.remarks))
+
+
+def _write(text: str, output: str | None, force: bool, executable: bool) -> None:
+    if force and output is None:
+        raise JobgenError("--force goes with -o FILE only; nothing is overwritten without it")
+    if output is None:
+        click.echo(text, nl=False)
+        return
+    from jobgen.output import write_script
+
+    write_script(output, text, force=force, executable=executable)

@@ -1,0 +1,168 @@
+"""A whole script for another scheduler: directives from the request, the body by edits of its tree."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from jobgen.check.bash import Node, expansions
+from jobgen.check.script import Script
+from jobgen.convert import launch, reading, variables, writing
+from jobgen.convert.remark import Definition, Edit, Remark, apply
+
+TITLES = {"slurm": "Slurm", "pbspro": "PBS Pro", "torque": "Torque"}
+
+
+class Converted(NamedTuple):
+    """The new script, and what there is to say about it."""
+
+    text: str
+    remarks: tuple[Remark, ...]
+
+
+def convert(script: Script, target: str) -> Converted:
+    """The same job for ``target``: slurm, pbspro or torque."""
+    if target == script.scheduler:
+        return Converted(script.source.decode("utf-8", "replace"), ())
+    wanted = reading.read(script)
+    head, lost = writing.write(wanted, script.scheduler, target)
+    first = script.directives.live[0].number if script.directives.live else 0
+    remarks = [Remark(first, what, why) for what, why in lost]
+    remarks += [Remark(option.line, text, f"{why} in {TITLES[target]}") for option, text, why in wanted.left]
+    body = _body(script, target)
+    remarks += [one for one in body if isinstance(one, Remark)]
+    remarks += _lookouts(script, target)
+    defined = [one for one in body if isinstance(one, Definition)]
+    edits = [one for one in body if isinstance(one, Edit)]
+    head += [_comment(remark) for remark in remarks if remark.lost and remark.line <= _end(script)]
+    edits += _directives(script, head) + _start(script, target, wanted, defined)
+    return Converted(
+        apply(script.source.replace(b"\r\n", b"\n"), edits).decode("utf-8", "replace"), _sorted(remarks)
+    )
+
+
+def _sorted(remarks: list[Remark]) -> tuple[Remark, ...]:
+    return tuple(sorted(set(remarks)))
+
+
+def _comment(remark: Remark) -> str:
+    return f"# not translated: {remark.what}: {remark.why}"
+
+
+def _end(script: Script) -> int:
+    """The last line before the first command."""
+    return (script.directives.first_command or len(script.lines) + 1) - 1
+
+
+def _lines(script: Script) -> list[int]:
+    """Where each line begins, in bytes, and the end of the last."""
+    source = script.source.replace(b"\r\n", b"\n")
+    starts = [0]
+    for line in source.split(b"\n"):
+        starts.append(starts[-1] + len(line) + 1)
+    return [min(start, len(source)) for start in starts]
+
+
+def _directives(script: Script, head: list[str]) -> list[Edit]:
+    """The new directives where the first old one was, or behind the first line; the others go."""
+    starts, live = _lines(script), script.directives.live
+    text = "".join(f"{line}\n" for line in head)
+    if not live:
+        at = starts[1] if script.lines and script.lines[0].startswith("#!") else 0
+        return [Edit(at, at, text)]
+    edits = [Edit(starts[one.number - 1], starts[one.number], "") for one in live]
+    return [edits[0]._replace(text=text), *edits[1:]]
+
+
+def _body(script: Script, target: str) -> list[Edit | Remark | Definition]:
+    found: list[Edit | Remark | Definition] = list(launch.launches(script, target))
+    gone: list[Node] = []
+    if script.scheduler == "slurm":
+        for node, text in _host_lists(script):
+            gone.append(node)
+            found.append(Edit(node.start, node.end, text))
+    return found + list(variables.translate(script, target, gone))
+
+
+def _host_lists(script: Script) -> list[tuple[Node, str]]:
+    """``scontrol show hostnames``, and what lists the hosts on PBS instead."""
+    lists = ("SLURM_JOB_NODELIST", "SLURM_NODELIST")
+    return [
+        (command.node, "awk '!seen[$1]++' \"$PBS_NODEFILE\"")
+        for command in script.named("scontrol")
+        if command.literals[:2] == ["show", "hostnames"]
+        and all(name in lists for name, _ in expansions(command.node))
+    ]
+
+
+def _start(script: Script, target: str, wanted: reading.Wanted, defined: list[Definition]) -> list[Edit]:
+    """What has to come before the first command, but behind ``set``."""
+    lines: list[str] = []
+    if target == "slurm" and script.scheduler != "slurm":
+        lines += _from_home(script)
+        if any(name == "PBS_NODEFILE" for name, _ in script.expansions):
+            lines += _node_file(script)
+    elif target != "slurm" and script.scheduler == "slurm":
+        lines += ['cd "$PBS_O_WORKDIR" || exit 1  # where Slurm starts a job']
+        lines += [f"cd {wanted.directory} || exit 1"] if wanted.directory and wanted.directory != "." else []
+    elif wanted.directory and target == "pbspro":
+        lines += [f"cd {wanted.directory} || exit 1"]
+    lines += [f"{name}={value}" for name, value in defined]
+    lines += [f"export {name}={_shell(value)}" for name, value in wanted.exports]
+    at = _behind_set(script)
+    text = "".join(f"{line}\n" for line in lines)
+    return [Edit(at, at, text)] if lines else []
+
+
+def _shell(value: str) -> str:
+    return (
+        value if re.fullmatch(r"[\w./:,+@%=-]*", value, re.ASCII) else "'" + value.replace("'", "'\\''") + "'"
+    )
+
+
+def _from_home(script: Script) -> list[str]:
+    """PBS starts a job in the home directory, Slurm where it was submitted."""
+    wd = any(name == "wd" for name in script.request.totals) or any(
+        one.flag in ("-d", "-w") for one in script.options
+    )
+    if wd or any(script.named("cd", "pushd")):
+        return []
+    return ['cd "$HOME" || exit 1  # where PBS starts a job']
+
+
+def _node_file(script: Script) -> list[str]:
+    slots = script.request.lines_per_node or 1
+    each = f" | awk '{{ for (i = 0; i < {slots}; i++) print }}'" if slots > 1 else ""
+    return [
+        "# The hosts of the job, one line a slot, as PBS lists them.",
+        "PBS_NODEFILE=${TMPDIR:-/tmp}/nodefile.$SLURM_JOB_ID",
+        f'scontrol show hostnames "$SLURM_JOB_NODELIST"{each} > "$PBS_NODEFILE"',
+        "export PBS_NODEFILE",
+    ]
+
+
+def _behind_set(script: Script) -> int:
+    """The beginning of the first line that is a command, but no ``set``."""
+    starts = _lines(script)
+    line = script.directives.first_command or len(script.lines) + 1
+    for command in script.named("set"):
+        if command.line == line:
+            line += 1
+    return starts[min(line, len(starts)) - 1]
+
+
+def _lookouts(script: Script, target: str) -> list[Remark]:
+    """What was translated, but not as a matter of course."""
+    asked, found = script.request, []
+    line = script.directives.live[0].number if script.directives.live else 1
+    if (
+        script.scheduler == "pbspro"
+        and asked.several
+        and "scatter" not in (asked.place or "scatter" * ("nodes" in asked.totals))
+    ):
+        found.append(Remark(line, "select=", "each chunk becomes a node", lost=False))
+    if script.scheduler == "slurm" and any(
+        name in ("SLURM_PROCID", "SLURM_LOCALID") for name, _ in script.expansions
+    ):
+        found.append(Remark(line, "SLURM_PROCID", "became Open MPI's variables", lost=False))
+    return found

@@ -1,0 +1,225 @@
+"""srun as mpirun, and mpirun as srun, option by option."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from jobgen.check.bash import Node, exported, literal
+from jobgen.check.commands import Command
+from jobgen.check.script import Script
+from jobgen.convert.remark import Edit, Remark
+
+_MPIRUNS = ("mpirun", "mpiexec", "mpiexec.hydra", "orterun")
+# srun's options: those with a value, and those that need no counterpart.
+_SRUN_VALUES = {
+    "-n": "ranks", "--ntasks": "ranks", "-N": "nodes", "--nodes": "nodes", "--ntasks-per-node": "each",
+    "-c": "", "--cpus-per-task": "", "--mpi": "", "--export": "export", "--jobid": "", "--wait": "", "-W": "",
+    "--gpus-per-task": "", "--gpus-per-node": "", "--gres": "", "--mem": "", "-p": "", "--partition": "",
+    "-A": "", "--account": "", "-t": "", "--time": "",
+    "--input": "input", "-i": "input", "--cpu-bind": "lost", "--gpu-bind": "lost", "-w": "lost",
+    "--nodelist": "lost",
+    "--distribution": "lost", "-m": "lost", "--chdir": "lost", "-D": "lost", "--output": "lost", "-o": "lost",
+    "--error": "lost", "-e": "lost", "--exclude": "lost", "-x": "lost", "--constraint": "lost", "-C": "lost",
+    "--hint": "lost", "--mem-bind": "lost", "--network": "lost",
+}  # fmt: skip
+_SRUN_FLAGS = (
+    "-K",
+    "--kill-on-bad-exit",
+    "-u",
+    "--unbuffered",
+    "--exact",
+    "--overlap",
+    "--exclusive",
+    "-Q",
+    "--quiet",
+    "-v",
+    "--verbose",
+)
+_MPI_VALUES = {
+    "-np": "ranks", "-n": "ranks", "--np": "ranks", "-c": "ranks", "-hostfile": "hosts",
+    "--hostfile": "hosts",
+    "-machinefile": "hosts", "--machinefile": "hosts", "-f": "hosts", "-x": "export", "--map-by": "map",
+    "--bind-to": "bind", "-bind-to": "bind", "-ppn": "each", "--ppn": "each", "-npernode": "each",
+    "--npernode": "each", "-N": "each", "--depth": "cpus", "-d": "cpus", "--cpu-bind": "", "--env": "export",
+    "--mca": "mca", "-mca": "mca", "-genv": "genv", "-wdir": "chdir", "--wdir": "chdir", "-wd": "chdir",
+}  # fmt: skip
+_MPI_FLAGS = (
+    "--allow-run-as-root",
+    "-allow-run-as-root",
+    "--display-map",
+    "--report-bindings",
+    "--tag-output",
+    "-q",
+    "-l",
+    "-v",
+)
+
+
+@dataclass
+class _Read:
+    """A launcher's command line: its options by their meaning, and where the program begins."""
+
+    said: dict[str, str] = field(default_factory=dict)
+    exports: list[str] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
+    program: Node | None = None
+    pmi: str = "pmix"
+
+
+def launches(script: Script, target: str) -> Iterator[Edit | Remark]:
+    """The edits of all launchers that the other scheduler does not have."""
+    if "slurm" not in (script.scheduler, target):
+        return
+    for command in script.commands:
+        if target != "slurm" and command.name == "srun":
+            yield from _replaced(command, script, _srun(command.words[1:]), _as_mpirun)
+        elif target == "slurm" and command.name in _MPIRUNS:
+            yield from _replaced(command, script, _mpirun(command.words[1:]), _as_srun)
+
+
+def _replaced(
+    command: Command, script: Script, read: _Read | str, write: Callable[[Script, _Read], str]
+) -> Iterator[Edit | Remark]:
+    what = command.node.text.split("\n")[0][:60]
+    if isinstance(read, str):
+        yield Remark(command.line, what, f"{read}: the line stays as it is")
+        return
+    if read.program is None:
+        yield Remark(command.line, what, "no program can be found in it: the line stays as it is")
+        return
+    for option in read.lost:
+        yield Remark(command.line, option, "has no counterpart")
+    yield Edit(command.words[0].start, read.program.start, write(script, read) + " ")
+
+
+def _srun(words: Sequence[Node]) -> _Read | str:
+    read = _Read()
+    at = 0
+    while at < len(words):
+        text = _source(words[at])
+        if not text.startswith("-"):
+            if words[at].type in ("simple_expansion", "expansion"):
+                return f"what {text} holds is not known"
+            read.program = words[at]
+            return read
+        name, equals, value = text.partition("=")
+        if not name.startswith("--") and len(name) > 2 and name[:2] in _SRUN_VALUES:
+            name, equals, value = name[:2], "=", text[2:]
+        meaning = _SRUN_VALUES.get(name)
+        if meaning is None:
+            if name not in _SRUN_FLAGS:
+                read.lost.append(text)
+            at += 1
+            continue
+        if not equals:
+            at += 1
+            value = _source(words[at]) if at < len(words) else ""
+        at += 1
+        if meaning == "lost":
+            read.lost.append(f"{name} {value}")
+        elif meaning == "export" and value != "ALL":
+            read.lost.append(f"{name}={value}")
+        elif meaning:
+            read.said[meaning] = value
+    return read
+
+
+def _as_mpirun(script: Script, read: _Read) -> str:
+    asked = script.request
+    each = read.said.get("each") or (str(asked.ranks_per_node) if asked.ranks_per_node else None)
+    ranks = read.said.get("ranks")
+    nodes = read.said.get("nodes") or (str(asked.nodes) if asked.nodes else None)
+    if ranks is None and each and nodes and (each + nodes).isdigit():
+        ranks = str(int(each) * int(nodes))
+    words = [f"mpirun -np {ranks or asked.ranks or 1}", '--hostfile "$PBS_NODEFILE"']
+    if each:
+        words.append(f"--map-by ppr:{each}:node")
+    words.append("--bind-to none")
+    names = [
+        name
+        for name, _, node in script.assignments
+        if exported(node) and node.parent and node.parent.type != "command"
+    ]
+    words += [
+        f"-x {name}" for name in dict.fromkeys(["PATH", *names]) if not name.startswith(("SLURM_", "SRUN_"))
+    ]
+    return " ".join(words)
+
+
+def _mpirun(words: Sequence[Node]) -> _Read | str:
+    read = _Read()
+    at = 0
+    while at < len(words):
+        text = _source(words[at])
+        if not text.startswith("-"):
+            if words[at].type in ("simple_expansion", "expansion"):
+                return f"what {text} holds is not known"
+            read.program = words[at]
+            return read
+        name, equals, value = text.partition("=")
+        meaning = _MPI_VALUES.get(name)
+        at += 1
+        if meaning is None:
+            if name in ("--oversubscribe", "-oversubscribe"):
+                read.said["overcommit"] = "yes"
+            elif name not in _MPI_FLAGS:
+                return f"{text} has no counterpart"
+            continue
+        count = 2 if meaning in ("mca", "genv") else 1
+        values = [value] if equals else [_source(word) for word in words[at : at + count]]
+        at += 0 if equals else count
+        _mean(read, name, meaning, values)
+    return read
+
+
+def _mean(read: _Read, name: str, meaning: str, values: list[str]) -> None:
+    if name in ("-genv", "-ppn", "-f"):
+        read.pmi = "pmi2"
+    if name in ("--ppn", "--depth", "--cpu-bind", "--env", "-d"):
+        read.pmi = ""  # Cray's, which srun knows by itself
+    value = values[0] if values else ""
+    if meaning == "export":
+        read.exports += [value] * ("=" in value)
+    elif meaning == "genv":
+        read.exports.append("=".join(values))
+    elif meaning == "mca":
+        read.lost.append(" ".join([name, *values]))
+    elif meaning == "map":
+        match = re.fullmatch(r"ppr:(\w+|\"?\$\{?\w+\}?\"?):node(:PE=(\d+))?", value)
+        if match:
+            read.said["each"] = match[1]
+        elif value not in ("node", "slot", "core"):
+            read.lost.append(f"{name} {value}")
+    elif meaning:
+        read.said[meaning] = value
+
+
+def _as_srun(script: Script, read: _Read) -> str:
+    asked = script.request
+    words = ["srun"]
+    if "ranks" in read.said:
+        words.append(f"--ntasks={_quoted(read.said['ranks'])}")
+    if "each" in read.said:
+        words.append(f"--ntasks-per-node={_quoted(read.said['each'])}")
+    cpus = read.said.get("cpus") or (asked.cpus_per_rank if (asked.cpus_per_rank or 1) > 1 else None)
+    if cpus:
+        words.append(f"--cpus-per-task={_quoted(str(cpus))}")
+    bind = {"none": "none", "core": "cores", "socket": "sockets"}.get(read.said.get("bind", ""))
+    words += [f"--cpu-bind={bind}"] * bool(bind)
+    words += ["--overcommit"] * ("overcommit" in read.said)
+    if "chdir" in read.said:
+        words.append(f"--chdir={read.said['chdir']}")
+    words += ["--kill-on-bad-exit=1", *([f"--mpi={read.pmi}"] if read.pmi else [])]
+    return " ".join([*(["env", *read.exports] if read.exports else []), *words])
+
+
+def _quoted(text: str) -> str:
+    return f'"{text}"' if text.startswith("$") else text
+
+
+def _source(word: Node) -> str:
+    """A word as it stands there; without its quotes where they hold plain text."""
+    text = literal(word)
+    return text if text is not None and re.fullmatch(r"[\w=:.,/+@%-]+", text) else word.text

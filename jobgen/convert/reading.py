@@ -1,0 +1,162 @@
+"""What the directives of a script say that another scheduler can say, too, and what is left over."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from jobgen.check.directives import Option
+from jobgen.check.request import Request, resources
+from jobgen.check.script import Script
+
+_DEPENDENCIES = r"(after|afterok|afternotok|afterany):\d+[\w.-]*(:\d+[\w.-]*)*"
+_CHUNK = {"", "ncpus", "mpiprocs", "ngpus", "nnpus", "mem"}
+_NODES = {"", "ppn", "gpus"}
+_SLURM = {
+    "--job-name", "--partition", "--account", "--array", "--output", "--error", "--mail-type", "--mail-user",
+    "--requeue", "--no-requeue", "--dependency", "--time", "--exclusive", "--nodes", "--ntasks",
+    "--ntasks-per-node", "--cpus-per-task", "--gpus-per-node", "--gres", "--gpus", "--gpus-per-task", "--mem",
+    "--mem-per-cpu", "--export", "--chdir", "--hold",
+}  # fmt: skip
+
+
+@dataclass
+class Wanted:
+    """The request, and what a Request has no place for."""
+
+    request: Request
+    exports: list[tuple[str, str]] = field(default_factory=list)
+    all_variables: bool = False
+    hold: bool = False
+    directory: str | None = None
+    shell: str | None = None
+    left: list[tuple[Option, str, str]] = field(default_factory=list)  # the option, its text, and why
+
+
+def read(script: Script) -> Wanted:
+    """All of a script's directives."""
+    wanted = Wanted(script.request)
+    options = list(script.options)
+    if script.scheduler == "slurm":
+        _read_slurm(wanted, options)
+    else:
+        _read_pbs(wanted, options, script.scheduler)
+    return wanted
+
+
+def _read_slurm(wanted: Wanted, options: list[Option]) -> None:
+    last = {option.flag: option for option in options}
+    for option in last.values():
+        if why := _slurm_fault(option, wanted.request):
+            wanted.left.append((option, f"{option.flag}={option.value}".rstrip("="), why))
+    export = last["--export"].value.split(",") if "--export" in last else ["ALL"]
+    wanted.all_variables = "ALL" in export
+    wanted.exports = [
+        (name, value) for name, equals, value in (one.partition("=") for one in export) if equals
+    ]
+    wanted.hold = "--hold" in last
+    wanted.directory = last["--chdir"].value if "--chdir" in last else None
+    _memory_of_cores(wanted.request, last)
+
+
+def _slurm_fault(option: Option, asked: Request) -> str:
+    """Why an option cannot be translated; nothing if it can."""
+    if option.flag not in _SLURM:
+        return "has no counterpart"
+    if option.flag == "--dependency" and (bad := _bad_dependencies(asked)):
+        return f"{bad} has no counterpart"
+    if option.flag == "--time" and asked.walltime is None:
+        return "is no time that can be read"
+    if option.flag == "--nodes" and asked.nodes is None:
+        return "is no single number"
+    if option.flag in ("--gres", "--gpus-per-node", "--gpus") and re.search(
+        r":[A-Za-z]\w*:|^[A-Za-z]\w*:\d+$", option.value
+    ):
+        kind = option.value.split(":")[-2]
+        if kind not in ("gpu", "npu"):
+            return f"the number is translated, but not the type {kind}"
+    if option.flag == "--gres" and asked.gpus_per_node is None:
+        return "has no counterpart"
+    if option.flag == "--ntasks" and asked.nodes and asked.ranks and asked.ranks % asked.nodes:
+        return "does not divide by the nodes, and only equal nodes can be translated"
+    if option.flag == "--gpus" and asked.gpus_per_node is None:
+        return "a total needs a number of nodes"
+    return ""
+
+
+def _bad_dependencies(asked: Request) -> str:
+    return next((one for one in asked.depend if not re.fullmatch(_DEPENDENCIES, one)), "")
+
+
+def _memory_of_cores(asked: Request, last: dict[str, Option]) -> None:
+    from jobgen.check.request import mebibytes
+
+    each = mebibytes(last["--mem-per-cpu"].value) if "--mem-per-cpu" in last else None
+    if each and asked.mem is None:
+        asked.mem = each * (asked.cpus_per_rank or 1) * (asked.ranks_per_node or 1)
+    if asked.ranks_per_node is None and asked.nodes and asked.ranks and asked.ranks % asked.nodes == 0:
+        asked.ranks_per_node = asked.ranks // asked.nodes
+
+
+def _read_pbs(wanted: Wanted, options: list[Option], scheduler: str) -> None:
+    first: dict[str, Option] = {}
+    for option in options:
+        if option.flag not in ("-l", "-v", "-W"):
+            first.setdefault(option.flag, option)
+    for option, name, value in resources(tuple(options)):
+        if why := _resource_fault(name, value, wanted.request):
+            text = f"-l {name}={value}" if value else f"-l {name}"
+            wanted.left.append((option, text, why))
+    for option in options:
+        if option.flag == "-W":
+            _extra(wanted, option)
+        elif option.flag == "-v":
+            pairs = (one.partition("=") for one in option.value.split(","))
+            wanted.exports += [(name.strip(), value) for name, equals, value in pairs if equals]
+    handled = "NqAJtoejmMrVSh" + ("P" if scheduler == "pbspro" else "dw")
+    wanted.left += [
+        (option, f"{option.flag} {option.value}".strip(), "has no counterpart")
+        for option in first.values()
+        if option.flag[1:] not in tuple(handled) or not option.flag
+    ]
+    wanted.all_variables, wanted.hold = "-V" in first, "-h" in first
+    wanted.shell = first["-S"].value if "-S" in first else None
+    place = first.get("-d", first.get("-w")) if scheduler == "torque" else None
+    wanted.directory = place.value if place else None
+
+
+def _resource_fault(name: str, value: str, asked: Request) -> str:
+    """Why a resource of -l cannot be translated; nothing if it can."""
+    if name == "walltime":
+        return "" if asked.walltime is not None else "is no time that can be read"
+    if name == "place":
+        return (
+            "" if set(value.split(":")) <= {"scatter", "excl", "free", "exclhost"} else "has no counterpart"
+        )
+    if name in ("select", "nodes"):
+        if len(asked.chunks) > 1:
+            return "chunks that differ have no counterpart"
+        known = _CHUNK if name == "select" else _NODES
+        odd = [key for key in (asked.chunks[0] if asked.chunks else {}) if key not in known]
+        host = name == "nodes" and asked.chunks and not asked.chunks[0][""].isdigit()
+        return f"{', '.join(odd)} has no counterpart" if odd else "names a host" if host else ""
+    if name in ("mem", "pmem") and asked.mem is not None:
+        return ""
+    return "" if name == "wd" else "has no counterpart"
+
+
+def _extra(wanted: Wanted, option: Option) -> None:
+    if option.value.startswith("depend="):
+        if bad := _bad_dependencies(wanted.request):
+            wanted.left.append((option, f"-W depend={bad}", "has no counterpart"))
+    else:
+        wanted.left.append((option, f"-W {option.value}", "has no counterpart"))
+
+
+def dependencies(asked: Request) -> Iterator[str]:
+    """Those that every scheduler knows, with the numbers of the jobs alone."""
+    for one in asked.depend:
+        if re.fullmatch(_DEPENDENCIES, one):
+            kind, *jobs = one.split(":")
+            yield ":".join([kind, *(re.match(r"\d+", job)[0] for job in jobs)])  # type: ignore[index]

@@ -1,0 +1,198 @@
+"""A script as a job file: what jobgen has options for, in tables, and remarks on all the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jobgen.check.bash import exported, literal
+from jobgen.check.commands import Command, Launch
+from jobgen.check.script import Script
+from jobgen.convert import reading
+from jobgen.convert.converting import Converted
+from jobgen.convert.jobfile import JobFile
+from jobgen.convert.remark import Remark
+from jobgen.schedulers import clock
+
+_LAUNCHERS = ("deepspeed", "mpirun", "torchrun", "srun")
+# What the rendered script does by itself, or does not need.
+_OURS = (
+    "MASTER_ADDR",
+    "MASTER_PORT",
+    "WORLD_SIZE",
+    "RANK",
+    "LOCAL_RANK",
+    "LOCAL_WORLD_SIZE",
+    "OMP_NUM_THREADS",
+    "NODE_RANK",
+)
+_WORDS = """
+echo set date hostname nvidia-smi npu-smi printf pwd wc awk sort uniq scontrol head cat sed wait true : trap
+sleep exit mktemp tee
+"""
+_TRIFLES = frozenset(_WORDS.split())
+_ON_GPUS = ("deepspeed", "torch", "cuda", "nccl", "gpu", "rocm")  # a site's queue may say it, not the script
+
+
+def convert(script: Script) -> Converted:
+    """The job file of a script."""
+    file = JobFile()
+    _head(file, script)
+    launch = next((one for one in reversed(script.launches) if one.kind in _LAUNCHERS), None)
+    _launch(file, script, launch)
+    _environment(file, script, launch)
+    _rest(file, script, launch)
+    return Converted(file.text(script.scheduler), tuple(sorted(set(file.remarks))))
+
+
+def _head(file: JobFile, script: Script) -> None:
+    wanted, asked = reading.read(script), script.request
+    line = script.directives.live[0].number if script.directives.live else 1
+    plain = {
+        "name": asked.name, "queue": asked.queue, "account": asked.account, "mail": asked.mail_user,
+        "walltime": clock(asked.walltime) if asked.walltime else None,
+        "dialect": "torque" if script.scheduler == "torque" else None,
+        "nodes": asked.nodes, "gpus_per_node": asked.gpus_per_node, "ranks_per_node": asked.ranks_per_node,
+        "cpus_per_rank": asked.cpus_per_rank, "mem": f"{asked.mem}M" if asked.mem else None,
+    }  # fmt: skip
+    for key, value in plain.items():
+        if value is not None:
+            file.add(key, value, line)
+    text = script.tree.text.lower()
+    if asked.accelerator == "npu":
+        file.add("accelerator", "npu")
+    elif "rocm" in text:
+        file.add("accelerator", "rocm")
+    elif asked.gpus_per_node is None and not any(word in text for word in _ON_GPUS):
+        file.add("accelerator", "cpu")
+    for directive in _own_directives(script, wanted):
+        file.add("directive", directive, line)
+    for name, value in wanted.exports:
+        file.set_variable(name, value)
+
+
+def _own_directives(script: Script, wanted: reading.Wanted) -> Iterator[str]:
+    """What jobgen has no option for stands in the job file as it is: the scheduler stays the same."""
+    asked = script.request
+    slurm = script.scheduler == "slurm"
+    if asked.array:
+        yield (
+            f"--array={asked.array}"
+            if slurm
+            else f"{'-J' if script.scheduler == 'pbspro' else '-t'} {asked.array}"
+        )
+    if asked.depend:
+        yield f"--dependency={','.join(asked.depend)}" if slurm else f"-W depend={','.join(asked.depend)}"
+    if asked.exclusive:
+        yield "--exclusive" if slurm else "-l place=scatter:excl" if script.scheduler == "pbspro" else "-n"
+    if asked.rerun is not None:
+        yield (
+            ("--requeue" if asked.rerun else "--no-requeue") if slurm else f"-r {'y' if asked.rerun else 'n'}"
+        )
+    for _, text, _ in wanted.left:
+        if not text.startswith(("-l select", "-l nodes")):
+            yield text
+
+
+def _launch(file: JobFile, script: Script, launch: Launch | None) -> None:
+    if launch is None:
+        work = next((one for one in reversed(script.commands) if one.name in ("python", "python3")), None)
+        if work is None:
+            file.remarks.append(Remark(1, "the program", "no launcher and no Python program can be found"))
+            return
+        file.add("launcher", "torchrun" if script.scheduler != "slurm" else "srun", work.line)
+        _program(file, [literal(word) for word in work.words], work)
+        return
+    file.add("launcher", launch.kind, launch.line)
+    if launch.kind == "mpirun":
+        pals = launch.has("--ppn", "--depth", "--cpu-bind", "--env")
+        file.add(
+            "mpi",
+            "pals" if pals else "mpich" if launch.has("-genv", "-ppn", "-f") else "openmpi",
+            launch.line,
+        )
+    if (port := launch.number("--master-port")) is not None:
+        file.add("master_port", port, launch.line)
+    _ranks(file, script, launch)
+    _program(file, [script.constants.value(word) for word in launch.program], launch.command)
+
+
+def _ranks(file: JobFile, script: Script, launch: Launch) -> None:
+    """What the launcher was told, which is more than the scheduler where that gives whole nodes."""
+    each = launch.number("--nproc-per-node", "--num-gpus", "--ntasks-per-node", "--ppn", "-ppn", "-npernode")
+    total, nodes = launch.number("-n", "-np", "--ntasks"), script.request.nodes
+    if each is None and total and nodes and total % nodes == 0:
+        each = total // nodes
+    if each:
+        file.add("ranks_per_node", each, launch.line)
+    if cpus := launch.number("-c", "--cpus-per-task", "--depth"):
+        file.add("cpus_per_rank", cpus, launch.line)
+    if (gpus := launch.number("--gpus-per-task")) and each and "gpus_per_node" not in file.values:
+        file.add("gpus_per_node", gpus * each, launch.line)
+
+
+def _program(file: JobFile, words: list[str | None], command: Command) -> None:
+    if words and words[0] in ("python", "python3"):
+        words = words[1:]
+        while words and words[0] in ("-u", "-W", "ignore"):
+            words = words[1:]
+    if not words or None in words:
+        file.remarks.append(
+            Remark(
+                command.line, command.node.text.split("\n")[0][:60], "its words are not known before it runs"
+            )
+        )
+        return
+    file.values["command"] = words
+
+
+def _environment(file: JobFile, script: Script, launch: Launch | None) -> None:
+    for command in script.commands:
+        words = command.literals
+        if (command.name in ("module", "ml") and words[:1] == ["load"]) or (command.name == "ml" and words):
+            for name in words[1:] if words[0] == "load" else words:
+                file.add("module", name, command.line)
+        elif (
+            command.name in ("source", ".")
+            and words
+            and words[0].endswith("/bin/activate")
+            and len(words) == 1
+        ):
+            file.add("venv", words[0].removesuffix("/bin/activate"), command.line)
+        elif command.name in ("source", ".") and len(words) == 2 and words[0].endswith("/bin/activate"):
+            file.add("conda", words[1], command.line)
+            where = f"conda has to be on PATH: it was {words[0]}"
+            file.remarks.append(Remark(command.line, f"conda {words[1]}", where, lost=False))
+        elif command.name in ("source", ".") and words:
+            file.add("source", words[0], command.line)
+        elif command.name in ("conda", "mamba") and words[:1] == ["activate"] and len(words) == 2:
+            file.add("conda", words[1], command.line)
+        elif command.name == "cd" and words:
+            file.add("workdir", words[0], command.line)
+    for name, value, node in script.assignments:
+        if not exported(node) or name in _OURS:
+            continue
+        text = script.constants.value(value) if value is not node else ""
+        if text is None:
+            file.remarks.append(
+                Remark(node.line, f"export {name}", "its value is not known before the job runs")
+            )
+        else:
+            file.set_variable(name, text)
+
+
+def _rest(file: JobFile, script: Script, launch: Launch | None) -> None:
+    """Every command that is not in the job file, but for those that jobgen makes unnecessary."""
+    done = ("module", "ml", "conda", "mamba", "source", ".", "cd", "eval")
+    for command in script.commands:
+        known = command.name in done and (command.literals or command.name in ("cd", "eval"))
+        same = launch is not None and command.node is launch.command.node
+        inside = command.node.under("command_substitution")
+        if same or known or command.name in _TRIFLES or inside or (launch is None and command.works):
+            continue
+        file.remarks.append(
+            Remark(
+                command.line,
+                command.node.text.split("\n")[0][:60],
+                "a job file holds one program, and nothing before it",
+            )
+        )
