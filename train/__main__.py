@@ -23,11 +23,13 @@ from . import checkpoints, config, explain, npu, ranks, report, signals, sinks
 from .config import plugins, recipe, refusals
 from .errors import (
     BAD_INPUT,
+    CANNOT_SAVE,
     DONE,
     FAILURE,
     RESUMABLE,
     TARGET_MISSED,
     BadInput,
+    CannotSave,
     CommonMistake,
     Resumable,
     TargetMissed,
@@ -52,6 +54,8 @@ def main(argv: Sequence[str]) -> int:
         return RESUMABLE
     except TargetMissed as error:
         return _failed(run, error, TARGET_MISSED)
+    except CannotSave as error:
+        return _failed(run, error, CANNOT_SAVE)
     except BadInput as error:
         return _failed(run, error, BAD_INPUT)
     except (Exception, KeyboardInterrupt) as error:
@@ -87,17 +91,20 @@ def train(argv: Sequence[str], run: report.Run) -> None:
     plugins.check_environment(settings)
     # Before the run has a directory of its own, in which there can be none.
     place = checkpoints.place(settings, run.directory)
-    resume = checkpoints.LATEST if attempt(os.environ) > 1 and checkpoints.ids(place) else settings.resume
+    resume = checkpoints.LATEST if attempt(os.environ) > 1 and checkpoints.any_in(place) else settings.resume
     found = checkpoints.find(resume, place) if resume else None
     universal = found is not None and checkpoints.check(found, how, me.world_size)
+    whole = checkpoints.Check(found, me.rank, me.world_size) if found else None
     run.prepare()
+    if run.is_main and (folder := checkpoints.place(settings, run.directory)):
+        checkpoints.make_ready(folder)
     run.clock.mark("ranks")
 
     # Everything below needs torch, which takes seconds: whatever can be refused without it was.
     import torch
 
     from . import data, device, engines, loop, peers, stopping
-    from .checkpoints import saving
+    from .checkpoints import saving, settling
     from .data import sampling
 
     mine = device.choose(me, os.environ)
@@ -116,6 +123,9 @@ def train(argv: Sequence[str], run: report.Run) -> None:
     torch.set_num_threads(threads)
     run.clock.mark("peers")
 
+    if found and whole:
+        found = settling.settle(found, whole, mine, run)
+        universal = checkpoints.check(found, how, me.world_size)
     if universal:
         how.config["checkpoint"] = {**how.config.get("checkpoint", {}), "load_universal": True}
     trainer = engines.build(how, schedule, samples, me, mine)
@@ -125,6 +135,8 @@ def train(argv: Sequence[str], run: report.Run) -> None:
         run.go_on(start.step)
     folder = checkpoints.place(settings, run.directory)
     saver = saving.Saver(trainer, mine, run, folder, saving.facts(how, samples, me.world_size), start)
+    if found:
+        saver.latest = found.directory.name if found.directory.parent == folder else str(found.directory)
     if run.is_main and run.directory:
         run.sinks = sinks.open_all(places, run.directory, start.step)
     run.clock.mark("engine")

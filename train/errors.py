@@ -4,6 +4,7 @@
 1  the run failed: an exception on some rank, a lost peer, a loss that is not finite
 2  bad input: an option, a config file, a data file, a device or an environment that cannot work
 3  the training finished, but its accuracy is below --target-accuracy
+4  checkpoints cannot be written: a full disk, a quota, a directory that may not be written to
 75 not finished, and resumable: a checkpoint was saved because the time was nearly over or a signal asked
 """
 
@@ -11,7 +12,7 @@ import difflib
 from collections.abc import Iterable
 from typing import Any
 
-DONE, FAILURE, BAD_INPUT, TARGET_MISSED = 0, 1, 2, 3
+DONE, FAILURE, BAD_INPUT, TARGET_MISSED, CANNOT_SAVE = 0, 1, 2, 3, 4
 RESUMABLE = 75  # EX_TEMPFAIL of sysexits.h: try again later
 
 
@@ -29,6 +30,14 @@ class TrainingFailure(Exception):
 
 class Resumable(Exception):
     """The training stopped before its end, with a checkpoint to go on from; exit status 75."""
+
+
+class CannotSave(CommonMistake):
+    """Checkpoints cannot be written, which every rank is told; exit status 4. facts: for status.json."""
+
+    def __init__(self, message: str, **facts: Any) -> None:
+        super().__init__(message)
+        self.facts = facts
 
 
 class TargetMissed(CommonMistake):

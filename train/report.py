@@ -3,6 +3,7 @@ on standard output, all from rank 0; a failing rank writes status.json too."""
 
 import contextlib
 import json
+import math
 import os
 import socket
 import sys
@@ -36,6 +37,7 @@ class Run:
         self.directory = Path(env["JOBGEN_RUN_DIR"]) if env.get("JOBGEN_RUN_DIR") else None
         self.job_start = _number(env.get("JOBGEN_START_TIME"))
         self._metrics: Any = None
+        self._lost = False  # whether metrics could not be written
         # Called with each metric's event and values, on rank 0.
         self.sinks: list[Callable[[str, dict[str, Any]], None]] = []
 
@@ -65,7 +67,7 @@ class Run:
             return
         file = self.directory / "metrics.jsonl"
         lines = file.read_text(encoding="utf-8").splitlines(keepends=True) if file.is_file() else []
-        kept = [line for line in lines if line.endswith("\n") and json.loads(line).get("step", 0) <= step]
+        kept = [line for line in lines if line.endswith("\n") and _step(line) <= step]
         draft = file.with_name(f".metrics.{self.host}.{os.getpid()}")
         draft.write_text("".join(kept), encoding="utf-8")
         os.replace(draft, file)
@@ -77,15 +79,21 @@ class Run:
             return
         if self._metrics is None:
             self._metrics = open(self.directory / "metrics.jsonl", "w", encoding="utf-8")  # noqa: SIM115
-        self._metrics.write(json.dumps({"event": event, **values}) + "\n")
-        self._metrics.flush()
+        try:
+            self._metrics.write(json.dumps({"event": event, **values}) + "\n")
+            self._metrics.flush()
+        except OSError as error:  # a full disk is told of, and ends the run, where a checkpoint is saved
+            if not self._lost:
+                complain(f"warning: {self.directory / 'metrics.jsonl'} cannot be written: {error.strerror}")
+            self._lost = True
         for sink in self.sinks:
             sink(event, values)
 
     def line(self, text: str) -> None:
         """A line on standard output, on rank 0."""
         if self.is_main:
-            print(text, flush=True)
+            with contextlib.suppress(OSError):  # a full disk, where it goes to a file
+                print(text, flush=True)
 
     def finish(self, **values: Any) -> None:
         """Write the status of a run that finished, on rank 0."""
@@ -173,8 +181,17 @@ class Run:
 
 def complain(text: str) -> None:
     """One line on standard error, in one write so that the lines of several ranks do not mix."""
-    sys.stderr.write(f"jobgen.train: {text}\n")
-    sys.stderr.flush()
+    with contextlib.suppress(OSError):  # a full disk, where it goes to a file
+        sys.stderr.write(f"jobgen.train: {text}\n")
+        sys.stderr.flush()
+
+
+def _step(line: str) -> float:
+    """Of a line of metrics; infinite if a full disk has cut it."""
+    try:
+        return json.loads(line).get("step", 0)
+    except ValueError:
+        return math.inf
 
 
 def _number(value: Any) -> float | None:

@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 from jobgen.train import checkpoints, config, data, device, engines, loop, peers, ranks, report
-from jobgen.train.checkpoints import export, saving
+from jobgen.train.checkpoints import export, saving, settling
 from jobgen.train.config import recipe
 from jobgen.train.data import sampling
 from jobgen.train.errors import BadInput
@@ -70,6 +70,10 @@ class Training:
         trainer = engines.build(self.how, schedule, self.samples, self.me, self.mine)
         if found:
             torch.rand(7)  # random numbers that the run did not draw before
+            settled = settling.settle(
+                found, checkpoints.Check(found, self.me.rank, self.me.world_size), self.mine, self.run
+            )
+            assert settled == found
             start = saving.restore(trainer, found, universal, self.mine, self.run)
         else:
             start = checkpoints.Progress()

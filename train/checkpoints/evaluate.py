@@ -87,7 +87,7 @@ def _fill(model: nn.Module, state: export.Weights, source: Path) -> None:
 
 
 def _with_deepspeed(model: nn.Module, mine: device.Device) -> nn.Module:
-    from ..engines.deepspeed import load_deepspeed
+    from ..engines.deepspeed_common import load_deepspeed
 
     deepspeed = load_deepspeed(mine)
     # Its kernels are for transformers it knows; any other model runs as it is.

@@ -19,7 +19,7 @@ from ..config.converters import file_named
 from ..config.dsconfig import enabled
 from ..config.options import Parser
 from ..errors import BadInput
-from . import Checkpoint, saving, storage
+from . import Checkpoint, files, saving, storage
 
 SUFFIXES = (".pt", ".safetensors")
 Weights = dict[str, torch.Tensor]
@@ -35,7 +35,7 @@ def main(argv: Sequence[str]) -> None:
     found = checkpoints.at(asked.checkpoint)
     write(weights(found, asked.ema), asked.output)
     about = {key: found.record[key] for key in ("id", "settings", "shape", "classes", "progress")}
-    storage.write_json(description(asked.output), {**about, "ema": asked.ema})
+    files.write_json(description(asked.output), {**about, "ema": asked.ema})
     print(f"{found.directory} -> {asked.output}: {asked.output.stat().st_size} bytes")
 
 
@@ -79,7 +79,7 @@ def weights(found: Checkpoint, ema: bool) -> Weights:
 
     Raises BadInput for a damaged checkpoint, or one without averaged weights if these are asked for.
     """
-    storage.verify(found.directory, found.record["files"])
+    files.verify(found.directory, found.record["files"])
     if ema and found.settings.ema is None:
         raise BadInput(f"{found.directory} has no averaged weights: its run had no --ema")
     parts = {"deepspeed": _deepspeed, "pipeline": _pipeline}

@@ -17,15 +17,16 @@ import numpy as np
 import torch
 from torch import distributed
 
-from .. import checkpoints, peers
+from .. import checkpoints, peers, report
 from ..config import recorded
 from ..config.recipe import Recipe
 from ..data import Data
 from ..device import Device
 from ..engines import Engine
-from ..errors import TrainingFailure
+from ..errors import CannotSave, TrainingFailure
 from ..report import Run
-from . import LATEST, RECORD, Checkpoint, Progress, storage
+from . import LATEST, RECORD, Checkpoint, Progress, files, storage
+from .directory import REPLACED, WRITING
 
 
 @dataclass
@@ -34,7 +35,8 @@ class Saver:
     may be called after any other step too.
 
     facts: what checkpoint.json says of the run, the same for each; start: where this run begins; seconds:
-    what the last save took; latest: the id of the last one that is whole, of this run or where it began.
+    what the last save took; latest: the id of the last one that is whole, of this run or where it began (a
+    path, if that is elsewhere).
     """
 
     engine: Engine
@@ -61,56 +63,99 @@ class Saver:
     def save(self, progress: Progress) -> None:
         """Called on all ranks. Once more at the same place, it does nothing.
 
-        Raises TrainingFailure if it cannot be written; the one before stays.
+        Raises CannotSave, on all of them, if any cannot write; the one before stays.
         """
         place = (progress.step, progress.epoch, progress.in_epoch)
         if place == self._saved_at:
             return
         began = time.monotonic()
-        try:
-            name = self._save(progress)
-        except OSError as error:
-            raise TrainingFailure(
-                f"the checkpoint after step {progress.step} cannot be written to {self.directory}: "
-                f"{error.strerror or error}; the one before is whole"
-            ) from error
+        name = f"step-{progress.step:06d}"
+        draft = self.directory / self._begin(name)
+        files_of_all = self._write(draft, progress)
+        self._finish(draft, self.directory / name, progress, files_of_all)
         self._saved_at, self.latest, self.seconds = place, name, time.monotonic() - began
         took = round(self.seconds, 3)
         self.run.metric("checkpoint", id=name, epoch=progress.epoch, step=progress.step, save_seconds=took)
 
-    def _save(self, progress: Progress) -> str:
-        name = f"step-{progress.step:06d}"
-        draft = self.directory / f".{name}.writing"
+    def _begin(self, name: str) -> str:
+        """Make a draft; its name is no other run's, of which a rank may still be alive and write."""
+        draft, failed = f".{name}.{self.run.host}-{os.getpid()}{WRITING}", None
         if self.run.is_main:
-            rmtree(draft, ignore_errors=True)
-            draft.mkdir(parents=True)
-        distributed.barrier()
+            try:
+                rmtree(self.directory / draft, ignore_errors=True)
+                (self.directory / draft).mkdir(parents=True)
+            except OSError as error:
+                failed = storage.failure(error, self.directory / draft)
+        return self._agree(name, failed, draft)[0]
+
+    def _write(self, draft: Path, progress: Progress) -> files.Entries:
+        """This rank's files; returns those of all ranks, when they are on the disk."""
         written = storage.Written(draft)
-        self.engine.save(draft, written.save, progress.numbers())
+        try:
+            self.engine.save(draft, written.save, progress.numbers())
+        except OSError as error:
+            written.failed(error, draft)
         rank, part = distributed.get_rank(), self.engine.part
         written.save(_own_state(self.engine, self.device, progress), rank_file(draft, rank))
         if self.engine.average and part.writes:
             written.save(self.engine.average.state_dict(), draft / f"ema-{part.number:02d}.pt")
-        # It waits for all ranks: what they name is on the disk.
-        entries = peers.exchange(written.entries, self.device)
+        entries = self._agree(f"step-{progress.step:06d}", written.failure, written.entries, draft)
+        return {name: entry for some in entries for name, entry in some.items()}
+
+    def _finish(self, draft: Path, final: Path, progress: Progress, written: files.Entries) -> None:
+        failed = None
         if self.run.is_main:
-            files = {name: entry for some in entries for name, entry in some.items()}
-            record = {"format": 1, "id": name, **self.facts, "progress": progress.numbers(), "files": files}
-            storage.write_json(draft / RECORD, record)
-            self._publish(draft, self.directory / name)
-        return name
+            record = {"format": 1, "id": final.name, **self.facts, "progress": progress.numbers()}
+            try:
+                files.write_json(draft / RECORD, {**record, "files": written})
+                self._publish(draft, final)
+            except OSError as error:
+                failed = storage.failure(error, draft)
+        self._agree(final.name, failed, None, draft)
+        if self.run.is_main:
+            try:
+                checkpoints.prune(self.directory, self.facts["settings"]["keep"])
+            except OSError as error:
+                report.complain(f"warning: older checkpoints cannot be removed: {error}")
 
     def _publish(self, draft: Path, final: Path) -> None:
         """Give the draft its name, and only then say that it is the latest."""
         for folder in {file.parent for file in draft.rglob("*")}:
-            storage.sync_directory(folder)
+            files.sync_directory(folder)
         if final.exists():  # this run began at an older checkpoint
-            os.replace(final, old := final.with_name(f".{final.name}.old.writing"))
-            rmtree(old, ignore_errors=True)
+            self._make_room(final)
         os.replace(draft, final)
-        storage.sync_directory(self.directory)
-        storage.write_text(self.directory / LATEST, final.name + "\n")
-        checkpoints.prune(self.directory, self.facts["settings"]["keep"])
+        files.sync_directory(self.directory)
+        files.write_text(self.directory / LATEST, final.name + "\n")
+
+    def _make_room(self, final: Path) -> None:
+        """Put the old checkpoint of this name aside, when `latest` names another one, if there is any."""
+        other = self.directory / self.latest if self.latest else None
+        if other and other != final and other.parent == self.directory and other.is_dir():
+            files.write_text(self.directory / LATEST, other.name + "\n")
+        old = self.directory / f".{final.name}.{self.run.host}-{os.getpid()}{REPLACED}"
+        rmtree(old, ignore_errors=True)
+        os.replace(final, old)
+
+    def _agree(
+        self, name: str, failed: dict[str, Any] | None, fact: Any, draft: Path | None = None
+    ) -> list[Any]:
+        """What each rank has to say, if none has failed; it waits for all. Raises CannotSave, on all."""
+        host = self.run.host
+        told = peers.exchange({"fact": fact, "failed": failed and {**failed, "host": host}}, self.device)
+        failures = [(rank, one["failed"]) for rank, one in enumerate(told) if one["failed"]]
+        if not failures:
+            return [one["fact"] for one in told]
+        if self.run.is_main and draft:
+            rmtree(draft, ignore_errors=True)
+        rank, first = failures[0]
+        free = "" if first["free"] is None else f", with {first['free'] / 2**20:.1f} MiB free there"
+        kept = f"{self.latest} is whole and is kept" if self.latest else "there is none before it"
+        raise CannotSave(
+            f"checkpoint {name} cannot be written: {first['reason']}: {first['file']} (rank {rank} on "
+            f"{first['host']}{free}); {kept}",
+            checkpoint=self.latest,
+        )
 
 
 def facts(how: Recipe, samples: Data, world_size: int) -> dict[str, Any]:
@@ -145,11 +190,9 @@ def _own_state(engine: Engine, device: Device, progress: Progress) -> dict[str, 
 
 
 def restore(engine: Engine, found: Checkpoint, universal: bool, device: Device, run: Run) -> Progress:
-    """Bring the engine, on all ranks, to where the checkpoint was. Raises BadInput if it is damaged."""
+    """Bring the engine, on all ranks, to where the checkpoint was. It is whole: settling.py has looked."""
     directory, before = found.directory, found.record["world_size"]
     rank, now = distributed.get_rank(), distributed.get_world_size()
-    storage.verify(directory, dict(sorted(found.record["files"].items())[rank::now]))
-    distributed.barrier()  # no rank goes on with what another one found damaged
     with _universal(found, run) if universal else nullcontext() as converted:
         engine.load(directory, converted)
     if engine.average:

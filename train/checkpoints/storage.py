@@ -1,95 +1,129 @@
-"""Files that are whole or not there: written, hashed and forced to the disk before anything names them."""
+"""Tensors in files: written, hashed and forced to the disk before anything names them."""
 
 import hashlib
-import json
 import os
+import shutil
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import torch
 
-from ..errors import BadInput
+from .files import Entries
 
-CHUNK = 1 << 22  # bytes
+LARGE = 1 << 20  # bytes; for less, a thread costs more than it saves
 
 
 class Written:
-    """Writes tensors below one directory, and notes what it wrote: {file: {"bytes", "sha256"}}."""
+    """Writes tensors below one directory, and notes what it wrote: {file: {"bytes", "sha256"}}.
+
+    failure: the file that could not be written, and why. It is noted and not raised, and nothing is written
+    any more: DeepSpeed's ranks wait for each other while they save, also for one whose disk is full.
+    """
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self.entries: dict[str, dict[str, Any]] = {}
+        self.entries: Entries = {}
+        self.failure: dict[str, Any] | None = None
 
     def save(self, state: Any, file: Path) -> None:
         """torch.save to `file`, which is on the disk when this returns."""
-        with open(file, "wb") as stream:
-            hashed = _Hashed(stream)
-            torch.save(state, hashed)
-            stream.flush()
-            os.fsync(stream.fileno())
-        name = file.relative_to(self._directory).as_posix()
-        self.entries[name] = {"bytes": hashed.bytes, "sha256": hashed.sha256.hexdigest()}
+        if self.failure:
+            return
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with open(file, "wb") as stream, ThreadPoolExecutor(2) as threads, _without_crc32():
+                hashed = _Hashed(stream, threads)
+                torch.save(state, hashed)
+                hashed.finish()
+        except OSError as error:
+            self.failed(error, file)
+        else:
+            name = file.relative_to(self._directory).as_posix()
+            self.entries[name] = {"bytes": hashed.bytes, "sha256": hashed.sha256.hexdigest()}
+
+    def failed(self, error: OSError, file: Path) -> None:
+        """Note an error of the disk, and how much space it has now."""
+        self.failure = self.failure or failure(error, file)
+
+
+def failure(error: OSError, file: Path) -> dict[str, Any]:
+    """What all ranks are told of an error of the disk."""
+    place = next((folder for folder in file.parents if folder.exists()), Path("/"))
+    try:
+        free = shutil.disk_usage(place).free
+    except OSError:
+        free = None
+    return {"file": str(file), "reason": error.strerror or str(error), "free": free}
 
 
 class _Hashed:
-    """What torch.save needs of a file. It writes from front to back, so the hash is made on the way."""
+    """What torch.save needs of a file. It writes from front to back, so the hash is made on the way: in a
+    thread, while the same bytes are written; another one sends them on to the disk meanwhile.
 
-    def __init__(self, stream: BinaryIO) -> None:
-        self._stream = stream
+    An error is kept until `finish`: it would have to find its way through torch's C++.
+    """
+
+    def __init__(self, stream: BinaryIO, threads: ThreadPoolExecutor) -> None:
+        self._stream, self._threads = stream, threads
+        self._syncing: Future[None] | None = None
+        self._error: OSError | None = None
         self.bytes = 0
         self.sha256 = hashlib.sha256()
 
-    def write(self, data: bytes) -> int:
-        self.sha256.update(data)
+    def write(self, data: memoryview) -> int:
         self.bytes += len(data)
-        return self._stream.write(data)
+        if self._error is None:
+            try:
+                self._write(data)
+            except OSError as error:
+                self._error = error
+        return len(data)
+
+    def _write(self, data: memoryview) -> None:
+        if len(data) < LARGE:
+            self.sha256.update(data)
+            self._stream.write(data)
+            return
+        hashing = self._threads.submit(self.sha256.update, data)
+        try:
+            self._stream.write(data)
+        finally:
+            hashing.result()  # the memory is torch's again when this returns
+        if self._syncing is None or self._syncing.done():
+            self._wait_for_the_disk()
+            self._syncing = self._threads.submit(os.fdatasync, self._stream.fileno())
+
+    def _wait_for_the_disk(self) -> None:
+        if self._syncing:
+            self._syncing.result()  # an error of the disk is told once only, so perhaps here
 
     def flush(self) -> None:
-        self._stream.flush()
+        pass  # `finish` does it, where an error can be raised
+
+    def finish(self) -> None:
+        """Wait until all of it is on the disk. Raises OSError, also for what went wrong before."""
+        if self._error is None:
+            self._stream.flush()
+            self._wait_for_the_disk()
+            os.fsync(self._stream.fileno())
+            return
+        raise self._error
 
 
-def verify(directory: Path, entries: dict[str, dict[str, Any]]) -> None:
-    """Raise BadInput, naming the file, if one is missing or is not what was written."""
-    for name, entry in entries.items():
-        file = directory / name
-        try:
-            size, found = file.stat().st_size, hashlib.sha256()
-            if size != entry["bytes"]:
-                raise BadInput(f"{file} is damaged: it has {size} bytes, but {entry['bytes']} were written")
-            with open(file, "rb") as stream:
-                while chunk := stream.read(CHUNK):
-                    found.update(chunk)
-        except OSError as error:
-            raise BadInput(f"{file} cannot be read: {error.strerror}") from None
-        if found.hexdigest() != entry["sha256"]:
-            raise BadInput(f"{file} is damaged: its SHA-256 is not that of what was written")
+@contextmanager
+def _without_crc32() -> Iterator[None]:
+    """torch's own checksum takes as long as the better one that is made here."""
+    before = torch.serialization.get_crc32_options()
+    torch.serialization.set_crc32_options(False)
+    try:
+        yield
+    finally:
+        torch.serialization.set_crc32_options(before)
 
 
 def load(file: Path) -> Any:
     """What Written.save wrote, on the CPU. Only tensors and plain values: nothing in it can run code."""
     return torch.load(file, map_location="cpu", weights_only=True)
-
-
-def write_json(file: Path, content: Any) -> None:
-    """Like write_text, for what JSON can hold."""
-    write_text(file, json.dumps(content, indent=2) + "\n")
-
-
-def write_text(file: Path, text: str) -> None:
-    """Put `text` in the place of the file at once: a reader sees the old one or the new one."""
-    draft = file.with_name(f".{file.name}.writing")
-    with open(draft, "w", encoding="utf-8") as stream:
-        stream.write(text)
-        stream.flush()
-        os.fsync(stream.fileno())
-    os.replace(draft, file)
-    sync_directory(file.parent)
-
-
-def sync_directory(directory: Path) -> None:
-    """Force the names in it to the disk: a file that was synced may still lack its name after a crash."""
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

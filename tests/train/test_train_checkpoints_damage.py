@@ -1,0 +1,213 @@
+"""A damaged checkpoint: a run falls back on the newest whole one before it, with one warning, or says why
+it cannot; what crashes have left is cleared away."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from train_support import Finished, module_needs, start
+
+module_needs("torch", "numpy", "sklearn")
+
+from jobgen.train import checkpoints  # noqa: E402
+from jobgen.train.checkpoints import directory, files  # noqa: E402
+from jobgen.train.errors import BadInput, CommonMistake  # noqa: E402
+
+RUN = ["--engine", "ddp", "--epochs", "1", "--save-every", "5", "--log-every", "5"]  # 23 steps
+LAST = "step-000023"
+
+
+def checkpoint(place: Path, step: int, content: bytes = b"weights") -> Path:
+    """The smallest that there is."""
+    folder = place / f"step-{step:06d}"
+    folder.mkdir(parents=True)
+    (folder / "model.pt").write_bytes(content)
+    digest = files.hashlib.sha256(content).hexdigest()
+    record = {"format": 1, "files": {"model.pt": {"bytes": len(content), "sha256": digest}}}
+    files.write_json(folder / "checkpoint.json", record)
+    files.write_text(place / "latest", folder.name + "\n")
+    return folder
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    for step in (2, 4, 6):
+        checkpoint(tmp_path, step)
+    return tmp_path
+
+
+def names(paths: tuple[Path, ...]) -> list[str]:
+    return [path.name for path in paths]
+
+
+def test_the_latest_comes_first_and_then_those_before_it(place: Path) -> None:
+    found = checkpoints.find("latest", place)
+    assert (found.directory.name, found.asked, found.trouble) == ("step-000006", False, ())
+    assert names(found.before) == ["step-000004", "step-000002"]
+    asked = checkpoints.find("step-000006", place)
+    assert (asked.asked, asked.before) == (True, ())
+
+
+@pytest.mark.parametrize(
+    ("latest", "says", "used"),
+    [
+        (None, "latest cannot be read: No such file or directory", "step-000006"),
+        (b"", "latest is empty", "step-000006"),
+        (b"\xff\x00\x12", "which is no checkpoint's id", "step-000006"),
+        (b"../elsewhere", "holds '../elsewhere', which is no checkpoint's id", "step-000006"),
+        (b"step-000005\n", "names 'step-000005', which is not there", "step-000004"),
+    ],
+)
+def test_without_a_good_latest(latest: bytes | None, says: str, used: str, place: Path) -> None:
+    (place / "latest").unlink()
+    if latest is not None:
+        (place / "latest").write_bytes(latest)
+    found = checkpoints.find("latest", place)
+    assert found.directory.name == used
+    assert len(found.trouble) == 1
+    assert says in found.trouble[0]
+
+
+@pytest.mark.parametrize("record", [None, b"", b"{", b"[]", b"{}", b'{"format": 1}', b"\xff"])
+def test_an_unreadable_record(record: bytes | None, place: Path) -> None:
+    file = place / "step-000006" / "checkpoint.json"
+    file.unlink()
+    if record is not None:
+        file.write_bytes(record)
+    found = checkpoints.find("latest", place)
+    assert found.directory.name == "step-000004"
+    assert f"{file} cannot be read as a checkpoint's" in found.trouble[0]
+    with pytest.raises(CommonMistake, match="cannot be read .*; whole there: step-000002, step-000004$"):
+        checkpoints.find("step-000006", place)
+
+
+def test_a_run_does_not_fall_back_on_the_future_of_another(place: Path) -> None:
+    """After --resume step-000002 and a save, what lies there of later steps is not this run's past."""
+    checkpoint(place, 3)
+    found = checkpoints.find("latest", place)
+    assert (found.directory.name, names(found.before)) == ("step-000003", ["step-000002"])
+
+
+def test_nothing_whole(place: Path) -> None:
+    (place / "latest").write_text("step-000004\n")
+    for step in (2, 4):
+        (place / f"step-{step:06d}" / "checkpoint.json").write_text("")
+    with pytest.raises(CommonMistake) as error:
+        checkpoints.find("latest", place)
+    text = str(error.value)
+    assert text.count("cannot be read as a checkpoint's") == 2
+    assert text.endswith("; step-000006 can be given to --resume")
+
+
+def test_any_in(tmp_path: Path) -> None:
+    assert not checkpoints.any_in(None)
+    (tmp_path / ".step-000001.node-7.writing").mkdir()
+    assert not checkpoints.any_in(tmp_path)
+    checkpoint(tmp_path, 1)
+    (tmp_path / "latest").unlink()
+    assert checkpoints.any_in(tmp_path)
+
+
+@pytest.mark.parametrize("how", ["missing", "short", "another bit"])
+def test_every_file_is_looked_at_by_some_rank(how: str, tmp_path: Path) -> None:
+    folder = checkpoint(tmp_path, 1)
+    for number in range(5):
+        (folder / f"rank-{number:05d}.pt").write_bytes(bytes([number]) * (number + 1))
+    record = json.loads((folder / "checkpoint.json").read_text())
+    for file in folder.glob("rank-*"):
+        digest = files.hashlib.sha256(file.read_bytes()).hexdigest()
+        record["files"][file.name] = {"bytes": file.stat().st_size, "sha256": digest}
+    files.write_json(folder / "checkpoint.json", record)
+    found = checkpoints.find("latest", tmp_path)
+    assert [checkpoints.Check(found, rank, 2).damage() for rank in (0, 1)] == [None, None]
+    file = folder / "rank-00003.pt"
+    if how == "missing":
+        file.unlink()
+    else:
+        file.write_bytes(b"\3\3\3" if how == "short" else b"\3\3\3\2")
+    said = [checkpoints.Check(found, rank, 3).damage() for rank in range(3)]
+    assert any(text and str(file) in text for text in said)
+
+
+def test_what_crashes_leave_is_cleared_away(place: Path) -> None:
+    for rest in (".step-000008.node-7.writing", ".step-000001.removing", ".step-000004.node-7.replaced"):
+        (place / rest / "deepspeed").mkdir(parents=True)
+    (place / ".latest.writing").write_text("step-0")
+    directory.make_ready(place)
+    assert sorted(path.name for path in place.iterdir()) == [
+        "latest",
+        "step-000002",
+        "step-000004",
+        "step-000006",
+    ]
+
+
+def test_one_that_was_being_replaced_gets_its_name_back(tmp_path: Path) -> None:
+    folder = checkpoint(tmp_path, 1)
+    folder.rename(tmp_path / ".step-000001.node-7.replaced")
+    assert checkpoints.find("latest", tmp_path).directory == folder
+    assert (folder / "model.pt").is_file()
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
+    done = start(tmp_path_factory.mktemp("whole"), "torchrun", RUN)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+@pytest.fixture
+def copy(finished: Finished, tmp_path: Path) -> Path:
+    """A directory of checkpoints for a test of its own."""
+    return shutil.copytree(finished.directory / "checkpoints", tmp_path / "run" / "checkpoints")
+
+
+def test_a_run_falls_back(finished: Finished, copy: Path, tmp_path: Path) -> None:
+    """Two damaged ones, in files that different ranks look at: one warning, and the same end."""
+    (copy / LAST / "rank-00001.pt").unlink()
+    model = copy / "step-000020" / "model.pt"
+    content = bytearray(model.read_bytes())
+    content[len(content) // 2] ^= 1
+    model.write_bytes(content)
+    (copy / ".step-000021.node-7.writing").mkdir()
+    done = start(tmp_path, "torchrun", [*RUN, "--resume"])
+    assert done.returncode == 0, done.stderr
+    [warning] = [line for line in done.stderr.splitlines() if "warning" in line and "jobgen" in line]
+    assert f"{copy / LAST / 'rank-00001.pt'} cannot be read: No such file or directory" in warning
+    assert f"{model} is damaged: its SHA-256 is not that of what was written" in warning
+    assert warning.endswith("step-000015 is used instead, the newest whole one")
+    assert "after step 15" in done.stdout
+    assert done.metrics("epoch")[-1]["test_loss"] == finished.metrics("epoch")[-1]["test_loss"]
+    assert not list(copy.glob(".*"))
+    found = checkpoints.at(copy)
+    assert found.directory.name == LAST
+    files.verify(found.directory, found.record["files"])
+
+
+def test_a_run_that_names_its_checkpoint_does_not_fall_back(copy: Path, tmp_path: Path) -> None:
+    (copy / "step-000020" / "rank-00000.pt").write_bytes(b"")
+    (copy / "step-000010" / "model.pt").unlink()
+    done = start(tmp_path, "torchrun", [*RUN, "--resume", "step-000020"])
+    assert done.status["exit_status"] == 2
+    [line] = [line for line in done.stderr.splitlines() if "jobgen.train: " in line]
+    assert "--resume step-000020: " in line
+    assert "rank-00000.pt is damaged: it has 0 bytes, but" in line
+    assert line.endswith("; whole there: step-000005, step-000015, step-000023")
+
+
+def test_a_run_with_nothing_whole(copy: Path, tmp_path: Path) -> None:
+    for file in copy.glob("step-*/model.pt"):
+        file.unlink()
+    done = start(tmp_path, "one", [*RUN, "--global-batch", "64", "--resume"], ranks=1)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.count("model.pt cannot be read: No such file") == 5
+    assert "--resume: no checkpoint in" in done.stderr
+
+
+def test_errors_of_places(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="there is no checkpoint in"):
+        checkpoints.at(tmp_path)

@@ -1,0 +1,129 @@
+"""Which checkpoint a run goes on from: the one that it is told, or the newest. No torch.
+
+Whether the files of that one are whole is found out by all ranks together, in settling.py.
+"""
+
+import re
+from pathlib import Path
+
+from ..errors import BadInput, CommonMistake, suggestion
+from .directory import FOLDER, LATEST, RECORD, Checkpoint, complete, ids, put_back, read
+
+STEP = re.compile(r"step-(\d+)")
+
+
+def find(wanted: str, directory: Path | None) -> Checkpoint:
+    """The checkpoint that --resume names: an id in `directory`, any of the places that `at` knows, or
+    'latest'. Raises BadInput if there is none."""
+    if wanted != LATEST and Path(wanted).is_dir():
+        return at(Path(wanted))
+    if directory is None:
+        what = "" if wanted == LATEST else f" {wanted}"
+        raise CommonMistake(
+            f"--resume{what}: give --checkpoint-dir DIR, or JOBGEN_RUN_DIR, of the run to go on with"
+        )
+    if wanted == LATEST:
+        return at(directory)
+    put_back(directory)
+    if not (directory / wanted).is_dir():
+        there = ids(directory)
+        has = f"it has {', '.join(there)}" if there else "it has none"
+        raise BadInput(
+            f"--resume {wanted}: there is no such checkpoint in {directory}; {has}{suggestion(wanted, there)}"
+        )
+    return _asked_for(directory / wanted)
+
+
+def at(place: Path) -> Checkpoint:
+    """The checkpoint in `place`, or the newest of the directory of checkpoints, or of the run, there.
+
+    Raises BadInput if there is none.
+    """
+    if (place / RECORD).is_file() or STEP.fullmatch(place.name):
+        return _asked_for(place)
+    for folder in (place, place / FOLDER):
+        put_back(folder)
+        if any_in(folder):
+            return _newest(folder.absolute())
+    raise BadInput(f"there is no checkpoint in {place}: neither {RECORD} nor {LATEST}, nor step-*")
+
+
+def any_in(directory: Path | None) -> bool:
+    """Whether there is anything in it to go on from, damaged or not."""
+    return directory is not None and (
+        (directory / LATEST).is_file() or next(directory.glob("step-*"), None) is not None
+    )
+
+
+def _asked_for(directory: Path) -> Checkpoint:
+    try:
+        return read(directory)
+    except BadInput as error:
+        others = [name for name in complete(directory.parent) if name != directory.name]
+        raise CommonMistake(f"{error}; {whole_ones(others)}") from None
+
+
+def whole_ones(names: list[str]) -> str:
+    """The end of an error about a checkpoint that the user asked for."""
+    return f"whole there: {', '.join(names)}" if names else "there is no other"
+
+
+def _newest(folder: Path) -> Checkpoint:
+    """What `latest` names, and what to fall back on. Raises BadInput if there is nothing."""
+    candidates = _by_age(folder)
+    name, trouble = _named(folder)
+    if name and (folder / name).is_dir():
+        candidates = [folder / name, *(path for path in candidates if path.name != name)]
+    problems = [trouble] if trouble else []
+    step = _step(name) if name else None
+    if step is not None:
+        # What lies there of a later step is not this run's past: it went on from an older checkpoint.
+        candidates = [path for path in candidates if (_step(path.name) or 0) <= step]
+    for number, path in enumerate(candidates):
+        try:
+            found = read(path)
+        except BadInput as error:
+            problems.append(str(error))
+        else:
+            return found._replace(
+                asked=False, before=tuple(candidates[number + 1 :]), trouble=tuple(problems)
+            )
+    raise CommonMistake(none_is_whole(folder, problems))
+
+
+def none_is_whole(folder: Path, problems: list[str]) -> str:
+    """The error where nothing is left to fall back on; later steps may be, which only the user can want."""
+    there = complete(folder)
+    later = f"; {', '.join(there)} can be given to --resume" if there else ""
+    return f"--resume: no checkpoint in {folder} can be gone on from: {'; '.join(problems)}{later}"
+
+
+def _named(folder: Path) -> tuple[str | None, str | None]:
+    """The id in the file `latest`, if that is one, and what is wrong with it."""
+    file = folder / LATEST
+    try:
+        name = file.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError as error:
+        return None, f"{file} cannot be read: {error.strerror}"
+    if not name:
+        return None, f"{file} is empty"
+    if not name.isprintable() or name.startswith(".") or "/" in name:
+        return None, f"{file} holds {name[:40]!r}, which is no checkpoint's id"
+    if not (folder / name).is_dir():
+        return name, f"{file} names {name!r}, which is not there"
+    return name, None
+
+
+def _by_age(folder: Path) -> list[Path]:
+    """All that look like checkpoints, damaged or not, that saved last first."""
+    return sorted((path for path in folder.iterdir() if STEP.fullmatch(path.name)), key=_saved, reverse=True)
+
+
+def _saved(path: Path) -> tuple[float, str]:
+    record = path / RECORD
+    return (record if record.is_file() else path).stat().st_mtime, path.name
+
+
+def _step(name: str) -> int | None:
+    match = STEP.fullmatch(name)
+    return int(match[1]) if match else None

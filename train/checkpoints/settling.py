@@ -1,0 +1,53 @@
+"""All ranks agree on the checkpoint that they go on from: the newest of which every file is whole."""
+
+from pathlib import Path
+from typing import Any
+
+from torch import distributed
+
+from .. import peers, report
+from ..device import Device
+from ..errors import CommonMistake
+from ..report import Run
+from .checking import Check, damage
+from .directory import Checkpoint, ids, read
+from .finding import none_is_whole, whole_ones
+
+
+def settle(found: Checkpoint, check: Check, device: Device, run: Run) -> Checkpoint:
+    """`found` if it is whole; else, with one warning, the newest whole one before it. Called on all ranks.
+
+    Raises CommonMistake, on all of them, if there is none, or if the user asked for just this one.
+    """
+    # Ranks may see different things for a moment, on a file system of the network: rank 0 says what to try.
+    tries = _of_rank_0([str(found.directory), *map(str, found.before)], device)
+    trouble: list[str] = list(_of_rank_0(found.trouble, device))
+    for path in map(Path, tries):
+        wrong = _damage(path, device, check)
+        if wrong is None:
+            if trouble:
+                _warn(run, trouble, path)
+            return found if path == found.directory else read(path)._replace(asked=False)
+        if found.asked:
+            others = [name for name in _of_rank_0(ids(path.parent), device) if name != path.name]
+            whole = [name for name in others if _damage(path.parent / name, device) is None]
+            raise CommonMistake(f"--resume {path.name}: {wrong}; {whole_ones(whole)}")
+        trouble.append(wrong)
+    raise CommonMistake(none_is_whole(found.directory.parent, trouble))
+
+
+def _damage(directory: Path, device: Device, check: Check | None = None) -> str | None:
+    """What the first rank that found anything wrong says; the same on all ranks."""
+    begun = check is not None and check.directory == directory
+    rank, ranks = distributed.get_rank(), distributed.get_world_size()
+    mine = check.damage() if check and begun else damage(directory, rank, ranks)
+    return next((said for said in peers.exchange(mine, device) if said is not None), None)
+
+
+def _of_rank_0(fact: Any, device: Device) -> Any:
+    return peers.exchange(fact, device)[0]
+
+
+def _warn(run: Run, trouble: list[str], used: Path) -> None:
+    if run.is_main:
+        report.complain(f"warning: {'; '.join(trouble)}; {used.name} is used instead, the newest whole one")
