@@ -128,8 +128,15 @@ def _job_options() -> list[click.Parameter]:
         help_text = option.help
         if option.default and "[default" not in help_text:
             help_text += f"  [default: {option.default}]"
+        if option.switch:
+            names[0] += f"/--no-{option.flag[2:]}"
         parameter = _Option(
-            names, metavar=option.metavar, help=help_text, multiple=option.multiple, type=click.UNPROCESSED
+            names,
+            metavar=option.metavar or None,
+            help=help_text,
+            multiple=option.multiple,
+            type=None if option.switch else click.UNPROCESSED,
+            default=None,
         )
         parameter.group = option.group
         parameters.append(parameter)
@@ -161,6 +168,9 @@ def cli() -> None:
     """
 
 
+_YES_NO = {True: "yes", False: "no"}  # of a switch, as a file would have it
+
+
 def _generate(scheduler: str) -> Callable[..., None]:
     def command(
         program: tuple[str, ...],
@@ -174,6 +184,7 @@ def _generate(scheduler: str) -> Callable[..., None]:
         from jobgen.config import read_spec
         from jobgen.plan import resolve
 
+        given = {key: _YES_NO.get(value, value) for key, value in given.items()}
         if json and not explain:
             raise JobgenError("--json goes with --explain only; a script is never JSON")
         if force and output is None:

@@ -32,7 +32,7 @@ class MpiFlavour(NamedTuple):
     ``jobgen-remote`` instead of ssh, and ``force_ssh`` those that keep it from starting them
     through the scheduler; ``knows_slurm`` says that it starts them through srun however it was
     built, and ``shows_values`` that ``export`` puts values on the command line, where everybody
-    sees them. ``rank``, ``size`` and ``local_rank`` are the shell's words for the variables in which
+    sees them, ``forwards_signals`` that it passes USR1 and USR2 on to the ranks. ``rank``, ``size`` and ``local_rank`` are the shell's words for the variables in which
     a rank finds itself.
     """
 
@@ -50,6 +50,7 @@ class MpiFlavour(NamedTuple):
     force_ssh: tuple[str, ...] = ()
     knows_slurm: bool = True
     shows_values: bool = False
+    forwards_signals: bool = False
 
 
 MPI_FLAVOURS = {
@@ -81,6 +82,7 @@ MPI_FLAVOURS = {
         ),
         force_ssh=("export OMPI_MCA_plm=rsh PRTE_MCA_plm=ssh",),
         knows_slurm=False,
+        forwards_signals=True,
     ),
     # https://github.com/pmodels/mpich/blob/main/doc/wiki/how_to/Using_the_Hydra_Process_Manager.md
     "mpich": MpiFlavour(
@@ -128,5 +130,6 @@ MPI_FLAVOURS = {
         "${PMI_SIZE:-$JOBGEN_WORLD_SIZE}",
         "$PALS_LOCAL_RANKID",
         shows_values=True,
+        forwards_signals=True,
     ),
 }

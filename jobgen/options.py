@@ -22,6 +22,8 @@ class Option(NamedTuple):
     default: Any = None
     multiple: bool = False
     alias: str | None = None
+    switch: bool = False
+    """Whether it is --name or --no-name, without a value."""
 
     @property
     def flag(self) -> str:
@@ -32,6 +34,7 @@ _RESOURCES = "Resources"
 _LAUNCH = "Launch"
 _ENVIRONMENT = "Environment"
 _FILES = "Directories"
+_SURVIVAL = "Survival"
 _SCHEDULER = "Scheduler"
 
 _WORD = values.text("one word of letters, digits and . _ + - : @ , /", r"[A-Za-z0-9][\w.+:@,/-]{0,254}")
@@ -141,6 +144,51 @@ OPTIONS = (
         values.whole(1024, 65535),
         "PORT",
         "Port of the rendezvous.  [default: a free one, from the job id]",
+    ),
+    Option(
+        "grace",
+        _SURVIVAL,
+        values.walltime,
+        "TIME",
+        "How long before the end of its time the training saves and leaves.  [default: 2m, or a tenth of a "
+        "shorter wall time]",
+    ),
+    Option(
+        "signal",
+        _SURVIVAL,
+        values.signal,
+        "NAME[@SECONDS]",
+        "What tells the ranks to save and leave: USR1 or USR2, and how long before the end.  [default: USR1]",
+    ),
+    Option(
+        "requeue",
+        _SURVIVAL,
+        values.whole(1, 1000),
+        "N",
+        "Submit the job again, up to N times, as long as it leaves with status 75 (not finished) and gets on.",
+    ),
+    Option(
+        "preflight",
+        _SURVIVAL,
+        values.switch,
+        "",
+        "Check hosts, devices, network and directories with the same launcher first.  [default: with more "
+        "than one node]",
+        switch=True,
+    ),
+    Option(
+        "spare_nodes",
+        _SURVIVAL,
+        values.whole(1, 1000),
+        "K",
+        "Ask for K nodes more, in case the preflight fails on some.",
+    ),
+    Option(
+        "stall",
+        _SURVIVAL,
+        values.walltime,
+        "TIME",
+        "End a training that makes no step for so long, with the stacks of all ranks.  [default: 30m]",
     ),
     Option("module", _ENVIRONMENT, values.module, "NAME", "Module to load. Repeatable.", (), multiple=True),
     Option(

@@ -18,10 +18,12 @@ from jobgen.schedulers import (
     torque_memory,
 )
 from jobgen.spec import JobSpec
+from jobgen.survival import Survival, survival
 
 DEFAULT_WALLTIME = 3600  # s; a job without a limit waits longer, or takes the queue's by surprise
 
 _SRUN_RANK = ("$SLURM_PROCID", "$SLURM_NTASKS", "$SLURM_LOCALID")
+_OWN_RANK = ("$RANK", "$WORLD_SIZE", "$LOCAL_RANK")
 
 
 class Plan(NamedTuple):
@@ -63,7 +65,12 @@ class Plan(NamedTuple):
     program: Program
     local_rank_at: int | None
     sets_ranks: bool
-    proves_ranks: bool
+    survival: Survival
+    allocated: int
+    nodes_word: str
+    nodes_there: str
+    world_word: str
+    forward: str
 
 
 def resolve(spec: JobSpec) -> Plan:
@@ -88,6 +95,10 @@ def resolve(spec: JobSpec) -> Plan:
     launcher = LAUNCHERS[spec.launcher]
     start_nodes = _start_nodes(spec, row)
     agents = _agents(spec, row, mpi)
+    walltime = spec.walltime or DEFAULT_WALLTIME
+    survive = survival(spec, program, walltime)
+    spare = survive.spare_nodes
+    world = '"$JOBGEN_WORLD_SIZE"' if spare else str(part.world_size)
     command = mpi.command if mpi and spec.launcher == "mpirun" else launcher.command
     python = program.head is not None or launcher.once_a_node
     return Plan(
@@ -106,7 +117,7 @@ def resolve(spec: JobSpec) -> Plan:
         ranks_per_node=ranks,
         cpus_per_rank=cpus,
         cpus_per_node=ranks * cpus,
-        walltime=clock(spec.walltime or DEFAULT_WALLTIME),
+        walltime=clock(walltime),
         devices=_devices_request(spec, row, accelerator, gpus),
         memory=_memory(spec, row, ranks * cpus),
         # Nothing but timeout ends a local run in time.
@@ -121,25 +132,30 @@ def resolve(spec: JobSpec) -> Plan:
             command,
             *(agents if spec.remote == "scheduler" else ()),
         ),
-        mpi_options=_mpi_options(spec, mpi, ranks, part.world_size, cpus)
+        mpi_options=_mpi_options(spec, mpi, ranks, world, cpus)
         if spec.launcher == "mpirun"
         else (),
         other_versions=tuple(
             f"*'{row.version}'*" for row in MPI_FLAVOURS.values() if row.version and row != mpi
         ),
         launcher_args=spec.launcher_arg,
-        hostfile_slots=spec.nodes * ranks,
+        hostfile_slots=(spec.nodes + spare) * ranks,
         activate=f"{spec.venv}/bin/activate" if spec.venv else None,
         env_names=tuple(dict.fromkeys(name for name, _ in spec.env)),
         restore_devices=spec.launcher == "deepspeed" and accelerator.visible is not None,
-        rank_words=(mpi.rank, mpi.size, mpi.local_rank) if mpi and spec.launcher == "mpirun" else _SRUN_RANK,
+        rank_words=_rank_words(spec, mpi),
         active=part,
         program=program,
         # The deepspeed launcher hands --local_rank to a Python program, right behind its name.
         local_rank_at=program.head if spec.launcher == "deepspeed" else None,
         sets_ranks=spec.launcher == "srun" or (spec.launcher == "mpirun" and not program.is_ours),
-        # Our own training module leaves a status.json.
-        proves_ranks=spec.launcher == "deepspeed" and not program.is_ours,
+        survival=survive,
+        allocated=spec.nodes + spare,
+        # With spare nodes only the script knows which take part.
+        nodes_word='"${#job_hosts[@]}"' if spare else str(part.nodes),
+        nodes_there=f"$((JOBGEN_WORLD_SIZE / {ranks}))" if spare else str(part.nodes),
+        world_word=world,
+        forward=_forward(spec, row, mpi, agents),
     )
 
 
@@ -211,17 +227,36 @@ def _start_nodes(spec: JobSpec, row: str) -> str:
     """How a launcher that runs once a node is started there: the end of a template's name in launcher/."""
     if spec.launcher == "mpirun":
         return "mpirun"  # starts its own daemons
-    if spec.nodes == 1:
+    if spec.nodes == 1 and not spec.spare_nodes:
         return "here"
     if spec.remote == "ssh" and spec.launcher == "deepspeed":
         return "pdsh"
     return "srun" if row == "slurm" and spec.remote != "ssh" else "each"
 
 
+def _rank_words(spec: JobSpec, mpi: MpiFlavour | None) -> tuple[str, str, str]:
+    """The shell's words for rank, world size and local rank, as the launcher sets them."""
+    if spec.launcher == "mpirun" and mpi:
+        return mpi.rank, mpi.size, mpi.local_rank
+    return _SRUN_RANK if spec.launcher == "srun" else _OWN_RANK
+
+
+def _forward(spec: JobSpec, row: str, mpi: MpiFlavour | None, agents: tuple[str, ...]) -> str:
+    """What passes a signal on to the ranks: the launcher, or the script, which reaches them here, by srun,
+    by ssh or by its agents."""
+    if spec.nodes == 1 and not spec.spare_nodes:
+        return "here"
+    if spec.launcher == "srun" or (spec.launcher == "mpirun" and mpi and mpi.forwards_signals):
+        return "launcher"
+    if agents:
+        return "agents"
+    return "srun" if row == "slurm" and spec.remote != "ssh" else "ssh"
+
+
 def _agents(spec: JobSpec, row: str, mpi: MpiFlavour | None) -> tuple[str, ...]:
     """What stands in for ssh between the nodes, in the order of trial: names of templates in remote/."""
     if (
-        spec.nodes == 1
+        (spec.nodes == 1 and not spec.spare_nodes)
         or spec.launcher == "srun"
         or spec.mpi == "pals"
         or _start_nodes(spec, row) in ("srun", "pdsh")
@@ -235,7 +270,7 @@ def _agents(spec: JobSpec, row: str, mpi: MpiFlavour | None) -> tuple[str, ...]:
     return (own,) if spec.remote == "scheduler" else (own, "ssh")
 
 
-def _mpi_options(spec: JobSpec, mpi: MpiFlavour | None, ranks: int, world: int, cpus: int) -> tuple[str, ...]:
+def _mpi_options(spec: JobSpec, mpi: MpiFlavour | None, ranks: int, world: str, cpus: int) -> tuple[str, ...]:
     """The lines of options behind mpirun: where the ranks go, then which variables go with them."""
     assert mpi
     always = ("PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "MASTER_ADDR", "MASTER_PORT")

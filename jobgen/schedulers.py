@@ -69,6 +69,8 @@ SCHEDULERS = {
             "mail": "a local run sends no mail",
             "mem": "a local run reserves no memory",
             "directive": "a local run has no directives",
+            "requeue": "a local run has no queue",
+            "spare_nodes": "a local run has this one node",
         },
     ),
 }

@@ -36,6 +36,12 @@ class JobSpec(NamedTuple):
     include: Filter | None
     exclude: Filter | None
     master_port: int | None
+    grace: int | None
+    signal: tuple[str, int | None] | None
+    requeue: int | None
+    preflight: bool | None
+    spare_nodes: int | None
+    stall: int | None
     module: tuple[str, ...]
     source: tuple[str, ...]
     conda: str | None

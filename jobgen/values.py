@@ -74,6 +74,21 @@ def walltime(text: str) -> int:
     return total
 
 
+def signal(text: str) -> tuple[str, int | None]:
+    """``USR1`` or ``USR2``, with the seconds before the end that it comes at: ``USR1@120``."""
+    match = re.fullmatch(r"(?:SIG)?(USR[12])(?:@(\d{1,5}))?", text, re.ASCII)
+    if not match or (match[2] and not 0 < int(match[2]) <= 65535):
+        raise ValueError("must be USR1 or USR2, or with seconds before the end, such as USR1@300")
+    return match[1], int(match[2]) if match[2] else None
+
+
+def switch(text: str) -> bool:
+    """``yes`` or ``no``, of an option that the command line says by its name alone."""
+    if text not in ("yes", "no"):
+        raise ValueError("must be yes or no")
+    return text == "yes"
+
+
 def memory(text: str) -> int:
     """A size in MiB from a number with a unit: ``64G``, ``64GB``, ``64GiB``, ``512M``, ``1.5T``.
 

@@ -14,7 +14,7 @@ CASES = [
     ("pbs --nodes -1", ["--nodes -1", "whole number"]),
     ("pbs --nodes two", ["--nodes two", "whole number"]),
     ("pbs --nodes 2.0", ["--nodes 2.0", "whole number"]),
-    ("pbz --nodes 2", ["no command pbz", "pbs, slurm or local", "did you mean pbs?"]),
+    ("pbz --nodes 2", ["no command pbz", "use pbs, slurm, local", "did you mean pbs?"]),
     ("pbs --node 2", ["no option --node", "did you mean --nodes?"]),
     ("pbs --launcher mpirn", ["--launcher mpirn", "deepspeed, mpirun, torchrun or srun", "did you mean mpirun?"]),
     ("pbs --mpi opnmpi", ["--mpi opnmpi", "did you mean openmpi?"]),

@@ -13,7 +13,10 @@ from support.cluster import CLUSTER_DIR, Cluster, Job
 from support.jobs import ENVIRONMENT, HOSTILE, PROBE
 from support.mpich import mpich_bin
 
-TWO_BY_TWO = ("--nodes", "2", "--ranks-per-node", "2", "--accelerator", "cpu", "--cpus-per-rank", "3")
+# The preflight has tests of its own, and takes seconds.
+TWO_BY_TWO = (
+    *("--nodes", "2", "--ranks-per-node", "2", "--accelerator", "cpu", "--cpus-per-rank", "3", "--no-preflight"),
+)
 ODD = 'it\'s a "run" $(touch canary)'
 
 NO_SSH = 'echo "ssh was called: $*" >&2\nexit 99'
@@ -112,7 +115,7 @@ def test_three_nodes_though_no_node_but_the_first_may_start_others(
         {"OMPI_MCA_routed_radix": 1, "PRTE_MCA_routed_radix": 1, "PRTE_MCA_prte_routed_radix": 1}
     )
     script = jobs.render(
-        *("pbs", "--nodes", "3", "--ranks-per-node", "1", "--accelerator", "cpu", *LAUNCHES[name]),
+        *("pbs", "--nodes", "3", "--ranks-per-node", "1", "--accelerator", "cpu", "--no-preflight", *LAUNCHES[name]),
         *(*probing(tmp_path), *chain),
         program=[PROBE],
     )

@@ -18,7 +18,10 @@ from support.jobs import ENVIRONMENT, HOSTILE, PROBE
 from support.mpich import mpich_bin
 from support.require import need_package
 
-TWO_BY_TWO = ("--nodes", "2", "--ranks-per-node", "2", "--accelerator", "cpu", "--cpus-per-rank", "3")
+# The preflight has tests of its own, and takes seconds.
+TWO_BY_TWO = (
+    *("--nodes", "2", "--ranks-per-node", "2", "--accelerator", "cpu", "--cpus-per-rank", "3", "--no-preflight"),
+)
 PLAIN = "runs"
 ODD = 'it\'s a "run" $(touch canary)'
 
@@ -119,7 +122,7 @@ def test_three_nodes_and_daemons_that_start_daemons(
     path = jobs.debian_path(tmp_path / "bin") if debian else slurm_cluster.env["PATH"]
     chain = jobs.env_options({"OMPI_MCA_routed_radix": 1, "PRTE_MCA_routed_radix": 1})
     script = jobs.render(
-        *("slurm", "--nodes", "3", "--ranks-per-node", "1", "--accelerator", "cpu", *options),
+        *("slurm", "--nodes", "3", "--ranks-per-node", "1", "--accelerator", "cpu", "--no-preflight", *options),
         *(*probing(tmp_path), *chain),
         program=[PROBE],
     )
@@ -173,7 +176,7 @@ def test_ranks_see_the_devices_that_the_job_was_given(
 ) -> None:
     options, expected = DEVICES[name]
     script = jobs.render(
-        *("slurm", "--nodes", "2", "--gpus-per-node", "2", "--cpus-per-rank", "1", *options),
+        *("slurm", "--nodes", "2", "--gpus-per-node", "2", "--no-preflight", "--cpus-per-rank", "1", *options),
         *("--directive", "--nodelist=node1,node2", *probing(tmp_path)),
         program=[PROBE],
     )
@@ -215,7 +218,7 @@ def test_npus_are_asked_for_and_cann_is_set_up(slurm_cluster: Cluster, tmp_path:
         'export CANN_SEEN="yes$CANN_NOT_SET" LD_LIBRARY_PATH=/cann:$LD_LIBRARY_PATH\n'
     )
     script = jobs.render(
-        *("slurm", "--nodes", "2", "--gpus-per-node", "8", "--accelerator", "npu", "--cpus-per-rank", "1"),
+        *("slurm", "--nodes", "2", "--gpus-per-node", "8", "--no-preflight", "--accelerator", "npu", "--cpus-per-rank", "1"),
         *("--launcher", "srun", *probing(tmp_path), "--env", f"ASCEND_HOME_PATH={cann}"),
         program=[PROBE],
     )
@@ -250,24 +253,22 @@ def test_another_number_of_hosts_than_asked_for(
     assert not jobs.ranks_in(tmp_path / "seen")
 
 
-# What a rank does, and the status of the job, which is the launcher's: srun gives the highest of all ranks,
-# and ends those that still run with TERM (143); torchrun has 1 for everything.
-# None: srun ends the other tasks, by TERM or, when they take too long, by KILL, and reports the highest
-# status of all; which one that is depends on how busy the machine is.
+# What a rank does, and the status of the job, which is that rank's, whatever the launcher makes of it; None:
+# the launcher's, because the rank left none.
 ENDS = [
-    ("srun", "exit:3:7", None),
+    ("srun", "exit:3:7", 7),
     ("mpirun", "exit:3:7", 7),
     ("mpirun-debian", "exit:3:7", 7),
     ("mpirun-ssh", "exit:3:7", 7),
-    ("torchrun", "exit:3:7", None),
-    ("deepspeed", "exit:3:7", None),
-    ("torchrun-ssh", "exit:3:7", 1),
-    ("srun", "kill:3", None),
+    ("torchrun", "exit:3:7", 7),
+    ("deepspeed", "exit:3:7", 7),
+    ("torchrun-ssh", "exit:3:7", 7),
+    ("srun", "kill:3", 137),
     ("mpirun", "kill:3", 137),
     ("mpirun-debian", "kill:3", 137),
-    ("torchrun", "kill:3", None),
-    ("deepspeed", "kill:3", None),
-    ("deepspeed-pdsh", "kill:3", None),
+    ("torchrun", "kill:3", 137),
+    ("deepspeed", "kill:3", 137),
+    ("deepspeed-pdsh", "kill:3", 137),
     ("deepspeed", "parent:3", None),
 ]
 
@@ -363,7 +364,7 @@ def test_two_nodes_learn_the_digits(slurm_cluster: Cluster, tmp_path: Path, name
     path = jobs.debian_path(tmp_path / "bin") if debian else slurm_cluster.env["PATH"]
     script = jobs.render(
         *("slurm", "--nodes", "2", "--ranks-per-node", "1", "--accelerator", "cpu", "--cpus-per-rank", "1"),
-        *options,
+        *("--no-preflight", *options),
         program=["--task", "digits", "--epochs", "4"],
     )
     job = submit(slurm_cluster, tmp_path, script, env={"PATH": path})

@@ -1,0 +1,79 @@
+"""What a job does about wall-time limits, signals and bad nodes: the options of the group Survival."""
+
+from typing import NamedTuple
+
+from jobgen.program import Program
+from jobgen.schedulers import clock
+from jobgen.spec import JobSpec
+
+GRACE = 120  # s; less where the whole job is short
+PREFLIGHT_LIMIT = 120  # s; it gives itself less
+
+
+class Survival(NamedTuple):
+    """Times in seconds; None where there is none. ``preflight`` is "always", or "if_there" where it is
+    nobody's wish and the program's environment need not have it; with ``timer`` the script itself sends
+    ``signal`` to the ranks when the time is nearly over."""
+
+    walltime: int | None
+    grace: int | None
+    signal: str
+    signal_seconds: int | None
+    timer: bool
+    preflight: str | None
+    preflight_limit: int
+    spare_nodes: int
+    stall: int | None
+
+
+def survival(spec: JobSpec, program: Program, walltime: int) -> Survival:
+    """Resolve them; ``walltime`` is the job's.
+
+    Raises:
+        JobgenError: a margin that the wall time does not hold, or what the program or scheduler lacks.
+    """
+    limited = spec.scheduler != "local" or spec.walltime is not None
+    _check(spec, program)
+    grace = min(GRACE, walltime // 10) if spec.grace is None else spec.grace
+    name, seconds = spec.signal or ("USR1", None)
+    for key, margin in (("grace", grace), ("signal", seconds or 0)):
+        if margin >= walltime or (not limited and getattr(spec, key) is not None):
+            raise spec.refuse(
+                key,
+                f"must be shorter than the wall time, which is {clock(walltime)}"
+                if limited
+                else "a local run has no end without --walltime",
+            )
+    # A program that does not know the signal would only die of it, and earlier than it had to.
+    informed = program.is_ours or spec.signal is not None or bool(spec.requeue)
+    return Survival(
+        walltime=walltime if limited else None,
+        grace=grace if limited else None,
+        signal=name,
+        signal_seconds=seconds or grace,
+        timer=limited and informed and not (spec.signal and spec.scheduler == "slurm"),
+        preflight=_preflight(spec, program),
+        preflight_limit=PREFLIGHT_LIMIT,
+        spare_nodes=spec.spare_nodes or 0,
+        stall=spec.stall,
+    )
+
+
+def _preflight(spec: JobSpec, program: Program) -> str | None:
+    if spec.preflight is False:
+        return None
+    if spec.preflight or spec.spare_nodes:
+        return "always"
+    if spec.nodes == 1:
+        return None
+    return "always" if program.is_ours else "if_there"
+
+
+def _check(spec: JobSpec, program: Program) -> None:
+    if spec.spare_nodes and spec.preflight is False:
+        raise spec.refuse("spare_nodes", "only the preflight finds out which to use; leave out --no-preflight")
+    for key in ("include", "exclude"):
+        if spec.spare_nodes and getattr(spec, key):
+            raise spec.refuse("spare_nodes", f"never goes with --{key}, which names the hosts")
+    if spec.stall is not None and not program.is_ours:
+        raise spec.refuse("stall", "is the training module's; your own program has to watch itself")
