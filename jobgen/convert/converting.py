@@ -108,6 +108,7 @@ def _start(script: Script, target: str, wanted: reading.Wanted, defined: list[De
     elif wanted.directory and target == "pbspro":
         lines += [f"cd {wanted.directory} || exit 1"]
     lines += [f"{name}={value}" for name, value in defined]
+    lines += ["export " + " ".join(name for name, _ in defined)] if defined else []
     lines += [f"export {name}={_shell(value)}" for name, value in wanted.exports]
     at = _behind_set(script)
     text = "".join(f"{line}\n" for line in lines)

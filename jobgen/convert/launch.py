@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from jobgen.check.bash import Node, exported, literal
+from jobgen.check.bash import Node, literal
 from jobgen.check.commands import Command
 from jobgen.check.script import Script
-from jobgen.convert.remark import Edit, Remark
+from jobgen.convert import variables
+from jobgen.convert.remark import Edit, Remark, apply
 
 _MPIRUNS = ("mpirun", "mpiexec", "mpiexec.hydra", "orterun")
 # srun's options: those with a value, and those that need no counterpart.
@@ -68,19 +69,27 @@ class _Read:
     pmi: str = "pmix"
 
 
+_Write = Callable[[Script, _Read, Command, str], str]
+
+
 def launches(script: Script, target: str) -> Iterator[Edit | Remark]:
     """The edits of all launchers that the other scheduler does not have."""
     if "slurm" not in (script.scheduler, target):
         return
+    other = variables.names(script.scheduler, target)
     for command in script.commands:
         if target != "slurm" and command.name == "srun":
-            yield from _replaced(command, script, _srun(command.words[1:]), _as_mpirun)
+            yield from _replaced(command, script, _srun(command.words[1:], other), _as_mpirun, target)
         elif target == "slurm" and command.name in _MPIRUNS:
-            yield from _replaced(command, script, _mpirun(command.words[1:]), _as_srun)
+            yield from _replaced(command, script, _mpirun(command.words[1:], other), _as_srun, target)
 
 
 def _replaced(
-    command: Command, script: Script, read: _Read | str, write: Callable[[Script, _Read], str]
+    command: Command,
+    script: Script,
+    read: _Read | str,
+    write: Callable[[Script, _Read, Command, str], str],
+    target: str,
 ) -> Iterator[Edit | Remark]:
     what = command.node.text.split("\n")[0][:60]
     if isinstance(read, str):
@@ -89,16 +98,18 @@ def _replaced(
     if read.program is None:
         yield Remark(command.line, what, "no program can be found in it: the line stays as it is")
         return
+    if "hosts" in read.said:
+        yield Remark(command.line, read.said["hosts"], "srun takes the hosts of the job", lost=False)
     for option in read.lost:
         yield Remark(command.line, option, "has no counterpart")
-    yield Edit(command.words[0].start, read.program.start, write(script, read) + " ")
+    yield Edit(command.words[0].start, read.program.start, write(script, read, command, target) + " ")
 
 
-def _srun(words: Sequence[Node]) -> _Read | str:
+def _srun(words: Sequence[Node], other: Mapping[str, str]) -> _Read | str:
     read = _Read()
     at = 0
     while at < len(words):
-        text = _source(words[at])
+        text = _source(words[at], other)
         if not text.startswith("-"):
             if words[at].type in ("simple_expansion", "expansion"):
                 return f"what {text} holds is not known"
@@ -115,7 +126,7 @@ def _srun(words: Sequence[Node]) -> _Read | str:
             continue
         if not equals:
             at += 1
-            value = _source(words[at]) if at < len(words) else ""
+            value = _source(words[at], other) if at < len(words) else ""
         at += 1
         if meaning == "lost":
             read.lost.append(f"{name} {value}")
@@ -126,7 +137,22 @@ def _srun(words: Sequence[Node]) -> _Read | str:
     return read
 
 
-def _as_mpirun(script: Script, read: _Read) -> str:
+def _exported(script: Script, command: Command, target: str) -> Iterator[str]:
+    """What srun hands on by itself: the script's own exports, and what the text of ``bash -c`` expands."""
+    for node in script.tree.all("declaration_command"):
+        if node.children[0].type == "export" and node.start < command.node.start:
+            yield from (part.text for part in node.children if part.type == "variable_name")
+            yield from (part.children[0].text for part in node.children if part.type == "variable_assignment")
+    other = variables.names(script.scheduler, target)
+    for word in command.arguments:
+        for name in variables.inner_names(word):
+            if name in other and not other[name].startswith("OMPI_"):
+                yield other[name]
+            elif name in variables.definitions(script, target):
+                yield name
+
+
+def _as_mpirun(script: Script, read: _Read, command: Command, target: str) -> str:
     asked = script.request
     each = read.said.get("each") or (str(asked.ranks_per_node) if asked.ranks_per_node else None)
     ranks = read.said.get("ranks")
@@ -137,22 +163,15 @@ def _as_mpirun(script: Script, read: _Read) -> str:
     if each:
         words.append(f"--map-by ppr:{each}:node")
     words.append("--bind-to none")
-    names = [
-        name
-        for name, _, node in script.assignments
-        if exported(node) and node.parent and node.parent.type != "command"
-    ]
-    words += [
-        f"-x {name}" for name in dict.fromkeys(["PATH", *names]) if not name.startswith(("SLURM_", "SRUN_"))
-    ]
+    words += [f"-x {name}" for name in dict.fromkeys(["PATH", *_exported(script, command, target)])]
     return " ".join(words)
 
 
-def _mpirun(words: Sequence[Node]) -> _Read | str:
+def _mpirun(words: Sequence[Node], other: Mapping[str, str]) -> _Read | str:
     read = _Read()
     at = 0
     while at < len(words):
-        text = _source(words[at])
+        text = _source(words[at], other)
         if not text.startswith("-"):
             if words[at].type in ("simple_expansion", "expansion"):
                 return f"what {text} holds is not known"
@@ -168,7 +187,7 @@ def _mpirun(words: Sequence[Node]) -> _Read | str:
                 return f"{text} has no counterpart"
             continue
         count = 2 if meaning in ("mca", "genv") else 1
-        values = [value] if equals else [_source(word) for word in words[at : at + count]]
+        values = [value] if equals else [_source(word, other) for word in words[at : at + count]]
         at += 0 if equals else count
         _mean(read, name, meaning, values)
     return read
@@ -196,7 +215,7 @@ def _mean(read: _Read, name: str, meaning: str, values: list[str]) -> None:
         read.said[meaning] = value
 
 
-def _as_srun(script: Script, read: _Read) -> str:
+def _as_srun(script: Script, read: _Read, command: Command, target: str) -> str:
     asked = script.request
     words = ["srun"]
     if "ranks" in read.said:
@@ -219,7 +238,14 @@ def _quoted(text: str) -> str:
     return f'"{text}"' if text.startswith("$") else text
 
 
-def _source(word: Node) -> str:
-    """A word as it stands there; without its quotes where they hold plain text."""
+def _source(word: Node, other: Mapping[str, str]) -> str:
+    """A word as it shall stand there: plain text without its quotes, variables by their new names."""
     text = literal(word)
-    return text if text is not None and re.fullmatch(r"[\w=:.,/+@%-]+", text) else word.text
+    if text is not None and re.fullmatch(r"[\w=:.,/+@%-]+", text):
+        return text
+    edits = [
+        Edit(node.start - word.start, node.end - word.start, other[node.text])
+        for node in word.all("variable_name")
+        if node.text in other
+    ]
+    return apply(word.text.encode(), edits).decode("utf-8", "replace")

@@ -28,6 +28,7 @@ class Wanted:
     request: Request
     exports: list[tuple[str, str]] = field(default_factory=list)
     all_variables: bool = False
+    names: list[str] = field(default_factory=list)  # variables that are taken along
     hold: bool = False
     directory: str | None = None
     shell: str | None = None
@@ -55,6 +56,7 @@ def _read_slurm(wanted: Wanted, options: list[Option]) -> None:
     wanted.exports = [
         (name, value) for name, equals, value in (one.partition("=") for one in export) if equals
     ]
+    wanted.names = [one for one in export if "=" not in one and one not in ("ALL", "NONE")]
     wanted.hold = "--hold" in last
     wanted.directory = last["--chdir"].value if "--chdir" in last else None
     _memory_of_cores(wanted.request, last)
@@ -113,8 +115,12 @@ def _read_pbs(wanted: Wanted, options: list[Option], scheduler: str) -> None:
             _extra(wanted, option)
         elif option.flag == "-v":
             pairs = (one.partition("=") for one in option.value.split(","))
-            wanted.exports += [(name.strip(), value) for name, equals, value in pairs if equals]
-    handled = "NqAJtoejmMrVSh" + ("P" if scheduler == "pbspro" else "dw")
+            for name, equals, value in pairs:
+                if equals:
+                    wanted.exports.append((name.strip(), value))
+                else:
+                    wanted.names.append(name.strip())
+    handled = "NqAJtoejmMrVSh" + ("P" if scheduler == "pbspro" else "dwn")
     wanted.left += [
         (option, f"{option.flag} {option.value}".strip(), "has no counterpart")
         for option in first.values()

@@ -27,7 +27,7 @@ _OURS = (
 )
 _WORDS = """
 echo set date hostname nvidia-smi npu-smi printf pwd wc awk sort uniq scontrol head cat sed wait true : trap
-sleep exit mktemp tee
+sleep exit mktemp tee read
 """
 _TRIFLES = frozenset(_WORDS.split())
 _ON_GPUS = ("deepspeed", "torch", "cuda", "nccl", "gpu", "rocm")  # a site's queue may say it, not the script
@@ -182,12 +182,16 @@ def _environment(file: JobFile, script: Script, launch: Launch | None) -> None:
 
 def _rest(file: JobFile, script: Script, launch: Launch | None) -> None:
     """Every command that is not in the job file, but for those that jobgen makes unnecessary."""
+    chain = []
+    while launch is not None:
+        chain.append(launch)
+        launch = launch.outer
     done = ("module", "ml", "conda", "mamba", "source", ".", "cd", "eval")
     for command in script.commands:
         known = command.name in done and (command.literals or command.name in ("cd", "eval"))
-        same = launch is not None and command.node is launch.command.node
+        same = any(command.node is one.command.node for one in chain)
         inside = command.node.under("command_substitution")
-        if same or known or command.name in _TRIFLES or inside or (launch is None and command.works):
+        if same or known or command.name in _TRIFLES or inside or (not chain and command.works):
             continue
         file.remarks.append(
             Remark(

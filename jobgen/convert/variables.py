@@ -56,15 +56,12 @@ def definitions(script: Script, target: str) -> dict[str, str]:
     asked = script.request
     if target == "slurm":
         return {}
+    if script.scheduler != "slurm":  # from one PBS to the other: Torque sets these by itself
+        slots = str(asked.lines_per_node or 1)
+        found = {"PBS_NP": _COUNT_SLOTS, "PBS_NUM_NODES": _COUNT_NODES, "PBS_NUM_PPN": slots}
+        return found if target == "pbspro" else {}
     ranks = asked.ranks_per_node or 1
     found = {
-        "PBS_NP": _COUNT_SLOTS,
-        "PBS_NUM_NODES": _COUNT_NODES,
-        "PBS_NUM_PPN": str(asked.lines_per_node or 1),
-    }
-    if target == "torque":
-        return {}  # it sets them
-    found |= {
         "SLURM_NNODES": _COUNT_NODES,
         "SLURM_JOB_NUM_NODES": _COUNT_NODES,
         "SLURM_NTASKS": str(asked.ranks or 1),
@@ -84,7 +81,7 @@ def translate(script: Script, target: str, gone: list[Node]) -> Iterator[Edit | 
     ``gone`` are nodes that another edit replaces as a whole.
     """
     other = names(script.scheduler, target)
-    defined = _definitions(script, target)
+    defined = definitions(script, target)
     own = {name for name, _, _ in script.assignments}
     seen: set[str] = set()
     for node, offset in _variables(script.tree, 0):
@@ -101,12 +98,6 @@ def translate(script: Script, target: str, gone: list[Node]) -> Iterator[Edit | 
         elif _foreign(name, target) and name not in seen:
             seen.add(name)
             yield Remark(node.line, f"${name}", "has no counterpart")
-
-
-def _definitions(script: Script, target: str) -> dict[str, str]:
-    if script.scheduler == "slurm" and target == "torque":
-        return {name: text for name, text in definitions(script, "pbspro").items() if name[:5] == "SLURM"}
-    return definitions(script, target)
 
 
 def _foreign(name: str, target: str) -> bool:
@@ -153,6 +144,13 @@ def _escaped(node: Node) -> Iterator[Node]:
             end += 1
         yield Node("variable_name", None, start, end, node.line, node.source, None)
         at = node.text.find("\\$", at + 2)
+
+
+def inner_names(word: Node) -> set[str]:
+    """The variables that the text of a quoted word expands when another shell reads it."""
+    if word.type == "raw_string":
+        return {node.text for node, _ in _variables(parse(word.text[1:-1].encode()), 0)}
+    return {one.text for node in word.all("string_content") for one in _escaped(node)}
 
 
 def _inside(node: Node, offset: int, one: Node) -> bool:

@@ -95,6 +95,8 @@ def _pbs(wanted: Wanted, source: str, target: str, lost: list[tuple[str, str]]) 
         yield f"-r {'y' if asked.rerun else 'n'}"
     yield from ["-h"] * wanted.hold
     yield from ["-V"] * wanted.all_variables
+    if wanted.names:
+        yield f"-v {','.join(wanted.names)}"
     yield from ["-n"] * (asked.exclusive and not pro)
 
 

@@ -1,0 +1,321 @@
+"""Conversion: the scripts beside this file, the request there and back, and what it says of the rest."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tomllib
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jobgen.check.checking import check
+from jobgen.check.directives import guess
+from jobgen.check.request import Request
+from jobgen.check.script import Script
+from jobgen.convert import arrays, converting, toml
+from jobgen.options import BY_KEY
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent.parent
+spec = importlib.util.spec_from_file_location("write_golden", HERE / "write_golden.py")
+assert spec is not None
+assert spec.loader is not None
+write_golden = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(write_golden)
+
+
+def convert(text: str, target: str, source: str | None = None) -> converting.Converted:
+    script = Script(text.encode(), source or guess(text.split("\n")))
+    return toml.convert(script) if target == "toml" else converting.convert(script, target)
+
+
+def jobgen(*words: object, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "jobgen", *map(str, words)]
+    return subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    ("path", "target"), write_golden.CASES, ids=lambda value: value if isinstance(value, str) else value.stem
+)
+def test_golden(path: Path, target: str) -> None:
+    assert write_golden.result(path, target) == write_golden.golden(path, target).read_text(encoding="utf-8")
+
+
+def test_no_golden_is_left_over() -> None:
+    assert {write_golden.golden(*case) for case in write_golden.CASES} == set((HERE / "golden").iterdir())
+
+
+@pytest.mark.parametrize("path", sorted((HERE / "golden").glob("*.sh")), ids=lambda path: path.stem)
+def test_converted_scripts_are_as_clean_as_their_source(path: Path) -> None:
+    # SC1091: a file that is not here. SC2016: for the shell of the ranks.
+    done = subprocess.run(
+        ["shellcheck", "--exclude=SC1091,SC2016", path], capture_output=True, text=True, check=False
+    )
+    assert done.stdout == ""
+    target = path.suffixes[0][1:]
+    assert [one for one in check(path.read_bytes(), scheduler=target) if one.severity == "error"] == []
+
+
+@pytest.mark.parametrize("path", sorted((HERE / "golden").glob("*.toml")), ids=lambda path: path.stem)
+def test_job_files_hold_jobgens_own_options(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    file: dict[str, Any] = tomllib.loads(text)
+    assert file.pop("scheduler") in ("pbs", "slurm")
+    program = file.pop("program", {})
+    assert set(program) <= {"command"}
+    options = {key: value for table in file.values() for key, value in table.items()}
+    assert set(options) <= set(BY_KEY)
+    for name, value in options.pop("env", {}).items():
+        BY_KEY["env"].parse(f"{name}={value}")
+    for key, value in options.items():
+        for one in value if isinstance(value, list) else [value]:
+            BY_KEY[key].parse(str(one))
+
+
+# ---- there and back -----------------------------------------------------------------------------------
+
+WORDS = st.from_regex(r"[A-Za-z][A-Za-z0-9._-]{0,12}", fullmatch=True)
+NUMBERS = st.integers(1, 64)
+FIELDS = [
+    "name",
+    "queue",
+    "account",
+    "walltime",
+    "nodes",
+    "ranks_per_node",
+    "cpus_per_rank",
+    "gpus_per_node",
+    "mem",
+    "depend",
+    "mail",
+    "mail_user",
+    "rerun",
+    "exclusive",
+    "join",
+]
+DEPENDS = st.sampled_from(["afterok:12", "afterany:12:34", "after:7,afternotok:8"])
+
+
+@st.composite
+def slurm(draw: st.DrawFn, one_core: bool = False) -> str:
+    """A Slurm script that any scheduler can say."""
+    hours, minutes = draw(st.integers(0, 400)), draw(st.integers(1, 59))
+    lines = [f"--nodes={draw(NUMBERS)}", f"--ntasks-per-node={draw(NUMBERS)}"]
+    lines.append(f"--cpus-per-task={1 if one_core else draw(NUMBERS)}")
+    lines.append(f"--time={hours}:{minutes:02}:00")
+    optional = {
+        "--job-name=": WORDS,
+        "--partition=": WORDS,
+        "--account=": WORDS,
+        "--gpus-per-node=": st.integers(1, 16),
+        "--array=": st.sampled_from(["0-9", "0-9:3", "2-8%4", "0-100:50%1"]),
+        "--dependency=": DEPENDS,
+        "--mail-type=": st.sampled_from(["END", "BEGIN,END,FAIL", "ALL", "FAIL"]),
+        "--mail-user=": st.just("me@example.org"),
+        "--": st.sampled_from(["exclusive", "requeue", "no-requeue", "hold"]),
+    }
+    if not one_core:
+        optional["--mem="] = st.sampled_from(["64G", "1536M", "1T"])
+    lines += [flag + str(draw(values)) for flag, values in optional.items() if draw(st.booleans())]
+    return (
+        "#!/bin/bash\n" + "".join(f"#SBATCH {line}\n" for line in draw(st.permutations(lines))) + "hostname\n"
+    )
+
+
+def meaning(text: str, scheduler: str) -> dict[str, object]:
+    request: Request = Script(text.encode(), scheduler).request
+    found: dict[str, object] = {name: getattr(request, name) for name in FIELDS}
+    found["array"] = indices(request.array)
+    return found
+
+
+def indices(text: str | None) -> object:
+    array = arrays.read(text) if text else None
+    if array is None:
+        return None
+    return {one for first, last, step in array.ranges for one in range(first, last + 1, step)}, array.limit
+
+
+@given(slurm())
+@settings(deadline=None)
+def test_slurm_to_pbs_pro_and_back(text: str) -> None:
+    there = convert(text, "pbspro")
+    back = convert(there.text, "slurm", "pbspro")
+    assert (there.remarks, back.remarks) == ((), ())
+    assert meaning(there.text, "pbspro") == meaning(back.text, "slurm") == meaning(text, "slurm")
+
+
+@given(slurm(one_core=True))
+@settings(deadline=None)
+def test_slurm_to_torque_and_back(text: str) -> None:
+    there = convert(text, "torque")
+    back = convert(there.text, "slurm", "torque")
+    assert (there.remarks, back.remarks) == ((), ())
+    assert meaning(there.text, "torque") == meaning(back.text, "slurm") == meaning(text, "slurm")
+
+
+@given(slurm(one_core=True))
+@settings(deadline=None)
+def test_round_all_three(text: str) -> None:
+    pro = convert(text, "pbspro").text
+    torque = convert(pro, "torque", "pbspro")
+    again = convert(torque.text, "pbspro", "torque")
+    assert (torque.remarks, again.remarks) == ((), ())
+    assert meaning(again.text, "pbspro") == meaning(pro, "pbspro") == meaning(text, "slurm")
+
+
+@given(
+    st.binary(max_size=300),
+    st.sampled_from(["slurm", "pbspro", "torque"]),
+    st.sampled_from(["slurm", "pbspro", "torque", "toml"]),
+)
+@settings(deadline=None, max_examples=200)
+def test_any_bytes(source: bytes, whose: str, target: str) -> None:
+    script = Script(source, whose)
+    done = toml.convert(script) if target == "toml" else converting.convert(script, target)
+    if target == "toml":
+        tomllib.loads(done.text)
+
+
+# ---- what is said, and nothing dropped ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "what"),
+    [
+        ("#PBS -l filesystems=home", "slurm", "-l filesystems=home"),
+        ("#PBS -l select=1:ncpus=2+2:ncpus=4", "slurm", "-l select=1:ncpus=2+2:ncpus=4"),
+        ("#PBS -l select=1:ncpus=2:host=n7", "slurm", "-l select=1:ncpus=2:host=n7"),
+        ("#PBS -l place=pack\n#PBS -l select=1", "slurm", "-l place=pack"),
+        ("#PBS -k doe", "slurm", "-k doe"),
+        ("#PBS -W group_list=x", "slurm", "-W group_list=x"),
+        ("#PBS -W depend=on:3", "slurm", "-W depend=on:3"),
+        ("#PBS -l walltime=1h", "slurm", "-l walltime=1h"),
+        ("#PBS -l ngpus=16\n#PBS -l select=1", "slurm", "-l ngpus=16"),
+        ("#SBATCH --constraint=a100", "pbspro", "--constraint=a100"),
+        ("#SBATCH --qos=long", "torque", "--qos=long"),
+        ("#SBATCH --gres=gpu:a100:4", "pbspro", "--gres=gpu:a100:4"),
+        ("#SBATCH --nodes=1-4", "pbspro", "--nodes=1-4"),
+        ("#SBATCH --array=1,2,7", "pbspro", "the array 1,2,7"),
+        ("#SBATCH --dependency=singleton", "pbspro", "--dependency=singleton"),
+        ("#SBATCH --output=%x-%j.log", "pbspro", "the output file %x-%j.log"),
+        ("#SBATCH --nodes=2 --ntasks=5", "pbspro", "--ntasks=5"),
+        ("#SBATCH -N 2 --ntasks-per-node=2 -c 4", "torque", "4 cores for each of 2 ranks"),
+    ],
+)
+def test_what_has_no_counterpart_stays_as_a_comment(text: str, target: str, what: str) -> None:
+    done = convert(f"#!/bin/bash\n{text}\nhostname\n", target)
+    assert what in [remark.what for remark in done.remarks if remark.lost]
+    assert f"# not translated: {what}: " in done.text
+
+
+@pytest.mark.parametrize(
+    ("body", "target", "what"),
+    [
+        ("srun $ARGS python x.py", "pbspro", "srun $ARGS python x.py"),
+        ("srun -w node7 ./a", "pbspro", "-w node7"),
+        ("srun", "pbspro", "srun"),
+        ('echo "$SLURM_CLUSTER_NAME"', "pbspro", "$SLURM_CLUSTER_NAME"),
+    ],
+)
+def test_a_body_that_has_no_counterpart(body: str, target: str, what: str) -> None:
+    done = convert(f"#!/bin/bash\n#SBATCH -N 2\n{body}\n", target)
+    assert [(remark.line, remark.what) for remark in done.remarks] == [(3, what)]
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("mpirun -np 4 ./a", "srun --ntasks=4 --kill-on-bad-exit=1 --mpi=pmix ./a"),
+        (
+            "mpirun -n 4 -ppn 2 -f hosts -genv A 1 ./a",
+            "env A=1 srun --ntasks=4 --ntasks-per-node=2 --kill-on-bad-exit=1 --mpi=pmi2 ./a",
+        ),
+        (
+            "mpiexec -n 8 --ppn 4 --depth=8 --cpu-bind depth ./a -n 3",
+            "srun --ntasks=8 --ntasks-per-node=4 --cpus-per-task=8 --kill-on-bad-exit=1 ./a -n 3",
+        ),
+        ('mpirun -np "$n" -x A=b ./a', 'env A=b srun --ntasks="$n" --kill-on-bad-exit=1 --mpi=pmix ./a'),
+        ("mpirun --mystery ./a", "mpirun --mystery ./a"),
+        ("# mpirun -np 4 ./a", "# mpirun -np 4 ./a"),
+        ("echo 'mpirun -np 4 $PBS_JOBID'", "echo 'mpirun -np 4 $PBS_JOBID'"),
+        ('cd "${PBS_O_WORKDIR:-/tmp}"', 'cd "${SLURM_SUBMIT_DIR:-/tmp}"'),
+        ("cat <<A\n$PBS_JOBID\nA", "cat <<A\n$SLURM_JOB_ID\nA"),
+    ],
+)
+def test_pbs_bodies(body: str, expected: str) -> None:
+    script = f"#!/bin/bash\n#PBS -l select=1\ncd /work\n{body}\n"
+    assert convert(script, "slurm").text.partition("cd /work\n")[2] == f"{expected}\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (
+            "srun -n8 ./a",
+            'mpirun -np 8 --hostfile "$PBS_NODEFILE" --map-by ppr:4:node --bind-to none -x PATH ./a',
+        ),
+        (
+            "srun --ntasks-per-node 1 -N 2 ./a",
+            'mpirun -np 2 --hostfile "$PBS_NODEFILE" --map-by ppr:1:node --bind-to none -x PATH ./a',
+        ),
+        ("echo $((SLURM_JOB_ID % 7)) $SLURM_JOB_ID", "echo $((${PBS_JOBID%%[!0-9]*} % 7)) $PBS_JOBID"),
+        ("scontrol show hostnames", "awk '!seen[$1]++' \"$PBS_NODEFILE\""),
+        ("echo $SLURM_NNODES", "echo $SLURM_NNODES"),
+    ],
+)
+def test_slurm_bodies(body: str, expected: str) -> None:
+    script = f"#!/bin/bash\n#SBATCH -N 2 --ntasks-per-node=4\nset -e\n{body}\n"
+    text = convert(script, "pbspro").text
+    assert text.endswith(f"{expected}\n")
+    assert ("SLURM_NNODES=$(sort" in text) == ("SLURM_NNODES" in body)
+
+
+def test_the_command_says_what_is_lost(tmp_path: Path) -> None:
+    path = tmp_path / "job.pbs"
+    path.write_text("#!/bin/bash\n#PBS -l select=1\n#PBS -k doe\nhostname\n")
+    done = jobgen("convert", path, "--to", "slurm")
+    assert done.returncode == 1
+    assert done.stderr == f"{path}:3: cannot be translated: -k doe: has no counterpart in Slurm\n"
+    assert "#SBATCH --nodes=1\n" in done.stdout
+
+
+def test_the_command_writes_a_file_and_reads_standard_input(tmp_path: Path) -> None:
+    path = tmp_path / "job.sh"
+    text = "#!/bin/bash\n#PBS -l select=1\ncd /work\n"
+    assert jobgen("convert", "-", "--to", "slurm", "-o", path, stdin=text).returncode == 0
+    assert path.stat().st_mode & 0o100
+    assert "#SBATCH --nodes=1\n" in path.read_text()
+    done = jobgen("convert", "-", "--to", "slurm", "-o", path, stdin=text)
+    assert (done.returncode, "--force overwrites it" in done.stderr) == (2, True)
+    assert jobgen("convert", "-", "--to", "slurm", "-o", path, "--force", stdin=text).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ((), "convert: name a script, or - for standard input"),
+        (("job.sh",), "--to is missing"),
+        (
+            ("job.sh", "--to", "slrm"),
+            "--to slrm (command line): must be slurm, pbspro, torque or toml; did you mean slurm?",
+        ),
+        (("/nowhere", "--to", "slurm"), "/nowhere (command line): cannot be read: No such file or directory"),
+        (
+            ("/dev/null", "--to", "slurm"),
+            "/dev/null (command line): has no directives: say whose it is with --scheduler",
+        ),
+        (
+            ("job.sh", "--to", "slurm", "--scheduler", "lsf"),
+            "--scheduler lsf (command line): must be slurm, pbspro or torque",
+        ),
+    ],
+)
+def test_mistakes_are_one_sentence(words: tuple[str, ...], sentence: str) -> None:
+    done = jobgen("convert", *words)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"jobgen: {sentence}\n")

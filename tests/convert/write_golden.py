@@ -1,0 +1,34 @@
+"""What each script beside this file becomes; ``python tests/convert/write_golden.py`` writes all anew."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from jobgen.check.directives import guess
+from jobgen.check.script import Script
+from jobgen.convert import converting, toml
+
+HERE = Path(__file__).parent
+SCRIPTS = sorted((HERE / "scripts").glob("*.sh"))
+TARGETS = ("slurm", "pbspro", "torque", "toml")
+CASES = [(path, target) for path in SCRIPTS for target in TARGETS if target != path.stem.partition("_")[0]]
+
+
+def golden(path: Path, target: str) -> Path:
+    return HERE / "golden" / f"{path.stem}.{target}{'' if target == 'toml' else '.sh'}"
+
+
+def result(path: Path, target: str) -> str:
+    """The converted script, and behind it, as comments, what was said about it."""
+    source = path.read_bytes()
+    script = Script(source, guess(source.decode().split("\n")))
+    done = toml.convert(script) if target == "toml" else converting.convert(script, target)
+    said = [f"# {one.line}: {'' if one.lost else 'look: '}{one.what}: {one.why}\n" for one in done.remarks]
+    return done.text + "".join(said)
+
+
+if __name__ == "__main__":
+    for script_path, script_target in CASES:
+        golden(script_path, script_target).write_text(result(script_path, script_target), encoding="utf-8")
+    sys.stderr.write(f"{len(CASES)} files written\n")
