@@ -37,7 +37,8 @@ from .errors import (
 )
 
 PATIENCE = 2.0  # seconds
-COMMANDS = ("export", "evaluate")  # modules, for checkpoints; anything else is a training
+# Their modules; anything else is a training.
+COMMANDS = {"export": ".checkpoints.export", "evaluate": ".checkpoints.evaluate", "preflight": ".preflight"}
 PACKAGES = ("numpy", "torch", "deepspeed", "mpi4py", "safetensors", "sklearn", "tqdm")
 
 
@@ -47,7 +48,8 @@ def main(argv: Sequence[str]) -> int:
     try:
         if argv and argv[0] in COMMANDS:
             run.directory = None  # the status there is another run's
-            importlib.import_module(f".checkpoints.{argv[0]}", __package__).main(argv[1:])
+            run.rank = ranks.guess(os.environ)
+            return importlib.import_module(COMMANDS[argv[0]], __package__).main(argv[1:]) or DONE
         else:
             train(argv, run)
     except Resumable:

@@ -5,6 +5,7 @@
 2  bad input: an option, a config file, a data file, a device or an environment that cannot work
 3  the training finished, but its accuracy is below --target-accuracy
 4  checkpoints cannot be written: a full disk, a quota, a directory that may not be written to
+74 preflight found a bad host
 75 not finished, and resumable: a checkpoint was saved because the time was nearly over or a signal asked
 """
 
@@ -13,6 +14,7 @@ from collections.abc import Iterable
 from typing import Any
 
 DONE, FAILURE, BAD_INPUT, TARGET_MISSED, CANNOT_SAVE = 0, 1, 2, 3, 4
+BAD_HOSTS = 74  # EX_IOERR of sysexits.h
 RESUMABLE = 75  # EX_TEMPFAIL of sysexits.h: try again later
 
 

@@ -16,12 +16,17 @@ from .ranks import Ranks
 TIMEOUT = timedelta(minutes=10)
 
 
-def connect(ranks: Ranks, device: Device) -> None:
-    """Meet all ranks at MASTER_ADDR:MASTER_PORT, over the library that goes with the device."""
+def choose_interface(ranks: Ranks, device: Device) -> None:
+    """Tell gloo, which does not find out by itself, by which network interface the ranks meet."""
     if device.backend == "gloo" and "GLOO_SOCKET_IFNAME" not in os.environ:
         name = interface_to(ranks.master_addr)
         if name:
             os.environ["GLOO_SOCKET_IFNAME"] = name
+
+
+def connect(ranks: Ranks, device: Device) -> None:
+    """Meet all ranks at MASTER_ADDR:MASTER_PORT, over the library that goes with the device."""
+    choose_interface(ranks, device)
     bound = {"device_id": device.torch} if device.type == "cuda" and ranks.world_size > 1 else {}
     distributed.init_process_group(
         device.backend, rank=ranks.rank, world_size=ranks.world_size, timeout=TIMEOUT, **bound

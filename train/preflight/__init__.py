@@ -1,0 +1,218 @@
+"""python -m jobgen.train preflight [the training's arguments]: whether these hosts can run the job.
+
+Started on every rank by the launcher, and in the environment, that will start the training; it ends on all
+of them with 0, or with 74 if a host is bad. A mistake in the arguments is 2, as it is for the training.
+JOBGEN_PREFLIGHT_TIMEOUT   seconds that it may take in all (60)
+
+In $JOBGEN_RUN_DIR, which all hosts share, with HOST as $JOBGEN_RUN_DIR/hostfile has it:
+preflight/HOST-RANK.json   what that rank found by itself; there before it looks for the others
+preflight/result.json      everything, with "state" passed or failed, and the seconds it took
+preflight/bad-hosts        if it failed: lines HOST<tab>REASON; empty where no host can be blamed
+What an earlier preflight left there must be removed before.
+
+judge.py says what is wrong, facts.py is what a rank finds alone, together.py what ranks find together,
+visit.py the files, the time and the ways out.
+"""
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .. import config, ranks, report
+from ..config import recipe
+from ..errors import BAD_HOSTS, DONE
+from . import judge, table, visit
+from .visit import CONNECT, GATHER, GRACE, LAST, POLL, REDUCE, Visit
+
+if TYPE_CHECKING:
+    from ..device import Device
+    from .together import Board
+
+
+def main(argv: Sequence[str]) -> int:
+    """The exit status, DONE or BAD_HOSTS. Raises BadInput for a mistake in arguments or environment."""
+    began = time.monotonic() - report.Clock().seconds()
+    settings = config.parse(argv)
+    mine = visit.begin(os.environ, began)
+    # With an address to meet at, MPI itself is not needed: starting it would wait for missing ranks.
+    addressed = os.environ.get("MASTER_ADDR") and os.environ.get("MASTER_PORT")
+    me = ranks.discover(os.environ, settings.local_rank, (lambda: None) if addressed else None)
+    ranks.export(me, os.environ)
+    recipe.resolve(settings, mine.job.world_size or me.world_size)
+    device = _look(mine, me, settings.checkpoint_dir or mine.folder.parent)
+    try:
+        board = _meet(mine, me)
+        return (_follow if me.rank else _lead)(mine, me, device, board)
+    finally:
+        if mine.facts["write"]:
+            Path(mine.facts["write"]["file"]).unlink(missing_ok=True)
+
+
+def _look(mine: Visit, me: ranks.Ranks, directory: Path) -> "Device | None":
+    """Fill in the facts that a rank finds alone."""
+    problems = mine.facts["problems"]
+    nothing: dict[str, Any] = {"device": None, "versions": {}, "interface": None, "write": None}
+    mine.phase("importing torch", source=me.source, placed=None, listens=None, **nothing)
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # a missing rank is told in our words
+    try:
+        from . import facts, together
+    except (ImportError, OSError, RuntimeError) as error:
+        visit.give_up(mine, f"torch cannot be imported: {_one_line(error)}", "versions")
+    mine.phase("looking at its devices", placed=facts.is_here(mine.host, mine.facts["hostname"]))
+    device = facts.own_device(me, os.environ, problems)
+    if device:
+        mine.facts["device"] = facts.devices(device, os.environ)
+        mine.facts["interface"] = facts.interface(device.backend, me.master_addr, os.environ)
+    mine.phase("looking at versions and the directory", versions=facts.versions(device, os.environ))
+    if mine.leads_host(me.local_rank):
+        name = f".preflight-{mine.host}-{me.rank}"
+        mine.facts["write"] = facts.write(directory.absolute(), name, problems)
+        try:
+            mine.server = together.listen(me.master_addr)
+            mine.facts["listens"] = mine.server.getsockname()[:2]
+        except OSError as error:
+            problems.append(f"the rendezvous address {me.master_addr} is of no use: {_one_line(error)}")
+    return device
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())[:200] or type(error).__name__
+
+
+def _meet(mine: Visit, me: ranks.Ranks) -> "Board":
+    """Come to the rendezvous; if that fails, this rank does not return from here."""
+    from . import together
+
+    meeting = f"{me.master_addr}:{me.master_port}"
+    mine.phase(f"looking for the rendezvous at {meeting}")
+    try:
+        board = together.Board(together.open_store(me, mine.until(CONNECT), serve=True))
+        board.put(f"facts/{me.rank}", mine.facts)
+    except (RuntimeError, ValueError, OSError) as error:
+        what = "cannot listen on" if me.rank == 0 else "cannot reach rank 0 at"
+        told = [f"; and {problem}" for problem in mine.facts["problems"]]
+        problem = f"rank {me.rank} {what} {meeting} ({_one_line(error)}){''.join(told)}"
+        visit.give_up(mine, problem, "port", lost=True)
+    mine.phase("waiting for the other ranks")
+    return board
+
+
+def _lead(mine: Visit, me: ranks.Ranks, device: "Device | None", board: "Board") -> int:
+    """On rank 0: gather, judge, and tell the others whether to go on."""
+    facts = _gather_facts(mine, me, board)
+    if not mine.failed:
+        heads = {each["host"]: each for each in facts.values() if each["write"]}
+        mine.seen = _see_others(mine, board, {host: _offer(each) for host, each in heads.items()})
+        mine.findings += judge.together(list(heads), mine.seen)
+    if not mine.failed and device:
+        board.put("next/2", True)
+        mine.reduced = {0: _all_reduce(mine, me, device)}
+        mine.phase("waiting for word of the all-reduce")
+        mine.reduced |= board.gather("reduce", range(1, me.world_size), mine.until(LAST))
+        mine.findings += judge.reduced(facts, mine.reduced)
+    mine.phase("failed" if mine.failed else "passed")
+    rows = table.rows(facts, mine.seen, mine.reduced, mine.findings)
+    visit.write_result(mine, rows, facts)
+    visit.tell(mine, rows, me.world_size)
+    for step in ("next/1", "next/2", "verdict"):  # for those that wait for an earlier word, too
+        board.put(step, mine.facts["phase"])
+    # The store ends with this process.
+    board.gather("left", sorted(set(facts) - {0}), min(mine.until(1) - 0.5, time.monotonic() + GRACE))
+    return BAD_HOSTS if mine.failed else DONE
+
+
+def _gather_facts(mine: Visit, me: ranks.Ranks, board: "Board") -> dict[int, dict[str, Any]]:
+    """The facts of all ranks that come in time, judged."""
+    facts: dict[int, dict[str, Any]] = {0: mine.facts}
+    waiting = set(range(1, me.world_size))
+    while waiting and time.monotonic() < mine.until(GATHER):
+        here = {rank for rank in waiting if board.has(f"facts/{rank}")}
+        facts |= board.gather("facts", here, mine.until(GATHER))
+        waiting -= here
+        if waiting and not here:
+            if all((mine.file_of(rank) or {}).get("gone") for rank in waiting):
+                break
+            time.sleep(POLL)
+    facts = dict(sorted(facts.items()))
+    absent = {}
+    for rank in sorted(waiting):
+        left = mine.file_of(rank)
+        absent[rank] = (left["host"] if left else mine.job.host(rank, "an unknown host"), left)
+    mine.findings += judge.missing(absent, facts, f"{me.master_addr}:{me.master_port}")
+    mine.findings += judge.alone(mine.job, facts, me.world_size)
+    for rank, each in facts.items():
+        if mine.file_of(rank) is None:
+            text = f"rank 0 does not see what it wrote into the run directory {mine.folder.parent}"
+            mine.findings.append(judge.Finding(each["host"], "write", True, text))
+    return facts
+
+
+def _offer(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """What the first rank of a host has for the others to look at."""
+    wrote = facts["write"]
+    offer = {"rank": facts["rank"], "listens": facts["listens"]}
+    return {**offer, "file": wrote["file"], "nonce": wrote["nonce"]}
+
+
+def _see_others(mine: Visit, board: "Board", offers: Mapping[str, Any]) -> dict[str, Any]:
+    """What the first rank of each host sees of the other hosts, by host."""
+    from . import together
+
+    mine.phase("looking at the other hosts")
+    board.put("next/1", offers)
+    others = {offer["rank"]: host for host, offer in offers.items() if offer["rank"] != 0}
+    together.serve_clock(board, list(others), mine.until(REDUCE))
+    own = _see(mine, offers, (0.0, 0.0))
+    reports = board.gather("seen", others, mine.until(REDUCE))
+    return {mine.host: own, **{others[rank]: found for rank, found in reports.items()}}
+
+
+def _see(mine: Visit, offers: Mapping[str, Any], clock: tuple[float, float]) -> dict[str, Any]:
+    from . import together
+
+    others = {host: offer for host, offer in offers.items() if host != mine.host}
+    listening = {host: offer["listens"] for host, offer in others.items()}
+    return {
+        "clock": clock,
+        "unseen": together.unseen(others, mine.until(REDUCE)),
+        "unreachable": together.unreachable(listening, mine.until(REDUCE)),
+    }
+
+
+def _all_reduce(mine: Visit, me: ranks.Ranks, device: "Device") -> dict[str, Any]:
+    from . import together
+
+    mine.phase("in the all-reduce")
+    until = mine.until(REDUCE)
+
+    def work() -> dict[str, Any]:
+        # On a connection of its own: one that waits blocks whoever else uses it.
+        return together.all_reduce(together.open_store(me, until, serve=False), me, device, until)
+
+    return together.in_time(work, until)
+
+
+def _follow(mine: Visit, me: ranks.Ranks, device: "Device | None", board: "Board") -> int:
+    """On the other ranks: do as rank 0 says."""
+    from . import together
+
+    end = mine.until(1) + GRACE / 2
+    offers = board.take("next/1", end)
+    if isinstance(offers, dict):
+        if mine.facts["write"]:
+            mine.phase("looking at the other hosts")
+            clock = together.ask_clock(board, me.rank, mine.until(REDUCE))
+            board.put(f"seen/{me.rank}", _see(mine, offers, clock))
+        if board.take("next/2", end) is True and device:
+            board.put(f"reduce/{me.rank}", _all_reduce(mine, me, device))
+    mine.phase("waiting for the verdict")
+    verdict = board.take("verdict", end)
+    if verdict is None:
+        host = mine.job.host(0, "its host")
+        report.complain(f"preflight failed: {mine.host}: rank {me.rank} has lost rank 0 on {host}")
+    else:
+        mine.phase(verdict)
+        board.put(f"left/{me.rank}", True)
+    return DONE if verdict == "passed" else BAD_HOSTS

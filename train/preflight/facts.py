@@ -1,0 +1,167 @@
+"""What one rank finds out by itself: where it is, its devices, versions, network interface and directory.
+
+Whatever goes wrong here becomes a sentence in `problems`, so that rank 0 can name the host.
+"""
+
+import contextlib
+import os
+import re
+import shutil
+import socket
+import sys
+import time
+import uuid
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from .. import device
+from ..addresses import interface_to
+from ..errors import BadInput
+from ..ranks import Ranks
+from .judge import short
+
+PACKAGES = ("torch", "deepspeed", "torch_npu", "colossalai", "mpi4py", "numpy", "jobgen")
+VARIABLES = {"gloo": "GLOO_SOCKET_IFNAME", "nccl": "NCCL_SOCKET_IFNAME", "hccl": "HCCL_SOCKET_IFNAME"}
+DRIVERS = {
+    "cuda": ("/sys/module/nvidia/version", r"(\S+)"),
+    "rocm": ("/sys/module/amdgpu/version", r"(\S+)"),
+    "npu": ("/usr/local/Ascend/driver/version.info", r"Version=(\S+)"),
+}
+CANN = ("runtime/version.info", "compiler/version.info", "version.cfg")  # below ASCEND_HOME_PATH
+
+
+def is_here(host: str, hostname: str) -> bool | None:
+    """Whether this machine is `host`: by its name, or as an address of its own; None if that is unknown."""
+    if host == hostname or short(host) == short(hostname):
+        return True
+    try:
+        addresses = {(info[0], info[4][0]) for info in socket.getaddrinfo(host, None)}
+    except OSError:
+        return None
+    return any(_is_own(family, str(address)) for family, address in addresses)
+
+
+def _is_own(family: int, address: str) -> bool:
+    with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.bind((address, 0))  # only an address of this machine can be had
+        return True
+    return False
+
+
+def own_device(me: Ranks, env: Mapping[str, str], problems: list[str]) -> device.Device | None:
+    """This rank's device as the training would choose it."""
+    try:
+        return device.choose(me, env)
+    except BadInput as error:
+        problems.append(str(error))
+    return None
+
+
+def devices(mine: device.Device, env: Mapping[str, str]) -> dict[str, Any]:
+    """How many this rank sees, their names, and what tells its own from all others of the host."""
+    import torch
+
+    if mine.kind == "cpu":
+        return {"kind": "cpu", "names": [], "id": None}
+    module = getattr(torch, mine.type)
+    names = [str(module.get_device_name(index)) for index in range(module.device_count())]
+    unique = getattr(module.get_device_properties(mine.index), "uuid", None) if mine.type == "cuda" else None
+    visible = env.get(device.VISIBLE[mine.kind], "")
+    return {"kind": mine.kind, "names": names, "id": str(unique or f"{visible}/{mine.index}")}
+
+
+def versions(mine: device.Device | None, env: Mapping[str, str]) -> dict[str, str | None]:
+    """Of all that has to be the same on every host. Nothing is imported for it but torch."""
+    import torch
+
+    found: dict[str, str | None] = {"python": ".".join(map(str, sys.version_info[:3]))}
+    for name in PACKAGES:
+        with contextlib.suppress(PackageNotFoundError):
+            found[name] = version(name)
+    found["torch"] = str(torch.__version__)  # with what it was built for
+    if mine is None or mine.kind == "cpu":
+        return found
+    found["driver"] = _driver(mine.kind)
+    if mine.kind == "npu":
+        found["CANN"] = _cann(env)
+    else:
+        found["toolkit"] = torch.version.cuda or torch.version.hip
+        found["NCCL"] = ".".join(map(str, torch.cuda.nccl.version()))
+    return found
+
+
+def _driver(kind: str) -> str | None:
+    return _match(Path(DRIVERS[kind][0]), DRIVERS[kind][1])
+
+
+def _cann(env: Mapping[str, str]) -> str | None:
+    home = Path(env.get("ASCEND_HOME_PATH", "/nowhere"))
+    said = (_match(home / name, r"(?im)^(?:version|runtime_running_version)=\W*([\w.]+)") for name in CANN)
+    return next((text for text in said if text), None)
+
+
+def _match(file: Path, pattern: str) -> str | None:
+    try:
+        found = re.search(pattern, file.read_text(encoding="utf-8", errors="replace"))
+    except OSError:
+        return None
+    return found[1] if found else None
+
+
+def interface(backend: str, address: str, env: Mapping[str, str]) -> dict[str, Any]:
+    """The one that the collective library is told to use, else the one that leads to rank 0."""
+    there = [name for _, name in socket.if_nameindex()]
+    variable = VARIABLES[backend]
+    asked = env.get(variable, "")
+    name = asked or interface_to(address)
+    return {
+        "variable": variable,
+        "asked": asked,
+        "name": name,
+        "missing": bool(asked) and not named(asked, there, backend),
+        # NCCL and HCCL, left to themselves, take loopback last of all.
+        "loopback": name == "lo" and (backend == "gloo" or bool(asked)),
+        "all": there,
+    }
+
+
+def named(asked: str, there: list[str], backend: str) -> bool:
+    """Whether the variable's value names interfaces of this host. gloo takes a list of names; NCCL and
+    HCCL one of beginnings of names, after = of whole names, after ^ of those to leave out."""
+    if backend == "gloo":
+        return set(asked.split(",")) <= set(there)
+    words, exact = asked.lstrip("^=").split(","), "=" in asked[:2]
+    chosen = [name for name in there if any(name == w if exact else name.startswith(w) for w in words)]
+    return len(chosen) < len(there) if asked.startswith("^") else bool(chosen)
+
+
+def write(directory: Path, name: str, problems: list[str]) -> dict[str, Any] | None:
+    """Write a file there as a checkpoint is written: aside, forced to the disk, renamed."""
+    began, nonce = time.monotonic(), uuid.uuid4().hex
+    file = directory / name
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        put(file, nonce)
+        free = shutil.disk_usage(directory).free
+    except OSError as error:
+        problems.append(f"cannot write into {directory}: {error.strerror or error}")
+        return None
+    seconds = round(time.monotonic() - began, 4)
+    return {"directory": str(directory), "file": str(file), "nonce": nonce, "seconds": seconds, "free": free}
+
+
+def put(file: Path, text: str) -> None:
+    """The file with this text, at once and on the disk."""
+    draft = file.with_name(f".{file.name}.writing")
+    with open(draft, "w", encoding="utf-8") as stream:
+        stream.write(text)
+        stream.flush()
+        os.fsync(stream.fileno())
+    os.replace(draft, file)
+    descriptor = os.open(file.parent, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

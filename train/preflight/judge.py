@@ -1,0 +1,305 @@
+"""From what the ranks found to what is wrong, and on which host. Pure: no files, no torch, no clock.
+
+Facts are what a rank finds by itself (facts.py), reports what it finds with the others (together.py).
+Where hosts differ, the few are named; where as many say one thing as another, all of them are.
+"""
+
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+CLOCK_NOTE, CLOCK_LIMIT = 1.0, 5.0  # seconds between two hosts
+SPACE_NOTE = 1 << 30  # bytes
+Facts = Mapping[int, Mapping[str, Any]]  # by rank
+
+
+class Finding(NamedTuple):
+    """What one check found. host: None where no host can be blamed; failed: False for a mere note."""
+
+    host: str | None
+    check: str
+    failed: bool
+    text: str
+
+
+@dataclass(frozen=True)
+class Job:
+    """What was asked for: the hostfile's hosts with their slots, in rank order, and the number of ranks.
+
+    hosts is empty without a hostfile; `world_size` is None where the job does not say.
+    """
+
+    hosts: tuple[tuple[str, int], ...]
+    world_size: int | None
+
+    def host(self, rank: int, here: str) -> str:
+        """The host that the rank belongs to; `here`, where it runs, if the hostfile does not say.
+
+        Filters leave out hosts or devices, and then the ranks are fewer than the slots.
+        """
+        slots = [host for host, count in self.hosts for _ in range(count)]
+        if self.world_size not in (None, len(slots)):
+            return next((host for host, _ in self.hosts if short(host) == short(here)), here)
+        return slots[rank] if rank < len(slots) else here
+
+
+def read_hostfile(text: str) -> tuple[tuple[str, int], ...]:
+    """Its lines HOST slots=N."""
+    rows = [line.split() for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    return tuple((row[0], int(row[1].partition("=")[2]) if len(row) > 1 else 1) for row in rows)
+
+
+def short(host: str) -> str:
+    """Its name up to the first dot; an address as it is."""
+    first = host.partition(".")[0]
+    return host if first.isdecimal() else first
+
+
+def missing(
+    absent: Mapping[int, tuple[str, Mapping[str, Any] | None]], facts: Facts, meeting: str
+) -> list[Finding]:
+    """For ranks that did not come to the rendezvous: their host, and what they had written before."""
+    findings = []
+    away = {host for host, _ in absent.values()}
+    home = {each["host"] for each in facts.values()}
+    if len(home) == 1 and away - home and all(left and left.get("lost") for _, left in absent.values()):
+        findings = [Finding(*home, "port", True, f"no other host can reach rank 0 at {meeting}")]
+        if len(away) > 1:  # of two hosts, either may be the one
+            return findings
+    for host, ranks in _grouped({rank: host for rank, (host, _) in absent.items()}).items():
+        left = [facts for facts in (absent[rank][1] for rank in ranks) if facts]
+        named = _ranks(ranks)
+        if not left:
+            text = f"{named} never came up, or {_verb(ranks, 'does', 'do')} not share the run directory"
+        elif problems := [problem for facts in left for problem in facts.get("problems", ())]:
+            text = problems[0]
+        else:
+            last = left[0]["phase"]
+            text = f"{named} came up, but did not reach the rendezvous at {meeting} (last: {last})"
+        findings.append(Finding(host, "hosts", True, text))
+    return findings
+
+
+def alone(job: Job, facts: Facts, started: int) -> list[Finding]:
+    """What the facts of the ranks show, of which so many were started, before anything is done together."""
+    return [
+        *_own_problems(facts),
+        *_world(job, facts, started),
+        *_places(facts),
+        *_devices(facts),
+        *_versions(facts),
+        *_interfaces(facts),
+        *_space(facts),
+    ]
+
+
+def together(hosts: Sequence[str], reports: Mapping[str, Mapping[str, Any] | None]) -> list[Finding]:
+    """What one rank of each host saw of the others: their files, their addresses, rank 0's clock."""
+    findings = [
+        Finding(host, "hosts", True, "stopped answering while the hosts looked at each other")
+        for host in hosts
+        if reports.get(host) is None
+    ]
+    there = {host: report for host, report in reports.items() if report is not None}
+    unseen = {host: report["unseen"] for host, report in there.items()}
+    for host, others in blame(unseen).items():
+        text = f"{', '.join(others)} and it do not see each other's files in the directory: it is not shared"
+        findings.append(Finding(host, "write", True, text))
+    unreachable = {host: report["unreachable"] for host, report in there.items()}
+    for host, others in blame(unreachable).items():
+        text = f"no TCP connection between it and {', '.join(others)}"
+        findings.append(Finding(host, "interface", True, text))
+    return findings + clocks({host: tuple(report["clock"]) for host, report in there.items()})
+
+
+def blame(pairs: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
+    """From who misses whom: the hosts to name, with whom each had trouble.
+
+    The one with the most trouble first, until none is left; where several have as much, all of them.
+    """
+    broken = {frozenset((host, other)) for host, others in pairs.items() for other in others}
+    blamed: dict[str, list[str]] = {}
+    while broken:
+        trouble = _grouped({(host, pair): host for pair in broken for host in pair})
+        most = max(map(len, trouble.values()))
+        worst = {host for host, seen in trouble.items() if len(seen) == most}
+        for host in sorted(worst):
+            blamed[host] = sorted(other for _, pair in trouble[host] for other in pair - {host})
+        broken = {pair for pair in broken if not pair & worst}
+    return blamed
+
+
+def clocks(offsets: Mapping[str, tuple[float, float]]) -> list[Finding]:
+    """Of (seconds ahead of rank 0, uncertainty of that) by host: those far from the others."""
+    if len(offsets) < 2:
+        return []
+    middle = statistics.median(offset for offset, _ in offsets.values())
+    first, *_, last = sorted(offsets.values())
+    spread = last[0] - first[0] - last[1] - first[1]
+    if spread <= CLOCK_NOTE:
+        return []
+    text = f"its clock differs by {spread:.1f} s from another host's"
+    return [
+        Finding(host, "clock", spread > CLOCK_LIMIT, text)
+        for host, (offset, _) in offsets.items()
+        if abs(offset - middle) >= (last[0] - first[0]) / 2
+    ]
+
+
+def reduced(facts: Facts, reports: Mapping[int, Mapping[str, Any] | None]) -> list[Finding]:
+    """Of each rank's all-reduce: the hosts of those that never came back from it, else of those alone
+    with a wrong sum or an error. Where a rank is stuck, the others' errors only follow from that."""
+    lost = {rank: facts[rank]["host"] for rank in facts if reports.get(rank) is None}
+    if lost:
+        return [
+            Finding(host, "all-reduce", True, f"{_ranks(ranks)} did not come back from the all-reduce")
+            for host, ranks in _grouped(lost).items()
+        ]
+    errors = {rank: report["error"] for rank, report in reports.items() if report and report.get("error")}
+    by_host = _grouped({rank: facts[rank]["host"] for rank in errors})
+    if len(by_host) == len({each["host"] for each in facts.values()}):
+        text = f"the all-reduce failed on every host: {next(iter(errors.values()))}"
+        return [Finding(next(iter(by_host)) if len(by_host) == 1 else None, "all-reduce", True, text)]
+    return [Finding(host, "all-reduce", True, errors[ranks[0]]) for host, ranks in by_host.items()]
+
+
+def disagreement(check: str, what: str, values: Mapping[str, str]) -> list[Finding]:
+    """For values by host that should be alike: the hosts whose value is not that of the most."""
+    groups = sorted(_grouped(values).items(), key=lambda group: -len(group[1]))
+    if len(groups) < 2:
+        return []
+    (common, most), (_, second) = groups[0], groups[1]
+    if len(most) == len(second):
+        text = "; ".join(f"{what} {value} on {', '.join(hosts)}" for value, hosts in groups)
+        return [Finding(host, check, True, f"the hosts disagree: {text}") for host in values]
+    return [
+        Finding(host, check, True, f"it has {what} {value}, but {len(most)} others have {common}")
+        for value, hosts in groups[1:]
+        for host in hosts
+    ]
+
+
+def bad_hosts(findings: Iterable[Finding]) -> dict[str, str]:
+    """{host: what is wrong with it}, in the order found."""
+    bad: dict[str, str] = {}
+    for host, _, failed, text in findings:
+        if failed and host is not None:
+            bad[host] = f"{bad[host]}; {text}" if host in bad else text
+    return bad
+
+
+def _own_problems(facts: Facts) -> list[Finding]:
+    seen = dict.fromkeys((each["host"], text) for each in facts.values() for text in each["problems"])
+    return [Finding(host, "local", True, text) for host, text in seen]
+
+
+def _world(job: Job, facts: Facts, started: int) -> list[Finding]:
+    slots = sum(count for _, count in job.hosts)
+    wanted = job.world_size or slots or started
+    if started == wanted:
+        return []
+    text = f"the launcher started {started} rank(s), but the job asked for {wanted}"
+    have = _grouped({rank: each["host"] for rank, each in facts.items()})
+    # Only where each slot was to be used does the hostfile say how many ranks a host should have.
+    short_of = [host for host, count in job.hosts if wanted == slots and len(have.get(host, ())) < count]
+    return [Finding(host, "hosts", True, text) for host in short_of or [None]]
+
+
+def _places(facts: Facts) -> list[Finding]:
+    findings = []
+    for host, ranks in _grouped({rank: each["host"] for rank, each in facts.items()}).items():
+        names = sorted({facts[rank]["hostname"] for rank in ranks})
+        elsewhere = [rank for rank in ranks if facts[rank]["placed"] is False]
+        unknown = any(facts[rank]["placed"] is None for rank in ranks)
+        shared = {each["host"] for each in facts.values() if each["hostname"] in names} - {host}
+        if elsewhere:
+            do = _verb(elsewhere, "runs", "run")
+            text = f"{_ranks(elsewhere)} should run on it, but {do} on {', '.join(names)}"
+            findings.append(Finding(host, "hosts", True, text))
+        elif len(names) > 1 and unknown:
+            findings.append(Finding(host, "hosts", True, f"its ranks run on {' and '.join(names)}"))
+        elif unknown and shared:
+            text = f"its ranks and those of {', '.join(sorted(shared))} run all on {names[0]}"
+            findings.append(Finding(host, "hosts", True, text))
+        elif unknown:
+            text = f"its ranks run on {names[0]}; whether that is the same host cannot be told"
+            findings.append(Finding(host, "hosts", False, text))
+    return findings
+
+
+def _devices(facts: Facts) -> list[Finding]:
+    findings, kinds = [], {}
+    for host, ranks in _grouped({rank: each["host"] for rank, each in facts.items()}).items():
+        seen = [facts[rank]["device"] for rank in ranks if facts[rank]["device"]]
+        ids = [device["id"] for device in seen if device["id"]]
+        if len(set(ids)) < len(ids):
+            text = f"{_ranks(ranks)} have {len(set(ids))} device(s) between them, not one each"
+            findings.append(Finding(host, "devices", True, text))
+        kinds[host] = " or ".join(sorted({describe(device) for device in seen}))
+    kinds = {host: kind for host, kind in kinds.items() if kind}  # the others have told their problem
+    return findings + disagreement("devices", "the devices", kinds)
+
+
+def describe(device: Mapping[str, Any]) -> str:
+    """Such as '4 x NVIDIA A100'; the kind where there are none to count."""
+    if not device["names"]:
+        return str(device["kind"])
+    groups = _grouped(dict(enumerate(device["names"])))
+    return ", ".join(f"{len(same)} x {name}" for name, same in groups.items())
+
+
+def _versions(facts: Facts) -> list[Finding]:
+    findings: list[Finding] = []
+    for name in dict.fromkeys(name for each in facts.values() for name in each["versions"]):
+        by_host: dict[str, dict[str, None]] = {}
+        for each in facts.values():
+            if each["versions"]:  # else it has told why it could not find out
+                by_host.setdefault(each["host"], {})[str(each["versions"].get(name) or "none")] = None
+        mixed = {host: values for host, values in by_host.items() if len(values) > 1}
+        for host, values in mixed.items():
+            findings.append(Finding(host, "versions", True, f"its ranks have {name} {' and '.join(values)}"))
+        alike = {host: next(iter(values)) for host, values in by_host.items() if host not in mixed}
+        findings += disagreement("versions", name, alike)
+    return findings
+
+
+def _interfaces(facts: Facts) -> list[Finding]:
+    findings: dict[tuple[str, str], Finding] = {}
+    several = len({each["hostname"] for each in facts.values()}) > 1
+    for each in facts.values():
+        found, text = each["interface"], ""
+        if not found:
+            continue
+        if found["missing"]:
+            text = f"{found['variable']}={found['asked']}, but it has only {', '.join(found['all'])}"
+        elif several and found["loopback"]:
+            text = f"its ranks would meet the others over the loopback interface {found['name']}"
+        if text:
+            findings[each["host"], text] = Finding(each["host"], "interface", True, text)
+    return list(findings.values())
+
+
+def _space(facts: Facts) -> list[Finding]:
+    text = "only {} MiB are free in {}"
+    return [
+        Finding(each["host"], "write", False, text.format(wrote["free"] >> 20, wrote["directory"]))
+        for each in facts.values()
+        if (wrote := each["write"]) and wrote["free"] < SPACE_NOTE
+    ]
+
+
+def _grouped(values: Mapping[Any, Any]) -> dict[Any, list[Any]]:
+    """{value: its keys}."""
+    groups: dict[Any, list[Any]] = {}
+    for key, value in values.items():
+        groups.setdefault(value, []).append(key)
+    return groups
+
+
+def _ranks(ranks: Sequence[int]) -> str:
+    return f"rank{'s' * (len(ranks) > 1)} {', '.join(map(str, ranks))}"
+
+
+def _verb(ranks: Sequence[int], one: str, several: str) -> str:
+    return one if len(ranks) == 1 else several

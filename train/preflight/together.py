@@ -1,0 +1,192 @@
+"""What the ranks find out together: first through the store of the rendezvous, then by an all-reduce.
+
+The store is a key-value server in rank 0's process at MASTER_ADDR:MASTER_PORT, or in torchrun's agent.
+With it, unlike in a collective operation, rank 0 can tell who does not answer.
+"""
+
+import json
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import distributed
+
+from .. import peers
+from ..device import Device
+from ..ranks import Ranks
+
+PINGS = 3
+PATIENCE = 5.0  # seconds: for a file to be seen, for a connection, for the last word of a rank
+WORKERS = 32
+
+
+def open_store(me: Ranks, until: float, serve: bool) -> distributed.Store:
+    """A connection to the store; with `serve`, rank 0 also runs it. Raises RuntimeError."""
+    timeout = timedelta(seconds=max(1.0, until - time.monotonic()))
+    if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
+        store, _, _ = next(distributed.rendezvous("env://", me.rank, me.world_size, timeout=timeout))
+    else:
+        # As env:// does it, but without waiting for all ranks: who is missing shows in what they say.
+        store = distributed.TCPStore(
+            me.master_addr, me.master_port, None, serve and me.rank == 0, timeout, wait_for_workers=False
+        )
+    return distributed.PrefixStore("jobgen-preflight", store)
+
+
+class Board:
+    """What the ranks tell each other, as JSON under names."""
+
+    def __init__(self, store: distributed.Store) -> None:
+        self._store = store
+
+    def has(self, name: str) -> bool:
+        return bool(self._store.check([name]))
+
+    def put(self, name: str, value: Any) -> None:
+        self._store.set(name, json.dumps(value))
+
+    def take(self, name: str, until: float) -> Any:
+        """The value once it is there; None if that takes too long, or the store is gone."""
+        try:
+            self._store.wait([name], timedelta(seconds=max(0.05, until - time.monotonic())))
+            return json.loads(self._store.get(name))
+        except RuntimeError:
+            return None
+
+    def gather(self, name: str, ranks: Iterable[int], until: float) -> dict[int, Any]:
+        """What these ranks have put under name/RANK; None for those that have not."""
+        return {rank: self.take(f"{name}/{rank}", until) for rank in ranks}
+
+
+def serve_clock(board: Board, ranks: Sequence[int], until: float) -> None:
+    """On rank 0: answer with its own time, one rank after the other, so that nobody waits for another."""
+    for rank in ranks:
+        board.put(f"go/{rank}", True)
+        for i in range(PINGS):
+            if board.take(f"ping/{rank}/{i}", until) is None:
+                break
+            board.put(f"pong/{rank}/{i}", time.time())
+
+
+def ask_clock(board: Board, rank: int, until: float) -> tuple[float, float]:
+    """Seconds by which this clock is ahead of rank 0's, and how far off that may be: half a round trip."""
+    board.take(f"go/{rank}", until)
+    best = (0.0, PATIENCE)
+    for i in range(PINGS):
+        asked = time.time()
+        board.put(f"ping/{rank}/{i}", True)
+        answer = board.take(f"pong/{rank}/{i}", until)
+        if answer is None:
+            break
+        half = (time.time() - asked) / 2
+        best = min(best, (asked + half - answer, half), key=lambda pair: pair[1])
+    return best
+
+
+def unseen(files: Mapping[str, Mapping[str, str]], until: float) -> list[str]:
+    """The hosts whose file cannot be read here. A network file system may need a moment to show it."""
+    until = min(until, time.monotonic() + PATIENCE)
+    missing = dict(files)
+    while True:
+        missing = {host: wrote for host, wrote in missing.items() if not _reads(wrote)}
+        if not missing or time.monotonic() > until:
+            return list(missing)
+        time.sleep(0.2)
+
+
+def _reads(wrote: Mapping[str, str]) -> bool:
+    try:
+        os.listdir(Path(wrote["file"]).parent)  # has a network file system look again
+        return Path(wrote["file"]).read_text(encoding="utf-8") == wrote["nonce"]
+    except OSError:
+        return False
+
+
+def listen(towards: str) -> socket.socket:
+    """A listening socket at the address by which this host reaches the others."""
+    family, _, _, _, target = socket.getaddrinfo(towards, 1, type=socket.SOCK_DGRAM)[0]
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        probe.connect(target)  # sends nothing
+        own = probe.getsockname()[0]
+    server = socket.socket(family)
+    server.bind((own, 0))
+    server.listen(1024)
+    return server
+
+
+def unreachable(addresses: Mapping[str, Sequence[Any]], until: float) -> list[str]:
+    """The hosts to whose (address, port) no TCP connection can be made from here."""
+
+    def connects(address: Sequence[Any]) -> bool:
+        patience = max(0.5, min(PATIENCE, until - time.monotonic()))
+        try:
+            with closing(socket.create_connection((address[0], address[1]), patience)):
+                return True
+        except OSError:
+            return False
+
+    with ThreadPoolExecutor(WORKERS) as pool:
+        answers = list(pool.map(connects, addresses.values()))
+    return [host for host, answer in zip(addresses, answers, strict=True) if not answer]
+
+
+def in_time(work: Callable[[], dict[str, Any]], until: float) -> dict[str, Any]:
+    """What `work` returns; {"error"} if it raises, or is not done in time: some collective libraries know
+    no time limit, so it is left behind in its thread."""
+    results: list[dict[str, Any]] = []
+
+    def run() -> None:
+        try:
+            results.append(work())
+        except Exception as error:
+            results.append({"error": " ".join(str(error).split())[:300] or type(error).__name__})
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(max(0.1, until - time.monotonic()))
+    return results[0] if results else {"error": "it did not end in time"}
+
+
+def all_reduce(store: distributed.Store, me: Ranks, mine: Device, until: float) -> dict[str, Any]:
+    """Sum one number, then a large array, over all ranks; how fast the second was.
+
+    algorithm is the array's bytes by the time, bus what the links carried if it went round in a ring.
+    """
+    timeout = timedelta(seconds=max(1.0, until - time.monotonic()))
+    peers.choose_interface(me, mine)
+    bound = {"device_id": mine.torch} if mine.type == "cuda" and me.world_size > 1 else {}
+    distributed.init_process_group(
+        mine.backend, store=store, rank=me.rank, world_size=me.world_size, timeout=timeout, **bound
+    )
+    _sum(me, mine, 1)
+    size = (16 if mine.kind == "cpu" else 256) << 20
+    _sum(me, mine, size // 4)  # the first one sets up connections and buffers
+    began = time.perf_counter()
+    _sum(me, mine, size // 4, check=False)
+    seconds = time.perf_counter() - began
+    speed = size / seconds / 1e9
+    return {
+        "bytes": size,
+        "seconds": round(seconds, 5),
+        "algorithm_gb_per_s": round(speed, 3),
+        "bus_gb_per_s": round(speed * 2 * (me.world_size - 1) / me.world_size, 3),
+    }
+
+
+def _sum(me: Ranks, mine: Device, count: int, check: bool = True) -> None:
+    tensor = torch.full((count,), float(me.rank + 1), device=mine.torch)
+    distributed.all_reduce(tensor)
+    wanted = me.world_size * (me.world_size + 1) / 2
+    if check and not bool((tensor == wanted).all()):
+        wrong = tensor[tensor != wanted][0].item()
+        raise ValueError(f"an all-reduce of {count} numbers gave {wrong:g} in place of {wanted:g}")
+    if not check and mine.kind != "cpu":
+        getattr(torch, mine.type).synchronize()
