@@ -1,0 +1,94 @@
+"""Scripts written by hand, converted, and submitted: Slurm's run under qsub, PBS's under sbatch."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from support.cluster import Cluster
+
+# What every rank says: its place and size, as MPI's own process manager tells it.
+RANK = """#!/bin/bash
+echo "rank ${OMPI_COMM_WORLD_RANK:-$SLURM_PROCID} of ${OMPI_COMM_WORLD_SIZE:-$SLURM_NTASKS} on $(hostname)" \\
+  "in $PWD with $GREETING"
+"""
+PBS = """#!/bin/bash
+#PBS -N hello
+#PBS -l select=2:ncpus=2:mpiprocs=2
+#PBS -l place=scatter
+#PBS -l walltime=00:05:00
+#PBS -j oe
+set -euo pipefail
+cd "$PBS_O_WORKDIR"
+export GREETING=hello
+echo "slots: $(tr '\\n' ' ' < "$PBS_NODEFILE")"
+echo "submitted in $PBS_O_WORKDIR, job ${PBS_JOBID%%.*}"
+mpirun -np 4 --hostfile "$PBS_NODEFILE" -x GREETING ./rank.sh
+"""
+SLURM = """#!/bin/bash
+#SBATCH --job-name=hello
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=2
+#SBATCH --time=00:05:00
+set -euo pipefail
+export GREETING=hello
+echo "hosts: $(scontrol show hostnames "$SLURM_JOB_NODELIST" | tr '\\n' ' ')"
+echo "$SLURM_NNODES nodes, $SLURM_NTASKS tasks, submitted in $SLURM_SUBMIT_DIR"
+srun ./rank.sh
+"""
+
+
+def converted(text: str, target: str, directory: Path) -> str:
+    rank = directory / "rank.sh"
+    rank.write_text(RANK)
+    rank.chmod(0o755)
+    command = [sys.executable, "-m", "jobgen", "convert", "-", "--to", target]
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+    assert "cannot be translated" not in done.stderr
+    assert done.returncode == 0
+    return done.stdout
+
+
+def check_ranks(output: str, directory: Path) -> None:
+    lines = sorted(line for line in output.splitlines() if line.startswith("rank "))
+    hosts = [line.split()[5] for line in lines]
+    where = f"in {directory} with hello"
+    assert lines == [f"rank {rank} of 4 on {hosts[rank]} {where}" for rank in range(4)]
+    assert hosts[0] == hosts[1] != hosts[2] == hosts[3]
+
+
+def test_a_pbs_script_runs_under_slurm(slurm_cluster: Cluster, tmp_path: Path) -> None:
+    script = converted(PBS, "slurm", tmp_path).replace("--mpi=pmix", "--mpi=none")  # bash is no MPI program
+    job = slurm_cluster.wait(slurm_cluster.sbatch(script, tmp_path))
+    assert job.ok, job.output
+    assert "slots: node1 node1 node2 node2 " in job.output
+    assert f"submitted in {tmp_path}, job {job.id}\n" in job.output
+    assert job.output_path.name == f"hello.o{job.id}"
+    check_ranks(job.output, tmp_path)
+
+
+def test_a_slurm_script_runs_under_pbs(pbs_cluster: Cluster, tmp_path: Path) -> None:
+    script = converted(SLURM, "pbspro", tmp_path)
+    agent = tmp_path / "agent"  # mpirun's way to the other nodes, without ssh
+    agent.write_text('#!/bin/bash\nhost=$1\nshift\nexec pbs_tmrsh "$host" /bin/sh -c "$*"\n')
+    agent.chmod(0o755)
+    lines = [f"export {name}={agent}" for name in ("OMPI_MCA_plm_rsh_agent", "PRTE_MCA_plm_ssh_agent")]
+    lines += [
+        "export OMPI_MCA_plm_rsh_no_tree_spawn=1 PRTE_MCA_plm_ssh_no_tree_spawn=1",
+        "export OMPI_MCA_plm=rsh PRTE_MCA_plm=ssh",
+    ]
+    script = script.replace("set -euo pipefail\n", "set -euo pipefail\n" + "\n".join(lines) + "\n")
+    job = pbs_cluster.wait(pbs_cluster.qsub(script, tmp_path))
+    assert job.ok, job.output
+    assert "hosts: node1 node2 " in job.output
+    assert f"2 nodes, 4 tasks, submitted in {tmp_path}\n" in job.output
+    check_ranks(job.output, tmp_path)
+
+
+def test_torque_and_back_asks_for_the_same(pbs_cluster: Cluster, tmp_path: Path) -> None:
+    script = converted(PBS, "torque", tmp_path)
+    assert "#PBS -l nodes=2:ppn=2\n" in script
+    job = pbs_cluster.wait(pbs_cluster.qsub(script.split("mpirun")[0], tmp_path))
+    assert job.ok, job.output
+    assert "slots: node1 node1 node2 node2 " in job.output
