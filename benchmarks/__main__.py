@@ -5,13 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 
-from benchmarks import hostfile, rendering, startup, training_start, training_throughput
+from benchmarks import check_speed, hostfile, rendering, startup, training_start, training_throughput
 from benchmarks.measure import Figure
 
 BENCHMARKS: dict[str, Callable[[], Iterator[Figure]]] = {
     "startup": startup.figures,
     "rendering": rendering.figures,
     "hostfile": hostfile.figures,
+    "check_speed": check_speed.figures,
     "training_start": training_start.figures,
     "training_throughput": training_throughput.figures,
 }

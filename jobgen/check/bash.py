@@ -24,7 +24,7 @@ _DECLARATIONS = ("export", "declare", "local", "readonly", "typeset")
 class Node:
     """One node. ``field`` is its role in its parent; ``line`` counts from 1."""
 
-    __slots__ = ("children", "end", "field", "index", "line", "parent", "source", "start", "type")
+    __slots__ = ("by_type", "children", "end", "field", "index", "line", "parent", "source", "start", "type")
 
     def __init__(
         self,
@@ -39,6 +39,9 @@ class Node:
         self.type, self.field, self.start, self.end, self.line = type, field, start, end, line
         self.source, self.parent = source, parent
         self.children: list[Node] = []
+        self.by_type: dict[str, list[Node]] | None = (
+            None  # of the root: what the rules ask for, again and again
+        )
         self.index = 0
         if parent is not None:
             self.index = len(parent.children)
@@ -50,6 +53,10 @@ class Node:
 
     def all(self, *types: str) -> Iterator[Node]:
         """This node and all under it, in the order of the text; only those of the types, if any are named."""
+        if types and self.by_type is not None:
+            found = [node for type in types for node in self.by_type.get(type, ())]
+            yield from found if len(types) == 1 else sorted(found, key=lambda node: (node.start, -node.end))
+            return
         stack = [self]
         while stack:
             node = stack.pop()
@@ -100,17 +107,20 @@ def parse(source: bytes, first_line: int = 1) -> Node:
     """The tree of a script. What cannot be understood is left out: bash itself says what is wrong there."""
     cursor = _parser().parse(source).walk()
     root, parent, depth = None, None, 0
+    by_type: dict[str, list[Node]] = {}
     while True:
         found = cursor.node
         assert found is not None
         line = found.start_point.row + first_line
         node = Node(found.type, cursor.field_name, found.start_byte, found.end_byte, line, source, parent)
+        by_type.setdefault(node.type, []).append(node)
         root = root or node
         if not found.is_error and depth < _DEEPEST and cursor.goto_first_child():
             parent, depth = node, depth + 1
             continue
         while not cursor.goto_next_sibling():
             if not cursor.goto_parent():
+                root.by_type = by_type
                 return root
             assert parent is not None
             parent, depth = parent.parent, depth - 1

@@ -73,7 +73,7 @@ class Command:
         """Whether it does the job's work, so that its status must not be lost."""
         if self.name in ("exec", "time", "nohup"):
             return not _WORK.isdisjoint(self.literals)
-        return self.name in _WORK
+        return self.name in _WORK and "-c" not in self.literals[:1]  # a line of Python is a question
 
     @property
     def background(self) -> bool:

@@ -106,7 +106,7 @@ def trap_late(script: Script) -> Iterator[Hit]:
             for other in script.commands
             if other.works and not other.node.under("function_definition", "command_substitution")
         ]
-        if works and not any(other.background for other in works) and script.is_batch:
+        if works and not any(script.named("wait")) and script.is_batch:
             yield Hit(
                 command.line,
                 f"bash runs the trap of {', '.join(sorted(caught))} only when the command in the "

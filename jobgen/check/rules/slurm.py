@@ -57,8 +57,11 @@ def srun_cpus(script: Script) -> Iterator[Hit]:
         return
     if any(name == "SRUN_CPUS_PER_TASK" for name, _, _ in script.assignments):
         return
-    for launch in _sruns(script):
-        if launch.has("-c", "--cpus-per-task", "--cpu-bind", "--exact") or _program(launch) in _TRIFLES:
+    sruns = list(_sruns(script))
+    if any(launch.has("-c", "--cpus-per-task") for launch in sruns):
+        return  # somebody who knows; the others are helpers
+    for launch in sruns:
+        if launch.has("--cpu-bind", "--exact", "--overlap") or _program(launch) in _TRIFLES:
             continue
         if any("cpus-per-task" in word.text for word in launch.command.words):
             continue

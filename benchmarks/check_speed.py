@@ -1,0 +1,33 @@
+"""``jobgen check`` in lines a second, and its share that is tree-sitter's, over the rules' own scripts."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from benchmarks.measure import Figure
+from jobgen.check import bash
+from jobgen.check.checking import check
+
+ROOT = Path(__file__).resolve().parent.parent
+SCRIPTS = [*(ROOT / "tests/golden").glob("*.sh"), *(ROOT / "tests/check/fixtures").glob("*/*.sh")]
+
+
+def figures() -> Iterator[Figure]:
+    sources = [path.read_bytes() for path in SCRIPTS]
+    lines = sum(source.count(b"\n") for source in sources)
+    check(sources[0])  # the first one loads tree-sitter and the rules
+    whole = lines / _seconds(lambda: [check(source) for source in sources])
+    tree = lines / _seconds(lambda: [bash.parse(source) for source in sources])
+    yield Figure("jobgen check, lines a second", whole, "lines/s", tree, "the tree alone")
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)

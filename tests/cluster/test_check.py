@@ -1,0 +1,47 @@
+"""What check calls an error, sbatch refuses; what it has nothing against, sbatch takes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.cluster import Cluster
+
+from jobgen.check.checking import check
+
+FIXTURES = Path(__file__).resolve().parent.parent / "check" / "fixtures"
+REFUSED = ("unknown-option", "memory-unit", "bad-choice", "bad-count", "carriage-return", "bad-dependency")
+DIRECTIVES = {
+    "--time=2h": True, "--time=1d": True, "--time=90s": True, "--time=1-2:3": False, "--time=24:00:00": False,
+    "--time=infinite": False, "--mem=1.5G": True, "--mem=1GiB": True, "--mem=1GB": False, "--array=a": True,
+    "--array=0-9:2%3": False, "--array=1,3-5%2": False, "--mail-type=never": True, "-N=2": True,
+    "nodes=2": True, "--nodes=2 # two": False, "--dependency=afterok": True, "--ntask=2": True,
+    "--ntask-per-node=2": True, "--reservation=night shift": True, "--cpus-per-task=x": True,
+    '--comment="two words"': False,
+}  # fmt: skip
+
+
+def refuses(cluster: Cluster, script: bytes, directory: Path) -> bool:
+    path = directory / "job.sh"
+    path.write_bytes(script)
+    return cluster.exec("head", ["sbatch", "--test-only", path], cwd=directory, check=False).returncode != 0
+
+
+@pytest.mark.parametrize("rule", REFUSED)
+def test_bad_and_good_scripts(slurm_cluster: Cluster, tmp_path: Path, rule: str) -> None:
+    assert refuses(slurm_cluster, (FIXTURES / rule / "bad.sh").read_bytes(), tmp_path)
+    if rule != "bad-dependency":  # the job that the good one depends on is not there
+        assert not refuses(slurm_cluster, (FIXTURES / rule / "good.sh").read_bytes(), tmp_path)
+
+
+@pytest.mark.parametrize("directive", DIRECTIVES)
+def test_directives(slurm_cluster: Cluster, tmp_path: Path, directive: str) -> None:
+    script = f"#!/bin/bash\n#SBATCH {directive}\ntrue\n".encode()
+    errors = [one for one in check(script) if one.severity == "error"]
+    assert bool(errors) == DIRECTIVES[directive] == refuses(slurm_cluster, script, tmp_path)
+
+
+def test_a_script_without_its_first_line(slurm_cluster: Cluster, tmp_path: Path) -> None:
+    script = b"\n#!/bin/bash\n#SBATCH --time=01:00:00\ntrue\n"
+    assert [one.rule for one in check(script) if one.severity == "error"] == ["no-shebang"]
+    assert refuses(slurm_cluster, script, tmp_path)
