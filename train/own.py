@@ -1,6 +1,7 @@
 """The user's own objects, named on the command line as package.module:name. No torch here."""
 
 import importlib
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -28,3 +29,35 @@ def find(option: str, name: str) -> Callable[..., Any]:
     if not callable(found):
         raise CommonMistake(f"{option} {name}: {attribute} is not a function or class")
     return found
+
+
+def call(option: str, name: str, function: Callable[..., Any], form: str, *args: Any, **named: Any) -> Any:
+    """What `function` returns, which 'package.module:name' named. form: how it is called, for the message.
+
+    Raises CommonMistake where it cannot be called so; what fails inside it stays as it is.
+    """
+    reason = misfit(function, *args, **named)
+    if reason:
+        raise CommonMistake(f"{option} {name} cannot be called as {form}: {reason}")
+    return function(*args, **named)
+
+
+def misfit(function: Callable[..., Any], *args: Any, **named: Any) -> str:
+    """Why the arguments are not those of the function; '' if they are, or nobody can tell."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # one that is written in C
+        return ""
+    try:
+        signature.bind(*args, **named)
+    except TypeError as error:
+        return str(error)
+    return ""
+
+
+def parameters(function: Callable[..., Any]) -> list[str]:
+    """The names of its arguments; [] where nobody can tell."""
+    try:
+        return list(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        return []

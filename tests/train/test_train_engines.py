@@ -7,6 +7,7 @@ DeepSpeed's later engines would take the last pipeline's topology for theirs.
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,11 @@ REPLICATED = {
     "ddp sgd": "--engine ddp --optimizer sgd",
     "ddp adamw": "--engine ddp --optimizer adamw --weight-decay 0.01",
     "ddp ema": "--engine ddp --ema 0.9",
+    "ddp unclipped": "--engine ddp --clip 0",
+    # By sgd: to Adam, all gradients times a factor are the same gradients.
+    "ddp clipped": "--engine ddp --optimizer sgd --clip 0.05",
+    **{f"zero{n} clipped": f"--zero-stage {n} --optimizer sgd --clip 0.05" for n in STAGES},
+    **{f"zero{n} unclipped": f"--zero-stage {n} --clip 0" for n in STAGES},
     "zero0 ema": "--ema 0.9",
     "zero0 adamw": "--optimizer adamw --weight-decay 0.01",
     "zero2 ema": "--zero-stage 2 --ema 0.9",
@@ -34,6 +40,8 @@ REPLICATED = {
     "zero0 O2": "--amp O2",
     "moe": "--model moe",
     "moe shared": "--model moe --expert-parallel 2",
+    "moe unclipped": "--model moe --clip 0",
+    "moe shared unclipped": "--model moe --expert-parallel 2 --clip 0",
     "moe shared zero1": "--model moe --expert-parallel 2 --zero-stage 1",
     "moe shared zero2": "--model moe --expert-parallel 2 --zero-stage 2",
     "moe top-2": "--model moe --top-k 2 --expert-parallel 2 --capacity 2",
@@ -51,11 +59,18 @@ REPLICATED = {
     **{f"{e} {s}": f"--engine {e} --scheduler {s}" for e in ("ddp", "deepspeed") for s in SCHEDULES},
     # Last: DeepSpeed's loss scaling stays on for the engines after it.
     **{f"zero{n} autocast-fp16": f"--zero-stage {n} --precision autocast-fp16" for n in STAGES},
+    **{
+        f"zero{n} autocast-fp16 clipped": f"--zero-stage {n} --precision autocast-fp16 --optimizer sgd --clip 0.05"
+        for n in STAGES
+    },
 }
 _PIPE = "--engine pipeline --accumulation 2"
 PIPELINES = {
     "pipeline": _PIPE,
     "pipeline ema": f"{_PIPE} --ema 0.9",
+    "pipeline clipped": f"{_PIPE} --optimizer sgd --clip 0.05",
+    "pipeline zero1 clipped": f"{_PIPE} --optimizer sgd --clip 0.05 --zero-stage 1",
+    "pipeline unclipped": f"{_PIPE} --clip 0",
     "pipeline one stage": "--engine pipeline --stages 1",
     **{f"pipeline {p}": f"{_PIPE} --partition {p}" for p in ("uniform", "type:Linear")},
     **{
@@ -116,7 +131,7 @@ def test_two_ranks_lose_what_one_rank_loses(one: Results, two: Results) -> None:
 
 def test_precisions_stay_near_fp32(two: Results) -> None:
     for name, result in two.items():
-        if any(word in name for word in ("bf16", "fp16", "autocast", "O2", "O3")) and "moe" not in name:
+        if any(word in name for word in ("bf16", "fp16", "autocast", "O2", "O3")) and not re.search("moe|clipped", name):
             assert result["losses"] == pytest.approx(two["ddp"]["losses"], rel=0.005), name
             assert result["losses"] != two["ddp"]["losses"], name
 
@@ -134,8 +149,28 @@ def test_optimizers_are_the_same_at_every_stage(two: Results) -> None:
 
 
 def test_gradient_norms_agree(two: Results) -> None:
-    for name in ("zero1", "zero2", "zero3", "pipeline zero1 fp32"):
-        assert two[name]["norms"] == pytest.approx(two["ddp"]["norms"], rel=1e-3), name
+    """Before clipping, over all ranks, with or without it."""
+    exact = [f"zero{n}{kind}" for n in STAGES for kind in ("", " unclipped")]
+    exact += ["pipeline", "pipeline unclipped", "pipeline zero1 fp32", "ddp unclipped"]
+    for name in exact:
+        clipping = " unclipped" if name.endswith("unclipped") else ""
+        assert two[name]["norms"] == pytest.approx(two[f"ddp{clipping}"]["norms"], rel=1e-3), name
+    assert two["moe shared unclipped"]["norms"] == pytest.approx(two["moe unclipped"]["norms"], rel=1e-3)
+    for name in ("moe shared", "moe shared zero1"):  # DeepSpeed clips by an average over the ranks
+        assert two[name]["norms"] == pytest.approx(two["moe"]["norms"], rel=0.03), name
+    for name in (f"{engine} autocast-fp16" for engine in ("ddp", "zero0", "zero1", "zero2", "zero3")):
+        assert two[name]["norms"] == pytest.approx(two["ddp"]["norms"], rel=0.02), name
+        assert two[name]["losses"] == pytest.approx(two["ddp"]["losses"], rel=1e-3), name
+
+
+def test_engines_clip_alike(two: Results) -> None:
+    reference = two["ddp clipped"]["losses"]
+    assert reference != pytest.approx(two["ddp"]["losses"], rel=1e-3)
+    for name, result in two.items():
+        if name.endswith(" clipped"):
+            near = 1e-3 if "autocast" in name else 1e-4
+            assert result["losses"] == pytest.approx(reference, rel=near), name
+            assert result["norms"] == pytest.approx(two["ddp clipped"]["norms"], rel=0.02), name
 
 
 def test_the_average_is_evaluated_and_the_weights_train_on(two: Results) -> None:

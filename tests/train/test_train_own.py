@@ -30,6 +30,19 @@ MODULE = """
     def nothing(shape, classes):
         return "a model"
 
+    def narrow(shape):
+        return build(shape, 3)
+
+    def frozen(shape, classes):
+        return build(shape, classes).requires_grad_(False)
+
+    def maps(shape, classes):
+        from torch import nn
+        return nn.Conv2d(shape[0], classes, 3)
+
+    def one_short(shape, classes):
+        return build(shape, classes - 1)
+
     def broken(shape, classes):
         import no_such_package
 
@@ -70,6 +83,24 @@ MODULE = """
 
     def text():
         return "data"
+
+    def greedy(directory, split):
+        return arrays()
+
+    def counted():
+        return {**arrays(), "classes": 3}
+
+    def unscaled():
+        return {**arrays(), "std": 0}
+
+    def worded():
+        return {**arrays(), "mean": "grey"}
+
+    def objects():
+        return {**arrays(), "train": (np.array([["a"], ["b"]]), np.arange(2))}
+
+    def holes():
+        return {**arrays(), "test": (np.full((2, 1, 8, 8), np.nan), np.arange(2))}
 """
 
 
@@ -112,6 +143,8 @@ def test_own_model(own: Path) -> None:
     ("name", "says"),
     [
         ("my_things:nothing", "returned str, not a torch.nn.Module"),
+        ("my_things:narrow", "cannot be called as NAME(shape, classes): too many positional arguments"),
+        ("my_things:frozen", "returned a Sequential without a weight to train"),
         ("my_things:biuld", "has no biuld (did you mean 'build'?)"),
         ("my_things:np", "np is not a function or class"),
         ("my_thigns:build", "there is no module my_thigns"),
@@ -121,6 +154,16 @@ def test_own_model_mistakes(own: Path, name: str, says: str) -> None:
     with pytest.raises(CommonMistake) as error:
         models.build(name, (1, 8, 8), 3)
     assert says in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["maps", "one_short"])
+def test_what_a_model_gives_is_looked_at_once(own: Path, name: str) -> None:
+    model = models.build(f"my_things:{name}", (1, 8, 8), 3)
+    with pytest.raises(CommonMistake, match=r"gives \[2, .*\] in place of logits, \[samples, 3\]"):
+        model(torch.zeros(2, 1, 8, 8))
+    good = models.build("my_things:build", (1, 8, 8), 3)
+    good(torch.zeros(2, 1, 8, 8))
+    assert not any(module._forward_hooks for module in good.modules())
 
 
 def test_what_fails_inside_own_code_keeps_its_name(own: Path) -> None:
@@ -152,6 +195,12 @@ def test_own_sequence_is_decoded_once(own: Path) -> None:
         ("flat", "train images have shape (5, 64)"),
         ("halves", "must be whole numbers"),
         ("text", "must return a mapping with train and test"),
+        ("greedy", "NAME() or NAME(directory): missing a required argument: 'split'"),
+        ("counted", "classes must be a list of names, not 3"),
+        ("unscaled", "full and std divide the pixels"),
+        ("worded", "mean must be numbers, not 'grey'"),
+        ("objects", "images are no array of numbers"),
+        ("holes", "test images have values that are not finite"),
     ],
 )
 def test_own_data_mistakes(own: Path, name: str, says: str) -> None:

@@ -79,6 +79,9 @@ def test_options_win_over_the_file_s_sizes(tmp_path: Path) -> None:
         (["--amp", "O1", "--zero-stage", "1"], 2, "amp goes with neither fp16 nor ZeRO"),
         (["--amp", "O1", "--precision", "fp16"], 2, "both choose the precision"),
         (["--amp", "O3"], 2, "needs --engine ddp"),
+        (["--engine", "pipeline", "--precision", "autocast-fp16"], 2, "scales the loss in the last stage only"),
+        (["--scheduler-unit", "epoch"], 2, "--scheduler-unit epoch needs a scheduler"),
+        (["--scheduler-unit", "epoch", "--scheduler", "none"], 2, "--scheduler-unit epoch needs a scheduler"),
         (["--clip", "1", "--optimizer", "muon", "--zero-stage", "1"], 2, "would clip Muon's finished update"),
         (["--optimizer", "OneBitAdam"], 2, "the 1-bit optimizers left DeepSpeed in 0.19.7"),
         (["--scheduler", "multistep"], 2, "needs --milestones"),
@@ -212,7 +215,7 @@ def test_autocast_s_type_has_one_name(tmp_path: Path, name: str) -> None:
 def test_what_deepspeed_s_validators_refuse_is_one_sentence() -> None:
     need_package("torch", "deepspeed")
     from deepspeed.runtime.zero.config import DeepSpeedZeroConfig
-    from jobgen.train.engines.deepspeed import mistakes_of_the_config
+    from jobgen.train.engines.deepspeed_common import mistakes_of_the_config
 
     with (
         pytest.raises(CommonMistake, match="refuses reduce_bucket_size 'x' in the config file") as caught,

@@ -146,6 +146,22 @@ def torch_s(optimizer):
 
 def nothing(optimizer):
     return None
+
+def choosy(optimizer, patience):
+    return Halving(optimizer)
+
+class Plateau(Halving):
+    def step(self, loss):
+        pass
+
+def words(step):
+    return "half"
+
+def below(step):
+    return 1 - step
+
+def two(step, base):
+    return 1.0
 """
 
 
@@ -168,6 +184,18 @@ def test_the_user_s_own() -> None:
     assert root.get_last_lr()[0] == pytest.approx(0.1 * math.sqrt(3 / 4))
     with pytest.raises(CommonMistake, match="returned NoneType, which has no step"):
         attach("nothing")
+    with pytest.raises(CommonMistake, match="cannot be called as NAME\\(optimizer\\): missing .* 'patience'"):
+        attach("choosy")
+    with pytest.raises(CommonMistake, match="step\\(\\) is called without arguments here: .* 'loss'"):
+        attach("Plateau")
+    with pytest.raises(CommonMistake, match="returned 'half' for step 0: it must be the factor on --lr"):
+        attach("words")
+    with pytest.raises(CommonMistake, match="NAME\\(step=0\\): missing a required argument: 'base'"):
+        attach("two")
+    below = attach("below")
+    below.step()
+    with pytest.raises(CommonMistake, match="returned -1 for step 2"):
+        below.step()
     with pytest.raises(CommonMistake, match="has no"):
         attach("nonsense")
     with pytest.raises(CommonMistake, match="there is no module nowhere"):

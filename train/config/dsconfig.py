@@ -67,10 +67,13 @@ def build(base: Config, settings: Settings, batch: Batch, parallel: int) -> tupl
             notes.append(f"--clip {settings.clip} wins over the config file's {config['gradient_clipping']}")
         config["gradient_clipping"] = settings.clip
     # DeepSpeed's own default, here for every engine.
-    config.setdefault("gradient_clipping", 0.0 if clips_wrongly(config) else 1.0)
+    config.setdefault("gradient_clipping", 0.0 if clips_the_update(config) else 1.0)
     if settings.scheduler is not None and "scheduler" in config:
         notes.append(f"--scheduler {settings.scheduler} replaces the config file's scheduler")
         del config["scheduler"]
+    scheduled = "scheduler" in config or settings.scheduler not in (None, "none")
+    if settings.scheduler_unit == "epoch" and not scheduled:
+        raise CommonMistake("--scheduler-unit epoch needs a scheduler, of --scheduler or of the config file")
     return config, notes + _unused(base, settings)
 
 
@@ -293,20 +296,9 @@ def _zero(config: Config, settings: Settings) -> list[str]:
     return notes
 
 
-def clips_wrongly(config: Config) -> str:
-    """What DeepSpeed 0.19.8's ZeRO clips in place of the gradients; '' where it clips these."""
-    if config["zero_optimization"]["stage"] == 0:
-        return ""
-    if optimizer_name(config) == "muon":
-        return "Muon's finished update"
-    return "the gradients by a norm that still has the loss scale in it" if norm_is_scaled(config) else ""
-
-
-def norm_is_scaled(config: Config) -> bool:
-    """Whether DeepSpeed 0.19.8 leaves the loss scale in the norm of the gradients."""
-    autocast = config.get("torch_autocast", {})
-    stage = config["zero_optimization"]["stage"]
-    return bool(stage > 0 and autocast.get("enabled") and autocast.get("dtype") == "float16")
+def clips_the_update(config: Config) -> bool:
+    """Whether DeepSpeed 0.19.8 would clip the optimizer's finished update in place of the gradients."""
+    return bool(config["zero_optimization"]["stage"]) and optimizer_name(config) == "muon"
 
 
 def _no_key_twice(pairs: list[tuple[str, Any]]) -> Config:

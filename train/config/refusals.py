@@ -5,7 +5,7 @@ from typing import Any
 
 from ..errors import CommonMistake
 from . import Settings, plugins
-from .dsconfig import Config, clips_wrongly, enabled, optimizer_name
+from .dsconfig import Config, clips_the_update, enabled, optimizer_name
 
 
 def check(config: Config, settings: Settings) -> None:
@@ -26,11 +26,16 @@ def _reasons(config: Config, settings: Settings) -> Iterator[str]:
         yield from _deepspeed(config, stage)
     for monitor in ("wandb", "comet"):
         if engine in ("ddp", "colossalai") and enabled(config, monitor):
-            yield f"{monitor} in the config file needs --engine deepspeed or pipeline: it is DeepSpeed's to write"
+            yield f"the config file's {monitor} needs --engine deepspeed or pipeline: DeepSpeed writes it"
     if engine == "pipeline" and stage > 1:
         yield (
             f"--engine pipeline goes with ZeRO stage 0 or 1, not {stage}: it adds up the gradients of "
             "several micro batches, which stages 2 and 3 have already spread over the ranks"
+        )
+    if engine == "pipeline" and plugins.precision(config) == "autocast-fp16":
+        yield (
+            "--precision autocast-fp16 needs --engine deepspeed or ddp, not pipeline: there DeepSpeed scales "
+            "the loss in the last stage only, and the others know nothing of it; autocast, to bf16, works"
         )
     if engine == "pipeline" and optimizer_name(config) == "muon":
         yield "--optimizer muon needs --engine deepspeed, not pipeline: its stages would wait for ever"
@@ -55,9 +60,8 @@ def _deepspeed(config: Config, stage: int) -> Iterator[str]:
             "fp16 needs ZeRO stage 1, 2 or 3: at stage 0 this DeepSpeed does not scale the loss but does "
             "unscale the gradients"
         )
-    wrongly = clips_wrongly(config)
-    if wrongly and config["gradient_clipping"]:
-        yield f"--clip goes not with this run at ZeRO stage {stage}: DeepSpeed would clip {wrongly}"
+    if clips_the_update(config) and config["gradient_clipping"]:
+        yield f"--clip goes not with muon at ZeRO stage {stage}: DeepSpeed would clip Muon's finished update"
     if config.get("bf16", {}).get("bf16_master_weights_and_grads") and enabled(config, "bf16") and stage == 0:
         yield "bf16 without an fp32 master copy (amp O3) needs --engine ddp: DeepSpeed has it with ZeRO only"
 

@@ -6,7 +6,6 @@ apart and count the steps after it from 0, so that a warm-up begins with two equ
 schedulers of the same names, MultiStepLR and CosineAnnealingLR need no such step.
 """
 
-import inspect
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
@@ -249,15 +248,38 @@ class Plan(NamedTuple):
         name = self.block["type"]
         made_by = own.find("--scheduler", name)
         facts = {"total_steps": self.total, "lr": self.lr, **self.block.get("params", {})}
-        accepted = inspect.signature(made_by).parameters
+        accepted = own.parameters(made_by)
         known = {key: value for key, value in facts.items() if key in accepted}
+        words = "".join(f", {key}={value}" for key, value in known.items())
         if "step" in accepted:
-            curve = Schedule(lambda done: self.lr * float(made_by(step=done, **known)))
-            return Scheduler(optimizer, curve, self.lr, self.per_epoch)
-        made = made_by(optimizer, **known)
-        if not callable(getattr(made, "step", None)):
+
+            def rate(done: int) -> float:
+                form = f"NAME(step={done}{words})"
+                factor = own.call("--scheduler", name, made_by, form, step=done, **known)
+                return self.lr * _factor(factor, name, done)
+
+            return Scheduler(optimizer, Schedule(rate), self.lr, self.per_epoch)
+        made = own.call("--scheduler", name, made_by, f"NAME(optimizer{words})", optimizer, **known)
+        step = getattr(made, "step", None)
+        if not callable(step):
             raise CommonMistake(
                 f"--scheduler {name} returned {type(made).__name__}, which has no step(): it must return a "
                 "scheduler, or take an argument 'step' and return the factor on --lr"
             )
+        reason = own.misfit(step)
+        if reason:
+            raise CommonMistake(f"--scheduler {name}: its step() is called without arguments here: {reason}")
         return OwnScheduler(optimizer, made, self.per_epoch)
+
+
+def _factor(given: Any, name: str, done: int) -> float:
+    """What a user's function returned for a step, which must be a number of at least 0."""
+    try:
+        factor = float(given)
+    except (TypeError, ValueError):
+        factor = math.nan
+    if not 0 <= factor < math.inf:
+        raise CommonMistake(
+            f"--scheduler {name} returned {given!r:.60} for step {done}: it must be the factor on --lr"
+        )
+    return factor

@@ -11,8 +11,7 @@ full, mean, std the pixels' normalisation, see data.Data (default: 255 for bytes
 Images of bytes stay bytes; others become 32-bit floats.
 """
 
-import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,8 @@ KEYS = ("train", "test", "classes", "full", "mean", "std")
 def load(name: str, directory: Path | None) -> Data:
     """What the function `name` returns, checked. Raises BadInput for anything that is not as above."""
     build = own.find("--dataset", name)
-    made = build(directory) if inspect.signature(build).parameters else build()
+    arguments = [directory] if own.parameters(build) else []
+    made = own.call("--dataset", name, build, "NAME() or NAME(directory)", *arguments)
     if isinstance(made, Data):
         made = made._asdict()
     if not isinstance(made, Mapping) or not {"train", "test"} <= made.keys():
@@ -38,7 +38,10 @@ def load(name: str, directory: Path | None) -> Data:
         raise BadInput(f"--dataset {name} returns {unknown[0]!r}, which is none of {', '.join(KEYS)}")
     train, test = (_split(made[part], f"--dataset {name}: {part}") for part in ("train", "test"))
     largest = int(max(train.labels.max(), test.labels.max()))
-    classes = tuple(str(each) for each in made.get("classes") or range(largest + 1))
+    named = made.get("classes")
+    if named is not None and (isinstance(named, str) or not isinstance(named, Sequence) or not named):
+        raise BadInput(f"--dataset {name}: classes must be a list of names, not {named!r:.60}")
+    classes = tuple(map(str, named or range(largest + 1)))
     if largest >= len(classes):
         raise BadInput(f"--dataset {name} has label {largest} but only {len(classes)} classes")
     if train.images.shape[1:] != test.images.shape[1:]:
@@ -46,26 +49,31 @@ def load(name: str, directory: Path | None) -> Data:
             f"--dataset {name}: images of train have shape {train.images.shape[1:]}, of test "
             f"{test.images.shape[1:]}"
         )
-    full = made.get("full") or (255.0 if train.images.dtype == np.uint8 else 1.0)
     channels = train.images.shape[1]
-    mean, std = (_per_channel(made.get(key), fill, channels, key, name) for key, fill in DEFAULTS.items())
-    return Data(train, test, classes, float(full), mean, std)
-
-
-DEFAULTS = {"mean": 0.0, "std": 1.0}
+    (full,) = _numbers(made.get("full"), 255.0 if train.images.dtype == np.uint8 else 1.0, 1, "full", name)
+    mean = _numbers(made.get("mean"), 0.0, channels, "mean", name)
+    std = _numbers(made.get("std"), 1.0, channels, "std", name)
+    if full <= 0 or min(std) <= 0:
+        raise BadInput(f"--dataset {name}: full and std divide the pixels and must be above 0")
+    return Data(train, test, classes, full, mean, std)
 
 
 def _split(given: Any, where: str) -> Split:
     images, labels = given if _is_pair(given) else _decoded(given, where)
-    images, labels = np.asarray(images), np.asarray(labels)
-    if images.dtype != np.uint8:
-        images = images.astype(np.float32)
+    try:
+        images, labels = np.asarray(images), np.asarray(labels)
+        if images.dtype != np.uint8:
+            images = images.astype(np.float32)
+    except (TypeError, ValueError) as error:
+        raise BadInput(f"{where} images are no array of numbers: {error}") from None
     if images.ndim != 4:
         raise BadInput(f"{where} images have shape {images.shape}, not [samples, channels, height, width]")
     if labels.shape != images.shape[:1] or not len(labels):
         raise BadInput(f"{where} has {len(images)} images but labels of shape {labels.shape}")
     if not np.issubdtype(labels.dtype, np.integer) or labels.min() < 0:
         raise BadInput(f"{where} labels must be whole numbers from 0, not {labels.dtype}")
+    if images.dtype != np.uint8 and not np.isfinite(images).all():
+        raise BadInput(f"{where} images have values that are not finite")
     return Split(images, labels.astype(np.int64))
 
 
@@ -79,12 +87,16 @@ def _decoded(given: Any, where: str) -> tuple[np.ndarray, np.ndarray]:
         pairs = [given[i] for i in range(len(given))]
         images, labels = zip(*pairs, strict=True)
         return np.stack([np.asarray(image) for image in images]), np.asarray(labels)
-    except (TypeError, ValueError, KeyError) as error:
+    except (TypeError, ValueError, LookupError) as error:
         raise BadInput(f"{where} is neither (images, labels) nor a sequence of such pairs: {error}") from None
 
 
-def _per_channel(given: Any, fill: float, channels: int, key: str, name: str) -> tuple[float, ...]:
-    values = (fill,) * channels if given is None else tuple(float(v) for v in np.atleast_1d(given))
-    if len(values) != channels:
-        raise BadInput(f"--dataset {name}: {key} has {len(values)} values for {channels} channels")
+def _numbers(given: Any, fill: float, count: int, key: str, name: str) -> tuple[float, ...]:
+    """One number for each of `count` channels."""
+    try:
+        values = (fill,) * count if given is None else tuple(float(v) for v in np.atleast_1d(given))
+    except (TypeError, ValueError):
+        raise BadInput(f"--dataset {name}: {key} must be numbers, not {given!r:.60}") from None
+    if len(values) != count:
+        raise BadInput(f"--dataset {name}: {key} has {len(values)} values for {count} channels")
     return values

@@ -150,7 +150,7 @@ def model(settings: Settings, samples: Data, device: Device) -> nn.Module:
     if settings.model != "moe":
         return models.build(settings.model, shape, classes)
     from ..models import moe
-    from .deepspeed import load_deepspeed
+    from .deepspeed_common import load_deepspeed
 
     load_deepspeed(device)  # its expert layer is DeepSpeed's
     return moe.build(shape, classes, moe.experts(settings))

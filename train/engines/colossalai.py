@@ -43,6 +43,7 @@ class ColossalaiEngine:
         self.scheduler = job.schedule.attach(self.optimizer)
         self.average = Average(self.module, job.ema) if job.ema else None
         self._norm: float | None = None
+        self._clipped: torch.Tensor | None = None  # the norm before that
 
     def train_step(self, micro_batches: Sequence[Micro], total: int) -> torch.Tensor:
         self._boosted.zero_grad()
@@ -59,9 +60,11 @@ class ColossalaiEngine:
         return torch.stack(summed).sum()
 
     def _step(self) -> None:
-        if self._plugin.startswith("torch_ddp") and self._clip:
-            self._boosted.clip_grad_by_norm(self._clip)  # the others clip by themselves
         scaler, mixin = getattr(self._boosted, "scaler", None), self._mixin()
+        if self._plugin.startswith("torch_ddp") and self._clip:  # the others clip by themselves
+            if scaler:
+                self._boosted.unscale_grad()
+            self._clipped = torch.nn.utils.clip_grad_norm_(self.module.parameters(), self._clip)
         overflow = getattr(mixin, "found_overflow", None)
         scale = scaler.get_scale() if scaler else mixin.loss_scale if overflow is not None else 1.0
         self._boosted.step()
@@ -93,6 +96,8 @@ class ColossalaiEngine:
         """gemini computes it only where it clips."""
         if not self._plugin.startswith("torch_ddp"):
             return self._norm
+        if self._clipped is not None:
+            return float(self._clipped)
         norms = [p.grad.float().norm() for p in self.module.parameters() if p.grad is not None]
         return float(torch.stack(norms).norm())
 

@@ -35,6 +35,7 @@ class DdpEngine:
         self._scaler = torch.amp.GradScaler(self._type, enabled=self._cast == torch.float16)
         self._clip = float(job.config.get("gradient_clipping", 0))
         self.average = Average(self.module, job.ema) if job.ema else None
+        self._norm: torch.Tensor | None = None
 
     def train_step(self, micro_batches: Sequence[Micro], total: int) -> torch.Tensor:
         self.optimizer.zero_grad()
@@ -52,8 +53,7 @@ class DdpEngine:
 
     def _step(self) -> None:
         self._scaler.unscale_(self.optimizer)
-        if self._clip:
-            nn.utils.clip_grad_norm_(self.module.parameters(), self._clip)
+        self._norm = nn.utils.clip_grad_norm_(self.module.parameters(), self._clip) if self._clip else None
         scale = self._scaler.get_scale() if self._scaler.is_enabled() else 0.0
         self._scaler.step(self.optimizer)
         self._scaler.update()
@@ -75,6 +75,8 @@ class DdpEngine:
         return float(self.optimizer.param_groups[0]["lr"])
 
     def gradient_norm(self) -> float | None:
+        if self._norm is not None:
+            return float(self._norm)  # before they were clipped
         gradients = [p.grad for p in self.module.parameters() if p.grad is not None]
         return float(nn.utils.get_total_norm(gradients))
 

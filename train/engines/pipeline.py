@@ -7,7 +7,6 @@ depend on the number of stages; each rank keeps its own stage's layers.
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, redirect_stdout
 from io import StringIO
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -15,18 +14,12 @@ from torch import nn
 
 from ..errors import CommonMistake
 from ..models import summed_loss
-from . import Job, Micro, Part, Save, Share, evaluation, padded
-from .deepspeed import (
-    deepspeed_config,
-    load_deepspeed,
-    load_deepspeed_checkpoint,
-    mistakes_of_the_config,
-    save_deepspeed,
-)
+from . import Job, Micro, Part, Share, evaluation, padded
+from .deepspeed_common import Common, deepspeed_config, load_deepspeed, mistakes_of_the_config
 from .ema import Average
 
 
-class PipelineEngine:
+class PipelineEngine(Common):
     """Every forward pass has the same shape, which the stages agree on once: smaller ones are padded,
     and a label of NOT_REAL keeps the padding out of the loss. The process group must be there."""
 
@@ -45,24 +38,27 @@ class PipelineEngine:
             # Without the mark, DeepSpeed clips by the norm of the first stage's gradients alone.
             parameter.model_parallel = True  # type: ignore[attr-defined]
         with mistakes_of_the_config():
-            self._engine, *_ = deepspeed.initialize(
+            engine, *_ = deepspeed.initialize(
                 model=module, model_parameters=parameters, config=config, lr_scheduler=job.schedule.attach
             )
+        grid = engine.grid
+        super().__init__(engine, grid.get_model_parallel_group())
         self.module = module
-        grid = self._engine.grid
         self.share = Share(grid.get_data_parallel_rank(), grid.get_data_parallel_world_size())
-        self._group = grid.get_data_parallel_group()
+        self._replicas = grid.get_data_parallel_group()
         self._dtype = next((p.dtype for p in module.parameters()), torch.float32)
         self._rows = job.micro
-        self._passes = self.share.size * self._engine.gradient_accumulation_steps()
+        self._passes = self.share.size * engine.gradient_accumulation_steps()
         self._factor = 1.0
         self.average = Average(module, job.ema) if job.ema else None
-        self.part = Part(self._engine.stage_id, self.share.rank == 0)
+        self.part = Part(engine.stage_id, self.share.rank == 0)
 
     def train_step(self, micro_batches: Sequence[Micro], total: int) -> torch.Tensor:
         # As in deepspeed.py: makes DeepSpeed's average over ranks and passes the mean over samples.
         self._factor = self._passes / total
+        self.before_step()
         self._engine.train_batch(iter([self._pair(micro) for micro in micro_batches]))
+        self.after_step()
         if self.average:
             self.average.update()
         if not self._engine.is_last_stage():
@@ -70,7 +66,7 @@ class PipelineEngine:
         return (self._engine.total_loss / self._factor).float()
 
     def evaluating(self) -> AbstractContextManager[None]:
-        return evaluation(self.module, self.average, self._group)
+        return evaluation(self.module, self.average, self._replicas)
 
     @torch.no_grad()
     def predict(self, images: torch.Tensor) -> torch.Tensor | None:
@@ -83,22 +79,6 @@ class PipelineEngine:
             iter([pair]), return_logits=True, compute_loss=False, reduce_output=None, num_micro_batches=1
         )
         return logits[:count] if self._engine.is_last_stage() else None
-
-    def learning_rate(self) -> float:
-        return float(self._engine.optimizer.param_groups[0]["lr"])
-
-    def gradient_norm(self) -> float | None:
-        norm = self._engine.get_global_grad_norm()
-        return None if norm is None else float(norm)
-
-    def end_epoch(self) -> None:
-        self._engine.lr_scheduler.end_epoch()
-
-    def save(self, directory: Path, save: Save, client: dict[str, Any]) -> None:
-        save_deepspeed(self._engine, directory, save, client)
-
-    def load(self, directory: Path, universal: Path | None) -> None:
-        load_deepspeed_checkpoint(self._engine, directory, universal)
 
     def _pair(self, micro: Micro) -> tuple[torch.Tensor, torch.Tensor]:
         images, labels, real = padded(micro, self._rows)

@@ -2,6 +2,7 @@
 as floats, output logits [batch, classes]."""
 
 import math
+from typing import Any
 
 import torch
 from torch import nn
@@ -20,11 +21,28 @@ def build(name: str, shape: tuple[int, int, int], classes: int) -> nn.Module:
     Raises CommonMistake if there is no such function, if it gives no module, or for images too small.
     """
     if is_own(name):
-        made = own.find("--model", name)(shape, classes)
+        made = own.call("--model", name, own.find("--model", name), "NAME(shape, classes)", shape, classes)
         if not isinstance(made, nn.Module):
             raise CommonMistake(f"--model {name} returned {type(made).__name__}, not a torch.nn.Module")
+        if not any(p.requires_grad for p in made.parameters()):
+            raise CommonMistake(f"--model {name} returned a {type(made).__name__} without a weight to train")
+        _check_logits(made, name, classes)
         return made
     return {"cnn": cnn, "mlp": mlp, "resnet18": resnet18}[name](shape, classes)
+
+
+def _check_logits(model: nn.Module, name: str, classes: int) -> None:
+    """Have the first forward pass raise CommonMistake unless it gives logits."""
+    # A pipeline calls the layers, but not the whole.
+    last = model[-1] if isinstance(model, nn.Sequential) else model
+
+    def check(module: nn.Module, inputs: Any, output: Any) -> None:
+        hook.remove()
+        shape = list(output.shape) if isinstance(output, torch.Tensor) else type(output).__name__
+        if not (isinstance(output, torch.Tensor) and output.ndim == 2 and output.shape[1] == classes):
+            raise CommonMistake(f"--model {name} gives {shape} in place of logits, [samples, {classes}]")
+
+    hook = last.register_forward_hook(check)
 
 
 def cnn(shape: tuple[int, int, int], classes: int) -> nn.Module:

@@ -1,0 +1,229 @@
+"""What DeepSpeed's two engines share: the library, its config, its checkpoints, norm and loss scale."""
+
+import logging
+import os
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import distributed
+
+from ..config.dsconfig import enabled, optimizer_name
+from ..device import Device
+from ..errors import CommonMistake, TrainingFailure
+from . import Save
+
+CHECKPOINT = "deepspeed"  # the folder of a checkpoint that is DeepSpeed's
+
+
+class Common:
+    """Around the engine that deepspeed.initialize made. group: the ranks over which a pipeline spreads the
+    model, None for no pipeline.
+
+    DeepSpeed 0.19.8 keeps the norm of the gradients everywhere but at ZeRO stage 0 in fp32 and autocast.
+    With autocast to fp16 and ZeRO it leaves the loss scale in the norm, so that it would clip by a norm
+    thousands of times too large, and after an overflow never lowers the scale, so that it would skip all
+    steps to come.
+    """
+
+    def __init__(self, engine: Any, group: Any = None) -> None:
+        self._engine = engine
+        self._group = group
+        self._clip = float(engine.gradient_clipping())
+        self._scaler = getattr(engine.optimizer, "torch_autocast_gradscaler", None)
+        self._scale = 1.0
+        self._clipped: torch.Tensor | None = None
+        self._gradients: list[tuple[torch.nn.Parameter, torch.Tensor]] = []
+        self._own_norm = not (
+            engine.zero_optimization() or engine.bfloat16_enabled() or engine.fp16_enabled()
+        )
+        if self._own_norm:
+            self._zero_gradients = engine.zero_grad
+            engine.zero_grad = self._keep_gradients
+            engine.clip_fp32_gradients = self._clip_gradients
+
+    def before_step(self) -> None:
+        """Before DeepSpeed makes an optimizer step."""
+        self._gradients = []
+        if self._scaler is not None:
+            self._scale = self._scaler.get_scale()
+            self._engine.optimizer.clip_grad = self._clip * self._scale
+
+    def after_step(self) -> None:
+        if self._scaler is not None and self._engine.optimizer.overflow:
+            self._scaler.update(self._scale * self._scaler.get_backoff_factor())
+
+    def learning_rate(self) -> float:
+        return float(self._engine.optimizer.param_groups[0]["lr"])
+
+    def gradient_norm(self) -> float | None:
+        if not self._own_norm:
+            norm = self._engine.get_global_grad_norm()
+            return None if norm is None else float(norm) / self._scale
+        if self._clipped is not None:
+            return float(self._clipped)
+        return self._norm_of_gradients() if self._gradients else None
+
+    def end_epoch(self) -> None:
+        self._engine.lr_scheduler.end_epoch()
+
+    def save(self, directory: Path, save: Save, client: dict[str, Any]) -> None:
+        """DeepSpeed's own checkpoint, as the folder deepspeed/, its files written by `save`."""
+        from deepspeed.runtime.checkpoint_engine import TorchCheckpointEngine
+
+        class Writer(TorchCheckpointEngine):
+            def save(self, state_dict: Any, path: str) -> None:
+                save(state_dict, Path(path))
+
+            def makedirs(self, path: str, exist_ok: bool = False) -> None:
+                """`save` does it, too; an error of the disk here would leave the other ranks waiting."""
+
+        self._engine.checkpoint_engine = Writer()
+        # Another such error; the script comes with DeepSpeed.
+        self._engine._copy_recovery_script = lambda path: None
+        scaler = self._loss_scaler()
+        state = {"jobgen": client, "scaler": scaler.state_dict() if scaler else None}
+        self._engine.save_checkpoint(str(directory), CHECKPOINT, client_state=state, save_latest=False)
+        if torch.distributed.get_rank() == 0:
+            (directory / "latest").write_text(CHECKPOINT)  # for DeepSpeed's tools
+
+    def load(self, directory: Path, universal: Path | None) -> None:
+        """Raises TrainingFailure where DeepSpeed finds nothing: it would go on from the initial weights."""
+        place = universal or directory / CHECKPOINT
+        loaded, client = self._engine.load_checkpoint(str(place.parent), place.name)
+        if loaded is None:
+            raise TrainingFailure(f"DeepSpeed found no checkpoint in {place}")
+        scaler = self._loss_scaler()
+        if scaler and (client or {}).get("scaler"):  # DeepSpeed saves its own, but not torch's
+            scaler.load_state_dict(client["scaler"])
+
+    def _loss_scaler(self) -> Any:
+        """torch's, of autocast to fp16."""
+        return self._scaler or self._engine.torch_autocast_z0_gradscaler
+
+    def _clip_gradients(self) -> None:
+        from deepspeed.runtime.utils import clip_grad_norm_
+
+        parameters = self._engine.module.parameters()
+        self._clipped = clip_grad_norm_(parameters, self._clip, mpu=self._engine.mpu)
+
+    def _keep_gradients(self) -> None:
+        """Set the gradients to None, but let them live until the next step: the norm is seldom asked for."""
+        parameters = self._engine.module.parameters()
+        self._gradients = [(p, p.grad) for p in parameters if p.grad is not None]
+        self._zero_gradients()
+
+    def _norm_of_gradients(self) -> float:
+        by_group: dict[str | None, list[torch.Tensor]] = {None: []}
+        for parameter, gradient in self._gradients:
+            experts = (
+                None if getattr(parameter, "allreduce", True) else getattr(parameter, "group_name", None)
+            )
+            by_group.setdefault(experts, []).append(gradient)
+        total = torch.zeros((), device=self._engine.device)
+        for experts, gradients in by_group.items():
+            squared = torch.nn.utils.get_total_norm(gradients).float() ** 2 if gradients else total * 0
+            if experts is not None:
+                from deepspeed.utils import groups
+
+                distributed.all_reduce(squared, group=groups._get_expert_parallel_group(experts))
+            total += squared
+        if self._group is not None:
+            distributed.all_reduce(total, group=self._group)
+        return float(total.sqrt())
+
+
+def deepspeed_config(config: dict[str, Any], device: Device, model: torch.nn.Module) -> dict[str, Any]:
+    """The config as this device needs it. Raises CommonMistake for fp16 where DeepSpeed has none, and for
+    a profile of more levels than the model has."""
+    import deepspeed
+
+    levels = 1 + max(name.count(".") + bool(name) for name, _ in model.named_modules())
+    depth = config.get("flops_profiler", {}).get("module_depth", -1)
+    if depth > levels:
+        raise CommonMistake(f"flops_profiler.module_depth {depth}: the model has only {levels} levels")
+
+    if enabled(config, "fp16") and not deepspeed.get_accelerator().is_fp16_supported():
+        raise CommonMistake(f"DeepSpeed has no fp16 on this {device.kind}; bf16 works")
+    if device.kind != "cpu":
+        return config
+    # DeepSpeed's own Adam, and the one for offloaded states, take a compiler and two minutes here;
+    # torch's do the same.
+    config = {"zero_force_ds_cpu_optimizer": False, **config}
+    if optimizer_name(config) in ("adam", "adamw", "muon"):
+        optimizer = config["optimizer"]
+        config["optimizer"] = {**optimizer, "params": {"torch_adam": True, **optimizer.get("params", {})}}
+    return config
+
+
+@contextmanager
+def mistakes_of_the_config() -> Iterator[None]:
+    """Turn what DeepSpeed refuses, while it makes an engine of a config, into CommonMistake."""
+    from pydantic import ValidationError
+
+    try:
+        yield
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(map(str, first["loc"]))
+        what = f"{key} {first['input']!r}" if key else "what goes not together"
+        raise CommonMistake(
+            f"DeepSpeed refuses {what} in the config file ({error.title}): {first['msg']}"
+        ) from None
+    except Exception as error:
+        # It also checks with assertions, wherever the parts of the config meet.
+        frames = traceback.extract_tb(error.__traceback__)
+        checking = any(frame.filename.endswith(CHECKERS) for frame in frames)
+        asserting = isinstance(error, AssertionError | ValueError | NotImplementedError)
+        if not checking and not (asserting and "/deepspeed/" in frames[-1].filename):
+            raise
+        said = " ".join(str(error).split()) or type(error).__name__
+        where = f"{frames[-1].filename.rpartition('/site-packages/')[2]}, line {frames[-1].lineno}"
+        raise CommonMistake(f"DeepSpeed cannot train with this config: {said} ({where})") from None
+
+
+CHECKERS = ("deepspeed/runtime/config.py", "deepspeed/monitor/monitor.py")
+
+
+def load_deepspeed(device: Device) -> Any:
+    """Import deepspeed for this kind of device, so that it compiles nothing at run time, and tell it of
+    the process group."""
+    os.environ["DS_ACCELERATOR"] = device.type
+    import deepspeed
+    import deepspeed.ops
+    import deepspeed.runtime.compiler
+
+    if torch.distributed.get_rank():
+        logging.getLogger("DeepSpeed").setLevel(logging.ERROR)  # once is enough
+    if device.kind == "cpu":
+        # It would compile this collective for 90 s, with a compiler that may not be there. Setting
+        # the whole table also saves the probe that would fill it.
+        deepspeed.ops.__compatible_ops__ = {"deepspeed_shm_comm": False}
+    if device.kind in ("cpu", "npu"):
+        # Muon's module compiles its functions when it is imported: a minute, and that compiler again; for
+        # NPUs torch has none.
+        deepspeed.runtime.compiler.compile = lambda *args, **kwargs: lambda function: function
+    _muon_for_matrices(deepspeed)
+    deepspeed.init_distributed(dist_backend=device.backend, auto_mpi_discovery=False, verbose=False)
+    return deepspeed
+
+
+def _muon_for_matrices(deepspeed: Any) -> None:
+    """Leave convolutions to Muon's Adam: DeepSpeed 0.19.8 flattens their update and then fails to add it."""
+    own = deepspeed.set_optimizer_flags
+    if own.__name__ == "flags":
+        return
+
+    def flags(config: Any, model: torch.nn.Module) -> None:
+        own(config, model)
+        for parameter in model.parameters():
+            if (
+                getattr(parameter, "use_muon", False)
+                and len(getattr(parameter, "ds_shape", parameter.shape)) > 2
+            ):
+                parameter.use_muon = False  # type: ignore[attr-defined]
+
+    deepspeed.set_optimizer_flags = flags
