@@ -1,35 +1,17 @@
-"""The commands of a script, and those that start ranks on nodes, with what each of them was told."""
+"""The commands of a script."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from jobgen.check.bash import Node, in_background, literal, parse, statement
-from jobgen.check.constants import Constants
+from jobgen.check.bash import Node, in_background, literal, statement
 
-# What runs another command: the launcher is behind it.
-_FRONT = ("exec", "time", "nohup", "command", "env", "numactl", "nice", "stdbuf", "timeout")
-_PYTHON = ("python", "python2", "python3")
+PYTHON = ("python", "python2", "python3")
 # Commands that do the job's work: what they return must not be lost.
-_WORK = {*_PYTHON, "srun", "mpirun", "mpiexec", "torchrun", "deepspeed", "accelerate", "aprun", "colossalai"}
+_WORK = {*PYTHON, "srun", "mpirun", "mpiexec", "torchrun", "deepspeed", "accelerate", "aprun", "colossalai"}
 STARTERS = ("srun", "mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prun", "aprun", "jsrun", "ibrun")
-_MODULES = {
-    "torch.distributed.run": "torchrun",
-    "torch.distributed.launch": "torchrun",
-    "accelerate.commands.launch": "accelerate",
-    "deepspeed.launcher.runner": "deepspeed",
-}
-_PYTHON_LAUNCHERS = {
-    "torchrun": "torchrun",
-    "deepspeed": "deepspeed",
-    "ds": "deepspeed",
-    "accelerate": "accelerate",
-    "colossalai": "colossalai",
-}
-# Where the options of a launcher end at the latest.
-_PROGRAMS = (*_PYTHON, "bash", "sh", "singularity", "apptainer", "shifter", "numactl", "ssh")
 
 
 @dataclass(frozen=True)
@@ -80,34 +62,6 @@ class Command:
         return in_background(self.node)
 
 
-@dataclass(frozen=True)
-class Launch:
-    """A launcher at work: its options by their names (with dashes), whose task it is, and in which words."""
-
-    kind: str
-    command: Command
-    options: dict[str, str | None]
-    nodes: dict[str, Node] = field(default_factory=dict)
-    outer: Launch | None = None
-    line: int = 0
-    program: tuple[Node, ...] = ()
-
-    def number(self, *names: str) -> int | None:
-        for name in names:
-            text = self.options.get(name)
-            if text is not None and text.isascii() and text.isdigit() and len(text) < 10:
-                return int(text)
-        return None
-
-    @property
-    def alone(self) -> bool:
-        """Whether nothing but this script, on its first node, starts it."""
-        return self.outer is None and not self.command.node.under("function_definition", "heredoc_body")
-
-    def has(self, *names: str) -> bool:
-        return any(name in self.options for name in names)
-
-
 def commands(root: Node) -> Iterator[Command]:
     """All commands under a node."""
     for node in root.all("command"):
@@ -117,134 +71,3 @@ def commands(root: Node) -> Iterator[Command]:
         plain = literal(name) or ""
         words = (name, *(child for child in node.children if child.field == "argument"))
         yield Command(node, os.path.basename(plain), words, node.line)
-
-
-def launches(found: list[Command], constants: Constants) -> list[Launch]:
-    """Every launcher in the commands, also one behind another and one in ``bash -c '...'``."""
-    return [launch for command in found for launch in _launches(command, constants, None, 0)]
-
-
-def _launches(command: Command, constants: Constants, outer: Launch | None, depth: int) -> Iterator[Launch]:
-    words = [word for part in command.words for word in _expanded(part, constants)]
-    texts = [constants.value(word) for word in words]
-    at = _behind_front(texts)
-    while at < len(words):
-        kind, start = _kind(texts, at)
-        if kind is None:
-            if outer is None:
-                return
-            at += 1
-            continue
-        end = _end(texts, start, kind)
-        options, nodes = _options(words[start:end], texts[start:end])
-        outer = Launch(kind, command, options, nodes, outer, command.line, tuple(words[end:]))
-        yield outer
-        at = end
-        yield from _inside(words, texts, at, constants, outer, depth)
-
-
-def _behind_front(texts: list[str | None]) -> int:
-    at = 0
-    while at < len(texts) and os.path.basename(texts[at] or "") in _FRONT:
-        at += 1
-        while (at < len(texts) and (texts[at] or "-").startswith("-")) or (
-            at < len(texts) and "=" in (texts[at] or "")
-        ):
-            at += 1
-        if at < len(texts) and (texts[at] or "")[:1].isdigit():
-            at += 1  # timeout 10m
-    return at
-
-
-def _kind(texts: list[str | None], at: int) -> tuple[str | None, int]:
-    """Which launcher stands here, and where its options begin."""
-    name = os.path.basename(texts[at] or "")
-    if name in STARTERS:
-        return ("srun" if name == "srun" else "mpirun"), at + 1
-    if name in _PYTHON_LAUNCHERS:
-        kind = _PYTHON_LAUNCHERS[name]
-        return kind, at + (2 if kind in ("accelerate", "colossalai") else 1)
-    if name in _PYTHON:
-        for place in range(at + 1, min(at + 5, len(texts) - 1)):
-            if texts[place] == "-m" and (module := _MODULES.get(texts[place + 1] or "")):
-                return module, place + 2
-    return None, at
-
-
-def _end(texts: list[str | None], start: int, kind: str) -> int:
-    """Where the program begins: at what names one, so that we need not know which options take a value."""
-    for at in range(start, len(texts)):
-        text = texts[at] or ""
-        name = os.path.basename(text)
-        if text.endswith((".py", ".sh")) and not text.startswith("-"):
-            return at
-        if name in _PROGRAMS or name in _PYTHON_LAUNCHERS or (name in STARTERS and at > start):
-            return at
-        if kind not in ("srun", "mpirun") and text in ("-m", "--module"):
-            return at
-    return len(texts)
-
-
-def _options(words: list[Node], texts: list[str | None]) -> tuple[dict[str, str | None], dict[str, Node]]:
-    """``--a=1 --b 2 -n 4 -n4`` by name, underscores as dashes; a value that is not known is None."""
-    options: dict[str, str | None] = {}
-    nodes: dict[str, Node] = {}
-    for at, (word, text) in enumerate(zip(words, texts, strict=True)):
-        shape = text if text is not None else word.text
-        if not shape.startswith("-"):
-            continue
-        name, equals, value = shape.partition("=")
-        key = name.replace("_", "-") if name.startswith("--") else name
-        if equals:
-            options[key], nodes[key] = (value if text is not None else None), word
-        elif not name.startswith("--") and len(name) > 2 and name[2:].isdigit():
-            options[name[:2]], nodes[name[:2]] = name[2:], word
-        else:
-            follows = at + 1 < len(words) and not (texts[at + 1] or "").startswith("-")
-            options[key] = texts[at + 1] if follows else None
-            nodes[key] = words[at + 1] if follows else word
-    return options, nodes
-
-
-def _expanded(word: Node, constants: Constants) -> list[Node]:
-    """A word, or those that a variable or an array that holds options stands for."""
-    expansion = word
-    if word.type == "string" and len(word.children) == 3:
-        expansion = word.children[1]  # "${ARRAY[@]}"
-    elif word.type == "command_name" and len(word.children) == 1:
-        expansion = word.children[0]
-    if expansion.type not in ("simple_expansion", "expansion") or len(expansion.children) > 3:
-        return [word]
-    name = next((node.text for node in expansion.all("variable_name")), "")
-    node = constants.node(name)
-    if node is None:
-        return [word]
-    if node.type == "array" and next(expansion.all("subscript"), None):
-        return node.children[1:-1]
-    if node.type in ("string", "raw_string") and word.type != "string":
-        return _split(node)
-    return [word]
-
-
-def _split(node: Node) -> list[Node]:
-    """The words in a string of options; the names in them keep their meaning."""
-    text = node.text[1:-1].replace("\\\n", "  ")
-    if len(text.split()) < 2:
-        return [node]
-    inner = parse(text.encode(), node.line)
-    found = next(commands(inner), None)
-    return list(found.words) if found is not None else [node]
-
-
-def _inside(
-    words: list[Node], texts: list[str | None], at: int, constants: Constants, outer: Launch, depth: int
-) -> Iterator[Launch]:
-    """The launchers in the text of ``bash -c TEXT`` that another launcher starts."""
-    names = [os.path.basename(text or "") for text in texts[at:]]
-    if depth > 2 or not names or names[0] not in ("bash", "sh"):
-        return
-    for word in words[at + 1 :]:
-        if word.type in ("string", "raw_string") and len(word.text) > 10:
-            for command in commands(parse(word.text[1:-1].encode(), word.line)):
-                yield from _launches(command, constants, outer, depth + 1)
-            return

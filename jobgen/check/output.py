@@ -45,7 +45,7 @@ def as_sarif(findings: Sequence[Finding]) -> str:
         {
             "id": rule.id,
             "shortDescription": {"text": rule.title},
-            "helpUri": _PAGE.format(rule.id),
+            "help": {"text": _PAGE.format(rule.id)},  # a helpUri has to be absolute
             "defaultConfiguration": {"level": rule.severity},
         }
         for rule in RULES.values()

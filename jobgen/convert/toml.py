@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jobgen.check.bash import exported, literal
-from jobgen.check.commands import Command, Launch
+from jobgen.check.commands import Command
+from jobgen.check.launches import Launch
 from jobgen.check.script import Script
 from jobgen.convert import reading
 from jobgen.convert.converting import Converted

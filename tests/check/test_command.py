@@ -59,6 +59,7 @@ def test_sarif() -> None:
     driver = run["tool"]["driver"]
     assert [rule["id"] for rule in driver["rules"]] == list(RULES)
     assert {rule["defaultConfiguration"]["level"] for rule in driver["rules"]} == {"error", "warning", "note"}
+    assert all((FIXTURES.parent.parent.parent / rule["help"]["text"]).is_file() for rule in driver["rules"])
     for result in run["results"]:
         assert driver["rules"][result["ruleIndex"]]["id"] == result["ruleId"]
         assert result["level"] in ("error", "warning", "note")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from jobgen.check.bash import exported
-from jobgen.check.commands import Launch
+from jobgen.check.launches import Launch
 from jobgen.check.rule import ERROR, WARNING, Rule
 from jobgen.check.script import Hit, Script
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from jobgen.check.bash import Node, exported
-from jobgen.check.commands import Launch
+from jobgen.check.launches import Launch
 from jobgen.check.request import number
 from jobgen.check.rule import ERROR, WARNING, Rule
 from jobgen.check.script import Hit, Script
