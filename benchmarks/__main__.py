@@ -5,7 +5,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 
-from benchmarks import check_speed, hostfile, rendering, startup, training_start, training_throughput
+from benchmarks import (
+    check_speed,
+    checkpoint_kills,
+    checkpoint_saving,
+    hostfile,
+    rendering,
+    startup,
+    training_start,
+    training_throughput,
+)
 from benchmarks.measure import Figure
 
 BENCHMARKS: dict[str, Callable[[], Iterator[Figure]]] = {
@@ -15,6 +24,8 @@ BENCHMARKS: dict[str, Callable[[], Iterator[Figure]]] = {
     "check_speed": check_speed.figures,
     "training_start": training_start.figures,
     "training_throughput": training_throughput.figures,
+    "checkpoint_saving": checkpoint_saving.figures,
+    "checkpoint_kills": checkpoint_kills.figures,
 }
 
 

@@ -1,0 +1,32 @@
+"""Ranks killed while they save, at random moments: how many, and how many checkpoints were lost, of which
+there may be none. See checkpoint_killing.py."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks.measure import Figure
+
+MOMENTS = {"ddp": 400, "zero1": 100}
+BAD = ("lost", "damaged", "wrong resumes", "wrong ends")
+
+
+def figures() -> Iterator[Figure]:
+    for kind, moments in MOMENTS.items():
+        counts = kill(kind, moments)
+        yield Figure(f"{kind}, 2 ranks: kill moments", counts["moments"], "")
+        for name in ("one rank", "in a save", "resumes", "finished", *BAD):
+            yield Figure(f"  {name}", counts[name], "")
+        yield Figure("  in all", counts["seconds"], "s")
+
+
+def kill(kind: str, moments: int, seed: int = 0) -> dict[str, float]:
+    """What checkpoint_killing.py counts."""
+    program = [sys.executable, "-m", "benchmarks.checkpoint_killing", kind, str(moments), str(seed)]
+    top = Path(__file__).parents[1]
+    done = subprocess.run(program, cwd=top, check=True, stdout=subprocess.PIPE, text=True)
+    return json.loads(done.stdout.splitlines()[-1])
