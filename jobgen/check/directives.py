@@ -83,6 +83,8 @@ def guess(lines: list[str]) -> str:
     if marks.count("SBATCH") >= marks.count("PBS"):
         return "slurm"
     directives = " ".join(line for line in lines if re.match(r"\s*#PBS\b", line))
+    if re.search(r"\belapstim_req=|\s-b \d", directives):
+        return "shell"  # NEC's NQSV, whose directives only look like PBS's
     if re.search(r"\b(select|place|ngpus|ncpus|mpiprocs)=|\s-J\b", directives):
         return "pbspro"
     torque = re.search(r"\bnodes=[^,\s]*:gpus=|\s-t\s*\d|\bwalltime=\d+:\d+:\d+:\d+|\bpmem=", directives)

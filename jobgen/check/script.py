@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -57,7 +58,14 @@ class Script:
     @cached_property
     def tree(self) -> bash.Node:
         # A carriage return has its own rule; with it the tree would be wrong everywhere.
-        return bash.parse(self.source.replace(b"\r\n", b"\n"))
+        return bash.parse(self.source.replace(b"\r\n", b"\n") if self._for_a_shell else b"")
+
+    @property
+    def _for_a_shell(self) -> bool:
+        """Whether the first line names a shell like bash, or nothing; of others only directives are read."""
+        first = self.lines[0] if self.lines and self.lines[0].startswith("#!") else "/bash"
+        interpreter = first.rpartition("/")[2]
+        return re.match(r"(env\s+(-\S+\s+)*)?(ba|da|k|mk|z|)sh\b", interpreter) is not None
 
     @cached_property
     def commands(self) -> list[Command]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from jobgen.check.bash import Node, parse
@@ -127,7 +128,9 @@ def _variables(root: Node, offset: int) -> Iterator[tuple[Node, int]]:
             continue
         if node.type == "raw_string":
             command = next((above for above in node.above() if above.type == "command"), None)
-            if command is not None and "-c" in [child.text for child in command.children]:
+            if command is not None and any(
+                re.fullmatch(r"-[a-z]*c", child.text) for child in command.children
+            ):
                 yield from _variables(parse(node.text[1:-1].encode(), node.line), offset + node.start + 1)
         elif node.field != "name" or node.parent is None or node.parent.type != "variable_assignment":
             yield node, offset

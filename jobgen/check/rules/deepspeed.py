@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 
@@ -159,7 +160,71 @@ def shared_ds_env(script: Script) -> Iterator[Hit]:
             return
 
 
+def absent_hostfile(script: Script) -> Iterator[Hit]:
+    """A hostfile that is neither there nor mentioned anywhere else in the script."""
+    if any(script.named("bash", "sh", "source", ".", "python", "python3")):
+        return  # which may make it
+    for launch in _deepspeeds(script):
+        name = launch.options.get("--hostfile") or launch.options.get("-H")
+        path = script.path(name) if name else None
+        if name is None or path is None or os.path.exists(path):
+            continue
+        last = os.path.basename(name)
+        if script.tree.text.count(last) == launch.command.node.text.count(last):
+            yield Hit(
+                launch.line,
+                f"nothing makes {name}, and without it deepspeed uses this node only, with no more than "
+                "a warning",
+                "make it from the scheduler's list of hosts, in this script",
+            )
+
+
+def mpi_discovery(script: Script) -> Iterator[Hit]:
+    """mpirun starts Python directly, and DeepSpeed has to ask mpi4py who it is."""
+    exported = {name for name, _, _ in script.assignments}
+    for launch in script.launches:
+        words = " ".join(word.text for word in launch.program)
+        python = bool(launch.program) and launch.program[0].text.rpartition("/")[2].startswith("python")
+        if launch.kind == "mpirun" and python and "--deepspeed" in words and "RANK" not in exported:
+            yield Hit(
+                launch.line,
+                "without RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT DeepSpeed asks mpi4py, "
+                "and all jobs meet at the port 29500",
+                "have each rank export all five, from OMPI_COMM_WORLD_RANK and the like",
+            )
+            return
+
+
+def env_lines(script: Script) -> Iterator[Hit]:
+    for node in script.tree.all("redirected_statement"):
+        body = next(node.all("heredoc_body"), None)
+        target = " ".join(part.text for part in node.all("file_redirect"))
+        if body is None or ("deepspeed_env" not in target and "DS_ENV_FILE" not in target):
+            continue
+        lines = body.text.rstrip("\n").split("\n")
+        if any(not line.strip() or line.lstrip().startswith("#") for line in lines):
+            yield Hit(
+                body.line,
+                "a blank line or a comment in DeepSpeed's environment file crashes the launcher",
+                "write NAME=VALUE lines only",
+            )
+
+
+def colossalai_ranks(script: Script) -> Iterator[Hit]:
+    for launch in script.launches:
+        if launch.kind == "colossalai" and not launch.has("--nproc-per-node", "--help"):
+            yield Hit(
+                launch.line,
+                "colossalai run needs the number of ranks: it has no default",
+                "add --nproc_per_node N",
+            )
+
+
 RULES = (
+    Rule("absent-hostfile", WARNING, "A hostfile that nothing makes", absent_hostfile),
+    Rule("mpi-discovery", WARNING, "DeepSpeed under mpirun without its variables", mpi_discovery),
+    Rule("deepspeed-env-lines", ERROR, "Comments in DeepSpeed's environment file", env_lines),
+    Rule("colossalai-ranks", ERROR, "colossalai run without a number of ranks", colossalai_ranks),
     Rule("no-hostfile", ERROR, "deepspeed on several nodes without a hostfile", missing_hostfile),
     Rule("ignored-launcher", WARNING, "--launcher without a hostfile", ignored_launcher),
     Rule("deepspeed-slurm", WARNING, "DeepSpeed's Slurm runner", slurm_runner),

@@ -29,7 +29,13 @@ def inert(script: Script) -> Iterator[Hit]:
 
 
 def late(script: Script) -> Iterator[Hit]:
+    texts = [
+        (node.line, node.line + node.text.count("\n"))
+        for node in script.tree.all("heredoc_body", "raw_string", "string")
+    ]
     for line in script.directives.late:
+        if any(first <= line.number <= last for first, last in texts):
+            continue  # of a script that this one writes
         yield Hit(
             line.number,
             f"directives end at the first command, which is in line {script.directives.first_command}: "

@@ -114,7 +114,7 @@ def unquoted(script: Script) -> Iterator[Hit]:
             "PBS_NP",
         ):
             continue
-        if _is_path(node):
+        if _is_path(node) and not re.search(r"ADDR|HOST|NODE|URL|_IP$", name):
             seen.add(name)
             yield Hit(
                 node.line,
