@@ -115,6 +115,10 @@ def test_two_ranks_have_the_losses_of_plain_torch_on_one(
     steps = None if tolerance == EXACT else 12
     assert done.losses()[:steps] == pytest.approx(reference.losses()[:steps], abs=tolerance)
     assert done.losses() == pytest.approx(reference.losses(), abs=0.15)
+    norms = [row["gradient_norm"] for row in done.metrics("step")]
+    if plugin != "gemini":  # which has none where it does not clip
+        expected = [row["gradient_norm"] for row in reference.metrics("step")]
+        assert norms[:12] == pytest.approx(expected[:12], rel=1e-3 if tolerance == EXACT else 0.1)
     assert done.status["state"] == "finished"
     assert "Warning" not in done.stderr.replace("RequestsDependencyWarning", "")
 
@@ -157,6 +161,22 @@ def test_batch_norm_and_clipping(tmp_path: Path) -> None:
         assert done.losses()[-1] < 0.7 * done.losses()[0]
         (done.directory / "metrics.jsonl").unlink()
     assert losses["gemini"] == pytest.approx(losses["torch_ddp"], abs=0.05)
+
+
+def test_resnet18_of_the_notes(tmp_path: Path) -> None:
+    """On few images, which the last batch shares unevenly, with what the notes give it."""
+    (tmp_path / "few.py").write_text(
+        "import numpy as np\n\n\n"
+        "def build():\n"
+        "    images = np.random.default_rng(0).integers(0, 256, (35, 3, 16, 16), dtype=np.uint8)\n"
+        "    return {'train': (images, np.arange(35) % 10), 'test': (images[:9], np.arange(9))}\n"
+    )
+    options = ("--dataset", "few:build", "--model", "resnet18", "--augment", "crop:2,flip")
+    schedule = ("--scheduler", "multistep", "--milestones", "1", "--scheduler-unit", "epoch")
+    options = (*options, *schedule, "--scale-lr", "linear", "--lr", "0.001", "--batch-size", "4")
+    done = colossalai(tmp_path, "torch_ddp", *options, "--epochs", "2", "--log-every", "1")
+    assert [row["lr"] for row in done.metrics("step")] == pytest.approx([0.002] * 5 + [0.0002] * 5)
+    assert done.losses()[-1] < done.losses()[0]
 
 
 def test_default_settings_learn_the_digits(tmp_path: Path) -> None:

@@ -36,6 +36,12 @@ def numbered_digits() -> data.Data:
     return digits._replace(train=train, test=test)
 
 
+def normalised(shape: tuple[int, int, int], classes: int) -> torch.nn.Module:
+    """A model with BatchNorm, for --model matrix:normalised."""
+    layers = torch.nn.Conv2d(shape[0], 8, 3), torch.nn.BatchNorm2d(8), torch.nn.ReLU(), torch.nn.Flatten()
+    return torch.nn.Sequential(*layers, torch.nn.Linear(8 * (shape[1] - 2) * (shape[2] - 2), classes))
+
+
 class Recorder:
     """The engine, and the numbers of the samples that it was given to count."""
 

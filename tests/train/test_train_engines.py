@@ -18,6 +18,7 @@ from train_support import clean_environment
 
 STAGES = (0, 1, 2, 3)
 SCHEDULES = ("warmup", "warmup-decay", "warmup-cosine", "onecycle", "cosine", "multistep --milestones 2,4")
+EMA = ("ddp ema", "zero0 ema", "zero2 ema", "zero3 ema", "zero3 ema offload", "pipeline ema")
 Results = dict[str, dict[str, Any]]
 
 REPLICATED = {
@@ -34,10 +35,14 @@ REPLICATED = {
     **{f"zero{n} unclipped": f"--zero-stage {n} --clip 0" for n in STAGES},
     "zero0 ema": "--ema 0.9",
     "zero0 adamw": "--optimizer adamw --weight-decay 0.01",
+    "zero3 ema": "--zero-stage 3 --ema 0.9",
+    "zero3 ema offload": "--zero-stage 3 --ema 0.9 --offload all",
     "zero2 ema": "--zero-stage 2 --ema 0.9",
     "zero3 offload all": "--zero-stage 3 --offload all",
     "ddp O3": "--engine ddp --amp O3",
     "zero0 O2": "--amp O2",
+    **{f"norm zero{n}": f"--model matrix:normalised --zero-stage {n}" for n in STAGES},
+    **{f"norm zero{n} bf16": f"--model matrix:normalised --zero-stage {n} --precision bf16" for n in STAGES},
     "moe": "--model moe",
     "moe shared": "--model moe --expert-parallel 2",
     "moe unclipped": "--model moe --clip 0",
@@ -70,6 +75,8 @@ PIPELINES = {
     "pipeline ema": f"{_PIPE} --ema 0.9",
     "pipeline clipped": f"{_PIPE} --optimizer sgd --clip 0.05",
     "pipeline zero1 clipped": f"{_PIPE} --optimizer sgd --clip 0.05 --zero-stage 1",
+    "norm pipeline": f"{_PIPE} --model matrix:normalised",
+    "norm pipeline bf16": f"{_PIPE} --model matrix:normalised --precision bf16",
     "pipeline unclipped": f"{_PIPE} --clip 0",
     "pipeline one stage": "--engine pipeline --stages 1",
     **{f"pipeline {p}": f"{_PIPE} --partition {p}" for p in ("uniform", "type:Linear")},
@@ -131,9 +138,24 @@ def test_two_ranks_lose_what_one_rank_loses(one: Results, two: Results) -> None:
 
 def test_precisions_stay_near_fp32(two: Results) -> None:
     for name, result in two.items():
-        if any(word in name for word in ("bf16", "fp16", "autocast", "O2", "O3")) and not re.search("moe|clipped", name):
+        if any(word in name for word in ("bf16", "fp16", "autocast", "O2", "O3")) and not re.search(
+            "moe|clipped|norm ", name
+        ):
             assert result["losses"] == pytest.approx(two["ddp"]["losses"], rel=0.005), name
             assert result["losses"] != two["ddp"]["losses"], name
+
+
+def test_half_precision_is_the_same_at_every_stage(two: Results) -> None:
+    for name, like in (("zero0 bf16", "zero1 bf16"), ("norm zero0 bf16", "norm zero1 bf16")):
+        assert two[name]["losses"] == pytest.approx(two[like]["losses"], rel=1e-3), name
+    name, like = "pipeline zero0 bf16", "pipeline zero1 bf16"
+    assert two[name]["losses"] == pytest.approx(two[like]["losses"], rel=1e-3)
+
+
+def test_batch_norm_in_half_precision(two: Results) -> None:
+    for name in (*(f"norm zero{n}" for n in STAGES), "norm pipeline"):
+        assert two[f"{name} bf16"]["losses"] == pytest.approx(two[name]["losses"], rel=0.01), name
+        assert two[f"{name} bf16"]["test_loss"] == pytest.approx(two[name]["test_loss"], rel=0.01), name
 
 
 def test_optimizers_are_the_same_at_every_stage(two: Results) -> None:
@@ -174,7 +196,7 @@ def test_engines_clip_alike(two: Results) -> None:
 
 
 def test_the_average_is_evaluated_and_the_weights_train_on(two: Results) -> None:
-    losses = {name: two[name]["test_loss"] for name in ("ddp ema", "zero0 ema", "zero2 ema", "pipeline ema")}
+    losses = {name: two[name]["test_loss"] for name in EMA}
     for name, loss in losses.items():
         assert two[name]["losses"] == pytest.approx(two["ddp"]["losses"], rel=1e-4), name
         assert loss == pytest.approx(losses["ddp ema"], rel=1e-4), name

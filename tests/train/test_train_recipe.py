@@ -75,7 +75,6 @@ def test_options_win_over_the_file_s_sizes(tmp_path: Path) -> None:
         (["--stages", "2"], 2, "--stages is for --engine pipeline"),
         (["--offload", "all", "--zero-stage", "2"], 2, "needs --zero-stage 3, not 2"),
         (["--offload", "optimizer"], 2, "needs --zero-stage 1, 2 or 3, not 0"),
-        (["--ema", "0.9", "--zero-stage", "3"], 2, "no rank has the whole weights"),
         (["--amp", "O1", "--zero-stage", "1"], 2, "amp goes with neither fp16 nor ZeRO"),
         (["--amp", "O1", "--precision", "fp16"], 2, "both choose the precision"),
         (["--amp", "O3"], 2, "needs --engine ddp"),

@@ -97,8 +97,10 @@ class Saver:
             written.failed(error, draft)
         rank, part = distributed.get_rank(), self.engine.part
         written.save(_own_state(self.engine, self.device, progress), rank_file(draft, rank))
-        if self.engine.average and part.writes:
-            written.save(self.engine.average.state_dict(), draft / f"ema-{part.number:02d}.pt")
+        average = self.engine.average
+        averaged = average.state_dict() if average and (part.writes or average.spread) else None
+        if averaged and part.writes:
+            written.save(averaged, draft / f"ema-{part.number:02d}.pt")
         entries = self._agree(f"step-{progress.step:06d}", written.failure, written.entries, draft)
         return {name: entry for some in entries for name, entry in some.items()}
 

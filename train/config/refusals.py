@@ -41,8 +41,11 @@ def _reasons(config: Config, settings: Settings) -> Iterator[str]:
         yield "--optimizer muon needs --engine deepspeed, not pipeline: its stages would wait for ever"
     if settings.model == "moe" and stage == 3:
         yield "--model moe goes with ZeRO stage 0, 1 or 2: DeepSpeed refuses experts at stage 3"
-    if settings.ema is not None and stage == 3:
-        yield "--ema goes with ZeRO stage 0, 1 or 2: at stage 3 no rank has the whole weights to average"
+    if settings.ema is not None and stage == 3 and engine == "deepspeed":
+        if (zero.get("offload_param") or {}).get("device") == "nvme":
+            yield "--ema goes not with weights on nvme (offload_param), where their average could not stay"
+        if zero.get("zero_hpz_partition_size", 1) > 1:
+            yield "--ema goes not with zero_hpz_partition_size, by which the weights are kept twice"
     yield from _offload(zero, engine)
 
 

@@ -7,8 +7,9 @@ import torch
 
 from ..models import summed_loss
 from . import Job, Micro, Part, Share, auxiliary, evaluation, padded
+from .batch_norm import normalise_in_fp32
 from .deepspeed_common import Common, deepspeed_config, load_deepspeed, mistakes_of_the_config
-from .ema import Average
+from .ema import Average, SpreadAverage
 
 
 class DeepSpeedEngine(Common):
@@ -27,13 +28,20 @@ class DeepSpeedEngine(Common):
             )
         super().__init__(engine)
         self.module = job.model
+        normalise_in_fp32(job.model)
         self._dtype = next(job.model.parameters()).dtype
         self._passes = job.ranks.world_size * engine.gradient_accumulation_steps()
-        self.average = Average(job.model, job.ema) if job.ema else None
+        self.average = self._average(job) if job.ema else None
         shared = experts_shared_by(job.model)
         self.part = Part(job.ranks.rank % shared, job.ranks.rank < shared)
         # Ranks that share experts exchange samples, and every rank must send as many.
         self._rows = job.micro if engine.has_moe_layers else 0
+
+    def _average(self, job: Job) -> Average:
+        assert job.ema is not None
+        if self._engine.zero_optimization_stage() < 3:
+            return Average(job.model, job.ema)
+        return SpreadAverage(job.model, job.ema, self._engine.optimizer)
 
     def train_step(self, micro_batches: Sequence[Micro], total: int) -> torch.Tensor:
         self._engine.train()

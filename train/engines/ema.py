@@ -6,18 +6,27 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch import nn
+from torch import distributed, nn
 
 
 class Average:
-    """Of this rank's parameters, in fp32: in half precision, small steps would be rounded away."""
+    """Of this rank's parameters, in fp32: in half precision, small steps would be rounded away.
+
+    spread: the ranks hold parts of each other's parameters, and all of them must call `state_dict`.
+    """
+
+    spread = False
 
     def __init__(self, module: nn.Module, decay: float) -> None:
         named = {name: p for name, p in module.named_parameters() if p.requires_grad}
-        self._names, self._parameters = list(named), list(named.values())
+        self._names, self._parameters = list(named), self._held(list(named.values()))
         self._decay = decay
         self.updates = 0
         self.shadows = [p.detach().float().clone() for p in self._parameters]
+
+    def _held(self, parameters: list[nn.Parameter]) -> list[torch.Tensor]:
+        """What this rank holds of the parameters."""
+        return list(parameters)
 
     @torch.no_grad()
     def update(self) -> None:
@@ -48,3 +57,52 @@ class Average:
             yield
             for parameter, weight in zip(self._parameters, kept, strict=True):
                 parameter.copy_(weight)
+
+
+class SpreadAverage(Average):
+    """With DeepSpeed's ZeRO 3, of the equal share of each parameter that this rank holds."""
+
+    spread = True
+
+    def __init__(self, module: nn.Module, decay: float, optimizer: Any) -> None:
+        self._optimizer = optimizer
+        super().__init__(module, decay)
+
+    def _held(self, parameters: list[nn.Parameter]) -> list[torch.Tensor]:
+        self._whole: list[Any] = parameters
+        return [p.ds_tensor for p in self._whole]
+
+    def state_dict(self) -> dict[str, Any]:
+        from deepspeed.accelerator import get_accelerator
+
+        weights = {}
+        for name, parameter, shadow in zip(self._names, self._whole, self.shadows, strict=True):
+            group = parameter.ds_process_group
+            # Offloaded shares lie on the host, where accelerators' libraries do not gather.
+            share = shadow.to(get_accelerator().current_device_name())
+            shares = share.new_empty(share.numel() * distributed.get_world_size(group))
+            distributed.all_gather_into_tensor(shares, share, group=group)
+            weights[name] = shares[: parameter.ds_numel].view(parameter.ds_shape).cpu()
+        return {"updates": self.updates, "weights": weights}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self.updates = state["updates"]
+        for name, parameter, shadow in zip(self._names, self._whole, self.shadows, strict=True):
+            size = shadow.numel()
+            begin = size * distributed.get_rank(parameter.ds_process_group)
+            mine = state["weights"][name].flatten()[begin : begin + size]
+            shadow[: len(mine)].copy_(mine)  # the last share is filled up
+
+    @contextmanager
+    def in_place(self) -> Iterator[None]:
+        with super().in_place():
+            self._gather_again()
+            yield
+        self._gather_again()
+
+    def _gather_again(self) -> None:
+        """Small parameters lie whole on every rank, besides in shares."""
+        small = self._optimizer.persistent_parameters
+        if small:
+            small[0].partition(small)
+            small[0].all_gather(small)

@@ -15,6 +15,7 @@ from torch import nn
 from ..errors import CommonMistake
 from ..models import summed_loss
 from . import Job, Micro, Part, Share, evaluation, padded
+from .batch_norm import normalise_in_fp32
 from .deepspeed_common import Common, deepspeed_config, load_deepspeed, mistakes_of_the_config
 from .ema import Average
 
@@ -44,6 +45,7 @@ class PipelineEngine(Common):
         grid = engine.grid
         super().__init__(engine, grid.get_model_parallel_group())
         self.module = module
+        normalise_in_fp32(module)
         self.share = Share(grid.get_data_parallel_rank(), grid.get_data_parallel_world_size())
         self._replicas = grid.get_data_parallel_group()
         self._dtype = next((p.dtype for p in module.parameters()), torch.float32)

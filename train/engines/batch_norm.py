@@ -1,0 +1,34 @@
+"""BatchNorm whose weights DeepSpeed has cast to half precision, but not its running statistics (0.19.8).
+
+torch normalises in fp32 whatever the images have, but wants weights and statistics of one type.
+"""
+
+import functools
+
+import torch
+from torch import nn
+from torch.nn import functional
+from torch.nn.modules.batchnorm import _BatchNorm
+
+
+def normalise_in_fp32(model: nn.Module) -> None:
+    """Have the layers of the model lend their weights in fp32 to torch."""
+    for layer in model.modules():
+        if isinstance(layer, _BatchNorm) and type(layer).forward is _BatchNorm.forward:
+            layer.forward = functools.partial(_forward, layer)  # type: ignore[method-assign]
+
+
+def _forward(layer: _BatchNorm, images: torch.Tensor) -> torch.Tensor:
+    mean, var, weight, bias = layer.running_mean, layer.running_var, layer.weight, layer.bias
+    if mean is None or var is None or weight is None or weight.dtype == mean.dtype:
+        return type(layer).forward(layer, images)
+    layer._check_input_dim(images)
+    share = layer.momentum
+    if layer.training and layer.num_batches_tracked is not None:
+        layer.num_batches_tracked.add_(1)
+        if share is None:
+            share = 1.0 / float(layer.num_batches_tracked)
+    bias = None if bias is None else bias.to(mean.dtype)
+    return functional.batch_norm(
+        images, mean, var, weight.to(mean.dtype), bias, layer.training, share or 0.0, layer.eps
+    )
