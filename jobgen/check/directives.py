@@ -21,17 +21,18 @@ LETTERS = {
 }
 _LONG = """
 account= acctg-freq= array= batch= bb= bbf= begin= chdir= cluster-constraint= clusters= comment=
-constraint= container= contiguous core-spec= cores-per-socket= cpu-freq= cpus-per-gpu= cpus-per-task=
-deadline= delay-boot= dependency= distribution= error= exclude= exclusive? export= export-file= extra=
-extra-node-info= get-user-env? gid= gpu-bind= gpu-freq= gpus= gpus-per-node= gpus-per-socket= gpus-per-
-task= gres= gres-flags= help hint= hold ignore-pbs input= job-name= kill-on-invalid-dep= licenses= mail-
-type= mail-user= mcs-label= mem= mem-bind= mem-per-cpu= mem-per-gpu= mincpus= network= nice? no-kill? no-
-requeue nodefile= nodelist= nodes= ntasks= ntasks-per-core= ntasks-per-gpu= ntasks-per-node= ntasks-per-
-socket= oom-kill-step? open-mode= output= overcommit oversubscribe parsable partition= power= prefer=
-priority= profile= propagate? qos= quiet reboot requeue reservation= resv-ports? segment= shared signal=
-sockets-per-node= spread-job stepmgr switches= tasks-per-node= test-only thread-spec= threads-per-core=
-time= time-min= tmp= tree-width= tres-bind= tres-per-task= uid= usage use-min-nodes verbose version wait
-wait-all-nodes= warn wckey= workdir= wrap=
+constraint= container= container-id= contiguous core-spec= cores-per-socket= cpu-freq= cpus-per-gpu=
+cpus-per-task= deadline= delay-boot= dependency= distribution= error= exclude= exclusive? export=
+export-file= extra= extra-node-info= get-user-env? gid= gpu-bind= gpu-freq= gpus= gpus-per-node=
+gpus-per-socket= gpus-per-task= gres= gres-flags= help hint= hold ignore-pbs input= job-name=
+kill-on-invalid-dep= licenses= mail-type= mail-user= mcs-label= mem= mem-bind= mem-per-cpu= mem-per-gpu=
+mincpus= network= nice? no-kill? no-requeue nodefile= nodelist= nodes= ntasks= ntasks-per-core=
+ntasks-per-gpu= ntasks-per-node= ntasks-per-socket= ntasks-per-tres= oom-kill-step? open-mode= output=
+overcommit oversubscribe parsable? partition= power= prefer= priority= profile= propagate? qos= quiet
+reboot requeue reservation= resv-ports? segment= share shared signal= sockets-per-node= spread-job
+stepmgr switches= tasks-per-node= test-only thread-spec= threads-per-core= time= time-min= tmp=
+tree-width= tres-bind= tres-per-task= uid= usage use-min-nodes verbose version wait wait-all-nodes= warn
+wckey= workdir= wrap=
 """
 LONG = {name.rstrip("=?"): name[-1] for name in _LONG.split()}
 SHORT = {

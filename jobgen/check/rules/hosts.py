@@ -64,9 +64,11 @@ def sorted_nodefile(script: Script) -> Iterator[Hit]:
         ):
             continue
         unique = "-u" in command.literals or "uniq" in _names(whole)
-        kept = (
-            whole.type == "redirected_statement" and ">" in {part.text for part in whole.all(">")}
-        ) or whole.under("command_substitution")
+        # In a file, in an array or where the first one is taken, the order matters.
+        written = whole.type == "redirected_statement" and any(True for _ in whole.all(">"))
+        kept = written or (
+            whole.under("command_substitution") and (whole.under("array") or "head" in _names(whole))
+        )
         if unique and kept and not _inside_count(whole):
             yield Hit(
                 command.line,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from jobgen.check.bash import LOOPS, Node, literal
+from jobgen.check.bash import LOOPS, Node, expansions, literal
 from jobgen.check.commands import commands
 from jobgen.check.rule import WARNING, Rule
 from jobgen.check.script import Hit, Script
@@ -31,7 +31,9 @@ _PATHS = (
 def no_errexit(script: Script) -> Iterator[Hit]:
     if script.errexit or not script.commands:
         return
-    first = script.commands[0]
+    first, last = script.commands[0], script.commands[-1]
+    if last.name == "exit" and any(True for word in last.arguments for _ in expansions(word)):
+        return  # somebody who keeps the status
     if len(script.commands) > 1 and any(command.works for command in script.commands):
         yield Hit(
             first.line,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 from support.cluster import Cluster
 
 from jobgen.check.checking import check
+from jobgen.check.directives import LONG
 
 FIXTURES = Path(__file__).resolve().parent.parent / "check" / "fixtures"
 REFUSED = ("unknown-option", "memory-unit", "bad-choice", "bad-count", "carriage-return", "bad-dependency")
@@ -39,6 +41,13 @@ def test_directives(slurm_cluster: Cluster, tmp_path: Path, directive: str) -> N
     script = f"#!/bin/bash\n#SBATCH {directive}\ntrue\n".encode()
     errors = [one for one in check(script) if one.severity == "error"]
     assert bool(errors) == DIRECTIVES[directive] == refuses(slurm_cluster, script, tmp_path)
+
+
+def test_all_options_of_sbatch_are_known(slurm_cluster: Cluster) -> None:
+    printed = slurm_cluster.exec("head", ["sbatch", "--help"]).stdout
+    names = set(re.findall(r"--([a-z][a-z-]+[a-z])", printed))
+    assert "gpus-per-task" in names
+    assert names <= set(LONG)
 
 
 def test_a_script_without_its_first_line(slurm_cluster: Cluster, tmp_path: Path) -> None:
