@@ -145,9 +145,7 @@ def _read_nodes(asked: Request, totals: dict[str, str]) -> None:
     key = "select" if "select" in totals else "nodes"
     asked.chunks = tuple(_chunk(part) for part in totals[key].split("+")) if key in totals else ()
     if not asked.chunks:
-        asked.gpus, asked.ranks = number(totals.get("ngpus")), None
-        if "ncpus" in totals:
-            asked.cpus_per_rank, asked.ranks_per_node = number(totals["ncpus"]), None
+        asked.gpus = number(totals.get("ngpus"))  # totals, as some sites have them
         return
     counts = [number(chunk[""]) or 1 for chunk in asked.chunks]
     asked.nodes = sum(counts)

@@ -10,6 +10,8 @@ from jobgen.check.script import Script
 from jobgen.convert import launch, reading, variables, writing
 from jobgen.convert.remark import Definition, Edit, Remark, apply
 
+_SLURM_COMMANDS = ("scontrol", "sbatch", "scancel", "squeue", "sacct", "sinfo", "sbcast", "sstat", "salloc")
+_PBS_COMMANDS = ("qsub", "qdel", "qstat", "qalter", "qrerun", "qsig", "pbsdsh", "pbs_tmrsh", "pbsnodes")
 TITLES = {"slurm": "Slurm", "pbspro": "PBS Pro", "torque": "Torque"}
 
 
@@ -81,7 +83,21 @@ def _body(script: Script, target: str) -> list[Edit | Remark | Definition]:
         for node, text in _host_lists(script):
             gone.append(node)
             found.append(Edit(node.start, node.end, text))
+    found += _foreign_commands(script, target, gone)
     return found + list(variables.translate(script, target, gone))
+
+
+def _foreign_commands(script: Script, target: str, gone: list[Node]) -> list[Remark]:
+    """The scheduler's own commands in the body."""
+    if "slurm" not in (script.scheduler, target):
+        return []
+    own = _SLURM_COMMANDS if script.scheduler == "slurm" else _PBS_COMMANDS
+    title = TITLES[script.scheduler]
+    return [
+        Remark(command.line, command.node.text.split("\n")[0][:60], f"{command.name} is {title}'s")
+        for command in script.named(*own)
+        if command.node not in gone
+    ]
 
 
 def _host_lists(script: Script) -> list[tuple[Node, str]]:

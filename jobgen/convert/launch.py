@@ -100,6 +100,10 @@ def _replaced(
         return
     if "hosts" in read.said:
         yield Remark(command.line, read.said["hosts"], "srun takes the hosts of the job", lost=False)
+    fewer = read.said.get("ranks", "")
+    if write is _as_mpirun and fewer.isdigit() and int(fewer) < (script.request.ranks or 0):
+        why = "srun takes a free node, mpirun always begins on the first"
+        yield Remark(command.line, what, why, lost=False)
     for option in read.lost:
         yield Remark(command.line, option, "has no counterpart")
     yield Edit(command.words[0].start, read.program.start, write(script, read, command, target) + " ")

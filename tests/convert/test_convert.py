@@ -220,6 +220,7 @@ def test_what_has_no_counterpart_stays_as_a_comment(text: str, target: str, what
         ("srun $ARGS python x.py", "pbspro", "srun $ARGS python x.py"),
         ("srun -w node7 ./a", "pbspro", "-w node7"),
         ("srun", "pbspro", "srun"),
+        ('scontrol requeue "$SLURM_JOB_ID"', "pbspro", 'scontrol requeue "$SLURM_JOB_ID"'),
         ('echo "$SLURM_CLUSTER_NAME"', "pbspro", "$SLURM_CLUSTER_NAME"),
     ],
 )
