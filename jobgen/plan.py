@@ -71,6 +71,7 @@ class Plan(NamedTuple):
     nodes_there: str
     world_word: str
     forward: str
+    reach: str | None
 
 
 def resolve(spec: JobSpec) -> Plan:
@@ -156,6 +157,7 @@ def resolve(spec: JobSpec) -> Plan:
         nodes_there=f"$((JOBGEN_WORLD_SIZE / {ranks}))" if spare else str(part.nodes),
         world_word=world,
         forward=_forward(spec, row, mpi, agents),
+        reach=_reach(spec, row, agents),
     )
 
 
@@ -251,6 +253,17 @@ def _forward(spec: JobSpec, row: str, mpi: MpiFlavour | None, agents: tuple[str,
     if agents:
         return "agents"
     return "srun" if row == "slurm" and spec.remote != "ssh" else "ssh"
+
+
+def _reach(spec: JobSpec, row: str, agents: tuple[str, ...]) -> str | None:
+    """The shell's words that end with 0 if $job_host answers; None where there is no other host."""
+    if spec.nodes == 1 and not spec.spare_nodes:
+        return None
+    if row == "slurm" and spec.remote != "ssh":
+        return 'srun --overlap --nodes=1 --ntasks=1 --nodelist="$job_host" --mpi=none true'
+    if agents:
+        return '"$job_dir/jobgen-remote" "$job_host" true'
+    return 'ssh -o BatchMode=yes "$job_host" true'
 
 
 def _agents(spec: JobSpec, row: str, mpi: MpiFlavour | None) -> tuple[str, ...]:

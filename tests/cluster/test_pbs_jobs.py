@@ -175,8 +175,8 @@ ENDS = [
     ("mpirun debian", "exit:3:7", 7),
     ("mpirun torque", "exit:3:7", 7),
     ("mpirun", "kill:3", 137),
-    ("torchrun", "exit:3:7", 1),
-    ("torchrun torque", "exit:3:7", 1),
+    ("torchrun", "exit:3:7", 7),
+    ("torchrun torque", "exit:3:7", 7),
     ("deepspeed", "exit:3:7", 7),
     ("deepspeed torque", "kill:3", 137),
 ]

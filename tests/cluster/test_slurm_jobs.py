@@ -282,7 +282,7 @@ def test_a_rank_that_fails_makes_the_job_fail(
     script = jobs.render("slurm", *TWO_BY_TWO, *options, *probing(tmp_path, act), program=[PROBE])
     job = submit(slurm_cluster, tmp_path, script, env={"PATH": path})
     assert job.state == "FAILED", job.output
-    assert job.exit_code == (status or job.exit_code) != 0
+    assert job.exit_code == (status or job.exit_code) != 0, job.output
     assert f"failed with status {job.exit_code} after" in job.output
 
 

@@ -132,12 +132,13 @@ fi
 . "${BASH_SOURCE[0]%/*}/env.sh"
 # Launchers change the status of a rank, or lose it: here are its own, its log and its process.
 job_log=$JOBGEN_RUN_DIR/attempt-$JOBGEN_ATTEMPT/rank-${RANK:-unknown}
-trap : TERM INT HUP USR1 USR2  # they are for the program, and launchers send them to this shell, too
+trap '' TERM INT HUP USR1 USR2  # they are for the program, but launchers send them to this shell, too
 set +e
 {
+  trap - TERM INT HUP USR1 USR2
   echo "$BASHPID $(hostname)" > "$job_log.pid"
   exec python3 train.py "--local_rank=$LOCAL_RANK"
-} 2>&1 | (trap '' TERM INT HUP USR1 USR2; exec tee -a "$job_log.log")
+} 2>&1 | tee -a "$job_log.log"
 job_status=${PIPESTATUS[0]}
 echo "${job_log##*-} $job_status $(date +%s.%N) $(hostname)" > "$job_log.status"
 exit "$job_status"

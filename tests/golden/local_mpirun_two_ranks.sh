@@ -111,12 +111,13 @@ set -euo pipefail
 . "${BASH_SOURCE[0]%/*}/env.sh"
 # Launchers change the status of a rank, or lose it: here are its own, its log and its process.
 job_log=$JOBGEN_RUN_DIR/attempt-$JOBGEN_ATTEMPT/rank-${OMPI_COMM_WORLD_RANK:-unknown}
-trap : TERM INT HUP USR1 USR2  # they are for the program, and launchers send them to this shell, too
+trap '' TERM INT HUP USR1 USR2  # they are for the program, but launchers send them to this shell, too
 set +e
 {
+  trap - TERM INT HUP USR1 USR2
   echo "$BASHPID $(hostname)" > "$job_log.pid"
   exec python3 -m jobgen.train --task digits
-} 2>&1 | (trap '' TERM INT HUP USR1 USR2; exec tee -a "$job_log.log")
+} 2>&1 | tee -a "$job_log.log"
 job_status=${PIPESTATUS[0]}
 ((job_status != 128 + $(kill -l USR1))) || job_status=75  # asked to leave before it could listen
 echo "${job_log##*-} $job_status $(date +%s.%N) $(hostname)" > "$job_log.status"

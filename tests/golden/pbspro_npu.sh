@@ -167,12 +167,13 @@ set -euo pipefail
 if [[ ${1:-} == preflight ]]; then exec python3 -m jobgen.train preflight; fi
 # Launchers change the status of a rank, or lose it: here are its own, its log and its process.
 job_log=$JOBGEN_RUN_DIR/attempt-$JOBGEN_ATTEMPT/rank-${OMPI_COMM_WORLD_RANK:-unknown}
-trap : TERM INT HUP USR1 USR2  # they are for the program, and launchers send them to this shell, too
+trap '' TERM INT HUP USR1 USR2  # they are for the program, but launchers send them to this shell, too
 set +e
 {
+  trap - TERM INT HUP USR1 USR2
   echo "$BASHPID $(hostname)" > "$job_log.pid"
   exec python3 -m jobgen.train
-} 2>&1 | (trap '' TERM INT HUP USR1 USR2; exec tee -a "$job_log.log")
+} 2>&1 | tee -a "$job_log.log"
 job_status=${PIPESTATUS[0]}
 ((job_status != 128 + $(kill -l USR1))) || job_status=75  # asked to leave before it could listen
 echo "${job_log##*-} $job_status $(date +%s.%N) $(hostname)" > "$job_log.status"
@@ -317,6 +318,14 @@ fi
 if ((${#job_silent[@]})) && ((job_status != 75)); then
   ((job_status)) || job_die 73 "mpirun ended with status 0, but rank ${job_silent[*]:0:8} left no status"
   job_say "rank ${job_silent[*]:0:8} left no status: killed by the launcher, or gone with its node"
+  for job_host in "${job_hosts[@]}"; do
+    ! grep -q " $job_host\$" "$job_logs/statuses" || continue
+    if ! timeout 60 "$job_dir/jobgen-remote" "$job_host" true < /dev/null &> /dev/null; then
+      job_say "$job_host does not answer"
+      printf '%s\tdoes not answer\n' "$job_host" >> "$job_dir/bad-hosts"
+      job_status=75
+    fi
+  done
 fi
 if ((job_status == 0)) && ! grep -q '"state": *"finished"' "$job_dir/status.json" 2> /dev/null; then
   job_die 73 "mpirun ended with status 0, but $job_dir/status.json does not say that the training finished"

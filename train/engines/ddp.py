@@ -14,6 +14,7 @@ from ..config.dsconfig import Config, enabled, optimizer_name
 from ..models import summed_loss
 from . import Job, Micro, Part, Save, Share, auxiliary, evaluation
 from .ema import Average
+from .muon import MuonAndAdam
 
 
 class DdpEngine:
@@ -34,10 +35,26 @@ class DdpEngine:
         self._type = job.device.type
         self._scaler = torch.amp.GradScaler(self._type, enabled=self._cast == torch.float16)
         self._clip = float(job.config.get("gradient_clipping", 0))
+        self._resumed = False
         self.average = Average(self.module, job.ema) if job.ema else None
         self._norm: torch.Tensor | None = None
 
+    def _settle(self, micro: Micro) -> None:
+        """One pass that counts for nothing. DDP lays out its buckets anew after the first one, and where a
+        gradient lies decides in which order the ranks' shares are added: a run that goes on would else
+        begin with another rounding than the one that it continues."""
+        buffers = [buffer.clone() for buffer in self.module.buffers()]
+        with torch.random.fork_rng(device_type=self._type if self._type != "cpu" else "cuda"), self._autocast():
+            logits = self._model(micro.images.to(self._dtype))
+        summed_loss(logits, micro.labels).backward()
+        self.optimizer.zero_grad()
+        for buffer, before in zip(self.module.buffers(), buffers, strict=True):
+            buffer.copy_(before)
+
     def train_step(self, micro_batches: Sequence[Micro], total: int) -> torch.Tensor:
+        if self._resumed:
+            self._resumed = False
+            self._settle(micro_batches[0])
         self.optimizer.zero_grad()
         summed = []
         for i, (images, labels, real) in enumerate(micro_batches, 1):
@@ -92,6 +109,7 @@ class DdpEngine:
         states = storage.load(directory / "model.pt")
         for name, part in self._states().items():
             part.load_state_dict(states[name])
+        self._resumed = self._model is not self.module
 
     def _states(self) -> dict[str, Any]:
         """In the order of loading: the optimizer's state holds a learning rate, which the schedule sets."""
@@ -129,6 +147,8 @@ def optimizer(config: Config, module: nn.Module) -> torch.optim.Optimizer:
     """torch's optimizer for DeepSpeed's block. As to DeepSpeed, Adam is AdamW unless adam_w_mode is false."""
     name, params = optimizer_name(config), dict(config["optimizer"]["params"])
     params.setdefault("lr", 0.001)
+    if name == "muon":
+        return MuonAndAdam(module, params)
     for foreign in ("torch_adam", "fp32_optimizer_states", "bias_correction"):
         params.pop(foreign, None)
     if name == "adam" and params.pop("adam_w_mode", True):
