@@ -6,6 +6,7 @@ JOBGEN_WORLD_SIZE   the number of ranks that the job asked for; any other is an 
 JOBGEN_ACCELERATOR  cuda, rocm, npu or cpu: exactly this, or an error (else the best there is)
 JOBGEN_START_TIME   when the job script started, seconds since the epoch, for the start-up times
 JOBGEN_DEADLINE     when saving must begin at the latest, seconds since the epoch (else there is time)
+JOBGEN_STALL        --stall, where that is not given: how long no step is done before all ranks leave
 JOBGEN_ATTEMPT      from the second on, the training goes on from the latest checkpoint, if there is one
 MASTER_ADDR, MASTER_PORT   where the ranks meet; OMP_NUM_THREADS   threads of each rank
 Who this process is: see ranks.py.
@@ -19,7 +20,7 @@ import traceback
 from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
-from . import checkpoints, config, explain, npu, ranks, report, signals, sinks
+from . import checkpoints, config, explain, npu, ranks, report, signals, sinks, stall
 from .config import plugins, recipe, refusals
 from .errors import (
     BAD_INPUT,
@@ -86,6 +87,7 @@ def train(argv: Sequence[str], run: report.Run) -> None:
     if settings.explain or settings.explain_for:
         return _explain(settings, me, run)
     ranks.check_world(me, os.environ)
+    stall_limit = stall.limit(settings.stall, os.environ)
     how = recipe.resolve(settings, me.world_size)
     places = sinks.plan(settings, how.config)
     if os.environ.get("JOBGEN_ACCELERATOR") == "npu":
@@ -98,6 +100,8 @@ def train(argv: Sequence[str], run: report.Run) -> None:
     universal = found is not None and checkpoints.check(found, how, me.world_size)
     whole = checkpoints.Check(found, me.rank, me.world_size) if found else None
     run.prepare()
+    if run.is_main:
+        stall.forget(run.directory)
     if run.is_main and (folder := checkpoints.place(settings, run.directory)):
         checkpoints.make_ready(folder)
     run.clock.mark("ranks")
@@ -117,7 +121,8 @@ def train(argv: Sequence[str], run: report.Run) -> None:
     per_epoch = sampling.steps_per_epoch(len(samples.train.labels), *how.batch, how.parallel)
     schedule = how.schedule(per_epoch)
 
-    peers.connect(me, mine)
+    patience = max(peers.TIMEOUT, stall.patience(stall_limit))
+    peers.connect(me, mine, patience)
     facts = peers.exchange([run.host, peers.cores(), str(run.directory)], mine)
     hosts, cores, directories = (list(column) for column in zip(*facts, strict=True))
     run.adopt(directories[0])
@@ -163,10 +168,11 @@ def train(argv: Sequence[str], run: report.Run) -> None:
         source=me.source,
         deepspeed=how.config | ({"scheduler": schedule.block} if schedule.block else {}),
     )
-    stop = stopping.Stopping(os.environ, peers.TIMEOUT)
-    scores, steps = loop.train(trainer, samples, mine, how.batch, settings, run, saver, stop)
-    # Rank 0 may only say finished when every rank has come to this line.
-    torch.distributed.barrier()
+    stop = stopping.Stopping(os.environ, patience)
+    with stall.Watchdog(stall_limit, run, me.world_size, saver) as watchdog:
+        scores, steps = loop.train(trainer, samples, mine, how.batch, settings, run, saver, stop, watchdog)
+        # Rank 0 may only say finished when every rank has come to this line.
+        torch.distributed.barrier()
     for name, accuracy in scores.per_class.items():
         run.line(f"  {name:>6} {'-' if accuracy is None else format(accuracy, '.1%')}")
     target = settings.target_accuracy

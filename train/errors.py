@@ -6,7 +6,8 @@
 3  the training finished, but its accuracy is below --target-accuracy
 4  checkpoints cannot be written: a full disk, a quota, a directory that may not be written to
 74 preflight found a bad host
-75 not finished, and resumable: a checkpoint was saved because the time was nearly over or a signal asked
+75 not finished, and resumable: a checkpoint was saved because the time was nearly over or a signal asked;
+   or nothing went on any more, and the last checkpoint is where to go on
 """
 
 import difflib

@@ -19,6 +19,7 @@ from .device import Device
 from .engines import Engine, Evaluator
 from .errors import RESUMABLE, Resumable, TrainingFailure
 from .report import Run
+from .stall import Watchdog
 from .stopping import Reason, Stopping
 from .watch import Bar, Profile, Stopwatch, table
 
@@ -40,6 +41,7 @@ def train(
     run: Run,
     saver: Saver | None = None,
     stopping: Stopping | None = None,
+    watchdog: Watchdog | None = None,
 ) -> tuple[Scores, int]:
     """Train, evaluate after each epoch; returns the last scores and the number of optimizer steps.
 
@@ -74,6 +76,8 @@ def train(
             step, in_epoch = step + 1, in_epoch + 1
             samples += total
             bar.advance()
+            if watchdog:
+                watchdog.progress(step)
             if step == 1 or in_epoch % log_every == 0 or in_epoch == per_epoch:
                 # Only here do the ranks, and the device, wait for each other's loss.
                 summed = torch.stack(since_log).sum()
@@ -107,6 +111,8 @@ def train(
             last, step_seconds, step_began = in_epoch == per_epoch, now - step_began, now
             if saver and not last and saver.due(step):
                 saver.save(here)
+                if watchdog:
+                    watchdog.progress(step)
             if saver and stopping:
                 needed = saver.seconds + step_seconds + (evaluation if last else 0.0)
                 if reason := stopping.after_step(needed, last):
@@ -118,6 +124,8 @@ def train(
         with watch.part("evaluate"):
             scores = evaluate(engine, test_set, data.classes, device, batch.micro)
         evaluation = time.monotonic() - evaluation_began
+        if watchdog:
+            watchdog.progress(step)
         at, scored = Progress(epoch + 1, step), scores._asdict()
         row: dict[str, Any] = {
             "epoch": epoch,
@@ -137,6 +145,8 @@ def train(
         )
         if saver and saver.due(step, epoch):
             saver.save(replace(at, seconds=time.monotonic() - began, scores=scored))
+            if watchdog:
+                watchdog.progress(step)
     profile.finish()
     for line in (*table(rows), *watch.lines()):
         run.line(line)

@@ -24,13 +24,28 @@ def choose_interface(ranks: Ranks, device: Device) -> None:
             os.environ["GLOO_SOCKET_IFNAME"] = name
 
 
-def connect(ranks: Ranks, device: Device) -> None:
-    """Meet all ranks at MASTER_ADDR:MASTER_PORT, over the library that goes with the device."""
+def connect(ranks: Ranks, device: Device, patience: timedelta = TIMEOUT) -> None:
+    """Meet all ranks at MASTER_ADDR:MASTER_PORT, over the library that goes with the device.
+
+    patience: how long a collective operation waits for a rank that is gone, in every group of ranks.
+    """
     choose_interface(ranks, device)
+    _be_patient(patience)
     bound = {"device_id": device.torch} if device.type == "cuda" and ranks.world_size > 1 else {}
     distributed.init_process_group(
-        device.backend, rank=ranks.rank, world_size=ranks.world_size, timeout=TIMEOUT, **bound
+        device.backend, rank=ranks.rank, world_size=ranks.world_size, timeout=patience, **bound
     )
+
+
+def _be_patient(patience: timedelta) -> None:
+    """Also in the groups that DeepSpeed makes without such a limit, and in what NCCL and HCCL do by
+    themselves when an operation takes long: end the process."""
+    for name in ("default_pg_timeout", "default_pg_nccl_timeout"):
+        if isinstance(before := getattr(distributed.distributed_c10d, name, None), timedelta):
+            setattr(distributed.distributed_c10d, name, max(before, patience))
+    limit = int(patience.total_seconds())
+    os.environ.setdefault("TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC", str(max(limit, 480)))  # torch's default
+    os.environ.setdefault("HCCL_EXEC_TIMEOUT", str(min(max(limit, 1836), 17340)))  # HCCL's default and most
 
 
 def exchange(fact: Any, device: Device) -> list[Any]:

@@ -100,9 +100,9 @@ class Run:
         if self.is_main:
             self._write({"state": "finished", **values, **self._times()})
 
-    def stop(self, message: str, **facts: Any) -> None:
-        """Write the status of a run that another one can go on with, on rank 0."""
-        if self.is_main:
+    def stop(self, message: str, anyway: bool = False, **facts: Any) -> None:
+        """Write the status of a run that another one can go on with, on rank 0, or `anyway`."""
+        if self.is_main or anyway:
             self._write({"state": "resumable", "message": message, **facts, **self._times()})
 
     def fail(self, message: str, exception: str, status: int, **facts: Any) -> dict[str, Any]:

@@ -49,6 +49,11 @@ class Saver:
     latest: str | None = None
     _saved_at: tuple[int, int, int] | None = None
 
+    @property
+    def saved_step(self) -> int:
+        """After which step another run would go on."""
+        return self._saved_at[0] if self._saved_at else self.start.step
+
     def due(self, step: int, epoch: int | None = None) -> bool:
         """Whether to save after this step; `epoch` is given if it is that epoch's last."""
         settings = self.facts["settings"]

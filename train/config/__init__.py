@@ -79,6 +79,7 @@ class Settings:
     resume: str | None
     target_accuracy: float | None
 
+    stall: float | None
     local_rank: int | None
 
 

@@ -80,6 +80,14 @@ def decay(text: str) -> float:
     return float(text)
 
 
+def seconds(text: str) -> float:
+    """A time such as 90s, 30m, 2h or 90 (seconds), in seconds; 0 for none."""
+    match = re.fullmatch(r"(\d{1,9}(?:\.\d{1,3})?)([smhd]?)", text, re.ASCII)
+    if not match:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time such as 90s, 30m or 2h, or 0")
+    return float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}[match[2]]
+
+
 def fraction(text: str) -> float:
     if not 0 < _number(text) <= 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a fraction above 0 and up to 1, such as 0.97")

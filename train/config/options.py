@@ -20,6 +20,7 @@ from .converters import (
     partition,
     real,
     scheduler,
+    seconds,
     shape,
     stage,
     whole,
@@ -328,6 +329,13 @@ def checkpoints(add: Add) -> None:
 
 
 def launchers(add: Add) -> None:
+    add(
+        "--stall",
+        type=seconds,
+        metavar="TIME",
+        help="when no step is done for so long, such as 90s, 30m or 2h, write the stacks of all ranks and "
+        "leave with status 75 (default: JOBGEN_STALL, or 30m; 0: never)",
+    )
     add("--deepspeed", action="store_true", help="accepted for DeepSpeed's sake, and ignored; see --engine")
     add("--local_rank", "--local-rank", type=int, metavar="N", help="set by launchers")
 

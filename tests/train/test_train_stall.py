@@ -1,0 +1,193 @@
+"""Hangs: real runs of two ranks in which one stops going on."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import textwrap
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jobgen.train import stall
+from jobgen.train.errors import BadInput, CommonMistake
+from train_support import Finished, launcher_command, start
+
+# A model that hangs on one rank in the forward pass of its 6th step.
+MODEL = """
+    import ctypes, os, time
+    from torch import nn
+
+    class Hanging(nn.Linear):
+        passes = 0
+
+        def forward(self, x):
+            Hanging.passes += self.training
+            if Hanging.passes == 6 and os.environ["RANK"] == os.environ["HANGS"]:
+                hang_here()
+            return super().forward(x.flatten(1))
+
+    def hang_here():
+        {hang}
+
+    def build(shape, classes):
+        channels, height, width = shape
+        return Hanging(channels * height * width, classes)
+"""
+SLEEP = "time.sleep(1000)"
+# With Python's lock held: no other thread of the rank can run Python.
+C_SLEEP = "ctypes.PyDLL(None).sleep(1000)"
+
+
+def hang(tmp_path: Path, how: str, *options: str, ranks: int = 2, rank: int = 1) -> Finished:
+    (tmp_path / "hanging.py").write_text(textwrap.dedent(MODEL.format(hang=how)))
+    env = {"PYTHONPATH": str(tmp_path), "HANGS": str(rank)}
+    always = ["--model", "hanging:build", "--epochs", "2", "--stall", "3s"]
+    return start(tmp_path, "mpirun", [*always, *options], ranks, env)
+
+
+@pytest.mark.parametrize(
+    ("engine", "rank"), [(["--engine", "ddp"], 1), (["--engine", "ddp"], 0), (["--zero-stage", "2"], 1)]
+)
+def test_a_rank_that_hangs(engine: list[str], rank: int, tmp_path: Path) -> None:
+    began = time.monotonic()
+    done = hang(tmp_path, SLEEP, *engine, "--save-every", "4", rank=rank)
+    assert done.returncode == 75, done.stderr
+    assert time.monotonic() - began < 40
+    status = done.status
+    assert (status["state"], status["exit_status"], status["reason"]) == ("resumable", 75, "stall")
+    assert (status["rank"], status["step"], status["from_step"]) == (rank, 4, 0)
+    assert status["checkpoint"] == "step-000004"
+    assert "step-000004 is where to go on" in status["message"]
+    assert f"rank {rank} after step 5 in hang_here (hanging.py:" in status["message"]
+    assert "hang_here" in (done.directory / f"stacks-{rank}.txt").read_text()
+    other = (done.directory / f"stacks-{1 - rank}.txt").read_text()
+    assert "train_step" in other
+    assert f"rank {1 - rank} on " in other.splitlines()[0]
+    assert "after step 5" in other.splitlines()[0]
+    for each in range(2):
+        assert (
+            f"hangs after step 5, for 3 s; its stacks are in {done.directory}/stacks-{each}.txt"
+            in done.stderr
+        )
+
+
+def test_the_run_goes_on_and_forgets(tmp_path: Path) -> None:
+    assert hang(tmp_path, SLEEP, "--engine", "ddp", "--save-every", "4").returncode == 75
+    assert (tmp_path / "run" / "stall").is_dir()
+    done = hang(tmp_path, SLEEP, "--engine", "ddp", "--save-every", "4", "--resume", rank=7)
+    assert done.returncode == 0, done.stderr
+    assert done.status["state"] == "finished"
+    assert "after step 4" in done.stdout
+    assert not (tmp_path / "run" / "stall").exists()
+    assert "hang_here" in (tmp_path / "run" / "stacks-1.txt").read_text()  # for whoever looks into it later
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_rank_that_hangs_with_python_s_lock(rank: int, tmp_path: Path) -> None:
+    """Its watchdog cannot run: faulthandler's C thread writes the stacks, and the other rank leaves."""
+    done = hang(tmp_path, C_SLEEP, "--engine", "ddp", "--save-every", "4", rank=rank)
+    assert done.returncode == 75, done.stderr
+    status = done.status
+    assert (status["state"], status["reason"], status["rank"]) == ("resumable", "stall", rank)
+    assert f"rank {rank} did not even answer" in status["message"]
+    assert "hang_here" in (done.directory / f"stacks-{rank}.txt").read_text()
+    assert "train_step" in (done.directory / f"stacks-{1 - rank}.txt").read_text()
+
+
+def test_one_rank_without_a_checkpoint(tmp_path: Path) -> None:
+    done = hang(tmp_path, SLEEP, "--engine", "ddp", ranks=1, rank=0)
+    assert done.returncode == 75, done.stderr
+    assert done.status["checkpoint"] is None
+    assert "there is no checkpoint: the next attempt begins anew" in done.stderr
+
+
+def test_nothing_is_left_of_a_run_that_goes_on(tmp_path: Path) -> None:
+    command = [*launcher_command("one", 1), "--epochs", "1", "--engine", "ddp"]
+    env = {**os.environ, "JOBGEN_RUN_DIR": str(tmp_path), "JOBGEN_STALL": "20", "JOBGEN_ACCELERATOR": "cpu"}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert {file.name for file in tmp_path.iterdir()} == {"metrics.jsonl", "status.json"}
+
+
+def test_the_limit() -> None:
+    assert stall.limit(None, {}) == 1800
+    assert stall.limit(None, {"JOBGEN_STALL": "90s"}) == 90
+    assert stall.limit(7.0, {"JOBGEN_STALL": "90s"}) == 7
+    assert stall.limit(0.0, {"JOBGEN_STALL": "90s"}) == 0
+    with pytest.raises(BadInput, match="JOBGEN_STALL: 'soon' is not a time"):
+        stall.limit(None, {"JOBGEN_STALL": "soon"})
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("0", 0), ("90", 90), ("90s", 90), ("1.5h", 5400), ("30m", 1800), ("2h", 7200), ("1d", 86400)],
+)
+def test_times(text: str, seconds: float) -> None:
+    from jobgen.train import config
+
+    assert config.parse(["--stall", text]).stall == seconds
+
+
+@pytest.mark.parametrize("text", ["", "soon", "-1", "1w", "1h30m", "nan", "1e3", "٣"])
+def test_what_is_no_time(text: str) -> None:
+    from jobgen.train import config
+
+    with pytest.raises(CommonMistake, match="is not a time"):
+        config.parse([f"--stall={text}"])
+
+
+def report(step: int, at: str = "wait (c10d.py:1)", in_torch: bool = True) -> dict[str, Any]:
+    return {"host": "n", "step": step, "at": at, "in_torch": in_torch}
+
+
+@pytest.mark.parametrize(
+    ("reports", "rank", "says"),
+    [
+        ({0: report(5), 2: report(5)}, 1, "rank 1 did not even answer"),
+        ({0: report(5), 1: report(4), 2: report(5)}, 1, "rank 1 after step 4"),
+        ({0: report(5), 1: report(5), 2: report(5, "read (own.py:3)", False)}, 2, "in read (own.py:3)"),
+        ({0: report(5), 1: report(5, "save (x.py:1)"), 2: report(5)}, 1, "ranks 0, 2 after step 5"),
+    ],
+)
+def test_whom_the_others_wait_for(reports: dict[int, dict[str, Any]], rank: int, says: str) -> None:
+    message, named = stall.describe(reports, 3)
+    assert named == rank
+    assert says in message
+
+
+class FakeSaver:
+    latest, saved_step = None, 0
+    start: Any = type("Progress", (), {"step": 0})
+
+
+def watchdog(tmp_path: Path, seconds: float) -> stall.Watchdog:
+    from jobgen.train.report import Clock, Run
+
+    run = Run({"JOBGEN_RUN_DIR": str(tmp_path)}, Clock(), 0)
+    return stall.Watchdog(seconds, run, 1, FakeSaver())  # type: ignore[arg-type]
+
+
+def test_progress_costs_next_to_nothing(tmp_path: Path) -> None:
+    with watchdog(tmp_path, 60.0) as dog:
+        best = 1.0
+        for _ in range(5):
+            began = time.perf_counter()
+            for step in range(10_000):
+                dog.progress(step)
+            best = min(best, (time.perf_counter() - began) / 10_000)
+    assert best < 5e-6
+
+
+def test_switched_off(tmp_path: Path) -> None:
+    with watchdog(tmp_path, 0.0) as dog:
+        dog.progress(1)
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_the_reports_that_are_there(tmp_path: Path) -> None:
+    (tmp_path / "3.json").write_text(json.dumps(report(1)))
+    (tmp_path / ".4.json.writing").write_text("{")
+    assert set(stall._reports(tmp_path)) == {3}
