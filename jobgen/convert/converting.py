@@ -172,6 +172,10 @@ def _lookouts(script: Script, target: str) -> list[Remark]:
     """What was translated, but not as a matter of course."""
     asked, found = script.request, []
     line = script.directives.live[0].number if script.directives.live else 1
+    shell = next((option for option in script.options if option.flag == "-S" and script.is_pbs), None)
+    if target == "slurm" and shell and script.lines[0].split()[:1] != [f"#!{shell.value}"]:
+        why = f"Slurm takes the shell that the first line names: {script.lines[0]}"
+        found.append(Remark(shell.line, f"-S {shell.value}", why))
     if (
         script.scheduler == "pbspro"
         and asked.several

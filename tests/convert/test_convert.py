@@ -193,6 +193,7 @@ def test_any_bytes(source: bytes, whose: str, target: str) -> None:
         ("#PBS -l select=1:ncpus=2:host=n7", "slurm", "-l select=1:ncpus=2:host=n7"),
         ("#PBS -l place=pack\n#PBS -l select=1", "slurm", "-l place=pack"),
         ("#PBS -k doe", "slurm", "-k doe"),
+        ("#PBS -S /bin/zsh", "slurm", "-S /bin/zsh"),
         ("#PBS -W group_list=x", "slurm", "-W group_list=x"),
         ("#PBS -W depend=on:3", "slurm", "-W depend=on:3"),
         ("#PBS -l walltime=1h", "slurm", "-l walltime=1h"),
