@@ -10,52 +10,10 @@ from jobgen.check.bash import Node, literal
 from jobgen.check.commands import Command
 from jobgen.check.script import Script
 from jobgen.convert import variables
+from jobgen.convert.launch_options import MPI_FLAGS, MPI_VALUES, SRUN_FLAGS, SRUN_VALUES
 from jobgen.convert.remark import Edit, Remark, apply
 
 _MPIRUNS = ("mpirun", "mpiexec", "mpiexec.hydra", "orterun")
-# srun's options: those with a value, and those that need no counterpart.
-_SRUN_VALUES = {
-    "-n": "ranks", "--ntasks": "ranks", "-N": "nodes", "--nodes": "nodes", "--ntasks-per-node": "each",
-    "-c": "", "--cpus-per-task": "", "--mpi": "", "--export": "export", "--jobid": "", "--wait": "", "-W": "",
-    "--gpus-per-task": "", "--gpus-per-node": "", "--gres": "", "--mem": "", "-p": "", "--partition": "",
-    "-A": "", "--account": "", "-t": "", "--time": "",
-    "--input": "input", "-i": "input", "--cpu-bind": "lost", "--gpu-bind": "lost", "-w": "lost",
-    "--nodelist": "lost",
-    "--distribution": "lost", "-m": "lost", "--chdir": "lost", "-D": "lost", "--output": "lost", "-o": "lost",
-    "--error": "lost", "-e": "lost", "--exclude": "lost", "-x": "lost", "--constraint": "lost", "-C": "lost",
-    "--hint": "lost", "--mem-bind": "lost", "--network": "lost",
-}  # fmt: skip
-_SRUN_FLAGS = (
-    "-K",
-    "--kill-on-bad-exit",
-    "-u",
-    "--unbuffered",
-    "--exact",
-    "--overlap",
-    "--exclusive",
-    "-Q",
-    "--quiet",
-    "-v",
-    "--verbose",
-)
-_MPI_VALUES = {
-    "-np": "ranks", "-n": "ranks", "--np": "ranks", "-c": "ranks", "-hostfile": "hosts",
-    "--hostfile": "hosts",
-    "-machinefile": "hosts", "--machinefile": "hosts", "-f": "hosts", "-x": "export", "--map-by": "map",
-    "--bind-to": "bind", "-bind-to": "bind", "-ppn": "each", "--ppn": "each", "-npernode": "each",
-    "--npernode": "each", "-N": "each", "--depth": "cpus", "-d": "cpus", "--cpu-bind": "", "--env": "export",
-    "--mca": "mca", "-mca": "mca", "-genv": "genv", "-wdir": "chdir", "--wdir": "chdir", "-wd": "chdir",
-}  # fmt: skip
-_MPI_FLAGS = (
-    "--allow-run-as-root",
-    "-allow-run-as-root",
-    "--display-map",
-    "--report-bindings",
-    "--tag-output",
-    "-q",
-    "-l",
-    "-v",
-)
 
 
 @dataclass
@@ -120,11 +78,11 @@ def _srun(words: Sequence[Node], other: Mapping[str, str]) -> _Read | str:
             read.program = words[at]
             return read
         name, equals, value = text.partition("=")
-        if not name.startswith("--") and len(name) > 2 and name[:2] in _SRUN_VALUES:
+        if not name.startswith("--") and len(name) > 2 and name[:2] in SRUN_VALUES:
             name, equals, value = name[:2], "=", text[2:]
-        meaning = _SRUN_VALUES.get(name)
+        meaning = SRUN_VALUES.get(name)
         if meaning is None:
-            if name not in _SRUN_FLAGS:
+            if name not in SRUN_FLAGS:
                 read.lost.append(text)
             at += 1
             continue
@@ -182,12 +140,12 @@ def _mpirun(words: Sequence[Node], other: Mapping[str, str]) -> _Read | str:
             read.program = words[at]
             return read
         name, equals, value = text.partition("=")
-        meaning = _MPI_VALUES.get(name)
+        meaning = MPI_VALUES.get(name)
         at += 1
         if meaning is None:
             if name in ("--oversubscribe", "-oversubscribe"):
                 read.said["overcommit"] = "yes"
-            elif name not in _MPI_FLAGS:
+            elif name not in MPI_FLAGS:
                 return f"{text} has no counterpart"
             continue
         count = 2 if meaning in ("mca", "genv") else 1

@@ -1,0 +1,45 @@
+"""The options of srun and mpirun, each with its meaning; "" needs no counterpart, "lost" has none."""
+
+# srun's options: those with a value, and those that need no counterpart.
+SRUN_VALUES = {
+    "-n": "ranks", "--ntasks": "ranks", "-N": "nodes", "--nodes": "nodes", "--ntasks-per-node": "each",
+    "-c": "", "--cpus-per-task": "", "--mpi": "", "--export": "export", "--jobid": "", "--wait": "", "-W": "",
+    "--gpus-per-task": "", "--gpus-per-node": "", "--gres": "", "--mem": "", "-p": "", "--partition": "",
+    "-A": "", "--account": "", "-t": "", "--time": "",
+    "--input": "input", "-i": "input", "--cpu-bind": "lost", "--gpu-bind": "lost", "-w": "lost",
+    "--nodelist": "lost",
+    "--distribution": "lost", "-m": "lost", "--chdir": "lost", "-D": "lost", "--output": "lost", "-o": "lost",
+    "--error": "lost", "-e": "lost", "--exclude": "lost", "-x": "lost", "--constraint": "lost", "-C": "lost",
+    "--hint": "lost", "--mem-bind": "lost", "--network": "lost",
+}  # fmt: skip
+SRUN_FLAGS = (
+    "-K",
+    "--kill-on-bad-exit",
+    "-u",
+    "--unbuffered",
+    "--exact",
+    "--overlap",
+    "--exclusive",
+    "-Q",
+    "--quiet",
+    "-v",
+    "--verbose",
+)
+MPI_VALUES = {
+    "-np": "ranks", "-n": "ranks", "--np": "ranks", "-c": "ranks", "-hostfile": "hosts",
+    "--hostfile": "hosts",
+    "-machinefile": "hosts", "--machinefile": "hosts", "-f": "hosts", "-x": "export", "--map-by": "map",
+    "--bind-to": "bind", "-bind-to": "bind", "-ppn": "each", "--ppn": "each", "-npernode": "each",
+    "--npernode": "each", "-N": "each", "--depth": "cpus", "-d": "cpus", "--cpu-bind": "", "--env": "export",
+    "--mca": "mca", "-mca": "mca", "-genv": "genv", "-wdir": "chdir", "--wdir": "chdir", "-wd": "chdir",
+}  # fmt: skip
+MPI_FLAGS = (
+    "--allow-run-as-root",
+    "-allow-run-as-root",
+    "--display-map",
+    "--report-bindings",
+    "--tag-output",
+    "-q",
+    "-l",
+    "-v",
+)
