@@ -10,6 +10,7 @@ from benchmarks import (
     checkpoint_kills,
     checkpoint_saving,
     hostfile,
+    preflight,
     rendering,
     startup,
     training_start,
@@ -24,6 +25,7 @@ BENCHMARKS: dict[str, Callable[[], Iterator[Figure]]] = {
     "check_speed": check_speed.figures,
     "training_start": training_start.figures,
     "training_throughput": training_throughput.figures,
+    "preflight": preflight.figures,
     "checkpoint_saving": checkpoint_saving.figures,
     "checkpoint_kills": checkpoint_kills.figures,
 }
