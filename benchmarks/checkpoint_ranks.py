@@ -87,13 +87,14 @@ class Theirs:
         folder.mkdir(exist_ok=True)
 
     def save(self) -> None:
+        """The old one stays until the new one is there, as with ours."""
         for name, state in self._states.items():
-            file = self._folder / name
-            file.unlink(missing_ok=True)  # to write over a file takes another time
-            with open(file, "wb") as stream:
+            draft = self._folder / f"{name}.new"
+            with open(draft, "wb") as stream:
                 torch.save(state, stream)
                 stream.flush()
                 os.fsync(stream.fileno())
+            os.replace(draft, self._folder / name)
 
     def load(self) -> None:
         """Every rank all of what one has written, where the others have nothing of their own, and back in
