@@ -53,7 +53,7 @@ def _ddp(config: Config, stage: int) -> Iterator[str]:
     if stage:
         yield f"ZeRO stage {stage} needs --engine deepspeed: plain torch's ddp keeps all states on every rank"
     name = optimizer_name(config)
-    if name in ("lamb", "muon", "lion"):
+    if name in ("lamb", "lion"):
         yield f"--optimizer {name} needs --engine deepspeed: plain torch has none for all parameters"
 
 

@@ -60,6 +60,8 @@ class Common:
         return float(self._engine.optimizer.param_groups[0]["lr"])
 
     def gradient_norm(self) -> float | None:
+        if self._engine.zero_optimization() and self._engine.optimizer_name() == "muon":
+            return None  # DeepSpeed has that of Muon's finished update
         if not self._own_norm:
             norm = self._engine.get_global_grad_norm()
             return None if norm is None else float(norm) / self._scale

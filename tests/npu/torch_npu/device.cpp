@@ -287,6 +287,19 @@ std::tuple<Tensor, Tensor, Tensor> convolution_backward(
   return {on_device(to_input, input), on_device(to_weight, input), on_device(to_bias, input)};
 }
 
+// Its schema does not say that it changes the running statistics, so that torch's fallback loses them.
+std::tuple<Tensor, Tensor, Tensor> batch_norm(const Tensor& input, const Maybe<Tensor>& weight,
+                                              const Maybe<Tensor>& bias, const Maybe<Tensor>& mean,
+                                              const Maybe<Tensor>& variance, bool training, double momentum,
+                                              double epsilon) {
+  const auto host = [](const Maybe<Tensor>& tensor) {
+    return tensor && tensor->defined() ? Maybe<Tensor>(on_host(*tensor)) : Maybe<Tensor>();
+  };
+  auto [output, used_mean, used_deviation] = at::native_batch_norm(
+      on_host(input), host(weight), host(bias), host(mean), host(variance), training, momentum, epsilon);
+  return {on_device(output, input), on_device(used_mean, input), on_device(used_deviation, input)};
+}
+
 // Drawn from the CPU's own generator, so that the numbers are those of a run on the CPU.
 using MaybeGenerator = Maybe<at::Generator>;
 Tensor& normal_(Tensor& self, double mean, double deviation, MaybeGenerator) {
@@ -327,6 +340,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("record_stream", record_stream);
   m.impl("convolution_overrideable", convolution);
   m.impl("convolution_backward_overrideable", convolution_backward);
+  m.impl("native_batch_norm", batch_norm);
   m.impl("normal_", normal_);
   m.impl("uniform_", uniform_);
   m.impl("bernoulli_.float", bernoulli_);
