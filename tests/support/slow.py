@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import time
 
 import torch
 from jobgen.train import models
 from torch import nn
 
-PAUSE = 0.05  # seconds
+PAUSE = float(os.environ.get("SLOW_PAUSE", "0.05"))  # seconds
 
 
 class Slow(nn.Module):

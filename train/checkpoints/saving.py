@@ -134,6 +134,9 @@ class Saver:
         os.replace(draft, final)
         files.sync_directory(self.directory)
         files.write_text(self.directory / LATEST, final.name + "\n")
+        if self.run.directory:  # the job script goes on only as long as this grows
+            step = int(final.name.rpartition("-")[2])
+            files.write_text(self.run.directory / "saved-step", f"{step}\n")
 
     def _make_room(self, final: Path) -> None:
         """Put the old checkpoint of this name aside, when `latest` names another one, if there is any."""
