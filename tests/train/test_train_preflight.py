@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 import subprocess
+import textwrap
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -487,6 +488,26 @@ def test_a_rank_that_hangs_while_it_starts(tmp_path: Path) -> None:
     assert done.statuses[0] == 74
     assert done.statuses[1] == 74
     assert "rank 1 came up, but did not reach the rendezvous" in done.bad["127.0.0.2"]
+
+
+def test_a_rank_whose_torch_comes_late_is_waited_for(tmp_path: Path) -> None:
+    """As on a cold node with a slow file system: after the time in which every rank must have left word."""
+    (tmp_path / "sitecustomize.py").write_text(
+        textwrap.dedent("""
+            import sys, time
+
+            class Slow:
+                def find_spec(self, name, path=None, target=None):
+                    if name == "torch":
+                        time.sleep(16)
+
+            sys.meta_path.insert(0, Slow())
+        """)
+    )
+    env = environment(tmp_path / "run", 2, limit=30)
+    done = fly(env, 2, each={1: {"PYTHONPATH": str(tmp_path)}})
+    assert done.statuses == [0, 0], done.stderr
+    assert done.seconds > 16
 
 
 def test_the_port_is_closed_to_one_host(tmp_path: Path) -> None:

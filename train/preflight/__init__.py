@@ -21,10 +21,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import config, ranks, report
-from ..config import recipe
 from ..errors import BAD_HOSTS, DONE
 from . import judge, table, visit
-from .visit import CONNECT, GATHER, GRACE, LAST, POLL, REDUCE, Visit
+from .visit import CONNECT, GATHER, GRACE, LAST, POLL, REDUCE, SLOW, Visit
 
 if TYPE_CHECKING:
     from ..device import Device
@@ -40,7 +39,6 @@ def main(argv: Sequence[str]) -> int:
     addressed = os.environ.get("MASTER_ADDR") and os.environ.get("MASTER_PORT")
     me = ranks.discover(os.environ, settings.local_rank, (lambda: None) if addressed else None)
     ranks.export(me, os.environ)
-    recipe.resolve(settings, mine.job.world_size or me.world_size)
     device = _look(mine, me, settings.checkpoint_dir or mine.folder.parent)
     try:
         board = _meet(mine, me)
@@ -127,19 +125,20 @@ def _gather_facts(mine: Visit, me: ranks.Ranks, board: "Board") -> dict[int, dic
     """The facts of all ranks that come in time, judged."""
     facts: dict[int, dict[str, Any]] = {0: mine.facts}
     waiting = set(range(1, me.world_size))
-    while waiting and time.monotonic() < mine.until(GATHER):
+    while waiting and (now := time.monotonic()) < mine.until(SLOW):
         here = {rank for rank in waiting if board.has(f"facts/{rank}")}
-        facts |= board.gather("facts", here, mine.until(GATHER))
+        facts |= board.gather("facts", here, mine.until(SLOW))
         waiting -= here
         if waiting and not here:
-            if all((mine.file_of(rank) or {}).get("gone") for rank in waiting):
+            left = [mine.file_of(rank) for rank in waiting]
+            if all(each and each.get("gone") for each in left) or (now > mine.until(GATHER) and None in left):
                 break
             time.sleep(POLL)
     facts = dict(sorted(facts.items()))
     absent = {}
     for rank in sorted(waiting):
-        left = mine.file_of(rank)
-        absent[rank] = (left["host"] if left else mine.job.host(rank, "an unknown host"), left)
+        said = mine.file_of(rank)
+        absent[rank] = (said["host"] if said else mine.job.host(rank, "an unknown host"), said)
     mine.findings += judge.missing(absent, facts, f"{me.master_addr}:{me.master_port}")
     mine.findings += judge.alone(mine.job, facts, me.world_size)
     for rank, each in facts.items():

@@ -29,7 +29,9 @@ WORKERS = 32
 
 
 def open_store(me: Ranks, until: float, serve: bool) -> distributed.Store:
-    """A connection to the store; with `serve`, rank 0 also runs it. Raises RuntimeError."""
+    """A connection to the store; with `serve`, rank 0 also runs it. Raises OSError or RuntimeError."""
+    if me.rank or os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
+        wait_for_port(me.master_addr, me.master_port, until)
     timeout = timedelta(seconds=max(1.0, until - time.monotonic()))
     if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
         store, _, _ = next(distributed.rendezvous("env://", me.rank, me.world_size, timeout=timeout))
@@ -39,6 +41,22 @@ def open_store(me: Ranks, until: float, serve: bool) -> distributed.Store:
             me.master_addr, me.master_port, None, serve and me.rank == 0, timeout, wait_for_workers=False
         )
     return distributed.PrefixStore("jobgen-preflight", store)
+
+
+def wait_for_port(address: str, port: int, until: float) -> None:
+    """Return when it takes connections; torch itself waits too, but longer than it is told to.
+
+    Raises OSError if it does not in time.
+    """
+    while True:
+        left = until - time.monotonic()
+        try:
+            socket.create_connection((address, port), max(0.5, min(PATIENCE, left))).close()
+            return
+        except OSError:
+            if left <= 0:
+                raise
+        time.sleep(0.1)
 
 
 class Board:
@@ -161,6 +179,8 @@ def all_reduce(store: distributed.Store, me: Ranks, mine: Device, until: float) 
     algorithm is the array's bytes by the time, bus what the links carried if it went round in a ring.
     """
     timeout = timedelta(seconds=max(1.0, until - time.monotonic()))
+    if mine.kind != "cpu":
+        getattr(torch, mine.type).set_device(mine.index)  # each thread has a current device of its own
     peers.choose_interface(me, mine)
     bound = {"device_id": mine.torch} if mine.type == "cuda" and me.world_size > 1 else {}
     distributed.init_process_group(

@@ -18,9 +18,10 @@ from . import judge, table
 from .judge import Finding, Job
 
 FOLDER, RESULT, BAD = "preflight", "result.json", "bad-hosts"
-# As parts of the time there is, when: a rank gives up looking for rank 0; rank 0 looking for ranks; the
-# all-reduce must be over; rank 0 stops waiting for word of it.
-CONNECT, GATHER, REDUCE, LAST = 0.4, 0.5, 0.85, 0.92
+# As parts of the time there is, when: rank 0 stops waiting for ranks that left no word; a rank looking for
+# rank 0; rank 0 waiting for slow ranks (cold nodes take long to import torch); the all-reduce must be over;
+# rank 0 stops waiting for word of it.
+GATHER, CONNECT, SLOW, REDUCE, LAST = 0.5, 0.6, 0.7, 0.9, 0.95
 GRACE = 5.0  # seconds: by so much the other ranks outlive rank 0, which has the last word
 POLL = 0.1
 
@@ -136,9 +137,11 @@ def give_up(visit: Visit, problem: str, check: str, **more: Any) -> NoReturn:
         visit.findings.append(Finding(visit.host, check, True, problem))
         write_result(visit, [], {})
         leave()
-    while time.monotonic() < visit.until(GATHER) + GRACE:
+    while (now := time.monotonic()) < visit.until(SLOW) + GRACE:
         if RESULT in os.listdir(visit.folder):
             leave()
+        if now > visit.until(GATHER) and visit.file_of(0) is None:
+            break
         time.sleep(POLL)
     host, text = visit.host, problem
     if visit.file_of(0) is None:
