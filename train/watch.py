@@ -128,7 +128,9 @@ class Profile:
             self._write_table(folder / "operations.txt")
             self._run.line(f"profile of {steps} steps: {folder}")
             if self._device.type not in ("cpu", "cuda"):
-                self._run.line(f"note: --profile has recorded the host only, not the {self._device.type} devices")
+                self._run.line(
+                    f"note: --profile has recorded the host only, not the {self._device.type} devices"
+                )
 
     def _write_table(self, file: Path) -> None:
         key = "self_cuda_time_total" if self._device.type == "cuda" else "self_cpu_time_total"

@@ -1,7 +1,8 @@
 """python -m jobgen.train export CKPT OUT: the weights of a checkpoint as one plain-torch state_dict.
 
 Its keys are the model's own, its values on the CPU, floats in fp32: `model.load_state_dict(torch.load(OUT))`.
-Beside it, OUT.json says of which task and model it is.
+Beside it, OUT.json says of which task and model it is, and, as rounded_to, where the checkpoint has no fp32
+copy of weights in half precision: with experts, and without a master copy (amp O3).
 """
 
 import os
@@ -19,7 +20,7 @@ from ..config.converters import file_named
 from ..config.dsconfig import enabled
 from ..config.options import Parser
 from ..errors import BadInput
-from . import Checkpoint, files, saving, storage
+from . import Checkpoint, files, masters, saving, storage
 
 SUFFIXES = (".pt", ".safetensors")
 Weights = dict[str, torch.Tensor]
@@ -33,9 +34,12 @@ def main(argv: Sequence[str]) -> None:
     parser.add_argument("--ema", action="store_true", help="the averaged weights of a run with --ema")
     asked = parser.parse_args(argv)
     found = checkpoints.at(asked.checkpoint)
-    write(weights(found, asked.ema), asked.output)
+    state = collected(found, asked.ema)
+    write(in_fp32(state), asked.output)
+    halves = {str(each.dtype) for each in state.values() if each.is_floating_point()} - {"torch.float32"}
     about = {key: found.record[key] for key in ("id", "settings", "shape", "classes", "progress")}
-    files.write_json(description(asked.output), {**about, "ema": asked.ema})
+    about |= {"ema": asked.ema, "rounded_to": min(halves, default=None)}
+    files.write_json(description(asked.output), about)
     print(f"{found.directory} -> {asked.output}: {asked.output.stat().st_size} bytes")
 
 
@@ -75,7 +79,20 @@ def read(file: Path) -> Weights:
 
 
 def weights(found: Checkpoint, ema: bool) -> Weights:
-    """The state_dict of the whole model, whatever the ranks shared out, as an evaluation has it.
+    """The state_dict of the whole model, its floats in fp32. Raises BadInput as `collected` does."""
+    return in_fp32(collected(found, ema))
+
+
+def in_fp32(state: Weights) -> Weights:
+    return {
+        name: (tensor.float() if tensor.is_floating_point() else tensor).clone()
+        for name, tensor in state.items()
+    }
+
+
+def collected(found: Checkpoint, ema: bool) -> Weights:
+    """The state_dict of the whole model, whatever the ranks shared out, as an evaluation has it; from the
+    fp32 copy of weights in half precision where the checkpoint has it.
 
     Raises BadInput for a damaged checkpoint, or one without averaged weights if these are asked for.
     """
@@ -86,10 +103,7 @@ def weights(found: Checkpoint, ema: bool) -> Weights:
     state = parts.get(found.settings.engine, _whole)(found) | saving.buffers(found)
     if ema:
         state |= _averaged(found)
-    return {
-        name: (tensor.float() if tensor.is_floating_point() else tensor).clone()
-        for name, tensor in state.items()
-    }
+    return state
 
 
 def _whole(found: Checkpoint) -> Weights:
@@ -98,12 +112,12 @@ def _whole(found: Checkpoint) -> Weights:
 
 
 def _pipeline(found: Checkpoint) -> Weights:
-    """A file for each layer. In half precision these are the weights that the layers compute with."""
+    """A file for each layer, with the weights that it computes with."""
     state: Weights = {}
     for file in sorted((found.directory / "deepspeed").glob("layer_*-model_states.pt")):
         layer = int(file.name.removeprefix("layer_").partition("-")[0])
         state |= {f"{layer}.{name}": tensor for name, tensor in _trusted(file).items()}
-    return state
+    return state | (masters.of_shares(found.directory / "deepspeed", state) if _half(found) else {})
 
 
 def _deepspeed(found: Checkpoint) -> Weights:
@@ -112,17 +126,23 @@ def _deepspeed(found: Checkpoint) -> Weights:
     config, folder = found.record["deepspeed"], found.directory / "deepspeed"
     stage = config["zero_optimization"]["stage"]
     experts = sorted(folder.glob("layer_*_expert_*_model_states.pt"))
-    half = enabled(config, "bf16") or enabled(config, "fp16")
-    if stage == 3 or (stage and half and not experts):
+    if stage == 3 or (stage and _half(found) and not experts):
         os.environ.setdefault("DS_ACCELERATOR", "cpu")
         from deepspeed.utils.zero_to_fp32 import get_fp32_state_dict_from_zero_checkpoint
 
         with redirect_stdout(StringIO()), redirect_stderr(StringIO()):  # it tells every step
             return dict(get_fp32_state_dict_from_zero_checkpoint(str(found.directory), folder.name))
-    state: Weights = _trusted(folder / "mp_rank_00_model_states.pt")["module"]
+    saved = _trusted(folder / "mp_rank_00_model_states.pt")
+    state: Weights = saved["module"]
+    if _half(found) and not experts:
+        state |= masters.of_one_file(saved, state)
     for file in experts:
         state |= _trusted(file)
     return state
+
+
+def _half(found: Checkpoint) -> bool:
+    return enabled(found.record["deepspeed"], "bf16") or enabled(found.record["deepspeed"], "fp16")
 
 
 def _averaged(found: Checkpoint) -> Weights:

@@ -15,7 +15,9 @@ class MuonAndAdam(torch.optim.Optimizer):
 
     def __init__(self, model: nn.Module, params: dict[str, Any]) -> None:
         if not hasattr(torch.optim, "Muon"):
-            raise CommonMistake(f"--optimizer muon with --engine ddp needs torch 2.9, not {torch.__version__}")
+            raise CommonMistake(
+                f"--optimizer muon with --engine ddp needs torch 2.9, not {torch.__version__}"
+            )
         named = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
         matrices = [p for name, p in named if p.ndim == 2 and not any(word in name for word in NOT_HIDDEN)]
         hidden = set(map(id, matrices))
