@@ -1,8 +1,8 @@
 """Many short trainings that stop and go on, in one process a rank under torchrun; see matrix.py for why.
 
 resumes.py CASES OUT DIR: CASES is JSON, {name: options of jobgen.train}; checkpoints go to DIR/name. OUT
-receives, from rank 0, JSON with what each case gave undisturbed, and from its checkpoint after STOP steps.
-With checkpoints already in DIR, made by another number of ranks, only the second is done.
+receives, from rank 0, JSON with what each case gave undisturbed, and from its checkpoints at STOPS. With
+checkpoints already in DIR, made by another number of ranks, it is gone on from the first of these only.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from jobgen.train.errors import BadInput
 from torch import nn
 
 SAMPLES, TESTED = 285, 90  # 5 steps an epoch with 64 samples, the last smaller; uneven over two ranks
-EPOCHS, EVERY, STOP = 2, 3, "step-000003"  # in the middle of an epoch, and between two lines of metrics
+EPOCHS, EVERY = 2, 3
+# In the middle of each epoch: between two lines of metrics, with losses not yet told, and after a line.
+STOPS = {"resumed": "step-000003", "later": "step-000009"}
 
 
 def digits() -> data.Data:
@@ -131,9 +133,10 @@ def run_case(options: list[str], place: Path, me: ranks.Ranks, mine: device.Devi
     given: dict[str, Any] = {}
     if not again:
         given["whole"] = Training(options, first, me, mine).go(None)
-    found = checkpoints.find(STOP, first / "checkpoints")
-    second = Training(options, place / f"second-{me.world_size}", me, mine)
-    given["resumed"] = second.go(found)
+    for name, stop in STOPS.items() if not again else [("resumed", STOPS["resumed"])]:
+        found = checkpoints.find(stop, first / "checkpoints")
+        second = Training(options, place / f"{name}-{me.world_size}", me, mine)
+        given[name] = second.go(found)
     if me.rank == 0 and "--expert-parallel" not in options:
         given["exported"] = second.exported(second.place)
     torch.distributed.barrier()

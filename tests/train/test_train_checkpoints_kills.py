@@ -3,12 +3,14 @@ ends with the undisturbed run's weights. The short form of ``python -m benchmark
 
 from __future__ import annotations
 
+import json
 import random
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from train_support import module_needs
+from train_support import PYTHON, clean_environment, module_needs
 
 module_needs("torch", "deepspeed", "numpy", "sklearn")
 
@@ -26,3 +28,28 @@ def test_killed_while_saving(kind: str, moments: int) -> None:
     assert counts["resumes"] >= moments / 2
     assert counts["finished"] >= 1
     assert {name: counts[name] for name in BAD} == dict.fromkeys(BAD, 0)
+
+
+def test_killed_at_each_operation_on_a_file(tmp_path: Path) -> None:
+    """Never does a run go on from an earlier step than after a kill one operation sooner."""
+    script = Path(__file__).with_name("crashes.py")
+    done = subprocess.run(
+        [PYTHON, str(script), str(tmp_path)],
+        env=clean_environment(),
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout)
+    assert len(rows) > 90
+    assert {row["status"] for row in rows[:-1]} == {-9}
+    assert rows[-1]["status"] == 0
+    steps = [row["step"] for row in rows]
+    assert steps == sorted(steps)
+    assert set(steps) == {0, 1, 2, 3}
+    # Only the first one of all has its name before `latest` is there.
+    troubled = [row for row in rows if row["trouble"]]
+    assert all(row["step"] == 1 and "latest cannot be read" in row["trouble"][0] for row in troubled)
+    assert len(troubled) < 5
