@@ -276,7 +276,7 @@ def test_what_the_hosts_see_of_each_other() -> None:
 
 
 def test_the_all_reduce() -> None:
-    fine, stuck = {"seconds": 1.0}, {"error": "it did not end in time"}
+    fine, stuck = {"seconds": 1.0}, {"error": judge.LATE}
     assert judge.reduced(four(), dict.fromkeys(range(4), fine)) == []
     # Who does not answer at all is the cause; the others' errors follow.
     found = judge.reduced(four(), {0: stuck, 1: stuck, 2: stuck, 3: None})
@@ -285,6 +285,8 @@ def test_the_all_reduce() -> None:
     assert (bad(found), found[0].failed) == ({}, True)
     found = judge.reduced(four(), {0: fine, 1: fine, 2: {"error": "gave 5 in place of 10"}, 3: fine})
     assert bad(found) == {"b": "gave 5 in place of 10"}
+    found = judge.reduced(four(), {0: stuck, 1: stuck, 2: {"error": "uncorrectable ECC error"}, 3: stuck})
+    assert bad(found) == {"b": "uncorrectable ECC error"}
 
 
 @pytest.mark.parametrize(

@@ -51,11 +51,19 @@ def _is_own(family: int, address: str) -> bool:
 
 
 def own_device(me: Ranks, env: Mapping[str, str], problems: list[str]) -> device.Device | None:
-    """This rank's device as the training would choose it."""
+    """This rank's device as the training would choose it; None if it is not there, or cannot add."""
+    import torch
+
     try:
-        return device.choose(me, env)
+        mine = device.choose(me, env)
+        if torch.ones(8, device=mine.torch).sum().item() == 8:
+            return mine
+        problems.append(f"{mine.torch} does not add up 8 ones to 8")
     except BadInput as error:
         problems.append(str(error))
+    except (RuntimeError, OSError) as error:  # what a broken driver or device raises
+        reason = " ".join(str(error).split())[:300]
+        problems.append(f"local rank {me.local_rank} cannot use its device: {reason}")
     return None
 
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 CLOCK_NOTE, CLOCK_LIMIT = 1.0, 5.0  # seconds between two hosts
 SPACE_NOTE = 1 << 30  # bytes
+LATE = "it did not end in time"  # the error of an all-reduce that waited in vain
 Facts = Mapping[int, Mapping[str, Any]]  # by rank
 
 
@@ -148,8 +149,8 @@ def clocks(offsets: Mapping[str, tuple[float, float]]) -> list[Finding]:
 
 
 def reduced(facts: Facts, reports: Mapping[int, Mapping[str, Any] | None]) -> list[Finding]:
-    """Of each rank's all-reduce: the hosts of those that never came back from it, else of those alone
-    with a wrong sum or an error. Where a rank is stuck, the others' errors only follow from that."""
+    """Of each rank's all-reduce: the hosts of those that never came back from it, else of those with a wrong
+    sum or an error, if others have none. Where a rank is stuck, the others' errors only follow from that."""
     lost = {rank: facts[rank]["host"] for rank in facts if reports.get(rank) is None}
     if lost:
         return [
@@ -157,6 +158,8 @@ def reduced(facts: Facts, reports: Mapping[int, Mapping[str, Any] | None]) -> li
             for host, ranks in _grouped(lost).items()
         ]
     errors = {rank: report["error"] for rank, report in reports.items() if report and report.get("error")}
+    # Who only waited in vain has waited for those with an error of their own.
+    errors = {rank: error for rank, error in errors.items() if error != LATE} or errors
     by_host = _grouped({rank: facts[rank]["host"] for rank in errors})
     if len(by_host) == len({each["host"] for each in facts.values()}):
         text = f"the all-reduce failed on every host: {next(iter(errors.values()))}"

@@ -22,6 +22,7 @@ from torch import distributed
 from .. import peers
 from ..device import Device
 from ..ranks import Ranks
+from .judge import LATE
 
 PINGS = 3
 PATIENCE = 5.0  # seconds: for a file to be seen, for a connection, for the last word of a rank
@@ -170,7 +171,7 @@ def in_time(work: Callable[[], dict[str, Any]], until: float) -> dict[str, Any]:
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
     thread.join(max(0.1, until - time.monotonic()))
-    return results[0] if results else {"error": "it did not end in time"}
+    return results[0] if results else {"error": LATE}
 
 
 def all_reduce(store: distributed.Store, me: Ranks, mine: Device, until: float) -> dict[str, Any]:
