@@ -64,11 +64,13 @@ class Ours:
         saver = saving.Saver(self.engine, self.device, self.run, self.folder, self._facts, start)
         saver.save(checkpoints.Progress(1, self._step))
 
-    def load(self) -> None:
+    def verify(self) -> None:
         found = checkpoints.find("latest", self.folder)
         rank, count = distributed.get_rank(), distributed.get_world_size()
-        found = settling.settle(found, checkpoints.Check(found, rank, count), self.device, self.run)
-        saving.restore(self.engine, found, False, self.device, self.run)
+        self._found = settling.settle(found, checkpoints.Check(found, rank, count), self.device, self.run)
+
+    def load(self) -> None:
+        saving.restore(self.engine, self._found, False, self.device, self.run)
 
     def states(self) -> States:
         """What this rank writes, by file; the tensors are the engine's own."""
@@ -95,6 +97,9 @@ class Theirs:
                 stream.flush()
                 os.fsync(stream.fileno())
             os.replace(draft, self._folder / name)
+
+    def verify(self) -> None:
+        pass
 
     def load(self) -> None:
         """Every rank all of what one has written, where the others have nothing of their own, and back in
@@ -128,7 +133,7 @@ def main(kind: str, rounds: int) -> None:
     top = Path(tempfile.gettempdir(), f"checkpoint-saving-{os.getppid()}")  # the same on all ranks
     top.mkdir(exist_ok=True)
     ours = Ours(kind, top, me)
-    seconds: dict[str, list[list[float]]] = {"save": [[], []], "load": [[], []]}
+    seconds: dict[str, list[list[float]]] = {what: [[], []] for what in ("save", "verify", "load")}
     with torch.no_grad():
         theirs = Theirs(ours.states(), top / "theirs")
         for turn in range(rounds + 1):

@@ -13,6 +13,7 @@ import torch
 
 from .files import Entries
 
+_sync = getattr(os, "fdatasync", os.fsync)  # macOS has only the second
 LARGE = 1 << 20  # bytes; for less, a thread costs more than it saves
 
 
@@ -94,7 +95,7 @@ class _Hashed:
             hashing.result()  # the memory is torch's again when this returns
         if self._syncing is None or self._syncing.done():
             self._wait_for_the_disk()
-            self._syncing = self._threads.submit(os.fdatasync, self._stream.fileno())
+            self._syncing = self._threads.submit(_sync, self._stream.fileno())
 
     def _wait_for_the_disk(self) -> None:
         if self._syncing:
