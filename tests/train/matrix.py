@@ -42,6 +42,20 @@ def normalised(shape: tuple[int, int, int], classes: int) -> torch.nn.Module:
     return torch.nn.Sequential(*layers, torch.nn.Linear(8 * (shape[1] - 2) * (shape[2] - 2), classes))
 
 
+def idle(shape: tuple[int, int, int], classes: int) -> torch.nn.Module:
+    """A model that makes no use of one of its layers."""
+    model = normalised(shape, classes)
+    model[0].register_module("spare", torch.nn.Linear(2, 2))
+    return model
+
+
+def tied(shape: tuple[int, int, int], classes: int) -> torch.nn.Module:
+    """A model whose first and last but one dense layers are the same."""
+    dense = torch.nn.Linear(64, 64)
+    layers = torch.nn.Flatten(), dense, torch.nn.ReLU(), dense, torch.nn.Linear(64, classes)
+    return torch.nn.Sequential(*layers)
+
+
 class Recorder:
     """The engine, and the numbers of the samples that it was given to count."""
 

@@ -44,6 +44,8 @@ REPLICATED = {
     "zero0 O2": "--amp O2",
     **{f"norm zero{n}": f"--model matrix:normalised --zero-stage {n}" for n in STAGES},
     **{f"norm zero{n} bf16": f"--model matrix:normalised --zero-stage {n} --precision bf16" for n in STAGES},
+    "ddp idle": "--engine ddp --model matrix:idle",
+    "zero0 idle": "--model matrix:idle",
     "moe": "--model moe",
     "moe shared": "--model moe --expert-parallel 2",
     "moe unclipped": "--model moe --clip 0",
@@ -87,6 +89,8 @@ PIPELINES = {
         for p in ("fp32", "bf16", "autocast")
     },
     **{f"pipeline {s}": f"{_PIPE} --scheduler {s}" for s in SCHEDULES},
+    "pipeline tied": f"{_PIPE} --model matrix:tied",
+    "pipeline without weights": "--engine pipeline --partition type:ReLU --model matrix:tied",
     "pipeline wrong layers": f"{_PIPE} --partition type:LSTM",
 }
 ALONE = {
@@ -239,3 +243,7 @@ def test_every_sample_is_seen_once_an_epoch(two: Results) -> None:
 
 def test_what_only_the_model_can_tell_is_a_sentence(two: Results) -> None:
     assert two["pipeline wrong layers"]["error"].startswith("--partition type:LSTM names none of the model's")
+    assert "different stages that share weights" in two["pipeline tied"]["error"]
+    assert "nothing to train: it has" in two["pipeline without weights"]["error"]
+    assert "makes no use of 0.spare.weight, 0.spare.bias: leave them out" in two["ddp idle"]["error"]
+    assert "error" not in two["zero0 idle"]

@@ -11,6 +11,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from ..checkpoints import storage
 from ..config.dsconfig import Config, enabled, optimizer_name
+from ..errors import BadInput
 from ..models import summed_loss
 from . import Job, Micro, Part, Save, Share, auxiliary, evaluation
 from .ema import Average
@@ -35,7 +36,7 @@ class DdpEngine:
         self._type = job.device.type
         self._scaler = torch.amp.GradScaler(self._type, enabled=self._cast == torch.float16)
         self._clip = float(job.config.get("gradient_clipping", 0))
-        self._resumed = False
+        self._resumed, self._first = False, True
         self.average = Average(self.module, job.ema) if job.ema else None
         self._norm: torch.Tensor | None = None
 
@@ -44,7 +45,10 @@ class DdpEngine:
         gradient lies decides in which order the ranks' shares are added: a run that goes on would else
         begin with another rounding than the one that it continues."""
         buffers = [buffer.clone() for buffer in self.module.buffers()]
-        with torch.random.fork_rng(device_type=self._type if self._type != "cpu" else "cuda"), self._autocast():
+        with (
+            torch.random.fork_rng(device_type=self._type if self._type != "cpu" else "cuda"),
+            self._autocast(),
+        ):
             logits = self._model(micro.images.to(self._dtype))
         summed_loss(logits, micro.labels).backward()
         self.optimizer.zero_grad()
@@ -65,8 +69,21 @@ class DdpEngine:
                 # DDP averages the gradients over the ranks: undone here, the rest is the mean over samples.
                 self._scaler.scale(loss * (self.share.size / total)).backward()
             summed.append(loss.detach())
+        if self._first:
+            self._first = False
+            self._check_gradients()
         self._step()
         return torch.stack(summed).sum()
+
+    def _check_gradients(self) -> None:
+        """Raise BadInput for weights without gradients: DistributedDataParallel would wait for these."""
+        unused = [n for n, p in self.module.named_parameters() if p.requires_grad and p.grad is None]
+        if unused and self._model is not self.module:
+            names = ", ".join(unused[:5])
+            raise BadInput(
+                f"--engine ddp needs a gradient of every weight, and the model makes no use of {names}: "
+                "leave them out, set their requires_grad to False, or take --engine deepspeed"
+            )
 
     def _step(self) -> None:
         self._scaler.unscale_(self.optimizer)

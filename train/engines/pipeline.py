@@ -7,6 +7,7 @@ depend on the number of stages; each rank keeps its own stage's layers.
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, redirect_stdout
 from io import StringIO
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -34,6 +35,7 @@ class PipelineEngine(Common):
         config = deepspeed_config(job.config, job.device, job.model)
         with redirect_stdout(StringIO()):  # it prints its seeds and its grid, whatever the log level
             module = _stages(PipelineModule, layers, job, self._loss)
+        _check_stages(layers, module.parts, job)
         parameters = [p for p in module.parameters() if p.requires_grad]
         for parameter in parameters:
             # Without the mark, DeepSpeed clips by the norm of the first stage's gradients alone.
@@ -112,3 +114,21 @@ def _stages(kind: Any, layers: list[nn.Module], job: Job, loss: Any) -> Any:
         raise CommonMistake(
             f"--partition {job.partition} names none of the model's layers: {classes}"
         ) from None
+
+
+def _check_stages(layers: list[nn.Module], bounds: list[int], job: Job) -> None:
+    """Raise CommonMistake for a stage that has nothing to train, and for weights that two stages have."""
+    owner: dict[int, int] = {}
+    for stage, (begin, end) in enumerate(pairwise(bounds)):
+        weights = [p for layer in layers[begin:end] for p in layer.parameters()]
+        if not any(p.requires_grad for p in weights):
+            names = ", ".join(type(layer).__name__ for layer in layers[begin:end]) or "no layer"
+            raise CommonMistake(
+                f"--stages {job.stages} with --partition {job.partition} leaves stage {stage} nothing to "
+                f"train: it has {names}; take fewer stages, or another --partition"
+            )
+        if any(owner.setdefault(id(p), stage) != stage for p in weights):
+            raise CommonMistake(
+                "--engine pipeline goes not with layers in different stages that share weights: each stage "
+                "would train them for itself"
+            )
