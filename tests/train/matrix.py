@@ -56,6 +56,13 @@ def tied(shape: tuple[int, int, int], classes: int) -> torch.nn.Module:
     return torch.nn.Sequential(*layers)
 
 
+def late(shape: tuple[int, int, int], classes: int) -> torch.nn.Module:
+    """A model whose weights are all in its last layer."""
+    return torch.nn.Sequential(
+        torch.nn.Flatten(), torch.nn.ReLU(), torch.nn.Linear(shape[1] * shape[2], classes)
+    )
+
+
 class Recorder:
     """The engine, and the numbers of the samples that it was given to count."""
 

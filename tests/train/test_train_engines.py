@@ -90,7 +90,7 @@ PIPELINES = {
     },
     **{f"pipeline {s}": f"{_PIPE} --scheduler {s}" for s in SCHEDULES},
     "pipeline tied": f"{_PIPE} --model matrix:tied",
-    "pipeline without weights": "--engine pipeline --partition type:ReLU --model matrix:tied",
+    "pipeline without weights": f"{_PIPE} --partition uniform --model matrix:late",
     "pipeline wrong layers": f"{_PIPE} --partition type:LSTM",
 }
 ALONE = {
@@ -244,6 +244,6 @@ def test_every_sample_is_seen_once_an_epoch(two: Results) -> None:
 def test_what_only_the_model_can_tell_is_a_sentence(two: Results) -> None:
     assert two["pipeline wrong layers"]["error"].startswith("--partition type:LSTM names none of the model's")
     assert "different stages that share weights" in two["pipeline tied"]["error"]
-    assert "nothing to train: it has" in two["pipeline without weights"]["error"]
+    assert "leaves stage 0 nothing to train: it has Flatten" in two["pipeline without weights"]["error"]
     assert "makes no use of 0.spare.weight, 0.spare.bias: leave them out" in two["ddp idle"]["error"]
     assert "error" not in two["zero0 idle"]
