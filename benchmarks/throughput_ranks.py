@@ -1,7 +1,7 @@
 """What each rank of training_throughput.py runs: our engine and a loop by hand, by turns, on one model and
 one set of random 32 x 32 colour images. Prints the seconds of every round as JSON, from rank 0.
 
-throughput_ranks.py ddp|deepspeed ROUNDS
+throughput_ranks.py ddp|deepspeed|pipeline ROUNDS
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from torch import distributed, nn
 from torch.nn.parallel import DistributedDataParallel
 
 SAMPLES, BATCH, SHAPE = 4096, 32, (3, 32, 32)
+PASSES = 4  # micro batches on their way through a pipeline in each step
 OPTIONS = ("--epochs", "1", "--clip", "0", "--batch-size", str(BATCH))
 
 
@@ -33,7 +34,7 @@ def main(kind: str, rounds: int) -> None:
     torch.set_num_threads(1)
     peers.connect(me, mine)
     samples = images()
-    by_hand = {"ddp": torch_loop, "deepspeed": deepspeed_loop}[kind]
+    by_hand = {"ddp": torch_loop, "deepspeed": deepspeed_loop, "pipeline": pipeline_loop}[kind]
     sides = (ours(kind, samples, me, mine), by_hand(samples, me))
     seconds: list[list[float]] = [[], []]
     for turn in range(rounds + 1):
@@ -58,7 +59,8 @@ def images() -> data.Data:
 
 
 def ours(kind: str, samples: data.Data, me: ranks.Ranks, mine: device.Device) -> Callable[[], Any]:
-    settings = config.parse([*OPTIONS, "--engine", kind])
+    passes = PASSES if kind == "pipeline" else 1
+    settings = config.parse([*OPTIONS, "--engine", kind, "--accumulation", str(passes)])
     how = recipe.resolve(settings, me.world_size)
     steps = sampling.steps_per_epoch(SAMPLES, *how.batch, how.parallel)
     trainer = engines.build(how, how.schedule(steps), samples, me, mine)
@@ -102,6 +104,36 @@ def deepspeed_loop(samples: data.Data, me: ranks.Ranks) -> Callable[[], None]:
         return loss
 
     return epoch(samples, me, step)
+
+
+def pipeline_loop(samples: data.Data, me: ranks.Ranks) -> Callable[[], None]:
+    """One stage a rank. The first reads the images, the last the labels; each has all of them."""
+    import deepspeed
+    from deepspeed.pipe import PipelineModule
+
+    layers = list(models.cnn(SHAPE, 10))
+    loss = nn.functional.cross_entropy
+    model = PipelineModule(layers, num_stages=me.world_size, loss_fn=loss, partition_method="parameters")
+    settings = {
+        "train_micro_batch_size_per_gpu": BATCH,
+        "gradient_accumulation_steps": PASSES,
+        "gradient_clipping": 0.0,
+        "steps_per_print": 10**9,
+        "optimizer": {"type": "Adam", "params": {"lr": 0.002, "torch_adam": True, "adam_w_mode": False}},
+    }
+    trainer, *_ = deepspeed.initialize(model=model, model_parameters=model.parameters(), config=settings)
+    pixels, labels = torch.from_numpy(samples.train.images), torch.from_numpy(samples.train.labels)
+    mean = torch.tensor(samples.mean).view(1, -1, 1, 1) * 255
+    std = torch.tensor(samples.std).view(1, -1, 1, 1) * 255
+
+    def run() -> None:
+        order = torch.randperm(SAMPLES, generator=torch.Generator().manual_seed(0))
+        chosen = (part for part in order.split(BATCH))
+        batches = (((pixels[part].float() - mean) / std, labels[part]) for part in chosen)
+        for _ in range(SAMPLES // (BATCH * PASSES)):
+            trainer.train_batch(batches)
+
+    return run
 
 
 def epoch(samples: data.Data, me: ranks.Ranks, step: Callable[..., torch.Tensor]) -> Callable[[], None]:

@@ -1,5 +1,6 @@
-"""Images a second on 1 and 2 CPU ranks: our ddp against a torch loop written by hand, and our deepspeed
-engine against DeepSpeed's own minimal loop; both sides by turns in the same processes."""
+"""Images a second on 1 and 2 CPU ranks: our ddp against a torch loop written by hand, our deepspeed
+engine against DeepSpeed's own minimal loop, our pipeline of two stages against DeepSpeed's; both sides by
+turns in the same processes."""
 
 from __future__ import annotations
 
@@ -14,12 +15,16 @@ from benchmarks.measure import Figure, medians
 
 ROUNDS = 11
 SAMPLES = 4096  # of throughput_ranks.py, which imports torch
-AGAINST = {"ddp": "a torch loop by hand", "deepspeed": "DeepSpeed's minimal loop"}
+AGAINST = {
+    "ddp": "a torch loop by hand",
+    "deepspeed": "DeepSpeed's minimal loop",
+    "pipeline": "DeepSpeed's minimal pipeline",
+}
 
 
 def figures() -> Iterator[Figure]:
     for kind, against in AGAINST.items():
-        for ranks in (1, 2):
+        for ranks in (2,) if kind == "pipeline" else (1, 2):
             ours, other = (SAMPLES / seconds for seconds in medians(*_seconds(kind, ranks)))
             yield Figure(f"{kind}, {ranks} rank(s), small conv net", ours, "images/s", other, against)
 

@@ -83,10 +83,15 @@ def _unused(base: Config, settings: Settings) -> list[str]:
     if base.get("dataloader_drop_last"):
         notes.append("the config file's dataloader_drop_last is not followed: every sample is trained on")
     if settings.engine in ("ddp", "colossalai"):
-        names = [key for key, value in base.items() if value and key not in EVERY_ENGINE]
+        said = {key: value for key, value in base.items() if value and key not in EVERY_ENGINE}
+        names = [key for key, value in said.items() if not _is_off(value)]
         if names:
             notes.append(f"--engine {settings.engine} makes no use of the config file's {', '.join(names)}")
     return notes
+
+
+def _is_off(value: Any) -> bool:
+    return isinstance(value, dict) and value.get("enabled") is False
 
 
 def schedule(config: Config, settings: Settings, total: int) -> Config:
