@@ -78,7 +78,11 @@ def test_options_win_over_the_file_s_sizes(tmp_path: Path) -> None:
         (["--amp", "O1", "--zero-stage", "1"], 2, "amp goes with neither fp16 nor ZeRO"),
         (["--amp", "O1", "--precision", "fp16"], 2, "both choose the precision"),
         (["--amp", "O3"], 2, "needs --engine ddp"),
-        (["--engine", "pipeline", "--precision", "autocast-fp16"], 2, "scales the loss in the last stage only"),
+        (
+            ["--engine", "pipeline", "--precision", "autocast-fp16"],
+            2,
+            "scales the loss in the last stage only",
+        ),
         (["--scheduler-unit", "epoch"], 2, "--scheduler-unit epoch needs a scheduler"),
         (["--scheduler-unit", "epoch", "--scheduler", "none"], 2, "--scheduler-unit epoch needs a scheduler"),
         (["--clip", "1", "--optimizer", "muon", "--zero-stage", "1"], 2, "would clip Muon's finished update"),
