@@ -289,15 +289,8 @@ def test_pbs_job_submits_itself_again(
 ) -> None:
     """The deadline comes from the start and the walltime asked for, as PBS itself tells nothing."""
     script = rendered(
-        "pbs",
-        "--launcher",
-        "mpirun",
-        "--walltime",
-        "60s",
-        "--grace",
-        "46s",
-        "--requeue",
-        "9",
+        *("pbs", "--launcher", "mpirun", "--walltime", "60s", "--grace", "46s", "--requeue", "9"),
+        *("--env", "SLOW_PAUSE=0.3"),
         program=[*TRAINING, "--save-every-epochs", "6"],
     )
     job = pbs_cluster.qsub(script, tmp_path)

@@ -183,14 +183,14 @@ job_launch() {
     --launcher pdsh --force_multi --master_addr "$MASTER_ADDR" --master_port "$MASTER_PORT" \
     --no_python --no_local_rank bash "$job_dir/rank.sh" "$@"
 }
-job_status=0 job_launcher='' job_signals=0 job_last_signal=''
-job_later() { # SECONDS COMMAND...: run it then, unless job_timer is ended before
+job_status=0 job_launcher='' job_helpers=() job_signals=0 job_last_signal=''
+job_later() { # SECONDS COMMAND...: run it then, unless the launcher ends before
   (
     trap 'kill "$!"' TERM
     sleep "$1" &
     wait "$!" && "${@:2}"
   ) &> /dev/null &
-  job_timer=$!
+  job_helpers+=($!)
 }
 # shellcheck disable=SC2329  # run by the traps
 job_stop() { # end the launcher
@@ -198,6 +198,17 @@ job_stop() { # end the launcher
   sleep 10
   kill -KILL "$job_launcher"
 }
+# shellcheck disable=SC2329  # run in the background
+job_guard() ( # a launcher may wait for the ranks of a node that is gone long after the others have failed
+  trap 'kill "$!"; exit' TERM
+  until grep -qsv '^[^ ]* 0 ' "$job_logs"/rank-*.status; do
+    sleep 10 &
+    wait "$!"
+  done
+  sleep 30 &
+  wait "$!"
+  job_stop
+)
 # A signal for this script is passed on to the program of every rank as USR1, once; a second one stops all.
 # shellcheck disable=SC2329  # the traps call it
 job_forward() {
@@ -240,14 +251,20 @@ done
 job_run() { # [preflight]: run the launcher; its status is left in job_status
   job_launch "$@" < /dev/null &  # without input, which may be the rest of this script
   job_launcher=$!
-  [[ -z ${1:-} ]] || job_later 120 job_stop
+  if [[ -n ${1:-} ]]; then
+    job_later 120 job_stop
+  else
+    job_guard &> /dev/null &
+    job_helpers+=($!)
+  fi
   local signals=-1
   while ((signals != job_signals)); do  # a trap ends the wait, not the launcher
     signals=$job_signals
     wait "$job_launcher" && job_status=0 || job_status=$?
   done
   job_launcher=
-  [[ -z ${1:-} ]] || kill "$job_timer" 2> /dev/null || true
+  ((${#job_helpers[@]} == 0)) || kill "${job_helpers[@]}" 2> /dev/null || true
+  job_helpers=()
 }
 # The same launcher on the same hosts, before hours are spent. The bad hosts are left in job_bad.
 job_preflight() {
@@ -276,7 +293,6 @@ job_now=$(date +%s)
 [[ -z $job_deadline ]] || job_later "$((job_deadline > job_now ? job_deadline - job_now : 0))" kill -USR1 "$$"
 ((job_signals == 0)) || job_die 75 "got $job_last_signal before the program began"
 job_run
-[[ -z $job_deadline ]] || kill "$job_timer" 2> /dev/null || true
 
 # ---- the end ------------------------------------------------------------------------------
 # The launcher's status alone proves nothing: every rank's own word is needed, too.
@@ -297,7 +313,7 @@ if ((${#job_silent[@]})) && ((job_status != 75)); then
   job_say "rank ${job_silent[*]:0:8} left no status: killed by the launcher, or gone with its node"
   for job_host in "${job_hosts[@]}"; do
     ! grep -q " $job_host\$" "$job_logs/statuses" || continue
-    if ! timeout 60 ssh -o BatchMode=yes "$job_host" true < /dev/null &> /dev/null; then
+    if ! timeout 30 ssh -o BatchMode=yes "$job_host" true < /dev/null &> /dev/null; then
       job_say "$job_host does not answer"
       printf '%s\tdoes not answer\n' "$job_host" >> "$job_dir/bad-hosts"
       job_status=75

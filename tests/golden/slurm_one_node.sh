@@ -164,14 +164,14 @@ END_OF_NODE
 job_launch() {
   exec bash "$job_dir/node.sh" 0
 }
-job_status=0 job_launcher='' job_signals=0 job_last_signal=''
-job_later() { # SECONDS COMMAND...: run it then, unless job_timer is ended before
+job_status=0 job_launcher='' job_helpers=() job_signals=0 job_last_signal=''
+job_later() { # SECONDS COMMAND...: run it then, unless the launcher ends before
   (
     trap 'kill "$!"' TERM
     sleep "$1" &
     wait "$!" && "${@:2}"
   ) &> /dev/null &
-  job_timer=$!
+  job_helpers+=($!)
 }
 # shellcheck disable=SC2329  # run by the traps
 job_stop() { # end the launcher
@@ -220,13 +220,14 @@ job_run() { # run the launcher; its status is left in job_status
     wait "$job_launcher" && job_status=0 || job_status=$?
   done
   job_launcher=
+  ((${#job_helpers[@]} == 0)) || kill "${job_helpers[@]}" 2> /dev/null || true
+  job_helpers=()
 }
 job_say "1 node x 2 ranks, 2 ranks in all, by torchrun on NVIDIA GPUs: ${job_hosts[*]:0:8}; rendezvous at $MASTER_ADDR:$MASTER_PORT; files in $job_dir"
 job_now=$(date +%s)
 [[ -z $job_deadline ]] || job_later "$((job_deadline > job_now ? job_deadline - job_now : 0))" kill -USR1 "$$"
 ((job_signals == 0)) || job_die 75 "got $job_last_signal before the program began"
 job_run
-[[ -z $job_deadline ]] || kill "$job_timer" 2> /dev/null || true
 
 # ---- the end ------------------------------------------------------------------------------
 # The launcher's status alone proves nothing: every rank's own word is needed, too.
