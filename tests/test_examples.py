@@ -7,8 +7,10 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -50,7 +52,7 @@ def test_the_script_is_what_the_command_renders(name: str, tmp_path: Path) -> No
     assert (tmp_path / file).read_text() == (EXAMPLES / name / file).read_text(), f"render {name} anew"
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "own_program"])
 def test_the_program_runs_and_prints_what_is_shown(name: str, tmp_path: Path) -> None:
     """Two ranks on this machine's CPU, by the example's launcher, on a few images of noise."""
     need_package("torch", "deepspeed", "mpi4py")
@@ -77,6 +79,28 @@ def test_the_program_runs_and_prints_what_is_shown(name: str, tmp_path: Path) ->
         assert re.search(shape, done.stdout), f"no line like {line!r} in {done.stdout[-3000:]}"
     [status] = tmp_path.glob("runs/*/status.json")
     assert json.loads(status.read_text())["state"] == "finished"
+
+
+def test_the_own_program_leaves_when_asked_and_goes_on(tmp_path: Path) -> None:
+    need_package("torch")
+    need_command("torchrun")
+    shutil.copy(EXAMPLES / "own_program" / "train.py", tmp_path)
+    local = ["local", "--ranks-per-node", "2", "--launcher", "torchrun", "-o", "job.sh", "--", "train.py"]
+    assert run([sys.executable, "-m", "jobgen", *local], tmp_path).returncode == 0
+    env = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    first = subprocess.Popen(["bash", "job.sh"], cwd=tmp_path, env=env, stdout=subprocess.PIPE, text=True)
+    while sum("begins after step 0" in log.read_text() for log in tmp_path.glob("runs/*/attempt-1/*.log")) < 2:
+        assert first.poll() is None
+        time.sleep(0.1)
+    first.send_signal(signal.SIGTERM)
+    printed, _ = first.communicate(timeout=60)
+    assert first.returncode == 75, printed
+    [directory] = tmp_path.glob("runs/*")
+    second = run(["bash", "job.sh"], directory)
+    assert second.returncode == 0, second.stderr
+    for line, text in zip(block("own_program", "text").splitlines(), (printed, second.stdout), strict=True):
+        assert re.search(re.escape(line).replace("…", r"\d+"), text)
+    assert int((directory / "saved-step").read_text()) < 100
 
 
 def make_data(task: str, folder: Path) -> None:

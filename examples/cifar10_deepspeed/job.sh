@@ -16,6 +16,7 @@ unset CDPATH
 # Statuses of this script; any other one is the launcher's:
 # 70 the allocation is not what was asked for      71 a file, a module or a command is missing
 # 72 a directory cannot be used                    73 the launcher said 0 without proof of success
+# 74 the preflight found a fault                   75 not finished, but the next attempt can go on
 job_say() { printf 'jobgen: %s\n' "$*" >&2; }
 job_die() { # STATUS MESSAGE
   job_say "$2"
@@ -30,6 +31,7 @@ job_end() {
   fi
   [[ -n ${job_over:-} ]] || what='was ended by a signal'
   ((status == 0)) || what="failed with status $status"
+  ((status != 75)) || what='is not finished, but can go on: it ended with status 75'
   job_say "job ${job_id:-?} $what after $SECONDS s${job_output:+; output in $job_output}${job_dir:+; files in $job_dir}"
   exit "$status"
 }
@@ -44,15 +46,33 @@ job_id=$SLURM_JOB_ID
 job_number=$SLURM_JOB_ID
 job_nodelist=$SLURM_JOB_NODELIST
 job_submit_dir=${SLURM_SUBMIT_DIR:-$PWD}
+job_field() { # NAME: what Slurm says of this job now
+  scontrol show job "$SLURM_JOB_ID" | tr ' ' '\n' | awk -F= -v name="$1" '$1 == name && !n++ { print $2 }'
+}
 job_output=$(scontrol show job "$SLURM_JOB_ID" | awk 'sub(/^ *StdOut=/, "") && !n++') || true  # as sbatch has it
 unset SLURM_EXPORT_ENV  # sbatch --export=NONE would go on to the daemons that mpirun starts by srun
+job_dir=
+if [[ -f $job_submit_dir/submitted-from && -f $job_submit_dir/job.sh ]]; then
+  job_dir=$job_submit_dir  # a later attempt
+  job_submit_dir=$(< "$job_dir/submitted-from")
+fi
 cd "$job_submit_dir" || job_die 72 "cannot enter $job_submit_dir"
 # Everything that belongs to this job alone is in a directory of its own.
-job_dir=runs/cifar10-${job_id//[^A-Za-z0-9._-]/_}
+[[ -n $job_dir ]] || job_dir=runs/cifar10-${job_id//[^A-Za-z0-9._-]/_}
 [[ $job_dir == /* ]] || job_dir=$PWD/$job_dir
 mkdir -p "$job_dir" || job_die 72 "cannot make the run directory $job_dir"
 [[ -w $job_dir ]] || job_die 72 "cannot write into the run directory $job_dir"
 rm -f "$job_dir/status.json"
+
+# Each attempt of the job has its own logs in it: the second comes after a requeue, or by hand.
+job_attempt=1
+while [[ -e $job_dir/attempt-$job_attempt ]]; do job_attempt=$((job_attempt + 1)); done
+job_logs=$job_dir/attempt-$job_attempt
+mkdir "$job_logs" || job_die 72 "cannot make the directory $job_logs"
+if [[ -f ${BASH_SOURCE[0]:-} && ! ${BASH_SOURCE[0]} -ef $job_dir/job.sh ]]; then
+  cp "${BASH_SOURCE[0]}" "$job_dir/job.sh"  # submitted from there, it goes on in there
+fi
+printf '%s\n' "$job_submit_dir" > "$job_dir/submitted-from"
 
 # ---- the environment ----------------------------------------------------------------------
 # A sourced script is seldom written for set -eu, and may change more of the shell than its environment.
@@ -104,8 +124,13 @@ export MASTER_ADDR=${job_hosts[0]}
 export MASTER_PORT=$((20000 + job_number % 10000))
 while (exec 3<> "/dev/tcp/localhost/$MASTER_PORT") 2> /dev/null; do MASTER_PORT=$((MASTER_PORT + 1)); done
 export JOBGEN_JOB_ID=$job_id JOBGEN_RUN_DIR=$job_dir JOBGEN_WORLD_SIZE=4 JOBGEN_ACCELERATOR=cuda
+export JOBGEN_ATTEMPT=$job_attempt
 JOBGEN_START_TIME=$(($(date +%s) - SECONDS))
 export JOBGEN_START_TIME
+# When the job must have begun to save: 120 s before its time is over.
+job_ends=$(date -d "$(job_field EndTime)" +%s 2> /dev/null) || job_ends=
+job_deadline=${job_ends:+$((job_ends - 120))}
+[[ -z $job_deadline ]] || export JOBGEN_DEADLINE=$job_deadline
 
 # ---- the program --------------------------------------------------------------------------
 # The environment as it is now, for the other nodes: less what belongs to this node or this shell.
@@ -125,6 +150,7 @@ job_save_environment() {
 # What every rank runs.
 cat > "$job_dir/rank.sh" <<'END_OF_RANK'
 #!/bin/bash
+# rank.sh
 set -euo pipefail
 # The deepspeed launcher counts the devices of a node from 0; the scheduler may have given it others.
 if [[ -n ${JOBGEN_DEVICES:-} ]]; then
@@ -138,30 +164,124 @@ if [[ -n ${JOBGEN_DEVICES:-} ]]; then
 fi
 # shellcheck source=/dev/null
 . "${BASH_SOURCE[0]%/*}/env.sh"
-exec python3 -m jobgen.train "--local_rank=$LOCAL_RANK" --task cifar10 --data /data/cifar10 --epochs 10 --augment crop,flip --deepspeed_config ds_config.json
+# Launchers change the status of a rank, or lose it: here are its own, its log and its process.
+job_log=$JOBGEN_RUN_DIR/attempt-$JOBGEN_ATTEMPT/rank-${RANK:-unknown}
+trap '' TERM INT HUP USR1 USR2  # they are for the program, but launchers send them to this shell, too
+set +e
+{
+  trap - TERM INT HUP USR1 USR2
+  echo "$BASHPID $(hostname)" > "$job_log.pid"
+  exec python3 -m jobgen.train "--local_rank=$LOCAL_RANK" --task cifar10 --data /data/cifar10 --epochs 10 --augment crop,flip --deepspeed_config ds_config.json
+} 2>&1 | tee -a "$job_log.log"
+job_status=${PIPESTATUS[0]}
+((job_status != 128 + $(kill -l USR1))) || job_status=75  # asked to leave before it could listen
+echo "${job_log##*-} $job_status $(date +%s.%N) $(hostname)" > "$job_log.status"
+exit "$job_status"
 END_OF_RANK
 
 # ---- the launch ---------------------------------------------------------------------------
-job_say "1 node x 4 ranks, 4 ranks in all, by deepspeed on NVIDIA GPUs: ${job_hosts[*]:0:8}; rendezvous at $MASTER_ADDR:$MASTER_PORT; files in $job_dir"
-job_status=0
 # What every node runs: the launcher without ssh, once a node.
 cat > "$job_dir/node.sh" <<'END_OF_NODE'
 #!/bin/bash
-# node.sh [NODE_RANK]
+# node.sh NODE_RANK [preflight]
 set -euo pipefail
 JOBGEN_DEVICES=$(printenv CUDA_VISIBLE_DEVICES || true)
 export JOBGEN_DEVICES
 exec deepspeed --hostfile "$JOBGEN_RUN_DIR/hostfile" \
   --no_ssh --node_rank "${1:-$SLURM_NODEID}" --master_addr "$MASTER_ADDR" --master_port "$MASTER_PORT" \
-  --no_python --no_local_rank bash "$JOBGEN_RUN_DIR/rank.sh"
+  --no_python --no_local_rank bash "$JOBGEN_RUN_DIR/rank.sh" "${@:2}"
 END_OF_NODE
-# Without input, which may be the rest of this script.
-bash "$job_dir/node.sh" 0 < /dev/null || job_status=$?
+job_launch() {
+  exec bash "$job_dir/node.sh" 0
+}
+job_status=0 job_launcher='' job_helpers=() job_signals=0 job_last_signal=''
+job_later() { # SECONDS COMMAND...: run it then, unless the launcher ends before
+  (
+    trap 'kill "$!"' TERM
+    sleep "$1" &
+    wait "$!" && "${@:2}"
+  ) &> /dev/null &
+  job_helpers+=($!)
+}
+# shellcheck disable=SC2329  # run by the traps
+job_stop() { # end the launcher
+  kill -TERM "$job_launcher"
+  sleep 10
+  kill -KILL "$job_launcher"
+}
+# A signal for this script is passed on to the program of every rank as USR1, once; a second one stops all.
+# shellcheck disable=SC2329  # the traps call it
+job_forward() {
+  bash "$job_dir/signal.sh" USR1 "$job_logs"
+}
+# deepspeed itself would end on it, so it goes to the programs, whose processes rank.sh notes.
+cat > "$job_dir/signal.sh" <<'END_OF_SIGNAL'
+#!/bin/bash
+# signal.sh NAME DIRECTORY
+for job_file in "$2"/rank-*.pid; do
+  read -r job_pid job_host < "$job_file" || continue
+  [[ $job_host != "$(hostname)" || -e ${job_file%.pid}.status ]] || kill -s "$1" "$job_pid"
+done
+END_OF_SIGNAL
+# shellcheck disable=SC2329  # the traps call it
+job_signal() { # NAME
+  job_signals=$((job_signals + 1))
+  job_last_signal=$1
+  [[ -n $job_launcher ]] || return 0
+  if ((job_signals == 1)); then
+    job_say "got $1: asking every rank to save and leave; a second signal stops at once"
+    job_forward &
+  else
+    job_say "got $1 again: stopping at once"
+    job_stop &> /dev/null &
+  fi
+}
+for job_name in TERM INT HUP USR1 USR2; do
+  # shellcheck disable=SC2064  # now: each its own
+  trap "job_signal $job_name" "$job_name"
+done
+
+job_run() { # run the launcher; its status is left in job_status
+  job_launch < /dev/null &  # without input, which may be the rest of this script
+  job_launcher=$!
+  local signals=-1
+  while ((signals != job_signals)); do  # a trap ends the wait, not the launcher
+    signals=$job_signals
+    wait "$job_launcher" && job_status=0 || job_status=$?
+  done
+  job_launcher=
+  ((${#job_helpers[@]} == 0)) || kill "${job_helpers[@]}" 2> /dev/null || true
+  job_helpers=()
+}
+job_say "1 node x 4 ranks, 4 ranks in all, by deepspeed on NVIDIA GPUs: ${job_hosts[*]:0:8}; rendezvous at $MASTER_ADDR:$MASTER_PORT; files in $job_dir"
+job_now=$(date +%s)
+[[ -z $job_deadline ]] || job_later "$((job_deadline > job_now ? job_deadline - job_now : 0))" kill -USR1 "$$"
+((job_signals == 0)) || job_die 75 "got $job_last_signal before the program began"
+job_run
 
 # ---- the end ------------------------------------------------------------------------------
-# A launcher may end with 0 although a rank was killed: the training's own word is needed, too.
+# The launcher's status alone proves nothing: every rank's own word is needed, too.
+job_silent=()
+for ((job_rank = 0; job_rank < JOBGEN_WORLD_SIZE; job_rank++)); do
+  if [[ -s $job_logs/rank-$job_rank.status ]]; then cat "$job_logs/rank-$job_rank.status"; else job_silent+=("$job_rank"); fi
+done > "$job_logs/statuses"
+job_first=$(LC_ALL=C sort -k 3,3n "$job_logs/statuses" | awk '$2 != 0 && !n++')
+if [[ -n $job_first ]]; then
+  read -r job_rank job_status _ job_host <<< "$job_first"
+  if ((job_status != 75)); then
+    job_say "rank $job_rank on $job_host failed first, with status $job_status; the end of $job_logs/rank-$job_rank.log:"
+    tail -n 20 "$job_logs/rank-$job_rank.log" >&2 || true
+  fi
+fi
+if ((${#job_silent[@]})) && ((job_status != 75)); then
+  ((job_status)) || job_die 73 "deepspeed ended with status 0, but rank ${job_silent[*]:0:8} left no status"
+  job_say "rank ${job_silent[*]:0:8} left no status: killed by the launcher, or gone with its node"
+fi
 if ((job_status == 0)) && ! grep -q '"state": *"finished"' "$job_dir/status.json" 2> /dev/null; then
   job_die 73 "deepspeed ended with status 0, but $job_dir/status.json does not say that the training finished"
+fi
+if ((job_status == 75)); then
+  job_say "not finished; to go on: cd ${job_dir@Q} && sbatch job.sh"
 fi
 job_over=yes
 exit "$job_status"

@@ -1,0 +1,35 @@
+"""A program of your own that saves and leaves in time, and goes on where it was. What it takes is marked."""
+
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import torch
+from torch import distributed
+
+distributed.init_process_group("gloo")
+asked = []  # <-
+signal.signal(signal.SIGUSR1, lambda *_: asked.append(True))  # <- a signal that the job got
+deadline = float(os.environ.get("JOBGEN_DEADLINE", "inf"))  # <- the end of the wall time, less the margin
+folder = Path(os.environ["JOBGEN_RUN_DIR"])  # <- the same in every attempt
+saved = folder / "mine.json"
+step = json.loads(saved.read_text())["step"] if saved.exists() else 0  # <-
+print(f"rank {distributed.get_rank()} begins after step {step}", flush=True)
+
+while step < 100:
+    time.sleep(0.1)  # a step of training
+    step += 1
+    stop = torch.tensor(int(bool(asked) or time.time() > deadline))  # <-
+    distributed.all_reduce(stop, distributed.ReduceOp.MAX)  # <- all ranks leave after the same step
+    if stop:  # <-
+        if distributed.get_rank() == 0:
+            saved.write_text(json.dumps({"step": step}))  # yours: weights, optimizer, random states
+            (folder / "saved-step").write_text(f"{step}\n")  # <- a requeue needs this to grow
+            print(f"saved after step {step}")
+        distributed.barrier()  # <- the first rank that leaves ends the others
+        sys.exit(75)  # <- not finished, but can go on
+if distributed.get_rank() == 0:
+    print(f"finished after step {step}")
