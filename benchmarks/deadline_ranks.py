@@ -1,4 +1,4 @@
-"""What each rank of deadline.py runs: prints, from rank 0, the seconds of one question and of one all-reduce."""
+"""Each rank of deadline.py: prints, from rank 0, the seconds of one question and of one all-reduce."""
 
 from __future__ import annotations
 
