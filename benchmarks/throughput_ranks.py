@@ -1,7 +1,7 @@
 """What each rank of training_throughput.py runs: our engine and a loop by hand, by turns, on one model and
 one set of random 32 x 32 colour images. Prints the seconds of every round as JSON, from rank 0.
 
-throughput_ranks.py ddp|deepspeed|pipeline ROUNDS
+throughput_ranks.py ddp|deepspeed|pipeline|colossalai ROUNDS
 """
 
 from __future__ import annotations
@@ -34,7 +34,12 @@ def main(kind: str, rounds: int) -> None:
     torch.set_num_threads(1)
     peers.connect(me, mine)
     samples = images()
-    by_hand = {"ddp": torch_loop, "deepspeed": deepspeed_loop, "pipeline": pipeline_loop}[kind]
+    by_hand = {
+        "ddp": torch_loop,
+        "deepspeed": deepspeed_loop,
+        "pipeline": pipeline_loop,
+        "colossalai": colossalai_loop,
+    }[kind]
     sides = (ours(kind, samples, me, mine), by_hand(samples, me))
     seconds: list[list[float]] = [[], []]
     for turn in range(rounds + 1):
@@ -101,6 +106,26 @@ def deepspeed_loop(samples: data.Data, me: ranks.Ranks) -> Callable[[], None]:
         loss = nn.functional.cross_entropy(trainer(x), y)
         trainer.backward(loss)
         trainer.step()
+        return loss
+
+    return epoch(samples, me, step)
+
+
+def colossalai_loop(samples: data.Data, me: ranks.Ranks) -> Callable[[], None]:
+    """Its Booster and its plug-in torch_ddp. The patches are what lets it run on a CPU at all."""
+    from jobgen.train.engines import colossalai_patches
+
+    colossalai = colossalai_patches.load(device.Device("cpu", 0))
+    booster = colossalai.booster.Booster(plugin=colossalai.booster.plugin.TorchDDPPlugin())
+    model = models.cnn(SHAPE, 10)
+    adam = colossalai.nn.optimizer.HybridAdam(model.parameters(), lr=0.002, adamw_mode=False)
+    model, optimizer, *_ = booster.boost(model, adam)
+
+    def step(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(x), y)
+        booster.backward(loss, optimizer)
+        optimizer.step()
         return loss
 
     return epoch(samples, me, step)
