@@ -1,5 +1,5 @@
 """Images a second on 1 and 2 CPU ranks: our ddp against a torch loop written by hand, our deepspeed
-engine and our pipeline against DeepSpeed's own minimal loops, our colossalai against its Booster; both sides by
+engine and pipeline against DeepSpeed's own minimal loops, our colossalai against its Booster; both sides by
 turns in the same processes."""
 
 from __future__ import annotations

@@ -48,8 +48,9 @@ def parser() -> Parser:
     made = Parser(
         prog="python -m jobgen.train",
         description="Train a network, one process per device, under any launcher.",
-        epilog="Exit status: 0 finished, 1 failed, 2 bad input, 3 below --target-accuracy. More: "
-        "python -m jobgen.train export --help, and evaluate --help.",
+        epilog="Exit status: 0 finished, 1 failed, 2 bad input, 3 below --target-accuracy, 4 checkpoints cannot "
+        "be written, 75 not finished but resumable. More: python -m jobgen.train export --help, and evaluate "
+        "--help; python -m jobgen.train preflight checks the hosts and leaves with 74 where it finds a fault.",
         allow_abbrev=False,
     )
     groups = {
@@ -61,7 +62,7 @@ def parser() -> Parser:
         "engine": engine,
         "mixture of experts (--model moe)": experts,
         "watching": watching,
-        "checkpoints": checkpoints,
+        "checkpoints and survival": checkpoints,
         "launchers": launchers,
     }
     for title, fill in groups.items():
@@ -326,9 +327,6 @@ def checkpoints(add: Add) -> None:
         metavar="X",
         help="end with status 3 if the last evaluation's accuracy is below X, such as 0.97",
     )
-
-
-def launchers(add: Add) -> None:
     add(
         "--stall",
         type=seconds,
@@ -336,6 +334,9 @@ def launchers(add: Add) -> None:
         help="when no step is done for so long, such as 90s, 30m or 2h, write the stacks of all ranks and "
         "leave with status 75 (default: JOBGEN_STALL, or 30m; 0: never)",
     )
+
+
+def launchers(add: Add) -> None:
     add("--deepspeed", action="store_true", help="accepted for DeepSpeed's sake, and ignored; see --engine")
     add("--local_rank", "--local-rank", type=int, metavar="N", help="set by launchers")
 
