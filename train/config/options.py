@@ -48,9 +48,9 @@ def parser() -> Parser:
     made = Parser(
         prog="python -m jobgen.train",
         description="Train a network, one process per device, under any launcher.",
-        epilog="Exit status: 0 finished, 1 failed, 2 bad input, 3 below --target-accuracy, 4 checkpoints cannot "
-        "be written, 75 not finished but resumable. More: python -m jobgen.train export --help, and evaluate "
-        "--help; python -m jobgen.train preflight checks the hosts and leaves with 74 where it finds a fault.",
+        epilog="Exit status: 0 finished, 1 failed, 2 bad input, 3 below --target-accuracy, 4 checkpoints "
+        "cannot be written, 75 not finished but resumable. More: python -m jobgen.train export --help, and "
+        "evaluate --help; preflight in their place checks the hosts, and leaves with 74 at a fault.",
         allow_abbrev=False,
     )
     groups = {
