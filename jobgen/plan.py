@@ -256,14 +256,14 @@ def _forward(spec: JobSpec, row: str, mpi: MpiFlavour | None, agents: tuple[str,
 
 
 def _reach(spec: JobSpec, row: str, agents: tuple[str, ...]) -> str | None:
-    """The shell's words that end with 0 if $job_host answers; None where there is no other host."""
+    """The shell's words that have $job_host run a command, its next word; None where there is no other host."""
     if spec.nodes == 1 and not spec.spare_nodes:
         return None
     if row == "slurm" and spec.remote != "ssh":
-        return 'srun --overlap --nodes=1 --ntasks=1 --nodelist="$job_host" --mpi=none true'
+        return 'srun --overlap --nodes=1 --ntasks=1 --nodelist="$job_host" --mpi=none bash -c'
     if agents:
-        return '"$job_dir/jobgen-remote" "$job_host" true'
-    return 'ssh -o BatchMode=yes "$job_host" true'
+        return '"$job_dir/jobgen-remote" "$job_host"'
+    return 'ssh -o BatchMode=yes "$job_host"'
 
 
 def _agents(spec: JobSpec, row: str, mpi: MpiFlavour | None) -> tuple[str, ...]:

@@ -306,18 +306,34 @@ job_preflight() {
   job_bad=()
   ((job_status)) || [[ ! -f $job_dir/preflight/result.json ]] || return 0
   ((job_signals == 0)) || job_die 75 "got $job_last_signal in the preflight"
+  [[ -s $job_dir/preflight/bad-hosts ]] || job_look
+  local host
+  if [[ ! -s $job_dir/preflight/bad-hosts ]]; then
+    for host in "${job_hosts[@]}"; do
+      compgen -G "$job_dir/preflight/$host-*.json" > /dev/null || job_bad+=("$host")
+    done
+    ((${#job_bad[@]} < ${#job_hosts[@]})) || job_die 74 "the preflight ended with status $job_status before any host had a word"
+    ((${#job_bad[@]} == 0)) || printf '%s\tleft no word\n' "${job_bad[@]}" > "$job_dir/preflight/bad-hosts"
+  fi
   if [[ -s $job_dir/preflight/bad-hosts ]]; then
     mapfile -t job_bad < <(cut -f 1 "$job_dir/preflight/bad-hosts")
     cat "$job_dir/preflight/bad-hosts" >> "$job_dir/bad-hosts"
-    return 1
   fi
-  local host
-  for host in "${job_hosts[@]}"; do
-    compgen -G "$job_dir/preflight/$host-*.json" > /dev/null || job_bad+=("$host")
-  done
-  ((${#job_bad[@]} < ${#job_hosts[@]})) || job_die 74 "the preflight ended with status $job_status before any host had a word"
-  ((${#job_bad[@]} == 0)) || printf '%s\tleft no word\n' "${job_bad[@]}" >> "$job_dir/bad-hosts"
   return 1
+}
+job_look() { # where the launcher failed, or ended all ranks at the first failure: each host by itself
+  local job_host said words pids=()
+  words="set -e; . ${job_dir@Q}/env.sh; exec python3 -c 'import jobgen.train, torch.distributed'"
+  for job_host in "${job_hosts[@]}"; do
+    {
+      said=$(timeout 30 "$job_dir/jobgen-remote" "$job_host" "$words" < /dev/null 2>&1) ||
+        printf '%s\t%s\n' "$job_host" "$(awk '!/^(srun|slurmstepd)/ { said = $0 } END { print said ? said : "does not answer" }' <<< "$said")"
+    } > "$job_dir/preflight/look-$job_host" &
+    pids+=($!)
+  done
+  wait "${pids[@]}" || true
+  cat "$job_dir"/preflight/look-* > "$job_dir/preflight/bad-hosts"
+  sed 's/^/jobgen: /; s/\t/: /' "$job_dir/preflight/bad-hosts" >&2
 }
 job_preflight || job_die 74 "the preflight failed with status $job_status; bad: ${job_bad[*]:-no single host}"
 job_say "2 nodes x 8 ranks, 16 ranks in all, by torchrun on NVIDIA GPUs: ${job_hosts[*]:0:8}; rendezvous at $MASTER_ADDR:$MASTER_PORT; files in $job_dir"

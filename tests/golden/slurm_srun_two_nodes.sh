@@ -239,21 +239,37 @@ job_preflight() {
   job_bad=()
   ((job_status)) || [[ ! -f $job_dir/preflight/result.json ]] || return 0
   ((job_signals == 0)) || job_die 75 "got $job_last_signal in the preflight"
+  [[ -s $job_dir/preflight/bad-hosts ]] || job_look
+  local host
+  if [[ ! -s $job_dir/preflight/bad-hosts ]]; then
+    for host in "${job_hosts[@]}"; do
+      compgen -G "$job_dir/preflight/$host-*.json" > /dev/null || job_bad+=("$host")
+    done
+    ((${#job_bad[@]} < ${#job_hosts[@]})) || job_die 74 "the preflight ended with status $job_status before any host had a word"
+    ((${#job_bad[@]} == 0)) || printf '%s\tleft no word\n' "${job_bad[@]}" > "$job_dir/preflight/bad-hosts"
+  fi
   if [[ -s $job_dir/preflight/bad-hosts ]]; then
     mapfile -t job_bad < <(cut -f 1 "$job_dir/preflight/bad-hosts")
     cat "$job_dir/preflight/bad-hosts" >> "$job_dir/bad-hosts"
-    return 1
   fi
-  local host
-  for host in "${job_hosts[@]}"; do
-    compgen -G "$job_dir/preflight/$host-*.json" > /dev/null || job_bad+=("$host")
-  done
-  ((${#job_bad[@]} < ${#job_hosts[@]})) || job_die 74 "the preflight ended with status $job_status before any host had a word"
-  ((${#job_bad[@]} == 0)) || printf '%s\tleft no word\n' "${job_bad[@]}" >> "$job_dir/bad-hosts"
   return 1
 }
-if ! python3 -c 'import jobgen.train' 2> /dev/null; then
-  job_say 'no preflight: python3 has no jobgen.train here'
+job_look() { # where the launcher failed, or ended all ranks at the first failure: each host by itself
+  local job_host said words pids=()
+  words="set -e; . ${job_dir@Q}/env.sh; exec python3 -c 'import jobgen.train, torch.distributed'"
+  for job_host in "${job_hosts[@]}"; do
+    {
+      said=$(timeout 30 srun --overlap --nodes=1 --ntasks=1 --nodelist="$job_host" --mpi=none bash -c "$words" < /dev/null 2>&1) ||
+        printf '%s\t%s\n' "$job_host" "$(awk '!/^(srun|slurmstepd)/ { said = $0 } END { print said ? said : "does not answer" }' <<< "$said")"
+    } > "$job_dir/preflight/look-$job_host" &
+    pids+=($!)
+  done
+  wait "${pids[@]}" || true
+  cat "$job_dir"/preflight/look-* > "$job_dir/preflight/bad-hosts"
+  sed 's/^/jobgen: /; s/\t/: /' "$job_dir/preflight/bad-hosts" >&2
+}
+if ! python3 -c 'import sys, importlib.util as u, jobgen.train; sys.exit(not u.find_spec("torch"))' 2> /dev/null; then
+  job_say 'no preflight: python3 has no jobgen.train with torch here'
 else
 job_preflight || job_die 74 "the preflight failed with status $job_status; bad: ${job_bad[*]:-no single host}"
 fi
@@ -280,7 +296,7 @@ if ((${#job_silent[@]})) && ((job_status != 75)); then
   job_say "rank ${job_silent[*]:0:8} left no status: killed by the launcher, or gone with its node"
   for job_host in "${job_hosts[@]}"; do
     ! grep -q " $job_host\$" "$job_logs/statuses" || continue
-    if ! timeout 30 srun --overlap --nodes=1 --ntasks=1 --nodelist="$job_host" --mpi=none true < /dev/null &> /dev/null; then
+    if ! timeout 30 srun --overlap --nodes=1 --ntasks=1 --nodelist="$job_host" --mpi=none bash -c true < /dev/null &> /dev/null; then
       job_say "$job_host does not answer"
       printf '%s\tdoes not answer\n' "$job_host" >> "$job_dir/bad-hosts"
     fi

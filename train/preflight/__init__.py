@@ -56,7 +56,7 @@ def _look(mine: Visit, me: ranks.Ranks, directory: Path) -> "Device | None":
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # a missing rank is told in our words
     try:
         from . import facts, together
-    except (ImportError, OSError, RuntimeError) as error:
+    except Exception as error:  # whatever half an installation raises
         visit.give_up(mine, f"torch cannot be imported: {_one_line(error)}", "versions")
     mine.phase("looking at its devices", placed=facts.is_here(mine.host, mine.facts["hostname"]))
     device = facts.own_device(me, os.environ, problems)

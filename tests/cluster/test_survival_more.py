@@ -1,0 +1,509 @@
+"""Preflight by every launcher, hosts that are bad in earnest, hangs, full disks and arrays, on the real cluster.
+Each time what the user sees."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from support import jobs
+from support.cluster import ENDED, Cluster, Job, shared_cluster
+from support.jobs import PROBE
+from support.require import need_cluster, need_package
+
+pytestmark = [pytest.mark.xdist_group("survival-more"), pytest.mark.timeout(600)]
+
+SUPPORT = Path(PROBE).parent
+ON_CPUS = ("--accelerator", "cpu", "--cpus-per-rank", "1")
+TWO_BY_TWO = ("--nodes", "2", "--ranks-per-node", "2", *ON_CPUS)
+DIGITS = ("--task", "digits", "--epochs", "1")
+
+LAUNCHES = {
+    "srun": ["--launcher", "srun"],
+    "mpirun": ["--launcher", "mpirun"],
+    "mpirun-debian": ["--launcher", "mpirun"],
+    "torchrun": ["--launcher", "torchrun"],
+    "deepspeed": ["--launcher", "deepspeed"],
+    "deepspeed-pdsh": ["--launcher", "deepspeed", "--remote", "ssh"],
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def packages() -> None:
+    need_package("torch", "deepspeed", "mpi4py", "sklearn")
+
+
+def path_of(cluster: Cluster, directory: Path, name: str) -> str:
+    return jobs.debian_path(directory / "bin") if name == "mpirun-debian" else cluster.env["PATH"]
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def ended(cluster: Cluster, job: str, seconds: float = 180) -> Job:
+    """Wait for the end of a job, and save it the pause that Slurm makes before a second attempt."""
+    deadline = time.monotonic() + seconds
+    while (facts := cluster._facts(job))["JobState"] not in ENDED:
+        if facts["JobState"] == "PENDING" and facts["Reason"] == "BeginTime":
+            time.sleep(2)  # the attempt before is still being cleared away
+            cluster.exec("head", ["scontrol", "update", f"JobId={job}", "StartTime=now"], check=False)
+        assert time.monotonic() < deadline, facts
+        time.sleep(0.5)
+    return cluster.wait(job)
+
+
+def result_of(directory: Path) -> dict[str, object]:
+    found: dict[str, object] = json.loads((directory / "preflight" / "result.json").read_text())
+    return found
+
+
+# --------------------------------------------------------------------------------------- preflight that passes
+
+
+def check_passed(job: Job, runs: Path, hosts: list[str]) -> None:
+    """The table is in the log, a line a host, and then the training ran."""
+    assert job.ok, job.output
+    table, verdict, _ = job.output.partition("preflight passed: 2 host(s), 4 rank(s), in ")
+    assert verdict, job.output
+    for host, ranks in zip(hosts, ("0-1", "2-3"), strict=True):
+        [line] = [
+            line for line in table.splitlines() if re.match(rf"(node.: )?{host}\s+{ranks}\s+cpu\s", line)
+        ]
+        assert line.rstrip().endswith("ok")
+        assert "GB/s (bus" in line
+    assert job.output.index("preflight passed") < job.output.index("4 ranks in all")
+    directory = jobs.run_dir(runs)
+    assert result_of(directory)["state"] == "passed"
+    assert not (directory / "bad-hosts").exists()
+    assert jobs.status_of(directory)["state"] == "finished"
+
+
+@pytest.mark.parametrize("name", LAUNCHES)
+def test_preflight_by_every_launcher_and_then_the_training(
+    slurm_cluster: Cluster, tmp_path: Path, name: str
+) -> None:
+    script = jobs.render("slurm", *TWO_BY_TWO, *LAUNCHES[name], program=DIGITS)
+    env = {"PATH": path_of(slurm_cluster, tmp_path, name)}
+    job = slurm_cluster.wait(slurm_cluster.sbatch(script, tmp_path, env=env))
+    check_passed(job, tmp_path / "runs", [host for host, _ in jobs.hosts_in(jobs.run_dir(tmp_path / "runs"))])
+
+
+@pytest.mark.parametrize("launcher", ["mpirun", "torchrun"])
+def test_preflight_through_qsub(pbs_cluster: Cluster, tmp_path: Path, launcher: str) -> None:
+    script = jobs.render("pbs", *TWO_BY_TWO, "--launcher", launcher, program=DIGITS)
+    job = pbs_cluster.wait(pbs_cluster.qsub(script, tmp_path))
+    check_passed(job, tmp_path / "runs", [host for host, _ in jobs.hosts_in(jobs.run_dir(tmp_path / "runs"))])
+
+
+# ---------------------------------------------------------------------------------------- hosts that are bad
+
+
+# What is done on node2 (with the place of the checkpoints as $0 and that of the runs as $1), and what is said.
+FAULTS = {
+    "read-only": (
+        "mount --bind $0 $0 && mount -o remount,bind,ro $0",
+        r"cannot write into \S+: Read-only file system",
+    ),
+    "checkpoints not shared": ("mount -t tmpfs tmpfs $0", r"it is not shared"),
+    "runs not shared": ("mount -t tmpfs tmpfs $1", r"jobgen: node2: .*env\.sh: No such file or directory"),
+    "no torch": (None, r"node2: (torch cannot be imported: .*has no|ModuleNotFoundError: No module named .)"),
+}
+
+
+@contextlib.contextmanager
+def broken(cluster: Cluster, host: str, *commands: str) -> Iterator[None]:
+    """Run shell commands on a host; what they have mounted there is gone again afterwards."""
+    before = cluster.exec(host, ["cat", "/proc/self/mounts"]).stdout.splitlines()
+    try:
+        for command in commands:
+            cluster.exec(host, ["sh", "-c", command])
+        yield
+    finally:
+        now = cluster.exec(host, ["cat", "/proc/self/mounts"]).stdout.splitlines()
+        for line in reversed(now[len(before) :]):
+            cluster.exec(host, ["umount", "-l", line.split()[1]])
+
+
+def places(directory: Path) -> tuple[Path, Path]:
+    found = directory / "checkpoints", directory / "runs"
+    for place in found:
+        place.mkdir()
+    return found
+
+
+def fault(name: str, directory: Path) -> tuple[str, str]:
+    command, said = FAULTS[name]
+    if command is None:
+        import torch
+
+        command = f"mount -t tmpfs tmpfs {Path(torch.__file__).parent}"
+    checkpoints, runs = places(directory)
+    return command.replace("$0", str(checkpoints)).replace("$1", str(runs)), said
+
+
+ON_THE_BAD_ONE = ("--directive", "--nodelist=node1,node2")
+
+
+@pytest.mark.parametrize(
+    ("name", "launcher"),
+    [
+        ("read-only", "srun"),
+        ("checkpoints not shared", "mpirun"),
+        ("runs not shared", "srun"),
+        ("runs not shared", "torchrun"),
+        ("runs not shared", "mpirun"),
+        ("no torch", "torchrun"),
+        ("no torch", "deepspeed"),
+        ("no torch", "mpirun"),
+    ],
+)
+def test_a_bad_host_is_named(slurm_cluster: Cluster, tmp_path: Path, name: str, launcher: str) -> None:
+    command, said = fault(name, tmp_path)
+    program = [*DIGITS, "--checkpoint-dir", tmp_path / "checkpoints"]
+    script = jobs.render("slurm", *TWO_BY_TWO, *LAUNCHES[launcher], *ON_THE_BAD_ONE, program=program)
+    with broken(slurm_cluster, "node2", command):
+        job = slurm_cluster.wait(slurm_cluster.sbatch(script, tmp_path))
+    assert job.exit_code == 74, job.output
+    assert re.search(said, job.output), job.output
+    bad = "node1 node2" if name == "checkpoints not shared" else "node2"  # of two, either may be the one
+    assert re.search(rf"jobgen: the preflight failed with status \d+; bad: {bad}\n", job.output), job.output
+    directory = jobs.run_dir(tmp_path / "runs")
+    assert not list((directory / "attempt-1").iterdir())  # nothing of the training has begun
+
+
+def test_without_a_spare_one_the_job_ends_and_with_one_it_goes_on(
+    slurm_cluster: Cluster, tmp_path: Path
+) -> None:
+    """node2 is left out of two hosts that are needed and a spare one; the training is node1's and node3's."""
+    command, _ = fault("checkpoints not shared", tmp_path)
+    program = [*DIGITS, "--checkpoint-dir", tmp_path / "checkpoints"]
+    script = jobs.render("slurm", *TWO_BY_TWO, "--launcher", "srun", "--spare-nodes", "1", program=program)
+    with broken(slurm_cluster, "node2", command):
+        job = slurm_cluster.wait(slurm_cluster.sbatch(script, tmp_path))
+    assert job.ok, job.output
+    assert "jobgen: leaving out node2: the preflight failed there\n" in job.output
+    assert "by srun on CPUs: node1 node3; rendezvous at node1:" in job.output
+    directory = jobs.run_dir(tmp_path / "runs")
+    [line] = (directory / "bad-hosts").read_text().splitlines()
+    assert line.startswith("node2\tnode1, node3 and it do not see each other's files")
+    assert jobs.hosts_in(directory) == [("node1", 2), ("node3", 2)]
+    assert jobs.status_of(directory)["world_size"] == 4
+
+
+def test_too_many_bad_hosts_for_the_spare_ones(slurm_cluster: Cluster, tmp_path: Path) -> None:
+    command, _ = fault("read-only", tmp_path)
+    program = [*DIGITS, "--checkpoint-dir", tmp_path / "checkpoints"]
+    script = jobs.render("slurm", *TWO_BY_TWO, "--launcher", "mpirun", "--spare-nodes", "1", program=program)
+    with broken(slurm_cluster, "node2", command), broken(slurm_cluster, "node3", command):
+        job = slurm_cluster.wait(slurm_cluster.sbatch(script, tmp_path))
+    assert job.exit_code == 74, job.output
+    assert "leaving out node2 node3: the preflight failed there" in job.output
+    assert "only 1 hosts are left, but 2 are needed" in job.output
+
+
+@pytest.mark.parametrize("launcher", ["torchrun", "deepspeed", "deepspeed-pdsh", "mpirun"])
+def test_launchers_go_on_without_the_bad_host(slurm_cluster: Cluster, tmp_path: Path, launcher: str) -> None:
+    """The first host, where the script runs, is a good one; the bad one is in the middle."""
+    command, _ = fault("read-only", tmp_path)
+    program = [*DIGITS, "--checkpoint-dir", tmp_path / "checkpoints"]
+    options = (
+        *("--nodes", "2", "--ranks-per-node", "1", *ON_CPUS),
+        *LAUNCHES[launcher],
+        "--spare-nodes",
+        "1",
+    )
+    script = jobs.render("slurm", *options, program=program)
+    with broken(slurm_cluster, "node2", command):
+        job = slurm_cluster.wait(slurm_cluster.sbatch(script, tmp_path))
+    assert job.ok, job.output
+    directory = jobs.run_dir(tmp_path / "runs")
+    assert jobs.hosts_in(directory) == [("node1", 1), ("node3", 1)]
+    assert jobs.status_of(directory)["state"] == "finished"
+
+
+def test_a_port_that_is_blocked(slurm_cluster: Cluster, tmp_path: Path) -> None:
+    """node2's packets to the rendezvous at node1 are dropped; everything else gets there."""
+    script = jobs.render("slurm", *TWO_BY_TWO, "--launcher", "srun", *ON_THE_BAD_ONE, program=DIGITS)
+    script = script.replace(
+        "export PYTHONUNBUFFERED=1", "export PYTHONUNBUFFERED=1 JOBGEN_PREFLIGHT_TIMEOUT=12"
+    )
+    submitted = slurm_cluster.sbatch(script, tmp_path, "--hold")
+    rule = f"to 10.213.77.11 ipproto tcp dport {20000 + int(submitted)} prohibit".split()
+    slurm_cluster.exec("node2", ["ip", "rule", "add", *rule])
+    try:
+        slurm_cluster.exec("head", ["scontrol", "release", submitted])
+        job = slurm_cluster.wait(submitted)
+    finally:
+        slurm_cluster.exec("node2", ["ip", "rule", "del", *rule])
+    assert job.exit_code == 74, job.output
+    assert re.search(r"node1: no other host can reach rank 0 at node1:\d+", job.output), job.output
+    assert re.search(r"node2: .*rank 2 cannot reach rank 0 at node1:\d+", job.output), job.output
+
+
+@pytest.fixture
+def frail_cluster(session_dir: Path) -> Iterator[Cluster]:
+    """One of its own, as a node of it dies."""
+    need_cluster()
+    with shared_cluster(session_dir / "cluster-more-frail", "slurm") as cluster:
+        yield cluster
+
+
+def test_a_requeued_job_is_given_other_hosts_than_the_bad_one(frail_cluster: Cluster, tmp_path: Path) -> None:
+    """One host and a spare one; what the first attempt found bad, Slurm leaves out of the second."""
+    own = tmp_path / "own.py"
+    own.write_text(
+        "import os, sys\nprint('attempt', os.environ['JOBGEN_ATTEMPT'], 'on', os.uname().nodename)\n"
+        "sys.exit(75 if os.environ['JOBGEN_ATTEMPT'] == '1' else 0)\n"
+    )
+    _, runs = places(tmp_path)
+    options = (
+        "--ranks-per-node",
+        "2",
+        *ON_CPUS,
+        "--launcher",
+        "srun",
+        "--spare-nodes",
+        "1",
+        "--requeue",
+        "1",
+    )
+    script = jobs.render("slurm", *options, program=["python3", own])
+    # Of an own program the preflight writes into the run directory, which node2 cannot.
+    with broken(frail_cluster, "node2", f"mount --bind {runs} {runs} && mount -o remount,bind,ro {runs}"):
+        submitted = frail_cluster.sbatch(script, tmp_path)  # idle, it gives the first two
+        job = ended(frail_cluster, submitted)
+    assert job.ok, job.output
+    assert "leaving out node2: the preflight failed there" in job.output
+    assert "attempt 1 of 2; requeued" in job.output
+    assert frail_cluster._facts(submitted)["ExcNodeList"] == "node2"
+    directory = jobs.run_dir(runs)
+    assert (directory / "attempt-2" / "rank-0.log").read_text() == "attempt 2 on node1\n"
+    assert [host for host, _ in jobs.hosts_in(directory)] == ["node1"]
+    assert job.output.count("leaving out") == 1
+
+
+@pytest.mark.parametrize("launcher", ["srun", "mpirun", "torchrun"])
+def test_a_host_that_is_dead_before_the_preflight(
+    frail_cluster: Cluster, tmp_path: Path, launcher: str
+) -> None:
+    hook = tmp_path / "hook.sh"
+    hook.write_text(f"touch {tmp_path}/there; until [[ -e {tmp_path}/go ]]; do sleep 0.1; done\n")
+    options = (*TWO_BY_TWO, "--launcher", launcher, "--spare-nodes", "1", "--source", hook)
+    submitted = frail_cluster.sbatch(jobs.render("slurm", *options, program=DIGITS), tmp_path)
+    wait_for((tmp_path / "there").exists)
+    frail_cluster.kill("node2")
+    (tmp_path / "go").touch()
+    job = frail_cluster.wait(submitted, 300)
+    assert job.ok, job.output
+    assert "jobgen: leaving out node2: the preflight failed there\n" in job.output
+    assert [host for host, _ in jobs.hosts_in(jobs.run_dir(tmp_path / "runs"))] == ["node1", "node3"]
+
+
+# ------------------------------------------------------------------------------------------ own programs
+
+
+def test_an_own_program_without_and_with_the_training_module(slurm_cluster: Cluster, tmp_path: Path) -> None:
+    """No preflight where python3 lacks jobgen.train, or torch; else there is one before it."""
+    python = Path(sys.executable)
+    for name, modules in (("no-jobgen", "jobgen"), ("no-torch", "torch"), ("all", "nothing")):
+        # A finder in front of all others that does not find it.
+        place = tmp_path / name
+        hidden = place / "hidden"
+        hidden.mkdir(parents=True)
+        (hidden / "sitecustomize.py").write_text(
+            "import sys\nclass Hide:\n"
+            f"    def find_spec(self, name, path=None, target=None):\n        if name.partition('.')[0] == {modules!r}:\n"
+            "            raise ModuleNotFoundError(name=name)\nsys.meta_path.insert(0, Hide())\n"
+        )
+        bin_path = jobs.path_with(place / "bin", python3=f'PYTHONPATH={hidden} exec {python} "$@"')
+        script = jobs.render("slurm", *TWO_BY_TWO, "--launcher", "srun", program=["hostname"])
+        env = {"PATH": f"{bin_path}:{slurm_cluster.env['PATH']}"}
+        job = slurm_cluster.wait(slurm_cluster.sbatch(script, place, env=env))
+        assert job.ok, job.output
+        notice = "jobgen: no preflight: python3 has no jobgen.train with torch here\n" in job.output
+        assert (notice, "preflight passed: 2 host(s), 4 rank(s)" in job.output) == (
+            name != "all",
+            name == "all",
+        )
+        ranks = [log.read_text() for log in sorted(jobs.run_dir(place / "runs").glob("attempt-1/rank-*.log"))]
+        assert ranks == [f"{host}\n" for host, _ in jobs.hosts_in(jobs.run_dir(place / "runs")) for _ in "ab"]
+
+
+# --------------------------------------------------------------------------------------------------- hangs
+
+HANGING = """
+import os, time
+import torch
+from jobgen.train import models
+
+class Hanging(torch.nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner, self.passes = inner, 0
+
+    def forward(self, images):
+        self.passes += self.training
+        while self.passes == 8 and (os.environ["RANK"], os.environ["JOBGEN_ATTEMPT"]) == ("3", "1"):
+            time.sleep(0.1)
+        return self.inner(images)
+
+def build(shape, classes):
+    return Hanging(models.build("cnn", shape, classes))
+"""
+
+
+@pytest.mark.parametrize("launcher", ["srun", "torchrun"])
+def test_a_rank_that_hangs_and_the_requeued_job_that_does_not(
+    slurm_cluster: Cluster, tmp_path: Path, launcher: str
+) -> None:
+    (tmp_path / "hanging.py").write_text(HANGING)
+    options = (*TWO_BY_TWO, "--launcher", launcher, "--no-preflight", "--stall", "8s", "--requeue", "1")
+    program = ("--task", "digits", "--epochs", "1", "--model", "hanging:build", "--batch-size", "32")
+    script = jobs.render(
+        "slurm",
+        *options,
+        "--env",
+        f"PYTHONPATH={tmp_path}",
+        program=[*program, "--engine", "ddp", "--save-every", "3"],
+    )
+    job = slurm_cluster.sbatch(script, tmp_path)
+    first = tmp_path / f"jobgen-{job}.log"
+    done = ended(slurm_cluster, job)
+    assert done.ok, done.output
+    directory = jobs.run_dir(tmp_path / "runs")
+    assert re.search(r"rank 3 on node\d hangs after step 7, for \d+ s; its stacks are in", first.read_text())
+    stacks = [(directory / f"stacks-{rank}.txt").read_text() for rank in range(4)]
+    assert "hanging.py" in stacks[3]
+    assert not any("hanging.py" in text and "time.sleep" in text for text in stacks[:3])
+    assert "step-6" in done.output
+    assert "is where to go on" in done.output
+    statuses = (directory / "attempt-1" / "statuses").read_text().splitlines()
+    assert "75" in {line.split()[1] for line in statuses}
+    assert "not finished: attempt 1 of 2; requeued" in done.output
+    assert jobs.status_of(directory)["state"] == "finished"
+    assert len(list(directory.glob("attempt-2/rank-*.log"))) == 4
+
+
+# ----------------------------------------------------------------------------------------------- full disks
+
+
+@pytest.fixture
+def small_disk(session_dir: Path, tmp_path: Path) -> Iterator[tuple[Cluster, Path]]:
+    """A cluster whose hosts share a small file system: they begin with the mounts that there are."""
+    need_cluster()
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", disk], check=True)
+    try:
+        with shared_cluster(session_dir / "cluster-small-disk", "slurm") as cluster:
+            yield cluster, disk
+    finally:
+        subprocess.run(["umount", "-l", disk], check=True)
+
+
+@pytest.mark.parametrize("launcher", ["srun", "torchrun"])
+def test_a_disk_that_becomes_full(small_disk: tuple[Cluster, Path], tmp_path: Path, launcher: str) -> None:
+    """The last checkpoint is kept, and when there is room again the same job goes on from it."""
+    cluster, disk = small_disk
+    options = (
+        *TWO_BY_TWO,
+        "--launcher",
+        launcher,
+        "--no-preflight",
+        "--env",
+        f"PYTHONPATH={SUPPORT}",
+        "--requeue",
+        "2",
+    )
+    program = (
+        *("--task", "digits", "--engine", "ddp", "--model", "slow:build", "--batch-size", "32"),
+        "--epochs",
+        "4",
+    )
+    script = jobs.render("slurm", *options, program=[*program, "--save-every", "5", "--checkpoint-dir", disk])
+    submitted = cluster.sbatch(script, tmp_path)
+    wait_for((disk / "latest").exists)
+    with contextlib.suppress(OSError), open(disk / "other", "wb", buffering=0) as other:
+        while other.write(bytes(4096)):
+            pass
+    job = cluster.wait(submitted)
+    assert job.exit_code == 4, job.output
+    assert re.search(r"cannot be written: No space left on device: \S+ \(rank \d on node\d", job.output), (
+        job.output
+    )
+    directory = jobs.run_dir(tmp_path / "runs")
+    status = jobs.status_of(directory)
+    assert (status["state"], status["exit_status"]) == ("failed", 4)
+    assert "requeued" not in job.output
+    kept = (disk / "latest").read_text().strip()
+    assert (disk / kept).is_dir()
+    (disk / "other").unlink()
+    again = cluster.wait(cluster.sbatch(directory / "job.sh", directory))
+    assert again.ok, again.output
+    assert f"goes on from {disk}/{kept}, after step" in again.output
+
+
+# -------------------------------------------------------------------------------------- arrays and reruns
+
+TELL = """
+import os, time
+port, run = os.environ["MASTER_PORT"], os.environ["JOBGEN_RUN_DIR"]
+print(os.environ["JOBGEN_JOB_ID"], os.environ["SLURM_ARRAY_TASK_ID"], port, run, os.environ["JOBGEN_ATTEMPT"])
+time.sleep(1)
+"""
+
+
+def test_an_array_of_ten(slurm_cluster: Cluster, tmp_path: Path) -> None:
+    (tmp_path / "tell.py").write_text(TELL)
+    options = ("--ranks-per-node", "1", *ON_CPUS, "--launcher", "srun", "--directive", "--array=0-9%5")
+    script = jobs.render("slurm", *options, program=["tell.py"])
+    submitted = slurm_cluster.sbatch(script, tmp_path)
+    queue = ["squeue", "--noheader", "--array", "--job", submitted]
+    wait_for(lambda: not slurm_cluster.exec("head", queue, check=False).stdout.strip(), 120)
+    logs = sorted((tmp_path / "runs").glob("*/attempt-1/rank-0.log"))
+    told = [log.read_text().split() for log in logs]
+    assert len(told) == 10, list(tmp_path.iterdir())
+    ids, tasks, ports, runs, attempts = map(list, zip(*told, strict=True))
+    assert sorted(tasks) == [str(number) for number in range(10)]
+    assert len(set(ids)) == len(set(ports)) == len(set(runs)) == 10
+    assert set(attempts) == {"1"}
+    assert runs == [str(log.parent.parent) for log in logs]
+    assert len(list(tmp_path.glob("jobgen-*.log"))) == 10
+
+
+def test_a_rerun_of_the_same_id(slurm_cluster: Cluster, tmp_path: Path) -> None:
+    """scontrol requeue by hand: of a job that runs, and of the same one when it has finished."""
+    (tmp_path / "tell.py").write_text(
+        TELL.replace('os.environ["SLURM_ARRAY_TASK_ID"]', '"0"').replace("sleep(1)", "sleep(3)")
+    )
+    script = jobs.render(
+        "slurm", "--ranks-per-node", "1", *ON_CPUS, "--launcher", "srun", program=["tell.py"]
+    )
+    submitted = slurm_cluster.sbatch(script, tmp_path)
+    directory = tmp_path / "runs" / f"jobgen-{submitted}"
+    wait_for((directory / "attempt-1" / "rank-0.pid").exists)
+    slurm_cluster.exec("head", ["scontrol", "requeue", submitted])
+    second = ended(slurm_cluster, submitted)
+    assert second.ok, second.output
+    slurm_cluster.exec("head", ["scontrol", "requeue", submitted])
+    third = ended(slurm_cluster, submitted)
+    assert third.ok, third.output
+    assert sorted(path.name for path in directory.glob("attempt-*")) == [
+        "attempt-1",
+        "attempt-2",
+        "attempt-3",
+    ]
+    told = [(directory / f"attempt-{number}" / "rank-0.log").read_text().split() for number in (2, 3)]
+    assert [words[-1] for words in told] == ["2", "3"]
+    assert third.output.count("jobgen: job") >= 1
