@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from jobgen import __version__
+from jobgen import __version__, starting
 from jobgen.accelerators import ACCELERATORS, Accelerator
 from jobgen.errors import one_of
 from jobgen.filters import Active, active
@@ -21,9 +21,6 @@ from jobgen.spec import JobSpec
 from jobgen.survival import Survival, survival
 
 DEFAULT_WALLTIME = 3600  # s; a job without a limit waits longer, or takes the queue's by surprise
-
-_SRUN_RANK = ("$SLURM_PROCID", "$SLURM_NTASKS", "$SLURM_LOCALID")
-_OWN_RANK = ("$RANK", "$WORLD_SIZE", "$LOCAL_RANK")
 
 
 class Plan(NamedTuple):
@@ -94,8 +91,8 @@ def resolve(spec: JobSpec) -> Plan:
     part = active(spec, ranks)
     program = read_program(spec.program)
     launcher = LAUNCHERS[spec.launcher]
-    start_nodes = _start_nodes(spec, row)
-    agents = _agents(spec, row, mpi)
+    start_nodes = starting.start_nodes(spec, row)
+    agents = starting.agents(spec, row, mpi)
     walltime = spec.walltime or DEFAULT_WALLTIME
     survive = survival(spec, program, walltime)
     spare = survive.spare_nodes
@@ -133,9 +130,7 @@ def resolve(spec: JobSpec) -> Plan:
             command,
             *(agents if spec.remote == "scheduler" else ()),
         ),
-        mpi_options=_mpi_options(spec, mpi, ranks, world, cpus)
-        if spec.launcher == "mpirun"
-        else (),
+        mpi_options=_mpi_options(spec, mpi, ranks, world, cpus) if spec.launcher == "mpirun" else (),
         other_versions=tuple(
             f"*'{row.version}'*" for row in MPI_FLAVOURS.values() if row.version and row != mpi
         ),
@@ -144,7 +139,7 @@ def resolve(spec: JobSpec) -> Plan:
         activate=f"{spec.venv}/bin/activate" if spec.venv else None,
         env_names=tuple(dict.fromkeys(name for name, _ in spec.env)),
         restore_devices=spec.launcher == "deepspeed" and accelerator.visible is not None,
-        rank_words=_rank_words(spec, mpi),
+        rank_words=starting.rank_words(spec, mpi),
         active=part,
         program=program,
         # The deepspeed launcher hands --local_rank to a Python program, right behind its name.
@@ -156,8 +151,8 @@ def resolve(spec: JobSpec) -> Plan:
         nodes_word='"${#job_hosts[@]}"' if spare else str(part.nodes),
         nodes_there=f"$((JOBGEN_WORLD_SIZE / {ranks}))" if spare else str(part.nodes),
         world_word=world,
-        forward=_forward(spec, row, mpi, agents),
-        reach=_reach(spec, row, agents),
+        forward=starting.forward(spec, row, mpi, agents),
+        reach=starting.reach(spec, row, agents),
     )
 
 
@@ -223,64 +218,6 @@ def _memory(spec: JobSpec, row: str, processes: int) -> str | None:
     if row == "torque":
         return torque_memory(spec.mem, spec.nodes, processes)
     return size(spec.mem, "b") if row == "pbspro" else size(spec.mem).upper()
-
-
-def _start_nodes(spec: JobSpec, row: str) -> str:
-    """How a launcher that runs once a node is started there: the end of a template's name in launcher/."""
-    if spec.launcher == "mpirun":
-        return "mpirun"  # starts its own daemons
-    if spec.nodes == 1 and not spec.spare_nodes:
-        return "here"
-    if spec.remote == "ssh" and spec.launcher == "deepspeed":
-        return "pdsh"
-    return "srun" if row == "slurm" and spec.remote != "ssh" else "each"
-
-
-def _rank_words(spec: JobSpec, mpi: MpiFlavour | None) -> tuple[str, str, str]:
-    """The shell's words for rank, world size and local rank, as the launcher sets them."""
-    if spec.launcher == "mpirun" and mpi:
-        return mpi.rank, mpi.size, mpi.local_rank
-    return _SRUN_RANK if spec.launcher == "srun" else _OWN_RANK
-
-
-def _forward(spec: JobSpec, row: str, mpi: MpiFlavour | None, agents: tuple[str, ...]) -> str:
-    """What passes a signal on to the ranks: the launcher, or the script, which reaches them here, by srun,
-    by ssh or by its agents."""
-    if spec.nodes == 1 and not spec.spare_nodes:
-        return "here"
-    if spec.launcher == "srun" or (spec.launcher == "mpirun" and mpi and mpi.forwards_signals):
-        return "launcher"
-    if agents:
-        return "agents"
-    return "srun" if row == "slurm" and spec.remote != "ssh" else "ssh"
-
-
-def _reach(spec: JobSpec, row: str, agents: tuple[str, ...]) -> str | None:
-    """The shell's words that have $job_host run a command, its next word; None where there is no other host."""
-    if spec.nodes == 1 and not spec.spare_nodes:
-        return None
-    if row == "slurm" and spec.remote != "ssh":
-        return 'srun --overlap --nodes=1 --ntasks=1 --nodelist="$job_host" --mpi=none bash -c'
-    if agents:
-        return '"$job_dir/jobgen-remote" "$job_host"'
-    return 'ssh -o BatchMode=yes "$job_host"'
-
-
-def _agents(spec: JobSpec, row: str, mpi: MpiFlavour | None) -> tuple[str, ...]:
-    """What stands in for ssh between the nodes, in the order of trial: names of templates in remote/."""
-    if (
-        (spec.nodes == 1 and not spec.spare_nodes)
-        or spec.launcher == "srun"
-        or spec.mpi == "pals"
-        or _start_nodes(spec, row) in ("srun", "pdsh")
-    ):
-        return ()
-    if spec.remote == "ssh":
-        return ("ssh",)
-    if row == "slurm":
-        return () if mpi and mpi.knows_slurm else ("srun",)
-    own = {"pbspro": "pbs_tmrsh", "torque": "pbsdsh"}[row]
-    return (own,) if spec.remote == "scheduler" else (own, "ssh")
 
 
 def _mpi_options(spec: JobSpec, mpi: MpiFlavour | None, ranks: int, world: str, cpus: int) -> tuple[str, ...]:

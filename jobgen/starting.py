@@ -1,0 +1,65 @@
+"""How the launcher, and a signal, get to the other nodes."""
+
+from jobgen.launchers import MpiFlavour
+from jobgen.spec import JobSpec
+
+_SRUN_RANK = ("$SLURM_PROCID", "$SLURM_NTASKS", "$SLURM_LOCALID")
+_OWN_RANK = ("$RANK", "$WORLD_SIZE", "$LOCAL_RANK")
+
+
+def start_nodes(spec: JobSpec, row: str) -> str:
+    """How a launcher that runs once a node is started there: the end of a template's name in launcher/."""
+    if spec.launcher == "mpirun":
+        return "mpirun"  # starts its own daemons
+    if spec.nodes == 1 and not spec.spare_nodes:
+        return "here"
+    if spec.remote == "ssh" and spec.launcher == "deepspeed":
+        return "pdsh"
+    return "srun" if row == "slurm" and spec.remote != "ssh" else "each"
+
+
+def rank_words(spec: JobSpec, mpi: MpiFlavour | None) -> tuple[str, str, str]:
+    """The shell's words for rank, world size and local rank, as the launcher sets them."""
+    if spec.launcher == "mpirun" and mpi:
+        return mpi.rank, mpi.size, mpi.local_rank
+    return _SRUN_RANK if spec.launcher == "srun" else _OWN_RANK
+
+
+def forward(spec: JobSpec, row: str, mpi: MpiFlavour | None, agents: tuple[str, ...]) -> str:
+    """What passes a signal on to the ranks: the launcher, or the script, which reaches them here, by srun,
+    by ssh or by its agents."""
+    if spec.nodes == 1 and not spec.spare_nodes:
+        return "here"
+    if spec.launcher == "srun" or (spec.launcher == "mpirun" and mpi and mpi.forwards_signals):
+        return "launcher"
+    if agents:
+        return "agents"
+    return "srun" if row == "slurm" and spec.remote != "ssh" else "ssh"
+
+
+def reach(spec: JobSpec, row: str, agents: tuple[str, ...]) -> str | None:
+    """The shell's words that have $job_host run a command, its next word; None where there is no other host."""
+    if spec.nodes == 1 and not spec.spare_nodes:
+        return None
+    if row == "slurm" and spec.remote != "ssh":
+        return 'srun --overlap --nodes=1 --ntasks=1 --nodelist="$job_host" --mpi=none bash -c'
+    if agents:
+        return '"$job_dir/jobgen-remote" "$job_host"'
+    return 'ssh -o BatchMode=yes "$job_host"'
+
+
+def agents(spec: JobSpec, row: str, mpi: MpiFlavour | None) -> tuple[str, ...]:
+    """What stands in for ssh between the nodes, in the order of trial: names of templates in remote/."""
+    if (
+        (spec.nodes == 1 and not spec.spare_nodes)
+        or spec.launcher == "srun"
+        or spec.mpi == "pals"
+        or start_nodes(spec, row) in ("srun", "pdsh")
+    ):
+        return ()
+    if spec.remote == "ssh":
+        return ("ssh",)
+    if row == "slurm":
+        return () if mpi and mpi.knows_slurm else ("srun",)
+    own = {"pbspro": "pbs_tmrsh", "torque": "pbsdsh"}[row]
+    return (own,) if spec.remote == "scheduler" else (own, "ssh")
