@@ -38,7 +38,7 @@ def forward(spec: JobSpec, row: str, mpi: MpiFlavour | None, agents: tuple[str, 
 
 
 def reach(spec: JobSpec, row: str, agents: tuple[str, ...]) -> str | None:
-    """The shell's words that have $job_host run a command, its next word; None where there is no other host."""
+    """The words that have $job_host run the command that follows; None where there is no other host."""
     if spec.nodes == 1 and not spec.spare_nodes:
         return None
     if row == "slurm" and spec.remote != "ssh":
