@@ -8,7 +8,7 @@ unset CDPATH
 # 70 the allocation is not what was asked for      71 a file, a module or a command is missing
 # 72 a directory cannot be used                    73 the launcher said 0 without proof of success
 # 74 the preflight found a fault                   75 not finished, but the next attempt can go on
-job_say() { printf 'jobgen: %s\n' "$*" >&2; }
+job_say() { printf 'jobgen: %s\n' "$*" >&2 || true; }  # the terminal may be gone
 job_die() { # STATUS MESSAGE
   job_say "$2"
   exit "$1"
@@ -111,16 +111,24 @@ set -euo pipefail
 . "${BASH_SOURCE[0]%/*}/env.sh"
 # Launchers change the status of a rank, or lose it: here are its own, its log and its process.
 job_log=$JOBGEN_RUN_DIR/attempt-$JOBGEN_ATTEMPT/rank-${OMPI_COMM_WORLD_RANK:-unknown}
-trap '' TERM INT HUP USR1 USR2  # they are for the program, but launchers send them to this shell, too
+trap '' TERM INT HUP USR1 USR2 PIPE  # they are for the program, but launchers send them to this shell, too
 set +e
-{
-  trap - TERM INT HUP USR1 USR2
+exec {job_out}> >(tee -a "$job_log.log")
+job_tee=$!
+{ (
+  trap - TERM INT HUP USR1 USR2 PIPE
   echo "$BASHPID $(hostname)" > "$job_log.pid"
+  [[ ! -e ${job_log%/*}/asked ]] || exit 75  # to leave, before it began
   exec python3 -m jobgen.train --task digits
-} 2>&1 | tee -a "$job_log.log"
-job_status=${PIPESTATUS[0]}
+) < /dev/null >&"$job_out" 2>&1 {job_out}>&-; job_status=$?; } 2> /dev/null  # where bash says how it ended
 ((job_status != 128 + $(kill -l USR1))) || job_status=75  # asked to leave before it could listen
 echo "${job_log##*-} $job_status $(date +%s.%N) $(hostname)" > "$job_log.status"
+exec {job_out}>&-
+for _ in {1..100}; do  # not for ever: what the program left running may hold its output open
+  kill -0 "$job_tee" 2> /dev/null || break
+  sleep 0.1
+done
+kill -KILL "$job_tee" 2> /dev/null
 exit "$job_status"
 END_OF_RANK
 
@@ -141,23 +149,36 @@ job_launch() {
     -x PATH -x LD_LIBRARY_PATH -x PYTHONPATH -x MASTER_ADDR -x MASTER_PORT \
     bash "$job_dir/rank.sh"
 }
-job_status=0 job_launcher='' job_signals=0 job_last_signal=''
-# shellcheck disable=SC2329  # run by the traps
-job_stop() { # end the launcher
+job_status=0 job_launcher='' job_helpers=() job_signals=0 job_last_signal=''
+# shellcheck disable=SC2329  # the traps call it
+job_later() { # SECONDS COMMAND...: run it then, unless the launcher ends before
+  (
+    trap 'kill "$!"; exit' TERM
+    sleep "$1" &
+    wait "$!"
+    "${@:2}"
+  ) &> /dev/null &
+  job_helpers+=($!)
+}
+# shellcheck disable=SC2329  # run in the background
+job_stop() { # end the launcher, and what it left running
   kill -TERM "$job_launcher"
-  sleep 10
-  kill -KILL "$job_launcher"
+  sleep 10 &
+  wait "$!"
+  job_forward KILL || true
+  kill -KILL -- "-$job_launcher"
 }
 # A signal for this script is passed on to the program of every rank as USR1, once; a second one stops all.
 # shellcheck disable=SC2329  # the traps call it
-job_forward() {
-  bash "$job_dir/signal.sh" USR1 "$job_logs"
+job_forward() { # SIGNAL
+  bash "$job_dir/signal.sh" "$1" "$job_logs"
 }
 # mpirun itself would end on it, so it goes to the programs, whose processes rank.sh notes.
 cat > "$job_dir/signal.sh" <<'END_OF_SIGNAL'
 #!/bin/bash
 # signal.sh NAME DIRECTORY
 for job_file in "$2"/rank-*.pid; do
+  [[ -e $job_file ]] || continue  # it finds asked
   read -r job_pid job_host < "$job_file" || continue
   [[ $job_host != "$(hostname)" || -e ${job_file%.pid}.status ]] || kill -s "$1" "$job_pid"
 done
@@ -166,36 +187,51 @@ END_OF_SIGNAL
 job_signal() { # NAME
   job_signals=$((job_signals + 1))
   job_last_signal=$1
+  : > "$job_logs/asked" || true  # for the ranks that have not begun
   [[ -n $job_launcher ]] || return 0
   if ((job_signals == 1)); then
     job_say "got $1: asking every rank to save and leave; a second signal stops at once"
-    job_forward &
+    job_forward USR1 &
   else
     job_say "got $1 again: stopping at once"
-    job_stop &> /dev/null &
+    job_later 0 job_stop
   fi
 }
 for job_name in TERM INT HUP USR1 USR2; do
   # shellcheck disable=SC2064  # now: each its own
   trap "job_signal $job_name" "$job_name"
 done
+trap : PIPE  # nobody reads the output any more; that is no reason to end
 
 job_run() { # run the launcher; its status is left in job_status
+  set -m  # in a process group of its own: Ctrl-C is for this script alone
   job_launch < /dev/null &  # without input, which may be the rest of this script
   job_launcher=$!
+  set +m
   local signals=-1
   while ((signals != job_signals)); do  # a trap ends the wait, not the launcher
     signals=$job_signals
     wait "$job_launcher" && job_status=0 || job_status=$?
   done
+  if ((job_signals > 1)); then  # a launcher may end before its ranks do
+    job_forward KILL
+    kill -KILL -- "-$job_launcher"
+  fi &> /dev/null || true
   job_launcher=
+  ((${#job_helpers[@]} == 0)) || kill "${job_helpers[@]}" 2> /dev/null || true
+  job_helpers=()
 }
 job_say "1 node x 2 ranks, 2 ranks in all, by mpirun (Open MPI) on CPUs: ${job_hosts[*]:0:8}; rendezvous at $MASTER_ADDR:$MASTER_PORT; files in $job_dir"
-((job_signals == 0)) || job_die 75 "got $job_last_signal before the program began"
-job_run
+if ((job_signals)); then
+  job_say "got $job_last_signal before the program began"
+  job_status=75
+else
+  job_run
+fi
 
 # ---- the end ------------------------------------------------------------------------------
 # The launcher's status alone proves nothing: every rank's own word is needed, too.
+((job_signals != 1)) || compgen -G "$job_logs/rank-*.pid" > /dev/null || job_status=75  # asked to leave before any began
 job_silent=()
 for ((job_rank = 0; job_rank < JOBGEN_WORLD_SIZE; job_rank++)); do
   if [[ -s $job_logs/rank-$job_rank.status ]]; then cat "$job_logs/rank-$job_rank.status"; else job_silent+=("$job_rank"); fi

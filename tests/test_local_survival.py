@@ -1,0 +1,260 @@
+"""What happens to a job at a terminal, and what programs do to it: signals, second signals, odd endings."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from support import jobs
+from support.jobs import PROBE
+from support.require import need_command, need_package
+
+pytestmark = [pytest.mark.xdist_group("survival-local"), pytest.mark.timeout(90)]
+
+LAUNCHERS = ["mpirun", "torchrun", "deepspeed"]
+STOPPABLE = Path(PROBE).with_name("stoppable.py")
+ENV = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+
+
+def script_of(directory: Path, launcher: str, program: Sequence[object], *options: object) -> Path:
+    need_command("bash", launcher)
+    if launcher != "mpirun":
+        need_package("torch")
+    (directory / "seen").mkdir(exist_ok=True)
+    words = ("local", "--ranks-per-node", "2", "--launcher", launcher, *options)
+    place = jobs.env_options({"PROBE_DIR": directory / "seen"})
+    script = directory / "job.sh"
+    script.write_text(jobs.render(*words, *place, program=program))
+    return script
+
+
+def ready(directory: Path) -> bool:
+    return len(list((directory / "seen").glob("ready-*"))) == 2
+
+
+def processes(word: object) -> list[str]:
+    """The command lines on this machine that name it."""
+    found = []
+    for place in Path("/proc").iterdir():
+        try:
+            words = (place / "cmdline").read_bytes() if place.name.isdigit() else b""
+        except OSError:
+            continue
+        if os.fsencode(str(word)) in words and int(place.name) != os.getpid():
+            found.append(words.replace(b"\0", b" ").decode(errors="replace"))
+    return found
+
+
+def gone(word: object, seconds: float = 5) -> bool:
+    """Whether all of them end."""
+    until = time.monotonic() + seconds
+    while processes(word) and time.monotonic() < until:
+        time.sleep(0.1)
+    return not processes(word)
+
+
+@dataclass
+class Terminal:
+    """A script that runs in a terminal of its own, in the foreground."""
+
+    script: Path
+    output: str = ""
+
+    def __post_init__(self) -> None:
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.chdir(self.script.parent)
+            os.execvpe("bash", ["bash", "--norc", "-ic", "bash job.sh; echo STATUS=$?"], ENV)
+
+    def read(self, until: Callable[[], bool], seconds: float = 40) -> None:
+        """Until it is so, or the terminal is done with."""
+        end = time.monotonic() + seconds
+        while not until():
+            assert time.monotonic() < end, self.output
+            if select.select([self.fd], [], [], 0.05)[0]:
+                try:
+                    got = os.read(self.fd, 65536)
+                except OSError:
+                    break
+                self.output += got.decode(errors="replace")
+
+    def ctrl_c(self) -> None:
+        os.write(self.fd, b"\x03")
+
+    def end(self) -> str:
+        self.read(lambda: False)
+        os.waitpid(self.pid, 0)
+        os.close(self.fd)
+        return self.output
+
+
+# ------------------------------------------------------------------------------------------- a terminal
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_ctrl_c_saves_and_leaves(tmp_path: Path, launcher: str) -> None:
+    """It reaches the script alone, not the launcher, which would kill the ranks."""
+    terminal = Terminal(script_of(tmp_path, launcher, [STOPPABLE]))
+    terminal.read(lambda: ready(tmp_path))
+    terminal.ctrl_c()
+    output = terminal.end()
+    assert "STATUS=75" in output, output
+    assert "got INT: asking every rank to save and leave" in output
+    assert [(tmp_path / "seen" / f"stopped-{rank}").read_text() for rank in (0, 1)] == ["SIGUSR1 1"] * 2
+    assert gone(tmp_path)
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_a_second_ctrl_c_stops_at_once_and_leaves_nothing(tmp_path: Path, launcher: str) -> None:
+    """Even where the ranks heed no signal at all."""
+    terminal = Terminal(script_of(tmp_path, launcher, [program(tmp_path, DEAF)], "--walltime", "1h"))
+    terminal.read(lambda: ready(tmp_path))
+    terminal.ctrl_c()
+    terminal.read(lambda: "asking every rank" in terminal.output)
+    terminal.ctrl_c()
+    output = terminal.end()
+    assert "got INT again: stopping at once" in output
+    assert "STATUS=75" not in output
+    assert "STATUS=0" not in output
+    assert gone(tmp_path)
+
+
+def test_the_terminal_is_closed(tmp_path: Path) -> None:
+    """Nobody reads the output any more: the ranks still save, and the script ends in order."""
+    terminal = Terminal(script_of(tmp_path, "mpirun", [STOPPABLE]))
+    terminal.read(lambda: ready(tmp_path))
+    os.close(terminal.fd)
+    os.waitpid(terminal.pid, 0)
+    assert gone(tmp_path / "seen", 20)
+    assert gone(tmp_path, 20)
+    logs = jobs.run_dir(tmp_path / "runs") / "attempt-1"
+    assert [line.split()[1] for line in (logs / "statuses").read_text().splitlines()] == ["75", "75"]
+
+
+DEAF = """
+for number in (signal.SIGUSR1, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    signal.signal(number, signal.SIG_IGN)
+Path(os.environ["PROBE_DIR"], "ready-" + os.environ["RANK"]).touch()
+time.sleep(80)
+"""
+
+
+def program(directory: Path, lines: str) -> Path:
+    file = directory / "program.py"
+    file.write_text(f"import os, signal, subprocess, sys, time\nfrom pathlib import Path\n{lines}\n")
+    return file
+
+
+# ------------------------------------------------------------------------------------------- signals
+
+
+@pytest.mark.parametrize("name", ["TERM", "HUP", "USR1", "USR2"])
+def test_a_signal_before_the_ranks_have_begun_is_not_lost(tmp_path: Path, name: str) -> None:
+    """While the launcher starts, there is nobody yet to send it to."""
+    tools = jobs.path_with(tmp_path / "bin", torchrun='sleep 1; exec bash "${@: -1}"')
+    script = script_of(tmp_path, "torchrun", [STOPPABLE], "--ranks-per-node", "1")
+    env = {**ENV, "PATH": f"{tools}:{ENV['PATH']}", "RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0"}
+    with subprocess.Popen(["bash", script], cwd=tmp_path, env=env, stderr=subprocess.PIPE, text=True) as job:
+        assert job.stderr
+        while "rendezvous at" not in job.stderr.readline():
+            pass
+        time.sleep(0.3)
+        job.send_signal(getattr(signal, f"SIG{name}"))
+        said = job.stderr.read()
+    assert job.returncode == 75, said
+    assert "not finished; to go on" in said
+    assert not ready(tmp_path)
+
+
+# ------------------------------------------------------------------------------------------- programs
+
+
+def outcome(directory: Path, launcher: str, lines: str, *options: object) -> tuple[int, str, Path]:
+    """Status, output and logs of a job with such a program."""
+    script = script_of(directory, launcher, [program(directory, lines)], *options)
+    done = subprocess.run(
+        ["bash", script],
+        cwd=directory,
+        env=ENV,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        stdin=subprocess.DEVNULL,
+        timeout=60,
+        check=False,
+    )
+    logs = jobs.run_dir(directory / "runs") / "attempt-1"
+    return done.returncode, done.stdout.decode(errors="replace"), logs
+
+
+def test_logs_are_whole_and_nothing_is_doubled(tmp_path: Path) -> None:
+    lines = "sys.stdout.write(('x' * 98 + os.environ['RANK'] + '\\n') * 40000); print('the very last')"
+    status, output, logs = outcome(tmp_path, "mpirun", lines)
+    assert status == 0
+    for rank in (0, 1):
+        log = (logs / f"rank-{rank}.log").read_text()
+        assert log == ("x" * 98 + f"{rank}\n") * 40000 + "the very last\n"
+    assert output.count("the very last") == 2
+    assert output.count("x" * 98) == 80000
+
+
+def test_bytes_that_are_no_text_arrive(tmp_path: Path) -> None:
+    status, _, logs = outcome(tmp_path, "mpirun", "os.write(1, bytes(range(256)))")
+    assert status == 0
+    assert (logs / "rank-1.log").read_bytes() == bytes(range(256))
+
+
+def test_a_program_that_reads_finds_the_end_of_its_input(tmp_path: Path) -> None:
+    status, output, _ = outcome(tmp_path, "mpirun", "print('read', len(sys.stdin.read()))")
+    assert status == 0, output
+    assert output.count("read 0") == 2
+
+
+def test_what_a_program_leaves_running_does_not_hold_the_job(tmp_path: Path) -> None:
+    """It has the output of the rank open, which is therefore never at its end."""
+    lines = "print('done', flush=True); subprocess.Popen(['sleep', '45'], cwd='/')"
+    begun = time.monotonic()
+    status, output, logs = outcome(tmp_path, "mpirun", lines)
+    assert status == 0, output
+    assert time.monotonic() - begun < 30
+    assert (logs / "rank-0.log").read_text() == "done\n"
+
+
+@pytest.mark.parametrize(
+    ("launcher", "act", "status"),
+    [
+        ("mpirun", "os.kill(os.getpid(), signal.SIGSEGV)", 139),
+        ("torchrun", "os.kill(os.getpid(), signal.SIGKILL)", 137),
+        ("mpirun", "sys.exit(75)", 75),
+        ("deepspeed", "sys.exit(3)", 3),
+    ],
+)
+def test_the_rank_that_failed_first_gives_the_status(
+    tmp_path: Path, launcher: str, act: str, status: int
+) -> None:
+    lines = f"if os.environ['RANK'] == '1':\n    print('said 1', flush=True)\n    {act}\ntime.sleep(40)"
+    found, output, logs = outcome(tmp_path, launcher, lines)
+    assert found == status, output
+    assert ("rank 1 on" in output) == (status != 75)
+    assert (logs / "rank-1.log").read_text() == "said 1\n"
+    assert gone(tmp_path)
+
+
+def test_nobody_reads_the_output(tmp_path: Path) -> None:
+    """`bash job.sh | head -1`: the job goes on to its end."""
+    lines = "for n in range(30):\n    print(n, 'x' * 5000, flush=True)\n    time.sleep(0.02)\nprint('end')"
+    script = script_of(tmp_path, "torchrun", [program(tmp_path, lines)])
+    subprocess.run(
+        ["bash", "-c", f"bash {script} 2>&1 | head -1"], cwd=tmp_path, env=ENV, timeout=60, check=True
+    )
+    assert gone(script, 20)
+    logs = jobs.run_dir(tmp_path / "runs") / "attempt-1"
+    assert [(logs / f"rank-{rank}.log").read_text()[-4:] for rank in (0, 1)] == ["end\n"] * 2
