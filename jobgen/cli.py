@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,7 +13,11 @@ from jobgen import __version__
 from jobgen.errors import JobgenError, nearest, one_of, shown
 from jobgen.options import OPTIONS
 
+if TYPE_CHECKING:
+    from jobgen.config import Layer
+
 USAGE = 2
+_JOB_FILE = "jobgen.toml"  # what is read where nothing is said
 
 # What schedulers and launchers call what we call otherwise.
 _FOREIGN = {
@@ -143,6 +147,22 @@ def _job_options() -> list[click.Parameter]:
     return parameters
 
 
+def _file_options() -> list[click.Parameter]:
+    parameters: list[click.Parameter] = [
+        _Option(["--job"], metavar="FILE", help=f"Read FILE.  [default: {_JOB_FILE}, if it is there]"),
+        _Option(["--no-job"], is_flag=True, help=f"Read no job file, not even {_JOB_FILE}."),
+        _Option(
+            ["--set", "settings"],
+            metavar="TABLE.KEY=VALUE",
+            multiple=True,
+            help="Change one value of the job file, such as train.lr=0.01. Repeatable.",
+        ),
+    ]
+    for parameter in parameters:
+        parameter.group = "Job file"  # type: ignore[attr-defined]
+    return parameters
+
+
 def _output_options() -> list[click.Parameter]:
     return [
         click.Option(["-o", "--output"], metavar="FILE", help="Write the script to FILE, ready to run."),
@@ -179,6 +199,9 @@ def _generate(scheduler: str) -> Callable[..., None]:
         explain: bool,
         json: bool,
         template_dir: tuple[str, ...],
+        job: str | None,
+        no_job: bool,
+        settings: tuple[str, ...],
         **given: Any,
     ) -> None:
         from jobgen.config import read_spec
@@ -189,7 +212,7 @@ def _generate(scheduler: str) -> Callable[..., None]:
             raise JobgenError("--json goes with --explain only; a script is never JSON")
         if force and output is None:
             raise JobgenError("--force goes with -o FILE only; nothing is overwritten without it")
-        plan = resolve(read_spec(scheduler, given, program))
+        plan = resolve(read_spec(scheduler, given, program, _job_file(job, no_job, settings, program)))
         if explain:
             from jobgen.explain import as_json, as_table
 
@@ -206,6 +229,20 @@ def _generate(scheduler: str) -> Callable[..., None]:
             click.echo(text, nl=False)
 
     return command
+
+
+def _job_file(
+    path: str | None, ignored: bool, settings: tuple[str, ...], program: tuple[str, ...]
+) -> Layer | None:
+    if ignored and path is not None:
+        raise JobgenError("--job and --no-job contradict each other; leave one of them out")
+    if path is None and not ignored and os.path.exists(_JOB_FILE):
+        path = _JOB_FILE
+    if path is None and not settings:
+        return None
+    from jobgen.jobfile import read_job
+
+    return read_job(path, settings, program)
 
 
 def _template_dirs(given: Sequence[str]) -> tuple[str, ...]:
@@ -230,7 +267,12 @@ _COMMANDS = {
 
 
 # Commands of packages of their own: the module of each.
-_ELSEWHERE = {"check": "jobgen.check.command", "convert": "jobgen.convert.command"}
+_ELSEWHERE = {
+    "check": "jobgen.check.command",
+    "convert": "jobgen.convert.command",
+    "init": "jobgen.init",
+    "schema": "jobgen.schema",
+}
 
 
 def _job_command(name: str) -> click.Command:
@@ -239,7 +281,7 @@ def _job_command(name: str) -> click.Command:
         name,
         callback=click.pass_obj(_generate(name)),
         help=summary,
-        params=[*_job_options(), *_output_options()],
+        params=[*_job_options(), *_file_options(), *_output_options()],
     )
     command.example = example
     return command

@@ -1,24 +1,37 @@
-"""Turns what was typed into a JobSpec: defaults, then the command line, each value with its origin."""
+"""Turns what was typed into a JobSpec: defaults, job file, command line, each value with its origin."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from jobgen.errors import JobgenError, shown
+from jobgen.errors import JobgenError, setting, shown
 from jobgen.options import OPTIONS, Option
 from jobgen.spec import JobSpec
 
 COMMAND_LINE = "command line"
+SET = "--set"
+
+Text = str | Sequence[str]
+
+
+class Layer(NamedTuple):
+    """What a job file says: the text of each option by its key (a list for repeatable ones), where that
+    stands, and the program, to which the command line has already been added."""
+
+    values: Mapping[str, Text]
+    origins: Mapping[str, str]
+    program: tuple[str, ...]
 
 
 def read_spec(
     scheduler: str,
-    given: Mapping[str, str | Sequence[str] | None],
+    given: Mapping[str, Text | None],
     program: Sequence[str] = (),
-    origin: str = COMMAND_LINE,
+    below: Layer | None = None,
 ) -> JobSpec:
-    """Parse the values of the options in ``given`` (text, or a list of it for repeatable ones).
+    """Parse the values of the options in ``given`` (text, or a list of it for repeatable ones), which
+    win over those of the layer ``below``, as a whole.
 
     Raises:
         JobgenError: a value cannot be read; the sentence says which, from where, and what is allowed.
@@ -26,9 +39,11 @@ def read_spec(
     fields: dict[str, Any] = {}
     origins: dict[str, str] = {}
     texts: dict[str, str] = {}
+    if below is not None:
+        program, origins = below.program, {"program": below.origins.get("program", "derived")}
     for option in OPTIONS:
-        value = given.get(option.key)
-        if value is None or (option.multiple and not value):
+        value, origin = _first(option, given, below)
+        if value is None:
             fields[option.key] = option.default
             continue
         origins[option.key] = origin
@@ -42,8 +57,20 @@ def read_spec(
     return JobSpec(scheduler=scheduler, program=tuple(program), origins=origins, given=texts, **fields)
 
 
+def _first(option: Option, given: Mapping[str, Text | None], below: Layer | None) -> tuple[Text | None, str]:
+    """The text of an option and where it came from; None where nobody said anything."""
+    under = (below.values.get(option.key), below.origins.get(option.key, "")) if below else (None, "")
+    if not (said := given.get(option.key)) and (option.multiple or said is None):
+        return under
+    if under[1].endswith(SET):
+        raise JobgenError(
+            f"{option.flag} ({COMMAND_LINE}): --set says {option.key} too; leave one of them out"
+        )
+    return said, COMMAND_LINE
+
+
 def _parse(option: Option, value: str, origin: str) -> Any:
     try:
         return option.parse(value)
     except ValueError as error:
-        raise JobgenError(f"{option.flag} {shown(value)} ({origin}): {error}") from None
+        raise JobgenError(f"{setting(option.key, origin)} {shown(value)} ({origin}): {error}") from None

@@ -28,3 +28,8 @@ def shown(value: str) -> str:
     """A value as an error shows it: on one line, and not longer than a line."""
     text = value if value.isprintable() and " " not in value and value else ascii(value)
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def setting(key: str, origin: str) -> str:
+    """A setting as it was written there: ``--key`` on the command line, ``key =`` in a job file."""
+    return f"--{key.replace('_', '-')}" if origin in ("command line", "default") else f"{key} ="

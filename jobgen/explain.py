@@ -81,7 +81,7 @@ def _derived(plan: Plan) -> list[Row]:
         ("program", shlex.join(plan.program.words), f"What every rank runs: {what}."),
         ("output", directory, "The run directory: hostfile, environment, metrics and status."),
     )
-    return [Row(name, value, "derived", meaning) for name, value, meaning in values]
+    return [Row(name, value, spec.origins.get(name, "derived"), meaning) for name, value, meaning in values]
 
 
 def as_json(plan: Plan) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from jobgen.errors import JobgenError
+from jobgen.errors import JobgenError, setting
 
 Filter = tuple[tuple[str, tuple[int, ...]], ...]
 
@@ -11,7 +11,8 @@ Filter = tuple[tuple[str, tuple[int, ...]], ...]
 class JobSpec(NamedTuple):
     """A job as it was asked for; None where nothing was said.
 
-    ``mem`` is in MiB a node, ``walltime`` in seconds. ``program`` is what followed ``--``.
+    ``mem`` is in MiB a node, ``walltime`` in seconds. ``program`` is what followed ``--``,
+    or the job file's.
     """
 
     scheduler: str
@@ -57,9 +58,9 @@ class JobSpec(NamedTuple):
         return self.origins.get(key, "default")
 
     def said(self, key: str) -> str:
-        """``--key value (origin)``, as an error names a setting."""
+        """``--key value (origin)``, or ``key = value``, as an error names a setting."""
         value = self.given.get(key, getattr(self, key))
-        return f"--{key.replace('_', '-')} {value} ({self.origin(key)})"
+        return f"{setting(key, self.origin(key))} {value} ({self.origin(key)})"
 
     def refuse(self, key: str, reason: str) -> JobgenError:
         """The error that a setting is refused for a reason."""

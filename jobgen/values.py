@@ -21,27 +21,33 @@ _OUR_NAMES = r"JOBGEN_\w+|job_\w+|MASTER_(?:ADDR|PORT)|(?:LOCAL_)?(?:RANK|WORLD_
 _MAX_COUNT = 10_000_000
 
 
-def whole(minimum: int, maximum: int = _MAX_COUNT) -> Callable[[str], int]:
+class Whole:
     """A parser of whole numbers from ``minimum`` to ``maximum``, both allowed."""
 
-    def parse(text: str) -> int:
-        if not re.fullmatch(r"[0-9]{1,9}", text) or not minimum <= int(text) <= maximum:
-            limit = f"of at least {minimum}" if maximum == _MAX_COUNT else f"from {minimum} to {maximum}"
+    def __init__(self, minimum: int, maximum: int = _MAX_COUNT) -> None:
+        self.minimum, self.maximum = minimum, maximum
+
+    def __call__(self, text: str) -> int:
+        if not re.fullmatch(r"[0-9]{1,9}", text) or not self.minimum <= int(text) <= self.maximum:
+            least, most = self.minimum, self.maximum
+            limit = f"of at least {least}" if most == _MAX_COUNT else f"from {least} to {most}"
             raise ValueError(f"must be a whole number {limit}")
         return int(text)
 
-    return parse
 
-
-def choice(*allowed: str) -> Callable[[str], str]:
+class Choice:
     """A parser of one of some words; a misspelt one is told the nearest."""
 
-    def parse(text: str) -> str:
-        if text not in allowed:
-            raise ValueError(f"must be {one_of(allowed)}{nearest(text, allowed)}")
+    def __init__(self, *allowed: str) -> None:
+        self.allowed = allowed
+
+    def __call__(self, text: str) -> str:
+        if text not in self.allowed:
+            raise ValueError(f"must be {one_of(self.allowed)}{nearest(text, self.allowed)}")
         return text
 
-    return parse
+
+whole, choice = Whole, Choice  # as the table of options calls them, among functions that are parsers
 
 
 def text(what: str, pattern: str) -> Callable[[str], str]:

@@ -27,7 +27,7 @@ def run(*words: str, **options: object) -> subprocess.CompletedProcess[str]:
 def test_nothing_heavy_is_imported() -> None:
     code = (
         "import sys; from jobgen.cli import run; status = run(['pbs', '--nodes', '2', '--launcher', 'mpirun']);"
-        "print(status, sorted({'torch', 'deepspeed', 'mpi4py', 'numpy', 'jobgen.train', 'train', 'subprocess', 'difflib'}"
+        "print(status, sorted({'torch', 'deepspeed', 'mpi4py', 'numpy', 'jobgen.train', 'train', 'subprocess', 'difflib', 'msgspec'}"
         " & set(sys.modules)), file=sys.stderr)"
     )
     assert run("-c", code).stderr == "0 []\n"
@@ -132,7 +132,7 @@ def test_the_wheel_holds_every_file(wheel: Path) -> None:
     here = {
         str(path.relative_to(ROOT))
         for path in (ROOT / "jobgen").rglob("*")
-        if path.suffix == ".py" or path.name == "py.typed"
+        if path.suffix in (".py", ".json") or path.name == "py.typed"
     }
     here |= {f"jobgen/{path.relative_to(ROOT)}" for path in (ROOT / "train").rglob("*.py")}
     here |= {

@@ -1,0 +1,165 @@
+"""``jobgen init``: a commented job file to start from, for the scheduler that this machine has."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from jobgen.errors import JobgenError, nearest, one_of, shown
+
+if TYPE_CHECKING:
+    from jobgen.options import Option
+
+_KINDS = ("slurm", "pbspro", "torque", "local")
+# What a value may look like, of options whose default or first choice does not say it.
+_EXAMPLES: dict[str, Any] = {
+    "queue": "gpu",
+    "account": "proj42",
+    "walltime": "2h30m",
+    "mail": "me@example.org",
+    "gpus_per_node": 4,
+    "ranks_per_node": 4,
+    "cpus_per_rank": 8,
+    "mem": "64G",
+    "include": "host1:0,1@host2",
+    "exclude": "host3",
+    "master_port": 29500,
+    "grace": "5m",
+    "signal": "USR1@300",
+    "requeue": 3,
+    "preflight": True,
+    "spare_nodes": 1,
+    "stall": "30m",
+    "module": ["cuda/12.4"],
+    "source": ["/etc/profile.d/site.sh"],
+    "conda": "train",
+    "venv": ".venv",
+    "workdir": "/scratch/me",
+    "env": {"NCCL_DEBUG": "WARN"},
+    "launcher_arg": ["--verbose"],
+}
+_DIRECTIVES = {
+    "slurm": "--constraint=a100",
+    "pbspro": "-l filesystems=home",
+    "torque": "-l naccesspolicy=singlejob",
+}
+# What a starter says by itself, not as a comment.
+_LIVE: dict[str, dict[str, Any]] = {
+    "slurm": {"walltime": "1h", "nodes": 2, "gpus_per_node": 4, "launcher": "torchrun"},
+    "pbspro": {"walltime": "1h", "nodes": 2, "gpus_per_node": 4, "launcher": "mpirun"},
+    "torque": {"walltime": "1h", "dialect": "torque", "nodes": 2, "gpus_per_node": 1, "launcher": "mpirun"},
+    "local": {"ranks_per_node": 2, "launcher": "mpirun"},
+}
+_PROGRAM = """
+# What every rank runs: your own program, or else the training module of jobgen.
+# [program]
+# command = ["train.py", "--lr", "0.1"]
+
+# The training module's own options: python -m jobgen.train --help
+[train]
+task = "digits"
+epochs = 2
+# lr = 0.01
+"""
+
+
+@click.command(
+    "init",
+    help="Write a commented job file to start from, for the scheduler that is found on PATH.",
+    epilog="Example: jobgen init --scheduler slurm",
+)
+@click.option("--scheduler", metavar="|".join(_KINDS), help="What to write it for.  [default: what is found]")
+@click.option(
+    "-o", "--output", metavar="FILE", default="jobgen.toml", help="Its name.  [default: jobgen.toml]"
+)
+@click.option("--force", is_flag=True, help="Overwrite FILE.")
+def init(scheduler: str | None, output: str, force: bool) -> None:
+    kind, why = ("pbspro" if scheduler == "pbs" else scheduler), ""
+    if kind is None:
+        kind, why = detect()
+    if kind not in _KINDS:
+        raise JobgenError(
+            f"--scheduler {shown(kind)} (command line): must be {one_of(_KINDS)}{nearest(kind, _KINDS)}"
+        )
+    from jobgen.output import write_script
+
+    write_script(output, starter(kind), force=force, executable=False)
+    click.echo(f"{output}: a job for {kind}{why}; edit it, then: {_next(kind, output)}", err=True)
+
+
+def _next(kind: str, output: str) -> str:
+    command = "jobgen pbs" if kind in ("pbspro", "torque") else f"jobgen {kind}"
+    return f"{command} --explain" if output == "jobgen.toml" else f"{command} --job {shown(output)} --explain"
+
+
+def detect() -> tuple[str, str]:
+    """The scheduler of this machine, and how it shows; Slurm first, which often brings a qsub of its own."""
+    from shutil import which
+
+    if which("sbatch"):
+        return "slurm", ", because sbatch is here"
+    if (qsub := which("qsub")) is None:
+        return "local", ", because there is neither sbatch nor qsub here"
+    said = _version(qsub)
+    if "pbs_version" in said.lower():
+        return "pbspro", ", because qsub says pbs_version"
+    if said.lower().lstrip().startswith("version:") or "torque" in said.lower():
+        return "torque", ", because qsub has Torque's version"
+    return "pbspro", ", though qsub --version does not say so: perhaps it is Torque"
+
+
+def _version(qsub: str) -> str:
+    import subprocess
+
+    try:
+        done = subprocess.run(
+            [qsub, "--version"], stdin=subprocess.DEVNULL, capture_output=True, timeout=10, check=False
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return (done.stdout + done.stderr).decode("utf-8", "replace")
+
+
+def starter(kind: str) -> str:
+    """The file: every option of this scheduler with its help, most of them as comments."""
+    from jobgen.jobtables import TABLES, table_of
+    from jobgen.options import OPTIONS
+    from jobgen.schedulers import SCHEDULERS
+
+    schema = os.path.join(os.path.dirname(os.path.abspath(__file__)), "jobgen.schema.json")
+    command = "pbs" if kind in ("pbspro", "torque") else kind
+    lines = [f"#:schema {schema}", f"# A job for: jobgen {command}. Options of the command line win over it."]
+    lines += ["", f'scheduler = "{command}"']
+    lacks = SCHEDULERS[kind].lacks
+    for table in TABLES:
+        held = [one for one in OPTIONS if table_of(one) == table and one.key not in lacks]
+        lines += ["", f"[{table}]", *(line for option in held for line in _lines(option, kind))]
+    return "\n".join(lines) + "\n" + _PROGRAM
+
+
+def _lines(option: Option, kind: str) -> list[str]:
+    from jobgen.jobtables import meaning
+
+    live = _LIVE[kind].get(option.key)
+    value = example(option, kind) if live is None else live
+    return [f"# {meaning(option)}", f"{'# ' if live is None else ''}{option.key} = {_toml(value)}"]
+
+
+def example(option: Option, kind: str) -> Any:
+    """A value that the option takes."""
+    from jobgen.values import Choice
+
+    if option.key == "directive":
+        return [_DIRECTIVES[kind]]
+    if option.key in _EXAMPLES:
+        return _EXAMPLES[option.key]
+    return option.parse.allowed[0] if isinstance(option.parse, Choice) else option.default
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{name} = {_toml(one)}" for name, one in value.items()) + " }"
+    return json.dumps(value)

@@ -1,0 +1,230 @@
+"""Reads a job file, jobgen.toml: typed, nothing unknown in it, each value with the line that it stands in.
+
+Its values become text again and go through the parsers of the command line, so that both mean the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from jobgen.config import SET, Layer
+from jobgen.errors import JobgenError, nearest, one_of, shown
+from jobgen.joblines import line_of
+from jobgen.jobtables import SCHEDULERS, TABLES, VARIABLE, WORD, JobFile, known_keys, table_of
+from jobgen.options import BY_KEY, OPTIONS
+from jobgen.program import read_program
+
+Path = tuple[str, ...]
+
+_UNKNOWN = re.compile(r"(?s)Object contains unknown field `(.*?)`(?: - at `\$\.([\w.]+)`)?")
+_EXPECTED = re.compile(r"Expected `([^`]*)`.* - at `\$\.([\w.]+)(.*)`")
+
+
+def read_job(path: str | None, settings: Sequence[str], program: tuple[str, ...]) -> Layer:
+    """What the job file says (none: an empty one), after ``--set``, and with the program that was typed.
+
+    Raises:
+        JobgenError: it cannot be read, or something in it is wrong.
+    """
+    text = _read(path) if path is not None else ""
+    name = (path if path.isprintable() else ascii(path)) if path else SET
+    data = _decode(text, name)
+    changed = {_change(data, one) for one in settings}
+
+    def origin(place: Path) -> str:
+        if any(one == place[: len(one)] for one in changed):
+            return SET
+        line = line_of(text, place)
+        if any(place == one[: len(place)] for one in changed):
+            return f"{name}, line {line}, and {SET}" if line else SET
+        return f"{name}, line {line}" if line else name
+
+    try:
+        return _layer(msgspec.convert(data, JobFile), program, origin)
+    except msgspec.ValidationError as error:
+        raise JobgenError(_sentence(str(error), data, origin)) from None
+
+
+def _read(path: str) -> str:
+    said = f"--job {shown(path)} (command line)"
+    try:
+        with open(path, encoding="utf-8-sig") as file:
+            return file.read()
+    except UnicodeDecodeError:
+        raise JobgenError(f"{said}: is not text in UTF-8") from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise JobgenError(f"{said}: cannot be read: {reason}") from None
+
+
+def _decode(text: str, name: str) -> dict[str, Any]:
+    try:
+        data: dict[str, Any] = msgspec.toml.decode(text)
+    except (msgspec.DecodeError, RecursionError) as error:
+        where = re.search(r" \(at line (\d+), column (\d+)\)", str(error))
+        line = f", line {where[1]}, column {where[2]}" if where else ""
+        reason = str(error).split(" (at ")[0]
+        raise JobgenError(f"{name}{line}: is not TOML: {reason}") from None
+    return data
+
+
+def _change(data: dict[str, Any], setting: str) -> Path:
+    """Put the value of one ``--set`` in its place, which is returned."""
+    name, equals, text = setting.partition("=")
+    place = tuple(name.split(".", 2))
+    if not equals or not all(place):
+        raise JobgenError(
+            f"--set {shown(setting)} (command line): must be TABLE.KEY=VALUE, such as resources.nodes=4"
+        )
+    table = data
+    for part in place[:-1]:
+        table = table.setdefault(part, {})
+        if not isinstance(table, dict):
+            raise JobgenError(f"--set {shown(setting)} (command line): {part} is no table")
+    table[place[-1]] = _typed(text, place)
+    return place
+
+
+def _typed(text: str, place: Path) -> Any:
+    """A value as the file would have it; where the file has text, quotes may be left out."""
+    try:
+        [value] = msgspec.toml.decode(f"value = {text}").values()
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        value = text
+    if place[0] == "train":
+        return value if _fits(value, WORD) else text
+    option = BY_KEY.get(place[1]) if len(place) == 2 else None
+    if option is not None and option.switch:
+        return {"yes": True, "no": False}.get(text, value)
+    if isinstance(value, (str, list, dict)) and not (option and option.multiple and isinstance(value, str)):
+        return value
+    return [value if isinstance(value, str) else text] if option and option.multiple else text
+
+
+def _layer(job: Any, program: tuple[str, ...], origin: Callable[[Path], str]) -> Layer:
+    if job.scheduler not in (msgspec.UNSET, *SCHEDULERS):
+        raise JobgenError(
+            f"scheduler = {shown(job.scheduler)} ({origin(('scheduler',))}): must be {one_of(SCHEDULERS)}"
+            f"{nearest(job.scheduler, SCHEDULERS)}"
+        )
+    values: dict[str, str | Sequence[str]] = {}
+    origins: dict[str, str] = {}
+    for option in OPTIONS:
+        table = getattr(job, table_of(option))
+        value = getattr(table, option.key) if table else msgspec.UNSET
+        if value not in (msgspec.UNSET, [], {}):
+            values[option.key] = _text(value)
+            origins[option.key] = origin((table_of(option), option.key))
+    words, whence = _program(job, program, origin)
+    return Layer(values, origins | ({"program": whence} if whence else {}), words)
+
+
+def _text(value: Any) -> str | Sequence[str]:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, dict):
+        return [f"{name}={one}" for name, one in value.items()]
+    return value if isinstance(value, list) else str(value)
+
+
+def _program(job: Any, typed: tuple[str, ...], origin: Callable[[Path], str]) -> tuple[Path, str | None]:
+    """The program and where it stands: what was typed wins, and options alone are added to [train]."""
+    if job.program and job.train is not msgspec.UNSET:
+        raise JobgenError(
+            f"[train] ({origin(('train',))}): there is a [program] too; keep the one that shall run"
+        )
+    only_options = bool(typed) and typed[0].startswith("-") and typed[0] != "-m"
+    if job.program:
+        where = origin(("program", "command"))
+        if only_options:
+            raise JobgenError(
+                f"{shown(typed[0])} (after --): names no program, but {where} does; write it out"
+            )
+        try:
+            read_program(tuple(job.program.command))
+        except JobgenError:
+            command = shown(" ".join(job.program.command))
+            rule = "must begin with a script, -m MODULE or a command"
+            raise JobgenError(f"command = {command} ({where}): {rule}") from None
+        return (typed, "command line") if typed else (tuple(job.program.command), where)
+    if not job.train or (typed and not only_options):
+        return typed, "command line" if typed else None
+    said = {word.partition("=")[0].replace("_", "-") for word in typed if word.startswith("--")}
+    words = [word for key, value in job.train.items() for word in _option(key, value, said, origin)]
+    return (*words, *typed), origin(("train",)) + (" and command line" if typed else "")
+
+
+def _option(key: str, value: Any, said: set[str], origin: Callable[[Path], str]) -> list[str]:
+    """One option of the training module in words; none if it was typed, or is false."""
+    if not re.fullmatch(r"[A-Za-z][\w-]*", key, re.ASCII):
+        raise JobgenError(f"{shown(key)} = ({origin(('train', key))}): is no option of the training module")
+    flag = "--" + key.replace("_", "-")
+    if value is False or flag in said:
+        return []
+    if value is True:
+        return [flag]
+    text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+    return [f"{flag}={text}"] if text.startswith("-") else [flag, text]
+
+
+def _sentence(message: str, data: Mapping[str, Any], origin: Callable[[Path], str]) -> str:
+    """msgspec's message as ours: where it is, what is there, what is allowed."""
+    if unknown := _UNKNOWN.fullmatch(message):
+        above = tuple((unknown[2] or "").split(".")) if unknown[2] else ()
+        return _unknown(unknown[1], above, origin)
+    expected = _EXPECTED.fullmatch(message)
+    if expected is None:
+        missing = "command" in message
+        return f"[program] ({origin(('program',))}): " + ("needs a command" if missing else message)
+    place = tuple(expected[2].split("."))
+    value: Any = data
+    for part in place:
+        value = value[part]
+    allowed = _allowed(place, expected[1], value)
+    if isinstance(value, dict) and expected[3]:
+        kind = VARIABLE if place[0] == "environment" else WORD
+        key = next(key for key, one in value.items() if not _fits(one, kind))
+        place, value = (*place, key), value[key]
+    elif isinstance(value, list) and (index := re.search(r"\d+", expected[3])):
+        value = value[int(index[0])]
+    written = str(value).lower() if isinstance(value, bool) else str(value)
+    return f"{place[-1]} = {shown(written)} ({origin(place)}): {allowed}"
+
+
+def _unknown(key: str, above: Path, origin: Callable[[Path], str]) -> str:
+    known = known_keys(above)
+    where = f"[{'.'.join(above)}]" if above else "a job file"
+    option = BY_KEY.get(key)
+    right = f"; it belongs in [{table_of(option)}]" if option else nearest(key, known)
+    return f"{shown(key)} ({origin((*above, key))}): {where} has no such key: use {one_of(known)}{right}"
+
+
+def _allowed(place: Path, expected: str, value: Any) -> str:
+    if place == ("train",):
+        return "must be a number, a text in quotes, true, false, or a list of numbers and texts"
+    if place == ("environment", "env") and isinstance(value, dict):
+        return "must be a text in quotes or a whole number"
+    if expected == "object":
+        return "must be a table"
+    if expected.startswith("array"):
+        return 'must be a list, such as ["..."]'
+    if expected == "bool":
+        return "must be true or false"
+    if len(place) == 2 and place[0] in TABLES and not isinstance(value, (list, dict)):
+        try:
+            BY_KEY[place[1]].parse(str(value))
+        except ValueError as error:
+            return str(error)
+    return "must be a text in quotes"
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    try:
+        msgspec.convert(value, kind)
+    except msgspec.ValidationError:
+        return False
+    return True

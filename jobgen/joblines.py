@@ -1,0 +1,34 @@
+"""Where a key stands in the text of a TOML file, for messages."""
+
+from __future__ import annotations
+
+import re
+
+_PART = r"""(?:"[^"\n]*"|'[^'\n]*'|[A-Za-z0-9_-]+)"""
+_DOTTED = rf"{_PART}(?:\s*\.\s*{_PART})*"
+_HEADER = re.compile(rf"\s*\[\[?\s*({_DOTTED})\s*\]")
+_KEY = re.compile(rf"\s*({_DOTTED})\s*=")
+
+
+def line_of(text: str, path: tuple[str, ...]) -> int | None:
+    """The line of a key, or of the innermost table around it that has a line of its own."""
+    table: tuple[str, ...] = ()
+    around: int | None = None
+    inside = False  # of a text of several lines, where nothing is a key
+    for number, line in enumerate(text.split("\n"), 1):
+        if not inside:
+            if header := _HEADER.match(line):
+                table = found = _parts(header[1])
+            else:
+                key = _KEY.match(line)
+                found = (*table, *_parts(key[1])) if key else ()
+            if found == path:
+                return number
+            if found and path[: len(found)] == found:
+                around = number
+        inside ^= (line.count('"""') + line.count("'''")) % 2 == 1
+    return around
+
+
+def _parts(dotted: str) -> tuple[str, ...]:
+    return tuple(part.strip("\"'") for part in re.findall(_PART, dotted))
