@@ -6,7 +6,7 @@ Its values become text again and go through the parsers of the command line, so 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -14,14 +14,10 @@ import msgspec
 from jobgen.config import SET, Layer
 from jobgen.errors import JobgenError, nearest, one_of, shown
 from jobgen.joblines import line_of
-from jobgen.jobtables import SCHEDULERS, TABLES, VARIABLE, WORD, JobFile, known_keys, table_of
+from jobgen.jobmistakes import Path, sentence
+from jobgen.jobtables import SCHEDULERS, WORD, JobFile, fits, table_of
 from jobgen.options import BY_KEY, OPTIONS
 from jobgen.program import read_program
-
-Path = tuple[str, ...]
-
-_UNKNOWN = re.compile(r"(?s)Object contains unknown field `(.*?)`(?: - at `\$\.([\w.]+)`)?")
-_EXPECTED = re.compile(r"Expected `([^`]*)`.* - at `\$\.([\w.]+)(.*)`")
 
 
 def read_job(path: str | None, settings: Sequence[str], program: tuple[str, ...]) -> Layer:
@@ -46,7 +42,7 @@ def read_job(path: str | None, settings: Sequence[str], program: tuple[str, ...]
     try:
         return _layer(msgspec.convert(data, JobFile), program, origin)
     except msgspec.ValidationError as error:
-        raise JobgenError(_sentence(str(error), data, origin)) from None
+        raise JobgenError(sentence(str(error), data, origin)) from None
 
 
 def _read(path: str) -> str:
@@ -96,7 +92,7 @@ def _typed(text: str, place: Path) -> Any:
     except (msgspec.DecodeError, ValueError, RecursionError):
         value = text
     if place[0] == "train":
-        return value if _fits(value, WORD) else text
+        return value if fits(value, WORD) else text
     option = BY_KEY.get(place[1]) if len(place) == 2 else None
     if option is not None and option.switch:
         return {"yes": True, "no": False}.get(text, value)
@@ -169,62 +165,3 @@ def _option(key: str, value: Any, said: set[str], origin: Callable[[Path], str])
         return [flag]
     text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
     return [f"{flag}={text}"] if text.startswith("-") else [flag, text]
-
-
-def _sentence(message: str, data: Mapping[str, Any], origin: Callable[[Path], str]) -> str:
-    """msgspec's message as ours: where it is, what is there, what is allowed."""
-    if unknown := _UNKNOWN.fullmatch(message):
-        above = tuple((unknown[2] or "").split(".")) if unknown[2] else ()
-        return _unknown(unknown[1], above, origin)
-    expected = _EXPECTED.fullmatch(message)
-    if expected is None:
-        missing = "command" in message
-        return f"[program] ({origin(('program',))}): " + ("needs a command" if missing else message)
-    place = tuple(expected[2].split("."))
-    value: Any = data
-    for part in place:
-        value = value[part]
-    allowed = _allowed(place, expected[1], value)
-    if isinstance(value, dict) and expected[3]:
-        kind = VARIABLE if place[0] == "environment" else WORD
-        key = next(key for key, one in value.items() if not _fits(one, kind))
-        place, value = (*place, key), value[key]
-    elif isinstance(value, list) and (index := re.search(r"\d+", expected[3])):
-        value = value[int(index[0])]
-    written = str(value).lower() if isinstance(value, bool) else str(value)
-    return f"{place[-1]} = {shown(written)} ({origin(place)}): {allowed}"
-
-
-def _unknown(key: str, above: Path, origin: Callable[[Path], str]) -> str:
-    known = known_keys(above)
-    where = f"[{'.'.join(above)}]" if above else "a job file"
-    option = BY_KEY.get(key)
-    right = f"; it belongs in [{table_of(option)}]" if option else nearest(key, known)
-    return f"{shown(key)} ({origin((*above, key))}): {where} has no such key: use {one_of(known)}{right}"
-
-
-def _allowed(place: Path, expected: str, value: Any) -> str:
-    if place == ("train",):
-        return "must be a number, a text in quotes, true, false, or a list of numbers and texts"
-    if place == ("environment", "env") and isinstance(value, dict):
-        return "must be a text in quotes or a whole number"
-    if expected == "object":
-        return "must be a table"
-    if expected.startswith("array"):
-        return 'must be a list, such as ["..."]'
-    if expected == "bool":
-        return "must be true or false"
-    if len(place) == 2 and place[0] in TABLES and not isinstance(value, (list, dict)):
-        try:
-            BY_KEY[place[1]].parse(str(value))
-        except ValueError as error:
-            return str(error)
-    return "must be a text in quotes"
-
-
-def _fits(value: Any, kind: Any) -> bool:
-    try:
-        msgspec.convert(value, kind)
-    except msgspec.ValidationError:
-        return False
-    return True

@@ -106,3 +106,12 @@ def known_keys(path: tuple[str, ...]) -> list[str]:
     if not path:
         return list(JobFile.__struct_fields__)
     return ["command"] if path == ("program",) else [o.key for o in OPTIONS if (table_of(o),) == path]
+
+
+def fits(value: Any, kind: Any) -> bool:
+    """Whether a value is of this type."""
+    try:
+        msgspec.convert(value, kind)
+    except msgspec.ValidationError:
+        return False
+    return True

@@ -7,16 +7,8 @@ import re
 from dataclasses import dataclass, field
 
 from jobgen.convert.remark import Remark
+from jobgen.jobtables import TABLES, known_keys
 from jobgen.options import BY_KEY
-
-_TABLES = {
-    "job": ("name", "queue", "account", "walltime", "mail", "dialect", "directive"),
-    "resources": ("nodes", "gpus_per_node", "ranks_per_node", "cpus_per_rank", "mem", "accelerator"),
-    "launch": ("launcher", "mpi", "launcher_arg", "master_port"),
-    "environment": ("module", "source", "conda", "venv", "env"),
-    "directories": ("workdir", "run_dir"),
-    "program": ("command",),
-}
 
 
 @dataclass
@@ -51,8 +43,9 @@ class JobFile:
     def text(self, scheduler: str) -> str:
         """The file itself."""
         lines = [f"scheduler = {_value('slurm' if scheduler == 'slurm' else 'pbs')}"]
-        for table, keys in _TABLES.items():
-            held = [f"{key} = {_value(self.values[key])}" for key in keys if key in self.values]
+        for table in (*TABLES, "program"):
+            keys = (key for key in known_keys((table,)) if key in self.values)
+            held = [f"{key} = {_value(self.values[key])}" for key in keys]
             lines += ["", f"[{table}]", *held] if held else []
         return "\n".join(lines) + "\n"
 

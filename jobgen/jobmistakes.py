@@ -1,0 +1,67 @@
+"""What is wrong in a job file, in one sentence: msgspec finds it, and this says it as we do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from jobgen.errors import nearest, one_of, shown
+from jobgen.jobtables import TABLES, VARIABLE, WORD, fits, known_keys, table_of
+from jobgen.options import BY_KEY
+
+Path = tuple[str, ...]
+
+_UNKNOWN = re.compile(r"(?s)Object contains unknown field `(.*?)`(?: - at `\$\.([\w.]+)`)?")
+_EXPECTED = re.compile(r"Expected `([^`]*)`.* - at `\$\.([\w.]+)(.*)`")
+
+
+def sentence(message: str, data: Mapping[str, Any], origin: Callable[[Path], str]) -> str:
+    """msgspec's message as ours: where it is, what is there, what is allowed."""
+    if unknown := _UNKNOWN.fullmatch(message):
+        above = tuple((unknown[2] or "").split(".")) if unknown[2] else ()
+        return _unknown(unknown[1], above, origin)
+    expected = _EXPECTED.fullmatch(message)
+    if expected is None:
+        missing = "command" in message
+        return f"[program] ({origin(('program',))}): " + ("needs a command" if missing else message)
+    place = tuple(expected[2].split("."))
+    value: Any = data
+    for part in place:
+        value = value[part]
+    allowed = _allowed(place, expected[1], value)
+    if isinstance(value, dict) and expected[3]:
+        kind = VARIABLE if place[0] == "environment" else WORD
+        key = next(key for key, one in value.items() if not fits(one, kind))
+        place, value = (*place, key), value[key]
+    elif isinstance(value, list) and (index := re.search(r"\d+", expected[3])):
+        value = value[int(index[0])]
+    written = str(value).lower() if isinstance(value, bool) else str(value)
+    return f"{place[-1]} = {shown(written)} ({origin(place)}): {allowed}"
+
+
+def _unknown(key: str, above: Path, origin: Callable[[Path], str]) -> str:
+    known = known_keys(above)
+    where = f"[{'.'.join(above)}]" if above else "a job file"
+    option = BY_KEY.get(key)
+    right = f"; it belongs in [{table_of(option)}]" if option else nearest(key, known)
+    return f"{shown(key)} ({origin((*above, key))}): {where} has no such key: use {one_of(known)}{right}"
+
+
+def _allowed(place: Path, expected: str, value: Any) -> str:
+    if place == ("train",):
+        return "must be a number, a text in quotes, true, false, or a list of numbers and texts"
+    if place == ("environment", "env") and isinstance(value, dict):
+        return "must be a text in quotes or a whole number"
+    if expected == "object":
+        return "must be a table"
+    if expected.startswith("array"):
+        return 'must be a list, such as ["..."]'
+    if expected == "bool":
+        return "must be true or false"
+    if len(place) == 2 and place[0] in TABLES and not isinstance(value, (list, dict)):
+        try:
+            BY_KEY[place[1]].parse(str(value))
+        except ValueError as error:
+            return str(error)
+    return "must be a text in quotes"
