@@ -67,7 +67,7 @@ def test_a_rendered_script_hands_everything_on(
         commands = here / "bin"
         (here / folder).mkdir()
         commands.mkdir()
-        for name, text in (("probe", PROBE), ("torchrun", '#!/bin/bash\nexec bash "${@: -1}"\n')):
+        for name, text in (("probe", PROBE), ("torchrun", '#!/bin/bash\nRANK=0 exec bash "${@: -1}"\n')):
             (commands / name).write_text(text)
             (commands / name).chmod(0o755)
         options: dict[str, str | list[str]] = {
