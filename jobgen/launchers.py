@@ -32,7 +32,8 @@ class MpiFlavour(NamedTuple):
     ``jobgen-remote`` instead of ssh, and ``force_ssh`` those that keep it from starting them
     through the scheduler; ``knows_slurm`` says that it starts them through srun however it was
     built, and ``shows_values`` that ``export`` puts values on the command line, where everybody
-    sees them, ``forwards_signals`` that it passes USR1 and USR2 on to the ranks. ``rank``, ``size`` and ``local_rank`` are the shell's words for the variables in which
+    sees them, ``forwards_signals`` that it passes USR1 and USR2 on to the ranks.
+    ``rank``, ``size`` and ``local_rank`` are the shell's words for the variables in which
     a rank finds itself.
     """
 

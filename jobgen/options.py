@@ -165,7 +165,7 @@ OPTIONS = (
         _SURVIVAL,
         values.whole(1, 1000),
         "N",
-        "Submit the job again, up to N times, as long as it leaves with status 75 (not finished) and gets on.",
+        "Submit the job again, up to N times, as long as it ends with status 75 (not finished) and gets on.",
     ),
     Option(
         "preflight",
