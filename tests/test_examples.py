@@ -89,7 +89,9 @@ def test_the_own_program_leaves_when_asked_and_goes_on(tmp_path: Path) -> None:
     assert run([sys.executable, "-m", "jobgen", *local], tmp_path).returncode == 0
     env = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     first = subprocess.Popen(["bash", "job.sh"], cwd=tmp_path, env=env, stdout=subprocess.PIPE, text=True)
-    while sum("begins after step 0" in log.read_text() for log in tmp_path.glob("runs/*/attempt-1/*.log")) < 2:
+    while (
+        sum("begins after step 0" in log.read_text() for log in tmp_path.glob("runs/*/attempt-1/*.log")) < 2
+    ):
         assert first.poll() is None
         time.sleep(0.1)
     first.send_signal(signal.SIGTERM)

@@ -15,7 +15,17 @@ from support.mpich import mpich_bin
 
 # The preflight has tests of its own, and takes seconds.
 TWO_BY_TWO = (
-    *("--nodes", "2", "--ranks-per-node", "2", "--accelerator", "cpu", "--cpus-per-rank", "3", "--no-preflight"),
+    *(
+        "--nodes",
+        "2",
+        "--ranks-per-node",
+        "2",
+        "--accelerator",
+        "cpu",
+        "--cpus-per-rank",
+        "3",
+        "--no-preflight",
+    ),
 )
 ODD = 'it\'s a "run" $(touch canary)'
 
@@ -115,7 +125,17 @@ def test_three_nodes_though_no_node_but_the_first_may_start_others(
         {"OMPI_MCA_routed_radix": 1, "PRTE_MCA_routed_radix": 1, "PRTE_MCA_prte_routed_radix": 1}
     )
     script = jobs.render(
-        *("pbs", "--nodes", "3", "--ranks-per-node", "1", "--accelerator", "cpu", "--no-preflight", *LAUNCHES[name]),
+        *(
+            "pbs",
+            "--nodes",
+            "3",
+            "--ranks-per-node",
+            "1",
+            "--accelerator",
+            "cpu",
+            "--no-preflight",
+            *LAUNCHES[name],
+        ),
         *(*probing(tmp_path), *chain),
         program=[PROBE],
     )

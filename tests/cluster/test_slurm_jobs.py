@@ -20,7 +20,17 @@ from support.require import need_package
 
 # The preflight has tests of its own, and takes seconds.
 TWO_BY_TWO = (
-    *("--nodes", "2", "--ranks-per-node", "2", "--accelerator", "cpu", "--cpus-per-rank", "3", "--no-preflight"),
+    *(
+        "--nodes",
+        "2",
+        "--ranks-per-node",
+        "2",
+        "--accelerator",
+        "cpu",
+        "--cpus-per-rank",
+        "3",
+        "--no-preflight",
+    ),
 )
 PLAIN = "runs"
 ODD = 'it\'s a "run" $(touch canary)'
@@ -122,7 +132,17 @@ def test_three_nodes_and_daemons_that_start_daemons(
     path = jobs.debian_path(tmp_path / "bin") if debian else slurm_cluster.env["PATH"]
     chain = jobs.env_options({"OMPI_MCA_routed_radix": 1, "PRTE_MCA_routed_radix": 1})
     script = jobs.render(
-        *("slurm", "--nodes", "3", "--ranks-per-node", "1", "--accelerator", "cpu", "--no-preflight", *options),
+        *(
+            "slurm",
+            "--nodes",
+            "3",
+            "--ranks-per-node",
+            "1",
+            "--accelerator",
+            "cpu",
+            "--no-preflight",
+            *options,
+        ),
         *(*probing(tmp_path), *chain),
         program=[PROBE],
     )
@@ -176,7 +196,17 @@ def test_ranks_see_the_devices_that_the_job_was_given(
 ) -> None:
     options, expected = DEVICES[name]
     script = jobs.render(
-        *("slurm", "--nodes", "2", "--gpus-per-node", "2", "--no-preflight", "--cpus-per-rank", "1", *options),
+        *(
+            "slurm",
+            "--nodes",
+            "2",
+            "--gpus-per-node",
+            "2",
+            "--no-preflight",
+            "--cpus-per-rank",
+            "1",
+            *options,
+        ),
         *("--directive", "--nodelist=node1,node2", *probing(tmp_path)),
         program=[PROBE],
     )
@@ -218,7 +248,18 @@ def test_npus_are_asked_for_and_cann_is_set_up(slurm_cluster: Cluster, tmp_path:
         'export CANN_SEEN="yes$CANN_NOT_SET" LD_LIBRARY_PATH=/cann:$LD_LIBRARY_PATH\n'
     )
     script = jobs.render(
-        *("slurm", "--nodes", "2", "--gpus-per-node", "8", "--no-preflight", "--accelerator", "npu", "--cpus-per-rank", "1"),
+        *(
+            "slurm",
+            "--nodes",
+            "2",
+            "--gpus-per-node",
+            "8",
+            "--no-preflight",
+            "--accelerator",
+            "npu",
+            "--cpus-per-rank",
+            "1",
+        ),
         *("--launcher", "srun", *probing(tmp_path), "--env", f"ASCEND_HOME_PATH={cann}"),
         program=[PROBE],
     )
