@@ -37,7 +37,7 @@ def survival(spec: JobSpec, program: Program, walltime: int) -> Survival:
     grace = min(GRACE, walltime // 10) if spec.grace is None else spec.grace
     name, seconds = spec.signal or ("USR1", None)
     for key, margin in (("grace", grace), ("signal", seconds or 0)):
-        if margin >= walltime or (not limited and getattr(spec, key) is not None):
+        if margin >= walltime or (not limited and margin and getattr(spec, key) is not None):
             raise spec.refuse(
                 key,
                 f"must be shorter than the wall time, which is {clock(walltime)}"
@@ -71,7 +71,7 @@ def _preflight(spec: JobSpec, program: Program) -> str | None:
 
 def _check(spec: JobSpec, program: Program) -> None:
     if spec.spare_nodes and spec.preflight is False:
-        raise spec.refuse("spare_nodes", "only the preflight finds out which to use; leave out --no-preflight")
+        raise spec.refuse("spare_nodes", "only the preflight finds out which; leave out --no-preflight")
     for key in ("include", "exclude"):
         if spec.spare_nodes and getattr(spec, key):
             raise spec.refuse("spare_nodes", f"never goes with --{key}, which names the hosts")

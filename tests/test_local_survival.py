@@ -175,6 +175,41 @@ def test_a_signal_before_the_ranks_have_begun_is_not_lost(tmp_path: Path, name: 
     assert not ready(tmp_path)
 
 
+@pytest.mark.parametrize(("name", "times"), [("TERM", 1), ("USR1", 1), ("INT", 2)])
+def test_a_signal_in_the_start_up_leaves_as_resumable(tmp_path: Path, name: str, times: int) -> None:
+    """Modules and environments may take minutes; the job is no failure because of that."""
+    slow = tmp_path / "slow.sh"
+    slow.write_text("echo here >&2; for n in {1..15}; do sleep 0.1; done\n")
+    script = script_of(tmp_path, "mpirun", [STOPPABLE], "--source", slow)
+    with subprocess.Popen(["bash", script], cwd=tmp_path, env=ENV, stderr=subprocess.PIPE, text=True) as job:
+        assert job.stderr
+        assert job.stderr.readline() == "here\n"
+        for _ in range(times):
+            job.send_signal(getattr(signal, f"SIG{name}"))
+            time.sleep(0.5)
+        said = job.stderr.read()
+    assert job.returncode == 75, said
+    assert f"got {name} " in said
+    assert not ready(tmp_path)
+
+
+def test_an_end_before_the_program_could_begin(tmp_path: Path) -> None:
+    """The whole time is the margin: nothing is lost, and the message says how to go on."""
+    need_package("torch", "sklearn")
+    training = ["--task", "digits", "--engine", "ddp", "--epochs", "400"]
+    script = script_of(tmp_path, "mpirun", training, "--walltime", "60s", "--grace", "59s")
+    command = ["bash", script]
+    for attempt in (1, 2, 3):
+        done = subprocess.run(
+            command, cwd=tmp_path, env=ENV, capture_output=True, text=True, timeout=60, check=False
+        )
+        assert done.returncode == 75, done.stderr
+        assert done.stderr.count("; to go on: cd ") == 1
+        runs = jobs.run_dir(tmp_path / "runs")
+        assert len(list(runs.glob("attempt-*"))) == attempt
+        command = ["bash", "-c", done.stderr.partition("to go on: ")[2].partition("\n")[0]]
+
+
 # ------------------------------------------------------------------------------------------- programs
 
 

@@ -34,6 +34,22 @@ job_end() {
   exit "$status"
 }
 trap job_end EXIT
+job_signals=0 job_last_signal=''
+# shellcheck disable=SC2329  # the traps call it
+job_signal() { # NAME: one that comes before the program
+  job_signals=$((job_signals + 1))
+  job_last_signal=$1
+  ((job_signals == 1)) || job_die 75 "got $1 again: stopping at once"
+}
+job_listen() {
+  local name
+  for name in TERM INT HUP USR1 USR2; do
+    # shellcheck disable=SC2064  # now: each its own
+    trap "job_signal $name" "$name"
+  done
+  trap : PIPE  # nobody reads the output any more; that is no reason to end
+}
+job_listen
 
 # ---- the job ------------------------------------------------------------------------------
 [[ -n ${PBS_JOBID:-} ]] || job_die 70 'PBS_JOBID is not set: submit this script with qsub'
@@ -196,7 +212,7 @@ job_launch() {
     -genv PATH "$PATH" -genv LD_LIBRARY_PATH "$LD_LIBRARY_PATH" -genv PYTHONPATH "$PYTHONPATH" -genv MASTER_ADDR "$MASTER_ADDR" -genv MASTER_PORT "$MASTER_PORT" \
     bash "$job_dir/rank.sh" "$@"
 }
-job_status=0 job_launcher='' job_helpers=() job_signals=0 job_last_signal=''
+job_status=0 job_launcher='' job_helpers=()
 # shellcheck disable=SC2329  # the traps call it
 job_later() { # SECONDS COMMAND...: run it then, unless the launcher ends before
   (
@@ -261,11 +277,7 @@ job_signal() { # NAME
     job_later 0 job_stop
   fi
 }
-for job_name in TERM INT HUP USR1 USR2; do
-  # shellcheck disable=SC2064  # now: each its own
-  trap "job_signal $job_name" "$job_name"
-done
-trap : PIPE  # nobody reads the output any more; that is no reason to end
+job_listen  # again: what was sourced may have traps of its own
 
 job_run() { # [preflight]: run the launcher; its status is left in job_status
   set -m  # in a process group of its own: Ctrl-C is for this script alone

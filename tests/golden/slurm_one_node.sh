@@ -35,6 +35,22 @@ job_end() {
   exit "$status"
 }
 trap job_end EXIT
+job_signals=0 job_last_signal=''
+# shellcheck disable=SC2329  # the traps call it
+job_signal() { # NAME: one that comes before the program
+  job_signals=$((job_signals + 1))
+  job_last_signal=$1
+  ((job_signals == 1)) || job_die 75 "got $1 again: stopping at once"
+}
+job_listen() {
+  local name
+  for name in TERM INT HUP USR1 USR2; do
+    # shellcheck disable=SC2064  # now: each its own
+    trap "job_signal $name" "$name"
+  done
+  trap : PIPE  # nobody reads the output any more; that is no reason to end
+}
+job_listen
 
 # ---- the job ------------------------------------------------------------------------------
 command -v scontrol > /dev/null || job_die 71 'cannot find scontrol on PATH'
@@ -172,7 +188,7 @@ END_OF_NODE
 job_launch() {
   exec bash "$job_dir/node.sh" 0
 }
-job_status=0 job_launcher='' job_helpers=() job_signals=0 job_last_signal=''
+job_status=0 job_launcher='' job_helpers=()
 # shellcheck disable=SC2329  # the traps call it
 job_later() { # SECONDS COMMAND...: run it then, unless the launcher ends before
   (
@@ -220,11 +236,7 @@ job_signal() { # NAME
     job_later 0 job_stop
   fi
 }
-for job_name in TERM INT HUP USR1 USR2; do
-  # shellcheck disable=SC2064  # now: each its own
-  trap "job_signal $job_name" "$job_name"
-done
-trap : PIPE  # nobody reads the output any more; that is no reason to end
+job_listen  # again: what was sourced may have traps of its own
 
 job_run() { # run the launcher; its status is left in job_status
   set -m  # in a process group of its own: Ctrl-C is for this script alone
