@@ -182,7 +182,7 @@ def test_a_bad_host_is_named(slurm_cluster: Cluster, tmp_path: Path, name: str, 
     assert not list((directory / "attempt-1").iterdir())  # nothing of the training has begun
 
 
-def test_without_a_spare_one_the_job_ends_and_with_one_it_goes_on(
+def test_with_a_spare_host_the_job_goes_on_without_the_bad_one(
     slurm_cluster: Cluster, tmp_path: Path
 ) -> None:
     """node2 is left out of two hosts that are needed and a spare one; the training is node1's and node3's."""
@@ -510,4 +510,4 @@ def test_a_rerun_of_the_same_id(slurm_cluster: Cluster, tmp_path: Path) -> None:
     ]
     told = [(directory / f"attempt-{number}" / "rank-0.log").read_text().split() for number in (2, 3)]
     assert [words[-1] for words in told] == ["2", "3"]
-    assert third.output.count("jobgen: job") >= 1
+    assert len(told[0]) == len(told[1]) == 5  # one run each
