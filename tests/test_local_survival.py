@@ -198,7 +198,7 @@ def test_an_end_before_the_program_could_begin(tmp_path: Path) -> None:
     need_package("torch", "sklearn")
     training = ["--task", "digits", "--engine", "ddp", "--epochs", "400"]
     script = script_of(tmp_path, "mpirun", training, "--walltime", "60s", "--grace", "59s")
-    command = ["bash", script]
+    command = ["bash", str(script)]
     for attempt in (1, 2, 3):
         done = subprocess.run(
             command, cwd=tmp_path, env=ENV, capture_output=True, text=True, timeout=60, check=False
@@ -293,3 +293,7 @@ def test_nobody_reads_the_output(tmp_path: Path) -> None:
     assert gone(script, 20)
     logs = jobs.run_dir(tmp_path / "runs") / "attempt-1"
     assert [(logs / f"rank-{rank}.log").read_text()[-4:] for rank in (0, 1)] == ["end\n"] * 2
+
+
+def test_a_time_too_short_for_a_margin(tmp_path: Path) -> None:
+    assert outcome(tmp_path, "mpirun", "print('done')", "--walltime", "9s")[0] == 0

@@ -275,8 +275,12 @@ job_run() { # run the launcher; its status is left in job_status
   job_helpers=()
 }
 job_say "1 node x 4 ranks, 4 ranks in all, by torchrun on NVIDIA GPUs: ${job_hosts[*]:0:8}; rendezvous at $MASTER_ADDR:$MASTER_PORT; files in $job_dir"
+# shellcheck disable=SC2329  # run in the background
+job_ask() { # unless somebody has: a second signal would stop the ranks while they save
+  [[ -e $job_logs/asked ]] || kill -USR1 "$$"
+}
 job_now=$(date +%s)
-[[ -z $job_deadline ]] || job_later "$((job_deadline > job_now ? job_deadline - job_now : 0))" kill -USR1 "$$"
+[[ -z $job_deadline ]] || job_later "$((job_deadline > job_now ? job_deadline - job_now : 0))" job_ask
 if ((job_signals)); then
   job_say "got $job_last_signal before the program began"
   job_status=75

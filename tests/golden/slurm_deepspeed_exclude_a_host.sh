@@ -330,8 +330,12 @@ job_look() { # where the launcher failed, or ended all ranks at the first failur
 }
 job_preflight || job_die 74 "the preflight failed with status $job_status; bad: ${job_bad[*]:-no single host}"
 job_say "3 nodes x 4 ranks, 8 ranks in all, by deepspeed on NVIDIA GPUs: ${job_hosts[*]:0:8}; rendezvous at $MASTER_ADDR:$MASTER_PORT; files in $job_dir"
+# shellcheck disable=SC2329  # run in the background
+job_ask() { # unless somebody has: a second signal would stop the ranks while they save
+  [[ -e $job_logs/asked ]] || kill -USR1 "$$"
+}
 job_now=$(date +%s)
-[[ -z $job_deadline ]] || job_later "$((job_deadline > job_now ? job_deadline - job_now : 0))" kill -USR1 "$$"
+[[ -z $job_deadline ]] || job_later "$((job_deadline > job_now ? job_deadline - job_now : 0))" job_ask
 if ((job_signals)); then
   job_say "got $job_last_signal before the program began"
   job_status=75
