@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from jobgen.options import OPTIONS, Option
 from jobgen.plan import Plan
+from jobgen.schedulers import clock
 
 
 class Row(NamedTuple):
@@ -21,7 +22,7 @@ class Row(NamedTuple):
 
 def rows(plan: Plan) -> list[Row]:
     """The values that were asked for, as they were resolved, then those that follow from them."""
-    spec = plan.spec
+    spec, survive = plan.spec, plan.survival
     resolved = {
         "dialect": spec.dialect or ("pbspro" if spec.scheduler == "pbs" else None),
         "walltime": plan.walltime if spec.scheduler != "local" or spec.walltime else None,
@@ -36,6 +37,12 @@ def rows(plan: Plan) -> list[Row]:
         "master_port": spec.master_port or "a free one, from the job id",
         "workdir": spec.workdir or "where the job is submitted",
         "env": [f"{name}={value}" for name, value in spec.env],
+        "grace": None if survive.grace is None else clock(survive.grace),
+        "signal": survive.signal + (f"@{spec.signal[1]}" if spec.signal and spec.signal[1] else ""),
+        "preflight": {None: "no", "always": "yes"}.get(
+            survive.preflight, "where python3 has the training module"
+        ),
+        "stall": clock(spec.stall or 1800) if plan.program.is_ours else None,
     }
     asked = [
         Row(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import select
@@ -297,3 +298,14 @@ def test_nobody_reads_the_output(tmp_path: Path) -> None:
 
 def test_a_time_too_short_for_a_margin(tmp_path: Path) -> None:
     assert outcome(tmp_path, "mpirun", "print('done')", "--walltime", "9s")[0] == 0
+
+
+def test_explain_says_what_was_resolved(tmp_path: Path) -> None:
+    said = jobs.jobgen(
+        *("slurm", "--nodes", "2", "--signal", "USR2@60", "--grace", "3m", "--explain", "--json"),
+        *("--", "--task", "digits"),
+    )
+    assert said.returncode == 0, said.stderr
+    values = {name: row["value"] for name, row in json.loads(said.stdout).items()}
+    assert (values["signal"], values["grace"], values["preflight"]) == ("USR2@60", "00:03:00", "yes")
+    assert "USR2@60" in jobs.jobgen("pbs", "--signal", "USR2@60", "--explain").stdout
