@@ -9,6 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --time=04:00:00
 #SBATCH --output=resnet18-%j.log
+#SBATCH --open-mode=append
 #SBATCH --partition=gpu
 set -euo pipefail
 unset CDPATH

@@ -9,6 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --time=00:30:00
 #SBATCH --output=cifar10-%j.log
+#SBATCH --open-mode=append
 #SBATCH --partition=gpu
 set -euo pipefail
 unset CDPATH

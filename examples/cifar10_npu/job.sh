@@ -9,6 +9,7 @@
 #SBATCH --gres=npu:8
 #SBATCH --time=01:00:00
 #SBATCH --output=cifar10-npu-%j.log
+#SBATCH --open-mode=append
 #SBATCH --partition=npu
 set -euo pipefail
 unset CDPATH

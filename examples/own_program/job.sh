@@ -9,9 +9,9 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --time=04:00:00
 #SBATCH --output=mine-%j.log
+#SBATCH --open-mode=append
 #SBATCH --signal=B:USR1@300
 #SBATCH --requeue
-#SBATCH --open-mode=append
 set -euo pipefail
 unset CDPATH
 

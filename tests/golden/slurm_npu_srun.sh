@@ -9,6 +9,7 @@
 #SBATCH --gres=npu:8
 #SBATCH --time=01:00:00
 #SBATCH --output=jobgen-%j.log
+#SBATCH --open-mode=append
 set -euo pipefail
 unset CDPATH
 

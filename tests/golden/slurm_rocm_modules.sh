@@ -10,6 +10,7 @@
 #SBATCH --mem=480G
 #SBATCH --time=01:00:00
 #SBATCH --output=jobgen-%j.log
+#SBATCH --open-mode=append
 #SBATCH --mail-user=me@example.org
 #SBATCH --mail-type=BEGIN,END,FAIL
 set -euo pipefail

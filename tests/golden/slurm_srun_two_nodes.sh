@@ -9,6 +9,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --time=01:00:00
 #SBATCH --output=jobgen-%j.log
+#SBATCH --open-mode=append
 set -euo pipefail
 unset CDPATH
 

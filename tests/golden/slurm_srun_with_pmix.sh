@@ -8,6 +8,7 @@
 #SBATCH --cpus-per-task=2
 #SBATCH --time=01:00:00
 #SBATCH --output=jobgen-%j.log
+#SBATCH --open-mode=append
 set -euo pipefail
 unset CDPATH
 
