@@ -147,6 +147,8 @@ def train(
             saver.save(replace(at, seconds=time.monotonic() - began, scores=scored))
             if watchdog:
                 watchdog.progress(step)
+        if saver and stopping and epoch < epochs and (reason := stopping.after_step(saver.seconds, True)):
+            _stop(reason, replace(at, seconds=time.monotonic() - began, scores=scored), saver, run)
     profile.finish()
     for line in (*table(rows), *watch.lines()):
         run.line(line)
