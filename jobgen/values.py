@@ -84,7 +84,7 @@ def signal(text: str) -> tuple[str, int | None]:
     """``USR1`` or ``USR2``, with the seconds before the end that it comes at: ``USR1@120``."""
     match = re.fullmatch(r"(?:SIG)?(USR[12])(?:@(\d{1,5}))?", text, re.ASCII)
     if not match or (match[2] and not 0 < int(match[2]) <= 65535):
-        raise ValueError("must be USR1 or USR2, or with seconds before the end, such as USR1@300")
+        raise ValueError("must be USR1 or USR2, or with 1 to 65535 seconds before the end, such as USR1@300")
     return match[1], int(match[2]) if match[2] else None
 
 
