@@ -108,6 +108,8 @@ def train(
                 since_log, samples, logged_at = [], 0, time.monotonic()
             now = time.monotonic()
             here = Progress(epoch, step, in_epoch, epoch_loss, samples, now - began, scored, since_log)
+            if saver:
+                saver.here = here
             last, step_seconds, step_began = in_epoch == per_epoch, now - step_began, now
             if saver and not last and saver.due(step):
                 saver.save(here)

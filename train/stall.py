@@ -6,8 +6,8 @@ one that notices tells the others by the directory `stall` of the run, so that t
 RUN/stacks-RANK.txt    the stacks of all Python threads of that rank
 RUN/stall/RANK.json    that it has noticed, and its last step
 
-Nothing new is saved, on purpose: the main thread hangs somewhere within a step, where the random states and
-the running statistics have moved on, so what it has is the state after no step. The last checkpoint stands.
+Where every rank has the whole state, the watchdogs save it, see checkpoints/rescue.py. Elsewhere the last
+checkpoint stands: to save, the ranks would have to take part in collective operations, and they hang in one.
 """
 
 import argparse
@@ -124,7 +124,10 @@ class Watchdog:
             return False
 
     def _end(self) -> NoReturn:
-        """Write the stacks, wait for the other ranks to do so, and leave. The main thread takes no part."""
+        """Write the stacks, wait for the other ranks to do so, save what can be, and leave. The main thread
+        takes no part."""
+        from .checkpoints import rescue  # with torch, which the limit does not need
+
         faulthandler.cancel_dump_traceback_later()
         still = round(time.monotonic() - self._last)
         text = f"rank {self._rank} on {self._run.host} hangs after step {self._step}, for {still} s"
@@ -136,17 +139,21 @@ class Watchdog:
             os.fsync(self._stream.fileno())
             mine = {"rank": self._rank, "host": self._run.host, "step": self._step, "seconds": still}
             at = where(threading.main_thread().ident or 0)
-            _put(self._folder / f"{self._rank}.json", json.dumps({**mine, **at}))
+            able = {"able": rescue.possible(self._saver, self._step)}
+            _put(self._folder / f"{self._rank}.json", json.dumps({**mine, **at, **able}))
         except OSError as error:  # a full disk; leaving is what counts
             complain(f"{text}; its stacks cannot be written: {error.strerror}")
         else:
             complain(f"{text}; its stacks are in {self._file}")
         reports = self._wait_for_reports()
+        able = all(report["able"] for report in reports.values())
+        if able and len(reports) == self._world and len({report["step"] for report in reports.values()}) == 1:
+            rescue.save(self._saver)
         # One that hung in C code and was woken by the end of the others has nothing to add.
         if self._rank <= min(reports, default=self._rank) and not self._told():
             self._tell(reports)
         else:
-            self._wait_for_status()
+            self._wait_for_status(rescue.PATIENCE if able else 5)
         sys.stdout.flush()
         os._exit(RESUMABLE)
 
@@ -179,9 +186,9 @@ class Watchdog:
             )
         complain(f"{message}; {on}")
 
-    def _wait_for_status(self) -> None:
+    def _wait_for_status(self, patience: float) -> None:
         """Until the lowest rank has spoken: most launchers end all ranks when the first one leaves."""
-        until = time.monotonic() + 5
+        until = time.monotonic() + patience
         while time.monotonic() < until and not self._told():
             time.sleep(0.1)
 

@@ -58,9 +58,11 @@ def test_a_rank_that_hangs(engine: list[str], rank: int, tmp_path: Path) -> None
     assert time.monotonic() - began < 40
     status = done.status
     assert (status["state"], status["exit_status"], status["reason"]) == ("resumable", 75, "stall")
-    assert (status["rank"], status["step"], status["from_step"]) == (rank, 4, 0)
-    assert status["checkpoint"] == "step-000004"
-    assert "step-000004 is where to go on" in status["message"]
+    saved = 5 if engine == ["--engine", "ddp"] else 4  # what every rank has whole is saved after all
+    assert (status["rank"], status["step"], status["from_step"]) == (rank, saved, 0)
+    assert status["checkpoint"] == f"step-00000{saved}"
+    assert f"step-00000{saved} is where to go on" in status["message"]
+    assert not list((done.directory / "checkpoints").glob(".*"))
     assert f"rank {rank} after step 5 in hang_here (hanging.py:" in status["message"]
     assert "hang_here" in (done.directory / f"stacks-{rank}.txt").read_text()
     other = (done.directory / f"stacks-{1 - rank}.txt").read_text()
@@ -80,7 +82,7 @@ def test_the_run_goes_on_and_forgets(tmp_path: Path) -> None:
     done = hang(tmp_path, SLEEP, "--engine", "ddp", "--save-every", "4", "--resume", rank=7)
     assert done.returncode == 0, done.stderr
     assert done.status["state"] == "finished"
-    assert "after step 4" in done.stdout
+    assert "after step 5" in done.stdout
     assert not (tmp_path / "run" / "stall").exists()
     assert "hang_here" in (tmp_path / "run" / "stacks-1.txt").read_text()  # for whoever looks into it later
 
@@ -97,8 +99,14 @@ def test_a_rank_that_hangs_with_python_s_lock(rank: int, tmp_path: Path) -> None
     assert "train_step" in (done.directory / f"stacks-{1 - rank}.txt").read_text()
 
 
-def test_one_rank_without_a_checkpoint(tmp_path: Path) -> None:
+def test_one_rank_without_a_checkpoint_saves_one(tmp_path: Path) -> None:
     done = hang(tmp_path, SLEEP, "--engine", "ddp", ranks=1, rank=0)
+    assert done.returncode == 75, done.stderr
+    assert done.status["checkpoint"] == "step-000005"
+
+
+def test_without_a_checkpoint(tmp_path: Path) -> None:
+    done = hang(tmp_path, SLEEP, "--zero-stage", "1", rank=0)
     assert done.returncode == 75, done.stderr
     assert done.status["checkpoint"] is None
     assert "there is no checkpoint: the next attempt begins anew" in done.stderr

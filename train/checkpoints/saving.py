@@ -36,7 +36,7 @@ class Saver:
 
     facts: what checkpoint.json says of the run, the same for each; start: where this run begins; seconds:
     what the last save took; latest: the id of the last one that is whole, of this run or where it began (a
-    path, if that is elsewhere).
+    path, if that is elsewhere); here: where the training is, after its last step.
     """
 
     engine: Engine
@@ -47,6 +47,7 @@ class Saver:
     start: Progress
     seconds: float = 0.0
     latest: str | None = None
+    here: Progress | None = None
     _saved_at: tuple[int, int, int] | None = None
 
     @property
@@ -101,7 +102,7 @@ class Saver:
         except OSError as error:
             written.failed(error, draft)
         rank, part = distributed.get_rank(), self.engine.part
-        written.save(_own_state(self.engine, self.device, progress), rank_file(draft, rank))
+        written.save(own_state(self.engine, self.device, progress), rank_file(draft, rank))
         average = self.engine.average
         averaged = average.state_dict() if average and (part.writes or average.spread) else None
         if averaged and part.writes:
@@ -112,10 +113,9 @@ class Saver:
     def _finish(self, draft: Path, final: Path, progress: Progress, written: files.Entries) -> None:
         failed = None
         if self.run.is_main:
-            record = {"format": 1, "id": final.name, **self.facts, "progress": progress.numbers()}
             try:
-                files.write_json(draft / RECORD, {**record, "files": written})
-                self._publish(draft, final)
+                files.write_json(draft / RECORD, self.record(final.name, progress, written))
+                self.publish(draft, final, progress)
             except OSError as error:
                 failed = storage.failure(error, draft)
         self._agree(final.name, failed, None, draft)
@@ -125,8 +125,12 @@ class Saver:
             except OSError as error:
                 report.complain(f"warning: older checkpoints cannot be removed: {error}")
 
-    def _publish(self, draft: Path, final: Path) -> None:
-        """Give the draft its name, and only then say that it is the latest."""
+    def record(self, name: str, progress: Progress, written: files.Entries) -> dict[str, Any]:
+        """What checkpoint.json holds."""
+        return {"format": 1, "id": name, **self.facts, "progress": progress.numbers(), "files": written}
+
+    def publish(self, draft: Path, final: Path, progress: Progress) -> None:
+        """Give the draft its name, and only then say that it is the latest. On rank 0."""
         for folder in {file.parent for file in draft.rglob("*")}:
             files.sync_directory(folder)
         if final.exists():  # this run began at an older checkpoint
@@ -135,8 +139,8 @@ class Saver:
         files.sync_directory(self.directory)
         files.write_text(self.directory / LATEST, final.name + "\n")
         if self.run.directory:  # the job script goes on only as long as this grows
-            step = int(final.name.rpartition("-")[2])
-            files.write_text(self.run.directory / "saved-step", f"{step}\n")
+            files.write_text(self.run.directory / "saved-step", f"{progress.step}\n")
+        self._saved_at, self.latest = (progress.step, progress.epoch, progress.in_epoch), final.name
 
     def _make_room(self, final: Path) -> None:
         """Put the old checkpoint of this name aside, when `latest` names another one, if there is any."""
@@ -189,7 +193,7 @@ def _version(package: str) -> str | None:
         return None
 
 
-def _own_state(engine: Engine, device: Device, progress: Progress) -> dict[str, Any]:
+def own_state(engine: Engine, device: Device, progress: Progress) -> dict[str, Any]:
     """What each rank has of its own. Engines that share out the weights still keep one copy of the
     buffers, although each rank's running statistics come from other samples."""
     return {

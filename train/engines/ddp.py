@@ -22,6 +22,8 @@ class DdpEngine:
     """bf16 and fp16 are torch's autocast over fp32 weights, fp16 with dynamic loss scaling; bf16 without
     a master copy casts the weights themselves. The process group must be there."""
 
+    replicated = True  # every rank has the whole state
+
     def __init__(self, job: Job) -> None:
         self.share = Share(job.ranks.rank, job.ranks.world_size)
         self.part = Part(0, job.ranks.rank == 0)

@@ -1,0 +1,58 @@
+"""A last checkpoint where the main threads hang: written by the watchdogs of all ranks, without a collective.
+
+Only where every rank has the whole state, which is plain DDP. The weights are those after the last step that
+is done; random states and running statistics may have moved on since, so the run that goes on from it is as
+good as one that did not hang, but not the same to the last bit.
+"""
+
+import json
+import time
+from threading import Thread
+
+from torch import distributed
+
+from . import RECORD, files, storage
+from .saving import WRITING, Saver, own_state, rank_file
+
+PATIENCE = 60.0  # seconds; a file system may hang, too
+
+
+def possible(saver: Saver, step: int) -> bool:
+    """Whether this rank could save what it has after that step."""
+    engine, here = saver.engine, saver.here
+    alone = getattr(engine, "replicated", False) and engine.average is None
+    return alone and here is not None and here.step == step > saver.saved_step
+
+
+def save(saver: Saver) -> None:
+    """Called on all ranks for which it is possible after the same step; it ends in any case."""
+    thread = Thread(target=_save, args=(saver,), daemon=True)
+    thread.start()
+    thread.join(PATIENCE)
+
+
+def _save(saver: Saver) -> None:
+    assert saver.here is not None
+    rank, here, name = distributed.get_rank(), saver.here, f"step-{saver.here.step:06d}"
+    draft = saver.directory / f".{name}.stalled{WRITING}"
+    try:
+        draft.mkdir(parents=True, exist_ok=True)
+        written = storage.Written(draft)
+        saver.engine.save(draft, written.save, here.numbers())
+        written.save(own_state(saver.engine, saver.device, here), rank_file(draft, rank))
+        if written.failure:
+            return
+        files.write_json(draft / f"entries-{rank}.json", written.entries)
+        if rank:
+            return
+        entries: files.Entries = {}
+        for each in range(distributed.get_world_size()):
+            told = draft / f"entries-{each}.json"
+            while not told.exists():
+                time.sleep(0.1)
+            entries |= json.loads(told.read_text(encoding="utf-8"))
+            told.unlink()
+        files.write_json(draft / RECORD, saver.record(name, here, entries))
+        saver.publish(draft, saver.directory / name, here)
+    except OSError:
+        return  # the last checkpoint stands
