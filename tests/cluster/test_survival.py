@@ -47,7 +47,7 @@ def rendered(scheduler: str, *options: object, program: object = TRAINING) -> st
     return jobs.render(scheduler, *TWO_BY_TWO, *where, *options, program=program)  # type: ignore[arg-type]
 
 
-def wait_for(condition: Callable[[], bool], seconds: float = 90) -> None:
+def wait_for(condition: Callable[[], bool], seconds: float = 200) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline
@@ -65,7 +65,7 @@ def _step(line: str) -> int:
     return int(line.partition('"step": ')[2].partition(",")[0])
 
 
-def ended(cluster: Cluster, job: str, seconds: float = 240) -> Job:
+def ended(cluster: Cluster, job: str, seconds: float = 500) -> Job:
     """Wait for the end of a job, and save it the pause that Slurm makes before a second attempt."""
     deadline = time.monotonic() + seconds
     while (facts := cluster._facts(job))["JobState"] not in ENDED:
@@ -98,7 +98,7 @@ def undisturbed(slurm_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory
     for engine, program in (("ddp", TRAINING), ("deepspeed", ZERO)):
         place = tmp_path_factory.mktemp(engine)
         script = rendered("slurm", "--launcher", "srun", program=[*program, "--save-every-epochs", "6"])
-        job = slurm_cluster.wait(slurm_cluster.sbatch(script, place), 180)
+        job = slurm_cluster.wait(slurm_cluster.sbatch(script, place), 400)
         assert job.ok, job.output
         found[engine] = weights(jobs.run_dir(place / "runs"), place)
     return found
@@ -210,7 +210,7 @@ def test_a_second_signal_stops_at_once(slurm_cluster: Cluster, tmp_path: Path) -
     for signal in ("USR1", "USR1"):
         slurm_cluster.exec("head", ["scancel", "--batch", f"--signal={signal}", job])
         time.sleep(1)
-    done = slurm_cluster.wait(job, 40)
+    done = slurm_cluster.wait(job, 100)
     assert done.state == "FAILED", done.output
     assert "got USR1 again: stopping at once" in done.output
 
@@ -232,7 +232,7 @@ def test_a_training_that_was_told_to_leave_goes_on_as_if_nothing_had_been(
     status = jobs.status_of(directory)
     assert (status["state"], status["reason"]) == ("resumable", "signal")
     assert 10 <= status["step"] < STEPS
-    second = slurm_cluster.wait(slurm_cluster.sbatch(directory / "job.sh", directory), 180)
+    second = slurm_cluster.wait(slurm_cluster.sbatch(directory / "job.sh", directory), 400)
     assert second.ok, second.output
     assert (
         f"goes on from {directory}/checkpoints/{status['checkpoint']}, after step {status['step']}"
@@ -327,7 +327,7 @@ def test_a_rank_that_is_killed_is_named_and_the_job_can_go_on(
         f"rank 3 on {host} failed first, with status 137; the end of {directory}/attempt-1/rank-3.log:"
         in first.output
     )
-    second = slurm_cluster.wait(slurm_cluster.sbatch(directory / "job.sh", directory), 180)
+    second = slurm_cluster.wait(slurm_cluster.sbatch(directory / "job.sh", directory), 400)
     assert second.ok, second.output
     assert "goes on from" in second.output
     assert weights(directory, tmp_path) == undisturbed["ddp"]
@@ -360,9 +360,9 @@ def test_a_node_that_dies(
     wait_for(lambda: steps_done(tmp_path) >= 14)
     frail_cluster.kill("node2")
     directory = jobs.run_dir(tmp_path / "runs")
-    wait_for(lambda: "node2 does not answer" in (tmp_path / f"jobgen-{job}.log").read_text(), 150)
+    wait_for(lambda: "node2 does not answer" in (tmp_path / f"jobgen-{job}.log").read_text(), 300)
     frail_cluster.exec("head", ["scontrol", "update", "NodeName=node2", "State=DOWN", "Reason=dead"])
-    done = ended(frail_cluster, job, 300)
+    done = ended(frail_cluster, job, 600)
     assert done.ok, done.output
     assert "rank 2 3 left no status" in done.output
     assert (directory / "bad-hosts").read_text() == "node2\tdoes not answer\n"

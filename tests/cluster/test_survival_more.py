@@ -44,14 +44,14 @@ def path_of(cluster: Cluster, directory: Path, name: str) -> str:
     return jobs.debian_path(directory / "bin") if name == "mpirun-debian" else cluster.env["PATH"]
 
 
-def wait_for(condition: Callable[[], bool], seconds: float = 60) -> None:
+def wait_for(condition: Callable[[], bool], seconds: float = 150) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.1)
 
 
-def ended(cluster: Cluster, job: str, seconds: float = 180) -> Job:
+def ended(cluster: Cluster, job: str, seconds: float = 400) -> Job:
     """Wait for the end of a job, and save it the pause that Slurm makes before a second attempt."""
     deadline = time.monotonic() + seconds
     while (facts := cluster._facts(job))["JobState"] not in ENDED:

@@ -128,7 +128,7 @@ class Cluster:
             raise ClusterError(f"{shlex.join(map(str, argv))} printed no job id: {printed!r}")
         return found[1]
 
-    def wait(self, job_id: str, timeout: float = 120) -> Job:
+    def wait(self, job_id: str, timeout: float = 300) -> Job:
         """Wait for the end of a job; one that takes longer than ``timeout`` seconds is cancelled."""
         deadline = time.monotonic() + timeout
         while True:
