@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from support.cluster import Cluster, shared_cluster
 from support.require import need_cluster
+
+# Who starts the tests in the background ignores these for them, and for every job that they run: bash could
+# then not trap them.
+for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+    if signal.getsignal(number) == signal.SIG_IGN:
+        with contextlib.suppress(ValueError):  # not the main thread
+            signal.signal(number, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")
