@@ -29,6 +29,7 @@ while step < 100:
             saved.write_text(json.dumps({"step": step}))  # yours: weights, optimizer, random states
             (folder / "saved-step").write_text(f"{step}\n")  # <- a requeue needs this to grow
             print(f"saved after step {step}")
+        signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # <- one that comes late must not end Python's shutdown
         distributed.barrier()  # <- the first rank that leaves ends the others
         sys.exit(75)  # <- not finished, but can go on
 if distributed.get_rank() == 0:

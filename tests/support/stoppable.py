@@ -21,5 +21,7 @@ while time.time() < deadline and not asked:
     time.sleep(0.05)  # a step
 why = signal.Signals(asked[0]).name if asked else "deadline"
 (place / f"stopped-{os.environ['RANK']}").write_text(f"{why} {os.environ['JOBGEN_ATTEMPT']}")
+for number in (signal.SIGUSR1, signal.SIGUSR2):
+    signal.signal(number, signal.SIG_IGN)  # one that comes late must not end Python's shutdown
 if os.environ["JOBGEN_ATTEMPT"] != os.environ.get("PROBE_LAST"):
     sys.exit(75)
