@@ -7,11 +7,16 @@ _SRUN_RANK = ("$SLURM_PROCID", "$SLURM_NTASKS", "$SLURM_LOCALID")
 _OWN_RANK = ("$RANK", "$WORLD_SIZE", "$LOCAL_RANK")
 
 
+def alone(spec: JobSpec) -> bool:
+    """Whether the job has no node but the script's own."""
+    return spec.nodes == 1 and not spec.spare_nodes
+
+
 def start_nodes(spec: JobSpec, row: str) -> str:
     """How a launcher that runs once a node is started there: the end of a template's name in launcher/."""
     if spec.launcher == "mpirun":
         return "mpirun"  # starts its own daemons
-    if spec.nodes == 1 and not spec.spare_nodes:
+    if alone(spec):
         return "here"
     if spec.remote == "ssh" and spec.launcher == "deepspeed":
         return "pdsh"
@@ -28,7 +33,7 @@ def rank_words(spec: JobSpec, mpi: MpiFlavour | None) -> tuple[str, str, str]:
 def forward(spec: JobSpec, row: str, mpi: MpiFlavour | None, agents: tuple[str, ...]) -> str:
     """What passes a signal on to the ranks: the launcher, or the script, which reaches them here, by srun,
     by ssh or by its agents."""
-    if spec.nodes == 1 and not spec.spare_nodes:
+    if alone(spec):
         return "here"
     if spec.launcher == "srun" or (spec.launcher == "mpirun" and mpi and mpi.forwards_signals):
         return "launcher"
@@ -39,7 +44,7 @@ def forward(spec: JobSpec, row: str, mpi: MpiFlavour | None, agents: tuple[str, 
 
 def reach(spec: JobSpec, row: str, agents: tuple[str, ...]) -> str | None:
     """The words that have $job_host run the command that follows; None where there is no other host."""
-    if spec.nodes == 1 and not spec.spare_nodes:
+    if alone(spec):
         return None
     if row == "slurm" and spec.remote != "ssh":
         return 'srun --overlap --nodes=1 --ntasks=1 --nodelist="$job_host" --mpi=none bash -c'
@@ -51,7 +56,7 @@ def reach(spec: JobSpec, row: str, agents: tuple[str, ...]) -> str | None:
 def agents(spec: JobSpec, row: str, mpi: MpiFlavour | None) -> tuple[str, ...]:
     """What stands in for ssh between the nodes, in the order of trial: names of templates in remote/."""
     if (
-        (spec.nodes == 1 and not spec.spare_nodes)
+        alone(spec)
         or spec.launcher == "srun"
         or spec.mpi == "pals"
         or start_nodes(spec, row) in ("srun", "pdsh")
