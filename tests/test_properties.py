@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import zlib
 from pathlib import Path
@@ -16,6 +17,10 @@ from jobgen.config import read_spec
 from jobgen.errors import JobgenError
 from jobgen.plan import resolve
 from jobgen.render import render, sh
+
+SHELLCHECK = shutil.which(
+    "shellcheck", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+)
 
 # Characters that mean something to a shell, a scheduler, a terminal or a template, and any other.
 CHARACTERS = st.one_of(
@@ -201,8 +206,8 @@ def test_options_of_every_sort_together(
 
 
 def _clean(script: str) -> None:
-    if shutil.which("shellcheck") and zlib.crc32(script.encode()) % 8 == 0:  # it takes a second
+    if SHELLCHECK and zlib.crc32(script.encode()) % 8 == 0:  # it takes a second
         done = subprocess.run(
-            ["shellcheck", "--severity=style", "-"], input=script, text=True, capture_output=True
+            [SHELLCHECK, "--severity=style", "-"], input=script, text=True, capture_output=True
         )
         assert done.returncode == 0, done.stdout

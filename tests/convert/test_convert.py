@@ -12,6 +12,7 @@ import pytest
 import tomllib
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.require import need_command
 
 from jobgen.check.checking import check
 from jobgen.check.directives import guess
@@ -54,7 +55,10 @@ def test_no_golden_is_left_over() -> None:
 def test_converted_scripts_are_as_clean_as_their_source(path: Path) -> None:
     # SC1091: a file that is not here. SC2016: for the shell of the ranks.
     done = subprocess.run(
-        ["shellcheck", "--exclude=SC1091,SC2016", path], capture_output=True, text=True, check=False
+        [need_command("shellcheck"), "--exclude=SC1091,SC2016", path],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.stdout == ""
     target = path.suffixes[0][1:]

@@ -268,8 +268,12 @@ for ((job_rank = 0; job_rank < JOBGEN_WORLD_SIZE; job_rank++)); do
 done > "$job_logs/statuses"
 job_first=$(LC_ALL=C sort -k 3,3n "$job_logs/statuses" | awk '$2 != 0 && !n++')
 if [[ -n $job_first ]]; then
+  job_launch_status=$job_status
   read -r job_rank job_status _ job_host <<< "$job_first"
-  if ((job_status != 75)); then
+  if ((job_launch_status == 124 && job_status != 75)); then
+    job_status=124
+    job_say "stopped by timeout after 00:10:00, the wall time"
+  elif ((job_status != 75)); then
     job_say "rank $job_rank on $job_host failed first, with status $job_status; the end of $job_logs/rank-$job_rank.log:"
     tail -n 20 "$job_logs/rank-$job_rank.log" >&2 || true
   fi
