@@ -10,7 +10,7 @@ from pathlib import Path
 from benchmarks.measure import Figure, medians, wall_seconds
 from jobgen.config import read_spec
 from jobgen.plan import resolve
-from jobgen.render import render
+from jobgen.rendering import render
 
 HOSTS, REPEATS, RUNS = 10_000, 8, 5
 LOOP = """

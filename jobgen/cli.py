@@ -218,7 +218,7 @@ def _generate(scheduler: str) -> Callable[..., None]:
 
             text = as_json(plan) if json else as_table(plan)
         else:
-            from jobgen.render import cache_dir, render
+            from jobgen.rendering import cache_dir, render
 
             text = render(plan, _template_dirs(template_dir), cache_dir())
         if output is not None:

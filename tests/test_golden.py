@@ -13,7 +13,7 @@ from support.require import need_command
 from jobgen.config import read_spec
 from jobgen.errors import JobgenError
 from jobgen.plan import resolve
-from jobgen.render import render
+from jobgen.rendering import render
 
 HOSTILE = "a b'\"$(touch pwned)`id`\\ \n#PBS -q evil\n#SBATCH --nodes=9\r\u202eé“ ~ *"
 

@@ -15,7 +15,7 @@ from support.require import absent
 
 from jobgen.config import read_spec
 from jobgen.plan import resolve
-from jobgen.render import environment, render
+from jobgen.rendering import environment, render
 
 ROOT = Path(__file__).resolve().parent.parent
 

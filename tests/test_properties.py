@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from jobgen.config import read_spec
 from jobgen.errors import JobgenError
 from jobgen.plan import resolve
-from jobgen.render import render, sh
+from jobgen.rendering import render, sh
 
 SHELLCHECK = shutil.which(
     "shellcheck", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])

@@ -12,7 +12,7 @@ from pathlib import Path
 from jobgen.config import read_spec
 from jobgen.options import OPTIONS
 from jobgen.plan import resolve
-from jobgen.render import render
+from jobgen.rendering import render
 
 HERE = Path(__file__).parent
 
