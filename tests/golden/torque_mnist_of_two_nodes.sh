@@ -20,6 +20,9 @@ job_die() { # STATUS MESSAGE
   job_say "$2"
   exit "$1"
 }
+job_note() { # WHAT VALUE: into the attempt's events, with the time
+  { [[ -z ${job_logs:-} ]] || printf '%s %s %s\n' "$(date +%s)" "$1" "$2" >> "$job_logs/events"; } 2> /dev/null || true
+}
 # shellcheck disable=SC2329  # the trap calls it
 job_end() {
   local status=$? what=finished
@@ -30,6 +33,7 @@ job_end() {
   [[ -n ${job_over:-} ]] || what='was ended by a signal'
   ((status == 0)) || what="failed with status $status"
   ((status != 75)) || what='is not finished, but can go on: it ended with status 75'
+  job_note ended "$status"
   job_say "job ${job_id:-?} $what after $SECONDS s${job_output:+; output in $job_output}${job_dir:+; files in $job_dir}"
   exit "$status"
 }
@@ -39,6 +43,7 @@ job_signals=0 job_last_signal=''
 job_signal() { # NAME: one that comes before the program
   job_signals=$((job_signals + 1))
   job_last_signal=$1
+  job_note signal "$1"
   ((job_signals == 1)) || job_die 75 "got $1 again: stopping at once"
 }
 job_listen() {
@@ -82,6 +87,7 @@ job_attempt=1
 while [[ -e $job_dir/attempt-$job_attempt ]]; do job_attempt=$((job_attempt + 1)); done
 job_logs=$job_dir/attempt-$job_attempt
 mkdir "$job_logs" || job_die 72 "cannot make the directory $job_logs"
+job_note began "$job_id"
 if [[ -f ${BASH_SOURCE[0]:-} && ! ${BASH_SOURCE[0]} -ef $job_dir/job.sh ]]; then
   cp "${BASH_SOURCE[0]}" "$job_dir/job.sh"  # submitted from there, it goes on in there
 fi
@@ -172,6 +178,7 @@ job_walltime=${PBS_WALLTIME:-3600}  # Torque tells what it gave
 job_ends=$((JOBGEN_START_TIME + job_walltime))
 job_deadline=${job_ends:+$((job_ends - 120))}
 [[ -z $job_deadline ]] || export JOBGEN_DEADLINE=$job_deadline
+[[ -z $job_deadline ]] || job_note deadline "$job_deadline"
 
 # ---- the program --------------------------------------------------------------------------
 # The environment as it is now, for the other nodes: less what belongs to this node or this shell.
@@ -347,6 +354,7 @@ END_OF_SIGNAL
 job_signal() { # NAME
   job_signals=$((job_signals + 1))
   job_last_signal=$1
+  job_note signal "$1"
   : > "$job_logs/asked" || true  # for the ranks that have not begun
   [[ -n $job_launcher ]] || return 0
   if ((job_signals == 1)); then
