@@ -2,10 +2,21 @@
 
 One job description becomes one readable, self-contained script:
 flags -> JobSpec (spec.py) -> Plan (plan.py) -> text (rendering.py, templates/).
+
+From Python: ``from jobgen import JobSpec, render`` (docs/api.md).
 """
 
-from pathlib import Path
+from __future__ import annotations
 
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jobgen.api import render as render
+    from jobgen.errors import JobgenError as JobgenError
+    from jobgen.spec import JobSpec as JobSpec
+
+__all__ = ["JobSpec", "JobgenError", "__version__", "render"]
 __version__ = "0.1.0"
 
 # In a checkout, templates/ and train/ stand beside this package and not inside it: make
@@ -13,3 +24,20 @@ __version__ = "0.1.0"
 _ROOT = Path(__file__).resolve().parent.parent
 if (_ROOT / "setup.cfg").is_file():
     __path__.append(str(_ROOT))
+
+_HOMES = {"JobSpec": "jobgen.spec", "JobgenError": "jobgen.errors", "render": "jobgen.api"}
+
+
+if not TYPE_CHECKING:  # or it would be taken for the submodules, too
+
+    def __getattr__(name: str) -> Any:
+        """What the package offers, imported when it is asked for: the command line starts without it."""
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from importlib import import_module
+
+        return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -17,11 +17,12 @@ Text = str | Sequence[str]
 
 class Layer(NamedTuple):
     """What a job file says: the text of each option by its key (a list for repeatable ones), where that
-    stands, and the program, to which the command line has already been added."""
+    stands, the program, to which the command line has already been added, and the scheduler."""
 
     values: Mapping[str, Text]
     origins: Mapping[str, str]
     program: tuple[str, ...]
+    scheduler: str | None = None
 
 
 def read_spec(
@@ -29,9 +30,10 @@ def read_spec(
     given: Mapping[str, Text | None],
     program: Sequence[str] = (),
     below: Layer | None = None,
+    said_in: str = COMMAND_LINE,
 ) -> JobSpec:
     """Parse the values of the options in ``given`` (text, or a list of it for repeatable ones), which
-    win over those of the layer ``below``, as a whole.
+    stand in ``said_in`` and win over those of the layer ``below``, as a whole.
 
     Raises:
         JobgenError: a value cannot be read; the sentence says which, from where, and what is allowed.
@@ -42,7 +44,7 @@ def read_spec(
     if below is not None:
         program, origins = below.program, {"program": below.origins.get("program", "derived")}
     for option in OPTIONS:
-        value, origin = _first(option, given, below)
+        value, origin = _first(option, given, below, said_in)
         if value is None:
             fields[option.key] = option.default
             continue
@@ -54,10 +56,13 @@ def read_spec(
             assert isinstance(value, str)
             fields[option.key] = _parse(option, value, origin)
             texts[option.key] = shown(value)
-    return JobSpec(scheduler=scheduler, program=tuple(program), origins=origins, given=texts, **fields)
+    fields |= {"scheduler": scheduler, "program": tuple(program), "origins": origins, "given": texts}
+    return JobSpec._make(fields[name] for name in JobSpec._fields)
 
 
-def _first(option: Option, given: Mapping[str, Text | None], below: Layer | None) -> tuple[Text | None, str]:
+def _first(
+    option: Option, given: Mapping[str, Text | None], below: Layer | None, said_in: str
+) -> tuple[Text | None, str]:
     """The text of an option and where it came from; None where nobody said anything."""
     under = (below.values.get(option.key), below.origins.get(option.key, "")) if below else (None, "")
     if not (said := given.get(option.key)) and (option.multiple or said is None):
@@ -66,7 +71,7 @@ def _first(option: Option, given: Mapping[str, Text | None], below: Layer | None
         raise JobgenError(
             f"{option.flag} ({COMMAND_LINE}): --set says {option.key} too; leave one of them out"
         )
-    return said, COMMAND_LINE
+    return said, said_in
 
 
 def _parse(option: Option, value: str, origin: str) -> Any:

@@ -6,7 +6,7 @@ Its values become text again and go through the parsers of the command line, so 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -39,6 +39,15 @@ def read_job(path: str | None, settings: Sequence[str], program: tuple[str, ...]
             return f"{name}, line {line}, and {SET}" if line else SET
         return f"{name}, line {line}" if line else name
 
+    return layer_of(data, program, origin)
+
+
+def layer_of(data: Mapping[str, Any], program: tuple[str, ...], origin: Callable[[Path], str]) -> Layer:
+    """What these tables say, where ``origin`` knows the place of each key.
+
+    Raises:
+        JobgenError: something in them is wrong.
+    """
     try:
         return _layer(msgspec.convert(data, JobFile), program, origin)
     except msgspec.ValidationError as error:
@@ -46,15 +55,15 @@ def read_job(path: str | None, settings: Sequence[str], program: tuple[str, ...]
 
 
 def _read(path: str) -> str:
-    said = f"--job {shown(path)} (command line)"
+    said = f"the job file {shown(path)}"
     try:
         with open(path, encoding="utf-8-sig") as file:
             return file.read()
     except UnicodeDecodeError:
-        raise JobgenError(f"{said}: is not text in UTF-8") from None
+        raise JobgenError(f"{said} is not text in UTF-8") from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        raise JobgenError(f"{said}: cannot be read: {reason}") from None
+        raise JobgenError(f"{said} cannot be read: {reason}") from None
 
 
 def _decode(text: str, name: str) -> dict[str, Any]:
@@ -116,7 +125,8 @@ def _layer(job: Any, program: tuple[str, ...], origin: Callable[[Path], str]) ->
             values[option.key] = _text(value)
             origins[option.key] = origin((table_of(option), option.key))
     words, whence = _program(job, program, origin)
-    return Layer(values, origins | ({"program": whence} if whence else {}), words)
+    scheduler = None if job.scheduler is msgspec.UNSET else job.scheduler
+    return Layer(values, origins | ({"program": whence} if whence else {}), words, scheduler)
 
 
 def _text(value: Any) -> str | Sequence[str]:

@@ -1,20 +1,22 @@
 """What the user asked for, checked value by value, each with its origin."""
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jobgen.errors import JobgenError, setting
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from jobgen.settings import Changes, Settings
 
 Filter = tuple[tuple[str, tuple[int, ...]], ...]
 
 
-class JobSpec(NamedTuple):
-    """A job as it was asked for; None where nothing was said.
-
-    ``mem`` is in MiB a node, ``walltime`` in seconds. ``program`` is what followed ``--``,
-    or the job file's.
-    """
-
+class _Values(NamedTuple):
     scheduler: str
     program: tuple[str, ...]
     name: str
@@ -53,6 +55,52 @@ class JobSpec(NamedTuple):
     origins: Mapping[str, str]
     given: Mapping[str, str]
 
+
+class JobSpec(_Values):
+    """A job as it was asked for; None where nothing was said.
+
+    ``mem`` is in MiB a node, ``walltime`` in seconds. ``program`` is what followed ``--``,
+    or the job file's. Two are equal when they ask for the same, wherever the values came from.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, scheduler: str, program: Sequence[str] = (), **settings: Unpack[Settings]) -> JobSpec:
+        """A job from Python's values, or from text as the command line has it.
+
+        ``scheduler`` is pbs, slurm or local; ``program`` the words that follow ``--`` on the command
+        line; ``settings`` are its options, with underscores.
+
+        Raises:
+            JobgenError: there is no such setting, or its value cannot be read.
+        """
+        from jobgen.api import spec_of  # which needs this module
+
+        return spec_of(scheduler, program, settings)
+
+    @classmethod
+    def from_file(
+        cls, path: str | os.PathLike[str], scheduler: str | None = None, *, changes: Sequence[str] = ()
+    ) -> JobSpec:
+        """A job from a job file; ``changes`` are what ``--set`` takes, such as ``resources.nodes=4``.
+
+        Raises:
+            JobgenError: it cannot be read, something in it is wrong, or it names no scheduler.
+        """
+        from jobgen.api import spec_of_file
+
+        return spec_of_file(path, scheduler, changes)
+
+    def replace(self, **settings: Unpack[Changes]) -> JobSpec:
+        """The same job with other settings, and ``program``; None takes one back to its default.
+
+        Raises:
+            JobgenError: as of a new one.
+        """
+        from jobgen.api import replaced
+
+        return replaced(self, settings)
+
     def origin(self, key: str) -> str:
         """Where the value of ``key`` came from."""
         return self.origins.get(key, "default")
@@ -65,3 +113,23 @@ class JobSpec(NamedTuple):
     def refuse(self, key: str, reason: str) -> JobgenError:
         """The error that a setting is refused for a reason."""
         return JobgenError(f"{self.said(key)}: {reason}")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, JobSpec) and self._asked() == other._asked()
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(self._asked())
+
+    def __repr__(self) -> str:
+        said = ((key, getattr(self, key)) for key in ("program", *self.origins) if key in self._fields)
+        words = (f"{key}={value!r}" for key, value in dict(said).items() if value != ())
+        return f"JobSpec({', '.join([repr(self.scheduler), *words])})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return JobSpec._make, (tuple(self),)
+
+    def _asked(self) -> tuple[Any, ...]:
+        return tuple(self)[: -len(("origins", "given"))]

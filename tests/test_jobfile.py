@@ -222,7 +222,7 @@ COMMANDS = [
     (("--set", "resources.nodez=1"), "nodez (--set): [resources] has no such key"),
     (("--set", "job.name.x=1"), "name is no table"),
     (("--set", "resources.nodes=2", "--nodes", "3"), "--nodes (command line): --set says nodes too"),
-    (("--job", "no.toml"), "--job no.toml (command line): cannot be read: No such file"),
+    (("--job", "no.toml"), "the job file no.toml cannot be read: No such file"),
     (("--job", "."), "cannot be read: Is a directory"),
     (("--job", "jobgen.toml", "--no-job"), "--job and --no-job contradict"),
     (("--", "--lr", "1"), "--lr (after --): names no program, but jobgen.toml, line 4 does"),

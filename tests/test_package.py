@@ -38,6 +38,11 @@ def test_help_does_not_load_the_templates() -> None:
     assert run("-c", code).stderr == "False\n"
 
 
+def test_the_package_imports_nothing_by_itself() -> None:
+    code = "import sys, jobgen; print([name for name in sys.modules if name.startswith('jobgen.')])"
+    assert run("-c", code).stdout == "[]\n"
+
+
 def test_the_training_module_imports_nothing_of_the_command() -> None:
     code = "import sys, jobgen.train.config; print({'click', 'jinja2', 'jobgen.cli', 'torch'} & set(sys.modules) or 'none')"
     assert run("-c", code).stdout == "none\n"
@@ -132,7 +137,7 @@ def test_the_wheel_holds_every_file(wheel: Path) -> None:
     here = {
         str(path.relative_to(ROOT))
         for path in (ROOT / "jobgen").rglob("*")
-        if path.suffix in (".py", ".json") or path.name == "py.typed"
+        if path.suffix in (".py", ".pyi", ".json") or path.name == "py.typed"
     }
     here |= {f"jobgen/{path.relative_to(ROOT)}" for path in (ROOT / "train").rglob("*.py")}
     here |= {
@@ -156,6 +161,9 @@ def test_the_wheel_works_outside_the_checkout(wheel: Path, tmp_path: Path) -> No
     command = [tmp_path / "venv/bin/jobgen", "pbs", "--nodes", "2", "--launcher", "mpirun"]
     done = subprocess.run(command, cwd=tmp_path, env=clean, capture_output=True, text=True)
     golden = (ROOT / "tests/golden/pbspro_mpirun_two_nodes.sh").read_text()
+    assert (done.stdout, done.stderr) == (golden, "")
+    code = "from jobgen import JobSpec, render; print(render(JobSpec('pbs', nodes=2, launcher='mpirun')), end='')"
+    done = subprocess.run([python, "-c", code], cwd=tmp_path, env=clean, capture_output=True, text=True)
     assert (done.stdout, done.stderr) == (golden, "")
     code = "from jobgen.train import config, ranks; print(config.parse(['--task', 'digits']).task)"
     done = subprocess.run([python, "-c", code], cwd=tmp_path, env=clean, capture_output=True, text=True)

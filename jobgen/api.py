@@ -1,0 +1,108 @@
+"""What ``from jobgen import JobSpec, render`` does: Python's values become the text that the command line
+would have, and go through the same parsers, so that both mean the same and fail with the same sentences."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+from jobgen.config import Layer, Text, read_spec
+from jobgen.errors import JobgenError, nearest, shown
+from jobgen.jobfile import layer_of, read_job
+from jobgen.jobtables import TABLES, JobFile
+from jobgen.options import BY_KEY, Option
+from jobgen.plan import resolve
+from jobgen.program import read_program
+from jobgen.spec import JobSpec
+
+PYTHON = "Python"
+# What a job file has beside its options, such as [train].
+_TABLES = [name for name in JobFile.__struct_fields__ if name not in ("scheduler", "program", *TABLES)]
+
+
+def render(spec: JobSpec, *, template_dirs: Sequence[str | os.PathLike[str]] = ()) -> str:
+    """The text of the script, the same as ``jobgen SCHEDULER`` prints.
+
+    ``template_dirs`` come before the packaged templates; JOBGEN_TEMPLATE_PATH is not read.
+
+    Raises:
+        JobgenError: the values contradict each other, the scheduler cannot express one, or a
+            template of yours is wrong.
+    """
+    from jobgen.rendering import cache_dir
+    from jobgen.rendering import render as render_plan
+
+    return render_plan(resolve(spec), [os.fspath(folder) for folder in template_dirs], cache_dir())
+
+
+def spec_of(scheduler: str, program: Sequence[str], settings: Mapping[str, Any]) -> JobSpec:
+    """The specification from Python's values; see JobSpec."""
+    known = [*BY_KEY, *_TABLES]
+    if unknown := next((key for key in settings if key not in known), None):
+        raise JobgenError(f"{unknown} ({PYTHON}): there is no such setting{nearest(unknown, known)}")
+    said = {key: value for key, value in settings.items() if value is not None}
+    tables = {key: said.pop(key) for key in _TABLES if key in said}
+    words = _program(program)
+    layer = layer_of({"scheduler": scheduler, **tables}, words, lambda place: PYTHON)
+    if not tables:
+        layer = Layer({}, {"program": PYTHON} if words else {}, words)
+    given = {key: _text(BY_KEY[key], value) for key, value in said.items()}
+    return read_spec(scheduler, given, layer.program, layer, PYTHON)
+
+
+def spec_of_file(path: str | os.PathLike[str], scheduler: str | None, changes: Sequence[str]) -> JobSpec:
+    """The specification from a job file; see JobSpec.from_file."""
+    layer = read_job(os.fspath(path), changes, ())
+    if (scheduler := scheduler or layer.scheduler) is None:
+        raise JobgenError(f"{shown(os.fspath(path))}: names no scheduler; say which: pbs, slurm or local")
+    return read_spec(scheduler, {}, (), layer)
+
+
+def replaced(spec: JobSpec, settings: Mapping[str, Any]) -> JobSpec:
+    """The specification with other settings; see JobSpec.replace."""
+    rest = dict(settings)
+    fresh = spec_of(rest.pop("scheduler", spec.scheduler), rest.pop("program", None) or (), rest)
+    changed = {"program" if key in _TABLES else key for key in settings}
+    origins = {key: value for key, value in spec.origins.items() if key not in changed}
+    given = {key: value for key, value in spec.given.items() if key not in changed}
+    values = {key: getattr(fresh, key) for key in changed}
+    return spec._replace(**values, origins=origins | dict(fresh.origins), given=given | dict(fresh.given))
+
+
+def _program(words: Sequence[Any]) -> tuple[str, ...]:
+    if isinstance(words, str) or not isinstance(words, Sequence):
+        rule = "must be a list of words, such as ['train.py', '--lr', '0.1']"
+        raise JobgenError(f"program = {shown(str(words))} ({PYTHON}): {rule}")
+    texts = tuple(_scalar("program", word) for word in words)
+    try:
+        read_program(texts)
+    except JobgenError:
+        rule = "must begin with a script, -m MODULE or a command"
+        raise JobgenError(f"program = {shown(' '.join(texts))} ({PYTHON}): {rule}") from None
+    return texts
+
+
+def _text(option: Option, value: Any) -> Text:
+    """A value as the command line would have it; a list of texts for a repeatable option."""
+    key = option.key
+    if option.switch and isinstance(value, bool):
+        return "yes" if value else "no"
+    if not option.multiple:
+        return _scalar(key, value)
+    if key == "env" and isinstance(value, Mapping):
+        return [f"{name}={_scalar(key, one)}" for name, one in value.items()]
+    if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
+        return [_scalar(key, one) for one in value]
+    return [_scalar(key, value)]
+
+
+def _scalar(key: str, value: Any) -> str:
+    if isinstance(value, timedelta):
+        return f"{value.total_seconds():.0f}s"
+    if isinstance(value, os.PathLike):
+        value = os.fspath(value)
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        raise JobgenError(f"{key} = {shown(repr(value))} ({PYTHON}): must be text or a number")
+    return str(value)

@@ -1,0 +1,82 @@
+"""The settings of a JobSpec, for editors; written by tests/write_settings.py from the table of options."""
+
+import os
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any, Literal, TypedDict
+
+class Settings(TypedDict, total=False):
+    name: str | None
+    r"""Name of the job."""
+    queue: str | None
+    r"""Queue (a partition on Slurm)."""
+    account: str | None
+    r"""Account or project that pays."""
+    walltime: str | timedelta | None
+    r"""Time limit: 2h30m, 90m, HH:MM:SS or D-HH:MM:SS. [default: 1h]"""
+    mail: str | None
+    r"""Mail at the begin, the end and on failure."""
+    directive: Sequence[str] | str | None
+    r"""One more directive, such as '-l filesystems=home'; it wins over ours."""
+    dialect: Literal["pbspro", "torque"] | None
+    r"""Which PBS: OpenPBS and PBS Pro, or Torque. [default: pbspro]"""
+    nodes: int | str | None
+    r"""Nodes."""
+    gpus_per_node: int | str | None
+    r"""Accelerators a node (GPUs or NPUs). [default: one a rank]"""
+    ranks_per_node: int | str | None
+    r"""Processes a node. [default: one an accelerator]"""
+    cpus_per_rank: int | str | None
+    r"""Cores of each rank, also OMP_NUM_THREADS. [default: 2; local: 1]"""
+    mem: str | None
+    r"""Memory a node, with a unit: 64G. [default: the queue's]"""
+    accelerator: Literal["cuda", "npu", "rocm", "cpu"] | None
+    r"""What the ranks compute on. [default: cuda; cpu with --gpus-per-node 0, or locally without it]"""
+    launcher: Literal["deepspeed", "mpirun", "torchrun", "srun"] | None
+    r"""What starts the ranks."""
+    mpi: Literal["openmpi", "mpich", "intel", "pals"] | None
+    r"""Whose mpirun it is. [default: openmpi, for mpirun]"""
+    remote: Literal["auto", "ssh", "scheduler"] | None
+    r"""How the other nodes are reached; auto takes the scheduler's way where there is one."""
+    launcher_arg: Sequence[str] | str | None
+    r"""One more argument of the launcher."""
+    include: str | None
+    r"""DeepSpeed's filter of devices: host:0,1@host2."""
+    exclude: str | None
+    r"""The same, of devices to leave out."""
+    master_port: int | str | None
+    r"""Port of the rendezvous. [default: a free one, from the job id]"""
+    grace: str | timedelta | None
+    r"""How long before the end of its time the training saves and leaves. [default: 2m, or a tenth of a shorter wall time]"""
+    signal: str | None
+    r"""What tells the ranks to save and leave: USR1 or USR2, and how long before the end. [default: USR1]"""
+    requeue: int | str | None
+    r"""Submit the job again, up to N times, as long as it ends with status 75 (not finished) and gets on."""
+    preflight: bool | None
+    r"""Check hosts, devices, network and directories with the same launcher first. [default: with more than one node]"""
+    spare_nodes: int | str | None
+    r"""Ask for K nodes more, in case the preflight fails on some."""
+    stall: str | timedelta | None
+    r"""End a training that makes no step for so long, with the stacks of all ranks. [default: 30m]"""
+    module: Sequence[str] | str | None
+    r"""Module to load."""
+    source: Sequence[str | os.PathLike[str]] | str | os.PathLike[str] | None
+    r"""Script to source, by its absolute path."""
+    conda: str | None
+    r"""Conda environment, by name or path."""
+    venv: str | os.PathLike[str] | None
+    r"""Python virtual environment."""
+    env: Mapping[str, str | int | float] | Sequence[str] | None
+    r"""Environment variables of every rank."""
+    workdir: str | os.PathLike[str] | None
+    r"""Where the program runs. [default: where the job is submitted]"""
+    run_dir: str | os.PathLike[str] | None
+    r"""Where each job makes a directory NAME-JOBID of its own."""
+    train: Mapping[str, Any] | None
+    r"""The table [train] of a job file."""
+
+class Changes(Settings, total=False):
+    scheduler: str
+    """pbs, slurm or local."""
+    program: Sequence[str] | None
+    """What every rank runs."""
