@@ -1,0 +1,281 @@
+"""Reads run directories: their attempts, how these ended and where, and the metrics. It never writes.
+
+What a run directory holds is in README.md, "What a job leaves behind". Jobs are killed while they write, so
+whatever is absent, torn or not what it should be reads as not there, and is no error.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import signal
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from jobgen.errors import JobgenError, nearest, shown
+
+RESUMABLE = 75
+_SIGNS = ("job.sh", "plan.json", "metrics.jsonl", "status.json", "attempt-1")
+_TAIL = 16_384  # bytes; more of a log than any of its ends that we show
+_MEANINGS = {
+    0: "finished",
+    70: "the allocation is not what was asked for",
+    71: "a file, a module, a command or the program is missing",
+    72: "a directory cannot be used",
+    73: "no proof that every rank finished",
+    74: "the preflight found a fault",
+    RESUMABLE: "not finished, but can go on",
+    124: "stopped at the wall time",
+}
+_TRAINING = {
+    1: "the training failed",
+    2: "bad input",
+    3: "finished, but missed its target",
+    4: "checkpoints cannot be written",
+}
+
+
+class Rank(NamedTuple):
+    """One rank in one attempt; its status is None where it left none. Times are seconds since 1970."""
+
+    number: int
+    host: str
+    status: int | None
+    ended: float | None
+    log: Path
+
+
+class Event(NamedTuple):
+    """What the script noted: began JOBID, deadline SECONDS, signal NAME, ended STATUS."""
+
+    time: float
+    what: str
+    value: str
+
+
+class Attempt(NamedTuple):
+    """One attempt of a job. ``status`` is None where no end is recorded: it runs, or was killed with its script;
+    ``ended`` is then the last sign of life."""
+
+    number: int
+    directory: Path
+    began: float | None
+    ended: float | None
+    status: int | None
+    events: tuple[Event, ...]
+    ranks: tuple[Rank, ...]
+
+
+class Run(NamedTuple):
+    """A run directory. ``status`` is what the training said of itself; ``bad_hosts`` are hosts with a reason."""
+
+    directory: Path
+    name: str
+    status: dict[str, Any]
+    attempts: tuple[Attempt, ...]
+    hosts: tuple[str, ...]
+    bad_hosts: tuple[tuple[str, str], ...]
+
+
+class Metrics(NamedTuple):
+    """The objects of metrics.jsonl, in order, and how many of its lines are none."""
+
+    rows: list[dict[str, Any]]
+    skipped: int
+
+
+def find(names: Iterable[str]) -> list[Path]:
+    """The run directories that are meant: each itself or by a file in it, the tasks of an array in their order,
+    or all the runs in a directory. Each comes once.
+
+    Raises:
+        JobgenError: there is no such directory, or no run in it.
+    """
+    found: dict[str, Path] = {}
+    for name in names:
+        path = Path(name)
+        if not name or not path.exists():
+            raise JobgenError(f"there is no run {shown(name)}{_near(path)}")
+        path = path.parent if path.is_file() else path
+        runs = _inside(path, "task-*") or [path] * is_run(path) or _inside(path, "*")
+        if not runs:
+            raise JobgenError(f"{shown(name)} is no run directory, and none is in it: no {', '.join(_SIGNS)}")
+        for run in runs:
+            found.setdefault(os.path.realpath(run), run)
+    return list(found.values())
+
+
+def is_run(path: Path) -> bool:
+    """Whether a job, or the training module by itself, has left something there."""
+    return any((path / sign).exists() for sign in _SIGNS)
+
+
+def _inside(path: Path, pattern: str) -> list[Path]:
+    def order(path: Path) -> list[tuple[int, str]]:
+        return [
+            (int(word), "") if word.isdecimal() else (-1, word) for word in re.split(r"([0-9]+)", path.name)
+        ]
+
+    return sorted((child for child in path.glob(pattern) if is_run(child)), key=order)
+
+
+def _near(path: Path) -> str:
+    try:
+        return nearest(path.name, [child.name for child in path.parent.iterdir()])
+    except OSError:
+        return ""
+
+
+def read(directory: Path) -> Run:
+    """What there is of a run, but for its metrics, which may be many."""
+    path = directory.absolute()
+    return Run(
+        directory=path,
+        name=f"{path.parent.name}/{path.name}" if path.name.startswith("task-") else path.name,
+        status=as_object(text(path / "status.json")),
+        attempts=tuple(attempts(path)),
+        hosts=tuple(text(path / "hosts").split()),
+        bad_hosts=tuple(_bad_hosts(text(path / "bad-hosts"))),
+    )
+
+
+def attempts(directory: Path) -> Iterator[Attempt]:
+    """The attempts of a run, the first one first."""
+    numbers = (child.name.removeprefix("attempt-") for child in directory.glob("attempt-*"))
+    for number in sorted(int(word) for word in numbers if word.isascii() and word.isdecimal()):
+        yield _attempt(directory / f"attempt-{number}", number)
+
+
+def _attempt(directory: Path, number: int) -> Attempt:
+    events = tuple(_events(text(directory / "events")))
+    ranks = tuple(_ranks(directory))
+    began = next((event.time for event in events if event.what == "began"), None)
+    ended = next((event for event in reversed(events) if event.what == "ended"), None)
+    signs = [*_times(directory.glob("rank-*.pid")), *(rank.ended for rank in ranks if rank.ended)]
+    later = [*signs, *_times(directory.glob("rank-*.log")), *(event.time for event in events)]
+    return Attempt(
+        number,
+        directory,
+        began if began is not None else min(signs, default=None),
+        ended.time if ended else max(later, default=None),
+        _integer(ended.value) if ended else None,
+        events,
+        ranks,
+    )
+
+
+def _events(lines: str) -> Iterator[Event]:
+    for line in lines.splitlines():
+        time, _, rest = line.partition(" ")
+        what, _, value = rest.partition(" ")
+        if (seconds := number(time)) is not None and what:
+            yield Event(seconds, what, value)
+
+
+def _ranks(directory: Path) -> Iterator[Rank]:
+    names = {path.stem.removeprefix("rank-") for path in directory.glob("rank-*.*")}
+    for rank in sorted(int(name) for name in names if name.isascii() and name.isdecimal()):
+        words = text(directory / f"rank-{rank}.status").split()
+        host = text(directory / f"rank-{rank}.pid").split()[1:2]
+        _, status, ended, *rest = words if len(words) > 3 else ("", "", "", *host)
+        log = directory / f"rank-{rank}.log"
+        yield Rank(rank, rest[0] if rest else "", _integer(status), number(ended), log)
+
+
+def failed(attempt: Attempt) -> list[Rank]:
+    """The ranks that failed, the first one first, and then those of an attempt that is over without a word."""
+    bad = [rank for rank in attempt.ranks if rank.status not in (None, 0, RESUMABLE)]
+    over = attempt.status not in (None, 0, RESUMABLE)
+    silent = [rank for rank in attempt.ranks if over and rank.status is None]
+    return sorted(bad, key=lambda rank: rank.ended or math.inf) + silent
+
+
+def read_metrics(directory: Path) -> Metrics:
+    """Every line of metrics.jsonl that is a JSON object; NaN and Infinity are numbers there."""
+    rows: list[dict[str, Any]] = []
+    skipped = 0
+    with suppress(OSError), open(directory / "metrics.jsonl", encoding="utf-8", errors="replace") as file:
+        for line in file:
+            if row := as_object(line):
+                rows.append(row)
+            elif line.strip():
+                skipped += 1
+    return Metrics(rows, skipped)
+
+
+def plan(directory: Path) -> dict[str, Any]:
+    """plan.json of a run, or of the array that it is a task of; empty where the job was submitted by hand."""
+    own = as_object(text(directory / "plan.json"))
+    return own or (
+        as_object(text(directory.parent / "plan.json")) if directory.name.startswith("task-") else {}
+    )
+
+
+def meaning(status: int | None, training: bool = False) -> str:
+    """An exit status in words; ``training`` when the program is jobgen's training module."""
+    if status is None:
+        return "no end is recorded: it runs, or was killed with its script"
+    if status > 128:
+        with suppress(ValueError):
+            return f"killed by {signal.Signals(status - 128).name}"
+    return (_TRAINING if training else {}).get(status) or _MEANINGS.get(status) or "failed"
+
+
+def tail(path: Path, lines: int = 20) -> str:
+    """The last lines of a log, however long it is."""
+    with suppress(OSError), open(path, "rb") as file:
+        file.seek(max(0, path.stat().st_size - _TAIL))
+        said = file.read().decode(errors="replace").replace("\r\n", "\n").replace("\r", "\n")
+        return "\n".join(said.rstrip().split("\n")[-lines:])
+    return ""
+
+
+def text(path: Path) -> str:
+    """A small file; empty where it cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def as_object(line: str) -> dict[str, Any]:
+    """A JSON object; empty for what is none."""
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def number(value: Any) -> float | None:
+    """A finite number, or text that is one; None for anything else."""
+    if isinstance(value, bool):
+        return None
+    try:
+        result = float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return result if abs(result) < 1e300 else None  # so that differences are finite, too
+
+
+def _integer(word: str) -> int | None:
+    return int(word) if re.fullmatch(r"[0-9]{1,9}", word) else None
+
+
+def _times(files: Iterable[Path]) -> list[float]:
+    times = []
+    for file in files:
+        with suppress(OSError):
+            times.append(file.stat().st_mtime)
+    return times
+
+
+def _bad_hosts(lines: str) -> Iterator[tuple[str, str]]:
+    for line in dict.fromkeys(lines.splitlines()):
+        host, _, reason = line.partition("\t")
+        if host:
+            yield host, reason
