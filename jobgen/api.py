@@ -8,18 +8,21 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from jobgen.config import Layer, Text, read_spec
+from jobgen.config import Layer, SiteName, Text, at_site, read_spec
 from jobgen.errors import JobgenError, nearest, shown
 from jobgen.jobfile import layer_of, read_job
 from jobgen.jobtables import TABLES, JobFile
 from jobgen.options import BY_KEY, Option
 from jobgen.plan import resolve
 from jobgen.program import read_program
+from jobgen.sites.filling import without
 from jobgen.spec import JobSpec
 
 PYTHON = "Python"
 # What a job file has beside its options, such as [train].
-_TABLES = [name for name in JobFile.__struct_fields__ if name not in ("scheduler", "program", *TABLES)]
+_TABLES = [
+    name for name in JobFile.__struct_fields__ if name not in ("scheduler", "site", "program", *TABLES)
+]
 
 
 def render(spec: JobSpec, *, template_dirs: Sequence[str | os.PathLike[str]] = ()) -> str:
@@ -39,7 +42,7 @@ def render(spec: JobSpec, *, template_dirs: Sequence[str | os.PathLike[str]] = (
 
 def spec_of(scheduler: str, program: Sequence[str], settings: Mapping[str, Any]) -> JobSpec:
     """The specification from Python's values; see JobSpec."""
-    known = [*BY_KEY, *_TABLES]
+    known = ["site", *BY_KEY, *_TABLES]
     if unknown := next((key for key in settings if key not in known), None):
         raise JobgenError(f"{unknown} ({PYTHON}): there is no such setting{nearest(unknown, known)}")
     said = {key: value for key, value in settings.items() if value is not None}
@@ -48,8 +51,9 @@ def spec_of(scheduler: str, program: Sequence[str], settings: Mapping[str, Any])
     layer = layer_of({"scheduler": scheduler, **tables}, words, lambda place: PYTHON)
     if not tables:
         layer = Layer({}, {"program": PYTHON} if words else {}, words)
+    site = SiteName(_scalar("site", said.pop("site")), PYTHON) if "site" in said else None
     given = {key: _text(BY_KEY[key], value) for key, value in said.items()}
-    return read_spec(scheduler, given, layer.program, layer, PYTHON)
+    return read_spec(scheduler, given, layer.program, layer, PYTHON, site)
 
 
 def spec_of_file(path: str | os.PathLike[str], scheduler: str | None, changes: Sequence[str]) -> JobSpec:
@@ -63,12 +67,18 @@ def spec_of_file(path: str | os.PathLike[str], scheduler: str | None, changes: S
 def replaced(spec: JobSpec, settings: Mapping[str, Any]) -> JobSpec:
     """The specification with other settings; see JobSpec.replace."""
     rest = dict(settings)
+    site = SiteName(spec.site.path, PYTHON) if spec.site else None
+    if "site" in rest:
+        site = None if (name := rest.pop("site")) is None else SiteName(_scalar("site", name), PYTHON)
+        settings = rest.copy()
+    spec = without(spec)
     fresh = spec_of(rest.pop("scheduler", spec.scheduler), rest.pop("program", None) or (), rest)
     changed = {"program" if key in _TABLES else key for key in settings}
     origins = {key: value for key, value in spec.origins.items() if key not in changed}
     given = {key: value for key, value in spec.given.items() if key not in changed}
     values = {key: getattr(fresh, key) for key in changed}
-    return spec._replace(**values, origins=origins | dict(fresh.origins), given=given | dict(fresh.given))
+    new = spec._replace(**values, origins=origins | dict(fresh.origins), given=given | dict(fresh.given))
+    return at_site(new, site)
 
 
 def _program(words: Sequence[Any]) -> tuple[str, ...]:

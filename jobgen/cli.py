@@ -157,6 +157,11 @@ def _file_options() -> list[click.Parameter]:
             multiple=True,
             help="Change one value of the job file, such as train.lr=0.01. Repeatable.",
         ),
+        _Option(
+            ["--site"],
+            metavar="NAME",
+            help="The site whose rules, limits and defaults apply: jobgen site list; none for none.",
+        ),
     ]
     for parameter in parameters:
         parameter.group = "Job file"  # type: ignore[attr-defined]
@@ -202,9 +207,10 @@ def _generate(scheduler: str) -> Callable[..., None]:
         job: str | None,
         no_job: bool,
         settings: tuple[str, ...],
+        site: str | None,
         **given: Any,
     ) -> None:
-        from jobgen.config import read_spec
+        from jobgen.config import COMMAND_LINE, SiteName, read_spec
         from jobgen.plan import resolve
 
         given = {key: _YES_NO.get(value, value) for key, value in given.items()}
@@ -212,7 +218,9 @@ def _generate(scheduler: str) -> Callable[..., None]:
             raise JobgenError("--json goes with --explain only; a script is never JSON")
         if force and output is None:
             raise JobgenError("--force goes with -o FILE only; nothing is overwritten without it")
-        plan = resolve(read_spec(scheduler, given, program, _job_file(job, no_job, settings, program)))
+        layer = _job_file(job, no_job, settings, program)
+        place = None if site is None else SiteName(site, COMMAND_LINE, os.path.dirname(job or ""))
+        plan = resolve(read_spec(scheduler, given, program, layer, site=place))
         if explain:
             from jobgen.explain import as_json, as_table
 

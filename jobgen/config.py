@@ -1,4 +1,4 @@
-"""Turns what was typed into a JobSpec: defaults, job file, command line, each value with its origin."""
+"""Turns what was typed into a JobSpec: defaults, site, job file, command line, each value with its origin."""
 
 from __future__ import annotations
 
@@ -15,14 +15,23 @@ SET = "--set"
 Text = str | Sequence[str]
 
 
+class SiteName(NamedTuple):
+    """The name of a site, or the path of its file, where it was said, and the folder of the job file."""
+
+    name: str
+    origin: str
+    beside: str = ""
+
+
 class Layer(NamedTuple):
     """What a job file says: the text of each option by its key (a list for repeatable ones), where that
-    stands, the program, to which the command line has already been added, and the scheduler."""
+    stands, the program, to which the command line has already been added, the scheduler, and the site."""
 
     values: Mapping[str, Text]
     origins: Mapping[str, str]
     program: tuple[str, ...]
     scheduler: str | None = None
+    site: SiteName | None = None
 
 
 def read_spec(
@@ -31,9 +40,11 @@ def read_spec(
     program: Sequence[str] = (),
     below: Layer | None = None,
     said_in: str = COMMAND_LINE,
+    site: SiteName | None = None,
 ) -> JobSpec:
     """Parse the values of the options in ``given`` (text, or a list of it for repeatable ones), which
-    stand in ``said_in`` and win over those of the layer ``below``, as a whole.
+    stand in ``said_in`` and win over those of the layer ``below``, as a whole, and these over those of
+    the site (here, or else in ``below``); only the site's environment variables stay beside others.
 
     Raises:
         JobgenError: a value cannot be read; the sentence says which, from where, and what is allowed.
@@ -50,14 +61,30 @@ def read_spec(
             continue
         origins[option.key] = origin
         if option.multiple:
-            fields[option.key] = tuple(_parse(option, item, origin) for item in value)
+            fields[option.key] = tuple(parse(option, item, origin) for item in value)
             texts[option.key] = shown(" ".join(value))
         else:
             assert isinstance(value, str)
-            fields[option.key] = _parse(option, value, origin)
+            fields[option.key] = parse(option, value, origin)
             texts[option.key] = shown(value)
     fields |= {"scheduler": scheduler, "program": tuple(program), "origins": origins, "given": texts}
-    return JobSpec._make(fields[name] for name in JobSpec._fields)
+    spec = JobSpec._make({"site": None, **fields}[name] for name in JobSpec._fields)
+    return at_site(spec, site or (below.site if below else None))
+
+
+def at_site(spec: JobSpec, site: SiteName | None) -> JobSpec:
+    """The specification with what its site adds: defaults where nothing was said, and variables.
+
+    Raises:
+        JobgenError: there is no such site, something in it is wrong, or it has another scheduler.
+    """
+    if site is None:
+        return spec
+    from jobgen.sites import choose
+    from jobgen.sites.filling import completed
+
+    place = choose(site.name, site.origin, spec.scheduler, site.beside)
+    return completed(spec, place) if place else spec
 
 
 def _first(
@@ -74,7 +101,8 @@ def _first(
     return said, said_in
 
 
-def _parse(option: Option, value: str, origin: str) -> Any:
+def parse(option: Option, value: str, origin: str) -> Any:
+    """The value of an option from its text, which stands in ``origin``."""
     try:
         return option.parse(value)
     except ValueError as error:

@@ -5,13 +5,14 @@ Its values become text again and go through the parsers of the command line, so 
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from jobgen.config import SET, Layer
+from jobgen.config import SET, Layer, SiteName, Text
 from jobgen.errors import JobgenError, nearest, one_of, shown
 from jobgen.joblines import line_of
 from jobgen.jobmistakes import Path, sentence
@@ -26,9 +27,9 @@ def read_job(path: str | None, settings: Sequence[str], program: tuple[str, ...]
     Raises:
         JobgenError: it cannot be read, or something in it is wrong.
     """
-    text = _read(path) if path is not None else ""
+    text = read_text(path, f"the job file {shown(path)}") if path is not None else ""
     name = (path if path.isprintable() else ascii(path)) if path else SET
-    data = _decode(text, name)
+    data = decode(text, name)
     changed = {_change(data, one) for one in settings}
 
     def origin(place: Path) -> str:
@@ -39,7 +40,9 @@ def read_job(path: str | None, settings: Sequence[str], program: tuple[str, ...]
             return f"{name}, line {line}, and {SET}" if line else SET
         return f"{name}, line {line}" if line else name
 
-    return layer_of(data, program, origin)
+    layer = layer_of(data, program, origin)
+    beside = os.path.dirname(path or "")
+    return layer._replace(site=layer.site._replace(beside=beside)) if layer.site else layer
 
 
 def layer_of(data: Mapping[str, Any], program: tuple[str, ...], origin: Callable[[Path], str]) -> Layer:
@@ -54,8 +57,8 @@ def layer_of(data: Mapping[str, Any], program: tuple[str, ...], origin: Callable
         raise JobgenError(sentence(str(error), data, origin)) from None
 
 
-def _read(path: str) -> str:
-    said = f"the job file {shown(path)}"
+def read_text(path: str, said: str) -> str:
+    """A file as text; ``said`` names it where it cannot be read."""
     try:
         with open(path, encoding="utf-8-sig") as file:
             return file.read()
@@ -66,7 +69,8 @@ def _read(path: str) -> str:
         raise JobgenError(f"{said} cannot be read: {reason}") from None
 
 
-def _decode(text: str, name: str) -> dict[str, Any]:
+def decode(text: str, name: str) -> dict[str, Any]:
+    """TOML as a table; ``name`` is the file's."""
     try:
         data: dict[str, Any] = msgspec.toml.decode(text)
     except (msgspec.DecodeError, RecursionError) as error:
@@ -116,17 +120,24 @@ def _layer(job: Any, program: tuple[str, ...], origin: Callable[[Path], str]) ->
             f"scheduler = {shown(job.scheduler)} ({origin(('scheduler',))}): must be {one_of(SCHEDULERS)}"
             f"{nearest(job.scheduler, SCHEDULERS)}"
         )
-    values: dict[str, str | Sequence[str]] = {}
+    values, origins = options_of(job, origin)
+    words, whence = _program(job, program, origin)
+    scheduler = None if job.scheduler is msgspec.UNSET else job.scheduler
+    site = None if job.site is msgspec.UNSET else SiteName(job.site, origin(("site",)))
+    return Layer(values, origins | ({"program": whence} if whence else {}), words, scheduler, site)
+
+
+def options_of(tables: Any, origin: Callable[[Path], str]) -> tuple[dict[str, Text], dict[str, str]]:
+    """The options in some tables as text, and where each of them stands."""
+    values: dict[str, Text] = {}
     origins: dict[str, str] = {}
     for option in OPTIONS:
-        table = getattr(job, table_of(option))
+        table = getattr(tables, table_of(option))
         value = getattr(table, option.key) if table else msgspec.UNSET
         if value not in (msgspec.UNSET, [], {}):
             values[option.key] = _text(value)
             origins[option.key] = origin((table_of(option), option.key))
-    words, whence = _program(job, program, origin)
-    scheduler = None if job.scheduler is msgspec.UNSET else job.scheduler
-    return Layer(values, origins | ({"program": whence} if whence else {}), words, scheduler)
+    return values, origins
 
 
 def _text(value: Any) -> str | Sequence[str]:

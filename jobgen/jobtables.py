@@ -83,11 +83,19 @@ _COMMAND = Meta(
     min_length=1,
 )
 
+_TABLES: list[Any] = [(name, _table(name), UNSET) for name in TABLES]
+_SITE = Annotated[str, Meta(description="The site that it runs at: jobgen site list")]
+
+OptionTables: Any = msgspec.defstruct(
+    "OptionTables", _TABLES, frozen=True, forbid_unknown_fields=True, kw_only=True
+)
+
 JobFile: Any = msgspec.defstruct(
     "JobFile",
     [
         ("scheduler", _SCHEDULER | UnsetType, UNSET),
-        *((name, _table(name), UNSET) for name in TABLES),
+        ("site", _SITE | UnsetType, UNSET),
+        *_TABLES,
         (
             "program",
             _struct("program", [("command", Annotated[list[str], _COMMAND])], "What every rank runs."),

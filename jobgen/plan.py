@@ -17,6 +17,7 @@ from jobgen.schedulers import (
     size,
     torque_memory,
 )
+from jobgen.sites.words import SiteWords, words
 from jobgen.spec import JobSpec
 from jobgen.survival import Survival, survival
 
@@ -69,6 +70,8 @@ class Plan(NamedTuple):
     world_word: str
     forward: str
     reach: str | None
+    queue: str | None
+    site: SiteWords
 
 
 def resolve(spec: JobSpec) -> Plan:
@@ -96,6 +99,8 @@ def resolve(spec: JobSpec) -> Plan:
     walltime = spec.walltime or DEFAULT_WALLTIME
     survive = survival(spec, program, walltime)
     spare = survive.spare_nodes
+    memory = _memory(spec, row, ranks * cpus)
+    site = _site(spec, row, spec.nodes + spare, walltime, gpus, ranks, cpus, memory)
     world = '"$JOBGEN_WORLD_SIZE"' if spare else str(part.world_size)
     command = mpi.command if mpi and spec.launcher == "mpirun" else launcher.command
     python = program.head is not None or launcher.once_a_node
@@ -117,7 +122,7 @@ def resolve(spec: JobSpec) -> Plan:
         cpus_per_node=ranks * cpus,
         walltime=clock(walltime),
         devices=_devices_request(spec, row, accelerator, gpus),
-        memory=_memory(spec, row, ranks * cpus),
+        memory=memory,
         # Nothing but timeout ends a local run in time.
         run=f"timeout {spec.walltime} " if row == "local" and spec.walltime else "",
         start_nodes=start_nodes,
@@ -153,7 +158,43 @@ def resolve(spec: JobSpec) -> Plan:
         world_word=world,
         forward=starting.forward(spec, row, mpi, agents),
         reach=starting.reach(spec, row, agents),
+        queue=_queue(spec),
+        site=site,
     )
+
+
+def _queue(spec: JobSpec) -> str | None:
+    """What the scheduler calls the queue."""
+    row = spec.site.queues.get(spec.queue) if spec.site and spec.queue else None
+    return (row.name if row else None) or spec.queue
+
+
+def _site(
+    spec: JobSpec, row: str, nodes: int, walltime: int, gpus: int, ranks: int, cpus: int, memory: str | None
+) -> SiteWords:
+    """What the site changes, after its limits were checked."""
+    if spec.site is None:
+        return SiteWords()
+    from jobgen.sites.filling import cores_of
+    from jobgen.sites.limits import Request, check
+
+    cores = cores_of(spec.site.node(spec.queue), gpus) or ranks * cpus
+    numbers = {
+        "nodes": nodes,
+        "ranks_per_node": ranks,
+        "cpus_per_rank": cpus,
+        "cpus_per_node": ranks * cpus,
+        "gpus_per_node": gpus,
+        "cores_per_node": cores,
+        "gpus_total": nodes * gpus,
+        "cores_total": nodes * cores,
+        "mem": memory,
+        "mem_total": spec.mem and size(nodes * spec.mem, "b" if row == "pbspro" else ""),
+    }
+    site = words(spec, row, numbers)
+    lines = (*site.request, *site.directives, *spec.directive)
+    check(spec, Request(nodes, walltime, gpus, ranks * cpus, spec.mem), lines)
+    return site
 
 
 def _devices(spec: JobSpec) -> tuple[str, int, int]:

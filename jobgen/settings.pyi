@@ -72,6 +72,8 @@ class Settings(TypedDict, total=False):
     r"""Where the program runs. [default: where the job is submitted]"""
     run_dir: str | os.PathLike[str] | None
     r"""Where each job makes a directory NAME-JOBID of its own."""
+    site: str | None
+    r"""The site that it runs at: jobgen site list"""
     train: Mapping[str, Any] | None
     r"""The table [train] of a job file."""
 

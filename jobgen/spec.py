@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from jobgen.settings import Changes, Settings
+    from jobgen.sites.site import Site
 
 Filter = tuple[tuple[str, tuple[int, ...]], ...]
 
@@ -54,6 +55,7 @@ class _Values(NamedTuple):
     run_dir: str
     origins: Mapping[str, str]
     given: Mapping[str, str]
+    site: Site | None
 
 
 class JobSpec(_Values):
@@ -132,4 +134,5 @@ class JobSpec(_Values):
         return JobSpec._make, (tuple(self),)
 
     def _asked(self) -> tuple[Any, ...]:
-        return tuple(self)[: -len(("origins", "given"))]
+        asked = tuple(self)[: -len(("origins", "given", "site"))]
+        return (*asked, self.site and self.site.name)

@@ -179,7 +179,7 @@ MISTAKES = [
     ("[resources]\nqueue = 'x'", "queue (jobgen.toml, line 2): [resources] has no such key"),
     ("nodes = 2", "it belongs in [resources]"),
     ("resources.nodes = 0", "nodes = 0 (jobgen.toml, line 1)"),
-    ("[sweep]\nlr = [1]", "sweep (jobgen.toml, line 1): a job file has no such key: use scheduler, job, resources"),
+    ("[sweep]\nlr = [1]", "sweep (jobgen.toml, line 1): a job file has no such key: use scheduler, site, job"),
     ("[resource]\nnodes = 1", "did you mean resources?"),
     ("resources = 5", "resources = 5 (jobgen.toml, line 1): must be a table"),
     ("[launch]\nlauncher = 'mpirn'", "launcher = mpirn (jobgen.toml, line 2): must be deepspeed, mpirun, torchrun or srun; did you mean mpirun?"),
@@ -308,7 +308,7 @@ def test_no_text_is_a_traceback(text: str, settings: list[str]) -> None:
     from jobgen import jobfile
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(jobfile, "_read", lambda _: text)
+        patch.setattr(jobfile, "read_text", lambda *_: text)
         sentence = ""
         try:
             read_job("x.toml", settings, ())

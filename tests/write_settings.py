@@ -31,6 +31,7 @@ class Changes(Settings, total=False):
 
 def stub() -> str:
     fields = [(option.key, python_type(option), meaning(option)) for option in OPTIONS]
+    fields += [("site", "str", "The site that it runs at: jobgen site list")]
     fields += [(name, "Mapping[str, Any]", f"The table [{name}] of a job file.") for name in _TABLES]
     return (
         HEAD

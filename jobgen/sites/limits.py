@@ -1,0 +1,126 @@
+"""Whether a site takes a job: its queue's limits, and what it demands of every job."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from jobgen import values
+from jobgen.errors import JobgenError, nearest, one_of
+from jobgen.schedulers import clock, size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from jobgen.sites.site import Site
+    from jobgen.spec import JobSpec
+
+# What schedulers call a reservation, to which jobs go as to a queue: PBS's R123, M123 and S123.
+_RESERVATION = r"[RMS]\d+(\.[\w.-]+)?"
+
+
+class Request(NamedTuple):
+    """The numbers of a job that limits are about; ``mem`` in MiB a node, ``walltime`` in seconds."""
+
+    nodes: int
+    walltime: int
+    gpus_per_node: int
+    cpus_per_node: int
+    mem: int | None
+
+
+class Excess(NamedTuple):
+    """One thing too many, or too few: the option, and the limit in words."""
+
+    key: str
+    limit: str
+
+
+def check(spec: JobSpec, request: Request, lines: tuple[str, ...]) -> None:
+    """Refuse what the site would refuse; ``lines`` are the directives of its own and the user's.
+
+    Raises:
+        JobgenError: a queue that it has not, a limit, or something that it demands and is not there.
+    """
+    site = spec.site
+    assert site is not None
+    for key, reason in site.file.lacks.items():
+        if spec.origin(key) not in ("default", site.said):
+            raise spec.refuse(key, f"{site.title}: {reason}")
+    if spec.queue is not None and site.queues and not re.fullmatch(_RESERVATION, spec.queue):
+        _check_queue(spec, site, request)
+    queue = site.queues.get(spec.queue) if spec.queue else None
+    demanded = {**site.file.mandatory, **(queue.mandatory if queue else {})}
+    for key, example in demanded.items():
+        _check_there(spec, site, key, example, lines)
+
+
+def _check_queue(spec: JobSpec, site: Site, request: Request) -> None:
+    queue = spec.queue
+    assert queue is not None
+    if queue not in site.queues:
+        raise spec.refuse(
+            "queue",
+            f"{site.title} has no such queue: use {one_of(site.queues)}{nearest(queue, site.queues)}",
+        )
+    for key, limit in excesses(site, queue, request):
+        takers = [one for one in site.queues if one != queue and not any(excesses(site, one, request))]
+        if len(takers) > 1:
+            instead = f"the queues {one_of(takers).replace(' or ', ' and ')} would take it"
+        else:
+            instead = (
+                f"the queue {takers[0]} would take it" if takers else "no queue of the site would take it"
+            )
+        raise spec.refuse(key, f"queue {queue} of {site.title} takes {limit}; {instead}")
+
+
+def excesses(site: Site, name: str, request: Request) -> Iterator[Excess]:
+    """The limits of a queue that a request breaks."""
+    queue, node = site.queues[name], site.node(name)
+    if queue.nodes is not None and not queue.nodes[0] <= request.nodes <= queue.nodes[1]:
+        least, most = queue.nodes
+        yield Excess("nodes", f"{least} to {most} nodes" if least != most else _count(most, "node"))
+    limit = longest(site, name, request.nodes)
+    if limit is not None and request.walltime > limit:
+        of = f" of {request.nodes} nodes" if queue.walltime_by_nodes else ""
+        yield Excess("walltime", f"at most {clock(limit)} for a job{of}")
+    if node.gpus is not None and request.gpus_per_node > node.gpus:
+        yield Excess("gpus_per_node", f"at most {_count(node.gpus, 'accelerator')} a node")
+    elif node.whole_nodes and request.nodes > 1 and 0 < request.gpus_per_node != node.gpus:
+        yield Excess("gpus_per_node", f"jobs of several nodes only with all {node.gpus} accelerators of each")
+    cores = node.cores
+    if node.cores_per_gpu is not None and request.gpus_per_node:
+        cores = node.cores_per_gpu * request.gpus_per_node
+    if cores is not None and request.cpus_per_node > cores:
+        per_gpu = f", {node.cores_per_gpu} for each accelerator" if node.cores_per_gpu is not None else ""
+        yield Excess("cpus_per_rank", f"at most {cores} cores a node{per_gpu}")
+    if node.memory is not None and request.mem is not None and request.mem > values.memory(node.memory):
+        yield Excess("mem", f"at most {size(values.memory(node.memory)).upper()} a node")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def longest(site: Site, name: str | None, nodes: int) -> int | None:
+    """The wall time in seconds that a queue allows a job of so many nodes; None where nothing is said."""
+    queue = site.queues.get(name) if name else None
+    if queue is None:
+        return None
+    for most, text in queue.walltime_by_nodes:
+        if nodes <= most:
+            return values.walltime(text)
+    return values.walltime(queue.walltime) if queue.walltime else None
+
+
+def _check_there(spec: JobSpec, site: Site, key: str, example: str, lines: tuple[str, ...]) -> None:
+    """A key is an option's, or the beginning of a directive."""
+    if key.startswith("-"):
+        there, how = any(line.startswith(key) for line in lines), f"--directive '{key}={example}'"
+    else:
+        value = getattr(spec, key)
+        there, how = value not in (None, ()), f"--{key.replace('_', '-')} {example}"
+    if not there:
+        raise JobgenError(
+            f"{site.title} takes no job without {key.strip('-')}: add {how}, or set it in the job file"
+        )

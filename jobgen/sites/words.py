@@ -1,0 +1,85 @@
+"""What a site changes in a script, as the templates print it; without a site nothing is changed."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from jobgen.errors import JobgenError, one_of, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from jobgen.spec import JobSpec
+
+_MEMORY = ("--mem", "--mem-per-cpu", "--mem-per-gpu")  # Slurm takes one of them
+
+
+class SiteWords(NamedTuple):
+    """Lines and options of a site; ``request`` stands in the place of the directives for resources."""
+
+    head: tuple[str, ...] = ()
+    request: tuple[str, ...] = ()
+    directives: tuple[str, ...] = ()
+    account: str | None = None
+    queue: str | None = None
+    master_suffix: str = ""
+    module_use: tuple[str, ...] = ()
+    srun_ranks: str = ""
+    srun_nodes: str = ""
+
+
+def words(spec: JobSpec, row: str, numbers: Mapping[str, object]) -> SiteWords:
+    """The words of the site of ``spec``, with ``numbers`` for the ``{names}`` in its lines.
+
+    Raises:
+        JobgenError: a line names a number that does not exist, or that nobody said.
+    """
+    if spec.site is None:
+        return SiteWords()
+    file = spec.site.file
+    queue = file.queues.get(spec.queue) if spec.queue else None
+
+    def told(lines: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(_told(line, numbers, spec) for line in lines)
+
+    own = {_key(line) for line in spec.directive}
+    if spec.mem is not None and spec.origin("mem") != spec.site.said:
+        own.update(_MEMORY if row == "slurm" else ())
+    more = told(file.directives + (queue.directives if queue else ()))
+    rules = file.rules
+    return SiteWords(
+        head=(
+            f"Site: {file.title}, by its manual" + (f" as read on {file.read}:" if file.read else ":"),
+            *file.manual,
+        ),
+        request=tuple(line for line in told(file.request) if _key(line) not in own),
+        directives=tuple(line for line in more if _key(line) not in own),
+        account=rules.account,
+        queue=rules.queue,
+        master_suffix=rules.master_suffix,
+        module_use=rules.module_use,
+        srun_ranks="".join(f"{line} " for line in told(rules.srun + rules.srun_ranks)),
+        srun_nodes="".join(f"{line} " for line in told(rules.srun + rules.srun_nodes)),
+    )
+
+
+def _told(line: str, numbers: Mapping[str, object], spec: JobSpec) -> str:
+    def number(match: re.Match[str]) -> str:
+        assert spec.site is not None
+        where = f"{shown(line)} ({spec.site.said})"
+        if match[1] not in numbers:
+            raise JobgenError(f"{where}: there is no {match[0]}: use {one_of(numbers)}")
+        if numbers[match[1]] is None:
+            raise JobgenError(
+                f"{where}: needs {match[1].removesuffix('_total')}: add --{match[1].removesuffix('_total')}"
+            )
+        return str(numbers[match[1]])
+
+    return re.sub(r"\{(\w+)\}", number, line)
+
+
+def _key(line: str) -> str:
+    """What a directive sets: ``-l select``, ``--constraint``, ``-q``."""
+    match = re.match(r"(--[\w-]+|-[lW] *[\w]+|-\w)", line)
+    return match[0].replace(" ", "") if match else line
