@@ -40,6 +40,9 @@ _EXAMPLES: dict[str, Any] = {
     "workdir": "/scratch/me",
     "env": {"NCCL_DEBUG": "WARN"},
     "launcher_arg": ["--verbose"],
+    "setup": "ulimit -l unlimited",
+    "before": 'cp -r "$HOME/data" /tmp/data',
+    "after": 'echo "it ended with status $JOBGEN_STATUS"',
 }
 _DIRECTIVES = {
     "slurm": "--constraint=a100",

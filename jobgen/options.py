@@ -33,6 +33,7 @@ class Option(NamedTuple):
 _RESOURCES = "Resources"
 _LAUNCH = "Launch"
 _ENVIRONMENT = "Environment"
+_BLOCKS = "Blocks"
 _FILES = "Directories"
 _SURVIVAL = "Survival"
 _SCHEDULER = "Scheduler"
@@ -210,6 +211,27 @@ OPTIONS = (
         "Environment variable of every rank. Repeatable.",
         (),
         multiple=True,
+    ),
+    Option(
+        "setup",
+        _BLOCKS,
+        values.block("setup"),
+        "BASH",
+        "Shell code that is sourced when the environment is up, before anything is checked.",
+    ),
+    Option(
+        "before",
+        _BLOCKS,
+        values.block("before"),
+        "BASH",
+        "Shell code that runs on the first node just before the ranks start.",
+    ),
+    Option(
+        "after",
+        _BLOCKS,
+        values.block("after"),
+        "BASH",
+        "Shell code that runs there after the ranks have ended, with their JOBGEN_STATUS.",
     ),
     Option(
         "workdir",

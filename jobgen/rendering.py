@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from jobgen.plan import Plan
 
 PACKAGED = jobgen.templates.__path__[0]
+BLOCKS = ("setup", "before", "after")
 _PLAIN = re.compile(r"[A-Za-z0-9_@%+=:,./-]+")
 _CALM = re.compile(r"[A-Za-z0-9 _@%+=:,./()\[\]{}#&;|<>*?!^-]+")
 _NAMED = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "'": "\\'", "\\": "\\\\"}
@@ -104,8 +105,12 @@ def render(plan: Plan, template_dirs: Sequence[str] = (), cache_dir: str | None 
     """The script of a plan.
 
     Raises:
-        JobgenError: a user's template is wrong; the sentence names it.
+        JobgenError: a user's template, or shell code of the user, is wrong; the sentence names it.
     """
+    if given := [key for key in BLOCKS if getattr(plan.spec, key)]:
+        from jobgen.blocks import check_syntax  # asks bash
+
+        check_syntax(plan.spec, given)
     folders = tuple(template_dirs)
     env = environment(folders, cache_dir)
     if folders:

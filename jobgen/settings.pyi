@@ -68,6 +68,12 @@ class Settings(TypedDict, total=False):
     r"""Python virtual environment."""
     env: Mapping[str, str | int | float] | Sequence[str] | None
     r"""Environment variables of every rank."""
+    setup: str | None
+    r"""Shell code that is sourced when the environment is up, before anything is checked."""
+    before: str | None
+    r"""Shell code that runs on the first node just before the ranks start."""
+    after: str | None
+    r"""Shell code that runs there after the ranks have ended, with their JOBGEN_STATUS."""
     workdir: str | os.PathLike[str] | None
     r"""Where the program runs. [default: where the job is submitted]"""
     run_dir: str | os.PathLike[str] | None

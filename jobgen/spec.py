@@ -51,6 +51,9 @@ class _Values(NamedTuple):
     conda: str | None
     venv: str | None
     env: tuple[tuple[str, str], ...]
+    setup: str | None
+    before: str | None
+    after: str | None
     workdir: str | None
     run_dir: str
     origins: Mapping[str, str]

@@ -148,6 +148,22 @@ def module(text: str) -> str:
     return text
 
 
+def block(name: str) -> Callable[[str], str]:
+    """A parser of shell code of one or more lines, which stands in the script as it is."""
+
+    def parse(text: str) -> str:
+        lines = text.strip("\n").split("\n")
+        if not text.strip():
+            raise ValueError("must be shell code, not nothing")
+        if not all(line.replace("\t", " ").isprintable() for line in lines):
+            raise ValueError("must be lines of text, ended as on Unix, without control characters")
+        if (end := f"END_OF_{name.upper()}") in lines:
+            raise ValueError(f"must be without the line {end}, which ends it in the script")
+        return "\n".join(lines)
+
+    return parse
+
+
 def device_filter(text: str) -> tuple[tuple[str, tuple[int, ...]], ...]:
     """DeepSpeed's ``host:0,1@host2`` as pairs of a host and its slots (none: all of them)."""
     hosts: dict[str, tuple[int, ...]] = {}

@@ -52,6 +52,9 @@ def combinations() -> list[str]:
         "run_dir": "r" + HOSTILE,
         "launcher_arg": ["--x", HOSTILE],
         "master_port": "12345",
+        "setup": "echo a\n'\n$(b)'",
+        "before": "cat <<'END'\nx\nEND",
+        "after": "if true; then\n\techo $JOBGEN_STATUS\nfi",
     }
     queued = {"queue": "gpu", "account": "acc", "mail": "a@b.c", "mem": "64G", "directive": ["-p 3"]}
     scripts = []

@@ -175,6 +175,9 @@ COMBINATIONS = st.fixed_dictionaries(
         "exclude": st.just("n2:0"),
         "master_port": st.just("29500"),
         "workdir": st.just("a 'b'"),
+        "setup": st.just("module load x"),
+        "before": st.just("cp -r data /tmp"),
+        "after": st.just("echo 'done'"),
     },
 )
 

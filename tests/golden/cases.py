@@ -38,6 +38,7 @@ CASES = {
     "slurm_npu_srun": "slurm --nodes 2 --gpus-per-node 8 --accelerator npu --launcher srun --env HCCL_CONNECT_TIMEOUT=600",
     "slurm_rocm_modules": "slurm --nodes 2 --gpus-per-node 8 --accelerator rocm --cpus-per-rank 7 --launcher srun --module PrgEnv-gnu --module rocm/6.2 --mem 480G --mail me@example.org",
     "slurm_extra_directives_and_launcher_arguments": "slurm --nodes 2 --directive --constraint=a100 --directive '--reservation=\"night shift\"' --launcher torchrun --launcher-arg --max-restarts=1 --master-port 23456 -- -m pkg.train",
+    "slurm_setup_before_and_after": "slurm --nodes 2 --launcher torchrun --setup 'ulimit -l unlimited\nexport DS_BUILD_OPS=0' --before 'sbcast data.tar /tmp/data.tar' --after 'echo \"status $JOBGEN_STATUS\"' -- train.py",
     "slurm_one_node": "slurm --gpus-per-node 2 --launcher torchrun",
     "local_mpirun_two_ranks": "local --ranks-per-node 2 --launcher mpirun -- --task digits",
     "local_deepspeed_limited_to_ten_minutes": "local --gpus-per-node 2 --walltime 10m -- train.py",
