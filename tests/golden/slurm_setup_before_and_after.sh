@@ -95,7 +95,7 @@ cd "$job_submit_dir" || job_die 72 "cannot enter $job_submit_dir"
 [[ $job_dir == /* ]] || job_dir=$PWD/$job_dir
 mkdir -p "$job_dir" || job_die 72 "cannot make the run directory $job_dir"
 [[ -w $job_dir ]] || job_die 72 "cannot write into the run directory $job_dir"
-rm -f "$job_dir/status.json"
+rm -f "$job_dir/status.json" "$job_dir/cancelled"
 
 # Each attempt of the job has its own logs in it: the second comes after a requeue, or by hand.
 job_attempt=1
@@ -103,10 +103,12 @@ while [[ -e $job_dir/attempt-$job_attempt ]]; do job_attempt=$((job_attempt + 1)
 job_logs=$job_dir/attempt-$job_attempt
 mkdir "$job_logs" || job_die 72 "cannot make the directory $job_logs"
 job_note began "$job_id"
+[[ -z ${job_output:-} ]] || job_note output "$job_output"
 if [[ -f ${BASH_SOURCE[0]:-} && ! ${BASH_SOURCE[0]} -ef $job_dir/job.sh ]]; then
   cp "${BASH_SOURCE[0]}" "$job_dir/job.sh"  # submitted from there, it goes on in there
 fi
 printf '%s\n' "$job_submit_dir" > "$job_dir/submitted-from"
+printf '%s\n' "$job_id" > "$job_dir/job-id"
 
 # ---- the environment ----------------------------------------------------------------------
 # A sourced script is seldom written for set -eu, and may change more of the shell than its environment.
