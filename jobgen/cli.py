@@ -279,6 +279,7 @@ _ELSEWHERE = {
     "check": "jobgen.check.command",
     "convert": "jobgen.convert.command",
     "init": "jobgen.init",
+    "report": "jobgen.report.command",
     "schema": "jobgen.schema",
 }
 

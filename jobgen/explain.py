@@ -49,14 +49,15 @@ def rows(plan: Plan) -> list[Row]:
             option.key,
             resolved.get(option.key, getattr(spec, option.key)),
             spec.origin(option.key),
-            _meaning(option),
+            meaning(option),
         )
         for option in OPTIONS
     ]
     return [*asked, *_derived(plan)]
 
 
-def _meaning(option: Option) -> str:
+def meaning(option: Option) -> str:
+    """What an option is for: its help, less what only its command line needs."""
     return option.help.split("  [")[0].replace(" Repeatable.", "").replace(" Repeatable, in order.", "")
 
 

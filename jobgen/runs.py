@@ -58,8 +58,8 @@ class Event(NamedTuple):
 
 
 class Attempt(NamedTuple):
-    """One attempt of a job. ``status`` is None where no end is recorded: it runs, or was killed with its script;
-    ``ended`` is then the last sign of life."""
+    """One attempt of a job. ``status`` is None where no end is recorded: it runs, or was killed with its
+    script; ``ended`` is then the last sign of life."""
 
     number: int
     directory: Path
@@ -71,7 +71,7 @@ class Attempt(NamedTuple):
 
 
 class Run(NamedTuple):
-    """A run directory. ``status`` is what the training said of itself; ``bad_hosts`` are hosts with a reason."""
+    """A run directory. ``status`` is what the training said of itself; ``bad_hosts`` have a reason each."""
 
     directory: Path
     name: str
@@ -89,8 +89,8 @@ class Metrics(NamedTuple):
 
 
 def find(names: Iterable[str]) -> list[Path]:
-    """The run directories that are meant: each itself or by a file in it, the tasks of an array in their order,
-    or all the runs in a directory. Each comes once.
+    """The run directories that are meant: each itself or by a file in it, the tasks of an array in their
+    order, or all the runs in a directory. Each comes once.
 
     Raises:
         JobgenError: there is no such directory, or no run in it.
@@ -187,7 +187,7 @@ def _ranks(directory: Path) -> Iterator[Rank]:
 
 
 def failed(attempt: Attempt) -> list[Rank]:
-    """The ranks that failed, the first one first, and then those of an attempt that is over without a word."""
+    """The ranks that failed, the first one first, then those of a failed attempt that left no status."""
     bad = [rank for rank in attempt.ranks if rank.status not in (None, 0, RESUMABLE)]
     over = attempt.status not in (None, 0, RESUMABLE)
     silent = [rank for rank in attempt.ranks if over and rank.status is None]

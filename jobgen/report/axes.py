@@ -1,0 +1,106 @@
+"""Axes: from values to places on a chart, linear or logarithmic, with ticks at round numbers."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+_LOG_FROM = 30.0  # times the least value: what is less can be read on a linear axis
+_TIMES = ((86400.0, "d", 3), (3600.0, "h", 3), (60.0, "min", 3), (1.0, "s", 0))
+
+
+class Axis(NamedTuple):
+    """From ``low`` to ``high``, in pixels from ``start`` to ``end``; ticks are values with their text."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+    log: bool
+    ticks: tuple[tuple[float, str], ...]
+
+    def place(self, value: float) -> float:
+        """The pixel of a value."""
+        low, high = (math.log10(self.low), math.log10(self.high)) if self.log else (self.low, self.high)
+        at = math.log10(value) if self.log else value
+        return round(self.start + (at - low) / (high - low) * (self.end - self.start), 1)
+
+
+def axis(
+    values: list[float], start: float, end: float, log: bool = False, zero: bool = False, scale: float = 1
+) -> Axis:
+    """An axis on which all values have a place. ``log`` makes it logarithmic where that helps, ``zero``
+    begins it at 0; ticks show the values times ``scale``."""
+    low, high = min(values, default=0.0), max(values, default=1.0)
+    low = min(low, 0.0) if zero else low
+    if log and low > 0 and high / low >= _LOG_FROM:
+        return _logarithmic(low, high, start, end)
+    if high - low <= 1e-9 * max(abs(low), abs(high)):
+        low, high = low - (abs(low) / 2 or 0.5), high + (abs(high) / 2 or 0.5)
+    step = _round_step((high - low) / 5)
+    ticks = [step * i for i in range(math.floor(low / step), math.ceil(high / step) + 1)]
+    return Axis(min(low, ticks[0]), max(high, ticks[-1]), start, end, False, _labelled(ticks, scale))
+
+
+def steps(values: list[float], start: float, end: float) -> Axis:
+    """An axis that begins and ends with the data."""
+    low, high = min(values, default=0.0), max(values, default=1.0)
+    low, high = (low, high) if high > low else (low - 0.5, high + 0.5)
+    return Axis(low, high, start, end, False, _labelled(_within(low, high), 1))
+
+
+def times(values: list[float], start: float, end: float) -> Axis:
+    """An axis of seconds from 0, whose ticks say days, hours, minutes or seconds."""
+    high = max(values, default=1.0)
+    high = high if high > 0 else 1.0
+    size, word, _ = next(row for row in _TIMES if high >= row[0] * row[2])
+    ticks = tuple((tick * size, f"{short(tick)} {word}") for tick in _within(0.0, high / size))
+    return Axis(0.0, high, start, end, False, ticks)
+
+
+def _within(low: float, high: float) -> list[float]:
+    step = _round_step((high - low) / 6)
+    return [step * i for i in range(math.ceil(low / step), math.floor(high / step) + 1)]
+
+
+def _round_step(step: float) -> float:
+    """1, 2 or 5 times a power of ten, and not less than ``step``."""
+    power = 10.0 ** math.floor(math.log10(step))
+    return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= step * (1 - 1e-9))
+
+
+def _logarithmic(low: float, high: float, start: float, end: float) -> Axis:
+    """From one of 1, 2 and 5 times a power of ten to another; ticks at those, or of many powers at some."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    fine = [factor * 10.0**power for power in powers for factor in (1, 2, 5)]
+    first = max((tick for tick in fine if tick <= low), default=low)
+    last = min((tick for tick in fine if tick >= high), default=high)
+    every = max(1, len(powers) // 6)
+    ticks = fine if len(powers) <= 4 else [10.0**power for power in powers[::every]]
+    return Axis(
+        first, last, start, end, True, _labelled([tick for tick in ticks if first <= tick <= last], 1)
+    )
+
+
+def _labelled(ticks: list[float], scale: float) -> tuple[tuple[float, str], ...]:
+    return tuple((tick, short(tick * scale)) for tick in ticks)
+
+
+def short(value: float) -> str:
+    """A number as people write it: four digits, thousands and millions with k and M."""
+    if 1e4 <= abs(value) < 1e9:
+        factor, letter = (1e6, "M") if abs(value) >= 1e6 else (1e3, "k")
+        return f"{value / factor:.4g}{letter}"
+    return f"{value:.4g}"
+
+
+def duration(seconds: float | None) -> str:
+    """45 s, 12 min 5 s, 3 h 20 min, 2 d 4 h; a dash for None."""
+    if seconds is None:
+        return "-"
+    whole = max(0, round(seconds))
+    for size, word, part, name in ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
+        if whole >= size:
+            rest = whole % size // part
+            return f"{whole // size} {word}" + (f" {rest} {name}" if rest else "")
+    return f"{seconds:.1f} s" if seconds < 10 else f"{whole} s"

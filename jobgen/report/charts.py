@@ -1,0 +1,136 @@
+"""The curves of several runs in one chart: geometry only, drawn by templates/report/chart.svg.j2."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from jobgen.report import axes
+from jobgen.report.axes import Axis, short
+from jobgen.report.series import KINDS, Curves, Drawn, Kind, Point, segments, thin
+
+WIDTH, HEIGHT = 720, 280
+LEFT, RIGHT, TOP, BOTTOM = 58, 26, 12, 38  # around the curves: ticks and the runs' numbers
+COLUMNS = WIDTH - LEFT - RIGHT  # of pixels, which is what more points would be drawn into
+_APART = 12  # pixels between the numbers at the lines' ends
+
+
+class Line(NamedTuple):
+    """One series of one run. ``said`` is its text for those who do not see it; ``pieces`` are the points of
+    polylines, ``dots`` what stands alone, ``gaps`` where values are no numbers; ``end`` is the place of the
+    run's number."""
+
+    run: int
+    series: int
+    said: str
+    points: int
+    first: float
+    last: float
+    low: float
+    high: float
+    pieces: tuple[str, ...]
+    dots: tuple[tuple[float, float], ...]
+    gaps: tuple[float, ...]
+    end: tuple[float, float]
+
+
+class Chart(NamedTuple):
+    """One chart against one axis (``by``: step or time). ``names`` are its series, by number."""
+
+    title: str
+    unit: str
+    by: str
+    x: Axis
+    y: Axis
+    lines: tuple[Line, ...]
+    names: tuple[str, ...]
+
+
+def charts(curves: Sequence[Curves], names: Sequence[str]) -> list[list[Chart]]:
+    """Of each kind of which any run has values: the chart against steps, and that against time if there is
+    any; ``names`` are the runs'."""
+    found = []
+    for kind in KINDS:
+        drawn = {
+            (run, series): own[key]
+            for run, own in enumerate(curves)
+            for series, key in enumerate(kind.keys)
+            if key in own
+        }
+        if drawn:
+            pair = [_chart(kind, by, drawn, names) for by in ("step", "time")]
+            found.append([chart for chart in pair if chart.lines])
+    return found
+
+
+def _chart(kind: Kind, by: str, drawn: dict[tuple[int, int], list[Point]], names: Sequence[str]) -> Chart:
+    lines = {key: drawn_by(found, by) for key, found in drawn.items()}
+    lines = {key: line for key, line in lines.items() if any(value is not None for _, value in line)}
+    values = [value for line in lines.values() for _, value in line if value is not None]
+    across = [x for line in lines.values() for x, _ in line]
+    make = axes.times if by == "time" else axes.steps
+    x = make(across, LEFT, WIDTH - RIGHT)
+    scale = 100 if kind.unit == "%" else 1
+    log, zero = kind.title in ("Loss", "Learning rate", "Norm of the gradient"), kind.title == "Throughput"
+    y = axes.axis(values, HEIGHT - BOTTOM, TOP, log=log, zero=zero, scale=scale)
+    series = tuple(kind.keys.values())
+    made = [_line(*key, line, x, y, f"{names[key[0]]}, {series[key[1]]}") for key, line in lines.items()]
+    return Chart(kind.title, kind.unit, by, x, y, tuple(_apart(made)), series)
+
+
+def drawn_by(found: list[Point], by: str) -> list[Drawn]:
+    """The points of a series against an axis; those that have no time are left out of it."""
+    if by == "step":
+        return [(point.step, point.value) for point in found]
+    return sorted(
+        ((point.seconds, point.value) for point in found if point.seconds is not None),
+        key=lambda pair: pair[0],
+    )
+
+
+def _line(run: int, series: int, line: list[Drawn], x: Axis, y: Axis, name: str) -> Line:
+    values = [value for _, value in line if value is not None]
+    thinned = thin(line, COLUMNS)
+    placed = [[(x.place(at), y.place(value)) for at, value in part] for part in segments(thinned)]
+    low, high = min(values), max(values)
+    said = (
+        f"{name}: {len(line)} points, from {short(values[0])} to {short(values[-1])}, "
+        f"least {short(low)}, greatest {short(high)}"
+    )
+    gaps = [x.place(at) for at, value in thinned if value is None]
+    return Line(
+        run,
+        series,
+        said + (f", {len(line) - len(values)} not finite" if gaps else ""),
+        len(line),
+        values[0],
+        values[-1],
+        low,
+        high,
+        tuple(" ".join(f"{a:g},{b:g}" for a, b in part) for part in placed if len(part) > 1),
+        tuple(point for part in placed if len(part) == 1 or len(line) <= 40 for point in part),
+        tuple(gaps),
+        placed[-1][-1],
+    )
+
+
+def _apart(lines: list[Line]) -> list[Line]:
+    """The same, with the numbers at their ends moved down so that none hides another; each run's first
+    series has one, and of many lines none."""
+    first = {line.run: line for line in reversed(lines)}
+    result = [line._replace(end=(0, 0)) for line in lines if first[line.run] is not line]
+    places = _spread([line.end[1] for line in first.values()])
+    for line, y in zip(first.values(), places, strict=True):
+        result.append(line._replace(end=(line.end[0], y) if len(first) <= 16 else (0, 0)))
+    return sorted(result, key=lambda line: (line.series, line.run))
+
+
+def _spread(places: list[float]) -> list[float]:
+    """The places, in their order, moved down and then up until they are apart and inside the chart."""
+    order = sorted(range(len(places)), key=places.__getitem__)
+    spread, below, above = list(places), 0.0, float(HEIGHT - BOTTOM + _APART)
+    for i in order:
+        spread[i] = below = max(spread[i], below + _APART)
+    for i in reversed(order):
+        spread[i] = above = min(spread[i], above - _APART)
+    return spread

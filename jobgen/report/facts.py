@@ -1,0 +1,120 @@
+"""What was asked for: the plan of each run, what differs between runs, and what is the same in all."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from jobgen import runs
+from jobgen.explain import meaning
+from jobgen.options import BY_KEY
+from jobgen.runs import Run
+
+_SECRET = re.compile(r"(?i)(token|secret|passw|credential|api_?key|private_?key)[^=\s]*=")
+
+_ELSEWHERE = ("format", "submitted", "script_sha256", "options", "derived", "sources")
+_BRIEF, _COLUMNS = 24, 8  # characters of a value, and columns, that a summary has room for
+_DIRECTIVE = re.compile(r"^#(SBATCH|PBS)[ \t]+(-[^\s=]+)[= \t]*(.*)$", re.MULTILINE)
+
+
+class Fact(NamedTuple):
+    """A value as text, where it came from and what it means; both may be empty."""
+
+    value: str
+    origin: str = ""
+    meaning: str = ""
+
+
+class Comparison(NamedTuple):
+    """``differing`` names have another value in some run, ``brief`` are those of them whose values are
+    short enough for a column; ``same`` are the facts of all runs."""
+
+    differing: tuple[str, ...]
+    brief: tuple[str, ...]
+    same: dict[str, Fact]
+
+
+def facts(run: Run, rows: Sequence[Mapping[str, Any]]) -> dict[str, Fact]:
+    """By name: plan.json, or else what the script says of itself, and what the training began with."""
+    asked = list(_planned(runs.plan(run.directory))) or _script(runs.text(run.directory / "job.sh"))
+    trained = {key: value for key, value in started(rows).items() if key not in ("event", "hosts", "source")}
+    return {**dict(asked), **{f"training {name}": fact for name, fact in _flat(trained)}}
+
+
+def _planned(plan: Mapping[str, Any]) -> Iterator[tuple[str, Fact]]:
+    """The options and what follows from them by their own names, then all else by the name of its table."""
+    for table in ("options", "derived"):
+        for name, fact in _flat(_table(plan, table)):
+            yield name, fact._replace(meaning=meaning(BY_KEY[name])) if name in BY_KEY else fact
+    for name, fact in _flat({key: value for key, value in plan.items() if key not in _ELSEWHERE}):
+        yield name, fact
+    if sources := plan.get("sources"):
+        yield "sources", Fact(_shown([one.get("path") for one in sources if isinstance(one, dict)]))
+
+
+def _table(plan: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    value = plan.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def started(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """What the training said when it last began; empty if it never did."""
+    return next((row for row in reversed(rows) if row.get("event") == "start"), {})
+
+
+def compare(all_facts: Sequence[Mapping[str, Fact]]) -> Comparison:
+    """The names in the order in which they come; one that a run lacks differs."""
+    names = list(dict.fromkeys(name for facts in all_facts for name in facts))
+    values = {name: [facts[name].value if name in facts else "" for facts in all_facts] for name in names}
+    differing = tuple(name for name in names if len(set(values[name])) > 1)
+    brief = tuple(name for name in differing if _is_brief([facts.get(name) for facts in all_facts]))
+    same = {name: all_facts[0][name] for name in names if name not in differing}
+    return Comparison(differing, brief[:_COLUMNS], same)
+
+
+def _is_brief(found: Sequence[Fact | None]) -> bool:
+    return all(fact is None or (fact.origin != "derived" and len(fact.value) <= _BRIEF) for fact in found)
+
+
+def _flat(table: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Fact]]:
+    """The leaves of nested tables; a table with a "value" is a leaf that knows its origin and meaning."""
+    found = []
+    for key, value in table.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, dict) and "value" in value:
+            origin, meaning = (str(value.get(word) or "") for word in ("origin", "meaning"))
+            found.append((name, Fact(_shown(value["value"]), origin, meaning)))
+        elif isinstance(value, dict):
+            found.extend(_flat(value, f"{name}."))
+        else:
+            found.append((name, Fact(_shown(value))))
+    return found
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list):
+        return " ".join(map(_shown, value)) or "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "-" if value is None else _discreet(str(value))
+
+
+def _discreet(text: str) -> str:
+    """Without the value of a variable that is named like a secret: pages are passed on."""
+    found = _SECRET.search(text)
+    return f"{text[: found.end()]}***" if found else text
+
+
+def _script(text: str) -> Iterator[tuple[str, Fact]]:
+    """Title and program of a script that jobgen made, and the directives of any."""
+    if made := re.search(r"^# (.*); made by jobgen (\S+)\.$", text, re.MULTILINE):
+        yield "title", Fact(made[1], "job.sh")
+        yield "jobgen", Fact(made[2], "job.sh", "The version that made the script.")
+    if program := re.search(r"^  exec (.+)$", text.partition("END_OF_RANK")[2], re.MULTILINE):
+        yield "program", Fact(_discreet(program[1]), "job.sh", "What every rank runs.")
+    directives: dict[str, list[str]] = {}
+    for scheduler, option, value in _DIRECTIVE.findall(text):
+        directives.setdefault(f"#{scheduler} {option}", []).append(value or "yes")
+    for name, values in directives.items():
+        yield name, Fact(" ".join(values), "job.sh")

@@ -1,0 +1,71 @@
+"""What failed in a run, and where: ranks with the ends of their logs, hosts, the training's own word."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from jobgen import runs
+from jobgen.runs import Rank, Run, as_object, text
+
+_LOGS = 4  # of an attempt: the first rank that failed tells most
+
+
+class Failed(NamedTuple):
+    """A rank that failed in an attempt, with the end of its log where it was among the first."""
+
+    attempt: int
+    rank: int
+    host: str
+    status: int | None
+    meaning: str
+    log: str
+
+
+class Failures(NamedTuple):
+    """All that failed; ``said`` is the training's own last word, ``stacks`` are files that a hang left."""
+
+    said: str
+    ranks: tuple[Failed, ...]
+    hosts: tuple[tuple[str, str], ...]
+    preflight: tuple[str, ...]
+    stacks: tuple[str, ...]
+
+
+def failures(run: Run, training: bool) -> Failures:
+    found = [
+        _failed(attempt.number, rank, training, i)
+        for attempt in run.attempts
+        for i, rank in enumerate(runs.failed(attempt))
+    ]
+    return Failures(
+        _said(run),
+        tuple(found),
+        run.bad_hosts,
+        tuple(_preflight(run)),
+        tuple(sorted(file.name for file in run.directory.glob("stacks-*.txt"))),
+    )
+
+
+def _failed(attempt: int, rank: Rank, training: bool, place: int) -> Failed:
+    meaning = "left no status" if rank.status is None else runs.meaning(rank.status, training)
+    log = runs.tail(rank.log) if place < _LOGS else ""
+    return Failed(attempt, rank.number, rank.host, rank.status, meaning, log)
+
+
+def _said(run: Run) -> str:
+    """Of status.json, unless all is well."""
+    status = run.status
+    if status.get("state") in (None, "finished"):
+        return ""
+    where = f"rank {status['rank']} on {status.get('host')}: " if status.get("rank") is not None else ""
+    return f"{where}{status.get('message', '')}"
+
+
+def _preflight(run: Run) -> list[str]:
+    findings = as_object(text(run.directory / "preflight/result.json")).get("findings")
+    rows = [row for row in findings if isinstance(row, dict)] if isinstance(findings, list) else []
+    return [
+        ": ".join(str(row[key]) for key in ("host", "check", "text") if row.get(key))
+        for row in rows
+        if row.get("failed")
+    ]

@@ -1,0 +1,190 @@
+"""Puts the page together: what is read of the runs becomes plain tuples, templates/report/ draws them."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import statistics
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jinja2
+from markupsafe import Markup
+
+import jobgen.templates
+from jobgen import __version__, runs
+from jobgen.report import axes, charts, facts, failures, series, timeline
+from jobgen.report.series import Curves
+from jobgen.runs import Run
+
+_TEMPLATES = Path(jobgen.templates.__path__[0], "report")
+
+
+class Summary(NamedTuple):
+    """One run on one line. Times are seconds; None where nothing is known."""
+
+    kind: str
+    state: str
+    steps: float | None
+    loss: float | None
+    best: float | None
+    last: float | None
+    training: float | None
+    elapsed: float | None
+    throughput: float | None
+    where: str
+
+
+class View(NamedTuple):
+    """All that the page shows of one run."""
+
+    run: Run
+    training: bool
+    skipped: int
+    curves: Curves
+    summary: Summary
+    facts: dict[str, facts.Fact]
+    failures: failures.Failures
+
+
+def page(directories: Sequence[Path], now: float) -> str:
+    """The page about these run directories; ``now`` (seconds since 1970) is the time that it shows."""
+    views = [_view(directory) for directory in directories]
+    names = [view.run.name for view in views]
+    style, script = (_packaged(name) for name in ("style.css", "script.js"))
+    html = (
+        _environment()
+        .get_template("page.html.j2")
+        .render(
+            title=names[0] if len(views) == 1 else f"{len(views)} runs",
+            version=__version__,
+            now=now,
+            views=views,
+            charts=charts.charts([view.curves for view in views], names),
+            timeline=timeline.timeline([view.run for view in views], [view.training for view in views]),
+            comparison=facts.compare([view.facts for view in views]),
+            style=style,
+            script=script,
+            style_hash=_hash(style),
+            script_hash=_hash(script),
+            geometry=charts,
+            rows=timeline,
+            meaning=runs.meaning,
+        )
+    )
+    return html.encode("utf-8", "replace").decode("utf-8")
+
+
+def _view(directory: Path) -> View:
+    run, metrics = runs.read(directory), runs.read_metrics(directory)
+    curves = series.curves(metrics.rows)
+    training = any(row.get("event") == "start" for row in metrics.rows) or "state" in run.status
+    return View(
+        run,
+        training,
+        metrics.skipped,
+        curves,
+        _summary(run, metrics.rows, curves, training),
+        facts.facts(run, metrics.rows),
+        failures.failures(run, training),
+    )
+
+
+def _summary(run: Run, rows: list[dict[str, Any]], curves: Curves, training: bool) -> Summary:
+    losses = _values(curves, "step", "loss")
+    accuracies = _values(curves, "epoch", "accuracy")
+    rates = _values(curves, "step", "samples_per_second")
+    seconds = [value for row in rows if (value := runs.number(row.get("seconds"))) is not None]
+    steps = [value for row in rows if (value := runs.number(row.get("step"))) is not None]
+    kind, state = _state(run, bool(rows), training)
+    spent = [took for attempt in run.attempts if (took := timeline.took(attempt)) is not None]
+    return Summary(
+        kind,
+        state,
+        max(steps, default=None),
+        losses[-1] if losses else None,
+        max(accuracies, default=None),
+        accuracies[-1] if accuracies else None,
+        max(seconds, default=None),
+        sum(spent) if spent else None,
+        statistics.median(rates) if rates else None,
+        _where(run, rows),
+    )
+
+
+def _values(curves: Curves, event: str, key: str) -> list[float]:
+    return [point.value for point in curves.get((event, key), ()) if point.value is not None]
+
+
+def _state(run: Run, metrics: bool, training: bool) -> tuple[str, str]:
+    """How the run stands: the last attempt's end, or without attempts the training's own word."""
+    if run.attempts:
+        last = run.attempts[-1].status
+        return timeline.kind(last), runs.meaning(last, training)
+    state, status = run.status.get("state"), runs.number(run.status.get("exit_status"))
+    if state == "failed":
+        return "bad", runs.meaning(int(status or 1), True)
+    if state in ("finished", "resumable"):
+        last = 0 if state == "finished" else runs.RESUMABLE
+        return timeline.kind(last), runs.meaning(last)
+    return "open", runs.meaning(None) if metrics else "not begun"
+
+
+def _where(run: Run, rows: list[dict[str, Any]]) -> str:
+    """Ranks, device and hosts, as the last attempt had them."""
+    start = facts.started(rows)
+    size, device = start.get("world_size"), start.get("device")
+    ranks = f"{size} x {device} on " if size and device else ""
+    hosts = ", ".join(run.hosts[:4]) + (f" and {len(run.hosts) - 4} more" if len(run.hosts) > 4 else "")
+    return ranks + hosts if hosts else ranks.removesuffix(" on ")
+
+
+def _packaged(name: str) -> Markup:
+    return Markup((_TEMPLATES / name).read_text(encoding="utf-8").strip())  # ours: no text of a user is in it
+
+
+def _hash(text: str) -> str:
+    """What a Content-Security-Policy allows: this text and no other."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _environment() -> jinja2.Environment:
+    """Unlike that of the scripts, it escapes every value for HTML."""
+    env = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=visible,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    env.filters.update(
+        short=_or_dash, percent=_percent, duration=axes.duration, clock=_clock, number=runs.number
+    )
+    return env
+
+
+def visible(value: Any) -> Any:
+    """Text without characters that cannot be seen, or that turn the line around: ``\\x1b`` for such a one."""
+    if isinstance(value, Markup) or not isinstance(value, str) or value.isprintable():
+        return value
+    return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in value)
+
+
+def _or_dash(value: float | None) -> str:
+    return "-" if value is None else axes.short(value)
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2%}"
+
+
+def _clock(seconds: float | None) -> str:
+    try:
+        return (
+            "-" if seconds is None else f"{datetime.fromtimestamp(seconds, timezone.utc):%Y-%m-%d %H:%M:%S}"
+        )
+    except (ValueError, OverflowError, OSError):
+        return "-"

@@ -1,0 +1,102 @@
+"""Curves from metrics: which keys make which chart, and how many points of them are worth drawing."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from jobgen.runs import number
+
+
+class Point(NamedTuple):
+    """A value at a step and after so many seconds of training; None where it is not finite."""
+
+    step: float
+    seconds: float | None
+    value: float | None
+
+
+class Kind(NamedTuple):
+    """A chart: its title, the unit of its values, and the keys of metrics.jsonl that it draws, with names."""
+
+    title: str
+    unit: str
+    keys: dict[tuple[str, str], str]
+
+
+# By event and key. A program of its own that writes no event is read as if each row were a step.
+KINDS = (
+    Kind(
+        "Loss",
+        "",
+        {
+            ("step", "loss"): "training",
+            ("epoch", "test_loss"): "validation",
+            ("epoch", "train_loss"): "training, mean of an epoch",
+        },
+    ),
+    Kind("Accuracy", "%", {("epoch", "train_accuracy"): "training", ("epoch", "accuracy"): "validation"}),
+    Kind("Throughput", "samples/s", {("step", "samples_per_second"): "training"}),
+    Kind("Learning rate", "", {("step", "lr"): "training"}),
+    Kind("Norm of the gradient", "", {("step", "gradient_norm"): "training"}),
+)
+
+
+Curves = dict[tuple[str, str], list[Point]]
+
+
+def curves(rows: Iterable[dict[str, Any]]) -> Curves:
+    """The points of each key of KINDS that has any finite value, in the order of their steps."""
+    found: Curves = {key: [] for kind in KINDS for key in kind.keys}
+    for row in rows:
+        if (step := number(row.get("step"))) is not None:
+            seconds, said = number(row.get("seconds")), row.get("event")
+            for (event, key), points in found.items():
+                if key in row and said in (event, None):
+                    points.append(Point(step, seconds, number(row[key])))
+    if found["step", "loss"]:
+        found["epoch", "train_loss"] = []  # it says no more
+    return {
+        key: sorted(points, key=lambda point: point.step)
+        for key, points in found.items()
+        if any(point.value is not None for point in points)
+    }
+
+
+Drawn = tuple[float, float | None]
+
+
+def thin(drawn: list[Drawn], columns: int) -> list[Drawn]:
+    """At most five points in each of so many columns: the first, the least, the greatest, the last and one
+    that is no number. ``drawn`` is in the order of x, and so is the result, which is a part of it."""
+    if len(drawn) <= columns:
+        return drawn
+    low, high = drawn[0][0], drawn[-1][0]
+    width = (high - low) / columns or 1.0
+    groups = itertools.groupby(
+        range(len(drawn)), lambda i: min(int((drawn[i][0] - low) / width), columns - 1)
+    )
+    return [drawn[i] for _, group in groups for i in _kept(drawn, list(group))]
+
+
+def _kept(drawn: list[Drawn], group: list[int]) -> list[int]:
+    values = [(value, i) for i in group if (value := drawn[i][1]) is not None]
+    gaps = [i for i in group if drawn[i][1] is None][:1]
+    kept = {group[0], group[-1], *gaps}
+    if values:
+        kept |= {min(values)[1], max(values)[1]}
+    return sorted(kept)
+
+
+def segments(drawn: Iterable[Drawn]) -> Iterator[list[tuple[float, float]]]:
+    """The runs of points that are numbers: a line has a gap where one is none."""
+    segment: list[tuple[float, float]] = []
+    for x, value in drawn:
+        if value is not None:
+            segment.append((x, value))
+        elif segment:
+            yield segment
+            segment = []
+    if segment:
+        yield segment

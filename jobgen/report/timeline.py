@@ -1,0 +1,103 @@
+"""The attempts of each run on one time line: geometry only, drawn by templates/report/timeline.svg.j2."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from jobgen import runs
+from jobgen.report import axes
+from jobgen.report.axes import Axis, duration
+from jobgen.runs import Attempt, Run
+
+WIDTH, ROW = 720, 26
+LEFT, RIGHT, TOP, BOTTOM = 58, 26, 8, 34
+_LEAST = 3.0  # pixels: an attempt that ended at once is seen, too
+
+
+class Bar(NamedTuple):
+    """One attempt; ``kind`` is how it ended (good, missed, on, bad, open)."""
+
+    run: int
+    attempt: int
+    kind: str
+    x: float
+    y: float
+    width: float
+    said: str
+
+
+class Mark(NamedTuple):
+    """Something that came in an attempt: a signal, or the deadline."""
+
+    what: str
+    x: float
+    y: float
+    said: str
+
+
+class Timeline(NamedTuple):
+    height: int
+    x: Axis
+    bars: tuple[Bar, ...]
+    marks: tuple[Mark, ...]
+
+
+def kind(status: int | None) -> str:
+    """How an attempt ended, in one word."""
+    return {None: "open", 0: "good", 3: "missed", runs.RESUMABLE: "on"}.get(status, "bad")
+
+
+def timeline(all_runs: Sequence[Run], trained: Sequence[bool]) -> Timeline | None:
+    """Each run begins at the left, when its first attempt began; None where no attempt has a time."""
+    starts = [first_sign(run) for run in all_runs]
+    ends = [
+        attempt.ended - start
+        for run, start in zip(all_runs, starts, strict=True)
+        for attempt in run.attempts
+        if start is not None and attempt.ended is not None
+    ]
+    if not ends:
+        return None
+    x = axes.times(ends, LEFT, WIDTH - RIGHT)
+    bars, marks = [], []
+    for i, (run, start) in enumerate(zip(all_runs, starts, strict=True)):
+        for attempt in run.attempts if start is not None else ():
+            if start is not None and attempt.began is not None and attempt.ended is not None:
+                bars.append(_bar(i, attempt, start, x, runs.meaning(attempt.status, trained[i])))
+                marks.extend(_marks(i, attempt, start, x))
+    return Timeline(TOP + ROW * len(all_runs) + BOTTOM, x, tuple(bars), tuple(marks))
+
+
+def first_sign(run: Run) -> float | None:
+    """When the first attempt began, in seconds since 1970."""
+    return min((attempt.began for attempt in run.attempts if attempt.began is not None), default=None)
+
+
+def took(attempt: Attempt) -> float | None:
+    """How long it ran, in seconds."""
+    return None if attempt.began is None or attempt.ended is None else attempt.ended - attempt.began
+
+
+def _bar(run: int, attempt: Attempt, start: float, x: Axis, meaning: str) -> Bar:
+    assert attempt.began is not None
+    assert attempt.ended is not None
+    left, right = x.place(attempt.began - start), x.place(attempt.ended - start)
+    status = "" if attempt.status is None else f"{attempt.status}, "
+    said = f"run {run + 1}, attempt {attempt.number}: {duration(took(attempt))}; {status}{meaning}"
+    width = max(_LEAST, round(right - left, 1))
+    return Bar(run, attempt.number, kind(attempt.status), left, TOP + ROW * run, width, said)
+
+
+def _marks(run: int, attempt: Attempt, start: float, x: Axis) -> list[Mark]:
+    found = []
+    for event in attempt.events:
+        at = runs.number(event.value) if event.what == "deadline" else event.time
+        if event.what in ("deadline", "signal") and at is not None and 0 <= at - start <= x.high:
+            said = (
+                "the deadline, when saving had to begin"
+                if event.what == "deadline"
+                else f"signal {event.value}"
+            )
+            found.append(Mark(event.what, x.place(at - start), TOP + ROW * run, said))
+    return found
