@@ -35,7 +35,8 @@ class Line(NamedTuple):
 
 
 class Chart(NamedTuple):
-    """One chart against one axis (``by``: step or time). ``names`` are its series, by number."""
+    """One chart against one axis (``by``: step or time). ``names`` are its series, by number; ``drawn``
+    are the numbers of those that it shows."""
 
     title: str
     unit: str
@@ -44,6 +45,7 @@ class Chart(NamedTuple):
     y: Axis
     lines: tuple[Line, ...]
     names: tuple[str, ...]
+    drawn: tuple[int, ...]
 
 
 def charts(curves: Sequence[Curves], names: Sequence[str]) -> list[list[Chart]]:
@@ -75,7 +77,16 @@ def _chart(kind: Kind, by: str, drawn: dict[tuple[int, int], list[Point]], names
     y = axes.axis(values, HEIGHT - BOTTOM, TOP, log=log, zero=zero, scale=scale)
     series = tuple(kind.keys.values())
     made = [_line(*key, line, x, y, f"{names[key[0]]}, {series[key[1]]}") for key, line in lines.items()]
-    return Chart(kind.title, kind.unit, by, x, y, tuple(_apart(made)), series)
+    return Chart(
+        kind.title,
+        kind.unit,
+        by,
+        x,
+        y,
+        tuple(_apart(made)),
+        series,
+        tuple(sorted({line.series for line in made})),
+    )
 
 
 def drawn_by(found: list[Point], by: str) -> list[Drawn]:

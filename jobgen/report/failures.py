@@ -1,4 +1,4 @@
-"""What failed in a run, and where: ranks with the ends of their logs, hosts, the training's own word."""
+"""What failed in a run, and where: ranks with the ends of their logs, and hosts."""
 
 from __future__ import annotations
 
@@ -22,9 +22,8 @@ class Failed(NamedTuple):
 
 
 class Failures(NamedTuple):
-    """All that failed; ``said`` is the training's own last word, ``stacks`` are files that a hang left."""
+    """All that failed; ``stacks`` are files that a hang left."""
 
-    said: str
     ranks: tuple[Failed, ...]
     hosts: tuple[tuple[str, str], ...]
     preflight: tuple[str, ...]
@@ -38,7 +37,6 @@ def failures(run: Run, training: bool) -> Failures:
         for i, rank in enumerate(runs.failed(attempt))
     ]
     return Failures(
-        _said(run),
         tuple(found),
         run.bad_hosts,
         tuple(_preflight(run)),
@@ -50,15 +48,6 @@ def _failed(attempt: int, rank: Rank, training: bool, place: int) -> Failed:
     meaning = "left no status" if rank.status is None else runs.meaning(rank.status, training)
     log = runs.tail(rank.log) if place < _LOGS else ""
     return Failed(attempt, rank.number, rank.host, rank.status, meaning, log)
-
-
-def _said(run: Run) -> str:
-    """Of status.json, unless all is well."""
-    status = run.status
-    if status.get("state") in (None, "finished"):
-        return ""
-    where = f"rank {status['rank']} on {status.get('host')}: " if status.get("rank") is not None else ""
-    return f"{where}{status.get('message', '')}"
 
 
 def _preflight(run: Run) -> list[str]:
