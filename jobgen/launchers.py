@@ -33,6 +33,7 @@ class MpiFlavour(NamedTuple):
     through the scheduler; ``knows_slurm`` says that it starts them through srun however it was
     built, and ``shows_values`` that ``export`` puts values on the command line, where everybody
     sees them, ``forwards_signals`` that it passes USR1 and USR2 on to the ranks.
+    ``unbound`` stands in the place of ``place`` where the ranks bind themselves.
     ``rank``, ``size`` and ``local_rank`` are the shell's words for the variables in which
     a rank finds itself.
     """
@@ -52,6 +53,7 @@ class MpiFlavour(NamedTuple):
     knows_slurm: bool = True
     shows_values: bool = False
     forwards_signals: bool = False
+    unbound: tuple[str, ...] = ()
 
 
 MPI_FLAVOURS = {
@@ -97,6 +99,7 @@ MPI_FLAVOURS = {
         "$MPI_LOCALRANKID",
         srun="pmi2",
         shows_values=True,
+        unbound=("-n {ranks} -ppn {ranks_per_node} -bind-to none", '-f "$job_dir/hosts"'),
         agent=("export HYDRA_LAUNCHER=ssh HYDRA_LAUNCHER_EXEC=jobgen-remote PATH=$job_dir:$PATH",),
     ),
     # https://www.intel.com/content/www/us/en/docs/mpi-library/developer-reference-linux/
@@ -111,6 +114,7 @@ MPI_FLAVOURS = {
         "$MPI_LOCALRANKID",
         srun="pmi2",
         shows_values=True,
+        unbound=("-n {ranks} -ppn {ranks_per_node} -genv I_MPI_PIN off", '-f "$job_dir/hosts"'),
         # Without this -ppn is not heeded under a scheduler.
         setup=("export I_MPI_JOB_RESPECT_PROCESS_PLACEMENT=0",),
         agent=(
@@ -131,6 +135,7 @@ MPI_FLAVOURS = {
         "${PMI_SIZE:-$JOBGEN_WORLD_SIZE}",
         "$PALS_LOCAL_RANKID",
         shows_values=True,
+        unbound=("-n {ranks} --ppn {ranks_per_node} --cpu-bind none", '--hostfile "$job_dir/hosts"'),
         forwards_signals=True,
     ),
 }

@@ -94,6 +94,13 @@ OPTIONS = (
         "Cores of each rank, also OMP_NUM_THREADS.  [default: 2; local: 1]",
     ),
     Option(
+        "cpus_per_node",
+        _RESOURCES,
+        values.whole(1),
+        "N",
+        "Cores that are allocated on a node, if more than the ranks use.  [default: those of its ranks]",
+    ),
+    Option(
         "mem", _RESOURCES, values.memory, "SIZE", "Memory a node, with a unit: 64G.  [default: the queue's]"
     ),
     Option(
@@ -134,6 +141,21 @@ OPTIONS = (
         "One more argument of the launcher. Repeatable.",
         (),
         multiple=True,
+    ),
+    Option(
+        "cpu_bind",
+        _LAUNCH,
+        values.cpu_bind,
+        "none|cores|numa|LISTS",
+        "What each rank keeps to: its share of the node's cores, its NUMA nodes, or one of the lists of "
+        "processors, such as '0-7;8-15'.  [default: as the launcher does]",
+    ),
+    Option(
+        "interface",
+        _LAUNCH,
+        values.interfaces,
+        "NAME,...",
+        "Network interfaces for NCCL, Gloo, HCCL and MPI over TCP: hsn0,hsn1.",
     ),
     Option(
         "include", _LAUNCH, values.device_filter, "FILTER", "DeepSpeed's filter of devices: host:0,1@host2."

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from jobgen import __version__, starting
 from jobgen.accelerators import ACCELERATORS, Accelerator
+from jobgen.cores import Cores, cores
 from jobgen.errors import one_of
 from jobgen.filters import Active, active
 from jobgen.launchers import LAUNCHERS, MPI_FLAVOURS, MpiFlavour
@@ -40,8 +41,7 @@ class Plan(NamedTuple):
     nodes: int
     gpus_per_node: int
     ranks_per_node: int
-    cpus_per_rank: int
-    cpus_per_node: int
+    cpus: Cores
     walltime: str
     devices: str | None
     memory: str | None
@@ -87,7 +87,7 @@ def resolve(spec: JobSpec) -> Plan:
     accelerator = ACCELERATORS[accelerator_name]
     mpi_name = _mpi(spec, row)
     mpi = MPI_FLAVOURS[mpi_name] if mpi_name else None
-    cpus = spec.cpus_per_rank or (1 if row == "local" else 2)
+    cpus = cores(spec, row, ranks)
     if row == "local" and spec.nodes != 1:
         raise spec.refuse("nodes", "a local run has this one node; use pbs or slurm for more")
     _check_remote(spec, row)
@@ -99,7 +99,7 @@ def resolve(spec: JobSpec) -> Plan:
     walltime = spec.walltime or DEFAULT_WALLTIME
     survive = survival(spec, program, walltime)
     spare = survive.spare_nodes
-    memory = _memory(spec, row, ranks * cpus)
+    memory = _memory(spec, row, cpus.node)
     site = _site(spec, row, spec.nodes + spare, walltime, gpus, ranks, cpus, memory)
     world = '"$JOBGEN_WORLD_SIZE"' if spare else str(part.world_size)
     command = mpi.command if mpi and spec.launcher == "mpirun" else launcher.command
@@ -118,8 +118,7 @@ def resolve(spec: JobSpec) -> Plan:
         nodes=spec.nodes,
         gpus_per_node=gpus,
         ranks_per_node=ranks,
-        cpus_per_rank=cpus,
-        cpus_per_node=ranks * cpus,
+        cpus=cpus,
         walltime=clock(walltime),
         devices=_devices_request(spec, row, accelerator, gpus),
         memory=memory,
@@ -170,7 +169,7 @@ def _queue(spec: JobSpec) -> str | None:
 
 
 def _site(
-    spec: JobSpec, row: str, nodes: int, walltime: int, gpus: int, ranks: int, cpus: int, memory: str | None
+    spec: JobSpec, row: str, nodes: int, walltime: int, gpus: int, ranks: int, cpus: Cores, memory: str | None
 ) -> SiteWords:
     """What the site changes, after its limits were checked."""
     if spec.site is None:
@@ -178,12 +177,12 @@ def _site(
     from jobgen.sites.filling import cores_of
     from jobgen.sites.limits import Request, check
 
-    cores = cores_of(spec.site.node(spec.queue), gpus) or ranks * cpus
+    cores = cores_of(spec.site.node(spec.queue), gpus) or cpus.node
     numbers = {
         "nodes": nodes,
         "ranks_per_node": ranks,
-        "cpus_per_rank": cpus,
-        "cpus_per_node": ranks * cpus,
+        "cpus_per_rank": cpus.rank,
+        "cpus_per_node": cpus.node,
         "gpus_per_node": gpus,
         "cores_per_node": cores,
         "gpus_total": nodes * gpus,
@@ -193,7 +192,7 @@ def _site(
     }
     site = words(spec, row, numbers)
     lines = (*site.request, *site.directives, *spec.directive)
-    check(spec, Request(nodes, walltime, gpus, ranks * cpus, spec.mem), lines)
+    check(spec, Request(nodes, walltime, gpus, cpus.node, spec.mem), lines)
     return site
 
 
@@ -261,16 +260,23 @@ def _memory(spec: JobSpec, row: str, processes: int) -> str | None:
     return size(spec.mem, "b") if row == "pbspro" else size(spec.mem).upper()
 
 
-def _mpi_options(spec: JobSpec, mpi: MpiFlavour | None, ranks: int, world: str, cpus: int) -> tuple[str, ...]:
+def _mpi_options(
+    spec: JobSpec, mpi: MpiFlavour | None, ranks: int, world: str, cpus: Cores
+) -> tuple[str, ...]:
     """The lines of options behind mpirun: where the ranks go, then which variables go with them."""
     assert mpi
     always = ("PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "MASTER_ADDR", "MASTER_PORT")
     # The ranks read env.sh, too: nothing is lost that is not said where it could be seen.
     named = () if mpi.shows_values else (name for name, _ in spec.env)
     names = dict.fromkeys((*always, *named))
-    place = (line.format(ranks=world, ranks_per_node=ranks, cpus=cpus) for line in mpi.place)
+    place = (line.format(ranks=world, ranks_per_node=ranks, cpus=cpus.rank) for line in _place(mpi, cpus))
     export = (word.format(name=name) for word in mpi.export for name in names)
     return (*place, " ".join(export))
+
+
+def _place(mpi: MpiFlavour, cpus: Cores) -> tuple[str, ...]:
+    """Where mpirun puts the ranks; it must not bind them, where they do it themselves."""
+    return mpi.place if cpus.bind is None else mpi.unbound or mpi.place
 
 
 def _title(spec: JobSpec, ranks: int, world: int, mpi: MpiFlavour | None, accelerator: Accelerator) -> str:

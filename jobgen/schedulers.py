@@ -68,6 +68,7 @@ SCHEDULERS = {
             "account": "a local run has no account",
             "mail": "a local run sends no mail",
             "mem": "a local run reserves no memory",
+            "cpus_per_node": "a local run reserves no cores",
             "directive": "a local run has no directives",
             "requeue": "a local run has no queue",
             "spare_nodes": "a local run has this one node",

@@ -28,6 +28,8 @@ class Settings(TypedDict, total=False):
     r"""Processes a node. [default: one an accelerator]"""
     cpus_per_rank: int | str | None
     r"""Cores of each rank, also OMP_NUM_THREADS. [default: 2; local: 1]"""
+    cpus_per_node: int | str | None
+    r"""Cores that are allocated on a node, if more than the ranks use. [default: those of its ranks]"""
     mem: str | None
     r"""Memory a node, with a unit: 64G. [default: the queue's]"""
     accelerator: Literal["cuda", "npu", "rocm", "cpu"] | None
@@ -40,6 +42,10 @@ class Settings(TypedDict, total=False):
     r"""How the other nodes are reached; auto takes the scheduler's way where there is one."""
     launcher_arg: Sequence[str] | str | None
     r"""One more argument of the launcher."""
+    cpu_bind: str | None
+    r"""What each rank keeps to: its share of the node's cores, its NUMA nodes, or one of the lists of processors, such as '0-7;8-15'. [default: as the launcher does]"""
+    interface: str | None
+    r"""Network interfaces for NCCL, Gloo, HCCL and MPI over TCP: hsn0,hsn1."""
     include: str | None
     r"""DeepSpeed's filter of devices: host:0,1@host2."""
     exclude: str | None

@@ -31,12 +31,15 @@ class _Values(NamedTuple):
     gpus_per_node: int | None
     ranks_per_node: int | None
     cpus_per_rank: int | None
+    cpus_per_node: int | None
     mem: int | None
     accelerator: str | None
     launcher: str
     mpi: str | None
     remote: str
     launcher_arg: tuple[str, ...]
+    cpu_bind: tuple[str, tuple[str, ...]] | None
+    interface: str | None
     include: Filter | None
     exclude: Filter | None
     master_port: int | None

@@ -164,6 +164,25 @@ def block(name: str) -> Callable[[str], str]:
     return parse
 
 
+def cpu_bind(text: str) -> tuple[str, tuple[str, ...]]:
+    """``none``, ``cores`` or ``numa``, or ``list`` with a list of processors a rank: ``0-7;8-15``."""
+    if text in ("none", "cores", "numa"):
+        return text, ()
+    lists = tuple(re.split("[;:]", text))
+    for part in (part for one in lists for part in one.split(",")):
+        match = re.fullmatch(r"(\d{1,5})(?:-(\d{1,5}))?", part, re.ASCII)
+        if not match or int(match[2] or match[1]) < int(match[1]):
+            raise ValueError("must be none, cores, numa, or a list of processors for each rank: 0-7;8-15")
+    return "list", lists
+
+
+def interfaces(text: str) -> str:
+    """Names of network interfaces, separated by commas: ``hsn0,hsn1``."""
+    if not re.fullmatch(r"[A-Za-z][\w.-]{0,14}(?:,[A-Za-z][\w.-]{0,14})*", text, re.ASCII):
+        raise ValueError("must be network interfaces such as ib0 or hsn0,hsn1")
+    return text
+
+
 def device_filter(text: str) -> tuple[tuple[str, tuple[int, ...]], ...]:
     """DeepSpeed's ``host:0,1@host2`` as pairs of a host and its slots (none: all of them)."""
     hosts: dict[str, tuple[int, ...]] = {}

@@ -40,6 +40,7 @@ mail = "me@example.org"
 directive = ["-l filesystems=home", "-r y"]
 dialect = "pbspro"
 [resources]
+cpus_per_node = 64
 nodes = 2
 gpus_per_node = "4"
 ranks_per_node = 4
@@ -47,6 +48,8 @@ cpus_per_rank = 8
 mem = "64G"
 accelerator = "cuda"
 [launch]
+cpu_bind = "0-7;8-15;16-23;24-31"
+interface = "hsn0"
 launcher = "mpirun"
 mpi = "openmpi"
 remote = "auto"
@@ -85,7 +88,7 @@ FLAGS = """
 --accelerator cuda --launcher mpirun --mpi openmpi --remote auto --launcher-arg=--bind-to --launcher-arg=core
 --include n1:0,1 --exclude n2 --master-port 29500 --grace 5m --signal USR2@400 --requeue 3 --no-preflight
 --spare-nodes 1 --stall 10m --module cuda/12.4 --module openmpi --source /etc/profile.d/site.sh --conda train
---venv .venv --env NCCL_DEBUG=WARN --env THREADS=4 --setup true --before date --after sync --workdir /scratch/me --run-dir out
+--venv .venv --env NCCL_DEBUG=WARN --env THREADS=4 --cpus-per-node 64 --cpu-bind 0-7;8-15;16-23;24-31 --interface hsn0 --setup true --before date --after sync --workdir /scratch/me --run-dir out
 """
 
 
