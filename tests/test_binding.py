@@ -77,7 +77,10 @@ def test_shares_of_the_numa_nodes(tmp_path: Path, nodes: tuple[int, int], shares
     status, output, seen = run(tmp_path, "--launcher", "mpirun", "--cpu-bind", "numa", first=path)
     assert status == 0, output
     both = f"{a}-{b}" if b == a + 1 else f"{a},{b}"
-    assert seen == {"ab": {0: str(a), 1: str(b)}, "ba": {0: str(b), 1: str(a)}, "both": {0: both, 1: both}}[shares]
+    assert (
+        seen
+        == {"ab": {0: str(a), 1: str(b)}, "ba": {0: str(b), 1: str(a)}, "both": {0: both, 1: both}}[shares]
+    )
 
 
 def test_more_ranks_than_cores_are_refused_where_they_run(tmp_path: Path) -> None:

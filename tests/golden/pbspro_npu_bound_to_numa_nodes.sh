@@ -137,7 +137,7 @@ unset RANK_TABLE_FILE
 export PYTHONUNBUFFERED=1
 # The network: what each library calls the same. Gloo and Open MPI want whole names, TensorPipe takes one.
 export NCCL_SOCKET_IFNAME=ib0 GLOO_SOCKET_IFNAME=ib0 TP_SOCKET_IFNAME=ib0
-export HCCL_SOCKET_IFNAME==ib0  # =: these alone, not all that begin so
+export HCCL_SOCKET_IFNAME='=ib0'  # =: these alone, not all that begin so
 export OMP_NUM_THREADS=24
 job_export
 job_need() { command -v "$1" > /dev/null || job_die 71 "cannot find $1 on PATH"; }
