@@ -15,7 +15,7 @@ demo: $(VENV)/.demo
 	@echo "The script is demo.sh; the run directories are in runs/: hostfile, metrics.jsonl, status.json."
 
 test: $(VENV)/.test
-	if [ "$$(id -u)" = 0 ]; then tests/cluster/minicluster.sh install; fi
+	if [ "$$(id -u)" = 0 ]; then tests/install.sh; fi
 	$(MAKE) lint
 	$(BIN)/python -m pytest -n 3 --dist loadgroup --ignore-glob '*/test_survival*'
 	@# What fills disks and kills nodes has the machine to itself.
@@ -25,7 +25,7 @@ lint: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/shellcheck .ci/run tests/cluster/*.sh
+	$(BIN)/shellcheck .ci/run tests/*.sh tests/cluster/*.sh
 
 bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks

@@ -35,8 +35,7 @@ def axis(
     low = min(low, 0.0) if zero else low
     if log and low > 0 and high / low >= _LOG_FROM:
         return _logarithmic(low, high, start, end)
-    if high - low <= 1e-9 * max(abs(low), abs(high)):
-        low, high = low - (abs(low) / 2 or 0.5), high + (abs(high) / 2 or 0.5)
+    low, high = _apart(low, high)
     step = _round_step((high - low) / 5)
     ticks = [step * i for i in range(math.floor(low / step), math.ceil(high / step) + 1)]
     return Axis(min(low, ticks[0]), max(high, ticks[-1]), start, end, False, _labelled(ticks, scale))
@@ -44,18 +43,26 @@ def axis(
 
 def steps(values: list[float], start: float, end: float) -> Axis:
     """An axis that begins and ends with the data."""
-    low, high = min(values, default=0.0), max(values, default=1.0)
-    low, high = (low, high) if high > low else (low - 0.5, high + 0.5)
+    low, high = _apart(min(values, default=0.0), max(values, default=1.0))
     return Axis(low, high, start, end, False, _labelled(_within(low, high), 1))
 
 
 def times(values: list[float], start: float, end: float) -> Axis:
     """An axis of seconds from 0, whose ticks say days, hours, minutes or seconds."""
     high = max(values, default=1.0)
-    high = high if high > 0 else 1.0
+    high = high if high > 1e-9 else 1.0
     size, word, _ = next(row for row in _TIMES if high >= row[0] * row[2])
     ticks = tuple((tick * size, f"{short(tick)} {word}") for tick in _within(0.0, high / size))
     return Axis(0.0, high, start, end, False, ticks)
+
+
+def _apart(low: float, high: float) -> tuple[float, float]:
+    """The two, or around them where nothing can be told between them."""
+    size = max(abs(low), abs(high))
+    if high - low > max(1e-9 * size, 1e-290):
+        return low, high
+    room = size / 2 if size > 1e-290 else 0.5
+    return low - room, high + room
 
 
 def _within(low: float, high: float) -> list[float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate, groupby
 from typing import NamedTuple
 
 from jobgen.report import axes
@@ -12,7 +13,7 @@ from jobgen.report.series import KINDS, Curves, Drawn, Kind, Point, segments, th
 WIDTH, HEIGHT = 720, 280
 LEFT, RIGHT, TOP, BOTTOM = 58, 26, 12, 38  # around the curves: ticks and the runs' numbers
 COLUMNS = WIDTH - LEFT - RIGHT  # of pixels, which is what more points would be drawn into
-_APART = 12  # pixels between the numbers at the lines' ends
+_APART, _NUMBERS = 12, 16  # pixels between the runs' numbers at the lines' ends, and how many there may be
 
 
 class Line(NamedTuple):
@@ -126,22 +127,22 @@ def _line(run: int, series: int, line: list[Drawn], x: Axis, y: Axis, name: str)
 
 
 def _apart(lines: list[Line]) -> list[Line]:
-    """The same, with the numbers at their ends moved down so that none hides another; each run's first
-    series has one, and of many lines none."""
-    first = {line.run: line for line in reversed(lines)}
-    result = [line._replace(end=(0, 0)) for line in lines if first[line.run] is not line]
-    places = _spread([line.end[1] for line in first.values()])
-    for line, y in zip(first.values(), places, strict=True):
-        result.append(line._replace(end=(line.end[0], y) if len(first) <= 16 else (0, 0)))
-    return sorted(result, key=lambda line: (line.series, line.run))
+    """The same, with the numbers at their ends moved so that none hides another; each run's first series has
+    one, and of many runs none."""
+    first = {line.run: i for i, line in reversed(list(enumerate(lines)))}
+    moved = [line._replace(end=(0.0, 0.0)) for line in lines]
+    if len(first) <= _NUMBERS:
+        for _, group in groupby(
+            sorted(first.values(), key=lambda i: lines[i].end), lambda i: lines[i].end[0] // 40
+        ):
+            order = sorted(group, key=lambda i: lines[i].end[1])
+            for i, y in zip(order, _spread([lines[i].end[1] for i in order]), strict=True):
+                moved[i] = lines[i]._replace(end=(lines[i].end[0], y))
+    return sorted(moved, key=lambda line: (line.series, line.run))
 
 
 def _spread(places: list[float]) -> list[float]:
-    """The places, in their order, moved down and then up until they are apart and inside the chart."""
-    order = sorted(range(len(places)), key=places.__getitem__)
-    spread, below, above = list(places), 0.0, float(HEIGHT - BOTTOM + _APART)
-    for i in order:
-        spread[i] = below = max(spread[i], below + _APART)
-    for i in reversed(order):
-        spread[i] = above = min(spread[i], above - _APART)
-    return spread
+    """The places, which grow, moved down and then up until they are apart and inside the chart."""
+    down = list(accumulate(places, lambda above, place: max(above + _APART, place)))
+    limits = (HEIGHT - BOTTOM - _APART * i for i in range(len(down)))
+    return [min(place, limit) for place, limit in zip(down[::-1], limits, strict=True)][::-1]

@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# install.sh - as root: the Debian packages that tests need, those of the test cluster and a browser.
+set -euo pipefail
+
+"$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/cluster/minicluster.sh" install
+browser=chromium-headless-shell # Ubuntu has none: there the tests that open it are skipped
+if ! command -v "$browser" >/dev/null; then
+    apt-cache show "$browser" >/dev/null 2>&1 || apt-get update -q
+    ! apt-cache show "$browser" >/dev/null 2>&1 ||
+        DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends -o DPkg::Lock::Timeout=300 "$browser"
+fi

@@ -1,0 +1,319 @@
+"""What is read of run directories, whole or torn, and how much of a curve is drawn."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import time
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support import runs as made
+from support.jobs import jobgen
+
+from jobgen import runs
+from jobgen.errors import JobgenError
+from jobgen.report import axes, facts, series
+from jobgen.report.page import page, visible
+
+
+def down(count: int) -> list[float]:
+    return [2.0 / step for step in range(1, count + 1)]
+
+
+# ------------------------------------------------------------------------------------------- which runs
+
+
+def test_runs_are_found_by_themselves_by_a_file_in_an_array_and_in_a_directory(tmp_path: Path) -> None:
+    for name in ("one", "two", *(f"array/task-{i}" for i in (10, 9, 1))):
+        made.run(tmp_path / name, [])
+    (tmp_path / "array/job.sh").touch()
+    (tmp_path / "no-run").mkdir()
+
+    def found(*names: str) -> list[str]:
+        return [
+            str(path.relative_to(tmp_path)) for path in runs.find([str(tmp_path / name) for name in names])
+        ]
+
+    assert found("two", "one", "two/") == ["two", "one"]
+    assert found("one/metrics.jsonl") == ["one"]
+    assert found("array") == ["array/task-1", "array/task-9", "array/task-10"]
+    assert found("") == ["array", "one", "two"]
+
+
+@pytest.mark.parametrize("name", ["", "absent", "empty"])
+def test_what_is_no_run_is_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / "empty").mkdir()
+    done = jobgen("report", str(tmp_path / name) if name else "", "-o", str(tmp_path / "page.html"))
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "page.html").exists()
+
+
+def test_a_misspelt_run_has_a_nearest_match(tmp_path: Path) -> None:
+    made.run(tmp_path / "digits-4711")
+    with pytest.raises(JobgenError, match="did you mean digits-4711"):
+        runs.find([str(tmp_path / "digits-4712")])
+
+
+def test_a_page_is_not_overwritten(tmp_path: Path) -> None:
+    made.run(tmp_path / "run", made.rows(down(3)))
+    file = tmp_path / "page.html"
+    words = ("report", str(tmp_path / "run"), "-o", str(file))
+    assert jobgen(*words).returncode == 0
+    assert not os.access(file, os.X_OK)
+    file.write_text("mine")
+    again = jobgen(*words)
+    assert (again.returncode, file.read_text()) == (2, "mine")
+    assert "--force" in again.stderr
+    assert jobgen(*words, "--force").returncode == 0
+    assert file.read_text().startswith("<!DOCTYPE html>")
+
+
+# --------------------------------------------------------------------------------------- what is in them
+
+
+def test_attempts_are_read_with_their_times_statuses_and_ranks(tmp_path: Path) -> None:
+    run = runs.read(made.run(tmp_path / "run", attempts=(75, 137, None)))
+    first, second, third = run.attempts
+    assert (first.status, first.ended and first.began and first.ended - first.began) == (75, 600)
+    assert [(event.what, event.value) for event in first.events][-2:] == [("signal", "USR1"), ("ended", "75")]
+    assert runs.failed(first) == []
+    assert [(rank.number, rank.host, rank.status) for rank in runs.failed(second)] == [(0, "node1", 137)]
+    assert third.status is None
+    assert runs.failed(third) == []
+
+
+def test_an_attempt_without_events_has_the_times_of_its_files(tmp_path: Path) -> None:
+    made.run(tmp_path / "run")
+    (tmp_path / "run/attempt-1/events").unlink()
+    [attempt] = runs.read(tmp_path / "run").attempts
+    assert attempt.status is None
+    assert attempt.began is not None
+    assert abs(attempt.began - made.BEGAN - 1300.5) < 1 or abs(attempt.began - time.time()) < 60
+
+
+@pytest.mark.parametrize(
+    ("status", "training", "words"),
+    [
+        (0, False, "finished"),
+        (3, True, "target"),
+        (3, False, "failed"),
+        (75, False, "can go on"),
+        (137, False, "SIGKILL"),
+        (200, False, "failed"),
+        (None, False, "no end is recorded"),
+    ],
+)
+def test_a_status_has_a_meaning(status: int | None, training: bool, words: str) -> None:
+    assert words in runs.meaning(status, training)
+
+
+def test_torn_lines_are_skipped_and_counted(tmp_path: Path) -> None:
+    torn = [
+        '{"event": "step", "step": 3, "lo',
+        "[1]",
+        "null",
+        "",
+        "\udcff".encode("utf-8", "surrogateescape").decode("latin-1"),
+        "[" * 100_000,
+    ]
+    directory = made.run(tmp_path / "run", [*made.rows(down(2)), *torn])
+    metrics = runs.read_metrics(directory)
+    assert (len(metrics.rows), metrics.skipped) == (3, 5)
+    assert "5 broken lines" in page([directory], 0)
+
+
+def test_a_run_without_anything_has_a_page(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run/job.sh").write_text("")
+    text = page([tmp_path / "run"], 0)
+    assert "There are no metrics" in text
+    assert "not begun" in text
+
+
+def test_only_the_end_of_a_log_is_read(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with log.open("wb") as file:
+        file.truncate(3_000_000_000)  # of zeros, which take no place
+        file.seek(0, os.SEEK_END)
+        file.write(b"\nfirst\rsecond\r\n" + b"line\n" * 17 + b"the last \xff\n")
+    began = time.monotonic()
+    said = runs.tail(log).split("\n")
+    assert time.monotonic() - began < 1
+    assert (said[0], said[1], said[-1]) == ("first", "second", "the last \ufffd")
+
+
+# ----------------------------------------------------------------------------------------------- curves
+
+VALUES = st.one_of(st.none(), st.floats(-1e6, 1e6))
+
+
+@given(st.lists(st.tuples(st.floats(0, 1e6), VALUES), max_size=300), st.integers(1, 40))
+def test_thinning_keeps_the_ends_the_extremes_and_the_order(drawn: list[series.Drawn], columns: int) -> None:
+    drawn.sort(key=lambda pair: pair[0])
+    thinned = series.thin(drawn, columns)
+    rest = iter(drawn)
+    assert all(any(point is other for other in rest) for point in thinned)  # a part of it, in its order
+    assert len(thinned) <= max(columns, 5 * columns)
+    if drawn:
+        assert (thinned[0], thinned[-1]) == (drawn[0], drawn[-1])
+    values, kept = ([value for _, value in points if value is not None] for points in (drawn, thinned))
+    assert (min(values, default=0), max(values, default=0)) == (min(kept, default=0), max(kept, default=0))
+    assert (len(values) < len(drawn)) == (len(kept) < len(thinned))
+
+
+@given(st.lists(st.tuples(st.floats(0, 9), VALUES)))
+def test_a_line_has_a_gap_where_a_value_is_no_number(drawn: list[series.Drawn]) -> None:
+    parts = list(series.segments(drawn))
+    assert [point for part in parts for point in part] == [point for point in drawn if point[1] is not None]
+    assert all(parts)
+
+
+FINITE = st.floats(-1e299, 1e299)
+
+
+@given(st.lists(FINITE), st.booleans(), st.booleans())
+def test_every_value_has_a_place_on_its_axis(values: list[float], log: bool, zero: bool) -> None:
+    for axis in (axes.axis(values, 240, 10, log=log, zero=zero), axes.steps(values, 240, 10)):
+        assert all(10 <= axis.place(value) <= 240 for value in values)
+        assert all(10 <= axis.place(tick) <= 240 for tick, _ in axis.ticks)
+        assert len(axis.ticks) <= 20
+        assert axis.low < axis.high
+
+
+@given(st.lists(st.floats(0, 1e12)))
+def test_times_have_places_too(values: list[float]) -> None:
+    axis = axes.times(values, 10, 700)
+    assert all(10 <= axis.place(value) <= 700 for value in values)
+    assert 1 <= len(axis.ticks) <= 10
+
+
+def test_a_long_run_makes_a_small_page(tmp_path: Path) -> None:
+    losses = [2 + math.sin(step) / 2 - step / 60_000 for step in range(100_000)]
+    directory = made.run(tmp_path / "run", made.rows(losses))
+    began = time.monotonic()
+    text = page([directory], 0)
+    assert len(text) < 700_000
+    assert time.monotonic() - began < 30
+    assert 'data-points="100000"' in text
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf, 1e308, 10**400, True, "text", [1], {}])
+def test_what_is_no_finite_number_is_a_gap(tmp_path: Path, number: Any) -> None:
+    rows = made.rows(down(9))
+    line = json.dumps({"event": "step", "step": 5, "seconds": 0.5, "loss": number})
+    text = page([made.run(tmp_path / "run", [*rows[:5], line, *rows[6:]])], 0)
+    assert "1 not finite" in text
+    assert text.count('class="gap"') == 2  # against steps, and against time
+
+
+# -------------------------------------------------------------------------------------- whatever they say
+
+
+class Tags(HTMLParser):
+    """The tags of a page with the names of their attributes, and its text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[Any] = []
+        self.text = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, [name for name, _ in attrs]))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def hostile_page(directory: Path, text: str) -> Tags:
+    status = {"state": "failed", "message": text, "exception": text, "rank": 0, "host": text}
+    start = {
+        "event": "start",
+        "engine": text,
+        "world_size": text,
+        "device": text,
+        "deepspeed": {text or "x": 1},
+    }
+    plan = {"options": {"name": {"value": text, "origin": text}}, "program": {"value": [text]}}
+    made.run(
+        directory,
+        [start, *made.rows(down(3))[1:]],
+        attempts=(),
+        status=status,
+        bad_hosts=f"node7\t{text}\n",
+        hosts=text,
+    )
+    (directory / "plan.json").write_text(json.dumps(plan))
+    made.attempt(directory, 1, 1, log=f"{text}\n", host=text)
+    return Tags(page([directory], 0))
+
+
+HOSTILE = st.text(st.sampled_from("<>&\"'`/={}%#- ax\\;\u202e") | st.characters(), max_size=30).map(
+    lambda text: "x" + "".join(text.split()) + "y"  # words: where there are none the page has fewer tags
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(HOSTILE)
+def test_text_never_becomes_markup(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+    plain = hostile_page(tmp_path_factory.mktemp("plain") / "run", "xy")
+    page = hostile_page(tmp_path_factory.mktemp("hostile") / "run", text)
+    assert page.tags == plain.tags
+    assert visible(text).encode(errors="replace").decode() in page.text
+
+
+@given(st.text())
+def test_what_is_shown_can_be_seen(text: str) -> None:
+    shown = visible(text)
+    assert all(c.isprintable() or c in "\n\t" for c in shown)
+    assert shown == text or not text.isprintable()
+
+
+def test_secrets_stay_where_they_are(tmp_path: Path) -> None:
+    plan = {
+        "options": {
+            "env": {"value": ["WANDB_API_KEY=4711", "HF_TOKEN=abc", "COLOUR=red"], "origin": "command line"}
+        }
+    }
+    text = page([made.run(tmp_path / "run", plan_json="")], 0)
+    (tmp_path / "run/plan.json").write_text(json.dumps(plan))
+    text = page([tmp_path / "run"], 0)
+    assert "COLOUR=red" in text
+    assert "WANDB_API_KEY=***" in text
+    assert "4711" not in text.replace("attempt-1", "")
+    assert "abc" not in text
+
+
+# --------------------------------------------------------------------------------------------- the plan
+
+
+def test_runs_are_compared_by_what_differs() -> None:
+    one = {"lr": facts.Fact("0.1", "job.toml"), "nodes": facts.Fact("2"), "title": facts.Fact("x" * 40)}
+    two = {"lr": facts.Fact("0.2", "--set"), "nodes": facts.Fact("2"), "title": facts.Fact("y" * 40)}
+    found = facts.compare([one, two])
+    assert (found.differing, found.brief, list(found.same)) == (("lr", "title"), ("lr",), ["nodes"])
+
+
+def test_a_script_by_hand_shows_its_directives(tmp_path: Path) -> None:
+    script = "#!/bin/bash\n#SBATCH --nodes=2\n#SBATCH -J name\n#SBATCH --exclusive\n# SBATCH --no\necho\n"
+    run = runs.read(made.run(tmp_path / "run"))
+    (tmp_path / "run/job.sh").write_text(script)
+    found = {name: fact.value for name, fact in facts.facts(run, []).items()}
+    assert found == {"#SBATCH --nodes": "2", "#SBATCH -J": "name", "#SBATCH --exclusive": "yes"}
+
+
+def test_our_own_script_shows_its_program(tmp_path: Path) -> None:
+    run = runs.read(made.run(tmp_path / "run"))
+    done = jobgen("slurm", "--nodes", "2", "--gpus-per-node", "4", "--", "train.py", "--lr", "0.1")
+    (tmp_path / "run/job.sh").write_text(done.stdout)
+    found = {name: fact.value for name, fact in facts.facts(run, []).items()}
+    assert found["title"].startswith("2 nodes x 4 ranks")
+    assert found["program"].endswith("--lr 0.1")
+    assert found["#SBATCH --nodes"] == "2"
