@@ -1,9 +1,9 @@
-"""The command line: thin click commands. The only place that turns a JobgenError into exit status 2."""
+"""The command line: thin click commands. The only place that turns a JobgenError into an exit status."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from jobgen.options import OPTIONS
 
 if TYPE_CHECKING:
     from jobgen.config import Layer
+    from jobgen.plan import Plan
 
 USAGE = 2
 _JOB_FILE = "jobgen.toml"  # what is read where nothing is said
@@ -43,7 +44,7 @@ def run(arguments: Sequence[str]) -> int:
     try:
         status = cli.main(ours, prog_name="jobgen", standalone_mode=False, obj=program)
     except JobgenError as error:
-        return _fail(str(error))
+        return _fail(str(error), error.status)
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message(), err=True)
         return USAGE
@@ -69,21 +70,24 @@ def _split(arguments: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
     return list(arguments[:at]), tuple(arguments[at + 1 :])
 
 
-def _fail(sentence: str) -> int:
+def _fail(sentence: str, status: int = USAGE) -> int:
     click.echo(f"jobgen: {sentence}", err=True)
-    return USAGE
+    return status
 
 
 class _Group(click.Group):
     """The commands, made when they are asked for, and a misspelt one's nearest match."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [*_COMMANDS, *_ELSEWHERE]
+        return [*_COMMANDS, "submit", *_ELSEWHERE]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name in _ELSEWHERE:
-            command: click.Command = getattr(import_module(_ELSEWHERE[cmd_name]), cmd_name)
+            module, _, name = _ELSEWHERE[cmd_name].partition(":")
+            command: click.Command = getattr(import_module(module), name or cmd_name)
             return command
+        if cmd_name == "submit":
+            return _submit_command()
         return _job_command(cmd_name) if cmd_name in _COMMANDS else None
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
@@ -97,6 +101,7 @@ class _Command(click.Command):
     """A command whose help shows its options in groups and ends with an example."""
 
     example = ""
+    target = ""  # what comes before the options
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         groups: dict[str, list[tuple[str, str]]] = {}
@@ -110,7 +115,7 @@ class _Command(click.Command):
             formatter.write(f"  {self.example}\n")
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
-        return ["[OPTIONS]", "[-- PROGRAM [ARG]...]"]
+        return [*self.target.split(), "[OPTIONS]", "[-- PROGRAM [ARG]...]"]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         ctx.allow_extra_args = True
@@ -210,17 +215,11 @@ def _generate(scheduler: str) -> Callable[..., None]:
         site: str | None,
         **given: Any,
     ) -> None:
-        from jobgen.config import COMMAND_LINE, SiteName, read_spec
-        from jobgen.plan import resolve
-
-        given = {key: _YES_NO.get(value, value) for key, value in given.items()}
         if json and not explain:
             raise JobgenError("--json goes with --explain only; a script is never JSON")
         if force and output is None:
             raise JobgenError("--force goes with -o FILE only; nothing is overwritten without it")
-        layer = _job_file(job, no_job, settings, program)
-        place = None if site is None else SiteName(site, COMMAND_LINE, os.path.dirname(job or ""))
-        plan = resolve(read_spec(scheduler, given, program, layer, site=place))
+        plan = _plan(scheduler, given, program, _job_file(job, no_job, settings, program), site, job)
         if explain:
             from jobgen.explain import as_json, as_table
 
@@ -237,6 +236,59 @@ def _generate(scheduler: str) -> Callable[..., None]:
             click.echo(text, nl=False)
 
     return command
+
+
+def _plan(
+    scheduler: str,
+    given: Mapping[str, Any],
+    program: tuple[str, ...],
+    below: Layer | None,
+    site: str | None,
+    job: str | None,
+) -> Plan:
+    from jobgen.config import COMMAND_LINE, SiteName, read_spec
+    from jobgen.plan import resolve
+
+    texts = {key: _YES_NO.get(value, value) for key, value in given.items()}
+    place = None if site is None else SiteName(site, COMMAND_LINE, os.path.dirname(job or ""))
+    return resolve(read_spec(scheduler, texts, program, below, site=place))
+
+
+def _submit(
+    program: tuple[str, ...],
+    scheduler: str | None,
+    again: str | None,
+    dry_run: bool,
+    template_dir: tuple[str, ...],
+    job: str | None,
+    no_job: bool,
+    settings: tuple[str, ...],
+    site: str | None,
+    **given: Any,
+) -> None:
+    from jobgen.life import submitting
+    from jobgen.rendering import cache_dir, render
+
+    if again is not None:
+        if scheduler or program or template_dir or job or settings or site or any(given.values()):
+            raise JobgenError("--again RUN takes all from that run's plan.json; leave the rest out")
+        order = submitting.again(again)
+    else:
+        layer = _job_file(job, no_job, settings, program)
+        scheduler = submitting.scheduler_of(scheduler, layer, site, os.path.dirname(job or ""))
+        plan = _plan(scheduler, given, program, layer, site, job)
+        path = job or _JOB_FILE
+        files = (path,) if layer and (job or os.path.exists(path)) and not no_job else ()
+        order = submitting.Order(plan, _template_dirs(template_dir), files, os.getcwd())
+    text = render(order.plan, order.templates, cache_dir())
+    submitting.warn(order, text)
+    if dry_run:
+        click.echo(text, nl=False)
+        return
+    job_id, directory = submitting.submit(order, text)
+    click.echo(job_id)
+    click.echo(f"jobgen: submitted; jobgen status, logs -f and cancel know it as {directory.name}", err=True)
+    click.echo(f"jobgen: its files are in {directory}", err=True)
 
 
 def _job_file(
@@ -274,14 +326,42 @@ _COMMANDS = {
 }
 
 
-# Commands of packages of their own: the module of each.
+# Commands of packages of their own: the module of each, and the function's name where it is another one.
 _ELSEWHERE = {
     "check": "jobgen.check.command",
     "convert": "jobgen.convert.command",
+    "cancel": "jobgen.life.command",
     "init": "jobgen.init",
+    "list": "jobgen.life.command:list_runs",
+    "logs": "jobgen.life.command",
     "report": "jobgen.report.command",
     "schema": "jobgen.schema",
+    "status": "jobgen.life.command",
 }
+
+
+def _submit_command() -> click.Command:
+    options = [
+        click.Option(["--again"], metavar="RUN", help="Submit once more what RUN was, from its plan.json."),
+        click.Option(["-n", "--dry-run"], is_flag=True, help="Print the script; submit and write nothing."),
+    ]
+    command = _Command(
+        "submit",
+        callback=click.pass_obj(_submit),
+        help="Make a run directory, submit the job from there and print its id.",
+        params=[
+            click.Argument(["scheduler"], required=False),
+            *_job_options(),
+            *_file_options(),
+            *options,
+            *(one for one in _output_options() if one.name == "template_dir"),
+        ],
+    )
+    command.target = "[slurm|pbs]"
+    command.example = (
+        "jobgen submit slurm --nodes 2 --gpus-per-node 4 --launcher torchrun -- train.py --lr 0.1"
+    )
+    return command
 
 
 def _job_command(name: str) -> click.Command:

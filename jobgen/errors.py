@@ -6,7 +6,9 @@ from collections.abc import Iterable
 
 
 class JobgenError(Exception):
-    """Bad input. Its text is one sentence; the command line shows it and exits with status 2."""
+    """Bad input. Its text is one sentence; the command line shows it and exits with ``status``."""
+
+    status = 2
 
 
 def one_of(values: Iterable[str]) -> str:

@@ -279,3 +279,20 @@ def _bad_hosts(lines: str) -> Iterator[tuple[str, str]]:
         host, _, reason = line.partition("\t")
         if host:
             yield host, reason
+
+
+def last_attempt(directory: Path) -> tuple[int, tuple[Event, ...]]:
+    """The number of the last attempt and its events, without a look at its ranks; 0 where there is none."""
+    try:
+        names = [
+            name.removeprefix("attempt-") for name in os.listdir(directory) if name.startswith("attempt-")
+        ]
+    except OSError:
+        names = []
+    number = max((int(name) for name in names if name.isascii() and name.isdecimal()), default=0)
+    return number, events(directory / f"attempt-{number}") if number else ()
+
+
+def events(attempt: Path) -> tuple[Event, ...]:
+    """What the script noted in an attempt."""
+    return tuple(_events(text(attempt / "events")))

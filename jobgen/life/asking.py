@@ -1,0 +1,39 @@
+"""Asks the schedulers for the jobs of many runs at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from types import ModuleType
+from typing import NamedTuple
+
+from jobgen.life import pbs, slurm
+from jobgen.life.calls import SchedulerError
+from jobgen.life.jobs import Job, by_number
+
+SCHEDULERS: dict[str, ModuleType] = {"slurm": slurm, "pbs": pbs}
+
+
+class Answer(NamedTuple):
+    """The jobs of each scheduler by the number of their id, and why one could not be asked."""
+
+    jobs: dict[str, dict[str, list[Job]]]
+    silent: dict[str, str]
+
+    def of(self, scheduler: str, number: str) -> list[Job] | None:
+        """What its scheduler says of a job: nothing if it has forgotten it, None if it was not asked."""
+        known = self.jobs.get(scheduler)
+        return None if known is None else known.get(number, [])
+
+
+def ask(wanted: Iterable[tuple[str, str]], ended: bool = False) -> Answer:
+    """One call a scheduler for all the pairs of a scheduler and an id; ``ended`` also looks into history."""
+    ids: dict[str, list[str]] = {}
+    for scheduler, job_id in wanted:
+        ids.setdefault(scheduler, []).append(job_id)
+    answer = Answer({}, {})
+    for scheduler, some in ids.items():
+        try:
+            answer.jobs[scheduler] = by_number(SCHEDULERS[scheduler].ask(some, ended))
+        except SchedulerError as error:
+            answer.silent[scheduler] = str(error)
+    return answer

@@ -1,0 +1,65 @@
+"""Calls the commands of schedulers and git: the only place of this package that starts processes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from jobgen.errors import JobgenError
+
+PATIENCE = 120  # s; a scheduler that is asked and does not answer has its own, shorter limits
+
+
+class SchedulerError(JobgenError):
+    """A scheduler that is not here, does not answer, or refused."""
+
+    status = 1
+
+
+class Done(NamedTuple):
+    """What a command said, undecodable bytes kept as surrogates."""
+
+    status: int
+    out: str
+    err: str
+
+
+def call(
+    words: Sequence[str], directory: str | os.PathLike[str] | None = None, patience: float | None = PATIENCE
+) -> Done:
+    """Run a command without input, in ``directory``.
+
+    Raises:
+        SchedulerError: it is not on PATH, cannot be run, or takes longer than ``patience`` seconds.
+    """
+    if shutil.which(words[0]) is None:
+        raise SchedulerError(f"cannot find {words[0]} on PATH: this works where jobs are submitted")
+    env = None if directory is None else {**os.environ, "PWD": os.path.abspath(directory)}  # PBS believes it
+    try:
+        done = subprocess.run(
+            words,
+            cwd=directory,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            errors="surrogateescape",
+            timeout=patience,
+            check=False,
+        )
+    except OSError as error:
+        raise SchedulerError(f"cannot run {words[0]}: {error.strerror}") from None
+    except subprocess.TimeoutExpired:
+        raise SchedulerError(f"{words[0]} has not answered for {patience} s") from None
+    return Done(done.returncode, done.stdout, done.stderr)
+
+
+def complaint(done: Done) -> str:
+    """What a failed command said, on one line and without its name before every part."""
+    lines = (line.strip() for line in (done.err.strip() or done.out).splitlines())
+    parts = [line.split(": error: ", 1)[-1].rstrip(".") for line in lines if line]
+    return "; ".join(dict.fromkeys(parts)) or f"it ended with status {done.status}"

@@ -1,0 +1,104 @@
+"""The commands ``jobgen status``, ``list``, ``logs``, ``cancel`` and ``diff``."""
+
+from __future__ import annotations
+
+import click
+
+_RUNS = "RUN is a run directory, its name or the beginning of it, or a job's id."
+_run_dir = click.option(
+    "--run-dir", metavar="DIR", help="Where the runs are.  [default: the job file's, or runs]"
+)
+_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+@click.command(
+    "status",
+    help=f"Say how far runs are, the newest one by default. {_RUNS}",
+    epilog="Example: jobgen status",
+)
+@click.argument("names", metavar="[RUN]...", nargs=-1)
+@_run_dir
+@_json
+@click.pass_obj
+def status(more: tuple[str, ...], names: tuple[str, ...], run_dir: str | None, as_json: bool) -> None:
+    from jobgen.life import finding, output, states
+
+    found, answer = states.states(finding.some_runs(names + more, finding.root_of(run_dir)))
+    _say(output.as_json(found) if as_json else output.blocks(found), answer.silent)
+
+
+@click.command("list", help="List all runs, the newest first.", epilog="Example: jobgen list --run-dir runs")
+@_run_dir
+@_json
+def list_runs(run_dir: str | None, as_json: bool) -> None:
+    from jobgen.life import finding, output, states
+
+    root = finding.root_of(run_dir)
+    found, answer = states.states(finding.all_runs(root))
+    if not found and not as_json:
+        click.echo(f"jobgen: there is no run in {root}", err=True)
+        return
+    _say(output.as_json(found) if as_json else output.table(found), answer.silent)
+
+
+def _say(text: str, silent: dict[str, str]) -> None:
+    click.echo(text, nl=False)
+    for why in silent.values():
+        click.echo(f"jobgen: {why}", err=True)
+
+
+@click.command(
+    "logs",
+    help=f"Print what a job has written, the newest run's by default. {_RUNS}",
+    epilog="Example: jobgen logs -f",
+)
+@click.argument("name", metavar="[RUN]", required=False)
+@click.option("-f", "--follow", is_flag=True, help="Go on until the job is over, over all its attempts.")
+@click.option("--rank", metavar="R", type=click.IntRange(0), help="The log of one rank instead.")
+@click.option("--attempt", metavar="N", type=click.IntRange(1), help="Of this attempt.  [default: the last]")
+@_run_dir
+def logs(
+    name: str | None, follow: bool, rank: int | None, attempt: int | None, run_dir: str | None
+) -> int | None:
+    from jobgen.life import finding
+    from jobgen.life import logs as life_logs
+
+    [run] = finding.some_runs((name,) if name else (), finding.root_of(run_dir))
+    which = life_logs.Which(rank, attempt)
+    try:
+        if not follow:
+            life_logs.check(run, which)
+        (life_logs.follow if follow else life_logs.show)(run, which)
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        return _broken_pipe()
+    return None
+
+
+def _broken_pipe() -> int:
+    """The reader has gone: nothing more is written, not even what Python holds back."""
+    import os
+    import sys
+
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
+
+
+@click.command(
+    "cancel",
+    help=f"End jobs. One that runs is asked to save first; none is submitted again. {_RUNS}",
+    epilog="Example: jobgen cancel exp-20261121-1",
+)
+@click.argument("names", metavar="RUN...", nargs=-1)
+@click.option("--now", is_flag=True, help="At once, without saving.")
+@_run_dir
+@click.pass_obj
+def cancel(more: tuple[str, ...], names: tuple[str, ...], now: bool, run_dir: str | None) -> None:
+    from jobgen.errors import JobgenError
+    from jobgen.life import cancelling, finding
+
+    if not names + more:
+        raise JobgenError("cancel: name one run at least")
+    for run in [finding.one_run(name, finding.root_of(run_dir)) for name in names + more]:
+        click.echo(f"jobgen: {cancelling.cancel(run, now)}", err=True)

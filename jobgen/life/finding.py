@@ -1,0 +1,96 @@
+"""Finds the run that a person means: by its directory, its name or the beginning of it, or its job's id."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from jobgen.errors import JobgenError, nearest, shown
+from jobgen.life.jobs import number
+from jobgen.runs import is_run, text
+
+_JOB_FILE = "jobgen.toml"
+
+
+def root_of(run_dir: str | None) -> Path:
+    """The directory of the run directories: what was said, else the job file's, else ``runs``.
+
+    Raises:
+        JobgenError: the job file cannot be read.
+    """
+    if run_dir is not None:
+        return Path(run_dir)
+    if not os.path.exists(_JOB_FILE):
+        return Path("runs")
+    from jobgen.jobfile import read_job
+
+    values = read_job(_JOB_FILE, (), ()).values
+    return Path(str(values.get("workdir", "")), str(values.get("run_dir", "runs")))
+
+
+def born(run: Path) -> float:
+    """When a run was submitted, or else began last, in seconds since 1970; 0 where it is gone."""
+    for name in ("plan.json", "job.sh", "."):
+        with suppress(OSError):
+            return (run / name).stat().st_mtime
+    return 0
+
+
+def all_runs(root: Path) -> list[Path]:
+    """The run directories in ``root``, the newest first."""
+    try:
+        found = [Path(entry.path) for entry in os.scandir(root) if is_run(Path(entry.path))]
+    except OSError:
+        return []
+    return sorted(found, key=lambda run: (born(run), run.name), reverse=True)
+
+
+def some_runs(names: Sequence[str], root: Path) -> list[Path]:
+    """The runs that are meant; the newest one where nothing is said.
+
+    Raises:
+        JobgenError: there is none, or more than one of that name.
+    """
+    if names:
+        return [one_run(name, root) for name in names]
+    newest = all_runs(root)[:1]
+    if not newest:
+        raise JobgenError(f"there is no run in {shown(str(root))}: say which, or where with --run-dir")
+    return newest
+
+
+def one_run(name: str, root: Path) -> Path:
+    """The run that a name means: a directory, a name in ``root``, the beginning of only one, or a job's id;
+    123_4 and 123[4] are a task of an array.
+
+    Raises:
+        JobgenError: there is no such run, or more than one.
+    """
+    for path in (Path(name), root / name):
+        if name and path.is_dir() and is_run(path):
+            return path
+    runs = all_runs(root)
+    if found := [run for run in runs if name and run.name.startswith(name)] or _by_id(name, runs):
+        if len(found) == 1:
+            return found[0]
+        some = ", ".join(run.name for run in found[:3]) + (", ..." if len(found) > 3 else "")
+        raise JobgenError(f"{shown(name)} is the beginning of {len(found)} runs: {some}")
+    known = [*(run.name for run in runs), *filter(None, map(job_id, runs))]
+    raise JobgenError(f"there is no run {shown(name)} in {shown(str(root))}{nearest(name, known)}")
+
+
+def job_id(run: Path) -> str | None:
+    """The id of the run's job: of the last one, where it went on by another."""
+    return text(run / "job-id").strip() or None
+
+
+def _by_id(name: str, runs: Sequence[Path]) -> list[Path]:
+    parts = re.fullmatch(r"(\d+)(?:_(\d+)|\[(\d*)\])?(?:\.\S*)?", name, re.ASCII)
+    if not parts:
+        return []
+    found = [run for run in runs if number(job_id(run) or "") == parts[1]][:1]
+    task = parts[2] or parts[3]
+    return [run / f"task-{task}" for run in found if is_run(run / f"task-{task}")] if task else found

@@ -1,0 +1,52 @@
+"""Jobs as their scheduler sees them, in the same words for Slurm and for PBS."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+LIVE = ("pending", "held", "running", "suspended", "ending")
+
+
+class Job(NamedTuple):
+    """What a scheduler says of one job, or of one task of an array (``task``).
+
+    ``state`` is one of LIVE, or how it ended: finished, failed, cancelled, timeout, out of memory, node
+    failed, preempted. ``seconds_left`` is of the wall time, while it runs; ``output`` where the scheduler
+    knows the file.
+    """
+
+    id: str
+    state: str
+    reason: str = ""
+    seconds_left: int | None = None
+    task: str | None = None
+    status: int | None = None
+
+    @property
+    def live(self) -> bool:
+        return self.state in LIVE
+
+
+def number(job_id: str) -> str:
+    """The part of an id that every command knows it by: 12 of 12.server, of 12[].server and of 12_3."""
+    found = re.match(r"\d+", job_id)
+    return found[0] if found else job_id
+
+
+def by_number(jobs: Iterable[Job]) -> dict[str, list[Job]]:
+    """The jobs, or the tasks of an array, by the number of their id."""
+    table: dict[str, list[Job]] = {}
+    for job in jobs:
+        table.setdefault(number(job.id), []).append(job)
+    return table
+
+
+def seconds(clock: str) -> int | None:
+    """A duration as ``[D-]HH:MM:SS`` or ``MM:SS``; None for UNLIMITED, INVALID and the like."""
+    found = re.fullmatch(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)", clock.strip(), re.ASCII)
+    if not found:
+        return None
+    days, hours, minutes, rest = (int(part or 0) for part in found.groups())
+    return ((days * 24 + hours) * 60 + minutes) * 60 + rest

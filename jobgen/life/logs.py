@@ -1,0 +1,147 @@
+"""Prints what a job, or one of its ranks, has written, and goes on with it until the job is over."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from jobgen import runs
+from jobgen.errors import JobgenError, shown
+from jobgen.life import states
+
+_PAUSE = 0.5  # s between two looks at a file
+_ASK = 5.0  # s between two questions to the scheduler
+_CHUNK = 1 << 20  # bytes
+
+
+class Which(NamedTuple):
+    """Which log: of a rank (None: the job's output), of an attempt (None: the last one)."""
+
+    rank: int | None
+    attempt: int | None
+
+
+def path_of(run: Path, which: Which) -> Path | None:
+    """The log as things are now; None where there is none yet.
+
+    While a job runs, PBS keeps its output on the node: rank 0's log stands in for it.
+    """
+    attempt, events = runs.last_attempt(run)
+    if which.attempt is not None:
+        attempt, events = which.attempt, runs.events(run / f"attempt-{which.attempt}")
+    if not attempt:
+        return None
+    logs = run / f"attempt-{attempt}"
+    if which.rank is not None:
+        path = logs / f"rank-{which.rank}.log"
+        return path if path.exists() else None
+    said = next((Path(event.value) for event in events if event.what == "output"), None)
+    found = [path for path in (said, _output(run, events), logs / "rank-0.log") if path and path.is_file()]
+    return found[0] if found else None
+
+
+def _output(run: Path, events: tuple[runs.Event, ...]) -> Path | None:
+    """The file that PBS or Slurm made in the run directory, where the script could not know its name."""
+    number = next((event.value for event in events if event.what == "began"), "").partition(".")[0]
+    return next(iter([*run.glob(f"*.o{number}"), *run.glob(f"*-{number}.log")]), None) if number else None
+
+
+def check(run: Path, which: Which) -> None:
+    """Refuse what is not there.
+
+    Raises:
+        JobgenError: the run has no such attempt, or the attempt no such rank.
+    """
+    last, _ = runs.last_attempt(run)
+    if which.attempt is not None and which.attempt > last:
+        raise JobgenError(f"--attempt {which.attempt} (command line): {run.name} has had {last}")
+    if which.rank is not None and last:
+        logs = run / f"attempt-{which.attempt or last}"
+        known = sorted(int(path.stem[5:]) for path in logs.glob("rank-*.log") if path.stem[5:].isdecimal())
+        if known and which.rank > known[-1]:
+            raise JobgenError(
+                f"--rank {which.rank} (command line): {logs.name} has the ranks 0 to {known[-1]}"
+            )
+
+
+def show(run: Path, which: Which) -> None:
+    """All that is there now.
+
+    Raises:
+        JobgenError: nothing is.
+    """
+    path = path_of(run, which)
+    if path is None:
+        raise JobgenError(f"{shown(run.name)} has no log yet: {_word(run)}; -f waits for it")
+    for chunk in _new(path, 0):
+        _write(chunk)
+
+
+def follow(run: Path, which: Which) -> None:
+    """All that is there, and all that comes, until the job is over."""
+    path: Path | None = None
+    at = 0
+    asked = 0.0
+    waits = False
+    while True:
+        over = False
+        if time.monotonic() - asked > (1 if _ended(run) else _ASK):
+            over = not _goes_on(run, which)  # before the last look at the file
+            asked = time.monotonic()
+        if (now := path_of(run, which)) != path:
+            if path is not None and now is not None:
+                at = _drain(path, at)
+                print(f"jobgen: {now}", file=sys.stderr)
+            path, at = now, 0
+        if path is not None:
+            at = _drain(path, at)
+        elif not waits:
+            print(f"jobgen: {run.name} is {_word(run)}; waiting for its output", file=sys.stderr)
+            waits = True
+        if over:
+            return
+        time.sleep(_PAUSE)
+
+
+def _ended(run: Path) -> bool:
+    return any(event.what == "ended" for event in runs.last_attempt(run)[1])
+
+
+def _goes_on(run: Path, which: Which) -> bool:
+    """Whether more may come: the scheduler has the job, or cannot be asked."""
+    if which.attempt is not None and which.attempt < runs.last_attempt(run)[0]:
+        return False
+    [state], _ = states.states([run])
+    return state.live or (state.state == "unknown" and not _ended(run))
+
+
+def _word(run: Path) -> str:
+    [state], _ = states.states([run])
+    return state.state + (f" ({state.reason})" if state.reason else "")
+
+
+def _drain(path: Path, at: int) -> int:
+    """Print what is new behind ``at``; the answer is where that ends. A file that shrank begins anew."""
+    try:
+        at = 0 if path.stat().st_size < at else at
+        for chunk in _new(path, at):
+            _write(chunk)
+            at += len(chunk)
+    except OSError:
+        pass  # it comes again, or the end of the job ends this
+    return at
+
+
+def _new(path: Path, at: int) -> Iterator[bytes]:
+    with open(path, "rb") as file:
+        file.seek(at)
+        while chunk := file.read(_CHUNK):
+            yield chunk
+
+
+def _write(chunk: bytes) -> None:
+    sys.stdout.buffer.write(chunk)
+    sys.stdout.buffer.flush()

@@ -1,0 +1,122 @@
+"""Slurm's commands: https://slurm.schedmd.com/man_index.html"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from jobgen.life.calls import SchedulerError, call, complaint
+from jobgen.life.jobs import Job, number, seconds
+
+_STATES = {
+    "PENDING": "pending",
+    "CONFIGURING": "pending",
+    "REQUEUED": "pending",
+    "REQUEUE_HOLD": "held",
+    "SPECIAL_EXIT": "held",
+    "RESV_DEL_HOLD": "held",
+    "RUNNING": "running",
+    "SIGNALING": "running",
+    "RESIZING": "running",
+    "SUSPENDED": "suspended",
+    "STOPPED": "suspended",
+    "COMPLETING": "ending",
+    "STAGE_OUT": "ending",
+    "COMPLETED": "finished",
+    "CANCELLED": "cancelled",
+    "REVOKED": "cancelled",
+    "TIMEOUT": "timeout",
+    "DEADLINE": "timeout",
+    "OUT_OF_MEMORY": "out of memory",
+    "NODE_FAIL": "node failed",
+    "BOOT_FAIL": "node failed",
+    "PREEMPTED": "preempted",
+    "FAILED": "failed",
+}
+
+
+def submit(directory: Path, script: str) -> str:
+    """Submit a script from ``directory``; the answer is the id.
+
+    Raises:
+        SchedulerError: with Slurm's own words.
+    """
+    done = call(("sbatch", "--parsable", script), directory, patience=None)
+    if done.status != 0:
+        raise SchedulerError(f"sbatch refuses the job: {complaint(done)}")
+    return done.out.strip().splitlines()[-1].partition(";")[0]  # ID;CLUSTER
+
+
+def ask(ids: Sequence[str], ended: bool) -> list[Job]:
+    """What Slurm knows of these jobs, every task of an array by itself; with ``ended`` the accounting is
+    asked for those that the controller has forgotten.
+
+    Raises:
+        SchedulerError: Slurm does not answer.
+    """
+    jobs = list(_squeue(ids))
+    missing = sorted({number(one) for one in ids} - {number(job.id) for job in jobs})
+    if ended and missing:
+        jobs += _sacct(missing)
+    return jobs
+
+
+def _squeue(ids: Sequence[str]) -> Iterator[Job]:
+    # With --states=all also those that have ended, for as long as the controller keeps them (MinJobAge).
+    numbers = ",".join(sorted({number(one) for one in ids}))
+    done = call(
+        ("squeue", "--noheader", "--array", "--states=all", f"--jobs={numbers}", "--format=%i|%T|%L|%r")
+    )
+    if done.status != 0 and "Invalid job id" not in done.err:
+        raise SchedulerError(f"squeue does not answer: {complaint(done)}")
+    for line in done.out.splitlines():
+        job_id, state, left, reason = line.split("|", 3)
+        yield _job(job_id, state, "" if reason == "None" else reason, seconds(left))
+
+
+def _sacct(numbers: Sequence[str]) -> list[Job]:
+    """From the accounting; nothing where there is none."""
+    command = (
+        "sacct",
+        "--allocations",
+        "--noheader",
+        "--array",
+        "--parsable2",
+        f"--jobs={','.join(numbers)}",
+    )
+    try:
+        done = call((*command, "--format=JobID,State,ExitCode"))
+    except SchedulerError:
+        return []
+    words = (line.split("|") for line in done.out.splitlines() if line.count("|") == 2)
+    return [_job(job_id, state, "", None, exit_code) for job_id, state, exit_code in words]
+
+
+def _job(job_id: str, state: str, reason: str, left: int | None, exit_code: str = "") -> Job:
+    word = _STATES.get(state.split(" ")[0].rstrip("+"), state.lower())  # CANCELLED by 1000
+    if word == "pending" and reason.startswith("JobHeld"):
+        word = "held"
+    index = re.fullmatch(r"\d+_(\d+)", job_id)
+    status = re.fullmatch(r"(\d+):(\d+)", exit_code)
+    return Job(
+        job_id,
+        word,
+        reason if word in ("pending", "held") else "",
+        left if word == "running" else None,
+        index[1] if index else None,
+        (int(status[1]) or (128 + int(status[2]) if status[2] != "0" else 0)) if status else None,
+    )
+
+
+def cancel(job_id: str, at_once: bool) -> None:
+    """End a job; unless ``at_once`` the script of one that runs is only signalled.
+
+    Raises:
+        SchedulerError: with Slurm's own words.
+    """
+    gently = (("--state=PENDING",), ("--batch", "--signal=USR1"))
+    for options in ((),) if at_once else gently:
+        done = call(("scancel", "--quiet", *options, job_id))
+        if done.status != 0:
+            raise SchedulerError(f"scancel refuses {job_id}: {complaint(done)}")

@@ -1,0 +1,179 @@
+"""How far runs are: what their directories say, together with what their schedulers say."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from jobgen import runs
+from jobgen.life.asking import Answer, ask
+from jobgen.life.finding import born, job_id
+from jobgen.life.jobs import Job, number
+
+_HARD = ("cancelled", "timeout", "out of memory", "node failed", "preempted")  # Ends that no script can tell
+
+
+class Seen(NamedTuple):
+    """What a run directory says: ``status`` is that of the last attempt's script, None before its end."""
+
+    directory: Path
+    id: str | None
+    scheduler: str | None
+    attempts: int
+    status: int | None
+    cancelled: bool
+    output: str | None
+    tasks: tuple[Seen, ...]
+
+    @property
+    def may_live(self) -> bool:
+        return self.status in (None, runs.RESUMABLE)
+
+
+class State(NamedTuple):
+    """How far a run is. ``tasks`` counts those of an array by their state; times are in seconds."""
+
+    run: str
+    name: str
+    id: str | None
+    scheduler: str | None
+    state: str
+    reason: str
+    attempts: int
+    step: int | None
+    loss: float | None
+    accuracy: float | None
+    seconds_left: int | None
+    submitted: float
+    status: int | None
+    tasks: dict[str, int]
+
+    @property
+    def live(self) -> bool:
+        return self.state in ("pending", "held", "running", "suspended", "ending")
+
+
+def see(directory: Path) -> Seen:
+    """Read a run directory, but for the metrics."""
+    attempt, events = runs.last_attempt(directory)
+    said = {event.what: event.value for event in events}
+    status = said.get("ended", "")
+    return Seen(
+        directory,
+        job_id(directory),
+        _scheduler(directory),
+        attempt,
+        int(status) if status.isdecimal() else None if events else _old(directory),
+        (directory / "cancelled").exists(),
+        said.get("output"),
+        tuple(see(path) for path in sorted(directory.glob("task-*"))),
+    )
+
+
+def _old(directory: Path) -> int | None:
+    """The status of a run whose script made no note of it: what the training said."""
+    said = runs.as_object(runs.text(directory / "status.json"))
+    return {"finished": 0, "resumable": runs.RESUMABLE}.get(str(said.get("state")), said.get("exit_status"))
+
+
+def _scheduler(directory: Path) -> str | None:
+    """Whose job it is, by plan.json or by the directives of the script; None for one of this machine."""
+    if name := runs.plan(directory).get("scheduler"):
+        return str(name)
+    try:
+        with open(directory / "job.sh", "rb") as file:
+            found = re.search(rb"^#(SBATCH|PBS) ", file.read(4096), re.MULTILINE)
+    except OSError:
+        return None
+    return {b"SBATCH": "slurm", b"PBS": "pbs"}[found[1]] if found else None
+
+
+def states(directories: Sequence[Path]) -> tuple[list[State], Answer]:
+    """How far these runs are, with one call a scheduler for all of them; the answer tells who kept silent."""
+    seen = [see(directory) for directory in directories]
+    answer = ask(((one.scheduler, one.id) for one in seen if one.scheduler and one.id and one.may_live), True)
+    return [_state(one, answer) for one in seen], answer
+
+
+def _state(seen: Seen, answer: Answer) -> State:
+    jobs: list[Job] | None = []
+    if seen.scheduler and seen.id and seen.may_live:
+        jobs = answer.of(seen.scheduler, number(seen.id))
+    tasks = _tasks(seen, jobs)
+    word, reason, left = _word(seen, jobs, answer.silent.get(seen.scheduler or "", ""))
+    if tasks and word not in ("pending", "held", "unknown"):
+        word = next((one for one in ("running", "pending", "failed", *tasks) if tasks.get(one)), word)
+    step, loss, accuracy = _progress(seen.directory)
+    return State(
+        str(seen.directory),
+        seen.directory.name,
+        seen.id,
+        seen.scheduler,
+        word,
+        reason,
+        seen.attempts,
+        step,
+        loss,
+        accuracy,
+        left,
+        born(seen.directory),
+        seen.status,
+        tasks,
+    )
+
+
+def _word(seen: Seen, jobs: Sequence[Job] | None, silent: str) -> tuple[str, str, int | None]:
+    """The state, its reason, and the seconds left."""
+    last = next((job for job in jobs or () if job.live), jobs[-1] if jobs else None)
+    if last and last.live:
+        return last.state, last.reason, last.seconds_left
+    if last and last.state in _HARD and seen.status != 0:
+        return last.state, "", None
+    if seen.status == runs.RESUMABLE:
+        how = f"not finished; to go on, submit job.sh again from {seen.directory}"
+        return ("cancelled" if seen.cancelled else "resumable"), how, None
+    if seen.status is not None:
+        word = "cancelled" if seen.cancelled else "failed"
+        said = f"status {seen.status}: {runs.meaning(seen.status)}"
+        return ("finished", "", None) if seen.status == 0 else (word, said, None)
+    if last:
+        return last.state, "" if last.status is None else f"status {last.status}", None
+    if jobs is None:
+        return "unknown", silent, None
+    if seen.scheduler is None:
+        return ("running", "", None) if _lives_here(seen.id) else ("lost", runs.meaning(None), None)
+    if seen.attempts:
+        return "lost", "its script left no word of its end, and the scheduler has forgotten the job", None
+    return "gone", "it never began, and the scheduler does not know it any more", None
+
+
+def _lives_here(local_id: str | None) -> bool:
+    """Whether the process of a local run, with which its id ends, is alive."""
+    return bool(local_id) and os.path.exists(f"/proc/{str(local_id).rpartition('-')[2]}")
+
+
+def _tasks(seen: Seen, jobs: Sequence[Job] | None) -> dict[str, int]:
+    """The tasks of an array by their state: what the scheduler says, then their own directories."""
+    by_index = {job.task: job for job in jobs or () if job.task is not None}
+    for task in seen.tasks:
+        index = task.directory.name.removeprefix("task-")
+        job = by_index.pop(index, None)
+        by_index[index] = Job("", _word(task, [job] if job else [], "")[0])
+    return dict(Counter(job.state for job in by_index.values()).most_common())
+
+
+def _progress(directory: Path) -> tuple[int | None, float | None, float | None]:
+    """The last step, its loss and the last accuracy that the metrics tell of."""
+    found: dict[str, Any] = {}
+    for line in reversed(runs.tail(directory / "metrics.jsonl", 60).splitlines()):
+        row = runs.as_object(line)
+        for key in ("step", "loss", "accuracy"):
+            if key not in found and runs.number(row.get(key)) is not None:
+                found[key] = row[key]
+        if len(found) == 3:
+            break
+    return found.get("step"), found.get("loss"), found.get("accuracy")

@@ -1,0 +1,162 @@
+"""Submits a script from a run directory that it makes for it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from jobgen.config import Layer
+from jobgen.errors import JobgenError, nearest, shown
+from jobgen.life import git as checkout
+from jobgen.life import planfile
+from jobgen.life.asking import SCHEDULERS
+from jobgen.life.planfile import Git, PlanFile
+from jobgen.plan import Plan, resolve
+from jobgen.spec import JobSpec
+
+DIFF_LIMIT = 1_000_000  # bytes; a bigger change is told of by its hash alone
+
+
+class Order(NamedTuple):
+    """A job to submit: its plan, the folders of templates before ours, the other files that had a part in it,
+    the directory that it is submitted from, and the plan.json that it repeats."""
+
+    plan: Plan
+    templates: tuple[str, ...]
+    files: tuple[str, ...]
+    directory: str
+    repeats: PlanFile | None = None
+
+
+def scheduler_of(typed: str | None, layer: Layer | None, site: str | None, beside: str) -> str:
+    """The scheduler that a job is submitted to: what was typed, or the job file's, or that of the site.
+
+    Raises:
+        JobgenError: nobody named one, or it is none.
+    """
+    name = typed or (layer.scheduler if layer else None)
+    if name is None and (place := site or (layer.site.name if layer and layer.site else None)):
+        from jobgen.sites import load
+
+        name = load(place, None, beside).file.scheduler
+    if name is None:
+        raise JobgenError("submit: say which: jobgen submit slurm, or pbs, or scheduler = in the job file")
+    if name == "local":
+        raise JobgenError("submit: a local run has no queue to wait in: jobgen local ... | bash")
+    if name not in SCHEDULERS:
+        raise JobgenError(f"submit: {shown(name)} must be slurm or pbs{nearest(name, SCHEDULERS)}")
+    return name
+
+
+def again(name: str) -> Order:
+    """The order that an earlier run was.
+
+    Raises:
+        JobgenError: there is no such run, or its plan.json cannot be read, or not by this version.
+    """
+    from jobgen.life.finding import one_run, root_of
+
+    file = planfile.read(one_run(name, root_of(None)))
+    files = tuple(one.path for one in file.sources if one.kind == "file")
+    return Order(resolve(planfile.spec_of(file)), tuple(file.templates), files, file.directory, file)
+
+
+def warn(order: Order, text: str) -> None:
+    """Say so where a repeated script is another one, and why."""
+    before = order.repeats
+    if before is None or planfile.sha256(text.encode()) == before.script_sha256:
+        return
+    changed = [one.path for one in before.sources if planfile.source(one.kind, one.path).sha256 != one.sha256]
+    why = [f"{path} has changed" for path in changed]
+    if before.jobgen != order.plan.version:
+        why.append(f"it was made by jobgen {before.jobgen}, and this is {order.plan.version}")
+    reason = "; ".join(why) or "jobgen has changed"
+    print(f"jobgen: warning: the script is another one: {reason}", file=sys.stderr)
+
+
+def run_root(spec: JobSpec, directory: str) -> Path:
+    """Where the script would make its run directories, too."""
+    return Path(directory, spec.workdir or "", spec.run_dir)
+
+
+def make_run_dir(root: Path, name: str) -> Path:
+    """A new directory NAME-YYYYMMDD-HHMMSS, by UTC; the second one of a second gets a number.
+
+    Raises:
+        JobgenError: it cannot be made.
+    """
+    stem = f"{name}-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}"
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        for number in range(1, 10_000):
+            path = root / (stem if number == 1 else f"{stem}-{number}")
+            with suppress(FileExistsError):
+                path.mkdir()
+                return path
+    except OSError as error:
+        raise JobgenError(f"the run directory {shown(str(root))} cannot be made: {error.strerror}") from None
+    raise JobgenError(f"{root} has 9999 runs of this second already")
+
+
+def git_of(directory: str) -> tuple[Git | None, bytes]:
+    """What plan.json says of the checkout, and the difference to put beside it."""
+    state = checkout.state(directory)
+    if state is None:
+        return None, b""
+    kept = 0 < len(state.diff) <= DIFF_LIMIT
+    about = Git(state.commit, state.branch, bool(state.diff), state.sha256, "git.diff" if kept else None)
+    return about, state.diff if kept else b""
+
+
+def submit(order: Order, text: str) -> tuple[str, Path]:
+    """Make the run directory with all that belongs into it, and submit the script from there; the answer is
+    the job's id and that directory. Where the scheduler refuses, nothing of it is left.
+
+    Raises:
+        JobgenError: the directory cannot be made or written.
+        SchedulerError: the scheduler's own words.
+    """
+    about, diff = git_of(order.directory)
+    sources = [planfile.source("file", path) for path in order.files]
+    if (site := order.plan.spec.site) is not None:
+        sources.append(planfile.source("site", site.path))
+    sources += [planfile.source("templates", path) for path in order.templates]
+    command = ["jobgen", *sys.argv[1:]]
+    file = planfile.of(order.plan, text, command, order.directory, sources, order.templates, about)
+    root = run_root(order.plan.spec, order.directory)
+    directory = make_run_dir(root, file.name)
+    try:
+        _fill(directory, file, text, diff)
+        job_id = SCHEDULERS[file.scheduler].submit(directory, "job.sh")
+    except JobgenError:
+        shutil.rmtree(directory, ignore_errors=True)
+        with suppress(OSError):
+            root.rmdir()  # if it was made for this alone
+        raise
+    # The job may have begun by now, and have said the same.
+    (directory / "job-id").write_text(f"{job_id}\n", encoding="utf-8")
+    return job_id, directory
+
+
+def _fill(directory: Path, file: PlanFile, text: str, diff: bytes) -> None:
+    try:
+        script = directory / "job.sh"
+        script.write_text(text, encoding="utf-8")
+        script.chmod(script.stat().st_mode | 0o111 & ~_umask())
+        (directory / "submitted-from").write_bytes(os.fsencode(f"{file.directory}\n"))
+        planfile.write(file, directory)
+        if diff:
+            (directory / "git.diff").write_bytes(diff)
+    except OSError as error:
+        raise JobgenError(f"{shown(str(directory))} cannot be written: {error.strerror}") from None
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
