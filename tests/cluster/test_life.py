@@ -1,0 +1,165 @@
+"""The life of jobs on the test cluster, by the commands that a person types: submit, status, logs, cancel, list,
+diff, on Slurm and on PBS."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import jobs
+from support.cluster import Cluster
+from support.jobs import PROBE, env_options
+
+# One after the other, so that a job begins as soon as it is submitted.
+pytestmark = pytest.mark.xdist_group("life")
+
+STOPPABLE = Path(PROBE).with_name("stoppable.py")
+LEARNING = """
+import json, os, sys, time
+rate = float(sys.argv[sys.argv.index("--lr") + 1])
+for step in range(1, 4):
+    print("step", step, "of rank", os.environ["RANK"], flush=True)
+    if os.environ["RANK"] == "0":
+        with open(os.environ["JOBGEN_RUN_DIR"] + "/metrics.jsonl", "a") as file:
+            print(json.dumps({"event": "step", "step": step, "loss": 2.5 - rate * step}), file=file)
+    time.sleep(1)
+"""
+SMALL = (
+    "--nodes",
+    "2",
+    "--ranks-per-node",
+    "1",
+    "--accelerator",
+    "cpu",
+    "--cpus-per-rank",
+    "1",
+    "--no-preflight",
+)
+# Slurm's commands for PBS have none. By its manual the signal goes to the session leader, which is the script.
+QSIG = '[[ $1 == -s ]] && exec scancel --batch --signal="$2" "$3"'
+LAUNCHER = {"slurm": "srun", "pbs": "mpirun"}
+
+
+@pytest.fixture(params=["slurm", "pbs"])
+def cluster(request: pytest.FixtureRequest) -> Cluster:
+    found: Cluster = request.getfixturevalue(f"{request.param}_cluster")
+    return found
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    (tmp_path / "learn.py").write_text(LEARNING)
+    return tmp_path
+
+
+def jobgen(
+    cluster: Cluster, cwd: Path, *words: object, check: bool = True
+) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "jobgen", *map(str, words)]
+    path = jobs.path_with(cwd / "bin", qsig=QSIG)
+    env = {"PATH": f"{path}:{cluster.env['PATH']}"}
+    return cluster.exec("head", command, cwd=cwd, env=env, check=check, timeout=120)
+
+
+def submit(cluster: Cluster, cwd: Path, *words: object) -> tuple[str, Path]:
+    """The id, which is all that is printed, and the run directory."""
+    launcher = ("--launcher", LAUNCHER[cluster.mode])
+    done = jobgen(cluster, cwd, "submit", cluster.mode, *SMALL, *launcher, *words)
+    assert re.fullmatch(r"\d+(\.head)?\n", done.stdout), done
+    return done.stdout.strip(), Path(re.findall(r"files are in (.*)", done.stderr)[-1])
+
+
+def state(cluster: Cluster, cwd: Path, *names: object) -> dict[str, Any]:
+    [found] = json.loads(jobgen(cluster, cwd, "status", "--json", *names).stdout)
+    assert isinstance(found, dict)
+    return found
+
+
+def wait_for(condition: Callable[[], object], seconds: float = 90) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+
+
+def test_submitted_watched_and_finished(cluster: Cluster, here: Path) -> None:
+    job, run = submit(cluster, here, "--name", "exp", "--", "learn.py", "--lr", "0.1")
+    assert run.parent == here / "runs"
+    assert re.fullmatch(r"exp-\d{8}-\d{6}", run.name)
+    assert (run / "submitted-from").read_text() == f"{here}\n"
+    now = state(cluster, here)
+    assert (now["name"], now["id"].partition(".")[0]) == (run.name, job.partition(".")[0])
+    assert now["state"] in ("pending", "running")
+    said = jobgen(cluster, here, "logs", "-f", run.name).stdout
+    for rank in (0, 1) if cluster.mode == "slurm" else (0,):  # PBS brings the whole output at the end
+        assert re.findall(rf"step (\d) of rank {rank}\n", said) == ["1", "2", "3"]
+    over = state(cluster, here, "exp")
+    assert (over["state"], over["status"], over["attempts"]) == ("finished", 0, 1)
+    assert (over["step"], over["loss"]) == (3, pytest.approx(2.2))
+    if cluster.mode == "slurm":  # this qsub keeps standard error apart, whatever -j says
+        assert f"job {job} finished after" in jobgen(cluster, here, "logs", job).stdout
+    assert jobgen(cluster, here, "logs", "--rank", "1").stdout.count("of rank 1") == 3
+    assert "finished" in jobgen(cluster, here, "status", run).stdout
+    head, line = jobgen(cluster, here, "list").stdout.splitlines()
+    assert head.split() == ["RUN", "JOB", "STATE", "ATTEMPTS", "STEP", "AGE"]
+    assert line.split()[0] == run.name
+    assert line.split()[2:5] == ["finished", "1", "3"]
+    assert [path.name for path in (here / "runs").iterdir()] == [run.name]  # the job made no other
+
+
+def test_a_refusal_is_one_sentence_and_leaves_nothing(cluster: Cluster, here: Path) -> None:
+    words = ("submit", cluster.mode, *SMALL, "--launcher", "mpirun", "--queue", "nowhere", "--", "learn.py")
+    done = jobgen(cluster, here, *words, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    [line] = done.stderr.splitlines()
+    assert line.startswith(f"jobgen: {'sbatch' if cluster.mode == 'slurm' else 'qsub'} refuses the job: ")
+    assert "nvalid partition" in line
+    assert not (here / "runs").exists()
+
+
+def stoppable(cluster: Cluster, here: Path, *words: object) -> Path:
+    """A run whose ranks wait to be stopped, and have begun."""
+    (here / "seen").mkdir(exist_ok=True)
+    _, run = submit(cluster, here, *env_options({"PROBE_DIR": here / "seen"}), *words, "--", STOPPABLE)
+    wait_for(lambda: len(list((here / "seen").glob("ready-*"))) == 2)
+    return run
+
+
+def test_a_cancelled_job_saves_first_and_is_not_submitted_again(cluster: Cluster, here: Path) -> None:
+    run = stoppable(cluster, here, "--requeue", "3")
+    assert "is asked to save and end" in jobgen(cluster, here, "cancel", run.name).stderr
+    wait_for(lambda: state(cluster, here)["state"] not in ("running", "ending"))
+    assert {path.name for path in (here / "seen").glob("stopped-*")} == {"stopped-0", "stopped-1"}
+    assert state(cluster, here)["state"] == "cancelled"
+    assert [path.name for path in run.glob("attempt-*")] == ["attempt-1"]
+    done = jobgen(cluster, here, "cancel", run.name, check=False)
+    assert (done.returncode, done.stderr) == (
+        2,
+        f"jobgen: {run.name} is cancelled: there is nothing to cancel\n",
+    )
+
+
+def test_cancelled_at_once(slurm_cluster: Cluster, here: Path) -> None:
+    run = stoppable(slurm_cluster, here, "--env", "PROBE_ACT=deaf")
+    assert "is cancelled" in jobgen(slurm_cluster, here, "cancel", "--now", run.name).stderr
+    wait_for(lambda: state(slurm_cluster, here)["state"] == "cancelled")
+
+
+def test_the_same_once_more(cluster: Cluster, here: Path) -> None:
+    """The same script byte for byte, from the plan alone, wherever that is said."""
+    _, first = submit(
+        cluster, here, *env_options({"ODD": "it's $(odd)\n\udcff"}), "--", "learn.py", "--lr", "1"
+    )
+    done = jobgen(cluster, here.parent, "submit", "--again", first)
+    second = Path(re.findall(r"files are in (.*)", done.stderr)[-1])
+    assert second.parent == first.parent
+    assert (second / "job.sh").read_bytes() == (first / "job.sh").read_bytes()
+    assert "warning" not in done.stderr
+    jobgen(cluster, here, "cancel", "--now", first, second, check=False)
