@@ -46,5 +46,14 @@ ACCELERATORS = {
         select="ngpus={n}",
         torque="gpus={n}",
     ),
+    # A device is what ZE_FLAT_DEVICE_HIERARCHY makes one: a tile, unless it is COMPOSITE.
+    "xpu": Accelerator(
+        "Intel GPUs",
+        "accelerator/xpu.sh.j2",
+        gres="--gpus-per-node={n}",
+        select="ngpus={n}",
+        torque="gpus={n}",
+        visible="ZE_AFFINITY_MASK",
+    ),
     "cpu": Accelerator("CPUs", "accelerator/cpu.sh.j2"),
 }

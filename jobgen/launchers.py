@@ -25,7 +25,7 @@ LAUNCHERS = {
 class MpiFlavour(NamedTuple):
     """How one MPI's mpirun is spoken to.
 
-    ``place`` puts the ranks on the nodes (``{ranks}``, ``{ranks_per_node}``, ``{cpus}``),
+    ``place`` puts the ranks on the nodes (``{ranks}``, ``{ranks_per_node}``, ``{cpus}``, ``{bind}``),
     ``export`` hands the variable ``{name}`` to every rank, ``version`` is what its
     ``--version`` mentions (nothing: not asked), ``srun`` is Slurm's own plug-in for it. ``setup`` are lines
     of the script before it, ``agent`` those that make it start its daemons through
@@ -126,7 +126,7 @@ MPI_FLAVOURS = {
         "HPE Cray PALS",
         "mpiexec",
         (
-            "-n {ranks} --ppn {ranks_per_node} --depth {cpus} --cpu-bind depth",
+            "-n {ranks} --ppn {ranks_per_node} --depth {cpus} {bind}",
             '--hostfile "$job_dir/hosts"',
         ),
         ('--env {name}="${name}"',),

@@ -18,7 +18,7 @@ from jobgen.schedulers import (
     size,
     torque_memory,
 )
-from jobgen.sites.words import SiteWords, words
+from jobgen.sites.words import SiteWords, cpu_lists, words
 from jobgen.spec import JobSpec
 from jobgen.survival import Survival, survival
 
@@ -134,7 +134,9 @@ def resolve(spec: JobSpec) -> Plan:
             command,
             *(agents if spec.remote == "scheduler" else ()),
         ),
-        mpi_options=_mpi_options(spec, mpi, ranks, world, cpus) if spec.launcher == "mpirun" else (),
+        mpi_options=_mpi_options(spec, mpi, ranks, world, cpus, site.bind)
+        if spec.launcher == "mpirun"
+        else (),
         other_versions=tuple(
             f"*'{row.version}'*" for row in MPI_FLAVOURS.values() if row.version and row != mpi
         ),
@@ -187,6 +189,7 @@ def _site(
         "cores_per_node": cores,
         "gpus_total": nodes * gpus,
         "cores_total": nodes * cores,
+        **cpu_lists(spec.site.node(spec.queue).cpu_lists, ranks),
         "mem": memory,
         "mem_total": spec.mem and size(nodes * spec.mem, "b" if row == "pbspro" else ""),
     }
@@ -261,7 +264,7 @@ def _memory(spec: JobSpec, row: str, processes: int) -> str | None:
 
 
 def _mpi_options(
-    spec: JobSpec, mpi: MpiFlavour | None, ranks: int, world: str, cpus: Cores
+    spec: JobSpec, mpi: MpiFlavour | None, ranks: int, world: str, cpus: Cores, bind: str
 ) -> tuple[str, ...]:
     """The lines of options behind mpirun: where the ranks go, then which variables go with them."""
     assert mpi
@@ -269,7 +272,8 @@ def _mpi_options(
     # The ranks read env.sh, too: nothing is lost that is not said where it could be seen.
     named = () if mpi.shows_values else (name for name, _ in spec.env)
     names = dict.fromkeys((*always, *named))
-    place = (line.format(ranks=world, ranks_per_node=ranks, cpus=cpus.rank) for line in _place(mpi, cpus))
+    numbers = {"ranks": world, "ranks_per_node": ranks, "cpus": cpus.rank, "bind": bind or "--cpu-bind depth"}
+    place = (line.format(**numbers) for line in _place(mpi, cpus))
     export = (word.format(name=name) for word in mpi.export for name in names)
     return (*place, " ".join(export))
 

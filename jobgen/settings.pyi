@@ -32,7 +32,7 @@ class Settings(TypedDict, total=False):
     r"""Cores that are allocated on a node, if more than the ranks use. [default: those of its ranks]"""
     mem: str | None
     r"""Memory a node, with a unit: 64G. [default: the queue's]"""
-    accelerator: Literal["cuda", "npu", "rocm", "cpu"] | None
+    accelerator: Literal["cuda", "npu", "rocm", "xpu", "cpu"] | None
     r"""What the ranks compute on. [default: cuda; cpu with --gpus-per-node 0, or locally without it]"""
     launcher: Literal["deepspeed", "mpirun", "torchrun", "srun"] | None
     r"""What starts the ranks."""

@@ -57,7 +57,14 @@ def combinations() -> list[str]:
         "after": "if true; then\n\techo $JOBGEN_STATUS\nfi",
     }
     full |= {"cpu_bind": "0-3;4-7", "interface": "hsn0,hsn1"}
-    queued = {"cpus_per_node": "8", "queue": "gpu", "account": "acc", "mail": "a@b.c", "mem": "64G", "directive": ["-p 3"]}
+    queued = {
+        "cpus_per_node": "8",
+        "queue": "gpu",
+        "account": "acc",
+        "mail": "a@b.c",
+        "mem": "64G",
+        "directive": ["-p 3"],
+    }
     scripts = []
     for (scheduler, dialect), nodes, launcher, accelerator, remote, mpi, program, given in itertools.product(
         (("pbs", None), ("pbs", "torque"), ("slurm", None), ("local", None)),

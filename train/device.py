@@ -18,16 +18,21 @@ os.environ.setdefault("TORCH_DEVICE_BACKEND_AUTOLOAD", "0")
 
 import torch
 
-BACKENDS = {"cuda": "nccl", "rocm": "nccl", "npu": "hccl", "cpu": "gloo"}
+BACKENDS = {"cuda": "nccl", "rocm": "nccl", "npu": "hccl", "xpu": "xccl", "cpu": "gloo"}
 # What says which devices of the host a process sees; it counts those from 0.
-VISIBLE = {"cuda": "CUDA_VISIBLE_DEVICES", "rocm": "ROCR_VISIBLE_DEVICES", "npu": npu.VISIBLE}
+VISIBLE = {
+    "cuda": "CUDA_VISIBLE_DEVICES",
+    "rocm": "ROCR_VISIBLE_DEVICES",
+    "npu": npu.VISIBLE,
+    "xpu": "ZE_AFFINITY_MASK",
+}
 # Of malloc.h, in bytes: M_MMAP_THRESHOLD (its greatest value), M_TRIM_THRESHOLD and M_TOP_PAD.
 MALLOC = {-3: 32 << 20, -1: 1 << 30, -2: 64 << 20}
 
 
 @dataclass(frozen=True)
 class Device:
-    """kind is cuda, rocm, npu or cpu; to torch and to DeepSpeed, rocm is cuda."""
+    """kind is cuda, rocm, npu, xpu or cpu; to torch and to DeepSpeed, rocm is cuda."""
 
     kind: str
     index: int
@@ -100,7 +105,7 @@ def _best() -> str:
         print(f"jobgen.train: {reason}: looking for another device", file=sys.stderr)
     if torch.cuda.is_available():
         return "rocm" if torch.version.hip else "cuda"
-    return "cpu"
+    return "xpu" if torch.xpu.is_available() else "cpu"
 
 
 def _why_not(kind: str) -> str | None:
@@ -110,7 +115,7 @@ def _why_not(kind: str) -> str | None:
             npu.load()
         except (ImportError, OSError, RuntimeError) as error:
             return f"torch_npu cannot be loaded ({str(error).splitlines()[0]})"
-    else:
+    elif kind != "xpu":
         built = "rocm" if torch.version.hip else "cuda" if torch.version.cuda else "cpu"
         if built != kind:
             return f"this torch {torch.__version__} is built for {built}, not for {kind}"
@@ -121,4 +126,4 @@ def _why_not(kind: str) -> str | None:
 
 
 def _module(kind: str) -> Any:
-    return getattr(torch, "npu" if kind == "npu" else "cuda")
+    return getattr(torch, kind if kind in ("npu", "xpu") else "cuda")

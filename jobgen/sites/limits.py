@@ -47,7 +47,7 @@ def check(spec: JobSpec, request: Request, lines: tuple[str, ...]) -> None:
     for key, reason in site.file.lacks.items():
         if spec.origin(key) not in ("default", site.said):
             raise spec.refuse(key, f"{site.title}: {reason}")
-    if spec.queue is not None and site.queues and not re.fullmatch(_RESERVATION, spec.queue):
+    if site.queues and not (spec.queue and re.fullmatch(_RESERVATION, spec.queue)):
         _check_queue(spec, site, request)
     queue = site.queues.get(spec.queue) if spec.queue else None
     demanded = {**site.file.mandatory, **(queue.mandatory if queue else {})}
@@ -56,8 +56,7 @@ def check(spec: JobSpec, request: Request, lines: tuple[str, ...]) -> None:
 
 
 def _check_queue(spec: JobSpec, site: Site, request: Request) -> None:
-    queue = spec.queue
-    assert queue is not None
+    queue = spec.queue or min(site.queues, key=lambda one: len([*excesses(site, one, request)]))
     if queue not in site.queues:
         raise spec.refuse(
             "queue",
@@ -89,10 +88,11 @@ def excesses(site: Site, name: str, request: Request) -> Iterator[Excess]:
     elif node.whole_nodes and request.nodes > 1 and 0 < request.gpus_per_node != node.gpus:
         yield Excess("gpus_per_node", f"jobs of several nodes only with all {node.gpus} accelerators of each")
     cores = node.cores
-    if node.cores_per_gpu is not None and request.gpus_per_node:
+    per_gpu = ""
+    if node.cores_fixed and node.cores_per_gpu is not None and request.gpus_per_node:
         cores = node.cores_per_gpu * request.gpus_per_node
+        per_gpu = f", {node.cores_per_gpu} for each accelerator"
     if cores is not None and request.cpus_per_node > cores:
-        per_gpu = f", {node.cores_per_gpu} for each accelerator" if node.cores_per_gpu is not None else ""
         yield Excess("cpus_per_rank", f"at most {cores} cores a node{per_gpu}")
     if node.memory is not None and request.mem is not None and request.mem > values.memory(node.memory):
         yield Excess("mem", f"at most {size(values.memory(node.memory)).upper()} a node")

@@ -28,12 +28,15 @@ class Node(_Table, frozen=True):
     """What one node has, and how much of it a job gets with each GPU.
 
     ``cores`` are those that a job can ask for, ``memory`` and ``memory_per_gpu`` sizes such as 512G.
-    With ``whole_nodes`` jobs of more than one node take all GPUs of each.
+    With ``cores_fixed`` a job has the cores of its GPUs and no others; with ``whole_nodes`` jobs of more
+    than one node take all GPUs of each. ``cpu_lists`` are the CPUs next to each GPU, such as 0-7.
     """
 
     gpus: Count | None = None
     cores: Count | None = None
     cores_per_gpu: Count | None = None
+    cores_fixed: bool | None = None
+    cpu_lists: Lines | None = None
     memory: str | None = None
     memory_per_gpu: str | None = None
     whole_nodes: bool | None = None
@@ -58,13 +61,15 @@ class Queue(Node, frozen=True):
 class Rules(_Table, frozen=True):
     """What a site does otherwise than its scheduler's manual.
 
-    ``account`` and ``queue`` are the directives' options for these; ``master_suffix`` ends the host name
-    that the rendezvous is at; ``srun`` are options of each srun that starts ranks, ``srun_ranks`` where it
-    starts one task a rank, ``srun_nodes`` where it starts one a node.
+    ``account`` and ``queue`` are the directives' options for these; ``bind`` is how ranks are bound to
+    cores, an option of PALS or srun; ``master_suffix`` ends the host name that the rendezvous is at;
+    ``srun`` are options of each srun that starts ranks, ``srun_ranks`` where it starts one task a rank,
+    ``srun_nodes`` where it starts one a node.
     """
 
     account: str | None = None
     queue: str | None = None
+    bind: str = ""
     master_suffix: str = ""
     module_use: Lines = ()
     srun: Lines = ()
@@ -73,7 +78,13 @@ class Rules(_Table, frozen=True):
 
 
 class SiteFile(_Table, frozen=True):
-    """A site file less the tables that it shares with job files: [job], [resources] and so on."""
+    """A site file less the tables that it shares with job files: [job], [resources] and so on.
+
+    ``request`` are the directives that ask for nodes and devices, ``directives`` more of them; both name
+    numbers of the job, such as {nodes}. ``mandatory`` pairs an option, or the beginning of a directive, with
+    an example of its value; ``lacks`` options with the reason why the site does not take them; ``silence``
+    are rules of ``jobgen check`` that do not hold here.
+    """
 
     title: str = ""
     extends: str | None = None
@@ -84,6 +95,7 @@ class SiteFile(_Table, frozen=True):
     directives: Lines = ()
     mandatory: dict[str, str] = {}
     lacks: dict[str, str] = {}
+    silence: Lines = ()
     detect: Detect = Detect()
     node: Node = Node()
     queues: dict[str, Queue] = {}

@@ -25,6 +25,7 @@ class SiteWords(NamedTuple):
     queue: str | None = None
     master_suffix: str = ""
     module_use: tuple[str, ...] = ()
+    bind: str = ""
     srun_ranks: str = ""
     srun_nodes: str = ""
 
@@ -48,10 +49,13 @@ def words(spec: JobSpec, row: str, numbers: Mapping[str, object]) -> SiteWords:
         own.update(_MEMORY if row == "slurm" else ())
     more = told(file.directives + (queue.directives if queue else ()))
     rules = file.rules
+    bind = told((rules.bind,))[0] if _binds(spec, rules.bind, numbers) else ""
+    srun_bind = (bind,) if bind and row == "slurm" else ()
     return SiteWords(
         head=(
             f"Site: {file.title}, by its manual" + (f" as read on {file.read}:" if file.read else ":"),
             *file.manual,
+            *([f"jobgen: disable={','.join(file.silence)}"] if file.silence else []),
         ),
         request=tuple(line for line in told(file.request) if _key(line) not in own),
         directives=tuple(line for line in more if _key(line) not in own),
@@ -59,9 +63,28 @@ def words(spec: JobSpec, row: str, numbers: Mapping[str, object]) -> SiteWords:
         queue=rules.queue,
         master_suffix=rules.master_suffix,
         module_use=rules.module_use,
-        srun_ranks="".join(f"{line} " for line in told(rules.srun + rules.srun_ranks)),
+        bind=bind,
+        srun_ranks="".join(f"{line} " for line in (*told(rules.srun + rules.srun_ranks), *srun_bind)),
         srun_nodes="".join(f"{line} " for line in told(rules.srun + rules.srun_nodes)),
     )
+
+
+def _binds(spec: JobSpec, bind: str, numbers: Mapping[str, object]) -> bool:
+    """Whether the site binds the ranks: not where --cpu-bind does, or its lists are not one for each rank."""
+    return bool(bind) and spec.cpu_bind is None and not ("{cpu_" in bind and numbers["cpu_lists"] is None)
+
+
+def cpu_lists(lists: tuple[str, ...] | None, ranks: int) -> dict[str, str | None]:
+    """The lists of CPUs as PALS has them, and as Slurm's masks; none where there is not one for each rank."""
+    if not lists or len(lists) != ranks:
+        return {"cpu_lists": None, "cpu_masks": None}
+    return {"cpu_lists": ":".join(lists), "cpu_masks": ",".join(map(_mask, lists))}
+
+
+def _mask(cpus: str) -> str:
+    """``1-7,9`` as 0x2fe."""
+    spans = (part.partition("-") for part in cpus.split(","))
+    return hex(sum(1 << cpu for a, _, b in spans for cpu in range(int(a), int(b or a) + 1)))
 
 
 def _told(line: str, numbers: Mapping[str, object], spec: JobSpec) -> str:
@@ -70,6 +93,10 @@ def _told(line: str, numbers: Mapping[str, object], spec: JobSpec) -> str:
         where = f"{shown(line)} ({spec.site.said})"
         if match[1] not in numbers:
             raise JobgenError(f"{where}: there is no {match[0]}: use {one_of(numbers)}")
+        if match[1] in ("gpus_per_node", "gpus_total") and not numbers[match[1]]:
+            raise JobgenError(
+                f"{where}: is for accelerators; this job has none, so it needs another queue or site"
+            )
         if numbers[match[1]] is None:
             raise JobgenError(
                 f"{where}: needs {match[1].removesuffix('_total')}: add --{match[1].removesuffix('_total')}"

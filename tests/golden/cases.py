@@ -9,7 +9,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from jobgen.config import read_spec
+from jobgen.config import COMMAND_LINE, SiteName, read_spec
 from jobgen.options import OPTIONS
 from jobgen.plan import resolve
 from jobgen.rendering import render
@@ -45,6 +45,21 @@ CASES = {
     "slurm_one_node": "slurm --gpus-per-node 2 --launcher torchrun",
     "local_mpirun_two_ranks": "local --ranks-per-node 2 --launcher mpirun -- --task digits",
     "local_deepspeed_limited_to_ten_minutes": "local --gpus-per-node 2 --walltime 10m -- train.py",
+    "site_polaris": "pbs --site polaris --account proj --nodes 2 -- train.py",
+    "site_aurora": "pbs --site aurora --account proj --nodes 2 --venv /lus/flare/projects/proj/venv -- train.py",
+    "site_gadi": "pbs --site gadi --account kf09 --nodes 4 --mem 128G --directive '-l storage=gdata/kf09+scratch/kf09' --directive '-l jobfs=800GB' -- train.py",
+    "site_derecho": "pbs --site derecho --account PROJ0001 --nodes 2 -- train.py",
+    "site_abci": "pbs --site abci --account grp --nodes 2 -- train.py",
+    "site_cx3": "pbs --site cx3 --nodes 2 --gpus-per-node 2 -- train.py",
+    "site_perlmutter": "slurm --site perlmutter --account m1234 --nodes 2 -- train.py",
+    "site_frontier": "slurm --site frontier --account abc123 --nodes 2 --walltime 2h -- train.py",
+    "site_lumi": "slurm --site lumi --account project_465 --nodes 2 --walltime 1-12:00:00 -- train.py",
+    "site_juwels_booster": "slurm --site juwels-booster --account trustllm --nodes 2 -- train.py",
+    "site_juwels_booster_torchrun": "slurm --site juwels-booster --account trustllm --nodes 2 --launcher torchrun --spare-nodes 1",
+    "site_marenostrum5": "slurm --site marenostrum5 --account ehpc01 --nodes 2 -- train.py",
+    "site_setonix": "slurm --site setonix --account pawsey0001-gpu --nodes 2 -- train.py",
+    "site_torque_gpu": "pbs --site torque-gpu --name mnist --nodes 2 --source /opt/profile/cuda-11.6.sh --conda ds -- mnist.py --deepspeed_config ds.json",
+    "site_ascend_slurm": "slurm --site ascend-slurm --nodes 2 --cpus-per-rank 24 -- train.py",
     "hostile_text": "slurm --nodes 2 --launcher mpirun --workdir '/data/it'\"'\"'s \"here\"' --run-dir 'my runs' --env 'A=a b;$(touch pwned)`id`\\' --env 'B=two\nlines\n#SBATCH --nodes=99' --env 'C=“é”' --source '/opt/my env/set up.sh' --launcher-arg '*' -- train.py '$HOME' ':' '' -- '--x=%h'",
 }
 
@@ -56,13 +71,17 @@ def script(command: str) -> str:
     options, program = words[1:at], words[at + 1 :]
     flags = {name: option for option in OPTIONS for name in (option.flag, option.alias)}
     given: dict[str, str | list[str]] = {}
+    site = None
     for flag, value in zip(options[::2], options[1::2], strict=True):
+        if flag == "--site":
+            site = SiteName(value, COMMAND_LINE)
+            continue
         option = flags[flag]
         if option.multiple:
             given.setdefault(option.key, []).append(value)  # type: ignore[union-attr]
         else:
             given[option.key] = value
-    return render(resolve(read_spec(words[0], given, program)))
+    return render(resolve(read_spec(words[0], given, program, site=site)))
 
 
 if __name__ == "__main__":
