@@ -40,6 +40,9 @@ def settings_of(command: str) -> tuple[str, list[str], dict[str, Any]]:
     flags = {name: option for option in OPTIONS for name in (option.flag, option.alias)}
     settings: dict[str, Any] = {}
     for flag, text in zip(words[1:at:2], words[2:at:2], strict=True):
+        if flag == "--site":
+            settings["site"] = text
+            continue
         option = flags[flag]
         value: Any = int(text) if text.isdecimal() else text
         if option.key == "env":
