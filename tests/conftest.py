@@ -41,3 +41,11 @@ def pbs_cluster(session_dir: Path) -> Iterator[Cluster]:
     need_cluster()
     with shared_cluster(session_dir / "cluster-pbs", "pbs") as cluster:
         yield cluster
+
+
+@pytest.fixture
+def frail_cluster(session_dir: Path, tmp_path: Path) -> Iterator[Cluster]:
+    """One of the test's own, as a node of it dies."""
+    need_cluster()
+    with shared_cluster(session_dir / f"frail-{tmp_path.name}", "slurm") as cluster:
+        yield cluster

@@ -7,15 +7,14 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from support import jobs
-from support.cluster import ENDED, Cluster, Job, shared_cluster
+from support.cluster import Cluster, ended, wait_for
 from support.jobs import PROBE
-from support.mpich import mpich_bin
-from support.require import need_cluster, need_package
+from support.require import need_package
 
 # One after the other: each has four ranks on the cores of one machine.
 pytestmark = [pytest.mark.xdist_group("survival"), pytest.mark.timeout(900)]
@@ -47,13 +46,6 @@ def rendered(scheduler: str, *options: object, program: object = TRAINING) -> st
     return jobs.render(scheduler, *TWO_BY_TWO, *where, *options, program=program)  # type: ignore[arg-type]
 
 
-def wait_for(condition: Callable[[], bool], seconds: float = 200) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-
-
 def steps_done(directory: Path) -> int:
     """The last step that the metrics of the only job in ``directory`` tell of."""
     files = list(directory.glob("runs/*/metrics.jsonl"))
@@ -63,18 +55,6 @@ def steps_done(directory: Path) -> int:
 
 def _step(line: str) -> int:
     return int(line.partition('"step": ')[2].partition(",")[0])
-
-
-def ended(cluster: Cluster, job: str, seconds: float = 500) -> Job:
-    """Wait for the end of a job, and save it the pause that Slurm makes before a second attempt."""
-    deadline = time.monotonic() + seconds
-    while (facts := cluster._facts(job))["JobState"] not in ENDED:
-        if facts["JobState"] == "PENDING" and facts["Reason"] == "BeginTime":
-            time.sleep(2)  # the attempt before is still being cleared away
-            cluster.exec("head", ["scontrol", "update", f"JobId={job}", "StartTime=now"], check=False)
-        assert time.monotonic() < deadline, facts
-        time.sleep(0.5)
-    return cluster.wait(job)
 
 
 def weights(directory: Path, out: Path) -> bytes:
@@ -175,12 +155,6 @@ LAUNCHES = {
 }
 
 
-def path_of(cluster: Cluster, directory: Path, name: str) -> str:
-    if name == "mpirun-debian":
-        return jobs.debian_path(directory / "bin")
-    return f"{mpich_bin()}:{cluster.env['PATH']}" if name == "mpich" else cluster.env["PATH"]
-
-
 @pytest.mark.parametrize("name", LAUNCHES)
 def test_a_signal_to_the_script_reaches_every_rank(slurm_cluster: Cluster, tmp_path: Path, name: str) -> None:
     """TERM, which would kill the ranks of any launcher, arrives as USR2, and they leave in their own time."""
@@ -188,7 +162,7 @@ def test_a_signal_to_the_script_reaches_every_rank(slurm_cluster: Cluster, tmp_p
         "slurm", *LAUNCHES[name], "--signal", "USR2@60", *probing(tmp_path), program=[STOPPABLE]
     )
     assert "#SBATCH --signal=B:USR2@60\n" in script
-    path = {"PATH": path_of(slurm_cluster, tmp_path, name)}
+    path = {"PATH": jobs.path_of(slurm_cluster, tmp_path, name)}
     job = slurm_cluster.sbatch(script, tmp_path, env=path)
     wait_for(lambda: len(list((tmp_path / "seen").glob("ready-*"))) == 4)
     slurm_cluster.exec("head", ["scancel", "--batch", "--signal=TERM", job])
@@ -331,14 +305,6 @@ def test_a_rank_that_is_killed_is_named_and_the_job_can_go_on(
     assert second.ok, second.output
     assert "goes on from" in second.output
     assert weights(directory, tmp_path) == undisturbed["ddp"]
-
-
-@pytest.fixture
-def frail_cluster(session_dir: Path) -> Iterator[Cluster]:
-    """One of its own, as a node of it dies."""
-    need_cluster()
-    with shared_cluster(session_dir / "cluster-frail", "slurm") as cluster:
-        yield cluster
 
 
 @pytest.mark.parametrize("moment", ["training", "saving"])

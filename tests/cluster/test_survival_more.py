@@ -8,13 +8,12 @@ import json
 import re
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from support import jobs
-from support.cluster import ENDED, Cluster, Job, shared_cluster
+from support.cluster import Cluster, Job, ended, shared_cluster, wait_for
 from support.jobs import PROBE
 from support.require import need_cluster, need_package
 
@@ -38,29 +37,6 @@ LAUNCHES = {
 @pytest.fixture(scope="module", autouse=True)
 def packages() -> None:
     need_package("torch", "deepspeed", "mpi4py", "sklearn")
-
-
-def path_of(cluster: Cluster, directory: Path, name: str) -> str:
-    return jobs.debian_path(directory / "bin") if name == "mpirun-debian" else cluster.env["PATH"]
-
-
-def wait_for(condition: Callable[[], bool], seconds: float = 150) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-
-
-def ended(cluster: Cluster, job: str, seconds: float = 400) -> Job:
-    """Wait for the end of a job, and save it the pause that Slurm makes before a second attempt."""
-    deadline = time.monotonic() + seconds
-    while (facts := cluster._facts(job))["JobState"] not in ENDED:
-        if facts["JobState"] == "PENDING" and facts["Reason"] == "BeginTime":
-            time.sleep(2)  # the attempt before is still being cleared away
-            cluster.exec("head", ["scontrol", "update", f"JobId={job}", "StartTime=now"], check=False)
-        assert time.monotonic() < deadline, facts
-        time.sleep(0.5)
-    return cluster.wait(job)
 
 
 def result_of(directory: Path) -> dict[str, object]:
@@ -94,7 +70,7 @@ def test_preflight_by_every_launcher_and_then_the_training(
     slurm_cluster: Cluster, tmp_path: Path, name: str
 ) -> None:
     script = jobs.render("slurm", *TWO_BY_TWO, *LAUNCHES[name], program=DIGITS)
-    env = {"PATH": path_of(slurm_cluster, tmp_path, name)}
+    env = {"PATH": jobs.path_of(slurm_cluster, tmp_path, name)}
     job = slurm_cluster.wait(slurm_cluster.sbatch(script, tmp_path, env=env))
     check_passed(job, tmp_path / "runs", [host for host, _ in jobs.hosts_in(jobs.run_dir(tmp_path / "runs"))])
 
@@ -245,14 +221,6 @@ def test_a_port_that_is_blocked(slurm_cluster: Cluster, tmp_path: Path) -> None:
     assert job.exit_code == 74, job.output
     assert re.search(r"node1: no other host can reach rank 0 at node1:\d+", job.output), job.output
     assert re.search(r"node2: .*rank 2 cannot reach rank 0 at node1:\d+", job.output), job.output
-
-
-@pytest.fixture
-def frail_cluster(session_dir: Path) -> Iterator[Cluster]:
-    """One of its own, as a node of it dies."""
-    need_cluster()
-    with shared_cluster(session_dir / "cluster-more-frail", "slurm") as cluster:
-        yield cluster
 
 
 def test_a_requeued_job_is_given_other_hosts_than_the_bad_one(frail_cluster: Cluster, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -132,7 +132,7 @@ class Cluster:
         """Wait for the end of a job; one that takes longer than ``timeout`` seconds is cancelled."""
         deadline = time.monotonic() + timeout
         while True:
-            facts = self._facts(job_id)
+            facts = self.facts(job_id)
             if facts["JobState"] in ENDED:
                 return _ended_job(job_id, facts)
             if time.monotonic() > deadline:
@@ -141,7 +141,7 @@ class Cluster:
                 raise TimeoutError(f"job {job_id} is {state} after {timeout} s\n{_output(facts)}")
             time.sleep(0.2)
 
-    def _facts(self, job_id: str) -> dict[str, str]:
+    def facts(self, job_id: str) -> dict[str, str]:
         shown = self.exec("head", ["scontrol", "show", "job", job_id]).stdout
         facts = dict(
             re.findall(r"^   (\w+)=(.*)$", shown, re.MULTILINE)
@@ -224,3 +224,23 @@ def _output(facts: Mapping[str, str]) -> str:
 
 def _complaint(argv: Sequence[str | Path], done: subprocess.CompletedProcess[str]) -> str:
     return f"{shlex.join(map(str, argv))}: exit status {done.returncode}\n{done.stdout}{done.stderr}"
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 200) -> None:
+    """Until it holds, which must be in time."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def ended(cluster: Cluster, job: str, seconds: float = 500) -> Job:
+    """Wait for the end of a job, and save it the pause that Slurm makes before a second attempt."""
+    deadline = time.monotonic() + seconds
+    while (facts := cluster.facts(job))["JobState"] not in ENDED:
+        if facts["JobState"] == "PENDING" and facts["Reason"] == "BeginTime":
+            time.sleep(2)  # the attempt before is still being cleared away
+            cluster.exec("head", ["scontrol", "update", f"JobId={job}", "StartTime=now"], check=False)
+        assert time.monotonic() < deadline, facts
+        time.sleep(0.5)
+    return cluster.wait(job)

@@ -10,9 +10,13 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from support.mpich import mpich_bin
 from support.require import need_command
+
+if TYPE_CHECKING:
+    from support.cluster import Cluster
 
 PROBE = Path(__file__).with_name("probe.py")
 WRITTEN = ("rank.sh", "node.sh", "jobgen-remote")  # by a job, into its run directory
@@ -163,3 +167,10 @@ def debian_path(directory: Path) -> str:
     python = Path(sys.executable).with_name("python3")
     first = path_with(directory, python3=f'exec {python} "$@"')
     return os.pathsep.join([first, "/usr/bin", "/bin", str(python.parent)])
+
+
+def path_of(cluster: Cluster, directory: Path, name: str) -> str:
+    """The PATH for a launch: which mpirun comes first."""
+    if name == "mpirun-debian":
+        return debian_path(directory / "bin")
+    return f"{mpich_bin()}:{cluster.env['PATH']}" if name == "mpich" else cluster.env["PATH"]
