@@ -19,18 +19,20 @@ saved = folder / "mine.json"
 step = json.loads(saved.read_text())["step"] if saved.exists() else 0  # <-
 print(f"rank {distributed.get_rank()} begins after step {step}", flush=True)
 
-while step < 100:
+stop = False
+while step < 100 and not stop:
     time.sleep(0.1)  # a step of training
     step += 1
-    stop = torch.tensor(int(bool(asked) or time.time() > deadline))  # <-
-    distributed.all_reduce(stop, distributed.ReduceOp.MAX)  # <- all ranks leave after the same step
-    if stop:  # <-
-        if distributed.get_rank() == 0:
-            saved.write_text(json.dumps({"step": step}))  # yours: weights, optimizer, random states
-            (folder / "saved-step").write_text(f"{step}\n")  # <- a requeue needs this to grow
-            print(f"saved after step {step}")
-        signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # <- one that comes late must not end Python's shutdown
-        distributed.barrier()  # <- the first rank that leaves ends the others
-        sys.exit(75)  # <- not finished, but can go on
+    leave = torch.tensor(int(bool(asked) or time.time() > deadline))  # <-
+    distributed.all_reduce(leave, distributed.ReduceOp.MAX)  # <- all ranks leave after the same step
+    stop = bool(leave)  # <-
+
 if distributed.get_rank() == 0:
-    print(f"finished after step {step}")
+    if stop:
+        saved.write_text(json.dumps({"step": step}))  # yours: weights, optimizer, random states
+        (folder / "saved-step").write_text(f"{step}\n")  # <- a requeue needs this to grow
+    print(f"{'saved' if stop else 'finished'} after step {step}")
+signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # <- one that comes late must not end Python's shutdown
+distributed.barrier()  # <- the first rank that leaves ends the others
+distributed.destroy_process_group()
+sys.exit(75 if stop else 0)  # <- 75: not finished, but can go on
