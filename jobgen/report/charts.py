@@ -12,7 +12,8 @@ from jobgen.report.series import KINDS, Curves, Drawn, Kind, Point, segments, th
 
 WIDTH, HEIGHT = 720, 280
 LEFT, RIGHT, TOP, BOTTOM = 58, 26, 12, 38  # around the curves: ticks and the runs' numbers
-COLUMNS = WIDTH - LEFT - RIGHT  # of pixels, which is what more points would be drawn into
+COLUMNS = WIDTH - LEFT - RIGHT  # of pixels, into which more points would be drawn
+_WHOLE = 8  # runs that have a point a pixel; more share as many, so that pages do not grow with them
 _APART, _NUMBERS = 12, 16  # pixels between the runs' numbers at the lines' ends, and how many there may be
 
 
@@ -77,7 +78,10 @@ def _chart(kind: Kind, by: str, drawn: dict[tuple[int, int], list[Point]], names
     log, zero = kind.title in ("Loss", "Learning rate", "Norm of the gradient"), kind.title == "Throughput"
     y = axes.axis(values, HEIGHT - BOTTOM, TOP, log=log, zero=zero, scale=scale)
     series = tuple(kind.keys.values())
-    made = [_line(*key, line, x, y, f"{names[key[0]]}, {series[key[1]]}") for key, line in lines.items()]
+    columns = min(COLUMNS, _WHOLE * COLUMNS // len({run for run, _ in lines}) + 1) if lines else COLUMNS
+    made = [
+        _line(*key, columns, line, x, y, f"{names[key[0]]}, {series[key[1]]}") for key, line in lines.items()
+    ]
     return Chart(
         kind.title,
         kind.unit,
@@ -100,9 +104,9 @@ def drawn_by(found: list[Point], by: str) -> list[Drawn]:
     )
 
 
-def _line(run: int, series: int, line: list[Drawn], x: Axis, y: Axis, name: str) -> Line:
+def _line(run: int, series: int, columns: int, line: list[Drawn], x: Axis, y: Axis, name: str) -> Line:
     values = [value for _, value in line if value is not None]
-    thinned = thin(line, COLUMNS)
+    thinned = thin(line, columns)
     placed = [[(x.place(at), y.place(value)) for at, value in part] for part in segments(thinned)]
     low, high = min(values), max(values)
     said = (

@@ -74,7 +74,10 @@ def compare(all_facts: Sequence[Mapping[str, Fact]]) -> Comparison:
 
 
 def _is_brief(found: Sequence[Fact | None]) -> bool:
-    return all(fact is None or (fact.origin != "derived" and len(fact.value) <= _BRIEF) for fact in found)
+    """Whether some runs were asked for one short value, and others for another; not all need have it."""
+    there = [fact for fact in found if fact is not None]
+    short = all(fact.origin != "derived" and len(fact.value) <= _BRIEF for fact in there)
+    return short and len({fact.value for fact in there}) > 1
 
 
 def _flat(table: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Fact]]:

@@ -213,6 +213,13 @@ def test_what_is_no_finite_number_is_a_gap(tmp_path: Path, number: Any) -> None:
     assert text.count('class="gap"') == 2  # against steps, and against time
 
 
+def test_a_program_of_its_own_may_write_rows_without_events() -> None:
+    rows = [{"step": step, "loss": 1 / step, "accuracy": 0.5} for step in (2, 1)]
+    found = series.curves(rows)
+    assert found["step", "loss"] == [(1, None, 1.0), (2, None, 0.5)]
+    assert len(found["epoch", "accuracy"]) == 2
+
+
 # -------------------------------------------------------------------------------------- whatever they say
 
 
