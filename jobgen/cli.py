@@ -35,6 +35,8 @@ _FOREIGN = {
     "--time": "--walltime",
     "--job-name": "--name",
     "--project": "--account",
+    "--dependency": "--after",
+    "--depend": "--after",
 }
 
 

@@ -20,6 +20,8 @@ _EXAMPLES: dict[str, Any] = {
     "account": "proj42",
     "walltime": "2h30m",
     "mail": "me@example.org",
+    "array": "0-9%3",
+    "after": ["afterok:1234"],
     "gpus_per_node": 4,
     "ranks_per_node": 4,
     "cpus_per_rank": 8,
@@ -45,7 +47,7 @@ _EXAMPLES: dict[str, Any] = {
     "launcher_arg": ["--verbose"],
     "setup": "ulimit -l unlimited",
     "before": 'cp -r "$HOME/data" /tmp/data',
-    "after": 'echo "it ended with status $JOBGEN_STATUS"',
+    "after_block": 'echo "it ended with status $JOBGEN_STATUS"',
 }
 _DIRECTIVES = {
     "slurm": "--constraint=a100",
@@ -151,7 +153,7 @@ def _lines(option: Option, kind: str) -> list[str]:
 
     live = _LIVE[kind].get(option.key)
     value = example(option, kind) if live is None else live
-    return [f"# {meaning(option)}", f"{'# ' if live is None else ''}{option.key} = {_toml(value)}"]
+    return [f"# {meaning(option)}", f"{'# ' if live is None else ''}{option.name} = {_toml(value)}"]
 
 
 def example(option: Option, kind: str) -> Any:

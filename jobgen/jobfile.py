@@ -16,8 +16,8 @@ from jobgen.config import SET, Layer, SiteName, Text
 from jobgen.errors import JobgenError, nearest, one_of, shown
 from jobgen.joblines import line_of
 from jobgen.jobmistakes import Path, sentence
-from jobgen.jobtables import SCHEDULERS, WORD, JobFile, fits, table_of
-from jobgen.options import BY_KEY, OPTIONS
+from jobgen.jobtables import AT, SCHEDULERS, WORD, JobFile, fits, table_of
+from jobgen.options import OPTIONS
 from jobgen.program import read_program
 
 
@@ -106,7 +106,7 @@ def _typed(text: str, place: Path) -> Any:
         value = text
     if place[0] == "train":
         return value if fits(value, WORD) else text
-    option = BY_KEY.get(place[1]) if len(place) == 2 else None
+    option = AT.get(place)
     if option is not None and option.switch:
         return {"yes": True, "no": False}.get(text, value)
     if isinstance(value, (str, list, dict)) and not (option and option.multiple and isinstance(value, str)):
@@ -133,10 +133,10 @@ def options_of(tables: Any, origin: Callable[[Path], str]) -> tuple[dict[str, Te
     origins: dict[str, str] = {}
     for option in OPTIONS:
         table = getattr(tables, table_of(option))
-        value = getattr(table, option.key) if table else msgspec.UNSET
+        value = getattr(table, option.name) if table else msgspec.UNSET
         if value not in (msgspec.UNSET, [], {}):
             values[option.key] = _text(value)
-            origins[option.key] = origin((table_of(option), option.key))
+            origins[option.key] = origin((table_of(option), option.name))
     return values, origins
 
 

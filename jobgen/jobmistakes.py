@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from jobgen.errors import nearest, one_of, shown
-from jobgen.jobtables import TABLES, VARIABLE, WORD, fits, known_keys, table_of
-from jobgen.options import BY_KEY
+from jobgen.jobtables import AT, TABLES, VARIABLE, WORD, fits, known_keys, table_of
+from jobgen.options import OPTIONS
 
 Path = tuple[str, ...]
 
@@ -43,7 +43,7 @@ def sentence(message: str, data: Mapping[str, Any], origin: Callable[[Path], str
 def _unknown(key: str, above: Path, origin: Callable[[Path], str]) -> str:
     known = known_keys(above)
     where = f"[{'.'.join(above)}]" if above else "a job file"
-    option = BY_KEY.get(key)
+    option = next((one for one in OPTIONS if one.name == key), None)
     right = f"; it belongs in [{table_of(option)}]" if option else nearest(key, known)
     return f"{shown(key)} ({origin((*above, key))}): {where} has no such key: use {one_of(known)}{right}"
 
@@ -61,7 +61,7 @@ def _allowed(place: Path, expected: str, value: Any) -> str:
         return "must be true or false"
     if len(place) == 2 and place[0] in TABLES and not isinstance(value, (list, dict)):
         try:
-            BY_KEY[place[1]].parse(str(value))
+            AT[place].parse(str(value))
         except ValueError as error:
             return str(error)
     return "must be a text in quotes"

@@ -23,6 +23,7 @@ def table_of(option: Option) -> str:
     return {"Scheduler": "job"}.get(option.group, option.group.lower())
 
 
+AT: dict[tuple[str, ...], Option] = {(table_of(option), option.name): option for option in OPTIONS}
 TABLES = tuple(dict.fromkeys(table_of(option) for option in OPTIONS))
 TITLES = {"job": "What the scheduler is told."}  # a group's name says it for the others
 
@@ -48,7 +49,7 @@ def _field(option: Option) -> tuple[str, Any, Any]:
     if isinstance(option.default, (str, int)):
         more["default"] = option.default
     about = Meta(description=meaning(option), extra_json_schema=more)
-    return option.key, Annotated[type_of(option), about] | UnsetType, UNSET
+    return option.name, Annotated[type_of(option), about] | UnsetType, UNSET
 
 
 def meaning(option: Option) -> str:
@@ -113,7 +114,7 @@ def known_keys(path: tuple[str, ...]) -> list[str]:
     """The keys that the file, or one of its tables, may hold."""
     if not path:
         return list(JobFile.__struct_fields__)
-    return ["command"] if path == ("program",) else [o.key for o in OPTIONS if (table_of(o),) == path]
+    return ["command"] if path == ("program",) else [o.name for o in OPTIONS if (table_of(o),) == path]
 
 
 def fits(value: Any, kind: Any) -> bool:

@@ -6,7 +6,7 @@ The command line, the error messages and ``--explain`` are all made from this ta
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from jobgen import values
+from jobgen import arrays, dependencies, values
 from jobgen.accelerators import ACCELERATORS
 from jobgen.launchers import LAUNCHERS, MPI_FLAVOURS
 
@@ -24,10 +24,17 @@ class Option(NamedTuple):
     alias: str | None = None
     switch: bool = False
     """Whether it is --name or --no-name, without a value."""
+    in_file: str = ""
+    """Its key in a job file, where that is another."""
 
     @property
     def flag(self) -> str:
         return "--" + self.key.replace("_", "-")
+
+    @property
+    def name(self) -> str:
+        """Its key in a job file."""
+        return self.in_file or self.key
 
 
 _RESOURCES = "Resources"
@@ -59,6 +66,22 @@ OPTIONS = (
         "Time limit: 2h30m, 90m, HH:MM:SS or D-HH:MM:SS.  [default: 1h]",
     ),
     Option("mail", _SCHEDULER, _MAIL, "ADDRESS", "Mail at the begin, the end and on failure."),
+    Option(
+        "array",
+        _SCHEDULER,
+        arrays.array,
+        "INDICES",
+        "Many tasks, each told its JOBGEN_TASK: 0-9, 0-20:5 or 1,3,7; 0-9%3 runs 3 of them at a time.",
+    ),
+    Option(
+        "after",
+        _SCHEDULER,
+        dependencies.dependency,
+        "[KIND:]ID",
+        "Wait for a job to end well, or as afterany:ID, afternotok:ID, after:ID say. Repeatable.",
+        (),
+        multiple=True,
+    ),
     Option(
         "directive",
         _SCHEDULER,
@@ -249,11 +272,12 @@ OPTIONS = (
         "Shell code that runs on the first node just before the ranks start.",
     ),
     Option(
-        "after",
+        "after_block",
         _BLOCKS,
         values.block("after"),
         "BASH",
         "Shell code that runs there after the ranks have ended, with their JOBGEN_STATUS.",
+        in_file="after",
     ),
     Option(
         "workdir",

@@ -5,6 +5,7 @@ from typing import NamedTuple
 from jobgen import __version__, starting
 from jobgen.accelerators import ACCELERATORS, Accelerator
 from jobgen.cores import Cores, cores
+from jobgen.dependencies import dependencies
 from jobgen.errors import one_of
 from jobgen.filters import Active, active
 from jobgen.launchers import LAUNCHERS, MPI_FLAVOURS, MpiFlavour
@@ -21,6 +22,7 @@ from jobgen.schedulers import (
 from jobgen.sites.words import SiteWords, cpu_lists, words
 from jobgen.spec import JobSpec
 from jobgen.survival import Survival, survival
+from jobgen.tasks import tasks
 
 DEFAULT_WALLTIME = 3600  # s; a job without a limit waits longer, or takes the queue's by surprise
 
@@ -72,6 +74,9 @@ class Plan(NamedTuple):
     reach: str | None
     queue: str | None
     site: SiteWords
+    array: str | None
+    again: str
+    directives: tuple[str, ...]
 
 
 def resolve(spec: JobSpec) -> Plan:
@@ -104,6 +109,7 @@ def resolve(spec: JobSpec) -> Plan:
     world = '"$JOBGEN_WORLD_SIZE"' if spare else str(part.world_size)
     command = mpi.command if mpi and spec.launcher == "mpirun" else launcher.command
     python = program.head is not None or launcher.once_a_node
+    array, again = tasks(spec, row)
     return Plan(
         version=__version__,
         spec=spec,
@@ -161,6 +167,9 @@ def resolve(spec: JobSpec) -> Plan:
         reach=starting.reach(spec, row, agents),
         queue=_queue(spec),
         site=site,
+        array=array,
+        again=again,
+        directives=tuple(line for line in (array, dependencies(spec, row)) if line),
     )
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from jobgen.plan import Plan
 
 PACKAGED = jobgen.templates.__path__[0]
-BLOCKS = ("setup", "before", "after")
+BLOCKS = ("setup", "before", "after_block")
 _PLAIN = re.compile(r"[A-Za-z0-9_@%+=:,./-]+")
 _CALM = re.compile(r"[A-Za-z0-9 _@%+=:,./()\[\]{}#&;|<>*?!^-]+")
 _NAMED = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "'": "\\'", "\\": "\\\\"}

@@ -69,6 +69,8 @@ SCHEDULERS = {
             "mail": "a local run sends no mail",
             "mem": "a local run reserves no memory",
             "cpus_per_node": "a local run reserves no cores",
+            "array": "a local run is one job; run a task of it by its own options",
+            "after": "a local run waits for no job",
             "directive": "a local run has no directives",
             "requeue": "a local run has no queue",
             "spare_nodes": "a local run has this one node",

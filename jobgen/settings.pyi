@@ -16,6 +16,10 @@ class Settings(TypedDict, total=False):
     r"""Time limit: 2h30m, 90m, HH:MM:SS or D-HH:MM:SS. [default: 1h]"""
     mail: str | None
     r"""Mail at the begin, the end and on failure."""
+    array: str | None
+    r"""Many tasks, each told its JOBGEN_TASK: 0-9, 0-20:5 or 1,3,7; 0-9%3 runs 3 of them at a time."""
+    after: Sequence[str] | str | None
+    r"""Wait for a job to end well, or as afterany:ID, afternotok:ID, after:ID say."""
     directive: Sequence[str] | str | None
     r"""One more directive, such as '-l filesystems=home'; it wins over ours."""
     dialect: Literal["pbspro", "torque"] | None
@@ -78,7 +82,7 @@ class Settings(TypedDict, total=False):
     r"""Shell code that is sourced when the environment is up, before anything is checked."""
     before: str | None
     r"""Shell code that runs on the first node just before the ranks start."""
-    after: str | None
+    after_block: str | None
     r"""Shell code that runs there after the ranks have ended, with their JOBGEN_STATUS."""
     workdir: str | os.PathLike[str] | None
     r"""Where the program runs. [default: where the job is submitted]"""

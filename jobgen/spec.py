@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from jobgen.arrays import Array
 from jobgen.errors import JobgenError, setting
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ class _Values(NamedTuple):
     account: str | None
     walltime: int | None
     mail: str | None
+    array: Array | None
+    after: tuple[tuple[str, str], ...]
     directive: tuple[str, ...]
     dialect: str | None
     nodes: int
@@ -56,7 +59,7 @@ class _Values(NamedTuple):
     env: tuple[tuple[str, str], ...]
     setup: str | None
     before: str | None
-    after: str | None
+    after_block: str | None
     workdir: str | None
     run_dir: str
     origins: Mapping[str, str]

@@ -33,7 +33,7 @@ def test_the_blocks_run_in_their_order_around_the_ranks(tmp_path: Path) -> None:
         tmp_path,
         *("--setup", "export COLOUR=blue\ncd /", "--env", "COLOUR2=red"),
         *("--before", 'echo "before: $COLOUR $COLOUR2 ${JOBGEN_RUN_DIR##*/} $PWD"'),
-        *("--after", 'echo "after: $JOBGEN_STATUS"; cat > /dev/null'),
+        *("--after-block", 'echo "after: $JOBGEN_STATUS"; cat > /dev/null'),
         program=("bash", "-c", 'echo "rank: $COLOUR"; exit 3'),
     )
     said = [line for line in done.stdout.splitlines() if line.startswith(("before", "rank:", "after"))]
@@ -56,7 +56,7 @@ def test_the_blocks_run_in_their_order_around_the_ranks(tmp_path: Path) -> None:
     ],
 )
 def test_a_setup_that_fails_ends_the_job(tmp_path: Path, setup: str, said: str) -> None:
-    done = run(tmp_path, "--setup", setup, "--after", "echo never")
+    done = run(tmp_path, "--setup", setup, "--after-block", "echo never")
     assert done.returncode == 71
     assert said in done.stdout
     assert "nothing was launched" in done.stdout
@@ -75,7 +75,7 @@ def test_what_a_setup_may_leave_behind(tmp_path: Path) -> None:
 def test_a_before_that_fails_launches_nothing_and_after_still_runs(tmp_path: Path) -> None:
     done = run(
         tmp_path,
-        *("--before", "false\necho not here", "--after", 'echo "after: $JOBGEN_STATUS"'),
+        *("--before", "false\necho not here", "--after-block", 'echo "after: $JOBGEN_STATUS"'),
         program=("echo", "ran"),
     )
     assert done.returncode == 71
@@ -85,7 +85,7 @@ def test_a_before_that_fails_launches_nothing_and_after_still_runs(tmp_path: Pat
 
 
 def test_an_after_that_fails_changes_nothing(tmp_path: Path) -> None:
-    done = run(tmp_path, "--after", "exit 5")
+    done = run(tmp_path, "--after-block", "exit 5")
     assert done.returncode == 0
     assert "warning" in done.stdout
     assert "after.sh ended with status 5" in done.stdout

@@ -54,7 +54,7 @@ def combinations() -> list[str]:
         "master_port": "12345",
         "setup": "echo a\n'\n$(b)'",
         "before": "cat <<'END'\nx\nEND",
-        "after": "if true; then\n\techo $JOBGEN_STATUS\nfi",
+        "after_block": "if true; then\n\techo $JOBGEN_STATUS\nfi",
     }
     full |= {"cpu_bind": "0-3;4-7", "interface": "hsn0,hsn1"}
     queued = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from jobgen import arrays
 from jobgen.check.request import Request
-from jobgen.convert import arrays
 from jobgen.convert.reading import Wanted, dependencies
 from jobgen.schedulers import clock
 

@@ -14,11 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.require import need_command
 
+from jobgen import arrays
 from jobgen.check.checking import check
 from jobgen.check.directives import guess
 from jobgen.check.request import Request
 from jobgen.check.script import Script
-from jobgen.convert import arrays, converting, toml
+from jobgen.convert import converting, toml
 from jobgen.options import BY_KEY
 
 HERE = Path(__file__).parent

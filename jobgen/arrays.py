@@ -1,4 +1,7 @@
-"""Array indices: PBS Pro takes one range, Torque a list without steps, Slurm anything."""
+"""Arrays of jobs: which indices, and how each scheduler writes them.
+
+PBS Pro takes one range, Torque a list without steps, Slurm anything.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,20 @@ from itertools import pairwise
 from typing import NamedTuple
 
 _MANY = 1000
+_MOST = 4_000_000  # tasks: the greatest MaxArraySize that Slurm can be set to
+_RULE = "must be indices such as 0-9, 0-20:5 or 1,3,7, with %N at the end for at most N at a time"
 
 
 class Array(NamedTuple):
-    """Ranges of first, last and step, and how many tasks may run at a time."""
+    """Ranges of first, last and step (none: all points of a sweep), and how many tasks may run at a time."""
 
     ranges: tuple[tuple[int, int, int], ...]
-    limit: int | None
+    limit: int | None = None
+
+    @property
+    def last(self) -> int:
+        """The greatest index; -1 if there are no ranges."""
+        return max((first + (last - first) // step * step for first, last, step in self.ranges), default=-1)
 
 
 def read(text: str) -> Array | None:
@@ -31,6 +41,24 @@ def read(text: str) -> Array | None:
     if percent and not (limit.isascii() and limit.isdigit()):
         return None
     return Array(tuple(ranges), int(limit) if percent else None)
+
+
+def array(text: str) -> Array:
+    """An array as it is typed; ``%N`` alone is the limit of a sweep."""
+    found = read(f"0{text}" if text.startswith("%") else text)
+    if found is None or found.limit == 0 or " " in text:
+        raise ValueError(_RULE)
+    if found.last >= _MOST:
+        raise ValueError(f"goes up to {found.last}, but no scheduler goes beyond {_MOST - 1}")
+    if text.startswith("%"):
+        return found._replace(ranges=())
+    seen: set[int] = set()
+    for first, last, step in found.ranges:
+        indices = range(first, last + 1, step)
+        if twice := seen.intersection(indices):
+            raise ValueError(f"names the index {min(twice)} twice")
+        seen.update(indices)
+    return found
 
 
 def write(array: Array, scheduler: str) -> str | None:

@@ -1,0 +1,135 @@
+"""Arrays, sweeps and dependencies on the test cluster: each task in its place, told what is its own."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from support import jobs
+from support.cluster import Cluster, Job
+
+ONE = ("--ranks-per-node", "2", "--accelerator", "cpu", "--cpus-per-rank", "1", "--launcher", "torchrun")
+
+
+def scheduler(request: pytest.FixtureRequest, name: str) -> Cluster:
+    cluster: Cluster = request.getfixturevalue(f"{name}_cluster")
+    return cluster
+
+
+def submit(cluster: Cluster, directory: Path, script: str | Path, *args: str) -> str:
+    return (cluster.qsub if cluster.mode == "pbs" else cluster.sbatch)(script, directory, *args)
+
+
+def ended(cluster: Cluster, array: str, indices: Sequence[int]) -> list[Job]:
+    """The tasks of an array, when they have ended."""
+    return [cluster.wait(f"{array}_{index}") for index in indices]
+
+
+# A program that leaves its environment in its run directory, and one that needs a second attempt.
+RECORD = 'env -0 > "$JOBGEN_RUN_DIR/seen-$RANK"'
+TWICE = f"{RECORD}; ((JOBGEN_ATTEMPT > 1)) || exit 75"
+
+
+def environment(directory: Path) -> dict[str, str]:
+    pairs = (directory / "seen-0").read_text().split("\0")
+    return dict(pair.split("=", 1) for pair in pairs if pair)
+
+
+@pytest.mark.parametrize(
+    ("name", "option", "indices"),
+    [("slurm", "1,3,7%2", (1, 3, 7)), ("slurm", "0-2", (0, 1, 2)), ("pbs", "2-6:2%2", (2, 4, 6))],
+)
+def test_every_task_of_an_array_is_a_job_of_its_own(
+    request: pytest.FixtureRequest, tmp_path: Path, name: str, option: str, indices: Sequence[int]
+) -> None:
+    cluster = scheduler(request, name)
+    script = jobs.render(name, *ONE, "--name", "many", "--array", option, program=["bash", "-c", RECORD])
+    array = submit(cluster, tmp_path, script)
+    tasks = ended(cluster, array, indices)
+    assert all(task.ok for task in tasks), tasks
+    [top] = (tmp_path / "runs").iterdir()
+    assert re.fullmatch(rf"many-{array}(\.head)?", top.name)
+    assert {path.name for path in top.iterdir()} == {
+        "job.sh",
+        "submitted-from",
+        *(f"task-{index}" for index in indices),
+    }
+    assert (top / "submitted-from").read_text() == f"{tmp_path}\n"
+    assert (top / "job.sh").read_text() == script
+    said = {index: environment(top / f"task-{index}") for index in indices}
+    assert {index: one["JOBGEN_TASK"] for index, one in said.items()} == {i: str(i) for i in indices}
+    assert all(one["JOBGEN_RUN_DIR"] == f"{top}/task-{index}" for index, one in said.items())
+    ports = [one["MASTER_PORT"] for one in said.values()]
+    assert len(set(ports)) == len(ports)
+    if name == "slurm":
+        for index, task in zip(indices, tasks, strict=True):
+            assert task.output_path == tmp_path / f"many-{array}_{index}.log"
+            assert f"job {array}_{index} finished" in task.output
+            assert f"output in {task.output_path}; files in {top}/task-{index}" in task.output
+
+
+@pytest.mark.parametrize("name", ["slurm", "pbs"])
+def test_a_task_goes_on_by_hand_where_it_was(
+    request: pytest.FixtureRequest, tmp_path: Path, name: str
+) -> None:
+    """The command that the message names submits this task alone, and it goes on in its directory."""
+    cluster = scheduler(request, name)
+    script = jobs.render(name, *ONE, "--array", "2-6:2", program=["bash", "-c", TWICE])
+    tasks = ended(cluster, submit(cluster, tmp_path, script), (2, 4, 6))
+    assert {task.exit_code for task in tasks} == {75}
+    command = re.findall(r"to go on: (.*)", tasks[1].output)[-1]
+    [top] = (tmp_path / "runs").iterdir()
+    assert ("4-5:2" if name == "pbs" else "=4") in command, tasks
+    printed = cluster.exec("head", ["bash", "-c", command]).stdout
+    [array] = re.findall(r"\d+", printed)[:1]
+    [task] = ended(cluster, array, [4])
+    assert task.ok, task.output
+    assert [path.name for path in (tmp_path / "runs").iterdir()] == [top.name]
+    attempts = {n: len(list((top / f"task-{n}").glob("attempt-*"))) for n in (2, 4, 6)}
+    assert attempts == {2: 1, 4: 2, 6: 1}
+    assert environment(top / "task-4")["JOBGEN_ATTEMPT"] == "2"
+
+
+def test_slurm_runs_one_task_again(slurm_cluster: Cluster, tmp_path: Path) -> None:
+    script = jobs.render("slurm", *ONE, "--array", "0-1", "--requeue", "1", program=["bash", "-c", TWICE])
+    array = submit(slurm_cluster, tmp_path, script)
+    for index in (0, 1):
+        task = f"{array}_{index}"
+        wait_for(lambda task=task: "Restarts=1" in shown(slurm_cluster, task))  # type: ignore[misc]
+        slurm_cluster.exec("head", ["scontrol", "update", f"JobId={task}", "StartTime=now"])
+    tasks = ended(slurm_cluster, array, (0, 1))
+    assert all(task.ok for task in tasks), tasks
+    [top] = (tmp_path / "runs").iterdir()
+    for index in (0, 1):
+        assert {path.name for path in (top / f"task-{index}").glob("attempt-*")} == {"attempt-1", "attempt-2"}
+
+
+def shown(cluster: Cluster, job: str) -> str:
+    return cluster.exec("head", ["scontrol", "show", "job", job]).stdout
+
+
+@pytest.mark.parametrize("name", ["slurm", "pbs"])
+def test_a_job_waits_for_others(request: pytest.FixtureRequest, tmp_path: Path, name: str) -> None:
+    cluster = scheduler(request, name)
+    first = submit(cluster, tmp_path, "#!/bin/bash\nexit 1\n", "-h" if name == "pbs" else "--hold")
+    other = submit(cluster, tmp_path, "#!/bin/bash\nexit 0\n")
+    script = jobs.render(
+        *(name, *ONE, "--after", f"afterany:{first}", "--after", other, "--after", f"afternotok:{first}"),
+        program=["true"],
+    )
+    job = submit(cluster, tmp_path, script)
+    facts = shown(cluster, job)
+    assert re.search(rf"Dependency=.*afterany:{first}", facts), facts
+    assert "JobState=PENDING Reason=Dependency" in facts
+    cluster.exec("head", ["scontrol", "release", first])
+    assert cluster.wait(job).ok
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 120
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
