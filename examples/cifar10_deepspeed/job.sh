@@ -69,9 +69,9 @@ job_number=$SLURM_JOB_ID
 job_nodelist=$SLURM_JOB_NODELIST
 job_submit_dir=${SLURM_SUBMIT_DIR:-$PWD}
 job_field() { # NAME: what Slurm says of this job now
-  scontrol show job "$SLURM_JOB_ID" | tr ' ' '\n' | awk -F= -v name="$1" '$1 == name && !n++ { print $2 }'
+  scontrol show job "$job_id" | tr ' ' '\n' | awk -F= -v name="$1" '$1 == name && !n++ { print $2 }'
 }
-job_output=$(scontrol show job "$SLURM_JOB_ID" | awk 'sub(/^ *StdOut=/, "") && !n++') || true  # as sbatch has it
+job_output=$(scontrol show job "$job_id" | awk 'sub(/^ *StdOut=/, "") && !n++') || true  # as sbatch has it
 unset SLURM_EXPORT_ENV  # sbatch --export=NONE would go on to the daemons that mpirun starts by srun
 job_dir=
 if [[ -f $job_submit_dir/submitted-from && -f $job_submit_dir/job.sh ]]; then
@@ -164,7 +164,7 @@ job_save_environment() {
   printf 'cd %q\n' "$PWD"
   for job_name in $(compgen -e); do
     case $job_name in
-      SLURM* | PMI* | OMPI_COMM_* | *_VISIBLE_DEVICES | GPU_DEVICE_ORDINAL | TMPDIR | HOSTNAME | HOST | DISPLAY | SSH_* | XDG_*) ;;
+      SLURM* | PMI* | OMPI_COMM_* | *_VISIBLE_DEVICES | ZE_AFFINITY_MASK | GPU_DEVICE_ORDINAL | TMPDIR | HOSTNAME | HOST | DISPLAY | SSH_* | XDG_*) ;;
       RANK | LOCAL_RANK | WORLD_SIZE | LOCAL_WORLD_SIZE | NODE_RANK | GROUP_RANK | PBS_NODENUM | PBS_TASKNUM | PBS_VNODENUM) ;;
       BASH* | SHELLOPTS | SHLVL | PWD | OLDPWD | UID | EUID | PPID | _) ;;
       *) printf 'export %s=%q\n' "$job_name" "${!job_name}" ;;

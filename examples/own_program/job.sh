@@ -70,9 +70,9 @@ job_number=$SLURM_JOB_ID
 job_nodelist=$SLURM_JOB_NODELIST
 job_submit_dir=${SLURM_SUBMIT_DIR:-$PWD}
 job_field() { # NAME: what Slurm says of this job now
-  scontrol show job "$SLURM_JOB_ID" | tr ' ' '\n' | awk -F= -v name="$1" '$1 == name && !n++ { print $2 }'
+  scontrol show job "$job_id" | tr ' ' '\n' | awk -F= -v name="$1" '$1 == name && !n++ { print $2 }'
 }
-job_output=$(scontrol show job "$SLURM_JOB_ID" | awk 'sub(/^ *StdOut=/, "") && !n++') || true  # as sbatch has it
+job_output=$(scontrol show job "$job_id" | awk 'sub(/^ *StdOut=/, "") && !n++') || true  # as sbatch has it
 unset SLURM_EXPORT_ENV  # sbatch --export=NONE would go on to the daemons that mpirun starts by srun
 job_dir=
 if [[ -f $job_submit_dir/submitted-from && -f $job_submit_dir/job.sh ]]; then
@@ -150,7 +150,7 @@ job_save_environment() {
   printf 'cd %q\n' "$PWD"
   for job_name in $(compgen -e); do
     case $job_name in
-      SLURM* | PMI* | OMPI_COMM_* | *_VISIBLE_DEVICES | GPU_DEVICE_ORDINAL | TMPDIR | HOSTNAME | HOST | DISPLAY | SSH_* | XDG_*) ;;
+      SLURM* | PMI* | OMPI_COMM_* | *_VISIBLE_DEVICES | ZE_AFFINITY_MASK | GPU_DEVICE_ORDINAL | TMPDIR | HOSTNAME | HOST | DISPLAY | SSH_* | XDG_*) ;;
       RANK | LOCAL_RANK | WORLD_SIZE | LOCAL_WORLD_SIZE | NODE_RANK | GROUP_RANK | PBS_NODENUM | PBS_TASKNUM | PBS_VNODENUM) ;;
       BASH* | SHELLOPTS | SHLVL | PWD | OLDPWD | UID | EUID | PPID | _) ;;
       *) printf 'export %s=%q\n' "$job_name" "${!job_name}" ;;
@@ -381,8 +381,8 @@ if ((job_status == 75)); then
   if [[ -z $job_why_not ]]; then
     job_bad_hosts=$({ job_field ExcNodeList | grep -vxF '(null)'; cut -f 1 "$job_dir/bad-hosts"; } 2> /dev/null | sort -u | paste -sd ,) || true
     trap '' TERM  # a requeue ends this script in a moment, and whatever it runs
-    if scontrol requeue "$SLURM_JOB_ID"; then
-      [[ ! -s $job_dir/bad-hosts ]] || scontrol update JobId="$SLURM_JOB_ID" ExcNodeList="$job_bad_hosts" ||
+    if scontrol requeue "$job_id"; then
+      [[ ! -s $job_dir/bad-hosts ]] || scontrol update JobId="$job_id" ExcNodeList="$job_bad_hosts" ||
         job_say "Slurm does not leave out $job_bad_hosts"
       job_say "not finished: attempt $job_attempt of $((5 + 1)); requeued"
       job_over=yes

@@ -74,9 +74,9 @@ job_number=$SLURM_JOB_ID
 job_nodelist=$SLURM_JOB_NODELIST
 job_submit_dir=${SLURM_SUBMIT_DIR:-$PWD}
 job_field() { # NAME: what Slurm says of this job now
-  scontrol show job "$SLURM_JOB_ID" | tr ' ' '\n' | awk -F= -v name="$1" '$1 == name && !n++ { print $2 }'
+  scontrol show job "$job_id" | tr ' ' '\n' | awk -F= -v name="$1" '$1 == name && !n++ { print $2 }'
 }
-job_output=$(scontrol show job "$SLURM_JOB_ID" | awk 'sub(/^ *StdOut=/, "") && !n++') || true  # as sbatch has it
+job_output=$(scontrol show job "$job_id" | awk 'sub(/^ *StdOut=/, "") && !n++') || true  # as sbatch has it
 unset SLURM_EXPORT_ENV  # sbatch --export=NONE would go on to the daemons that mpirun starts by srun
 job_dir=
 if [[ -f $job_submit_dir/submitted-from && -f $job_submit_dir/job.sh ]]; then
