@@ -16,8 +16,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from jobgen.errors import JobgenError, nearest, shown
-
 RESUMABLE = 75
 _SIGNS = ("job.sh", "plan.json", "metrics.jsonl", "status.json", "attempt-1")
 _TAIL = 16_384  # bytes; more of a log than any of its ends that we show
@@ -88,46 +86,24 @@ class Metrics(NamedTuple):
     skipped: int
 
 
-def find(names: Iterable[str]) -> list[Path]:
-    """The run directories that are meant: each itself or by a file in it, the tasks of an array in their
-    order, or all the runs in a directory. Each comes once.
-
-    Raises:
-        JobgenError: there is no such directory, or no run in it.
-    """
-    found: dict[str, Path] = {}
-    for name in names:
-        path = Path(name)
-        if not name or not path.exists():
-            raise JobgenError(f"there is no run {shown(name)}{_near(path)}")
-        path = path.parent if path.is_file() else path
-        runs = _inside(path, "task-*") or [path] * is_run(path) or _inside(path, "*")
-        if not runs:
-            raise JobgenError(f"{shown(name)} is no run directory, and none is in it: no {', '.join(_SIGNS)}")
-        for run in runs:
-            found.setdefault(os.path.realpath(run), run)
-    return list(found.values())
-
-
 def is_run(path: Path) -> bool:
     """Whether a job, or the training module by itself, has left something there."""
     return any((path / sign).exists() for sign in _SIGNS)
 
 
-def _inside(path: Path, pattern: str) -> list[Path]:
+def tasks(path: Path) -> list[Path]:
+    """The run directories of an array's tasks, in the order of their indices."""
+    return inside(path, "task-*")
+
+
+def inside(path: Path, pattern: str = "*") -> list[Path]:
+    """The run directories in a directory, in the order of their names and the numbers in these."""
+
     def order(path: Path) -> list[tuple[int, str]]:
-        return [
-            (int(word), "") if word.isdecimal() else (-1, word) for word in re.split(r"([0-9]+)", path.name)
-        ]
+        words = re.split(r"([0-9]+)", path.name)
+        return [(int(word), "") if word.isdecimal() else (-1, word) for word in words]
 
     return sorted((child for child in path.glob(pattern) if is_run(child)), key=order)
-
-
-def _near(path: Path) -> str:
-    try:
-        return nearest(path.name, [child.name for child in path.parent.iterdir()])
-    except OSError:
-        return ""
 
 
 def read(directory: Path) -> Run:

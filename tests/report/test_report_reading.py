@@ -19,6 +19,7 @@ from support.jobs import jobgen
 from jobgen import runs
 from jobgen.errors import JobgenError
 from jobgen.report import axes, facts, series
+from jobgen.report.choosing import chosen
 from jobgen.report.page import page, visible
 
 
@@ -36,29 +37,41 @@ def test_runs_are_found_by_themselves_by_a_file_in_an_array_and_in_a_directory(t
     (tmp_path / "no-run").mkdir()
 
     def found(*names: str) -> list[str]:
-        return [
-            str(path.relative_to(tmp_path)) for path in runs.find([str(tmp_path / name) for name in names])
-        ]
+        return [str(path.relative_to(tmp_path)) for path in chosen([str(tmp_path / name) for name in names])]
 
     assert found("two", "one", "two/") == ["two", "one"]
     assert found("one/metrics.jsonl") == ["one"]
     assert found("array") == ["array/task-1", "array/task-9", "array/task-10"]
-    assert found("") == ["array", "one", "two"]
+    assert found("") == ["array/task-1", "array/task-9", "array/task-10", "one", "two"]
 
 
-@pytest.mark.parametrize("name", ["", "absent", "empty"])
+@pytest.mark.parametrize("name", ["absent", "empty"])
 def test_what_is_no_run_is_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / "empty").mkdir()
-    done = jobgen("report", str(tmp_path / name) if name else "", "-o", str(tmp_path / "page.html"))
+    done = jobgen("report", str(tmp_path / name), "-o", str(tmp_path / "page.html"))
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     assert not (tmp_path / "page.html").exists()
 
 
-def test_a_misspelt_run_has_a_nearest_match(tmp_path: Path) -> None:
-    made.run(tmp_path / "digits-4711")
-    with pytest.raises(JobgenError, match="did you mean digits-4711"):
-        runs.find([str(tmp_path / "digits-4712")])
+def test_runs_are_found_by_their_names_ids_and_job_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(JobgenError, match="no run in runs"):
+        chosen([])
+    for name in ("digits-4711", "mnist-4712"):
+        (made.run(tmp_path / "runs" / name) / "job-id").write_text(name[-4:])
+    for name in ("digits", "4711"):
+        assert [run.name for run in chosen([name])] == ["digits-4711"]
+    assert len(chosen([])) == 1
+    with pytest.raises(JobgenError, match="did you mean mnist-4712"):
+        chosen(["mnits-4712"])
+    Path("exp.toml").write_text('[job]\nname = "mnist"\n')
+    assert [run.name for run in chosen(["exp.toml"])] == ["mnist-4712"]
+    Path("other.toml").write_text('[job]\nname = "other"\n')
+    with pytest.raises(JobgenError, match="has no run yet"):
+        chosen(["other.toml"])
 
 
 def test_a_page_is_not_overwritten(tmp_path: Path) -> None:

@@ -1,0 +1,57 @@
+"""Which runs a page is about."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from jobgen import runs
+from jobgen.errors import JobgenError, shown
+from jobgen.life import finding
+from jobgen.options import BY_KEY
+
+
+def chosen(names: Sequence[str]) -> list[Path]:
+    """The run directories that are meant, each once, of an array its tasks; the newest one where nothing is
+    said. A name is a run's directory or a file in it, a directory of runs, a job file, or what
+    ``jobgen status`` takes.
+
+    Raises:
+        JobgenError: there is no such run.
+    """
+    places = [_place(name) for name in names] or finding.some_runs((), finding.root_of(None))
+    found = (run for place in places for run in _runs(place))
+    return list({os.path.realpath(run): run for run in found}.values())
+
+
+def _place(name: str) -> Path:
+    path = Path(name)
+    if name.endswith(".toml") and path.is_file():
+        return _of_job_file(name)
+    if name and path.exists():
+        return path.parent if path.is_file() else path
+    return finding.one_run(name, finding.root_of(None))
+
+
+def _of_job_file(name: str) -> Path:
+    """The newest run of a job file."""
+    from jobgen.jobfile import read_job
+
+    values = read_job(name, (), ()).values
+    job, run_dir = (str(values.get(key) or BY_KEY[key].default) for key in ("name", "run_dir"))
+    root = Path(str(values.get("workdir", "")), run_dir)
+    for run in finding.all_runs(root):
+        if run.name.startswith(f"{job}-"):
+            return run
+    raise JobgenError(
+        f"{shown(name)} has no run yet: there is no {shown(f'{job}-')}... in {shown(str(root))}"
+    )
+
+
+def _runs(place: Path) -> list[Path]:
+    found = runs.tasks(place) or ([place] if runs.is_run(place) else [])
+    found = found or [run for child in runs.inside(place) for run in runs.tasks(child) or [child]]
+    if not found:
+        raise JobgenError(f"{shown(str(place))} is no run directory, and holds none")
+    return found
