@@ -191,6 +191,12 @@ def plan(directory: Path) -> dict[str, Any]:
     )
 
 
+def script(directory: Path) -> str:
+    """job.sh of a run, or of the array that it is a task of; empty where it is not there."""
+    own = text(directory / "job.sh")
+    return own or (text(directory.parent / "job.sh") if directory.name.startswith("task-") else "")
+
+
 def meaning(status: int | None, training: bool = False) -> str:
     """An exit status in words; ``training`` when the program is jobgen's training module."""
     if status is None:

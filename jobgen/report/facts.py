@@ -13,7 +13,7 @@ from jobgen.runs import Run
 
 _SECRET = re.compile(r"(?i)(token|secret|passw|credential|api_?key|private_?key)[^=\s]*=")
 
-_ELSEWHERE = ("format", "submitted", "script_sha256", "options", "derived", "sources")
+_ELSEWHERE = ("format", "submitted", "script_sha256", "name", "options", "derived", "sources")
 _BRIEF, _COLUMNS = 24, 8  # characters of a value, and columns, that a summary has room for
 _DIRECTIVE = re.compile(r"^#(SBATCH|PBS)[ \t]+(-[^\s=]+)[= \t]*(.*)$", re.MULTILINE)
 
@@ -28,16 +28,18 @@ class Fact(NamedTuple):
 
 class Comparison(NamedTuple):
     """``differing`` names have another value in some run, ``brief`` are those of them whose values are
-    short enough for a column; ``same`` are the facts of all runs."""
+    short enough for a column; ``same`` are the facts of all runs that somebody asked for or that follow,
+    ``defaults`` the others."""
 
     differing: tuple[str, ...]
     brief: tuple[str, ...]
     same: dict[str, Fact]
+    defaults: dict[str, Fact]
 
 
 def facts(run: Run, rows: Sequence[Mapping[str, Any]]) -> dict[str, Fact]:
     """By name: plan.json, or else what the script says of itself, and what the training began with."""
-    asked = list(_planned(runs.plan(run.directory))) or _script(runs.text(run.directory / "job.sh"))
+    asked = list(_planned(runs.plan(run.directory))) or _script(runs.script(run.directory))
     trained = {key: value for key, value in started(rows).items() if key not in ("event", "hosts", "source")}
     return {**dict(asked), **{f"training {name}": fact for name, fact in _flat(trained)}}
 
@@ -70,7 +72,9 @@ def compare(all_facts: Sequence[Mapping[str, Fact]]) -> Comparison:
     differing = tuple(name for name in names if len(set(values[name])) > 1)
     brief = tuple(name for name in differing if _is_brief([facts.get(name) for facts in all_facts]))
     same = {name: all_facts[0][name] for name in names if name not in differing}
-    return Comparison(differing, brief[:_COLUMNS], same)
+    defaults = {name: fact for name, fact in same.items() if fact.origin == "default"}
+    rest = {name: fact for name, fact in same.items() if name not in defaults}
+    return Comparison(differing, brief[:_COLUMNS], rest, defaults)
 
 
 def _is_brief(found: Sequence[Fact | None]) -> bool:

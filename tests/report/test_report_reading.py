@@ -17,8 +17,11 @@ from support import runs as made
 from support.jobs import jobgen
 
 from jobgen import runs
+from jobgen.config import read_spec
 from jobgen.errors import JobgenError
-from jobgen.report import axes, facts, series
+from jobgen.life import planfile
+from jobgen.plan import resolve
+from jobgen.report import axes, facts, failures, series
 from jobgen.report.choosing import chosen
 from jobgen.report.page import page, visible
 
@@ -311,6 +314,40 @@ def test_secrets_stay_where_they_are(tmp_path: Path) -> None:
     assert "abc" not in text
 
 
+# ------------------------------------------------------------------------------------------ what failed
+
+
+def test_the_page_says_what_failed_where(tmp_path: Path) -> None:
+    finding = {"host": "node8", "check": "clock", "failed": True, "text": "is 300 s ahead"}
+    note = {"host": "node9", "check": "clock", "failed": False, "text": "of no interest"}
+    run = made.run(tmp_path / "run", attempts=(75, 74, 137), bad_hosts="node7\tdoes not answer\n")
+    (run / "attempt-3/rank-0.log").write_text("RuntimeError: out of memory\n")
+    (run / "attempt-3/rank-1.pid").write_text("1 node2\n")
+    (run / "preflight").mkdir()
+    (run / "preflight/result.json").write_text(json.dumps({"state": "failed", "findings": [finding, note]}))
+    (run / "stacks-1.txt").touch()
+    found = failures.failures(runs.read(run), training=True)
+    assert found.hosts == (("node7", "does not answer"),)
+    assert found.preflight == ("node8: clock: is 300 s ahead",)
+    assert found.stacks == ("stacks-1.txt",)
+    assert [(one.attempt, one.rank, one.host, one.status) for one in found.ranks] == [
+        (2, 0, "node1", 74),
+        (3, 0, "node1", 137),
+        (3, 1, "node2", None),
+    ]
+    assert found.ranks[1].log == "RuntimeError: out of memory"
+    text = Tags(page([run], 0)).text
+    for words in (
+        "What failed, and where",
+        "out of memory",
+        "killed by SIGKILL",
+        "is 300 s ahead",
+        "left no status",
+    ):
+        assert words in text
+    assert "What failed" not in page([made.run(tmp_path / "well", made.rows(down(3)))], 0)
+
+
 # --------------------------------------------------------------------------------------------- the plan
 
 
@@ -337,3 +374,20 @@ def test_our_own_script_shows_its_program(tmp_path: Path) -> None:
     assert found["title"].startswith("2 nodes x 4 ranks")
     assert found["program"].endswith("--lr 0.1")
     assert found["#SBATCH --nodes"] == "2"
+
+
+def test_a_submitted_run_shows_its_plan(tmp_path: Path) -> None:
+    spec = read_spec(
+        "slurm", {"nodes": "2", "gpus_per_node": "4", "launcher": "torchrun"}, ("--task", "digits")
+    )
+    plan = planfile.of(
+        resolve(spec), "text", ["jobgen"], "/home", [planfile.source("job", __file__)], [], None
+    )
+    planfile.write(plan, made.run(tmp_path / "array/task-3").parent)
+    found = facts.facts(runs.read(tmp_path / "array/task-3"), [])
+    assert found["nodes"] == ("2", "command line", "Nodes.")
+    assert found["program"].value == "python3 -m jobgen.train --task digits"
+    assert found["world_size"].origin == "derived"
+    compared = facts.compare([found])
+    assert "launcher" in compared.same
+    assert "queue" in compared.defaults
