@@ -101,8 +101,10 @@ def environment(template_dirs: tuple[str, ...] = (), cache_dir: str | None = Non
     return env
 
 
-def render(plan: Plan, template_dirs: Sequence[str] = (), cache_dir: str | None = None) -> str:
-    """The script of a plan.
+def render(
+    plan: Plan, template_dirs: Sequence[str] = (), cache_dir: str | None = None, template: str | None = None
+) -> str:
+    """The script of a plan, from its scheduler's template or another one.
 
     Raises:
         JobgenError: a user's template, or shell code of the user, is wrong; the sentence names it.
@@ -116,7 +118,7 @@ def render(plan: Plan, template_dirs: Sequence[str] = (), cache_dir: str | None 
     if folders:
         _check_blocks(env, folders)
     try:
-        return env.get_template(plan.scheduler.template).render(plan._asdict())
+        return env.get_template(template or plan.scheduler.template).render(plan._asdict())
     except jinja2.TemplateSyntaxError as error:
         raise JobgenError(
             f"template {error.filename or error.name}, line {error.lineno}: {error.message}"

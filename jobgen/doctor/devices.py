@@ -1,0 +1,182 @@
+"""Judges torch against CUDA, ROCm or CANN, and the devices of this host."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from jobgen.doctor.finding import NOTE, OK, PROBLEM, Case, Finding
+
+_ON_A_NODE = {
+    "slurm": "srun --nodes=1 {one} --pty jobgen doctor slurm",
+    "pbspro": "qsub -I -l select=1:{one}, and there: jobgen doctor pbs",
+    "torque": "qsub -I -l nodes=1:ppn=1:{one}, and there: jobgen doctor pbs --dialect torque",
+    "local": "jobgen doctor local, on the machine that has them",
+}
+_WHEELS = "https://download.pytorch.org/whl/"
+
+
+def torch(case: Case) -> Iterator[Finding]:
+    """torch itself, and whether it was built for the accelerator."""
+    facts, name = case.facts("torch"), case.plan.accelerator_name
+    needed = case.plan.program.head is not None
+    if not facts:
+        if needed and case.facts("python"):
+            remedy = "python3 -m pip install torch in the environment, or load the site's module"
+            if "torch" in case.facts("python")["packages"]:
+                remedy = "reinstall it, or load the module that its missing library comes with"
+            yield Finding("torch", PROBLEM, f"cannot be imported: {case.answers['torch'].last}", "", remedy)
+        return
+    built = (
+        f"CUDA {facts['cuda']}" if facts["cuda"] else f"ROCm {facts['hip']}" if facts["hip"] else "CPUs alone"
+    )
+    found = f"{facts['version']}, for {built}"
+    wanted = {"cuda": "cuda", "rocm": "hip"}.get(name)
+    if wanted and not facts[wanted]:
+        why = f"the job asks for {case.plan.accelerator.title}"
+        remedy = f"install a build of torch for them: {_WHEELS}; or say --accelerator cpu"
+        yield Finding("torch", PROBLEM, found, why, remedy)
+        return
+    yield Finding("torch", OK, found)
+    if name == "cuda":
+        yield from _cuda(case, facts["cuda"], facts["archs"], facts["devices"], facts.get("warnings", []))
+        if not facts["nccl"]:
+            why = "the ranks of several devices speak through it"
+            yield Finding(
+                "NCCL", PROBLEM, "torch was built without it", why, f"install a build with it: {_WHEELS}"
+            )
+
+
+def _cuda(
+    case: Case, cuda: str, archs: list[str], devices: list[list[object]], said: list[str]
+) -> Iterator[Finding]:
+    driver = re.search(r"CUDA Version:\s*(\d+)\.(\d+)", case.text("nvidia_smi"))
+    if not devices:
+        if driver and int(driver[1]) < int(cuda.split(".")[0]):
+            why = f"the driver knows CUDA {driver[1]}.{driver[2]}, torch wants {cuda}: it then sees no device"
+            remedy = f"install torch for it: {_WHEELS}cu{driver[1]}{driver[2]}; or a newer driver"
+            yield Finding("GPUs", PROBLEM, "the NVIDIA driver is too old", why, remedy)
+        else:
+            yield nothing_here(case, "GPUs", said[0] if said else "torch sees none on this host")
+        return
+    yield Finding(
+        "GPUs", OK, f"{len(devices)}: {devices[0][0]}, compute capability {devices[0][1]}.{devices[0][2]}"
+    )
+    for major, minor in sorted({(int(str(one[1])), int(str(one[2]))) for one in devices}):
+        if archs and not runs_on(archs, major, minor):
+            why = "CUDA error: no kernel image is available for execution on the device"
+            remedy = f"install a torch whose list has sm_{major}{minor}: {_WHEELS}"
+            yield Finding(
+                "kernels",
+                PROBLEM,
+                f"torch has {' '.join(archs)}, the device is sm_{major}{minor}",
+                why,
+                remedy,
+            )
+
+
+def runs_on(archs: list[str], major: int, minor: int) -> bool:
+    """Whether a binary of these architectures runs on a device: sm_XY on the same X with no smaller Y, and
+    PTX (compute_XY) on all later ones. Letters bind it to one device (a) or its family (f).
+
+    https://docs.nvidia.com/cuda/cuda-c-programming-guide/#binary-compatibility
+    """
+    for arch in archs:
+        if match := re.fullmatch(r"(sm|compute)_(\d+)(\d)([af]?)", arch):
+            x, y = int(match[2]), int(match[3])
+            later = (x, y) <= (major, minor) if match[1] == "compute" else x == major and y <= minor
+            if (x, y) == (major, minor) if match[4] == "a" else x == major and later if match[4] else later:
+                return True
+    return False
+
+
+def nothing_here(case: Case, check: str, found: str) -> Finding:
+    """No device: natural on a login node, a fault in a job."""
+    if case.in_job:
+        why = "this is inside a job, which should have some"
+        return Finding(
+            check, PROBLEM, found, why, "ask for them: --gpus-per-node N; else tell the site's support"
+        )
+    why = "a login node often has none, and then the rest is seen on a compute node only"
+    kind = case.plan.accelerator
+    words = {"slurm": kind.gres, "pbspro": kind.select, "torque": kind.torque}.get(case.row) or ""
+    return Finding(check, NOTE, found, why, _ON_A_NODE[case.row].format(one=words.format(n=1)))
+
+
+def cann(case: Case) -> Iterator[Finding]:
+    """CANN, torch_npu and the NPUs."""
+    if case.plan.accelerator_name != "npu":
+        return
+    home = case.here.env.get("ASCEND_HOME_PATH")
+    if not home or not Path(home).is_dir():
+        found = (
+            f"ASCEND_HOME_PATH is {home}, which is no directory" if home else "ASCEND_HOME_PATH is not set"
+        )
+        remedy = "say --source /path/to/ascend-toolkit/set_env.sh, or load the site's module"
+        yield Finding("CANN", PROBLEM, found, "torch_npu and HCCL come from there", remedy)
+    else:
+        yield Finding("CANN", OK, f"{_cann_version(Path(home)) or 'of unknown version'}, {home}")
+    yield from _torch_npu(case)
+    yield from _npus(case)
+
+
+def _cann_version(home: Path) -> str | None:
+    for path in (
+        *home.glob("*/ascend_toolkit_install.info"),
+        *home.glob("ascend_toolkit_install.info"),
+        home / "version.cfg",
+    ):
+        try:
+            match = re.search(r"version=\[?([\w.:]+)", path.read_text(errors="replace"), re.IGNORECASE)
+        except OSError:
+            continue
+        if match:
+            return match[1].split(":")[-1]
+    return None
+
+
+def _torch_npu(case: Case) -> Iterator[Finding]:
+    """https://gitcode.com/Ascend/pytorch: torch_npu X.Y.Z.postN goes with torch X.Y.Z."""
+    packages = case.facts("python").get("packages", {})
+    mine, torch = packages.get("torch_npu"), packages.get("torch", "")
+    if not mine:
+        remedy = (
+            f"python3 -m pip install 'torch_npu=={release(torch)}' in the environment"
+            if torch
+            else "pip install torch_npu"
+        )
+        yield Finding("torch_npu", PROBLEM, "is not installed", "torch knows no NPUs without it", remedy)
+    elif release(mine) != release(torch):
+        why = "each release is built against one torch, and fails or misbehaves with others"
+        remedy = (
+            f"python3 -m pip install 'torch=={release(mine)}', or the torch_npu of torch {release(torch)}"
+        )
+        yield Finding("torch_npu", PROBLEM, f"{mine} beside torch {torch}", why, remedy)
+    elif not case.facts("torch_npu"):
+        remedy = "source the set_env.sh of the CANN that torch_npu's README names for this release"
+        yield Finding(
+            "torch_npu", PROBLEM, f"cannot be imported: {case.answers['torch_npu'].last}", "", remedy
+        )
+    else:
+        yield Finding("torch_npu", OK, mine)
+
+
+def release(version: str) -> str:
+    """``2.6.0`` of ``2.6.0.post3``, ``2.6.0rc1`` and ``2.6.0+cpu``."""
+    match = re.match(r"\d+\.\d+\.\d+", version)
+    return match[0] if match else version
+
+
+def _npus(case: Case) -> Iterator[Finding]:
+    rows = re.findall(
+        r"^\|\s*\d+\s+(\d{3}\w*|Ascend\w*)\s*\|\s*(\w+)\s*\|", case.text("npu_smi"), re.MULTILINE
+    )
+    sick = [health for _, health in rows if health not in ("OK", "NA")]
+    if not rows:
+        yield nothing_here(case, "NPUs", "npu-smi shows none on this host")
+    elif sick:
+        remedy = "leave this node out (--exclude-hosts of your scheduler), and tell the site's support"
+        yield Finding("NPUs", PROBLEM, f"{len(sick)} of {len(rows)} are not healthy: {sick[0]}", "", remedy)
+    else:
+        yield Finding("NPUs", OK, f"{len(rows)}: {rows[0][0]}")

@@ -1,0 +1,116 @@
+"""Judges this host: its limits, disks and clock, and the way to the other nodes."""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from jobgen.doctor.finding import NOTE, OK, WARNING, Case, Finding
+from jobgen.doctor.ops import nearest_directory
+
+_GIB = 1024**3
+_LEAST = 5 * _GIB  # a checkpoint and its logs
+_SKEW = 2  # s
+
+
+def reach(case: Case) -> Iterator[Finding]:
+    """ssh and pdsh, where the launcher goes through them."""
+    ssh = case.plan.force_ssh or case.plan.agents[-1:] == ("ssh",)
+    if not ssh and case.plan.start_nodes != "pdsh":
+        return
+    other = "--remote scheduler does without it" if case.row != "local" else ""
+    names = ("pdsh", "ssh") if case.plan.start_nodes == "pdsh" else ("ssh",)
+    for name in names:
+        if not case.here.which(name):
+            yield Finding(name, WARNING, "is not on PATH", "the other nodes are started with it", other)
+    if not case.here.which("ssh"):
+        return
+    words = ("ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=5", "-o", "StrictHostKeyChecking=accept-new")
+    answer = case.here.ask((*words, os.uname().nodename, "true"), 15)
+    if answer.status == 0:
+        yield Finding("ssh", OK, "enters this host without a password")
+    elif case.plan.agents[:1] not in ((), ("ssh",)):
+        yield Finding("ssh", NOTE, answer.last, "it is only taken where the scheduler's own way fails")
+    else:
+        remedy = "ssh-keygen -t ed25519, then append its .pub to ~/.ssh/authorized_keys; " + other
+        yield Finding(
+            "ssh", WARNING, answer.last, "the other nodes are started with it, and nobody types there", remedy
+        )
+
+
+def limits(case: Case) -> Iterator[Finding]:
+    """Limits of a process that large jobs run into, and shared memory."""
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    if 0 <= files < 4096:
+        why = "every rank and data worker holds sockets and files open"
+        yield Finding(
+            "open files", WARNING, f"at most {files}", why, "ulimit -n 65536 at the begin of the job"
+        )
+    else:
+        yield Finding("open files", OK, "no limit" if files < 0 else f"at most {files}")
+    locked = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
+    if locked >= 0 and any(Path("/sys/class/infiniband").glob("*")):
+        why = "InfiniBand registers its buffers as locked memory"
+        yield Finding(
+            "locked memory",
+            WARNING,
+            f"at most {locked >> 10} KiB",
+            why,
+            "ulimit -l unlimited; the site must allow it in jobs",
+        )
+    try:
+        size = shutil.disk_usage("/dev/shm").total
+    except OSError:
+        return
+    if size < _GIB:
+        why = "data workers and NCCL exchange their data there"
+        remedy = "in a container, --shm-size=8g or --ipc=host"
+        yield Finding("/dev/shm", WARNING, f"{size >> 20} MiB", why, remedy)
+    else:
+        yield Finding("/dev/shm", OK, f"{size / _GIB:.0f} GiB")
+
+
+def directories(case: Case) -> Iterator[Finding]:
+    """Where the run directories go: room, the right to write, and a clock that agrees with this host's."""
+    wanted = Path(case.here.cwd, case.plan.spec.run_dir)
+    place = nearest_directory(wanted)
+    if not place.is_dir() or not os.access(place, os.W_OK):
+        yield Finding(
+            "run directory",
+            WARNING,
+            f"{wanted} cannot be written",
+            "the job keeps its files there",
+            "say --run-dir DIR",
+        )
+        return
+    if (free := shutil.disk_usage(place).free) < _LEAST:
+        why = "checkpoints are written there, and a full disk ends the training"
+        yield Finding(
+            "run directory",
+            WARNING,
+            f"{place} has {free / _GIB:.1f} GiB left",
+            why,
+            "say --run-dir DIR, on a larger disk",
+        )
+    else:
+        yield Finding("run directory", OK, f"{wanted}: {free / _GIB:.0f} GiB left")
+    with tempfile.NamedTemporaryFile(dir=place, prefix=".jobgen-") as file:
+        file.write(b"x")
+        file.flush()
+        skew = os.stat(file.name).st_mtime - time.time()
+    if abs(skew) > _SKEW:
+        why = "ninja builds anew what looks old, and the end of the wall time is reckoned by it"
+        yield Finding(
+            "clock",
+            WARNING,
+            f"{skew:+.0f} s between {place} and this host",
+            why,
+            "tell the site's support: NTP is off",
+        )
+    else:
+        yield Finding("clock", OK, f"agrees with that of {place}")

@@ -1,0 +1,227 @@
+"""Judges what DeepSpeed's ops are compiled with, when they are first used, and where they are kept."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from jobgen.doctor.devices import runs_on
+from jobgen.doctor.finding import NOTE, OK, PROBLEM, WARNING, Case, Finding
+
+# https://github.com/pytorch/pytorch#from-source: the C++17 of torch's headers wants it since 2.1.
+_LEAST_GCC = (9, 0)
+# Pairs of minor releases that DeepSpeed takes for each other: all within one of these.
+_SAME_MAJOR = (10, 11, 12)
+_SHARED = (
+    "nfs",
+    "nfs4",
+    "lustre",
+    "gpfs",
+    "beegfs",
+    "ceph",
+    "fuse.ceph",
+    "wekafs",
+    "panfs",
+    "pvfs2",
+    "afs",
+    "smb3",
+    "cifs",
+)
+_OLD_LOCK = 600  # s; the slowest op takes two or three minutes
+
+
+def ops(case: Case) -> Iterator[Finding]:
+    """DeepSpeed's ops: which are there, and whether the others could be compiled in the job."""
+    if "deepspeed" not in case.facts("python").get("packages", {}):
+        return
+    table = report(case.text("ds_report"))
+    if not table:
+        remedy = "python3 -m deepspeed.env_report shows all of it"
+        yield Finding(
+            "ds_report",
+            PROBLEM if case.wants_deepspeed else WARNING,
+            case.answers["ds_report"].last,
+            "",
+            remedy,
+        )
+    else:
+        built = [name for name, (installed, _) in table.items() if installed]
+        cannot = [name for name, (installed, compatible) in table.items() if not (installed or compatible)]
+        found = f"installed: {', '.join(built) or 'none'}" + (
+            f"; cannot be compiled: {', '.join(cannot)}" if cannot else ""
+        )
+        why = "the others are compiled when they are first used: a minute or two each, on every node"
+        yield Finding(
+            "ds_report",
+            OK if built else NOTE,
+            found,
+            why,
+            "" if built else "jobgen doctor --recipe prints how to build them before",
+        )
+    yield from _compiler(case)
+    yield from _nvcc(case)
+    yield from _cache(case)
+    yield from _arch_list(case)
+
+
+def report(text: str) -> dict[str, tuple[bool, bool]]:
+    """The table of ds_report: whether each op is installed, and whether it could be compiled."""
+    plain = re.sub(r"\x1b\[\d*m", "", text)
+    rows = re.findall(r"^(\w+)\s*\.*\s*\[(YES|NO)\][ .]+\[(OKAY|NO)\]", plain, re.MULTILINE)
+    return {
+        name: (installed == "YES", able == "OKAY")
+        for name, installed, able in rows
+        if name != "deepspeed_not_implemented"
+    }
+
+
+def _compiler(case: Case) -> Iterator[Finding]:
+    said, answer = case.text("compiler"), case.answers["compiler"]
+    why = "DeepSpeed compiles its ops in the job, unless they are built before"
+    remedy = "load a module of gcc, at least 9, or set CXX; or build the ops before: jobgen doctor --recipe"
+    version = re.search(r"^(\d+)(?:\.(\d+))?", said.strip())
+    name = case.here.env.get("CXX", "") or "g++"
+    bounds = case.facts("torch").get("gcc", {}) if case.plan.accelerator_name == "cuda" else {}
+    most = bounds.get(nvcc_version(case.text("nvcc")) or "")
+    if not version:
+        yield Finding("compiler", WARNING, answer.last, why, remedy)
+    elif "clang" not in name and (int(version[1]), int(version[2] or 0)) < _LEAST_GCC:
+        yield Finding(
+            "compiler",
+            WARNING,
+            f"{name} {said.strip()}",
+            f"torch's headers need C++17 of gcc 9; {why}",
+            remedy,
+        )
+    elif "clang" not in name and most and int(version[1]) >= most:
+        found = f"{name} {version[0]} is newer than this nvcc takes (below {most})"
+        yield Finding("compiler", WARNING, found, why, f"load gcc {most - 1}, or set CXX and CC to one")
+    else:
+        yield Finding("compiler", OK, f"{name} {said.strip().splitlines()[0]}")
+    if not case.text("ninja"):
+        remedy = "python3 -m pip install ninja, and activate the environment, so that it is on PATH"
+        yield Finding("ninja", WARNING, "is not on PATH", why, remedy)
+    if case.facts("python").get("header") is False:
+        yield Finding("Python.h", WARNING, "is not there", why, "install python3-dev, or take conda's Python")
+
+
+def nvcc_version(said: str) -> str | None:
+    """``12.4`` of what ``nvcc --version`` prints."""
+    match = re.search(r"release (\d+\.\d+)", said)
+    return match[1] if match else None
+
+
+def _nvcc(case: Case) -> Iterator[Finding]:
+    cuda, mine = case.facts("torch").get("cuda"), nvcc_version(case.text("nvcc"))
+    if case.plan.accelerator_name != "cuda" or not cuda:
+        return
+    why = "DeepSpeed compiles its ops with it, unless they are built before"
+    home = case.facts("torch").get("cuda_home") or case.here.env.get("CUDA_HOME")
+    theirs = ".".join(cuda.split(".")[:2])
+    if mine is None:
+        yield Finding(
+            "nvcc",
+            WARNING,
+            "is not on PATH",
+            why,
+            f"load the module of CUDA {theirs}; torch brings libraries, but no compiler",
+        )
+    elif mine != theirs and not (
+        mine.split(".")[0] == theirs.split(".")[0] and int(mine.split(".")[0]) in _SAME_MAJOR
+    ):
+        skip = case.here.env.get("DS_SKIP_CUDA_CHECK") == "1"
+        found = f"CUDA {mine}, but torch is for {cuda}" + ("; DS_SKIP_CUDA_CHECK=1" if skip else "")
+        remedy = (
+            f"load the module of CUDA {theirs}, or install torch for CUDA {mine}; DS_SKIP_CUDA_CHECK=1 tries"
+        )
+        yield Finding(
+            "nvcc",
+            WARNING,
+            found,
+            "ops that are compiled fail: CUDAMismatchException" if not skip else why,
+            remedy,
+        )
+    else:
+        yield Finding("nvcc", OK, f"CUDA {mine}, torch's is {cuda}")
+    if home and not (Path(home) / "include/cuda_runtime.h").is_file() and mine:
+        remedy = f"set CUDA_HOME to the toolkit that nvcc is of: {case.here.which('nvcc')}"
+        yield Finding("CUDA_HOME", WARNING, f"{home} has no include/cuda_runtime.h", why, remedy)
+
+
+def _cache(case: Case) -> Iterator[Finding]:
+    """Where the ops go that are compiled in the job, and locks of compilations that were killed."""
+    said = case.here.env.get("TORCH_EXTENSIONS_DIR")
+    home = case.here.env.get("HOME", "~")
+    place = Path(said or f"{case.here.env.get('XDG_CACHE_HOME') or home + '/.cache'}/torch_extensions")
+    shared = file_system(place, Path("/proc/mounts")) in _SHARED
+    local = "--env TORCH_EXTENSIONS_DIR=/tmp/NAME, a disk of the node; or build them: jobgen doctor --recipe"
+    above = nearest_directory(place)
+    if not above.is_dir() or not os.access(above, os.W_OK):
+        yield Finding(
+            "TORCH_EXTENSIONS_DIR", PROBLEM, f"{place} cannot be written", "the ops are compiled there", local
+        )
+    elif shared and case.plan.nodes > 1:
+        why = "all nodes compile there at once, behind one lock, and what one compiles may not fit another"
+        yield Finding(
+            "TORCH_EXTENSIONS_DIR", WARNING, f"{place} is on a file system that nodes share", why, local
+        )
+    elif not said:
+        why = "all your environments compile into it: each needs its own, or a torch meets another's ops"
+        yield Finding("TORCH_EXTENSIONS_DIR", NOTE, f"is not set: {place}", why, local)
+    else:
+        yield Finding("TORCH_EXTENSIONS_DIR", OK, str(place))
+    for lock in sorted((*place.glob("*/lock"), *place.glob("*/*/lock"))):
+        if time.time() - lock.stat().st_mtime > _OLD_LOCK:
+            why = "left by a compilation that was killed: every later job waits for it without end"
+            yield Finding("TORCH_EXTENSIONS_DIR", PROBLEM, f"{lock} is old", why, f"rm {lock}")
+
+
+def nearest_directory(path: Path) -> Path:
+    """The path, or what is there above it."""
+    return next(one for one in (path, *path.absolute().parents) if one.exists())
+
+
+def file_system(path: Path, mounts: Path) -> str | None:
+    """The type of the file system that a path is on, or would be."""
+    try:
+        rows = [line.split(" ") for line in mounts.read_text().splitlines()]
+    except OSError:
+        return None
+    real = os.path.realpath(path)
+    under = [(row[1], row[2]) for row in rows if real == row[1] or real.startswith(row[1].rstrip("/") + "/")]
+    return max(under, key=lambda one: len(one[0]))[1] if under else None
+
+
+def _arch_list(case: Case) -> Iterator[Finding]:
+    said = case.here.env.get("TORCH_CUDA_ARCH_LIST")
+    if case.plan.accelerator_name != "cuda" or said is None:
+        return
+    entries = [word for word in re.split(r"[;,\s]+", said.strip()) if word]
+    if wrong := [
+        one for one in entries if not re.fullmatch(r"\d+\.\d[af]?(\+PTX)?|[A-Z][a-z]+(\+\w+)*", one)
+    ]:
+        remedy = "write numbers with a point, such as 8.0;9.0+PTX"
+        yield Finding("TORCH_CUDA_ARCH_LIST", WARNING, f"{wrong[0]} is no compute capability", "", remedy)
+        return
+    archs = [arch for one in entries if one[0].isdigit() for arch in _archs(one)]
+    devices = {(int(one[1]), int(one[2])) for one in case.facts("torch").get("devices", [])}
+    if lacking := [one for one in sorted(devices) if archs and not runs_on(archs, *one)]:
+        found = f"{said} leaves out this device's {lacking[0][0]}.{lacking[0][1]}"
+        why = "ops that are compiled for it fail: no kernel image is available"
+        yield Finding(
+            "TORCH_CUDA_ARCH_LIST",
+            PROBLEM,
+            found,
+            why,
+            f"add {lacking[0][0]}.{lacking[0][1]}, or unset it in the job",
+        )
+    else:
+        yield Finding("TORCH_CUDA_ARCH_LIST", OK, said)
+
+
+def _archs(entry: str) -> list[str]:
+    name = entry.removesuffix("+PTX").replace(".", "")
+    return [f"sm_{name}", *([f"compute_{name}"] if entry.endswith("+PTX") else [])]

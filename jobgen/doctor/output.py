@@ -1,0 +1,64 @@
+"""Findings as a table for people, and as JSON for programs."""
+
+from __future__ import annotations
+
+import json
+import os
+import textwrap
+from collections.abc import Sequence
+
+from jobgen import __version__
+from jobgen.doctor.finding import OK, STATES, Case, Finding
+
+_INDENT = 11
+
+
+def worst(findings: Sequence[Finding]) -> str:
+    """The worst state of all."""
+    return max((finding.state for finding in findings), key=STATES.index, default=OK)
+
+
+def as_json(case: Case, findings: Sequence[Finding]) -> str:
+    """What it was looked at for, the worst state, and the findings; the keys stay."""
+    return (
+        json.dumps(
+            {
+                "version": __version__,
+                "host": os.uname().nodename,
+                "in_job": case.in_job,
+                "scheduler": case.plan.spec.scheduler,
+                "launcher": case.plan.launcher,
+                "accelerator": case.plan.accelerator_name,
+                "state": worst(findings),
+                "findings": [finding._asdict() for finding in findings],
+            },
+            indent=2,
+        )
+        + "\n"
+    )
+
+
+def as_table(case: Case, findings: Sequence[Finding]) -> str:
+    """One line a finding; why it matters, and what to do, below those that are not ok."""
+    plan = case.plan
+    where = f"on {os.uname().nodename}, {'in a job' if case.in_job else 'not in a job'}"
+    lines = [f"For {plan.scheduler.title}, {plan.launcher}, {plan.accelerator.title}; {where}."]
+    for finding in findings:
+        lines += _wrapped(finding.state.ljust(_INDENT - 2), f"{finding.check}: {finding.found}")
+        if finding.state != OK:
+            lines += _wrapped("     why:", finding.why) if finding.why else []
+            lines += _wrapped("      do:", finding.remedy) if finding.remedy else []
+    counts = {state: sum(finding.state == state for finding in findings) for state in reversed(STATES)}
+    lines.append(", ".join(f"{count} {state}" for state, count in counts.items() if count))
+    return "\n".join(lines) + "\n"
+
+
+def _wrapped(head: str, text: str) -> list[str]:
+    return textwrap.wrap(
+        text,
+        110,
+        initial_indent=head.ljust(_INDENT),
+        subsequent_indent=" " * _INDENT,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

