@@ -14,6 +14,7 @@ from jobgen.runs import Run
 _SECRET = re.compile(r"(?i)(token|secret|passw|credential|api_?key|private_?key)[^=\s]*=")
 
 _ELSEWHERE = ("format", "submitted", "script_sha256", "name", "options", "derived", "sources")
+_SWEEP = "sweep."
 _BRIEF, _COLUMNS = 24, 8  # characters of a value, and columns, that a summary has room for
 _DIRECTIVE = re.compile(r"^#(SBATCH|PBS)[ \t]+(-[^\s=]+)[= \t]*(.*)$", re.MULTILINE)
 
@@ -27,9 +28,9 @@ class Fact(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """``differing`` names have another value in some run, ``brief`` are those of them whose values are
-    short enough for a column; ``same`` are the facts of all runs that somebody asked for or that follow,
-    ``defaults`` the others."""
+    """``differing`` names have another value in some run. ``brief`` are those of them that a summary has room
+    for: what was swept, or else short values. ``same`` are the facts of all runs that somebody asked for or
+    that follow, ``defaults`` the others."""
 
     differing: tuple[str, ...]
     brief: tuple[str, ...]
@@ -38,10 +39,12 @@ class Comparison(NamedTuple):
 
 
 def facts(run: Run, rows: Sequence[Mapping[str, Any]]) -> dict[str, Fact]:
-    """By name: plan.json, or else what the script says of itself, and what the training began with."""
+    """By name: the point of a sweep, plan.json or else what the script says of itself, and what the training
+    began with."""
+    point = _flat(runs.as_object(runs.text(run.directory / "sweep.json")), _SWEEP)
     asked = list(_planned(runs.plan(run.directory))) or _script(runs.script(run.directory))
     trained = {key: value for key, value in started(rows).items() if key not in ("event", "hosts", "source")}
-    return {**dict(asked), **{f"training {name}": fact for name, fact in _flat(trained)}}
+    return dict([*point, *asked, *_flat(trained, "training ")])
 
 
 def _planned(plan: Mapping[str, Any]) -> Iterator[tuple[str, Fact]]:
@@ -72,9 +75,10 @@ def compare(all_facts: Sequence[Mapping[str, Fact]]) -> Comparison:
     differing = tuple(name for name in names if len(set(values[name])) > 1)
     brief = tuple(name for name in differing if _is_brief([facts.get(name) for facts in all_facts]))
     same = {name: all_facts[0][name] for name in names if name not in differing}
+    swept = tuple(name for name in differing if name.startswith(_SWEEP))
     defaults = {name: fact for name, fact in same.items() if fact.origin == "default"}
     rest = {name: fact for name, fact in same.items() if name not in defaults}
-    return Comparison(differing, brief[:_COLUMNS], rest, defaults)
+    return Comparison(differing, (swept or brief)[:_COLUMNS], rest, defaults)
 
 
 def _is_brief(found: Sequence[Fact | None]) -> bool:
