@@ -20,7 +20,7 @@ def write_script(path: str, text: str, *, force: bool = False, executable: bool 
             raise JobgenError(f"{said}: must be the name of a file")
         if os.path.exists(target):
             if not stat.S_ISREG(os.stat(target).st_mode):
-                raise JobgenError(f"{said}: is not a regular file; without -o the script is printed")
+                raise JobgenError(f"{said}: is not a regular file")
             if not force:
                 raise JobgenError(f"{said}: the file is there already; --force overwrites it")
         _replace(target, text, (0o777 if executable else 0o666) & ~_umask(), force)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from jobgen import runs
 from jobgen.runs import Rank, Run, as_object, text
 
-_LOGS = 4  # of an attempt: the first rank that failed tells most
+_LOGS, _LETTERS = 4, 4000  # of an attempt, as the first rank that failed tells most; of each log
 
 
 class Failed(NamedTuple):
@@ -46,7 +46,7 @@ def failures(run: Run, training: bool) -> Failures:
 
 def _failed(attempt: int, rank: Rank, training: bool, place: int) -> Failed:
     meaning = "left no status" if rank.status is None else runs.meaning(rank.status, training)
-    log = runs.tail(rank.log) if place < _LOGS else ""
+    log = runs.tail(rank.log)[-_LETTERS:] if place < _LOGS else ""
     return Failed(attempt, rank.number, rank.host, rank.status, meaning, log)
 
 

@@ -71,7 +71,6 @@ def page(directories: Sequence[Path], now: float) -> str:
             script_hash=_hash(script),
             geometry=charts,
             rows=timeline,
-            meaning=runs.meaning,
         )
     )
     return html.encode("utf-8", "replace").decode("utf-8")

@@ -48,6 +48,13 @@ def kind(status: int | None) -> str:
     return {None: "open", 0: "good", 3: "missed", runs.RESUMABLE: "on"}.get(status, "bad")
 
 
+def ending(run: Run, attempt: Attempt, training: bool) -> str:
+    """How an attempt ended, in words; one that others came after runs no more."""
+    if attempt.status is None and attempt is not run.attempts[-1]:
+        return "no end is recorded: it was killed with its script"
+    return runs.meaning(attempt.status, training)
+
+
 def timeline(all_runs: Sequence[Run], trained: Sequence[bool]) -> Timeline | None:
     """Each run begins at the left, when its first attempt began; None where no attempt has a time."""
     starts = [first_sign(run) for run in all_runs]
@@ -64,7 +71,7 @@ def timeline(all_runs: Sequence[Run], trained: Sequence[bool]) -> Timeline | Non
     for i, (run, start) in enumerate(zip(all_runs, starts, strict=True)):
         for attempt in run.attempts if start is not None else ():
             if start is not None and attempt.began is not None and attempt.ended is not None:
-                bars.append(_bar(i, attempt, start, x, runs.meaning(attempt.status, trained[i])))
+                bars.append(_bar(i, attempt, start, x, ending(run, attempt, trained[i])))
                 marks.extend(_marks(i, attempt, start, x))
     return Timeline(TOP + ROW * len(all_runs) + BOTTOM, x, tuple(bars), tuple(marks))
 
