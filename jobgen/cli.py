@@ -333,6 +333,7 @@ _ELSEWHERE = {
     "check": "jobgen.check.command",
     "convert": "jobgen.convert.command",
     "cancel": "jobgen.life.command",
+    "diff": "jobgen.life.command",
     "doctor": "jobgen.doctor.command",
     "init": "jobgen.init",
     "list": "jobgen.life.command:list_runs",

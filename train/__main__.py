@@ -166,6 +166,7 @@ def train(argv: Sequence[str], run: report.Run) -> None:
         hosts=names,
         device=mine.kind,
         source=me.source,
+        versions=report.versions(),
         deepspeed=how.config | ({"scheduler": schedule.block} if schedule.block else {}),
     )
     stop = stopping.Stopping(os.environ, patience)

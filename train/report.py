@@ -2,9 +2,11 @@
 on standard output, all from rank 0; a failing rank writes status.json too."""
 
 import contextlib
+import importlib.metadata
 import json
 import math
 import os
+import platform
 import socket
 import sys
 import time
@@ -184,6 +186,15 @@ def complain(text: str) -> None:
     with contextlib.suppress(OSError):  # a full disk, where it goes to a file
         sys.stderr.write(f"jobgen.train: {text}\n")
         sys.stderr.flush()
+
+
+def versions() -> dict[str, str]:
+    """Of Python and of those packages that decide what a training computes."""
+    found = {"python": platform.python_version()}
+    for name in ("torch", "deepspeed", "torch_npu", "colossalai", "numpy", "mpi4py"):
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found[name] = importlib.metadata.version(name)
+    return found
 
 
 def _step(line: str) -> float:

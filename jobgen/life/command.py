@@ -102,3 +102,28 @@ def cancel(more: tuple[str, ...], names: tuple[str, ...], now: bool, run_dir: st
         raise JobgenError("cancel: name one run at least")
     for run in [finding.one_run(name, finding.root_of(run_dir)) for name in names + more]:
         click.echo(f"jobgen: {cancelling.cancel(run, now)}", err=True)
+
+
+@click.command(
+    "diff",
+    help="Say what differs between two runs: options, program, code, versions, results. The status is 1 if "
+    f"anything does. {_RUNS}",
+    epilog="Example: jobgen diff exp-1 exp-2",
+)
+@click.argument("names", metavar="RUN RUN", nargs=-1)
+@_run_dir
+@_json
+@click.pass_obj
+def diff(more: tuple[str, ...], names: tuple[str, ...], run_dir: str | None, as_json: bool) -> int:
+    from jobgen.errors import JobgenError
+    from jobgen.life import differences, finding, output
+
+    if len(names + more) != 2:
+        raise JobgenError("diff: name two runs")
+    left, right = (finding.one_run(name, finding.root_of(run_dir)) for name in names + more)
+    differences.check(left, right)
+    found = differences.compare(left, right)
+    click.echo(output.comparison_as_json(found) if as_json else output.comparison(found), nl=False)
+    if found.notes and not as_json:
+        click.echo(f"jobgen: {', '.join(found.notes)}", err=True)
+    return int(not found.same)

@@ -1,13 +1,18 @@
-"""What status and list print."""
+"""What status, list and diff print."""
 
 from __future__ import annotations
 
 import json
+import shlex
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from jobgen.life.states import State
+
+if TYPE_CHECKING:
+    from jobgen.life.differences import Comparison
 
 _TITLES = {"slurm": "Slurm", "pbs": "PBS"}
 
@@ -71,3 +76,31 @@ def age(seconds: float) -> str:
         if seconds >= size:
             return f"{seconds // size:.0f}{unit}"
     return f"{max(0, seconds):.0f}s"
+
+
+def comparison(found: Comparison) -> str:
+    """The differences by their sections; of two values the left run's comes first."""
+    lines: list[str] = []
+    section = ""
+    for one in found.differences:
+        if one.section != section:
+            section = one.section
+            lines.append(section)
+        left, right = map(_value, one.values, one.origins)
+        lines.append(f"  {one.name}: {left} -> {right}")
+    return "".join(f"{line}\n" for line in (*lines, *found.script))
+
+
+def _value(value: Any, origin: str) -> str:
+    if value is None or value == []:
+        text = "-"
+    else:
+        text = shlex.join(map(str, value)) if isinstance(value, list) else str(value)
+    text = text if text.isprintable() else ascii(text)
+    return f"{text} ({origin})" if origin and origin != "derived" else text
+
+
+def comparison_as_json(found: Comparison) -> str:
+    differences = [one._asdict() for one in found.differences]
+    told = {"same": found.same, "differences": differences, "script": found.script, "notes": found.notes}
+    return json.dumps(told, indent=1) + "\n"

@@ -1,0 +1,193 @@
+"""What differs between two runs: what was asked for, where it ran, and what came of it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from jobgen import runs
+from jobgen.errors import JobgenError
+from jobgen.life import planfile
+from jobgen.life.planfile import Option, PlanFile
+from jobgen.life.states import states
+
+_SPEED = 0.1  # two runs of one plan are that alike, or else it is worth a line
+
+
+class Difference(NamedTuple):
+    """A thing that differs, with both values and where they came from; None where a run lacks it. One that is
+    only ``told`` makes no two runs different."""
+
+    section: str
+    name: str
+    values: tuple[Any, Any]
+    origins: tuple[str, str] = ("", "")
+    told: bool = False
+
+
+class Comparison(NamedTuple):
+    """The differences, the lines of the scripts that differ (only where there is a run without a plan, or no
+    other reason why they do), and what could not be compared."""
+
+    differences: list[Difference]
+    script: list[str]
+    notes: list[str]
+
+    @property
+    def same(self) -> bool:
+        return not self.script and all(one.told for one in self.differences)
+
+
+def compare(left: Path, right: Path) -> Comparison:
+    """All that differs between two runs.
+
+    Raises:
+        JobgenError: a plan.json cannot be read.
+    """
+    plans = _plan(left), _plan(right)
+    rows = runs.read_metrics(left).rows, runs.read_metrics(right).rows
+    began = _began(rows[0]), _began(rows[1])
+    found: list[Difference] = []
+    notes: list[str] = []
+    if plans[0] and plans[1]:
+        found += _asked(plans[0], plans[1])
+        began = _versions(began[0]), _versions(began[1])
+    else:
+        without = ", ".join(run.name for run, plan in zip((left, right), plans, strict=True) if not plan)
+        notes.append(f"without plan.json: {without}; so the scripts are compared line by line")
+    found += _facts("training", *began)
+    script = _script(left, right) if not found or notes else []
+    found += _facts("results", *_outcomes(left, right))
+    return Comparison([*found, *_speeds(*rows)], script, notes)
+
+
+def _plan(run: Path) -> PlanFile | None:
+    """The plan of a run, or of the array that it is a task of."""
+    for place in (run, run.parent) if run.name.startswith("task-") else (run,):
+        if (place / planfile.NAME).exists():
+            return planfile.read(place)
+    return None
+
+
+def _asked(left: PlanFile, right: PlanFile) -> Iterator[Difference]:
+    for key in dict.fromkeys((*left.options, *right.options)):
+        one, other = (plan.options.get(key, Option(None, "")) for plan in (left, right))
+        if one.value != other.value:
+            yield Difference("options", key, _items(one.value, other.value), (one.origin, other.origin))
+    yield from _facts("program", _words(left.program.value), _words(right.program.value))
+    yield from _facts("job", _job(left), _job(right))
+    yield from _facts("files", _sources(left), _sources(right))
+    yield from _facts("git", _git(left), _git(right))
+    yield from _facts("versions", _made_by(left), _made_by(right))
+    yield from _facts("packages", left.packages, right.packages)
+
+
+def _items(one: Any, other: Any) -> tuple[Any, Any]:
+    """Of two lists, what the other one lacks."""
+    if not isinstance(one, list) or not isinstance(other, list) or sorted(one) == sorted(other):
+        return one, other
+    return [item for item in one if item not in other], [item for item in other if item not in one]
+
+
+def _words(words: Sequence[str]) -> dict[str, str]:
+    """A program's options by their names and its other words by their places, so that one that is put in
+    between makes no difference to the rest."""
+    table: dict[str, str] = {}
+    waiting: str | None = None
+    place = 0
+    for word in words:
+        flag, equals, value = word.partition("=")
+        if word.startswith("--") and len(word) > 2:
+            while flag in table:
+                flag += " (again)"
+            table[flag] = value if equals else ""
+            waiting = None if equals else flag
+        elif waiting is not None:
+            table[waiting], waiting = word, None
+        else:
+            table[f"word {place}"] = word
+            place += 1
+    return table
+
+
+def _job(plan: PlanFile) -> dict[str, Any]:
+    return {"scheduler": plan.scheduler, "submitted from": plan.directory, "site": plan.site}
+
+
+def _sources(plan: PlanFile) -> dict[str, Any]:
+    return {one.path: (one.sha256 or "unreadable")[:12] for one in plan.sources}
+
+
+def _git(plan: PlanFile) -> dict[str, Any]:
+    if plan.git is None:
+        return {}
+    changes = f"changed since, {plan.git.diff or plan.git.diff_sha256}" if plan.git.dirty else "as committed"
+    if plan.git.diff_sha256:
+        changes += f" ({plan.git.diff_sha256[:12]})"
+    return {"commit": plan.git.commit, "branch": plan.git.branch, "files": changes}
+
+
+def _made_by(plan: PlanFile) -> dict[str, Any]:
+    return {"jobgen": plan.jobgen, "python": plan.python}
+
+
+def _began(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What the training said when it began last, its tables made flat."""
+    return dict(_flat(next((row for row in reversed(rows) if row.get("event") == "start"), {})))
+
+
+def _versions(began: Mapping[str, Any]) -> dict[str, Any]:
+    """Of that what no plan knows: the rest of it follows from the options."""
+    return {key: value for key, value in began.items() if key.startswith("versions.")}
+
+
+def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key, value
+
+
+def _facts(section: str, left: Mapping[str, Any], right: Mapping[str, Any]) -> Iterator[Difference]:
+    for key in dict.fromkeys((*left, *right)):
+        values = left.get(key), right.get(key)
+        if values[0] != values[1]:
+            yield Difference(section, key, values)
+
+
+def _script(left: Path, right: Path) -> list[str]:
+    one, other = (runs.text(run / "job.sh").splitlines() for run in (left, right))
+    names = f"{left.name}/job.sh", f"{right.name}/job.sh"
+    return list(difflib.unified_diff(one, other, *names, lineterm="", n=1))
+
+
+def _outcomes(left: Path, right: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    keys = ("state", "status", "attempts", "step", "loss", "accuracy")
+    one, other = ({key: getattr(state, key) for key in keys} for state in states((left, right))[0])
+    return one, other
+
+
+def _speeds(*rows: Sequence[Mapping[str, Any]]) -> Iterator[Difference]:
+    left, right = map(_speed, rows)
+    if left and right and abs(left - right) > _SPEED * max(left, right):
+        yield Difference("results", "samples per second", (round(left, 1), round(right, 1)), told=True)
+
+
+def _speed(rows: Sequence[Mapping[str, Any]]) -> float:
+    """The mean of what the steps said, without the first one, which waits for the start."""
+    found = (runs.number(row.get("samples_per_second")) for row in rows)
+    speeds = [speed for speed in found if speed][1:]
+    return sum(speeds) / len(speeds) if speeds else 0.0
+
+
+def check(left: Path, right: Path) -> None:
+    """Refuse to compare a run with itself.
+
+    Raises:
+        JobgenError: it is one and the same.
+    """
+    if left.resolve() == right.resolve():
+        raise JobgenError(f"diff: {left.name} is one and the same run; name two")

@@ -1,0 +1,291 @@
+"""Finding runs, their states by what is in their directories, logs, and the plan of each."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from golden.cases import CASES, plan_of
+from support.jobs import path_with
+
+from jobgen.errors import JobgenError
+from jobgen.life import differences, finding, planfile, states, submitting
+from jobgen.plan import resolve
+from jobgen.rendering import render
+
+
+def make_run(root: Path, name: str, events: str = "", plan: bool = True, job: str = "", **files: str) -> Path:
+    """A run as its files would be, with one attempt if there are events."""
+    run = root / name
+    (run / "attempt-1" if events else run).mkdir(parents=True)
+    (run / "job.sh").write_text("#!/bin/bash\n#SBATCH --nodes=1\n")
+    if plan:
+        (run / "plan.json").write_text('{"scheduler": "slurm"}')
+    if job:
+        (run / "job-id").write_text(f"{job}\n")
+    if events:
+        (run / "attempt-1/events").write_text(events)
+    for file, text in files.items():
+        (run / file.replace("_", ".")).write_text(text)
+    return run
+
+
+def jobgen(cwd: Path, *words: object, path: str | None = None, **options: Any) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, "PATH": path or "/bin", "PYTHONPATH": ""}
+    command = [sys.executable, "-m", "jobgen", *map(str, words)]
+    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=60, **options)
+
+
+# ------------------------------------------------------------------------------------------------ the plan
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_plan_of_every_golden_script_makes_it_again(name: str, tmp_path: Path) -> None:
+    plan = plan_of(name)
+    if plan.spec.scheduler == "local":
+        pytest.skip("a local run is not submitted")
+    text = render(plan)
+    sources = [planfile.source("site", plan.spec.site.path)] if plan.spec.site else []
+    planfile.write(planfile.of(plan, text, ["jobgen"], "/", sources, (), None), tmp_path)
+    file = planfile.read(tmp_path)
+    assert render(resolve(planfile.spec_of(file))) == text
+    assert file.script_sha256 == planfile.sha256(text.encode())
+    assert json.loads((tmp_path / "plan.json").read_text())["options"]["name"]["value"] == plan.spec.name
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"format": 1}', '{"format": "x"}', "[" * 100_000])
+def test_a_plan_that_is_none(text: str, tmp_path: Path) -> None:
+    (tmp_path / "plan.json").write_text(text)
+    with pytest.raises(JobgenError, match="plan.json cannot be read"):
+        planfile.read(tmp_path)
+
+
+def test_packages_are_those_of_the_job_s_environment(tmp_path: Path) -> None:
+    (tmp_path / "w/env/lib/python3.11/site-packages/Torch_npu-2.1.dist-info").mkdir(parents=True)
+    spec = plan_of("slurm_torchrun_partition_venv").spec._replace(venv="env", workdir="w")
+    assert planfile.packages(spec, str(tmp_path), {}) == {"torch-npu": "2.1"}
+
+
+# ---------------------------------------------------------------------------------------------- submission
+
+
+def test_run_directories_of_one_second(tmp_path: Path) -> None:
+    found = [submitting.make_run_dir(tmp_path / "a b", "exp") for _ in range(50)]
+    assert len(set(found)) == 50
+    assert all(path.is_dir() for path in found)
+
+
+WRONG = {
+    "submit": "say to which: jobgen submit slurm, or pbs",
+    "submit local": "a local run has no queue to wait in",
+    "submit slrm": "must be slurm or pbs; did you mean slurm?",
+    "submit slurm --nodes 0": "--nodes 0 (command line)",
+    "submit slurm train.py": "goes after --",
+    "submit --again nothing": "there is no run nothing in runs",
+    "submit slurm --again x": "takes all from that run's plan.json",
+    "status": "there is no run in runs",
+    "status x --run-dir /nowhere": "there is no run x in /nowhere",
+    "logs": "there is no run in runs",
+    "cancel": "name one run at least",
+    "diff a": "name two runs",
+    "diff a b": "there is no run a",
+}
+
+
+@pytest.mark.parametrize("line", WRONG)
+def test_a_mistake_is_one_sentence(line: str, tmp_path: Path) -> None:
+    done = jobgen(tmp_path, *line.split())
+    assert (done.returncode, done.stdout) == (2, "")
+    assert len(done.stderr.splitlines()) == 1
+    assert WRONG[line] in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_no_scheduler_here(tmp_path: Path) -> None:
+    done = jobgen(tmp_path, "submit", "slurm", path=str(tmp_path / "none"))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "cannot find sbatch on PATH" in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_dry_run_prints_what_the_other_command_prints(tmp_path: Path) -> None:
+    words = ("slurm", "--nodes", "2", "--", "train.py")
+    assert jobgen(tmp_path, "submit", *words, "--dry-run").stdout == jobgen(tmp_path, *words).stdout
+    (tmp_path / "jobgen.toml").write_text('scheduler = "pbs"\n[resources]\nnodes = 3\n')
+    assert jobgen(tmp_path, "submit", "-n").stdout == jobgen(tmp_path, "pbs").stdout
+
+
+# -------------------------------------------------------------------------------------------------- finding
+
+
+def test_what_a_name_means(tmp_path: Path) -> None:
+    first = make_run(tmp_path, "exp-1", job="41.server")
+    second = make_run(tmp_path, "exp-2", job="42")
+    task = make_run(second, "task-3")
+    for run, age in ((first, 100), (second, 50)):
+        os.utime(run / "plan.json", (time.time() - age,) * 2)
+    named = {"exp-1": first, "exp-2": second, "41": first, "41.server": first, str(first): first, "42": second}
+    named |= {"42_3": task, "42[3]": task, "42[]": second, "exp-2/task-3": task}
+    assert {name: finding.one_run(name, tmp_path) for name in named} == named
+    assert finding.some_runs((), tmp_path) == [second]
+    with pytest.raises(JobgenError, match="exp is the beginning of 2 runs: exp-2, exp-1"):
+        finding.one_run("exp", tmp_path)
+    with pytest.raises(JobgenError, match="no run exq-1 in .*; did you mean exp-1?"):
+        finding.one_run("exq-1", tmp_path)
+    for name in ("", "43", "42_4", "/", "..", "x" * 5000):
+        with pytest.raises(JobgenError):
+            finding.one_run(name, tmp_path)
+
+
+def test_the_job_file_says_where_runs_are(tmp_path: Path) -> None:
+    make_run(tmp_path / "w/results", "exp-1", "1 began 5\n9 ended 0\n")
+    (tmp_path / "jobgen.toml").write_text('[directories]\nworkdir = "w"\nrun_dir = "results"\n')
+    assert "exp-1" in jobgen(tmp_path, "list").stdout
+
+
+# --------------------------------------------------------------------------------------------------- states
+
+ENDS = [
+    ("1 began 5\n9 ended 0\n", None, "finished"),
+    ("1 began 5\n9 ended 1\n", None, "failed"),
+    ("1 began 5\n9 ended 75\n", "", "resumable"),
+    ("1 began 5\n9 ended 75\n", "5|PENDING|1:00|BeginTime", "pending"),
+    ("1 began 5\n", "5|RUNNING|1:00|None", "running"),
+    ("1 began 5\n", "5|NODE_FAIL|0:00|None", "node failed"),
+    ("1 began 5\n", "", "lost"),
+    ("1 began 5\n9 ended 143\n", None, "failed"),
+    ("", "5|PENDING|1:00|Priority", "pending"),
+    ("", "5|FAILED|0:00|None", "failed"),
+    ("", "", "gone"),
+    ("", "fails", "unknown"),
+]
+
+
+@pytest.mark.parametrize(("events", "answer", "expected"), ENDS)
+def test_the_state(
+    events: str, answer: str | None, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = make_run(tmp_path / "runs", "exp", events, job="5")
+    squeue = "exit 9" if answer in (None, "fails") else f"echo '{answer}'" if answer else "true"
+    monkeypatch.setenv("PATH", f"{path_with(tmp_path / 'bin', squeue=squeue, sacct='exit 1')}:/usr/bin:/bin")
+    [state], _ = states.states([run])
+    assert state.state == expected
+
+
+def test_an_array_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = make_run(tmp_path, "exp", job="5")
+    make_run(run, "task-0", "1 began 5_0\n9 ended 0\n", plan=False)
+    make_run(run, "task-1", "1 began 5_1\n9 ended 3\n", plan=False)
+    squeue = "printf '%s\\n' '5_1|FAILED|0:00|None' '5_2|RUNNING|1:00|None' '5_3|PENDING|1:00|Resources'"
+    monkeypatch.setenv("PATH", f"{path_with(tmp_path / 'bin', squeue=squeue)}:/usr/bin:/bin")
+    [state], _ = states.states([run])
+    assert state.tasks == {"finished": 1, "failed": 1, "running": 1, "pending": 1}
+    assert state.state == "running"
+
+
+def test_a_thousand_runs_are_one_question_and_quick(tmp_path: Path) -> None:
+    for number in range(1000):
+        events = "1 began 5\n" + ("9 ended 0\n" if number % 2 else "")
+        line = json.dumps({"event": "step", "step": number, "loss": 0.5})
+        make_run(tmp_path / "runs", f"exp-{number}", events, job=str(1000 + number), metrics_jsonl=f"{line}\n" * 200)
+    squeue = f"echo asked >> {tmp_path}/asked; for i in {{1000..1999}}; do echo \"$i|RUNNING|1:00|None\"; done"
+    path = path_with(tmp_path / "bin", squeue=squeue) + ":/usr/bin:/bin"
+    begun = time.monotonic()
+    found = json.loads(jobgen(tmp_path, "list", "--json", path=path).stdout)
+    assert time.monotonic() - begun < 5
+    assert len(found) == 1000
+    assert (tmp_path / "asked").read_text() == "asked\n"
+    assert sum(one["state"] == "running" for one in found) == 500
+    assert {one["step"] for one in found} == set(range(1000))
+
+
+# ----------------------------------------------------------------------------------------------------- logs
+
+
+def test_follow_goes_over_attempts_and_ends_with_the_job(tmp_path: Path) -> None:
+    """The job is pending, runs twice, and is then forgotten by a Slurm without accounting."""
+    run = make_run(tmp_path / "runs", "exp", job="5")
+    answer = tmp_path / "answer"
+    answer.write_text("5|PENDING|1:00|Priority\n")
+    path = path_with(tmp_path / "bin", squeue=f"cat {answer}", sacct="exit 1") + ":/usr/bin:/bin"
+    command = [sys.executable, "-m", "jobgen", "logs", "-f", "exp"]
+    env = {**os.environ, "PATH": path}
+    reader = subprocess.Popen(command, cwd=tmp_path, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    time.sleep(1.5)
+    for attempt in (1, 2):
+        logs = run / f"attempt-{attempt}"
+        logs.mkdir()
+        (logs / "rank-0.log").write_text(f"hello {attempt}\n")
+        (logs / "events").write_text(f"1 began 5\n9 ended {75 if attempt == 1 else 0}\n")
+        time.sleep(2.5)
+        assert (reader.poll() is None) == (attempt == 1)
+    printed, said = reader.communicate(timeout=20)
+    assert (reader.returncode, printed) == (0, "hello 1\nhello 2\n")
+    assert "exp is pending (Priority); waiting for its output" in said
+
+
+def test_logs_that_are_not_there(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "runs", "exp", "1 began 5\n9 ended 0\n")
+    (run / "attempt-1/rank-1.log").write_text("of rank 1\n")
+    assert jobgen(tmp_path, "logs", "--rank", "1").stdout == "of rank 1\n"
+    assert "has the ranks 0 to 1" in jobgen(tmp_path, "logs", "--rank", "2").stderr
+    assert "exp has had 1" in jobgen(tmp_path, "logs", "--attempt", "2").stderr
+    done = jobgen(tmp_path, "logs")
+    assert (done.returncode, done.stderr) == (2, "jobgen: exp has no log yet: finished; -f waits for it\n")
+
+
+# ----------------------------------------------------------------------------------------------------- diff
+
+
+def planned(root: Path, name: str, case: str = "slurm_one_node", **changes: Any) -> Path:
+    plan = plan_of(case)
+    plan = resolve(plan.spec._replace(**changes))
+    text = render(plan)
+    run = make_run(root, name, "1 began 5\n9 ended 0\n")
+    (run / "job.sh").write_text(text)
+    planfile.write(planfile.of(plan, text, ["jobgen"], "/", (), (), None), run)
+    return run
+
+
+def test_diff_names_exactly_what_differs(tmp_path: Path) -> None:
+    one = planned(tmp_path, "one", program=("train.py", "--lr", "0.1", "--verbose", "--epochs=3"))
+    two = planned(tmp_path, "two", program=("train.py", "--lr", "0.2", "--seed", "1", "--verbose", "--epochs=3"))
+    assert [(row.section, row.name, row.values) for row in differences.compare(one, two).differences] == [
+        ("program", "--lr", ("0.1", "0.2")),
+        ("program", "--seed", (None, "1")),
+    ]
+    four = planned(tmp_path, "four", nodes=4, env=(("A", "1"), ("B", "2")))
+    five = planned(tmp_path, "five", nodes=5, env=(("A", "1"), ("B", "3")))
+    assert [(row.name, row.values) for row in differences.compare(four, five).differences] == [
+        ("nodes", (4, 5)),
+        ("env", (["B=2"], ["B=3"])),
+    ]
+
+
+def test_statuses_of_diff(tmp_path: Path) -> None:
+    one, two = planned(tmp_path / "runs", "one"), planned(tmp_path / "runs", "two")
+    assert jobgen(tmp_path, "diff", "one", "two").returncode == 0
+    (two / "attempt-1/events").write_text("1 began 5\n9 ended 3\n")
+    done = jobgen(tmp_path, "diff", "one", "two")
+    assert (done.returncode, done.stdout) == (1, "results\n  state: finished -> failed\n  status: 0 -> 3\n")
+    told = json.loads(jobgen(tmp_path, "diff", "--json", "one", "two").stdout)
+    assert (told["same"], told["differences"][1]["values"]) == (False, [0, 3])
+    (one / "plan.json").write_text("{")
+    assert jobgen(tmp_path, "diff", "one", "two").returncode == 2
+    assert "one and the same" in jobgen(tmp_path, "diff", "one", one.name).stderr
+
+
+def test_diff_of_scripts_submitted_by_hand(tmp_path: Path) -> None:
+    for name, nodes in (("one", 1), ("two", 2)):
+        run = make_run(tmp_path / "runs", name, "1 began 5\n9 ended 0\n", plan=False)
+        (run / "job.sh").write_text(f"#!/bin/bash\n#SBATCH --nodes={nodes}\n")
+    done = jobgen(tmp_path, "diff", "one", "two")
+    assert done.returncode == 1
+    assert "-#SBATCH --nodes=1\n+#SBATCH --nodes=2\n" in done.stdout
+    assert "without plan.json: one, two" in done.stderr

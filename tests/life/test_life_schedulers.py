@@ -1,0 +1,143 @@
+"""What Slurm, PBS Pro, OpenPBS and Torque answer, in one language; the answers of qstat are in qstat/, in the form
+that the manuals show, as neither can be had here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.jobs import path_with
+
+from jobgen.life import asking, pbs, slurm
+from jobgen.life.calls import SchedulerError
+from jobgen.life.jobs import Job, seconds
+
+ANSWERS = Path(__file__).with_name("qstat")
+OPENPBS = f"""
+[[ $1 == -x ]] || exit 9
+echo "$@" >> {{log}}
+cat {ANSWERS}/openpbs.txt
+"""
+# Torque's -x is XML, of which nothing is read.
+TORQUE = f"""
+echo "$@" >> {{log}}
+if [[ $1 == -x ]]; then echo '<Data><Job><Job_Id>815</Job_Id></Job></Data>'; else cat {ANSWERS}/torque.txt; fi
+"""
+
+
+def commands(monkeypatch: pytest.MonkeyPatch, directory: Path, **programs: str) -> Path:
+    """Make these the commands of the scheduler; the answer is the file in which they note how they are called."""
+    log = directory / "calls"
+    texts = {name: text.replace("{log}", str(log)) for name, text in programs.items()}
+    monkeypatch.setenv("PATH", f"{path_with(directory / 'bin', **texts)}:/usr/bin:/bin")
+    return log
+
+
+def test_openpbs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    log = commands(monkeypatch, tmp_path, qstat=OPENPBS)
+    jobs = pbs.ask(["4711.pbs-server", "4712.pbs-server", "4720[].pbs-server"], ended=True)
+    assert log.read_text() == "-x -t -f 4711 4712 4720[]\n"
+    assert [(job.id.partition(".")[0], job.state, job.status) for job in jobs] == [
+        ("4711", "running", None),
+        ("4712", "pending", None),
+        ("4713", "finished", 0),
+        ("4714", "cancelled", 271),
+        ("4715", "failed", 74),
+        ("4716", "held", None),
+        ("4720[]", "running", None),
+        ("4720[0]", "finished", 0),
+        ("4720[1]", "running", None),
+        ("4720[2]", "pending", None),
+    ]
+    assert jobs[0].seconds_left == 4790
+    assert jobs[1].reason == "Not Running: Insufficient amount of resource: ngpus (R: 16 A: 8 T: 24)"
+    assert [job.task for job in jobs[-3:]] == ["0", "1", "2"]
+
+
+def test_torque(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    log = commands(monkeypatch, tmp_path, qstat=TORQUE)
+    jobs = pbs.ask(["815.torque.example.org"], ended=True)
+    assert log.read_text() == "-x -t -f 815\n-t -f 815\n"
+    assert [(job.state, job.seconds_left, job.status) for job in jobs] == [
+        ("running", 3000, None),
+        ("failed", None, 1),
+    ]
+
+
+def test_pbs_knows_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    commands(monkeypatch, tmp_path, qstat="echo 'qstat: Unknown Job Id 9.pbs-server' >&2; exit 153")
+    assert pbs.ask(["9.pbs-server"], ended=True) == []
+
+
+@pytest.mark.parametrize("complaint", ["cannot connect to server pbs (errno=111)", ""])
+def test_pbs_does_not_answer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, complaint: str) -> None:
+    commands(monkeypatch, tmp_path, qstat=f"echo '{complaint}' >&2; exit 2")
+    with pytest.raises(SchedulerError, match=f"qstat does not answer: {complaint[:10] or 'it ended'}"):
+        pbs.ask(["9"], ended=True)
+
+
+SQUEUE = r"""
+echo "squeue $@" >> {log}
+echo '12|RUNNING|1-02:03:04|None'
+echo '13|PENDING|UNLIMITED|Dependency'
+echo '14_0|RUNNING|5:00|None'
+echo '14_1|COMPLETED|0:00|None'
+echo '15|PENDING|1:00|JobHeldUser'
+echo '16|CANCELLED|1:00|a|b'
+"""
+SACCT = r"""
+echo "sacct $@" >> {log}
+echo '17|CANCELLED by 1000|0:15'
+echo '18|OUT_OF_MEMORY|0:125'
+echo '19|FAILED|71:0'
+"""
+
+
+def test_slurm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    log = commands(monkeypatch, tmp_path, squeue=SQUEUE, sacct=SACCT)
+    jobs = slurm.ask(["12", "13", "14", "15", "16", "17", "18", "19"], ended=True)
+    assert [(job.id, job.state, job.reason, job.status) for job in jobs] == [
+        ("12", "running", "", None),
+        ("13", "pending", "Dependency", None),
+        ("14_0", "running", "", None),
+        ("14_1", "finished", "", None),
+        ("15", "held", "JobHeldUser", None),
+        ("16", "cancelled", "", None),
+        ("17", "cancelled", "", 143),
+        ("18", "out of memory", "", 253),
+        ("19", "failed", "", 71),
+    ]
+    assert (jobs[0].seconds_left, jobs[2].task) == (93784, "0")
+    calls = log.read_text().splitlines()
+    assert len(calls) == 2
+    assert "--jobs=17,18,19" in calls[1]
+
+
+@pytest.mark.parametrize("sacct", ["echo 'Slurm accounting storage is disabled' >&2; exit 1", None])
+def test_slurm_without_accounting(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, sacct: str | None) -> None:
+    squeue = "echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1"
+    commands(monkeypatch, tmp_path, squeue=squeue, **({"sacct": sacct} if sacct else {"other": ""}))
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/bin" if sacct else str(tmp_path / "bin"))
+    if sacct:
+        assert slurm.ask(["9"], ended=True) == []
+
+
+def test_a_scheduler_that_is_not_here_is_told_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    commands(monkeypatch, tmp_path, squeue=SQUEUE)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/bin" if not Path("/bin/qstat").exists() else str(tmp_path))
+    answer = asking.ask([("pbs", "1"), ("pbs", "2")])
+    assert answer.of("pbs", "1") is None
+    assert answer.silent["pbs"].startswith("cannot find qstat on PATH")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("1-00:00:01", 86401), ("02:03:04", 7384), ("5:00", 300), ("UNLIMITED", None), ("INVALID", None), ("", None)],
+)
+def test_durations(text: str, expected: int | None) -> None:
+    assert seconds(text) == expected
+
+
+def test_a_job_is_live_until_it_has_ended() -> None:
+    assert Job("1", "ending").live
+    assert not Job("1", "timeout").live
