@@ -66,8 +66,7 @@ def logs(
     [run] = finding.some_runs((name,) if name else (), finding.root_of(run_dir))
     which = life_logs.Which(rank, attempt)
     try:
-        if not follow:
-            life_logs.check(run, which)
+        life_logs.check_task(run)
         (life_logs.follow if follow else life_logs.show)(run, which)
     except KeyboardInterrupt:
         return 130

@@ -70,7 +70,7 @@ def one_run(name: str, root: Path) -> Path:
         JobgenError: there is no such run, or more than one.
     """
     for path in (Path(name), root / name):
-        if name and path.is_dir() and is_run(path):
+        if name and os.path.isdir(path) and is_run(path):
             return path
     runs = all_runs(root)
     if found := [run for run in runs if name and run.name.startswith(name)] or _by_id(name, runs):
@@ -78,13 +78,19 @@ def one_run(name: str, root: Path) -> Path:
             return found[0]
         some = ", ".join(run.name for run in found[:3]) + (", ..." if len(found) > 3 else "")
         raise JobgenError(f"{shown(name)} is the beginning of {len(found)} runs: {some}")
-    known = [*(run.name for run in runs), *filter(None, map(job_id, runs))]
+    stems = dict.fromkeys(re.sub(r"-\d{8}-\d{6}(-\d+)?$", "", run.name) for run in runs)
+    known = [*(run.name for run in runs), *stems, *filter(None, map(job_id, runs))]
     raise JobgenError(f"there is no run {shown(name)} in {shown(str(root))}{nearest(name, known)}")
 
 
 def job_id(run: Path) -> str | None:
-    """The id of the run's job: of the last one, where it went on by another."""
-    return text(run / "job-id").strip() or None
+    """The id of the run's job: of the last one, where it went on by another. That of an array on PBS has
+    brackets, which the script leaves out."""
+    found = text(run / "job-id").strip()
+    server = re.fullmatch(r"(\d+)(\.\S+)", found, re.ASCII)
+    if server and any(run.glob("task-*")):
+        return f"{server[1]}[]{server[2]}"
+    return found or None
 
 
 def _by_id(name: str, runs: Sequence[Path]) -> list[Path]:

@@ -49,12 +49,17 @@ def _output(run: Path, events: tuple[runs.Event, ...]) -> Path | None:
     return next(iter([*run.glob(f"*.o{number}"), *run.glob(f"*-{number}.log")]), None) if number else None
 
 
-def check(run: Path, which: Which) -> None:
-    """Refuse what is not there.
+def check_task(run: Path) -> None:
+    """Refuse an array, whose tasks have logs of their own.
 
     Raises:
-        JobgenError: the run has no such attempt, or the attempt no such rank.
+        JobgenError: it is one.
     """
+    if tasks := runs.tasks(run):
+        raise JobgenError(f"{run.name} is an array: say which task, such as {run.name}/{tasks[0].name}")
+
+
+def _check(run: Path, which: Which) -> None:
     last, _ = runs.last_attempt(run)
     if which.attempt is not None and which.attempt > last:
         raise JobgenError(f"--attempt {which.attempt} (command line): {run.name} has had {last}")
@@ -71,8 +76,9 @@ def show(run: Path, which: Which) -> None:
     """All that is there now.
 
     Raises:
-        JobgenError: nothing is.
+        JobgenError: nothing is, or the run has no such attempt, or the attempt no such rank.
     """
+    _check(run, which)
     path = path_of(run, which)
     if path is None:
         raise JobgenError(f"{shown(run.name)} has no log yet: {_word(run)}; -f waits for it")
@@ -81,7 +87,11 @@ def show(run: Path, which: Which) -> None:
 
 
 def follow(run: Path, which: Which) -> None:
-    """All that is there, and all that comes, until the job is over."""
+    """All that is there, and all that comes, until the job is over.
+
+    Raises:
+        JobgenError: there was nothing in the end.
+    """
     path: Path | None = None
     at = 0
     asked = 0.0
@@ -101,6 +111,8 @@ def follow(run: Path, which: Which) -> None:
         elif not waits:
             print(f"jobgen: {run.name} is {_word(run)}; waiting for its output", file=sys.stderr)
             waits = True
+        if over and path is None:
+            raise JobgenError(f"{run.name} left no such log: it is {_word(run)}")
         if over:
             return
         time.sleep(_PAUSE)

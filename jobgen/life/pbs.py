@@ -47,24 +47,21 @@ def submit(directory: Path, script: str) -> str:
 
 
 def ask(ids: Sequence[str], ended: bool) -> list[Job]:
-    """What PBS knows of these jobs, every task of an array by itself; with ``ended`` also of those that have
-    ended, where its history is on.
+    """What PBS knows of these jobs, every task of an array by itself, also of those that have ended where its
+    history is on, whether or not ``ended`` wants them.
 
     Raises:
         SchedulerError: PBS does not answer.
     """
+    words = list(dict.fromkeys(map(_argument, ids)))
     # -x is PBS Pro's history; Torque's is XML, and Slurm's qstat has none.
     for options in (("-x", "-t", "-f"), ("-t", "-f"), ("-f",)):
-        done = call(("qstat", *options, *_known(ids)))
+        done = call(("qstat", *options, *words))
         if _ID.search(done.out) or _says_unknown(done):
             return [_job(one) for one in _records(done.out)]
     if done.status not in (0, 153):
         raise SchedulerError(f"qstat does not answer: {complaint(done)}")
     return []
-
-
-def _known(ids: Sequence[str]) -> list[str]:
-    return list(dict.fromkeys(_argument(one) for one in ids))
 
 
 def _argument(job_id: str) -> str:

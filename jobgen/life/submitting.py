@@ -45,7 +45,7 @@ def scheduler_of(typed: str | None, layer: Layer | None, site: str | None, besid
 
         name = load(place, None, beside).file.scheduler
     if name is None:
-        raise JobgenError("submit: say which: jobgen submit slurm, or pbs, or scheduler = in the job file")
+        raise JobgenError("submit: say to which: jobgen submit slurm, or pbs, or a --site")
     if name == "local":
         raise JobgenError("submit: a local run has no queue to wait in: jobgen local ... | bash")
     if name not in SCHEDULERS:

@@ -163,3 +163,30 @@ def test_the_same_once_more(cluster: Cluster, here: Path) -> None:
     assert (second / "job.sh").read_bytes() == (first / "job.sh").read_bytes()
     assert "warning" not in done.stderr
     jobgen(cluster, here, "cancel", "--now", first, second, check=False)
+
+
+def test_an_array_is_counted_and_its_tasks_have_logs(slurm_cluster: Cluster, here: Path) -> None:
+    _, run = submit(slurm_cluster, here, "--array", "0-2", "--", "learn.py", "--lr", "0.1")
+    wait_for(lambda: state(slurm_cluster, here)["tasks"] == {"finished": 3})
+    assert state(slurm_cluster, here)["state"] == "finished"
+    done = jobgen(slurm_cluster, here, "logs", check=False)
+    assert (done.returncode, done.stderr) == (
+        2,
+        f"jobgen: {run.name} is an array: say which task, such as {run.name}/task-0\n",
+    )
+    assert "step 3 of rank 0" in jobgen(slurm_cluster, here, "logs", "-f", f"{run.name}/task-2").stdout
+    job = (run / "job-id").read_text().strip()
+    assert state(slurm_cluster, here, f"{job}_1")["step"] == 3
+
+
+def test_diff_shows_what_was_changed_and_what_came_of_it(slurm_cluster: Cluster, here: Path) -> None:
+    runs = [submit(slurm_cluster, here, "--", "learn.py", "--lr", rate)[1] for rate in ("0.1", "0.2")]
+    for run in runs:
+        jobgen(slurm_cluster, here, "logs", "-f", run)
+    done = jobgen(slurm_cluster, here, "diff", *runs, check=False)
+    expected = "program\n  --lr: 0.1 -> 0.2\nresults\n  loss: 2.2 -> 1.9\n"
+    assert (done.returncode, done.stdout, done.stderr) == (1, expected, "")
+    assert jobgen(slurm_cluster, here, "submit", "--again", runs[0]).returncode == 0
+    jobgen(slurm_cluster, here, "logs", "-f")
+    newest = max((here / "runs").iterdir(), key=lambda run: (run / "plan.json").stat().st_mtime)
+    assert jobgen(slurm_cluster, here, "diff", runs[0], newest).stdout == ""

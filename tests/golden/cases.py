@@ -11,7 +11,7 @@ from pathlib import Path
 
 from jobgen.config import COMMAND_LINE, SiteName, read_spec
 from jobgen.options import OPTIONS
-from jobgen.plan import resolve
+from jobgen.plan import Plan, resolve
 from jobgen.rendering import render
 
 HERE = Path(__file__).parent
@@ -69,6 +69,11 @@ CASES = {
 
 def script(command: str) -> str:
     """The script of one command line, which is ``jobgen`` less the first word."""
+    return render(plan_of(command))
+
+
+def plan_of(command: str) -> Plan:
+    """The plan of the same."""
     words = shlex.split(command)
     at = words.index("--") if "--" in words else len(words)
     options, program = words[1:at], words[at + 1 :]
@@ -84,7 +89,7 @@ def script(command: str) -> str:
             given.setdefault(option.key, []).append(value)  # type: ignore[union-attr]
         else:
             given[option.key] = value
-    return render(resolve(read_spec(words[0], given, program, site=site)))
+    return resolve(read_spec(words[0], given, program, site=site))
 
 
 if __name__ == "__main__":

@@ -36,7 +36,9 @@ def make_run(root: Path, name: str, events: str = "", plan: bool = True, job: st
     return run
 
 
-def jobgen(cwd: Path, *words: object, path: str | None = None, **options: Any) -> subprocess.CompletedProcess[str]:
+def jobgen(
+    cwd: Path, *words: object, path: str | None = None, **options: Any
+) -> subprocess.CompletedProcess[str]:
     env = {**os.environ, "PATH": path or "/bin", "PYTHONPATH": ""}
     command = [sys.executable, "-m", "jobgen", *map(str, words)]
     return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=60, **options)
@@ -47,7 +49,7 @@ def jobgen(cwd: Path, *words: object, path: str | None = None, **options: Any) -
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_plan_of_every_golden_script_makes_it_again(name: str, tmp_path: Path) -> None:
-    plan = plan_of(name)
+    plan = plan_of(CASES[name])
     if plan.spec.scheduler == "local":
         pytest.skip("a local run is not submitted")
     text = render(plan)
@@ -68,7 +70,7 @@ def test_a_plan_that_is_none(text: str, tmp_path: Path) -> None:
 
 def test_packages_are_those_of_the_job_s_environment(tmp_path: Path) -> None:
     (tmp_path / "w/env/lib/python3.11/site-packages/Torch_npu-2.1.dist-info").mkdir(parents=True)
-    spec = plan_of("slurm_torchrun_partition_venv").spec._replace(venv="env", workdir="w")
+    spec = plan_of(CASES["slurm_torchrun_partition_venv"]).spec._replace(venv="env", workdir="w")
     assert planfile.packages(spec, str(tmp_path), {}) == {"torch-npu": "2.1"}
 
 
@@ -116,7 +118,7 @@ def test_no_scheduler_here(tmp_path: Path) -> None:
 
 def test_a_dry_run_prints_what_the_other_command_prints(tmp_path: Path) -> None:
     words = ("slurm", "--nodes", "2", "--", "train.py")
-    assert jobgen(tmp_path, "submit", *words, "--dry-run").stdout == jobgen(tmp_path, *words).stdout
+    assert jobgen(tmp_path, "submit", "--dry-run", *words).stdout == jobgen(tmp_path, *words).stdout
     (tmp_path / "jobgen.toml").write_text('scheduler = "pbs"\n[resources]\nnodes = 3\n')
     assert jobgen(tmp_path, "submit", "-n").stdout == jobgen(tmp_path, "pbs").stdout
 
@@ -130,7 +132,14 @@ def test_what_a_name_means(tmp_path: Path) -> None:
     task = make_run(second, "task-3")
     for run, age in ((first, 100), (second, 50)):
         os.utime(run / "plan.json", (time.time() - age,) * 2)
-    named = {"exp-1": first, "exp-2": second, "41": first, "41.server": first, str(first): first, "42": second}
+    named = {
+        "exp-1": first,
+        "exp-2": second,
+        "41": first,
+        "41.server": first,
+        str(first): first,
+        "42": second,
+    }
     named |= {"42_3": task, "42[3]": task, "42[]": second, "exp-2/task-3": task}
     assert {name: finding.one_run(name, tmp_path) for name in named} == named
     assert finding.some_runs((), tmp_path) == [second]
@@ -193,8 +202,14 @@ def test_a_thousand_runs_are_one_question_and_quick(tmp_path: Path) -> None:
     for number in range(1000):
         events = "1 began 5\n" + ("9 ended 0\n" if number % 2 else "")
         line = json.dumps({"event": "step", "step": number, "loss": 0.5})
-        make_run(tmp_path / "runs", f"exp-{number}", events, job=str(1000 + number), metrics_jsonl=f"{line}\n" * 200)
-    squeue = f"echo asked >> {tmp_path}/asked; for i in {{1000..1999}}; do echo \"$i|RUNNING|1:00|None\"; done"
+        make_run(
+            tmp_path / "runs",
+            f"exp-{number}",
+            events,
+            job=str(1000 + number),
+            metrics_jsonl=f"{line}\n" * 200,
+        )
+    squeue = f'echo asked >> {tmp_path}/asked; for i in {{1000..1999}}; do echo "$i|RUNNING|1:00|None"; done'
     path = path_with(tmp_path / "bin", squeue=squeue) + ":/usr/bin:/bin"
     begun = time.monotonic()
     found = json.loads(jobgen(tmp_path, "list", "--json", path=path).stdout)
@@ -216,7 +231,9 @@ def test_follow_goes_over_attempts_and_ends_with_the_job(tmp_path: Path) -> None
     path = path_with(tmp_path / "bin", squeue=f"cat {answer}", sacct="exit 1") + ":/usr/bin:/bin"
     command = [sys.executable, "-m", "jobgen", "logs", "-f", "exp"]
     env = {**os.environ, "PATH": path}
-    reader = subprocess.Popen(command, cwd=tmp_path, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    reader = subprocess.Popen(
+        command, cwd=tmp_path, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     time.sleep(1.5)
     for attempt in (1, 2):
         logs = run / f"attempt-{attempt}"
@@ -244,7 +261,7 @@ def test_logs_that_are_not_there(tmp_path: Path) -> None:
 
 
 def planned(root: Path, name: str, case: str = "slurm_one_node", **changes: Any) -> Path:
-    plan = plan_of(case)
+    plan = plan_of(CASES[case])
     plan = resolve(plan.spec._replace(**changes))
     text = render(plan)
     run = make_run(root, name, "1 began 5\n9 ended 0\n")
@@ -255,7 +272,9 @@ def planned(root: Path, name: str, case: str = "slurm_one_node", **changes: Any)
 
 def test_diff_names_exactly_what_differs(tmp_path: Path) -> None:
     one = planned(tmp_path, "one", program=("train.py", "--lr", "0.1", "--verbose", "--epochs=3"))
-    two = planned(tmp_path, "two", program=("train.py", "--lr", "0.2", "--seed", "1", "--verbose", "--epochs=3"))
+    two = planned(
+        tmp_path, "two", program=("train.py", "--lr", "0.2", "--seed", "1", "--verbose", "--epochs=3")
+    )
     assert [(row.section, row.name, row.values) for row in differences.compare(one, two).differences] == [
         ("program", "--lr", ("0.1", "0.2")),
         ("program", "--seed", (None, "1")),

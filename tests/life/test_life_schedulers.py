@@ -124,7 +124,9 @@ def test_slurm_without_accounting(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 
 def test_a_scheduler_that_is_not_here_is_told_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     commands(monkeypatch, tmp_path, squeue=SQUEUE)
-    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/bin" if not Path("/bin/qstat").exists() else str(tmp_path))
+    monkeypatch.setenv(
+        "PATH", f"{tmp_path / 'bin'}:/bin" if not Path("/bin/qstat").exists() else str(tmp_path)
+    )
     answer = asking.ask([("pbs", "1"), ("pbs", "2")])
     assert answer.of("pbs", "1") is None
     assert answer.silent["pbs"].startswith("cannot find qstat on PATH")
@@ -132,7 +134,14 @@ def test_a_scheduler_that_is_not_here_is_told_once(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("1-00:00:01", 86401), ("02:03:04", 7384), ("5:00", 300), ("UNLIMITED", None), ("INVALID", None), ("", None)],
+    [
+        ("1-00:00:01", 86401),
+        ("02:03:04", 7384),
+        ("5:00", 300),
+        ("UNLIMITED", None),
+        ("INVALID", None),
+        ("", None),
+    ],
 )
 def test_durations(text: str, expected: int | None) -> None:
     assert seconds(text) == expected
