@@ -54,6 +54,14 @@ def ask(ids: Sequence[str], ended: bool) -> list[Job]:
         SchedulerError: PBS does not answer.
     """
     words = list(dict.fromkeys(map(_argument, ids)))
+    jobs = _ask(words)
+    known = {number(job.id) for job in jobs}
+    # Slurm's qstat knows an array by its number alone.
+    bare = [number(word) for word in words if word.endswith("[]") and number(word) not in known]
+    return jobs + _ask(bare) if bare else jobs
+
+
+def _ask(words: Sequence[str]) -> list[Job]:
     # -x is PBS Pro's history; Torque's is XML, and Slurm's qstat has none.
     for options in (("-x", "-t", "-f"), ("-t", "-f"), ("-f",)):
         done = call(("qstat", *options, *words))

@@ -107,6 +107,7 @@ def _state(seen: Seen, answer: Answer) -> State:
     word, reason, left = _word(seen, jobs, answer.silent.get(seen.scheduler or "", ""))
     if tasks and word not in ("pending", "held", "unknown"):
         word = next((one for one in ("running", "pending", "failed", *tasks) if tasks.get(one)), word)
+        reason = ""
     step, loss, accuracy = _progress(seen.directory)
     return State(
         str(seen.directory),
