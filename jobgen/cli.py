@@ -340,6 +340,7 @@ _ELSEWHERE = {
     "logs": "jobgen.life.command",
     "report": "jobgen.report.command",
     "schema": "jobgen.schema",
+    "site": "jobgen.sites.command",
     "status": "jobgen.life.command",
 }
 

@@ -76,6 +76,7 @@ def _derived(plan: Plan) -> list[Row]:
         + (f", its daemons by {' or else '.join(plan.agents)}" if plan.agents else ""),
     }[plan.start_nodes if spec.launcher != "srun" else "srun"]
     values = (
+        *_site_rows(plan),
         ("scheduler", plan.scheduler.title, f"Submitted with {plan.scheduler.command}."),
         (
             "world_size",
@@ -91,6 +92,17 @@ def _derived(plan: Plan) -> list[Row]:
         ("output", directory, "The run directory: hostfile, environment, metrics and status."),
     )
     return [Row(name, value, spec.origins.get(name, "derived"), meaning) for name, value, meaning in values]
+
+
+def _site_rows(plan: Plan) -> list[tuple[str, Any, str]]:
+    site = plan.spec.site
+    if site is None:
+        return []
+    asked = "; ".join((*plan.site.request, *plan.site.directives))
+    return [
+        ("site", site.title, f"Its rules and limits: {site.path}."),
+        ("request", asked or None, "How the site is asked for nodes and devices."),
+    ]
 
 
 def as_json(plan: Plan) -> str:

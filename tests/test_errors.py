@@ -18,7 +18,7 @@ CASES = [
     ("pbs --node 2", ["no option --node", "did you mean --nodes?"]),
     ("pbs --launcher mpirn", ["--launcher mpirn", "deepspeed, mpirun, torchrun or srun", "did you mean mpirun?"]),
     ("pbs --mpi opnmpi", ["--mpi opnmpi", "did you mean openmpi?"]),
-    ("pbs --accelerator gpu", ["--accelerator gpu", "cuda, npu, rocm or cpu"]),
+    ("pbs --accelerator gpu", ["--accelerator gpu", "cuda, npu, rocm, xpu or cpu"]),
     ("pbs --dialect torqe", ["--dialect torqe", "did you mean torque?"]),
     ("pbs --launcher srun", ["--launcher srun", "deepspeed, mpirun or torchrun"]),
     ("local --launcher srun", ["--launcher srun", "Slurm"]),

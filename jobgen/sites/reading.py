@@ -14,6 +14,7 @@ from jobgen.joblines import line_of
 from jobgen.jobmistakes import Path, sentence
 from jobgen.jobtables import TABLES, OptionTables
 from jobgen.sites import find
+from jobgen.sites.checking import check_site
 from jobgen.sites.mistakes import site_sentence
 from jobgen.sites.site import Site, SiteFile
 
@@ -106,4 +107,6 @@ def _site(path: str, data: dict[str, Any], places: Places) -> Site:
         return f"site {_name(places[inner][0])}"
 
     values, origins = options_of(tables, origin)
-    return Site(name, path, file, values, origins, data, places)
+    site = Site(name, path, file, values, origins, data, places)
+    check_site(site)
+    return site

@@ -129,6 +129,13 @@ class Site(NamedTuple):
         """The site, as the origin of a value."""
         return f"site {self.name}"
 
+    def place(self, path: tuple[str, ...]) -> str:
+        """The file and line of a key, or of the first one inside a table."""
+        file, line = next(
+            (where for at, where in self.places.items() if at[: len(path)] == path), (self.path, None)
+        )
+        return f"{file}, line {line}" if line else file
+
     def node(self, queue: str | None) -> Node:
         """What a node of a queue has."""
         own = self.queues.get(queue) if queue else None

@@ -5,13 +5,28 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from jobgen.errors import JobgenError, one_of, shown
+from jobgen.errors import JobgenError, shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from jobgen.spec import JobSpec
 
+# What the lines of a site may name, in braces.
+NUMBERS = (
+    "nodes",
+    "ranks_per_node",
+    "cpus_per_rank",
+    "cpus_per_node",
+    "gpus_per_node",
+    "cores_per_node",
+    "gpus_total",
+    "cores_total",
+    "cpu_lists",
+    "cpu_masks",
+    "mem",
+    "mem_total",
+)
 _MEMORY = ("--mem", "--mem-per-cpu", "--mem-per-gpu")  # Slurm takes one of them
 
 
@@ -87,12 +102,15 @@ def _mask(cpus: str) -> str:
     return hex(sum(1 << cpu for a, _, b in spans for cpu in range(int(a), int(b or a) + 1)))
 
 
+def names_in(line: str) -> list[str]:
+    """The numbers that a line names."""
+    return re.findall(r"\{(\w*)\}", line)
+
+
 def _told(line: str, numbers: Mapping[str, object], spec: JobSpec) -> str:
     def number(match: re.Match[str]) -> str:
         assert spec.site is not None
         where = f"{shown(line)} ({spec.site.said})"
-        if match[1] not in numbers:
-            raise JobgenError(f"{where}: there is no {match[0]}: use {one_of(numbers)}")
         if match[1] in ("gpus_per_node", "gpus_total") and not numbers[match[1]]:
             raise JobgenError(
                 f"{where}: is for accelerators; this job has none, so it needs another queue or site"
