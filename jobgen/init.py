@@ -12,6 +12,7 @@ from jobgen.errors import JobgenError, nearest, one_of, shown
 
 if TYPE_CHECKING:
     from jobgen.options import Option
+    from jobgen.sites.site import Site
 
 _KINDS = ("slurm", "pbspro", "torque", "local")
 # What a value may look like, of options whose default or first choice does not say it.
@@ -86,21 +87,34 @@ epochs = 2
 @click.option("--force", is_flag=True, help="Overwrite FILE.")
 def init(scheduler: str | None, output: str, force: bool) -> None:
     kind, why = ("pbspro" if scheduler == "pbs" else scheduler), ""
+    site = None
     if kind is None:
-        kind, why = detect()
+        site, kind, why = _detected_site() or (None, *detect())
     if kind not in _KINDS:
         raise JobgenError(
             f"--scheduler {shown(kind)} (command line): must be {one_of(_KINDS)}{nearest(kind, _KINDS)}"
         )
     from jobgen.output import write_script
 
-    write_script(output, starter(kind), force=force, executable=False)
+    write_script(output, starter(kind, site), force=force, executable=False)
     click.echo(f"{output}: a job for {kind}{why}; edit it, then: {_next(kind, output)}", err=True)
 
 
 def _next(kind: str, output: str) -> str:
     command = "jobgen pbs" if kind in ("pbspro", "torque") else f"jobgen {kind}"
     return f"{command} --explain" if output == "jobgen.toml" else f"{command} --job {shown(output)} --explain"
+
+
+def _detected_site() -> tuple[Site, str, str] | None:
+    """The site of this machine, its scheduler, and how it shows."""
+    from jobgen.sites import load
+    from jobgen.sites.detecting import detected
+    from jobgen.sites.showing import scheduler
+
+    if (found := detected()) is None:
+        return None
+    site = load(found[0])
+    return site, scheduler(site), f" at {site.title}, because {found[1]}"
 
 
 def detect() -> tuple[str, str]:
@@ -131,8 +145,9 @@ def _version(qsub: str) -> str:
     return (done.stdout + done.stderr).decode("utf-8", "replace")
 
 
-def starter(kind: str) -> str:
-    """The file: every option of this scheduler with its help, most of them as comments."""
+def starter(kind: str, site: Site | None = None) -> str:
+    """The file: every option of this scheduler with its help, most of them as comments; what the site
+    says itself stays with the site."""
     from jobgen.jobtables import TABLES, table_of
     from jobgen.options import OPTIONS
     from jobgen.schedulers import SCHEDULERS
@@ -141,17 +156,25 @@ def starter(kind: str) -> str:
     command = "pbs" if kind in ("pbspro", "torque") else kind
     lines = [f"#:schema {schema}", f"# A job for: jobgen {command}. Options of the command line win over it."]
     lines += ["", f'scheduler = "{command}"']
+    lines += ["# The site: jobgen site list", f'site = "{site.name}"' if site else '# site = "polaris"']
+    live = _site_live(site) if site else _LIVE[kind]
     lacks = SCHEDULERS[kind].lacks
     for table in TABLES:
         held = [one for one in OPTIONS if table_of(one) == table and one.key not in lacks]
-        lines += ["", f"[{table}]", *(line for option in held for line in _lines(option, kind))]
+        lines += ["", f"[{table}]", *(line for option in held for line in _lines(option, kind, live))]
     return "\n".join(lines) + "\n" + _PROGRAM
 
 
-def _lines(option: Option, kind: str) -> list[str]:
+def _site_live(site: Site) -> dict[str, Any]:
+    """What the file of a job at a site has to say: two nodes, and what the site demands."""
+    demanded = {key: example for key, example in site.file.mandatory.items() if key not in site.values}
+    return {"nodes": 2, **{key: example for key, example in demanded.items() if not key.startswith("-")}}
+
+
+def _lines(option: Option, kind: str, said: dict[str, Any]) -> list[str]:
     from jobgen.jobtables import meaning
 
-    live = _LIVE[kind].get(option.key)
+    live = said.get(option.key)
     value = example(option, kind) if live is None else live
     return [f"# {meaning(option)}", f"{'# ' if live is None else ''}{option.name} = {_toml(value)}"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from typing import Any
 
 import click
@@ -110,7 +111,7 @@ def new(name: str | None, output: str | None, force: bool) -> None:
     facts = ask()
     name = name or facts.name
     path = output or f"{name}.toml"
-    write_script(path, site_file(facts), force=force, executable=False)
+    write_script(path, site_file(facts, socket.gethostname()), force=force, executable=False)
     count = len(facts.queues)
     click.echo(
         f"{path}: {count} queue{'' if count == 1 else 's'} of {facts.kind}; look at it, then: "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 from collections import Counter
 
 from jobgen.schedulers import clock, size
@@ -52,8 +53,8 @@ launcher = {launcher}
 """
 
 
-def site_file(facts: Facts) -> str:
-    """The text of the file."""
+def site_file(facts: Facts, host: str) -> str:
+    """The text of the file; ``host`` is the name of this machine, by which it is recognised later."""
     gpus, cores = max((one.gpus for one in facts.queues), default=0), _common(facts)
     chosen = next((one for one in facts.queues if one.default), facts.queues[0] if facts.queues else None)
     devices = bool(gpus)
@@ -67,7 +68,7 @@ def site_file(facts: Facts) -> str:
         today=datetime.date.today().isoformat(),
         scheduler=toml("slurm" if facts.kind == "slurm" else "pbs"),
         request=_request(facts, devices),
-        hosts=toml([f"{facts.name}*"]),
+        hosts=toml([re.sub(r"\d+", "*", host)]),
         node="".join(node),
         job="".join(job),
         accelerator=toml("cpu" if not devices else "npu" if facts.gres.startswith("npu") else "cuda"),

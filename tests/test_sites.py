@@ -1,0 +1,657 @@
+"""Sites: what each script must say by the manual, limits, what extends what, and the sentence of each mistake."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from golden.cases import CASES, HERE
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobgen import JobSpec, render, sites
+from jobgen.config import COMMAND_LINE, SiteName, read_spec
+from jobgen.errors import JobgenError
+from jobgen.plan import resolve
+from jobgen.schedulers import scheduler_of
+from jobgen.sites.asking import pbs, slurm
+from jobgen.sites.detecting import reason
+from jobgen.sites.limits import Request, excesses
+from jobgen.sites.writing import site_file
+
+SHIPPED = sorted(path.stem for path in Path(sites.folders()[-1]).glob("*.toml"))
+
+# Of each golden script: what the manual demands, line by line, and what would be wrong there.
+MANUALS = {
+    # https://docs.alcf.anl.gov/polaris/running-jobs/
+    "site_polaris": (
+        [
+            "#PBS -l select=2:system=polaris",
+            "#PBS -l place=scatter",
+            "#PBS -l filesystems=home:eagle",
+            "#PBS -k doe",
+            "#PBS -q debug",
+            "#PBS -A proj",
+            "module use /soft/modulefiles",
+            "job_load conda",
+            "export OMP_NUM_THREADS=8",
+            r"  exec mpiexec -n 8 --ppn 4 --depth 8 --cpu-bind depth \\",
+        ],
+        ["ngpus=", "mpirun -np", "ncpus="],
+    ),
+    # https://docs.alcf.anl.gov/aurora/running-jobs-aurora/ and .../data-science/frameworks/oneCCL/
+    "site_aurora": (
+        [
+            "#PBS -l select=2",
+            "#PBS -l place=scatter",
+            "#PBS -l filesystems=home:flare",
+            "module use /soft/modulefiles",
+            "job_load frameworks",
+            "  export CCL_PROCESS_LAUNCHER=pmix",
+            "  export CCL_ATL_TRANSPORT=mpi",
+            "export DS_ACCELERATOR=xpu",
+            r"  exec mpiexec -n 24 --ppn 12 --depth 3 --cpu-bind list:2-4:10-12:18-20:26-28:34-36:42-44:54-56:62-64:70-72:78-80:86-88:94-96 \\",
+        ],
+        ["system=", "ngpus=", "CUDA_HOME"],
+    ),
+    # https://opus.nci.org.au/spaces/Help/pages/236880942/Job+Costs... : ncpus = 12 x ngpus, -P, totals
+    "site_gadi": (
+        [
+            "#PBS -l ncpus=192",
+            "#PBS -l ngpus=16",
+            "#PBS -l mem=512gb",
+            "#PBS -l wd",
+            "#PBS -q gpuvolta",
+            "#PBS -P kf09",
+            "#PBS -l storage=gdata/kf09+scratch/kf09",
+            "#PBS -l jobfs=800GB",
+            "export OMP_NUM_THREADS=12",
+        ],
+        ["select=", "place=", "#PBS -A"],
+    ),
+    # https://ncar-hpc-docs.readthedocs.io/en/latest/pbs/job-scripts/derecho-job-script-examples/
+    "site_derecho": (
+        [
+            "#PBS -l select=2:ncpus=64:mpiprocs=4:ngpus=4:mem=480gb",
+            "#PBS -q main",
+            "#PBS -A PROJ0001",
+            "job_load cuda",
+            "job_load cray-mpich",
+            "  export NCCL_SOCKET_IFNAME=hsn",
+            r"  exec mpiexec -n 8 --ppn 4 --depth 16 --cpu-bind none \\",
+        ],
+        ["mpirun -np", "-l nodes="],
+    ),
+    # https://docs.abci.ai/v3/en/job-execution/ : -P, -q and select are mandatory, ncpus cannot be changed
+    "site_abci": (
+        [
+            "#PBS -l select=2:mpiprocs=8",
+            "#PBS -v RTYPE=rt_HF,USE_SSH=1",
+            "#PBS -q rt_HF",
+            "#PBS -P grp",
+            "job_load hpcx",
+            r"  exec mpirun -np 16 \\",
+        ],
+        ["ncpus=", "ngpus=", "#PBS -A"],
+    ),
+    # https://icl-rcs-user-guide.readthedocs.io/en/latest/hpc/queues/gpu-jobs/
+    "site_cx3": (
+        ["#PBS -l select=2:ncpus=8:mpiprocs=2:mem=48gb:ngpus=2:gpu_type=RTX6000"],
+        ["#PBS -q", "#PBS -A"],
+    ),
+    # https://docs.nersc.gov/systems/perlmutter/running-jobs/
+    "site_perlmutter": (
+        [
+            "#SBATCH --constraint=gpu",
+            "#SBATCH --qos=regular",
+            "#SBATCH --account=m1234",
+            "#SBATCH --nodes=2",
+            "#SBATCH --ntasks-per-node=4",
+            "#SBATCH --cpus-per-task=32",
+            "#SBATCH --gpus-per-node=4",
+            r"  exec srun --nodes=2 --ntasks=8 --ntasks-per-node=4 --cpus-per-task=32 \\",
+        ],
+        ["--partition"],
+    ),
+    # https://docs.olcf.ornl.gov/software/analytics/pytorch_frontier.html
+    "site_frontier": (
+        [
+            "#SBATCH --nodes=2",
+            "#SBATCH --partition=batch",
+            "#SBATCH --account=abc123",
+            "#SBATCH --network=disable_rdzv_get",
+            "job_load rocm",
+            "job_load rccl-net-plugin",
+            "  export FI_CXI_RDZV_PROTO=alt_read",
+            r"  exec srun --nodes=2 --ntasks=16 --ntasks-per-node=8 --cpus-per-task=7 \\",
+            r"    --gpus-per-task=1 --gpu-bind=closest \\",
+        ],
+        ["--gres=gpu:16", "torchrun"],
+    ),
+    # https://docs.lumi-supercomputer.eu/runjobs/scheduled-jobs/distribution-binding/
+    "site_lumi": (
+        [
+            "#SBATCH --partition=standard-g",
+            "#SBATCH --account=project_465",
+            "#SBATCH --gpus-per-node=8",
+            "#SBATCH --ntasks-per-node=8",
+            "#SBATCH --cpus-per-task=7",
+            "#SBATCH --mem-per-gpu=60G",
+            "#SBATCH --time=36:00:00",
+            "  export MPICH_GPU_SUPPORT_ENABLED=1",
+            r"    --cpu-bind=mask_cpu:0xfe000000000000,0xfe00000000000000,0xfe0000,0xfe000000,0xfe,0xfe00,0xfe00000000,0xfe0000000000 \\",
+        ],
+        ["#SBATCH --mem="],
+    ),
+    # https://apps.fz-juelich.de/jsc/hps/juwels/
+    "site_juwels_booster": (
+        [
+            "#SBATCH --partition=booster",
+            "#SBATCH --account=trustllm",
+            "#SBATCH --gres=gpu:4",
+            "export MASTER_ADDR=${job_hosts[0]}i",
+            r"    --cpu-bind=none \\",
+        ],
+        ["--gpus-per-node"],
+    ),
+    "site_juwels_booster_torchrun": (
+        [
+            "#SBATCH --nodes=3",
+            "  export MASTER_ADDR=$1i JOBGEN_WORLD_SIZE=$(($# * 4))",
+            """    --cpu-bind=none bash "$job_dir/node.sh" '' "$@\"""",
+        ],
+        ["export MASTER_ADDR=$1 "],
+    ),
+    # https://www.bsc.es/supportkc/docs/MareNostrum5/slurm
+    "site_marenostrum5": (
+        [
+            "#SBATCH --qos=acc_ehpc",
+            "#SBATCH --account=ehpc01",
+            "#SBATCH --gres=gpu:4",
+            "#SBATCH --cpus-per-task=20",
+        ],
+        ["--partition"],
+    ),
+    # https://pawsey.atlassian.net/wiki/spaces/US/pages/51929056/Setonix+GPU+Partition+Quick+Start
+    "site_setonix": (
+        [
+            "#SBATCH --nodes=2",
+            "#SBATCH --gres=gpu:8",
+            "#SBATCH --partition=gpu",
+            "#SBATCH --account=pawsey0001-gpu",
+            r"  exec srun --nodes=2 --ntasks=16 --ntasks-per-node=8 --cpus-per-task=8 \\",
+            r"    --gres=gpu:8 --gpus-per-task=1 --gpu-bind=closest \\",
+        ],
+        ["#SBATCH --ntasks", "#SBATCH --cpus", "#SBATCH --mem"],
+    ),
+    # https://docs.adaptivecomputing.com/torque/4-2-10/Content/topics/commands/qsub.htm
+    "site_torque_gpu": (
+        ["#PBS -l nodes=2:ppn=1:gpus=1", "#PBS -q gpu", "#PBS -N mnist", "export OMP_NUM_THREADS=1"],
+        ["select=", "place="],
+    ),
+    # https://slurm.schedmd.com/gres.html
+    "site_ascend_slurm": (
+        [
+            "#SBATCH --gres=npu:8",
+            "#SBATCH --ntasks-per-node=8",
+            "#SBATCH --cpus-per-task=24",
+            "export DS_ACCELERATOR=npu",
+            "  export HCCL_CONNECT_TIMEOUT=1200",
+            "unset RANK_TABLE_FILE",
+        ],
+        ["gpus-per-node", "CUDA_HOME"],
+    ),
+}
+
+
+def test_every_site_and_every_golden_of_one_is_checked_against_its_manual() -> None:
+    assert set(MANUALS) == {name for name in CASES if name.startswith("site_")}
+    assert {re.search(r"--site (\S+)", CASES[name])[1] for name in MANUALS} == set(SHIPPED)  # type: ignore[index]
+    assert len(SHIPPED) >= 14
+
+
+@pytest.mark.parametrize("name", MANUALS)
+def test_the_script_says_what_the_manual_demands(name: str) -> None:
+    lines = (HERE / f"{name}.sh").read_text(encoding="utf-8").splitlines()
+    required, forbidden = MANUALS[name]
+    assert [line for line in required if line.replace("\\\\", "\\") not in lines] == []
+    code = [line for line in lines if not line.startswith("# ")]
+    assert [word for word in forbidden if any(word in line for line in code)] == []
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_site_says_where_and_when_it_was_read(name: str) -> None:
+    site = sites.load(name)
+    assert site.file.manual
+    assert site.file.read is not None
+    assert not site.queues or site.values.get("queue") in site.queues or name == "cx3"
+    for key, at in site.places.items():
+        assert at[1], key
+
+
+def spec(command: str, beside: Path | None = None) -> JobSpec:
+    """``SCHEDULER SITE [option=value]...``; without an account, where a site is one of ours."""
+    scheduler, name, *rest = command.split()
+    given: dict[str, str | list[str] | None] = dict(one.split("=", 1) for one in rest)
+    return read_spec(scheduler, given, ("train.py",), site=SiteName(name, COMMAND_LINE, str(beside or "")))
+
+
+def sentence(command: str, beside: Path | None = None) -> str:
+    with pytest.raises(JobgenError) as caught:
+        render(spec(command, beside))
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("slurm polaris", ["--site polaris (command line)", "ALCF Polaris has PBS", "use jobgen pbs"]),
+        ("local polaris", ["a local run has no site", "--site none"]),
+        ("pbs polrs", ["no such site", "did you mean polaris?"]),
+        ("pbs polaris", ["ALCF Polaris", "without account", "--account PROJECT"]),
+        (
+            "pbs polaris account=x nodes=3",
+            ["--nodes 3", "queue debug", "1 to 2 nodes", "debug-scaling, preemptable"],
+        ),
+        ("pbs polaris account=x nodes=600 queue=prod", ["10 to 496 nodes", "no queue would take it"]),
+        ("pbs polaris account=x nodes=12 queue=prod walltime=4h", ["at most 03:00:00 for a job of 12 nodes"]),
+        ("pbs polaris account=x walltime=2h", ["--walltime 2h", "at most 01:00:00", "capacity"]),
+        ("pbs polaris account=x queue=prodd", ["no such queue", "did you mean prod?"]),
+        ("pbs polaris account=x gpus_per_node=5", ["at most 4 accelerators a node"]),
+        ("pbs polaris account=x cpus_per_rank=9", ["--cpus-per-rank 9", "at most 32 cores a node"]),
+        ("pbs polaris account=x mem=600G", ["at most 512G a node"]),
+        ("pbs gadi account=x gpus_per_node=2 nodes=2", ["only with all 4 accelerators"]),
+        (
+            "pbs gadi account=x gpus_per_node=1 cpus_per_rank=13",
+            ["at most 12 cores a node, 12 for each accelerator"],
+        ),
+        ("pbs abci account=x queue=rt_HG nodes=2", ["takes 1 node", "--queue rt_HF, which would take it"]),
+        ("pbs cx3 nodes=5", ["queue gpu72 of Imperial CX3 takes 1 to 4 nodes"]),
+        ("slurm setonix account=x mem=100G", ["--mem 100G", "memory comes with each GPU"]),
+        ("slurm perlmutter account=x accelerator=cpu", ["this job has none", "another queue or site"]),
+        ("slurm frontier account=x nodes=92 walltime=7h", ["at most 06:00:00 for a job of 92 nodes"]),
+    ],
+)
+def test_what_a_site_refuses_is_one_sentence(command: str, words: list[str]) -> None:
+    said = sentence(command)
+    assert [word for word in words if word not in said] == [], said
+    assert "\n" not in said
+
+
+def test_a_reservation_is_no_unknown_queue() -> None:
+    assert "#PBS -q R123456\n" in render(spec("pbs polaris account=x queue=R123456 nodes=3"))
+
+
+def test_a_queue_without_devices_makes_a_job_for_cpus() -> None:
+    plan = resolve(spec("pbs abci account=x queue=rt_HC"))
+    assert (plan.accelerator_name, plan.gpus_per_node, plan.cpus.rank) == ("cpu", 0, 32)
+
+
+def test_the_time_is_shortened_only_where_nobody_said_it() -> None:
+    plan = resolve(spec("slurm perlmutter account=x queue=debug"))
+    assert (plan.walltime, plan.spec.origin("walltime")) == ("00:30:00", "site perlmutter")
+    assert "at most 00:30:00" in sentence("slurm perlmutter account=x queue=debug walltime=1h")
+
+
+def test_what_was_said_wins_and_variables_add_up() -> None:
+    site = SiteName("derecho", COMMAND_LINE)
+    job = read_spec("pbs", {"account": "x", "env": ["A=1"], "module": ["mine"]}, site=site)
+    assert job.env == (("NCCL_SOCKET_IFNAME", "hsn"), ("A", "1"))
+    assert (job.module, job.origin("env")) == (("mine",), "site derecho and command line")
+    job = read_spec("pbs", {"account": "x", "env": ["NCCL_SOCKET_IFNAME=eth0"]}, site=site)
+    assert job.env == (("NCCL_SOCKET_IFNAME", "eth0"),)
+
+
+def test_a_directive_of_the_user_replaces_the_sites_own() -> None:
+    site = SiteName("polaris", COMMAND_LINE)
+    given = {"account": "x", "directive": ["-l filesystems=home", "-l select=2:tier0=x3001-g0"], "nodes": "2"}
+    text = render(read_spec("pbs", given, ("train.py",), site=site))
+    assert text.count("filesystems=") == text.count("select=2") == 1
+    assert "#PBS -l filesystems=home\n" in text
+
+
+def test_python_takes_a_site_and_replaces_it() -> None:
+    job = JobSpec("pbs", ["train.py"], site="polaris", account="x")
+    assert job.cpus_per_rank == 8
+    assert job.replace(ranks_per_node=2).cpus_per_rank == 16
+    assert job.replace(site=None).cpus_per_rank is None
+    assert "ngpus=4" in render(job.replace(site="derecho"))
+
+
+# ---- files of one's own --------------------------------------------------------------------
+
+OWN = """
+title = "mine"
+scheduler = "slurm"
+request = ["--nodes={nodes}", "--gres=gpu:a100:{gpus_per_node}"]
+[job]
+queue = "a"
+[queues.a]
+nodes = [1, 2]
+"""
+
+
+def test_a_file_extends_another_and_each_value_knows_its_place(tmp_path: Path) -> None:
+    (tmp_path / "ours.toml").write_text(
+        'extends = "polaris"\ntitle = "ours"\n[queues.debug]\nnodes = [1, 4]\n[environment]\nmodule = ["conda/2"]\n'
+    )
+    site = sites.load("ours", beside=str(tmp_path))
+    assert site.queues["debug"].nodes == (1, 4)
+    assert site.queues["debug"].walltime == "1h"
+    assert site.origins["module"] == "site ours"
+    assert site.origins["launcher"] == "site polaris"
+    assert site.place(("queues", "debug", "nodes")) == f"{tmp_path}/ours.toml, line 4"
+    assert "#PBS -l select=4:system=polaris\n" in render(spec("pbs ours account=x nodes=4", tmp_path))
+
+
+def test_a_file_may_hide_and_extend_the_one_of_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "jobgen" / "sites"
+    folder.mkdir(parents=True)
+    (folder / "polaris.toml").write_text('extends = "polaris"\n[job]\naccount = "mine"\n')
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    assert "#PBS -A mine\n" in render(spec("pbs polaris"))
+    assert sites.names().count("polaris") == 1
+
+
+BASE = 'title = "t"\nscheduler = "slurm"\n'
+
+# What follows these two lines, and what the sentence holds.
+MISTAKES = [
+    ('titel = "x"', "titel (FILE, line 3): a site file has no such key", "did you mean title?"),
+    ("[node]\ngpu = 4", "gpu (FILE, line 4): [node] has no such key", "did you mean gpus?"),
+    ("[queues.a]\nnode = [1, 2]", "node (FILE, line 4): [queues.a] has no such key", "did you mean nodes?"),
+    ("[job]\nqueu = 'a'", "queu (FILE, line 4): [job] has no such key", "did you mean queue?"),
+    ("[node]\ngpus = 'four'", "gpus = four (FILE, line 4): must be a whole number"),
+    ("[node]\ngpus = -1", "gpus = -1 (FILE, line 4): must be a whole number"),
+    ("[queues.a]\nnodes = 4", "nodes = 4 (FILE, line 4): must be a"),
+    ("[queues.a]\nnodes = [4, 1]", "nodes = [4, 1] (FILE, line 4): must be the least"),
+    ("[queues.a]\nwalltime = '24:00'", "walltime = 24:00 (FILE, line 4): is ambiguous"),
+    ("[queues.a]\nwalltime_by_nodes = [[9, '1h'], [3, '2h']]", "must go from few nodes to many"),
+    ("[queues.a]\nwalltime_by_nodes = [[9, 'long']]", "[queues.a] (FILE, line 4): must be a duration"),
+    ("queues = { 'a b' = {} }", "[queues.'a b'] (FILE", "must be one word"),
+    ("read = 'today'", "read = today (FILE, line 3): must be a date"),
+    ("request = ['--nodes={node}']", "FILE, line 3): there is no {node}: use nodes", "did you mean nodes?"),
+    ("request = ['nodes={nodes}']", "must be an option of sbatch"),
+    ("directives = ['--a=1\\n#SBATCH --nodes=9']", "must be"),
+    ('directives = ["--a=1\\n#SBATCH --nodes=9"]', "must be an option of sbatch"),
+    ("[rules]\nsrun = ['--x=$(touch pwned)']", "must be an option of srun"),
+    ("[rules]\nbind = '--cpu-bind none; rm'", "must be one option"),
+    ("[rules]\nmaster_suffix = '$(id)'", "must be the end of a host name"),
+    ("[rules]\nmodule_use = ['soft']", "must be an absolute path"),
+    ("[rules]\naccount = '-A x'", "must be an option's name"),
+    ("[mandatory]\nacount = 'x'", "acount is no option", "did you mean account?"),
+    ("[resources]\naccelerator = 'gpu'", "accelerator = gpu (FILE, line 4): must be cuda"),
+    ("[job]\nqueue = 'b'\n[queues.a]", "queue = b (FILE, line 4): is none of the queues"),
+    ("manual = ['see the wiki']", "must be an address"),
+    (
+        "extends = 'polarsi'",
+        "extends = polarsi (FILE, line 3): there is no such site",
+        "did you mean polaris?",
+    ),
+    ("extends = 'y'", "extend one another in a circle: x -> y -> x"),
+    ("= 1", "FILE, line 3, column 1: is not TOML"),
+]
+
+
+def load_text(folder: Path, text: str) -> str:
+    """The sentence of a site file."""
+    path = folder / "x.toml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(JobgenError) as caught:
+        sites.load("x", beside=str(folder))
+    said = str(caught.value).replace(str(path), "FILE")
+    assert said.isprintable()
+    return said
+
+
+@pytest.mark.parametrize(("text", "words"), [(text, words) for text, *words in MISTAKES])
+def test_one_sentence_a_mistake_with_file_and_line(text: str, words: list[str], tmp_path: Path) -> None:
+    (tmp_path / "y.toml").write_text("extends = 'x'\n")
+    said = load_text(tmp_path, BASE + text)
+    assert [word for word in words if word not in said] == [], said
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("scheduler = 'lsf'", 'scheduler = lsf (FILE, line 1): must be "pbs" or "slurm"'),
+        ("scheduler = 'pbs'", "FILE: needs a title"),
+        ("title = 't'", "FILE: needs a scheduler"),
+        ('title = "a\\n#PBS -q x"\nscheduler = "pbs"', "line 1): must be one line of text"),
+        ("title = 't'\nscheduler = 'pbs'\ndirectives = ['--qos=x']", "must be an option of qsub"),
+    ],
+)
+def test_what_every_file_needs(text: str, words: str, tmp_path: Path) -> None:
+    assert words in load_text(tmp_path, text)
+
+
+@given(st.text(max_size=60))
+def test_no_text_is_a_traceback(text: str) -> None:
+    from jobgen.sites import reading
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reading, "read_text", lambda *_: BASE + text)
+        try:
+            reading.read_site("x.toml")
+        except JobgenError as error:
+            assert str(error).isprintable()
+
+
+@given(st.text(max_size=20))
+def test_no_text_of_a_site_becomes_shell_code(text: str) -> None:
+    """Either refused, or one of the harmless characters that an option may have."""
+    from jobgen.sites import reading
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            reading, "read_text", lambda *_: f"{BASE}rules = {{ srun = [{json.dumps('--x=' + text)}] }}"
+        )
+        try:
+            [option] = reading.read_site("x.toml").file.rules.srun
+        except JobgenError:
+            return
+        assert re.fullmatch(r"--x=[\w:,.+/@%{}-]+", option, re.ASCII)
+
+
+requests = st.builds(
+    Request,
+    st.integers(1, 600),
+    st.integers(60, 700_000),
+    st.integers(0, 16),
+    st.integers(1, 300),
+    st.none() | st.integers(1, 2_000_000),
+)
+
+
+@given(st.sampled_from(SHIPPED), requests)
+def test_a_smaller_request_is_never_refused_for_more(name: str, request: Request) -> None:
+    """Less time, memory or cores never breaks a limit that more of them did not."""
+    site = LOADED[name]
+    less = request._replace(walltime=request.walltime // 2, cpus_per_node=1, mem=None)
+    for queue in site.queues:
+        broken = {one.key for one in excesses(site, queue, request)}
+        assert {one.key for one in excesses(site, queue, less)} <= broken
+
+
+LOADED = {name: sites.load(name) for name in SHIPPED}
+
+
+# ---- the command ---------------------------------------------------------------------------
+
+
+def jobgen(*words: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "jobgen", *words]
+    return subprocess.run(command, cwd=cwd, env=os.environ | env, capture_output=True, text=True)
+
+
+def test_list_and_show(tmp_path: Path) -> None:
+    rows = json.loads(jobgen("site", "list", "--json", cwd=tmp_path).stdout)
+    assert [row["name"] for row in rows if row["name"] in SHIPPED] == SHIPPED
+    assert all(name in jobgen("site", "list", cwd=tmp_path).stdout for name in SHIPPED)
+    shown = jobgen("site", "show", "lumi", cwd=tmp_path).stdout
+    assert "[queues.standard-g]\nnodes = [1, 1024]  # lumi.toml, line " in shown
+    (tmp_path / "copy.toml").write_text(shown)
+    assert jobgen("site", "check", "copy.toml", cwd=tmp_path).stdout.endswith("LUMI, 3 queues: good\n")
+    again = json.loads(jobgen("site", "show", "copy", "--json", cwd=tmp_path).stdout)
+    assert again == json.loads(jobgen("site", "show", "lumi", "--json", cwd=tmp_path).stdout)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            "site chek",
+            "there is no command site chek: use list, show, check, detect or new; did you mean check?",
+        ),
+        ("site show", "name a site"),
+        ("site show polarsi", "did you mean polaris?"),
+        ("site check", "name a site file"),
+        ("site check no.toml", "there is no file no.toml"),
+        ("slurm --site no/such.toml", "--site no/such.toml (command line): there is no file no/such.toml"),
+    ],
+)
+def test_the_command_refuses_in_one_sentence(words: str, said: str, tmp_path: Path) -> None:
+    done = jobgen(*words.split(), cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_detect(tmp_path: Path) -> None:
+    done = jobgen("site", "detect", cwd=tmp_path, NERSC_HOST="perlmutter")
+    assert (done.returncode, done.stdout) == (0, "perlmutter: NERSC_HOST is perlmutter\n")
+    done = jobgen("site", "detect", "--json", cwd=tmp_path)
+    assert (done.returncode, json.loads(done.stdout)["site"]) == (1, None)
+    assert reason(LOADED["polaris"].file.detect, "polaris-login-02", {}) == (
+        "the host name polaris-login-02 fits polaris-login-*"
+    )
+
+
+def test_a_job_file_names_its_site_which_the_command_line_replaces(tmp_path: Path) -> None:
+    (tmp_path / "jobgen.toml").write_text('site = "polaris"\n[job]\naccount = "x"\n')
+    assert "system=polaris" in jobgen("pbs", cwd=tmp_path).stdout
+    assert "ngpus=4" in jobgen("pbs", "--site", "derecho", cwd=tmp_path).stdout
+    assert "ngpus=4" in jobgen("pbs", "--set", "site=derecho", cwd=tmp_path).stdout
+    assert "# Site" not in jobgen("pbs", "--site", "none", cwd=tmp_path).stdout
+    done = jobgen("slurm", cwd=tmp_path)
+    assert "site = polaris (jobgen.toml, line 1): ALCF Polaris has PBS; use jobgen pbs" in done.stderr
+    shown = json.loads(jobgen("pbs", "--explain", "--json", cwd=tmp_path).stdout)
+    assert shown["cpus_per_rank"]["value"], shown["cpus_per_rank"]["origin"] == (8, "site polaris")
+    assert shown["site"]["value"] == "ALCF Polaris"
+
+
+def test_a_job_file_finds_the_site_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there/mine.toml").write_text(
+        'title = "mine"\nscheduler = "slurm"\n[queues.a]\nnodes = [1, 2]\n'
+    )
+    (tmp_path / "there/job.toml").write_text('site = "mine"\n[resources]\nnodes = 3\n')
+    done = jobgen("slurm", "--job", "there/job.toml", cwd=tmp_path)
+    assert "queue a of mine takes 1 to 2 nodes" in done.stderr
+
+
+def test_init_takes_the_site_of_the_machine(tmp_path: Path) -> None:
+    done = jobgen("init", cwd=tmp_path, NERSC_HOST="perlmutter")
+    assert "at NERSC Perlmutter" in done.stderr
+    text = (tmp_path / "jobgen.toml").read_text()
+    assert 'site = "perlmutter"\n' in text
+    assert '\naccount = "PROJECT"\n' in text
+    assert "--qos=regular" in jobgen("slurm", cwd=tmp_path).stdout
+
+
+def test_without_a_site_nothing_of_them_is_imported() -> None:
+    code = (
+        "import sys; from jobgen.cli import run; run(['slurm']);"
+        "print({'msgspec', 'jobgen.sites.site', 'jobgen.sites.reading'} & set(sys.modules), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stderr == "set()\n"
+
+
+# ---- jobgen site new, from what schedulers print ---------------------------------------------
+
+# sinfo --noheader -o '%P|%l|%D|%c|%m|%G|%s'
+SINFO = """\
+gpu*|1-00:00:00|12|64|515000|gpu:a100:4(S:0-1)|1-infinite
+gpu*|1-00:00:00|2|128|1031000+|gpu:a100:4(S:0-1)|1-infinite
+debug|30:00|2|64|515000|gpu:a100:4(S:0-1)|1-2
+cpu|infinite|40|128|257000|(null)|1-infinite
+"""
+# qstat -Qf and pbsnodes -a of PBS Pro: PBS Professional Reference Guide, sections 2.55 and 2.11
+QSTAT = """\
+Queue: workq
+    queue_type = Execution
+    total_jobs = 0
+    resources_max.nodect = 16
+    resources_max.walltime = 24:00:00
+    resources_min.nodect = 2
+    enabled = True
+    started = True
+
+Queue: old
+    queue_type = Execution
+    enabled = False
+    started = False
+"""
+PBSNODES = """\
+n1
+     Mom = n1.cluster
+     state = free
+     resources_available.mem = 528000000kb
+     resources_available.ncpus = 64
+     resources_available.ngpus = 4
+
+n2
+     Mom = n2.cluster
+     resources_available.mem = 264000000kb
+     resources_available.ncpus = 32
+"""
+# pbsnodes -a of Torque: https://docs.adaptivecomputing.com/torque/4-2-10/Content/topics/commands/pbsnodes.htm
+TORQUE_NODES = """\
+node01
+     state = free
+     np = 16
+     ntype = cluster
+     status = rectime=1328,ncpus=16,physmem=65946948kb,availmem=123kb,opsys=linux
+     gpus = 1
+"""
+
+
+def written(facts: object, tmp_path: Path) -> sites.Site:  # type: ignore[name-defined]
+    (tmp_path / "new.toml").write_text(site_file(facts, "login01"))  # type: ignore[arg-type]
+    return sites.load("new", beside=str(tmp_path))
+
+
+def test_new_of_slurm(tmp_path: Path) -> None:
+    site = written(slurm("cluster", SINFO), tmp_path)
+    assert site.file.request[-1] == "--gres=gpu:a100:{gpus_per_node}"
+    assert (site.values["queue"], site.file.node.gpus, site.file.detect.hosts) == ("gpu", 4, ("login*",))
+    assert site.queues["gpu"].nodes == (1, 12)
+    assert site.queues["debug"].walltime == "00:30:00"
+    assert (site.queues["cpu"].gpus, site.queues["cpu"].walltime) == (0, None)
+    assert "#SBATCH --gres=gpu:a100:4\n" in render(spec("slurm new nodes=2", tmp_path))
+
+
+def test_new_of_pbs(tmp_path: Path) -> None:
+    site = written(pbs("cluster", "pbspro", QSTAT, PBSNODES), tmp_path)
+    assert list(site.queues) == ["workq"]
+    assert (site.queues["workq"].nodes, site.queues["workq"].walltime) == ((2, 16), "24:00:00")
+    assert (site.file.node.gpus, site.file.node.cores) == (4, 64)
+    text = render(spec("pbs new nodes=2", tmp_path))
+    assert "#PBS -l select=2:ncpus=64:mpiprocs=4:ngpus=4\n" in text
+
+
+def test_new_of_torque(tmp_path: Path) -> None:
+    queues = QSTAT.replace("resources_max.nodect", "resources_max.nodes")
+    site = written(pbs("cluster", "torque", queues, TORQUE_NODES), tmp_path)
+    job = spec("pbs new nodes=2", tmp_path)
+    assert scheduler_of(job) == "torque"
+    assert site.queues["workq"].memory == "64401M"
+    assert "#PBS -l nodes=2:ppn=16:gpus=1\n" in render(job.replace(walltime="1h"))
