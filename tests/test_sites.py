@@ -379,7 +379,6 @@ MISTAKES = [
     ("read = 'today'", "read = today (FILE, line 3): must be a date"),
     ("request = ['--nodes={node}']", "FILE, line 3): there is no {node}: use nodes", "did you mean nodes?"),
     ("request = ['nodes={nodes}']", "must be an option of sbatch"),
-    ("directives = ['--a=1\\n#SBATCH --nodes=9']", "must be"),
     ('directives = ["--a=1\\n#SBATCH --nodes=9"]', "must be an option of sbatch"),
     ("[rules]\nsrun = ['--x=$(touch pwned)']", "must be an option of srun"),
     ("[rules]\nbind = '--cpu-bind none; rm'", "must be one option"),
@@ -438,10 +437,12 @@ def test_no_text_is_a_traceback(text: str) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reading, "read_text", lambda *_: BASE + text)
+        sentence = ""
         try:
             reading.read_site("x.toml")
         except JobgenError as error:
-            assert str(error).isprintable()
+            sentence = str(error)
+        assert sentence.isprintable()
 
 
 @given(st.text(max_size=20))
@@ -496,7 +497,9 @@ def test_list_and_show(tmp_path: Path) -> None:
     assert [row["name"] for row in rows if row["name"] in SHIPPED] == SHIPPED
     assert all(name in jobgen("site", "list", cwd=tmp_path).stdout for name in SHIPPED)
     shown = jobgen("site", "show", "lumi", cwd=tmp_path).stdout
-    assert "[queues.standard-g]\nnodes = [1, 1024]  # lumi.toml, line " in shown
+    assert re.search(
+        r"\[queues.standard-g\]\nabout = .*\nnodes = \[1, 1024\]  # lumi.toml, line \d+\n", shown
+    )
     (tmp_path / "copy.toml").write_text(shown)
     assert jobgen("site", "check", "copy.toml", cwd=tmp_path).stdout.endswith("LUMI, 3 queues: good\n")
     again = json.loads(jobgen("site", "show", "copy", "--json", cwd=tmp_path).stdout)

@@ -136,7 +136,7 @@ def pbs(name: str, kind: str, qstat: str, pbsnodes: str) -> Facts:
             QueueFacts(
                 queue,
                 least_nodes=int(least) if least.isdecimal() else None,
-                most_nodes=int(most) if most.isdecimal() else len(nodes) or None,
+                most_nodes=int(most) if most.isdecimal() else max(len(nodes), int(least or 0)) or None,
                 walltime=_seconds(time) if time else None,
                 gpus=node.gpus,
                 cores=node.cores,

@@ -63,14 +63,9 @@ def _check_queue(spec: JobSpec, site: Site, request: Request) -> None:
             f"{site.title} has no such queue: use {one_of(site.queues)}{nearest(queue, site.queues)}",
         )
     for key, limit in excesses(site, queue, request):
-        takers = [one for one in site.queues if one != queue and not any(excesses(site, one, request))]
-        if len(takers) > 1:
-            instead = f"the queues {one_of(takers).replace(' or ', ' and ')} would take it"
-        else:
-            instead = (
-                f"the queue {takers[0]} would take it" if takers else "no queue of the site would take it"
-            )
-        raise spec.refuse(key, f"queue {queue} of {site.title} takes {limit}; {instead}")
+        takers = [one for one in site.queues if not any(excesses(site, one, request))]
+        would = f"use --queue {one_of(takers)}, which would take it" if takers else "no queue would take it"
+        raise spec.refuse(key, f"queue {queue} of {site.title} takes {limit}; {would}")
 
 
 def excesses(site: Site, name: str, request: Request) -> Iterator[Excess]:

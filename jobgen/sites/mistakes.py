@@ -16,6 +16,7 @@ from jobgen.sites.site import Detect, Node, Queue, Rules, SiteFile
 _UNKNOWN = re.compile(r"(?s)Object contains unknown field `(.*?)`(?: - at `\$\.?(.*)`)?")
 _WRONG = re.compile(r"(?s)(.*?) - at `\$\.?(.*)`")
 _ALLOWED = (
+    ("Invalid RFC3339", "must be a date, such as 2026-11-21"),
     ("Expected `date", "must be a date, such as 2026-11-21"),
     ("Expected `object", "must be a table"),
     ("Expected `array` of length 2", "must be a pair, such as [1, 10]"),
@@ -50,7 +51,7 @@ def site_sentence(message: str, data: Mapping[str, Any], origin: Callable[[Path]
 
 def _place(path: str, data: Mapping[str, Any], unknown: str | None) -> Path:
     """msgspec's path with the names of the queues, which it leaves out: the one where the fault is."""
-    parts = [part for part in re.split(r"\.|(?=\[)", path) if part and not re.fullmatch(r"\[\d+\]", part)]
+    parts = [part for part in re.findall(r"\[[^\]]*\]|[^.\[\]]+", path) if not re.fullmatch(r"\[\d+\]", part)]
     if "[...]" not in parts:
         return tuple(parts)
     at = parts.index("[...]")

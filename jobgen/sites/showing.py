@@ -45,7 +45,7 @@ def as_toml(site: Site) -> str:
 
 def _table(site: Site, data: dict[str, Any], at: tuple[str, ...], lines: list[str]) -> None:
     plain = {key: value for key, value in data.items() if not isinstance(value, dict)}
-    if at and plain:
+    if at and (plain or not data):
         lines += ["", f"[{'.'.join(map(_key, at))}]"]
     for key, value in plain.items():
         file, line = site.places[(*at, key)]
