@@ -36,6 +36,14 @@ class Line(NamedTuple):
     end: tuple[float, float]
 
 
+class Seam(NamedTuple):
+    """Where a run went on in a later attempt."""
+
+    run: int
+    x: float
+    said: str
+
+
 class Chart(NamedTuple):
     """One chart against one axis (``by``: step or time). ``names`` are its series, by number; ``drawn``
     are the numbers of those that it shows."""
@@ -48,11 +56,14 @@ class Chart(NamedTuple):
     lines: tuple[Line, ...]
     names: tuple[str, ...]
     drawn: tuple[int, ...]
+    seams: tuple[Seam, ...]
 
 
-def charts(curves: Sequence[Curves], names: Sequence[str]) -> list[list[Chart]]:
+def charts(
+    curves: Sequence[Curves], resumed: Sequence[list[Point]], names: Sequence[str]
+) -> list[list[Chart]]:
     """Of each kind of which any run has values: the chart against steps, and that against time if there is
-    any; ``names`` are the runs'."""
+    any; ``names`` are the runs', which went on after the points ``resumed``."""
     found = []
     for kind in KINDS:
         drawn = {
@@ -62,12 +73,18 @@ def charts(curves: Sequence[Curves], names: Sequence[str]) -> list[list[Chart]]:
             if key in own
         }
         if drawn:
-            pair = [_chart(kind, by, drawn, names) for by in ("step", "time")]
+            pair = [_chart(kind, by, drawn, resumed, names) for by in ("step", "time")]
             found.append([chart for chart in pair if chart.lines])
     return found
 
 
-def _chart(kind: Kind, by: str, drawn: dict[tuple[int, int], list[Point]], names: Sequence[str]) -> Chart:
+def _chart(
+    kind: Kind,
+    by: str,
+    drawn: dict[tuple[int, int], list[Point]],
+    resumed: Sequence[list[Point]],
+    names: Sequence[str],
+) -> Chart:
     lines = {key: drawn_by(found, by) for key, found in drawn.items()}
     lines = {key: line for key, line in lines.items() if any(value is not None for _, value in line)}
     values = [value for line in lines.values() for _, value in line if value is not None]
@@ -75,8 +92,7 @@ def _chart(kind: Kind, by: str, drawn: dict[tuple[int, int], list[Point]], names
     make = axes.times if by == "time" else axes.steps
     x = make(across, LEFT, WIDTH - RIGHT)
     scale = 100 if kind.unit == "%" else 1
-    log, zero = kind.title in ("Loss", "Learning rate", "Norm of the gradient"), kind.title == "Throughput"
-    y = axes.axis(values, HEIGHT - BOTTOM, TOP, log=log, zero=zero, scale=scale)
+    y = axes.axis(values, HEIGHT - BOTTOM, TOP, log=kind.axis == "log", zero=kind.axis == "zero", scale=scale)
     series = tuple(kind.keys.values())
     columns = min(COLUMNS, _WHOLE * COLUMNS // len({run for run, _ in lines}) + 1) if lines else COLUMNS
     made = [
@@ -91,6 +107,12 @@ def _chart(kind: Kind, by: str, drawn: dict[tuple[int, int], list[Point]], names
         tuple(_apart(made)),
         series,
         tuple(sorted({line.series for line in made})),
+        tuple(
+            Seam(run, x.place(at), f"{names[run]} went on here in a later attempt")
+            for run in sorted({line.run for line in made})
+            for at, _ in drawn_by(resumed[run], by)
+            if x.low <= at <= x.high
+        ),
     )
 
 

@@ -44,6 +44,7 @@ class View(NamedTuple):
     training: bool
     skipped: int
     curves: Curves
+    resumed: list[series.Point]
     summary: Summary
     facts: dict[str, facts.Fact]
     failures: failures.Failures
@@ -62,7 +63,7 @@ def page(directories: Sequence[Path], now: float) -> str:
             version=__version__,
             now=now,
             views=views,
-            charts=charts.charts([view.curves for view in views], names),
+            charts=charts.charts([view.curves for view in views], [view.resumed for view in views], names),
             timeline=timeline.timeline([view.run for view in views], [view.training for view in views]),
             comparison=facts.compare([view.facts for view in views]),
             style=style,
@@ -85,6 +86,7 @@ def _view(directory: Path) -> View:
         training,
         metrics.skipped,
         curves,
+        series.resumed(metrics.rows),
         _summary(run, metrics.rows, curves, training),
         facts.facts(run, metrics.rows),
         failures.failures(run, training),

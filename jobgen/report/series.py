@@ -18,10 +18,12 @@ class Point(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """A chart: its title, the unit of its values, and the keys of metrics.jsonl that it draws, with names."""
+    """A chart: its title, the unit of its values, whether its axis is logarithmic where that helps (log) or
+    begins at 0 (zero), and the keys of metrics.jsonl that it draws, with names."""
 
     title: str
     unit: str
+    axis: str
     keys: dict[tuple[str, str], str]
 
 
@@ -30,16 +32,17 @@ KINDS = (
     Kind(
         "Loss",
         "",
+        "log",
         {
             ("step", "loss"): "training",
             ("epoch", "test_loss"): "validation",
             ("epoch", "train_loss"): "training, mean of an epoch",
         },
     ),
-    Kind("Accuracy", "%", {("epoch", "train_accuracy"): "training", ("epoch", "accuracy"): "validation"}),
-    Kind("Throughput", "samples/s", {("step", "samples_per_second"): "training"}),
-    Kind("Learning rate", "", {("step", "lr"): "training"}),
-    Kind("Norm of the gradient", "", {("step", "gradient_norm"): "training"}),
+    Kind("Accuracy", "%", "", {("epoch", "train_accuracy"): "training", ("epoch", "accuracy"): "validation"}),
+    Kind("Throughput", "samples/s", "zero", {("step", "samples_per_second"): "training"}),
+    Kind("Learning rate", "", "log", {("step", "lr"): "training"}),
+    Kind("Norm of the gradient", "", "log", {("step", "gradient_norm"): "training"}),
 )
 
 
@@ -62,6 +65,17 @@ def curves(rows: Iterable[dict[str, Any]]) -> Curves:
         for key, points in found.items()
         if any(point.value is not None for point in points)
     }
+
+
+def resumed(rows: Iterable[dict[str, Any]]) -> list[Point]:
+    """The steps after which the training went on in a later attempt."""
+    found, last = [], None
+    for row in rows:
+        if row.get("event") == "start" and last is not None and last not in found:
+            found.append(last)
+        if (step := number(row.get("step"))) is not None:
+            last = Point(step, number(row.get("seconds")), None)
+    return found
 
 
 Drawn = tuple[float, float | None]

@@ -128,6 +128,7 @@ def test_curves_of_real_trainings(page: Any, trained: Path, tmp_path: Path) -> N
     [accuracy] = (one for one in opened.run(LINES % ("Accuracy", "time")) if one["run"] == line["run"])
     assert accuracy["last"] == [row["accuracy"] for row in rows if row["event"] == "epoch"][-1]
     assert opened.run(LINES % ("Throughput", "step"))
+    assert opened.run("document.querySelectorAll('[data-chart=Loss][data-by=step] .seam').length") == 1
     bars = opened.run(
         "[...document.querySelectorAll('.timeline .bar')].map(b => b.querySelector('title').textContent)"
     )

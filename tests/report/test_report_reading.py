@@ -236,6 +236,16 @@ def test_a_program_of_its_own_may_write_rows_without_events() -> None:
     assert len(found["epoch", "accuracy"]) == 2
 
 
+def test_a_curve_has_a_seam_where_a_later_attempt_went_on(tmp_path: Path) -> None:
+    start, *rows = made.rows(down(8))
+    found = series.resumed([start, start, *rows[:3], start, start, *rows[3:]])
+    assert found == [(3, 0.3, None)]
+    text = page([made.run(tmp_path / "run", [start, *rows[:3], start, *rows[3:]])], 0)
+    assert (
+        text.count("went on here in a later attempt") == 6
+    )  # loss, throughput and rate, against steps and time
+
+
 # -------------------------------------------------------------------------------------- whatever they say
 
 
