@@ -42,6 +42,10 @@ _FOREIGN = {
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit status; an error is one sentence on standard error."""
+    if shell := os.environ.get("_JOBGEN_COMPLETE"):
+        from jobgen.completion import answer
+
+        return answer(cli, shell, arguments)
     ours, program = _split(arguments)
     try:
         status = cli.main(ours, prog_name="jobgen", standalone_mode=False, obj=program)
@@ -331,6 +335,7 @@ _COMMANDS = {
 # Commands of packages of their own: the module of each, and the function's name where it is another one.
 _ELSEWHERE = {
     "check": "jobgen.check.command",
+    "completion": "jobgen.completion.command",
     "convert": "jobgen.convert.command",
     "cancel": "jobgen.life.command",
     "diff": "jobgen.life.command",

@@ -1,0 +1,103 @@
+"""What an option or an argument may be: what the tables say, sites, queues, runs, or names of files."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import click
+
+from jobgen.options import BY_KEY, OPTIONS
+from jobgen.values import Choice
+
+FILES, DIRECTORIES = ":files", ":directories"
+_PATIENCE = 2  # s; the user is typing
+_SCHEDULERS = ("pbs", "slurm", "local")
+
+
+class Line(NamedTuple):
+    """A candidate, and what it means."""
+
+    value: str
+    about: str = ""
+
+
+def values(
+    parameter: click.Parameter,
+    command: click.Command,
+    given: Mapping[str, str],
+    arguments: Sequence[str],
+    current: str,
+) -> Iterator[Line]:
+    """The candidates for a parameter's value; all of them, whatever was begun. What a value is, its name
+    or its metavar says: FILE, DIR, RUN, or the words themselves."""
+    metavar = (parameter.metavar or "").strip("[].")
+    if parameter.name == "queue":
+        yield from _queues(command.name or "", given, arguments)
+    elif parameter.name == "site" or metavar == "SITE":
+        from jobgen.sites import names
+
+        yield from map(Line, names())
+    elif parameter.name == "settings":
+        yield from _settings(current)
+    elif re.fullmatch(r"[a-z]+(\|[a-z]+)+", metavar):
+        yield from map(Line, metavar.split("|"))
+    elif metavar == "RUN":
+        yield from _runs(given)
+    elif metavar in ("FILE", "DIR"):
+        yield Line(FILES if metavar == "FILE" else DIRECTORIES)
+    elif parameter.name == "scheduler":
+        yield from map(Line, _SCHEDULERS)
+
+
+def _queues(command: str, given: Mapping[str, str], arguments: Sequence[str]) -> Iterator[Line]:
+    """Those of the site on the line, or else those that the scheduler names."""
+    if site := given.get("site"):
+        from jobgen.sites import load
+
+        yield from map(Line, load(site).queues)
+        return
+    scheduler = next((word for word in (command, *arguments) if word in _SCHEDULERS), None)
+    if scheduler in ("slurm", None):
+        yield from (Line(line) for line in _said("sinfo", "-h", "-o", "%R"))
+    if scheduler in ("pbs", None):  # -Q alone cuts long names off
+        found = (re.fullmatch(r"Queue: (\S+)", line) for line in _said("qstat", "-Qf"))
+        yield from (Line(match[1]) for match in found if match)
+
+
+def _said(*words: str) -> list[str]:
+    """The lines that a command prints; none where it is not there, fails or takes long."""
+    from subprocess import DEVNULL, SubprocessError, run
+
+    try:
+        done = run(words, stdin=DEVNULL, capture_output=True, timeout=_PATIENCE, check=True)
+    except (OSError, SubprocessError):
+        return []
+    return list(dict.fromkeys(done.stdout.decode("utf-8", "replace").splitlines()))
+
+
+def _settings(current: str) -> Iterator[Line]:
+    """The keys of a job file, or, behind the ``=``, the words that the key may be."""
+    from jobgen.jobtables import meaning, table_of
+
+    key, equals, _ = current.partition("=")
+    for option in OPTIONS:
+        place = f"{table_of(option)}.{option.key}"
+        if not equals:
+            yield Line(place + "=", meaning(option))
+        elif place == key and isinstance(option.parse, Choice):
+            yield from (Line(f"{key}={word}") for word in option.parse.allowed)
+        elif place == key and option.switch:
+            yield from (Line(f"{key}=true"), Line(f"{key}=false"))
+    if not equals:
+        yield Line("train.")
+
+
+def _runs(given: Mapping[str, str]) -> Iterator[Line]:
+    """The run directories, newest first."""
+    root = given.get("run_dir") or str(BY_KEY["run_dir"].default)
+    found = [entry for entry in os.scandir(root) if os.path.isfile(os.path.join(entry.path, "job.sh"))]
+    for entry in sorted(found, key=lambda one: one.stat().st_mtime, reverse=True):
+        yield Line(entry.name)
