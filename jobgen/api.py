@@ -73,7 +73,7 @@ def replaced(spec: JobSpec, settings: Mapping[str, Any]) -> JobSpec:
         settings = rest.copy()
     spec = without(spec)
     fresh = spec_of(rest.pop("scheduler", spec.scheduler), rest.pop("program", None) or (), rest)
-    changed = {"program" if key in _TABLES else key for key in settings}
+    changed = {"program" if key == "train" else key for key in settings}
     origins = {key: value for key, value in spec.origins.items() if key not in changed}
     given = {key: value for key, value in spec.given.items() if key not in changed}
     values = {key: getattr(fresh, key) for key in changed}

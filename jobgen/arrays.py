@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 _MANY = 1000
-_MOST = 4_000_000  # tasks: the greatest MaxArraySize that Slurm can be set to
+MOST = 4_000_000  # tasks: the greatest MaxArraySize that Slurm can be set to
 _RULE = "must be indices such as 0-9, 0-20:5 or 1,3,7, with %N at the end for at most N at a time"
 
 
@@ -48,8 +48,8 @@ def array(text: str) -> Array:
     found = read(f"0{text}" if text.startswith("%") else text)
     if found is None or found.limit == 0 or " " in text:
         raise ValueError(_RULE)
-    if found.last >= _MOST:
-        raise ValueError(f"goes up to {found.last}, but no scheduler goes beyond {_MOST - 1}")
+    if found.last >= MOST:
+        raise ValueError(f"goes up to {found.last}, but no scheduler goes beyond {MOST - 1}")
     if text.startswith("%"):
         return found._replace(ranges=())
     seen: set[int] = set()

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from jobgen.errors import JobgenError, setting, shown
 from jobgen.options import OPTIONS, Option
-from jobgen.spec import JobSpec
+from jobgen.spec import JobSpec, SweepAsked
 
 COMMAND_LINE = "command line"
 SET = "--set"
@@ -32,6 +32,7 @@ class Layer(NamedTuple):
     program: tuple[str, ...]
     scheduler: str | None = None
     site: SiteName | None = None
+    sweep: SweepAsked | None = None
 
 
 def read_spec(
@@ -67,8 +68,11 @@ def read_spec(
             assert isinstance(value, str)
             fields[option.key] = parse(option, value, origin)
             texts[option.key] = shown(value)
+    if below is not None and below.sweep is not None:
+        fields["sweep"], origins["sweep"] = below.sweep, below.origins["sweep"]
+        texts["sweep"] = shown(" ".join(key for key, _ in below.sweep.values))
     fields |= {"scheduler": scheduler, "program": tuple(program), "origins": origins, "given": texts}
-    spec = JobSpec._make({"site": None, **fields}[name] for name in JobSpec._fields)
+    spec = JobSpec._make({"site": None, "sweep": None, **fields}[name] for name in JobSpec._fields)
     return at_site(spec, site or (below.site if below else None))
 
 

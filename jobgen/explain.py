@@ -37,6 +37,8 @@ def rows(plan: Plan) -> list[Row]:
         "include": plan.active.text if spec.include else None,
         "exclude": plan.active.text if spec.exclude else None,
         "master_port": spec.master_port or "a free one, from the job id",
+        "array": plan.array,
+        "after": [f"{kind}:{job}" for kind, job in spec.after],
         "workdir": spec.workdir or "where the job is submitted",
         "env": [f"{name}={value}" for name, value in spec.env],
         "grace": None if survive.grace is None else clock(survive.grace),
@@ -91,7 +93,11 @@ def _derived(plan: Plan) -> list[Row]:
         ("program", shlex.join(plan.program.words), f"What every rank runs: {what}."),
         ("output", directory, "The run directory: hostfile, environment, metrics and status."),
     )
-    return [Row(name, value, spec.origins.get(name, "derived"), meaning) for name, value, meaning in values]
+    swept = (("sweep", plan.sweep.title, "Each point is a task of the array."),) if plan.sweep else ()
+    return [
+        Row(name, value, spec.origins.get(name, "derived"), meaning)
+        for name, value, meaning in (*values, *swept)
+    ]
 
 
 def _site_rows(plan: Plan) -> list[tuple[str, Any, str]]:

@@ -19,6 +19,7 @@ from jobgen.jobmistakes import Path, sentence
 from jobgen.jobtables import AT, SCHEDULERS, WORD, JobFile, fits, table_of
 from jobgen.options import OPTIONS
 from jobgen.program import read_program
+from jobgen.sweep import read_sweep
 
 
 def read_job(path: str | None, settings: Sequence[str], program: tuple[str, ...]) -> Layer:
@@ -124,7 +125,10 @@ def _layer(job: Any, program: tuple[str, ...], origin: Callable[[Path], str]) ->
     words, whence = _program(job, program, origin)
     scheduler = None if job.scheduler is msgspec.UNSET else job.scheduler
     site = None if job.site is msgspec.UNSET else SiteName(job.site, origin(("site",)))
-    return Layer(values, origins | ({"program": whence} if whence else {}), words, scheduler, site)
+    swept = None
+    if job.sweep is not msgspec.UNSET:
+        swept, origins["sweep"] = read_sweep(job.sweep, origin), origin(("sweep",))
+    return Layer(values, origins | ({"program": whence} if whence else {}), words, scheduler, site, swept)
 
 
 def options_of(tables: Any, origin: Callable[[Path], str]) -> tuple[dict[str, Text], dict[str, str]]:
@@ -170,7 +174,9 @@ def _program(job: Any, typed: tuple[str, ...], origin: Callable[[Path], str]) ->
         return (typed, "command line") if typed else (tuple(job.program.command), where)
     if not job.train or (typed and not only_options):
         return typed, "command line" if typed else None
-    said = {word.partition("=")[0].replace("_", "-") for word in typed if word.startswith("--")}
+    swept = job.sweep or {}  # which wins over [train]
+    said = {f"--{key.removeprefix('--')}".replace("_", "-") for key in swept}
+    said |= {word.partition("=")[0].replace("_", "-") for word in typed if word.startswith("--")}
     words = [word for key, value in job.train.items() for word in _option(key, value, said, origin)]
     return (*words, *typed), origin(("train",)) + (" and command line" if typed else "")
 

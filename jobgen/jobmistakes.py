@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from jobgen.errors import nearest, one_of, shown
-from jobgen.jobtables import AT, TABLES, VARIABLE, WORD, fits, known_keys, table_of
+from jobgen.jobtables import AT, SWEPT, TABLES, VARIABLE, WORD, fits, known_keys, table_of
 from jobgen.options import OPTIONS
 
 Path = tuple[str, ...]
@@ -31,7 +31,7 @@ def sentence(message: str, data: Mapping[str, Any], origin: Callable[[Path], str
         value = value[part]
     allowed = _allowed(place, expected[1], value)
     if isinstance(value, dict) and expected[3]:
-        kind = VARIABLE if place[0] == "environment" else WORD
+        kind = {"environment": VARIABLE, "sweep": SWEPT}.get(place[0], WORD)
         key = next(key for key, one in value.items() if not fits(one, kind))
         place, value = (*place, key), value[key]
     elif isinstance(value, list) and (index := re.search(r"\d+", expected[3])):
@@ -51,6 +51,8 @@ def _unknown(key: str, above: Path, origin: Callable[[Path], str]) -> str:
 def _allowed(place: Path, expected: str, value: Any) -> str:
     if place == ("train",):
         return "must be a number, a text in quotes, true, false, or a list of numbers and texts"
+    if place == ("sweep",) and isinstance(value, dict):
+        return "must be a list of values, such as [0.1, 0.01]"
     if place == ("environment", "env") and isinstance(value, dict):
         return "must be a text in quotes or a whole number"
     if expected == "object":

@@ -16,6 +16,7 @@ from jobgen.values import Choice, Whole
 SCHEDULERS = ("pbs", "slurm", "local")
 VARIABLE = int | str
 WORD = bool | int | float | str | list[int | float | str]
+SWEPT = str | list[WORD]
 
 
 def table_of(option: Option) -> str:
@@ -79,6 +80,10 @@ _TRAIN = Meta(
     description="Options of the training module: lr = 0.01 is --lr 0.01, true is the option alone, "
     "false leaves it out, a list is joined by commas."
 )
+_SWEEP = Meta(
+    description="One array job for many values: lr = [0.1, 0.01] gives each task one of them as its --lr. "
+    'Several lists make every combination, or with mode = "zip" go side by side.'
+)
 _COMMAND = Meta(
     description="train.py ARG..., -m MODULE ARG..., or any other command.",
     min_length=1,
@@ -103,6 +108,7 @@ JobFile: Any = msgspec.defstruct(
             UNSET,
         ),
         ("train", Annotated[dict[str, WORD], _TRAIN] | UnsetType, UNSET),
+        ("sweep", Annotated[dict[str, SWEPT], _SWEEP] | UnsetType, UNSET),
     ],
     frozen=True,
     forbid_unknown_fields=True,

@@ -1,6 +1,6 @@
 """Resolves a JobSpec into a Plan: no unknowns left, all numbers agree. Pure."""
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from jobgen import __version__, starting
 from jobgen.accelerators import ACCELERATORS, Accelerator
@@ -23,6 +23,9 @@ from jobgen.sites.words import SiteWords, cpu_lists, words
 from jobgen.spec import JobSpec
 from jobgen.survival import Survival, survival
 from jobgen.tasks import tasks
+
+if TYPE_CHECKING:
+    from jobgen.sweep import Sweep
 
 DEFAULT_WALLTIME = 3600  # s; a job without a limit waits longer, or takes the queue's by surprise
 
@@ -76,6 +79,7 @@ class Plan(NamedTuple):
     site: SiteWords
     array: str | None
     again: str
+    sweep: "Sweep | None"
     directives: tuple[str, ...]
 
 
@@ -109,7 +113,12 @@ def resolve(spec: JobSpec) -> Plan:
     world = '"$JOBGEN_WORLD_SIZE"' if spare else str(part.world_size)
     command = mpi.command if mpi and spec.launcher == "mpirun" else launcher.command
     python = program.head is not None or launcher.once_a_node
-    array, again = tasks(spec, row)
+    swept = None
+    if spec.sweep:
+        from jobgen.sweep import sweep  # nobody else pays for it
+
+        swept = sweep(spec, program)
+    array, again = tasks(spec, row, swept.points if swept else 0)
     return Plan(
         version=__version__,
         spec=spec,
@@ -169,6 +178,7 @@ def resolve(spec: JobSpec) -> Plan:
         site=site,
         array=array,
         again=again,
+        sweep=swept,
         directives=tuple(line for line in (array, dependencies(spec, row)) if line),
     )
 

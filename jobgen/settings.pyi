@@ -92,6 +92,8 @@ class Settings(TypedDict, total=False):
     r"""The site that it runs at: jobgen site list"""
     train: Mapping[str, Any] | None
     r"""The table [train] of a job file."""
+    sweep: Mapping[str, Any] | None
+    r"""The table [sweep] of a job file."""
 
 class Changes(Settings, total=False):
     scheduler: str

@@ -18,6 +18,13 @@ if TYPE_CHECKING:
 Filter = tuple[tuple[str, tuple[int, ...]], ...]
 
 
+class SweepAsked(NamedTuple):
+    """What [sweep] says: ``mode`` is product or zip; each parameter with its values."""
+
+    mode: str
+    values: tuple[tuple[str, tuple[Any, ...]], ...]
+
+
 class _Values(NamedTuple):
     scheduler: str
     program: tuple[str, ...]
@@ -62,6 +69,7 @@ class _Values(NamedTuple):
     after_block: str | None
     workdir: str | None
     run_dir: str
+    sweep: SweepAsked | None
     origins: Mapping[str, str]
     given: Mapping[str, str]
     site: Site | None

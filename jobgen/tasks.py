@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from jobgen import arrays
+from jobgen.arrays import Array
 from jobgen.schedulers import SCHEDULERS
 from jobgen.spec import JobSpec
 
@@ -20,22 +21,38 @@ class Tasks(NamedTuple):
     again: str
 
 
-def tasks(spec: JobSpec, row: str) -> Tasks:
-    """Resolve the array.
+def tasks(spec: JobSpec, row: str, points: int) -> Tasks:
+    """Resolve the array; ``points`` are those of a sweep, each a task of its own, or 0.
 
     Raises:
         JobgenError: the scheduler cannot express it, or it contradicts another option.
     """
     command = SCHEDULERS[row].command
-    if spec.array is None:
+    asked = spec.array
+    if points:
+        asked = _of_sweep(spec, points)
+    if asked is None:
         return Tasks(None, f"cd ${{job_dir@Q}} && {command} job.sh")
-    if not spec.array.ranges:
+    if not asked.ranges:
         raise spec.refuse("array", "is the limit alone, which only a sweep takes; name the indices")
     if spec.requeue and row != "slurm":
         raise spec.refuse("requeue", "PBS would submit the whole array again; leave it out")
-    text = arrays.write(spec.array, row)
+    text = arrays.write(asked, row)
     if text is None:
         why = "a step needs a list that is too long" if row == "torque" else "and two indices at least"
-        raise spec.refuse("array", f"{SCHEDULERS[row].title} takes one range, {why}")
+        key = "array" if spec.array else "sweep"
+        raise spec.refuse(key, f"{SCHEDULERS[row].title} takes one range, {why}")
     words = _WORDS[row]
     return Tasks(words + text, f"cd ${{job_array_dir@Q}} && {command} {words}{_ONE[row]} job.sh")
+
+
+def _of_sweep(spec: JobSpec, points: int) -> Array:
+    """All points, or those that --array names, and its limit."""
+    if spec.scheduler == "local":
+        raise spec.refuse("sweep", "a local run is one job; run a point of it by its own options")
+    if points > arrays.MOST:
+        raise spec.refuse("sweep", f"has {points} points, but an array has at most {arrays.MOST} tasks")
+    asked = spec.array or Array(())
+    if asked.last >= points:
+        raise spec.refuse("array", f"the sweep has the points 0 to {points - 1}, and none beyond")
+    return asked if asked.ranges else Array(((0, points - 1, 1),), asked.limit)

@@ -22,7 +22,7 @@ from jobgen.errors import JobgenError, shown
 from jobgen.explain import rows
 from jobgen.options import BY_KEY
 from jobgen.plan import Plan
-from jobgen.spec import JobSpec
+from jobgen.spec import JobSpec, SweepAsked
 
 FORMAT = 1
 NAME = "plan.json"
@@ -77,6 +77,7 @@ class PlanFile(msgspec.Struct, frozen=True):
     templates: list[str] = []
     git: Git | None = None
     packages: dict[str, str] = {}
+    sweep: SweepAsked | None = None
 
 
 def of(
@@ -112,6 +113,7 @@ def of(
         templates=list(templates),
         git=git,
         packages=packages(spec, directory),
+        sweep=spec.sweep,
     )
 
 
@@ -128,7 +130,9 @@ def spec_of(file: PlanFile) -> JobSpec:
     values |= {"scheduler": file.scheduler, "program": tuple(file.program.asked or ()), "given": {}}
     values["origins"] = {key: one.origin for key, one in file.options.items() if one.origin != "default"}
     values["origins"]["program"] = file.program.origin
-    values["site"] = _site(file)
+    values["site"], values["sweep"] = _site(file), file.sweep
+    if file.sweep and "sweep" in file.derived:
+        values["origins"]["sweep"] = file.derived["sweep"].origin
     try:
         for key, one in file.options.items():
             if key in BY_KEY and one.asked is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Callable, Sequence
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 from support import jobs
 from support.cluster import Cluster, Job
+from support.require import need_package
 
 ONE = ("--ranks-per-node", "2", "--accelerator", "cpu", "--cpus-per-rank", "1", "--launcher", "torchrun")
 
@@ -80,9 +82,9 @@ def test_a_task_goes_on_by_hand_where_it_was(
     script = jobs.render(name, *ONE, "--array", "2-6:2", program=["bash", "-c", TWICE])
     tasks = ended(cluster, submit(cluster, tmp_path, script), (2, 4, 6))
     assert {task.exit_code for task in tasks} == {75}
-    command = re.findall(r"to go on: (.*)", tasks[1].output)[-1]
+    own = "--array=4 " if name == "slurm" else "-J 4-5:2 "  # all tasks of Slurm's qsub share one output
+    [command] = {line for line in re.findall(r"to go on: (.*)", tasks[1].output) if own in line}
     [top] = (tmp_path / "runs").iterdir()
-    assert ("4-5:2" if name == "pbs" else "=4") in command, tasks
     printed = cluster.exec("head", ["bash", "-c", command]).stdout
     [array] = re.findall(r"\d+", printed)[:1]
     [task] = ended(cluster, array, [4])
@@ -126,6 +128,54 @@ def test_a_job_waits_for_others(request: pytest.FixtureRequest, tmp_path: Path, 
     assert "JobState=PENDING Reason=Dependency" in facts
     cluster.exec("head", ["scontrol", "release", first])
     assert cluster.wait(job).ok
+
+
+@pytest.mark.parametrize(("name", "mode"), [("slurm", "product"), ("pbs", "zip")])
+def test_a_sweep_trains_each_of_its_points(
+    request: pytest.FixtureRequest, tmp_path: Path, name: str, mode: str
+) -> None:
+    need_package("torch", "sklearn")
+    cluster = scheduler(request, name)
+    (tmp_path / "jobgen.toml").write_text(
+        f'[sweep]\nmode = "{mode}"\nlr = [0.001, 0.000001]\nbatch_size = [32, 64]\n'
+        '[train]\ntask = "digits"\nengine = "ddp"\nepochs = 1\nlog_every = 5\nlr = 9\n'
+    )
+    one = ("--ranks-per-node", "1", "--accelerator", "cpu", "--cpus-per-rank", "1", "--launcher", "torchrun")
+    script = jobs.render(name, "--job", tmp_path / "jobgen.toml", *one, "--array", "%2")
+    points = (
+        [(1e-3, 32), (1e-3, 64), (1e-6, 32), (1e-6, 64)] if mode == "product" else [(1e-3, 32), (1e-6, 64)]
+    )
+    array = submit(cluster, tmp_path, script)
+    tasks = ended(cluster, array, range(len(points)))
+    assert all(task.ok for task in tasks), [task.output for task in tasks]
+    [top] = (tmp_path / "runs").iterdir()
+    for index, (lr, batch) in enumerate(points):
+        run = top / f"task-{index}"
+        assert json.loads((run / "sweep.json").read_text()) == {"lr": lr, "batch_size": batch}
+        assert jobs.status_of(run)["state"] == "finished"
+        steps = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+        assert any(step.get("lr") == pytest.approx(lr) for step in steps)
+    accuracies = {lr: jobs.status_of(top / f"task-{i}")["accuracy"] for i, (lr, _) in enumerate(points)}
+    assert accuracies[1e-3] > accuracies[1e-6]
+
+
+def test_ten_thousand_points_are_one_array(slurm_cluster: Cluster, tmp_path: Path) -> None:
+    """Submitted at once; two of its tasks are let go, and take the values of their places."""
+    sweep = [f"sweep.{key}={list(range(100))}" for key in ("first", "second")]
+    script = jobs.render(
+        *("slurm", *ONE, "--array", "%2", *(word for one in sweep for word in ("--set", one))),
+        program=["bash", "-c", RECORD],
+    )
+    array = submit(slurm_cluster, tmp_path, script, "--hold")
+    assert "ArrayTaskId=0-9999%2" in shown(slurm_cluster, array)
+    for index in (1234, 9999):
+        slurm_cluster.exec("head", ["scontrol", "release", f"{array}_{index}"])
+    tasks = ended(slurm_cluster, array, (1234, 9999))
+    slurm_cluster.exec("head", ["scancel", array])
+    assert all(task.ok for task in tasks), tasks
+    [top] = (tmp_path / "runs").iterdir()
+    assert json.loads((top / "task-1234/sweep.json").read_text()) == {"first": 12, "second": 34}
+    assert environment(top / "task-9999")["JOBGEN_SWEEP_second"] == "99"
 
 
 def wait_for(condition: Callable[[], bool]) -> None:

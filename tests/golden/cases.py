@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from jobgen.config import COMMAND_LINE, SiteName, read_spec
+from jobgen.jobfile import read_job
 from jobgen.options import OPTIONS
 from jobgen.plan import Plan, resolve
 from jobgen.rendering import render
@@ -45,6 +46,8 @@ CASES = {
     "torque_mpich_bound_to_cores": "pbs --dialect torque --nodes 2 --gpus-per-node 2 --cpus-per-rank 4 --launcher mpirun --mpi mpich --cpu-bind cores -- ./solver",
     "slurm_setup_before_and_after": "slurm --nodes 2 --launcher torchrun --setup 'ulimit -l unlimited\nexport DS_BUILD_OPS=0' --before 'sbcast data.tar /tmp/data.tar' --after-block 'echo \"status $JOBGEN_STATUS\"' -- train.py",
     "slurm_array_that_goes_on": "slurm --nodes 2 --launcher srun --array 1,3,7%2 --after 12_3 --after afterany:14 --requeue 2",
+    "slurm_sweep_of_the_training_module": "slurm --launcher torchrun --array %2 --set 'sweep.lr=[0.1, 0.01]' --set 'sweep.batch_size=[32, 64, 128]' -- --task digits",
+    "pbspro_sweep_zipped_of_an_own_program": "pbs --nodes 2 --launcher mpirun --set sweep.mode=zip --set 'sweep.decay=[1e-4, 0.0, -1]' --set 'sweep.amp=[true, false, true]' --set 'sweep.note=[\"it'\"'\"'s\", \"$(touch pwned)\", \"a\\nb\"]' -- train.py --epochs 3",
     "slurm_one_node": "slurm --gpus-per-node 2 --launcher torchrun",
     "local_mpirun_two_ranks": "local --ranks-per-node 2 --launcher mpirun -- --task digits",
     "local_deepspeed_limited_to_ten_minutes": "local --gpus-per-node 2 --walltime 10m -- train.py",
@@ -79,10 +82,13 @@ def plan_of(command: str) -> Plan:
     options, program = words[1:at], words[at + 1 :]
     flags = {name: option for option in OPTIONS for name in (option.flag, option.alias)}
     given: dict[str, str | list[str]] = {}
-    site = None
+    site, settings = None, []
     for flag, value in zip(options[::2], options[1::2], strict=True):
         if flag == "--site":
             site = SiteName(value, COMMAND_LINE)
+            continue
+        if flag == "--set":
+            settings.append(value)
             continue
         option = flags[flag]
         if option.multiple:
@@ -90,6 +96,8 @@ def plan_of(command: str) -> Plan:
         else:
             given[option.key] = value
     return resolve(read_spec(words[0], given, program, site=site))
+    below = read_job(None, settings, tuple(program)) if settings else None
+    return render(resolve(read_spec(words[0], given, program, below, site=site)))
 
 
 if __name__ == "__main__":

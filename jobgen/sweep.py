@@ -1,0 +1,153 @@
+"""Sweeps: lists of values, of which each task of an array takes its own."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from jobgen.errors import JobgenError, nearest, one_of, shown
+from jobgen.program import Program
+from jobgen.spec import JobSpec, SweepAsked
+
+MODES = ("product", "zip")
+Value = bool | int | float | str | list[Any]
+
+
+class Parameter(NamedTuple):
+    """One that is swept: its values as text, of which a task takes the one ``at`` (arithmetic of bash).
+
+    With ``switch`` they are true and false, and ``option`` stands alone or is left out; ``is_text`` says that
+    they are texts in JSON.
+    """
+
+    key: str
+    option: str
+    variable: str
+    values: tuple[str, ...]
+    at: str
+    switch: bool
+    is_text: bool
+
+
+class Sweep(NamedTuple):
+    """The parameters, how many points they make, and how, in words."""
+
+    parameters: tuple[Parameter, ...]
+    points: int
+    title: str
+
+
+def read_sweep(table: Mapping[str, Any], origin: Callable[[tuple[str, ...]], str]) -> SweepAsked:
+    """The table [sweep] of a job file: lists are parameters, a text under ``mode`` says how they go together.
+
+    Raises:
+        JobgenError: it holds something else.
+    """
+    table = dict(table)
+    mode = table.pop("mode") if isinstance(table.get("mode"), str) else "product"
+    if mode not in MODES:
+        raise _fault("mode", mode, origin, f"must be {one_of(MODES)}{nearest(mode, MODES)}")
+    for key, values in table.items():
+        if not isinstance(values, Sequence) or isinstance(values, str) or not values:
+            raise _fault(key, values, origin, "must be a list of values, such as [0.1, 0.01]")
+        if not re.fullmatch(r"(--)?[A-Za-z][\w-]*", key, re.ASCII):
+            raise _fault(key, values, origin, "is no name of an option")
+        if len({isinstance(value, bool) for value in values}) > 1:
+            raise _fault(key, values, origin, "true and false go with no other values in one list")
+        if any("\0" in _text(value) for value in values):
+            raise _fault(key, values, origin, "no option of a program can hold a NUL")
+    if not table:
+        raise JobgenError(f"[sweep] ({origin(('sweep',))}): needs a list of values, such as lr = [0.1, 0.01]")
+    return SweepAsked(mode, tuple((key.removeprefix("--"), tuple(values)) for key, values in table.items()))
+
+
+def _fault(key: str, value: Any, origin: Callable[[tuple[str, ...]], str], why: str) -> JobgenError:
+    return JobgenError(f"{shown(key)} = {shown(str(value))} ({origin(('sweep', key))}): {why}")
+
+
+def sweep(spec: JobSpec, program: Program) -> Sweep | None:
+    """Which task takes which values, as options of the program.
+
+    Raises:
+        JobgenError: lists that do not fit each other, or what the program does not take.
+    """
+    if spec.sweep is None:
+        return None
+    lists = spec.sweep.values
+    points, indices = _indices(spec, [len(values) for _, values in lists])
+    found = tuple(
+        Parameter(
+            key,
+            "--" + (key.replace("_", "-") if program.is_ours else key),
+            key.replace("-", "_"),
+            tuple(_text(value) for value in values),
+            index,
+            isinstance(values[0], bool),
+            not all(isinstance(value, (int, float)) and math.isfinite(value) for value in values),
+        )
+        for (key, values), index in zip(lists, indices, strict=True)
+    )
+    _check(spec, program, found)
+    names = " x ".join(one.key for one in found)
+    how = "every combination, of which the last changes fastest"
+    if spec.sweep.mode == "zip":
+        names, how = " with ".join(one.key for one in found), "each task has the next value of every list"
+    return Sweep(found, points, f"{names}: {points} point{'s' * (points > 1)}, {how}.")
+
+
+def _indices(spec: JobSpec, counts: list[int]) -> tuple[int, list[str]]:
+    """How many points there are, and where each list is read at the point ``job_index``."""
+    assert spec.sweep
+    if spec.sweep.mode == "zip":
+        if len(set(counts)) > 1:
+            lengths = one_of(f"{key} has {n}" for (key, _), n in zip(spec.sweep.values, counts, strict=True))
+            raise spec.refuse(
+                "sweep", f"zip takes lists of one length, but {lengths.replace(' or ', ' and ')}"
+            )
+        return counts[0], ["job_index"] * len(counts)
+    points, indices = 1, []
+    for count in reversed(counts):
+        stride = f" / {points}" if points > 1 else ""
+        indices.append(f"job_index{stride} % {count}")
+        points *= count
+    return points, indices[::-1]
+
+
+def _text(value: Value) -> str:
+    """A value as a word of a command, the same as in [train]."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return ",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+
+
+def _check(spec: JobSpec, program: Program, parameters: Sequence[Parameter]) -> None:
+    seen: dict[str, str] = {}
+    for one in parameters:
+        if other := seen.get(one.variable):
+            raise spec.refuse(
+                "sweep", f"{other} and {one.key} would be one variable, JOBGEN_SWEEP_{one.variable}"
+            )
+        seen[one.variable] = one.key
+        if any(word == one.option or word.startswith(f"{one.option}=") for word in program.words):
+            raise spec.refuse("sweep", f"the program is given {one.option} already; leave one of the two out")
+        if program.is_ours:
+            _check_ours(spec, one)
+
+
+def _check_ours(spec: JobSpec, one: Parameter) -> None:
+    """The training module's own words about its option, before a thousand tasks say them."""
+    reader = import_module("jobgen.train.config.options").parser()
+    mistake = import_module("jobgen.train.errors").CommonMistake
+    known = reader._option_string_actions
+    if one.option not in known:
+        hint = nearest(one.option, known)
+        raise spec.refuse("sweep", f"the training module has no option {one.option}{hint}")
+    for value in dict.fromkeys(one.values):
+        words = [one.option] * (value == "true") if one.switch else [f"{one.option}={value}"]
+        try:
+            reader.parse_args(words)
+        except mistake as error:
+            raise spec.refuse("sweep", f"{one.key} = {shown(value)}: {error}") from None
