@@ -95,9 +95,8 @@ def plan_of(command: str) -> Plan:
             given.setdefault(option.key, []).append(value)  # type: ignore[union-attr]
         else:
             given[option.key] = value
-    return resolve(read_spec(words[0], given, program, site=site))
     below = read_job(None, settings, tuple(program)) if settings else None
-    return render(resolve(read_spec(words[0], given, program, below, site=site)))
+    return resolve(read_spec(words[0], given, program, below, site=site))
 
 
 if __name__ == "__main__":
