@@ -142,7 +142,8 @@ def test_the_wheel_holds_every_file(wheel: Path) -> None:
     here |= {f"jobgen/{path.relative_to(ROOT)}" for path in (ROOT / "train").rglob("*.py")}
     here |= {
         f"jobgen/templates/{path.relative_to(ROOT / 'templates')}"
-        for path in (ROOT / "templates").rglob("*.j2")
+        for path in (ROOT / "templates").rglob("*")
+        if path.suffix in (".j2", ".toml")
     }
     assert here <= inside
     packages = {name.split("/")[0] for name in inside if ".dist-info" not in name}

@@ -3,7 +3,7 @@
 Environment, set by the generated script or by hand; all of it may be missing:
 JOBGEN_RUN_DIR      where metrics.jsonl and status.json go (else runs/train-<time>-<pid>)
 JOBGEN_WORLD_SIZE   the number of ranks that the job asked for; any other is an error
-JOBGEN_ACCELERATOR  cuda, rocm, npu or cpu: exactly this, or an error (else the best there is)
+JOBGEN_ACCELERATOR  cuda, rocm, npu, xpu or cpu: exactly this, or an error (else the best there is)
 JOBGEN_START_TIME   when the job script started, seconds since the epoch, for the start-up times
 JOBGEN_DEADLINE     when saving must begin at the latest, seconds since the epoch (else there is time)
 JOBGEN_STALL        --stall, where that is not given: how long no step is done before all ranks leave

@@ -187,6 +187,7 @@ def test_another_world_size_than_the_job_s(train: Train) -> None:
     [
         ("cuda", "JOBGEN_ACCELERATOR=cuda but"),
         ("npu", "JOBGEN_ACCELERATOR=npu but"),
+        ("xpu", "JOBGEN_ACCELERATOR=xpu but torch sees no xpu device"),
         ("cpuu", "did you mean 'cpu'"),
     ],
 )
