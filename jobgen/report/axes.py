@@ -90,7 +90,10 @@ def _logarithmic(low: float, high: float, start: float, end: float) -> Axis:
 
 
 def _labelled(ticks: list[float], scale: float) -> tuple[tuple[float, str], ...]:
-    return tuple((tick, short(tick * scale)) for tick in ticks)
+    texts = [short(tick * scale) for tick in ticks]
+    if len(set(texts)) < len(texts):  # a short way of a long one
+        texts = [f"{tick * scale:.10g}" for tick in ticks]
+    return tuple(zip(ticks, texts, strict=True))
 
 
 def short(value: float) -> str:

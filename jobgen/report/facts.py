@@ -11,8 +11,9 @@ from jobgen.explain import meaning
 from jobgen.options import BY_KEY
 from jobgen.runs import Run
 
-_SECRET = re.compile(r"(?i)(token|secret|passw|credential|api_?key|private_?key)[^=\s]*=")
-
+_NAMED = r"(?i)((?:token|secret|password|passwd|passphrase|credentials|(?:api|access|private)[-_]?key)"
+_VALUE = re.compile(_NAMED + r"=).*", re.DOTALL)
+_WORD = re.compile(_NAMED + r"(?:=| +(?!-)))('[^']*'|\"[^\"]*\"|\S+)")
 _ELSEWHERE = ("format", "submitted", "script_sha256", "name", "options", "derived", "sources")
 _SWEEP = "sweep."
 _BRIEF, _COLUMNS = 24, 8  # characters of a value, and columns, that a summary has room for
@@ -30,12 +31,12 @@ class Fact(NamedTuple):
 class Comparison(NamedTuple):
     """``differing`` names have another value in some run. ``brief`` are those of them that a summary has room
     for: what was swept, or else short values. ``same`` are the facts of all runs that somebody asked for or
-    that follow, ``defaults`` the others."""
+    that follow, ``folded`` the others: defaults and installed packages."""
 
     differing: tuple[str, ...]
     brief: tuple[str, ...]
     same: dict[str, Fact]
-    defaults: dict[str, Fact]
+    folded: dict[str, Fact]
 
 
 def facts(run: Run, rows: Sequence[Mapping[str, Any]]) -> dict[str, Fact]:
@@ -76,9 +77,11 @@ def compare(all_facts: Sequence[Mapping[str, Fact]]) -> Comparison:
     brief = tuple(name for name in differing if _is_brief([facts.get(name) for facts in all_facts]))
     same = {name: all_facts[0][name] for name in names if name not in differing}
     swept = tuple(name for name in differing if name.startswith(_SWEEP))
-    defaults = {name: fact for name, fact in same.items() if fact.origin == "default"}
-    rest = {name: fact for name, fact in same.items() if name not in defaults}
-    return Comparison(differing, (swept or brief)[:_COLUMNS], rest, defaults)
+    folded = {
+        name: fact for name, fact in same.items() if fact.origin == "default" or name.startswith("packages.")
+    }
+    rest = {name: fact for name, fact in same.items() if name not in folded}
+    return Comparison(differing, (swept or brief)[:_COLUMNS], rest, folded)
 
 
 def _is_brief(found: Sequence[Fact | None]) -> bool:
@@ -105,16 +108,11 @@ def _flat(table: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Fact]]:
 
 def _shown(value: Any) -> str:
     if isinstance(value, list):
-        return " ".join(map(_shown, value)) or "-"
+        return _WORD.sub(r"\1***", " ".join(map(_shown, value))) or "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return "-" if value is None else _discreet(str(value))
-
-
-def _discreet(text: str) -> str:
-    """Without the value of a variable that is named like a secret: pages are passed on."""
-    found = _SECRET.search(text)
-    return f"{text[: found.end()]}***" if found else text
+    # Without the value of what is named like a secret: pages are passed on.
+    return "-" if value is None else _VALUE.sub(r"\1***", str(value))
 
 
 def _script(text: str) -> Iterator[tuple[str, Fact]]:
@@ -123,7 +121,7 @@ def _script(text: str) -> Iterator[tuple[str, Fact]]:
         yield "title", Fact(made[1], "job.sh")
         yield "jobgen", Fact(made[2], "job.sh", "The version that made the script.")
     if program := re.search(r"^  exec (.+)$", text.partition("END_OF_RANK")[2], re.MULTILINE):
-        yield "program", Fact(_discreet(program[1]), "job.sh", "What every rank runs.")
+        yield "program", Fact(_WORD.sub(r"\1***", program[1]), "job.sh", "What every rank runs.")
     directives: dict[str, list[str]] = {}
     for scheduler, option, value in _DIRECTIVE.findall(text):
         directives.setdefault(f"#{scheduler} {option}", []).append(value or "yes")

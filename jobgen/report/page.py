@@ -55,7 +55,7 @@ def page(directories: Sequence[Path], now: float) -> str:
     views = [_view(directory) for directory in directories]
     names = [view.run.name for view in views]
     style, script = (_packaged(name) for name in ("style.css", "script.js"))
-    html = (
+    return (
         _environment()
         .get_template("page.html.j2")
         .render(
@@ -74,7 +74,6 @@ def page(directories: Sequence[Path], now: float) -> str:
             rows=timeline,
         )
     )
-    return html.encode("utf-8", "replace").decode("utf-8")
 
 
 def _view(directory: Path) -> View:
@@ -167,11 +166,12 @@ def _environment() -> jinja2.Environment:
     return env
 
 
-def visible(value: Any) -> Any:
-    """Text without characters that cannot be seen, or that turn the line around: ``\\x1b`` for such a one."""
-    if isinstance(value, Markup) or not isinstance(value, str) or value.isprintable():
-        return value
-    return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in value)
+def visible(value: object) -> str:
+    """As text without characters that cannot be seen, or turn the line around: ``\\x1b`` for such a one."""
+    text = value if isinstance(value, Markup) else str(value)
+    if isinstance(text, Markup) or text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)
 
 
 def _or_dash(value: float | None) -> str:

@@ -55,6 +55,7 @@ def curves(rows: Iterable[dict[str, Any]]) -> Curves:
     for row in rows:
         if (step := number(row.get("step"))) is not None:
             seconds, said = number(row.get("seconds")), row.get("event")
+            seconds = seconds if seconds is None or seconds >= 0 else None
             for (event, key), points in found.items():
                 if key in row and said in (event, None):
                     points.append(Point(step, seconds, number(row[key])))

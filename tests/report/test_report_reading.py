@@ -210,6 +210,15 @@ def test_times_have_places_too(values: list[float]) -> None:
     assert 1 <= len(axis.ticks) <= 10
 
 
+def test_ticks_can_be_told_from_each_other() -> None:
+    axis = axes.steps([1_000_000, 1_000_010], 10, 700)
+    assert len({text for _, text in axis.ticks}) == len(axis.ticks) > 3
+
+
+def test_a_time_before_the_beginning_is_none() -> None:
+    assert series.curves([{"step": 1, "loss": 1, "seconds": -1}])["step", "loss"] == [(1, None, 1.0)]
+
+
 def test_a_long_run_makes_a_small_page(tmp_path: Path) -> None:
     losses = [2 + math.sin(step) / 2 - step / 60_000 for step in range(100_000)]
     directory = made.run(tmp_path / "run", made.rows(losses))
@@ -312,18 +321,20 @@ def test_what_is_shown_can_be_seen(text: str) -> None:
 
 
 def test_secrets_stay_where_they_are(tmp_path: Path) -> None:
-    plan = {
-        "options": {
-            "env": {"value": ["WANDB_API_KEY=4711", "HF_TOKEN=abc", "COLOUR=red"], "origin": "command line"}
-        }
-    }
-    text = page([made.run(tmp_path / "run", plan_json="")], 0)
-    (tmp_path / "run/plan.json").write_text(json.dumps(plan))
-    text = page([tmp_path / "run"], 0)
-    assert "COLOUR=red" in text
-    assert "WANDB_API_KEY=***" in text
-    assert "4711" not in text.replace("attempt-1", "")
-    assert "abc" not in text
+    env = ["WANDB_API_KEY=hidden too", "HF_TOKEN=hidden", "TOKENIZERS_PARALLELISM=no"]
+    program = ["train.py", "--hub-token", "hidden", "--use-token", "--lr", "0.1"]
+    plan = {"options": {"env": {"value": env}}, "program": {"value": program}, "password": "PASSWORD=hidden"}
+    run = made.run(tmp_path / "run")
+    (run / "plan.json").write_text(json.dumps(plan))
+    text = page([run], 0)
+    assert "WANDB_API_KEY=*** HF_TOKEN=*** TOKENIZERS_PARALLELISM=no" in text
+    assert "train.py --hub-token *** --use-token --lr 0.1" in text
+    assert "hidden" not in text.replace("tip.hidden", "").replace("hidden: true", "").replace(
+        "aria-hidden", ""
+    )
+    (run / "plan.json").unlink()
+    (run / "job.sh").write_text("END_OF_RANK\n  exec ./a --token='hid den' --token \"hid den\" --lr 1\n")
+    assert "./a --token=*** --token *** --lr 1" in page([run], 0)
 
 
 # ------------------------------------------------------------------------------------------ what failed
@@ -418,4 +429,4 @@ def test_a_submitted_run_shows_its_plan(tmp_path: Path) -> None:
     assert found["world_size"].origin == "derived"
     compared = facts.compare([found])
     assert "launcher" in compared.same
-    assert "queue" in compared.defaults
+    assert "queue" in compared.folded

@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import select
+import shutil
 import subprocess
 import time
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ from typing import Any
 
 from support.require import absent
 
-NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+NAMES = ("chromium-headless-shell", "chromium", "google-chrome")
 PATIENCE = 60  # seconds
 _QUIET = (
     "Network.requestWillBeSent",
@@ -130,6 +131,6 @@ def browser(profile: Path) -> Iterator[Browser]:
 
 
 def _path(name: str) -> str | None:
-    import shutil
-
-    return shutil.which(name)
+    """Where it is, unless it comes from a snap, which sees no files in /tmp."""
+    path = shutil.which(name)
+    return None if path is None or path.startswith("/snap/") else path
