@@ -23,7 +23,7 @@ BLOCK = re.compile(r"^```bash\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 def blocks(*words: str) -> list[object]:
     """The blocks that hold one of the words; without words, those that hold none of any."""
-    special = ("qsub", "sbatch", "make ", "pip ")
+    special = ("qsub", "sbatch", "jobgen submit", "make ", "pip ")
     found = [(page, text) for page in PAGES for text in BLOCK.findall(page.read_text(encoding="utf-8"))]
     wanted = [
         (page, text) for page, text in found if any(word in text for word in words or special) == bool(words)
@@ -57,6 +57,13 @@ def test_qsub_block(block: str, pbs_cluster: Cluster, tmp_path: Path) -> None:
 @pytest.mark.parametrize("block", blocks("sbatch"))
 def test_sbatch_block(block: str, slurm_cluster: Cluster, tmp_path: Path) -> None:
     submitted(slurm_cluster, block, tmp_path)
+
+
+@pytest.mark.parametrize("block", blocks("jobgen submit"))
+def test_submit_block(block: str, slurm_cluster: Cluster, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("print('hello')\n")
+    slurm_cluster.exec("head", ["bash", "-euc", block], cwd=tmp_path, env=environment(), timeout=300)
+    assert list(tmp_path.glob("runs/*/attempt-1"))
 
 
 def submitted(cluster: Cluster, block: str, cwd: Path) -> None:

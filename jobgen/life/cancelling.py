@@ -29,11 +29,11 @@ def cancel(run: Path, at_once: bool) -> str:
     mark.touch()
     for task in run.glob("task-*"):
         (task / MARK).touch()
-    SCHEDULERS[state.scheduler].cancel(state.id, at_once)
-    return _said(state, at_once)
+    gently = SCHEDULERS[state.scheduler].cancel(state.id, at_once)
+    return _said(state, gently and state.state not in ("pending", "held"))
 
 
-def _said(state: State, at_once: bool) -> str:
-    if at_once or state.state in ("pending", "held"):
-        return f"{state.name}: job {state.id} is cancelled"
-    return f"{state.name}: job {state.id} is asked to save and end; cancel it again to end it at once"
+def _said(state: State, gently: bool) -> str:
+    if gently:
+        return f"{state.name}: job {state.id} is asked to save and end; cancel it again to end it at once"
+    return f"{state.name}: job {state.id} is cancelled"

@@ -127,14 +127,16 @@ def _left(record: dict[str, str]) -> int | None:
     return None if limit is None or used is None else max(0, limit - used)
 
 
-def cancel(job_id: str, at_once: bool) -> None:
-    """End a job; unless ``at_once`` the script of one that runs is only signalled, where there is a qsig.
+def cancel(job_id: str, at_once: bool) -> bool:
+    """End a job; unless ``at_once`` the script of one that runs is only signalled, where there is a qsig. The
+    answer is whether that was so.
 
     Raises:
         SchedulerError: with PBS's own words.
     """
     if not at_once and which("qsig") and call(("qsig", "-s", "USR1", _argument(job_id))).status == 0:
-        return
+        return True
     done = call(("qdel", _argument(job_id)))
     if done.status != 0:
         raise SchedulerError(f"qdel refuses {number(job_id)}: {complaint(done)}")
+    return False

@@ -109,8 +109,9 @@ def _job(job_id: str, state: str, reason: str, left: int | None, exit_code: str 
     )
 
 
-def cancel(job_id: str, at_once: bool) -> None:
-    """End a job; unless ``at_once`` the script of one that runs is only signalled.
+def cancel(job_id: str, at_once: bool) -> bool:
+    """End a job; unless ``at_once`` the script of one that runs is only signalled. The answer is whether that
+    was so.
 
     Raises:
         SchedulerError: with Slurm's own words.
@@ -120,3 +121,4 @@ def cancel(job_id: str, at_once: bool) -> None:
         done = call(("scancel", "--quiet", *options, job_id))
         if done.status != 0:
             raise SchedulerError(f"scancel refuses {job_id}: {complaint(done)}")
+    return not at_once

@@ -160,9 +160,10 @@ def _lives_here(local_id: str | None) -> bool:
 def _tasks(seen: Seen, jobs: Sequence[Job] | None) -> dict[str, int]:
     """The tasks of an array by their state: what the scheduler says, then their own directories."""
     by_index = {job.task: job for job in jobs or () if job.task is not None}
+    whole = next((job for job in jobs or () if job.task is None and job.live), None)
     for task in seen.tasks:
         index = task.directory.name.removeprefix("task-")
-        job = by_index.pop(index, None)
+        job = by_index.pop(index, None) or (whole if task.status is None else None)
         by_index[index] = Job("", _word(task, [job] if job else [], "")[0])
     return dict(Counter(job.state for job in by_index.values()).most_common())
 
@@ -170,7 +171,7 @@ def _tasks(seen: Seen, jobs: Sequence[Job] | None) -> dict[str, int]:
 def _progress(directory: Path) -> tuple[int | None, float | None, float | None]:
     """The last step, its loss and the last accuracy that the metrics tell of."""
     found: dict[str, Any] = {}
-    for line in reversed(runs.tail(directory / "metrics.jsonl", 60).splitlines()):
+    for line in reversed(runs.tail(directory / "metrics.jsonl", 30).splitlines()):
         row = runs.as_object(line)
         for key in ("step", "loss", "accuracy"):
             if key not in found and runs.number(row.get(key)) is not None:
