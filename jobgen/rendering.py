@@ -7,7 +7,6 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import jinja2
@@ -16,6 +15,8 @@ import jobgen.templates
 from jobgen.errors import JobgenError, nearest
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from jobgen.plan import Plan
 
 PACKAGED = jobgen.templates.__path__[0]
@@ -138,6 +139,8 @@ def render(
 
 def _check_blocks(env: jinja2.Environment, folders: Sequence[str]) -> None:
     """Refuse a block that no packaged template has: Jinja would drop it in silence."""
+    from pathlib import Path
+
     known = {name for path in Path(PACKAGED).glob("*.j2") for name in _blocks(env, path)}
     for folder in folders:
         if not Path(folder).is_dir():
