@@ -264,7 +264,10 @@ def sentence(command: str, beside: Path | None = None) -> str:
         ("pbs polaris account=x queue=prodd", ["no such queue", "did you mean prod?"]),
         ("pbs polaris account=x gpus_per_node=5", ["at most 4 accelerators a node"]),
         ("pbs polaris account=x cpus_per_rank=9", ["--cpus-per-rank 9", "at most 32 cores a node"]),
-        ("pbs polaris account=x mem=600G", ["at most 512G a node"]),
+        ("pbs derecho account=x mem=600G", ["at most 487G a node"]),
+        ("pbs polaris account=x mem=64G", ["--mem 64G", "memory comes with the nodes"]),
+        ("pbs polaris account=x accelerator=npu", ["--accelerator npu", "ALCF Polaris has cuda"]),
+        ("pbs polaris account=x nodes=2 spare_nodes=1", ["1 to 2 nodes, and 2 with 1 to spare are 3"]),
         ("pbs gadi account=x gpus_per_node=2 nodes=2", ["only with all 4 accelerators"]),
         (
             "pbs gadi account=x gpus_per_node=1 cpus_per_rank=13",
@@ -313,6 +316,25 @@ def test_a_directive_of_the_user_replaces_the_sites_own() -> None:
     text = render(read_spec("pbs", given, ("train.py",), site=site))
     assert text.count("filesystems=") == text.count("select=2") == 1
     assert "#PBS -l filesystems=home\n" in text
+
+
+def test_memory_is_asked_for_with_the_request_of_a_site() -> None:
+    assert "#PBS -l pmem=8388608kb\n" in render(spec("pbs torque-gpu nodes=2 mem=8G"))
+    assert "#SBATCH --mem=64G\n" in render(spec("slurm perlmutter account=x mem=64G"))
+    text = render(spec("slurm lumi account=x mem=64G"))
+    assert "#SBATCH --mem=64G\n" in text
+    assert "--mem-per-gpu" not in text
+
+
+@pytest.mark.parametrize(
+    "line", ["-l filesystems=home", "-lfilesystems=home", "-l place=scatter,filesystems=home"]
+)
+def test_what_is_mandatory_may_be_written_in_any_way(line: str, tmp_path: Path) -> None:
+    (tmp_path / "bare.toml").write_text('extends = "polaris"\ndirectives = []\n')
+    site = SiteName("bare", COMMAND_LINE, str(tmp_path))
+    assert "filesystems=home" in render(read_spec("pbs", {"account": "x", "directive": [line]}, site=site))
+    said = sentence("pbs bare account=x", tmp_path)
+    assert "without filesystems: add --directive '-l filesystems=home:eagle'" in said
 
 
 def test_python_takes_a_site_and_replaces_it() -> None:

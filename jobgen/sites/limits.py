@@ -44,6 +44,9 @@ def check(spec: JobSpec, request: Request, lines: tuple[str, ...]) -> None:
     """
     site = spec.site
     assert site is not None
+    own = site.values.get("accelerator")
+    if own and spec.accelerator not in (None, own, "cpu"):
+        raise spec.refuse("accelerator", f"{site.title} has {own}; leave it out")
     for key, reason in site.file.lacks.items():
         if spec.origin(key) not in ("default", site.said):
             raise spec.refuse(key, f"{site.title}: {reason}")
@@ -63,6 +66,8 @@ def _check_queue(spec: JobSpec, site: Site, request: Request) -> None:
             f"{site.title} has no such queue: use {one_of(site.queues)}{nearest(queue, site.queues)}",
         )
     for key, limit in excesses(site, queue, request):
+        if key == "nodes" and spec.spare_nodes:
+            limit += f", and {spec.nodes} with {spec.spare_nodes} to spare are {request.nodes}"
         takers = [one for one in site.queues if not any(excesses(site, one, request))]
         would = f"use --queue {one_of(takers)}, which would take it" if takers else "no queue would take it"
         raise spec.refuse(key, f"queue {queue} of {site.title} takes {limit}; {would}")
@@ -110,12 +115,14 @@ def longest(site: Site, name: str | None, nodes: int) -> int | None:
 
 def _check_there(spec: JobSpec, site: Site, key: str, example: str, lines: tuple[str, ...]) -> None:
     """A key is an option's, or the beginning of a directive."""
-    if key.startswith("-"):
+    if key.startswith("-l "):
+        there = any(re.match(rf"-l *(.*[, ])?{re.escape(key[3:])}=", line) for line in lines)
+        how = f"--directive '{key}={example}'"
+    elif key.startswith("-"):
         there, how = any(line.startswith(key) for line in lines), f"--directive '{key}={example}'"
     else:
         value = getattr(spec, key)
         there, how = value not in (None, ()), f"--{key.replace('_', '-')} {example}"
     if not there:
-        raise JobgenError(
-            f"{site.title} takes no job without {key.strip('-')}: add {how}, or set it in the job file"
-        )
+        what = key.removeprefix("-l ").lstrip("-")
+        raise JobgenError(f"{site.title} takes no job without {what}: add {how}, or set it in the job file")

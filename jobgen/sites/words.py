@@ -62,6 +62,11 @@ def words(spec: JobSpec, row: str, numbers: Mapping[str, object]) -> SiteWords:
     own = {_key(line) for line in spec.directive}
     if spec.mem is not None and spec.origin("mem") != spec.site.said:
         own.update(_MEMORY if row == "slurm" else ())
+    asks_for_memory = any(name in ("mem", "mem_total") for line in file.request for name in names_in(line))
+    if file.request and row == "pbspro" and spec.mem is not None and not asks_for_memory:
+        raise spec.refuse(
+            "mem", f"{file.title} takes no such request: memory comes with the nodes; leave it out"
+        )
     more = told(file.directives + (queue.directives if queue else ()))
     rules = file.rules
     bind = told((rules.bind,))[0] if _binds(spec, rules.bind, numbers) else ""
