@@ -52,14 +52,14 @@ class View(NamedTuple):
 
 def page(directories: Sequence[Path], now: float) -> str:
     """The page about these run directories; ``now`` (seconds since 1970) is the time that it shows."""
-    views = [_view(directory) for directory in directories]
+    views, title = _titled([_view(directory) for directory in directories])
     names = [view.run.name for view in views]
     style, script = (_packaged(name) for name in ("style.css", "script.js"))
     return (
         _environment()
         .get_template("page.html.j2")
         .render(
-            title=names[0] if len(views) == 1 else f"{len(views)} runs",
+            title=title,
             version=__version__,
             now=now,
             views=views,
@@ -74,6 +74,17 @@ def page(directories: Sequence[Path], now: float) -> str:
             rows=timeline,
         )
     )
+
+
+def _titled(views: list[View]) -> tuple[list[View], str]:
+    """The views and a title for all of them; tasks of one array share its name, and need it no more."""
+    if len(views) == 1:
+        return views, views[0].run.name
+    places = {view.run.directory.parent for view in views}
+    if len(places) > 1 or not all("/" in view.run.name for view in views):
+        return views, f"{len(views)} runs"
+    shorter = [view._replace(run=view.run._replace(name=view.run.directory.name)) for view in views]
+    return shorter, f"{places.pop().name}: {len(views)} tasks"
 
 
 def _view(directory: Path) -> View:

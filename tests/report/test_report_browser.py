@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from support import runs as made
 from support.browser import Browser, browser
+from support.cluster import Cluster
 from support.jobs import PROBE, env_options, jobgen, run_dir
 from support.require import need_package
 
@@ -155,6 +156,32 @@ def check_picture(opened: Browser, file: Path) -> None:
     assert len(colours) > 20
     share = max(count for count, _ in colours) / (picture.width * picture.height)
     assert 0.5 < share < 0.99  # paper, and something on it
+
+
+def test_a_sweep_that_was_submitted_on_the_cluster(page: Any, slurm_cluster: Cluster, tmp_path: Path) -> None:
+    """The point of each task beside its last loss, and the plan that is the same for all."""
+    need_package("torch", "sklearn")
+    (tmp_path / "jobgen.toml").write_text(
+        "[sweep]\nlr = [0.01, 0.000001]\n[train]\ntask = 'digits'\nengine = 'ddp'\nepochs = 1\nlog_every = 5\n"
+    )
+    one = ("--ranks-per-node", "1", "--accelerator", "cpu", "--cpus-per-rank", "1", "--launcher", "torchrun")
+    words = [sys.executable, "-m", "jobgen", "submit", "slurm", "--name", "swept", *one]
+    array = slurm_cluster.exec("head", words, cwd=tmp_path, env=ENV).stdout.split()[-1]
+    assert all(slurm_cluster.wait(f"{array}_{index}").ok for index in (0, 1))
+    opened = page(run_dir(tmp_path / "runs"))
+    table = opened.run(
+        "[...document.querySelectorAll('#summary tr')].map(r => [...r.cells].map(c => c.innerText.trim()))"
+    )
+    columns = [[row[table[0].index(name)] for row in table[1:]] for name in ("lr", "Steps", "Loss")]
+    assert columns[:2] == [["0.01", "1e-06"], ["45", "45"]]
+    assert float(columns[2][0]) < float(columns[2][1])
+    plan = opened.run(
+        "[...document.querySelectorAll('#plan tr')].map(r => [...r.cells].map(c => c.textContent.trim()))"
+    )
+    assert ["launcher", "torchrun", "command line", "What starts the ranks."] in plan
+    assert ["sweep", "product lr 0.01 1e-06", "", ""] in plan
+    assert opened.run("document.querySelector('h1').textContent").startswith("swept-")
+    assert table[1][0].endswith("task-0")
 
 
 # ------------------------------------------------------------------------------------------- made-up runs

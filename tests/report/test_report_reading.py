@@ -219,6 +219,13 @@ def test_a_time_before_the_beginning_is_none() -> None:
     assert series.curves([{"step": 1, "loss": 1, "seconds": -1}])["step", "loss"] == [(1, None, 1.0)]
 
 
+def test_tasks_of_one_array_are_called_by_their_index(tmp_path: Path) -> None:
+    tasks = [made.run(tmp_path / f"sweep-12/task-{i}", []) for i in (0, 1)]
+    assert "<h1>sweep-12: 2 tasks</h1>" in page(tasks, 0)
+    assert "sweep-12/task" not in page(tasks, 0).replace(str(tmp_path), "").replace("/sweep-12/task", "")
+    assert "<h1>2 runs</h1>" in page([*tasks[:1], made.run(tmp_path / "task-3")], 0)
+
+
 def test_a_long_run_makes_a_small_page(tmp_path: Path) -> None:
     losses = [2 + math.sin(step) / 2 - step / 60_000 for step in range(100_000)]
     directory = made.run(tmp_path / "run", made.rows(losses))
