@@ -49,7 +49,7 @@ def compare(left: Path, right: Path) -> Comparison:
     plans = _plan(left), _plan(right)
     rows = runs.read_metrics(left).rows, runs.read_metrics(right).rows
     began = _began(rows[0]), _began(rows[1])
-    found: list[Difference] = []
+    found = list(_facts("point", _point(left), _point(right)))
     notes: list[str] = []
     if plans[0] and plans[1]:
         found += _asked(plans[0], plans[1])
@@ -61,6 +61,11 @@ def compare(left: Path, right: Path) -> Comparison:
     script = _script(left, right) if not found or notes else []
     found += _facts("results", *_outcomes(left, right))
     return Comparison([*found, *_speeds(*rows)], script, notes)
+
+
+def _point(task: Path) -> dict[str, Any]:
+    """The values of a sweep that a task took."""
+    return runs.as_object(runs.text(task / "sweep.json"))
 
 
 def _plan(run: Path) -> PlanFile | None:
@@ -77,6 +82,7 @@ def _asked(left: PlanFile, right: PlanFile) -> Iterator[Difference]:
         if one.value != other.value:
             yield Difference("options", key, _items(one.value, other.value), (one.origin, other.origin))
     yield from _facts("program", _words(left.program.value), _words(right.program.value))
+    yield from _facts("sweep", _sweep(left), _sweep(right))
     yield from _facts("job", _job(left), _job(right))
     yield from _facts("files", _sources(left), _sources(right))
     yield from _facts("git", _git(left), _git(right))
@@ -114,6 +120,10 @@ def _words(words: Sequence[str]) -> dict[str, str]:
 
 def _job(plan: PlanFile) -> dict[str, Any]:
     return {"scheduler": plan.scheduler, "submitted from": plan.directory, "site": plan.site}
+
+
+def _sweep(plan: PlanFile) -> dict[str, Any]:
+    return {"mode": plan.sweep.mode, **dict(plan.sweep.values)} if plan.sweep else {}
 
 
 def _sources(plan: PlanFile) -> dict[str, Any]:
@@ -159,7 +169,7 @@ def _facts(section: str, left: Mapping[str, Any], right: Mapping[str, Any]) -> I
 
 
 def _script(left: Path, right: Path) -> list[str]:
-    one, other = (runs.text(run / "job.sh").splitlines() for run in (left, right))
+    one, other = (runs.script(run).splitlines() for run in (left, right))
     names = f"{left.name}/job.sh", f"{right.name}/job.sh"
     return list(difflib.unified_diff(one, other, *names, lineterm="", n=1))
 

@@ -127,7 +127,8 @@ def submit(order: Order, text: str) -> tuple[str, Path]:
         sources.append(planfile.source("site", site.path))
     sources += [planfile.source("templates", path) for path in order.templates]
     command = ["jobgen", *sys.argv[1:]]
-    file = planfile.of(order.plan, text, command, order.directory, sources, order.templates, about)
+    folders = [os.path.abspath(path) for path in order.templates]
+    file = planfile.of(order.plan, text, command, order.directory, sources, folders, about)
     root = run_root(order.plan.spec, order.directory)
     directory = make_run_dir(root, file.name)
     try:

@@ -18,6 +18,7 @@ from jobgen.errors import JobgenError
 from jobgen.life import differences, finding, planfile, states, submitting
 from jobgen.plan import resolve
 from jobgen.rendering import render
+from jobgen.spec import SweepAsked
 
 
 def make_run(root: Path, name: str, events: str = "", plan: bool = True, job: str = "", **files: str) -> Path:
@@ -285,6 +286,19 @@ def test_diff_names_exactly_what_differs(tmp_path: Path) -> None:
         ("nodes", (4, 5)),
         ("env", (["B=2"], ["B=3"])),
     ]
+
+
+def test_diff_of_tasks_shows_their_points(tmp_path: Path) -> None:
+    array = planned(tmp_path, "sweep", "slurm_sweep_of_the_training_module")
+    tasks = [make_run(array, f"task-{at}", "1 began 5\n9 ended 0\n", plan=False) for at in (0, 1)]
+    for task, rate in zip(tasks, (0.1, 0.2), strict=True):
+        (task / "sweep.json").write_text(json.dumps({"lr": rate, "batch_size": 32}))
+    assert [row[:3] for row in differences.compare(*tasks).differences] == [("point", "lr", (0.1, 0.2))]
+    other = planned(
+        tmp_path, "other", "slurm_sweep_of_the_training_module", sweep=SweepAsked("zip", (("lr", (1, 2)),))
+    )
+    names = {(row.section, row.name) for row in differences.compare(array, other).differences}
+    assert {("sweep", "mode"), ("sweep", "lr"), ("sweep", "batch_size")} <= names
 
 
 def test_statuses_of_diff(tmp_path: Path) -> None:

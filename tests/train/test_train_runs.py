@@ -67,6 +67,7 @@ def test_default_settings_learn_the_digits_on_two_ranks(train: Train) -> None:
         < status["seconds"] + 60
     )
     assert done.metrics("start")[0]["source"] == "mpi4py"
+    assert {"python", "torch", "numpy"} <= done.metrics("start")[0]["versions"].keys()
     assert len(done.metrics("epoch")) == 10
     assert "samples/s" in done.stdout
     assert done.stdout.count("finished: accuracy") == 1  # rank 0 only
