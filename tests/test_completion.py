@@ -30,7 +30,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
     commands = {
         "jobgen": f'exec {sys.executable} -m jobgen "$@"',
         "sinfo": '[ "$*" = "-h -o %R" ] || exit 64; printf "gpu\\ncpu\\ngpu\\n"',
-        "qstat": f"[ \"$*\" = -Qf ] || exit 64; cat <<'END'\n{QSTAT}\nEND",
+        "qstat": f"[ \"$*\" = '-Q -f' ] || exit 64; cat <<'END'\n{QSTAT}\nEND",
     }
     for name, body in commands.items():
         (folder / name).write_text(f"#!/bin/sh\n{body}\n")

@@ -63,7 +63,7 @@ def _queues(command: str, given: Mapping[str, str], arguments: Sequence[str]) ->
     if scheduler in ("slurm", None):
         yield from (Line(line) for line in _said("sinfo", "-h", "-o", "%R"))
     if scheduler in ("pbs", None):  # -Q alone cuts long names off
-        found = (re.fullmatch(r"Queue: (\S+)", line) for line in _said("qstat", "-Qf"))
+        found = (re.fullmatch(r"Queue:\s+(\S+)", line) for line in _said("qstat", "-Q", "-f"))
         yield from (Line(match[1]) for match in found if match)
 
 
