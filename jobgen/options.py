@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from jobgen import arrays, dependencies, values
 from jobgen.accelerators import ACCELERATORS
+from jobgen.containers import RUNTIMES
 from jobgen.launchers import LAUNCHERS, MPI_FLAVOURS
 
 
@@ -40,6 +41,7 @@ class Option(NamedTuple):
 _RESOURCES = "Resources"
 _LAUNCH = "Launch"
 _ENVIRONMENT = "Environment"
+_CONTAINER = "Container"
 _BLOCKS = "Blocks"
 _FILES = "Directories"
 _SURVIVAL = "Survival"
@@ -52,6 +54,10 @@ _CONDA = values.text(
 _MAIL = values.text("a mail address", r"[A-Za-z0-9][\w.+-]*@[\w.-]+")
 _LINE = values.text(
     "options of one directive line, without the #PBS or #SBATCH", r"-[^\x00-\x1f\x7f\u2028\u2029]+"
+)
+
+_IMAGE = values.text(
+    "an image, such as image.sif or docker://ubuntu:24.04", r"[^\s\x00-\x20-][^\x00-\x1f\x7f\u2028\u2029]*"
 )
 
 OPTIONS = (
@@ -254,6 +260,38 @@ OPTIONS = (
         values.assignment,
         "NAME=VALUE",
         "Environment variable of every rank. Repeatable.",
+        (),
+        multiple=True,
+    ),
+    Option(
+        "container",
+        _CONTAINER,
+        values.choice(*RUNTIMES),
+        "|".join(RUNTIMES),
+        "What the ranks run in.",
+    ),
+    Option(
+        "image",
+        _CONTAINER,
+        _IMAGE,
+        "IMAGE",
+        "Its image: a file, or a name as the runtime has it.",
+    ),
+    Option(
+        "bind",
+        _CONTAINER,
+        values.bind,
+        "SRC[:DST[:ro]]",
+        "Directory or file of the host in it, beside those of the job. Repeatable.",
+        (),
+        multiple=True,
+    ),
+    Option(
+        "container_arg",
+        _CONTAINER,
+        values.text("an option of the container runtime", r"-[^\x00]*"),
+        "ARG",
+        "One more option of the runtime. Repeatable.",
         (),
         multiple=True,
     ),

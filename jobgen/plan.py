@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from jobgen import __version__, starting
 from jobgen.accelerators import ACCELERATORS, Accelerator
+from jobgen.containers import Container, container
 from jobgen.cores import Cores, cores
 from jobgen.dependencies import dependencies
 from jobgen.errors import one_of
@@ -47,6 +48,7 @@ class Plan(NamedTuple):
     gpus_per_node: int
     ranks_per_node: int
     cpus: Cores
+    container: Container | None
     walltime: str
     devices: str | None
     memory: str | None
@@ -105,6 +107,7 @@ def resolve(spec: JobSpec) -> Plan:
     launcher = LAUNCHERS[spec.launcher]
     start_nodes = starting.start_nodes(spec, row)
     agents = starting.agents(spec, row, mpi)
+    box = container(spec, accelerator_name, program, start_nodes)
     walltime = spec.walltime or DEFAULT_WALLTIME
     survive = survival(spec, program, walltime)
     spare = survive.spare_nodes
@@ -134,6 +137,7 @@ def resolve(spec: JobSpec) -> Plan:
         gpus_per_node=gpus,
         ranks_per_node=ranks,
         cpus=cpus,
+        container=box,
         walltime=clock(walltime),
         devices=_devices_request(spec, row, accelerator, gpus),
         memory=memory,
@@ -145,8 +149,7 @@ def resolve(spec: JobSpec) -> Plan:
         agents=agents,
         force_ssh=spec.remote == "ssh",
         commands=(
-            *(("python3",) if python else ()),
-            command,
+            *_commands(box, command, python, launcher.once_a_node),
             *(agents if spec.remote == "scheduler" else ()),
         ),
         mpi_options=_mpi_options(spec, mpi, ranks, world, cpus, site.bind)
@@ -165,7 +168,8 @@ def resolve(spec: JobSpec) -> Plan:
         program=program,
         # The deepspeed launcher hands --local_rank to a Python program, right behind its name.
         local_rank_at=program.head if spec.launcher == "deepspeed" else None,
-        sets_ranks=spec.launcher == "srun" or (spec.launcher == "mpirun" and not program.is_ours),
+        sets_ranks=spec.launcher == "srun"
+        or (spec.launcher == "mpirun" and not (program.is_ours and box is None)),
         survival=survive,
         allocated=spec.nodes + spare,
         # With spare nodes only the script knows which take part.
@@ -181,6 +185,13 @@ def resolve(spec: JobSpec) -> Plan:
         sweep=swept,
         directives=tuple(line for line in (array, dependencies(spec, row)) if line),
     )
+
+
+def _commands(box: Container | None, command: str, python: bool, once_a_node: bool) -> tuple[str, ...]:
+    """The commands that the host must have: for the rest, the container."""
+    if box is None:
+        return (*(("python3",) if python else ()), command)
+    return tuple(dict.fromkeys((box.runtime.command, *(() if once_a_node else (command,)))))
 
 
 def _queue(spec: JobSpec) -> str | None:

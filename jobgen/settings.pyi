@@ -78,6 +78,14 @@ class Settings(TypedDict, total=False):
     r"""Python virtual environment."""
     env: Mapping[str, str | int | float] | Sequence[str] | None
     r"""Environment variables of every rank."""
+    container: Literal["apptainer", "singularity", "docker", "podman", "enroot", "pyxis", "shifter"] | None
+    r"""What the ranks run in."""
+    image: str | None
+    r"""Its image: a file, or a name as the runtime has it."""
+    bind: Sequence[str] | str | None
+    r"""Directory or file of the host in it, beside those of the job."""
+    container_arg: Sequence[str] | str | None
+    r"""One more option of the runtime."""
     setup: str | None
     r"""Shell code that is sourced when the environment is up, before anything is checked."""
     before: str | None

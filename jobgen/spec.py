@@ -64,6 +64,10 @@ class _Values(NamedTuple):
     conda: str | None
     venv: str | None
     env: tuple[tuple[str, str], ...]
+    container: str | None
+    image: str | None
+    bind: tuple[str, ...]
+    container_arg: tuple[str, ...]
     setup: str | None
     before: str | None
     after_block: str | None

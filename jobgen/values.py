@@ -183,6 +183,14 @@ def interfaces(text: str) -> str:
     return text
 
 
+def bind(text: str) -> str:
+    """``SRC[:DST[:ro]]``, absolute paths of the host and in the container."""
+    path = r"/[^:,\x00-\x1f\x7f]*"
+    if not re.fullmatch(rf"{path}(?::{path}(?::r[ow])?)?", text):
+        raise ValueError("must be SRC, SRC:DST or SRC:DST:ro, with absolute paths without colons and commas")
+    return text
+
+
 def device_filter(text: str) -> tuple[tuple[str, tuple[int, ...]], ...]:
     """DeepSpeed's ``host:0,1@host2`` as pairs of a host and its slots (none: all of them)."""
     hosts: dict[str, tuple[int, ...]] = {}

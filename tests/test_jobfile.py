@@ -74,6 +74,11 @@ venv = ".venv"
 [environment.env]
 NCCL_DEBUG = "WARN"
 THREADS = 4
+[container]
+container = "apptainer"
+image = "a.sif"
+bind = ["/data"]
+container_arg = ["--no-home"]
 [blocks]
 setup = "true"
 before = "date"
@@ -91,7 +96,7 @@ FLAGS = """
 --accelerator cuda --launcher mpirun --mpi openmpi --remote auto --launcher-arg=--bind-to --launcher-arg=core
 --include n1:0,1 --exclude n2 --master-port 29500 --grace 5m --signal USR2@400 --requeue 3 --no-preflight
 --spare-nodes 1 --stall 10m --module cuda/12.4 --module openmpi --source /etc/profile.d/site.sh --conda train
---venv .venv --env NCCL_DEBUG=WARN --env THREADS=4 --cpus-per-node 64 --cpu-bind 0-7;8-15;16-23;24-31 --interface hsn0 --setup true --before date --after-block sync --workdir /scratch/me --run-dir out
+--venv .venv --env NCCL_DEBUG=WARN --env THREADS=4 --cpus-per-node 64 --cpu-bind 0-7;8-15;16-23;24-31 --interface hsn0 --container apptainer --image a.sif --bind /data --container-arg=--no-home --setup true --before date --after-block sync --workdir /scratch/me --run-dir out
 """
 
 
@@ -127,7 +132,16 @@ def test_a_file_can_say_all_that_flags_can(tmp_path: Path) -> None:
 
 
 def test_the_tables_are_the_groups_of_the_options() -> None:
-    assert TABLES == ("job", "resources", "launch", "survival", "environment", "blocks", "directories")
+    assert TABLES == (
+        "job",
+        "resources",
+        "launch",
+        "survival",
+        "environment",
+        "container",
+        "blocks",
+        "directories",
+    )
     assert {table_of(option) for option in OPTIONS} == set(TABLES)
 
 

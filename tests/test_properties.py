@@ -178,6 +178,8 @@ COMBINATIONS = st.fixed_dictionaries(
         "cpu_bind": st.sampled_from(["none", "cores", "numa", "0-7;8-15;16-23;24-31"]),
         "cpus_per_node": st.sampled_from(["8", "9"]),
         "interface": st.just("ib0"),
+        "container": st.sampled_from(["apptainer", "docker", "podman", "enroot", "pyxis", "shifter"]),
+        "image": st.just("/i/a.sif"),
         "setup": st.just("module load x"),
         "before": st.just("cp -r data /tmp"),
         "after": st.just("echo 'done'"),
@@ -202,7 +204,7 @@ def test_options_of_every_sort_together(
         return
     bash = subprocess.run(["bash", "-n"], input=script, text=True, capture_output=True)
     assert (bash.returncode, bash.stderr) == (0, "")
-    for name in ("RANK", "NODE", "SIGNAL"):  # what the script writes for others to run
+    for name in ("RANK", "NODE", "SIGNAL", "CONTAINER"):  # what the script writes for others to run
         _, _, inner = script.partition(f"<<'END_OF_{name}'\n")
         inner, _, _ = inner.partition(f"\nEND_OF_{name}\n")
         bash = subprocess.run(["bash", "-n"], input=inner, text=True, capture_output=True)

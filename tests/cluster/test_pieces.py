@@ -1,12 +1,13 @@
-"""What jobs are made of, on the test cluster: cores of a node and of a rank."""
+"""What jobs are made of, on the test cluster: cores of a node and of a rank; containers (stand-ins)."""
 
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
-from support import jobs
+from support import boxes, jobs
 from support.cluster import Cluster
 
 WHERE = 'echo "rank $RANK: $(grep Cpus_allowed_list /proc/self/status) $OMP_NUM_THREADS"'
@@ -28,3 +29,41 @@ def test_a_step_uses_less_than_the_allocation_and_binds_its_ranks(
     assert re.search(r"\bNumCPUs=16\b", job.output)
     seen = set(re.findall(r"rank (\d): Cpus_allowed_list:\t(\d+) (\d+)", job.output))
     assert seen == {("0", "1", "1"), ("1", "0", "1"), ("2", "1", "1"), ("3", "0", "1")}
+
+
+IN_IT = {
+    "pyxis-srun": ("pyxis", ["--launcher", "srun"]),
+    "pyxis-torchrun": ("pyxis", ["--launcher", "torchrun", "--preflight"]),
+    "apptainer-srun": ("apptainer", ["--launcher", "srun", "--preflight"]),
+    "apptainer-mpirun": ("apptainer", ["--launcher", "mpirun", "--preflight"]),
+    "enroot-deepspeed": ("enroot", ["--launcher", "deepspeed"]),
+    "enroot-torchrun-ssh": ("enroot", ["--launcher", "torchrun", "--remote", "ssh"]),
+}
+
+
+@pytest.mark.parametrize("name", IN_IT)
+def test_ranks_of_two_nodes_are_in_containers(slurm_cluster: Cluster, tmp_path: Path, name: str) -> None:
+    kind, options = IN_IT[name]
+    image = boxes.image(tmp_path)
+    path = boxes.stand_ins(tmp_path / "bin", "srun" if kind == "pyxis" else kind)
+    script = jobs.render(
+        *(
+            "slurm",
+            "--nodes",
+            "2",
+            "--ranks-per-node",
+            "2",
+            "--accelerator",
+            "cpu",
+            "--no-preflight",
+            *options,
+        ),
+        *("--container", kind, "--image", image, *boxes.binds(), "--env", "WORD=a 'b'"),
+        program=["bash", "-c", 'echo "rank $RANK of $WORLD_SIZE on $(hostname): $(cat /mark) $PWD $WORD"'],
+    )
+    here = f"{path}:{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin"
+    job = slurm_cluster.wait(slurm_cluster.sbatch(script, tmp_path, env={"PATH": here}), timeout=90)
+    assert job.ok, job.output
+    seen = re.findall(r"rank (\d) of 4 on (\S+): in the container (\S+) a 'b'", job.output)
+    hosts = [host for host, _ in jobs.hosts_in(jobs.run_dir(tmp_path / "runs")) for _ in "ab"]
+    assert sorted(set(seen)) == [(str(rank), host, str(tmp_path)) for rank, host in enumerate(hosts)]

@@ -1,0 +1,144 @@
+"""Containers: one row a runtime. What the host keeps and what gets in is decided here, the command lines
+stand in templates/container/."""
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from jobgen.errors import one_of
+from jobgen.launchers import LAUNCHERS
+from jobgen.program import Program
+from jobgen.spec import JobSpec
+
+
+class Runtime(NamedTuple):
+    """A container runtime. ``devices`` are its words for each accelerator that it can be given, ``template``
+    is in templates/container/; ``prefix`` begins the variables that reach PATH in the container, where the
+    runtime keeps that to itself."""
+
+    title: str
+    command: str
+    template: str
+    devices: Mapping[str, str]
+    prefix: str | None = None
+
+
+_SINGULARITY = {"cpu": "", "cuda": "--nv", "rocm": "--rocm", "npu": ""}
+_ROCM_DEVICES = "--device=/dev/kfd --device=/dev/dri --group-add="
+# https://apptainer.org/docs/user/latest/cli/apptainer_exec.html
+# https://docs.docker.com/reference/cli/docker/container/run/
+# https://docs.podman.io/en/latest/markdown/podman-run.1.html
+# https://github.com/NVIDIA/enroot/blob/master/doc/cmd/start.md
+# https://github.com/NVIDIA/pyxis/wiki/Usage
+# https://docs.nersc.gov/development/containers/shifter/how-to-use/
+RUNTIMES = {
+    "apptainer": Runtime("Apptainer", "apptainer", "apptainer", _SINGULARITY, "APPTAINERENV_"),
+    "singularity": Runtime("Singularity", "singularity", "apptainer", _SINGULARITY, "SINGULARITYENV_"),
+    "docker": Runtime(
+        "Docker",
+        "docker",
+        "docker",
+        {"cpu": "", "cuda": "--gpus all", "rocm": _ROCM_DEVICES + "video", "npu": ""},
+    ),
+    "podman": Runtime(
+        "Podman",
+        "podman",
+        "docker",
+        {"cpu": "", "cuda": "--device nvidia.com/gpu=all", "rocm": _ROCM_DEVICES + "keep-groups", "npu": ""},
+    ),
+    "enroot": Runtime(
+        "Enroot",
+        "enroot",
+        "enroot",
+        {
+            "cpu": "",
+            "cuda": "--env NVIDIA_VISIBLE_DEVICES=all --env NVIDIA_DRIVER_CAPABILITIES=compute,utility",
+            "rocm": "",
+            "npu": "",
+        },
+    ),
+    "pyxis": Runtime("pyxis", "srun", "pyxis", {"cpu": "", "cuda": "", "rocm": ""}),
+    "shifter": Runtime("Shifter", "shifter", "shifter", {"cpu": "", "cuda": "--module=gpu"}),
+}
+
+# What the host's modules say of the host's own files.
+_LEAKS = (
+    *("LD_LIBRARY_PATH", "LD_PRELOAD", "LIBRARY_PATH", "CPATH", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV"),
+    *("CONDA_PREFIX", "CUDA_HOME", "CUDA_PATH", "ROCM_PATH", "ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME"),
+)
+
+
+class Container(NamedTuple):
+    """A job's container. With ``inside`` a rank's own script runs in it, not on the host; ``node`` and
+    ``rank`` are the words before the launcher in node.sh and the program in rank.sh. ``needs`` are the
+    commands that must be in it."""
+
+    kind: str
+    runtime: Runtime
+    devices: str
+    binds: tuple[str, ...]
+    leaks: tuple[str, ...]
+    carried: tuple[str, ...]
+    inside: bool
+    node: str
+    rank: str
+    needs: tuple[str, ...]
+
+
+_WITHIN = 'bash "$JOBGEN_RUN_DIR/container.sh" '
+
+
+def container(spec: JobSpec, accelerator: str, program: Program, start_nodes: str) -> Container | None:
+    """The container of a job, None where it has none.
+
+    Raises:
+        JobgenError: something of it is missing, or goes with no such container.
+    """
+    if spec.container is None:
+        for key in ("image", "bind", "container_arg"):
+            if getattr(spec, key):
+                raise spec.refuse(key, f"needs a --container: {one_of(RUNTIMES)}")
+        return None
+    runtime = RUNTIMES[spec.container]
+    _check(spec, runtime, accelerator, start_nodes)
+    once_a_node = LAUNCHERS[spec.launcher].once_a_node
+    by_srun = spec.container == "pyxis" and start_nodes != "here"
+    named = {name for name, _ in spec.env}
+    python = ("python3",) if program.head is not None or once_a_node else ()
+    return Container(
+        kind=spec.container,
+        runtime=runtime,
+        devices=runtime.devices[accelerator],
+        binds=tuple(one if ":" in one else f"{one}:{one}" for one in spec.bind),
+        leaks=tuple(name for name in _LEAKS if name not in named or runtime.prefix),
+        carried=tuple(name for name in ("PATH", *_LEAKS) if name in named),
+        inside=once_a_node or spec.container == "pyxis",
+        node=_WITHIN if once_a_node and not by_srun else "",
+        rank="" if once_a_node or spec.container == "pyxis" else _WITHIN,
+        needs=(*python, *((LAUNCHERS[spec.launcher].command,) if once_a_node else ())),
+    )
+
+
+def _check(spec: JobSpec, runtime: Runtime, accelerator: str, start_nodes: str) -> None:
+    if spec.image is None:
+        raise spec.refuse("container", "needs an --image")
+    for key in ("conda", "venv"):
+        if getattr(spec, key):
+            raise spec.refuse(key, "is the host's; in a container the image brings its own Python")
+    if accelerator not in runtime.devices:
+        able = one_of(name for name, row in RUNTIMES.items() if accelerator in row.devices)
+        raise spec.refuse("container", f"{runtime.title} is not known to give {accelerator}; use {able}")
+    if start_nodes == "pdsh":
+        raise spec.refuse("container", "pdsh starts ranks on the hosts, outside of it; leave out --remote")
+    if spec.container == "shifter" and not re.fullmatch(r"[\w.:/@+-]+", spec.image, re.ASCII):
+        raise spec.refuse("image", "Shifter's images are words such as docker:user/name:tag")
+    if spec.container == "pyxis":
+        _check_pyxis(spec)
+
+
+def _check_pyxis(spec: JobSpec) -> None:
+    if spec.scheduler != "slurm":
+        raise spec.refuse("container", "pyxis is a part of Slurm's srun; use another runtime")
+    if spec.launcher == "mpirun" or spec.remote == "ssh":
+        what = "mpirun" if spec.launcher == "mpirun" else "ssh"
+        raise spec.refuse("container", f"pyxis is a part of srun, but {what} starts the ranks; use enroot")
