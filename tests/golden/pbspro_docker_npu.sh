@@ -142,9 +142,8 @@ job_inside() { bash "$job_dir/container.sh" "$@"; }
 job_inside true || job_die 71 "cannot start the container docker with the image "'ascendai/cann:8.1.rc1-910b-ubuntu22.04-py3.10'
 # shellcheck disable=SC2016  # expanded in the container
 job_has() { job_inside sh -c 'command -v "$0" > /dev/null' "$1"; }
-for job_name in python3 torchrun; do
-  job_has "$job_name" || job_die 71 "cannot find $job_name in the container"
-done
+job_has python3 || job_die 71 'cannot find python3 in the container'
+job_has torchrun || job_die 71 'cannot find torchrun in the container'
 job_inside python3 -c 'import jobgen.train' || job_die 71 "python3 in the container has no jobgen.train: pip install 'jobgen[train]' there"
 
 # ---- the hosts ----------------------------------------------------------------------------

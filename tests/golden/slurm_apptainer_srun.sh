@@ -128,9 +128,7 @@ job_inside() { bash "$job_dir/container.sh" "$@"; }
 job_inside true || job_die 71 "cannot start the container apptainer with the image "'/images/train.sif'
 # shellcheck disable=SC2016  # expanded in the container
 job_has() { job_inside sh -c 'command -v "$0" > /dev/null' "$1"; }
-for job_name in python3; do
-  job_has "$job_name" || job_die 71 "cannot find $job_name in the container"
-done
+job_has python3 || job_die 71 'cannot find python3 in the container'
 job_program='train.py'
 job_inside test -f "$job_program" || job_die 71 "there is no $job_program in the container, in $PWD: --bind its directory"
 
