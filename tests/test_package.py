@@ -143,7 +143,7 @@ def test_the_wheel_holds_every_file(wheel: Path) -> None:
     here |= {
         f"jobgen/templates/{path.relative_to(ROOT / 'templates')}"
         for path in (ROOT / "templates").rglob("*")
-        if path.suffix in (".j2", ".toml")
+        if path.suffix in (".j2", ".toml", ".css", ".js")
     }
     assert here <= inside
     packages = {name.split("/")[0] for name in inside if ".dist-info" not in name}
@@ -169,3 +169,8 @@ def test_the_wheel_works_outside_the_checkout(wheel: Path, tmp_path: Path) -> No
     code = "from jobgen.train import config, ranks; print(config.parse(['--task', 'digits']).task)"
     done = subprocess.run([python, "-c", code], cwd=tmp_path, env=clean, capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("digits\n", "")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run/metrics.jsonl").write_text('{"step": 1, "loss": 2}\n')
+    command = [tmp_path / "venv/bin/jobgen", "report", "run"]
+    done = subprocess.run(command, cwd=tmp_path, env=clean, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "report.html: 1 run\n")
