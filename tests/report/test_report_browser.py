@@ -281,16 +281,21 @@ def brightness(colour: str) -> float:
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-def test_it_fits_a_narrow_screen_and_paper(page: Any, chromium: Browser, tmp_path: Path) -> None:
-    chromium.call(
-        "Emulation.setDeviceMetricsOverride", width=390, height=800, deviceScaleFactor=1, mobile=True
-    )
+@pytest.mark.parametrize(("media", "width"), [("screen", 390), ("print", 1030)])
+def test_it_fits_a_narrow_screen_and_paper(
+    page: Any, chromium: Browser, tmp_path: Path, media: str, width: int
+) -> None:
+    """Paper is A4, across."""
+    size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": media == "screen"}
+    chromium.call("Emulation.setDeviceMetricsOverride", **size)
+    chromium.call("Emulation.setEmulatedMedia", media=media)
     try:
         opened = page(*three(tmp_path))
-        assert opened.run("document.documentElement.scrollWidth") <= 390
+        assert opened.run("document.documentElement.scrollWidth") <= width
         assert chromium.call("Page.printToPDF")["data"]
     finally:
         chromium.call("Emulation.clearDeviceMetricsOverride")
+        chromium.call("Emulation.setEmulatedMedia", media="")
 
 
 NAMES = [
