@@ -13,6 +13,7 @@ import pytest
 from golden.cases import CASES, HERE
 from hypothesis import given
 from hypothesis import strategies as st
+from support.require import need_command
 
 from jobgen import JobSpec, render, sites
 from jobgen.config import COMMAND_LINE, SiteName, read_spec
@@ -316,6 +317,38 @@ def test_a_directive_of_the_user_replaces_the_sites_own() -> None:
     text = render(read_spec("pbs", given, ("train.py",), site=site))
     assert text.count("filesystems=") == text.count("select=2") == 1
     assert "#PBS -l filesystems=home\n" in text
+
+
+def test_cores_follow_from_what_was_said_of_the_node_or_of_lists() -> None:
+    assert resolve(spec("pbs polaris account=x cpus_per_node=16")).cpus.rank == 4
+    assert resolve(spec("pbs polaris account=x cpu_bind=0-3;4-7;8-11;12-15")).cpus.rank == 4
+    assert "--cpus-per-node 64" in sentence("pbs polaris account=x cpus_per_node=64")
+    text = render(spec("slurm lumi account=x cpu_bind=numa"))
+    assert "mask_cpu" not in text
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_every_launcher_at_every_site_is_clean(name: str, tmp_path: Path) -> None:
+    site = LOADED[name]
+    account = {"account": "x"} if "account" in site.file.mandatory else {}
+    scripts, refused = [], []
+    for launcher in ("deepspeed", "mpirun", "torchrun", "srun"):
+        given = {**account, "launcher": launcher, "nodes": "2", "walltime": "20m"}
+        try:
+            scripts.append(render(spec_of_site(name, given)))
+        except JobgenError as error:
+            refused.append(str(error))
+    assert all("Slurm's own" in said for said in refused), refused
+    assert len(scripts) == (4 if site.file.scheduler == "slurm" else 3)
+    for number, text in enumerate(scripts):
+        (tmp_path / f"{number}.sh").write_text(text, encoding="utf-8")
+    command = [need_command("shellcheck"), *sorted(tmp_path.glob("*.sh"))]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-3000:]
+
+
+def spec_of_site(name: str, given: dict[str, str | None]) -> JobSpec:
+    return read_spec(LOADED[name].file.scheduler, given, ("train.py",), site=SiteName(name, COMMAND_LINE))
 
 
 def test_memory_is_asked_for_with_the_request_of_a_site() -> None:

@@ -29,6 +29,8 @@ def completed(spec: JobSpec, site: Site) -> JobSpec:
         key = option.key
         if (text := site.values.get(key)) is None or (key in origins and key != "env"):
             continue
+        if key == "mpi" and fields["launcher"] not in ("mpirun", "srun"):
+            continue  # another launcher was said, which starts no MPI
         lines = [text] if isinstance(text, str) else text
         parsed = tuple(parse(option, line, site.origins[key]) for line in lines)
         if key in origins:
@@ -74,7 +76,9 @@ def _fill(site: Site, fields: dict[str, Any], origins: dict[str, str]) -> None:
         say("gpus_per_node", node.gpus)
     gpus = fields["gpus_per_node"] or 0
     cores = cores_of(node, gpus)
-    say("cpus_per_rank", cores and max(1, cores // (fields["ranks_per_node"] or gpus or 1)))
+    listed = fields["cpu_bind"] and fields["cpu_bind"][1]
+    if fields["cpus_per_node"] is None and not listed:  # which say it themselves
+        say("cpus_per_rank", cores and max(1, cores // (fields["ranks_per_node"] or gpus or 1)))
     if node.memory_per_gpu and gpus:
         say("mem", values.memory(node.memory_per_gpu) * gpus)
     limit = longest(site, fields["queue"], fields["nodes"])

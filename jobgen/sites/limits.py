@@ -66,6 +66,8 @@ def _check_queue(spec: JobSpec, site: Site, request: Request) -> None:
             f"{site.title} has no such queue: use {one_of(site.queues)}{nearest(queue, site.queues)}",
         )
     for key, limit in excesses(site, queue, request):
+        if key == "cpus_per_rank" and spec.cpus_per_node is not None:
+            key = "cpus_per_node"
         if key == "nodes" and spec.spare_nodes:
             limit += f", and {spec.nodes} with {spec.spare_nodes} to spare are {request.nodes}"
         takers = [one for one in site.queues if not any(excesses(site, one, request))]

@@ -47,6 +47,25 @@ def test_a_job_of_it_runs_on_both_nodes(slurm_cluster: Cluster, site: Path) -> N
     assert {"node1", "node2"} <= set(job.output.split())
 
 
+def test_options_of_srun_that_a_site_demands(slurm_cluster: Cluster, tmp_path: Path) -> None:
+    """As Setonix has it: the job asks for nodes and devices alone, each step for all of it again. There cores
+    come with the devices; here they come with the whole node."""
+    (tmp_path / "mini.toml").write_text(
+        'extends = "setonix"\ntitle = "mini"\ndirectives = ["--exclusive"]\n[node]\ngpus = 4\ncores = 8\ncores_per_gpu = 2\n'
+        '[rules]\nsrun_ranks = ["--cpu-bind=none"]\n[mandatory]\nqueue = "gpu"\n'
+    )
+    options = ("--account", "x", "--nodes", "2", "--accelerator", "rocm", "--no-preflight")
+    for launcher in ("srun", "torchrun"):
+        words = ("slurm", "--site", "mini", *options, "--launcher", launcher, "-o", f"{launcher}.sh")
+        act = 'echo "seen $(hostname) $RANK of $WORLD_SIZE ${SLURM_STEP_GPUS:-none}"'
+        jobgen(slurm_cluster, tmp_path, *words, "--", "bash", "-c", act)
+        job = slurm_cluster.wait(slurm_cluster.sbatch(tmp_path / f"{launcher}.sh", tmp_path))
+        assert job.ok, job.output
+        seen = sorted(line.split()[2] for line in job.output.splitlines() if line.startswith("seen"))
+        assert seen == sorted(map(str, range(8))), job.output
+        assert "none" not in job.output
+
+
 def test_beyond_its_limits_nothing_is_written(slurm_cluster: Cluster, site: Path) -> None:
     words = ("slurm", "--site", "mini", "--nodes", "4", "--output", "job.sh")
     status, _, said = jobgen(slurm_cluster, site.parent, *words, check=False)
