@@ -36,6 +36,14 @@ _FOREIGN = {
     "--job-name": "--name",
     "--project": "--account",
     "--dependency": "--after",
+    "--output-file": "--log",
+    "--error": "--log",
+    "--nice": "--priority",
+    "--features": "--constraint",
+    "--mail-type": "--mail-on",
+    "--mail-user": "--mail",
+    "--license": "--licenses",
+    "--start": "--begin",
     "--depend": "--after",
 }
 

@@ -23,6 +23,15 @@ _EXAMPLES: dict[str, Any] = {
     "mail": "me@example.org",
     "array": "0-9%3",
     "after": ["afterok:1234"],
+    "reservation": "night",
+    "qos": "high",
+    "licenses": "matlab:2",
+    "comment": "the last one before the deadline",
+    "mail_on": "end,fail",
+    "log": "logs/%x.log",
+    "begin": "20:00",
+    "priority": -10,
+    "exclusive": True,
     "gpus_per_node": 4,
     "ranks_per_node": 4,
     "cpus_per_rank": 8,
@@ -59,6 +68,7 @@ _DIRECTIVES = {
     "pbspro": "-l filesystems=home",
     "torque": "-l naccesspolicy=singlejob",
 }
+_CONSTRAINTS = {"slurm": "a100", "pbspro": "gpu_type=a100", "torque": "a100"}
 # What a starter says by itself, not as a comment.
 _LIVE: dict[str, dict[str, Any]] = {
     "slurm": {"walltime": "1h", "nodes": 2, "gpus_per_node": 4, "launcher": "torchrun"},
@@ -189,6 +199,8 @@ def example(option: Option, kind: str) -> Any:
 
     if option.key == "directive":
         return [_DIRECTIVES[kind]]
+    if option.key == "constraint":
+        return _CONSTRAINTS[kind]
     if option.key in _EXAMPLES:
         return _EXAMPLES[option.key]
     return option.parse.allowed[0] if isinstance(option.parse, Choice) else option.default

@@ -59,6 +59,9 @@ _LINE = values.text(
 _IMAGE = values.text(
     "an image, such as image.sif or docker://ubuntu:24.04", r"[^\s\x00-\x20-][^\x00-\x1f\x7f\u2028\u2029]*"
 )
+_LICENSES = r"[A-Za-z]\w*(@\w+)?(:\d{1,6})?(,[A-Za-z]\w*(@\w+)?(:\d{1,6})?)*"
+_COMMENT = r"(?!.*\s#)[^\x00-\x1f\x7f\u2028\u2029\"'`\\]{1,200}"
+_LOG = r"(?=.*[^/]$)(?:[\w./+@=,:-]|%[xjAa])+"
 
 OPTIONS = (
     Option("name", _SCHEDULER, values.text("a job name", r"(?s).*"), "NAME", "Name of the job.", "jobgen"),
@@ -87,6 +90,58 @@ OPTIONS = (
         "Wait for a job to end well, or as afterany:ID, afternotok:ID, after:ID say. Repeatable.",
         (),
         multiple=True,
+    ),
+    Option("reservation", _SCHEDULER, _WORD, "NAME", "Run in this reservation."),
+    Option("qos", _SCHEDULER, _WORD, "NAME", "Quality of service."),
+    Option(
+        "constraint",
+        _SCHEDULER,
+        values.text("features of nodes without blanks", r"[^\s\"'`$\\#;%{}<>!-][^\s\"'`$\\#;%{}<>!]{0,254}"),
+        "FEATURE",
+        "Only nodes with it: a100 or a100&ib (Slurm), NAME=VALUE (PBS Pro), a property (Torque).",
+    ),
+    Option(
+        "licenses",
+        _SCHEDULER,
+        values.text("licenses such as matlab:2,ansys", _LICENSES),
+        "NAME:N",
+        "Licenses.",
+    ),
+    Option(
+        "comment",
+        _SCHEDULER,
+        values.text("printable text without quotes, backslash and # behind a blank", _COMMENT),
+        "TEXT",
+        "A comment that the scheduler keeps.",
+    ),
+    Option(
+        "mail_on",
+        _SCHEDULER,
+        values.choices("begin", "end", "fail", "none"),
+        "EVENTS",
+        "When to send mail: some of begin,end,fail; or none.  [default: all three, with --mail]",
+    ),
+    Option(
+        "log",
+        _SCHEDULER,
+        values.text("a path without blanks, with %x (name), %j (id), %A and %a (array)", _LOG),
+        "PATTERN",
+        "Where the output goes; the directory has to be there. %x is the job's name, %j its id, %A and %a "
+        "the id and the index of an array.  [default: the scheduler's, beside the script]",
+    ),
+    Option(
+        "begin",
+        _SCHEDULER,
+        values.begin,
+        "TIME",
+        "Not before: 2030-01-31T20:00, 20:00, or +2h (Slurm).",
+    ),
+    Option(
+        "priority",
+        _SCHEDULER,
+        values.whole(-1024, 1023),
+        "N",
+        "Among your own jobs, from -1024 to 1023; Slurm only lowers it, as --nice.",
     ),
     Option(
         "directive",
@@ -132,6 +187,7 @@ OPTIONS = (
     Option(
         "mem", _RESOURCES, values.memory, "SIZE", "Memory a node, with a unit: 64G.  [default: the queue's]"
     ),
+    Option("exclusive", _RESOURCES, values.switch, "", "Share the nodes with no other job.", switch=True),
     Option(
         "accelerator",
         _RESOURCES,

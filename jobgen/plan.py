@@ -6,7 +6,7 @@ from jobgen import __version__, starting
 from jobgen.accelerators import ACCELERATORS, Accelerator
 from jobgen.containers import Container, container
 from jobgen.cores import Cores, cores
-from jobgen.dependencies import dependencies
+from jobgen.directives import Directives, directives
 from jobgen.errors import one_of
 from jobgen.filters import Active, active
 from jobgen.launchers import LAUNCHERS, MPI_FLAVOURS, MpiFlavour
@@ -82,7 +82,7 @@ class Plan(NamedTuple):
     array: str | None
     again: str
     sweep: "Sweep | None"
-    directives: tuple[str, ...]
+    directives: Directives
 
 
 def resolve(spec: JobSpec) -> Plan:
@@ -183,7 +183,7 @@ def resolve(spec: JobSpec) -> Plan:
         array=array,
         again=again,
         sweep=swept,
-        directives=tuple(line for line in (array, dependencies(spec, row)) if line),
+        directives=directives(spec, row, array, bool(site.request)),
     )
 
 

@@ -35,7 +35,10 @@ SCHEDULERS = {
         "https://help.altair.com/2024.1.0/PBS%20Professional/PBSUserGuide2024.1.pdf",
         _WORD_NAME,
         _WORD_RULE,
-        {},
+        {
+            "qos": "PBS Pro has no word for it: it goes by queue",
+            "comment": "PBS Pro takes no comment from users",
+        },
     ),
     "torque": Scheduler(
         "Torque",
@@ -44,7 +47,10 @@ SCHEDULERS = {
         "https://docs.adaptivecomputing.com/torque/4-2-10/Content/topics/commands/qsub.htm",
         r"[A-Za-z][A-Za-z0-9._+-]{0,14}",
         "on Torque must be at most 15 letters, digits and . _ + - without blanks, and begin with a letter",
-        {},
+        {
+            "comment": "Torque takes no comment from users",
+            "licenses": "Torque leaves licenses to its scheduler: say it by --directive as yours has it",
+        },
     ),
     "slurm": Scheduler(
         "Slurm",
@@ -71,6 +77,12 @@ SCHEDULERS = {
             "cpus_per_node": "a local run reserves no cores",
             "array": "a local run is one job; run a task of it by its own options",
             "after": "a local run waits for no job",
+            **dict.fromkeys(
+                ("reservation", "qos", "constraint", "licenses", "comment", "begin", "priority", "exclusive"),
+                "a local run asks no scheduler",
+            ),
+            "mail_on": "a local run sends no mail",
+            "log": "a local run writes to the terminal: say 2> FILE",
             "directive": "a local run has no directives",
             "requeue": "a local run has no queue",
             "spare_nodes": "a local run has this one node",

@@ -20,6 +20,24 @@ class Settings(TypedDict, total=False):
     r"""Many tasks, each told its JOBGEN_TASK: 0-9, 0-20:5 or 1,3,7; 0-9%3 runs 3 of them at a time."""
     after: Sequence[str] | str | None
     r"""Wait for a job to end well, or as afterany:ID, afternotok:ID, after:ID say."""
+    reservation: str | None
+    r"""Run in this reservation."""
+    qos: str | None
+    r"""Quality of service."""
+    constraint: str | None
+    r"""Only nodes with it: a100 or a100&ib (Slurm), NAME=VALUE (PBS Pro), a property (Torque)."""
+    licenses: str | None
+    r"""Licenses."""
+    comment: str | None
+    r"""A comment that the scheduler keeps."""
+    mail_on: str | None
+    r"""When to send mail: some of begin,end,fail; or none. [default: all three, with --mail]"""
+    log: str | None
+    r"""Where the output goes; the directory has to be there. %x is the job's name, %j its id, %A and %a the id and the index of an array. [default: the scheduler's, beside the script]"""
+    begin: str | None
+    r"""Not before: 2030-01-31T20:00, 20:00, or +2h (Slurm)."""
+    priority: int | str | None
+    r"""Among your own jobs, from -1024 to 1023; Slurm only lowers it, as --nice."""
     directive: Sequence[str] | str | None
     r"""One more directive, such as '-l filesystems=home'; it wins over ours."""
     dialect: Literal["pbspro", "torque"] | None
@@ -36,6 +54,8 @@ class Settings(TypedDict, total=False):
     r"""Cores that are allocated on a node, if more than the ranks use. [default: those of its ranks]"""
     mem: str | None
     r"""Memory a node, with a unit: 64G. [default: the queue's]"""
+    exclusive: bool | None
+    r"""Share the nodes with no other job."""
     accelerator: Literal["cuda", "npu", "rocm", "xpu", "cpu"] | None
     r"""What the ranks compute on. [default: cuda; cpu with --gpus-per-node 0, or locally without it]"""
     launcher: Literal["deepspeed", "mpirun", "torchrun", "srun"] | None

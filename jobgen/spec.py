@@ -35,6 +35,15 @@ class _Values(NamedTuple):
     mail: str | None
     array: Array | None
     after: tuple[tuple[str, str], ...]
+    reservation: str | None
+    qos: str | None
+    constraint: str | None
+    licenses: str | None
+    comment: str | None
+    mail_on: tuple[str, ...] | None
+    log: str | None
+    begin: str | None
+    priority: int | None
     directive: tuple[str, ...]
     dialect: str | None
     nodes: int
@@ -43,6 +52,7 @@ class _Values(NamedTuple):
     cpus_per_rank: int | None
     cpus_per_node: int | None
     mem: int | None
+    exclusive: bool | None
     accelerator: str | None
     launcher: str
     mpi: str | None

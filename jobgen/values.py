@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 
 from jobgen.errors import nearest, one_of
 
@@ -28,7 +29,7 @@ class Whole:
         self.minimum, self.maximum = minimum, maximum
 
     def __call__(self, text: str) -> int:
-        if not re.fullmatch(r"[0-9]{1,9}", text) or not self.minimum <= int(text) <= self.maximum:
+        if not re.fullmatch(r"-?[0-9]{1,9}", text) or not self.minimum <= int(text) <= self.maximum:
             least, most = self.minimum, self.maximum
             limit = f"of at least {least}" if most == _MAX_COUNT else f"from {least} to {most}"
             raise ValueError(f"must be a whole number {limit}")
@@ -123,6 +124,37 @@ def assignment(text: str) -> tuple[str, str]:
         hint = "; use --master-port" if name == "MASTER_PORT" else ""
         raise ValueError(f"cannot be set: the script sets {name} itself{hint}")
     return name, value
+
+
+def choices(*allowed: str) -> Callable[[str], tuple[str, ...]]:
+    """A parser of some of these words, with commas between them; each once."""
+
+    def parse(text: str) -> tuple[str, ...]:
+        words = tuple(text.split(","))
+        for word in words:
+            if word not in allowed:
+                raise ValueError(f"must be some of {', '.join(allowed)}{nearest(word, allowed)}")
+        if len(set(words)) < len(words) or ("none" in words and len(words) > 1):
+            raise ValueError("must name each once, and none alone")
+        return words
+
+    return parse
+
+
+def begin(text: str) -> str:
+    """A date with a time, a time of day, or ``+`` and a duration, which becomes seconds."""
+    if text.startswith("+"):
+        return f"+{walltime(text[1:])}"
+    clock = r"([01]\d|2[0-3]):[0-5]\d(:[0-5]\d)?"
+    if re.fullmatch(rf"\d{{4}}-\d\d-\d\dT{clock}", text, re.ASCII):
+        from datetime import datetime
+
+        with suppress(ValueError):  # no such day
+            datetime.fromisoformat(text)
+            return text
+    if not re.fullmatch(clock, text, re.ASCII):
+        raise ValueError("must be a date and time such as 2030-01-31T20:00, a time such as 20:00, or +2h")
+    return text
 
 
 def path(text: str) -> str:

@@ -39,6 +39,15 @@ walltime = "2h"
 mail = "me@example.org"
 array = "0-9%3"
 after = ["12", "afterany:13_4"]
+reservation = "night"
+qos = "high"
+constraint = "a100&ib"
+licenses = "matlab:2"
+comment = "theOne"
+mail_on = "end,fail"
+log = "logs/%A_%a.log"
+begin = "2030-01-31T20:00"
+priority = "-5"
 directive = ["-l filesystems=home", "-r y"]
 dialect = "pbspro"
 [resources]
@@ -48,6 +57,7 @@ gpus_per_node = "4"
 ranks_per_node = 4
 cpus_per_rank = 8
 mem = "64G"
+exclusive = false
 accelerator = "cuda"
 [launch]
 cpu_bind = "0-7;8-15;16-23;24-31"
@@ -91,7 +101,8 @@ command = ["train.py", "--lr", "0.1"]
 """
 FLAGS = """
 --name vit --queue gpu --account proj42 --walltime 2h --mail me@example.org --array 0-9%3
---after 12 --after afterany:13_4 --directive=-l_filesystems=home
+--after 12 --after afterany:13_4 --reservation night --qos high --constraint a100&ib --licenses matlab:2
+--comment theOne --mail-on end,fail --log logs/%A_%a.log --begin 2030-01-31T20:00 --priority=-5 --no-exclusive --directive=-l_filesystems=home
 --directive=-r_y --dialect pbspro --nodes 2 --gpus-per-node 4 --ranks-per-node 4 --cpus-per-rank 8 --mem 64G
 --accelerator cuda --launcher mpirun --mpi openmpi --remote auto --launcher-arg=--bind-to --launcher-arg=core
 --include n1:0,1 --exclude n2 --master-port 29500 --grace 5m --signal USR2@400 --requeue 3 --no-preflight
