@@ -284,7 +284,8 @@ def _submit(
     from jobgen.rendering import cache_dir, render
 
     if again is not None:
-        if scheduler or program or template_dir or job or settings or site or any(given.values()):
+        said = (scheduler, *program, *template_dir, job, *settings, site, *given.values())
+        if no_job or any(one not in (None, ()) for one in said):
             raise JobgenError("--again RUN takes all from that run's plan.json; leave the rest out")
         order = submitting.again(again)
     else:

@@ -88,7 +88,7 @@ class Metrics(NamedTuple):
 
 def is_run(path: Path) -> bool:
     """Whether a job, or the training module by itself, has left something there."""
-    return any((path / sign).exists() for sign in _SIGNS)
+    return any(os.path.exists(path / sign) for sign in _SIGNS)
 
 
 def tasks(path: Path) -> list[Path]:

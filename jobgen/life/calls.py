@@ -45,9 +45,6 @@ def call(
             env=env,
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            text=True,
-            encoding="utf-8",
-            errors="surrogateescape",
             timeout=patience,
             check=False,
         )
@@ -55,7 +52,9 @@ def call(
         raise SchedulerError(f"cannot run {words[0]}: {error.strerror}") from None
     except subprocess.TimeoutExpired:
         raise SchedulerError(f"{words[0]} has not answered for {patience} s") from None
-    return Done(done.returncode, done.stdout, done.stderr)
+    return Done(
+        done.returncode, *(said.decode("utf-8", "surrogateescape") for said in (done.stdout, done.stderr))
+    )
 
 
 def complaint(done: Done) -> str:

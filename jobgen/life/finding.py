@@ -87,10 +87,12 @@ def job_id(run: Path) -> str | None:
     """The id of the run's job: of the last one, where it went on by another. That of an array on PBS has
     brackets, which the script leaves out."""
     found = text(run / "job-id").strip()
+    if not re.fullmatch(r"\d[\w.\[\]-]*", found, re.ASCII):
+        return None
     server = re.fullmatch(r"(\d+)(\.\S+)", found, re.ASCII)
     if server and any(run.glob("task-*")):
         return f"{server[1]}[]{server[2]}"
-    return found or None
+    return found
 
 
 def _by_id(name: str, runs: Sequence[Path]) -> list[Path]:

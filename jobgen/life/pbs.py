@@ -29,8 +29,10 @@ _STATES = {
 _ENDED = "FXC"
 _ID = re.compile(r"Job Id:\s*(\S+)")
 _ATTRIBUTE = re.compile(r"\s+([A-Za-z_][\w.]*) = (.*)")
-# Statuses of a job that PBS itself ended: minus its own number, or the signal by which.
-_BY_SIGNAL = {256 + 15, 256 + 9, 128 + 15, 128 + 9}
+# A job that qdel ended has the signal for its status; what PBS says of limits is below 0:
+# https://github.com/openpbs/openpbs/blob/master/src/include/job.h
+_SIGNALLED = {256 + 15, 256 + 9, 128 + 15, 128 + 9}
+_LIMITS = {-29: "timeout", -27: "out of memory", -26: "out of memory"}
 
 
 def submit(directory: Path, script: str) -> str:
@@ -40,10 +42,10 @@ def submit(directory: Path, script: str) -> str:
         SchedulerError: with PBS's own words.
     """
     done = call(("qsub", script), directory, patience=None)
-    lines = done.out.strip().splitlines()
-    if done.status != 0 or not lines or not re.match(r"\d+", lines[-1]):
+    found = re.findall(r"^\d+(?:\[\])?(?:\.\S+)?$", done.out, re.MULTILINE)  # a site's hooks may say more
+    if done.status != 0 or not found:
         raise SchedulerError(f"qsub refuses the job: {complaint(done)}")
-    return lines[-1]
+    return str(found[-1])
 
 
 def ask(ids: Sequence[str], ended: bool) -> list[Job]:
@@ -118,7 +120,9 @@ def _job(record: dict[str, str]) -> Job:
 def _how_it_ended(status: int | None) -> str:
     if status is None:
         return "ended"
-    return "finished" if status == 0 else "cancelled" if status < 0 or status in _BY_SIGNAL else "failed"
+    if status == 0:
+        return "finished"
+    return "cancelled" if status in _SIGNALLED else _LIMITS.get(status, "failed")
 
 
 def _left(record: dict[str, str]) -> int | None:

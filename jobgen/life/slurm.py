@@ -43,9 +43,10 @@ def submit(directory: Path, script: str) -> str:
         SchedulerError: with Slurm's own words.
     """
     done = call(("sbatch", "--parsable", script), directory, patience=None)
-    if done.status != 0:
+    found = re.findall(r"^(\d+)(?:;\S+)?$", done.out, re.MULTILINE)  # ID;CLUSTER
+    if done.status != 0 or not found:
         raise SchedulerError(f"sbatch refuses the job: {complaint(done)}")
-    return done.out.strip().splitlines()[-1].partition(";")[0]  # ID;CLUSTER
+    return str(found[-1])
 
 
 def ask(ids: Sequence[str], ended: bool) -> list[Job]:

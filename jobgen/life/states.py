@@ -7,10 +7,10 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from jobgen import runs
-from jobgen.life.asking import Answer, ask
+from jobgen.life.asking import SCHEDULERS, Answer, ask
 from jobgen.life.finding import born, job_id
 from jobgen.life.jobs import Job, number
 
@@ -68,7 +68,7 @@ def see(directory: Path) -> Seen:
         _scheduler(directory),
         attempt,
         int(status) if status.isdecimal() else None if events else _old(directory),
-        (directory / "cancelled").exists(),
+        os.path.exists(directory / "cancelled"),
         said.get("output"),
         tuple(see(path) for path in sorted(directory.glob("task-*"))),
     )
@@ -82,7 +82,7 @@ def _old(directory: Path) -> int | None:
 
 def _scheduler(directory: Path) -> str | None:
     """Whose job it is, by plan.json or by the directives of the script; None for one of this machine."""
-    if name := runs.plan(directory).get("scheduler"):
+    if (name := runs.plan(directory).get("scheduler")) in SCHEDULERS:
         return str(name)
     try:
         with open(directory / "job.sh", "rb") as file:
@@ -170,12 +170,13 @@ def _tasks(seen: Seen, jobs: Sequence[Job] | None) -> dict[str, int]:
 
 def _progress(directory: Path) -> tuple[int | None, float | None, float | None]:
     """The last step, its loss and the last accuracy that the metrics tell of."""
-    found: dict[str, Any] = {}
+    found: dict[str, float] = {}
     for line in reversed(runs.tail(directory / "metrics.jsonl", 30).splitlines()):
         row = runs.as_object(line)
         for key in ("step", "loss", "accuracy"):
-            if key not in found and runs.number(row.get(key)) is not None:
-                found[key] = row[key]
+            if key not in found and (value := runs.number(row.get(key))) is not None:
+                found[key] = value
         if len(found) == 3:
             break
-    return found.get("step"), found.get("loss"), found.get("accuracy")
+    step = found.get("step")
+    return None if step is None else int(step), found.get("loss"), found.get("accuracy")

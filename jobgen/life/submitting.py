@@ -139,8 +139,8 @@ def submit(order: Order, text: str) -> tuple[str, Path]:
         with suppress(OSError):
             root.rmdir()  # if it was made for this alone
         raise
-    # The job may have begun by now, and have said the same.
-    (directory / "job-id").write_text(f"{job_id}\n", encoding="utf-8")
+    with suppress(OSError):  # the job is there, and says the same when it begins
+        (directory / "job-id").write_text(f"{job_id}\n", encoding="utf-8")
     return job_id, directory
 
 

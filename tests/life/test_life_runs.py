@@ -92,6 +92,7 @@ WRONG = {
     "submit slurm train.py": "goes after --",
     "submit --again nothing": "there is no run nothing in runs",
     "submit slurm --again x": "takes all from that run's plan.json",
+    "submit --again x --no-preflight": "takes all from that run's plan.json",
     "status": "there is no run in runs",
     "status x --run-dir /nowhere": "there is no run x in /nowhere",
     "logs": "there is no run in runs",
