@@ -20,7 +20,7 @@ from jobgen.schedulers import (
     size,
     torque_memory,
 )
-from jobgen.sites.words import SiteWords, cpu_lists, words
+from jobgen.sites.words import SiteWords, at_site
 from jobgen.spec import JobSpec
 from jobgen.survival import Survival, survival
 from jobgen.tasks import tasks
@@ -112,7 +112,7 @@ def resolve(spec: JobSpec) -> Plan:
     survive = survival(spec, program, walltime)
     spare = survive.spare_nodes
     memory = _memory(spec, row, cpus.node)
-    site = _site(spec, row, spec.nodes + spare, walltime, gpus, ranks, cpus, memory)
+    site = at_site(spec, row, spec.nodes + spare, walltime, gpus, ranks, cpus, memory)
     world = '"$JOBGEN_WORLD_SIZE"' if spare else str(part.world_size)
     command = mpi.command if mpi and spec.launcher == "mpirun" else launcher.command
     python = program.head is not None or launcher.once_a_node
@@ -178,7 +178,7 @@ def resolve(spec: JobSpec) -> Plan:
         world_word=world,
         forward=starting.forward(spec, row, mpi, agents),
         reach=starting.reach(spec, row, agents),
-        queue=_queue(spec),
+        queue=site.queue_name or spec.queue,
         site=site,
         array=array,
         again=again,
@@ -192,41 +192,6 @@ def _commands(box: Container | None, command: str, python: bool, once_a_node: bo
     if box is None:
         return (*(("python3",) if python else ()), command)
     return tuple(dict.fromkeys((box.runtime.command, *(() if once_a_node else (command,)))))
-
-
-def _queue(spec: JobSpec) -> str | None:
-    """What the scheduler calls the queue."""
-    row = spec.site.queues.get(spec.queue) if spec.site and spec.queue else None
-    return (row.name if row else None) or spec.queue
-
-
-def _site(
-    spec: JobSpec, row: str, nodes: int, walltime: int, gpus: int, ranks: int, cpus: Cores, memory: str | None
-) -> SiteWords:
-    """What the site changes, after its limits were checked."""
-    if spec.site is None:
-        return SiteWords()
-    from jobgen.sites.filling import cores_of
-    from jobgen.sites.limits import Request, check
-
-    cores = cores_of(spec.site.node(spec.queue), gpus) or cpus.node
-    numbers = {
-        "nodes": nodes,
-        "ranks_per_node": ranks,
-        "cpus_per_rank": cpus.rank,
-        "cpus_per_node": cpus.node,
-        "gpus_per_node": gpus,
-        "cores_per_node": cores,
-        "gpus_total": nodes * gpus,
-        "cores_total": nodes * cores,
-        **cpu_lists(spec.site.node(spec.queue).cpu_lists, ranks),
-        "mem": memory,
-        "mem_total": spec.mem and size(nodes * spec.mem, "b" if row == "pbspro" else ""),
-    }
-    site = words(spec, row, numbers)
-    lines = (*site.request, *site.directives, *spec.directive)
-    check(spec, Request(nodes, walltime, gpus, cpus.node, spec.mem), lines)
-    return site
 
 
 def _devices(spec: JobSpec) -> tuple[str, int, int]:

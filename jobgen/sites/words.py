@@ -6,10 +6,12 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from jobgen.errors import JobgenError, shown
+from jobgen.schedulers import size
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from jobgen.cores import Cores
     from jobgen.spec import JobSpec
 
 # What the lines of a site may name, in braces.
@@ -17,6 +19,7 @@ NUMBERS = (
     "nodes",
     "ranks_per_node",
     "cpus_per_rank",
+    "cpus_per_task",
     "cpus_per_node",
     "gpus_per_node",
     "cores_per_node",
@@ -31,13 +34,15 @@ _MEMORY = ("--mem", "--mem-per-cpu", "--mem-per-gpu")  # Slurm takes one of them
 
 
 class SiteWords(NamedTuple):
-    """Lines and options of a site; ``request`` stands in the place of the directives for resources."""
+    """Lines and options of a site; ``request`` stands in the place of the directives for resources,
+    ``account`` and ``queue`` are the options for these, ``queue_name`` what the scheduler calls the queue."""
 
     head: tuple[str, ...] = ()
     request: tuple[str, ...] = ()
     directives: tuple[str, ...] = ()
     account: str | None = None
     queue: str | None = None
+    queue_name: str | None = None
     master_suffix: str = ""
     module_use: tuple[str, ...] = ()
     bind: str = ""
@@ -45,14 +50,44 @@ class SiteWords(NamedTuple):
     srun_nodes: str = ""
 
 
-def words(spec: JobSpec, row: str, numbers: Mapping[str, object]) -> SiteWords:
-    """The words of the site of ``spec``, with ``numbers`` for the ``{names}`` in its lines.
+def at_site(
+    spec: JobSpec, row: str, nodes: int, walltime: int, gpus: int, ranks: int, cpus: Cores, memory: str | None
+) -> SiteWords:
+    """What the site of ``spec`` changes, after its limits were looked at.
 
     Raises:
-        JobgenError: a line names a number that does not exist, or that nobody said.
+        JobgenError: the site would refuse the job, or a line of its file needs what nobody said.
     """
     if spec.site is None:
         return SiteWords()
+    from jobgen.sites.filling import cores_of
+    from jobgen.sites.limits import Request, check
+
+    node = spec.site.node(spec.queue)
+    cores = cores_of(node, gpus) or cpus.node
+    numbers = {
+        "nodes": nodes,
+        "ranks_per_node": ranks,
+        "cpus_per_rank": cpus.rank,
+        "cpus_per_task": cpus.task,
+        "cpus_per_node": cpus.node,
+        "gpus_per_node": gpus,
+        "cores_per_node": cores,
+        "gpus_total": nodes * gpus,
+        "cores_total": nodes * cores,
+        **cpu_lists(node.cpu_lists, ranks),
+        "mem": memory,
+        "mem_total": spec.mem and size(nodes * spec.mem, "b" if row == "pbspro" else ""),
+    }
+    words = _words(spec, row, numbers)
+    lines = (*words.request, *words.directives, *spec.directive)
+    check(spec, Request(nodes, walltime, gpus, cpus.node, spec.mem), lines)
+    return words
+
+
+def _words(spec: JobSpec, row: str, numbers: Mapping[str, object]) -> SiteWords:
+    """The words of the site, with ``numbers`` for the ``{names}`` in its lines."""
+    assert spec.site is not None
     file = spec.site.file
     queue = file.queues.get(spec.queue) if spec.queue else None
 
@@ -81,6 +116,7 @@ def words(spec: JobSpec, row: str, numbers: Mapping[str, object]) -> SiteWords:
         directives=tuple(line for line in more if _key(line) not in own),
         account=rules.account,
         queue=rules.queue,
+        queue_name=queue.name if queue else None,
         master_suffix=rules.master_suffix,
         module_use=rules.module_use,
         bind=bind,

@@ -85,7 +85,7 @@ def _common(facts: Facts) -> int | None:
 
 def _request(facts: Facts, devices: bool) -> str:
     if facts.kind == "slurm":
-        lines = ["--nodes={nodes}", "--ntasks-per-node={ranks_per_node}", "--cpus-per-task={cpus_per_rank}"]
+        lines = ["--nodes={nodes}", "--ntasks-per-node={ranks_per_node}", "--cpus-per-task={cpus_per_task}"]
         lines += [f"--gres={facts.gres}:{{gpus_per_node}}"] if devices else []
     elif facts.kind == "torque":
         lines = ["-l nodes={nodes}:ppn={cpus_per_node}" + (":gpus={gpus_per_node}" if devices else "")]

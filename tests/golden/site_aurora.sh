@@ -136,7 +136,9 @@ job_load() { # MODULE; some versions of module fail with status 0, so what is lo
   [[ $job_loaded == 0 && (${LOADEDMODULES:-} != "$job_before" || :$job_before == *":$1"*) ]] ||
     job_die 71 "cannot load the module $1"
 }
+set +eu
 module use /soft/modulefiles
+set -eu
 job_load frameworks
 # A sourced script is seldom written for set -eu, and may change more of the shell than its environment.
 # It is sourced at the top level: what it declares in a function would be gone with that.

@@ -119,7 +119,9 @@ job_load() { # MODULE; some versions of module fail with status 0, so what is lo
   [[ $job_loaded == 0 && (${LOADEDMODULES:-} != "$job_before" || :$job_before == *":$1"*) ]] ||
     job_die 71 "cannot load the module $1"
 }
+set +eu
 module use /soft/modulefiles
+set -eu
 job_load conda
 # CUDA: PyTorch brings its own libraries; the toolkit is for DeepSpeed's ops, which compile at run time.
 if [[ -z ${CUDA_HOME:-} ]] && command -v nvcc > /dev/null; then
