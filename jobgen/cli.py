@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from jobgen import __version__
 from jobgen.errors import JobgenError, nearest, one_of, shown
-from jobgen.options import OPTIONS
-
-if TYPE_CHECKING:
-    from jobgen.config import Layer
-    from jobgen.plan import Plan
+from jobgen.jobcommand import (
+    JOB_FILE,
+    Command,
+    file_options,
+    job_file,
+    job_options,
+    plan_of,
+    template_dirs,
+    template_option,
+)
 
 USAGE = 2
-_JOB_FILE = "jobgen.toml"  # what is read where nothing is said
 
 # What schedulers and launchers call what we call otherwise.
 _FOREIGN = {
@@ -111,94 +115,13 @@ class _Group(click.Group):
         return super().resolve_command(ctx, args)
 
 
-class _Command(click.Command):
-    """A command whose help shows its options in groups and ends with an example."""
-
-    example = ""
-    target = ""  # what comes before the options
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        groups: dict[str, list[tuple[str, str]]] = {}
-        for parameter in self.get_params(ctx):
-            if record := parameter.get_help_record(ctx):
-                groups.setdefault(getattr(parameter, "group", "Output"), []).append(record)
-        for name, records in groups.items():
-            with formatter.section(name):
-                formatter.write_dl(records)
-        with formatter.section("Example"):
-            formatter.write(f"  {self.example}\n")
-
-    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
-        return [*self.target.split(), "[OPTIONS]", "[-- PROGRAM [ARG]...]"]
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        ctx.allow_extra_args = True
-        if strays := super().parse_args(ctx, args):
-            raise JobgenError(f"{shown(strays[0])} (command line): is no option; the program goes after --")
-        return strays
-
-
-class _Option(click.Option):
-    """An option of a job: click only collects its text, config.py reads it."""
-
-    group: str
-
-
-def _job_options() -> list[click.Parameter]:
-    parameters: list[click.Parameter] = []
-    for option in OPTIONS:
-        names = [option.flag, *([option.alias] if option.alias else []), option.key]
-        help_text = option.help
-        if option.default and "[default" not in help_text:
-            help_text += f"  [default: {option.default}]"
-        if option.switch:
-            names[0] += f"/--no-{option.flag[2:]}"
-        parameter = _Option(
-            names,
-            metavar=option.metavar or None,
-            help=help_text,
-            multiple=option.multiple,
-            type=None if option.switch else click.UNPROCESSED,
-            default=None,
-        )
-        parameter.group = option.group
-        parameters.append(parameter)
-    return parameters
-
-
-def _file_options() -> list[click.Parameter]:
-    parameters: list[click.Parameter] = [
-        _Option(["--job"], metavar="FILE", help=f"Read FILE.  [default: {_JOB_FILE}, if it is there]"),
-        _Option(["--no-job"], is_flag=True, help=f"Read no job file, not even {_JOB_FILE}."),
-        _Option(
-            ["--set", "settings"],
-            metavar="TABLE.KEY=VALUE",
-            multiple=True,
-            help="Change one value of the job file, such as train.lr=0.01. Repeatable.",
-        ),
-        _Option(
-            ["--site"],
-            metavar="NAME",
-            help="The site whose rules, limits and defaults apply: jobgen site list; none for none.",
-        ),
-    ]
-    for parameter in parameters:
-        parameter.group = "Job file"  # type: ignore[attr-defined]
-    return parameters
-
-
 def _output_options() -> list[click.Parameter]:
     return [
         click.Option(["-o", "--output"], metavar="FILE", help="Write the script to FILE, ready to run."),
         click.Option(["--force"], is_flag=True, help="Overwrite FILE."),
         click.Option(["--explain"], is_flag=True, help="Print what each value is, whence and what it means."),
         click.Option(["--json"], is_flag=True, help="With --explain: as JSON."),
-        click.Option(
-            ["--template-dir"],
-            metavar="DIR",
-            multiple=True,
-            help="Templates that come before the packaged ones; also JOBGEN_TEMPLATE_PATH. Repeatable.",
-        ),
+        template_option(),
     ]
 
 
@@ -210,9 +133,6 @@ def cli() -> None:
     What follows -- is the program: train.py ARG..., -m MODULE ARG..., any other command, or only
     options for the training module that comes with jobgen.
     """
-
-
-_YES_NO = {True: "yes", False: "no"}  # of a switch, as a file would have it
 
 
 def _generate(scheduler: str) -> Callable[..., None]:
@@ -233,7 +153,7 @@ def _generate(scheduler: str) -> Callable[..., None]:
             raise JobgenError("--json goes with --explain only; a script is never JSON")
         if force and output is None:
             raise JobgenError("--force goes with -o FILE only; nothing is overwritten without it")
-        plan = _plan(scheduler, given, program, _job_file(job, no_job, settings, program), site, job)
+        plan = plan_of(scheduler, given, program, job_file(job, no_job, settings, program), site, job)
         if explain:
             from jobgen.explain import as_json, as_table
 
@@ -241,7 +161,7 @@ def _generate(scheduler: str) -> Callable[..., None]:
         else:
             from jobgen.rendering import cache_dir, render
 
-            text = render(plan, _template_dirs(template_dir), cache_dir())
+            text = render(plan, template_dirs(template_dir), cache_dir())
         if output is not None:
             from jobgen.output import write_script
 
@@ -250,22 +170,6 @@ def _generate(scheduler: str) -> Callable[..., None]:
             click.echo(text, nl=False)
 
     return command
-
-
-def _plan(
-    scheduler: str,
-    given: Mapping[str, Any],
-    program: tuple[str, ...],
-    below: Layer | None,
-    site: str | None,
-    job: str | None,
-) -> Plan:
-    from jobgen.config import COMMAND_LINE, SiteName, read_spec
-    from jobgen.plan import resolve
-
-    texts = {key: _YES_NO.get(value, value) for key, value in given.items()}
-    place = None if site is None else SiteName(site, COMMAND_LINE, os.path.dirname(job or ""))
-    return resolve(read_spec(scheduler, texts, program, below, site=place))
 
 
 def _submit(
@@ -289,12 +193,12 @@ def _submit(
             raise JobgenError("--again RUN takes all from that run's plan.json; leave the rest out")
         order = submitting.again(again)
     else:
-        layer = _job_file(job, no_job, settings, program)
+        layer = job_file(job, no_job, settings, program)
         scheduler = submitting.scheduler_of(scheduler, layer, site, os.path.dirname(job or ""))
-        plan = _plan(scheduler, given, program, layer, site, job)
-        path = job or _JOB_FILE
+        plan = plan_of(scheduler, given, program, layer, site, job)
+        path = job or JOB_FILE
         files = (path,) if layer and (job or os.path.exists(path)) and not no_job else ()
-        order = submitting.Order(plan, _template_dirs(template_dir), files, os.getcwd())
+        order = submitting.Order(plan, template_dirs(template_dir), files, os.getcwd())
     text = render(order.plan, order.templates, cache_dir())
     submitting.warn(order, text)
     if dry_run:
@@ -304,25 +208,6 @@ def _submit(
     click.echo(job_id)
     click.echo(f"jobgen: submitted; jobgen status, logs -f and cancel know it as {directory.name}", err=True)
     click.echo(f"jobgen: its files are in {directory}", err=True)
-
-
-def _job_file(
-    path: str | None, ignored: bool, settings: tuple[str, ...], program: tuple[str, ...]
-) -> Layer | None:
-    if ignored and path is not None:
-        raise JobgenError("--job and --no-job contradict each other; leave one of them out")
-    if path is None and not ignored and os.path.exists(_JOB_FILE):
-        path = _JOB_FILE
-    if path is None and not settings:
-        return None
-    from jobgen.jobfile import read_job
-
-    return read_job(path, settings, program)
-
-
-def _template_dirs(given: Sequence[str]) -> tuple[str, ...]:
-    path = os.environ.get("JOBGEN_TEMPLATE_PATH", "")
-    return (*given, *(folder for folder in path.split(os.pathsep) if folder))
 
 
 _COMMANDS = {
@@ -364,16 +249,16 @@ def _submit_command() -> click.Command:
         click.Option(["--again"], metavar="RUN", help="Submit once more what RUN was, from its plan.json."),
         click.Option(["-n", "--dry-run"], is_flag=True, help="Print the script; submit and write nothing."),
     ]
-    command = _Command(
+    command = Command(
         "submit",
         callback=click.pass_obj(_submit),
         help="Make a run directory, submit the job from there and print its id.",
         params=[
             click.Argument(["scheduler"], required=False),
-            *_job_options(),
-            *_file_options(),
+            *job_options(),
+            *file_options(),
             *options,
-            *(one for one in _output_options() if one.name == "template_dir"),
+            template_option(),
         ],
     )
     command.target = "[slurm|pbs]"
@@ -385,11 +270,11 @@ def _submit_command() -> click.Command:
 
 def _job_command(name: str) -> click.Command:
     summary, example = _COMMANDS[name]
-    command = _Command(
+    command = Command(
         name,
         callback=click.pass_obj(_generate(name)),
         help=summary,
-        params=[*_job_options(), *_file_options(), *_output_options()],
+        params=[*job_options(), *file_options(), *_output_options()],
     )
     command.example = example
     return command

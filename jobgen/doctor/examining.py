@@ -1,0 +1,46 @@
+"""Examines the environment of a plan, and judges what is found."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+
+from jobgen.doctor import devices, machine, ops, software
+from jobgen.doctor.finding import Case, Finding
+from jobgen.doctor.probes import answers
+from jobgen.doctor.surroundings import surroundings
+from jobgen.plan import Plan
+from jobgen.rendering import cache_dir, render
+from jobgen.schedulers import scheduler_of
+
+# In the order of the script.
+_JUDGEMENTS: tuple[Callable[[Case], Iterator[Finding]], ...] = (
+    software.environment,
+    software.scheduler,
+    software.python,
+    software.mpi,
+    software.srun_mpi,
+    devices.torch,
+    devices.cann,
+    ops.ops,
+    machine.reach,
+    machine.limits,
+    machine.directories,
+)
+
+
+def examine(plan: Plan, template_dirs: Sequence[str], limit: float) -> Case:
+    """Make the environment of the plan's script, and ask what is there, ``limit`` seconds for each question.
+
+    Raises:
+        JobgenError: a user's template is wrong.
+    """
+    script = render(plan, template_dirs, cache_dir(), template="doctor.sh.j2")
+    here = surroundings(script, limit)
+    in_job = "SLURM_JOB_ID" in os.environ or "PBS_JOBID" in os.environ
+    return Case(plan, scheduler_of(plan.spec), here, answers(plan, here, limit), in_job)
+
+
+def findings(case: Case) -> list[Finding]:
+    """What all judgements say."""
+    return [finding for judge in _JUDGEMENTS for finding in judge(case)]
