@@ -234,6 +234,7 @@ _ELSEWHERE = {
     "cancel": "jobgen.life.command",
     "diff": "jobgen.life.command",
     "doctor": "jobgen.doctor.command",
+    "image": "jobgen.image",
     "init": "jobgen.init",
     "list": "jobgen.life.command:list_runs",
     "logs": "jobgen.life.command",

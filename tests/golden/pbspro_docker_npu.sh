@@ -116,6 +116,12 @@ job_dir=${BASH_SOURCE[0]%/*}
 # Of the host alone:
 unset LD_LIBRARY_PATH LD_PRELOAD LIBRARY_PATH CPATH PYTHONPATH PYTHONHOME VIRTUAL_ENV CONDA_PREFIX CUDA_HOME CUDA_PATH ROCM_PATH ASCEND_HOME_PATH ASCEND_TOOLKIT_HOME
 export PYTHONNOUSERSITE=1  # also its packages in the home directory
+# CANN is the image's, and its own script sets it up there.
+# shellcheck disable=SC2016  # expanded in the container
+set -- bash -c 'for job_file in "${ASCEND_HOME_PATH:-/none}"{,/..}/set_env.sh /usr/local/Ascend/{ascend-toolkit,cann}/set_env.sh; do
+  if [[ -r $job_file ]]; then . "$job_file"; break; fi
+done
+exec "$@"' bash "$@"
 job_binds=("$job_dir:$job_dir" "$PWD:$PWD")
 # The driver is the host's; CANN is the image's.
 for job_file in /usr/local/Ascend/driver /usr/local/dcmi /usr/local/bin/npu-smi /usr/local/sbin/npu-smi /etc/ascend_install.info /etc/hccn.conf; do
