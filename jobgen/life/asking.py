@@ -25,15 +25,15 @@ class Answer(NamedTuple):
         return None if known is None else known.get(number, [])
 
 
-def ask(wanted: Iterable[tuple[str, str]], ended: bool = False) -> Answer:
-    """One call a scheduler for all the pairs of a scheduler and an id; ``ended`` also looks into history."""
+def ask(wanted: Iterable[tuple[str, str]]) -> Answer:
+    """One call a scheduler for all the pairs of a scheduler and an id."""
     ids: dict[str, list[str]] = {}
     for scheduler, job_id in wanted:
         ids.setdefault(scheduler, []).append(job_id)
     answer = Answer({}, {})
     for scheduler, some in ids.items():
         try:
-            answer.jobs[scheduler] = by_number(SCHEDULERS[scheduler].ask(some, ended))
+            answer.jobs[scheduler] = by_number(SCHEDULERS[scheduler].ask(some))
         except SchedulerError as error:
             answer.silent[scheduler] = str(error)
     return answer

@@ -93,29 +93,30 @@ def follow(run: Path, which: Which) -> None:
         JobgenError: there was nothing in the end.
     """
     path: Path | None = None
-    at = 0
+    at = followed = 0
     asked = 0.0
-    waits = False
-    while True:
-        over = False
+    over = False
+    while not over:
         if time.monotonic() - asked > (1 if _ended(run) else _ASK):
             over = not _goes_on(run, which)  # before the last look at the file
+            if not asked and path_of(run, which) is None:
+                print(f"jobgen: {run.name} is {_word(run)}; waiting for its output", file=sys.stderr)
             asked = time.monotonic()
-        if (now := path_of(run, which)) != path:
-            if path is not None and now is not None:
-                at = _drain(path, at)
+        now, attempt = path_of(run, which), runs.last_attempt(run)[0]
+        # Within an attempt it stays at rank 0's log, where PBS brings the output later.
+        if now is not None and now != path and attempt != followed:
+            if path is not None:
+                _drain(path, at)
                 print(f"jobgen: {now}", file=sys.stderr)
-            path, at = now, 0
+            path, at, followed = now, 0, attempt
         if path is not None:
             at = _drain(path, at)
-        elif not waits:
-            print(f"jobgen: {run.name} is {_word(run)}; waiting for its output", file=sys.stderr)
-            waits = True
-        if over and path is None:
-            raise JobgenError(f"{run.name} left no such log: it is {_word(run)}")
-        if over:
-            return
-        time.sleep(_PAUSE)
+        if not over:
+            time.sleep(_PAUSE)
+    if path is None:
+        raise JobgenError(f"{run.name} left no such log: it is {_word(run)}")
+    if (whole := path_of(run, which)) not in (None, path):
+        print(f"jobgen: the whole output is in {whole}", file=sys.stderr)
 
 
 def _ended(run: Path) -> bool:

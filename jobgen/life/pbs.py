@@ -48,9 +48,9 @@ def submit(directory: Path, script: str) -> str:
     return str(found[-1])
 
 
-def ask(ids: Sequence[str], ended: bool) -> list[Job]:
+def ask(ids: Sequence[str]) -> list[Job]:
     """What PBS knows of these jobs, every task of an array by itself, also of those that have ended where its
-    history is on, whether or not ``ended`` wants them.
+    history is on.
 
     Raises:
         SchedulerError: PBS does not answer.

@@ -49,18 +49,16 @@ def submit(directory: Path, script: str) -> str:
     return str(found[-1])
 
 
-def ask(ids: Sequence[str], ended: bool) -> list[Job]:
-    """What Slurm knows of these jobs, every task of an array by itself; with ``ended`` the accounting is
-    asked for those that the controller has forgotten.
+def ask(ids: Sequence[str]) -> list[Job]:
+    """What Slurm knows of these jobs, every task of an array by itself; for those that the controller has
+    forgotten the accounting is asked.
 
     Raises:
         SchedulerError: Slurm does not answer.
     """
     jobs = list(_squeue(ids))
     missing = sorted({number(one) for one in ids} - {number(job.id) for job in jobs})
-    if ended and missing:
-        jobs += _sacct(missing)
-    return jobs
+    return jobs + _sacct(missing) if missing else jobs
 
 
 def _squeue(ids: Sequence[str]) -> Iterator[Job]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from jobgen import runs
 from jobgen.life.asking import SCHEDULERS, Answer, ask
 from jobgen.life.finding import born, job_id
-from jobgen.life.jobs import Job, number
+from jobgen.life.jobs import LIVE, Job, number
 
 _HARD = ("cancelled", "timeout", "out of memory", "node failed", "preempted")  # Ends that no script can tell
 
@@ -26,7 +26,6 @@ class Seen(NamedTuple):
     attempts: int
     status: int | None
     cancelled: bool
-    output: str | None
     tasks: tuple[Seen, ...]
 
     @property
@@ -54,23 +53,27 @@ class State(NamedTuple):
 
     @property
     def live(self) -> bool:
-        return self.state in ("pending", "held", "running", "suspended", "ending")
+        return self.state in LIVE
 
 
 def see(directory: Path) -> Seen:
     """Read a run directory, but for the metrics."""
+    scheduler = _scheduler(directory)
+    tasks = tuple(_see(path, None, scheduler) for path in directory.glob("task-*"))
+    return _see(directory, job_id(directory), scheduler, tasks)
+
+
+def _see(directory: Path, job: str | None, scheduler: str | None, tasks: tuple[Seen, ...] = ()) -> Seen:
     attempt, events = runs.last_attempt(directory)
-    said = {event.what: event.value for event in events}
-    status = said.get("ended", "")
+    status = next((event.value for event in reversed(events) if event.what == "ended"), "")
     return Seen(
         directory,
-        job_id(directory),
-        _scheduler(directory),
+        job,
+        scheduler,
         attempt,
         int(status) if status.isdecimal() else None if events else _old(directory),
         os.path.exists(directory / "cancelled"),
-        said.get("output"),
-        tuple(see(path) for path in sorted(directory.glob("task-*"))),
+        tasks,
     )
 
 
@@ -95,7 +98,7 @@ def _scheduler(directory: Path) -> str | None:
 def states(directories: Sequence[Path]) -> tuple[list[State], Answer]:
     """How far these runs are, with one call a scheduler for all of them; the answer tells who kept silent."""
     seen = [see(directory) for directory in directories]
-    answer = ask(((one.scheduler, one.id) for one in seen if one.scheduler and one.id and one.may_live), True)
+    answer = ask((one.scheduler, one.id) for one in seen if one.scheduler and one.id and one.may_live)
     return [_state(one, answer) for one in seen], answer
 
 

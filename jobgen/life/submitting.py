@@ -121,15 +121,16 @@ def submit(order: Order, text: str) -> tuple[str, Path]:
         JobgenError: the directory cannot be made or written.
         SchedulerError: the scheduler's own words.
     """
-    about, diff = git_of(order.directory)
+    spec = order.plan.spec
+    about, diff = git_of(os.path.join(order.directory, spec.workdir or ""))
     sources = [planfile.source("file", path) for path in order.files]
-    if (site := order.plan.spec.site) is not None:
-        sources.append(planfile.source("site", site.path))
+    if spec.site is not None:
+        sources.append(planfile.source("site", spec.site.path))
     sources += [planfile.source("templates", path) for path in order.templates]
     command = ["jobgen", *sys.argv[1:]]
     folders = [os.path.abspath(path) for path in order.templates]
     file = planfile.of(order.plan, text, command, order.directory, sources, folders, about)
-    root = run_root(order.plan.spec, order.directory)
+    root = run_root(spec, order.directory)
     directory = make_run_dir(root, file.name)
     try:
         _fill(directory, file, text, diff)

@@ -249,6 +249,27 @@ def test_follow_goes_over_attempts_and_ends_with_the_job(tmp_path: Path) -> None
     assert "exp is pending (Priority); waiting for its output" in said
 
 
+def test_on_pbs_rank_0_is_followed_until_the_output_comes(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "runs", "exp", "1 began 5\n", job="5")
+    (run / "plan.json").write_text('{"scheduler": "pbs"}')
+    (run / "attempt-1/rank-0.log").write_text("hello\n")
+    answer = tmp_path / "answer"
+    answer.write_text("Job Id: 5\n    job_state = R\n")
+    path = path_with(tmp_path / "bin", qstat=f"cat {answer}") + ":/usr/bin:/bin"
+    command = [sys.executable, "-m", "jobgen", "logs", "-f"]
+    env = {**os.environ, "PATH": path}
+    reader = subprocess.Popen(
+        command, cwd=tmp_path, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    time.sleep(1.5)
+    (run / "exp.o5").write_text("all of it\n")
+    (run / "attempt-1/events").write_text("1 began 5\n9 ended 0\n")
+    printed, said = reader.communicate(timeout=20)
+    assert (reader.returncode, printed) == (0, "hello\n")
+    assert said == f"jobgen: the whole output is in {Path('runs/exp/exp.o5')}\n"
+    assert jobgen(tmp_path, "logs").stdout == "all of it\n"
+
+
 def test_logs_that_are_not_there(tmp_path: Path) -> None:
     run = make_run(tmp_path / "runs", "exp", "1 began 5\n9 ended 0\n")
     (run / "attempt-1/rank-1.log").write_text("of rank 1\n")

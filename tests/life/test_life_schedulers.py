@@ -35,7 +35,7 @@ def commands(monkeypatch: pytest.MonkeyPatch, directory: Path, **programs: str) 
 
 def test_openpbs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     log = commands(monkeypatch, tmp_path, qstat=OPENPBS)
-    jobs = pbs.ask(["4711.pbs-server", "4712.pbs-server", "4720[].pbs-server"], ended=True)
+    jobs = pbs.ask(["4711.pbs-server", "4712.pbs-server", "4720[].pbs-server"])
     assert log.read_text() == "-x -t -f 4711 4712 4720[]\n"
     assert [(job.id.partition(".")[0], job.state, job.status) for job in jobs] == [
         ("4711", "running", None),
@@ -56,7 +56,7 @@ def test_openpbs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def test_torque(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     log = commands(monkeypatch, tmp_path, qstat=TORQUE)
-    jobs = pbs.ask(["815.torque.example.org"], ended=True)
+    jobs = pbs.ask(["815.torque.example.org"])
     assert log.read_text() == "-x -t -f 815\n-t -f 815\n"
     assert [(job.state, job.seconds_left, job.status) for job in jobs] == [
         ("running", 3000, None),
@@ -66,14 +66,14 @@ def test_torque(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def test_pbs_knows_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     commands(monkeypatch, tmp_path, qstat="echo 'qstat: Unknown Job Id 9.pbs-server' >&2; exit 153")
-    assert pbs.ask(["9.pbs-server"], ended=True) == []
+    assert pbs.ask(["9.pbs-server"]) == []
 
 
 @pytest.mark.parametrize("complaint", ["cannot connect to server pbs (errno=111)", ""])
 def test_pbs_does_not_answer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, complaint: str) -> None:
     commands(monkeypatch, tmp_path, qstat=f"echo '{complaint}' >&2; exit 2")
     with pytest.raises(SchedulerError, match=f"qstat does not answer: {complaint[:10] or 'it ended'}"):
-        pbs.ask(["9"], ended=True)
+        pbs.ask(["9"])
 
 
 SQUEUE = r"""
@@ -95,7 +95,7 @@ echo '19|FAILED|71:0'
 
 def test_slurm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     log = commands(monkeypatch, tmp_path, squeue=SQUEUE, sacct=SACCT)
-    jobs = slurm.ask(["12", "13", "14", "15", "16", "17", "18", "19"], ended=True)
+    jobs = slurm.ask(["12", "13", "14", "15", "16", "17", "18", "19"])
     assert [(job.id, job.state, job.reason, job.status) for job in jobs] == [
         ("12", "running", "", None),
         ("13", "pending", "Dependency", None),
@@ -119,7 +119,7 @@ def test_slurm_without_accounting(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     commands(monkeypatch, tmp_path, squeue=squeue, **({"sacct": sacct} if sacct else {"other": ""}))
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/bin" if sacct else str(tmp_path / "bin"))
     if sacct:
-        assert slurm.ask(["9"], ended=True) == []
+        assert slurm.ask(["9"]) == []
 
 
 def test_a_scheduler_that_is_not_here_is_told_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
