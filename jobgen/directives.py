@@ -53,8 +53,8 @@ class Directives(NamedTuple):
     written: str | None
 
 
-def directives(spec: JobSpec, row: str, array: str | None, requested: bool) -> Directives:
-    """Resolve them; ``requested`` says that the site asks for nodes in its own form.
+def directives(spec: JobSpec, row: str, array: str | None) -> Directives:
+    """Resolve them.
 
     Raises:
         JobgenError: a value that this scheduler does not take.
@@ -65,9 +65,9 @@ def directives(spec: JobSpec, row: str, array: str | None, requested: bool) -> D
         own += [f"-l {name}={count or 1}" for name, _, count in _licenses(spec.licenses)]
     if row == "pbspro" and spec.reservation and spec.queue:
         raise spec.refuse("reservation", "is a queue of its own in PBS Pro; leave out --queue")
-    if row != "slurm" and requested:
+    if row != "slurm" and spec.site and (request := "".join(spec.site.file.request)):
         for key in ("constraint", "exclusive"):
-            if getattr(spec, key):
+            if getattr(spec, key) and f"{{{key}}}" not in request:
                 raise spec.refuse(key, "the site has a form of its own for the nodes; leave it out")
     log = _log(spec, row, bool(array))
     return Directives(

@@ -183,7 +183,7 @@ def resolve(spec: JobSpec) -> Plan:
         array=array,
         again=again,
         sweep=swept,
-        directives=directives(spec, row, array, bool(site.request)),
+        directives=directives(spec, row, array),
     )
 
 

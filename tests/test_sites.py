@@ -267,6 +267,8 @@ def sentence(command: str, beside: Path | None = None) -> str:
         ("pbs polaris account=x cpus_per_rank=9", ["--cpus-per-rank 9", "at most 32 cores a node"]),
         ("pbs derecho account=x mem=600G", ["at most 487G a node"]),
         ("pbs polaris account=x mem=64G", ["--mem 64G", "memory comes with the nodes"]),
+        ("slurm perlmutter account=x qos=debug", ["at NERSC Perlmutter a queue is a QoS", "--queue debug"]),
+        ("pbs polaris account=x constraint=a=b", ["the site has a form of its own"]),
         ("pbs polaris account=x accelerator=npu", ["--accelerator npu", "ALCF Polaris has cuda"]),
         ("pbs polaris account=x nodes=2 spare_nodes=1", ["1 to 2 nodes, and 2 with 1 to spare are 3"]),
         ("pbs gadi account=x gpus_per_node=2 nodes=2", ["only with all 4 accelerators"]),
@@ -287,7 +289,17 @@ def test_what_a_site_refuses_is_one_sentence(command: str, words: list[str]) -> 
     assert "\n" not in said
 
 
+def test_options_of_the_scheduler_win_over_the_sites_directives() -> None:
+    text = render(spec("slurm perlmutter account=x constraint=gpu&hbm80g"))
+    assert re.findall("#SBATCH --constraint=(.*)", text) == ["gpu&hbm80g"]
+    text = render(spec("slurm frontier account=x queue=debug qos=other"))
+    assert re.findall("#SBATCH --qos=(.*)", text) == ["other"]
+    assert ":gpu_type=A100\n" in render(spec("pbs cx3 constraint=gpu_type=A100"))
+
+
 def test_a_reservation_is_no_unknown_queue() -> None:
+    text = render(spec("pbs polaris account=x reservation=R123456 nodes=3"))
+    assert re.findall("#PBS -q (.*)", text) == ["R123456"]
     assert "#PBS -q R123456\n" in render(spec("pbs polaris account=x queue=R123456 nodes=3"))
 
 

@@ -29,6 +29,8 @@ def completed(spec: JobSpec, site: Site) -> JobSpec:
         key = option.key
         if (text := site.values.get(key)) is None or (key in origins and key != "env"):
             continue
+        if key == "queue" and fields["reservation"] and spec.scheduler == "pbs":
+            continue  # which is a queue of its own
         if key == "mpi" and fields["launcher"] not in ("mpirun", "srun"):
             continue  # another launcher was said, which starts no MPI
         lines = [text] if isinstance(text, str) else text

@@ -47,10 +47,12 @@ def check(spec: JobSpec, request: Request, lines: tuple[str, ...]) -> None:
     own = site.values.get("accelerator")
     if own and spec.accelerator not in (None, own, "cpu"):
         raise spec.refuse("accelerator", f"{site.title} has {own}; leave it out")
+    if spec.qos and site.file.rules.queue == "--qos":
+        raise spec.refuse("qos", f"at {site.title} a queue is a QoS: say --queue {spec.qos}")
     for key, reason in site.file.lacks.items():
         if spec.origin(key) not in ("default", site.said):
             raise spec.refuse(key, f"{site.title}: {reason}")
-    if site.queues and not (spec.queue and re.fullmatch(_RESERVATION, spec.queue)):
+    if site.queues and not spec.reservation and not (spec.queue and re.fullmatch(_RESERVATION, spec.queue)):
         _check_queue(spec, site, request)
     queue = site.queues.get(spec.queue) if spec.queue else None
     demanded = {**site.file.mandatory, **(queue.mandatory if queue else {})}

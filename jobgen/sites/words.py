@@ -27,9 +27,11 @@ NUMBERS = (
     "cores_total",
     "cpu_lists",
     "cpu_masks",
+    "constraint",
     "mem",
     "mem_total",
 )
+_AS_OPTIONS = ("constraint", "exclusive", "qos", "licenses", "comment", "reservation", "begin")
 _MEMORY = ("--mem", "--mem-per-cpu", "--mem-per-gpu")  # Slurm takes one of them
 
 
@@ -76,6 +78,7 @@ def at_site(
         "gpus_total": nodes * gpus,
         "cores_total": nodes * cores,
         **cpu_lists(node.cpu_lists, ranks),
+        "constraint": spec.constraint,
         "mem": memory,
         "mem_total": spec.mem and size(nodes * spec.mem, "b" if row == "pbspro" else ""),
     }
@@ -95,6 +98,7 @@ def _words(spec: JobSpec, row: str, numbers: Mapping[str, object]) -> SiteWords:
         return tuple(_told(line, numbers, spec) for line in lines)
 
     own = {_key(line) for line in spec.directive}
+    own.update(f"--{key}" for key in _AS_OPTIONS if getattr(spec, key) and row == "slurm")
     if spec.mem is not None and spec.origin("mem") != spec.site.said:
         own.update(_MEMORY if row == "slurm" else ())
     asks_for_memory = any(name in ("mem", "mem_total") for line in file.request for name in names_in(line))

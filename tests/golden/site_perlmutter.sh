@@ -13,9 +13,9 @@
 #SBATCH --time=01:00:00
 #SBATCH --output=jobgen-%j.log
 #SBATCH --open-mode=append
+#SBATCH --constraint=gpu
 #SBATCH --qos=regular
 #SBATCH --account=m1234
-#SBATCH --constraint=gpu
 set -euo pipefail
 unset CDPATH
 
