@@ -363,6 +363,13 @@ def spec_of_site(name: str, given: dict[str, str | None]) -> JobSpec:
     return read_spec(LOADED[name].file.scheduler, given, ("train.py",), site=SiteName(name, COMMAND_LINE))
 
 
+def test_defaults_give_way_to_what_excludes_them() -> None:
+    assert resolve(spec("pbs polaris account=x launcher=torchrun")).mpi_name is None
+    job = spec("pbs polaris account=x container=apptainer image=/images/train.sif")
+    assert (job.conda, job.module) == (None, ("conda",))
+    render(job)
+
+
 def test_memory_is_asked_for_with_the_request_of_a_site() -> None:
     assert "#PBS -l pmem=8388608kb\n" in render(spec("pbs torque-gpu nodes=2 mem=8G"))
     assert "#SBATCH --mem=64G\n" in render(spec("slurm perlmutter account=x mem=64G"))

@@ -29,10 +29,8 @@ def completed(spec: JobSpec, site: Site) -> JobSpec:
         key = option.key
         if (text := site.values.get(key)) is None or (key in origins and key != "env"):
             continue
-        if key == "queue" and fields["reservation"] and spec.scheduler == "pbs":
-            continue  # which is a queue of its own
-        if key == "mpi" and fields["launcher"] not in ("mpirun", "srun"):
-            continue  # another launcher was said, which starts no MPI
+        if _excluded(key, spec, fields):
+            continue
         lines = [text] if isinstance(text, str) else text
         parsed = tuple(parse(option, line, site.origins[key]) for line in lines)
         if key in origins:
@@ -44,6 +42,16 @@ def completed(spec: JobSpec, site: Site) -> JobSpec:
             origins[key], given[key] = site.origins[key], shown(" ".join(lines))
     _fill(site, fields, origins)
     return spec._replace(**fields | {"origins": origins, "given": given, "site": site})
+
+
+def _excluded(key: str, spec: JobSpec, fields: dict[str, Any]) -> bool:
+    """Whether what was said leaves no room for a default of the site."""
+    return {
+        "queue": spec.scheduler == "pbs" and spec.reservation is not None,  # which is a queue of its own
+        "mpi": fields["launcher"] not in ("mpirun", "srun"),  # which start no MPI
+        "conda": spec.container is not None,  # which brings its own Python
+        "venv": spec.container is not None,
+    }.get(key, False)
 
 
 def without(spec: JobSpec) -> JobSpec:
