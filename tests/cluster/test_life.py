@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -129,6 +130,7 @@ def stoppable(cluster: Cluster, here: Path, *words: object) -> Path:
     (here / "seen").mkdir(exist_ok=True)
     _, run = submit(cluster, here, *env_options({"PROBE_DIR": here / "seen"}), *words, "--", STOPPABLE)
     wait_for(lambda: len(list((here / "seen").glob("ready-*"))) == 2)
+    (run / "first-id").write_text((run / "job-id").read_text())
     return run
 
 
@@ -144,6 +146,31 @@ def test_a_cancelled_job_saves_first_and_is_not_submitted_again(cluster: Cluster
         2,
         f"jobgen: {run.name} is cancelled: there is nothing to cancel\n",
     )
+
+
+def test_logs_are_followed_over_attempts_and_the_run_keeps_its_name(cluster: Cluster, here: Path) -> None:
+    """On Slurm the job is requeued, on PBS another one goes on."""
+    run = stoppable(cluster, here, "--requeue", "3", "--env", "PROBE_LAST=2")
+    with ThreadPoolExecutor() as pool:
+        reader = pool.submit(jobgen, cluster, here, "logs", "-f", "--rank", "0")
+        for attempt in (1, 2):
+            wait_for(lambda: len(list((here / "seen").glob("ready-*"))) == 2)
+            for ready in (here / "seen").glob("ready-*"):
+                ready.unlink()
+            now = state(cluster, here)
+            assert (now["name"], now["state"], now["attempts"]) == (run.name, "running", attempt)
+            job = now["id"].partition(".")[0]
+            cluster.exec("head", ["scancel", "--batch", "--signal=USR1", job])
+            wait_for(lambda job=job: waits(cluster, job) or state(cluster, here)["state"] == "finished")
+        assert reader.result(timeout=60).returncode == 0
+    assert state(cluster, here)["attempts"] == 2
+    assert (state(cluster, here)["id"] != (run / "first-id").read_text().strip()) == (cluster.mode == "pbs")
+
+
+def waits(cluster: Cluster, job: str) -> bool:
+    """Whether the job has left its nodes; one that is requeued is saved the pause that Slurm makes."""
+    cluster.exec("head", ["scontrol", "update", f"JobId={job}", "StartTime=now"], check=False)
+    return "JobState=RUNNING" not in cluster.exec("head", ["scontrol", "show", "job", job]).stdout
 
 
 def test_cancelled_at_once(slurm_cluster: Cluster, here: Path) -> None:
