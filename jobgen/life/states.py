@@ -106,6 +106,11 @@ def _state(seen: Seen, answer: Answer) -> State:
     jobs: list[Job] | None = []
     if seen.scheduler and seen.id and seen.may_live:
         jobs = answer.of(seen.scheduler, number(seen.id))
+    directory = seen.directory.absolute()
+    name = directory.name
+    if name.startswith("task-"):  # whose id's number is that of the whole array
+        jobs = jobs and [job for job in jobs if job.task in (None, name.removeprefix("task-"))]
+        name = f"{directory.parent.name}/{name}"
     tasks = _tasks(seen, jobs)
     word, reason, left = _word(seen, jobs, answer.silent.get(seen.scheduler or "", ""))
     if tasks and word not in ("pending", "held", "unknown"):
@@ -114,7 +119,7 @@ def _state(seen: Seen, answer: Answer) -> State:
     step, loss, accuracy = _progress(seen.directory)
     return State(
         str(seen.directory),
-        seen.directory.name,
+        name,
         seen.id,
         seen.scheduler,
         word,

@@ -198,6 +198,10 @@ def test_an_array_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     [state], _ = states.states([run])
     assert state.tasks == {"finished": 1, "failed": 1, "running": 1, "pending": 1}
     assert state.state == "running"
+    make_run(run, "task-2", "1 began 5_2\n", plan=False, job="5_2")
+    make_run(run, "task-3", "1 began 5_3\n", plan=False, job="5_3")
+    found, _ = states.states([run / "task-3", run / "task-2"])
+    assert [(one.name, one.state) for one in found] == [("exp/task-3", "pending"), ("exp/task-2", "running")]
 
 
 def test_a_thousand_runs_are_one_question_and_quick(tmp_path: Path) -> None:
