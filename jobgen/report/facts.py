@@ -55,7 +55,8 @@ def _planned(plan: Mapping[str, Any]) -> Iterator[tuple[str, Fact]]:
             yield name, fact._replace(meaning=meaning(BY_KEY[name])) if name in BY_KEY else fact
     for name, fact in _flat({key: value for key, value in plan.items() if key not in _ELSEWHERE}):
         yield name, fact
-    if sources := plan.get("sources"):
+    sources = plan.get("sources")
+    if sources and isinstance(sources, list):
         yield "sources", Fact(_shown([one.get("path") for one in sources if isinstance(one, dict)]))
 
 
@@ -72,7 +73,7 @@ def started(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
 def compare(all_facts: Sequence[Mapping[str, Fact]]) -> Comparison:
     """The names in the order in which they come; one that a run lacks differs."""
     names = list(dict.fromkeys(name for facts in all_facts for name in facts))
-    values = {name: [facts[name].value if name in facts else "" for facts in all_facts] for name in names}
+    values = {name: [facts[name].value if name in facts else None for facts in all_facts] for name in names}
     differing = tuple(name for name in names if len(set(values[name])) > 1)
     brief = tuple(name for name in differing if _is_brief([facts.get(name) for facts in all_facts]))
     same = {name: all_facts[0][name] for name in names if name not in differing}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import time
 from html.parser import HTMLParser
 from pathlib import Path
@@ -271,11 +272,13 @@ class Tags(HTMLParser):
     def __init__(self, text: str) -> None:
         super().__init__()
         self.tags: list[Any] = []
+        self.values: list[tuple[str, str]] = []
         self.text = ""
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append((tag, [name for name, _ in attrs]))
+        self.values += [(name, value or "") for name, value in attrs]
 
     def handle_data(self, data: str) -> None:
         self.text += data
@@ -318,6 +321,84 @@ def test_text_never_becomes_markup(tmp_path_factory: pytest.TempPathFactory, tex
     page = hostile_page(tmp_path_factory.mktemp("hostile") / "run", text)
     assert page.tags == plain.tags
     assert visible(text).encode(errors="replace").decode() in page.text
+
+
+FILES = (
+    *(
+        "metrics.jsonl",
+        "status.json",
+        "plan.json",
+        "sweep.json",
+        "preflight/result.json",
+        "job.sh",
+        "hosts",
+        "bad-hosts",
+    ),
+    *(
+        "attempt-1/events",
+        "attempt-1/rank-0.status",
+        "attempt-1/rank-0.pid",
+        "attempt-1/rank-0.log",
+        "attempt-2/events",
+    ),
+)
+NUMBERS = st.integers() | st.floats() | st.just(10**400)
+SCALARS = st.none() | st.booleans() | NUMBERS | st.text(max_size=5)
+KEYS = st.sampled_from(
+    [
+        "event",
+        "step",
+        "loss",
+        "accuracy",
+        "seconds",
+        "state",
+        "rank",
+        "options",
+        "derived",
+        "value",
+        "origin",
+        "world_size",
+        "device",
+        "findings",
+        "failed",
+        "sources",
+        "exit_status",
+        "message",
+        "deepspeed",
+    ]
+)
+VALUE = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=5),
+    max_leaves=8,
+)
+ROWS = st.lists(
+    st.dictionaries(KEYS, st.sampled_from(["step", "epoch", "start"]) | VALUE, max_size=6), max_size=6
+)
+EVENTS = st.lists(
+    st.tuples(NUMBERS, st.sampled_from(["began", "ended", "deadline", "signal", "output", ""]), SCALARS),
+    max_size=6,
+).map(lambda found: "\n".join(" ".join(map(str, words)) for words in found))
+CONTENT = st.binary(max_size=40) | (
+    VALUE.map(json.dumps) | ROWS.map(lambda rows: "\n".join(map(json.dumps, rows))) | EVENTS
+).map(lambda text: text.encode(errors="replace"))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.dictionaries(st.sampled_from(FILES), CONTENT, min_size=1), min_size=1, max_size=3))
+def test_whatever_is_in_the_files_there_is_a_page(
+    tmp_path_factory: pytest.TempPathFactory, contents: list[dict[str, bytes]]
+) -> None:
+    place = tmp_path_factory.mktemp("fuzz")
+    for i, files in enumerate(contents):
+        for name, content in files.items():
+            file = place / f"run-{i}" / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(content)
+    tags = Tags(page([place / f"run-{i}" for i in range(len(contents))], 0))
+    assert [tag for tag, _ in tags.tags].count("script") == 1
+    places = [value for name, value in tags.values if name in ("x", "y", "x1", "y1", "width", "points", "d")]
+    assert not [value for value in places if re.search("nan|inf|None", value)]
 
 
 @given(st.text())
