@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import sys
 import time
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from typing import NamedTuple
 from jobgen import runs
 from jobgen.errors import JobgenError, shown
 from jobgen.life import states
+from jobgen.life.finding import job_id
 
 _PAUSE = 0.5  # s between two looks at a file
 _ASK = 5.0  # s between two questions to the scheduler
@@ -32,21 +34,22 @@ def path_of(run: Path, which: Which) -> Path | None:
     attempt, events = runs.last_attempt(run)
     if which.attempt is not None:
         attempt, events = which.attempt, runs.events(run / f"attempt-{which.attempt}")
-    if not attempt:
-        return None
+    if not attempt:  # a job may end before its first attempt begins
+        return _output(run, job_id(run) or "") if which == (None, None) else None
     logs = run / f"attempt-{attempt}"
     if which.rank is not None:
         path = logs / f"rank-{which.rank}.log"
         return path if path.exists() else None
     said = next((Path(event.value) for event in events if event.what == "output"), None)
-    found = [path for path in (said, _output(run, events), logs / "rank-0.log") if path and path.is_file()]
+    began = next((event.value for event in events if event.what == "began"), "")
+    found = [path for path in (said, _output(run, began), logs / "rank-0.log") if path and path.is_file()]
     return found[0] if found else None
 
 
-def _output(run: Path, events: tuple[runs.Event, ...]) -> Path | None:
-    """The file that PBS or Slurm made in the run directory, where the script could not know its name."""
-    number = next((event.value for event in events if event.what == "began"), "").partition(".")[0]
-    return next(iter([*run.glob(f"*.o{number}"), *run.glob(f"*-{number}.log")]), None) if number else None
+def _output(run: Path, job: str) -> Path | None:
+    """The file that PBS or Slurm made in the run directory for a job, where no script has told its name."""
+    number = glob.escape(job.partition(".")[0])
+    return next((path for end in (f".o{number}", f"-{number}.log") for path in run.glob(f"*{end}")), None)
 
 
 def check_task(run: Path) -> None:
@@ -104,7 +107,7 @@ def follow(run: Path, which: Which) -> None:
             asked = time.monotonic()
         now, attempt = path_of(run, which), runs.last_attempt(run)[0]
         # Within an attempt it stays at rank 0's log, where PBS brings the output later.
-        if now is not None and now != path and attempt != followed:
+        if now is not None and now != path and (path is None or attempt != followed):
             if path is not None:
                 _drain(path, at)
                 print(f"jobgen: {now}", file=sys.stderr)

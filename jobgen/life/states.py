@@ -157,7 +157,7 @@ def _word(seen: Seen, jobs: Sequence[Job] | None, silent: str) -> tuple[str, str
         return ("running", "", None) if _lives_here(seen.id) else ("lost", runs.meaning(None), None)
     if seen.attempts:
         return "lost", "its script left no word of its end, and the scheduler has forgotten the job", None
-    return "gone", "it never began, and the scheduler does not know it any more", None
+    return "gone", "it began no attempt, and the scheduler does not know it any more", None
 
 
 def _lives_here(local_id: str | None) -> bool:

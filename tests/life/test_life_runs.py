@@ -253,6 +253,16 @@ def test_follow_goes_over_attempts_and_ends_with_the_job(tmp_path: Path) -> None
     assert "exp is pending (Priority); waiting for its output" in said
 
 
+@pytest.mark.parametrize("name", ["exp-5.log", "exp.o5"])
+def test_a_job_that_died_before_its_first_attempt_has_a_log(name: str, tmp_path: Path) -> None:
+    run = make_run(tmp_path / "runs", "exp", job="5.server")
+    (run / name).write_text("jobgen: cannot enter /nowhere\n")
+    (run / "other-55.log").write_text("not this\n")
+    path = path_with(tmp_path / "bin", squeue="true", sacct="exit 1") + ":/usr/bin:/bin"
+    for words in (("logs",), ("logs", "-f")):
+        assert jobgen(tmp_path, *words, path=path).stdout == "jobgen: cannot enter /nowhere\n"
+
+
 def test_on_pbs_rank_0_is_followed_until_the_output_comes(tmp_path: Path) -> None:
     run = make_run(tmp_path / "runs", "exp", "1 began 5\n", job="5")
     (run / "plan.json").write_text('{"scheduler": "pbs"}')
