@@ -434,6 +434,18 @@ def test_a_file_may_hide_and_extend_the_one_of_its_name(
     assert sites.names().count("polaris") == 1
 
 
+def test_a_file_by_its_path_extends_what_lies_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "base.toml").write_text('extends = "lumi"\ntitle = "base"\n')
+    (tmp_path / "lumi.toml").write_text('extends = "lumi"\n[job]\naccount = "mine"\n')
+    (tmp_path / "top.toml").write_text('extends = "base"\n')
+    monkeypatch.chdir(tmp_path)
+    for name in ("top.toml", "./top.toml", str(tmp_path / "top.toml")):
+        site = sites.load(name, beside="")
+        assert (site.title, site.values["account"], site.file.node.gpus) == ("base", "mine", 8)
+
+
 BASE = 'title = "t"\nscheduler = "slurm"\n'
 
 # What follows these two lines, and what the sentence holds.

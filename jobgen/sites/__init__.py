@@ -40,8 +40,8 @@ def find(name: str, origin: str, beside: str | None = None, after: str | None = 
             raise JobgenError(f"{origin}: there is no file {shown(path)}")
         return path
     paths = [os.path.join(folder, f"{name}.toml") for folder in folders(beside)]
-    if after is not None and after in paths:
-        paths = paths[paths.index(after) + 1 :]
+    if after is not None:
+        paths = [path for path in paths if os.path.realpath(path) != os.path.realpath(after)]
     for path in paths:
         if os.path.isfile(path):
             return path
@@ -57,7 +57,7 @@ def load(name: str, origin: str | None = None, beside: str | None = None) -> Sit
     """
     from jobgen.sites.reading import read_site
 
-    return read_site(find(name, origin or f"site {shown(name)}", beside), beside)
+    return read_site(find(name, origin or f"site {shown(name)}", beside))
 
 
 def choose(name: str, origin: str, scheduler: str, beside: str) -> Site | None:

@@ -21,7 +21,7 @@ from jobgen.sites.site import Site, SiteFile
 Places = dict[Path, tuple[str, int | None]]
 
 
-def read_site(path: str, beside: str | None = None) -> Site:
+def read_site(path: str) -> Site:
     """The site of a file, over the sites that it extends.
 
     Raises:
@@ -29,14 +29,15 @@ def read_site(path: str, beside: str | None = None) -> Site:
     """
     data: dict[str, Any] = {}
     places: Places = {}
-    for one, text, table in reversed(_chain(path, beside)):
+    for one, text, table in reversed(_chain(path)):
         _check(table, _origin(one, text))
         data = _merged(data, table, (), one, text, places)
     return _site(path, data, places)
 
 
-def _chain(path: str, beside: str | None) -> list[tuple[str, str, dict[str, Any]]]:
-    """The file and those it extends, in this order: path, text and content of each."""
+def _chain(path: str) -> list[tuple[str, str, dict[str, Any]]]:
+    """The file and those it extends, in this order: path, text and content of each. What one extends may
+    lie beside it."""
     chain: list[tuple[str, str, dict[str, Any]]] = []
     while True:
         text = read_text(path, f"the site file {shown(path)}")
@@ -46,8 +47,7 @@ def _chain(path: str, beside: str | None) -> list[tuple[str, str, dict[str, Any]
         if not isinstance(base, str):
             return chain
         where = f"extends = {shown(base)} ({_origin(path, text)(('extends',))})"
-        own = base == _name(path)
-        path = find(base, where, beside, after=path if own else None)
+        path = find(base, where, os.path.dirname(path), after=path if base == _name(path) else None)
         if any(os.path.realpath(path) == os.path.realpath(one) for one, _, _ in chain):
             circle = " -> ".join(_name(one) for one, _, _ in (*chain, (path, "", {})))
             raise JobgenError(f"{where}: the sites extend one another in a circle: {circle}")
