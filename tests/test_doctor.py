@@ -75,6 +75,20 @@ def test_the_environment_of_these_tests_is_well(tmp_path: Path) -> None:
     assert "cpu_adam" not in said["ds_report"]["found"].partition("cannot be compiled")[2]
 
 
+def test_only_the_first_of_faults_that_follow_is_told(tmp_path: Path) -> None:
+    """And the site says the scheduler."""
+    (tmp_path / "here.toml").write_text('title = "Here"\nscheduler = "slurm"\n')
+    words = ("--site", "./here.toml", "--conda", "gone", "--accelerator", "npu", "--", "true")
+    done = doctor("--json", *words, cwd=tmp_path, PATH=f"{BIN}:/usr/bin:/bin", HOME=str(tmp_path))
+    said = json.loads(done.stdout)
+    texts = [one["found"] for one in said["findings"] if one["check"] == "environment"]
+    assert said["scheduler"] == "slurm"
+    assert [text[:22] for text in texts if "deepspeed" not in text] == [
+        "cannot find the set_en",
+        "cannot find conda: loa",
+    ]
+
+
 def test_json_has_these_keys(tmp_path: Path) -> None:
     said = json.loads(doctor("local", "--json", "--limit", "20", "--", "true", cwd=tmp_path).stdout)
     assert list(said) == [

@@ -34,13 +34,23 @@ _REMEDIES = (
 )
 
 
+# What only follows from another, as the doctor does not end where the script would.
+_FOLLOWING = (
+    ("cannot find the set_env.sh", "cannot read ,"),
+    ("cannot find conda", (" has no shell hook", "cannot activate the conda")),
+)
+
+
 def environment(case: Case) -> Iterator[Finding]:
     """What would end the script before its program began."""
-    for text in dict.fromkeys(case.here.deaths):
-        if not text.startswith("cannot read ,"):  # follows from the one before
-            why = "the script ends there, with status 71 or 72"
-            remedy = next((words for heads, words in _REMEDIES if text.startswith(heads)), "")
-            yield Finding("environment", PROBLEM, text, why, remedy)
+    deaths = list(dict.fromkeys(case.here.deaths))
+    noise = tuple(heads for first, heads in _FOLLOWING if any(text.startswith(first) for text in deaths))
+    for text in deaths:
+        if any(text.startswith(heads) for heads in noise):
+            continue
+        why = "the script ends there, with status 71 or 72"
+        remedy = next((words for heads, words in _REMEDIES if text.startswith(heads)), "")
+        yield Finding("environment", PROBLEM, text, why, remedy)
     if not case.here.deaths:
         yield Finding("environment", OK, f"comes up in {case.here.cwd}")
 
@@ -118,7 +128,7 @@ def mpi(case: Case) -> Iterator[Finding]:
     version = (said.strip().splitlines() or ["its version is unknown"])[0]
     flavour, library = _flavour(said), case.facts("mpi4py").get("library", "")
     yield Finding("mpirun", OK, f"{version}, {path}")
-    if needed and flavour and case.plan.mpi_name not in (flavour, "pals"):
+    if needed and flavour and case.plan.mpi_name != flavour:
         title = MPI_FLAVOURS[flavour].title
         why = f"the options of {case.plan.mpi.title if case.plan.mpi else 'another MPI'} mean nothing to it"
         yield Finding(
