@@ -185,6 +185,26 @@ def test_what_the_environment_sets_is_what_is_looked_at(tmp_path: Path) -> None:
     assert "TORCH_EXTENSIONS_DIR" not in json.dumps(found("--no-job", "local", cwd=tmp_path)["environment"])
 
 
+def test_in_a_container_the_image_is_looked_at(tmp_path: Path) -> None:
+    """What Python and the compiler are is asked by the script's own way in; this runtime only changes PATH."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "image").mkdir()
+    (tmp_path / "image/python3").symlink_to(sys.executable)
+    (tmp_path / "bin/apptainer").write_text(
+        "#!/bin/bash\n[[ $1 == exec ]] || exit 64\nwhile [[ $1 != vit.sif ]]; do shift; done\nshift\n"
+        f'PATH={tmp_path}/image:/usr/bin:/bin exec "$@"\n'
+    )
+    (tmp_path / "bin/apptainer").chmod(0o755)
+    words = ("local", "--container", "apptainer", "--image", "vit.sif", "--launcher", "mpirun", "--", "true")
+    said = found(*words, cwd=tmp_path, PATH=f"{tmp_path}/bin:{BIN}:{os.environ['PATH']}")
+    assert said["environment"]["state"] == "ok", said["environment"]
+    assert said["python3"]["found"].endswith(f"{tmp_path}/image/python3")
+    (tmp_path / "bin/apptainer").write_text("#!/bin/sh\necho no such image >&2\nexit 255\n")
+    said = found(*words, cwd=tmp_path, PATH=f"{tmp_path}/bin:{BIN}:{os.environ['PATH']}")
+    assert "cannot start the container" in said["environment"]["found"]
+    assert (said["python3"]["state"], said["python3"]["found"]) == ("problem", "no such image")
+
+
 def stand_in(folder: Path, name: str, said: str, *arguments: str) -> None:
     """A command that takes these arguments and no others."""
     folder.mkdir(exist_ok=True)

@@ -36,9 +36,9 @@ def examine(plan: Plan, template_dirs: Sequence[str], limit: float) -> Case:
         JobgenError: a user's template is wrong.
     """
     script = render(plan, template_dirs, cache_dir(), template="doctor.sh.j2")
-    here = surroundings(script, limit)
     in_job = "SLURM_JOB_ID" in os.environ or "PBS_JOBID" in os.environ
-    return Case(plan, scheduler_of(plan.spec), here, answers(plan, here, limit), in_job)
+    with surroundings(script, limit) as here:
+        return Case(plan, scheduler_of(plan.spec), here, answers(plan, here, limit), in_job)
 
 
 def findings(case: Case) -> list[Finding]:

@@ -69,6 +69,8 @@ _COMMANDS = {
     "srun_mpi": ("srun", "--mpi=list"),
     "nvidia_smi": ("nvidia-smi",),
     "npu_smi": ("npu-smi", "info"),
+}
+_COMPILING = {
     "nvcc": ("nvcc", "--version"),
     "ninja": ("ninja", "--version"),
     "ds_report": ("python3", "-m", "deepspeed.env_report"),
@@ -78,19 +80,23 @@ _WORLD = "from mpi4py import MPI; print('world', MPI.COMM_WORLD.Get_size())"
 
 def commands(plan: Plan, here: Surroundings) -> dict[str, tuple[str, ...]]:
     """The probes of a job by name, each as the words of a command."""
-    asked = {name: ("python3", "-c", _JSON + code + _PRINT) for name, code in QUESTIONS.items()}
+    inside = here.inside
+    asked: dict[str, tuple[str, ...]] = {
+        name: (*inside, "python3", "-c", _JSON + code + _PRINT) for name, code in QUESTIONS.items()
+    }
     if plan.accelerator_name != "npu":
         del asked["torch_npu"]
-    compiler = here.env.get("CXX", "").split() or ["c++" if here.which("c++") else "g++"]
+    compiler = here.env.get("CXX", "").split() or ["c++" if inside or here.which("c++") else "g++"]
     mpirun = plan.mpi.command if plan.mpi else "mpirun"
     # As many ranks as slots is Open MPI's rule, and a node of one core has one.
     more = ("--oversubscribe",) if plan.mpi_name in (None, "openmpi") else ()
     return {
         **asked,
         **_COMMANDS,
-        "compiler": (*compiler, "-dumpfullversion", "-dumpversion"),
+        **{name: (*inside, *words) for name, words in _COMPILING.items()},
+        "compiler": (*inside, *compiler, "-dumpfullversion", "-dumpversion"),
         "mpirun": (mpirun, "--version"),
-        "world": (mpirun, "-n", "2", *more, "python3", "-c", _WORLD),
+        "world": (mpirun, "-n", "2", *more, *inside, "python3", "-c", _WORLD),
     }
 
 

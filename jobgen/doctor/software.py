@@ -25,6 +25,7 @@ _REMEDIES = (
         ("cannot load the module", "cannot read", "cannot find the set_env.sh", "the environment ends"),
         "change --module or --source",
     ),
+    (("cannot start the container",), "try it by itself; jobgen image prints a recipe of one"),
     (("cannot find conda", "cannot activate"), "change --conda, or load conda's module"),
     (
         ("there is no", "cannot run", "cannot enter"),
@@ -37,6 +38,7 @@ _REMEDIES = (
 # What only follows from another, as the doctor does not end where the script would.
 _FOLLOWING = (
     ("cannot find the set_env.sh", "cannot read ,"),
+    ("cannot start the container", ("cannot run", "cannot find", "there is no", "python3 in the container")),
     ("cannot find conda", (" has no shell hook", "cannot activate the conda")),
 )
 

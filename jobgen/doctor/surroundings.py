@@ -8,8 +8,8 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,11 +29,13 @@ class Answer(NamedTuple):
 
 
 class Surroundings(NamedTuple):
-    """A script's environment and directory when its program begins, and what would have ended it before."""
+    """A script's environment and directory when its program begins, what would have ended it before, and the
+    words before a command that is meant for its container."""
 
     env: Mapping[str, str]
     cwd: str
     deaths: tuple[str, ...] = ()
+    inside: tuple[str, ...] = ()
 
     def which(self, name: str) -> str | None:
         """The path of a command there."""
@@ -83,8 +85,10 @@ def run(
         process.wait()
 
 
-def surroundings(script: str, limit: float = 60) -> Surroundings:
-    """What a script of templates/doctor.sh.j2 makes of this process's environment, within ``limit`` s."""
+@contextmanager
+def surroundings(script: str, limit: float = 60) -> Iterator[Surroundings]:
+    """What a script of templates/doctor.sh.j2 makes of this process's environment, within ``limit`` s; its way
+    into the container is there as long as this lasts."""
     with tempfile.TemporaryDirectory(prefix="jobgen-doctor-") as folder:
         place = Path(folder)
         (place / "doctor.sh").write_text(script, encoding="utf-8")
@@ -96,7 +100,8 @@ def surroundings(script: str, limit: float = 60) -> Surroundings:
             deaths.append(f"the environment ends the script: {said}")
         env = dict(pair.split("=", 1) for pair in variables.split("\0") if "=" in pair) or dict(os.environ)
         env.pop("JOBGEN_DOCTOR", None)
-        return Surroundings(env, _read(place / "directory")[:-1] or os.getcwd(), tuple(deaths))
+        inside = ("bash", str(place / "container.sh")) if (place / "container.sh").exists() else ()
+        yield Surroundings(env, _read(place / "directory")[:-1] or os.getcwd(), tuple(deaths), inside)
 
 
 def _read(path: Path) -> str:
