@@ -87,7 +87,7 @@ def run(
 
 @contextmanager
 def surroundings(script: str, limit: float = 60) -> Iterator[Surroundings]:
-    """What a script of templates/doctor.sh.j2 makes of this process's environment, within ``limit`` s; its way
+    """What a script of doctor.sh.j2 makes of this process's environment, within ``limit`` s; its way
     into the container is there as long as this lasts."""
     with tempfile.TemporaryDirectory(prefix="jobgen-doctor-") as folder:
         place = Path(folder)
