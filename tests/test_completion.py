@@ -93,6 +93,8 @@ CASES: tuple[tuple[str, list[str]], ...] = (
     ("jobgen pbs --site ", names()),
     ("jobgen slurm --set resources.nodes", ["resources.nodes="]),
     ("jobgen submit ", ["pbs", "slurm", "local"]),
+    ("jobgen site sh", ["show"]),
+    ("jobgen site show pola", ["polaris"]),
     ("jobgen submit --again d", ["digits-12"]),
     ("jobgen status o", ["other-3"]),
     ("jobgen convert --to t", ["torque", "toml"]),

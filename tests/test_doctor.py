@@ -454,6 +454,15 @@ JUDGEMENTS = (
         "ok",
         "has --mpi=pmix",
     ),
+    (ops.ops, "TORCH_CUDA_ARCH_LIST", case(), "ok", "is not set"),
+    (machine.interfaces, "NCCL_SOCKET_IFNAME", case(env={"NCCL_SOCKET_IFNAME": "lo"}), "ok", "lo"),
+    (
+        machine.interfaces,
+        "NCCL_SOCKET_IFNAME",
+        case(env={"NCCL_SOCKET_IFNAME": "hsn0"}),
+        "warning",
+        "no such",
+    ),
     (machine.limits, "/dev/shm", case(), "", ""),
 )
 

@@ -33,10 +33,10 @@ def values(
 ) -> Iterator[Line]:
     """The candidates for a parameter's value; all of them, whatever was begun. What a value is, its name
     or its metavar says: FILE, DIR, RUN, or the words themselves."""
-    metavar = (parameter.metavar or "").strip("[].")
+    metavar = (parameter.metavar or (parameter.name or "").upper()).strip("[].")
     if parameter.name == "queue":
         yield from _queues(command.name or "", given, arguments)
-    elif parameter.name == "site" or metavar == "SITE":
+    elif parameter.name == "site" or (command.name == "show" and metavar == "NAME"):
         from jobgen.sites import names
 
         yield from map(Line, names())

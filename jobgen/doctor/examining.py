@@ -24,6 +24,7 @@ _JUDGEMENTS: tuple[Callable[[Case], Iterator[Finding]], ...] = (
     devices.cann,
     ops.ops,
     machine.reach,
+    machine.interfaces,
     machine.limits,
     machine.directories,
 )

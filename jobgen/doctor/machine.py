@@ -43,6 +43,25 @@ def reach(case: Case) -> Iterator[Finding]:
         )
 
 
+def interfaces(case: Case, known: Path = Path("/sys/class/net")) -> Iterator[Finding]:
+    """Network interfaces that NCCL, HCCL and Gloo are told to take; NCCL and HCCL take prefixes of names.
+
+    https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html
+    """
+    names = [path.name for path in known.glob("*")]
+    for variable in ("NCCL_SOCKET_IFNAME", "HCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME"):
+        said = case.here.env.get(variable, "")
+        wanted = [word for word in said.lstrip("=").split(",") if word]
+        if not wanted or said.startswith("^"):
+            continue
+        if any(name.startswith(tuple(wanted)) for name in names):
+            yield Finding(variable, OK, said)
+        else:
+            why = "the ranks wait for each other without end; compute nodes may have others than this host"
+            remedy = f"say --interface NAME; here are {' '.join(sorted(names))}"
+            yield Finding(variable, WARNING, f"{said}: there is no such interface here", why, remedy)
+
+
 def limits(case: Case) -> Iterator[Finding]:
     """Limits of a process that large jobs run into, and shared memory."""
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]

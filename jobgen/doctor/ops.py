@@ -197,7 +197,12 @@ def file_system(path: Path, mounts: Path) -> str | None:
 
 def _arch_list(case: Case) -> Iterator[Finding]:
     said = case.here.env.get("TORCH_CUDA_ARCH_LIST")
-    if case.plan.accelerator_name != "cuda" or said is None:
+    if case.plan.accelerator_name != "cuda":
+        return
+    if said is None:
+        yield Finding(
+            "TORCH_CUDA_ARCH_LIST", OK, "is not set: ops are compiled for the devices that are seen"
+        )
         return
     entries = [word for word in re.split(r"[;,\s]+", said.strip()) if word]
     if wrong := [
