@@ -23,7 +23,9 @@ class Runtime(NamedTuple):
     prefix: str | None = None
 
 
-_SINGULARITY = {"cpu": "", "cuda": "--nv", "rocm": "--rocm", "npu": ""}
+# Intel's devices are in /dev, which Apptainer shares as it is.
+_SINGULARITY = {"cpu": "", "cuda": "--nv", "rocm": "--rocm", "npu": "", "xpu": ""}
+_XPU_DEVICES = "--device=/dev/dri"
 _ROCM_DEVICES = "--device=/dev/kfd --device=/dev/dri --group-add="
 # https://apptainer.org/docs/user/latest/cli/apptainer_exec.html
 # https://docs.docker.com/reference/cli/docker/container/run/
@@ -38,13 +40,19 @@ RUNTIMES = {
         "Docker",
         "docker",
         "docker",
-        {"cpu": "", "cuda": "--gpus all", "rocm": _ROCM_DEVICES + "video", "npu": ""},
+        {"cpu": "", "cuda": "--gpus all", "rocm": _ROCM_DEVICES + "video", "npu": "", "xpu": _XPU_DEVICES},
     ),
     "podman": Runtime(
         "Podman",
         "podman",
         "docker",
-        {"cpu": "", "cuda": "--device nvidia.com/gpu=all", "rocm": _ROCM_DEVICES + "keep-groups", "npu": ""},
+        {
+            "cpu": "",
+            "cuda": "--device nvidia.com/gpu=all",
+            "rocm": _ROCM_DEVICES + "keep-groups",
+            "npu": "",
+            "xpu": _XPU_DEVICES,
+        },
     ),
     "enroot": Runtime(
         "Enroot",

@@ -17,6 +17,7 @@ _OPS = {
     "cuda": ("fused_adam", "cpu_adam", "fused_lamb"),
     "rocm": ("fused_adam", "cpu_adam", "fused_lamb"),
     "npu": ("cpu_adam",),
+    "xpu": ("fused_adam", "cpu_adam"),
     "cpu": ("cpu_adam", "fused_adam", "deepspeed_shm_comm"),
 }
 _MEMORY = 4 * 1024**3  # bytes that one compiler takes at its worst
