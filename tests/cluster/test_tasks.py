@@ -183,3 +183,26 @@ def wait_for(condition: Callable[[], bool]) -> None:
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.2)
+
+
+def test_slurm_heard_all_that_it_was_told(slurm_cluster: Cluster, tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    options = ("--comment", "the last (one), $HOME & co", "--begin", "+1h", "--priority", "-7", "--exclusive")
+    log = ("--log", "logs/%x-%j.out", "--mail-on", "end,fail", "--mail", "me@example.org")
+    script = jobs.render("slurm", *ONE, *options, *log, program=["bash", "-c", RECORD])
+    job = submit(slurm_cluster, tmp_path, script)
+    facts = shown(slurm_cluster, job)
+    for fact in ("Comment=the last (one), $HOME & co", "Nice=7", "Reason=BeginTime", "OverSubscribe=NO"):
+        assert fact in facts, facts
+    begin, now = (
+        float(slurm_cluster.exec("head", ["date", "-d", text, "+%s"]).stdout)
+        for text in (re.findall(r"StartTime=(\S+)", facts)[0], "now")
+    )
+    assert 3500 < begin - now < 3700
+    slurm_cluster.exec("head", ["scontrol", "update", f"JobId={job}", "StartTime=now"])
+    done = slurm_cluster.wait(job)
+    assert done.ok, done.output
+    assert done.output_path == tmp_path / f"logs/jobgen-{job}.out"
+    assert f"output in {done.output_path};" in done.output
+    whole = shown(slurm_cluster, job)
+    assert "NumCPUs=8 " in whole  # of the node, not the two of the ranks
