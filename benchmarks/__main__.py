@@ -14,6 +14,7 @@ from benchmarks import (
     preflight,
     rendering,
     startup,
+    sweeps,
     training_start,
     training_throughput,
 )
@@ -22,6 +23,7 @@ from benchmarks.measure import Figure
 BENCHMARKS: dict[str, Callable[[], Iterator[Figure]]] = {
     "startup": startup.figures,
     "rendering": rendering.figures,
+    "sweeps": sweeps.figures,
     "hostfile": hostfile.figures,
     "check_speed": check_speed.figures,
     "training_start": training_start.figures,

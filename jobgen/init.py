@@ -86,6 +86,12 @@ _PROGRAM = """
 task = "digits"
 epochs = 2
 # lr = 0.01
+
+# One array job, of which each task takes one value of every list.
+# [sweep]
+# lr = [0.1, 0.01]
+# batch_size = [32, 64]
+# mode = "zip"
 """
 
 

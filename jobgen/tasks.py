@@ -28,6 +28,8 @@ def tasks(spec: JobSpec, row: str, points: int) -> Tasks:
         JobgenError: the scheduler cannot express it, or it contradicts another option.
     """
     command = SCHEDULERS[row].command
+    if spec.after and row == "slurm":  # which refuses to wait for jobs that it has forgotten
+        command += " --dependency="
     asked = spec.array
     if points:
         asked = _of_sweep(spec, points)

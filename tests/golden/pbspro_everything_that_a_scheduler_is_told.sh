@@ -14,7 +14,7 @@
 #PBS -l matlab=2
 #PBS -l ansys=1
 #PBS -j oe
-#PBS -o logs/jobgen-^array_index^.out
+#PBS -o jobgen-^array_index^.out
 #PBS -M me@example.org
 #PBS -m e
 set -euo pipefail
@@ -77,7 +77,7 @@ job_array_id=${PBS_JOBID/\[*\]/}
 job_number=$((10#${job_number:-0} + 1009 * job_index))
 job_nodefile=$PBS_NODEFILE
 job_submit_dir=${PBS_O_WORKDIR:-$PWD}  # PBS starts a job in the home directory
-job_output=$job_submit_dir/logs/jobgen-${job_index}.out
+job_output=$job_submit_dir/jobgen-${job_index}.out
 job_dir=
 if [[ -f $job_submit_dir/submitted-from && -f $job_submit_dir/job.sh ]]; then
   job_dir=$job_submit_dir  # a later attempt

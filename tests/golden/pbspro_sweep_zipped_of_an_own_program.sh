@@ -129,15 +129,15 @@ job_tell --note "$JOBGEN_SWEEP_note"
 job_say "point $job_index: ${job_point[*]@Q}"
 
 job_json() { # TEXT, in the quotes of JSON
-  local text=$1 back=$'\\' code character
+  local text=$1 back=\\ quote='"' code character
   text=${text//"$back"/"$back$back"}
-  text=${text//'"'/"$back\""}
+  text=${text//"$quote"/"$back$quote"}
   for code in {1..31}; do
     printf -v code '%02x' "$code"
     printf -v character '%b' "\\x$code"
     text=${text//"$character"/"${back}u00$code"}
   done
-  printf '"%s"' "$text"
+  printf '%s' "$quote$text$quote"
 }
 cat > "$job_dir/sweep.json" <<END_OF_POINT
 {

@@ -387,7 +387,7 @@ if ((job_status == 75)); then
     job_why_not='Slurm refused'
   fi
   job_say "not requeued: $job_why_not"
-  job_say "not finished; to go on: cd ${job_array_dir@Q} && sbatch --array=$job_index job.sh"
+  job_say "not finished; to go on: cd ${job_array_dir@Q} && sbatch --dependency= --array=$job_index job.sh"
 fi
 job_over=yes
 exit "$job_status"

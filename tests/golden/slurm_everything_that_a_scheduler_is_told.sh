@@ -8,7 +8,7 @@
 #SBATCH --cpus-per-task=2
 #SBATCH --gpus-per-node=1
 #SBATCH --time=01:00:00
-#SBATCH --output=logs/%x-%j.out
+#SBATCH --output=%x-%j.out
 #SBATCH --open-mode=append
 #SBATCH --reservation=night
 #SBATCH --qos=high

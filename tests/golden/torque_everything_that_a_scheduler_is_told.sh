@@ -12,7 +12,7 @@
 #PBS -p -5
 #PBS -l naccesspolicy=singlejob
 #PBS -j oe
-#PBS -o /scratch/logs/jobgen-$PBS_JOBID.out
+#PBS -o jobgen-$PBS_JOBID.out
 #PBS -m n
 set -euo pipefail
 unset CDPATH
@@ -72,7 +72,7 @@ job_index=${PBS_ARRAY_INDEX:-${PBS_ARRAYID:-0}}  # the tasks of an array share t
 job_number=$((10#${job_number:-0} + 1009 * job_index))
 job_nodefile=$PBS_NODEFILE
 job_submit_dir=${PBS_O_WORKDIR:-$PWD}  # PBS starts a job in the home directory
-job_output=/scratch/logs/jobgen-${PBS_JOBID}.out
+job_output=$job_submit_dir/jobgen-${PBS_JOBID}.out
 job_dir=
 if [[ -f $job_submit_dir/submitted-from && -f $job_submit_dir/job.sh ]]; then
   job_dir=$job_submit_dir  # a later attempt
