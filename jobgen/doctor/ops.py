@@ -15,21 +15,7 @@ from jobgen.doctor.finding import NOTE, OK, PROBLEM, WARNING, Case, Finding
 _LEAST_GCC = (9, 0)
 # Pairs of minor releases that DeepSpeed takes for each other: all within one of these.
 _SAME_MAJOR = (10, 11, 12)
-_SHARED = (
-    "nfs",
-    "nfs4",
-    "lustre",
-    "gpfs",
-    "beegfs",
-    "ceph",
-    "fuse.ceph",
-    "wekafs",
-    "panfs",
-    "pvfs2",
-    "afs",
-    "smb3",
-    "cifs",
-)
+_SHARED = frozenset("nfs nfs4 lustre gpfs beegfs ceph fuse.ceph wekafs panfs pvfs2 afs smb3 cifs".split())
 _OLD_LOCK = 600  # s; the slowest op takes two or three minutes
 
 
