@@ -6,11 +6,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import msgspec
-
 from jobgen.errors import nearest, one_of, shown
 from jobgen.jobmistakes import Path
-from jobgen.jobtables import TABLES
+from jobgen.jobtables import TABLES, fits
 from jobgen.sites.site import Detect, Node, Queue, Rules, SiteFile
 
 _UNKNOWN = re.compile(r"(?s)Object contains unknown field `(.*?)`(?: - at `\$\.?(.*)`)?")
@@ -31,7 +29,7 @@ _ALLOWED = (
 def site_sentence(message: str, data: Mapping[str, Any], origin: Callable[[Path], str]) -> str:
     """msgspec's message as ours: where it is, what is there, what is allowed."""
     if unknown := _UNKNOWN.fullmatch(message):
-        above = _place(unknown[2] or "", data, unknown[1])
+        above = _place(unknown[2] or "", data)
         known = _keys(above)
         where = f"[{'.'.join(above)}]" if above else "a site file"
         key = unknown[1]
@@ -41,7 +39,7 @@ def site_sentence(message: str, data: Mapping[str, Any], origin: Callable[[Path]
         )
     wrong = _WRONG.fullmatch(message)
     assert wrong, message
-    place = _place(wrong[2], data, None)
+    place = _place(wrong[2], data)
     value: Any = data
     for part in place:
         value = value[part]
@@ -49,19 +47,18 @@ def site_sentence(message: str, data: Mapping[str, Any], origin: Callable[[Path]
     return f"{place[-1]} = {shown(str(value))} ({origin(place)}): {allowed}"
 
 
-def _place(path: str, data: Mapping[str, Any], unknown: str | None) -> Path:
-    """msgspec's path with the names of the queues, which it leaves out: the one where the fault is."""
-    parts = [part for part in re.findall(r"\[[^\]]*\]|[^.\[\]]+", path) if not re.fullmatch(r"\[\d+\]", part)]
-    if "[...]" not in parts:
-        return tuple(parts)
-    at = parts.index("[...]")
-    for key, value in data[parts[0]].items():
-        kind: Any = Queue if parts[0] == "queues" else str
-        try:
-            msgspec.convert(value, kind)
-        except msgspec.ValidationError:
-            return (*parts[:at], key, *parts[at + 1 :])
-    return tuple(parts[:at])
+def _place(path: str, data: Mapping[str, Any]) -> Path:
+    """msgspec's path with the keys that it leaves out, of tables that may hold any: those at fault."""
+    place: Path = ()
+    here: Any = data
+    for part in re.findall(r"\[[^\]]*\]|[^.\[\]]+", path):
+        if not isinstance(here, dict):
+            break  # in a list, whose items have no line of their own
+        if part == "[...]":
+            kind = Queue if place == ("queues",) else str
+            part = next(key for key, value in here.items() if not fits(value, kind))
+        place, here = (*place, part), here[part]
+    return place
 
 
 def _keys(above: Path) -> list[str]:
