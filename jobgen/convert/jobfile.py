@@ -7,8 +7,8 @@ import re
 from dataclasses import dataclass, field
 
 from jobgen.convert.remark import Remark
-from jobgen.jobtables import TABLES, known_keys
-from jobgen.options import BY_KEY
+from jobgen.jobtables import TABLES, table_of
+from jobgen.options import BY_KEY, OPTIONS
 
 
 @dataclass
@@ -34,6 +34,17 @@ class JobFile:
         else:
             self.values[key] = value
 
+    def try_add(self, key: str, value: str | list[str]) -> bool:
+        """Set a value, or all of a list, unless jobgen does not take it, and say whether it did."""
+        option = BY_KEY[key]
+        try:
+            for one in value if isinstance(value, list) else [value]:
+                option.parse(one)
+        except ValueError:
+            return False
+        self.values[key] = value
+        return True
+
     def set_variable(self, name: str, value: str) -> None:
         """Set a variable of every rank."""
         held = self.values.setdefault("env", {})
@@ -44,8 +55,9 @@ class JobFile:
         """The file itself."""
         lines = [f"scheduler = {_value('slurm' if scheduler == 'slurm' else 'pbs')}"]
         for table in (*TABLES, "program"):
-            keys = (key for key in known_keys((table,)) if key in self.values)
-            held = [f"{key} = {_value(self.values[key])}" for key in keys]
+            keys = [(option.name, option.key) for option in OPTIONS if table_of(option) == table]
+            keys += [("command", "command")] * (table == "program")
+            held = [f"{name} = {_value(self.values[key])}" for name, key in keys if key in self.values]
             lines += ["", f"[{table}]", *held] if held else []
         return "\n".join(lines) + "\n"
 
@@ -55,6 +67,8 @@ def _value(value: object) -> str:
         return "{ " + ", ".join(f"{name} = {_value(one)}" for name, one in value.items()) + " }"
     if isinstance(value, list):
         return "[" + ", ".join(_value(one) for one in value) + "]"
+    if isinstance(value, bool):
+        return str(value).lower()
     if isinstance(value, int):
         return str(value)
     # JSON's escapes are TOML's, but for the delete character.

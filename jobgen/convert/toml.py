@@ -65,33 +65,67 @@ def _head(file: JobFile, script: Script) -> None:
         file.add("accelerator", "rocm")
     elif asked.gpus_per_node is None and not any(word in text for word in _ON_GPUS):
         file.add("accelerator", "cpu")
-    for directive in _own_directives(script, wanted):
+    left = _told(file, script, wanted, line)
+    for directive in _own_directives(script, left):
         file.add("directive", directive, line)
     for name, value in wanted.exports:
         file.set_variable(name, value)
 
 
-def _own_directives(script: Script, wanted: reading.Wanted) -> Iterator[str]:
+def _told(file: JobFile, script: Script, wanted: reading.Wanted, line: int) -> list[str]:
+    """The options that say what directives say; the texts of those that have none."""
+    asked, slurm = script.request, script.scheduler == "slurm"
+    flags = {
+        "pbspro": ("-J ", "-W depend="),
+        "torque": ("-t ", "-W depend="),
+        "slurm": ("--array=", "--dependency="),
+    }
+    array, depend = flags[script.scheduler]
+    left = []
+    if asked.array and not file.try_add("array", asked.array):
+        left.append(array + asked.array)
+    jobs = [f"{kind}:{job}" for kind, *all_of in (one.split(":") for one in asked.depend) for job in all_of]
+    plain = all(":" in one for one in asked.depend)
+    if asked.depend and not (plain and file.try_add("after", jobs)):
+        left.append(depend + ",".join(asked.depend))
+    if asked.exclusive:
+        file.values["exclusive"] = True
+    events = [name for name, letter in _MAILS.items() if letter in asked.mail]
+    if events and events != [*_MAILS][:3]:
+        file.add("mail_on", ",".join(events), line)
+    if asked.output and asked.join and not ((slurm or not asked.array) and file.try_add("log", asked.output)):
+        left.append(f"--output={asked.output}" if slurm else f"-o {asked.output}")
+    keys = _SLURMS if slurm else _PBSS
+    for option, text, _ in wanted.left:
+        name, _, _ = text.partition("=")
+        key = keys.get(name if slurm else option.flag)
+        value = (
+            str(-int(option.value))
+            if name == "--nice" and option.value.isdigit()
+            else option.value.strip("\"'")
+        )
+        if (key is None or not file.try_add(key, value)) and not text.startswith(("-l select", "-l nodes")):
+            left.append(text)
+    return left
+
+
+_MAILS = {"begin": "b", "end": "e", "fail": "a", "none": "n"}
+_SLURMS = {
+    "--reservation": "reservation", "--qos": "qos", "--constraint": "constraint", "--licenses": "licenses",
+    "--comment": "comment", "--nice": "priority", "--begin": "begin",
+}  # fmt: skip
+_PBSS = {"-p": "priority"}
+
+
+def _own_directives(script: Script, left: list[str]) -> Iterator[str]:
     """What jobgen has no option for stands in the job file as it is: the scheduler stays the same."""
     asked = script.request
     slurm = script.scheduler == "slurm"
-    if asked.array:
-        yield (
-            f"--array={asked.array}"
-            if slurm
-            else f"{'-J' if script.scheduler == 'pbspro' else '-t'} {asked.array}"
-        )
-    if asked.depend:
-        yield f"--dependency={','.join(asked.depend)}" if slurm else f"-W depend={','.join(asked.depend)}"
-    if asked.exclusive:
-        yield "--exclusive" if slurm else "-l place=scatter:excl" if script.scheduler == "pbspro" else "-n"
     if asked.rerun is not None:
         yield (
             ("--requeue" if asked.rerun else "--no-requeue") if slurm else f"-r {'y' if asked.rerun else 'n'}"
         )
-    for _, text, _ in wanted.left:
-        if not text.startswith(("-l select", "-l nodes")):
-            yield text
+    yield from left
 
 
 def _launch(file: JobFile, script: Script, launch: Launch | None) -> None:

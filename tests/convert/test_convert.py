@@ -79,7 +79,7 @@ def test_job_files_hold_jobgens_own_options(path: Path) -> None:
         BY_KEY["env"].parse(f"{name}={value}")
     for key, value in options.items():
         for one in value if isinstance(value, list) else [value]:
-            BY_KEY[key].parse(str(one))
+            BY_KEY[key].parse(("yes" if one else "no") if isinstance(one, bool) else str(one))
 
 
 # ---- there and back -----------------------------------------------------------------------------------
