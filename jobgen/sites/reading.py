@@ -32,6 +32,7 @@ def read_site(path: str) -> Site:
     for one, text, table in reversed(_chain(path)):
         _check(table, _origin(one, text))
         data = _merged(data, table, (), one, text, places)
+    data.pop("extends", None)  # done
     return _site(path, data, places)
 
 
