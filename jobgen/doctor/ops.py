@@ -15,7 +15,7 @@ from jobgen.doctor.finding import NOTE, OK, PROBLEM, WARNING, Case, Finding
 _LEAST_GCC = (9, 0)
 # Pairs of minor releases that DeepSpeed takes for each other: all within one of these.
 _SAME_MAJOR = (10, 11, 12)
-_SHARED = frozenset("nfs nfs4 lustre gpfs beegfs ceph fuse.ceph wekafs panfs pvfs2 afs smb3 cifs".split())
+_SHARED = re.compile(r"nfs4?|lustre|gpfs|beegfs|(fuse\.)?ceph|wekafs|panfs|pvfs2|afs|smb3|cifs")
 _OLD_LOCK = 600  # s; the slowest op takes two or three minutes
 
 
@@ -142,7 +142,7 @@ def _cache(case: Case) -> Iterator[Finding]:
     said = case.here.env.get("TORCH_EXTENSIONS_DIR")
     home = case.here.env.get("HOME", "~")
     place = Path(said or f"{case.here.env.get('XDG_CACHE_HOME') or home + '/.cache'}/torch_extensions")
-    shared = file_system(place, Path("/proc/mounts")) in _SHARED
+    shared = _SHARED.fullmatch(file_system(place, Path("/proc/mounts")) or "")
     local = "--env TORCH_EXTENSIONS_DIR=/tmp/NAME, a disk of the node; or build them: jobgen doctor --recipe"
     above = nearest_directory(place)
     if not above.is_dir() or not os.access(above, os.W_OK):
