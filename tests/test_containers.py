@@ -20,6 +20,7 @@ from support.require import need_package
 
 STOPPABLE = Path(__file__).parent / "support/stoppable.py"
 SAY = 'echo "rank $RANK of $WORLD_SIZE: $(cat /mark), $PWD, $WORD, ${PYTHONPATH-no PYTHONPATH}, $OMP_NUM_THREADS"'
+DEAF = "trap '' TERM INT USR1; touch up; sleep 300"
 KINDS = ("podman", "docker", "apptainer", "singularity", "enroot", "shifter")
 
 
@@ -85,6 +86,21 @@ def test_a_signal_reaches_the_program(tmp_path: Path, kind: str, launcher: str) 
     output, _ = job.communicate(timeout=60)
     assert job.returncode == 75, output
     assert {path.read_text() for path in seen.glob("stopped-*")} == {"SIGUSR1 1"}, output
+
+
+def test_no_container_outlives_a_job_that_was_killed(tmp_path: Path) -> None:
+    job = start(tmp_path, "docker", "--launcher", "mpirun", program=["bash", "-c", DEAF])
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "work/up").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    for _ in range(2):
+        job.send_signal(signal.SIGTERM)
+        time.sleep(1)
+    output, _ = job.communicate(timeout=60)
+    assert job.returncode, output
+    left = [str(tmp_path / "podman/bin/docker"), "ps", "--quiet"]
+    assert subprocess.run(left, capture_output=True, text=True, check=True).stdout == ""
 
 
 @pytest.mark.parametrize("kind", ["podman", "apptainer"])

@@ -65,6 +65,8 @@ job_index=${PBS_ARRAY_INDEX:-${PBS_ARRAYID:-0}}  # the tasks of an array share t
 # shellcheck disable=SC2034  # unused where the port is given
 job_number=$((10#${job_number:-0} + 1009 * job_index))
 job_nodefile=$PBS_NODEFILE
+job_listed=$(awk 'NF { listed[$1]++ } END { for (host in listed) print listed[host] }' "$job_nodefile" | sort -nu | paste -sd ' ')
+[[ $job_listed != *' '* ]] || job_die 70 "PBS gave the hosts different shares ($job_listed lines in $job_nodefile), but all are to have 8 ranks"
 job_submit_dir=${PBS_O_WORKDIR:-$PWD}  # PBS starts a job in the home directory
 job_output=${PBS_JOBID%%.*}
 job_output=${job_output/[/.}  # of 12[3], a task of an array, PBS makes .o12.3
@@ -128,7 +130,7 @@ for job_file in /usr/local/Ascend/driver /usr/local/dcmi /usr/local/bin/npu-smi 
   [[ ! -e $job_file ]] || job_binds+=("$job_file:$job_file:ro")
 done
 # Its own file system, but the host's network, memory and processes: ranks find each other, and signals find ranks.
-job_options=(--rm --network=host --ipc=host --pid=host --entrypoint= --workdir="$PWD" "${job_binds[@]/#/--volume=}")
+job_options=(--rm --network=host --ipc=host --pid=host --entrypoint= --label=jobgen="${JOBGEN_JOB_ID:-}" --workdir="$PWD" "${job_binds[@]/#/--volume=}")
 # The daemon starts it, outside of the job: as this user, and on the job's processors.
 job_options+=(--user="$(id -u):$(id -g)" --ulimit=memlock=-1 --cpuset-cpus="$(awk '/^Cpus_allowed_list:/ { print $2 }' /proc/self/status)")
 for job_name in $(compgen -e); do
@@ -430,6 +432,14 @@ else
 fi
 
 # ---- the end ------------------------------------------------------------------------------
+# A container is no process of the job: where its client was killed, it runs on.
+if ((job_status)); then
+  job_left="docker ps --quiet --filter label=jobgen=${job_id@Q} | xargs --no-run-if-empty docker kill > /dev/null"
+  bash -c "$job_left" || true
+  for job_host in "${job_hosts[@]:1}"; do
+    timeout 30 "$job_dir/jobgen-remote" "$job_host" "$job_left" < /dev/null &> /dev/null || true
+  done
+fi
 # The launcher's status alone proves nothing: every rank's own word is needed, too.
 ((job_signals != 1)) || compgen -G "$job_logs/rank-*.pid" > /dev/null || job_status=75  # asked to leave before any began
 job_silent=()
