@@ -53,10 +53,9 @@ def podman(directory: Path, name: str) -> tuple[str, str]:
     need_command("podman", "runc")
     state = tempfile.mkdtemp(prefix="jobgen-")  # of at most 50 characters
     atexit.register(shutil.rmtree, state, ignore_errors=True)
-    where = f"--root {directory / 'storage'} --runroot {state} --runtime runc"
+    where = f"--root {directory / 'storage'} --runroot {state} --runtime runc --storage-driver vfs"
     # Limits of open files that it would raise, and locked memory, are more than a container may ask for.
-    text = f"""export STORAGE_DRIVER=vfs
-[[ $1 != run ]] || set -- run --ulimit=nofile=1024:1024 --ulimit=nproc=10000:10000 "${{@:2}}"
+    text = f"""[[ $1 != run ]] || set -- run --ulimit=nofile=1024:1024 --ulimit=nproc=10000:10000 "${{@:2}}"
 for word; do shift; [[ $word == --ulimit=memlock=-1 ]] || set -- "$@" "$word"; done
 exec /usr/bin/podman {where} "$@\""""
     path = jobs.path_with(directory / "bin", **{name: text})
