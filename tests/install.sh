@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# install.sh - as root: the Debian packages that tests need: those of the test cluster, shells and a browser.
+# install.sh - as root: the Debian packages that tests need: those of the test cluster, shells, containers and a browser.
 set -euo pipefail
 
 "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/cluster/minicluster.sh" install
-shells=()
-for name in zsh fish; do command -v "$name" >/dev/null || shells+=("$name"); done
-if ((${#shells[@]})); then
-    apt-cache show "${shells[@]}" >/dev/null 2>&1 || apt-get update -q
-    DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends -o DPkg::Lock::Timeout=300 "${shells[@]}"
+missing=()
+for name in zsh fish podman runc; do command -v "$name" >/dev/null || missing+=("$name"); done
+if ((${#missing[@]})); then
+    apt-cache show "${missing[@]}" >/dev/null 2>&1 || apt-get update -q
+    DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends -o DPkg::Lock::Timeout=300 "${missing[@]}"
 fi
 browser=chromium-headless-shell # Ubuntu has none: there the tests that open it are skipped
 if ! command -v "$browser" >/dev/null; then
