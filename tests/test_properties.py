@@ -33,6 +33,22 @@ CHARACTERS = st.one_of(
     ),
 )
 TEXT = st.lists(CHARACTERS, max_size=12).map("".join)
+# What some option takes, and others may not.
+WORDS = [
+    "a100",
+    "0-3%2",
+    "12",
+    "afterany:12",
+    "end",
+    "none",
+    "20:00",
+    "+2h",
+    "-5",
+    "m:2",
+    "a=b",
+    "%x.log",
+    "a&b",
+]
 NAME = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,8}", fullmatch=True)
 
 # The program of the scripts below: says what it was given, each word ended by a NUL.
@@ -128,9 +144,20 @@ def _reserved(name: str) -> bool:
                 "walltime",
                 "include",
                 "directive",
+                "array",
+                "after",
+                "reservation",
+                "qos",
+                "constraint",
+                "licenses",
+                "comment",
+                "mail_on",
+                "log",
+                "begin",
+                "priority",
             ]
         ),
-        TEXT,
+        st.one_of(TEXT, st.sampled_from(WORDS)),
         max_size=4,
     ),
     st.sampled_from(["pbs", "slurm"]),
@@ -138,7 +165,8 @@ def _reserved(name: str) -> bool:
 def test_directives_hold_only_what_was_allowed(fields: dict[str, str], scheduler: str) -> None:
     """Any text is refused in one sentence, or the script keeps its shape: directives first, one a line."""
     given: dict[str, str | list[str]] = {
-        key: [value] if key in ("module", "source", "directive") else value for key, value in fields.items()
+        key: [value] if key in ("module", "source", "directive", "after") else value
+        for key, value in fields.items()
     }
     try:
         script = render(resolve(read_spec(scheduler, given)))
@@ -148,7 +176,12 @@ def test_directives_hold_only_what_was_allowed(fields: dict[str, str], scheduler
         return
     lines = script.splitlines()
     plain = render(resolve(read_spec(scheduler, {}))).splitlines()
-    extra = {"queue": 1, "account": 1, "mail": 2, "directive": 1}
+    told = ("array", "after", "reservation", "qos", "mail_on", "begin", "priority")
+    extra = dict.fromkeys(("queue", "account", "directive", *told), 1) | {"mail": 2 - ("mail_on" in fields)}
+    if scheduler == "slurm":
+        extra |= {"constraint": 1, "comment": 1, "licenses": 1}
+    else:
+        extra |= {"log": 1, "licenses": fields.get("licenses", "").count(",") + 1}
     marks = ("#PBS ", "#SBATCH ")
     expected = sum(line.startswith(marks) for line in plain) + sum(extra.get(key, 0) for key in fields)
     expected += scheduler == "slurm" and "mem" in fields

@@ -56,6 +56,7 @@ def test_every_task_of_an_array_is_a_job_of_its_own(
     assert re.fullmatch(rf"many-{array}(\.head)?", top.name)
     assert {path.name for path in top.iterdir()} == {
         "job.sh",
+        "job-id",
         "submitted-from",
         *(f"task-{index}" for index in indices),
     }
