@@ -106,6 +106,8 @@ def _state(seen: Seen, answer: Answer) -> State:
     jobs: list[Job] | None = []
     if seen.scheduler and seen.id and seen.may_live:
         jobs = answer.of(seen.scheduler, number(seen.id))
+        if not any(job.live for job in jobs or ()):
+            seen = see(seen.directory)  # it may have ended between the two looks
     directory = seen.directory.absolute()
     name = directory.name
     if name.startswith("task-"):  # whose id's number is that of the whole array

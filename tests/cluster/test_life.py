@@ -138,8 +138,9 @@ def test_a_cancelled_job_saves_first_and_is_not_submitted_again(cluster: Cluster
     run = stoppable(cluster, here, "--requeue", "3")
     assert "is asked to save and end" in jobgen(cluster, here, "cancel", run.name).stderr
     wait_for(lambda: state(cluster, here)["state"] not in ("running", "ending"))
-    assert {path.name for path in (here / "seen").glob("stopped-*")} == {"stopped-0", "stopped-1"}
-    assert state(cluster, here)["state"] == "cancelled"
+    assert list((here / "seen").glob("stopped-*"))  # srun ends the other one when the first is gone
+    over = state(cluster, here)
+    assert over["state"] == "cancelled", over
     assert [path.name for path in run.glob("attempt-*")] == ["attempt-1"]
     done = jobgen(cluster, here, "cancel", run.name, check=False)
     assert (done.returncode, done.stderr) == (
@@ -154,23 +155,33 @@ def test_logs_are_followed_over_attempts_and_the_run_keeps_its_name(cluster: Clu
     with ThreadPoolExecutor() as pool:
         reader = pool.submit(jobgen, cluster, here, "logs", "-f", "--rank", "0")
         for attempt in (1, 2):
-            wait_for(lambda: len(list((here / "seen").glob("ready-*"))) == 2)
-            for ready in (here / "seen").glob("ready-*"):
-                ready.unlink()
+            wait_for(lambda attempt=attempt: begun(cluster, here, attempt))
             now = state(cluster, here)
             assert (now["name"], now["state"], now["attempts"]) == (run.name, "running", attempt)
             job = now["id"].partition(".")[0]
             cluster.exec("head", ["scancel", "--batch", "--signal=USR1", job])
-            wait_for(lambda job=job: waits(cluster, job) or state(cluster, here)["state"] == "finished")
         assert reader.result(timeout=60).returncode == 0
-    assert state(cluster, here)["attempts"] == 2
-    assert (state(cluster, here)["id"] != (run / "first-id").read_text().strip()) == (cluster.mode == "pbs")
+    over = state(cluster, here)
+    assert (over["state"], over["attempts"]) == ("finished", 2)
+    assert (over["id"] != (run / "first-id").read_text().strip()) == (cluster.mode == "pbs")
 
 
-def waits(cluster: Cluster, job: str) -> bool:
-    """Whether the job has left its nodes; one that is requeued is saved the pause that Slurm makes."""
-    cluster.exec("head", ["scontrol", "update", f"JobId={job}", "StartTime=now"], check=False)
-    return "JobState=RUNNING" not in cluster.exec("head", ["scontrol", "show", "job", job]).stdout
+def begun(cluster: Cluster, here: Path, attempt: int) -> bool:
+    """Whether both ranks of the attempt have; one that is requeued is saved the pause that Slurm makes."""
+    now = state(cluster, here)
+    if now["state"] == "pending":
+        job = now["id"].partition(".")[0]
+        cluster.exec("head", ["scontrol", "update", f"JobId={job}", "StartTime=now"], check=False)
+    ready = [here / "seen" / f"ready-{rank}" for rank in (0, 1)]
+    started = [here / now["run"] / f"attempt-{attempt}/rank-{rank}.pid" for rank in (0, 1)]
+    return all(newer(one, other) for one, other in zip(ready, started, strict=True))
+
+
+def newer(one: Path, other: Path) -> bool:
+    try:
+        return one.stat().st_mtime >= other.stat().st_mtime
+    except FileNotFoundError:
+        return False
 
 
 def test_cancelled_at_once(slurm_cluster: Cluster, here: Path) -> None:
