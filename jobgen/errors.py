@@ -34,4 +34,6 @@ def shown(value: str) -> str:
 
 def setting(key: str, origin: str) -> str:
     """A setting as it was written there: ``--key`` on the command line, ``key =`` in a job file."""
-    return f"--{key.replace('_', '-')}" if origin in ("command line", "default") else f"{key} ="
+    if origin in ("command line", "default"):
+        return f"--{key.replace('_', '-')}"
+    return f"{key.removesuffix('_block')} ="  # [blocks] after, beside [job] after

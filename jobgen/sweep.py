@@ -61,7 +61,10 @@ def read_sweep(table: Mapping[str, Any], origin: Callable[[tuple[str, ...]], str
             raise _fault(key, values, origin, "no option of a program can hold a NUL")
     if not table:
         raise JobgenError(f"[sweep] ({origin(('sweep',))}): needs a list of values, such as lr = [0.1, 0.01]")
-    return SweepAsked(mode, tuple((key.removeprefix("--"), tuple(values)) for key, values in table.items()))
+    frozen = {
+        key: tuple(tuple(v) if isinstance(v, list) else v for v in values) for key, values in table.items()
+    }
+    return SweepAsked(mode, tuple((key.removeprefix("--"), values) for key, values in frozen.items()))
 
 
 def _fault(key: str, value: Any, origin: Callable[[tuple[str, ...]], str], why: str) -> JobgenError:

@@ -135,7 +135,8 @@ def _read_pbs(options: tuple[Option, ...], scheduler: str) -> Request:
     asked.totals = totals
     asked.walltime = seconds(totals["walltime"], scheduler) if "walltime" in totals else None
     asked.place = totals.get("place")
-    asked.exclusive = "excl" in (asked.place or "") or first.get("-n") is not None
+    alone = totals.get("naccesspolicy", "").lower() == "singlejob"
+    asked.exclusive = alone or "excl" in (asked.place or "") or first.get("-n") is not None
     _read_nodes(asked, totals)
     return asked
 

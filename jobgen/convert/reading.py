@@ -147,6 +147,8 @@ def _resource_fault(name: str, value: str, asked: Request) -> str:
         odd = [key for key in (asked.chunks[0] if asked.chunks else {}) if key not in known]
         host = name == "nodes" and asked.chunks and not asked.chunks[0][""].isdigit()
         return f"{', '.join(odd)} has no counterpart" if odd else "names a host" if host else ""
+    if name == "naccesspolicy" and asked.exclusive:
+        return ""
     if name in ("mem", "pmem") and asked.mem is not None:
         return ""
     return "" if name == "wd" else "has no counterpart"
