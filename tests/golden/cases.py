@@ -53,7 +53,7 @@ CASES = {
     "slurm_pyxis_torchrun": "slurm --nodes 2 --gpus-per-node 8 --launcher torchrun --container pyxis --image nvcr.io#nvidia/pytorch:25.01-py3 --bind /data",
     "slurm_shifter_srun": "slurm --nodes 2 --gpus-per-node 4 --launcher srun --container shifter --image docker:user/train:1 -- train.py",
     "slurm_enroot_deepspeed": "slurm --nodes 2 --gpus-per-node 4 --container enroot --image /images/train.sqsh -- train.py --deepspeed_config ds.json",
-    "pbspro_docker_npu": "pbs --nodes 2 --gpus-per-node 8 --accelerator npu --launcher torchrun --container docker --image ascendai/cann:8.1.rc1-910b-ubuntu22.04-py3.10 --container-arg --shm-size=64g",
+    "pbspro_docker_npu": "pbs --nodes 2 --gpus-per-node 8 --accelerator npu --launcher torchrun --container docker --image ascendai/cann:8.1.rc1-910b-ubuntu22.04-py3.10 --container-arg --ulimit=stack=67108864",
     "slurm_everything_that_a_scheduler_is_told": "slurm --launcher torchrun --reservation night --qos high --constraint 'a100&ib' --licenses matlab:2 --comment 'the last one' --mail me@example.org --mail-on end,fail --log %x-%j.out --begin +2h --priority -5 --exclusive yes",
     "pbspro_everything_that_a_scheduler_is_told": "pbs --nodes 2 --launcher torchrun --reservation R123 --constraint gpu_type=a100 --licenses matlab:2,ansys --mail me@example.org --mail-on end --array 0-3 --log %x-%a.out --begin 2030-01-31T20:00:30 --priority 5 --exclusive yes",
     "torque_everything_that_a_scheduler_is_told": "pbs --dialect torque --nodes 2 --launcher mpirun --reservation night.1 --qos high --constraint a100:ib --mail-on none --log %x-%j.out --begin 20:00 --priority -5 --exclusive yes",

@@ -135,7 +135,7 @@ job_options=(--rm --network=host --ipc=host --pid=host --entrypoint= --label=job
 job_options+=(--user="$(id -u):$(id -g)" --ulimit=memlock=-1 --cpuset-cpus="$(awk '/^Cpus_allowed_list:/ { print $2 }' /proc/self/status)")
 for job_name in $(compgen -e); do
   case $job_name in
-PATH | HOME | HOSTNAME | PWD | OLDPWD | SHLVL | TMPDIR | _) ;;
+    PATH | HOME | HOSTNAME | PWD | OLDPWD | SHLVL | TMPDIR | _) ;;
     *) job_options+=(--env="$job_name") ;;
   esac
 done
@@ -144,7 +144,7 @@ for job_file in /dev/davinci[0-9]* /dev/davinci_manager /dev/devmm_svm /dev/hisi
 done
 [[ ! -d /dev/infiniband ]] || job_options+=(--device=/dev/infiniband)
 exec docker run "${job_options[@]}" --env=HOME="$job_dir" \
-  --shm-size=64g ascendai/cann:8.1.rc1-910b-ubuntu22.04-py3.10 "$@"
+  --ulimit=stack=67108864 ascendai/cann:8.1.rc1-910b-ubuntu22.04-py3.10 "$@"
 END_OF_CONTAINER
 job_inside() { bash "$job_dir/container.sh" "$@"; }
 job_inside true || job_die 71 "cannot start the container docker with the image "'ascendai/cann:8.1.rc1-910b-ubuntu22.04-py3.10'

@@ -122,7 +122,7 @@ for job_bind in "${job_binds[@]}"; do
 done
 for job_name in $(compgen -e); do
   case $job_name in
-PATH | HOSTNAME | PWD | OLDPWD | SHLVL | _) ;;
+    PATH | HOSTNAME | PWD | OLDPWD | SHLVL | _) ;;
     *) job_options+=(--env="$job_name") ;;
   esac
 done
