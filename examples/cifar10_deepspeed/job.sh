@@ -67,6 +67,7 @@ job_id=$SLURM_JOB_ID
 # shellcheck disable=SC2034  # unused where the port is given
 job_number=$SLURM_JOB_ID
 job_nodelist=$SLURM_JOB_NODELIST
+[[ ${SLURM_TASKS_PER_NODE:-} != *,* ]] || job_die 70 "Slurm gave the hosts different shares ($SLURM_TASKS_PER_NODE tasks), but all are to have 4 ranks"
 job_submit_dir=${SLURM_SUBMIT_DIR:-$PWD}
 job_field() { # NAME: what Slurm says of this job now
   scontrol show job "$job_id" | tr ' ' '\n' | awk -F= -v name="$1" '$1 == name && !n++ { print $2 }'
