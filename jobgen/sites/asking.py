@@ -57,7 +57,7 @@ def ask() -> Facts:
         nodes = "%P|%l|%D|%c|%m|%G|%s"
         return slurm(name[1] if name else "cluster", _run("sinfo", "--noheader", "-o", nodes))
     if kind in ("pbspro", "torque"):
-        queues, nodes = _run("qstat", "-Qf"), _run("pbsnodes", "-a")
+        queues, nodes = _run("qstat", "-Q", "-f"), _run("pbsnodes", "-a")
         return pbs(socket.gethostname().split(".")[0], kind, queues, nodes)
     raise JobgenError(
         "site new: there is neither sbatch nor qsub on PATH; run it on a login node of the cluster"

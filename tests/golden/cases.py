@@ -42,7 +42,7 @@ CASES = {
     "slurm_rocm_modules": "slurm --nodes 2 --gpus-per-node 8 --accelerator rocm --cpus-per-rank 7 --launcher srun --module PrgEnv-gnu --module rocm/6.2 --mem 480G --mail me@example.org",
     "slurm_extra_directives_and_launcher_arguments": "slurm --nodes 2 --directive --constraint=a100 --directive '--reservation=\"night shift\"' --launcher torchrun --launcher-arg --max-restarts=1 --master-port 23456 -- -m pkg.train",
     "slurm_srun_bound_to_lists": "slurm --nodes 2 --gpus-per-node 2 --launcher srun --cpus-per-node 32 --cpu-bind '1-7;9-15' --interface hsn0,hsn1 -- train.py",
-    "pbspro_npu_bound_to_numa_nodes": "pbs --nodes 2 --gpus-per-node 8 --accelerator npu --launcher torchrun --cpus-per-node 192 --cpu-bind numa --interface ib0 --env GLOO_SOCKET_IFNAME=eth0",
+    "pbspro_npu_bound_to_numa_nodes": "pbs --nodes 2 --gpus-per-node 8 --accelerator npu --launcher torchrun --cpus-per-node 192 --cpu-bind numa --interface ib0 --env NCCL_SOCKET_IFNAME=^lo,docker",
     "torque_mpich_bound_to_cores": "pbs --dialect torque --nodes 2 --gpus-per-node 2 --cpus-per-rank 4 --launcher mpirun --mpi mpich --cpu-bind cores -- ./solver",
     "slurm_setup_before_and_after": "slurm --nodes 2 --launcher torchrun --setup 'ulimit -l unlimited\nexport DS_BUILD_OPS=0' --before 'sbcast data.tar /tmp/data.tar' --after-block 'echo \"status $JOBGEN_STATUS\"' -- train.py",
     "slurm_array_that_goes_on": "slurm --nodes 2 --launcher srun --array 1,3,7%2 --after 12_3 --after afterany:14 --requeue 2",

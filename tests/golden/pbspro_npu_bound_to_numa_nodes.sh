@@ -99,7 +99,7 @@ printf '%s\n' "$job_id" > "$job_dir/job-id"
 
 # ---- the environment ----------------------------------------------------------------------
 job_export() { # now, as modules and scripts may read them, and again after those, as they may change them
-  export GLOO_SOCKET_IFNAME=eth0
+  export NCCL_SOCKET_IFNAME='^lo,docker'
 }
 job_export
 # A sourced script is seldom written for set -eu, and may change more of the shell than its environment.
@@ -138,7 +138,9 @@ export HCCL_CONNECT_TIMEOUT=${HCCL_CONNECT_TIMEOUT:-1200} HCCL_WHITELIST_DISABLE
 unset RANK_TABLE_FILE
 export PYTHONUNBUFFERED=1
 # The network: what each library calls the same. Gloo and Open MPI want whole names, TensorPipe takes one.
+# jobgen: disable=fixed-interface
 export NCCL_SOCKET_IFNAME=ib0 GLOO_SOCKET_IFNAME=ib0 TP_SOCKET_IFNAME=ib0
+# jobgen: disable=fixed-interface
 export HCCL_SOCKET_IFNAME='=ib0'  # =: these alone, not all that begin so
 export OMP_NUM_THREADS=24
 job_export
@@ -190,7 +192,7 @@ job_save_environment() {
       *) printf 'export %s=%q\n' "$job_name" "${!job_name}" ;;
     esac
   done
-  printf 'export %s=%q\n' GLOO_SOCKET_IFNAME "$GLOO_SOCKET_IFNAME"
+  printf 'export %s=%q\n' NCCL_SOCKET_IFNAME "$NCCL_SOCKET_IFNAME"
 }
 (umask 077; job_save_environment > "$job_dir/env.sh")  # it may hold secrets
 

@@ -134,6 +134,7 @@ if [[ -z ${ROCM_PATH:-} && -d /opt/rocm ]]; then ROCM_PATH=/opt/rocm; fi
 [[ -z ${ROCM_PATH:-} ]] || export ROCM_PATH PATH=$ROCM_PATH/bin:$PATH
 export PYTHONUNBUFFERED=1
 # The network: what each library calls the same. Gloo and Open MPI want whole names, TensorPipe takes one.
+# jobgen: disable=fixed-interface
 export NCCL_SOCKET_IFNAME=hsn0,hsn1,hsn2,hsn3 GLOO_SOCKET_IFNAME=hsn0,hsn1,hsn2,hsn3 TP_SOCKET_IFNAME=hsn0
 export OMP_NUM_THREADS=7
 job_export

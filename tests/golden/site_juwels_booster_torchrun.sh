@@ -115,6 +115,7 @@ fi
 [[ -z ${CUDA_HOME:-} ]] || export CUDA_HOME PATH=$CUDA_HOME/bin:$PATH
 export PYTHONUNBUFFERED=1
 # The network: what each library calls the same. Gloo and Open MPI want whole names, TensorPipe takes one.
+# jobgen: disable=fixed-interface
 export NCCL_SOCKET_IFNAME=ib0 GLOO_SOCKET_IFNAME=ib0 TP_SOCKET_IFNAME=ib0
 export OMP_NUM_THREADS=12
 job_need() { command -v "$1" > /dev/null || job_die 71 "cannot find $1 on PATH"; }
