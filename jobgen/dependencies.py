@@ -9,7 +9,7 @@ from jobgen.spec import JobSpec
 _KINDS = ("after", "afterany", "afterok", "afternotok", "aftercorr")
 _ID = r"\d{1,10}(?:_\d{1,7}|(?:\[\d{0,7}\])?(?:\.[A-Za-z0-9][A-Za-z0-9.-]{0,253})?)"
 # https://docs.adaptivecomputing.com/torque/4-2-10/Content/topics/commands/qsub.htm
-_TORQUES_ARRAYS = {
+TORQUES_ARRAYS = {
     "after": "afterstartarray", "afterany": "afteranyarray", "afterok": "afterokarray",
     "afternotok": "afternotokarray",
 }  # fmt: skip
@@ -37,7 +37,7 @@ def dependencies(spec: JobSpec, row: str) -> str | None:
         if why := _misplaced(kind, job, row):
             raise spec.refuse("after", why)
         if row == "torque" and "[]" in job:
-            kind = _TORQUES_ARRAYS[kind]
+            kind = TORQUES_ARRAYS[kind]
         kinds.setdefault(kind, []).append(job)
     text = ",".join(f"{kind}:{':'.join(jobs)}" for kind, jobs in kinds.items())
     return ("--dependency=" if row == "slurm" else "-W depend=") + text if text else None

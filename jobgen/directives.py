@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
 
 from jobgen.dependencies import dependencies
 from jobgen.spec import JobSpec
 
 # What has a directive of its own there. What has another place is below, and what a scheduler cannot say is
 # in its row of schedulers.py. Of Torque, advres, qos and naccesspolicy are words of Moab.
-_FORMS = {
+FORMS = {
     "slurm": {
         "reservation": "--reservation={}",
         "qos": "--qos={}",
@@ -31,7 +33,7 @@ _FORMS = {
     },
     "local": {},
 }
-_EVENTS = {"begin": ("BEGIN", "b"), "end": ("END", "e"), "fail": ("FAIL", "a"), "none": ("NONE", "n")}
+EVENTS = {"begin": ("BEGIN", "b"), "end": ("END", "e"), "fail": ("FAIL", "a"), "none": ("NONE", "n")}
 # Slurm's words in a pattern, as PBS Pro and Torque have them; the name is known beforehand.
 _PATTERN = {
     "pbspro": {"a": "^array_index^"},
@@ -59,20 +61,21 @@ def directives(spec: JobSpec, row: str, array: str | None) -> Directives:
     Raises:
         JobgenError: a value that this scheduler does not take.
     """
-    forms = {key: form for key, form in _FORMS[row].items() if getattr(spec, key) not in (None, False)}
-    own = [form.format(_value(spec, key, row)) for key, form in forms.items()]
+    forms = {key: form for key, form in FORMS[row].items() if getattr(spec, key) not in (None, False)}
+    own = [line for key in forms for line in _said(spec, key, partial(lines, key), row)]
     if row == "pbspro" and spec.licenses:
-        own += [f"-l {name}={count or 1}" for name, _, count in _licenses(spec.licenses)]
+        own += _said(spec, "licenses", partial(lines, "licenses"), row)
     if row == "pbspro" and spec.reservation and spec.queue:
         raise spec.refuse("reservation", "is a queue of its own in PBS Pro; leave out --queue")
     if row != "slurm" and spec.site and (request := "".join(spec.site.file.request)):
         for key in ("constraint", "exclusive"):
             if getattr(spec, key) and f"{{{key}}}" not in request:
                 raise spec.refuse(key, "the site has a form of its own for the nodes; leave it out")
+    in_chunk = spec.constraint and row in ("pbspro", "torque")
     log = _log(spec, row, bool(array))
     return Directives(
         lines=tuple(line for line in (array, dependencies(spec, row), *own) if line),
-        chunk=f":{_chunk(spec, row)}" if spec.constraint and row != "slurm" else "",
+        chunk=_said(spec, "constraint", chunk, row) if in_chunk else "",
         place="scatter:excl" if spec.exclusive else "scatter",
         mail_on=_mail_on(spec, row),
         log=log,
@@ -80,51 +83,72 @@ def directives(spec: JobSpec, row: str, array: str | None) -> Directives:
     )
 
 
-def _value(spec: JobSpec, key: str, row: str) -> object:
-    value = getattr(spec, key)
+def _said(spec: JobSpec, key: str, form: Callable[[Any, str], Any], row: str) -> Any:
+    """What a value becomes, or the error that it is refused for that reason."""
+    try:
+        return form(getattr(spec, key), row)
+    except ValueError as error:
+        raise spec.refuse(key, str(error)) from None
+
+
+def lines(key: str, value: Any, row: str) -> list[str]:
+    """One option as directives of its own.
+
+    Raises:
+        ValueError: why this scheduler does not take the value.
+    """
+    if key == "licenses" and row == "pbspro":
+        if "@" in value:
+            raise ValueError("PBS Pro knows no license servers; leave out what follows the @")
+        return [
+            f"-l {name}={count or 1}" for name, _, count in (one.partition(":") for one in value.split(","))
+        ]
+    return [FORMS[row][key].format(_value(key, value, row))]
+
+
+def _value(key: str, value: Any, row: str) -> object:
     if key == "begin":
-        return _begin(spec, row)
+        return _begin(value, row)
     if key == "priority" and row == "slurm":
         if value > 0:
-            raise spec.refuse("priority", "only an operator of Slurm may raise it; use 0 or less")
+            raise ValueError("only an operator of Slurm may raise it; use 0 or less")
         return -value
     if key == "constraint" and not re.fullmatch(r"[\w.&|*()\[\],=:@+-]+", value, re.ASCII):
-        raise spec.refuse("constraint", "must be features of nodes without blanks, such as a100 or a100&ib")
+        raise ValueError("must be features of nodes without blanks, such as a100 or a100&ib")
     return value
 
 
-def _licenses(text: str) -> list[tuple[str, str, str]]:
-    return [part.partition(":") for part in text.split(",")]
+def chunk(constraint: str, row: str) -> str:
+    """A constraint as it stands behind PBS's request of each node.
 
-
-def _chunk(spec: JobSpec, row: str) -> str:
-    assert spec.constraint
+    Raises:
+        ValueError: it is none there.
+    """
     pattern, rule = {
         "pbspro": (r"\w+=[\w.-]+(:\w+=[\w.-]+)*", "a resource of a node in PBS Pro, such as gpu_type=a100"),
         "torque": (r"[A-Za-z][\w.-]*(:[A-Za-z][\w.-]*)*", "a property of a node in Torque, such as a100"),
     }[row]
-    if not re.fullmatch(pattern, spec.constraint, re.ASCII):
-        raise spec.refuse("constraint", f"must be {rule}")
-    return spec.constraint
+    if not re.fullmatch(pattern, constraint, re.ASCII):
+        raise ValueError(f"must be {rule}")
+    return f":{constraint}"
 
 
-def _begin(spec: JobSpec, row: str) -> str:
+def _begin(begin: str, row: str) -> str:
     """Slurm takes it as it is typed; PBS takes digits, and nothing that counts from now."""
-    assert spec.begin
     if row == "slurm":
-        return spec.begin if spec.begin[0] != "+" else f"now+{spec.begin[1:]}"
-    if spec.begin[0] == "+":
-        raise spec.refuse("begin", "PBS takes a date or a time of day, such as 2030-01-31T20:00 or 20:00")
-    digits = re.sub(r"[-T:]", "", spec.begin)
-    seconds = spec.begin.count(":") == 2
+        return begin if begin[0] != "+" else f"now+{begin[1:]}"
+    if begin[0] == "+":
+        raise ValueError("PBS takes a date or a time of day, such as 2030-01-31T20:00 or 20:00")
+    digits = re.sub(r"[-T:]", "", begin)
+    seconds = begin.count(":") == 2
     return f"{digits[:-2]}.{digits[-2:]}" if seconds else digits
 
 
 def _mail_on(spec: JobSpec, row: str) -> str:
     events = spec.mail_on or (("begin", "end", "fail") if spec.mail else ())
     if row == "slurm":
-        return ",".join(_EVENTS[one][0] for one in events)
-    return "".join(sorted(_EVENTS[one][1] for one in events))
+        return ",".join(EVENTS[one][0] for one in events)
+    return "".join(sorted(EVENTS[one][1] for one in events))
 
 
 def _log(spec: JobSpec, row: str, array: bool) -> str | None:
@@ -136,12 +160,28 @@ def _log(spec: JobSpec, row: str, array: bool) -> str | None:
         raise spec.refuse("log", "all tasks of the array would write into one file: it needs %a")
     if not array and {"a", "A"} & set(codes):
         raise spec.refuse("log", "%A and %a are of arrays; the id of a job is %j")
-    if row == "slurm":
-        return spec.log
-    known = {"x": spec.name, **_PATTERN.get(row, {})}
-    if unknown := [code for code in codes if code not in known]:
-        raise spec.refuse("log", f"PBS Pro puts no %{unknown[0]} into a name; leave it out")
-    return re.sub(r"%(.)", lambda found: known[found[1]], spec.log)
+    return spec.log if row == "slurm" else _said(spec, "log", partial(pattern, spec.name), row)
+
+
+def pattern(name: str, log: str, row: str) -> str:
+    """A path with Slurm's %x and the like in the words of PBS.
+
+    Raises:
+        ValueError: PBS has no word for one of them.
+    """
+    known = {"x": name, **_PATTERN.get(row, {})}
+    if unknown := [code for code in re.findall(r"%(.?)", log) if code not in known]:
+        title = "Torque" if row == "torque" else "PBS Pro"
+        raise ValueError(f"{title} puts no %{unknown[0]} into a name; leave it out")
+    return re.sub(r"%(.)", lambda found: known[found[1]], log)
+
+
+def unpattern(path: str) -> str:
+    """The same backwards: a path of PBS with Slurm's words."""
+    path = re.sub(r"\$\{(\w+)\}", r"$\1", path)
+    for code, word in (pair for words in _PATTERN.values() for pair in words.items()):
+        path = path.replace(word, f"%{code}")
+    return path
 
 
 def _written(log: str | None) -> str | None:

@@ -161,8 +161,9 @@ def _read_nodes(asked: Request, totals: dict[str, str]) -> None:
         asked.cpus_per_rank = 1 if asked.ranks_per_node else None
     else:
         asked.ranks_per_node, asked.gpus_per_node = number(chunk.get("mpiprocs")), number(chunk.get("ngpus"))
-        if asked.gpus_per_node is None and "nnpus" in chunk:
-            asked.gpus_per_node, asked.accelerator = number(chunk["nnpus"]), "npu"
+        npus = chunk.get("naccelerators", chunk.get("nnpus"))
+        if asked.gpus_per_node is None and npus:
+            asked.gpus_per_node, asked.accelerator = number(npus), "npu"
         cpus = number(chunk.get("ncpus"))
         asked.cpus_per_rank = cpus // max(asked.ranks_per_node or 1, 1) if cpus else None
         asked.mem = mebibytes(chunk["mem"], "b") if "mem" in chunk else None
@@ -191,7 +192,7 @@ def _read_slurm(last: dict[str, str]) -> Request:
     asked.rerun = True if "--requeue" in last else False if "--no-requeue" in last else None
     asked.depend = tuple(part for part in last.get("--dependency", "").split(",") if part)
     asked.walltime = seconds(last.get("--time", ""), "slurm")
-    asked.exclusive = "--exclusive" in last
+    asked.exclusive = last.get("--exclusive") == ""  # =user and the like share with some
     nodes = last.get("--nodes", "")
     least, _, most = nodes.partition("-")
     asked.nodes = number(least) if most in ("", least) else None

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from jobgen.check.bash import Node, expansions
 from jobgen.check.script import Script
-from jobgen.convert import launch, reading, variables, writing
+from jobgen.convert import launch, reading, told, variables, writing
 from jobgen.convert.remark import Definition, Edit, Remark, apply
 
 _SLURM_COMMANDS = ("scontrol", "sbatch", "scancel", "squeue", "sacct", "sinfo", "sbcast", "sstat", "salloc")
@@ -27,9 +27,11 @@ def convert(script: Script, target: str) -> Converted:
     if target == script.scheduler:
         return Converted(script.source.decode("utf-8", "replace"), ())
     wanted = reading.read(script)
-    head, lost = writing.write(wanted, script.scheduler, target)
+    extra = told.write(wanted.told, script.scheduler, target, wanted.request.queue)
+    head, lost = writing.write(wanted, script.scheduler, target, extra)
     first = script.directives.live[0].number if script.directives.live else 0
     remarks = [Remark(first, what, why) for what, why in lost]
+    remarks += [Remark(one.option.line, one.text, why) for one, why in extra.lost]
     remarks += [Remark(option.line, text, f"{why} in {TITLES[target]}") for option, text, why in wanted.left]
     body = _body(script, target)
     remarks += [one for one in body if isinstance(one, Remark)]

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from jobgen.convert.remark import Remark
 from jobgen.jobtables import TABLES, table_of
 from jobgen.options import BY_KEY, OPTIONS
+from jobgen.values import Whole
 
 
 @dataclass
@@ -42,11 +43,17 @@ class JobFile:
                 option.parse(one)
         except ValueError:
             return False
-        self.values[key] = value
+        self.values[key] = int(value) if isinstance(option.parse, Whole) and isinstance(value, str) else value
         return True
 
-    def set_variable(self, name: str, value: str) -> None:
-        """Set a variable of every rank."""
+    def set_variable(self, name: str, value: str, line: int = 1) -> None:
+        """Set a variable of every rank; of those that jobgen's scripts set nothing is said."""
+        try:
+            BY_KEY["env"].parse(f"{name}={value}")
+        except ValueError as error:
+            if not name.startswith("JOBGEN_"):
+                self.remarks.append(Remark(line, f"export {name}", str(error)))
+            return
         held = self.values.setdefault("env", {})
         assert isinstance(held, dict)
         held[name] = value

@@ -9,10 +9,18 @@ from dataclasses import dataclass, field
 from jobgen.check.directives import Option
 from jobgen.check.request import Request, resources
 from jobgen.check.script import Script
+from jobgen.convert.told import Told, key_of, value_of
+from jobgen.dependencies import TORQUES_ARRAYS
 
-_DEPENDENCIES = r"(after|afterok|afternotok|afterany):\d+[\w.-]*(:\d+[\w.-]*)*"
-_CHUNK = {"", "ncpus", "mpiprocs", "ngpus", "nnpus", "mem"}
+_KINDS = {array: kind for kind, array in TORQUES_ARRAYS.items()}
+_KIND = "|".join([*TORQUES_ARRAYS, *_KINDS])
+_DEPENDENCIES = rf"({_KIND}):\d+(\[])?(\.[\w.-]+)?(:\d+(\[])?(\.[\w.-]+)?)*"
+_CHUNK = {"", "ncpus", "mpiprocs", "ngpus", "nnpus", "naccelerators", "mem"}
 _NODES = {"", "ppn", "gpus"}
+_GPU_MODES = {"shared", "exclusive", "exclusive_process", "exclusive_thread", "default", "reseterr"}
+_MOAB = r"x=(?:FLAGS:)?(ADVRES|QOS)[:=]([\w.-]+)"  # another spelling of -l advres= and -l qos=
+_RESERVATION = r"[RSM]\d+(\.[\w.-]+)?"
+_MAILS = {"BEGIN", "END", "FAIL", "ALL", "NONE"}
 _SLURM = {
     "--job-name", "--partition", "--account", "--array", "--output", "--error", "--mail-type", "--mail-user",
     "--requeue", "--no-requeue", "--dependency", "--time", "--exclusive", "--nodes", "--ntasks",
@@ -32,6 +40,7 @@ class Wanted:
     hold: bool = False
     directory: str | None = None
     shell: str | None = None
+    told: dict[str, Told] = field(default_factory=dict)  # by the keys of jobgen's options
     left: list[tuple[Option, str, str]] = field(default_factory=list)  # the option, its text, and why
 
 
@@ -49,8 +58,11 @@ def read(script: Script) -> Wanted:
 def _read_slurm(wanted: Wanted, options: list[Option]) -> None:
     last = {option.flag: option for option in options}
     for option in last.values():
-        if why := _slurm_fault(option, wanted.request):
-            wanted.left.append((option, f"{option.flag}={option.value}".rstrip("="), why))
+        text = f"{option.flag}={option.value}".rstrip("=")
+        if key := key_of(option.flag, "slurm"):
+            wanted.told[key] = Told(option, text, value_of(key, option.value, "slurm"))
+        elif why := _slurm_fault(option, wanted.request):
+            wanted.left.append((option, text, why))
     export = last["--export"].value.split(",") if "--export" in last else ["ALL"]
     wanted.all_variables = "ALL" in export
     wanted.exports = [
@@ -68,6 +80,10 @@ def _slurm_fault(option: Option, asked: Request) -> str:
         return "has no counterpart"
     if option.flag == "--dependency" and (bad := _bad_dependencies(asked)):
         return f"{bad} has no counterpart"
+    if option.flag == "--mail-type" and (odd := set(option.value.upper().split(",")) - _MAILS):
+        return f"{', '.join(sorted(odd))} has no counterpart"
+    if option.flag == "--exclusive" and option.value:
+        return "has no counterpart"
     if option.flag == "--time" and asked.walltime is None:
         return "is no time that can be read"
     if option.flag == "--nodes" and asked.nodes is None:
@@ -107,12 +123,16 @@ def _read_pbs(wanted: Wanted, options: list[Option], scheduler: str) -> None:
         if option.flag not in ("-l", "-v", "-W"):
             first.setdefault(option.flag, option)
     for option, name, value in resources(tuple(options)):
-        if why := _resource_fault(name, value, wanted.request):
+        if key := key_of(f"-l {name}", scheduler):
+            wanted.told.setdefault(key, Told(option, f"-l {name}={value}", value))
+        elif features := _features(name, wanted.request):
+            wanted.told["constraint"] = Told(option, f"-l {name}={value}", features)
+        elif why := _resource_fault(name, value, wanted.request):
             text = f"-l {name}={value}" if value else f"-l {name}"
             wanted.left.append((option, text, why))
     for option in options:
         if option.flag == "-W":
-            _extra(wanted, option)
+            _extra(wanted, option, scheduler)
         elif option.flag == "-v":
             pairs = (one.partition("=") for one in option.value.split(","))
             for name, equals, value in pairs:
@@ -120,7 +140,8 @@ def _read_pbs(wanted: Wanted, options: list[Option], scheduler: str) -> None:
                     wanted.exports.append((name.strip(), value))
                 else:
                     wanted.names.append(name.strip())
-    handled = "NqAJtoejmMrVSh" + ("P" if scheduler == "pbspro" else "dwn")
+    _read_told(wanted, first, scheduler)
+    handled = "NqAJtoejmMrVShap" + ("P" if scheduler == "pbspro" else "dwn")
     wanted.left += [
         (option, f"{option.flag} {option.value}".strip(), "has no counterpart")
         for option in first.values()
@@ -130,6 +151,30 @@ def _read_pbs(wanted: Wanted, options: list[Option], scheduler: str) -> None:
     wanted.shell = first["-S"].value if "-S" in first else None
     place = first.get("-d", first.get("-w")) if scheduler == "torque" else None
     wanted.directory = place.value if place else None
+
+
+def _read_told(wanted: Wanted, options: dict[str, Option], scheduler: str) -> None:
+    """What jobgen has options for, and stands alone. PBS Pro's reservations are queues: R12, S12 or M12."""
+    for option in options.values():
+        text = f"{option.flag} {option.value}"
+        if key := key_of(option.flag, scheduler):
+            wanted.told[key] = Told(option, text, value_of(key, option.value, scheduler))
+        elif option.flag == "-q" and scheduler == "pbspro" and re.fullmatch(_RESERVATION, option.value):
+            wanted.told["reservation"] = Told(option, text, option.value)
+            wanted.request.queue = None
+        elif option.flag == "-m" and (odd := set(option.value) - set("aben")):
+            wanted.left.append((option, text, f"{', '.join(sorted(odd))} has no counterpart"))
+
+
+def _features(name: str, asked: Request) -> str:
+    """What of one kind of node is neither number nor device, as ``--constraint`` has it."""
+    if name not in ("select", "nodes") or len(asked.chunks) != 1 or not asked.chunks[0][""].isdigit():
+        return ""
+    chunk, known = asked.chunks[0], _CHUNK if name == "select" else _NODES
+    odd = [(key, value) for key, value in chunk.items() if key not in known]
+    if name == "nodes" and any(value or key in _GPU_MODES for key, value in odd):
+        return ""
+    return ":".join(f"{key}={value}" if value else key for key, value in odd)
 
 
 def _resource_fault(name: str, value: str, asked: Request) -> str:
@@ -151,20 +196,39 @@ def _resource_fault(name: str, value: str, asked: Request) -> str:
         return ""
     if name in ("mem", "pmem") and asked.mem is not None:
         return ""
-    return "" if name == "wd" else "has no counterpart"
+    if name == "wd":
+        return ""
+    return (
+        "may be a license or the site's own: has no counterpart" if value.isdigit() else "has no counterpart"
+    )
 
 
-def _extra(wanted: Wanted, option: Option) -> None:
-    if option.value.startswith("depend="):
+def _extra(wanted: Wanted, option: Option, scheduler: str) -> None:
+    moab = re.fullmatch(_MOAB, option.value, re.I) if scheduler == "torque" else None
+    if moab and (key := key_of(f"-l {moab[1].lower()}", scheduler)):
+        wanted.told.setdefault(key, Told(option, f"-W {option.value}", moab[2]))
+    elif option.value.startswith("depend="):
         if bad := _bad_dependencies(wanted.request):
             wanted.left.append((option, f"-W depend={bad}", "has no counterpart"))
     else:
         wanted.left.append((option, f"-W {option.value}", "has no counterpart"))
 
 
-def dependencies(asked: Request) -> Iterator[str]:
-    """Those that every scheduler knows, with the numbers of the jobs alone."""
+def jobs(one: str) -> list[tuple[str, str]]:
+    """Each job of a dependency, with its kind; Torque's kinds for arrays become those of jobs."""
+    kind, *ids = one.split(":")
+    return [(_KINDS.get(kind, kind), job) for job in ids or [""]]
+
+
+def dependencies(asked: Request, target: str) -> Iterator[str]:
+    """Those that every scheduler knows, with the numbers of the jobs alone; on PBS an array is 12[]."""
     for one in asked.depend:
-        if re.fullmatch(_DEPENDENCIES, one):
-            kind, *jobs = one.split(":")
-            yield ":".join([kind, *(re.match(r"\d+", job)[0] for job in jobs)])  # type: ignore[index]
+        if not re.fullmatch(_DEPENDENCIES, one):
+            continue
+        kinds: dict[str, list[str]] = {}
+        for kind, job in jobs(one):
+            array = "[]" if "[]" in job and target != "slurm" else ""
+            if array and target == "torque":
+                kind = TORQUES_ARRAYS[kind]
+            kinds.setdefault(kind, []).append(re.match(r"\d+", job)[0] + array)  # type: ignore[index]
+        yield from (":".join([kind, *ids]) for kind, ids in kinds.items())

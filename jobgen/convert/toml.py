@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from jobgen.check.bash import exported, literal
 from jobgen.check.commands import Command
+from jobgen.check.directives import Option
 from jobgen.check.launches import Launch
 from jobgen.check.script import Script
-from jobgen.convert import reading
+from jobgen.convert import reading, told
 from jobgen.convert.converting import Converted
 from jobgen.convert.jobfile import JobFile
 from jobgen.convert.remark import Remark
+from jobgen.directives import EVENTS, unpattern
 from jobgen.schedulers import clock
 
 _LAUNCHERS = ("deepspeed", "mpirun", "torchrun", "srun")
@@ -48,8 +51,10 @@ def convert(script: Script) -> Converted:
 def _head(file: JobFile, script: Script) -> None:
     wanted, asked = reading.read(script), script.request
     line = script.directives.live[0].number if script.directives.live else 1
+    account = asked.account if any(option.flag in ("-A", "--account") for option in script.options) else None
     plain = {
-        "name": asked.name, "queue": asked.queue, "account": asked.account, "mail": asked.mail_user,
+        "name": asked.name, "queue": asked.queue, "account": account, "mail": asked.mail_user,
+        "workdir": wanted.directory,
         "walltime": clock(asked.walltime) if asked.walltime else None,
         "dialect": "torque" if script.scheduler == "torque" else None,
         "nodes": asked.nodes, "gpus_per_node": asked.gpus_per_node, "ranks_per_node": asked.ranks_per_node,
@@ -59,7 +64,9 @@ def _head(file: JobFile, script: Script) -> None:
         if value is not None:
             file.add(key, value, line)
     text = script.tree.text.lower()
-    if asked.accelerator == "npu":
+    if ours := re.search(r"\bJOBGEN_ACCELERATOR=(\w+)", script.tree.text):
+        file.try_add("accelerator", ours[1])
+    elif asked.accelerator == "npu":
         file.add("accelerator", "npu")
     elif "rocm" in text:
         file.add("accelerator", "rocm")
@@ -69,52 +76,87 @@ def _head(file: JobFile, script: Script) -> None:
     for directive in _own_directives(script, left):
         file.add("directive", directive, line)
     for name, value in wanted.exports:
-        file.set_variable(name, value)
+        file.set_variable(name, value, line)
 
 
 def _told(file: JobFile, script: Script, wanted: reading.Wanted, line: int) -> list[str]:
     """The options that say what directives say; the texts of those that have none."""
-    asked, slurm = script.request, script.scheduler == "slurm"
-    flags = {
-        "pbspro": ("-J ", "-W depend="),
-        "torque": ("-t ", "-W depend="),
-        "slurm": ("--array=", "--dependency="),
-    }
-    array, depend = flags[script.scheduler]
+    asked = script.request
+    array, depend, output = _FLAGS[script.scheduler]
     left = []
     if asked.array and not file.try_add("array", asked.array):
         left.append(array + asked.array)
-    jobs = [f"{kind}:{job}" for kind, *all_of in (one.split(":") for one in asked.depend) for job in all_of]
-    plain = all(":" in one for one in asked.depend)
-    if asked.depend and not (plain and file.try_add("after", jobs)):
+    after = [f"{kind}:{job}" for one in asked.depend for kind, job in reading.jobs(one)]
+    if asked.depend and not file.try_add("after", after):
         left.append(depend + ",".join(asked.depend))
     if asked.exclusive:
         file.values["exclusive"] = True
-    events = [name for name, letter in _MAILS.items() if letter in asked.mail]
-    if events and events != [*_MAILS][:3]:
-        file.add("mail_on", ",".join(events), line)
-    if asked.output and asked.join and not ((slurm or not asked.array) and file.try_add("log", asked.output)):
-        left.append(f"--output={asked.output}" if slurm else f"-o {asked.output}")
-    keys = _SLURMS if slurm else _PBSS
-    for option, text, _ in wanted.left:
-        name, _, _ = text.partition("=")
-        key = keys.get(name if slurm else option.flag)
-        value = (
-            str(-int(option.value))
-            if name == "--nice" and option.value.isdigit()
-            else option.value.strip("\"'")
-        )
-        if (key is None or not file.try_add(key, value)) and not text.startswith(("-l select", "-l nodes")):
-            left.append(text)
-    return left
+    if asked.output and not _log(file, script):
+        left.append(output + asked.output)
+    if asked.error and asked.error != asked.output:
+        at = next((option.line for option in script.options if option.flag in ("-e", "--error")), line)
+        file.remarks.append(Remark(at, f"the error file {asked.error}", "jobgen's jobs write both into one"))
+    _mail_on(file, script)
+    refused = [one for one, _ in told.write(wanted.told, script.scheduler, script.scheduler, None).lost]
+    for key, one in wanted.told.items():
+        if one in refused or not file.try_add(key, one.value):
+            left.append(_quoted(one.option, one.text))
+    for option, text, why in wanted.left:
+        if text.startswith(("-l select", "-l nodes")):
+            file.remarks.append(Remark(option.line, text, why))
+        elif text not in _WRITTEN and not text.startswith(depend):
+            left.append(_quoted(option, text))
+    return list(dict.fromkeys([*left, *_as_they_are(script, wanted)]))
 
 
-_MAILS = {"begin": "b", "end": "e", "fail": "a", "none": "n"}
-_SLURMS = {
-    "--reservation": "reservation", "--qos": "qos", "--constraint": "constraint", "--licenses": "licenses",
-    "--comment": "comment", "--nice": "priority", "--begin": "begin",
-}  # fmt: skip
-_PBSS = {"-p": "priority"}
+_FLAGS = {
+    "pbspro": ("-J ", "-W depend=", "-o "),
+    "torque": ("-t ", "-W depend=", "-o "),
+    "slurm": ("--array=", "--dependency=", "--output="),
+}
+_WRITTEN = ("--open-mode=append",)  # what every job of ours says
+
+
+def _quoted(option: Option, text: str) -> str:
+    """A value with blanks as sbatch has to see it."""
+    return f'{option.flag}="{option.value}"' if option.flag[:2] == "--" and " " in option.value else text
+
+
+def _as_they_are(script: Script, wanted: reading.Wanted) -> Iterator[str]:
+    """What was translated for another scheduler, but jobgen has no option for."""
+    slurm, last = script.scheduler == "slurm", {option.flag: option for option in script.options}
+    if wanted.hold:
+        yield "--hold" if slurm else "-h"
+    if slurm and "--export" in last and not wanted.all_variables:
+        yield f"--export={last['--export'].value}"
+    if not slurm and wanted.all_variables:
+        yield "-V"
+    if not slurm and wanted.names:
+        yield f"-v {','.join(wanted.names)}"
+    if not slurm and (wanted.request.place or "scatter").removesuffix(":excl") != "scatter":
+        yield f"-l place={wanted.request.place}"
+    if script.scheduler == "pbspro" and "-A" not in last and "-P" in last:
+        yield f"-P {last['-P'].value}"
+
+
+def _log(file: JobFile, script: Script) -> bool:
+    """The file of the output, if jobgen's own rule takes it."""
+    asked, slurm = script.request, script.scheduler == "slurm"
+    assert asked.output
+    log = asked.output if slurm else unpattern(asked.output)
+    of_task = "%a" in log or (slurm and "%j" in log)
+    fits = of_task if asked.array else not re.search("%[aA]", log)
+    return fits and file.try_add("log", log)
+
+
+def _mail_on(file: JobFile, script: Script) -> None:
+    """The events, unless they are those that jobgen takes with an address: without any Slurm sends nothing,
+    PBS what has failed."""
+    asked = script.request
+    letters = asked.mail or ("n" if script.scheduler == "slurm" else "a") * bool(asked.mail_user)
+    events = [name for name, (_, letter) in EVENTS.items() if letter in letters]
+    if events and not (asked.mail_user and events == ["begin", "end", "fail"]):
+        file.values["mail_on"] = ",".join(events)
 
 
 def _own_directives(script: Script, left: list[str]) -> Iterator[str]:
@@ -159,7 +201,8 @@ def _ranks(file: JobFile, script: Script, launch: Launch) -> None:
         each = total // nodes
     if each:
         file.add("ranks_per_node", each, launch.line)
-    if cpus := launch.number("-c", "--cpus-per-task", "--depth"):
+    cores = (script.request.cpus_per_rank or 0) * (script.request.ranks_per_node or 1)
+    if cpus := launch.number("-c", "--cpus-per-task", "--depth") or (cores // each if each else 0):
         file.add("cpus_per_rank", cpus, launch.line)
     if (gpus := launch.number("--gpus-per-task")) and each and "gpus_per_node" not in file.values:
         file.add("gpus_per_node", gpus * each, launch.line)
@@ -212,7 +255,7 @@ def _environment(file: JobFile, script: Script, launch: Launch | None) -> None:
                 Remark(node.line, f"export {name}", "its value is not known before the job runs")
             )
         else:
-            file.set_variable(name, text)
+            file.set_variable(name, text, node.line)
 
 
 def _rest(file: JobFile, script: Script, launch: Launch | None) -> None:

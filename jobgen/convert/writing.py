@@ -5,23 +5,29 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from jobgen import arrays
+from jobgen import arrays, directives
 from jobgen.check.request import Request
 from jobgen.convert.reading import Wanted, dependencies
+from jobgen.convert.told import Written
 from jobgen.schedulers import clock
 
-_MAILS = {"a": "FAIL", "b": "BEGIN", "e": "END"}
+_MAILS = {letter: word for word, letter in directives.EVENTS.values()}
 
 
-def write(wanted: Wanted, source: str, target: str) -> tuple[list[str], list[tuple[str, str]]]:
+def write(
+    wanted: Wanted, source: str, target: str, extra: Written
+) -> tuple[list[str], list[tuple[str, str]]]:
     """The lines of the directives, and what this scheduler cannot say: each with the reason."""
     lost: list[tuple[str, str]] = []
-    lines = list((_slurm if target == "slurm" else _pbs)(wanted, source, target, lost))
+    lines = list((_slurm if target == "slurm" else _pbs)(wanted, source, target, extra.chunk, lost))
+    lines += extra.lines
     prefix = "#SBATCH" if target == "slurm" else "#PBS"
     return [f"{prefix} {line}" for line in lines], lost
 
 
-def _slurm(wanted: Wanted, source: str, target: str, lost: list[tuple[str, str]]) -> Iterator[str]:
+def _slurm(
+    wanted: Wanted, source: str, target: str, chunk: str, lost: list[tuple[str, str]]
+) -> Iterator[str]:
     asked = wanted.request
     pairs: list[tuple[str, object]] = [
         ("job-name", asked.name),
@@ -34,9 +40,9 @@ def _slurm(wanted: Wanted, source: str, target: str, lost: list[tuple[str, str]]
         ("mem", f"{asked.mem}M" if asked.mem else None),
         ("time", clock(asked.walltime) if asked.walltime is not None else None),
         ("array", _array(asked, target, lost)),
-        ("dependency", ",".join(dependencies(asked)) or None),
+        ("dependency", ",".join(dependencies(asked, target)) or None),
         *_slurm_output(asked),
-        ("mail-type", ",".join(_MAILS[one] for one in "bea" if one in asked.mail) or None),
+        ("mail-type", ",".join(_MAILS[one] for one in "bean" if one in asked.mail) or None),
         ("mail-user", asked.mail_user),
         ("chdir", wanted.directory),
     ]
@@ -58,9 +64,7 @@ def _slurm_output(asked: Request) -> Iterator[tuple[str, str]]:
     for kind, letter in (("output", "o"), ("error", "e")):
         if kind == "error" and asked.join:
             continue
-        path = (own[kind] or f"%x.{letter}{number}").replace("^array_index^", "%a")
-        path = re.sub(r"\$\{?PBS_JOBID\}?", "%j", path)
-        yield kind, path.rpartition(":")[2]
+        yield kind, directives.unpattern(own[kind] or f"%x.{letter}{number}").rpartition(":")[2]
 
 
 def _array(asked: Request, target: str, lost: list[tuple[str, str]]) -> str | None:
@@ -73,18 +77,18 @@ def _array(asked: Request, target: str, lost: list[tuple[str, str]]) -> str | No
     return text
 
 
-def _pbs(wanted: Wanted, source: str, target: str, lost: list[tuple[str, str]]) -> Iterator[str]:
+def _pbs(wanted: Wanted, source: str, target: str, chunk: str, lost: list[tuple[str, str]]) -> Iterator[str]:
     asked = wanted.request
     pro = target == "pbspro"
     name = re.sub(r"[^A-Za-z0-9._+-]", "_", asked.name) if asked.name else None
     flags = [("-N", name), ("-q", asked.queue), ("-A", asked.account)]
     yield from (f"{flag} {value}" for flag, value in flags if value)
-    yield from _select(asked) if pro else _nodes(asked, lost)
+    yield from _select(asked, chunk) if pro else _nodes(asked, chunk, lost)
     if asked.walltime is not None:
         yield f"-l walltime={clock(asked.walltime)}"
     if array := _array(asked, target, lost):
         yield f"{'-J' if pro else '-t'} {array}"
-    if depend := ",".join(dependencies(asked)):
+    if depend := ",".join(dependencies(asked, target)):
         yield f"-W depend={depend}"
     yield from _pbs_output(asked, source, target, lost)
     if asked.mail:
@@ -97,10 +101,10 @@ def _pbs(wanted: Wanted, source: str, target: str, lost: list[tuple[str, str]]) 
     yield from ["-V"] * wanted.all_variables
     if wanted.names:
         yield f"-v {','.join(wanted.names)}"
-    yield from ["-n"] * (asked.exclusive and not pro)
+    yield from [directives.FORMS["torque"]["exclusive"]] * (asked.exclusive and not pro)
 
 
-def _select(asked: Request) -> Iterator[str]:
+def _select(asked: Request, chunk: str) -> Iterator[str]:
     """Equal nodes are scattered; tasks without nodes are chunks that PBS places as it likes."""
     ranks, cpus = asked.ranks_per_node, asked.cpus_per_rank
     count = asked.nodes or (asked.ranks if not ranks else None) or 1
@@ -110,15 +114,15 @@ def _select(asked: Request) -> Iterator[str]:
     if ranks:
         parts.append(f"mpiprocs={ranks}")
     if asked.gpus_per_node:
-        parts.append(f"{'ngpus' if asked.accelerator == 'gpu' else 'nnpus'}={asked.gpus_per_node}")
+        parts.append(f"{'ngpus' if asked.accelerator == 'gpu' else 'naccelerators'}={asked.gpus_per_node}")
     if asked.mem:
         parts.append(f"mem={asked.mem}mb")
-    yield "-l " + ":".join(parts)
+    yield "-l " + ":".join(parts) + chunk
     if asked.nodes or asked.exclusive:
         yield "-l place=" + ("scatter" if asked.nodes else "free") + (":excl" if asked.exclusive else "")
 
 
-def _nodes(asked: Request, lost: list[tuple[str, str]]) -> Iterator[str]:
+def _nodes(asked: Request, chunk: str, lost: list[tuple[str, str]]) -> Iterator[str]:
     ranks, cpus = asked.ranks_per_node or 1, asked.cpus_per_rank or 1
     nodes = asked.nodes or asked.ranks or 1
     if cpus > 1 and ranks > 1:
@@ -129,7 +133,7 @@ def _nodes(asked: Request, lost: list[tuple[str, str]]) -> Iterator[str]:
     if gpus and asked.accelerator != "gpu":
         lost.append((f"{asked.gpus_per_node} x {asked.accelerator}", "Torque knows GPUs only"))
         gpus = ""
-    yield f"-l nodes={nodes}:ppn={ranks * cpus}{gpus}"
+    yield f"-l nodes={nodes}:ppn={ranks * cpus}{gpus}{chunk}"
     if asked.mem and nodes == 1:
         yield f"-l mem={asked.mem}mb"
     elif asked.mem:
@@ -140,16 +144,10 @@ def _pbs_output(asked: Request, source: str, target: str, lost: list[tuple[str, 
     for flag, path in (("-o", asked.output), ("-e", None if asked.join else asked.error)):
         if path is None:
             continue
-        name = path.replace("%x", asked.name or "job")
-        if target == "torque":
-            name = name.replace("%j", "$PBS_JOBID").replace("%A", "$PBS_JOBID")
-        elif source == "torque":
-            name = re.sub(r"\$\{?PBS_ARRAYID\}?", "^array_index^", name)
-        if source == "slurm" and target == "pbspro":
-            name = name.replace("%a", "^array_index^")
-        if re.search(r"%|\$" if target == "pbspro" else r"%", name):
-            lost.append((f"the output file {path}", "PBS puts no job id into a name: it is NAME.oJOBID"))
-        else:
-            yield f"{flag} {name}"
+        log = path if source == "slurm" else directives.unpattern(path)
+        try:
+            yield f"{flag} {directives.pattern(asked.name or 'job', log, target)}"
+        except ValueError as error:
+            lost.append((f"the output file {path}", str(error)))
     if asked.join:
         yield "-j oe"

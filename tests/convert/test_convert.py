@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 import tomllib
+from golden import cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.require import need_command
 
-from jobgen import arrays
+from jobgen import JobSpec, arrays, render
 from jobgen.check.checking import check
 from jobgen.check.directives import guess
-from jobgen.check.request import Request
 from jobgen.check.script import Script
-from jobgen.convert import converting, toml
+from jobgen.convert import converting, reading, toml
 from jobgen.options import BY_KEY
 
 HERE = Path(__file__).parent
@@ -107,8 +107,8 @@ DEPENDS = st.sampled_from(["afterok:12", "afterany:12:34", "after:7,afternotok:8
 
 
 @st.composite
-def slurm(draw: st.DrawFn, one_core: bool = False) -> str:
-    """A Slurm script that any scheduler can say."""
+def slurm(draw: st.DrawFn, one_core: bool = False, more: tuple[str, ...] = ()) -> str:
+    """A Slurm script that any scheduler can say; ``more`` is what only some can."""
     hours, minutes = draw(st.integers(0, 400)), draw(st.integers(1, 59))
     lines = [f"--nodes={draw(NUMBERS)}", f"--ntasks-per-node={draw(NUMBERS)}"]
     lines.append(f"--cpus-per-task={1 if one_core else draw(NUMBERS)}")
@@ -120,10 +120,17 @@ def slurm(draw: st.DrawFn, one_core: bool = False) -> str:
         "--gpus-per-node=": st.integers(1, 16),
         "--array=": st.sampled_from(["0-9", "0-9:3", "2-8%4", "0-100:50%1"]),
         "--dependency=": DEPENDS,
-        "--mail-type=": st.sampled_from(["END", "BEGIN,END,FAIL", "ALL", "FAIL"]),
+        "--mail-type=": st.sampled_from(["END", "BEGIN,END,FAIL", "ALL", "FAIL", "NONE"]),
+        "--begin=": st.sampled_from(["2026-12-01T10:00", "2030-01-31T20:00:30", "16:00", "04:05:06"]),
+        "--nice=": st.integers(0, 1024),
         "--mail-user=": st.just("me@example.org"),
         "--": st.sampled_from(["exclusive", "requeue", "no-requeue", "hold"]),
     }
+    optional |= dict.fromkeys(more, st.sampled_from(["R12", "S3.head", "M7"]))
+    if "--reservation=" in more and "--qos=" not in more:
+        del optional["--partition="]  # a reservation of PBS Pro is a queue
+    if "--constraint=" in more:
+        optional["--constraint="] = st.sampled_from(["a100", "a100&ib"])
     if not one_core:
         optional["--mem="] = st.sampled_from(["64G", "1536M", "1T"])
     lines += [flag + str(draw(values)) for flag, values in optional.items() if draw(st.booleans())]
@@ -133,9 +140,12 @@ def slurm(draw: st.DrawFn, one_core: bool = False) -> str:
 
 
 def meaning(text: str, scheduler: str) -> dict[str, object]:
-    request: Request = Script(text.encode(), scheduler).request
-    found: dict[str, object] = {name: getattr(request, name) for name in FIELDS}
-    found["array"] = indices(request.array)
+    wanted = reading.read(Script(text.encode(), scheduler))
+    found: dict[str, object] = {name: getattr(wanted.request, name) for name in FIELDS}
+    found["array"] = indices(wanted.request.array)
+    found |= {key: one.value for key, one in wanted.told.items()}
+    if "constraint" in found:
+        found["constraint"] = wanted.told["constraint"].value.replace(":", "&")
     return found
 
 
@@ -146,7 +156,7 @@ def indices(text: str | None) -> object:
     return {one for first, last, step in array.ranges for one in range(first, last + 1, step)}, array.limit
 
 
-@given(slurm())
+@given(slurm(more=("--reservation=",)))
 @settings(deadline=None)
 def test_slurm_to_pbs_pro_and_back(text: str) -> None:
     there = convert(text, "pbspro")
@@ -155,7 +165,7 @@ def test_slurm_to_pbs_pro_and_back(text: str) -> None:
     assert meaning(there.text, "pbspro") == meaning(back.text, "slurm") == meaning(text, "slurm")
 
 
-@given(slurm(one_core=True))
+@given(slurm(one_core=True, more=("--reservation=", "--qos=", "--constraint=")))
 @settings(deadline=None)
 def test_slurm_to_torque_and_back(text: str) -> None:
     there = convert(text, "torque")
@@ -187,6 +197,28 @@ def test_any_bytes(source: bytes, whose: str, target: str) -> None:
         tomllib.loads(done.text)
 
 
+# ---- our own scripts there and back --------------------------------------------------------------------
+
+
+def schedulers_lines(text: str) -> list[str]:
+    return sorted(line for line in text.split("\n") if line.startswith(("#PBS", "#SBATCH")))
+
+
+# Those for a site say what the site adds, too, and those for this machine say nothing.
+@pytest.mark.parametrize("name", [name for name in cases.CASES if not name.startswith(("site_", "local_"))])
+def test_a_job_file_of_our_script_asks_the_scheduler_for_the_same(name: str, tmp_path: Path) -> None:
+    text = cases.script(cases.CASES[name])
+    path = tmp_path / "job.toml"
+    path.write_text(convert(text, "toml", "torque" if name.startswith("torque_") else None).text)
+    again = render(JobSpec.from_file(path))
+    assert schedulers_lines(again) == schedulers_lines(text)
+
+
+def test_what_the_options_refuse_stays_a_directive() -> None:
+    text = "#!/bin/bash\n#SBATCH --nice=-3\n#SBATCH --begin=teatime\n#SBATCH --hold\nsrun hostname\n"
+    assert 'directive = ["--nice=-3", "--begin=teatime", "--hold"]\n' in convert(text, "toml").text
+
+
 # ---- what is said, and nothing dropped ----------------------------------------------------------------
 
 
@@ -204,7 +236,24 @@ def test_any_bytes(source: bytes, whose: str, target: str) -> None:
         ("#PBS -l walltime=1h", "slurm", "-l walltime=1h"),
         ("#PBS -l ngpus=16\n#PBS -l select=1", "slurm", "-l ngpus=16"),
         ("#SBATCH --constraint=a100", "pbspro", "--constraint=a100"),
-        ("#SBATCH --qos=long", "torque", "--qos=long"),
+        ("#SBATCH --constraint=[a100*2&ib]", "torque", "--constraint=[a100*2&ib]"),
+        ("#PBS -l select=1:gpu_type=a100", "slurm", "-l select=1:gpu_type=a100"),
+        ("#SBATCH --qos=long", "pbspro", "--qos=long"),
+        ("#SBATCH --comment='night run'", "torque", "--comment=night run"),
+        ("#SBATCH --licenses=matlab:2", "torque", "--licenses=matlab:2"),
+        ("#SBATCH --licenses=a|b", "pbspro", "--licenses=a|b"),
+        ("#SBATCH --licenses=a@server:2", "pbspro", "--licenses=a@server:2"),
+        ("#PBS -l select=1\n#PBS -l matlab=2", "slurm", "-l matlab=2"),
+        ("#SBATCH -p gpu --reservation=night", "pbspro", "--reservation=night"),
+        ("#SBATCH --begin=now+2hours", "pbspro", "--begin=now+2hours"),
+        ("#PBS -l select=1\n#PBS -a 12011000", "slurm", "-a 12011000"),
+        ("#PBS -l select=1\n#PBS -p 5", "slurm", "-p 5"),
+        ("#SBATCH --nice=5000", "torque", "--nice=5000"),
+        ("#SBATCH --exclusive=user", "pbspro", "--exclusive=user"),
+        ("#SBATCH --mail-type=END,TIME_LIMIT_80", "torque", "--mail-type=END,TIME_LIMIT_80"),
+        ("#PBS -l select=1\n#PBS -m aj", "slurm", "-m aj"),
+        ("#SBATCH --dependency=afterok:12_3", "pbspro", "--dependency=afterok:12_3"),
+        ("#SBATCH --dependency=aftercorr:12", "torque", "--dependency=aftercorr:12"),
         ("#SBATCH --gres=gpu:a100:4", "pbspro", "--gres=gpu:a100:4"),
         ("#SBATCH --nodes=1-4", "pbspro", "--nodes=1-4"),
         ("#SBATCH --array=1,2,7", "pbspro", "the array 1,2,7"),
@@ -218,6 +267,49 @@ def test_what_has_no_counterpart_stays_as_a_comment(text: str, target: str, what
     done = convert(f"#!/bin/bash\n{text}\nhostname\n", target)
     assert what in [remark.what for remark in done.remarks if remark.lost]
     assert f"# not translated: {what}: " in done.text
+
+
+@pytest.mark.parametrize(
+    ("source", "text", "target", "expected"),
+    [
+        ("slurm", "--begin=2026-12-01T10:00", "pbspro", "-a 202612011000"),
+        ("slurm", "--begin=2026-12-01", "torque", "-a 202612010000"),
+        ("pbspro", "-a 202612011000.30", "slurm", "--begin=2026-12-01T10:00:30"),
+        ("torque", "-a 2612011000", "slurm", "--begin=2026-12-01T10:00"),
+        ("torque", "-a 2000", "slurm", "--begin=20:00"),
+        ("torque", "-a 12011000", "pbspro", "-a 12011000"),
+        ("slurm", "--nice", "torque", "-p -100"),
+        ("slurm", "--nice=-5", "pbspro", "-p 5"),
+        ("pbspro", "-p -5", "slurm", "--nice=5"),
+        ("slurm", "--qos=high", "torque", "-l qos=high"),
+        ("torque", "-W x=QOS:high", "slurm", "--qos=high"),
+        ("slurm", "--reservation=night", "torque", "-l advres=night"),
+        ("slurm", "--reservation=R12", "pbspro", "-q R12"),
+        ("torque", "-W x=FLAGS:ADVRES:night.1", "slurm", "--reservation=night.1"),
+        ("pbspro", "-q R12", "slurm", "--reservation=R12"),
+        ("slurm", "--licenses=matlab:2,ansys", "pbspro", "-l ansys=1"),
+        ("slurm", "--constraint=a100&ib", "torque", "-l nodes=1:ppn=1:a100:ib"),
+        ("torque", "-l nodes=2:ppn=1:a100:ib", "slurm", "--constraint=a100&ib"),
+        ("slurm", "--constraint=gpu_type=a100", "pbspro", "-l select=1:gpu_type=a100"),
+        ("slurm", "--exclusive", "torque", "-l naccesspolicy=singlejob"),
+        ("torque", "-n", "slurm", "--exclusive"),
+        ("slurm", "--mail-type=NONE", "pbspro", "-m n"),
+        ("torque", "-m n", "slurm", "--mail-type=NONE"),
+        ("slurm", "--array=1-4 --output=%x-%j-%a.log", "torque", "-o job-$PBS_JOBID-$PBS_ARRAYID.log"),
+        ("torque", "-o a-${PBS_JOBID}-$PBS_ARRAYID", "slurm", "--output=a-%j-%a"),
+        ("torque", "-o a-$PBS_ARRAYID", "pbspro", "-o a-^array_index^"),
+        ("torque", "-W depend=afterokarray:12[].head", "pbspro", "-W depend=afterok:12[]"),
+        ("pbspro", "-W depend=afterany:12[].head:13", "torque", "-W depend=afteranyarray:12[]"),
+        ("torque", "-W depend=afterstartarray:12[]", "slurm", "--dependency=after:12"),
+        ("pbspro", "-l select=1:naccelerators=8", "slurm", "--gres=npu:8"),
+    ],
+)
+def test_what_jobgen_has_options_for(source: str, text: str, target: str, expected: str) -> None:
+    prefix = {"slurm": "#SBATCH"}
+    done = convert(f"#!/bin/bash\n{prefix.get(source, '#PBS')} {text}\nhostname\n", target, source)
+    assert [remark.what for remark in done.remarks if remark.lost] == []
+    line = f"{prefix.get(target, '#PBS')} {expected}"
+    assert any(one == line or one.startswith(f"{line},") for one in done.text.split("\n")), done.text
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@
 #PBS -m ae
 #PBS -M me@example.org
 #PBS -v STAGE
-#PBS -n
+#PBS -l naccesspolicy=singlejob
 # not translated: 8 cores for each of 4 ranks: Torque counts cores only: ppn is their product
 # not translated: -l filesystems=home:eagle: has no counterpart in Torque
 set -euo pipefail

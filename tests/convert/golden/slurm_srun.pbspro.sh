@@ -6,11 +6,11 @@
 #PBS -J 1-5:2
 #PBS -j oe
 #PBS -V
-# not translated: the output file digits-%j.log: PBS puts no job id into a name: it is NAME.oJOBID
+# not translated: the output file digits-%j.log: PBS Pro puts no %j into a name; leave it out
 set -euo pipefail
 cd "$PBS_O_WORKDIR" || exit 1  # where Slurm starts a job
 export NCCL_DEBUG=WARN
 cd "$PBS_O_WORKDIR/work"
 mpirun -np 8 --hostfile "$PBS_NODEFILE" --map-by ppr:4:node --bind-to none -x PATH -x NCCL_DEBUG python3 train.py --seed "$PBS_ARRAY_INDEX" --data /data/digits
-# 2: the output file digits-%j.log: PBS puts no job id into a name: it is NAME.oJOBID
+# 2: the output file digits-%j.log: PBS Pro puts no %j into a name; leave it out
 # 12: --cpu-bind cores: has no counterpart

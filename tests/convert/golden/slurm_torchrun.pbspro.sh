@@ -10,7 +10,7 @@
 #PBS -m ae
 #PBS -M me@example.org
 #PBS -V
-# not translated: --constraint=a100: has no counterpart in PBS Pro
+# not translated: --constraint=a100: must be a resource of a node in PBS Pro, such as gpu_type=a100
 set -euo pipefail
 cd "$PBS_O_WORKDIR" || exit 1  # where Slurm starts a job
 SLURM_CPUS_PER_TASK=32
@@ -25,4 +25,4 @@ export MASTER_ADDR MASTER_PORT
 echo "$SLURM_NNODES nodes, the first is $MASTER_ADDR"
 mpirun -np 4 --hostfile "$PBS_NODEFILE" --map-by ppr:1:node --bind-to none -x PATH -x OMP_NUM_THREADS -x MASTER_ADDR -x MASTER_PORT -x SLURM_NNODES bash -c 'exec torchrun --nnodes="$SLURM_NNODES" --nproc-per-node=4 \
   --node-rank="$OMPI_COMM_WORLD_RANK" --master-addr="$MASTER_ADDR" --master-port="$MASTER_PORT" train.py --data /data'
-# 11: --constraint=a100: has no counterpart in PBS Pro
+# 11: --constraint=a100: must be a resource of a node in PBS Pro, such as gpu_type=a100

@@ -2,7 +2,7 @@
 #PBS -N llama
 #PBS -q gpu
 #PBS -A proj42
-#PBS -l nodes=4:ppn=32:gpus=4
+#PBS -l nodes=4:ppn=32:gpus=4:a100
 #PBS -l pmem=8388608kb
 #PBS -l walltime=36:00:00
 #PBS -W depend=afterany:4711
@@ -10,7 +10,6 @@
 #PBS -m ae
 #PBS -M me@example.org
 #PBS -V
-# not translated: --constraint=a100: has no counterpart in Torque
 set -euo pipefail
 cd "$PBS_O_WORKDIR" || exit 1  # where Slurm starts a job
 SLURM_CPUS_PER_TASK=32
@@ -25,4 +24,3 @@ export MASTER_ADDR MASTER_PORT
 echo "$SLURM_NNODES nodes, the first is $MASTER_ADDR"
 mpirun -np 4 --hostfile "$PBS_NODEFILE" --map-by ppr:1:node --bind-to none -x PATH -x OMP_NUM_THREADS -x MASTER_ADDR -x MASTER_PORT -x SLURM_NNODES bash -c 'exec torchrun --nnodes="$SLURM_NNODES" --nproc-per-node=4 \
   --node-rank="$OMPI_COMM_WORLD_RANK" --master-addr="$MASTER_ADDR" --master-port="$MASTER_PORT" train.py --data /data'
-# 11: --constraint=a100: has no counterpart in Torque

@@ -1,0 +1,21 @@
+#!/bin/bash
+#SBATCH --job-name=told
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=4
+#SBATCH --cpus-per-task=1
+#SBATCH --gpus-per-node=4
+#SBATCH --time=01:00:00
+#SBATCH --array=1-4%2
+#SBATCH --dependency=afterok:12,after:7
+#SBATCH --output=told-%j.out
+#SBATCH --mail-type=NONE
+#SBATCH --exclusive
+#SBATCH --constraint=a100&ib
+#SBATCH --qos=high
+#SBATCH --reservation=night.1
+# not translated: -a 12312000: a date without its year: write the year, too
+# not translated: -p 5: only an operator of Slurm may raise it; use 0 or less
+cd "$SLURM_SUBMIT_DIR" || exit 1
+srun --ntasks=8 --kill-on-bad-exit=1 --mpi=pmix python train.py
+# 7: -a 12312000: a date without its year: write the year, too
+# 8: -p 5: only an operator of Slurm may raise it; use 0 or less
