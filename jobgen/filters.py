@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from jobgen.groups import total, world_size
 from jobgen.spec import Filter, JobSpec
 
 
@@ -32,21 +33,22 @@ def active(spec: JobSpec, ranks: int) -> Active:
     key = "include" if spec.include else "exclude"
     chosen: Filter | None = getattr(spec, key)
     if not chosen:
-        return Active(spec.nodes, spec.nodes * ranks)
+        return Active(total(spec.nodes), world_size(spec.nodes, ranks))
     if spec.launcher != "deepspeed":
         raise spec.refuse(key, f"only the deepspeed launcher filters devices; {spec.launcher} ignores it")
     for host, slots in chosen:
         if outside := [slot for slot in slots if slot >= ranks]:
             raise spec.refuse(key, f"{host} has the slots 0 to {ranks - 1}, so not {outside[0]}")
-    if len(chosen) > spec.nodes:
-        raise spec.refuse(key, f"names {len(chosen)} hosts, but --nodes is {spec.nodes}")
+    nodes = total(spec.nodes)
+    if len(chosen) > nodes:
+        raise spec.refuse(key, f"names {len(chosen)} hosts, but --nodes is {nodes}")
     named = tuple(host for host, _ in chosen)
     text = "@".join(f"{host}:{','.join(map(str, slots))}" if slots else host for host, slots in chosen)
     counts = [len(slots) or ranks for _, slots in chosen]
     if key == "include":
         return Active(len(chosen), sum(counts), "--include", text, named, included=named)
-    left = spec.nodes * ranks - sum(counts)
+    left = nodes * ranks - sum(counts)
     if not left:
         raise spec.refuse(key, "leaves no device at all")
     whole = tuple(host for host, count in zip(named, counts, strict=True) if count == ranks)
-    return Active(spec.nodes - len(whole), left, "--exclude", text, named, excluded=whole)
+    return Active(nodes - len(whole), left, "--exclude", text, named, excluded=whole)

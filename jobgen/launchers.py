@@ -34,8 +34,9 @@ class MpiFlavour(NamedTuple):
     built, and ``shows_values`` that ``export`` puts values on the command line, where everybody
     sees them, ``forwards_signals`` that it passes USR1 and USR2 on to the ranks.
     ``unbound`` stands in the place of ``place`` where the ranks bind themselves.
-    ``rank``, ``size`` and ``local_rank`` are the shell's words for the variables in which
-    a rank finds itself.
+    ``mixed`` does where the nodes differ in their ranks (nothing: it does not take them).
+    ``rank``, ``size``, ``local_rank`` and ``local_size`` are the shell's words for the variables in
+    which a rank finds itself.
     """
 
     title: str
@@ -54,6 +55,8 @@ class MpiFlavour(NamedTuple):
     shows_values: bool = False
     forwards_signals: bool = False
     unbound: tuple[str, ...] = ()
+    mixed: tuple[str, ...] = ()
+    local_size: str = ""
 
 
 MPI_FLAVOURS = {
@@ -72,6 +75,8 @@ MPI_FLAVOURS = {
         "$OMPI_COMM_WORLD_RANK",
         "$OMPI_COMM_WORLD_SIZE",
         "$OMPI_COMM_WORLD_LOCAL_RANK",
+        local_size="$OMPI_COMM_WORLD_LOCAL_SIZE",
+        mixed=("-np {ranks}", '--hostfile "$job_dir/hostfile"', "--map-by slot --bind-to none"),
         srun="pmix",
         setup=(
             "# Open MPI refuses root, which a container's user often is.",
@@ -100,6 +105,8 @@ MPI_FLAVOURS = {
         srun="pmi2",
         shows_values=True,
         unbound=("-n {ranks} -ppn {ranks_per_node} -bind-to none", '-f "$job_dir/hosts"'),
+        mixed=("-n {ranks} -bind-to none", '-f "$job_dir/machines"'),
+        local_size="$MPI_LOCALNRANKS",
         agent=("export HYDRA_LAUNCHER=ssh HYDRA_LAUNCHER_EXEC=jobgen-remote PATH=$job_dir:$PATH",),
     ),
     # https://www.intel.com/content/www/us/en/docs/mpi-library/developer-reference-linux/

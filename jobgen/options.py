@@ -6,7 +6,7 @@ The command line, the error messages and ``--explain`` are all made from this ta
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from jobgen import arrays, dependencies, values
+from jobgen import arrays, dependencies, groups, values
 from jobgen.accelerators import ACCELERATORS
 from jobgen.containers import RUNTIMES
 from jobgen.launchers import LAUNCHERS, MPI_FLAVOURS
@@ -159,7 +159,14 @@ OPTIONS = (
         "pbspro|torque",
         "Which PBS: OpenPBS and PBS Pro, or Torque.  [default: pbspro]",
     ),
-    Option("nodes", _RESOURCES, values.whole(1), "N", "Nodes.", 1),
+    Option(
+        "nodes",
+        _RESOURCES,
+        groups.WholeOrGroups(1),
+        "N",
+        "Nodes; 2x4+1x8 are 2 nodes of 4 ranks and 1 of 8 (PBS).",
+        1,
+    ),
     Option(
         "gpus_per_node",
         _RESOURCES,

@@ -9,6 +9,7 @@ from jobgen.cores import Cores, cores
 from jobgen.directives import Directives, directives
 from jobgen.errors import one_of
 from jobgen.filters import Active, active
+from jobgen.groups import Chunk, check_groups, chunks, groups_of, most_ranks, total, written
 from jobgen.launchers import LAUNCHERS, MPI_FLAVOURS, MpiFlavour
 from jobgen.program import Program, read_program
 from jobgen.schedulers import (
@@ -45,6 +46,9 @@ class Plan(NamedTuple):
     mpi: MpiFlavour | None
     title: str
     nodes: int
+    chunks: tuple[Chunk, ...]
+    mixed: str | None
+    local_size: str
     gpus_per_node: int
     ranks_per_node: int
     cpus: Cores
@@ -94,12 +98,14 @@ def resolve(spec: JobSpec) -> Plan:
     row = scheduler_of(spec)
     scheduler = SCHEDULERS[row]
     check_directives(spec, row)
+    check_groups(spec, row)
     accelerator_name, gpus, ranks = _devices(spec)
     accelerator = ACCELERATORS[accelerator_name]
     mpi_name = _mpi(spec, row)
     mpi = MPI_FLAVOURS[mpi_name] if mpi_name else None
     cpus = cores(spec, row, ranks)
-    if row == "local" and spec.nodes != 1:
+    nodes, mixed = total(spec.nodes), written(spec.nodes)
+    if row == "local" and nodes != 1:
         raise spec.refuse("nodes", "a local run has this one node; use pbs or slurm for more")
     _check_remote(spec, row)
     part = active(spec, ranks)
@@ -111,8 +117,9 @@ def resolve(spec: JobSpec) -> Plan:
     walltime = spec.walltime or DEFAULT_WALLTIME
     survive = survival(spec, program, walltime)
     spare = survive.spare_nodes
+    device_words = _device_words(spec, row, accelerator) if gpus else ""
     memory = _memory(spec, row, cpus.node)
-    site = at_site(spec, row, spec.nodes + spare, walltime, gpus, ranks, cpus, memory)
+    site = at_site(spec, row, nodes + spare, walltime, gpus, ranks, cpus, memory)
     world = '"$JOBGEN_WORLD_SIZE"' if spare else str(part.world_size)
     command = mpi.command if mpi and spec.launcher == "mpirun" else launcher.command
     python = program.head is not None or launcher.once_a_node
@@ -133,13 +140,16 @@ def resolve(spec: JobSpec) -> Plan:
         mpi_name=mpi_name,
         mpi=mpi,
         title=_title(spec, ranks, part.world_size, mpi, accelerator),
-        nodes=spec.nodes,
+        nodes=nodes,
+        chunks=chunks(spec, cpus, ranks, device_words, gpus),
+        mixed=mixed,
+        local_size=starting.local_size(spec, mpi) if mixed else str(ranks),
         gpus_per_node=gpus,
         ranks_per_node=ranks,
         cpus=cpus,
         container=box,
         walltime=clock(walltime),
-        devices=_devices_request(spec, row, accelerator, gpus),
+        devices=device_words.format(n=gpus) or None,
         memory=memory,
         # Nothing but timeout ends a local run in time.
         run=f"timeout {spec.walltime} " if row == "local" and spec.walltime else "",
@@ -159,7 +169,7 @@ def resolve(spec: JobSpec) -> Plan:
             f"*'{row.version}'*" for row in MPI_FLAVOURS.values() if row.version and row != mpi
         ),
         launcher_args=spec.launcher_arg,
-        hostfile_slots=(spec.nodes + spare) * ranks,
+        hostfile_slots=(nodes + spare) * ranks,
         activate=f"{spec.venv}/bin/activate" if spec.venv else None,
         env_names=tuple(dict.fromkeys(name for name, _ in spec.env)),
         restore_devices=spec.launcher == "deepspeed" and accelerator.visible is not None,
@@ -171,7 +181,7 @@ def resolve(spec: JobSpec) -> Plan:
         sets_ranks=spec.launcher == "srun"
         or (spec.launcher == "mpirun" and not (program.is_ours and box is None)),
         survival=survive,
-        allocated=spec.nodes + spare,
+        allocated=nodes + spare,
         # With spare nodes only the script knows which take part.
         nodes_word='"${#job_hosts[@]}"' if spare else str(part.nodes),
         nodes_there=f"$((JOBGEN_WORLD_SIZE / {ranks}))" if spare else str(part.nodes),
@@ -196,7 +206,7 @@ def _commands(box: Container | None, command: str, python: bool, once_a_node: bo
 
 def _devices(spec: JobSpec) -> tuple[str, int, int]:
     """Accelerator, devices and ranks a node: each follows from the others where it was not said."""
-    gpus, ranks = spec.gpus_per_node, spec.ranks_per_node
+    gpus, ranks = spec.gpus_per_node, spec.ranks_per_node or most_ranks(spec.nodes)
     name = spec.accelerator
     if name is None:
         name = "cpu" if gpus == 0 or (gpus is None and spec.scheduler == "local") else "cuda"
@@ -227,6 +237,10 @@ def _mpi(spec: JobSpec, row: str) -> str | None:
         raise spec.refuse("mpi", f"--launcher {spec.launcher} starts no MPI; leave it out or use mpirun")
     if spec.mpi == "pals" and row != "pbspro":
         raise spec.refuse("mpi", "PALS starts jobs of PBS Pro only; use another MPI")
+    if spec.mpi is not None and not isinstance(spec.nodes, int) and not MPI_FLAVOURS[spec.mpi].mixed:
+        raise spec.refuse(
+            "mpi", "nodes that differ are for openmpi and mpich here; use one of them, torchrun or deepspeed"
+        )
     return spec.mpi
 
 
@@ -240,21 +254,22 @@ def _check_remote(spec: JobSpec, row: str) -> None:
         raise spec.refuse("remote", f"{who} goes through the scheduler and never through ssh")
 
 
-def _devices_request(spec: JobSpec, row: str, accelerator: Accelerator, gpus: int) -> str | None:
-    if not gpus or row == "local":
-        return None
+def _device_words(spec: JobSpec, row: str, accelerator: Accelerator) -> str:
+    """How the scheduler is asked for ``{n}`` devices a node."""
+    if row == "local":
+        return ""
     words = {"pbspro": accelerator.select, "torque": accelerator.torque, "slurm": accelerator.gres}[row]
     if words is None:
         title = SCHEDULERS[row].title
         raise spec.refuse("accelerator", f"{title} has no word for {accelerator.title}; use PBS Pro or Slurm")
-    return words.format(n=gpus)
+    return words
 
 
 def _memory(spec: JobSpec, row: str, processes: int) -> str | None:
     if spec.mem is None:
         return None
     if row == "torque":
-        return torque_memory(spec.mem, spec.nodes, processes)
+        return torque_memory(spec.mem, total(spec.nodes), processes)
     return size(spec.mem, "b") if row == "pbspro" else size(spec.mem).upper()
 
 
@@ -268,13 +283,15 @@ def _mpi_options(
     named = () if mpi.shows_values else (name for name, _ in spec.env)
     names = dict.fromkeys((*always, *named))
     numbers = {"ranks": world, "ranks_per_node": ranks, "cpus": cpus.rank, "bind": bind or "--cpu-bind depth"}
-    place = (line.format(**numbers) for line in _place(mpi, cpus))
+    place = (line.format(**numbers) for line in _place(spec, mpi, cpus))
     export = (word.format(name=name) for word in mpi.export for name in names)
     return (*place, " ".join(export))
 
 
-def _place(mpi: MpiFlavour, cpus: Cores) -> tuple[str, ...]:
+def _place(spec: JobSpec, mpi: MpiFlavour, cpus: Cores) -> tuple[str, ...]:
     """Where mpirun puts the ranks; it must not bind them, where they do it themselves."""
+    if not isinstance(spec.nodes, int):
+        return mpi.mixed
     return mpi.place if cpus.bind is None else mpi.unbound or mpi.place
 
 
@@ -283,5 +300,8 @@ def _title(spec: JobSpec, ranks: int, world: int, mpi: MpiFlavour | None, accele
         return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
     by = f"{spec.launcher} ({mpi.title})" if mpi else spec.launcher
-    size = f"{count(spec.nodes, 'node')} x {count(ranks, 'rank')}, {count(world, 'rank')} in all"
-    return f"{size}, by {by} on {accelerator.title}"
+    each = (
+        f"{count(group.nodes, 'node')} x {count(group.ranks, 'rank')}"
+        for group in groups_of(spec.nodes, ranks)
+    )
+    return f"{' + '.join(each)}, {count(world, 'rank')} in all, by {by} on {accelerator.title}"

@@ -43,7 +43,7 @@ class Settings(TypedDict, total=False):
     dialect: Literal["pbspro", "torque"] | None
     r"""Which PBS: OpenPBS and PBS Pro, or Torque. [default: pbspro]"""
     nodes: int | str | None
-    r"""Nodes."""
+    r"""Nodes; 2x4+1x8 are 2 nodes of 4 ranks and 1 of 8 (PBS)."""
     gpus_per_node: int | str | None
     r"""Accelerators a node (GPUs or NPUs). [default: one a rank]"""
     ranks_per_node: int | str | None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jobgen.arrays import Array
 from jobgen.errors import JobgenError, setting
+from jobgen.groups import Group
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -46,7 +47,7 @@ class _Values(NamedTuple):
     priority: int | None
     directive: tuple[str, ...]
     dialect: str | None
-    nodes: int
+    nodes: int | tuple[Group, ...]
     gpus_per_node: int | None
     ranks_per_node: int | None
     cpus_per_rank: int | None
@@ -92,8 +93,9 @@ class _Values(NamedTuple):
 class JobSpec(_Values):
     """A job as it was asked for; None where nothing was said.
 
-    ``mem`` is in MiB a node, ``walltime`` in seconds. ``program`` is what followed ``--``,
-    or the job file's. Two are equal when they ask for the same, wherever the values came from.
+    ``mem`` is in MiB a node, ``walltime`` in seconds; ``nodes`` are groups where they differ. ``program``
+    is what followed ``--``, or the job file's. Two are equal when they ask for the same, wherever the
+    values came from.
     """
 
     __slots__ = ()

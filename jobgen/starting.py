@@ -30,6 +30,11 @@ def rank_words(spec: JobSpec, mpi: MpiFlavour | None) -> tuple[str, str, str]:
     return _SRUN_RANK if spec.launcher == "srun" else _OWN_RANK
 
 
+def local_size(spec: JobSpec, mpi: MpiFlavour | None) -> str:
+    """The shell's word for the ranks of a host where hosts differ."""
+    return mpi.local_size if spec.launcher == "mpirun" and mpi else "$LOCAL_WORLD_SIZE"
+
+
 def forward(spec: JobSpec, row: str, mpi: MpiFlavour | None, agents: tuple[str, ...]) -> str:
     """What passes a signal on to the ranks: the launcher, or the script, which reaches them here, by srun,
     by ssh or by its agents."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -187,6 +188,37 @@ def test_directives_hold_only_what_was_allowed(fields: dict[str, str], scheduler
     expected += scheduler == "slurm" and "mem" in fields
     assert sum(line.startswith(marks) for line in lines) == expected
     assert "pwned" not in script or "$(touch pwned)" in str(fields) or "`touch pwned`" in str(fields)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.one_of(
+        TEXT,
+        st.from_regex(r"[0-9x+ ]{0,12}", fullmatch=True),
+        st.from_regex(r"[0-9]x[0-9](\+[0-9]x[0-9]){0,2}", fullmatch=True),
+    )
+)
+def test_nodes_are_a_number_or_groups_that_differ(text: str) -> None:
+    """Anything else is refused in one sentence, which has an example."""
+    parts = [part.split("x") for part in text.split("+")]
+    pairs = all(re.fullmatch(r"[1-9][0-9]{0,4}x[1-9][0-9]{0,4}", part) for part in text.split("+"))
+    try:
+        plan = resolve(read_spec("pbs", {"nodes": text, "launcher": "mpirun"}))
+    except JobgenError as error:
+        refused = str(error)
+        assert "\n" not in refused  # most examples raise, but not all
+        assert "2x4+1x8" in refused or re.fullmatch(r"-?[0-9]+", text)
+        assert not (pairs and len({ranks for _, ranks in parts}) > 1)
+        return
+    if plan.mixed is None:
+        assert re.fullmatch("[0-9]{1,9}", text)
+        return
+    assert plan.nodes == sum(int(nodes) for nodes, _ in parts)
+    assert plan.active.world_size == sum(int(nodes) * int(ranks) for nodes, ranks in parts)
+    select = "+".join(
+        f"{nodes}:ncpus={2 * int(ranks)}:mpiprocs={ranks}:ngpus={ranks}" for nodes, ranks in parts
+    )
+    assert f"#PBS -l select={select}\n" in render(plan)
 
 
 COMBINATIONS = st.fixed_dictionaries(

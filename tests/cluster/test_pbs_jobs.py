@@ -187,6 +187,82 @@ def test_a_node_file_with_another_number_of_hosts(
     assert not jobs.ranks_in(tmp_path / "seen")
 
 
+# Slurm's qsub cannot ask for different shares: the job is of three whole nodes, and its node file is ours.
+MIXED = ("--nodes", "1x4+2x2", "--accelerator", "cpu", "--cpus-per-rank")
+SHARES = ("node1", "node2", "node2", "node3", "node1", "node3", "node2", "node2")
+
+
+def submit_mixed(
+    cluster: Cluster, directory: Path, script: str, hosts: Sequence[str] = SHARES, path: str = ""
+) -> Job:
+    (directory / "mixed.sh").write_text(script)
+    (directory / "nodes").write_text("".join(f"{host}\n" for host in hosts))
+    wrapper = (
+        "#!/bin/bash\n#PBS -l nodes=3:ppn=4\n#PBS -j oe\n"
+        f"PBS_NODEFILE={directory}/nodes PBS_O_WORKDIR={directory} exec bash {directory}/mixed.sh\n"
+    )
+    return submit(cluster, directory, wrapper, {"PATH": path} if path else None)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "mpirun",
+        "mpirun debian",
+        "mpirun ssh",
+        "mpich",
+        "torchrun",
+        "torchrun torque",
+        "deepspeed",
+        "deepspeed pdsh ssh",
+    ],
+)
+def test_nodes_that_differ_have_the_ranks_that_were_asked_for(
+    pbs_cluster: Cluster, tmp_path: Path, name: str
+) -> None:
+    cores = 2 if "torque" in name else 1  # Torque lists a host once a core
+    script = jobs.render(
+        *("pbs", *MIXED, cores, "--no-preflight", *LAUNCHES[name], *probing(tmp_path)), program=[PROBE]
+    )
+    path = path_of(pbs_cluster, tmp_path, name)
+    job = submit_mixed(pbs_cluster, tmp_path, script, SHARES * cores, path)
+    assert job.ok, job.output
+    ranks = jobs.ranks_in(tmp_path / "seen")
+    seen = [(rank.host, rank.number("LOCAL_RANK"), rank.number("LOCAL_WORLD_SIZE")) for rank in ranks]
+    each = {"node1": 2, "node2": 4, "node3": 2}
+    assert seen == [(host, local, count) for host, count in each.items() for local in range(count)]
+    assert [rank.number("RANK") for rank in ranks] == list(range(8))
+    assert {rank.number("WORLD_SIZE") for rank in ranks} == {8}
+    jobs.check_files(jobs.run_dir(tmp_path / "runs"))
+
+
+@pytest.mark.parametrize("launcher", ["mpirun", "torchrun", "deepspeed"])
+def test_a_training_on_nodes_that_differ(pbs_cluster: Cluster, tmp_path: Path, launcher: str) -> None:
+    """With the preflight, and each rank on its share of its node."""
+    script = jobs.render(
+        *("pbs", *MIXED, 1, "--launcher", launcher, "--cpu-bind", "numa"),
+        program=["--task", "digits", "--epochs", "1"],
+    )
+    job = submit_mixed(pbs_cluster, tmp_path, script)
+    assert job.ok, job.output
+    assert jobs.status_of(jobs.run_dir(tmp_path / "runs"))["state"] == "finished"
+
+
+@pytest.mark.parametrize(
+    ("hosts", "got"),
+    [(["node1", "node2", "node3"] * 2, "3x2"), (SHARES[:-1], "2x2+1x3"), (SHARES[:2], "2x1")],
+)
+def test_nodes_that_differ_otherwise(
+    pbs_cluster: Cluster, tmp_path: Path, hosts: Sequence[str], got: str
+) -> None:
+    script = jobs.render("pbs", *MIXED, 1, "--launcher", "mpirun", *probing(tmp_path), program=[PROBE])
+    status, output = run_with_node_file(pbs_cluster, tmp_path, script, hosts)
+    assert status == 70
+    assert f"the allocation is {got} (nodes x ranks: node1 " in output
+    assert "but 2x2+1x4 was asked for" in output
+    assert not jobs.ranks_in(tmp_path / "seen")
+
+
 # ------------------------------------------------------------------------------------------ what ends badly
 
 # Without a shell between the nodes there is no start; the status of a far rank is the job's.
