@@ -34,6 +34,8 @@ FORMS = {
     "local": {},
 }
 EVENTS = {"begin": ("BEGIN", "b"), "end": ("END", "e"), "fail": ("FAIL", "a"), "none": ("NONE", "n")}
+# What the script asks PBS Pro for itself, in the chunk of each node or beside it.
+_OURS = ("ncpus", "mpiprocs", "ompthreads", "ngpus", "mem", "nodes", "select", "place", "walltime")
 # Slurm's words in a pattern, as PBS Pro and Torque have them; the name is known beforehand.
 _PATTERN = {
     "pbspro": {"a": "^array_index^"},
@@ -98,11 +100,11 @@ def lines(key: str, value: Any, row: str) -> list[str]:
         ValueError: why this scheduler does not take the value.
     """
     if key == "licenses" and row == "pbspro":
-        if "@" in value:
-            raise ValueError("PBS Pro knows no license servers; leave out what follows the @")
-        return [
-            f"-l {name}={count or 1}" for name, _, count in (one.partition(":") for one in value.split(","))
-        ]
+        found = [one.partition(":") for one in value.split(",")]
+        for name, _, _ in found:
+            if name in _OURS or not re.fullmatch(r"[A-Za-z][\w-]*", name, re.ASCII):
+                raise ValueError(f"{name} is no license of PBS Pro, where each is a resource, without a server")
+        return [f"-l {name}={count or 1}" for name, _, count in found]
     return [FORMS[row][key].format(_value(key, value, row))]
 
 
@@ -113,6 +115,8 @@ def _value(key: str, value: Any, row: str) -> object:
         if value > 0:
             raise ValueError("only an operator of Slurm may raise it; use 0 or less")
         return -value
+    if key in ("qos", "reservation") and row != "slurm" and "," in value:
+        raise ValueError("must be one name; PBS takes what follows a comma for something else")
     if key == "constraint" and not re.fullmatch(r"[\w.&|*()\[\],=:@+-]+", value, re.ASCII):
         raise ValueError("must be features of nodes without blanks, such as a100 or a100&ib")
     return value
@@ -130,6 +134,9 @@ def chunk(constraint: str, row: str) -> str:
     }[row]
     if not re.fullmatch(pattern, constraint, re.ASCII):
         raise ValueError(f"must be {rule}")
+    for name in re.findall(r"(\w+)=", constraint):
+        if name in _OURS:
+            raise ValueError(f"{name} is asked for already; use the option that says it")
     return f":{constraint}"
 
 
@@ -189,5 +196,5 @@ def _written(log: str | None) -> str | None:
     if log is None:
         return None
     path = log.replace("^array_index^", "$job_index").replace("$PBS_ARRAYID", "$job_index")
-    path = re.sub(r"\$(\w+)", r"${\1}", path)
+    path = re.sub(r"\$(PBS_JOBID|job_index)", r"${\1}", path)  # a letter or _ may follow
     return path if path.startswith("/") else f"$job_submit_dir/{path}"
