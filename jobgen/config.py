@@ -71,6 +71,9 @@ def read_spec(
     if below is not None and below.sweep is not None:
         fields["sweep"], origins["sweep"] = below.sweep, below.origins["sweep"]
         texts["sweep"] = shown(" ".join(key for key, _ in below.sweep.values))
+    if any("\0" in word for word in program):
+        where = origins.get("program", said_in)
+        raise JobgenError(f"program = {shown(' '.join(program))} ({where}): no word of it can hold a NUL")
     fields |= {"scheduler": scheduler, "program": tuple(program), "origins": origins, "given": texts}
     spec = JobSpec._make({"site": None, "sweep": None, **fields}[name] for name in JobSpec._fields)
     return at_site(spec, site or (below.site if below else None))
@@ -108,6 +111,8 @@ def _first(
 def parse(option: Option, value: str, origin: str) -> Any:
     """The value of an option from its text, which stands in ``origin``."""
     try:
+        if "\0" in value:
+            raise ValueError("can hold no NUL")
         return option.parse(value)
     except ValueError as error:
         raise JobgenError(f"{setting(option.key, origin)} {shown(value)} ({origin}): {error}") from None

@@ -40,6 +40,12 @@ def sh(value: object) -> str:
     return "$'" + "".join(map(_ansi_c, text)) + "'" if text else "''"
 
 
+def item(value: object) -> str:
+    """A value as an element of a bash array, where a bare comma looks like a mistake."""
+    word = sh(value)
+    return f"'{word}'" if "," in word and word == str(value) else word
+
+
 def _ansi_c(character: str) -> str:
     if character in _NAMED:
         return _NAMED[character]
@@ -98,6 +104,7 @@ def environment(template_dirs: tuple[str, ...] = (), cache_dir: str | None = Non
         bytecode_cache=_Cache(cache_dir) if cache_dir else None,
     )
     env.filters["sh"] = sh
+    env.filters["item"] = item
     env.filters["quoted"] = quoted
     return env
 

@@ -471,6 +471,8 @@ MISTAKES = [
     ("queues = { 'a b' = {} }", "[queues.'a b'] (FILE", "must be one word"),
     ("read = 'today'", "read = today (FILE, line 3): must be a date"),
     ("request = ['--nodes={node}']", "FILE, line 3): there is no {node}: use nodes", "did you mean nodes?"),
+    ("request = ['--nodes={nodes']", "FILE, line 3): braces stand around the name"),
+    ("directives = ['--nodes={nodes.real}']", "FILE, line 3): braces stand around the name"),
     ("request = ['nodes={nodes}']", "must be an option of sbatch"),
     ('directives = ["--a=1\\n#SBATCH --nodes=9"]', "must be an option of sbatch"),
     ("[rules]\nsrun = ['--x=$(touch pwned)']", "must be an option of srun"),

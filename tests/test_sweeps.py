@@ -110,11 +110,18 @@ def test_every_point_once(tmp_path: Path) -> None:
     assert found == wanted
 
 
+def test_arrays_of_bash_are_quiet() -> None:
+    text = script({"shape": [[1, 2], [3]], "quiet": [True, False]})
+    assert "\n  '1,2' 3\n" in text
+    assert "job_tell" in text
+    assert "job_tell" not in script({"quiet": [True, False]})
+
+
 def test_a_list_is_joined_and_wins_over_the_table_train() -> None:
     tables = {"train": {"augment": "flip", "epochs": 2}, "sweep": {"augment": [["crop", "flip"], "crop"]}}
     layer = layer_of(tables, (), lambda place: "job file")
     text = render(resolve(read_spec("slurm", {"launcher": "torchrun"}, (), layer)))
-    assert "sweep_augment=(\n  crop,flip crop\n)" in text
+    assert "sweep_augment=(\n  'crop,flip' crop\n)" in text
     assert 'exec python3 -m jobgen.train --epochs 2 "${JOBGEN_POINT[@]}"' in text
     assert 'preflight --epochs 2 "${JOBGEN_POINT[@]}"' not in text  # one node has none
     assert "#SBATCH --array=0-1\n" in text

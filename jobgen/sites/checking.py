@@ -5,6 +5,7 @@ Nothing of a site file can become shell code: what a script prints of it outside
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -105,6 +106,8 @@ def _check_text(site: Site, place: Path, text: str) -> None:
         for name in names_in(text):
             if name not in NUMBERS:
                 raise ValueError(f"there is no {{{name}}}: use {one_of(NUMBERS)}{nearest(name, NUMBERS)}")
+        if re.search(r"[{}]", re.sub(r"\{\w+\}", "", text)):
+            raise ValueError("braces stand around the name of a number alone, such as {nodes}")
     for path, parse in _PARSERS.items():
         if _fits(place, path):
             parse(text)
