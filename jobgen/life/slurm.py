@@ -119,5 +119,13 @@ def cancel(job_id: str, at_once: bool) -> bool:
     for options in ((),) if at_once else gently:
         done = call(("scancel", "--quiet", *options, job_id))
         if done.status != 0:
+            if options == gently[1] and not _is_queued(job_id):  # it was pending, or has just ended
+                break
             raise SchedulerError(f"scancel refuses {job_id}: {complaint(done)}")
     return not at_once
+
+
+def _is_queued(job_id: str) -> bool:
+    """Whether any task of a job waits or runs; yes, where squeue does not say."""
+    done = call(("squeue", "--noheader", f"--jobs={job_id}", "--format=%i"))
+    return bool(done.out.strip()) or (done.status != 0 and "Invalid job id" not in done.err)

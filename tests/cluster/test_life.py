@@ -190,6 +190,14 @@ def test_cancelled_at_once(slurm_cluster: Cluster, here: Path) -> None:
     wait_for(lambda: state(slurm_cluster, here)["state"] == "cancelled")
 
 
+@pytest.mark.parametrize("array", [(), ("--array", "0-2")])
+def test_a_waiting_job_is_cancelled(slurm_cluster: Cluster, here: Path, array: tuple[str, ...]) -> None:
+    """scancel finds no job any more that it could signal."""
+    _, run = submit(slurm_cluster, here, *array, "--begin", "+2h", "--", "learn.py", "--lr", "0.1")
+    said = jobgen(slurm_cluster, here, "cancel", run.name).stderr
+    assert re.fullmatch(rf"jobgen: {run.name}: job \d+ is cancelled\n", said)
+
+
 def test_the_same_once_more(cluster: Cluster, here: Path) -> None:
     """The same script byte for byte, from the plan alone, wherever that is said."""
     _, first = submit(

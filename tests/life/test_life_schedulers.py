@@ -150,3 +150,15 @@ def test_durations(text: str, expected: int | None) -> None:
 def test_a_job_is_live_until_it_has_ended() -> None:
     assert Job("1", "ending").live
     assert not Job("1", "timeout").live
+
+
+@pytest.mark.parametrize(("squeue", "refused"), [("exit 0", False), ("echo 7", True), ("exit 1", True)])
+def test_scancel_that_finds_nothing_to_signal(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, squeue: str, refused: bool
+) -> None:
+    commands(monkeypatch, tmp_path, scancel='[[ " $* " != *" --batch "* ]]', squeue=squeue)
+    if refused:
+        with pytest.raises(SchedulerError, match="scancel refuses 7"):
+            slurm.cancel("7", at_once=False)
+    else:
+        assert slurm.cancel("7", at_once=False)
