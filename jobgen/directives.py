@@ -103,7 +103,7 @@ def lines(key: str, value: Any, row: str) -> list[str]:
         found = [one.partition(":") for one in value.split(",")]
         for name, _, _ in found:
             if name in _OURS or not re.fullmatch(r"[A-Za-z][\w-]*", name, re.ASCII):
-                raise ValueError(f"{name} is no license of PBS Pro, where each is a resource, without a server")
+                raise ValueError(f"{name} is no license of PBS Pro, where each is a plain resource")
         return [f"-l {name}={count or 1}" for name, _, count in found]
     return [FORMS[row][key].format(_value(key, value, row))]
 

@@ -215,8 +215,8 @@ def test_the_scripts_are_in_order(shell: str, environment: dict[str, str], tmp_p
     (tmp_path / "script").write_text(script(shell, environment))
     assert subprocess.run([shell, "-n", tmp_path / "script"]).returncode == 0
     if shell == "bash":
-        need_command("shellcheck")
-        subprocess.run(["shellcheck", "--shell=bash", tmp_path / "script"], check=True)
+        command = [need_command("shellcheck"), "--shell=bash", tmp_path / "script"]
+        subprocess.run(command, check=True)
 
 
 def test_another_shell_is_refused(environment: dict[str, str]) -> None:

@@ -548,11 +548,10 @@ def test_the_worst_finding_decides() -> None:
 def test_the_recipe_names_ops_that_deepspeed_has(accelerator: str, tmp_path: Path) -> None:
     """Its variables are those that the installed DeepSpeed's builders read."""
     need_package("deepspeed")
-    need_command("shellcheck")
     text = recipe(case(given={"accelerator": accelerator}))
     (tmp_path / "setup.sh").write_text(text)
     done = subprocess.run(
-        ["shellcheck", "--shell=bash", tmp_path / "setup.sh"], capture_output=True, text=True
+        [need_command("shellcheck"), "--shell=bash", tmp_path / "setup.sh"], capture_output=True, text=True
     )
     assert done.stdout == ""
     if accelerator not in ("cuda", "cpu"):

@@ -164,7 +164,7 @@ def run_with_node_file(
         ["node1", "node2"],
         ["node1"] * 3 + ["node2"] * 3,
         ["node1", "node2"] * 4,
-        ["node1", "", "node2", "node1"],
+        ["node1", "", "node2", "node1", "node2"],
     ],
 )
 def test_a_host_counts_once_however_often_it_is_listed(
