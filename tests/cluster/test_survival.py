@@ -327,6 +327,7 @@ def test_a_node_that_dies(
     frail_cluster.kill("node2")
     directory = jobs.run_dir(tmp_path / "runs")
     wait_for(lambda: "node2 does not answer" in (tmp_path / f"jobgen-{job}.log").read_text(), 300)
+    time.sleep(2)  # in the second in which it ended Slurm would not launch the job again: "already killed"
     frail_cluster.exec("head", ["scontrol", "update", "NodeName=node2", "State=DOWN", "Reason=dead"])
     done = ended(frail_cluster, job, 600)
     assert done.ok, done.output

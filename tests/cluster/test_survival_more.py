@@ -271,6 +271,7 @@ def test_a_host_that_is_dead_before_the_preflight(
     log = tmp_path / f"jobgen-{submitted}.log"
     wait_for(lambda: f"jobgen: job {submitted} " in log.read_text(), 120)
     # Until Slurm itself finds out, it waits for the dead node's word that the job is over.
+    time.sleep(2)  # in the second in which it ended Slurm would not launch the job again: "already killed"
     frail_cluster.exec("head", ["scontrol", "update", "NodeName=node2", "State=DOWN", "Reason=dead"])
     job = frail_cluster.wait(submitted)
     assert job.ok, job.output
