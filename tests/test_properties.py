@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
-import sys
 import tempfile
 import zlib
 from pathlib import Path
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.require import find_command
 
 from jobgen.config import read_spec
 from jobgen.errors import JobgenError
 from jobgen.plan import resolve
 from jobgen.rendering import render, sh
 
-SHELLCHECK = shutil.which(
-    "shellcheck", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-)
+SHELLCHECK = find_command("shellcheck")
 
 # Characters that mean something to a shell, a scheduler, a terminal or a template, and any other.
 CHARACTERS = st.one_of(

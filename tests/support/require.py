@@ -43,12 +43,17 @@ def absent(reason: str) -> NoReturn:
     pytest.skip(reason)
 
 
-def need_command(*names: str) -> str:
-    """The path of the last of these commands; the directory of the running Python comes first."""
+def find_command(name: str) -> str | None:
+    """Its path; the directory of the running Python comes first."""
     search = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", ""), SYSTEM_PATH])
+    return shutil.which(name, path=search)
+
+
+def need_command(*names: str) -> str:
+    """The path of the last of these commands."""
     path = ""
     for name in names:
-        found = shutil.which(name, path=search)
+        found = find_command(name)
         if found is None:
             absent(f"the command {name} is not installed")
         path = found
