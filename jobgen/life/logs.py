@@ -26,24 +26,27 @@ class Which(NamedTuple):
     attempt: int | None
 
 
-def path_of(run: Path, which: Which) -> Path | None:
-    """The log as things are now; None where there is none yet.
+def find(run: Path, which: Which) -> tuple[int, Path | None]:
+    """The attempt, 0 before the first one, and its log as things are now; None where there is none yet.
 
-    While a job runs, PBS keeps its output on the node: rank 0's log stands in for it.
+    While a job runs, PBS keeps its output on the node: rank 0's log stands in for it. It is looked for before
+    the events are read, which tell where the output is before any rank begins: it must not win a race.
     """
+    ranked = [path for path in run.glob("attempt-*/rank-0.log") if path.is_file()]
     attempt, events = runs.last_attempt(run)
     if which.attempt is not None:
         attempt, events = which.attempt, runs.events(run / f"attempt-{which.attempt}")
     if not attempt:  # a job may end before its first attempt begins
-        return _output(run, job_id(run) or "") if which == (None, None) else None
+        return 0, _output(run, job_id(run) or "") if which == (None, None) else None
     logs = run / f"attempt-{attempt}"
     if which.rank is not None:
         path = logs / f"rank-{which.rank}.log"
-        return path if path.exists() else None
+        return attempt, path if path.exists() else None
     said = next((Path(event.value) for event in events if event.what == "output"), None)
     began = next((event.value for event in events if event.what == "began"), "")
-    found = [path for path in (said, _output(run, began), logs / "rank-0.log") if path and path.is_file()]
-    return found[0] if found else None
+    outputs = [path for path in (said, _output(run, began)) if path and path.is_file()]
+    found = [*outputs, *(path for path in ranked if path.parent == logs)]
+    return attempt, found[0] if found else None
 
 
 def _output(run: Path, job: str) -> Path | None:
@@ -82,7 +85,7 @@ def show(run: Path, which: Which) -> None:
         JobgenError: nothing is, or the run has no such attempt, or the attempt no such rank.
     """
     _check(run, which)
-    path = path_of(run, which)
+    _, path = find(run, which)
     if path is None:
         raise JobgenError(f"{shown(run.name)} has no log yet: {_word(run)}; -f waits for it")
     for chunk in _new(path, 0):
@@ -102,23 +105,23 @@ def follow(run: Path, which: Which) -> None:
     while not over:
         if time.monotonic() - asked > (1 if _ended(run) else _ASK):
             over = not _goes_on(run, which)  # before the last look at the file
-            if not asked and path_of(run, which) is None:
+            if not asked and find(run, which)[1] is None:
                 print(f"jobgen: {run.name} is {_word(run)}; waiting for its output", file=sys.stderr)
             asked = time.monotonic()
-        now, attempt = path_of(run, which), runs.last_attempt(run)[0]
+        attempt, now = find(run, which)
         # Within an attempt it stays at rank 0's log, where PBS brings the output later.
-        if now is not None and now != path and (path is None or attempt != followed):
-            if path is not None:
+        if now is not None and (path is None or attempt != followed):
+            if path is not None and now != path:
                 _drain(path, at)
                 print(f"jobgen: {now}", file=sys.stderr)
-            path, at, followed = now, 0, attempt
+            path, at, followed = now, at if now == path else 0, attempt
         if path is not None:
             at = _drain(path, at)
         if not over:
             time.sleep(_PAUSE)
     if path is None:
         raise JobgenError(f"{run.name} left no such log: it is {_word(run)}")
-    if (whole := path_of(run, which)) not in (None, path):
+    if (whole := find(run, which)[1]) not in (None, path):
         print(f"jobgen: the whole output is in {whole}", file=sys.stderr)
 
 

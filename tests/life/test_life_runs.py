@@ -14,8 +14,9 @@ import pytest
 from golden.cases import CASES, plan_of
 from support.jobs import path_with
 
+from jobgen import runs
 from jobgen.errors import JobgenError
-from jobgen.life import differences, finding, planfile, states, submitting
+from jobgen.life import differences, finding, logs, planfile, states, submitting
 from jobgen.plan import resolve
 from jobgen.rendering import render
 from jobgen.spec import SweepAsked
@@ -240,10 +241,10 @@ def test_follow_goes_over_attempts_and_ends_with_the_job(tmp_path: Path) -> None
     )
     time.sleep(1.5)
     for attempt in (1, 2):
-        logs = run / f"attempt-{attempt}"
-        logs.mkdir()
-        (logs / "rank-0.log").write_text(f"hello {attempt}\n")
-        (logs / "events").write_text(f"1 began 5\n9 ended {75 if attempt == 1 else 0}\n")
+        directory = run / f"attempt-{attempt}"
+        directory.mkdir()
+        (directory / "rank-0.log").write_text(f"hello {attempt}\n")
+        (directory / "events").write_text(f"1 began 5\n9 ended {75 if attempt == 1 else 0}\n")
         time.sleep(2.5)
         assert (reader.poll() is None) == (attempt == 1)
     printed, said = reader.communicate(timeout=20)
@@ -273,13 +274,31 @@ def test_on_pbs_rank_0_is_followed_until_the_output_comes(tmp_path: Path) -> Non
     reader = subprocess.Popen(
         command, cwd=tmp_path, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    time.sleep(1.5)
+    assert reader.stdout is not None
+    assert reader.stdout.readline() == "hello\n"
     (run / "exp.o5").write_text("all of it\n")
     (run / "attempt-1/events").write_text("1 began 5\n9 ended 0\n")
     printed, said = reader.communicate(timeout=20)
-    assert (reader.returncode, printed) == (0, "hello\n")
+    assert (reader.returncode, printed) == (0, "")
     assert said == f"jobgen: the whole output is in {Path('runs/exp/exp.o5')}\n"
     assert jobgen(tmp_path, "logs").stdout == "all of it\n"
+
+
+def test_rank_0_that_begins_during_a_look_does_not_stand_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or the events, read before, would not tell yet that the output is elsewhere, and all would come twice."""
+    run = make_run(tmp_path / "runs", "exp", "1 began 5\n", job="5")
+    read = runs.last_attempt
+
+    def slowly(directory: Path) -> tuple[int, tuple[runs.Event, ...]]:
+        found = read(directory)
+        (run / "attempt-1/rank-0.log").write_text("hello\n")
+        return found
+
+    monkeypatch.setattr(runs, "last_attempt", slowly)
+    assert logs.find(run, logs.Which(None, None)) == (1, None)
+    assert logs.find(run, logs.Which(None, None)) == (1, run / "attempt-1/rank-0.log")
 
 
 def test_logs_that_are_not_there(tmp_path: Path) -> None:
