@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, time, timedelta
 from typing import Any
 
 from jobgen.config import Layer, SiteName, Text, at_site, read_spec
@@ -111,6 +111,8 @@ def _text(option: Option, value: Any) -> Text:
 def _scalar(key: str, value: Any) -> str:
     if isinstance(value, timedelta):
         return f"{value.total_seconds():.0f}s"
+    if isinstance(value, (datetime, time)):
+        return value.isoformat()
     if isinstance(value, os.PathLike):
         value = os.fspath(value)
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
 
 import click
 
-from jobgen.errors import JobgenError, nearest, one_of, shown
+from jobgen.errors import JobgenError, shown
+from jobgen.typed import Typed
+from jobgen.values import choice, text
 
-KINDS = ("dockerfile", "apptainer")
+KINDS, ACCELERATORS = ("dockerfile", "apptainer"), ("cuda", "npu", "cpu")
 CUDA, CANN, CHIP = "12.8.1", "8.3.rc2", "910b"
+_CUDA = Typed(text(f"a whole version such as {CUDA}", r"1[1-9]\.\d{1,2}\.\d{1,2}"))
+_CANN = Typed(text(f"a version such as {CANN}", r"\d+\.\d+\.(?:\d+|(?:rc|alpha|beta)\d+)"))
+_CHIP = Typed(text("a chip such as 910b or a3", r"\w{1,16}"))
+_BASE = Typed(text("an image such as debian:12", r"[\w][\w.:/@+-]*"))
 
 
 class Base(NamedTuple):
@@ -43,29 +48,31 @@ def recipe(kind: str, accelerator: str, made: Base) -> str:
     return environment().get_template(f"image/{kind}.j2").render(values)
 
 
-def _choose(name: str, value: str, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise JobgenError(
-            f"{name} {shown(value)} (command line): must be {one_of(allowed)}{nearest(value, allowed)}"
-        )
-
-
-def _match(name: str, value: str, pattern: str, rule: str) -> None:
-    if not re.fullmatch(pattern, value, re.ASCII):
-        raise JobgenError(f"{name} {shown(value)} (command line): must be {rule}")
-
-
 @click.command(
     "image",
     help="Print the recipe of a container image: a Dockerfile or an Apptainer definition.",
     epilog="Example: jobgen image --accelerator cuda -o Dockerfile && docker build -t train .",
 )
-@click.option("--kind", metavar="|".join(KINDS), default="dockerfile", help="[default: dockerfile]")
-@click.option("--accelerator", metavar="cuda|npu|cpu", default="cuda", help="[default: cuda]")
-@click.option("--cuda", metavar="VERSION", help=f"CUDA of the base image.  [default: {CUDA}]")
-@click.option("--cann", metavar="VERSION", help=f"CANN of the base image.  [default: {CANN}]")
-@click.option("--chip", metavar="NAME", help=f"NPU that CANN's kernels are for.  [default: {CHIP}]")
-@click.option("--base", "image", metavar="IMAGE", help="Another base image, of Debian or Ubuntu.")
+@click.option(
+    "--kind",
+    type=Typed(choice(*KINDS)),
+    metavar="|".join(KINDS),
+    default="dockerfile",
+    help="[default: dockerfile]",
+)
+@click.option(
+    "--accelerator",
+    type=Typed(choice(*ACCELERATORS)),
+    metavar="|".join(ACCELERATORS),
+    default="cuda",
+    help="[default: cuda]",
+)
+@click.option("--cuda", type=_CUDA, metavar="VERSION", help=f"CUDA of the base image.  [default: {CUDA}]")
+@click.option("--cann", type=_CANN, metavar="VERSION", help=f"CANN of the base image.  [default: {CANN}]")
+@click.option(
+    "--chip", type=_CHIP, metavar="NAME", help=f"NPU that CANN's kernels are for.  [default: {CHIP}]"
+)
+@click.option("--base", "image", type=_BASE, metavar="IMAGE", help="Another base image, of Debian or Ubuntu.")
 @click.option("-o", "--output", metavar="FILE", help="Write it to FILE.")
 @click.option("--force", is_flag=True, help="Overwrite FILE.")
 def image(
@@ -78,17 +85,11 @@ def image(
     output: str | None,
     force: bool,
 ) -> None:
-    _choose("--kind", kind, KINDS)
-    _choose("--accelerator", accelerator, ("cuda", "npu", "cpu"))
     for name, value, owner in (("--cuda", cuda, "cuda"), ("--cann", cann, "npu"), ("--chip", chip, "npu")):
         if value is not None and accelerator != owner:
             raise JobgenError(f"{name} {shown(value)} (command line): is only for --accelerator {owner}")
-    _match("--cuda", cuda or CUDA, r"1[1-9]\.\d{1,2}\.\d{1,2}", f"a whole version such as {CUDA}")
-    _match("--cann", cann or CANN, r"\d+\.\d+\.(?:\d+|(?:rc|alpha|beta)\d+)", f"a version such as {CANN}")
-    _match("--chip", chip or CHIP, r"\w{1,16}", "a chip such as 910b or a3")
     made = base(accelerator, cuda or CUDA, cann or CANN, chip or CHIP)
     if image is not None:
-        _match("--base", image, r"[\w][\w.:/@+-]*", "an image such as debian:12")
         made = made._replace(image=image)
     text = recipe(kind, accelerator, made)
     if output is None:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jobgen.errors import JobgenError, nearest, one_of, shown
+from jobgen.errors import shown
+from jobgen.typed import Typed
+from jobgen.values import choice
 
 if TYPE_CHECKING:
     from jobgen.options import Option
@@ -95,25 +97,30 @@ epochs = 2
 """
 
 
+def _kind(text: str) -> str:
+    return choice(*_KINDS)("pbspro" if text == "pbs" else text)
+
+
 @click.command(
     "init",
     help="Write a commented job file to start from, for the scheduler that is found on PATH.",
     epilog="Example: jobgen init --scheduler slurm",
 )
-@click.option("--scheduler", metavar="|".join(_KINDS), help="What to write it for.  [default: what is found]")
+@click.option(
+    "--scheduler",
+    type=Typed(_kind),
+    metavar="|".join(_KINDS),
+    help="What to write it for.  [default: what is found]",
+)
 @click.option(
     "-o", "--output", metavar="FILE", default="jobgen.toml", help="Its name.  [default: jobgen.toml]"
 )
 @click.option("--force", is_flag=True, help="Overwrite FILE.")
 def init(scheduler: str | None, output: str, force: bool) -> None:
-    kind, why = ("pbspro" if scheduler == "pbs" else scheduler), ""
+    kind, why = scheduler, ""
     site = None
     if kind is None:
         site, kind, why = _detected_site() or (None, *detect())
-    if kind not in _KINDS:
-        raise JobgenError(
-            f"--scheduler {shown(kind)} (command line): must be {one_of(_KINDS)}{nearest(kind, _KINDS)}"
-        )
     from jobgen.output import write_script
 
     write_script(output, starter(kind, site), force=force, executable=False)

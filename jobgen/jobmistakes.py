@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from datetime import date, time
 from typing import Any
 
 from jobgen.errors import nearest, one_of, shown
-from jobgen.jobtables import AT, SWEPT, TABLES, VARIABLE, WORD, fits, known_keys, table_of
+from jobgen.jobtables import AT, SWEPT, VARIABLE, WORD, fits, known_keys, table_of
 from jobgen.options import OPTIONS
 
 Path = tuple[str, ...]
@@ -36,7 +37,8 @@ def sentence(message: str, data: Mapping[str, Any], origin: Callable[[Path], str
         place, value = (*place, key), value[key]
     elif isinstance(value, list) and (index := re.search(r"\d+", expected[3])):
         value = value[int(index[0])]
-    written = str(value).lower() if isinstance(value, bool) else str(value)
+    written = value.isoformat() if isinstance(value, (date, time)) else str(value)
+    written = written.lower() if isinstance(value, bool) else written
     return f"{place[-1]} = {shown(written)} ({origin(place)}): {allowed}"
 
 
@@ -61,9 +63,10 @@ def _allowed(place: Path, expected: str, value: Any) -> str:
         return 'must be a list, such as ["..."]'
     if expected == "bool":
         return "must be true or false"
-    if len(place) == 2 and place[0] in TABLES and not isinstance(value, (list, dict)):
+    option = AT.get(place)
+    if option and not option.multiple and isinstance(value, (str, int, float, list, dict)):
         try:
-            AT[place].parse(str(value))
+            option.parse(str(value))
         except ValueError as error:
             return str(error)
     return "must be a text in quotes"

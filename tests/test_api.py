@@ -8,7 +8,7 @@ import re
 import shlex
 import subprocess
 import sys
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +105,7 @@ def test_a_job_is_a_value() -> None:
     assert job == JobSpec("slurm", ["train.py"], nodes="2", walltime="2h") != job.replace(nodes=3)
     assert job.replace(walltime=None, program=None) == JobSpec("slurm", nodes=2)
     assert job.replace(scheduler="pbs").scheduler == "pbs"
+    assert job.replace(begin=datetime(2030, 1, 31, 20)) == job.replace(begin="2030-01-31T20:00:00")
     assert repr(job) == "JobSpec('slurm', program=('train.py',), walltime=7200, nodes=2)"
 
 

@@ -267,7 +267,7 @@ MISTAKES = (
     (("--lanucher", "x"), "there is no option --lanucher; did you mean --launcher?"),
     (("--json", "--recipe"), "--json and --recipe contradict each other"),
     (("--job", "gone.toml"), "the job file gone.toml cannot be read"),
-    (("--limit", "0"), "--limit 0 (command line): must be a number of seconds"),
+    (("--limit", "0"), "--limit 0 (command line): must be a whole number from 1 to 3600"),
     (("--module", "a b"), "must be one module name"),
 )
 

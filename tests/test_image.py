@@ -73,7 +73,7 @@ def test_versions_make_the_base() -> None:
         (["--accelerator", "rocm"], "must be cuda, npu or cpu"),
         (["--cuda", "12.4"], "a whole version such as"),
         (["--cuda", "12.4.1", "--accelerator", "cpu"], "is only for --accelerator cuda"),
-        (["--cann", "8.1"], "is only for --accelerator npu"),
+        (["--cann", "8.1.rc1"], "is only for --accelerator npu"),
         (["--base", "a\nRUN id"], "must be an image"),
     ],
 )

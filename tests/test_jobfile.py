@@ -234,6 +234,8 @@ MISTAKES = [
     ("[job]\nname = 'a'\nwalltime = 02:00:00", "walltime = 02:00:00 (jobgen.toml, line 3): must be a text in quotes"),
     ("[job]\nwalltime = 3600", "walltime = 3600 (jobgen.toml, line 2): must be a duration such as 2h30m"),
     ("[job]\nqueue = 7", "must be a text in quotes"),
+    ("[job]\nbegin = 2030-01-31T20:00:00", "begin = 2030-01-31T20:00:00 (jobgen.toml, line 2): must be a text in quotes"),
+    ("[resources]\nnodes = [2]", "nodes = [2] (jobgen.toml, line 2): must be a whole number of at least 1"),
     ("[job]\ndirective = ['-x', 7]", "directive = 7 (jobgen.toml, line 2): must be a text in quotes"),
     ("[survival]\npreflight = 'yes'", "preflight = yes (jobgen.toml, line 2): must be true or false"),
     ("[environment.env]\nA = 1\nB = 1.5", "B = 1.5 (jobgen.toml, line 3): must be a text in quotes or a whole number"),

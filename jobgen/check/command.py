@@ -5,7 +5,9 @@ from __future__ import annotations
 import click
 
 from jobgen.check.directives import SCHEDULERS
-from jobgen.errors import JobgenError, nearest, one_of, shown
+from jobgen.errors import JobgenError
+from jobgen.typed import Typed
+from jobgen.values import choice
 
 
 @click.command(
@@ -18,7 +20,10 @@ from jobgen.errors import JobgenError, nearest, one_of, shown
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
 @click.option("--sarif", "as_sarif", is_flag=True, help="Print SARIF 2.1.0, as code-review tools read it.")
 @click.option(
-    "--scheduler", metavar="|".join(SCHEDULERS), help="Whose script it is.  [default: by its directives]"
+    "--scheduler",
+    type=Typed(choice(*SCHEDULERS)),
+    metavar="|".join(SCHEDULERS),
+    help="Whose script it is.  [default: by its directives]",
 )
 @click.option("--list", "listing", is_flag=True, help="Print all rules.")
 @click.pass_obj
@@ -40,11 +45,6 @@ def check(
         raise JobgenError("check: name one script at least, or - for standard input")
     if as_json and as_sarif:
         raise JobgenError("--json and --sarif exclude each other")
-    if scheduler is not None and scheduler not in SCHEDULERS:
-        raise JobgenError(
-            f"--scheduler {shown(scheduler)} (command line): must be "
-            f"{one_of(SCHEDULERS)}{nearest(scheduler, SCHEDULERS)}"
-        )
     findings = [found for file in files for found in checking.check_file(file, scheduler)]
     if as_json or as_sarif:
         click.echo((output.as_json if as_json else output.as_sarif)(findings), nl=False)

@@ -6,9 +6,12 @@ import os
 
 import click
 
-from jobgen.errors import JobgenError, nearest, one_of, shown
+from jobgen.errors import JobgenError, one_of, shown
+from jobgen.typed import Typed
+from jobgen.values import choice
 
-_TARGETS = ("slurm", "pbspro", "torque", "toml")
+_SOURCES = ("slurm", "pbspro", "torque")
+_TARGETS = (*_SOURCES, "toml")
 
 
 @click.command(
@@ -18,9 +21,18 @@ _TARGETS = ("slurm", "pbspro", "torque", "toml")
     epilog="Example: jobgen convert job.pbs --to slurm -o job.sh",
 )
 @click.argument("file", metavar="FILE", required=False)
-@click.option("--to", "target", metavar="|".join(_TARGETS), help="What it shall become.")
 @click.option(
-    "--scheduler", metavar="pbspro|torque|slurm", help="Whose script it is.  [default: by its directives]"
+    "--to",
+    "target",
+    type=Typed(choice(*_TARGETS)),
+    metavar="|".join(_TARGETS),
+    help="What it shall become.",
+)
+@click.option(
+    "--scheduler",
+    type=Typed(choice(*_SOURCES)),
+    metavar="|".join(_SOURCES),
+    help="Whose script it is.  [default: by its directives]",
 )
 @click.option("-o", "--output", metavar="FILE", help="Write the result to FILE.")
 @click.option("--force", is_flag=True, help="Overwrite FILE.")
@@ -34,13 +46,8 @@ def convert(
 
     if file is None:
         raise JobgenError("convert: name a script, or - for standard input")
-    if target not in _TARGETS:
-        said = (
-            "is missing" if target is None else f"{shown(target)} (command line): must be {one_of(_TARGETS)}"
-        )
-        raise JobgenError(f"--to {said}{nearest(target or '', _TARGETS)}")
-    if scheduler is not None and scheduler not in _TARGETS[:3]:
-        raise JobgenError(f"--scheduler {shown(scheduler)} (command line): must be {one_of(_TARGETS[:3])}")
+    if target is None:
+        raise JobgenError(f"--to is missing: say {one_of(_TARGETS)}")
     source = read_source(file)
     lines = source.decode("utf-8", "replace").replace("\r", "").split("\n")
     whose = scheduler or guess(lines)

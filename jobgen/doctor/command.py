@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jobgen.errors import JobgenError, nearest, one_of, shown
+from jobgen.errors import JobgenError
 from jobgen.jobcommand import (
     Command,
     file_options,
@@ -17,6 +17,8 @@ from jobgen.jobcommand import (
     template_dirs,
     template_option,
 )
+from jobgen.typed import Typed
+from jobgen.values import choice, whole
 
 if TYPE_CHECKING:
     from jobgen.config import Layer
@@ -41,8 +43,6 @@ def _doctor(
 ) -> int:
     if json and recipe:
         raise JobgenError("--json and --recipe contradict each other; leave one of them out")
-    if not 0 < limit <= 3600:
-        raise JobgenError(f"--limit {limit:g} (command line): must be a number of seconds from 1 to 3600")
     layer = job_file(job, no_job, settings, program)
     kind, dialect = _scheduler(scheduler, layer, site, os.path.dirname(job or ""))
     plan = plan_of(kind, given | {"dialect": given["dialect"] or dialect}, program, layer, site, job)
@@ -64,9 +64,6 @@ def _scheduler(
     typed: str | None, layer: Layer | None, site: str | None, beside: str
 ) -> tuple[str, str | None]:
     """What was typed, or the job file's, or the site's, or this machine's, with its dialect."""
-    if typed not in (None, *_SCHEDULERS):
-        hint = nearest(typed, _SCHEDULERS)
-        raise JobgenError(f"{shown(typed)} (command line): must be {one_of(_SCHEDULERS)}{hint}")
     if name := typed or (layer.scheduler if layer else None):
         return name, None
     if place := site or (layer.site.name if layer and layer.site else None):
@@ -83,13 +80,17 @@ doctor = Command(
     "doctor",
     callback=_doctor,
     params=[
-        click.Argument(["scheduler"], required=False),
+        click.Argument(["scheduler"], type=Typed(choice(*_SCHEDULERS)), required=False),
         *job_options(),
         *file_options(),
         click.Option(["--json"], is_flag=True, help="Print JSON."),
         click.Option(["--recipe"], is_flag=True, help="Print instead how to build DeepSpeed's ops for here."),
         click.Option(
-            ["--limit"], type=float, default=60, metavar="S", help="Seconds for each probe.  [default: 60]"
+            ["--limit"],
+            type=Typed(whole(1, 3600)),
+            default="60",
+            metavar="S",
+            help="Seconds for each probe.  [default: 60]",
         ),
         template_option(),
     ],

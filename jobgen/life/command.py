@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import click
 
+from jobgen.typed import Typed
+from jobgen.values import whole
+
 _RUNS = "RUN is a run directory, its name or the beginning of it, or a job's id."
 _run_dir = click.option(
     "--run-dir", metavar="DIR", help="Where the runs are.  [default: the job file's, or runs]"
@@ -54,8 +57,8 @@ def _say(text: str, silent: dict[str, str]) -> None:
 )
 @click.argument("name", metavar="[RUN]", required=False)
 @click.option("-f", "--follow", is_flag=True, help="Go on until the job is over, over all its attempts.")
-@click.option("--rank", metavar="R", type=click.IntRange(0), help="The log of one rank instead.")
-@click.option("--attempt", metavar="N", type=click.IntRange(1), help="Of this attempt.  [default: the last]")
+@click.option("--rank", metavar="R", type=Typed(whole(0)), help="The log of one rank instead.")
+@click.option("--attempt", metavar="N", type=Typed(whole(1)), help="Of this attempt.  [default: the last]")
 @_run_dir
 def logs(
     name: str | None, follow: bool, rank: int | None, attempt: int | None, run_dir: str | None

@@ -405,7 +405,7 @@ def test_the_command_writes_a_file_and_reads_standard_input(tmp_path: Path) -> N
     ("words", "sentence"),
     [
         ((), "convert: name a script, or - for standard input"),
-        (("job.sh",), "--to is missing"),
+        (("job.sh",), "--to is missing: say slurm, pbspro, torque or toml"),
         (
             ("job.sh", "--to", "slrm"),
             "--to slrm (command line): must be slurm, pbspro, torque or toml; did you mean slurm?",

@@ -307,6 +307,8 @@ def test_logs_that_are_not_there(tmp_path: Path) -> None:
     assert jobgen(tmp_path, "logs", "--rank", "1").stdout == "of rank 1\n"
     assert "has the ranks 0 to 1" in jobgen(tmp_path, "logs", "--rank", "2").stderr
     assert "exp has had 1" in jobgen(tmp_path, "logs", "--attempt", "2").stderr
+    said = jobgen(tmp_path, "logs", "--rank", "x").stderr
+    assert said == "jobgen: --rank x (command line): must be a whole number of at least 0\n"
     done = jobgen(tmp_path, "logs")
     assert (done.returncode, done.stderr) == (2, "jobgen: exp has no log yet: finished; -f waits for it\n")
 

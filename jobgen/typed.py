@@ -1,0 +1,27 @@
+"""What is typed for an option of a command, as click's types, by the parsers of values.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from jobgen.errors import JobgenError, shown
+
+
+class Typed(click.ParamType):  # type: ignore[type-arg]  # generic from Click 8.4 on
+    """The value that ``parse`` makes of a text; its ValueError is told as every other one."""
+
+    name = "text"
+
+    def __init__(self, parse: Callable[[str], Any]) -> None:
+        self._parse = parse
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        assert param is not None
+        name = f"{param.opts[-1]} " if isinstance(param, click.Option) else ""
+        try:
+            return self._parse(value)
+        except ValueError as error:
+            raise JobgenError(f"{name}{shown(value)} (command line): {error}") from None
