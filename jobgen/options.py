@@ -59,7 +59,8 @@ _LINE = values.text(
 _IMAGE = values.text(
     "an image, such as image.sif or docker://ubuntu:24.04", r"[^\s\x00-\x20-][^\x00-\x1f\x7f\u2028\u2029]*"
 )
-_LICENSES = r"[A-Za-z]\w*(@\w+)?(:\d{1,6})?(,[A-Za-z]\w*(@\w+)?(:\d{1,6})?)*"
+_LICENSE = r"[A-Za-z]\w*(@\w+)?(:[1-9]\d{0,5})?"
+_LICENSES = f"{_LICENSE}(,{_LICENSE})*"
 _COMMENT = r"(?!.*\s#)[^\x00-\x1f\x7f\u2028\u2029\"'`\\]{1,200}"
 _LOG = r"(?=.*[^/]$)(?:[\w./+@=,:-]|%[xjAa])+"
 

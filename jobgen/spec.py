@@ -142,8 +142,10 @@ class JobSpec(_Values):
 
     def said(self, key: str) -> str:
         """``--key value (origin)``, or ``key = value``, as an error names a setting."""
-        value = self.given.get(key, getattr(self, key))
-        return f"{setting(key, self.origin(key))} {value} ({self.origin(key)})"
+        name, origin, value = setting(key, self.origin(key)), self.origin(key), getattr(self, key)
+        if isinstance(value, bool) and name.startswith("--"):
+            return f"{name if value else name.replace('--', '--no-')} ({origin})"
+        return f"{name} {self.given.get(key, value)} ({origin})"
 
     def refuse(self, key: str, reason: str) -> JobgenError:
         """The error that a setting is refused for a reason."""

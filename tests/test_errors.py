@@ -142,7 +142,8 @@ CASES = [
     ("pbs --begin +2h", ["--begin +2h", "2030-01-31T20:00"]),
     ("slurm --priority 5", ["--priority 5", "only an operator"]),
     ("pbs --priority 5000", ["--priority 5000", "from -1024 to 1023"]),
-    ("local --exclusive", ["--exclusive yes", "asks no scheduler"]),
+    ("local --exclusive", ["--exclusive (command line)", "asks no scheduler"]),
+    ("slurm --licenses matlab:0", ["--licenses matlab:0", "such as matlab:2"]),
     ("local --log out", ["--log out", "terminal"]),
     ("pbs --template-dir /no/such", ["/no/such", "not a directory"]),
 ]  # fmt: skip

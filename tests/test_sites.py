@@ -23,6 +23,7 @@ from jobgen.schedulers import scheduler_of
 from jobgen.sites.asking import pbs, slurm
 from jobgen.sites.detecting import reason
 from jobgen.sites.limits import Request, excesses
+from jobgen.sites.trying import try_defaults
 from jobgen.sites.writing import site_file
 
 SHIPPED = sorted(path.stem for path in Path(sites.folders()[-1]).glob("*.toml"))
@@ -620,6 +621,27 @@ def test_the_command_refuses_in_one_sentence(words: str, said: str, tmp_path: Pa
     assert (done.returncode, done.stdout) == (2, "")
     assert said in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("extends", "table", "said"),
+    [
+        ("perlmutter", 'job = { walltime = "900h" }', "walltime = 900h (site mine): queue regular of Mine"),
+        ("torque-gpu", 'launch = { launcher = "srun" }', "launcher = srun (site mine): srun is Slurm's own"),
+    ],
+)
+def test_defaults_that_make_no_job_are_found(extends: str, table: str, said: str, tmp_path: Path) -> None:
+    scheduler = LOADED[extends].file.scheduler
+    head = f'title = "Mine"\nextends = "{extends}"\nscheduler = "{scheduler}"\n'
+    (tmp_path / "mine.toml").write_text(f"{head}{table}\n")
+    done = jobgen("site", "check", "mine.toml", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"jobgen: mine.toml: its own defaults make no job: {said}")
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_the_defaults_of_every_shipped_site_make_a_job(name: str) -> None:
+    try_defaults(LOADED[name])
 
 
 def test_detect(tmp_path: Path) -> None:

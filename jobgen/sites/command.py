@@ -73,10 +73,12 @@ def show(name: str | None, as_json: bool) -> None:
 @click.argument("file", required=False)
 def check(file: str | None) -> None:
     from jobgen.sites import load
+    from jobgen.sites.trying import try_defaults
 
     if file is None:
         raise JobgenError("site check: name a site file")
     found = load(file, beside="")
+    try_defaults(found)
     count = len(found.queues)
     click.echo(f"{found.path}: {found.title}, {count} queue{'' if count == 1 else 's'}: good")
 

@@ -85,7 +85,7 @@ def excesses(site: Site, name: str, request: Request) -> Iterator[Excess]:
         yield Excess("nodes", f"{least} to {most} nodes" if least != most else _count(most, "node"))
     limit = longest(site, name, request.nodes)
     if limit is not None and request.walltime > limit:
-        of = f" of {request.nodes} nodes" if queue.walltime_by_nodes else ""
+        of = f" of {_count(request.nodes, 'node')}" if queue.walltime_by_nodes else ""
         yield Excess("walltime", f"at most {clock(limit)} for a job{of}")
     if node.gpus is not None and request.gpus_per_node > node.gpus:
         yield Excess("gpus_per_node", f"at most {_count(node.gpus, 'accelerator')} a node")
