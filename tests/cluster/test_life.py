@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from support import jobs
-from support.cluster import Cluster
+from support.cluster import Cluster, start_now
 from support.jobs import PROBE, env_options
 
 # One after the other, so that a job begins as soon as it is submitted.
@@ -170,8 +170,7 @@ def begun(cluster: Cluster, here: Path, attempt: int) -> bool:
     """Whether both ranks of the attempt have; one that is requeued is saved the pause that Slurm makes."""
     now = state(cluster, here)
     if now["state"] == "pending":
-        job = now["id"].partition(".")[0]
-        cluster.exec("head", ["scontrol", "update", f"JobId={job}", "StartTime=now"], check=False)
+        start_now(cluster, now["id"].partition(".")[0])
     ready = [here / "seen" / f"ready-{rank}" for rank in (0, 1)]
     started = [here / now["run"] / f"attempt-{attempt}/rank-{rank}.pid" for rank in (0, 1)]
     return all(newer(one, other) for one, other in zip(ready, started, strict=True))

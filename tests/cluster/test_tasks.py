@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from support import jobs
-from support.cluster import Cluster, Job
+from support.cluster import Cluster, Job, start_now
 from support.require import need_package
 
 ONE = ("--ranks-per-node", "2", "--accelerator", "cpu", "--cpus-per-rank", "1", "--launcher", "torchrun")
@@ -102,7 +102,7 @@ def test_slurm_runs_one_task_again(slurm_cluster: Cluster, tmp_path: Path) -> No
     for index in (0, 1):
         task = f"{array}_{index}"
         wait_for(lambda task=task: "Restarts=1" in shown(slurm_cluster, task))  # type: ignore[misc]
-        slurm_cluster.exec("head", ["scontrol", "update", f"JobId={task}", "StartTime=now"])
+        start_now(slurm_cluster, task)
     tasks = ended(slurm_cluster, array, (0, 1))
     assert all(task.ok for task in tasks), tasks
     [top] = (tmp_path / "runs").iterdir()
@@ -200,7 +200,7 @@ def test_slurm_heard_all_that_it_was_told(slurm_cluster: Cluster, tmp_path: Path
         for text in (re.findall(r"StartTime=(\S+)", facts)[0], "now")
     )
     assert 3500 < begin - now < 3700
-    slurm_cluster.exec("head", ["scontrol", "update", f"JobId={job}", "StartTime=now"])
+    start_now(slurm_cluster, job)
     done = slurm_cluster.wait(job)
     assert done.ok, done.output
     assert done.output_path == tmp_path / f"logs/jobgen-{job}.out"

@@ -234,13 +234,19 @@ def wait_for(condition: Callable[[], bool], seconds: float = 200) -> None:
         time.sleep(0.1)
 
 
+def start_now(cluster: Cluster, job: str) -> None:
+    """Save a job the pause that Slurm makes before a second attempt, but for that in which the node would not
+    launch it: in the second in which the attempt before ended it is "already killed"."""
+    time.sleep(2)
+    cluster.exec("head", ["scontrol", "update", f"JobId={job}", "StartTime=now"], check=False)
+
+
 def ended(cluster: Cluster, job: str, seconds: float = 500) -> Job:
-    """Wait for the end of a job, and save it the pause that Slurm makes before a second attempt."""
+    """Wait for the end of a job, and save it the pauses between its attempts."""
     deadline = time.monotonic() + seconds
     while (facts := cluster.facts(job))["JobState"] not in ENDED:
         if facts["JobState"] == "PENDING" and facts["Reason"] == "BeginTime":
-            time.sleep(2)  # the attempt before is still being cleared away
-            cluster.exec("head", ["scontrol", "update", f"JobId={job}", "StartTime=now"], check=False)
+            start_now(cluster, job)
         assert time.monotonic() < deadline, facts
         time.sleep(0.5)
     return cluster.wait(job)

@@ -95,7 +95,7 @@ def run_case(options: list[str], samples: data.Data, me: ranks.Ranks, mine: devi
     with tempfile.TemporaryDirectory() as folder:
         run = report.Run({"JOBGEN_RUN_DIR": folder}, report.Clock(), me.rank)
         run.line = lambda text: None  # type: ignore[method-assign]
-        scores, _ = loop.train(trainer, samples, mine, how.batch, settings, run)
+        scores, _ = loop.Training(trainer, samples, mine, how.batch, settings, run).run()
         rows = metrics(Path(folder)) if me.rank == 0 else []
     return {
         "losses": [row["loss"] for row in rows],

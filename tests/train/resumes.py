@@ -81,9 +81,9 @@ class Training:
             start = checkpoints.Progress()
         facts = saving.facts(self.how, self.samples, self.me.world_size)
         saver = saving.Saver(trainer, self.mine, self.run, self.place / "checkpoints", facts, start)
-        scores, steps = loop.train(
+        scores, steps = loop.Training(
             trainer, self.samples, self.mine, self.how.batch, self.settings, self.run, saver
-        )
+        ).run()
         with trainer.evaluating():
             logits = trainer.predict(self.images(next(trainer.module.parameters()).dtype))
         rows = peers.exchange(None if logits is None else logits.float().tolist(), self.mine)
