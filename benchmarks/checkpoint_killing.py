@@ -121,7 +121,7 @@ class Trial:
             saver.latest = found.directory.name
         if rank == 0:
             os.write(ready, struct.pack("i", start.step))
-        loop.train(trainer, self._samples, mine, how.batch, settings, run, saver)
+        loop.Training(trainer, self._samples, mine, how.batch, settings, run, saver).run()
         torch.distributed.barrier()
 
     def first_step(self) -> int:

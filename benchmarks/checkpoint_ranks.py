@@ -54,7 +54,7 @@ class Ours:
         self.run = report.Run({"JOBGEN_RUN_DIR": str(top / "run")}, report.Clock(), me.rank)
         self.run.line = lambda text: None  # type: ignore[method-assign]
         self.run.prepare()
-        loop.train(self.engine, samples, self.device, how.batch, settings, self.run)
+        loop.Training(self.engine, samples, self.device, how.batch, settings, self.run).run()
         self._facts = saving.facts(how, samples, me.world_size)
         self.folder, self._step = top / "checkpoints", 0
 

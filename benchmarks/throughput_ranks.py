@@ -72,7 +72,7 @@ def ours(kind: str, samples: data.Data, me: ranks.Ranks, mine: device.Device) ->
     run = report.Run({"JOBGEN_RUN_DIR": tempfile.mkdtemp()}, report.Clock(), me.rank)
     run.line = lambda text: None  # type: ignore[method-assign]
     run.prepare()
-    return lambda: loop.train(trainer, samples, mine, how.batch, settings, run)
+    return lambda: loop.Training(trainer, samples, mine, how.batch, settings, run).run()
 
 
 def torch_loop(samples: data.Data, me: ranks.Ranks) -> Callable[[], None]:

@@ -3,9 +3,8 @@
 import math
 import time
 from dataclasses import replace
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
-import numpy as np
 import torch
 from torch import distributed
 
@@ -16,147 +15,201 @@ from .config.batches import Batch
 from .data import Data, augment, sampling
 from .data.feed import Feed
 from .device import Device
-from .engines import Engine, Evaluator
+from .engines import Engine
 from .errors import RESUMABLE, Resumable, TrainingFailure
 from .report import Run
+from .scoring import Scores, evaluate
 from .stall import Watchdog
 from .stopping import Reason, Stopping
 from .watch import Bar, Profile, Stopwatch, table
 
 
-class Scores(NamedTuple):
-    """On the whole test set: mean loss, fraction right, and that per class (None: no such sample)."""
+class _Losses:
+    """The losses of an epoch. Those since the last report stay on the device, and with this rank."""
 
-    loss: float
-    accuracy: float
-    per_class: dict[str, float | None]
+    def __init__(self, at: Progress) -> None:
+        self.reported, self.since, self.samples = at.epoch_loss, at.since_log, at.samples
+        self._reported_at = time.monotonic()
+
+    def add(self, loss: torch.Tensor, samples: int) -> None:
+        self.since.append(loss)
+        self.samples += samples
+
+    def report(self) -> tuple[float, float]:
+        """Mean loss of the samples since the last report, and samples a second.
+
+        Only here do the ranks, and the device, wait for each other's loss.
+        """
+        summed = torch.stack(self.since).sum()
+        distributed.all_reduce(summed)
+        now = time.monotonic()
+        loss, rate = summed.item() / self.samples, self.samples / (now - self._reported_at)
+        self.reported += loss * self.samples
+        self.since, self.samples, self._reported_at = [], 0, now
+        return loss, rate
 
 
-def train(
-    engine: Engine,
-    data: Data,
-    device: Device,
-    batch: Batch,
-    settings: Settings,
-    run: Run,
-    saver: Saver | None = None,
-    stopping: Stopping | None = None,
-    watchdog: Watchdog | None = None,
-) -> tuple[Scores, int]:
-    """Train, evaluate after each epoch; returns the last scores and the number of optimizer steps.
+class Training:
+    """The parts of a run, and how far it is."""
 
-    Raises TrainingFailure when the loss is not finite, and Resumable where `stopping` says so, after saving.
-    """
-    changes = augment.parse(settings.augment, *data.train.images.shape[2:])
-    train_set = Feed(data.train, data, device.torch, settings.workers, changes, settings.seed)
-    test_set = Feed(data.test, data, device.torch, settings.workers)
-    watch = Stopwatch(device.torch, settings.wall_clock_breakdown)
-    profile = Profile(settings.profile, device.torch, run)
-    per_epoch = sampling.steps_per_epoch(train_set.size, *batch, engine.share.size)
-    epochs, log_every = settings.epochs, settings.log_every
-    at = saver.start if saver else Progress()
-    step, scored = at.step, at.scores
-    began = time.monotonic() - at.seconds
-    evaluation = 0.0  # seconds of the last one
-    rows: list[dict[str, Any]] = []
-    for epoch in range(at.epoch, epochs + 1):
-        order = sampling.order(train_set.size, settings.seed, epoch)
-        epoch_loss, since_log, samples, in_epoch = at.epoch_loss, at.since_log, at.samples, at.in_epoch
+    def __init__(
+        self,
+        engine: Engine,
+        data: Data,
+        device: Device,
+        batch: Batch,
+        settings: Settings,
+        run: Run,
+        saver: Saver | None = None,
+        stopping: Stopping | None = None,
+        watchdog: Watchdog | None = None,
+    ) -> None:
+        changes = augment.parse(settings.augment, *data.train.images.shape[2:])
+        self._train_set = Feed(data.train, data, device.torch, settings.workers, changes, settings.seed)
+        self._test_set = Feed(data.test, data, device.torch, settings.workers)
+        self._watch = Stopwatch(device.torch, settings.wall_clock_breakdown)
+        self._profile = Profile(settings.profile, device.torch, run)
+        self._per_epoch = sampling.steps_per_epoch(self._train_set.size, *batch, engine.share.size)
+        self._engine, self._device, self._classes = engine, device, data.classes
+        self._batch, self._settings, self._run = batch, settings, run
+        self._saver, self._stopping, self._watchdog = saver, stopping, watchdog
+        self._at = saver.start if saver else Progress()  # where the next epoch begins
+        self._step, self._scores = self._at.step, self._at.scores
+        self._began = time.monotonic() - self._at.seconds
+        self._evaluation = 0.0  # seconds of the last one
+        self._rows: list[dict[str, Any]] = []
+
+    def run(self) -> tuple[Scores, int]:
+        """Train, evaluate after each epoch; returns the last scores and the number of optimizer steps.
+
+        Raises TrainingFailure when the loss is not finite, and Resumable where `stopping` says so, after
+        saving.
+        """
+        for epoch in range(self._at.epoch, self._settings.epochs + 1):
+            train_loss, throughput = self._steps(epoch)
+            self._score(epoch, train_loss, throughput)
+        self._profile.finish()
+        for line in (*table(self._rows), *self._watch.lines()):
+            self._run.line(line)
+        self._run.metric("time", **self._watch.rounded())
+        assert self._scores is not None  # a run that has nothing more to do has been evaluated before
+        return Scores(**self._scores), self._step
+
+    def _steps(self, epoch: int) -> tuple[float, float]:
+        """The steps of an epoch that are not done yet; returns its mean loss and samples a second."""
+        engine, batch, in_epoch = self._engine, self._batch, self._at.in_epoch
         done = in_epoch * batch.micro * batch.accumulation * engine.share.size
-        epoch_began = logged_at = time.monotonic()
-        bar = Bar(run, per_epoch - in_epoch, f"epoch {epoch}/{epochs}")
+        order = sampling.order(self._train_set.size, self._settings.seed, epoch)
         steps = sampling.steps(order[done:], *batch, *engine.share)
-        step_began = time.monotonic()
-        for micro_batches, total in watch.each("data", train_set.batches(steps, epoch)):
+        losses, bar = _Losses(self._at), Bar(self._run, self._per_epoch - in_epoch, self._title(epoch))
+        epoch_began = step_began = time.monotonic()
+        for micro_batches, samples in self._watch.each("data", self._train_set.batches(steps, epoch)):
             rate = engine.learning_rate()
-            profile.before_step()
-            with watch.part("train"):
-                since_log.append(engine.train_step(micro_batches, total))
-            profile.after_step()
-            step, in_epoch = step + 1, in_epoch + 1
-            samples += total
+            self._profile.before_step()
+            with self._watch.part("train"):
+                losses.add(engine.train_step(micro_batches, samples), samples)
+            self._profile.after_step()
+            self._step, in_epoch = self._step + 1, in_epoch + 1
             bar.advance()
-            if watchdog:
-                watchdog.progress(step)
-            if step == 1 or in_epoch % log_every == 0 or in_epoch == per_epoch:
-                # Only here do the ranks, and the device, wait for each other's loss.
-                summed = torch.stack(since_log).sum()
-                distributed.all_reduce(summed)
-                loss, elapsed = summed.item() / samples, time.monotonic() - logged_at
-                if not math.isfinite(loss):
-                    raise TrainingFailure(
-                        f"the loss is {loss} at step {step} (epoch {epoch}): try a smaller --lr"
-                    )
-                if "first_step" not in run.clock.marks:
-                    run.clock.mark("first_step")
-                run.metric(
-                    "step",
-                    epoch=epoch,
-                    step=step,
-                    loss=loss,
-                    lr=rate,
-                    gradient_norm=_finite(engine.gradient_norm()),
-                    samples_per_second=round(samples / elapsed, 1),
-                    seconds=round(time.monotonic() - began, 3),
-                )
-                if not bar.visible:
-                    run.line(
-                        f"epoch {epoch}/{epochs} step {in_epoch}/{per_epoch} loss {loss:.4f} lr {rate:.3g} "
-                        f"{samples / elapsed:.0f} samples/s"
-                    )
-                epoch_loss += loss * samples
-                since_log, samples, logged_at = [], 0, time.monotonic()
+            self._alive()
+            last = in_epoch == self._per_epoch
+            if self._step == 1 or in_epoch % self._settings.log_every == 0 or last:
+                self._report(epoch, in_epoch, rate, losses, bar)
             now = time.monotonic()
-            here = Progress(epoch, step, in_epoch, epoch_loss, samples, now - began, scored, since_log)
-            if saver:
-                saver.here = here
-            last, step_seconds, step_began = in_epoch == per_epoch, now - step_began, now
-            if saver and not last and saver.due(step):
-                saver.save(here)
-                if watchdog:
-                    watchdog.progress(step)
-            if saver and stopping:
-                needed = saver.seconds + step_seconds + (evaluation if last else 0.0)
-                if reason := stopping.after_step(needed, last):
-                    _stop(reason, here, saver, run)
+            so_far = (losses.reported, losses.samples, now - self._began, self._scores, losses.since)
+            self._after_step(Progress(epoch, self._step, in_epoch, *so_far), last, now - step_began)
+            step_began = now
         bar.close()
         engine.end_epoch()
-        evaluation_began = time.monotonic()
-        throughput = max(0, train_set.size - done) / (evaluation_began - epoch_began)
-        with watch.part("evaluate"):
-            scores = evaluate(engine, test_set, data.classes, device, batch.micro)
-        evaluation = time.monotonic() - evaluation_began
-        if watchdog:
-            watchdog.progress(step)
-        at, scored = Progress(epoch + 1, step), scores._asdict()
+        throughput = max(0, self._train_set.size - done) / (time.monotonic() - epoch_began)
+        return losses.reported / self._train_set.size, throughput
+
+    def _report(self, epoch: int, in_epoch: int, rate: float, losses: _Losses, bar: Bar) -> None:
+        loss, throughput = losses.report()
+        if not math.isfinite(loss):
+            raise TrainingFailure(
+                f"the loss is {loss} at step {self._step} (epoch {epoch}): try a smaller --lr"
+            )
+        if "first_step" not in self._run.clock.marks:
+            self._run.clock.mark("first_step")
+        self._run.metric(
+            "step",
+            epoch=epoch,
+            step=self._step,
+            loss=loss,
+            lr=rate,
+            gradient_norm=_finite(self._engine.gradient_norm()),
+            samples_per_second=round(throughput, 1),
+            seconds=self._seconds(),
+        )
+        if not bar.visible:
+            self._run.line(
+                f"{self._title(epoch)} step {in_epoch}/{self._per_epoch} loss {loss:.4f} lr {rate:.3g} "
+                f"{throughput:.0f} samples/s"
+            )
+
+    def _after_step(self, here: Progress, last: bool, seconds: float) -> None:
+        """Save and stop where it is time to; `last` of its epoch, it is saved after the evaluation."""
+        if self._saver is None:
+            return
+        self._saver.here = here
+        if not last and self._saver.due(here.step):
+            self._save(here)
+        if self._stopping:
+            needed = self._saver.seconds + seconds + (self._evaluation if last else 0.0)
+            if reason := self._stopping.after_step(needed, last):
+                _stop(reason, here, self._saver, self._run)
+
+    def _score(self, epoch: int, train_loss: float, throughput: float) -> None:
+        """Evaluate after an epoch; save and stop where it is time to."""
+        began = time.monotonic()
+        with self._watch.part("evaluate"):
+            scores = evaluate(self._engine, self._test_set, self._classes, self._device, self._batch.micro)
+        self._evaluation = time.monotonic() - began
+        self._alive()
+        self._scores = scores._asdict()
         row: dict[str, Any] = {
             "epoch": epoch,
-            "step": step,
-            "train_loss": epoch_loss / train_set.size,
+            "step": self._step,
+            "train_loss": train_loss,
             "test_loss": scores.loss,
             "accuracy": scores.accuracy,
             "per_class": scores.per_class,
             "samples_per_second": round(throughput, 1),
-            "seconds": round(time.monotonic() - began, 3),
+            "seconds": self._seconds(),
         }
-        rows.append(row)
-        run.metric("epoch", **row)
-        run.line(
-            f"epoch {epoch}/{epochs} done: train loss {epoch_loss / train_set.size:.4f}, "
+        self._rows.append(row)
+        self._run.metric("epoch", **row)
+        self._run.line(
+            f"{self._title(epoch)} done: train loss {train_loss:.4f}, "
             f"test loss {scores.loss:.4f}, accuracy {scores.accuracy:.2%}"
         )
-        if saver and saver.due(step, epoch):
-            saver.save(replace(at, seconds=time.monotonic() - began, scores=scored))
-            if watchdog:
-                watchdog.progress(step)
-        if saver and stopping and epoch < epochs and (reason := stopping.after_step(saver.seconds, True)):
-            _stop(reason, replace(at, seconds=time.monotonic() - began, scores=scored), saver, run)
-    profile.finish()
-    for line in (*table(rows), *watch.lines()):
-        run.line(line)
-    run.metric("time", **watch.rounded())
-    assert scored is not None  # a run that has nothing more to do has been evaluated before
-    return Scores(**scored), step
+        self._at = Progress(epoch + 1, self._step)
+        if self._saver:
+            self._after_epoch(epoch, self._saver)
+
+    def _after_epoch(self, epoch: int, saver: Saver) -> None:
+        here = replace(self._at, seconds=time.monotonic() - self._began, scores=self._scores)
+        if saver.due(self._step, epoch):
+            self._save(here)
+        more = epoch < self._settings.epochs
+        if more and self._stopping and (reason := self._stopping.after_step(saver.seconds, True)):
+            _stop(reason, here, saver, self._run)
+
+    def _save(self, here: Progress) -> None:
+        assert self._saver
+        self._saver.save(here)
+        self._alive()
+
+    def _alive(self) -> None:
+        if self._watchdog:
+            self._watchdog.progress(self._step)
+
+    def _title(self, epoch: int) -> str:
+        return f"epoch {epoch}/{self._settings.epochs}"
+
+    def _seconds(self) -> float:
+        return round(time.monotonic() - self._began, 3)
 
 
 def _stop(reason: Reason, here: Progress, saver: Saver, run: Run) -> NoReturn:
@@ -174,29 +227,6 @@ def _stop(reason: Reason, here: Progress, saver: Saver, run: Run) -> NoReturn:
     run.line(message)
     distributed.barrier()  # the first rank that leaves may have the others ended
     raise Resumable(message)
-
-
-def evaluate(engine: Evaluator, split: Feed, classes: tuple[str, ...], device: Device, micro: int) -> Scores:
-    """Scores on the split, each sample counted once whatever the number of ranks."""
-    right, seen = torch.zeros(2, len(classes), dtype=torch.int64, device=device.torch)
-    loss = torch.zeros((), device=device.torch)
-    with engine.evaluating():
-        steps = sampling.steps(np.arange(split.size), micro, 1, *engine.share)
-        for ((images, labels, real),), _ in split.batches(steps):
-            logits = engine.predict(images)
-            if logits is None:
-                continue
-            logits, labels = logits[:real].float(), labels[:real]
-            loss += torch.nn.functional.cross_entropy(logits, labels, reduction="sum")
-            seen.index_add_(0, labels, torch.ones_like(labels))
-            right.index_add_(0, labels, (logits.argmax(1) == labels).to(torch.int64))
-    for tensor in (right, seen, loss):
-        distributed.all_reduce(tensor)
-    per_class = {
-        name: round(r / n, 6) if n else None
-        for name, r, n in zip(classes, right.tolist(), seen.tolist(), strict=True)
-    }
-    return Scores(loss.item() / split.size, round(int(right.sum()) / split.size, 6), per_class)
 
 
 def _finite(value: float | None) -> float | None:

@@ -124,9 +124,8 @@ def test_a_job_waits_for_others(request: pytest.FixtureRequest, tmp_path: Path, 
         program=["true"],
     )
     job = submit(cluster, tmp_path, script)
-    facts = shown(cluster, job)
-    assert re.search(rf"Dependency=.*afterany:{first}", facts), facts
-    assert "JobState=PENDING Reason=Dependency" in facts
+    wait_for(lambda: "JobState=PENDING Reason=Dependency" in shown(cluster, job))
+    assert re.search(rf"Dependency=.*afterany:{first}", shown(cluster, job))
     cluster.exec("head", ["scontrol", "release", first])
     assert cluster.wait(job).ok
 
@@ -192,8 +191,9 @@ def test_slurm_heard_all_that_it_was_told(slurm_cluster: Cluster, tmp_path: Path
     log = ("--log", "logs/%x-%j.out", "--mail-on", "end,fail", "--mail", "me@example.org")
     script = jobs.render("slurm", *ONE, *options, *log, program=["bash", "-c", RECORD])
     job = submit(slurm_cluster, tmp_path, script)
+    wait_for(lambda: "Reason=BeginTime" in shown(slurm_cluster, job))
     facts = shown(slurm_cluster, job)
-    for fact in ("Comment=the last (one), $HOME & co", "Nice=7", "Reason=BeginTime", "OverSubscribe=NO"):
+    for fact in ("Comment=the last (one), $HOME & co", "Nice=7", "OverSubscribe=NO"):
         assert fact in facts, facts
     begin, now = (
         float(slurm_cluster.exec("head", ["date", "-d", text, "+%s"]).stdout)

@@ -12,13 +12,14 @@ from typing import Any
 import torch
 from torch import nn
 
-from .. import checkpoints, data, device, engines, loop, peers, ranks
+from .. import checkpoints, data, device, engines, peers, ranks
 from ..addresses import free_port
 from ..config import Settings, restored
 from ..config.converters import fraction, one_of, whole
 from ..config.options import Parser
 from ..data import feed
 from ..errors import BadInput, TargetMissed
+from ..scoring import Scores, evaluate
 from . import export
 
 
@@ -35,7 +36,7 @@ def main(argv: Sequence[str]) -> None:
     _fill(model, state, asked.source)
     runner = Single(_with_deepspeed(model, mine) if asked.with_ == "deepspeed" else model.to(mine.torch))
     test_set = feed.Feed(samples.test, samples, mine.torch)
-    scores = loop.evaluate(runner, test_set, samples.classes, mine, asked.batch_size)
+    scores = evaluate(runner, test_set, samples.classes, mine, asked.batch_size)
     for line in report(scores):
         print(line)
     if asked.target_accuracy is not None and scores.accuracy < asked.target_accuracy:
@@ -112,7 +113,7 @@ class Single:
         return self.module(images)
 
 
-def report(scores: loop.Scores) -> Iterator[str]:
+def report(scores: Scores) -> Iterator[str]:
     """Lines for a reader: each class, then all."""
     for name, accuracy in scores.per_class.items():
         yield f"  {name:>6} {'-' if accuracy is None else format(accuracy, '.1%')}"

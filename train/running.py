@@ -1,0 +1,269 @@
+"""One whole run on this rank: the wiring, in the order of a run.
+
+Environment, set by the generated script or by hand; all of it may be missing:
+JOBGEN_RUN_DIR      where metrics.jsonl and status.json go (else runs/train-<time>-<pid>)
+JOBGEN_WORLD_SIZE   the number of ranks that the job asked for; any other is an error
+JOBGEN_ACCELERATOR  cuda, rocm, npu, xpu or cpu: exactly this, or an error (else the best there is)
+JOBGEN_START_TIME   when the job script started, seconds since the epoch, for the start-up times
+JOBGEN_DEADLINE     when saving must begin at the latest, seconds since the epoch (else there is time)
+JOBGEN_STALL        --stall, where that is not given: how long no step is done before all ranks leave
+JOBGEN_ATTEMPT      from the second on, the training goes on from the latest checkpoint, if there is one
+MASTER_ADDR, MASTER_PORT   where the ranks meet; OMP_NUM_THREADS   threads of each rank
+Who this process is: see ranks.py.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, NamedTuple
+
+from . import checkpoints, config, explain, npu, ranks, report, signals, sinks, stall
+from .config import plugins, recipe, refusals
+from .config.schedules import Plan as Schedule
+from .errors import BadInput, TargetMissed
+
+if TYPE_CHECKING:
+    from .checkpoints.saving import Saver
+    from .data import Data
+    from .device import Device
+    from .engines import Engine
+    from .scoring import Scores
+
+
+class _Asked(NamedTuple):
+    """What is settled without torch. places: of the metrics; found: the checkpoint to go on from."""
+
+    settings: config.Settings
+    me: ranks.Ranks
+    how: recipe.Recipe
+    places: sinks.Places
+    stall_limit: float
+    found: checkpoints.Checkpoint | None
+    whole: checkpoints.Check | None  # of `found`
+
+
+class _Parts(NamedTuple):
+    """What a training is made of. hosts: each once; patience: how long ranks wait for each other; found: the
+    checkpoint that it goes on from."""
+
+    samples: "Data"
+    device: "Device"
+    schedule: Schedule
+    engine: "Engine"
+    saver: "Saver"
+    hosts: list[str]
+    threads: int
+    patience: timedelta
+    found: checkpoints.Checkpoint | None
+
+
+def train(argv: Sequence[str], run: report.Run) -> None:
+    """Train as `argv` says, or explain what would be done."""
+    run.rank = ranks.guess(os.environ)
+    signals.listen()
+    settings = config.parse(argv)
+    me = ranks.discover(os.environ, settings.local_rank)
+    ranks.export(me, os.environ)
+    run.rank = me.rank
+    if settings.explain or settings.explain_for:
+        return _explain(settings, me, run)
+    asked = _settle(settings, me, run)
+    # What follows needs torch, which takes seconds: whatever can be refused without it was.
+    parts = _assemble(asked, run)
+    _announce(asked, parts, run)
+    scores, steps = _train(asked, parts, run)
+    _conclude(asked, parts, scores, steps, run)
+
+
+def _settle(settings: config.Settings, me: ranks.Ranks, run: report.Run) -> _Asked:
+    """Refuse what can be refused already, and make the run directory."""
+    ranks.check_world(me, os.environ)
+    stall_limit = stall.limit(settings.stall, os.environ)
+    how = recipe.resolve(settings, me.world_size)
+    places = sinks.plan(settings, how.config)
+    if os.environ.get("JOBGEN_ACCELERATOR") == "npu":
+        npu.check_environment(os.environ)
+    plugins.check_environment(settings)
+    # Before the run has a directory of its own, in which there can be none.
+    place = checkpoints.place(settings, run.directory)
+    resume = checkpoints.LATEST if attempt(os.environ) > 1 and checkpoints.any_in(place) else settings.resume
+    found = checkpoints.find(resume, place) if resume else None
+    if found:
+        checkpoints.check(found, how, me.world_size)
+    whole = checkpoints.Check(found, me.rank, me.world_size) if found else None
+    run.prepare()
+    if run.is_main:
+        stall.forget(run.directory)
+        if folder := checkpoints.place(settings, run.directory):
+            checkpoints.make_ready(folder)
+    run.clock.mark("ranks")
+    return _Asked(settings, me, how, places, stall_limit, found, whole)
+
+
+def _assemble(asked: _Asked, run: report.Run) -> _Parts:
+    """Load the data, meet the other ranks, build the engine and put it where it goes on."""
+    import torch
+
+    from . import data, device, engines, peers
+    from .data import sampling
+
+    settings, me, how, *_ = asked
+    mine = device.choose(me, os.environ)
+    refusals.check_device(how.config, mine.kind)
+    run.clock.mark("torch")
+    samples = data.load(settings.task, settings.data, settings.cache)
+    run.clock.mark("data")
+    per_epoch = sampling.steps_per_epoch(len(samples.train.labels), *how.batch, how.parallel)
+    schedule = how.schedule(per_epoch)
+
+    patience = max(peers.TIMEOUT, stall.patience(asked.stall_limit))
+    peers.connect(me, mine, patience)
+    facts = peers.exchange([run.host, peers.cores(), str(run.directory)], mine)
+    hosts, cores, directories = (list(column) for column in zip(*facts, strict=True))
+    run.adopt(directories[0])
+    threads = int(os.environ.get("OMP_NUM_THREADS") or peers.share_of_cores(me.rank, hosts, cores))
+    torch.set_num_threads(threads)
+    run.clock.mark("peers")
+
+    found, universal = _whole(asked, mine, run)
+    if universal:
+        how.config["checkpoint"] = {**how.config.get("checkpoint", {}), "load_universal": True}
+    engine = engines.build(how, schedule, samples, me, mine)
+    saver = _saver(asked, engine, samples, mine, found, universal, run)
+    if run.is_main and run.directory:
+        run.sinks = sinks.open_all(asked.places, run.directory, saver.start.step)
+    run.clock.mark("engine")
+    return _Parts(
+        samples, mine, schedule, engine, saver, list(dict.fromkeys(hosts)), threads, patience, found
+    )
+
+
+def _whole(asked: _Asked, mine: "Device", run: report.Run) -> tuple[checkpoints.Checkpoint | None, bool]:
+    """The checkpoint to go on from, or a whole one before it, and whether its ranks were others."""
+    from .checkpoints import settling
+
+    if not (asked.found and asked.whole):
+        return None, False
+    found = settling.settle(asked.found, asked.whole, mine, run)
+    return found, checkpoints.check(found, asked.how, asked.me.world_size)
+
+
+def _saver(
+    asked: _Asked,
+    engine: "Engine",
+    samples: "Data",
+    mine: "Device",
+    found: checkpoints.Checkpoint | None,
+    universal: bool,
+    run: report.Run,
+) -> "Saver":
+    """What saves the engine, which goes on from `found`."""
+    from .checkpoints import saving
+
+    start = checkpoints.Progress()
+    if found:
+        start = saving.restore(engine, found, universal, mine, run)
+        run.go_on(start.step)
+    folder = checkpoints.place(asked.settings, run.directory)
+    facts = saving.facts(asked.how, samples, asked.me.world_size)
+    saver = saving.Saver(engine, mine, run, folder, facts, start)
+    if found:
+        saver.latest = found.directory.name if found.directory.parent == folder else str(found.directory)
+    return saver
+
+
+def _announce(asked: _Asked, parts: _Parts, run: report.Run) -> None:
+    settings, me, how, *_ = asked
+    for note in how.notes:
+        run.line(f"note: {note}")
+    run.line(
+        f"{settings.task}, {settings.model}, {settings.engine}: {me.world_size} rank(s) on "
+        f"{len(parts.hosts)} host(s) ({me.source}), {parts.device.kind}, {parts.threads} thread(s) each, "
+        f"batch {how.batch.micro} x {how.batch.accumulation} x {how.parallel}"
+    )
+    run.line(f"run directory: {run.directory}")
+    if parts.found:
+        run.line(f"goes on from {parts.found.directory}, after step {parts.saver.start.step}")
+    block = parts.schedule.block
+    run.metric(
+        "start",
+        engine=settings.engine,
+        world_size=me.world_size,
+        hosts=parts.hosts,
+        device=parts.device.kind,
+        source=me.source,
+        versions=report.versions(),
+        deepspeed=how.config | ({"scheduler": block} if block else {}),
+    )
+
+
+def _train(asked: _Asked, parts: _Parts, run: report.Run) -> tuple["Scores", int]:
+    """The last scores, and the number of optimizer steps."""
+    from torch import distributed
+
+    from . import loop, stopping
+
+    settings, me, how, *_ = asked
+    stop = stopping.Stopping(os.environ, parts.patience)
+    with stall.Watchdog(asked.stall_limit, run, me.world_size, parts.saver) as watchdog:
+        training = loop.Training(
+            parts.engine, parts.samples, parts.device, how.batch, settings, run, parts.saver, stop, watchdog
+        )
+        scores, steps = training.run()
+        # Rank 0 may only say finished when every rank has come to this line.
+        distributed.barrier()
+    return scores, steps
+
+
+def _conclude(asked: _Asked, parts: _Parts, scores: "Scores", steps: int, run: report.Run) -> None:
+    """Report the scores; raises TargetMissed where they are too low."""
+    from torch import distributed
+
+    settings = asked.settings
+    for name, accuracy in scores.per_class.items():
+        run.line(f"  {name:>6} {'-' if accuracy is None else format(accuracy, '.1%')}")
+    target = settings.target_accuracy
+    if target is not None and scores.accuracy < target:
+        raise TargetMissed(scores.accuracy, target, per_class=scores.per_class, steps=steps)
+    run.finish(
+        message=f"accuracy {scores.accuracy:.2%} on the test set",
+        task=settings.task,
+        accuracy=scores.accuracy,
+        per_class=scores.per_class,
+        epochs=settings.epochs,
+        steps=steps,
+        world_size=asked.me.world_size,
+        hosts=parts.hosts,
+        device=parts.device.kind,
+    )
+    run.line(f"finished: accuracy {scores.accuracy:.2%} in {run.clock.seconds():.1f} s")
+    distributed.destroy_process_group()
+
+
+def attempt(env: Mapping[str, str]) -> int:
+    """Which attempt of its job this is, counted from 1."""
+    text = env.get("JOBGEN_ATTEMPT", "") or "1"
+    if not (text.isascii() and text.isdecimal() and int(text)):
+        raise BadInput(f"JOBGEN_ATTEMPT={text!r} must be a whole number from 1")
+    return int(text)
+
+
+def _explain(settings: config.Settings, me: ranks.Ranks, run: report.Run) -> None:
+    """Print what --explain promises, on rank 0."""
+    if not run.is_main:
+        return
+    nodes, per_node = settings.explain_for or (-(-me.world_size // me.local_world_size), me.local_world_size)
+    how = recipe.resolve(settings, nodes * per_node)
+
+    from . import data, device, size
+
+    samples = data.load(settings.task, settings.data, settings.cache)
+    host = explain.host_memory()
+    here = size.of_device(device.choose(me, os.environ)) or host / per_node
+    limit = settings.device_memory * explain.GIB if settings.device_memory else here
+    for line in (
+        *(f"note: {note}" for note in how.notes),
+        *explain.arithmetic(how.batch, how.parallel, len(samples.train.labels)),
+        *explain.table(size.of_model(settings, samples), nodes, per_node, limit, host),
+    ):
+        run.line(line)
