@@ -1,7 +1,9 @@
 """What each rank of training_throughput.py runs: our engine and a loop by hand, by turns, on one model and
 one set of random 32 x 32 colour images. Prints the seconds of every round as JSON, from rank 0.
 
-throughput_ranks.py ddp|deepspeed|pipeline|colossalai ROUNDS
+throughput_ranks.py ddp|deepspeed|pipeline|colossalai ROUNDS ours|other
+
+The last word says which side is built first.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ PASSES = 4  # micro batches on their way through a pipeline in each step
 OPTIONS = ("--epochs", "1", "--clip", "0", "--batch-size", str(BATCH))
 
 
-def main(kind: str, rounds: int) -> None:
+def main(kind: str, rounds: int, first: str) -> None:
     me = ranks.discover(os.environ)
     ranks.export(me, os.environ)
     mine = device.choose(me, os.environ)
@@ -40,7 +42,9 @@ def main(kind: str, rounds: int) -> None:
         "pipeline": pipeline_loop,
         "colossalai": colossalai_loop,
     }[kind]
-    sides = (ours(kind, samples, me, mine), by_hand(samples, me))
+    builders = [lambda: ours(kind, samples, me, mine), lambda: by_hand(samples, me)]
+    order = (0, 1) if first == "ours" else (1, 0)
+    sides = {side: builders[side]() for side in order}
     seconds: list[list[float]] = [[], []]
     for turn in range(rounds + 1):
         for side in (0, 1) if turn % 2 else (1, 0):
@@ -136,6 +140,7 @@ def pipeline_loop(samples: data.Data, me: ranks.Ranks) -> Callable[[], None]:
     import deepspeed
     from deepspeed.pipe import PipelineModule
 
+    deepspeed.init_distributed()
     layers = list(models.cnn(SHAPE, 10))
     loss = nn.functional.cross_entropy
     model = PipelineModule(layers, num_stages=me.world_size, loss_fn=loss, partition_method="parameters")
@@ -178,4 +183,4 @@ def epoch(samples: data.Data, me: ranks.Ranks, step: Callable[..., torch.Tensor]
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))
+    main(sys.argv[1], int(sys.argv[2]), sys.argv[3])

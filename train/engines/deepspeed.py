@@ -27,6 +27,7 @@ class DeepSpeedEngine(Common):
                 lr_scheduler=job.schedule.attach,
             )
         super().__init__(engine)
+        engine.train()  # once: it goes through all modules
         self.module = job.model
         normalise_in_fp32(job.model)
         self._dtype = next(job.model.parameters()).dtype
@@ -44,7 +45,6 @@ class DeepSpeedEngine(Common):
         return SpreadAverage(job.model, job.ema, self._engine.optimizer)
 
     def train_step(self, micro_batches: Sequence[Micro], total: int) -> torch.Tensor:
-        self._engine.train()
         self.before_step()
         summed = []
         for micro in micro_batches:

@@ -41,6 +41,7 @@ class Common:
             engine.zero_optimization() or engine.bfloat16_enabled() or engine.fp16_enabled()
         )
         if self._own_norm:
+            self._parameters = list(engine.module.parameters())
             self._zero_gradients = engine.zero_grad
             engine.zero_grad = self._keep_gradients
             engine.clip_fp32_gradients = self._clip_gradients
@@ -109,13 +110,11 @@ class Common:
     def _clip_gradients(self) -> None:
         from deepspeed.runtime.utils import clip_grad_norm_
 
-        parameters = self._engine.module.parameters()
-        self._clipped = clip_grad_norm_(parameters, self._clip, mpu=self._engine.mpu)
+        self._clipped = clip_grad_norm_(self._parameters, self._clip, mpu=self._engine.mpu)
 
     def _keep_gradients(self) -> None:
         """Set the gradients to None, but let them live until the next step: the norm is seldom asked for."""
-        parameters = self._engine.module.parameters()
-        self._gradients = [(p, p.grad) for p in parameters if p.grad is not None]
+        self._gradients = [(p, p.grad) for p in self._parameters if p.grad is not None]
         self._zero_gradients()
 
     def _norm_of_gradients(self) -> float:
