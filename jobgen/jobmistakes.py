@@ -37,9 +37,14 @@ def sentence(message: str, data: Mapping[str, Any], origin: Callable[[Path], str
         place, value = (*place, key), value[key]
     elif isinstance(value, list) and (index := re.search(r"\d+", expected[3])):
         value = value[int(index[0])]
-    written = value.isoformat() if isinstance(value, (date, time)) else str(value)
-    written = written.lower() if isinstance(value, bool) else written
-    return f"{place[-1]} = {shown(written)} ({origin(place)}): {allowed}"
+    return f"{place[-1]} = {shown(_written(value))} ({origin(place)}): {allowed}"
+
+
+def _written(value: Any) -> str:
+    """A value as TOML has it."""
+    if isinstance(value, (date, time)):
+        return value.isoformat()
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _unknown(key: str, above: Path, origin: Callable[[Path], str]) -> str:

@@ -142,7 +142,8 @@ class JobSpec(_Values):
 
     def said(self, key: str) -> str:
         """``--key value (origin)``, or ``key = value``, as an error names a setting."""
-        name, origin, value = setting(key, self.origin(key)), self.origin(key), getattr(self, key)
+        origin, value = self.origin(key), getattr(self, key)
+        name = setting(key, origin)
         if isinstance(value, bool) and name.startswith("--"):
             return f"{name if value else name.replace('--', '--no-')} ({origin})"
         return f"{name} {self.given.get(key, value)} ({origin})"

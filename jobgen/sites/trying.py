@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from jobgen.errors import JobgenError
 from jobgen.plan import resolve
+from jobgen.sites.filling import completed
 from jobgen.sites.site import Site
 from jobgen.spec import JobSpec
 
@@ -32,4 +33,4 @@ def _smallest(site: Site, queue: str | None) -> JobSpec:
     directives = [f"{key}={example}" for key, example in demanded.items() if key.startswith("-")]
     nodes = limits.nodes[0] if limits and limits.nodes else None
     chosen = {**said, "queue": queue, "nodes": nodes, "directive": directives}
-    return JobSpec(site.file.scheduler, site=str(site.path), **chosen)  # type: ignore[arg-type]
+    return completed(JobSpec(site.file.scheduler, **chosen), site)  # type: ignore[arg-type]
