@@ -74,7 +74,7 @@ class Terminal:
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
             os.chdir(self.script.parent)
-            os.execvpe("bash", ["bash", "--norc", "-ic", "bash job.sh; echo STATUS=$?"], ENV)
+            os.execvpe("bash", ["bash", "--norc", "-ic", f"bash '{self.script}'; echo STATUS=$?"], ENV)
 
     def read(self, until: Callable[[], bool], seconds: float = 40) -> None:
         """Until it is so, or the terminal is done with."""
@@ -135,12 +135,36 @@ def test_the_terminal_is_closed(tmp_path: Path) -> None:
     terminal.read(lambda: ready(tmp_path))
     os.close(terminal.fd)
     os.waitpid(terminal.pid, 0)
-    assert gone(tmp_path / "seen", 20)
-    assert gone(tmp_path, 20)
+    assert gone(tmp_path, 40)  # the script, too, which is named by its whole path
     logs = jobs.run_dir(tmp_path / "runs") / "attempt-1"
     assert [line.split()[1] for line in (logs / "statuses").read_text().splitlines()] == ["75", "75"]
 
 
+def test_a_hang_up_that_comes_twice_is_one(tmp_path: Path) -> None:
+    """When a terminal closes, the kernel sends it, and so does the shell."""
+    script = script_of(tmp_path, "mpirun", [program(tmp_path, SLOW_TO_SAVE)])
+    with subprocess.Popen(["bash", script], cwd=tmp_path, env=ENV, stderr=subprocess.PIPE, text=True) as job:
+        assert job.stderr
+        while not ready(tmp_path):
+            time.sleep(0.05)
+        for _ in range(2):
+            job.send_signal(signal.SIGHUP)
+            time.sleep(0.3)
+        said = job.stderr.read()
+    assert job.returncode == 75, said
+    assert "again" not in said
+    assert sorted(os.listdir(tmp_path / "seen")) == ["ready-0", "ready-1", "saved-0", "saved-1"]
+
+
+SLOW_TO_SAVE = """
+def save(number, frame):
+    time.sleep(1)
+    Path(os.environ["PROBE_DIR"], "saved-" + os.environ["RANK"]).touch()
+    sys.exit(75)
+signal.signal(signal.SIGUSR1, save)
+Path(os.environ["PROBE_DIR"], "ready-" + os.environ["RANK"]).touch()
+time.sleep(60)
+"""
 DEAF = """
 for number in (signal.SIGUSR1, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
     signal.signal(number, signal.SIG_IGN)

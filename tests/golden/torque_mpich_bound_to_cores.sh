@@ -20,7 +20,8 @@ job_die() { # STATUS MESSAGE
   exit "$1"
 }
 job_note() { # WHAT VALUE: into the attempt's events, with the time
-  { [[ -z ${job_logs:-} ]] || printf '%s %s %s\n' "$(date +%s)" "$1" "$2" >> "$job_logs/events"; } 2> /dev/null || true
+  # No $(date): bash 5.2 cannot read one while a second signal waits for its trap.
+  { [[ -z ${job_logs:-} ]] || printf '%(%s)T %s %s\n' -1 "$1" "$2" >> "$job_logs/events"; } 2> /dev/null || true
 }
 # shellcheck disable=SC2329  # the trap calls it
 job_end() {
@@ -37,19 +38,29 @@ job_end() {
   exit "$status"
 }
 trap job_end EXIT
-job_signals=0 job_last_signal=''
-# shellcheck disable=SC2329  # the traps call it
+job_traps=0 job_signals=0 job_last_signal=''
+# shellcheck disable=SC2329  # job_trap calls it
 job_signal() { # NAME: one that comes before the program
   job_signals=$((job_signals + 1))
   job_last_signal=$1
   job_note signal "$1"
   ((job_signals == 1)) || job_die 75 "got $1 again: stopping at once"
 }
+# shellcheck disable=SC2329  # the traps call it
+job_trap() { # NAME
+  job_traps=$((job_traps + 1))
+  if [[ $1 == HUP ]]; then  # twice when a terminal closes: from itself, and from its shell
+    local before=${job_hung_up:--9}
+    job_hung_up=$SECONDS
+    ((SECONDS - before >= 5)) || return 0
+  fi
+  job_signal "$1"
+}
 job_listen() {
   local name
   for name in TERM INT HUP USR1 USR2; do
     # shellcheck disable=SC2064  # now: each its own
-    trap "job_signal $name" "$name"
+    trap "job_trap $name" "$name"
   done
   trap : PIPE  # nobody reads the output any more; that is no reason to end
 }
@@ -310,7 +321,7 @@ for job_file in "$2"/rank-*.pid; do
   [[ $job_host != "$(hostname)" || -e ${job_file%.pid}.status ]] || kill -s "$1" "$job_pid"
 done
 END_OF_SIGNAL
-# shellcheck disable=SC2329  # the traps call it
+# shellcheck disable=SC2329  # job_trap calls it
 job_signal() { # NAME
   job_signals=$((job_signals + 1))
   job_last_signal=$1
@@ -337,9 +348,10 @@ job_run() { # [preflight]: run the launcher; its status is left in job_status
   else
     job_later 0 job_guard
   fi
-  local signals=-1
-  while ((signals != job_signals)); do  # a trap ends the wait, not the launcher
-    signals=$job_signals
+  local traps=-1
+  # A trap ends the wait, not the launcher; bash may end the next wait, too, after two signals at once.
+  while ((traps != job_traps)) || kill -0 "$job_launcher" 2> /dev/null; do
+    traps=$job_traps
     wait "$job_launcher" && job_status=0 || job_status=$?
   done
   if ((job_signals > 1)); then  # a launcher may end before its ranks do
