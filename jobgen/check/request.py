@@ -109,10 +109,13 @@ def number(text: str | None) -> int | None:
 
 
 def read(options: tuple[Option, ...], scheduler: str) -> Request:
-    """The request of a script. Of a repeated option PBS heeds the first, Slurm the last."""
+    """The request of a script. Of a repeated option PBS heeds the first, Slurm the last; it adds up mail types."""
     if scheduler in PBS:
         return _read_pbs(options, scheduler)
-    return _read_slurm({option.flag: option.value for option in options})
+    last = {option.flag: option.value for option in options}
+    if "--mail-type" in last:
+        last["--mail-type"] = ",".join(one.value for one in options if one.flag == "--mail-type")
+    return _read_slurm(last)
 
 
 def _read_pbs(options: tuple[Option, ...], scheduler: str) -> Request:
@@ -221,4 +224,4 @@ def _mail(types: str) -> str:
     """Slurm's events of mail in PBS's letters."""
     letters = {"ALL": "abe", "BEGIN": "b", "END": "e", "FAIL": "a", "NONE": "n"}
     found = {letter for name in types.upper().split(",") for letter in letters.get(name.strip(), "")}
-    return "".join(sorted(found))
+    return "".join(sorted(found - {"n"} or found))

@@ -176,6 +176,11 @@ def test_a_comment_in_the_body_silences_the_next_line_only() -> None:
     assert [(one.rule, one.line) for one in check(script)] == [("unchecked-cd", 6)]
 
 
+def test_mail_types_of_slurm_add_up() -> None:
+    script = b"#!/bin/bash\n#SBATCH --time=01:00:00\n#SBATCH --mail-type=END\n#SBATCH --mail-type=FAIL\nhostname\n"
+    assert check(script) == []
+
+
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_our_own_scripts_are_quiet(path: Path) -> None:
     found = [one for one in check_file(str(path)) if one.severity != "note"]

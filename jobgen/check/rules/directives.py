@@ -88,6 +88,8 @@ def _settings(script: Script) -> Iterator[tuple[Option, str, str]]:
             yield option, f"-l {name}", value
     once = "AJNSejoqtmM" if script.is_pbs else None
     for option in script.options:
+        if option.flag == "--mail-type":  # they add up
+            continue
         if (once is None and LONG.get(option.flag[2:]) == "=") or (once and option.flag[1:] in tuple(once)):
             yield option, option.flag, option.value
 

@@ -67,7 +67,7 @@ def bashrc(script: Script) -> Iterator[Hit]:
         ):
             yield Hit(
                 command.line,
-                "~/.bashrc is for people: it often ends at once in a job, or differs from one user to "
+                f"{name} is for people: it often ends at once in a job, or differs from one user to "
                 "the next",
                 "load the modules and the environment here",
             )
