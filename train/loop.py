@@ -3,7 +3,7 @@
 import math
 import time
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import torch
 from torch import distributed
@@ -24,29 +24,55 @@ from .stopping import Reason, Stopping
 from .watch import Bar, Profile, Stopwatch, table
 
 
+class _Report(NamedTuple):
+    """Where a report was posted, and what has been done since the one before."""
+
+    epoch: int
+    step: int
+    in_epoch: int
+    lr: float
+    gradient_norm: float | None
+    seconds: float
+    steps: int
+    samples: int
+    rate: float  # samples a second
+
+
 class _Losses:
-    """The losses of an epoch. Those since the last report stay on the device, and with this rank."""
+    """The losses of an epoch. Those not reported yet stay on the device, and with this rank."""
 
     def __init__(self, at: Progress) -> None:
         self.reported, self.since, self.samples = at.epoch_loss, at.since_log, at.samples
         self._reported_at = time.monotonic()
+        self._posted: tuple[_Report, torch.Tensor, distributed.Work | None] | None = None
 
     def add(self, loss: torch.Tensor, samples: int) -> None:
         self.since.append(loss)
         self.samples += samples
 
-    def report(self) -> tuple[float, float]:
-        """Mean loss of the samples since the last report, and samples a second.
+    def post(self, *at: Any) -> None:
+        """Add up what all ranks have lost since the last report; `at`: the fields of _Report to `seconds`.
 
-        Only here do the ranks, and the device, wait for each other's loss.
+        The sum is under way while the next step runs, as no rank should wait for another only to report.
         """
-        summed = torch.stack(self.since).sum()
-        distributed.all_reduce(summed)
         now = time.monotonic()
-        loss, rate = summed.item() / self.samples, self.samples / (now - self._reported_at)
-        self.reported += loss * self.samples
-        self.since, self.samples, self._reported_at = [], 0, now
-        return loss, rate
+        report = _Report(*at, len(self.since), self.samples, self.samples / (now - self._reported_at))
+        summed = torch.stack(self.since).sum()
+        self._posted = report, summed, distributed.all_reduce(summed, async_op=True)
+        self._reported_at = now
+
+    def collect(self) -> tuple[_Report, float] | None:
+        """What was posted, if anything was, and the mean loss of its samples."""
+        if self._posted is None:
+            return None
+        report, summed, work = self._posted
+        if work:
+            work.wait()
+        loss = summed.item() / report.samples
+        self.reported += loss * report.samples
+        self.since, self.samples = self.since[report.steps :], self.samples - report.samples
+        self._posted = None
+        return report, loss
 
 
 class Training:
@@ -113,52 +139,66 @@ class Training:
             bar.advance()
             self._alive()
             last = in_epoch == self._per_epoch
+            self._report(losses, bar)  # the one that was posted a step ago
             if self._step == 1 or in_epoch % self._settings.log_every == 0 or last:
-                self._report(epoch, in_epoch, rate, losses, bar)
-            now = time.monotonic()
-            so_far = (losses.reported, losses.samples, now - self._began, self._scores, losses.since)
-            self._after_step(Progress(epoch, self._step, in_epoch, *so_far), last, now - step_began)
-            step_began = now
+                losses.post(
+                    epoch, self._step, in_epoch, rate, _finite(engine.gradient_norm()), self._seconds()
+                )
+            if self._step == 1 or last:
+                self._report(losses, bar)
+            self._after_step(epoch, in_epoch, losses, bar, time.monotonic() - step_began)
+            step_began = time.monotonic()
         bar.close()
         engine.end_epoch()
         throughput = max(0, self._train_set.size - done) / (time.monotonic() - epoch_began)
         return losses.reported / self._train_set.size, throughput
 
-    def _report(self, epoch: int, in_epoch: int, rate: float, losses: _Losses, bar: Bar) -> None:
-        loss, throughput = losses.report()
+    def _report(self, losses: _Losses, bar: Bar) -> None:
+        """Print what was posted, if it has not been."""
+        if not (collected := losses.collect()):
+            return
+        report, loss = collected
         if not math.isfinite(loss):
             raise TrainingFailure(
-                f"the loss is {loss} at step {self._step} (epoch {epoch}): try a smaller --lr"
+                f"the loss is {loss} at step {report.step} (epoch {report.epoch}): try a smaller --lr"
             )
         if "first_step" not in self._run.clock.marks:
             self._run.clock.mark("first_step")
         self._run.metric(
             "step",
-            epoch=epoch,
-            step=self._step,
+            epoch=report.epoch,
+            step=report.step,
             loss=loss,
-            lr=rate,
-            gradient_norm=_finite(self._engine.gradient_norm()),
-            samples_per_second=round(throughput, 1),
-            seconds=self._seconds(),
+            lr=report.lr,
+            gradient_norm=report.gradient_norm,
+            samples_per_second=round(report.rate, 1),
+            seconds=report.seconds,
         )
         if not bar.visible:
             self._run.line(
-                f"{self._title(epoch)} step {in_epoch}/{self._per_epoch} loss {loss:.4f} lr {rate:.3g} "
-                f"{throughput:.0f} samples/s"
+                f"{self._title(report.epoch)} step {report.in_epoch}/{self._per_epoch} loss {loss:.4f} "
+                f"lr {report.lr:.3g} {report.rate:.0f} samples/s"
             )
 
-    def _after_step(self, here: Progress, last: bool, seconds: float) -> None:
-        """Save and stop where it is time to; `last` of its epoch, it is saved after the evaluation."""
+    def _after_step(self, epoch: int, in_epoch: int, losses: _Losses, bar: Bar, seconds: float) -> None:
+        """Save and stop where it is time to; after the last step of an epoch it is saved once evaluated."""
         if self._saver is None:
             return
-        self._saver.here = here
-        if not last and self._saver.due(here.step):
-            self._save(here)
+
+        def here() -> Progress:
+            at = (epoch, self._step, in_epoch, losses.reported, losses.samples)
+            return Progress(*at, time.monotonic() - self._began, self._scores, losses.since)
+
+        self._saver.here = here()
+        last = in_epoch == self._per_epoch
+        if not last and self._saver.due(self._step):
+            self._report(losses, bar)
+            self._save(here())
         if self._stopping:
             needed = self._saver.seconds + seconds + (self._evaluation if last else 0.0)
             if reason := self._stopping.after_step(needed, last):
-                _stop(reason, here, self._saver, self._run)
+                self._report(losses, bar)
+                _stop(reason, here(), self._saver, self._run)
 
     def _score(self, epoch: int, train_loss: float, throughput: float) -> None:
         """Evaluate after an epoch; save and stop where it is time to."""
