@@ -93,7 +93,7 @@ class Training:
         changes = augment.parse(settings.augment, *data.train.images.shape[2:])
         self._train_set = Feed(data.train, data, device.torch, settings.workers, changes, settings.seed)
         self._test_set = Feed(data.test, data, device.torch, settings.workers)
-        self._watch = Stopwatch(device.torch, settings.wall_clock_breakdown)
+        self._watch = Stopwatch(device.torch, settings.wall_clock_breakdown, bool(settings.profile))
         self._profile = Profile(settings.profile, device.torch, run)
         self._per_epoch = sampling.steps_per_epoch(self._train_set.size, *batch, engine.share.size)
         self._engine, self._device, self._classes = engine, device, data.classes

@@ -6,7 +6,7 @@ Metrics themselves go through report.Run.metric; sinks.py writes them elsewhere 
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -46,18 +46,19 @@ class Bar:
 
 class Stopwatch:
     """Seconds that each part of the loop took on this rank. With `waiting`, the device's work counts where
-    it was asked for; without, where the loop happened to wait for it."""
+    it was asked for; without, where the loop happened to wait for it. With `named`, a profiler sees the
+    parts, too."""
 
-    def __init__(self, device: torch.device, waiting: bool) -> None:
+    def __init__(self, device: torch.device, waiting: bool, named: bool) -> None:
         self.seconds: dict[str, float] = {}
-        self._waiting, self._wait = waiting, None
+        self._waiting, self._wait, self._named = waiting, None, named
         if waiting and device.type != "cpu":
             self._wait = getattr(torch, device.type).synchronize
 
     @contextmanager
     def part(self, name: str) -> Iterator[None]:
         began = self._now()
-        with torch.profiler.record_function(name):
+        with torch.profiler.record_function(name) if self._named else nullcontext():
             yield
             ended = self._now()
         self.seconds[name] = self.seconds.get(name, 0.0) + ended - began

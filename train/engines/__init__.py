@@ -186,8 +186,11 @@ def padded(micro: Micro, rows: int) -> Micro:
     return Micro(micro.images[again], micro.labels[again], micro.real)
 
 
-def auxiliary(model: nn.Module) -> Any:
-    """A model's own addition to the loss of its last forward pass, per sample: its method
-    auxiliary_loss(); 0 for a model that has none."""
+def loss_of(model: nn.Module, logits: torch.Tensor, labels: torch.Tensor, real: int) -> torch.Tensor:
+    """Summed over the first `real` samples, with the model's own addition to the loss of its last forward
+    pass, per sample, where it has a method auxiliary_loss()."""
+    if real < len(labels):
+        logits, labels = logits[:real], labels[:real]
+    loss = models.summed_loss(logits, labels)
     own = getattr(model, "auxiliary_loss", None)
-    return own() if own is not None else 0.0
+    return loss if own is None else loss + real * own()

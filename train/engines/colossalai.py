@@ -15,8 +15,7 @@ from ..checkpoints import storage
 from ..config import plugins
 from ..config.dsconfig import Config, optimizer_name
 from ..errors import BadInput
-from ..models import summed_loss
-from . import Job, Micro, Part, Save, Share, auxiliary, colossalai_patches, evaluation
+from . import Job, Micro, Part, Save, Share, colossalai_patches, evaluation, loss_of
 from .ema import Average
 
 
@@ -51,7 +50,7 @@ class ColossalaiEngine:
         for i, (images, labels, real) in enumerate(micro_batches, 1):
             with self._synchronised(i == len(micro_batches)):
                 logits = self._model(images)  # cast as the plug-in does
-                loss = summed_loss(logits[:real], labels[:real]) + real * auxiliary(self.module)
+                loss = loss_of(self.module, logits, labels, real)
                 # All plug-ins average the gradients over the ranks: undone here, the rest is the mean
                 # over samples.
                 self._booster.backward(loss * (self.share.size / total), self._boosted)

@@ -13,7 +13,7 @@ from ..checkpoints import storage
 from ..config.dsconfig import Config, enabled, optimizer_name
 from ..errors import BadInput
 from ..models import summed_loss
-from . import Job, Micro, Part, Save, Share, auxiliary, evaluation
+from . import Job, Micro, Part, Save, Share, evaluation, loss_of
 from .ema import Average
 from .muon import MuonAndAdam
 
@@ -67,7 +67,7 @@ class DdpEngine:
             with self._synchronised(i == len(micro_batches)):
                 with self._autocast():
                     logits = self._model(images.to(self._dtype))
-                loss = summed_loss(logits[:real], labels[:real]) + real * auxiliary(self.module)
+                loss = loss_of(self.module, logits, labels, real)
                 # DDP averages the gradients over the ranks: undone here, the rest is the mean over samples.
                 self._scaler.scale(loss * (self.share.size / total)).backward()
             summed.append(loss.detach())

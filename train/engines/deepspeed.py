@@ -5,8 +5,7 @@ from contextlib import AbstractContextManager
 
 import torch
 
-from ..models import summed_loss
-from . import Job, Micro, Part, Share, auxiliary, evaluation, padded
+from . import Job, Micro, Part, Share, evaluation, loss_of, padded
 from .batch_norm import normalise_in_fp32
 from .deepspeed_common import Common, deepspeed_config, load_deepspeed, mistakes_of_the_config
 from .ema import Average, SpreadAverage
@@ -50,7 +49,7 @@ class DeepSpeedEngine(Common):
         for micro in micro_batches:
             images, labels, real = padded(micro, self._rows)
             logits = self._engine(images.to(self._dtype))
-            loss = summed_loss(logits[:real], labels[:real]) + real * auxiliary(self.module)
+            loss = loss_of(self.module, logits, labels, real)
             # DeepSpeed averages over the ranks and over the passes of a step, as if all had as many
             # samples; this factor makes that the mean over samples, whatever each pass has.
             self._engine.backward(loss * (self._passes / total))
