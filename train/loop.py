@@ -3,9 +3,8 @@
 import math
 import time
 from dataclasses import replace
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
-import torch
 from torch import distributed
 
 from .checkpoints import Progress
@@ -17,62 +16,12 @@ from .data.feed import Feed
 from .device import Device
 from .engines import Engine
 from .errors import RESUMABLE, Resumable, TrainingFailure
+from .losses import Here, Losses
 from .report import Run
 from .scoring import Scores, evaluate
 from .stall import Watchdog
 from .stopping import Reason, Stopping
 from .watch import Bar, Profile, Stopwatch, table
-
-
-class _Report(NamedTuple):
-    """Where a report was posted, and what has been done since the one before."""
-
-    epoch: int
-    step: int
-    in_epoch: int
-    lr: float
-    gradient_norm: float | None
-    seconds: float
-    steps: int
-    samples: int
-    rate: float  # samples a second
-
-
-class _Losses:
-    """The losses of an epoch. Those not reported yet stay on the device, and with this rank."""
-
-    def __init__(self, at: Progress) -> None:
-        self.reported, self.since, self.samples = at.epoch_loss, at.since_log, at.samples
-        self._reported_at = time.monotonic()
-        self._posted: tuple[_Report, torch.Tensor, distributed.Work | None] | None = None
-
-    def add(self, loss: torch.Tensor, samples: int) -> None:
-        self.since.append(loss)
-        self.samples += samples
-
-    def post(self, *at: Any) -> None:
-        """Add up what all ranks have lost since the last report; `at`: the fields of _Report to `seconds`.
-
-        The sum is under way while the next step runs, as no rank should wait for another only to report.
-        """
-        now = time.monotonic()
-        report = _Report(*at, len(self.since), self.samples, self.samples / (now - self._reported_at))
-        summed = torch.stack(self.since).sum()
-        self._posted = report, summed, distributed.all_reduce(summed, async_op=True)
-        self._reported_at = now
-
-    def collect(self) -> tuple[_Report, float] | None:
-        """What was posted, if anything was, and the mean loss of its samples."""
-        if self._posted is None:
-            return None
-        report, summed, work = self._posted
-        if work:
-            work.wait()
-        loss = summed.item() / report.samples
-        self.reported += loss * report.samples
-        self.since, self.samples = self.since[report.steps :], self.samples - report.samples
-        self._posted = None
-        return report, loss
 
 
 class Training:
@@ -127,7 +76,7 @@ class Training:
         done = in_epoch * batch.micro * batch.accumulation * engine.share.size
         order = sampling.order(self._train_set.size, self._settings.seed, epoch)
         steps = sampling.steps(order[done:], *batch, *engine.share)
-        losses, bar = _Losses(self._at), Bar(self._run, self._per_epoch - in_epoch, self._title(epoch))
+        losses, bar = Losses(self._at), Bar(self._run, self._per_epoch - in_epoch, self._title(epoch))
         epoch_began = step_began = time.monotonic()
         for micro_batches, samples in self._watch.each("data", self._train_set.batches(steps, epoch)):
             rate = engine.learning_rate()
@@ -141,9 +90,8 @@ class Training:
             last = in_epoch == self._per_epoch
             self._report(losses, bar)  # the one that was posted a step ago
             if self._step == 1 or in_epoch % self._settings.log_every == 0 or last:
-                losses.post(
-                    epoch, self._step, in_epoch, rate, _finite(engine.gradient_norm()), self._seconds()
-                )
+                norm = _finite(engine.gradient_norm())
+                losses.post(Here(epoch, self._step, in_epoch, rate, norm, self._seconds()))
             if self._step == 1 or last:
                 self._report(losses, bar)
             self._after_step(epoch, in_epoch, losses, bar, time.monotonic() - step_began)
@@ -153,34 +101,34 @@ class Training:
         throughput = max(0, self._train_set.size - done) / (time.monotonic() - epoch_began)
         return losses.reported / self._train_set.size, throughput
 
-    def _report(self, losses: _Losses, bar: Bar) -> None:
+    def _report(self, losses: Losses, bar: Bar) -> None:
         """Print what was posted, if it has not been."""
         if not (collected := losses.collect()):
             return
-        report, loss = collected
+        here, loss, throughput = collected
         if not math.isfinite(loss):
             raise TrainingFailure(
-                f"the loss is {loss} at step {report.step} (epoch {report.epoch}): try a smaller --lr"
+                f"the loss is {loss} at step {here.step} (epoch {here.epoch}): try a smaller --lr"
             )
         if "first_step" not in self._run.clock.marks:
             self._run.clock.mark("first_step")
         self._run.metric(
             "step",
-            epoch=report.epoch,
-            step=report.step,
+            epoch=here.epoch,
+            step=here.step,
             loss=loss,
-            lr=report.lr,
-            gradient_norm=report.gradient_norm,
-            samples_per_second=round(report.rate, 1),
-            seconds=report.seconds,
+            lr=here.lr,
+            gradient_norm=here.gradient_norm,
+            samples_per_second=round(throughput, 1),
+            seconds=here.seconds,
         )
         if not bar.visible:
             self._run.line(
-                f"{self._title(report.epoch)} step {report.in_epoch}/{self._per_epoch} loss {loss:.4f} "
-                f"lr {report.lr:.3g} {report.rate:.0f} samples/s"
+                f"{self._title(here.epoch)} step {here.in_epoch}/{self._per_epoch} loss {loss:.4f} "
+                f"lr {here.lr:.3g} {throughput:.0f} samples/s"
             )
 
-    def _after_step(self, epoch: int, in_epoch: int, losses: _Losses, bar: Bar, seconds: float) -> None:
+    def _after_step(self, epoch: int, in_epoch: int, losses: Losses, bar: Bar, seconds: float) -> None:
         """Save and stop where it is time to; after the last step of an epoch it is saved once evaluated."""
         if self._saver is None:
             return
