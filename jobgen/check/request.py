@@ -109,7 +109,7 @@ def number(text: str | None) -> int | None:
 
 
 def read(options: tuple[Option, ...], scheduler: str) -> Request:
-    """The request of a script. PBS heeds the first of a repeated option, Slurm the last, but adds up mail types."""
+    """The request of a script. PBS heeds the first of a repeated option; Slurm the last, or all mail types."""
     if scheduler in PBS:
         return _read_pbs(options, scheduler)
     last = {option.flag: option.value for option in options}
