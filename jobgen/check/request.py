@@ -109,7 +109,7 @@ def number(text: str | None) -> int | None:
 
 
 def read(options: tuple[Option, ...], scheduler: str) -> Request:
-    """The request of a script. PBS heeds the first of a repeated option; Slurm the last, or all mail types."""
+    """The request. Of a repeated option PBS heeds the first, Slurm the last; mail types add up there."""
     if scheduler in PBS:
         return _read_pbs(options, scheduler)
     last = {option.flag: option.value for option in options}

@@ -177,7 +177,9 @@ def test_a_comment_in_the_body_silences_the_next_line_only() -> None:
 
 
 def test_mail_types_of_slurm_add_up() -> None:
-    script = b"#!/bin/bash\n#SBATCH --time=01:00:00\n#SBATCH --mail-type=END\n#SBATCH --mail-type=FAIL\nhostname\n"
+    script = (
+        b"#!/bin/bash\n#SBATCH --time=01:00:00\n#SBATCH --mail-type=END\n#SBATCH --mail-type=FAIL\nhostname\n"
+    )
     assert check(script) == []
 
 

@@ -67,8 +67,7 @@ def bashrc(script: Script) -> Iterator[Hit]:
         ):
             yield Hit(
                 command.line,
-                f"{name} is for people: it often ends at once in a job, or differs from one user to "
-                "the next",
+                f"{name} is for people: it often ends at once in a job, or differs from one user to the next",
                 "load the modules and the environment here",
             )
 
