@@ -12,6 +12,7 @@ from jobgen.convert.remark import Definition, Edit, Remark, apply
 
 _SLURM_COMMANDS = ("scontrol", "sbatch", "scancel", "squeue", "sacct", "sinfo", "sbcast", "sstat", "salloc")
 _PBS_COMMANDS = ("qsub", "qdel", "qstat", "qalter", "qrerun", "qsig", "pbsdsh", "pbs_tmrsh", "pbsnodes")
+_OF_BOTH = r"-l (vmem|pvmem|cput|pcput|file|nice)="  # limits that PBS Pro and Torque call the same
 TITLES = {"slurm": "Slurm", "pbspro": "PBS Pro", "torque": "Torque"}
 
 
@@ -32,7 +33,11 @@ def convert(script: Script, target: str) -> Converted:
     first = script.directives.live[0].number if script.directives.live else 0
     remarks = [Remark(first, what, why) for what, why in lost]
     remarks += [Remark(one.option.line, one.text, why) for one, why in extra.lost]
-    remarks += [Remark(option.line, text, f"{why} in {TITLES[target]}") for option, text, why in wanted.left]
+    for option, text, why in wanted.left:
+        if "slurm" not in (script.scheduler, target) and re.match(_OF_BOTH, text):
+            head.append(f"#PBS {text}")
+        else:
+            remarks.append(Remark(option.line, text, f"{why} in {TITLES[target]}"))
     body = _body(script, target)
     remarks += [one for one in body if isinstance(one, Remark)]
     remarks += _lookouts(script, target)

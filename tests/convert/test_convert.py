@@ -309,6 +309,8 @@ def test_what_has_no_counterpart_stays_as_a_comment(text: str, target: str, what
         ("pbspro", "-W depend=afterany:12[].head:13", "torque", "-W depend=afteranyarray:12[]"),
         ("torque", "-W depend=afterstartarray:12[]", "slurm", "--dependency=after:12"),
         ("pbspro", "-l select=1:naccelerators=8", "slurm", "--gres=npu:8"),
+        ("torque", "-l nodes=1:ppn=1,vmem=8gb", "pbspro", "-l vmem=8gb"),
+        ("pbspro", "-l select=1 -l cput=10:00:00", "torque", "-l cput=10:00:00"),
     ],
 )
 def test_what_jobgen_has_options_for(source: str, text: str, target: str, expected: str) -> None:
