@@ -16,7 +16,7 @@ from .data.feed import Feed
 from .device import Device
 from .engines import Engine
 from .errors import RESUMABLE, Resumable, TrainingFailure
-from .losses import Here, Losses
+from .losses import Losses, Place
 from .report import Run
 from .scoring import Scores, evaluate
 from .stall import Watchdog
@@ -91,7 +91,7 @@ class Training:
             self._report(losses, bar)  # the one that was posted a step ago
             if self._step == 1 or in_epoch % self._settings.log_every == 0 or last:
                 norm = _finite(engine.gradient_norm())
-                losses.post(Here(epoch, self._step, in_epoch, rate, norm, self._seconds()))
+                losses.post(Place(epoch, self._step, in_epoch, rate, norm, self._seconds()))
             if self._step == 1 or last:
                 self._report(losses, bar)
             self._after_step(epoch, in_epoch, losses, bar, time.monotonic() - step_began)
@@ -105,27 +105,27 @@ class Training:
         """Print what was posted, if it has not been."""
         if not (collected := losses.collect()):
             return
-        here, loss, throughput = collected
+        place, loss, throughput = collected
         if not math.isfinite(loss):
             raise TrainingFailure(
-                f"the loss is {loss} at step {here.step} (epoch {here.epoch}): try a smaller --lr"
+                f"the loss is {loss} at step {place.step} (epoch {place.epoch}): try a smaller --lr"
             )
         if "first_step" not in self._run.clock.marks:
             self._run.clock.mark("first_step")
         self._run.metric(
             "step",
-            epoch=here.epoch,
-            step=here.step,
+            epoch=place.epoch,
+            step=place.step,
             loss=loss,
-            lr=here.lr,
-            gradient_norm=here.gradient_norm,
+            lr=place.lr,
+            gradient_norm=place.gradient_norm,
             samples_per_second=round(throughput, 1),
-            seconds=here.seconds,
+            seconds=place.seconds,
         )
         if not bar.visible:
             self._run.line(
-                f"{self._title(here.epoch)} step {here.in_epoch}/{self._per_epoch} loss {loss:.4f} "
-                f"lr {here.lr:.3g} {throughput:.0f} samples/s"
+                f"{self._title(place.epoch)} step {place.in_epoch}/{self._per_epoch} loss {loss:.4f} "
+                f"lr {place.lr:.3g} {throughput:.0f} samples/s"
             )
 
     def _after_step(self, epoch: int, in_epoch: int, losses: Losses, bar: Bar, seconds: float) -> None:

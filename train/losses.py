@@ -9,7 +9,7 @@ from torch import distributed
 from .checkpoints import Progress
 
 
-class Here(NamedTuple):
+class Place(NamedTuple):
     """The step that a report was posted after."""
 
     epoch: int
@@ -21,7 +21,7 @@ class Here(NamedTuple):
 
 
 class _Posted(NamedTuple):
-    here: Here
+    place: Place
     summed: torch.Tensor
     work: distributed.Work
     steps: int  # since the report before
@@ -41,24 +41,24 @@ class Losses:
         self.since.append(loss)
         self.samples += samples
 
-    def post(self, here: Here) -> None:
+    def post(self, place: Place) -> None:
         """Add up what all ranks have lost since the last report, while the next step runs: no rank should
         wait for another only to report."""
         now = time.monotonic()
         summed = torch.stack(self.since).sum()
         work = distributed.all_reduce(summed, async_op=True)
         rate = self.samples / (now - self._reported_at)
-        self._posted = _Posted(here, summed, work, len(self.since), self.samples, rate)
+        self._posted = _Posted(place, summed, work, len(self.since), self.samples, rate)
         self._reported_at = now
 
-    def collect(self) -> tuple[Here, float, float] | None:
+    def collect(self) -> tuple[Place, float, float] | None:
         """Where it was posted, mean loss of the samples since the report before, and samples a second; None
         if nothing was posted."""
         if self._posted is None:
             return None
-        here, summed, work, steps, samples, rate = self._posted
+        place, summed, work, steps, samples, rate = self._posted
         work.wait()
         loss = summed.item() / samples
         self.reported += loss * samples
         self.since, self.samples, self._posted = self.since[steps:], self.samples - samples, None
-        return here, loss, rate
+        return place, loss, rate
