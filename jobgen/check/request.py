@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from jobgen.check.directives import PBS, Option
@@ -108,14 +108,20 @@ def number(text: str | None) -> int | None:
     return int(text) if text is not None and re.fullmatch(r"\d{1,9}", text.strip(), re.ASCII) else None
 
 
+def heeded(options: Sequence[Option]) -> dict[str, Option]:
+    """By its flag, what Slurm heeds of a repeated option: the last one, but all mail types."""
+    last = {option.flag: option for option in options}
+    if mail := last.get("--mail-type"):
+        types = (option.value for option in options if option.flag == mail.flag)
+        last[mail.flag] = mail._replace(value=",".join(types))
+    return last
+
+
 def read(options: tuple[Option, ...], scheduler: str) -> Request:
-    """The request. Of a repeated option PBS heeds the first, Slurm the last; mail types add up there."""
+    """The request of a script. Of a repeated option PBS heeds the first."""
     if scheduler in PBS:
         return _read_pbs(options, scheduler)
-    last = {option.flag: option.value for option in options}
-    if "--mail-type" in last:
-        last["--mail-type"] = ",".join(one.value for one in options if one.flag == "--mail-type")
-    return _read_slurm(last)
+    return _read_slurm({flag: option.value for flag, option in heeded(options).items()})
 
 
 def _read_pbs(options: tuple[Option, ...], scheduler: str) -> Request:

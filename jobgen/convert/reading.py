@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from jobgen.check.directives import Option
-from jobgen.check.request import Request, resources
+from jobgen.check.request import Request, heeded, resources
 from jobgen.check.script import Script
 from jobgen.convert.told import Told, key_of, value_of
 from jobgen.dependencies import TORQUES_ARRAYS
@@ -56,7 +56,7 @@ def read(script: Script) -> Wanted:
 
 
 def _read_slurm(wanted: Wanted, options: list[Option]) -> None:
-    last = {option.flag: option for option in options}
+    last = heeded(options)
     for option in last.values():
         text = f"{option.flag}={option.value}".rstrip("=")
         if key := key_of(option.flag, "slurm"):

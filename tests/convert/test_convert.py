@@ -257,6 +257,7 @@ def test_what_the_options_refuse_stays_a_directive() -> None:
         ("#SBATCH --nice=5000", "torque", "--nice=5000"),
         ("#SBATCH --exclusive=user", "pbspro", "--exclusive=user"),
         ("#SBATCH --mail-type=END,TIME_LIMIT_80", "torque", "--mail-type=END,TIME_LIMIT_80"),
+        ("#SBATCH --mail-type=TIME_LIMIT\n#SBATCH --mail-type=END", "torque", "--mail-type=TIME_LIMIT,END"),
         ("#PBS -l select=1\n#PBS -m aj", "slurm", "-m aj"),
         ("#SBATCH --dependency=afterok:12_3", "pbspro", "--dependency=afterok:12_3"),
         ("#SBATCH --dependency=aftercorr:12", "torque", "--dependency=aftercorr:12"),
