@@ -161,6 +161,8 @@ def _generate(scheduler: str) -> Callable[..., None]:
         else:
             from jobgen.rendering import cache_dir, render
 
+            if plan.spec.runtime == "beside" and output is None:
+                raise plan.spec.refuse("runtime", "writes a second file: give -o FILE")
             text = render(plan, template_dirs(template_dir), cache_dir())
         if output is not None:
             from jobgen.output import write_script
