@@ -105,16 +105,7 @@ def _words(plan: Plan) -> dict[str, object]:
     """What the templates print beside the fields of the plan: the parts of command lines, quoted."""
     spec, box = plan.spec, plan.container
     first, last = split_user_directives(spec.directive, scheduler_of(spec))
-    pyxis = box is not None and box.kind == "pyxis"
-    image = (
-        ""
-        if not pyxis
-        else (
-            f'--container-image={sh(spec.image)} --container-workdir="$PWD" '
-            + f'--container-mounts="$JOBGEN_RUN_DIR:$JOBGEN_RUN_DIR,$PWD:$PWD"{"".join(f",{sh(bind)}" for bind in box.binds)} '
-            + _each(spec.container_arg)
-        )
-    )
+    image = _pyxis_words(plan) if box is not None and box.kind == "pyxis" else ""
     return {
         "settings": [" ".join(map(_assignment, line)) for line in settings(plan)],
         "first_directives": first,
@@ -126,15 +117,24 @@ def _words(plan: Plan) -> dict[str, object]:
         "pyxis_words": image,
         "srun_container": image if plan.start_nodes != "here" else "",
         "node_prefix": box.node if box else "",
-        "node_ranks": '"$(awk -F= -v line="$((NODE_RANK + 1))" \'NR == line { print $2 }\' "$JOBGEN_RUN_DIR/hostfile")"'
-        if plan.mixed
-        else plan.ranks_per_node,
+        "node_ranks": f'"$({_RANKS_OF_NODE})"' if plan.mixed else plan.ranks_per_node,
         "filter_words": f"{plan.active.option} {sh(plan.active.text)} " if plan.active.option else "",
         "host_list": '--nodelist="$(paste -sd , "$JOBGEN_RUN_DIR/hosts")"',
         "rank_lines": _rank_lines(plan),
         "network": _network(plan),
         "needs": _needs(plan),
     }
+
+
+def _pyxis_words(plan: Plan) -> str:
+    """The options of srun that start a container."""
+    assert plan.container
+    folders = '"$JOBGEN_RUN_DIR:$JOBGEN_RUN_DIR,$PWD:$PWD"'
+    binds = "".join(f",{sh(bind)}" for bind in plan.container.binds)
+    return (
+        f'--container-image={sh(plan.spec.image)} --container-workdir="$PWD" '
+        f"--container-mounts={folders}{binds} {_each(plan.spec.container_arg)}"
+    )
 
 
 def _program_words(plan: Plan) -> str:
@@ -148,13 +148,20 @@ def _program_words(plan: Plan) -> str:
     return (plan.container.rank if plan.container else "") + " ".join(words)
 
 
+_HOSTFILE = '"$JOBGEN_RUN_DIR/hostfile"'
+_RANKS_OF_NODE = f"awk -F= -v line=\"$((NODE_RANK + 1))\" 'NR == line {{ print $2 }}' {_HOSTFILE}"
+_RANKS_BEFORE = (
+    f"awk -F= -v node=\"$CROSS_RANK\" 'NR <= node {{ n += $2 }} END {{ print n + 0 }}' {_HOSTFILE}"
+)
+
+
 def _rank_lines(plan: Plan) -> tuple[str, ...]:
     """The body of the function rank: from the variables of the launcher, which are those of torchrun else."""
     if plan.launcher == "deepspeed" and plan.mixed:
         return (
             "# The deepspeed launcher takes RANK modulo the ranks of the node, as if all nodes had as many.",
             "local before",
-            'before=$(awk -F= -v node="$CROSS_RANK" \'NR <= node { n += $2 } END { print n + 0 }\' "$JOBGEN_RUN_DIR/hostfile")',
+            f"before=$({_RANKS_BEFORE})",
             "export LOCAL_RANK=$((RANK - before)) LOCAL_WORLD_SIZE=$LOCAL_SIZE",
         )
     if plan.launcher not in ("mpirun", "srun"):
@@ -290,7 +297,8 @@ def _check_blocks(env: jinja2.Environment, folders: Sequence[str]) -> None:
             for name in _blocks(env, path):
                 if name in SUCCESSORS:
                     raise JobgenError(
-                        f"template {path}: the block {name} is gone: define {SUCCESSORS[name]} in the block overrides"
+                        f"template {path}: the block {name} is gone: "
+                        f"define {SUCCESSORS[name]} in the block overrides"
                     )
                 if name not in known:
                     allowed = ", ".join(sorted(known))

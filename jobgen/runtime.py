@@ -1,4 +1,4 @@
-"""The runtime of a script: which files of templates/runtime/ a plan needs, and the settings that they read."""
+"""The runtime: the files of templates/runtime/ that a plan needs, and the settings that they read."""
 
 from __future__ import annotations
 
@@ -56,7 +56,10 @@ def _text(name: str) -> str:
 
 def _written(name: str) -> str:
     """A file that the script writes into the run directory, as a function that prints it."""
-    return f"job_file_{name}() {{\n  cat << 'END_OF_{name.upper()}'\n{_text(f'node/{name}')}END_OF_{name.upper()}\n}}\n"
+    end = f"END_OF_{name.upper()}"
+{_text(f'node/{name}')}{end}
+}}
+"
 
 
 def _files(plan: Plan, main: str) -> Iterator[str]:

@@ -19,7 +19,8 @@ Value = bool | int | float | str | list[Any]
 class Parameter(NamedTuple):
     """One that is swept: its values as text, of which a task takes the one ``at`` (arithmetic of bash).
 
-    ``kind`` is switch (the values are true and false, and ``option`` stands alone or is left out), text or number.
+    ``kind`` is text, number or switch: the values are true and false, and ``option`` stands alone or is
+    left out.
     """
 
     key: str

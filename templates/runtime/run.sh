@@ -25,13 +25,15 @@ job_run() { # [preflight]: the status of the launcher is left in job_status
   job_helpers=()
 }
 
-job_end_with_script() { # nothing else ends the launcher when the script is killed
+job_end_with_script() { # nothing else ends what runs here when the script is killed
   # shellcheck disable=SC2016  # expanded there
   exec setsid bash -c '
+    left() { grep -lszxF "JOBGEN_LOGS=$3" /proc/[0-9]*/environ | awk -F/ -v self="$$" "\$3 != self { print \$3 }"; }
     while kill -0 "$1" && kill -0 "$2"; do sleep 1; done
-    for i in {1..10}; do [[ -s $3 ]] && kill -0 "$2" && sleep 1; done  # the ranks may be saving
-    kill -TERM -- "-$2" && sleep 5 && kill -KILL -- "-$2"
-  ' guard "$$" "$job_launcher" "$job_logs/control" < /dev/null &> /dev/null
+    ! kill -0 "$1" || exit
+    for i in {1..10}; do [[ -s $3/control ]] && kill -0 "$2" && sleep 1; done  # the ranks may be saving
+    kill -TERM $(left "$@") && sleep 3 && kill -KILL $(left "$@")
+  ' guard "$$" "$job_launcher" "$job_logs" < /dev/null &> /dev/null
 }
 
 job_stop() { # end the launcher, and what it left running

@@ -39,7 +39,7 @@ job_control() { # save|stop REASON: ask the ranks of this attempt
   { [[ -z ${job_logs:-} ]] || printf '%s %s\n' "$1" "$2" >> "$job_logs/control"; } 2> /dev/null || true
 }
 
-job_asked() { [[ -s $job_logs/control ]]; }
+job_asked() { grep -qs '^save' "$job_logs/control"; }
 
 job_why() { # the reason of whoever asked first
   local what why=''

@@ -22,7 +22,7 @@ start() { # NUMBER OF THE NODE [preflight]
   job_remote "$host" "$words"
 }
 
-arrival() { echo "$job_dir/attempt-$JOBGEN_ATTEMPT/nodes/${folders[$1]:-0}/${hosts[$1]}.ranks"; }  # NUMBER: it is there then
+arrival() { echo "$JOBGEN_LOGS/nodes/${folders[$1]:-0}/${hosts[$1]}.ranks"; }  # NUMBER: it is there then
 
 wait_for() { # NUMBER: until that node has started, or failed, or 10 s are over
   local _
@@ -43,7 +43,11 @@ for number in "${!hosts[@]}"; do
   echo "jobgen: the launcher of a node ended with status $status; ending the others" >&2
   # torchrun, told to end, still waits minutes for the nodes that have gone.
   kill "${pids[@]}" 2> /dev/null || true
-  { sleep 10; kill -KILL "${pids[@]}"; } 2> /dev/null &
+  {
+    sleep 10
+    echo 'stop failed' >> "$JOBGEN_LOGS/control"
+    kill -KILL "${pids[@]}"
+  } 2> /dev/null &
   wait "${pids[@]}" || true
   kill $! 2> /dev/null || true
   exit "$status"

@@ -62,7 +62,7 @@ job_write() { # began|ended NUMBER: a line of this rank in the file of its node,
   printf '%s %s %s %s %s\n' "$1" "$RANK" "$2" "${now/,/.}" "$job_host" >> "$job_node.ranks"
 }
 
-job_logs=$job_dir/attempt-$JOBGEN_ATTEMPT
+job_logs=$JOBGEN_LOGS
 job_node=$job_logs/nodes/$(((RANK - job_local) / 400))/$job_host
 if ((job_local == 0)); then
   setsid bash "$job_dir/watch.sh" "$PPID" "$job_node" "$LOCAL_WORLD_SIZE" < /dev/null &> /dev/null &

@@ -1,20 +1,23 @@
 #!/bin/bash
 # watch.sh LAUNCHER NODE RANKS: the watcher of a node, which its first rank starts in a session of its own.
-# It passes on what the file control asks for, and ends what is left when the launcher, a process id, is gone.
-# NODE begins the names of the files of this node; RANKS is how many ranks it has, 0 where nobody knows.
+# It passes on what the file control asks for, and ends what is left when the launcher, a process id, is gone,
+# or the process that started it here for the scheduler. NODE begins the names of the files of this node.
 set -u
 launcher=$1 node=$2 ranks=$3 asked=''
-control=$JOBGEN_RUN_DIR/attempt-$JOBGEN_ATTEMPT/control
+control=$JOBGEN_LOGS/control
 
 programs() { # the process ids of the programs that began and have not ended
   awk '$1 == "began" { pid[$2] = $3 } $1 == "ended" { delete pid[$2] } END { for (rank in pid) print pid[rank] }' "$node.ranks"
 }
 
-left() { # the processes of the job on this node, whatever started them
-  grep -lszxF "JOBGEN_NODE=$node" /proc/[0-9]*/environ | awk -F/ -v self="$$" '$3 != self { print $3 }'
+left() { # the processes of the ranks on this node, and of the launcher that was started here
+  grep -lszxF -e "JOBGEN_NODE=$node" -e "JOBGEN_PARENT=${JOBGEN_PARENT:--}" /proc/[0-9]*/environ |
+    awk -F/ -v self="$$" '$3 != self { print $3 }'
 }
 
-all_have_ended() { ((ranks)) && (($(grep -c '^ended' "$node.ranks") >= ranks)); }
+all_have_ended() { (($(grep -c '^ended' "$node.ranks") >= ranks)); }
+
+alive() { kill -0 "$launcher" && { [[ -z ${JOBGEN_PARENT:-} ]] || kill -0 "$JOBGEN_PARENT"; }; } 2> /dev/null
 
 stop() { # SIGNAL
   local pids
@@ -22,7 +25,7 @@ stop() { # SIGNAL
   ((${#pids[@]} == 0)) || kill -s "$1" "${pids[@]}"
 } 2> /dev/null
 
-while kill -0 "$launcher" 2> /dev/null; do
+while alive; do
   wish=''
   # The file is there from the start: opening it makes a network file system look at the server.
   while read -r what _; do wish=$what; done < "$control"
@@ -37,6 +40,9 @@ while kill -0 "$launcher" 2> /dev/null; do
   fi
   ! all_have_ended || exit
   sleep "$JOBGEN_POLL"
+done
+for _ in {1..20}; do  # the ranks may be saving
+  [[ -n $asked ]] && ! all_have_ended && sleep 0.5
 done
 stop TERM
 sleep 3
