@@ -160,9 +160,9 @@ def test_only_the_end_of_a_log_is_read(tmp_path: Path) -> None:
         file.truncate(3_000_000_000)  # of zeros, which take no place
         file.seek(0, os.SEEK_END)
         file.write(b"\nfirst\rsecond\r\n" + b"line\n" * 17 + b"the last \xff\n")
-    began = time.monotonic()
+    began = time.process_time()
     said = runs.tail(log).split("\n")
-    assert time.monotonic() - began < 1
+    assert time.process_time() - began < 1
     assert (said[0], said[1], said[-1]) == ("first", "second", "the last \ufffd")
 
 
@@ -230,10 +230,10 @@ def test_tasks_of_one_array_are_called_by_their_index(tmp_path: Path) -> None:
 def test_a_long_run_makes_a_small_page(tmp_path: Path) -> None:
     losses = [2 + math.sin(step) / 2 - step / 60_000 for step in range(100_000)]
     directory = made.run(tmp_path / "run", made.rows(losses))
-    began = time.monotonic()
+    began = time.process_time()
     text = page([directory], 0)
     assert len(text) < 700_000
-    assert time.monotonic() - began < 30
+    assert time.process_time() - began < 30
     assert 'data-points="100000"' in text
 
 
