@@ -336,9 +336,10 @@ FILES = (
     ),
     *(
         "attempt-1/events",
-        "attempt-1/rank-0.status",
-        "attempt-1/rank-0.pid",
-        "attempt-1/rank-0.log",
+        "attempt-1/statuses",
+        "attempt-1/nodes/0/node1.ranks",
+        "attempt-1/nodes/0/node1.log",
+        "attempt-1/nodes/0/rank-0.log",
         "attempt-2/events",
     ),
 )
@@ -432,8 +433,7 @@ def test_the_page_says_what_failed_where(tmp_path: Path) -> None:
     finding = {"host": "node8", "check": "clock", "failed": True, "text": "is 300 s ahead"}
     note = {"host": "node9", "check": "clock", "failed": False, "text": "of no interest"}
     run = made.run(tmp_path / "run", attempts=(75, 74, 137), bad_hosts="node7\tdoes not answer\n")
-    (run / "attempt-3/rank-0.log").write_text("RuntimeError: out of memory\n")
-    (run / "attempt-3/rank-1.pid").write_text("1 node2\n")
+    made.nodes(run / "attempt-3", ranks=2, statuses={0: 137}, log="RuntimeError: out of memory\n", over=True)
     (run / "preflight").mkdir()
     (run / "preflight/result.json").write_text(json.dumps({"state": "failed", "findings": [finding, note]}))
     (run / "stacks-1.txt").touch()
