@@ -422,7 +422,9 @@ def test_secrets_stay_where_they_are(tmp_path: Path) -> None:
         "aria-hidden", ""
     )
     (run / "plan.json").unlink()
-    (run / "job.sh").write_text("END_OF_RANK\n  exec ./a --token='hid den' --token \"hid den\" --lr 1\n")
+    (run / "job.sh").write_text(
+        "program() {  # it\n  exec ./a --token='hid den' --token \"hid den\" --lr 1\n"
+    )
     assert "./a --token=*** --token *** --lr 1" in page([run], 0)
 
 
