@@ -46,7 +46,7 @@ _PATTERN = {
 class Directives(NamedTuple):
     """``lines`` stand by themselves, ``chunk`` behind the request of each node, ``place`` is PBS Pro's.
 
-    ``log`` is where the output goes; None leaves it to PBS. 
+    ``log`` is where the output goes; None leaves it to PBS.
     """
 
     lines: tuple[str, ...]

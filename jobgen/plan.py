@@ -132,7 +132,9 @@ def resolve(spec: JobSpec) -> Plan:
         spec=spec,
         scheduler=scheduler,
         launcher=spec.launcher,
-        launch_template=spec.launcher if start_nodes == "mpirun" or spec.launcher == "srun" else f"start_{start_nodes}",
+        launch_template=spec.launcher
+        if start_nodes == "mpirun" or spec.launcher == "srun"
+        else f"start_{start_nodes}",
         node_function=launcher.once_a_node and start_nodes != "pdsh",
         accelerator_name=accelerator_name,
         accelerator=accelerator,

@@ -106,10 +106,14 @@ def _words(plan: Plan) -> dict[str, object]:
     spec, box = plan.spec, plan.container
     first, last = split_user_directives(spec.directive, scheduler_of(spec))
     pyxis = box is not None and box.kind == "pyxis"
-    image = "" if not pyxis else (
-        f'--container-image={sh(spec.image)} --container-workdir="$PWD" '
-        + f'--container-mounts="$JOBGEN_RUN_DIR:$JOBGEN_RUN_DIR,$PWD:$PWD"{"".join(f",{sh(bind)}" for bind in box.binds)} '
-        + _each(spec.container_arg)
+    image = (
+        ""
+        if not pyxis
+        else (
+            f'--container-image={sh(spec.image)} --container-workdir="$PWD" '
+            + f'--container-mounts="$JOBGEN_RUN_DIR:$JOBGEN_RUN_DIR,$PWD:$PWD"{"".join(f",{sh(bind)}" for bind in box.binds)} '
+            + _each(spec.container_arg)
+        )
     )
     return {
         "settings": [" ".join(map(_assignment, line)) for line in settings(plan)],

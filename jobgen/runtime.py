@@ -115,7 +115,15 @@ def _node_files(plan: Plan) -> Iterator[str]:
 
 def settings(plan: Plan) -> list[list[Setting]]:
     """The settings of the job part, line by line; only those that differ from nothing."""
-    groups = (_names(plan), _sizes(plan), _times(plan), _program(plan), _nodes(plan), _devices(plan), _box(plan))
+    groups = (
+        _names(plan),
+        _sizes(plan),
+        _times(plan),
+        _program(plan),
+        _nodes(plan),
+        _devices(plan),
+        _box(plan),
+    )
     lines = ([one for one in group if one.value not in (None, "", ())] for group in groups)
     return [line for line in lines if line]
 

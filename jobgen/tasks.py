@@ -9,6 +9,7 @@ from jobgen.spec import JobSpec
 
 _WORDS = {"pbspro": "-J ", "torque": "-t ", "slurm": "--array="}
 
+
 def tasks(spec: JobSpec, row: str, points: int) -> str | None:
     """Return the directive of the array, None where there is none; ``points`` are those of a sweep, or 0.
 
