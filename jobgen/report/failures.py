@@ -8,7 +8,8 @@ from jobgen import nodefiles, runs
 from jobgen.nodefiles import Rank
 from jobgen.runs import Attempt, Run, as_object, text
 
-_LOGS, _LETTERS = 4, 4000  # of an attempt, as the first rank that failed tells most; of each log
+# Ranks and logs of an attempt, as the first rank that failed tells most; letters of each log.
+_RANKS, _LOGS, _LETTERS = 200, 4, 4000
 
 
 class Failed(NamedTuple):
@@ -25,22 +26,25 @@ class Failed(NamedTuple):
 
 
 class Failures(NamedTuple):
-    """All that failed; ``stacks`` are files that a hang left."""
+    """All that failed; ``more`` ranks are not among ``ranks``, and ``stacks`` are files that a hang left."""
 
     ranks: tuple[Failed, ...]
+    more: int
     hosts: tuple[tuple[str, str], ...]
     preflight: tuple[str, ...]
     stacks: tuple[str, ...]
 
 
 def failures(run: Run, training: bool) -> Failures:
+    failed = [(attempt, runs.failed(attempt)) for attempt in run.attempts]
     found = [
         _failed(attempt, rank, training, i)
-        for attempt in run.attempts
-        for i, rank in enumerate(runs.failed(attempt))
+        for attempt, ranks in failed
+        for i, rank in enumerate(ranks[:_RANKS])
     ]
     return Failures(
         tuple(found),
+        sum(len(ranks) for _, ranks in failed) - len(found),
         run.bad_hosts,
         tuple(_preflight(run)),
         tuple(sorted(file.name for file in run.directory.glob("stacks-*.txt"))),

@@ -461,6 +461,14 @@ def test_the_page_says_what_failed_where(tmp_path: Path) -> None:
     assert "What failed" not in page([made.run(tmp_path / "well", made.rows(down(3)))], 0)
 
 
+def test_of_thousands_of_ranks_that_failed_the_first_are_shown(tmp_path: Path) -> None:
+    run = made.run(tmp_path / "run", attempts=(1,))
+    made.attempt(run, 2, 1, ranks=8192, per_node=8)
+    found = failures.failures(runs.read(run), training=False)
+    assert (len(found.ranks), found.more) == (201, 7992)
+    assert "7992 more ranks failed later" in Tags(page([run], 0)).text
+
+
 # --------------------------------------------------------------------------------------------- the plan
 
 
