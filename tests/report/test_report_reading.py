@@ -336,9 +336,10 @@ FILES = (
     ),
     *(
         "attempt-1/events",
-        "attempt-1/rank-0.status",
-        "attempt-1/rank-0.pid",
-        "attempt-1/rank-0.log",
+        "attempt-1/statuses",
+        "attempt-1/nodes/0/node1.ranks",
+        "attempt-1/nodes/0/node1.log",
+        "attempt-1/nodes/0/rank-0.log",
         "attempt-2/events",
     ),
 )
@@ -421,7 +422,9 @@ def test_secrets_stay_where_they_are(tmp_path: Path) -> None:
         "aria-hidden", ""
     )
     (run / "plan.json").unlink()
-    (run / "job.sh").write_text("END_OF_RANK\n  exec ./a --token='hid den' --token \"hid den\" --lr 1\n")
+    (run / "job.sh").write_text(
+        "program() {  # it\n  exec ./a --token='hid den' --token \"hid den\" --lr 1\n"
+    )
     assert "./a --token=*** --token *** --lr 1" in page([run], 0)
 
 
@@ -432,8 +435,7 @@ def test_the_page_says_what_failed_where(tmp_path: Path) -> None:
     finding = {"host": "node8", "check": "clock", "failed": True, "text": "is 300 s ahead"}
     note = {"host": "node9", "check": "clock", "failed": False, "text": "of no interest"}
     run = made.run(tmp_path / "run", attempts=(75, 74, 137), bad_hosts="node7\tdoes not answer\n")
-    (run / "attempt-3/rank-0.log").write_text("RuntimeError: out of memory\n")
-    (run / "attempt-3/rank-1.pid").write_text("1 node2\n")
+    made.nodes(run / "attempt-3", ranks=2, statuses={0: 137}, log="RuntimeError: out of memory\n", over=True)
     (run / "preflight").mkdir()
     (run / "preflight/result.json").write_text(json.dumps({"state": "failed", "findings": [finding, note]}))
     (run / "stacks-1.txt").touch()
@@ -457,6 +459,14 @@ def test_the_page_says_what_failed_where(tmp_path: Path) -> None:
     ):
         assert words in text
     assert "What failed" not in page([made.run(tmp_path / "well", made.rows(down(3)))], 0)
+
+
+def test_of_thousands_of_ranks_that_failed_the_first_are_shown(tmp_path: Path) -> None:
+    run = made.run(tmp_path / "run", attempts=(1,))
+    made.attempt(run, 2, 1, ranks=8192, per_node=8)
+    found = failures.failures(runs.read(run), training=False)
+    assert (len(found.ranks), found.more) == (201, 7992)
+    assert "7992 more ranks failed later" in Tags(page([run], 0)).text
 
 
 # --------------------------------------------------------------------------------------------- the plan
