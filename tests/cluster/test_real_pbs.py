@@ -40,7 +40,7 @@ def test_a_job_has_two_nodes_and_its_status_and_output_are_seen(cluster: PbsClus
 def test_what_is_started_on_the_other_node(cluster: PbsCluster) -> None:
     """It gets nothing that the script exported, and only OpenPBS tells its status."""
     folder = cluster.folder("task")
-    script = f"#!/bin/bash\nhostname; echo \"${{EXPORTED-nothing}} $PWD $PATH\"; touch {folder}/seen; exit 9\n"
+    script = f'#!/bin/bash\nhostname; echo "${{EXPORTED-nothing}} $PWD $PATH"; touch {folder}/seen; exit 9\n'
     (folder / "task").write_text(script)
     (folder / "task").chmod(0o755)
     body = f"export EXPORTED=yes\necho $OTHER\n{TASK[cluster.name]} {folder}/task\necho status $?"
@@ -56,7 +56,9 @@ def test_what_is_started_on_the_other_node(cluster: PbsCluster) -> None:
 def test_processes_are_found_on_every_node_until_they_have_ended(cluster: PbsCluster) -> None:
     folder = cluster.folder("left")
     sleeper = f"bash -c 'cd {folder}; touch $(hostname); exec sleep 300'"
-    job = submit(cluster, folder, f"setsid {sleeper} & {TASK[cluster.name]} /usr/bin/setsid {sleeper}; sleep 300")
+    job = submit(
+        cluster, folder, f"setsid {sleeper} & {TASK[cluster.name]} /usr/bin/setsid {sleeper}; sleep 300"
+    )
     assert wait_until(lambda: len(list(folder.glob(f"{cluster.nodes[0][:-1]}?"))) == 2, 30)
     hosts = {path.name for path in folder.glob(f"{cluster.nodes[0][:-1]}?")}
     sleepers = [found for found in processes_of(folder) if found.command.startswith("sleep")]

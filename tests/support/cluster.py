@@ -99,6 +99,11 @@ class Cluster:
         """Take the power of a host away."""
         self._minicluster("kill", host)
 
+    def revive(self, host: str) -> None:
+        self._minicluster("revive", host)
+        self.exec("head", ["scontrol", "update", f"NodeName={host}", "State=RESUME"], check=False)
+        wait_for(self.status, 60)
+
     def status(self) -> bool:
         """Whether all hosts work."""
         return self._call(["status"], env=None, cwd=None, timeout=60).returncode == 0

@@ -225,7 +225,9 @@ class PbsCluster:
 
     def _script(self, *words: str) -> None:
         argv = [self.build / f"{self.name}.sh", *words]
-        done = subprocess.run(argv, cwd="/", stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=180)
+        done = subprocess.run(
+            argv, cwd="/", stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=180
+        )
         if done.returncode != 0:
             raise ClusterError(complaint(argv, done))
 
