@@ -161,11 +161,19 @@ def _generate(scheduler: str) -> Callable[..., None]:
         else:
             from jobgen.rendering import cache_dir, render
 
+            if plan.spec.runtime == "beside" and output is None:
+                raise plan.spec.refuse("runtime", "writes a second file: give -o FILE")
             text = render(plan, template_dirs(template_dir), cache_dir())
         if output is not None:
             from jobgen.output import write_script
 
             write_script(output, text, force=force, executable=not explain)
+            if plan.spec.runtime == "beside" and not explain:
+                from jobgen.runtime import runtime
+
+                beside = runtime(plan)
+                path = os.path.join(os.path.dirname(output), beside.file)
+                write_script(path, beside.text, force=True, executable=False)
         else:
             click.echo(text, nl=False)
 

@@ -396,6 +396,23 @@ OPTIONS = (
         "Where each job makes a directory NAME-JOBID of its own.",
         "runs",
     ),
+    Option(
+        "rank_logs",
+        _FILES,
+        values.choice("node", "rank", "failed", "none"),
+        "node|rank|failed|none",
+        "What is kept of the output of each rank: one file for each node, one for each rank, only the "
+        "output of the ranks that failed, or nothing.",
+        "node",
+    ),
+    Option(
+        "runtime",
+        _FILES,
+        values.choice("embedded", "beside"),
+        "embedded|beside",
+        "Where the runtime of the script is: in the script, or in a second file next to it.",
+        "embedded",
+    ),
 )
 
 BY_KEY = {option.key: option for option in OPTIONS}

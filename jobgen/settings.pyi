@@ -116,6 +116,10 @@ class Settings(TypedDict, total=False):
     r"""Where the program runs. [default: where the job is submitted]"""
     run_dir: str | os.PathLike[str] | None
     r"""Where each job makes a directory NAME-JOBID of its own."""
+    rank_logs: Literal["node", "rank", "failed", "none"] | None
+    r"""What is kept of the output of each rank: one file for each node, one for each rank, only the output of the ranks that failed, or nothing."""
+    runtime: Literal["embedded", "beside"] | None
+    r"""Where the runtime of the script is: in the script, or in a second file next to it."""
     site: str | None
     r"""The site that it runs at: jobgen site list"""
     train: Mapping[str, Any] | None

@@ -84,6 +84,8 @@ class _Values(NamedTuple):
     after_block: str | None
     workdir: str | None
     run_dir: str
+    rank_logs: str
+    runtime: str
     sweep: SweepAsked | None
     origins: Mapping[str, str]
     given: Mapping[str, str]

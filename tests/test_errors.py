@@ -55,6 +55,8 @@ CASES = [
     ("slurm --partition $'a\\nb'", ["--queue 'a\\nb'", "one word"]),
     ("pbs --queue a,b", ["--queue a,b", "PBS takes one"]),
     ("pbs --walltime 24:00", ["--walltime 24:00", "ambiguous", "24h00m"]),
+    ("pbs --rank-logs nodes", ["--rank-logs nodes", "node, rank, failed or none", "did you mean node?"]),
+    ("pbs --runtime besides", ["--runtime besides", "embedded or beside", "did you mean beside?"]),
     ("pbs --walltime soon", ["--walltime soon", "2h30m"]),
     ("pbs --mem 64", ["--mem 64", "unit"]),
     ("pbs --source env.sh", ["--source env.sh", "absolute path", "PATH"]),
@@ -169,12 +171,21 @@ def test_one_sentence_and_status_2(command: str, words: list[str], tmp_path: Pat
 
 @pytest.mark.parametrize(
     ("command", "words"),
-    [("pbs --nodes", ["--nodes", "requires an argument"]), ("pbs --force", ["--force", "-o FILE"])],
+    [
+        ("pbs --nodes", ["--nodes", "requires an argument"]),
+        ("pbs --force", ["--force", "-o FILE"]),
+        ("pbs --runtime beside", ["--runtime beside (command line): writes a second file: give -o FILE"]),
+    ],
 )
 def test_one_sentence_without_a_file(command: str, words: list[str], tmp_path: Path) -> None:
     done = run(command, tmp_path)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert all(word in done.stderr for word in words)
+
+
+@pytest.mark.parametrize("command", ["pbs --explain", "pbs -o job.sh", "submit pbs --dry-run"])
+def test_a_runtime_beside_the_script(command: str, tmp_path: Path) -> None:
+    assert run(f"{command} --runtime beside", tmp_path).returncode == 0
 
 
 def test_an_existing_file_is_kept_unless_forced(tmp_path: Path) -> None:

@@ -96,6 +96,8 @@ after = "sync"
 [directories]
 workdir = "/scratch/me"
 run_dir = "out"
+rank_logs = "failed"
+runtime = "beside"
 [program]
 command = ["train.py", "--lr", "0.1"]
 """
@@ -107,7 +109,7 @@ FLAGS = """
 --accelerator cuda --launcher mpirun --mpi openmpi --remote auto --launcher-arg=--bind-to --launcher-arg=core
 --include n1:0,1 --exclude n2 --master-port 29500 --grace 5m --signal USR2@400 --requeue 3 --no-preflight
 --spare-nodes 1 --stall 10m --module cuda/12.4 --module openmpi --source /etc/profile.d/site.sh --conda train
---venv .venv --env NCCL_DEBUG=WARN --env THREADS=4 --cpus-per-node 64 --cpu-bind 0-7;8-15;16-23;24-31 --interface hsn0 --container apptainer --image a.sif --bind /data --container-arg=--no-home --setup true --before date --after-block sync --workdir /scratch/me --run-dir out
+--venv .venv --env NCCL_DEBUG=WARN --env THREADS=4 --cpus-per-node 64 --cpu-bind 0-7;8-15;16-23;24-31 --interface hsn0 --container apptainer --image a.sif --bind /data --container-arg=--no-home --setup true --before date --after-block sync --workdir /scratch/me --run-dir out --rank-logs failed --runtime beside
 """
 
 

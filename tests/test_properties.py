@@ -237,6 +237,8 @@ COMBINATIONS = st.fixed_dictionaries(
         "exclude": st.just("n2:0"),
         "master_port": st.just("29500"),
         "workdir": st.just("a 'b'"),
+        "rank_logs": st.sampled_from(["node", "rank", "failed", "none"]),
+        "runtime": st.sampled_from(["embedded", "beside"]),
         "cpu_bind": st.sampled_from(["none", "cores", "numa", "0-7;8-15;16-23;24-31"]),
         "cpus_per_node": st.sampled_from(["8", "9"]),
         "interface": st.just("ib0"),

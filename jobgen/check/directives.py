@@ -10,15 +10,11 @@ import re
 import shlex
 from typing import NamedTuple
 
+from jobgen.precedence import LETTERS
+
 PBS = ("pbspro", "torque")
 SCHEDULERS = (*PBS, "slurm", "shell")
 _PREFIXES = {"pbspro": "#PBS", "torque": "#PBS", "slurm": "#SBATCH"}
-# qsub's letters, those that take a value with a colon as in getopt(3).
-LETTERS = {
-    "pbspro": "a:A:c:C:e:fGhIj:J:k:l:m:M:N:o:p:P:q:r:R:S:u:v:VW:XzZ",
-    "torque": "a:A:b:c:C:d:D:e:fFhIj:k:K:l:L:m:M:nN:o:p:P:q:r:S:t:T:u:v:Vw:W:xXz",
-    "slurm": "a:A:b:B:c:C:d:D:e:F:G:hHi:IJ:k:K:L:m:M:n:N:o:Op:q:QsS:t:uvVw:Wx:",
-}
 _LONG = """
 account= acctg-freq= array= batch= bb= bbf= begin= chdir= cluster-constraint= clusters= comment=
 constraint= container= container-id= contiguous core-spec= cores-per-socket= cpu-freq= cpus-per-gpu=

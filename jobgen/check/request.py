@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from jobgen import precedence
 from jobgen.check.directives import PBS, Option
 
 _UNITS = {"k": 1 / 1024, "m": 1, "g": 1024, "t": 1024 * 1024}
@@ -108,44 +109,56 @@ def number(text: str | None) -> int | None:
     return int(text) if text is not None and re.fullmatch(r"\d{1,9}", text.strip(), re.ASCII) else None
 
 
-def heeded(options: Sequence[Option]) -> dict[str, Option]:
-    """By its flag, what Slurm heeds of a repeated option: the last one, but all mail types."""
-    last = {option.flag: option for option in options}
-    if mail := last.get("--mail-type"):
-        types = (option.value for option in options if option.flag == mail.flag)
-        last[mail.flag] = mail._replace(value=",".join(types))
-    return last
+def settings(options: Sequence[Option], scheduler: str) -> Iterator[tuple[str, Option]]:
+    """What is set, with its value, under the key that it is repeated by: see jobgen/precedence.py."""
+    for option in options:
+        if scheduler in PBS and option.flag == "-l":
+            for _, name, value in resources((option,)):
+                yield f"-l {name}", option._replace(value=value)
+        elif scheduler in PBS and option.flag == "-W":
+            # Of PBS Pro it is a list of attributes, some of which are lists; of Torque one attribute.
+            parts = re.split(r",(?=\s*\w+=)", option.value) if scheduler == "pbspro" else [option.value]
+            for part in parts:
+                name, _, value = part.strip().partition("=")
+                yield f"-W {name}", option._replace(value=value)
+        else:
+            yield option.flag, option
+
+
+def heeded(options: Sequence[Option], scheduler: str) -> dict[str, Option]:
+    """What the scheduler heeds of repeated options, by their keys; of those that add up all values."""
+    found: dict[str, Option] = {}
+    for key, option in settings(options, scheduler):
+        before, which = found.get(key), precedence.heeded(key, scheduler)
+        if before is None or which == "last":
+            found[key] = option
+        elif which == "all":
+            found[key] = option._replace(value=f"{before.value},{option.value}")
+    return found
 
 
 def read(options: tuple[Option, ...], scheduler: str) -> Request:
-    """The request of a script. Of a repeated option PBS heeds the first."""
-    if scheduler in PBS:
-        return _read_pbs(options, scheduler)
-    return _read_slurm({flag: option.value for flag, option in heeded(options).items()})
+    """The request of a script."""
+    said = {key: option.value for key, option in heeded(options, scheduler).items()}
+    return _read_pbs(said, scheduler) if scheduler in PBS else _read_slurm(said)
 
 
-def _read_pbs(options: tuple[Option, ...], scheduler: str) -> Request:
+def _read_pbs(said: dict[str, str], scheduler: str) -> Request:
     asked = Request()
-    first = {option.flag: option.value for option in reversed(options)}
-    asked.name, asked.queue = first.get("-N"), first.get("-q")
-    asked.account = first.get("-A") or (first.get("-P") if scheduler == "pbspro" else None)
-    asked.array = first.get("-J" if scheduler == "pbspro" else "-t")
-    asked.output, asked.error = first.get("-o"), first.get("-e")
-    asked.join = first.get("-j", "n") in ("oe", "eo")
-    asked.mail, asked.mail_user = first.get("-m", ""), first.get("-M")
-    asked.rerun = {"y": True, "n": False}.get(first.get("-r", ""))
-    extra = [part for option in options if option.flag == "-W" for part in option.value.split(",depend=")]
-    asked.depend = tuple(
-        one for part in extra if part.startswith("depend=") for one in part[len("depend=") :].split(",")
-    )
-    totals: dict[str, str] = {}
-    for _, name, value in resources(options):
-        totals.setdefault(name, value)
+    asked.name, asked.queue = said.get("-N"), said.get("-q")
+    asked.account = said.get("-A") or (said.get("-P") if scheduler == "pbspro" else None)
+    asked.array = said.get("-J" if scheduler == "pbspro" else "-t")
+    asked.output, asked.error = said.get("-o"), said.get("-e")
+    asked.join = said.get("-j", "n") in ("oe", "eo")
+    asked.mail, asked.mail_user = said.get("-m", ""), said.get("-M")
+    asked.rerun = {"y": True, "n": False}.get(said.get("-r", ""))
+    asked.depend = tuple(said["-W depend"].split(",")) if "-W depend" in said else ()
+    totals = {key[len("-l ") :]: value for key, value in said.items() if key.startswith("-l ")}
     asked.totals = totals
     asked.walltime = seconds(totals["walltime"], scheduler) if "walltime" in totals else None
     asked.place = totals.get("place")
     alone = totals.get("naccesspolicy", "").lower() == "singlejob"
-    asked.exclusive = alone or "excl" in (asked.place or "") or first.get("-n") is not None
+    asked.exclusive = alone or "excl" in (asked.place or "") or "-n" in said
     _read_nodes(asked, totals)
     return asked
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from jobgen.check.directives import Option
-from jobgen.check.request import Request, heeded, resources
+from jobgen.check.request import Request, heeded
 from jobgen.check.script import Script
 from jobgen.convert.told import Told, key_of, value_of
 from jobgen.dependencies import TORQUES_ARRAYS
@@ -18,7 +18,7 @@ _DEPENDENCIES = rf"({_KIND}):\d+(\[])?(\.[\w.-]+)?(:\d+(\[])?(\.[\w.-]+)?)*"
 _CHUNK = {"", "ncpus", "mpiprocs", "ngpus", "nnpus", "naccelerators", "mem"}
 _NODES = {"", "ppn", "gpus"}
 _GPU_MODES = {"shared", "exclusive", "exclusive_process", "exclusive_thread", "default", "reseterr"}
-_MOAB = r"x=(?:FLAGS:)?(ADVRES|QOS)[:=]([\w.-]+)"  # another spelling of -l advres= and -l qos=
+_MOAB = r"(?:FLAGS:)?(ADVRES|QOS)[:=]([\w.-]+)"  # another spelling of -l advres= and -l qos=
 _RESERVATION = r"[RSM]\d+(\.[\w.-]+)?"
 _MAILS = {"BEGIN", "END", "FAIL", "ALL", "NONE"}
 _SLURM = {
@@ -56,7 +56,7 @@ def read(script: Script) -> Wanted:
 
 
 def _read_slurm(wanted: Wanted, options: list[Option]) -> None:
-    last = heeded(options)
+    last = heeded(options, "slurm")
     for option in last.values():
         text = f"{option.flag}={option.value}".rstrip("=")
         if key := key_of(option.flag, "slurm"):
@@ -118,39 +118,40 @@ def _memory_of_cores(asked: Request, last: dict[str, Option]) -> None:
 
 
 def _read_pbs(wanted: Wanted, options: list[Option], scheduler: str) -> None:
-    first: dict[str, Option] = {}
-    for option in options:
-        if option.flag not in ("-l", "-v", "-W"):
-            first.setdefault(option.flag, option)
-    for option, name, value in resources(tuple(options)):
-        if key := key_of(f"-l {name}", scheduler):
-            wanted.told.setdefault(key, Told(option, f"-l {name}={value}", value))
-        elif features := _features(name, wanted.request):
-            wanted.told["constraint"] = Told(option, f"-l {name}={value}", features)
-        elif why := _resource_fault(name, value, wanted.request):
-            text = f"-l {name}={value}" if value else f"-l {name}"
-            wanted.left.append((option, text, why))
-    for option in options:
-        if option.flag == "-W":
-            _extra(wanted, option, scheduler)
-        elif option.flag == "-v":
-            pairs = (one.partition("=") for one in option.value.split(","))
-            for name, equals, value in pairs:
-                if equals:
-                    wanted.exports.append((name.strip(), value))
-                else:
-                    wanted.names.append(name.strip())
-    _read_told(wanted, first, scheduler)
+    said = heeded(options, scheduler)
+    alone = {key: option for key, option in said.items() if " " not in key and key != "-v"}
+    for key, option in said.items():
+        if option.flag == "-l":
+            _resource(wanted, key[3:], option, scheduler)
+        elif option.flag == "-W":
+            _extra(wanted, key[3:], option, scheduler)
+    for one in said["-v"].value.split(",") if "-v" in said else ():
+        name, equals, value = one.partition("=")
+        if equals:
+            wanted.exports.append((name.strip(), value))
+        else:
+            wanted.names.append(name.strip())
+    _read_told(wanted, alone, scheduler)
     handled = "NqAJtoejmMrVShap" + ("P" if scheduler == "pbspro" else "dwn")
     wanted.left += [
         (option, f"{option.flag} {option.value}".strip(), "has no counterpart")
-        for option in first.values()
+        for option in alone.values()
         if option.flag[1:] not in tuple(handled) or not option.flag
     ]
-    wanted.all_variables, wanted.hold = "-V" in first, "-h" in first
-    wanted.shell = first["-S"].value if "-S" in first else None
-    place = first.get("-d", first.get("-w")) if scheduler == "torque" else None
+    wanted.all_variables, wanted.hold = "-V" in said, "-h" in said
+    wanted.shell = said["-S"].value if "-S" in said else None
+    place = said.get("-d", said.get("-w")) if scheduler == "torque" else None
     wanted.directory = place.value if place else None
+
+
+def _resource(wanted: Wanted, name: str, option: Option, scheduler: str) -> None:
+    text = f"-l {name}={option.value}" if option.value else f"-l {name}"
+    if key := key_of(f"-l {name}", scheduler):
+        wanted.told[key] = Told(option, text, option.value)
+    elif features := _features(name, wanted.request):
+        wanted.told["constraint"] = Told(option, text, features)
+    elif why := _resource_fault(name, option.value, wanted.request):
+        wanted.left.append((option, text, why))
 
 
 def _read_told(wanted: Wanted, options: dict[str, Option], scheduler: str) -> None:
@@ -203,15 +204,18 @@ def _resource_fault(name: str, value: str, asked: Request) -> str:
     )
 
 
-def _extra(wanted: Wanted, option: Option, scheduler: str) -> None:
-    moab = re.fullmatch(_MOAB, option.value, re.I) if scheduler == "torque" else None
-    if moab and (key := key_of(f"-l {moab[1].lower()}", scheduler)):
-        wanted.told.setdefault(key, Told(option, f"-W {option.value}", moab[2]))
-    elif option.value.startswith("depend="):
+def _extra(wanted: Wanted, name: str, option: Option, scheduler: str) -> None:
+    text = f"-W {name}={option.value}" if option.value else f"-W {name}"
+    moab = [re.fullmatch(_MOAB, one, re.I) for one in option.value.split(",")]
+    if scheduler == "torque" and name == "x" and all(moab):
+        for one in filter(None, moab):
+            if key := key_of(f"-l {one[1].lower()}", scheduler):
+                wanted.told.setdefault(key, Told(option, text, one[2]))
+    elif name == "depend":
         if bad := _bad_dependencies(wanted.request):
             wanted.left.append((option, f"-W depend={bad}", "has no counterpart"))
     else:
-        wanted.left.append((option, f"-W {option.value}", "has no counterpart"))
+        wanted.left.append((option, text, "has no counterpart"))
 
 
 def jobs(one: str) -> list[tuple[str, str]]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from jobgen.check.directives import LETTERS, LONG, Option
-from jobgen.check.request import resources
+from jobgen.check.directives import LONG, Option
+from jobgen.check.request import resources, settings
 from jobgen.check.rule import ERROR, NOTE, WARNING, Rule
 from jobgen.check.script import Hit, Script
 from jobgen.errors import nearest, shown
+from jobgen.precedence import LETTERS, heeded
+from jobgen.schedulers import SCHEDULERS
 
 
 def _prefix(script: Script) -> str:
@@ -71,27 +73,22 @@ def carriage_return(script: Script) -> Iterator[Hit]:
 
 def repeated(script: Script) -> Iterator[Hit]:
     seen: dict[str, str] = {}
-    rule = "PBS heeds the first" if script.is_pbs else "Slurm heeds the last"
-    for option, key, value in _settings(script):
-        if seen.setdefault(key, value) != value:
+    for key, option in settings(script.options, script.scheduler):
+        which = heeded(key, script.scheduler)
+        once = which != "all" and option.value and _has_value(key, script)
+        if once and seen.setdefault(key, option.value) != option.value:
             yield Hit(
                 option.line,
-                f"{key} is there already, as {shown(seen[key])}: of repeated directives {rule}",
+                f"{key} is there already, as {shown(seen[key])}: of repeated directives "
+                f"{SCHEDULERS[script.scheduler].title} heeds the {which}",
                 "keep one of them",
             )
 
 
-def _settings(script: Script) -> Iterator[tuple[Option, str, str]]:
-    """Each option that counts once only, with its name and value; -l has many names."""
-    for option, name, value in resources(script.options):
-        if script.is_pbs and value:
-            yield option, f"-l {name}", value
-    once = "AJNSejoqtmM" if script.is_pbs else None
-    for option in script.options:
-        if option.flag == "--mail-type":  # they add up
-            continue
-        if (once is None and LONG.get(option.flag[2:]) == "=") or (once and option.flag[1:] in tuple(once)):
-            yield option, option.flag, option.value
+def _has_value(key: str, script: Script) -> bool:
+    if not script.is_pbs:
+        return LONG.get(key[2:]) == "="
+    return " " in key or (len(key) == 2 and f"{key[1]}:" in LETTERS[script.scheduler])
 
 
 def _misspelt(flag: str) -> str:

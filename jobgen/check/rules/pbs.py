@@ -7,19 +7,18 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from jobgen.check.bash import expansions
-from jobgen.check.request import number, resources
+from jobgen.check.request import heeded, number, resources
 from jobgen.check.rule import ERROR, NOTE, WARNING, Rule
 from jobgen.check.script import Hit, Script
 from jobgen.errors import shown
 
 
 def _totals(script: Script) -> dict[str, tuple[int, str]]:
-    """PBS Pro's -l resources: name to line and value, the first of each."""
-    found: dict[str, tuple[int, str]] = {}
-    if script.scheduler == "pbspro":
-        for option, name, value in resources(script.options):
-            found.setdefault(name, (option.line, value))
-    return found
+    """PBS Pro's -l resources: name to line and value."""
+    if script.scheduler != "pbspro":
+        return {}
+    said = heeded(script.options, script.scheduler)
+    return {key[3:]: (option.line, option.value) for key, option in said.items() if option.flag == "-l"}
 
 
 def select_with_nodes(script: Script) -> Iterator[Hit]:
