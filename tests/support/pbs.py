@@ -134,10 +134,11 @@ class PbsCluster:
         return listed.returncode == 0 and not listed.stdout.strip()
 
     def kill(self, host: str) -> None:
-        """Take the power of a node away: nobody hears of it any more, and nothing on it goes on."""
-        self._cable(host, "down")
+        """Take the power of a node away: its connections close, as by a reboot, and it is not heard of any more."""
         pids = [pid for pid in self._pids(host) if command(int(pid)).split()[:1] not in KEPT]
         subprocess.run(["kill", "-KILL", *pids], check=False, capture_output=True)
+        time.sleep(0.5)
+        self._cable(host, "down")
 
     def revive(self, host: str) -> None:
         self._cable(host, "up")
