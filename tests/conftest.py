@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 from support.cluster import Cluster, shared_cluster
-from support.require import need_cluster
+from support.pbs import OPENPBS, TORQUE, PbsCluster, shared_pbs
+from support.require import need_cluster, need_pbs
 
 # Who starts the tests in the background ignores these for them, and for every job that they run: bash could
 # then not trap them.
@@ -40,6 +41,20 @@ def pbs_cluster(session_dir: Path) -> Iterator[Cluster]:
     """Three nodes whose jobs see what PBS gives them; submit with ``qsub``. A job owns whole nodes."""
     need_cluster()
     with shared_cluster(session_dir / "cluster-pbs", "pbs") as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def openpbs_cluster() -> Iterator[PbsCluster]:
+    """Three nodes of a real OpenPBS, the one of this machine."""
+    with shared_pbs(need_pbs(OPENPBS)) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def torque_cluster() -> Iterator[PbsCluster]:
+    """Three nodes of a real Torque, the one of this machine."""
+    with shared_pbs(need_pbs(TORQUE)) as cluster:
         yield cluster
 
 

@@ -6,6 +6,7 @@
 #   minicluster.sh status               list the hosts; exit status 0 when all of them work
 #   minicluster.sh exec HOST COMMAND... run COMMAND on HOST in the current directory and environment
 #   minicluster.sh kill HOST            take the power of HOST away
+#   minicluster.sh revive HOST          give it back to a node
 #   minicluster.sh down                 take the cluster down
 #
 # HOST is head (where jobs are submitted) or node1, node2, node3. Each is a set of namespaces with a host name,
@@ -129,19 +130,23 @@ start_host() { # HOST
 }
 
 connect_hosts() { # a bridge in the head, and a cable from each node to it
-    local head node pid
+    local head node
     head=$(pid_of head)
     nsenter -t "$head" -n ip link add br0 type bridge
     nsenter -t "$head" -n ip address add "${address[head]}/24" dev br0
     nsenter -t "$head" -n ip link set br0 up
-    for node in "${nodes[@]}"; do
-        pid=$(pid_of "$node")
-        nsenter -t "$head" -n ip link add "to-$node" type veth peer name eth0 netns "$pid"
-        nsenter -t "$head" -n ip link set "to-$node" master br0 up
-        nsenter -t "$pid" -n ip address add "${address[$node]}/24" dev eth0
-        nsenter -t "$pid" -n ip link set eth0 up
-    done
+    for node in "${nodes[@]}"; do connect "$node"; done
     : >"$root/run/network-is-up"
+}
+
+connect() { # NODE
+    local head pid
+    head=$(pid_of head)
+    pid=$(pid_of "$1")
+    nsenter -t "$head" -n ip link add "to-$1" type veth peer name eth0 netns "$pid"
+    nsenter -t "$head" -n ip link set "to-$1" master br0 up
+    nsenter -t "$pid" -n ip address add "${address[$1]}/24" dev eth0
+    nsenter -t "$pid" -n ip link set eth0 up
 }
 
 inside() { # HOST COMMAND...
@@ -255,9 +260,17 @@ command_kill() { # HOST
     kill_process "$1"
 }
 
+command_revive() { # NODE
+    lock
+    # The name is free again when the kernel has removed the network of the dead node.
+    while inside head ip link show "to-$1" >/dev/null 2>&1; do sleep 0.05; done
+    start_host "$1"
+    connect "$1"
+}
+
 check_settings
 case ${1:-} in
-    install | up | down | status | exec | kill) "command_$1" "${@:2}" ;;
+    install | up | down | status | exec | kill | revive) "command_$1" "${@:2}" ;;
     *)
         sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}" >&2
         exit 2

@@ -11,6 +11,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ from typing import Literal
 
 CLUSTER_DIR = Path(__file__).resolve().parent.parent / "cluster"
 SCRIPT = CLUSTER_DIR / "minicluster.sh"
+WELL = ("COMPLETED", "F", "C")  # of Slurm, OpenPBS, Torque
 ENDED = {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "TIMEOUT"}
 
 Mode = Literal["slurm", "pbs"]
@@ -43,7 +45,7 @@ class Job:
 
     @property
     def ok(self) -> bool:
-        return self.state == "COMPLETED" and self.exit_code == 0
+        return self.state in WELL and self.exit_code == 0
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,9 @@ class Cluster:
     mode: Mode = "slurm"
     lease: Path | None = None
 
+    name = "slurm"
+    words = ("slurm",)
+    """What jobgen is told of the scheduler."""
     nodes = ("node1", "node2", "node3")
     hosts = ("head", "node1", "node2", "node3")
 
@@ -79,6 +84,11 @@ class Cluster:
             **dict.fromkeys(allow, "1"),
         }
 
+    def folder(self, name: str) -> Path:
+        """A new folder, seen by all hosts."""
+        (self.root / "work").mkdir(exist_ok=True)
+        return Path(tempfile.mkdtemp(prefix=f"{name[:40]}-", dir=self.root / "work"))
+
     def up(self) -> None:
         self._minicluster("up")
 
@@ -88,6 +98,11 @@ class Cluster:
     def kill(self, host: str) -> None:
         """Take the power of a host away."""
         self._minicluster("kill", host)
+
+    def revive(self, host: str) -> None:
+        self._minicluster("revive", host)
+        self.exec("head", ["scontrol", "update", f"NodeName={host}", "State=RESUME"], check=False)
+        wait_for(self.status, 60)
 
     def status(self) -> bool:
         """Whether all hosts work."""
@@ -107,26 +122,41 @@ class Cluster:
         command = ["exec", host, *map(str, argv)]
         done = self._call(command, env={**self.env, **(env or {})}, cwd=cwd or self.home, timeout=timeout)
         if check and done.returncode != 0:
-            raise ClusterError(_complaint(argv, done))
+            raise ClusterError(complaint(argv, done))
         return done
 
     def sbatch(
         self, script: Path | str, cwd: Path, *args: str | Path, env: Mapping[str, str] | None = None
     ) -> str:
         """Submit a script (a path, or its text) from the directory ``cwd``; the answer is the job's id."""
-        argv = ["sbatch", "--parsable", *args, _as_file(script, cwd)]
+        argv = ["sbatch", "--parsable", *args, as_file(script, cwd)]
         return self.exec("head", argv, cwd=cwd, env=env).stdout.strip()
 
     def qsub(
         self, script: Path | str, cwd: Path, *args: str | Path, env: Mapping[str, str] | None = None
     ) -> str:
         """The same for PBS, where jobs start in the home directory, whatever ``cwd`` is."""
-        argv = ["qsub", "-wd", self.home, *args, _as_file(script, cwd)]
+        argv = ["qsub", "-wd", self.home, *args, as_file(script, cwd)]
         printed = self.exec("head", argv, cwd=cwd, env=env).stdout
         found = re.match(r"(\d+)", printed)
         if found is None:
             raise ClusterError(f"{shlex.join(map(str, argv))} printed no job id: {printed!r}")
         return found[1]
+
+    submit = sbatch
+
+    def cancel(self, job_id: str) -> None:
+        self.exec("head", ["scancel", job_id])
+
+    def purge(self, job_id: str) -> None:
+        """End a job at once, without a word to it."""
+        self.exec("head", ["scancel", "--full", "--signal=KILL", job_id])
+
+    def requeue(self, job_id: str) -> None:
+        self.exec("head", ["scontrol", "requeue", job_id])
+
+    def ended(self, job_id: str) -> bool:
+        return self.facts(job_id)["JobState"] in ENDED
 
     def wait(self, job_id: str, timeout: float = 300) -> Job:
         """Wait for the end of a job; one that takes longer than ``timeout`` seconds is cancelled."""
@@ -152,7 +182,7 @@ class Cluster:
     def _minicluster(self, *command: str) -> None:
         done = self._call(command, env=None, cwd=None, timeout=90)
         if done.returncode != 0:
-            raise ClusterError(_complaint(command, done))
+            raise ClusterError(complaint(command, done))
 
     def _call(
         self, command: Sequence[str], *, env: Mapping[str, str] | None, cwd: Path | None, timeout: float
@@ -196,7 +226,7 @@ def shared_cluster(root: Path, mode: Mode) -> Iterator[Cluster]:
                 cluster.down()
 
 
-def _as_file(script: Path | str, cwd: Path) -> Path:
+def as_file(script: Path | str, cwd: Path) -> Path:
     if isinstance(script, Path):
         return script
     path = cwd / "job.sh"
@@ -222,7 +252,7 @@ def _output(facts: Mapping[str, str]) -> str:
     )
 
 
-def _complaint(argv: Sequence[str | Path], done: subprocess.CompletedProcess[str]) -> str:
+def complaint(argv: Sequence[str | Path], done: subprocess.CompletedProcess[str]) -> str:
     return f"{shlex.join(map(str, argv))}: exit status {done.returncode}\n{done.stdout}{done.stderr}"
 
 

@@ -19,7 +19,8 @@ WHEEL = "mpich==5.0.2"
 def mpich_bin() -> Path:
     """The directory with its mpirun and a python3; kept from one test session to the next."""
     home = Path(tempfile.gettempdir(), f"jobgen-tests-{os.getuid()}")
-    home.mkdir(mode=0o700, exist_ok=True)
+    home.mkdir(exist_ok=True)
+    home.chmod(0o755)  # jobs of other users run what is in it
     venv = home / WHEEL.replace("==", "-")
     with (home / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

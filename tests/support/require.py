@@ -17,6 +17,8 @@ from typing import NoReturn
 
 import pytest
 
+from support.pbs import USER, Kind, PbsCluster
+
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 CLUSTER_COMMANDS = (
     "sbatch",
@@ -82,6 +84,33 @@ def need_cluster() -> None:
             absent(f"the test cluster needs {name}: run tests/cluster/minicluster.sh install")
     if not _namespaces_allowed():
         absent("the test cluster needs namespaces, and this container may not make any")
+
+
+def need_pbs(kind: Kind) -> PbsCluster:
+    """A real OpenPBS or Torque, whose jobs can read this checkout and the Python that runs the tests."""
+    need_root()
+    build = Path(os.environ.get(kind.variable, "")).absolute()
+    script = build / f"{kind.name}.sh"
+    if kind.variable not in os.environ or not os.access(script, os.X_OK):
+        absent(
+            f"{kind.variable} must name a folder with a build of {kind.name} and the script {kind.name}.sh, "
+            f"of which `{kind.name}.sh install` puts it to {kind.installed.parents[1]} and `up` and `down` "
+            "start and stop a server and three nodes"
+        )
+    if not _namespaces_allowed():
+        absent(f"{kind.name} needs namespaces, and this container may not make any")
+    need_readable(Path(__file__), Path(sys.executable), Path(sys.prefix))
+    return PbsCluster(kind, build)
+
+
+def need_readable(*places: Path) -> None:
+    """By the user whose jobs the PBS clusters run. On CI the way is opened; on a user's machine that is for the user."""
+    for place in places:
+        closed = [folder for folder in place.resolve().parents if not folder.stat().st_mode & 0o001]
+        if closed and not on_ci():
+            absent(f"jobs of the user {USER} cannot reach {place}: chmod o+x {' '.join(map(str, closed))}")
+        for folder in closed:
+            folder.chmod(folder.stat().st_mode | 0o001)
 
 
 @functools.cache

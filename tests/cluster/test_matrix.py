@@ -1,0 +1,87 @@
+"""Each launcher x each way in which a job can end x each scheduler, all of them real.
+
+The jobs of one scheduler run side by side, from the first test of it on; each test looks at one of them.
+What is expected, and what a scheduler makes impossible, is in support/matrix.py.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+
+import pytest
+from support.matrix import ALL, ENDS, Cell, cells
+from support.story import RANKS, Outcome, play
+
+SIDE_BY_SIDE = int(os.environ.get("JOBGEN_MATRIX_JOBS", "4"))
+
+Outcomes = Mapping[Cell, "Future[Outcome]"]
+
+
+def parameters() -> list[object]:
+    """One worker has all cells of a scheduler."""
+    return [
+        pytest.param(cell, id=cell.name, marks=pytest.mark.xdist_group(f"matrix-{cell.scheduler}"))
+        for cell in cells()
+    ]
+
+
+@pytest.fixture(scope="module")
+def wanted(request: pytest.FixtureRequest) -> list[Cell]:
+    """The cells that this session was asked for."""
+    calls = [getattr(item, "callspec", None) for item in request.session.items]
+    return [call.params["cell"] for call in calls if call and isinstance(call.params.get("cell"), Cell)]
+
+
+@pytest.fixture(scope="module")
+def jobs_of(request: pytest.FixtureRequest, wanted: list[Cell]) -> Iterator[Callable[[str], Outcomes]]:
+    """The outcomes of all jobs of a scheduler, which begin when the first of them is asked for."""
+    with ExitStack() as pools:
+
+        @functools.cache
+        def begin(scheduler: str) -> Outcomes:
+            cluster = request.getfixturevalue(f"{scheduler}_cluster")
+            pool = pools.enter_context(ThreadPoolExecutor(SIDE_BY_SIDE))
+            return {cell: pool.submit(play, cluster, cell) for cell in wanted if cell.scheduler == scheduler}
+
+        yield begin
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("cell", parameters())
+def test_what_comes_of_the_job(cell: Cell, jobs_of: Callable[[str], Outcomes]) -> None:
+    outcome = jobs_of(cell.scheduler)[cell].result()
+    record(cell, outcome)
+    expected = ENDS[cell.end].on(cell.scheduler)
+    assert outcome.began == RANKS, str(outcome)
+    assert not outcome.left, str(outcome)
+    if expected.statuses:
+        assert outcome.job.exit_code in expected.statuses, str(outcome)
+    if expected.saved == ALL:
+        assert outcome.saved == tuple(range(RANKS)), str(outcome)
+    assert outcome.attempts == expected.attempts, str(outcome)
+    for pattern in expected.says:
+        assert re.search(pattern.replace("HOST", outcome.host), outcome.job.output), str(outcome)
+    assert outcome.bad.split("\t")[0] == (outcome.host if expected.bad else ""), str(outcome)
+
+
+def record(cell: Cell, outcome: Outcome) -> None:
+    """One line for the table of the documentation, where it is asked for."""
+    if path := os.environ.get("JOBGEN_MATRIX_RECORD"):
+        line = {
+            "scheduler": cell.scheduler,
+            "launcher": cell.launcher,
+            "end": cell.end,
+            "status": outcome.job.exit_code,
+            "saved": len(outcome.saved),
+            "bad": outcome.bad,
+            "left": len(outcome.left),
+            "seconds": round(outcome.seconds),
+        }
+        with open(path, "a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")

@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# The program of the ranks of tests/cluster/test_matrix.py: it saves and leaves when it is told to by USR1.
+# CELL_PLACE is where it writes. CELL_ACT is well, fail or kill: what rank 3 does when all have begun. Anything else
+# means to go on until something ends it; in a second attempt all ends well.
+set -u
+host=$(hostname) # HOSTNAME may be that of another host
+trap 'trap "" USR1 TERM; echo "$host" >"$CELL_PLACE/saved-$JOBGEN_ATTEMPT-$RANK"; exit 75' USR1
+echo "$host $$" >"$CELL_PLACE/.began-$RANK"
+mv "$CELL_PLACE/.began-$RANK" "$CELL_PLACE/began-$JOBGEN_ATTEMPT-$RANK"
+for ((i = 0; i < 1500; i++)); do
+    all=("$CELL_PLACE/began-$JOBGEN_ATTEMPT"-*)
+    if ((${#all[@]} == WORLD_SIZE)); then
+        case $CELL_ACT$JOBGEN_ATTEMPT-$RANK in
+            well* | wait[2-9]*) exit 0 ;;
+            fail1-3) exit 7 ;;
+            kill1-3) kill -KILL $$ ;;
+        esac
+    fi
+    sleep 0.2
+done
+exit 9

@@ -1,0 +1,148 @@
+"""The matrix: what happens to a job, by what it was launched, on which scheduler, and what must come of it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field, replace
+from itertools import product
+from typing import Literal
+
+ALL = "all"
+ANY = "any"
+Saved = Literal["all", "any"]
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What a user finds afterwards."""
+
+    statuses: tuple[int, ...]
+    """Of the job, one of these; none where the scheduler keeps none."""
+    saved: Saved = ANY
+    """Whether every rank has saved. Any: the ranks could not know, or nobody asked them."""
+    says: tuple[str, ...] = ()
+    """Patterns of the script's messages; HOST is that of rank 3, the last one."""
+    bad: bool = False
+    """Whether that host stands in bad-hosts. No other host ever does."""
+    attempts: int = 1
+    patience: float = 20
+    """Within so many seconds after the end no process is left on any node."""
+
+
+@dataclass(frozen=True)
+class End:
+    """How a job ends."""
+
+    name: str
+    means: str
+    expected: Expected
+    act: Literal["", "cancel", "delete", "purge", "requeue", "node"] = ""
+    """What is done from outside when all ranks have begun."""
+    program: Literal["well", "fail", "kill", "wait"] = "wait"
+    options: tuple[str, ...] = ()
+    only: dict[str, dict[str, object]] = field(default_factory=dict, hash=False)
+    """What a scheduler makes impossible, or does in another way, by its name: fields of Expected."""
+
+    def on(self, scheduler: str) -> Expected:
+        return replace(self.expected, **self.only.get(scheduler, {}))  # type: ignore[arg-type]
+
+
+LAUNCHERS = {
+    "mpirun4": ("--launcher", "mpirun"),
+    "mpirun5": ("--launcher", "mpirun"),
+    "mpich": ("--launcher", "mpirun", "--mpi", "mpich"),
+    "torchrun": ("--launcher", "torchrun"),
+    "deepspeed": ("--launcher", "deepspeed"),
+    "srun": ("--launcher", "srun"),
+}
+SIGNALLED = 256 + 15  # as PBS counts a job that TERM ended
+CANCELLED = 128 + 15
+
+ENDS = {
+    end.name: end
+    for end in (
+        End(
+            "walltime",
+            "the end of the wall time is near",
+            Expected((75,), ALL, ("because the job's time is nearly over",), patience=30),
+            # Slurm counts in minutes, and its signal may be up to a minute early.
+            options=("--walltime", "2m", "--signal", "USR1@50"),
+        ),
+        End(
+            "node",
+            "a node dies",
+            Expected((75,), ANY, ("HOST does not answer",), bad=True, patience=30),
+            act="node",
+            options=("--cpus-per-rank", "4"),  # of eight: nobody else is on the node
+        ),
+        End(
+            "requeue",
+            "`qrerun`, `scontrol requeue`",
+            Expected((0,), attempts=2, patience=30),
+            act="requeue",
+            options=("--requeue", "3"),
+        ),
+        End(
+            "purge",
+            "`qdel -W force`, `qdel -p`, `scancel --full --signal=KILL`",
+            Expected(()),
+            act="purge",
+            # The server forgets the job, and each node notices when it next compares its jobs with the server's.
+            only={"torque": {"patience": 90}},
+        ),
+        End(
+            "delete",
+            "`qdel`, `scancel`",
+            Expected((75, SIGNALLED, CANCELLED), ALL),
+            act="delete",
+            # TERM and KILL come within a millisecond, to the ranks as to the script.
+            only={"torque": {"saved": ANY}},
+        ),
+        End("cancel", "`jobgen cancel`", Expected((75,), ALL, ("save and leave",)), act="cancel"),
+        End(
+            "killed",
+            "a rank is killed (SIGKILL)",
+            Expected((137,), ANY, (r"rank 3 on HOST failed first, with status 137",)),
+            program="kill",
+        ),
+        End(
+            "fails",
+            "a rank ends with status 7",
+            Expected((7,), ANY, (r"rank 3 on HOST failed first, with status 7;",)),
+            program="fail",
+        ),
+        End("well", "all ranks end well", Expected((0,), ANY, ("finished after",)), program="well"),
+    )
+}
+
+SCHEDULERS = ("slurm", "openpbs", "torque")
+# What CI runs; `make matrix` runs all.
+IN_CI = {
+    "mpirun5": tuple(ENDS),
+    "torchrun": tuple(ENDS),
+    "mpirun4": ("fails", "well"),
+    "mpich": ("cancel",),
+    "deepspeed": ("cancel",),
+    "srun": ("cancel",),
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    scheduler: str
+    launcher: str
+    end: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.scheduler}-{self.launcher}-{self.end}"
+
+
+def cells() -> list[Cell]:
+    """Those that are run, the ones that take long first."""
+    every = os.environ.get("JOBGEN_MATRIX") == "all"
+    return [
+        Cell(scheduler, launcher, end)
+        for scheduler, end, launcher in product(SCHEDULERS, ENDS, LAUNCHERS)
+        if (launcher != "srun" or scheduler == "slurm") and (every or end in IN_CI[launcher])
+    ]

@@ -1,0 +1,193 @@
+"""One job of the matrix, from its script to what is left of it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from support import jobs
+from support.cluster import Cluster, Job, ended
+from support.matrix import ENDS, LAUNCHERS, Cell
+from support.mpich import mpich_bin
+from support.pbs import PbsCluster, wait_until
+from support.processes import Process, gone, processes_of
+
+PROGRAM = Path(__file__).with_name("cell.sh")
+RANKS = 4
+TWO_BY_TWO = ("--nodes", "2", "--ranks-per-node", "2", "--accelerator", "cpu", "--cpus-per-rank", "1")
+AnyCluster = Cluster | PbsCluster
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a user finds when the job is over."""
+
+    job: Job
+    folder: Path
+    host: str
+    """That of rank 3."""
+    began: int
+    """So many ranks of the first attempt."""
+    saved: tuple[int, ...]
+    """These ranks of the first attempt."""
+    attempts: int
+    bad: str
+    """The file bad-hosts."""
+    left: tuple[Process, ...]
+    seconds: float
+    """From the act, or from the start, to the end of the job."""
+
+    def __str__(self) -> str:
+        lines = [line for line in self.job.output.splitlines() if line.startswith("jobgen: ")]
+        facts = f"{self.job.state} {self.job.exit_code} after {self.seconds:.0f} s, rank 3 on {self.host}, saved by {self.saved}"
+        return "\n".join([facts, str(self.folder), *lines, *(f"left: {process}" for process in self.left)])
+
+
+def path_for(launcher: str, folder: Path) -> str:
+    """The PATH of a job: it decides whose mpirun is the first."""
+    venv = str(Path(sys.executable).parent)
+    if launcher == "mpirun4":
+        return jobs.debian_path(folder / "debian")
+    first = [str(mpich_bin())] if launcher == "mpich" else []
+    return os.pathsep.join([*first, venv, "/usr/local/bin", "/usr/bin", "/bin"])
+
+
+def script_of(cluster: AnyCluster, folder: Path, launcher: str, program: str, *options: str) -> str:
+    """The rendered job, which writes into ``folder``."""
+    (folder / "path.sh").write_text(f"export PATH={shlex.quote(path_for(launcher, folder))}:$PATH\n")
+    seen = folder / "seen"
+    seen.mkdir()
+    seen.chmod(0o777)
+    return jobs.render(
+        *(*cluster.words, *TWO_BY_TWO, "--no-preflight", "--walltime", "15m", *LAUNCHERS[launcher]),
+        *(
+            "--source",
+            folder / "path.sh",
+            *jobs.env_options({"CELL_PLACE": seen, "CELL_ACT": program}),
+            *options,
+        ),
+        program=["bash", PROGRAM],
+    )
+
+
+def play(cluster: AnyCluster, cell: Cell) -> Outcome:
+    """Run the job of a cell until it is over and its processes are gone, or should be."""
+    end = ENDS[cell.end]
+    folder = cluster.folder(cell.name)
+    script = script_of(cluster, folder, cell.launcher, end.program, *end.options)
+    begin = time.monotonic()
+    job = cluster.submit(script, folder)
+    try:
+        if end.act:
+            all_began(cluster, job, folder)
+            begin = time.monotonic()
+            done = ACTS[end.act](cluster, job, folder)
+        else:
+            done = finish(cluster, job)
+        seconds = time.monotonic() - begin
+        left = gone(folder, end.on(cell.scheduler).patience)
+    finally:
+        clean(cluster, job, folder)
+    return outcome(done, folder, left, seconds)
+
+
+def finish(cluster: AnyCluster, job: str) -> Job:
+    return ended(cluster, job, 400) if isinstance(cluster, Cluster) else cluster.wait(job, 400)
+
+
+def seen(folder: Path, name: str, attempt: int = 1) -> list[Path]:
+    return sorted((folder / "seen").glob(f"{name}-{attempt}-*"))
+
+
+def all_began(cluster: AnyCluster, job: str, folder: Path) -> None:
+    """Wait until all ranks have; in vain when the job ends before."""
+    for _ in range(600):
+        if len(seen(folder, "began")) == RANKS:
+            return
+        if cluster.ended(job):
+            break
+        time.sleep(0.5)
+    raise AssertionError(f"not all ranks have begun: {finish(cluster, job)}")
+
+
+def host_of_the_last(folder: Path) -> str:
+    files = seen(folder, "began")
+    return files[-1].read_text().split()[0] if len(files) == RANKS else ""
+
+
+# ---------------------------------------------------------------------------------- what is done from outside
+
+
+def cancel(cluster: AnyCluster, job: str, folder: Path) -> Job:
+    run = jobs.run_dir(folder / "runs")
+    cluster.exec("head", [sys.executable, "-m", "jobgen", "cancel", run], cwd=folder)
+    return finish(cluster, job)
+
+
+def delete(cluster: AnyCluster, job: str, folder: Path) -> Job:
+    cluster.cancel(job)
+    return finish(cluster, job)
+
+
+def purge(cluster: AnyCluster, job: str, folder: Path) -> Job:
+    cluster.purge(job)
+    return finish(cluster, job)
+
+
+def requeue(cluster: AnyCluster, job: str, folder: Path) -> Job:
+    """A second attempt begins, and ends well."""
+    cluster.requeue(job)
+    done = finish(cluster, job)
+    wait_until(lambda: len(seen(folder, "began", 2)) == RANKS, 60)
+    return done
+
+
+def node(cluster: AnyCluster, job: str, folder: Path) -> Job:
+    host = host_of_the_last(folder)
+    cluster.kill(host)
+    try:
+        return finish(cluster, job)
+    finally:
+        cluster.revive(host)
+
+
+ACTS: dict[str, Callable[[AnyCluster, str, Path], Job]] = {
+    "cancel": cancel,
+    "delete": delete,
+    "purge": purge,
+    "requeue": requeue,
+    "node": node,
+}
+
+# ----------------------------------------------------------------------------------------------- afterwards
+
+
+def clean(cluster: AnyCluster, job: str, folder: Path) -> None:
+    """Whatever came of it, the next job finds its nodes as this one has found them."""
+    if not cluster.ended(job):
+        cluster.purge(job)
+    for process in processes_of(folder):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process.pid, 9)
+
+
+def outcome(job: Job, folder: Path, left: list[Process], seconds: float) -> Outcome:
+    runs = list((folder / "runs").glob("*"))
+    bad = [run / "bad-hosts" for run in runs if (run / "bad-hosts").exists()]
+    return Outcome(
+        job=job,
+        folder=folder,
+        host=host_of_the_last(folder),
+        began=len(seen(folder, "began")),
+        saved=tuple(int(path.name.rpartition("-")[2]) for path in seen(folder, "saved")),
+        attempts=sum(1 for run in runs for _ in run.glob("attempt-*")),
+        bad="".join(path.read_text() for path in bad),
+        left=tuple(left),
+        seconds=seconds,
+    )
