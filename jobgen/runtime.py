@@ -57,9 +57,7 @@ def _text(name: str) -> str:
 def _written(name: str) -> str:
     """A file that the script writes into the run directory, as a function that prints it."""
     end = f"END_OF_{name.upper()}"
-{_text(f'node/{name}')}{end}
-}}
-"
+    return f"job_file_{name}() {{\n  cat << '{end}'\n{_text(f'node/{name}')}{end}\n}}\n"
 
 
 def _files(plan: Plan, main: str) -> Iterator[str]:

@@ -10,8 +10,8 @@ from jobgen.spec import JobSpec
 class Scheduler(NamedTuple):
     """A scheduler, or a dialect of PBS.
 
-    ``runtime`` is its file in templates/runtime/; ``name_rule`` says ``name_pattern`` in words; ``lacks`` names
-    the options that it cannot express.
+    ``runtime`` is its file in templates/runtime/; ``name_rule`` says ``name_pattern`` in words; ``lacks``
+    names the options that it cannot express.
     """
 
     title: str
