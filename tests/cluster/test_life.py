@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import jobs
 from support.cluster import Cluster, start_now
 from support.jobs import PROBE, env_options
 
@@ -43,8 +42,6 @@ SMALL = (
     "1",
     "--no-preflight",
 )
-# Slurm's commands for PBS have none. By its manual the signal goes to the session leader, which is the script.
-QSIG = '[[ $1 == -s ]] && exec scancel --batch --signal="$2" "$3"'
 LAUNCHER = {"slurm": "srun", "pbs": "mpirun"}
 
 
@@ -64,9 +61,7 @@ def jobgen(
     cluster: Cluster, cwd: Path, *words: object, check: bool = True
 ) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "jobgen", *map(str, words)]
-    path = jobs.path_with(cwd / "bin", qsig=QSIG)
-    env = {"PATH": f"{path}:{cluster.env['PATH']}"}
-    return cluster.exec("head", command, cwd=cwd, env=env, check=check, timeout=120)
+    return cluster.exec("head", command, cwd=cwd, check=check, timeout=120)
 
 
 def submit(cluster: Cluster, cwd: Path, *words: object) -> tuple[str, Path]:
