@@ -247,8 +247,6 @@ def shared_pbs(cluster: PbsCluster) -> Iterator[PbsCluster]:
             if not cluster.runs():
                 cluster.up()
                 _watch(cluster, lease)
-            if not wait_until(cluster.status, 120):
-                raise ClusterError(f"not every node of {cluster.name} is up")
         yield cluster
 
 
