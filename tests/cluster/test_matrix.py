@@ -64,7 +64,7 @@ def jobs_of(request: pytest.FixtureRequest, wanted: list[Cell]) -> Iterator[Call
 @pytest.mark.parametrize("cell", parameters())
 def test_what_comes_of_the_job(cell: Cell, jobs_of: Callable[[str], Outcomes]) -> None:
     outcome = jobs_of(cell.scheduler)[cell].result()
-    expected = ENDS[cell.end].on(cell.scheduler)
+    expected = ENDS[cell.end].expected_of(cell)
     assert outcome.began == RANKS, str(outcome)
     assert not outcome.left, str(outcome)
     if expected.statuses:

@@ -126,10 +126,12 @@ class PbsCluster:
     def down(self) -> None:
         self._script("down")
 
+    def runs(self) -> bool:
+        """Whether somebody has brought it up."""
+        return bool(self._pids(self.kind.head))
+
     def status(self) -> bool:
         """Whether the server answers and calls no node down."""
-        if not self._pids(self.kind.head):
-            return False
         listed = self.exec("head", ["pbsnodes", "-l"], check=False)
         return listed.returncode == 0 and not listed.stdout.strip()
 
@@ -242,7 +244,7 @@ def shared_pbs(cluster: PbsCluster) -> Iterator[PbsCluster]:
     """
     with _locked(Path(f"{cluster.lab}.lease"), fcntl.LOCK_SH) as lease:
         with _locked(Path(f"{cluster.lab}.lock"), fcntl.LOCK_EX):
-            if not cluster.status():
+            if not cluster.runs():
                 cluster.up()
                 _watch(cluster, lease)
         yield cluster

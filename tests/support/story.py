@@ -91,7 +91,7 @@ def play(cluster: AnyCluster, cell: Cell) -> Outcome:
         else:
             done = finish(cluster, job)
         seconds = time.monotonic() - begin
-        left = gone(folder, end.on(cell.scheduler).patience)
+        left = gone(folder, end.expected_of(cell).patience)
     finally:
         clean(cluster, job, folder)
     return outcome(done, folder, left, seconds)
