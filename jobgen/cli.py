@@ -21,6 +21,7 @@ from jobgen.jobcommand import (
     template_dirs,
     template_option,
 )
+from jobgen.typed import FILE
 
 USAGE = 2
 
@@ -117,7 +118,9 @@ class _Group(click.Group):
 
 def _output_options() -> list[click.Parameter]:
     return [
-        click.Option(["-o", "--output"], metavar="FILE", help="Write the script to FILE, ready to run."),
+        click.Option(
+            ["-o", "--output"], metavar="FILE", type=FILE, help="Write the script to FILE, ready to run."
+        ),
         click.Option(["--force"], is_flag=True, help="Overwrite FILE."),
         click.Option(["--explain"], is_flag=True, help="Print what each value is, whence and what it means."),
         click.Option(["--json"], is_flag=True, help="With --explain: as JSON."),

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,7 +15,7 @@ from typing import Any, NamedTuple
 import pytest
 from support.pbs import PbsCluster, wait_until
 
-from jobgen import JobSpec, render
+from jobgen import JobgenError, JobSpec, render
 from jobgen.precedence import split_user_directives
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -259,3 +260,74 @@ def test_a_job_whose_dependency_cannot_come_about(openpbs: Lab) -> None:
     run = run_of(openpbs, ASKED, "-W", f"depend=afterok:{bad}")
     assert wait_until(lambda: openpbs.state(run)["state"] == "cancelled", 30), openpbs.state(run)
     assert "what it waited for" in openpbs.state(run)["reason"]
+
+
+# ------------------------------------------------------------------------------------------- what is asked for
+
+
+@pytest.fixture
+def queues(either: Lab) -> Iterator[dict[str, str]]:
+    """Queues of which qsub takes no job, none at once, and none that is large or long."""
+    made = {
+        "bare": "",
+        "stopped": "queue_type=Execution,enabled=True",
+        "short": "queue_type=Execution,enabled=True,started=True,resources_max.walltime=24:00:00",
+    }
+    names = {key: f"{key}{either.folder.name[-8:]}".replace("_", "x") for key in made}
+    for key, attributes in made.items():
+        qmgr(either, f"create queue {names[key]} {attributes}")
+    yield names
+    for name in names.values():
+        qmgr(either, f"delete queue {name}")
+
+
+def qmgr(lab: Lab, line: str) -> None:
+    lab.cluster.exec("head", ["qmgr", "-c", line.strip()], root=True)
+
+
+def test_the_doctor_knows_what_qsub_refuses(either: Lab, queues: dict[str, str]) -> None:
+    job = (*either.cluster.words, "--accelerator", "cpu", "--launcher", "torchrun", "--no-preflight")
+    for words, states in {
+        ("--queue", "nowhere"): ("problem", "ok"),
+        ("--queue", queues["bare"]): ("problem", "ok"),
+        ("--queue", queues["stopped"]): ("warning", "ok"),
+        ("--queue", queues["short"], "--walltime", "48h"): ("problem", "ok"),
+        ("--nodes", "9"): ("ok", "problem"),
+        ("--cpus-per-rank", "9"): ("ok", "problem"),
+        ("--nodes", "3"): ("ok", "ok"),
+    }.items():
+        found = json.loads(either.jobgen("doctor", "--json", *job, *words, "--", "true").stdout)["findings"]
+        said = {one["check"]: one["state"] for one in found}
+        assert (said["queue"], said["nodes"]) == states, (words, found)
+
+
+def test_a_new_site_has_the_queues_that_take_jobs(either: Lab, queues: dict[str, str]) -> None:
+    assert either.jobgen("site", "new", "-o", "new.toml").returncode == 0
+    text = (either.folder / "new.toml").read_text()
+    assert [name in text for name in (queues["bare"], queues["stopped"], queues["short"])] == [
+        False,
+        False,
+        True,
+    ]
+
+
+def test_a_reservation_by_the_name_that_is_printed(openpbs: Lab) -> None:
+    """It is a queue without the name of the server."""
+    begin = time.strftime("%H%M", time.localtime(time.time() + 7200))
+    name = openpbs.call("pbs_rsub", "-R", begin, "-D", "60", "-l", "select=1:ncpus=1").stdout.split()[0]
+    try:
+        script = render(JobSpec("pbs", ["true"], reservation=name, accelerator="cpu", launcher="mpirun"))
+        lines = [one.removeprefix("#PBS ") for one in script.splitlines() if one.startswith("#PBS ")]
+        assert wait_until(lambda: openpbs.qsub([f"-q {name.partition('.')[0]}"], "-h").returncode == 0, 30)
+        assert openpbs.attributes(lines)["queue"] == name.partition(".")[0]
+    finally:
+        openpbs.call("pbs_rdel", name)
+
+
+def test_a_log_with_a_colon(either: Lab) -> None:
+    """qsub takes what is before it for a host, but not in a path from the root."""
+    options = {"accelerator": "cpu", "launcher": "mpirun", "dialect": either.row}
+    with pytest.raises(JobgenError, match="for a host"):
+        render(JobSpec("pbs", ["true"], log="x:y.log", **options))
+    assert "tmp/x:y.log" not in either.attributes(["-o x.log"])["Output_Path"]
+    assert either.attributes(["-o /tmp/x:y.log"])["Output_Path"].endswith(":/tmp/x:y.log")
