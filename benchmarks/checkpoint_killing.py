@@ -4,7 +4,9 @@ python -m benchmarks.checkpoint_killing ENGINE MOMENTS [SEED]: prints JSON.
 
 One process imports torch and forks two ranks a time. They train, and save after every step, until SIGKILL
 meets one of them, or both at once; then every checkpoint there must be whole and hold, to the last bit, the
-weights that an undisturbed run had at that step, and the next two ranks must go on from the newest one.
+weights that an undisturbed run had at that step, and the next two ranks must go on from the newest one. Rank
+0 reports each save that has ended, and the kills count these saves: how many there are does not depend on
+the speed of the machine.
 """
 
 from __future__ import annotations
@@ -41,7 +43,8 @@ IMPORTS = {
     True: ["torch._dynamo", "jobgen.train.engines.ddp"],
     False: ["torch._dynamo", "deepspeed", "deepspeed.pipe", "jobgen.train.engines.deepspeed"],
 }
-REACH = 4  # a kill comes up to so many steps after the first
+REACH = 4  # kills come after 0 to 3 saves, in turn
+WITHIN = 2  # and then within the time of so many steps
 LAUNCHER = 0.3  # seconds until a launcher notices that one rank is gone, and ends the others
 
 
@@ -74,6 +77,7 @@ class Trial:
         self._argv = [*FIXED, *kept, *named, *OPTIONS[kind]]
         self._samples, self._place, self._port = samples, place, free_port()
         self._ready, write = os.pipe()
+        self.saved = 0
         self.pids = [self._fork(rank, write) for rank in range(RANKS)]
         os.close(write)
 
@@ -121,6 +125,7 @@ class Trial:
             saver.latest = found.directory.name
         if rank == 0:
             os.write(ready, struct.pack("i", start.step))
+            _report_saves(saver, ready)
         loop.Training(trainer, self._samples, mine, how.batch, settings, run, saver).run()
         torch.distributed.barrier()
 
@@ -129,6 +134,22 @@ class Trial:
         if not select.select([self._ready], [], [], 120)[0] or not (said := os.read(self._ready, 4)):
             raise RuntimeError("\n".join(log.read_text() for log in self._place.glob("rank-*.log")))
         return struct.unpack("i", said)[0]
+
+    def wait(self, saves: int, seconds: float) -> None:
+        """Until so many saves have ended, and then so long, or until WITHIN more have."""
+        while saves and self._next_save(120):
+            saves -= 1
+        until = time.monotonic() + seconds
+        for _ in range(WITHIN):
+            if not self._next_save(max(0.0, until - time.monotonic())):
+                return
+
+    def _next_save(self, seconds: float) -> bool:
+        """Whether one more save has ended in so many seconds, after which step is in `saved`."""
+        if not select.select([self._ready], [], [], seconds)[0] or not (said := os.read(self._ready, 4)):
+            return False
+        (self.saved,) = struct.unpack("i", said)
+        return True
 
     def running(self) -> bool:
         return all(
@@ -145,9 +166,23 @@ class Trial:
             os.kill(pid, signal.SIGKILL)  # not waited for yet, so that the number is still its own
 
     def end(self) -> list[int]:
-        """Wait for all; their statuses."""
+        """Wait for all, and read what is left to read; their statuses."""
+        statuses = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in self.pids]
+        while self._next_save(0):
+            pass
         os.close(self._ready)
-        return [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in self.pids]
+        return statuses
+
+
+def _report_saves(saver: saving.Saver, pipe: int) -> None:
+    """Have the saver write the step into the pipe after each save."""
+    save = saver.save
+
+    def reported(progress: checkpoints.Progress) -> None:
+        save(progress)
+        os.write(pipe, struct.pack("i", progress.step))
+
+    saver.save = reported  # type: ignore[method-assign]
 
 
 class Left:
@@ -211,7 +246,7 @@ def chain(
             counts["resumes"] += 1
         counts["wrong resumes"] += first != before
         if counts["moments"] < moments:
-            time.sleep(random.uniform(0, REACH * step_seconds))
+            trial.wait(counts["moments"] % REACH, random.uniform(0, WITHIN * step_seconds))
         alone = random.random() < 0.5
         killed = counts["moments"] < moments and trial.running()
         if killed:
@@ -226,7 +261,7 @@ def chain(
         counts["moments"] += 1
         counts["one rank"] += alone
         counts["in a save"] += bool(left.drafts)
-        counts["lost"] += left.step < before
+        counts["lost"] += left.step < max(before, trial.saved)
         before = left.step
     final = f"step-{STEPS_AN_EPOCH * EPOCHS:06d}"
     counts["finished"] += 1

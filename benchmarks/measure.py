@@ -21,16 +21,20 @@ class Figure:
     against: str = ""
 
     def line(self) -> str:
-        text = f"{self.what}: {self.ours:.4g} {self.unit}"
+        text = f"{self.what}: {_shown(self.ours)} {self.unit}"
         if self.other is not None:
-            text += f"; {self.against}: {self.other:.4g} {self.unit}; ratio {self.ours / self.other:.3f}"
+            text += f"; {self.against}: {_shown(self.other)} {self.unit}; ratio {self.ours / self.other:.3f}"
         return text
 
 
-def cpu_seconds(command: Sequence[str]) -> float:
+def _shown(value: float) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
+
+
+def cpu_seconds(command: Sequence[str], cwd: str | None = None) -> float:
     """User and system time of one run of a command, in s."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd=cwd)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
 

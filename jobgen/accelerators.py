@@ -9,7 +9,8 @@ class Accelerator(NamedTuple):
     ``template`` brings its environment up; ``gres`` is how Slurm is asked for ``{n}`` of them a
     node, ``select`` how PBS Pro is and ``torque`` how Torque is; None where that cannot be said.
     ``visible`` names the variable by which a scheduler, and the deepspeed launcher, say which devices
-    a process sees.
+    a process sees. ``runtime`` are the files of templates/runtime/ that it needs, ``runtime_in_container``
+    those where the image brings its software.
     """
 
     title: str
@@ -18,6 +19,8 @@ class Accelerator(NamedTuple):
     select: str | None = None
     torque: str | None = None
     visible: str | None = None
+    runtime: tuple[str, ...] = ()
+    runtime_in_container: tuple[str, ...] = ()
 
 
 ACCELERATORS = {
@@ -28,6 +31,7 @@ ACCELERATORS = {
         select="ngpus={n}",
         torque="gpus={n}",
         visible="CUDA_VISIBLE_DEVICES",
+        runtime=("cuda",),
     ),
     # Slurm has no option for NPUs: they are a generic resource that the site calls npu.
     # PBS has no common name but its own naccelerators.
@@ -37,6 +41,8 @@ ACCELERATORS = {
         gres="--gres=npu:{n}",
         select="naccelerators={n}",
         visible="ASCEND_RT_VISIBLE_DEVICES",
+        runtime=("cann", "hccl"),
+        runtime_in_container=("hccl",),
     ),
     # Slurm limits AMD GPUs by ROCR_VISIBLE_DEVICES, below the numbers that a program sees.
     "rocm": Accelerator(
@@ -45,6 +51,7 @@ ACCELERATORS = {
         gres="--gpus-per-node={n}",
         select="ngpus={n}",
         torque="gpus={n}",
+        runtime=("rocm",),
     ),
     # A device is what ZE_FLAT_DEVICE_HIERARCHY makes one: a tile, unless it is COMPOSITE.
     "xpu": Accelerator(

@@ -171,6 +171,12 @@ def _generate(scheduler: str) -> Callable[..., None]:
             from jobgen.output import write_script
 
             write_script(output, text, force=force, executable=not explain)
+            if plan.spec.runtime == "beside" and not explain:
+                from jobgen.runtime import runtime
+
+                beside = runtime(plan)
+                path = os.path.join(os.path.dirname(output), beside.file)
+                write_script(path, beside.text, force=True, executable=False)
         else:
             click.echo(text, nl=False)
 

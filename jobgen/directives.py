@@ -49,7 +49,7 @@ _PATTERN = {
 class Directives(NamedTuple):
     """``lines`` stand by themselves, ``chunk`` behind the request of each node, ``place`` is PBS Pro's.
 
-    ``log`` is where the output goes; None leaves it to PBS. ``written`` is the same in the script's words.
+    ``log`` is where the output goes; None leaves it to PBS.
     """
 
     lines: tuple[str, ...]
@@ -57,7 +57,6 @@ class Directives(NamedTuple):
     place: str
     mail_on: str
     log: str | None
-    written: str | None
 
 
 def directives(spec: JobSpec, row: str, array: str | None) -> Directives:
@@ -84,7 +83,6 @@ def directives(spec: JobSpec, row: str, array: str | None) -> Directives:
         place="scatter:excl" if spec.exclusive else "scatter",
         mail_on=_mail_on(spec, row),
         log=log,
-        written=_written(log) if row in _PATTERN else None,
     )
 
 
@@ -196,12 +194,3 @@ def unpattern(path: str) -> str:
     for code, word in (pair for words in _PATTERN.values() for pair in words.items()):
         path = path.replace(word, f"%{code}")
     return path
-
-
-def _written(log: str | None) -> str | None:
-    """The same path in bash."""
-    if log is None:
-        return None
-    path = log.replace("^array_index^", "$job_index").replace("$PBS_ARRAYID", "$job_index")
-    path = re.sub(r"\$(PBS_JOBID|job_index)", r"${\1}", path)  # a letter or _ may follow
-    return path if path.startswith("/") else f"$job_submit_dir/{path}"

@@ -39,7 +39,8 @@ class Plan(NamedTuple):
     spec: JobSpec
     scheduler: Scheduler
     launcher: str
-    launcher_template: str
+    launch_template: str
+    node_function: bool
     accelerator_name: str
     accelerator: Accelerator
     mpi_name: str | None
@@ -60,15 +61,14 @@ class Plan(NamedTuple):
     agents: tuple[str, ...]
     force_ssh: bool
     run: str
-    keeps_output: bool
     activate: str | None
     env_names: tuple[str, ...]
     restore_devices: bool
+    devices_by_node: bool
+    lines_per_rank: int | None
     rank_words: tuple[str, str, str]
-    hostfile_slots: int
     commands: tuple[str, ...]
     mpi_options: tuple[str, ...]
-    other_versions: tuple[str, ...]
     launcher_args: tuple[str, ...]
     active: Active
     program: Program
@@ -79,12 +79,10 @@ class Plan(NamedTuple):
     nodes_word: str
     nodes_there: str
     world_word: str
-    forward: str
     reach: str | None
     queue: str | None
     site: SiteWords
     array: str | None
-    again: str
     sweep: "Sweep | None"
     directives: Directives
 
@@ -128,13 +126,16 @@ def resolve(spec: JobSpec) -> Plan:
         from jobgen.sweep import sweep  # nobody else pays for it
 
         swept = sweep(spec, program)
-    array, again = tasks(spec, row, swept.points if swept else 0)
+    array = tasks(spec, row, swept.points if swept else 0)
     return Plan(
         version=__version__,
         spec=spec,
         scheduler=scheduler,
         launcher=spec.launcher,
-        launcher_template=f"launcher/{'pdsh' if start_nodes == 'pdsh' else spec.launcher}.sh.j2",
+        launch_template=spec.launcher
+        if start_nodes == "mpirun" or spec.launcher == "srun"
+        else f"start_{start_nodes}",
+        node_function=launcher.once_a_node and start_nodes != "pdsh",
         accelerator_name=accelerator_name,
         accelerator=accelerator,
         mpi_name=mpi_name,
@@ -154,8 +155,6 @@ def resolve(spec: JobSpec) -> Plan:
         # Nothing but timeout ends a local run in time.
         run=f"timeout {spec.walltime} " if row == "local" and spec.walltime else "",
         start_nodes=start_nodes,
-        # Where PBS puts the output otherwise, the script cannot know.
-        keeps_output=not any(line[:2] in ("-o", "-e", "-j", "-k") for line in spec.directive),
         agents=agents,
         force_ssh=spec.remote == "ssh",
         commands=(
@@ -165,14 +164,13 @@ def resolve(spec: JobSpec) -> Plan:
         mpi_options=_mpi_options(spec, mpi, ranks, world, cpus, site.bind)
         if spec.launcher == "mpirun"
         else (),
-        other_versions=tuple(
-            f"*'{row.version}'*" for row in MPI_FLAVOURS.values() if row.version and row != mpi
-        ),
         launcher_args=spec.launcher_arg,
-        hostfile_slots=(nodes + spare) * ranks,
         activate=f"{spec.venv}/bin/activate" if spec.venv else None,
         env_names=tuple(dict.fromkeys(name for name, _ in spec.env)),
         restore_devices=spec.launcher == "deepspeed" and accelerator.visible is not None,
+        devices_by_node=start_nodes == "pdsh" and row == "slurm",
+        # Torque lists a host once for each processor.
+        lines_per_rank=cpus.rank if mixed and row == "torque" else None,
         rank_words=starting.rank_words(spec, mpi),
         active=part,
         program=program,
@@ -183,15 +181,13 @@ def resolve(spec: JobSpec) -> Plan:
         survival=survive,
         allocated=nodes + spare,
         # With spare nodes only the script knows which take part.
-        nodes_word='"${#job_hosts[@]}"' if spare else str(part.nodes),
+        nodes_word=f"$((JOBGEN_WORLD_SIZE / {ranks}))" if spare else str(part.nodes),
         nodes_there=f"$((JOBGEN_WORLD_SIZE / {ranks}))" if spare else str(part.nodes),
         world_word=world,
-        forward=starting.forward(spec, row, mpi, agents),
         reach=starting.reach(spec, row, agents),
         queue=site.queue_name or spec.queue,
         site=site,
         array=array,
-        again=again,
         sweep=swept,
         directives=directives(spec, row, array),
     )

@@ -13,6 +13,9 @@ import jinja2
 
 import jobgen.templates
 from jobgen.errors import JobgenError, nearest
+from jobgen.precedence import split_user_directives
+from jobgen.runtime import MAIN, Setting, runtime, settings
+from jobgen.schedulers import scheduler_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,6 +24,20 @@ if TYPE_CHECKING:
 
 PACKAGED = jobgen.templates.__path__[0]
 BLOCKS = ("setup", "before", "after_block")
+_QUOTED = ("job_title", "job_name")
+# What replaces the blocks of earlier versions: functions of the runtime.
+SUCCESSORS = {
+    "job": "the function job_scheduler",
+    "directories": "the function job_open",
+    "hostfile": "the function job_make_hostfile",
+    "hostlist": "the function job_list_hosts",
+    "mixedlist": "the function job_list_hosts",
+    "share": "the setting job_lines_per_rank",
+    "rendezvous": "the function job_rendezvous",
+    "deadline": "the function job_find_end",
+    "epilogue": "the function job_judge",
+    "going_on": "the function job_go_on",
+}
 _PLAIN = re.compile(r"[A-Za-z0-9_@%+=:,./-]+")
 _CALM = re.compile(r"[A-Za-z0-9 _@%+=:,./()\[\]{}#&;|<>*?!^-]+")
 _NAMED = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "'": "\\'", "\\": "\\\\"}
@@ -60,6 +77,128 @@ def quoted(value: object) -> str:
     """The same, always in quotes: of ``job_program=env`` shellcheck asks whether ``$(env)`` was meant."""
     word = sh(value)
     return f"'{word}'" if word == value else word
+
+
+def prefixed(value: object, prefix: str) -> str:
+    """The value behind the prefix; nothing where there is no value."""
+    return f"{prefix}{value}" if value else ""
+
+
+def suffixed(value: object, suffix: str) -> str:
+    """The value before the suffix; nothing where there is no value."""
+    return f"{value}{suffix}" if value else ""
+
+
+def _assignment(setting: Setting) -> str:
+    value = setting.value
+    if isinstance(value, tuple):
+        return f"{setting.name}=({' '.join(map(item, value))})"
+    return f"{setting.name}={quoted(value) if setting.name in _QUOTED else sh(value)}"
+
+
+def _each(words: Sequence[object]) -> str:
+    """Words, each followed by a blank."""
+    return "".join(f"{sh(word)} " for word in words)
+
+
+def _words(plan: Plan) -> dict[str, object]:
+    """What the templates print beside the fields of the plan: the parts of command lines, quoted."""
+    spec, box = plan.spec, plan.container
+    first, last = split_user_directives(spec.directive, scheduler_of(spec))
+    image = _pyxis_words(plan) if box is not None and box.kind == "pyxis" else ""
+    return {
+        "settings": [" ".join(map(_assignment, line)) for line in settings(plan)],
+        "first_directives": first,
+        "last_directives": last,
+        "container_directives": (f"--image={spec.image}",) if box and box.kind == "shifter" else (),
+        "program_words": _program_words(plan),
+        "launcher_words": _each(plan.launcher_args),
+        "container_words": _each(spec.container_arg),
+        "pyxis_words": image,
+        "srun_container": image if plan.start_nodes != "here" else "",
+        "node_prefix": box.node if box else "",
+        "node_ranks": f'"$({_RANKS_OF_NODE})"' if plan.mixed else plan.ranks_per_node,
+        "filter_words": f"{plan.active.option} {sh(plan.active.text)} " if plan.active.option else "",
+        "host_list": '--nodelist="$(paste -sd , "$JOBGEN_RUN_DIR/hosts")"',
+        "rank_lines": _rank_lines(plan),
+        "network": _network(plan),
+        "needs": _needs(plan),
+    }
+
+
+def _pyxis_words(plan: Plan) -> str:
+    """The options of srun that start a container."""
+    assert plan.container
+    folders = '"$JOBGEN_RUN_DIR:$JOBGEN_RUN_DIR,$PWD:$PWD"'
+    binds = "".join(f",{sh(bind)}" for bind in plan.container.binds)
+    return (
+        f'--container-image={sh(plan.spec.image)} --container-workdir="$PWD" '
+        f"--container-mounts={folders}{binds} {_each(plan.spec.container_arg)}"
+    )
+
+
+def _program_words(plan: Plan) -> str:
+    words = [sh(word) for word in plan.program.words]
+    if plan.local_rank_at:
+        words.insert(plan.local_rank_at, '"--local_rank=$LOCAL_RANK"')
+    if plan.program.is_ours and plan.survival.preflight:
+        words.insert(3, '"$@"')  # preflight
+    if plan.sweep:
+        words.append('"${job_point[@]}"')
+    return (plan.container.rank if plan.container else "") + " ".join(words)
+
+
+_HOSTFILE = '"$JOBGEN_RUN_DIR/hostfile"'
+_RANKS_OF_NODE = f"awk -F= -v line=\"$((NODE_RANK + 1))\" 'NR == line {{ print $2 }}' {_HOSTFILE}"
+_RANKS_BEFORE = (
+    f"awk -F= -v node=\"$CROSS_RANK\" 'NR <= node {{ n += $2 }} END {{ print n + 0 }}' {_HOSTFILE}"
+)
+
+
+def _rank_lines(plan: Plan) -> tuple[str, ...]:
+    """The body of the function rank: from the variables of the launcher, which are those of torchrun else."""
+    if plan.launcher == "deepspeed" and plan.mixed:
+        return (
+            "# The deepspeed launcher takes RANK modulo the ranks of the node, as if all nodes had as many.",
+            "local before",
+            f"before=$({_RANKS_BEFORE})",
+            "export LOCAL_RANK=$((RANK - before)) LOCAL_WORLD_SIZE=$LOCAL_SIZE",
+        )
+    if plan.launcher not in ("mpirun", "srun"):
+        return ()
+    rank, size, local = plan.rank_words
+    export = "export " if plan.sets_ranks else ""
+    line = f"{export}RANK={rank} WORLD_SIZE={size} LOCAL_RANK={local} LOCAL_WORLD_SIZE={plan.local_size}"
+    return (line if export else f"{line}  # not exported: the training module asks mpi4py",)
+
+
+def _network(plan: Plan) -> list[str]:
+    """What each library calls the interface. Gloo and Open MPI want whole names, TensorPipe takes one."""
+    interface = plan.spec.interface
+    if not interface:
+        return []
+    first = interface.partition(",")[0]
+    lines = [f"export NCCL_SOCKET_IFNAME={interface} GLOO_SOCKET_IFNAME={interface} TP_SOCKET_IFNAME={first}"]
+    if plan.accelerator_name == "npu":
+        lines.append(f"export HCCL_SOCKET_IFNAME='={interface}'  # =: these alone, not all that begin so")
+    if plan.mpi_name == "openmpi":
+        lines.append(f"export OMPI_MCA_btl_tcp_if_include={interface}")
+    return [one for line in lines for one in ("# jobgen: disable=fixed-interface", line)]
+
+
+def _needs(plan: Plan) -> list[str]:
+    """What must be there beside the commands of the host."""
+    box, program = plan.container, plan.program
+    lines = ["job_try_container"] if box else []
+    if box and box.needs:
+        lines.append(f"job_need_inside {' '.join(box.needs)}")
+    if program.is_ours:
+        lines.append("job_need_training")
+    if program.file:
+        lines.append(f"job_need_file {sh(program.file)}")
+    if program.command:
+        lines.append(f"job_need_program {sh(program.command)}")
+    return lines
 
 
 class _Cache(jinja2.FileSystemBytecodeCache):
@@ -105,14 +244,15 @@ def environment(template_dirs: tuple[str, ...] = (), cache_dir: str | None = Non
     )
     env.filters["sh"] = sh
     env.filters["item"] = item
-    env.filters["quoted"] = quoted
+    env.filters["prefixed"] = prefixed
+    env.filters["suffixed"] = suffixed
     return env
 
 
 def render(
-    plan: Plan, template_dirs: Sequence[str] = (), cache_dir: str | None = None, template: str | None = None
+    plan: Plan, template_dirs: Sequence[str] = (), cache_dir: str | None = None, main: str = MAIN
 ) -> str:
-    """The script of a plan, from its scheduler's template or another one.
+    """The script of a plan; ``main`` is the file of the runtime that has its order of steps.
 
     Raises:
         JobgenError: a user's template, or shell code of the user, is wrong; the sentence names it.
@@ -126,7 +266,8 @@ def render(
     if folders:
         _check_blocks(env, folders)
     try:
-        return env.get_template(template or plan.scheduler.template).render(plan._asdict())
+        template = env.get_template(plan.scheduler.template)
+        return template.render(plan._asdict() | _words(plan), runtime=runtime(plan, main))
     except jinja2.TemplateSyntaxError as error:
         raise JobgenError(
             f"template {error.filename or error.name}, line {error.lineno}: {error.message}"
@@ -154,6 +295,11 @@ def _check_blocks(env: jinja2.Environment, folders: Sequence[str]) -> None:
             raise JobgenError(f"template folder {folder} is not a directory")
         for path in sorted(Path(folder).glob("*.j2")):
             for name in _blocks(env, path):
+                if name in SUCCESSORS:
+                    raise JobgenError(
+                        f"template {path}: the block {name} is gone: "
+                        f"define {SUCCESSORS[name]} in the block overrides"
+                    )
                 if name not in known:
                     allowed = ", ".join(sorted(known))
                     raise JobgenError(

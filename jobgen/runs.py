@@ -11,14 +11,16 @@ import math
 import os
 import re
 import signal
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from jobgen import nodefiles
+from jobgen.nodefiles import Log, Rank
+
 RESUMABLE = 75
 _SIGNS = ("job.sh", "plan.json", "metrics.jsonl", "status.json", "attempt-1")
-_TAIL = 16_384  # bytes; more of a log than any of its ends that we show
 _MEANINGS = {
     0: "finished",
     70: "the allocation is not what was asked for",
@@ -35,16 +37,6 @@ _TRAINING = {
     3: "finished, but missed its target",
     4: "checkpoints cannot be written",
 }
-
-
-class Rank(NamedTuple):
-    """One rank in one attempt; its status is None where it left none. Times are seconds since 1970."""
-
-    number: int
-    host: str
-    status: int | None
-    ended: float | None
-    log: Path
 
 
 class Event(NamedTuple):
@@ -128,20 +120,26 @@ def attempts(directory: Path) -> Iterator[Attempt]:
 
 def _attempt(directory: Path, number: int) -> Attempt:
     events = tuple(_events(text(directory / "events")))
-    ranks = tuple(_ranks(directory))
     began = next((event.time for event in events if event.what == "began"), None)
     ended = next((event for event in reversed(events) if event.what == "ended"), None)
-    signs = [*_times(directory.glob("rank-*.pid")), *(rank.ended for rank in ranks if rank.ended)]
-    later = [*signs, *_times(directory.glob("rank-*.log")), *(event.time for event in events)]
+    status = _integer(ended.value) if ended else None
+    ranks = nodefiles.ranks(directory, complete=status in (0, RESUMABLE))
+    signs = [time for rank in ranks for time in (rank.began, rank.ended) if time is not None]
     return Attempt(
         number,
         directory,
         began if began is not None else min(signs, default=None),
-        ended.time if ended else max(later, default=None),
-        _integer(ended.value) if ended else None,
+        ended.time if ended else _last_sign(directory, events, signs),
+        status,
         events,
         ranks,
     )
+
+
+def _last_sign(directory: Path, events: tuple[Event, ...], signs: list[float]) -> float | None:
+    """When an attempt whose end is not recorded was last known to run."""
+    noted = (event.time for event in events)
+    return max((*signs, *noted, *nodefiles.times(directory)), default=None)
 
 
 def _events(lines: str) -> Iterator[Event]:
@@ -150,16 +148,6 @@ def _events(lines: str) -> Iterator[Event]:
         what, _, value = rest.partition(" ")
         if (seconds := number(time)) is not None and what:
             yield Event(seconds, what, value)
-
-
-def _ranks(directory: Path) -> Iterator[Rank]:
-    names = {path.stem.removeprefix("rank-") for path in directory.glob("rank-*.*")}
-    for rank in sorted(int(name) for name in names if name.isascii() and name.isdecimal()):
-        words = text(directory / f"rank-{rank}.status").split()
-        host = text(directory / f"rank-{rank}.pid").split()[1:2]
-        _, status, ended, *rest = words if len(words) > 3 else ("", "", "", *host)
-        log = directory / f"rank-{rank}.log"
-        yield Rank(rank, rest[0] if rest else "", _integer(status), number(ended), log)
 
 
 def failed(attempt: Attempt) -> list[Rank]:
@@ -208,12 +196,8 @@ def meaning(status: int | None, training: bool = False) -> str:
 
 
 def tail(path: Path, lines: int = 20) -> str:
-    """The last lines of a log, however long it is."""
-    with suppress(OSError), open(path, "rb") as file:
-        file.seek(max(0, path.stat().st_size - _TAIL))
-        said = file.read().decode(errors="replace").replace("\r\n", "\n").replace("\r", "\n")
-        return "\n".join(said.rstrip().split("\n")[-lines:])
-    return ""
+    """The last lines of a file, however long it is."""
+    return nodefiles.tail(Log(path), lines)
 
 
 def text(path: Path) -> str:
@@ -248,14 +232,6 @@ def _integer(word: str) -> int | None:
     return int(word) if re.fullmatch(r"[0-9]{1,9}", word) else None
 
 
-def _times(files: Iterable[Path]) -> list[float]:
-    times = []
-    for file in files:
-        with suppress(OSError):
-            times.append(file.stat().st_mtime)
-    return times
-
-
 def _bad_hosts(lines: str) -> Iterator[tuple[str, str]]:
     for line in dict.fromkeys(lines.splitlines()):
         host, _, reason = line.partition("\t")
@@ -263,15 +239,20 @@ def _bad_hosts(lines: str) -> Iterator[tuple[str, str]]:
             yield host, reason
 
 
-def last_attempt(directory: Path) -> tuple[int, tuple[Event, ...]]:
-    """The number of the last attempt and its events, without a look at its ranks; 0 where there is none."""
+def last_number(directory: Path) -> int:
+    """The number of the last attempt; 0 where there is none."""
     try:
         names = [
             name.removeprefix("attempt-") for name in os.listdir(directory) if name.startswith("attempt-")
         ]
     except OSError:
-        names = []
-    number = max((int(name) for name in names if name.isascii() and name.isdecimal()), default=0)
+        return 0
+    return max((int(name) for name in names if name.isascii() and name.isdecimal()), default=0)
+
+
+def last_attempt(directory: Path) -> tuple[int, tuple[Event, ...]]:
+    """The number of the last attempt and its events, without a look at its ranks; 0 where there is none."""
+    number = last_number(directory)
     return number, events(directory / f"attempt-{number}") if number else ()
 
 

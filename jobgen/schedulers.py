@@ -10,11 +10,13 @@ from jobgen.spec import JobSpec
 class Scheduler(NamedTuple):
     """A scheduler, or a dialect of PBS.
 
-    ``name_rule`` says ``name_pattern`` in words; ``lacks`` names the options that it cannot express.
+    ``runtime`` is its file in templates/runtime/; ``name_rule`` says ``name_pattern`` in words; ``lacks``
+    names the options that it cannot express.
     """
 
     title: str
     template: str
+    runtime: str
     command: str
     manual: str
     name_pattern: str
@@ -31,6 +33,7 @@ SCHEDULERS = {
     "pbspro": Scheduler(
         "PBS Pro",
         "pbs.sh.j2",
+        "pbs",
         "qsub",
         "https://help.altair.com/2024.1.0/PBS%20Professional/PBSUserGuide2024.1.pdf",
         _WORD_NAME,
@@ -43,6 +46,7 @@ SCHEDULERS = {
     "torque": Scheduler(
         "Torque",
         "torque.sh.j2",
+        "pbs",
         "qsub",
         "https://docs.adaptivecomputing.com/torque/4-2-10/Content/topics/commands/qsub.htm",
         _WORD_NAME,
@@ -55,6 +59,7 @@ SCHEDULERS = {
     "slurm": Scheduler(
         "Slurm",
         "slurm.sh.j2",
+        "slurm",
         "sbatch",
         "https://slurm.schedmd.com/sbatch.html",
         _WORD_NAME,
@@ -64,6 +69,7 @@ SCHEDULERS = {
     "local": Scheduler(
         "this machine",
         "local.sh.j2",
+        "local",
         "bash",
         "https://www.gnu.org/software/bash/manual/",
         _WORD_NAME,

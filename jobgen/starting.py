@@ -35,27 +35,13 @@ def local_size(spec: JobSpec, mpi: MpiFlavour | None) -> str:
     return mpi.local_size if spec.launcher == "mpirun" and mpi else "$LOCAL_WORLD_SIZE"
 
 
-def forward(spec: JobSpec, row: str, mpi: MpiFlavour | None, agents: tuple[str, ...]) -> str:
-    """What passes a signal on to the ranks: the launcher, or the script, which reaches them here, by srun,
-    by ssh or by its agents."""
-    if alone(spec):
-        return "here"
-    if spec.launcher == "srun" or (spec.launcher == "mpirun" and mpi and mpi.forwards_signals):
-        return "launcher"
-    if agents:
-        return "agents"
-    return "srun" if row == "slurm" and spec.remote != "ssh" else "ssh"
-
-
 def reach(spec: JobSpec, row: str, agents: tuple[str, ...]) -> str | None:
-    """The words that have $job_host run the command that follows; None where there is no other host."""
+    """How the script reaches another host: srun, remote (jobgen-remote) or ssh; None where there is none."""
     if alone(spec):
         return None
     if row == "slurm" and spec.remote != "ssh":
-        return 'srun --overlap --nodes=1 --ntasks=1 --nodelist="$job_host" --mpi=none bash -c'
-    if agents:
-        return '"$job_dir/jobgen-remote" "$job_host"'
-    return 'ssh -o BatchMode=yes "$job_host"'
+        return "srun"
+    return "remote" if agents else "ssh"
 
 
 def agents(spec: JobSpec, row: str, mpi: MpiFlavour | None) -> tuple[str, ...]:

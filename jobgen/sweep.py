@@ -19,8 +19,8 @@ Value = bool | int | float | str | list[Any]
 class Parameter(NamedTuple):
     """One that is swept: its values as text, of which a task takes the one ``at`` (arithmetic of bash).
 
-    With ``switch`` they are true and false, and ``option`` stands alone or is left out; ``is_text`` says that
-    they are texts in JSON.
+    ``kind`` is text, number or switch: the values are true and false, and ``option`` stands alone or is
+    left out.
     """
 
     key: str
@@ -28,8 +28,7 @@ class Parameter(NamedTuple):
     variable: str
     values: tuple[str, ...]
     at: str
-    switch: bool
-    is_text: bool
+    kind: str
 
 
 class Sweep(NamedTuple):
@@ -88,8 +87,7 @@ def sweep(spec: JobSpec, program: Program) -> Sweep | None:
             key.replace("-", "_"),
             tuple(_text(value) for value in values),
             index,
-            isinstance(values[0], bool),
-            not all(isinstance(value, (int, float)) and math.isfinite(value) for value in values),
+            _kind(values),
         )
         for (key, values), index in zip(lists, indices, strict=True)
     )
@@ -99,6 +97,13 @@ def sweep(spec: JobSpec, program: Program) -> Sweep | None:
     if spec.sweep.mode == "zip":
         names, how = " with ".join(one.key for one in found), "each task has the next value of every list"
     return Sweep(found, points, f"{names}: {points} point{'s' * (points > 1)}, {how}.")
+
+
+def _kind(values: Sequence[Value]) -> str:
+    if isinstance(values[0], bool):
+        return "switch"
+    numbers = all(isinstance(value, (int, float)) and math.isfinite(value) for value in values)
+    return "number" if numbers else "text"
 
 
 def _indices(spec: JobSpec, counts: list[int]) -> tuple[int, list[str]]:
@@ -149,7 +154,7 @@ def _check_ours(spec: JobSpec, one: Parameter) -> None:
         hint = nearest(one.option, known)
         raise spec.refuse("sweep", f"the training module has no option {one.option}{hint}")
     for value in dict.fromkeys(one.values):
-        words = [one.option] * (value == "true") if one.switch else [f"{one.option}={value}"]
+        words = [one.option] * (value == "true") if one.kind == "switch" else [f"{one.option}={value}"]
         try:
             reader.parse_args(words)
         except mistake as error:

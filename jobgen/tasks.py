@@ -1,8 +1,6 @@
-"""The tasks of an array: which there are, and how one of them is submitted once more."""
+"""The tasks of an array."""
 
 from __future__ import annotations
-
-from typing import NamedTuple
 
 from jobgen import arrays
 from jobgen.arrays import Array
@@ -10,31 +8,19 @@ from jobgen.schedulers import SCHEDULERS
 from jobgen.spec import JobSpec
 
 _WORDS = {"pbspro": "-J ", "torque": "-t ", "slurm": "--array="}
-# The one task $job_index. PBS Pro has no array of one, but takes a step beyond the end of the range.
-_ONE = {"pbspro": "$job_index-$((job_index + 1)):2", "torque": "$job_index", "slurm": "$job_index"}
 
 
-class Tasks(NamedTuple):
-    """``array`` is the directive, or None; ``again`` the words that go on with this job by hand."""
-
-    array: str | None
-    again: str
-
-
-def tasks(spec: JobSpec, row: str, points: int) -> Tasks:
-    """Resolve the array; ``points`` are those of a sweep, each a task of its own, or 0.
+def tasks(spec: JobSpec, row: str, points: int) -> str | None:
+    """Return the directive of the array, None where there is none; ``points`` are those of a sweep, or 0.
 
     Raises:
         JobgenError: the scheduler cannot express it, or it contradicts another option.
     """
-    command = SCHEDULERS[row].command
-    if spec.after and row == "slurm":  # which refuses to wait for jobs that it has forgotten
-        command += " --dependency="
     asked = spec.array
     if points:
         asked = _of_sweep(spec, points)
     if asked is None:
-        return Tasks(None, f"cd ${{job_dir@Q}} && {command} job.sh")
+        return None
     if not asked.ranges:
         raise spec.refuse("array", "is the limit alone, which only a sweep takes; name the indices")
     if spec.requeue and row != "slurm":
@@ -44,8 +30,7 @@ def tasks(spec: JobSpec, row: str, points: int) -> Tasks:
         why = "a step needs a list that is too long" if row == "torque" else "and two indices at least"
         key = "array" if spec.array else "sweep"
         raise spec.refuse(key, f"{SCHEDULERS[row].title} takes one range, {why}")
-    words = _WORDS[row]
-    return Tasks(words + text, f"cd ${{job_array_dir@Q}} && {command} {words}{_ONE[row]} job.sh")
+    return _WORDS[row] + text
 
 
 def _of_sweep(spec: JobSpec, points: int) -> Array:

@@ -155,7 +155,7 @@ def test_a_scheduler_that_does_not_answer_is_not_waited_for(
     (tmp_path / "bin/sinfo").write_text("#!/bin/sh\nexec sleep 60\n")
     start = time.monotonic()
     assert in_bash(["jobgen", "slurm", "--queue", ""], environment, tmp_path) == []
-    assert time.monotonic() - start < 20
+    assert time.monotonic() - start < 50
 
 
 def test_the_tab_key_in_zsh(environment: dict[str, str], tmp_path: Path) -> None:

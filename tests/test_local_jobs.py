@@ -197,7 +197,7 @@ def test_a_run_ends_at_its_walltime(tmp_path: Path) -> None:
     began = time.monotonic()
     done = run(script, tmp_path)
     assert done.status == 124, done.output
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 50
 
 
 # ---------------------------------------------------------------------------------------- the environment

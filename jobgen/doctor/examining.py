@@ -11,6 +11,7 @@ from jobgen.doctor.probes import answers
 from jobgen.doctor.surroundings import surroundings
 from jobgen.plan import Plan
 from jobgen.rendering import cache_dir, render
+from jobgen.runtime import DOCTOR
 from jobgen.schedulers import scheduler_of
 
 # In the order of the script.
@@ -38,7 +39,7 @@ def examine(plan: Plan, template_dirs: Sequence[str], limit: float) -> Case:
     Raises:
         JobgenError: a user's template is wrong.
     """
-    script = render(plan, template_dirs, cache_dir(), template="doctor.sh.j2")
+    script = render(plan, template_dirs, cache_dir(), main=DOCTOR)
     in_job = "SLURM_JOB_ID" in os.environ or "PBS_JOBID" in os.environ
     with surroundings(script, limit) as here:
         return Case(plan, scheduler_of(plan.spec), here, answers(plan, here, limit), in_job)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import glob
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from jobgen import runs
+from jobgen import nodefiles, runs
 from jobgen.errors import JobgenError, shown
 from jobgen.life import states
 from jobgen.life.finding import job_id
+from jobgen.nodefiles import Log
 
 _PAUSE = 0.5  # s between two looks at a file
 _ASK = 5.0  # s between two questions to the scheduler
@@ -26,26 +26,26 @@ class Which(NamedTuple):
     attempt: int | None
 
 
-def find(run: Path, which: Which) -> tuple[int, Path | None]:
+def find(run: Path, which: Which) -> tuple[int, Log | None]:
     """The attempt, 0 before the first one, and its log as things are now; None where there is none yet.
 
-    While a job runs, PBS keeps its output on the node: rank 0's log stands in for it. It is looked for before
-    the events are read, which tell where the output is before any rank begins: it must not win a race.
+    While a job runs, PBS keeps its output on the node: the log of the first node stands in for it, or that of
+    rank 0 alone. It is looked for before the events are read, which tell where the output is before any rank
+    begins: it must not win a race.
     """
-    ranked = [path for path in run.glob("attempt-*/rank-0.log") if path.is_file()]
-    attempt, events = runs.last_attempt(run)
-    if which.attempt is not None:
-        attempt, events = which.attempt, runs.events(run / f"attempt-{which.attempt}")
+    attempt = which.attempt or runs.last_number(run)
     if not attempt:  # a job may end before its first attempt begins
-        return 0, _output(run, job_id(run) or "") if which == (None, None) else None
-    logs = run / f"attempt-{attempt}"
+        output = _output(run, job_id(run) or "") if which.rank is None else None
+        return 0, Log(output) if output else None
+    directory = run / f"attempt-{attempt}"
+    ranked = nodefiles.log_of(directory, which.rank or 0)
     if which.rank is not None:
-        path = logs / f"rank-{which.rank}.log"
-        return attempt, path if path.exists() else None
+        return attempt, ranked
+    events = runs.events(directory)
     said = next((Path(event.value) for event in events if event.what == "output"), None)
     began = next((event.value for event in events if event.what == "began"), "")
-    outputs = [path for path in (said, _output(run, began)) if path and path.is_file()]
-    found = [*outputs, *(path for path in ranked if path.parent == logs)]
+    outputs = [Log(path) for path in (said, _output(run, began)) if path and path.is_file()]
+    found = [*outputs, *([Log(ranked.path)] if ranked else [])]
     return attempt, found[0] if found else None
 
 
@@ -65,31 +65,31 @@ def check_task(run: Path) -> None:
         raise JobgenError(f"{run.name} is an array: say which task, such as {run.name}/{tasks[0].name}")
 
 
-def _check(run: Path, which: Which) -> None:
-    last, _ = runs.last_attempt(run)
-    if which.attempt is not None and which.attempt > last:
-        raise JobgenError(f"--attempt {which.attempt} (command line): {run.name} has had {last}")
-    if which.rank is not None and last:
-        logs = run / f"attempt-{which.attempt or last}"
-        known = sorted(int(path.stem[5:]) for path in logs.glob("rank-*.log") if path.stem[5:].isdecimal())
-        if known and which.rank > known[-1]:
-            raise JobgenError(
-                f"--rank {which.rank} (command line): {logs.name} has the ranks 0 to {known[-1]}"
-            )
-
-
 def show(run: Path, which: Which) -> None:
     """All that is there now.
 
     Raises:
         JobgenError: nothing is, or the run has no such attempt, or the attempt no such rank.
     """
-    _check(run, which)
-    _, path = find(run, which)
-    if path is None:
-        raise JobgenError(f"{shown(run.name)} has no log yet: {_word(run)}; -f waits for it")
-    for chunk in _new(path, 0):
-        _write(chunk)
+    last = runs.last_number(run)
+    if which.attempt is not None and which.attempt > last:
+        raise JobgenError(f"--attempt {which.attempt} (command line): {run.name} has had {last}")
+    attempt, log = find(run, which)
+    if log is None:
+        why = _why_none(run, attempt, which.rank)
+        raise JobgenError(why or f"{shown(run.name)} has no log yet: {_word(run)}; -f waits for it")
+    _print(log, 0, whole=True)
+
+
+def _why_none(run: Path, attempt: int, rank: int | None) -> str:
+    """Why an attempt has no log of a rank; empty where there is no such reason."""
+    known = nodefiles.ranks(run / f"attempt-{attempt}") if rank is not None else ()
+    if any(one.number == rank for one in known):
+        kept = "--rank-logs failed keeps only the logs of the ranks that failed, none keeps no log"
+        return f"attempt-{attempt} has no log of rank {rank}: {kept}"
+    if known and rank is not None and rank > known[-1].number:
+        return f"--rank {rank} (command line): attempt-{attempt} has the ranks 0 to {known[-1].number}"
+    return ""
 
 
 def follow(run: Path, which: Which) -> None:
@@ -98,7 +98,7 @@ def follow(run: Path, which: Which) -> None:
     Raises:
         JobgenError: there was nothing in the end.
     """
-    path: Path | None = None
+    log: Log | None = None
     at = followed = 0
     asked = 0.0
     over = False
@@ -108,21 +108,26 @@ def follow(run: Path, which: Which) -> None:
             if not asked and find(run, which)[1] is None:
                 print(f"jobgen: {run.name} is {_word(run)}; waiting for its output", file=sys.stderr)
             asked = time.monotonic()
-        attempt, now = find(run, which)
-        # Within an attempt it stays at rank 0's log, where PBS brings the output later.
-        if now is not None and (path is None or attempt != followed):
-            if path is not None and now != path:
-                _drain(path, at)
-                print(f"jobgen: {now}", file=sys.stderr)
-            path, at, followed = now, at if now == path else 0, attempt
-        if path is not None:
-            at = _drain(path, at)
+        looked, pause = time.monotonic(), _PAUSE
+        # Within an attempt it stays at the log of the first node, where PBS brings the output later.
+        if log is None or (which.attempt or runs.last_number(run)) != followed:
+            attempt, now = find(run, which)
+            if now is not None and log is not None and now != log:
+                _drain(log, at, whole=True)
+                print(f"jobgen: {now.path}", file=sys.stderr)
+            if now is not None:
+                log, at, followed = now, at if now == log else 0, attempt
+            pause = max(_PAUSE, 10 * (time.monotonic() - looked))  # long, where there are thousands of nodes
+        if log is not None:
+            at = _drain(log, at, whole=over)
         if not over:
-            time.sleep(_PAUSE)
-    if path is None:
-        raise JobgenError(f"{run.name} left no such log: it is {_word(run)}")
-    if (whole := find(run, which)[1]) not in (None, path):
-        print(f"jobgen: the whole output is in {whole}", file=sys.stderr)
+            time.sleep(pause)
+    attempt, whole = find(run, which)
+    if log is None:
+        why = _why_none(run, attempt, which.rank)
+        raise JobgenError(why or f"{run.name} left no such log: it is {_word(run)}")
+    if whole not in (None, log):
+        print(f"jobgen: the whole output is in {whole.path}", file=sys.stderr)
 
 
 def _ended(run: Path) -> bool:
@@ -142,23 +147,33 @@ def _word(run: Path) -> str:
     return state.state + (f" ({state.reason})" if state.reason else "")
 
 
-def _drain(path: Path, at: int) -> int:
+def _drain(log: Log, at: int, whole: bool) -> int:
     """Print what is new behind ``at``; the answer is where that ends. A file that shrank begins anew."""
     try:
-        at = 0 if path.stat().st_size < at else at
-        for chunk in _new(path, at):
-            _write(chunk)
-            at += len(chunk)
+        return _print(log, 0 if log.path.stat().st_size < at else at, whole)
     except OSError:
-        pass  # it comes again, or the end of the job ends this
-    return at
+        return at  # it comes again, or the end of the job ends this
 
 
-def _new(path: Path, at: int) -> Iterator[bytes]:
-    with open(path, "rb") as file:
+def _print(log: Log, at: int, whole: bool) -> int:
+    """Print a log from ``at`` on; the answer is where that ends. Of the output of several ranks, a line
+    without an end is left for later, unless that is the ``whole`` of it."""
+    rest = b""
+    with open(log.path, "rb") as file:
         file.seek(at)
         while chunk := file.read(_CHUNK):
-            yield chunk
+            at += len(chunk)
+            lines, rest = _lines(rest + chunk) if log.prefix else (chunk, b"")
+            _write(nodefiles.only(lines, log.prefix))
+    if whole:
+        _write(nodefiles.only(rest, log.prefix))
+    return at if whole else at - len(rest)
+
+
+def _lines(data: bytes) -> tuple[bytes, bytes]:
+    """The lines that are whole, and the beginning of one."""
+    lines, end, rest = data.rpartition(b"\n")
+    return lines + end, rest
 
 
 def _write(chunk: bytes) -> None:

@@ -17,6 +17,7 @@ from jobgen.life import planfile
 from jobgen.life.asking import SCHEDULERS
 from jobgen.life.planfile import Git, PlanFile
 from jobgen.plan import Plan, resolve
+from jobgen.runtime import runtime
 from jobgen.spec import JobSpec
 
 DIFF_LIMIT = 1_000_000  # bytes; a bigger change is told of by its hash alone
@@ -134,6 +135,9 @@ def submit(order: Order, text: str) -> tuple[str, Path]:
     directory = make_run_dir(root, file.name)
     try:
         _fill(directory, file, text, diff)
+        if spec.runtime == "beside":
+            beside = runtime(order.plan)
+            (directory / beside.file).write_text(beside.text, encoding="utf-8")
         job_id = SCHEDULERS[file.scheduler].submit(directory, "job.sh")
     except JobgenError:
         shutil.rmtree(directory, ignore_errors=True)

@@ -121,8 +121,9 @@ def _script(text: str) -> Iterator[tuple[str, Fact]]:
     if made := re.search(r"^# (.*); made by jobgen (\S+)\.$", text, re.MULTILINE):
         yield "title", Fact(made[1], "job.sh")
         yield "jobgen", Fact(made[2], "job.sh", "The version that made the script.")
-    if program := re.search(r"^  exec (.+)$", text.partition("END_OF_RANK")[2], re.MULTILINE):
-        yield "program", Fact(_WORD.sub(r"\1***", program[1]), "job.sh", "What every rank runs.")
+    if program := re.search(r"^program\(\) \{.*\n +exec (.+)$", text, re.MULTILINE):
+        words = _WORD.sub(r"\1***", program[1].replace(' "$@"', ""))
+        yield "program", Fact(words, "job.sh", "What every rank runs.")
     directives: dict[str, list[str]] = {}
     for scheduler, option, value in _DIRECTIVE.findall(text):
         directives.setdefault(f"#{scheduler} {option}", []).append(value or "yes")

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from jobgen import runs
-from jobgen.runs import Rank, Run, as_object, text
+from jobgen import nodefiles, runs
+from jobgen.nodefiles import Rank
+from jobgen.runs import Attempt, Run, as_object, text
 
-_LOGS, _LETTERS = 4, 4000  # of an attempt, as the first rank that failed tells most; of each log
+# Ranks and logs of an attempt, as the first rank that failed tells most; letters of each log.
+_RANKS, _LOGS, _LETTERS = 200, 4, 4000
 
 
 class Failed(NamedTuple):
-    """A rank that failed in an attempt, with the end of its log where it was among the first."""
+    """A rank that failed in an attempt, with the end of its log, and the file that holds that, where it was
+    among the first."""
 
     attempt: int
     rank: int
@@ -19,35 +22,41 @@ class Failed(NamedTuple):
     status: int | None
     meaning: str
     log: str
+    file: str
 
 
 class Failures(NamedTuple):
-    """All that failed; ``stacks`` are files that a hang left."""
+    """All that failed; ``more`` ranks are not among ``ranks``, and ``stacks`` are files that a hang left."""
 
     ranks: tuple[Failed, ...]
+    more: int
     hosts: tuple[tuple[str, str], ...]
     preflight: tuple[str, ...]
     stacks: tuple[str, ...]
 
 
 def failures(run: Run, training: bool) -> Failures:
+    failed = [(attempt, runs.failed(attempt)) for attempt in run.attempts]
     found = [
-        _failed(attempt.number, rank, training, i)
-        for attempt in run.attempts
-        for i, rank in enumerate(runs.failed(attempt))
+        _failed(attempt, rank, training, i)
+        for attempt, ranks in failed
+        for i, rank in enumerate(ranks[:_RANKS])
     ]
     return Failures(
         tuple(found),
+        sum(len(ranks) for _, ranks in failed) - len(found),
         run.bad_hosts,
         tuple(_preflight(run)),
         tuple(sorted(file.name for file in run.directory.glob("stacks-*.txt"))),
     )
 
 
-def _failed(attempt: int, rank: Rank, training: bool, place: int) -> Failed:
+def _failed(attempt: Attempt, rank: Rank, training: bool, place: int) -> Failed:
     meaning = "left no status" if rank.status is None else runs.meaning(rank.status, training)
-    log = runs.tail(rank.log)[-_LETTERS:] if place < _LOGS else ""
-    return Failed(attempt, rank.number, rank.host, rank.status, meaning, log)
+    log = nodefiles.log_of(attempt.directory, rank.number, rank.host) if place < _LOGS else None
+    end, file = (nodefiles.tail(log)[-_LETTERS:], log.path) if log else ("", None)
+    where = str(file.relative_to(attempt.directory.parent)) if file else ""
+    return Failed(attempt.number, rank.number, rank.host, rank.status, meaning, end, where)
 
 
 def _preflight(run: Run) -> list[str]:

@@ -7,7 +7,6 @@ What is expected, and what a scheduler makes impossible, is in support/matrix.py
 from __future__ import annotations
 
 import functools
-import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -16,9 +15,10 @@ from contextlib import ExitStack
 
 import pytest
 from support.matrix import ALL, ENDS, Cell, cells
-from support.story import RANKS, Outcome, play
+from support.matrix_table import record
+from support.story import RANKS, AnyCluster, Outcome, play
 
-SIDE_BY_SIDE = int(os.environ.get("JOBGEN_MATRIX_JOBS", "4"))
+SIDE_BY_SIDE = int(os.environ.get("JOBGEN_MATRIX_JOBS", "6"))
 
 Outcomes = Mapping[Cell, "Future[Outcome]"]
 
@@ -29,6 +29,12 @@ def parameters() -> list[object]:
         pytest.param(cell, id=cell.name, marks=pytest.mark.xdist_group(f"matrix-{cell.scheduler}"))
         for cell in cells()
     ]
+
+
+def played(cluster: AnyCluster, cell: Cell) -> Outcome:
+    outcome = play(cluster, cell)
+    record(cell, outcome)
+    return outcome
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +53,9 @@ def jobs_of(request: pytest.FixtureRequest, wanted: list[Cell]) -> Iterator[Call
         def begin(scheduler: str) -> Outcomes:
             cluster = request.getfixturevalue(f"{scheduler}_cluster")
             pool = pools.enter_context(ThreadPoolExecutor(SIDE_BY_SIDE))
-            return {cell: pool.submit(play, cluster, cell) for cell in wanted if cell.scheduler == scheduler}
+            return {
+                cell: pool.submit(played, cluster, cell) for cell in wanted if cell.scheduler == scheduler
+            }
 
         yield begin
 
@@ -56,8 +64,7 @@ def jobs_of(request: pytest.FixtureRequest, wanted: list[Cell]) -> Iterator[Call
 @pytest.mark.parametrize("cell", parameters())
 def test_what_comes_of_the_job(cell: Cell, jobs_of: Callable[[str], Outcomes]) -> None:
     outcome = jobs_of(cell.scheduler)[cell].result()
-    record(cell, outcome)
-    expected = ENDS[cell.end].on(cell.scheduler)
+    expected = ENDS[cell.end].expected_of(cell)
     assert outcome.began == RANKS, str(outcome)
     assert not outcome.left, str(outcome)
     if expected.statuses:
@@ -68,20 +75,3 @@ def test_what_comes_of_the_job(cell: Cell, jobs_of: Callable[[str], Outcomes]) -
     for pattern in expected.says:
         assert re.search(pattern.replace("HOST", outcome.host), outcome.job.output), str(outcome)
     assert outcome.bad.split("\t")[0] == (outcome.host if expected.bad else ""), str(outcome)
-
-
-def record(cell: Cell, outcome: Outcome) -> None:
-    """One line for the table of the documentation, where it is asked for."""
-    if path := os.environ.get("JOBGEN_MATRIX_RECORD"):
-        line = {
-            "scheduler": cell.scheduler,
-            "launcher": cell.launcher,
-            "end": cell.end,
-            "status": outcome.job.exit_code,
-            "saved": len(outcome.saved),
-            "bad": outcome.bad,
-            "left": len(outcome.left),
-            "seconds": round(outcome.seconds),
-        }
-        with open(path, "a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")

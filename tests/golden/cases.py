@@ -83,8 +83,10 @@ CASES = {
 
 
 def script(command: str) -> str:
-    """The script of one command line, which is ``jobgen`` less the first word."""
-    return render(plan_of(command))
+    """The job part of the script of one command line, which is ``jobgen`` less the first word."""
+    job, marker, _ = render(plan_of(command)).partition("\n# ======== jobgen runtime ")
+    assert marker
+    return f"{job}\n"
 
 
 def plan_of(command: str) -> Plan:

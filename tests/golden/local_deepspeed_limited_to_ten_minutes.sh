@@ -1,309 +1,36 @@
 #!/bin/bash
 # 1 node x 2 ranks, 2 ranks in all, by deepspeed on NVIDIA GPUs; made by jobgen 0.1.0.
 # Run it with: bash FILE. This machine is the allocation.
+# shellcheck disable=SC2034,SC2120,SC2329  # the runtime below uses them
 set -euo pipefail
-unset CDPATH
 
-# Statuses of this script; any other one is the launcher's:
-# 70 the allocation is not what was asked for      71 a file, a module or a command is missing
-# 72 a directory cannot be used                    73 the launcher said 0 without proof of success
-# 74 the preflight found a fault                   75 not finished, but the next attempt can go on
-job_say() { printf 'jobgen: %s\n' "$*" >&2 || true; }  # the terminal may be gone
-job_die() { # STATUS MESSAGE
-  job_say "$2"
-  exit "$1"
+# ---- settings -----------------------------------------------------------------------------
+job_name='jobgen' job_title='1 node x 2 ranks, 2 ranks in all, by deepspeed on NVIDIA GPUs' job_run_dir=runs
+job_nodes=1 job_ranks_per_node=2 job_world_size=2 job_cpus_per_node=2
+job_walltime=600 job_grace=60 job_signal=USR1 job_limit=00:10:00
+job_launcher_name=deepspeed job_rank_logs=node
+job_accelerator=cuda export JOBGEN_VISIBLE=CUDA_VISIBLE_DEVICES
+
+environment() {
+  job_cuda
+  export PYTHONUNBUFFERED=1 OMP_NUM_THREADS=1
+  job_need python3 deepspeed
+  job_need_file train.py
 }
-job_note() { # WHAT VALUE: into the attempt's events, with the time
-  # No $(date): bash 5.2 cannot read one while a second signal waits for its trap.
-  { [[ -z ${job_logs:-} ]] || printf '%(%s)T %s %s\n' -1 "$1" "$2" >> "$job_logs/events"; } 2> /dev/null || true
-}
-# shellcheck disable=SC2329  # the trap calls it
-job_end() {
-  local status=$? what=finished
-  if ((status == 0)) && [[ -z ${job_status:-} ]]; then
-    job_say 'a script that was sourced has called exit: nothing was launched'
-    status=71
-  fi
-  [[ -n ${job_over:-} ]] || what='was ended by a signal'
-  ((status == 0)) || what="failed with status $status"
-  ((status != 75)) || what='is not finished, but can go on: it ended with status 75'
-  job_note ended "$status"
-  job_say "job ${job_id:-?} $what after $SECONDS s${job_output:+; output in $job_output}${job_dir:+; files in $job_dir}"
-  exit "$status"
-}
-trap job_end EXIT
-job_traps=0 job_signals=0 job_last_signal=''
-# shellcheck disable=SC2329  # job_trap calls it
-job_signal() { # NAME: one that comes before the program
-  job_signals=$((job_signals + 1))
-  job_last_signal=$1
-  job_note signal "$1"
-  ((job_signals == 1)) || job_die 75 "got $1 again: stopping at once"
-}
-# shellcheck disable=SC2329  # the traps call it
-job_trap() { # NAME
-  job_traps=$((job_traps + 1))
-  if [[ $1 == HUP ]]; then  # twice when a terminal closes: from itself, and from its shell
-    local before=${job_hung_up:--9}
-    job_hung_up=$SECONDS
-    ((SECONDS - before >= 5)) || return 0
-  fi
-  job_signal "$1"
-}
-job_listen() {
-  local name
-  for name in TERM INT HUP USR1 USR2; do
-    # shellcheck disable=SC2064  # now: each its own
-    trap "job_trap $name" "$name"
-  done
-  trap : PIPE  # nobody reads the output any more; that is no reason to end
-}
-job_listen
 
-# ---- the job ------------------------------------------------------------------------------
-job_id=$(date +%Y%m%d-%H%M%S)-$$
-# shellcheck disable=SC2034  # unused where the port is given
-job_number=$$
-job_submit_dir=$PWD
-job_dir=
-if [[ -f $job_submit_dir/submitted-from && -f $job_submit_dir/job.sh ]]; then
-  job_dir=$job_submit_dir  # a later attempt
-  job_submit_dir=$(< "$job_dir/submitted-from")
-fi
-cd "$job_submit_dir" || job_die 72 "cannot enter $job_submit_dir"
-# Everything that belongs to this job alone is in a directory of its own.
-[[ -n $job_dir ]] || job_dir=runs/jobgen-${job_id//[^A-Za-z0-9._-]/_}
-[[ $job_dir == /* ]] || job_dir=$PWD/$job_dir
-mkdir -p "$job_dir" || job_die 72 "cannot make the run directory $job_dir"
-[[ -w $job_dir ]] || job_die 72 "cannot write into the run directory $job_dir"
-rm -f "$job_dir/status.json" "$job_dir/cancelled"
-
-# Each attempt of the job has its own logs in it: the second comes after a requeue, or by hand.
-job_attempt=1
-while [[ -e $job_dir/attempt-$job_attempt ]]; do job_attempt=$((job_attempt + 1)); done
-job_logs=$job_dir/attempt-$job_attempt
-mkdir "$job_logs" || job_die 72 "cannot make the directory $job_logs"
-job_note began "$job_id"
-[[ -z ${job_output:-} ]] || job_note output "$job_output"
-if [[ -f ${BASH_SOURCE[0]:-} && ! ${BASH_SOURCE[0]} -ef $job_dir/job.sh ]]; then
-  cp "${BASH_SOURCE[0]}" "$job_dir/job.sh"  # submitted from there, it goes on in there
-fi
-printf '%s\n' "$job_submit_dir" > "$job_dir/submitted-from"
-printf '%s\n' "$job_id" > "$job_dir/job-id"
-
-# ---- the environment ----------------------------------------------------------------------
-# CUDA: PyTorch brings its own libraries; the toolkit is for DeepSpeed's ops, which compile at run time.
-if [[ -z ${CUDA_HOME:-} ]] && command -v nvcc > /dev/null; then
-  CUDA_HOME=$(dirname "$(dirname "$(readlink -f "$(command -v nvcc)")")")
-elif [[ -z ${CUDA_HOME:-} && -x /usr/local/cuda/bin/nvcc ]]; then
-  CUDA_HOME=/usr/local/cuda
-fi
-[[ -z ${CUDA_HOME:-} ]] || export CUDA_HOME PATH=$CUDA_HOME/bin:$PATH
-export PYTHONUNBUFFERED=1
-export OMP_NUM_THREADS=1
-job_need() { command -v "$1" > /dev/null || job_die 71 "cannot find $1 on PATH"; }
-job_need python3
-job_need deepspeed
-job_program='train.py'
-[[ -f $job_program ]] || job_die 71 "there is no $job_program in $PWD"
-
-# ---- the hosts ----------------------------------------------------------------------------
-# Each host once, in the scheduler's order, however often it lists it: HOST slots=N.
-echo localhost |
-  awk -v slots=2 'NF && !seen[$1]++ { print $1 " slots=" slots }' > "$job_dir/hostfile"
-awk '{ print $1 }' "$job_dir/hostfile" > "$job_dir/hosts"
-mapfile -t job_hosts < "$job_dir/hosts"
-job_slots=$(awk -F= '{ n += $2 } END { print n + 0 }' "$job_dir/hostfile")
-((${#job_hosts[@]} == 1)) ||
-  job_die 70 "the allocation has ${#job_hosts[@]} hosts (${job_hosts[*]:0:8}), but 1 were asked for"
-((job_slots == 2)) ||
-  job_die 70 "the hostfile has $job_slots slots, but 1 x 2 = 2 were asked for"
-
-# ---- the rendezvous -----------------------------------------------------------------------
-export MASTER_ADDR=${job_hosts[0]}
-# From the job id, so that two jobs on one node differ, and the next one up where somebody listens.
-export MASTER_PORT=$((20000 + job_number % 10000))
-while (exec 3<> "/dev/tcp/localhost/$MASTER_PORT") 2> /dev/null; do MASTER_PORT=$((MASTER_PORT + 1)); done
-export JOBGEN_JOB_ID=$job_id JOBGEN_RUN_DIR=$job_dir JOBGEN_WORLD_SIZE=2 JOBGEN_ACCELERATOR=cuda
-export JOBGEN_ATTEMPT=$job_attempt
-JOBGEN_START_TIME=$(($(date +%s) - SECONDS))
-export JOBGEN_START_TIME
-# When the job must have begun to save: 60 s before its time is over.
-job_ends=$((JOBGEN_START_TIME + 600))
-job_deadline=${job_ends:+$((job_ends - 60))}
-[[ -z $job_deadline ]] || export JOBGEN_DEADLINE=$job_deadline
-[[ -z $job_deadline ]] || job_note deadline "$job_deadline"
-
-# ---- the program --------------------------------------------------------------------------
-# The environment as it is now, for the other nodes: less what belongs to this node or this shell.
-job_save_environment() {
-  printf 'cd %q\n' "$PWD"
-  for job_name in $(compgen -e); do
-    case $job_name in
-      SLURM* | PMI* | OMPI_COMM_* | *_VISIBLE_DEVICES | ZE_AFFINITY_MASK | GPU_DEVICE_ORDINAL | TMPDIR | HOSTNAME | HOST | DISPLAY | SSH_* | XDG_*) ;;
-      RANK | LOCAL_RANK | WORLD_SIZE | LOCAL_WORLD_SIZE | NODE_RANK | GROUP_RANK | PBS_NODENUM | PBS_TASKNUM | PBS_VNODENUM) ;;
-      BASH* | SHELLOPTS | SHLVL | PWD | OLDPWD | UID | EUID | PPID | _) ;;
-      *) printf 'export %s=%q\n' "$job_name" "${!job_name}" ;;
-    esac
-  done
-}
-(umask 077; job_save_environment > "$job_dir/env.sh")  # it may hold secrets
-
-# What every rank runs.
-cat > "$job_dir/rank.sh" <<'END_OF_RANK'
-#!/bin/bash
-# rank.sh
-set -euo pipefail
-# The deepspeed launcher counts the devices of a node from 0; the scheduler may have given it others.
-if [[ -n ${JOBGEN_DEVICES:-} ]]; then
-  IFS=, read -ra job_given <<< "$JOBGEN_DEVICES"
-  IFS=, read -ra job_chosen <<< "$CUDA_VISIBLE_DEVICES"
-  job_devices=
-  for job_i in "${job_chosen[@]}"; do
-    job_devices+=,${job_given[job_i]:?$(hostname) has only the devices $JOBGEN_DEVICES}
-  done
-  export CUDA_VISIBLE_DEVICES=${job_devices#,}
-fi
-# shellcheck source=/dev/null
-. "${BASH_SOURCE[0]%/*}/env.sh"
-# Launchers change the status of a rank, or lose it: here are its own, its log and its process.
-job_log=$JOBGEN_RUN_DIR/attempt-$JOBGEN_ATTEMPT/rank-${RANK:-unknown}
-trap '' TERM INT HUP USR1 USR2 PIPE  # they are for the program, but launchers send them to this shell, too
-set +e
-exec {job_out}> >(tee -a "$job_log.log")
-job_tee=$!
-{ (
-  trap - TERM INT HUP USR1 USR2 PIPE
-  echo "$BASHPID $(hostname)" > "$job_log.pid"
-  [[ ! -e ${job_log%/*}/asked ]] || exit 75  # to leave, before it began
+program() {  # what every rank runs
   exec python3 train.py "--local_rank=$LOCAL_RANK"
-) < /dev/null >&"$job_out" 2>&1 {job_out}>&-; job_status=$?; } 2> /dev/null  # where bash says how it ended
-echo "${job_log##*-} $job_status $(date +%s.%N) $(hostname)" > "$job_log.status"
-exec {job_out}>&-
-for _ in {1..100}; do  # not for ever: what the program left running may hold its output open
-  kill -0 "$job_tee" 2> /dev/null || break
-  sleep 0.1
-done
-kill -KILL "$job_tee" 2> /dev/null
-exit "$job_status"
-END_OF_RANK
+}
 
-# ---- the launch ---------------------------------------------------------------------------
-# What every node runs: the launcher without ssh, once a node.
-cat > "$job_dir/node.sh" <<'END_OF_NODE'
-#!/bin/bash
-# node.sh NODE_RANK [preflight]
-set -euo pipefail
-JOBGEN_DEVICES=$(printenv CUDA_VISIBLE_DEVICES || true)
-export JOBGEN_DEVICES
-exec deepspeed --hostfile "$JOBGEN_RUN_DIR/hostfile" \
-  --no_ssh --node_rank "${1:-$SLURM_NODEID}" --master_addr "$MASTER_ADDR" --master_port "$MASTER_PORT" \
-  --no_python --no_local_rank bash "$JOBGEN_RUN_DIR/rank.sh" "${@:2}"
-END_OF_NODE
-job_launch() {
-  exec timeout 600 bash "$job_dir/node.sh" 0
+node() {  # what every node runs
+  exec deepspeed --hostfile "$JOBGEN_RUN_DIR/hostfile" \
+    --no_ssh --node_rank "$NODE_RANK" --master_addr "$MASTER_ADDR" --master_port "$MASTER_PORT" \
+    --no_python --no_local_rank bash "$JOBGEN_RUN_DIR/rank.sh" "$@"
 }
-job_status=0 job_launcher='' job_helpers=()
-# shellcheck disable=SC2329  # the traps call it
-job_later() { # SECONDS COMMAND...: run it then, unless the launcher ends before
-  (
-    trap 'kill "$!"; exit' TERM
-    sleep "$1" &
-    wait "$!"
-    "${@:2}"
-  ) &> /dev/null &
-  job_helpers+=($!)
-}
-# shellcheck disable=SC2329  # run in the background
-job_stop() { # end the launcher, and what it left running
-  kill -TERM "$job_launcher"
-  sleep 10 &
-  wait "$!"
-  job_forward KILL || true
-  kill -KILL -- "-$job_launcher"
-}
-# A signal for this script is passed on to the program of every rank as USR1, once; a second one stops all.
-# shellcheck disable=SC2329  # the traps call it
-job_forward() { # SIGNAL
-  bash "$job_dir/signal.sh" "$1" "$job_logs"
-}
-# deepspeed itself would end on it, so it goes to the programs, whose processes rank.sh notes.
-cat > "$job_dir/signal.sh" <<'END_OF_SIGNAL'
-#!/bin/bash
-# signal.sh NAME DIRECTORY
-for job_file in "$2"/rank-*.pid; do
-  [[ -e $job_file ]] || continue  # it finds asked
-  read -r job_pid job_host < "$job_file" || continue
-  [[ $job_host != "$(hostname)" || -e ${job_file%.pid}.status ]] || kill -s "$1" "$job_pid"
-done
-END_OF_SIGNAL
-# shellcheck disable=SC2329  # job_trap calls it
-job_signal() { # NAME
-  job_signals=$((job_signals + 1))
-  job_last_signal=$1
-  job_note signal "$1"
-  : > "$job_logs/asked" || true  # for the ranks that have not begun
-  [[ -n $job_launcher ]] || return 0
-  if ((job_signals == 1)); then
-    job_say "got $1: asking every rank to save and leave; a second signal stops at once"
-    job_forward USR1 &
-  else
-    job_say "got $1 again: stopping at once"
-    job_later 0 job_stop
-  fi
-}
-job_listen  # again: what was sourced may have traps of its own
 
-job_run() { # run the launcher; its status is left in job_status
-  set -m  # in a process group of its own: Ctrl-C is for this script alone
-  job_launch < /dev/null &  # without input, which may be the rest of this script
-  job_launcher=$!
-  set +m
-  local traps=-1
-  # A trap ends the wait, not the launcher; bash may end the next wait, too, after two signals at once.
-  while ((traps != job_traps)) || kill -0 "$job_launcher" 2> /dev/null; do
-    traps=$job_traps
-    wait "$job_launcher" && job_status=0 || job_status=$?
-  done
-  if ((job_signals > 1)); then  # a launcher may end before its ranks do
-    job_forward KILL
-    kill -KILL -- "-$job_launcher"
-  fi &> /dev/null || true
-  job_launcher=
-  ((${#job_helpers[@]} == 0)) || kill "${job_helpers[@]}" 2> /dev/null || true
-  job_helpers=()
+launch() {
+  exec timeout 600 bash "$JOBGEN_RUN_DIR/node.sh" "$@"
 }
-job_say "1 node x 2 ranks, 2 ranks in all, by deepspeed on NVIDIA GPUs: ${job_hosts[*]:0:8}; rendezvous at $MASTER_ADDR:$MASTER_PORT; files in $job_dir"
-if ((job_signals)); then
-  job_say "got $job_last_signal before the program began"
-  job_status=75
-else
-  job_run
-fi
 
-# ---- the end ------------------------------------------------------------------------------
-# The launcher's status alone proves nothing: every rank's own word is needed, too.
-((job_signals != 1)) || compgen -G "$job_logs/rank-*.pid" > /dev/null || job_status=75  # asked to leave before any began
-job_silent=()
-for ((job_rank = 0; job_rank < JOBGEN_WORLD_SIZE; job_rank++)); do
-  if [[ -s $job_logs/rank-$job_rank.status ]]; then cat "$job_logs/rank-$job_rank.status"; else job_silent+=("$job_rank"); fi
-done > "$job_logs/statuses"
-job_first=$(LC_ALL=C sort -k 3,3n "$job_logs/statuses" | awk '$2 != 0 && !n++')
-if [[ -n $job_first ]]; then
-  job_launch_status=$job_status
-  read -r job_rank job_status _ job_host <<< "$job_first"
-  if ((job_launch_status == 124 && job_status != 75)); then
-    job_status=124
-    job_say "stopped by timeout after 00:10:00, the wall time"
-  elif ((job_status != 75)); then
-    job_say "rank $job_rank on $job_host failed first, with status $job_status; the end of $job_logs/rank-$job_rank.log:"
-    tail -n 20 "$job_logs/rank-$job_rank.log" >&2 || true
-  fi
-fi
-if ((${#job_silent[@]})) && ((job_status != 75)); then
-  ((job_status)) || job_die 73 "deepspeed ended with status 0, but rank ${job_silent[*]:0:8} left no status"
-  job_say "rank ${job_silent[*]:0:8} left no status: killed by the launcher, or gone with its node"
-fi
-((job_status != 75)) || job_say "not finished; to go on: cd ${job_dir@Q} && bash job.sh"
-job_over=yes
-exit "$job_status"
+# Below is the runtime, the same in every script. Where it is not whole, nothing is started.
+[[ ! -f $0 ]] || tail -n 1 "$0" | grep -q '^job_main' || { echo 'jobgen: the runtime of this script is missing' >&2; exit 70; }

@@ -139,7 +139,7 @@ def test_curves_of_real_trainings(page: Any, trained: Path, tmp_path: Path) -> N
     assert [words for words in bars if "137, killed by SIGKILL" in words]
     assert opened.run("document.querySelectorAll('.timeline .mark.signal').length") == 1
     text = opened.run("document.body.innerText")
-    for words in ("USR1 at ", "rank-0.log", "What differs"):
+    for words in ("USR1 at ", "What rank 0 wrote last", "What differs"):
         assert words in text
     check_picture(opened, tmp_path / "page.png")
 

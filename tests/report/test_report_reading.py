@@ -160,9 +160,9 @@ def test_only_the_end_of_a_log_is_read(tmp_path: Path) -> None:
         file.truncate(3_000_000_000)  # of zeros, which take no place
         file.seek(0, os.SEEK_END)
         file.write(b"\nfirst\rsecond\r\n" + b"line\n" * 17 + b"the last \xff\n")
-    began = time.monotonic()
+    began = time.process_time()
     said = runs.tail(log).split("\n")
-    assert time.monotonic() - began < 1
+    assert time.process_time() - began < 1
     assert (said[0], said[1], said[-1]) == ("first", "second", "the last \ufffd")
 
 
@@ -230,10 +230,10 @@ def test_tasks_of_one_array_are_called_by_their_index(tmp_path: Path) -> None:
 def test_a_long_run_makes_a_small_page(tmp_path: Path) -> None:
     losses = [2 + math.sin(step) / 2 - step / 60_000 for step in range(100_000)]
     directory = made.run(tmp_path / "run", made.rows(losses))
-    began = time.monotonic()
+    began = time.process_time()
     text = page([directory], 0)
     assert len(text) < 700_000
-    assert time.monotonic() - began < 30
+    assert time.process_time() - began < 30
     assert 'data-points="100000"' in text
 
 
@@ -336,9 +336,10 @@ FILES = (
     ),
     *(
         "attempt-1/events",
-        "attempt-1/rank-0.status",
-        "attempt-1/rank-0.pid",
-        "attempt-1/rank-0.log",
+        "attempt-1/statuses",
+        "attempt-1/nodes/0/node1.ranks",
+        "attempt-1/nodes/0/node1.log",
+        "attempt-1/nodes/0/rank-0.log",
         "attempt-2/events",
     ),
 )
@@ -421,7 +422,9 @@ def test_secrets_stay_where_they_are(tmp_path: Path) -> None:
         "aria-hidden", ""
     )
     (run / "plan.json").unlink()
-    (run / "job.sh").write_text("END_OF_RANK\n  exec ./a --token='hid den' --token \"hid den\" --lr 1\n")
+    (run / "job.sh").write_text(
+        "program() {  # it\n  exec ./a --token='hid den' --token \"hid den\" --lr 1\n"
+    )
     assert "./a --token=*** --token *** --lr 1" in page([run], 0)
 
 
@@ -432,8 +435,7 @@ def test_the_page_says_what_failed_where(tmp_path: Path) -> None:
     finding = {"host": "node8", "check": "clock", "failed": True, "text": "is 300 s ahead"}
     note = {"host": "node9", "check": "clock", "failed": False, "text": "of no interest"}
     run = made.run(tmp_path / "run", attempts=(75, 74, 137), bad_hosts="node7\tdoes not answer\n")
-    (run / "attempt-3/rank-0.log").write_text("RuntimeError: out of memory\n")
-    (run / "attempt-3/rank-1.pid").write_text("1 node2\n")
+    made.nodes(run / "attempt-3", ranks=2, statuses={0: 137}, log="RuntimeError: out of memory\n", over=True)
     (run / "preflight").mkdir()
     (run / "preflight/result.json").write_text(json.dumps({"state": "failed", "findings": [finding, note]}))
     (run / "stacks-1.txt").touch()
@@ -457,6 +459,14 @@ def test_the_page_says_what_failed_where(tmp_path: Path) -> None:
     ):
         assert words in text
     assert "What failed" not in page([made.run(tmp_path / "well", made.rows(down(3)))], 0)
+
+
+def test_of_thousands_of_ranks_that_failed_the_first_are_shown(tmp_path: Path) -> None:
+    run = made.run(tmp_path / "run", attempts=(1,))
+    made.attempt(run, 2, 1, ranks=8192, per_node=8)
+    found = failures.failures(runs.read(run), training=False)
+    assert (len(found.ranks), found.more) == (201, 7992)
+    assert "7992 more ranks failed later" in Tags(page([run], 0)).text
 
 
 # --------------------------------------------------------------------------------------------- the plan

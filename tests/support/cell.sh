@@ -1,13 +1,19 @@
 #!/usr/bin/env bash
 # The program of the ranks of tests/cluster/test_matrix.py: it saves and leaves when it is told to by USR1.
 # CELL_PLACE is where it writes. CELL_ACT is well, fail or kill: what rank 3 does when all have begun. Anything else
-# means to go on until something ends it; in a second attempt all ends well.
+# means to go on until something ends it; in a second attempt all ends well. "peer" means to fail like a collective
+# operation when another rank is not there any more.
 set -u
 host=$(hostname) # HOSTNAME may be that of another host
 trap 'trap "" USR1 TERM; echo "$host" >"$CELL_PLACE/saved-$JOBGEN_ATTEMPT-$RANK"; exit 75' USR1
 echo "$host $$" >"$CELL_PLACE/.began-$RANK"
 mv "$CELL_PLACE/.began-$RANK" "$CELL_PLACE/began-$JOBGEN_ATTEMPT-$RANK"
 for ((i = 0; i < 1500; i++)); do
+    if [[ $CELL_ACT == peer ]]; then
+        : >"$CELL_PLACE/alive-$RANK"
+        dead=$(find "$CELL_PLACE" -name 'alive-*' -not -newermt '-15 seconds')
+        if [[ -n $dead ]]; then echo "lost ${dead##*/}"; exit 1; fi
+    fi
     all=("$CELL_PLACE/began-$JOBGEN_ATTEMPT"-*)
     if ((${#all[@]} == WORLD_SIZE)); then
         case $CELL_ACT$JOBGEN_ATTEMPT-$RANK in

@@ -13,6 +13,17 @@ Saved = Literal["all", "any"]
 
 
 @dataclass(frozen=True)
+class Cell:
+    scheduler: str
+    launcher: str
+    end: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.scheduler}-{self.launcher}-{self.end}"
+
+
+@dataclass(frozen=True)
 class Expected:
     """What a user finds afterwards."""
 
@@ -38,13 +49,19 @@ class End:
     expected: Expected
     act: Literal["", "cancel", "delete", "purge", "requeue", "node"] = ""
     """What is done from outside when all ranks have begun."""
-    program: Literal["well", "fail", "kill", "wait"] = "wait"
+    program: Literal["well", "fail", "kill", "peer", "wait"] = "wait"
     options: tuple[str, ...] = ()
+    on_slurm: tuple[str, ...] = ()
+    """Instead of these."""
     only: dict[str, dict[str, object]] = field(default_factory=dict, hash=False)
-    """What a scheduler makes impossible, or does in another way, by its name: fields of Expected."""
+    """What a scheduler makes impossible or does in another way: fields of Expected, by the scheduler or by SCHEDULER-LAUNCHER."""
 
-    def on(self, scheduler: str) -> Expected:
-        return replace(self.expected, **self.only.get(scheduler, {}))  # type: ignore[arg-type]
+    def options_on(self, scheduler: str) -> tuple[str, ...]:
+        return self.on_slurm if self.on_slurm and scheduler == "slurm" else self.options
+
+    def expected_of(self, cell: Cell) -> Expected:
+        others = [self.only.get(key, {}) for key in (cell.scheduler, f"{cell.scheduler}-{cell.launcher}")]
+        return replace(self.expected, **others[0], **others[1])  # type: ignore[arg-type]
 
 
 LAUNCHERS = {
@@ -64,16 +81,10 @@ ENDS = {
         End(
             "walltime",
             "the end of the wall time is near",
-            Expected((75,), ALL, ("because the job's time is nearly over",), patience=30),
+            Expected((75,), ALL, ("not finished; to go on",), patience=30),
+            options=("--walltime", "90s", "--signal", "USR1@45"),
             # Slurm counts in minutes, and its signal may be up to a minute early.
-            options=("--walltime", "2m", "--signal", "USR1@50"),
-        ),
-        End(
-            "node",
-            "a node dies",
-            Expected((75,), ANY, ("HOST does not answer",), bad=True, patience=30),
-            act="node",
-            options=("--cpus-per-rank", "4"),  # of eight: nobody else is on the node
+            on_slurm=("--walltime", "2m", "--signal", "USR1@50"),
         ),
         End(
             "requeue",
@@ -96,7 +107,8 @@ ENDS = {
             Expected((75, SIGNALLED, CANCELLED), ALL),
             act="delete",
             # TERM and KILL come within a millisecond, to the ranks as to the script.
-            only={"torque": {"saved": ANY}},
+            # Slurm sends TERM to the programs themselves, which die of it.
+            only={"torque": {"saved": ANY}, "slurm": {"saved": ANY}},
         ),
         End("cancel", "`jobgen cancel`", Expected((75,), ALL, ("save and leave",)), act="cancel"),
         End(
@@ -112,6 +124,14 @@ ENDS = {
             program="fail",
         ),
         End("well", "all ranks end well", Expected((0,), ANY, ("finished after",)), program="well"),
+        End(
+            "node",
+            "a node dies",
+            Expected((1, 75, 137, 143), ANY, ("HOST does not answer",), bad=True, patience=30),
+            act="node",
+            program="peer",
+            options=("--cpus-per-rank", "4"),  # of eight: nobody else is on the node
+        ),
     )
 }
 
@@ -122,24 +142,13 @@ IN_CI = {
     "torchrun": tuple(ENDS),
     "mpirun4": ("fails", "well"),
     "mpich": ("cancel",),
-    "deepspeed": ("cancel",),
+    "deepspeed": ("cancel", "fails"),
     "srun": ("cancel",),
 }
 
 
-@dataclass(frozen=True)
-class Cell:
-    scheduler: str
-    launcher: str
-    end: str
-
-    @property
-    def name(self) -> str:
-        return f"{self.scheduler}-{self.launcher}-{self.end}"
-
-
 def cells() -> list[Cell]:
-    """Those that are run, the ones that take long first."""
+    """Those that are run: first what takes long, last what needs nodes of its own."""
     every = os.environ.get("JOBGEN_MATRIX") == "all"
     return [
         Cell(scheduler, launcher, end)

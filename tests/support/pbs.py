@@ -126,18 +126,21 @@ class PbsCluster:
     def down(self) -> None:
         self._script("down")
 
+    def runs(self) -> bool:
+        """Whether somebody has brought it up."""
+        return bool(self._pids(self.kind.head))
+
     def status(self) -> bool:
         """Whether the server answers and calls no node down."""
-        if not self._pids(self.kind.head):
-            return False
         listed = self.exec("head", ["pbsnodes", "-l"], check=False)
         return listed.returncode == 0 and not listed.stdout.strip()
 
     def kill(self, host: str) -> None:
-        """Take the power of a node away: nobody hears of it any more, and nothing on it goes on."""
-        self._cable(host, "down")
+        """Take the power of a node away: its connections close, as by a reboot, and it is not heard of any more."""
         pids = [pid for pid in self._pids(host) if command(int(pid)).split()[:1] not in KEPT]
         subprocess.run(["kill", "-KILL", *pids], check=False, capture_output=True)
+        time.sleep(0.5)
+        self._cable(host, "down")
 
     def revive(self, host: str) -> None:
         self._cable(host, "up")
@@ -241,7 +244,7 @@ def shared_pbs(cluster: PbsCluster) -> Iterator[PbsCluster]:
     """
     with _locked(Path(f"{cluster.lab}.lease"), fcntl.LOCK_SH) as lease:
         with _locked(Path(f"{cluster.lab}.lock"), fcntl.LOCK_EX):
-            if not cluster.status():
+            if not cluster.runs():
                 cluster.up()
                 _watch(cluster, lease)
         yield cluster

@@ -80,7 +80,7 @@ def play(cluster: AnyCluster, cell: Cell) -> Outcome:
     """Run the job of a cell until it is over and its processes are gone, or should be."""
     end = ENDS[cell.end]
     folder = cluster.folder(cell.name)
-    script = script_of(cluster, folder, cell.launcher, end.program, *end.options)
+    script = script_of(cluster, folder, cell.launcher, end.program, *end.options_on(cell.scheduler))
     begin = time.monotonic()
     job = cluster.submit(script, folder)
     try:
@@ -91,7 +91,7 @@ def play(cluster: AnyCluster, cell: Cell) -> Outcome:
         else:
             done = finish(cluster, job)
         seconds = time.monotonic() - begin
-        left = gone(folder, end.on(cell.scheduler).patience)
+        left = gone(folder, end.expected_of(cell).patience)
     finally:
         clean(cluster, job, folder)
     return outcome(done, folder, left, seconds)

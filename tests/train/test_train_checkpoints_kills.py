@@ -25,7 +25,8 @@ def test_killed_while_saving(kind: str, moments: int) -> None:
     print(f"seed {seed}")
     counts = kill(kind, moments, seed)
     assert counts["moments"] == moments
-    assert counts["resumes"] >= moments / 2
+    # All but the first two starts of a chain find a checkpoint: the second kill comes after a save.
+    assert counts["resumes"] >= max(1, moments - counts["finished"])
     assert counts["finished"] >= 1
     assert {name: counts[name] for name in BAD} == dict.fromkeys(BAD, 0)
 

@@ -19,10 +19,14 @@ import pytest
 from jobgen.train.addresses import free_port
 from jobgen.train.preflight import judge, table
 from jobgen.train.preflight.judge import Finding, Job
+from jobgen.train.preflight.visit import GATHER, GRACE
+from jobgen.train.ranks import span
 from support.require import need_command, need_package, need_root
 from train_support import PYTHON, clean_environment, launcher_command
 
 SIMULATED_NPU = Path(__file__).parent.parent / "npu"
+LIMIT = 16  # seconds, where a rank waits for another in vain: time for all to import torch beside a load
+LATEST = LIMIT + 2 * GRACE  # the kernel ends a rank by then
 
 
 # ---- the judgement ------------------------------------------------------------------------
@@ -343,7 +347,7 @@ def test_table() -> None:
     ("ranks", "text"), [([], ""), ([3], "3"), ([0, 1, 2, 3], "0-3"), ([0, 1, 3, 5, 6], "0-1,3,5-6")]
 )
 def test_span(ranks: list[int], text: str) -> None:
-    assert table.span(ranks) == text
+    assert span(ranks) == text
 
 
 # ---- real ranks ---------------------------------------------------------------------------
@@ -369,8 +373,11 @@ class Flight:
         return dict(line.split("\t") for line in file.read_text().splitlines()) if file.exists() else {}
 
 
-def environment(run: Path, count: int, limit: int = 20) -> dict[str, str]:
-    """For `count` ranks, each on a host of its own: 127.0.0.1, 127.0.0.2..."""
+def environment(run: Path, count: int, limit: int = 60) -> dict[str, str]:
+    """For `count` ranks, each on a host of its own: 127.0.0.1, 127.0.0.2...
+
+    The limit is what matters where a rank waits for another that never comes.
+    """
     run.mkdir(parents=True, exist_ok=True)
     (run / "hostfile").write_text("".join(f"127.0.0.{i + 1} slots=1\n" for i in range(count)))
     return {
@@ -399,7 +406,7 @@ def begin(
 
 def end(processes: Sequence[subprocess.Popen[str]], env: Mapping[str, str], began: float) -> Flight:
     try:
-        said = [process.communicate(timeout=90) for process in processes]
+        said = [process.communicate(timeout=120) for process in processes]
     finally:
         for process in processes:
             process.kill()
@@ -420,10 +427,8 @@ def fly(env: Mapping[str, str], count: int, *options: str, each: Mapping[int, An
 def test_good_hosts_under_a_launcher(launcher: str, count: int, tmp_path: Path) -> None:
     env = environment(tmp_path / "run", count)
     command = [*launcher_command(launcher, count), "preflight", "--epochs", "1", "--save-every", "5"]
-    began = time.monotonic()
-    done = subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, text=True, timeout=90)
+    done = subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    assert time.monotonic() - began < 20
     lines = done.stdout.splitlines()
     assert lines[0].split() == list(table.COLUMNS)
     assert [line.split()[:2] for line in lines[1:-1]] == [[f"127.0.0.{i + 1}", str(i)] for i in range(count)]
@@ -432,11 +437,13 @@ def test_good_hosts_under_a_launcher(launcher: str, count: int, tmp_path: Path) 
     folder = tmp_path / "run" / "preflight"
     assert {file.name for file in folder.iterdir()} == {
         "result.json",
-        *(f"127.0.0.{i + 1}-{i}.json" for i in range(count)),
+        "nodes",
     }
+    reported = {f"127.0.0.{i + 1}.json" for i in range(count)}
+    assert {file.name for file in (folder / "nodes" / "0").iterdir()} == reported
     result = json.loads((folder / "result.json").read_text())
     assert result["state"] == "passed"
-    assert 0 < result["seconds"] < 20
+    assert 0 < result["seconds"] < result["limit"] == 60
     assert result["all_reduce"][0]["bytes"] == 16 << 20
     assert result["all_reduce"][0]["algorithm_gb_per_s"] > 0
     assert not list((tmp_path / "run").glob(".preflight*"))
@@ -454,37 +461,37 @@ def test_one_host_without_a_hostfile(tmp_path: Path) -> None:
 
 def test_a_rank_that_is_not_started(tmp_path: Path) -> None:
     need_package("torch")
-    env = environment(tmp_path / "run", 3, limit=12)
+    env = environment(tmp_path / "run", 3, limit=LIMIT)
     began = time.monotonic()
     done = end([begin(env, rank, 3) for rank in (0, 2)], env, began)
     assert done.statuses == [74, 74]
     assert done.bad == {"127.0.0.2": "rank 1 never came up, or does not share the run directory"}
     assert "preflight failed: 127.0.0.2: rank 1 never came up" in done.stderr
-    assert done.seconds < 15
+    assert done.seconds < LATEST
     assert [row["verdict"] for row in done.result["hosts"]] == ["ok", "ok", "BAD"]
 
 
 def test_rank_0_is_not_started(tmp_path: Path) -> None:
     need_package("torch")
-    env = environment(tmp_path / "run", 2, limit=8)
+    env = environment(tmp_path / "run", 2, limit=LIMIT)
     began = time.monotonic()
     done = end([begin(env, 1, 2)], env, began)
     assert done.statuses == [74]
     assert "rank 0 never came up" in done.bad["127.0.0.1"]
     assert "127.0.0.1: rank 0 never came up: rank 1 cannot reach rank 0" in done.stderr
-    assert done.seconds < 14
+    assert done.seconds < LATEST
 
 
 def test_a_rank_that_hangs_while_it_starts(tmp_path: Path) -> None:
     need_package("torch")
-    env = environment(tmp_path / "run", 2, limit=16)
+    env = environment(tmp_path / "run", 2, limit=LIMIT)
     began = time.monotonic()
     ranks = [begin(env, rank, 2) for rank in range(2)]
-    file = tmp_path / "run" / "preflight" / "127.0.0.2-1.json"
+    file = tmp_path / "run" / "preflight" / "nodes" / "0" / "127.0.0.2.json"
     while not file.exists():
         time.sleep(0.01)
     ranks[1].send_signal(signal.SIGSTOP)
-    ranks[0].wait(timeout=30)
+    ranks[0].wait(timeout=LATEST)
     ranks[1].send_signal(signal.SIGCONT)
     done = end(ranks, env, began)
     assert done.statuses[0] == 74
@@ -501,35 +508,35 @@ def test_a_rank_whose_torch_comes_late_is_waited_for(tmp_path: Path) -> None:
             class Slow:
                 def find_spec(self, name, path=None, target=None):
                     if name == "torch":
-                        time.sleep(16)
+                        time.sleep(20.5)  # longer than GATHER
 
             sys.meta_path.insert(0, Slow())
         """)
     )
-    env = environment(tmp_path / "run", 2, limit=30)
+    env = environment(tmp_path / "run", 2, limit=40)
     done = fly(env, 2, each={1: {"PYTHONPATH": str(tmp_path)}})
     assert done.statuses == [0, 0], done.stderr
-    assert done.seconds > 16
+    assert done.result["seconds"] > GATHER * 40
 
 
 def test_the_port_is_closed_to_one_host(tmp_path: Path) -> None:
-    env = environment(tmp_path / "run", 3, limit=24)
+    env = environment(tmp_path / "run", 3, limit=LIMIT)
     done = fly(env, 3, each={2: {"MASTER_PORT": str(free_port())}})
     assert done.statuses == [74] * 3
     assert "rank 2 cannot reach rank 0 at 127.0.0.1" in done.bad["127.0.0.3"]
     assert list(done.bad) == ["127.0.0.3"]
-    assert done.seconds < 24
+    assert done.seconds < LATEST
 
 
 def test_the_port_is_another_program_s(tmp_path: Path) -> None:
-    env = environment(tmp_path / "run", 2, limit=8)
+    env = environment(tmp_path / "run", 2, limit=LIMIT)
     with socket.socket() as other:
         other.bind(("", int(env["MASTER_PORT"])))
         other.listen()
         done = fly(env, 2)
     assert done.statuses == [74, 74]
     assert "rank 0 cannot listen on 127.0.0.1" in done.bad["127.0.0.1"]
-    assert done.seconds < 16
+    assert done.seconds < LATEST
 
 
 def test_versions_that_disagree(tmp_path: Path) -> None:
@@ -551,7 +558,7 @@ def test_torch_that_cannot_be_imported(tmp_path: Path) -> None:
     done = fly(env, 2, each={1: {"PYTHONPATH": str(tmp_path / "other")}})
     assert done.statuses == [74, 74]
     assert done.bad == {"127.0.0.2": "torch cannot be imported: libfabric.so: no such file"}
-    assert done.seconds < 10  # without waiting for more
+    assert done.result["seconds"] < GATHER * done.result["limit"]  # without waiting for more
 
 
 def test_an_interface_that_a_host_lacks(tmp_path: Path) -> None:
@@ -644,9 +651,9 @@ def test_the_time_is_over(tmp_path: Path) -> None:
     """Torch takes longer to import than there is time; no rank waits for more."""
     (tmp_path / "slow").mkdir()
     (tmp_path / "slow" / "torch.py").write_text("import time; time.sleep(60)")
-    env = {**environment(tmp_path / "run", 1, limit=2), "PYTHONPATH": str(tmp_path / "slow")}
+    env = {**environment(tmp_path / "run", 1, limit=4), "PYTHONPATH": str(tmp_path / "slow")}
     done = fly(env, 1)
     assert done.statuses == [74]
-    assert "was not done after 2 s (JOBGEN_PREFLIGHT_TIMEOUT), but importing torch" in done.stderr
-    assert done.seconds < 6
-    assert os.listdir(tmp_path / "run" / "preflight") == ["127.0.0.1-0.json"]
+    assert "was not done after 4 s (JOBGEN_PREFLIGHT_TIMEOUT), but importing torch" in done.stderr
+    assert done.seconds < 4 + 2 * GRACE
+    assert os.listdir(tmp_path / "run" / "preflight" / "nodes" / "0") == ["127.0.0.1.json"]

@@ -1,0 +1,140 @@
+"""Reads what the nodes leave in an attempt: which ranks began and ended there, and what they wrote.
+
+``statuses`` has a line for each rank that ended; the script writes it at its end. ``nodes/S/HOST.ranks`` has
+the lines of one host; they come while its ranks run. Next to it is ``HOST.log``, the output of all its ranks,
+or a ``rank-R.log`` for each. Folder S holds the hosts whose first rank is one of the 400 from S * 400 on.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+_RANKS = 400  # of a folder
+_WINDOW, _FARTHEST = 1 << 14, 1 << 26  # bytes of a log that are searched for its end, first and at most
+_LINE = r"([0-9]{1,9}) ([0-9]{1,9}) ([0-9]{1,12}(?:\.[0-9]{1,9})?) (\S+)\n"  # a torn one does not match
+_STATUS = re.compile(f"^{_LINE}", re.MULTILINE)
+_NOTE = re.compile(f"^(began|ended) {_LINE}", re.MULTILINE)
+
+
+class Rank(NamedTuple):
+    """One rank in one attempt; its status is None where it left none. Times are seconds since 1970."""
+
+    number: int
+    host: str
+    began: float | None
+    ended: float | None
+    status: int | None
+
+
+class Log(NamedTuple):
+    """The file that holds what a rank wrote: the lines that begin with ``prefix``, or all of it."""
+
+    path: Path
+    prefix: bytes = b""
+
+
+def ranks(attempt: Path, complete: bool = False) -> tuple[Rank, ...]:
+    """The ranks in the order of their numbers; where ``statuses`` is ``complete``, nothing else is read."""
+    said = {rank.number: rank for rank in _statuses(attempt)}
+    if not (said and complete):
+        said = _noted(attempt) | said
+    return tuple(said[number] for number in sorted(said))
+
+
+def _statuses(attempt: Path) -> Iterator[Rank]:
+    for number, status, ended, host in _STATUS.findall(_text(attempt / "statuses")):
+        yield Rank(int(number), host, None, float(ended), int(status))
+
+
+def _noted(attempt: Path) -> dict[int, Rank]:
+    """The ranks as the hosts noted them; of one that began more than once, the last time."""
+    found: dict[int, Rank] = {}
+    for path in (path for folder in _folders(attempt) for path in _files(folder, ".ranks")):
+        for what, number, value, time, host in _NOTE.findall(_text(path)):
+            before, at = found.get(int(number)), float(time)
+            if before is not None and at < max(before.began or 0, before.ended or 0):
+                continue
+            if what == "began":
+                found[int(number)] = Rank(int(number), host, at, None, None)
+            else:
+                found[int(number)] = Rank(int(number), host, before and before.began, at, int(value))
+    return found
+
+
+def times(attempt: Path) -> Iterator[float]:
+    """When the files of the nodes were last written."""
+    for path in (path for folder in _folders(attempt) for path in _files(folder, "")):
+        with suppress(OSError):
+            yield path.stat().st_mtime
+
+
+def log_of(attempt: Path, rank: int, host: str = "") -> Log | None:
+    """The log of a rank, which began on ``host`` where that is known; None where none is kept, or not yet."""
+    if (noted := _noted_in(attempt, rank, host)) is None:
+        return None
+    own, merged = noted.parent / f"rank-{rank}.log", noted.with_suffix(".log")
+    if own.is_file():
+        return Log(own)
+    return Log(merged, b"%d: " % rank) if merged.is_file() else None
+
+
+def _noted_in(attempt: Path, rank: int, host: str) -> Path | None:
+    """The file that says that a rank began; it is next to the rank's log."""
+    known = re.fullmatch(r"[\w.-]+", host)
+    folders = sorted(_folders(attempt), key=lambda folder: abs(int(folder.name) - rank // _RANKS))
+    for folder in folders:
+        for path in [folder / f"{host}.ranks"] if known else _files(folder, ".ranks"):
+            if f"\nbegan {rank} " in f"\n{_text(path)}":
+                return path
+    return None
+
+
+def only(data: bytes, prefix: bytes) -> bytes:
+    """The lines that begin with a prefix, without it."""
+    if not prefix:
+        return data
+    return b"".join(line[len(prefix) :] for line in io.BytesIO(data) if line.startswith(prefix))
+
+
+def tail(log: Log, lines: int = 20) -> str:
+    """The last lines of a log, however long it is, and however much other ranks of its node wrote later."""
+    window, size, found = _WINDOW, 0, b""
+    with suppress(OSError), open(log.path, "rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        while True:
+            at = file.seek(max(0, size - window))
+            data = file.read(window)
+            found = only(data.partition(b"\n")[2] if at and log.prefix else data, log.prefix)
+            if at == 0 or not log.prefix or found.count(b"\n") >= lines or window >= _FARTHEST:
+                break
+            window *= 16
+    said = found.decode(errors="replace").replace("\r\n", "\n").replace("\r", "\n")
+    return "\n".join(said.rstrip().split("\n")[-lines:])
+
+
+def _folders(attempt: Path) -> list[Path]:
+    try:
+        names = [name for name in os.listdir(attempt / "nodes") if name.isascii() and name.isdecimal()]
+    except OSError:
+        return []
+    return [attempt / "nodes" / name for name in sorted(names, key=int)]
+
+
+def _files(folder: Path, ending: str) -> list[Path]:
+    try:
+        return [folder / name for name in sorted(os.listdir(folder)) if name.endswith(ending)]
+    except OSError:
+        return []
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""

@@ -1,0 +1,203 @@
+"""The runtime: the files of templates/runtime/ that a plan needs, and the settings that they read."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+import jobgen.templates
+from jobgen import __version__
+
+if TYPE_CHECKING:
+    from jobgen.plan import Plan
+
+FOLDER = os.path.join(jobgen.templates.__path__[0], "runtime")
+MAIN, DOCTOR = "main", "doctor"
+_DOCKER = ("docker", "podman")
+
+
+class Runtime(NamedTuple):
+    """The text below the marker line, its SHA-256, and the file that holds it where it is not embedded."""
+
+    text: str
+    sha256: str
+    file: str
+
+
+class Setting(NamedTuple):
+    """A shell variable of the job part: a text, or the elements of an array."""
+
+    name: str
+    value: str | int | tuple[str, ...]
+
+
+def runtime(plan: Plan, main: str = MAIN) -> Runtime:
+    """The runtime of a plan; ``main`` is the file with its order of steps."""
+    return _assembled(tuple(_files(plan, main)), tuple(_node_files(plan)))
+
+
+@lru_cache(maxsize=64)
+def _assembled(files: tuple[str, ...], node_files: tuple[str, ...]) -> Runtime:
+    parts = [f"# ---- {name}.sh: {_text(name)[2:]}" for name in files[:-1]]
+    parts += [_written(name) for name in node_files]
+    text = "\n".join([*parts, _text(files[-1])])
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return Runtime(text, digest, f"jobgen-runtime-{__version__}-{digest[:8]}.sh")
+
+
+@lru_cache(maxsize=128)
+def _text(name: str) -> str:
+    with open(os.path.join(FOLDER, f"{name}.sh"), encoding="utf-8") as file:
+        return file.read()
+
+
+def _written(name: str) -> str:
+    """A file that the script writes into the run directory, as a function that prints it."""
+    end = f"END_OF_{name.upper()}"
+    return f"job_file_{name}() {{\n  cat << '{end}'\n{_text(f'node/{name}')}{end}\n}}\n"
+
+
+def _files(plan: Plan, main: str) -> Iterator[str]:
+    """The files in the order of the script."""
+    spec, survive, box = plan.spec, plan.survival, plan.container
+    yield from ("messages", "verify", "finish", "signals", plan.scheduler.runtime, "run_directory")
+    software = plan.accelerator.runtime if box is None else plan.accelerator.runtime_in_container
+    if spec.source or plan.activate or spec.conda or spec.setup or "cann" in software:
+        yield "source"
+    yield from software
+    wanted = {
+        "modules": spec.module or plan.site.module_use,
+        "conda": spec.conda,
+        "setup": spec.setup,
+        "requirements": True,
+        "container": box,
+        "sweep": plan.sweep,
+        "hostfile": True,
+        "filter": plan.active.option,
+        "rendezvous": True,
+        "deadline": survive.timer or survive.grace is not None,
+        "handover": True,
+        "mpi_version": plan.mpi and plan.launcher == "mpirun" and plan.mpi.version,
+        "pdsh": plan.start_nodes == "pdsh",
+        "before_after": spec.before or spec.after_block,
+        "run": True,
+        "remote_start": plan.reach,
+        f"reach_{plan.reach}": plan.reach,
+        "preflight": survive.preflight,
+        "spare_nodes": survive.spare_nodes,
+        "leftover": box and box.kind in _DOCKER,
+        "verdict": True,
+        "requeue": spec.requeue,
+        f"{plan.scheduler.runtime}_requeue": spec.requeue,
+    }
+    yield from (name for name, needed in wanted.items() if needed)
+    if plan.mpi_name and plan.launcher == "mpirun":
+        yield plan.mpi_name
+    yield main
+    yield "start"
+
+
+def _node_files(plan: Plan) -> Iterator[str]:
+    yield from ("rank", "watch")
+    if plan.node_function:
+        yield "node"
+    if plan.start_nodes == "each":
+        yield "each_node"
+    if plan.agents or plan.reach == "remote":
+        yield "remote"
+    if plan.cpus.bind and plan.cpus.bind != "none":
+        yield "bind"
+    if plan.container:
+        yield "container"
+
+
+def settings(plan: Plan) -> list[list[Setting]]:
+    """The settings of the job part, line by line; only those that differ from nothing."""
+    groups = (
+        _names(plan),
+        _sizes(plan),
+        _times(plan),
+        _program(plan),
+        _nodes(plan),
+        _devices(plan),
+        _box(plan),
+    )
+    lines = ([one for one in group if one.value not in (None, "", ())] for group in groups)
+    return [line for line in lines if line]
+
+
+def _names(plan: Plan) -> Iterator[Setting]:
+    spec = plan.spec
+    yield Setting("job_name", spec.name)
+    yield Setting("job_title", plan.title)
+    yield Setting("job_run_dir", spec.run_dir)
+    yield Setting("job_workdir", spec.workdir or "")
+    yield Setting("job_array", "yes" if plan.array else "")
+    yield Setting("job_dependency", "yes" if spec.after else "")
+
+
+def _sizes(plan: Plan) -> Iterator[Setting]:
+    yield Setting("job_nodes", plan.allocated)
+    yield Setting("job_needed_nodes", plan.nodes if plan.survival.spare_nodes else "")
+    yield Setting("job_ranks_per_node", plan.ranks_per_node)
+    yield Setting("job_world_size", plan.active.world_size)
+    yield Setting("job_cpus_per_node", plan.cpus.node)
+    yield Setting("job_mixed", plan.mixed or "")
+    yield Setting("job_lines_per_rank", plan.lines_per_rank or "")
+
+
+def _times(plan: Plan) -> Iterator[Setting]:
+    spec, survive = plan.spec, plan.survival
+    yield Setting("job_walltime", survive.walltime or "")
+    yield Setting("job_grace", "" if survive.grace is None else survive.grace)
+    yield Setting("job_signal", survive.signal)
+    yield Setting("job_limit", plan.walltime if plan.run else "")
+    yield Setting("job_requeue", spec.requeue or "")
+    yield Setting("job_stall", f"{survive.stall}s" if survive.stall else "")
+    yield Setting("job_preflight_kind", survive.preflight or "")
+    yield Setting("job_preflight_limit", survive.preflight_limit if survive.preflight else "")
+
+
+def _program(plan: Plan) -> Iterator[Setting]:
+    mpi = plan.mpi if plan.launcher == "mpirun" else None
+    yield Setting("job_launcher_name", plan.launcher)
+    yield Setting("job_training", "yes" if plan.program.is_ours else "")
+    yield Setting("job_rank_logs", plan.spec.rank_logs)
+    yield Setting("job_mpirun", mpi.command if mpi and mpi.version else "")
+    yield Setting("job_mpi_version", mpi.version if mpi else "")
+    yield Setting("job_mpi_title", mpi.title if mpi and mpi.version else "")
+
+
+def _nodes(plan: Plan) -> Iterator[Setting]:
+    yield Setting("job_agents", " ".join(plan.agents))
+    yield Setting("job_force_agent", "yes" if plan.agents and plan.force_ssh else "")
+    yield Setting("job_reach", plan.reach or "")
+    yield Setting("job_port", plan.spec.master_port or "")
+    yield Setting("job_master_suffix", plan.site.master_suffix)
+    active = plan.active
+    yield Setting("job_filter_option", active.option or "")
+    yield Setting("job_filter_named", active.named)
+    yield Setting("job_filter_whole", active.included or active.excluded)
+
+
+def _devices(plan: Plan) -> Iterator[Setting]:
+    yield Setting("job_accelerator", plan.accelerator_name)
+    if plan.restore_devices:
+        yield Setting("export JOBGEN_VISIBLE", plan.accelerator.visible or "")
+        yield Setting("export JOBGEN_DEVICES_BY_NODE", "yes" if plan.devices_by_node else "")
+    if plan.cpus.bind and plan.cpus.bind != "none":
+        yield Setting("export JOBGEN_BIND", plan.cpus.bind)
+        yield Setting("job_cpu_lists", plan.cpus.lists)
+
+
+def _box(plan: Plan) -> Iterator[Setting]:
+    box = plan.container
+    if box:
+        yield Setting("job_container", box.kind)
+        yield Setting("job_image", plan.spec.image or "")
+        yield Setting("job_binds", box.binds)
+        yield Setting("job_carried", box.carried)
+        yield Setting("job_carried_prefix", (box.runtime.prefix or "") if box.carried else "")

@@ -1,0 +1,19 @@
+# The user's functions before and after: once each, around the ranks, in a shell of their own.
+
+job_run_before() {
+  local status=0
+  ! job_defined after || job_after_status=due
+  job_asked || job_apart before || status=$?
+  ((status == 0)) || job_die 71 "before: ended with status $status: nothing was launched"
+}
+
+job_run_after() { # STATUS: that of the job, which stays what it is
+  [[ -n ${job_after_status:-} ]] || return 0
+  job_after_status=
+  JOBGEN_STATUS=$1 job_apart after || job_say "warning: after: ended with status $?"
+}
+
+job_apart() { # FUNCTION
+  job_defined "$1" || return 0
+  bash -euo pipefail -c "$(declare -f "$1")"$'\n'"$1" < /dev/null
+}

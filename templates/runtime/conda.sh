@@ -1,0 +1,14 @@
+# conda by its own shell hook: conda init is for login shells and does nothing in a batch job.
+
+job_conda() { # ENVIRONMENT
+  local file conda=${CONDA_EXE:-$(command -v conda || true)}
+  for file in "$HOME"/{miniforge3,miniconda3,mambaforge,anaconda3}/bin/conda /opt/conda/bin/conda; do
+    [[ -n $conda || ! -x $file ]] || conda=$file
+  done
+  [[ -n $conda ]] || job_die 71 'cannot find conda: load its module, or put it on PATH'
+  job_hook=$("$conda" shell.bash hook) || job_die 71 "$conda has no shell hook"
+  job_file=$conda job_conda_env=$1
+  # shellcheck disable=SC2016  # job_take expands it
+  job_take 'eval "$job_hook" && conda activate "$job_conda_env"'
+  ((job_taken == 0)) || job_die 71 "cannot activate the conda environment $1"
+}

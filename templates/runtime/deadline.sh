@@ -1,0 +1,21 @@
+# The deadline: when the job must have begun to save, so many seconds before its time is over.
+
+job_set_deadline() {
+  job_ends=
+  job_find_end
+  [[ -n $job_ends ]] || return 0
+  export JOBGEN_DEADLINE=$((job_ends - job_grace))
+  job_note deadline "$JOBGEN_DEADLINE"
+}
+
+job_arm_deadline() {  # unless somebody has asked: a second request would stop the ranks while they save
+  local now
+  now=$(date +%s)
+  [[ -z ${JOBGEN_DEADLINE:-} ]] || job_later "$((JOBGEN_DEADLINE > now ? JOBGEN_DEADLINE - now : 0))" job_deadline
+}
+
+job_deadline() {
+  job_asked && return
+  job_say 'the wall time is nearly over: asking every rank to save and leave'
+  job_control save deadline
+}

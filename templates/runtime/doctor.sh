@@ -1,0 +1,15 @@
+# jobgen doctor: the environment of the job, without the job. What would end it is noted instead, and what it
+# would leave to the program is written down, a NUL after each variable.
+
+job_main() {
+  job_die() { printf '%s\0' "$2" >> "$JOBGEN_DOCTOR/deaths"; }
+  job_end() { :; }
+  trap - EXIT TERM INT HUP USR1 USR2 URG PIPE
+  job_listen() { :; }
+  job_dir=$JOBGEN_DOCTOR
+  job_optional overrides
+  [[ -z ${job_workdir:-} ]] || cd "$job_workdir" || job_die 72 "cannot enter $job_workdir"
+  environment
+  pwd > "$JOBGEN_DOCTOR/directory"
+  command -p env -0 > "$JOBGEN_DOCTOR/environment"
+}

@@ -1,0 +1,21 @@
+# The exit trap: the last message, and the user's function after.
+
+job_end() {
+  local status=$? what=finished
+  if [[ -n ${job_sourcing:-} ]]; then
+    job_say "$job_sourcing has called exit: nothing was launched"
+    status=71
+  fi
+  job_optional job_run_after "$status"
+  [[ -n ${job_over:-} ]] || what='was ended by a signal'
+  ((status == 0)) || what="failed with status $status"
+  ((status != 75)) || what='is not finished, but can go on: it ended with status 75'
+  job_note ended "$status"
+  job_say "job ${job_id:-?} $what after $SECONDS s${job_output:+; output in $job_output}${job_opened:+; files in $job_dir}"
+  exit "$status"
+}
+
+job_finish_with() { # STATUS
+  job_over=yes
+  exit "$1"
+}

@@ -1,0 +1,41 @@
+# The handover: what the nodes and ranks read from the run directory.
+
+job_save_environment() { # less what belongs to this node or this shell
+  local name
+  printf 'cd %q\n' "$PWD"
+  for name in $(compgen -e); do
+    case $name in
+      SLURM* | PMI* | OMPI_COMM_* | *_VISIBLE_DEVICES | ZE_AFFINITY_MASK | GPU_DEVICE_ORDINAL | TMPDIR | HOSTNAME | HOST | DISPLAY | SSH_* | XDG_*) ;;
+      RANK | LOCAL_RANK | WORLD_SIZE | LOCAL_WORLD_SIZE | NODE_RANK | GROUP_RANK | PBS_NODENUM | PBS_TASKNUM | PBS_VNODENUM) ;;
+      JOBGEN_HOST | BASH* | SHELLOPTS | SHLVL | PWD | OLDPWD | UID | EUID | PPID | _) ;;
+      *) printf 'export %s=%q\n' "$name" "${!name}" ;;
+    esac
+  done
+}
+
+job_save_functions() { # the functions of the job that run on the nodes
+  local name
+  for name in variables rank program node container; do declare -f "$name" || true; done
+  for name in job_point job_cpu_lists job_binds job_carried job_carried_prefix; do
+    declare -p "$name" 2> /dev/null || true
+  done
+}
+
+job_handover() {
+  local name
+  # It may hold secrets.
+  (umask 077; job_save_environment > "$job_dir/env.sh"; job_save_functions > "$job_dir/functions.sh")
+  for name in $(compgen -A function job_file_); do
+    "$name" > "$job_dir/${name#job_file_}.sh"
+  done
+  if [[ -f $job_dir/remote.sh ]]; then  # under the name of a command: it stands where mpirun expects ssh
+    cp "$job_dir/remote.sh" "$job_dir/jobgen-remote"
+    chmod +x "$job_dir/jobgen-remote"
+  fi
+  job_make_log_folders
+}
+
+job_make_log_folders() {  # of 400 ranks each, so that none gets many entries
+  local last=$(((JOBGEN_WORLD_SIZE - 1) / 400))
+  mkdir "$job_logs/nodes" && (cd "$job_logs/nodes" && seq 0 "$last" | xargs mkdir -p)
+}

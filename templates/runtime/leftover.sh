@@ -1,0 +1,14 @@
+# A container of Docker or Podman is no process of the job: where its client was killed, it runs on.
+
+job_end_containers() {
+  local words
+  ((job_status)) || return 0
+  words="$job_container ps --quiet --filter label=jobgen=${job_id@Q} | xargs --no-run-if-empty $job_container kill > /dev/null"
+  bash -c "$words" || true
+  [[ -z ${job_reach:-} ]] || job_on_hosts 64 job_end_container_on "$words"
+}
+
+job_end_container_on() { # WORDS HOST
+  [[ $2 == "${job_hosts[0]}" ]] || timeout 30 bash -c "$(declare -f job_reach_host)"$'\n''job_reach_host "$@"' \
+    reach "$2" "$1" < /dev/null &> /dev/null || true
+}

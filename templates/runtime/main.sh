@@ -1,0 +1,42 @@
+# The job, from the allocation to its status.
+
+job_main() {
+  job_listen
+  job_optional overrides
+  job_scheduler
+  job_open
+  job_optional sweep
+  environment
+  job_make_hostfile
+  job_optional job_filter
+  job_rendezvous
+  job_optional job_hccl_ports
+  job_optional job_set_deadline
+  job_handover
+  job_optional job_mpi
+  job_optional job_check_mpi
+  job_optional job_prepare_pdsh
+  job_listen  # again: what was sourced may have traps of its own
+  job_optional job_preflight_or_end
+  job_say "$job_title: ${job_hosts[*]:0:8}; rendezvous at $MASTER_ADDR:$MASTER_PORT; files in $job_dir"
+  job_optional job_arm_deadline
+  job_optional job_run_before
+  job_launch_and_judge
+}
+
+job_launch_and_judge() {
+  if job_asked; then
+    job_say "asked to leave ($(job_why)) before the program began"
+    job_status=75
+  else
+    job_run
+    job_optional job_end_containers
+    job_judge
+  fi
+  job_optional job_run_after "$job_status"
+  if ((job_status == 75)); then
+    job_optional job_go_on
+    job_say "not finished; to go on: cd ${job_parent@Q} && $(job_submit_command) job.sh"
+  fi
+  job_finish_with "$job_status"
+}

@@ -1,0 +1,44 @@
+# bind.sh, sourced by rank.sh: this rank keeps to its processors.
+# Of those that the job may use here it takes its share, whole cores or whole NUMA nodes that are neighbours,
+# or the list that the job has for it.
+
+job_share() { # print the processors of this rank, then their NUMA nodes
+  local allowed
+  allowed=$(awk '/^Cpus_allowed_list:/ { print $2 }' /proc/self/status)
+  lscpu --parse=NODE,CORE,CPU | sort -t , -k 1,1n -k 2,2n -k 3,3n |
+    awk -F , -v allowed="$allowed" -v kind="$JOBGEN_BIND" -v rank="$job_local" -v ranks="$LOCAL_WORLD_SIZE" '
+      BEGIN {
+        parts = split(allowed, part, ",")
+        for (i = 1; i <= parts; i++) {
+          last = split(part[i], ends, "-")
+          for (cpu = ends[1]; cpu <= ends[last] + 0; cpu++) may[cpu + 0]
+        }
+      }
+      /^#/ || !($3 in may) { next }
+      { key = kind == "numa" ? $1 : $1 "," $2 }
+      key != unit || !units { unit = key; units++ }
+      { of[units] = of[units] "," $3; node[units] = $1 }
+      END {
+        first = int(rank * units / ranks)
+        last = int((rank + 1) * units / ranks)
+        if (kind == "numa" && last == first) last++  # shared with a neighbour
+        for (i = first + 1; i <= last; i++) { list = list of[i]; nodes = nodes "," node[i] }
+        print substr(list, 2), substr(nodes, 2)
+      }'
+}
+
+job_bind() { # [preflight]
+  local cpus nodes
+  if [[ $JOBGEN_BIND == list ]]; then
+    cpus=${job_cpu_lists[job_local]}
+  else
+    read -r cpus nodes < <(job_share)
+    [[ -n $cpus ]] || job_fail "$LOCAL_WORLD_SIZE ranks do not fit the processors of the job"
+  fi
+  taskset --cpu-list --pid "$cpus" $$ > /dev/null || job_fail "cannot bind rank $RANK to the processors $cpus"
+  [[ $JOBGEN_BIND == numa ]] && numactl --membind="$nodes" true 2> /dev/null || return 0
+  export JOBGEN_BOUND=yes JOBGEN_VISIBLE=  # rank.sh begins anew, with the memory of these NUMA nodes
+  exec numactl --membind="$nodes" bash "$job_dir/rank.sh" "$@"
+}
+
+[[ -n ${JOBGEN_BOUND:-} ]] || job_bind "$@"

@@ -1,0 +1,70 @@
+#!/bin/bash
+# container.sh COMMAND...: run it in the container of the job, with the environment and directory of the caller.
+set -euo pipefail
+job_dir=${BASH_SOURCE[0]%/*}
+# shellcheck source=/dev/null
+. "$job_dir/functions.sh"
+export JOBGEN_INSIDE=yes PYTHONNOUSERSITE=1  # nothing of the packages in the home directory either
+
+job_leave_host() { # what the host's modules say of the host's own files
+  local name
+  # Some runtimes keep PATH and the like to themselves, unless a variable of another name says it.
+  for name in ${job_carried[@]+"${job_carried[@]}"}; do
+    [[ -z ${job_carried_prefix:-} ]] || export "$job_carried_prefix$name=${!name}"
+  done
+  for name in LD_LIBRARY_PATH LD_PRELOAD LIBRARY_PATH CPATH PYTHONPATH PYTHONHOME VIRTUAL_ENV CONDA_PREFIX CUDA_HOME \
+    CUDA_PATH ROCM_PATH ASCEND_HOME_PATH ASCEND_TOOLKIT_HOME; do
+    [[ -z ${job_carried_prefix:-} && " ${job_carried[*]-} " == *" $name "* ]] || unset "$name"
+  done
+}
+
+job_leave_host
+binds=("$job_dir:$job_dir" "$PWD:$PWD" ${job_binds[@]+"${job_binds[@]}"})
+if [[ $JOBGEN_ACCELERATOR == npu ]]; then
+  # The driver is the host's. CANN is the image's, and its own script sets it up there.
+  for file in /usr/local/Ascend/driver /usr/local/dcmi /usr/local/bin/npu-smi /usr/local/sbin/npu-smi /etc/ascend_install.info /etc/hccn.conf; do
+    [[ ! -e $file ]] || binds+=("$file:$file:ro")
+  done
+  # shellcheck disable=SC2016  # expanded in the container
+  set -- bash -c 'for file in "${ASCEND_HOME_PATH:-/none}"{,/..}/set_env.sh /usr/local/Ascend/{ascend-toolkit,cann}/set_env.sh; do
+    if [[ -r $file ]]; then . "$file"; break; fi
+  done
+  exec "$@"' bash "$@"
+fi
+
+pass_environment() { # EXCEPTION...: options that hand every variable of this process over, by its name
+  local name
+  for name in $(compgen -e); do
+    [[ " HOSTNAME PWD OLDPWD SHLVL _ $* " == *" $name "* ]] || options+=(--env="$name")
+  done
+}
+
+docker_options() { # docker|podman: its own file system, but the network, memory and processes of the host
+  local file path=PATH
+  options=(--rm --network=host --ipc=host --pid=host --entrypoint= --label=jobgen="${JOBGEN_JOB_ID:-}" --workdir="$PWD" "${binds[@]/#/--volume=}")
+  if [[ $1 == docker ]]; then  # the daemon starts it, outside of the job: as this user, on the processors of the job
+    options+=(--user="$(id -u):$(id -g)" --ulimit=memlock=-1 --cpuset-cpus="$(awk '/^Cpus_allowed_list:/ { print $2 }' /proc/self/status)")
+  elif ((EUID)); then
+    options+=(--userns=keep-id)
+  fi
+  [[ " ${job_carried[*]-} " != *' PATH '* ]] || path=
+  pass_environment HOME TMPDIR $path
+  for file in /dev/davinci[0-9]* /dev/davinci_manager /dev/devmm_svm /dev/hisi_hdc; do
+    [[ $JOBGEN_ACCELERATOR != npu || ! -e $file ]] || options+=(--device="$file")
+  done
+  [[ ! -d /dev/infiniband ]] || options+=(--device=/dev/infiniband)
+  options+=(--env=HOME="$job_dir")
+}
+
+enroot_options() {
+  local bind from to mode path=PATH
+  options=()
+  for bind in "${binds[@]}"; do
+    IFS=: read -r from to mode <<< "$bind"
+    options+=(--mount="$from:$to:none:x-create=auto,rbind${mode:+,$mode}")
+  done
+  [[ " ${job_carried[*]-} " != *' PATH '* ]] || path=
+  pass_environment $path
+}
+
+container "$@"

@@ -1,0 +1,54 @@
+#!/bin/bash
+# each_node.sh [preflight]: start node.sh on every host, the first of them here.
+# The first failure is the status, and ends the others.
+set -euo pipefail
+limit=64  # starts under way at a time
+job_dir=$JOBGEN_RUN_DIR
+# shellcheck source=/dev/null
+. "$job_dir/remote.sh"
+mapfile -t hosts < "$job_dir/hosts"
+mapfile -t folders < <(awk -F= '{ print int(first / 400); first += $2 }' "$job_dir/hostfile")
+pids=()
+trap 'kill "${pids[@]}" 2> /dev/null' TERM
+
+start() { # NUMBER OF THE NODE [preflight]
+  local host=${hosts[$1]} words
+  export NODE_RANK=$1 JOBGEN_HOST=$host JOBGEN_ARRIVAL
+  JOBGEN_ARRIVAL=$(arrival "$1")
+  if [[ $host == "$JOBGEN_HERE" ]]; then
+    exec bash "$job_dir/node.sh" "${@:2}"
+  fi
+  printf -v words 'export NODE_RANK=%q JOBGEN_ARRIVAL=%q; exec bash "$JOBGEN_RUN_DIR/node.sh" %s' "$1" "$JOBGEN_ARRIVAL" "${*:2}"
+  job_remote "$host" "$words"
+}
+
+arrival() { echo "$JOBGEN_LOGS/nodes/${folders[$1]:-0}/${hosts[$1]}.ranks"; }  # NUMBER: it is there then
+
+wait_for() { # NUMBER: until that node has started, or failed, or 10 s are over
+  local _
+  for _ in {1..200}; do
+    [[ ! -e $(arrival "$1") ]] && kill -0 "${pids[$1]}" 2> /dev/null || return 0
+    sleep 0.05
+  done
+}
+
+for number in "${!hosts[@]}"; do
+  ((number < limit)) || wait_for "$((number - limit))"
+  start "$number" "$@" &
+  pids+=($!)
+done
+for number in "${!hosts[@]}"; do
+  wait -n && continue
+  status=$?
+  echo "jobgen: the launcher of a node ended with status $status; ending the others" >&2
+  # torchrun, told to end, still waits minutes for the nodes that have gone.
+  kill "${pids[@]}" 2> /dev/null || true
+  {
+    sleep 10
+    echo 'stop failed' >> "$JOBGEN_LOGS/control"
+    kill -KILL "${pids[@]}"
+  } 2> /dev/null &
+  wait "${pids[@]}" || true
+  kill $! 2> /dev/null || true
+  exit "$status"
+done

@@ -1,0 +1,112 @@
+#!/bin/bash
+# rank.sh [preflight]: what the launcher starts once for each rank.
+# Launchers change the status of a rank, or lose it: here are its own, its log and its process.
+set -euo pipefail
+job_dir=${BASH_SOURCE[0]%/*}
+if [[ -z ${JOBGEN_INSIDE:-} ]]; then
+  # shellcheck source=/dev/null
+  . "$job_dir/env.sh"
+fi
+# shellcheck source=/dev/null
+. "$job_dir/functions.sh"
+job_host=${JOBGEN_HOST:-${SLURMD_NODENAME:-$(hostname)}}
+
+job_fail() {
+  echo "jobgen: $job_host: $1" >&2
+  exit 70
+}
+
+job_restore_devices() { # the deepspeed launcher counts the devices of a node from 0; the scheduler may give others
+  local given chosen i devices=
+  [[ -z ${JOBGEN_DEVICES_BY_NODE:-} ]] || JOBGEN_DEVICES=$(sed -n "$((CROSS_RANK + 1))p" "$job_dir/devices")
+  [[ -n ${JOBGEN_DEVICES:-} ]] || return 0
+  IFS=, read -ra given <<< "$JOBGEN_DEVICES"
+  IFS=, read -ra chosen <<< "${!JOBGEN_VISIBLE}"
+  for i in "${chosen[@]}"; do devices+=,${given[i]:?$job_host has only the devices $JOBGEN_DEVICES}; done
+  export "$JOBGEN_VISIBLE=${devices#,}"
+}
+
+job_number_device() { # LOCAL_RANK names a device that this rank sees: some launchers show each rank only its own
+  local name list seen
+  for name in CUDA_VISIBLE_DEVICES HIP_VISIBLE_DEVICES ROCR_VISIBLE_DEVICES ASCEND_RT_VISIBLE_DEVICES ZE_AFFINITY_MASK; do
+    [[ -n ${!name:-} ]] || continue
+    list=${!name//[!,]/}
+    seen=$((${#list} + 1))
+    ((LOCAL_RANK < seen)) || LOCAL_RANK=$((LOCAL_RANK % seen))
+  done
+}
+
+[[ -z ${JOBGEN_VISIBLE:-} ]] || job_restore_devices
+! declare -F variables > /dev/null || variables
+! declare -F rank > /dev/null || rank
+[[ -n ${RANK:-} ]] || job_fail "$JOBGEN_LAUNCHER gives this process no rank"
+[[ -z ${WORLD_SIZE:-} || $WORLD_SIZE == "$JOBGEN_WORLD_SIZE" ]] ||
+  job_fail "$JOBGEN_LAUNCHER started a world of $WORLD_SIZE ranks, not $JOBGEN_WORLD_SIZE: is it another MPI's?"
+LOCAL_WORLD_SIZE=${LOCAL_WORLD_SIZE:-${LOCAL_SIZE:-$JOBGEN_RANKS_PER_NODE}}
+job_local=${LOCAL_RANK:-0}
+if [[ -f $job_dir/bind.sh ]]; then
+  # shellcheck source=/dev/null
+  . "$job_dir/bind.sh"
+fi
+[[ -z ${LOCAL_RANK:-} ]] || job_number_device
+
+if [[ ${1:-} == preflight ]]; then
+  [[ -z $JOBGEN_TRAINING ]] || program preflight
+  inside=()
+  ! declare -F container > /dev/null || [[ -n ${JOBGEN_INSIDE:-} ]] || inside=(bash "$job_dir/container.sh")
+  exec ${inside[@]+"${inside[@]}"} python3 -m jobgen.train preflight
+fi
+
+job_write() { # began|ended NUMBER: a line of this rank in the file of its node, with seconds since 1970
+  local now=${EPOCHREALTIME:-$(date +%s.%N)}
+  printf '%s %s %s %s %s\n' "$1" "$RANK" "$2" "${now/,/.}" "$job_host" >> "$job_node.ranks"
+}
+
+job_logs=$JOBGEN_LOGS
+job_node=$job_logs/nodes/$(((RANK - job_local) / 400))/$job_host
+if ((job_local == 0)); then
+  setsid bash "$job_dir/watch.sh" "$PPID" "$job_node" "$LOCAL_WORLD_SIZE" < /dev/null &> /dev/null &
+fi
+
+trap '' TERM INT HUP USR1 USR2 URG PIPE  # they are for the program, but launchers send them to this shell, too
+set +e
+job_children=()
+case $JOBGEN_RANK_LOGS in
+  node)
+    exec {job_lines}> >(exec stdbuf -oL sed "s/^/$RANK: /" >> "$job_node.log")
+    job_children+=($!)
+    job_log=/dev/fd/$job_lines
+    ;;
+  rank) job_log=${job_node%/*}/rank-$RANK.log ;;
+  failed) job_log=$(mktemp) || job_fail 'cannot make a temporary file' ;;
+  none) job_log=/dev/null ;;
+esac
+exec {job_out}> >(exec tee -a "$job_log")
+job_children+=($!)
+[[ -z ${job_lines:-} ]] || exec {job_lines}>&-
+
+{ (
+  trap - TERM INT HUP USR1 USR2 URG PIPE
+  export JOBGEN_NODE=$job_node  # by which the processes of this job are known on this node
+  job_write began "$BASHPID"
+  [[ ! -s $job_logs/control ]] || exit 75  # asked to leave before it began
+  program
+) < /dev/null >&"$job_out" 2>&1 {job_out}>&-; job_status=$?; } 2> /dev/null  # where bash says how it ended
+# The training module may be asked to leave before it listens.
+[[ -z $JOBGEN_TRAINING ]] || ((job_status != 128 + $(kill -l "$JOBGEN_SIGNAL"))) || job_status=75
+
+exec {job_out}>&-
+for _ in {1..100}; do  # not for ever: what the program left running may hold its output open
+  kill -0 "${job_children[@]}" 2> /dev/null || break
+  sleep 0.1
+done
+kill -KILL "${job_children[@]}" 2> /dev/null
+if [[ $JOBGEN_RANK_LOGS == failed ]]; then
+  ((job_status == 0 || job_status == 75)) || cp "$job_log" "${job_node%/*}/rank-$RANK.log"
+  rm -f "$job_log"
+fi
+job_write ended "$job_status"
+# The launcher ends the other ranks when this one leaves: their watchers have to ask them first.
+((job_status != 75)) || ! grep -qs '^save' "$job_logs/control" || sleep "$((${JOBGEN_POLL%.*} + 1))"
+((job_status == 0 || job_status == 75)) || [[ -s $job_logs/failed ]] || echo "$RANK $job_status $job_host" >> "$job_logs/failed"
+exit "$job_status"

@@ -1,0 +1,3 @@
+# HPE Cray PALS.
+
+job_mpi() { export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-} PYTHONPATH=${PYTHONPATH:-}; }

@@ -1,0 +1,53 @@
+# The next attempt on PBS: the same script once more, when this job has ended: qrerun would need an operator.
+# It asks for what this job has been given, also by the command line of qsub.
+
+job_again_word='submitted again'
+
+job_submit_again() {
+  local options=()
+  [[ -n $job_why_not || $job_last_signal != TERM ]] || job_why_not='it was deleted or preempted'
+  [[ -z $job_why_not ]] || return 1
+  job_why_not='this node may not submit jobs'
+  job_qsub_options
+  job_next=$(cd "$job_dir" && "$JOBGEN_PBS/qsub" "${options[@]}" -W depend=afterany:"${PBS_JOBID%%.*}" job.sh) || return 1
+  printf '%s\n' "$job_next" > "$job_dir/job-id"
+  job_next="the next one is $job_next"
+}
+
+job_qsub_options() { # adds to options
+  local pair value name
+  for pair in N:Job_Name A:Account_Name P:project p:Priority m:Mail_Points M:Mail_Users; do
+    value=$(job_attribute "${pair#*:}")
+    [[ -z $value || $value == _pbs_project_default ]] || options+=("-${pair%%:*}" "$value")
+  done
+  options+=(-q "${PBS_O_QUEUE:-$PBS_QUEUE}")
+  for name in umask group_list; do
+    value=$(job_attribute "$name")
+    [[ -z $value ]] || options+=(-W "$name=$value")
+  done
+  # A path that PBS has made of the name and number of the job is made anew.
+  value=$(job_attribute Output_Path)
+  [[ -z $value || $value == *.o[0-9]* ]] || options+=(-o "$value")
+  job_qsub_resources
+  value=$(job_given_variables)
+  [[ -z $value ]] || options+=(-v "$value")
+}
+
+job_qsub_resources() { # less those that PBS has computed
+  local name value chunks
+  chunks=$(job_attribute Resource_List.select)
+  while read -r name value; do
+    [[ -n $value && $name != nodect && $name != neednodes ]] || continue
+    if [[ -n $chunks ]]; then
+      [[ $name != nodes && $name != ncpus && $name != mpiprocs && $chunks != *":$name="* ]] || continue
+    fi
+    options+=(-l "$name=$value")
+  done < <(sed -n 's/^ *Resource_List\.\([A-Za-z_]*\) = /\1 /p' <<< "$job_record")
+}
+
+job_given_variables() { # the names of those that qsub -v or -V gave; qsub takes their values from here
+  job_attribute Variable_List | tr ',' '\n' | sed -n 's/^\([A-Za-z_][A-Za-z0-9_]*\)=.*/\1/p' | sort -u |
+    while read -r name; do
+      [[ $name == PBS_* || $name == JOBGEN_* || -z ${!name+set} ]] || printf '%s\n' "$name"
+    done | paste -sd ,
+}

@@ -1,0 +1,60 @@
+# The preflight: the same launcher starts a check on every rank, before hours are spent (docs/survival.md).
+
+job_preflight() { # return 1 and leave the bad hosts in job_bad where it failed
+  rm -rf "$job_dir/preflight"
+  mkdir "$job_dir/preflight"
+  job_run preflight
+  job_bad=()
+  ((job_status)) || [[ ! -f $job_dir/preflight/result.json ]] || return 0
+  ! job_asked || return 0  # it ends before the program
+  [[ -s $job_dir/preflight/bad-hosts ]] || job_probe_hosts
+  [[ -s $job_dir/preflight/bad-hosts ]] || job_find_silent
+  mapfile -t job_bad < <(cut -f 1 "$job_dir/preflight/bad-hosts" 2> /dev/null)
+  ((${#job_bad[@]} == 0)) || cat "$job_dir/preflight/bad-hosts" >> "$job_dir/bad-hosts"
+  return 1
+}
+
+job_find_silent() { # the hosts that did not report
+  local host
+  for host in "${job_hosts[@]}"; do
+    compgen -G "$job_dir/preflight/nodes/*/$host.json" > /dev/null || job_bad+=("$host")
+  done
+  ((${#job_bad[@]} < ${#job_hosts[@]})) || job_die 74 "the preflight ended with status $job_status before any host reported"
+  ((${#job_bad[@]} == 0)) || printf '%s\tdid not report\n' "${job_bad[@]}" > "$job_dir/preflight/bad-hosts"
+}
+
+job_probe_hosts() { # where the launcher failed, or ended all ranks at the first failure: each host by itself
+  [[ -n ${job_reach:-} ]] || return 0
+  mkdir "$job_dir/preflight/probes"
+  job_on_hosts 64 job_probe_host
+  (cd "$job_dir/preflight/probes" && find . -name '*.bad' -exec cat {} +) | sort > "$job_dir/preflight/bad-hosts"
+  sed 's/^/jobgen: /; s/\t/: /' "$job_dir/preflight/bad-hosts" >&2
+}
+
+job_probe_host() { # HOST: what it says goes through a file, as pbs_tmrsh writes to the output of the job
+  local file
+  file=$job_dir/preflight/probes/$((RANDOM % 100))
+  mkdir -p "$file"
+  file+=/$1
+  timeout 30 bash -c "$(declare -f job_reach_host)"$'\n''job_reach_host "$@"' reach "$1" \
+    "{ ${job_probe}; } > ${file@Q} 2>&1" < /dev/null &> "$file.caller" && rm -f "$file" "$file.caller" && return 0
+  printf '%s\t%s\n' "$1" "$(cat "$file" "$file.caller" 2> /dev/null |
+    awk '!/^(srun|slurmstepd)/ { said = $0 } END { print said ? said : "does not answer" }')" > "$file.bad"
+}
+
+job_preflight_or_end() {
+  if [[ $job_preflight_kind == if_there ]] && ! job_has_training; then
+    job_say 'no preflight: python3 has no jobgen.train with torch here'
+  elif job_defined job_choose_hosts; then
+    job_choose_hosts
+  else
+    job_preflight || job_die 74 "the preflight failed with status $job_status; bad: ${job_bad[*]:-no single host}"
+  fi
+}
+
+job_has_training() {
+  local inside=()
+  ! job_defined container || inside=(bash "$job_dir/container.sh")
+  ${inside[@]+"${inside[@]}"} python3 -c \
+    'import sys, importlib.util as u, jobgen.train; sys.exit(not u.find_spec("torch"))' 2> /dev/null
+}

@@ -1,0 +1,11 @@
+# Commands on the other hosts, many at a time.
+
+job_on_hosts() { # LIMIT COMMAND...: run it with the name of each host, in the background, and wait for all
+  local limit=$1 host running=0
+  shift
+  for host in "${job_hosts[@]}"; do
+    if ((running++ >= limit)); then wait -n || true; fi
+    "$@" "$host" &
+  done
+  wait || true
+}

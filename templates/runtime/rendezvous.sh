@@ -1,0 +1,20 @@
+# The rendezvous: where the ranks meet, and what the job tells the program (docs/survival.md).
+
+job_rendezvous() {
+  export MASTER_ADDR=${job_hosts[0]}${job_master_suffix:-} MASTER_PORT=${job_port:-}
+  if [[ -z $MASTER_PORT ]]; then
+    # From the job id, so that two jobs on one node differ, and the next one up where somebody listens.
+    MASTER_PORT=$((20000 + job_number % 10000))
+    while (exec 3<> "/dev/tcp/localhost/$MASTER_PORT") 2> /dev/null; do MASTER_PORT=$((MASTER_PORT + 1)); done
+  fi
+  export JOBGEN_JOB_ID=$job_id JOBGEN_RUN_DIR=$job_dir JOBGEN_ATTEMPT=$job_attempt JOBGEN_LOGS=$job_logs JOBGEN_WORLD_SIZE=$job_world_size
+  export JOBGEN_ACCELERATOR=$job_accelerator JOBGEN_LAUNCHER=$job_launcher_name JOBGEN_SIGNAL=$job_signal
+  export JOBGEN_RANK_LOGS=$job_rank_logs JOBGEN_TRAINING=${job_training:-}
+  export JOBGEN_POLL=0.5  # s between two looks at the file control: of many nodes not too often
+  ((job_nodes < 1000)) || JOBGEN_POLL=$((job_nodes / 1000))
+  export JOBGEN_AGENTS=${job_agents:-} JOBGEN_CPUS_PER_NODE=$job_cpus_per_node JOBGEN_RANKS_PER_NODE=$job_ranks_per_node
+  [[ -z ${job_index:-} ]] || export JOBGEN_TASK=$job_index
+  [[ -z ${job_stall:-} ]] || export JOBGEN_STALL=$job_stall
+  JOBGEN_START_TIME=$(($(date +%s) - SECONDS))
+  export JOBGEN_START_TIME
+}

@@ -1,0 +1,22 @@
+# Going on in a next attempt: not for ever, and only as long as each attempt saves a step beyond the one before.
+
+job_find_reason_to_stop() { # leaves it in job_why_not
+  local saved
+  job_why_not=
+  ((job_attempt <= job_requeue)) || job_why_not="this was attempt $job_attempt, of $job_requeue + 1"
+  saved=$(cat "$job_dir/saved-step" 2> /dev/null) || true
+  # A program of the user's that never writes saved-step is not held to it.
+  if ((job_attempt > 1)) && [[ $saved == "$job_saved_before" && -n ${job_training:-}$saved ]]; then
+    job_why_not="this attempt saved no step beyond ${saved:-the first}"
+  fi
+  [[ ! -e $job_dir/cancelled ]] || job_why_not='it was cancelled'
+}
+
+job_go_on() {
+  job_find_reason_to_stop
+  if job_submit_again; then
+    job_say "not finished: attempt $job_attempt of $((job_requeue + 1)); $job_next"
+    job_finish_with 75
+  fi
+  job_say "not $job_again_word: $job_why_not"
+}

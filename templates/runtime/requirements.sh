@@ -1,0 +1,14 @@
+# What must be there before anything is started.
+
+job_need() { # COMMAND...
+  local name
+  for name; do command -v "$name" > /dev/null || job_die 71 "cannot find $name on PATH"; done
+}
+
+job_need_training() {
+  python3 -c 'import jobgen.train' || job_die 71 "$(command -v python3) has no jobgen.train: pip install 'jobgen[train]'"
+}
+
+job_need_file() { [[ -f $1 ]] || job_die 71 "there is no $1 in $PWD"; }
+
+job_need_program() { command -v "$1" > /dev/null || job_die 71 "cannot run $1 in $PWD"; }

@@ -1,0 +1,55 @@
+# Running the launcher, which the function launch of the job starts, until its end.
+
+job_run() { # [preflight]: the status of the launcher is left in job_status
+  local traps=-1
+  job_status=0
+  # In a session of its own: PBS signals every process of the job's session, which mpirun would die of.
+  # Without input, which may be the rest of this script.
+  setsid bash -c "set -euo pipefail"$'\n'"$(declare -f launch)"$'\n''launch "$@"' launch "$@" < /dev/null &
+  job_launcher=$!
+  job_end_with_script &
+  if [[ -n ${1:-} ]]; then
+    job_later "${job_preflight_limit:-60}" job_stop
+  elif ((${#job_hosts[@]} > 1)); then
+    job_later 0 job_end_stragglers
+  fi
+  # A trap ends the wait, not the launcher; bash may end the next wait, too, after two signals at once.
+  while ((traps != job_traps)) || kill -0 "$job_launcher" 2> /dev/null; do
+    traps=$job_traps
+    wait "$job_launcher" && job_status=0 || job_status=$?
+  done
+  pkill -KILL -s "$job_launcher" || true  # what it left running
+  rm -f "$job_dir"/status-of-*
+  job_launcher=
+  ((${#job_helpers[@]} == 0)) || kill "${job_helpers[@]}" 2> /dev/null || true
+  job_helpers=()
+}
+
+job_end_with_script() { # nothing else ends what runs here when the script is killed
+  # shellcheck disable=SC2016  # expanded there
+  exec setsid bash -c '
+    left() { grep -lszxF "JOBGEN_LOGS=$3" /proc/[0-9]*/environ | awk -F/ -v self="$$" "\$3 != self { print \$3 }"; }
+    while kill -0 "$1" && kill -0 "$2"; do sleep 1; done
+    ! kill -0 "$1" || exit
+    for i in {1..10}; do [[ -s $3/control ]] && kill -0 "$2" && sleep 1; done  # the ranks may be saving
+    kill -TERM $(left "$@") && sleep 3 && kill -KILL $(left "$@")
+  ' guard "$$" "$job_launcher" "$job_logs" < /dev/null &> /dev/null
+}
+
+job_stop() { # end the launcher, and what it left running
+  kill -TERM -- "-$job_launcher" 2> /dev/null
+  sleep 10 &
+  wait "$!"
+  job_control stop timeout
+  pkill -KILL -s "$job_launcher"
+}
+
+job_end_stragglers() { # a launcher may wait for the ranks of a node that is gone long after the others have failed
+  until [[ -s $job_logs/failed ]]; do
+    sleep 5 &
+    wait "$!"
+  done
+  sleep 30 &
+  wait "$!"
+  job_stop
+}

@@ -1,0 +1,50 @@
+# The run directory: everything that belongs to this job alone. Each attempt of the job has its own logs in it.
+
+job_find_directory() {
+  job_dir=
+  if [[ -f $job_submit_dir/submitted-from && -f $job_submit_dir/job.sh ]]; then
+    job_dir=$job_submit_dir  # a later attempt, or a job of jobgen submit
+    job_submit_dir=$(< "$job_dir/submitted-from")
+  fi
+  cd "$job_submit_dir" || job_die 72 "cannot enter $job_submit_dir"
+  if [[ -n ${job_workdir:-} ]]; then
+    [[ $job_workdir == /* ]] || job_workdir=$PWD/$job_workdir
+    cd "$job_workdir" || job_die 72 "cannot enter $job_workdir"
+  fi
+  local id=${job_array_id:-$job_id}
+  [[ -n $job_dir ]] || job_dir=$job_run_dir/$job_name-${id//[^A-Za-z0-9._-]/_}
+  [[ $job_dir == /* ]] || job_dir=$PWD/$job_dir
+}
+
+job_open() {
+  job_find_directory
+  job_parent=$job_dir  # of all tasks of an array, each of which has one in it
+  [[ -z ${job_array_id:-} ]] || job_dir=$job_parent/task-$job_index
+  mkdir -p "$job_dir" || job_die 72 "cannot make the run directory $job_dir"
+  [[ -w $job_dir ]] || job_die 72 "cannot write into the run directory $job_dir"
+  rm -f "$job_dir/status.json" "$job_dir/cancelled"
+  job_saved_before=$(cat "$job_dir/saved-step" 2> /dev/null) || true
+  job_attempt=1
+  while [[ -e $job_dir/attempt-$job_attempt ]]; do job_attempt=$((job_attempt + 1)); done
+  mkdir "$job_dir/attempt-$job_attempt" || job_die 72 "cannot make the directory $job_dir/attempt-$job_attempt"
+  job_logs=$job_dir/attempt-$job_attempt job_opened=yes
+  : > "$job_logs/control"
+  ((job_signals == 0)) || job_control save "$job_last_signal"
+  job_note began "$job_id"
+  [[ -z ${job_output:-} ]] || job_note output "$job_output"
+  job_keep "$job_parent"
+}
+
+job_keep() { # DIRECTORY: the script in it, with which the job goes on when it is submitted from there
+  if [[ ! -f $1/job.sh || -z ${job_array_id:-} ]]; then  # the tasks of an array may begin at once
+    [[ ! -f $0 || $0 -ef $1/job.sh ]] || job_replace "$1/job.sh" cat "$0"
+    [[ ! -f ${job_runtime:-} || $job_runtime -ef $1/${job_runtime##*/} ]] ||
+      job_replace "$1/${job_runtime##*/}" cat "$job_runtime"
+    job_replace "$1/submitted-from" printf '%s\n' "$job_submit_dir"
+  fi
+  printf '%s\n' "${job_array_id:-$job_id}" > "$1/job-id"
+}
+
+job_replace() { # FILE COMMAND...: write what the command prints, at once
+  "${@:2}" > "$job_logs/new" && mv "$job_logs/new" "$1"
+}

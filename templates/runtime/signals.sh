@@ -1,0 +1,58 @@
+# Signals: the first one asks the ranks to save and leave, the next one stops them at once.
+# Both go through the file control of the attempt, which a watcher on every node reads (node/watch.sh):
+# a job that is being ended can start nothing on its other nodes any more.
+
+job_signals=0 job_traps=0 job_last_signal='' job_signalled_at=-9 job_launcher='' job_helpers=()
+
+job_listen() {
+  local name
+  # PBS signals its own login shell, too, which dies of all of these but URG.
+  for name in TERM INT HUP USR1 USR2 URG; do
+    # shellcheck disable=SC2064  # now: each its own
+    trap "job_trap $name" "$name"
+  done
+  trap : PIPE  # nobody reads the output any more; that is no reason to end
+}
+
+job_trap() { # NAME
+  local pause=2
+  job_traps=$((job_traps + 1))
+  # One qsig arrives several times within milliseconds. A terminal that closes sends HUP itself and by its shell.
+  [[ $1 != HUP ]] || pause=5
+  ((SECONDS - job_signalled_at >= pause)) || return 0
+  job_signalled_at=$SECONDS
+  job_signals=$((job_signals + 1))
+  job_last_signal=$1
+  job_note signal "$1"
+  if ((job_signals == 1)); then
+    [[ -z $job_launcher ]] || job_say "got $1: asking every rank to save and leave; a second signal stops at once"
+    job_control save "$1"
+  else
+    job_say "got $1 again: stopping at once"
+    [[ -n $job_launcher ]] || exit 75
+    job_control stop "$1"
+    job_later 0 job_stop
+  fi
+}
+
+job_control() { # save|stop REASON: ask the ranks of this attempt
+  { [[ -z ${job_logs:-} ]] || printf '%s %s\n' "$1" "$2" >> "$job_logs/control"; } 2> /dev/null || true
+}
+
+job_asked() { grep -qs '^save' "$job_logs/control"; }
+
+job_why() { # the reason of whoever asked first
+  local what why=''
+  read -r what why < "$job_logs/control" || true
+  printf '%s' "${why:-$what}"
+}
+
+job_later() { # SECONDS COMMAND...: run it then, unless the launcher ends before
+  (
+    trap 'kill "$!"; exit' TERM
+    sleep "$1" &
+    wait "$!"
+    "${@:2}"
+  ) > /dev/null &
+  job_helpers+=($!)
+}

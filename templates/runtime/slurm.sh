@@ -1,0 +1,30 @@
+# Slurm: https://slurm.schedmd.com/
+
+job_scheduler() {
+  command -v scontrol > /dev/null || job_die 71 'cannot find scontrol on PATH'
+  [[ -n ${SLURM_JOB_ID:-} && -n ${SLURM_JOB_NODELIST:-} ]] ||
+    job_die 70 'SLURM_JOB_ID and SLURM_JOB_NODELIST are not set: submit this script with sbatch'
+  job_id=$SLURM_JOB_ID job_number=$SLURM_JOB_ID job_nodelist=$SLURM_JOB_NODELIST
+  if [[ -n ${job_array:-} ]]; then
+    [[ -n ${SLURM_ARRAY_TASK_ID:-} ]] || job_die 70 'SLURM_ARRAY_TASK_ID is not set: this script is for the tasks of an array'
+    job_index=$SLURM_ARRAY_TASK_ID job_array_id=$SLURM_ARRAY_JOB_ID
+    job_id=${job_array_id}_$job_index  # by its own number Slurm would show the last task with all others
+  fi
+  [[ ${SLURM_TASKS_PER_NODE:-} != *,* ]] ||
+    job_die 70 "uneven allocation: Slurm gave $SLURM_TASKS_PER_NODE tasks, expected $job_ranks_per_node on each node"
+  job_submit_dir=${SLURM_SUBMIT_DIR:-$PWD}
+  job_output=$(scontrol show job "$job_id" | awk 'sub(/^ *StdOut=/, "") && !n++') || true
+  unset SLURM_EXPORT_ENV  # sbatch --export=NONE would go on to the daemons that mpirun starts by srun
+}
+
+job_field() { # NAME: of this job, as Slurm has it now
+  scontrol show job "$job_id" | tr ' ' '\n' | awk -F= -v name="$1" '$1 == name && !n++ { print $2 }'
+}
+
+job_list_hosts() { scontrol show hostnames "$job_nodelist" || job_say "scontrol cannot list the hosts of $job_nodelist"; }
+
+job_find_end() { job_ends=$(date -d "$(job_field EndTime)" +%s 2> /dev/null) || job_ends=; }
+
+job_submit_command() { # Slurm refuses to wait for jobs that it has forgotten
+  echo "sbatch${job_dependency:+ --dependency=}${job_array:+ --array=$job_index}"
+}

@@ -1,0 +1,27 @@
+# Sourced scripts. They are seldom written for set -eu, and may change more of the shell than its environment.
+
+job_source() { # FILE
+  [[ -f $1 && -r $1 ]] || job_die 71 "cannot read $1, which was to be sourced"
+  job_file=$1
+  # shellcheck disable=SC2016  # job_take expands it
+  job_take 'source "$job_file"'
+  ((job_taken == 0)) || job_say "warning: $1 returned status $job_taken"
+}
+
+job_take() { # CODE: run it; the options, traps and directory of this script stay, its status is in job_taken
+  job_here=$PWD
+  job_sourcing=${job_file:-setup}
+  set +eu
+  eval "$1"
+  job_taken=$?
+  set -eu +fx
+  unset IFS
+  # What declare made local to this function was meant for the whole script.
+  while IFS='=' read -r job_word _; do
+    [[ ! $job_word =~ ^[A-Za-z_][A-Za-z0-9_]*$ ]] || eval "$(declare -p "$job_word" | sed '1s/^declare /declare -g /')"
+  done < <(local)
+  trap job_end EXIT
+  job_listen
+  job_sourcing=
+  cd "$job_here"
+}

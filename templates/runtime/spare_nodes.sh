@@ -1,0 +1,23 @@
+# Spare nodes: the job goes on without the hosts that the preflight finds bad.
+
+job_choose_hosts() {
+  local good
+  job_take_hosts "${job_hosts[@]}"
+  until job_preflight; do
+    ((${#job_bad[@]})) || job_die 74 "the preflight ended with status $job_status and names no host"
+    mapfile -t good < <(printf '%s\n' "${job_hosts[@]}" | grep -vxFf <(printf '%s\n' "${job_bad[@]}"))
+    job_say "leaving out ${job_bad[*]}: the preflight failed there"
+    ((${#good[@]} >= job_needed_nodes)) ||
+      job_die 74 "only ${#good[@]} hosts are left, but $job_needed_nodes are needed"
+    job_take_hosts "${good[@]}"
+  done
+  job_take_hosts "${job_hosts[@]:0:job_needed_nodes}"
+}
+
+job_take_hosts() { # HOST...: these take part
+  job_hosts=("$@")
+  printf '%s\n' "$@" > "$job_dir/hosts"
+  printf "%s slots=$job_ranks_per_node\n" "$@" > "$job_dir/hostfile"
+  export MASTER_ADDR=$1${job_master_suffix:-} JOBGEN_WORLD_SIZE=$(($# * job_ranks_per_node))
+  (umask 077; job_save_environment > "$job_dir/env.sh")
+}

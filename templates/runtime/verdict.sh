@@ -1,0 +1,79 @@
+# The verdict: the status of the launcher alone proves nothing, every rank has to give its own.
+
+job_judge() { # leaves the status of the job in job_status
+  local launcher=$job_status rank host status='' _
+  for _ in {1..5}; do  # a launcher may end before the ranks have written their last line
+    job_read_ends
+    ((job_silent)) || break
+    sleep 0.5
+  done
+  read -r rank status _ host < <(LC_ALL=C sort -k 3,3n "$job_logs/statuses" | awk '$2 != 0 && !n++') || true
+  job_status=${status:-$launcher}
+  if job_asked && ((job_begun == 0)); then
+    job_status=75
+  elif ((launcher == 124 && job_status != 75)) && [[ -n ${job_limit:-} ]]; then
+    job_status=124
+    job_say "stopped by timeout after $job_limit, the wall time"
+  elif [[ $status == 143 ]] && job_asked; then
+    job_say "rank $rank on $host was ended by TERM before it could save"
+  elif [[ -n $status && $status != 75 ]]; then
+    job_say "rank $rank on $host failed first, with status $status; the end of its log:"
+    job_show_log "$rank" "$host"
+  fi
+  ((job_silent == 0 || job_status == 75)) || job_judge_silent
+  [[ -z ${job_training:-} || $job_status != 0 ]] || grep -q '"state": *"finished"' "$job_dir/status.json" 2> /dev/null ||
+    job_die 73 "$job_launcher_name ended with status 0, but $job_dir/status.json does not say that the training finished"
+}
+
+job_read_ends() { # of every rank its last line, RANK STATUS SECONDS HOST, into the file statuses
+  local ranks=$job_logs/statuses.new
+  find "$job_logs/nodes" -name '*.ranks' -exec cat {} + | awk -v world="$JOBGEN_WORLD_SIZE" -v out="$ranks" '
+    $1 == "began" { begun++ }
+    $1 == "ended" { line[$2] = $2 " " $3 " " $4 " " $5 }
+    END {
+      printf "" > out
+      for (rank = 0; rank < world; rank++)
+        if (rank in line) print line[rank] > out
+        else if (silent++ < 8) first = first " " rank
+      print begun + 0, silent + 0 first
+    }' > "$job_logs/counts"
+  read -r job_begun job_silent job_silent_ranks < "$job_logs/counts"
+  rm "$job_logs/counts"
+  mv "$ranks" "$job_logs/statuses"
+}
+
+job_show_log() { # RANK HOST: the last lines of a rank
+  local file
+  for file in "$job_logs"/nodes/*/rank-"$1".log "$job_logs"/nodes/*/"$2".log; do
+    [[ -f $file ]] || continue
+    case $file in
+      */rank-*) tail -n 20 "$file" ;;
+      *) sed -n "s/^$1: //p" "$file" | tail -n 20 ;;
+    esac >&2 || true
+    return
+  done
+}
+
+job_judge_silent() { # ranks that gave no status: killed by the launcher, or gone with their node
+  local bad
+  job_say "rank $job_silent_ranks gave no status: killed by the launcher, or gone with its node"
+  # A job that is being ended can reach no other host: that is no fault of the host.
+  if ! job_asked && ((job_signals == 0)) && [[ -n ${job_reach:-} ]]; then
+    job_on_hosts 64 job_check_silent_host
+    mapfile -t bad < <(find "$job_logs/nodes" -name '*.silent' -exec cat {} +)
+    find "$job_logs/nodes" -name '*.silent' -delete
+    if ((${#bad[@]})); then
+      job_say "${bad[*]:0:8} does not answer"
+      printf '%s\tdoes not answer\n' "${bad[@]}" >> "$job_dir/bad-hosts"
+      ((job_status)) || job_status=1
+      [[ -z ${job_training:-}${job_requeue:-} ]] || job_status=75
+    fi
+  fi
+  ((job_status)) || job_die 73 "$job_launcher_name ended with status 0, but rank $job_silent_ranks gave no status"
+}
+
+job_check_silent_host() { # HOST
+  ! grep -q " $1\$" "$job_logs/statuses" || return 0
+  timeout 30 bash -c "$(declare -f job_reach_host)"$'\n''job_reach_host "$@"' reach "$1" true < /dev/null &> /dev/null ||
+    printf '%s\n' "$1" > "$job_logs/nodes/0/$1.silent"
+}

@@ -1,0 +1,80 @@
+"""The outcomes of the matrix as the table of the documentation: python -m support.matrix_table RECORD >docs/matrix.md
+
+RECORD is the file that JOBGEN_MATRIX_RECORD named while the tests ran: a line of JSON for each job.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from support.matrix import ENDS, LAUNCHERS, SCHEDULERS, Cell
+from support.story import RANKS, Outcome
+
+Rows = dict[Cell, dict[str, Any]]
+
+HEAD = """# What becomes of a job
+
+Real jobs of two nodes with two ranks each, on a real Slurm, OpenPBS and Torque, by every launcher and in every way in which a job can
+end. Each field has the status of the job, how many of its ranks have saved, and the host that was named as bad, if any. In none of them a
+healthy host was named as bad, and no process of the job was left on any node. `make matrix` runs them all and writes this page.
+
+Open MPI 4 is Debian's; Open MPI 5 and MPICH are the wheels of PyPI.
+"""
+NAMES = {"slurm": "Slurm", "openpbs": "OpenPBS", "torque": "Torque"}
+LAUNCHER_NAMES = {"mpirun4": "mpirun, Open MPI 4", "mpirun5": "mpirun, Open MPI 5", "mpich": "mpirun, MPICH"}
+
+
+def record(cell: Cell, outcome: Outcome) -> None:
+    """One line, where it is asked for."""
+    if path := os.environ.get("JOBGEN_MATRIX_RECORD"):
+        line = {
+            "cell": [cell.scheduler, cell.launcher, cell.end],
+            "status": outcome.job.exit_code,
+            "saved": len(outcome.saved),
+            "bad": outcome.bad,
+            "left": len(outcome.left),
+            "seconds": round(outcome.seconds),
+            "report": str(outcome),
+        }
+        with open(path, "a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+
+
+def field(row: dict[str, Any]) -> str:
+    saved = f", {row['saved']}/{RANKS} saved" if row["saved"] else ""
+    bad = f", bad: {row['bad'].split()[0]}" if row["bad"] else ""
+    left = f", **{row['left']} processes left**" if row["left"] else ""
+    status = "no status" if row["status"] < 0 else f"{row['status']}"
+    return f"{status}{saved}{bad}{left}"
+
+
+def table(scheduler: str, rows: Rows) -> str:
+    launchers = [
+        name
+        for name in LAUNCHERS
+        if any((cell.scheduler, cell.launcher) == (scheduler, name) for cell in rows)
+    ]
+    lines = [
+        f"## {NAMES[scheduler]}",
+        "",
+        "| end | " + " | ".join(LAUNCHER_NAMES.get(name, name) for name in launchers) + " |",
+    ]
+    lines.append("|---|" + "---|" * len(launchers))
+    for end in ENDS.values():
+        fields = [rows.get(Cell(scheduler, launcher, end.name)) for launcher in launchers]
+        lines.append(f"| {end.means} | " + " | ".join(field(row) if row else "" for row in fields) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def main(path: str) -> None:
+    lines = [json.loads(line) for line in Path(path).read_text(encoding="utf-8").splitlines()]
+    rows = {Cell(*line["cell"]): line for line in lines}
+    print("\n".join([HEAD, *(table(scheduler, rows) for scheduler in SCHEDULERS)]), end="")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
