@@ -196,6 +196,7 @@ def _submit(
     **given: Any,
 ) -> None:
     from jobgen.life import submitting
+    from jobgen.plan import resolve
     from jobgen.rendering import cache_dir, render
 
     if again is not None:
@@ -215,6 +216,9 @@ def _submit(
     if dry_run:
         click.echo(text, nl=False)
         return
+    if (spec := submitting.settled(order)) is not order.plan.spec:
+        order = order._replace(plan=resolve(spec))
+        text = render(order.plan, order.templates, cache_dir())
     job_id, directory = submitting.submit(order, text)
     click.echo(job_id)
     click.echo(f"jobgen: submitted; jobgen status, logs -f and cancel know it as {directory.name}", err=True)
