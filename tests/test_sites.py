@@ -717,6 +717,18 @@ Queue: old
     queue_type = Execution
     enabled = False
     started = False
+
+Queue: new
+    total_jobs = 0
+
+Queue: stopped
+    queue_type = Execution
+    enabled = True
+
+Queue: R12
+    queue_type = Execution
+    enabled = True
+    started = True
 """
 PBSNODES = """\
 n1
