@@ -34,10 +34,10 @@ exec {sys.executable} {scale_launcher.__file__} "$@"
 SSH = f"""\
 [[ $* == *node.sh* ]] && what=start || what=look
 begun=$EPOCHREALTIME
-sleep {START}
+read -rt {START} <> "$SCALE_PIPE"
 [[ ! $* =~ JOBGEN_ARRIVAL=([A-Za-z0-9_./-]+) ]] || : >> "${{BASH_REMATCH[1]}}"
 echo "$what $begun $EPOCHREALTIME" >> "$SCALE_TIMES"
-[[ $what == look ]] || exec sleep 600
+[[ $what == look ]] || read -rt 600 <> "$SCALE_PIPE"
 exit 255
 """
 # The launcher of the first node fails when all others have started.
@@ -100,6 +100,7 @@ def _submit(top: Path, nodes: int, launcher: str) -> float:
         (top / "bin" / name).write_text(f"#!/bin/bash\n{text}")
         (top / "bin" / name).chmod(0o755)
     (top / "times").touch()
+    os.mkfifo(top / "pipe")
     (top / "hosts").write_text("".join(f"node{i:05}.cluster\n" * PER_NODE for i in range(nodes)))
     words = (*OPTIONS.split(), "--nodes", str(nodes), "--launcher", launcher, "-o", "job.sh", "--", "a.out")
     subprocess.run([PYTHON, "-m", "jobgen", "pbs", *words], cwd=top, check=True)
@@ -107,6 +108,7 @@ def _submit(top: Path, nodes: int, launcher: str) -> float:
         **os.environ,
         "PATH": f"{top / 'bin'}:/usr/bin:/bin",
         "SCALE_TIMES": str(top / "times"),
+        "SCALE_PIPE": str(top / "pipe"),  # nobody writes into it
         "PBS_JOBID": "4711.server",
         "PBS_NODEFILE": str(top / "hosts"),
         "PBS_O_WORKDIR": str(top),

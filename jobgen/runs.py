@@ -189,9 +189,9 @@ def meaning(status: int | None, training: bool = False) -> str:
     """An exit status in words; ``training`` when the program is jobgen's training module."""
     if status is None:
         return "no end is recorded: it runs, or was killed with its script"
-    if status > 128:
+    if status > 128:  # 128 and a signal of the shell, 256 and one of PBS
         with suppress(ValueError):
-            return f"killed by {signal.Signals(status - 128).name}"
+            return f"killed by {signal.Signals(status - (256 if status > 256 else 128)).name}"
     return (_TRAINING if training else {}).get(status) or _MEANINGS.get(status) or "failed"
 
 

@@ -7,7 +7,7 @@ Slurm variables count daemons, and only the MPI variables count ranks.
 """
 
 import re
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -113,6 +113,23 @@ def check_world(ranks: Ranks, env: Env) -> None:
         )
 
 
+def named(ranks: Sequence[int]) -> str:
+    """Such as 'rank 3' or 'ranks 0, 2'; many as 'ranks 0-511,513'."""
+    numbers = ", ".join(map(str, ranks)) if len(ranks) <= 8 else span(ranks)
+    return f"rank{'s' * (len(ranks) > 1)} {numbers}"
+
+
+def span(ranks: Sequence[int]) -> str:
+    """[0, 1, 2, 5] as '0-2,5'."""
+    parts: list[list[int]] = []
+    for rank in ranks:
+        if parts and rank == parts[-1][-1] + 1:
+            parts[-1].append(rank)
+        else:
+            parts.append([rank])
+    return ",".join(f"{part[0]}-{part[-1]}" if len(part) > 1 else str(part[0]) for part in parts)
+
+
 def guess(env: Env) -> int | None:
     """The rank as the variables have it, None where none does: enough to let one rank speak."""
     names = ["RANK", *(family[0] for family in MPI_FAMILIES.values())]
@@ -121,6 +138,12 @@ def guess(env: Env) -> int | None:
         if env.get(name, "").isdecimal():
             return int(env[name])
     return None
+
+
+def guess_local(env: Env) -> int:
+    """The local rank in the same way; 0 where no variable has it."""
+    names = ["LOCAL_RANK", *(family[2] for family in MPI_FAMILIES.values()), "SLURM_LOCALID"]
+    return next((int(env[name]) for name in names if env.get(name, "").isdecimal()), 0)
 
 
 def started_by_mpi(env: Env) -> bool:

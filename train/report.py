@@ -123,8 +123,10 @@ class Run:
             return mine
         with contextlib.suppress(OSError):  # a full disk must not hide the failure itself
             self.directory.mkdir(parents=True, exist_ok=True)
-            if not self._failed_first(self._read_status()):
-                self._status_file.unlink(missing_ok=True)
+            first = self._read_status()
+            if first and self._failed_first(first):
+                return first  # thousands of ranks may fail because of one; they leave no files
+            self._status_file.unlink(missing_ok=True)
             if not self._write(mine, replace=False):
                 return self._read_status() or mine
         return mine

@@ -205,7 +205,7 @@ def _train(asked: _Asked, parts: _Parts, run: report.Run) -> tuple["Scores", int
 
     settings, me, how, *_ = asked
     stop = stopping.Stopping(os.environ, parts.patience)
-    with stall.Watchdog(asked.stall_limit, run, me.world_size, parts.saver) as watchdog:
+    with stall.Watchdog(asked.stall_limit, run, me, parts.saver) as watchdog:
         training = loop.Training(
             parts.engine, parts.samples, parts.device, how.batch, settings, run, parts.saver, stop, watchdog
         )

@@ -3,8 +3,14 @@
 A rank that makes no step for --stall hangs, and as training is synchronous, soon all of them do: the first
 one that notices tells the others by the directory `stall` of the run, so that the stacks of all are there.
 
-RUN/stacks-RANK.txt    the stacks of all Python threads of that rank
-RUN/stall/RANK.json    that it has noticed, and its last step
+RUN/stacks/S/HOST.txt        the stacks of all Python threads of the ranks on that host, those of each below a
+                             line with the rank (nodefiles.py says what S is)
+RUN/stall/nodes/S/HOST.json  a line of JSON for each of these ranks: that it has noticed, and its last step
+RUN/stall/verdict.json       what the lowest rank that has noticed makes of it: whether the ranks save
+
+Where C code holds Python's lock, a watchdog cannot run. Then faulthandler's C thread writes the stacks, below
+the line "Timeout", piece by piece: the ranks of a host do so one after the other, and the watchdog's own
+stack ends in the function watchdog_of_rank_RANK.
 
 Where every rank has the whole state, the watchdogs save it, see checkpoints/rescue.py. Elsewhere the last
 checkpoint stands: to save, the ranks would have to take part in collective operations, and they hang in one.
@@ -18,22 +24,26 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
 from shutil import rmtree
-from types import TracebackType
+from tempfile import TemporaryFile
+from types import FunctionType, MethodType, TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from . import nodefiles
 from .config.converters import seconds
 from .errors import RESUMABLE, BadInput
+from .ranks import Ranks, named, span
 from .report import Run, complain
 
 if TYPE_CHECKING:
     from .checkpoints.saving import Saver
 
 DEFAULT = 1800.0  # seconds
-FOLDER = "stall"
+FOLDER, STACKS, NODES, VERDICT = "stall", "stacks", "nodes", "verdict.json"
+APART = 4.0  # seconds, over which the C threads of a host's ranks are spread
 MARGIN = timedelta(minutes=3)  # by which the collective libraries are more patient than the watchdogs
 
 
@@ -62,16 +72,20 @@ def forget(directory: Path | None) -> None:
 class Watchdog:
     """Watches from `with` to its end. The run must have its directory, and all ranks must have met."""
 
-    def __init__(self, stall: float, run: Run, world_size: int, saver: "Saver") -> None:
+    def __init__(self, stall: float, run: Run, me: Ranks, saver: "Saver") -> None:
         assert run.directory is not None
-        self._stall, self._run, self._world, self._saver = stall, run, world_size, saver
+        self._stall, self._run, self._world, self._saver = stall, run, me.world_size, saver
         self._every = min(max(stall / 60, 0.25), 10.0)
-        self._rank = run.rank or 0
-        self._file = run.directory / f"stacks-{self._rank}.txt"
+        self._pause = 0.1 + me.world_size / 10_000  # all ranks look at the same files
+        self._rank = me.rank
+        self._later = 2 * self._every + APART * me.local_rank / me.local_world_size
+        self._file = nodefiles.place(run.directory / STACKS, me.rank, me.local_rank, f"{run.host}.txt")
         self._folder = run.directory / FOLDER
+        self._report = nodefiles.place(self._folder / NODES, me.rank, me.local_rank, f"{run.host}.json")
         self._last, self._step = time.monotonic(), saver.start.step
         self._over = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
+        watch = _renamed(Watchdog._watch, f"watchdog_of_rank_{me.rank}")
+        self._thread = threading.Thread(target=MethodType(watch, self), name="watchdog", daemon=True)
 
     def progress(self, step: int) -> None:
         """So many steps are done, and something has just gone on."""
@@ -79,6 +93,7 @@ class Watchdog:
 
     def __enter__(self) -> "Watchdog":
         if self._stall:
+            nodefiles.append(self._file, "")
             self._stream = open(self._file, "a", encoding="utf-8")
             self._last = time.monotonic()
             self._arm(self._last)
@@ -99,6 +114,8 @@ class Watchdog:
         with contextlib.suppress(OSError):
             if self._file.stat().st_size == 0:
                 self._file.unlink()
+                self._file.parent.rmdir()
+                self._file.parent.parent.rmdir()
 
     def _watch(self) -> None:
         looked = time.monotonic()
@@ -114,7 +131,7 @@ class Watchdog:
     def _arm(self, now: float) -> None:
         """Have a C thread write the stacks a little later than this one would: it also runs where C code
         that hangs does not let go of Python's lock."""
-        left = self._last + self._stall + 2 * self._every - now
+        left = self._last + self._stall + self._later - now
         faulthandler.dump_traceback_later(max(left, self._every), file=self._stream)
 
     def _others_hang(self) -> bool:
@@ -128,43 +145,62 @@ class Watchdog:
         takes no part."""
         from .checkpoints import rescue  # with torch, which the limit does not need
 
-        faulthandler.cancel_dump_traceback_later()
         still = round(time.monotonic() - self._last)
         text = f"rank {self._rank} on {self._run.host} hangs after step {self._step}, for {still} s"
         try:
             self._folder.mkdir(exist_ok=True)  # first of all: the others should dump now, too
-            self._stream.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n")
-            self._stream.flush()
-            faulthandler.dump_traceback(self._stream)
-            os.fsync(self._stream.fileno())
+            faulthandler.cancel_dump_traceback_later()
+            nodefiles.append(self._file, f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n{_stacks()}\n")
             mine = {"rank": self._rank, "host": self._run.host, "step": self._step, "seconds": still}
             at = where(threading.main_thread().ident or 0)
             able = {"able": rescue.possible(self._saver, self._step)}
-            _put(self._folder / f"{self._rank}.json", json.dumps({**mine, **at, **able}))
+            nodefiles.append(self._report, json.dumps({**mine, **at, **able}) + "\n")
         except OSError as error:  # a full disk; leaving is what counts
             complain(f"{text}; its stacks cannot be written: {error.strerror}")
         else:
             complain(f"{text}; its stacks are in {self._file}")
-        reports = self._wait_for_reports()
-        able = all(report["able"] for report in reports.values())
-        if able and len(reports) == self._world and len({report["step"] for report in reports.values()}) == 1:
+        reports = self._judge(time.monotonic() + 5 * self._every + 5)
+        save = self._verdict()
+        if save:
             rescue.save(self._saver)
         # One that hung in C code and was woken by the end of the others has nothing to add.
-        if self._rank <= min(reports, default=self._rank) and not self._told():
+        if reports is not None and not self._told():
             self._tell(reports)
         else:
-            self._wait_for_status(rescue.PATIENCE if able else 5)
+            self._wait_for_status(rescue.PATIENCE if save else 5)
         sys.stdout.flush()
         os._exit(RESUMABLE)
 
-    def _wait_for_reports(self) -> dict[int, dict[str, Any]]:
-        """By rank; a rank whose Python is stopped gives none, but its C thread needs time for its stacks."""
-        until = time.monotonic() + 5 * self._every + 5
+    def _judge(self, until: float) -> dict[int, dict[str, Any]] | None:
+        """On the lowest rank that reports: wait for all, and give the verdict; returns the reports, by rank.
+        On the others: wait for the verdict. A rank whose Python is stopped gives no report, but its C thread
+        needs time for its stacks.
+        """
+        while self._rank and self._verdict() is None:
+            now = time.monotonic()
+            if now > until + 5 or (now > until and self._is_lowest()):
+                break
+            time.sleep(self._pause)
+        if self._verdict() is not None:
+            return None
         while True:
+            began = time.monotonic()
             reports = _reports(self._folder)
-            if len(reports) == self._world or time.monotonic() > until:
-                return reports
-            time.sleep(0.1)
+            if len(reports) == self._world or began > until:
+                break
+            time.sleep(max(0.1, 5 * (time.monotonic() - began)))
+        alike = len(reports) == self._world and len({report["step"] for report in reports.values()}) == 1
+        save = alike and all(report["able"] for report in reports.values())
+        with contextlib.suppress(OSError):
+            _put(self._folder / VERDICT, json.dumps({"rank": self._rank, "save": save}))
+        return reports
+
+    def _is_lowest(self) -> bool:
+        return all(report["rank"] >= self._rank for report in _lines(self._folder))
+
+    def _verdict(self) -> bool | None:
+        """Whether the ranks save; None while nobody has said so."""
+        return next((bool(said["save"]) for said in nodefiles.objects(self._folder / VERDICT)), None)
 
     def _tell(self, reports: Mapping[int, Mapping[str, Any]]) -> None:
         """On the lowest rank that reported: the run's status."""
@@ -182,7 +218,7 @@ class Watchdog:
                 step=self._saver.saved_step,
                 from_step=self._saver.start.step,
                 checkpoint=saved,
-                steps_of_ranks={str(rank): report["step"] for rank, report in sorted(reports.items())},
+                steps_of_ranks=_steps(reports),
             )
         complain(f"{message}; {on}")
 
@@ -209,16 +245,12 @@ def describe(reports: Mapping[int, Mapping[str, Any]], world: int) -> tuple[str,
     """
     silent = [rank for rank in range(world) if rank not in reports]
     if silent:
-        ranks = f"rank{'s' * (len(silent) > 1)} {', '.join(map(str, silent))}"
-        return f"no rank made progress, and {ranks} did not even answer", silent[0]
+        return f"no rank made progress, and {named(silent)} did not even answer", silent[0]
     groups: dict[tuple[int, bool, str], list[int]] = {}
     for rank, report in sorted(reports.items()):
         groups.setdefault((report["step"], report["in_torch"], report["at"]), []).append(rank)
     ordered = sorted(groups.items(), key=lambda group: (*group[0][:2], len(group[1])))
-    places = [
-        f"rank{'s' * (len(ranks) > 1)} {', '.join(map(str, ranks))} after step {step} in {at}"
-        for (step, _, at), ranks in ordered
-    ]
+    places = [f"{named(ranks)} after step {step} in {at}" for (step, _, at), ranks in ordered]
     return f"no rank made progress: {'; '.join(places[:4])}", ordered[0][1][0]
 
 
@@ -232,13 +264,34 @@ def where(thread: int) -> dict[str, Any]:
     return {"at": f"{code.co_name} ({Path(code.co_filename).name}:{frame.f_lineno})", "in_torch": own}
 
 
+def _steps(reports: Mapping[int, Mapping[str, Any]]) -> dict[str, int]:
+    """{ranks, such as 0-3,5: their step}."""
+    groups: dict[int, list[int]] = {}
+    for rank, report in sorted(reports.items()):
+        groups.setdefault(report["step"], []).append(rank)
+    return {span(ranks): step for step, ranks in groups.items()}
+
+
+def _renamed(function: Any, name: str) -> FunctionType:
+    """The same function, by another name in the stacks."""
+    return FunctionType(function.__code__.replace(co_name=name), function.__globals__, name)
+
+
+def _stacks() -> str:
+    """Of all threads; faulthandler writes to real files only, and in many pieces."""
+    with TemporaryFile() as file:
+        faulthandler.dump_traceback(file)
+        file.seek(0)
+        return file.read().decode(errors="replace")
+
+
 def _reports(folder: Path) -> dict[int, dict[str, Any]]:
-    found = {}
-    with contextlib.suppress(OSError, ValueError):
-        for name in os.listdir(folder):
-            if name.endswith(".json") and not name.startswith("."):
-                found[int(name[:-5])] = json.loads((folder / name).read_text(encoding="utf-8"))
-    return found
+    return {report["rank"]: report for report in _lines(folder)}
+
+
+def _lines(folder: Path) -> Iterator[dict[str, Any]]:
+    for file in nodefiles.listed(folder / NODES):
+        yield from nodefiles.objects(file)
 
 
 def _put(file: Path, text: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from jobgen.errors import JobgenError
@@ -55,6 +55,11 @@ def call(
     return Done(
         done.returncode, *(said.decode("utf-8", "surrogateescape") for said in (done.stdout, done.stderr))
     )
+
+
+def batched(words: Sequence[str], size: int = 200) -> Iterator[Sequence[str]]:
+    """Words in portions that a command line can hold."""
+    return (words[at : at + size] for at in range(0, len(words), size))
 
 
 def complaint(done: Done) -> str:

@@ -89,20 +89,18 @@ def _broken_pipe() -> int:
 
 @click.command(
     "cancel",
-    help=f"End jobs. One that runs is asked to save first; none is submitted again. {_RUNS}",
+    help="End jobs, the newest run's by default. One that runs is asked to save first, and ended at once if "
+    f"cancelled again; none is submitted again. {_RUNS}",
     epilog="Example: jobgen cancel exp-20261121-1",
 )
-@click.argument("names", metavar="RUN...", nargs=-1)
+@click.argument("names", metavar="[RUN]...", nargs=-1)
 @click.option("--now", is_flag=True, help="At once, without saving.")
 @_run_dir
 @click.pass_obj
 def cancel(more: tuple[str, ...], names: tuple[str, ...], now: bool, run_dir: str | None) -> None:
-    from jobgen.errors import JobgenError
     from jobgen.life import cancelling, finding
 
-    if not names + more:
-        raise JobgenError("cancel: name one run at least")
-    for run in [finding.one_run(name, finding.root_of(run_dir)) for name in names + more]:
+    for run in finding.some_runs(names + more, finding.root_of(run_dir)):
         click.echo(f"jobgen: {cancelling.cancel(run, now)}", err=True)
 
 

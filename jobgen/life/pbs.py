@@ -7,13 +7,15 @@ print the first job alone (https://github.com/openpbs/openpbs/issues/2541, 1255 
 from __future__ import annotations
 
 import re
+import signal
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from shutil import which
 
-from jobgen.life.calls import Done, SchedulerError, call, complaint
+from jobgen.life.calls import Done, SchedulerError, batched, call, complaint
 from jobgen.life.jobs import Job, number, seconds
 
+SAVES_ON_SIGNAL = False  # a signal reaches every process of a job, the login shell too, and ends the job
+_OVER = r"has finished|nonexistent|unknown job id|state of job"  # what qdel says of a job that is no more
 _STATES = {
     "Q": "pending",
     "T": "pending",
@@ -29,9 +31,19 @@ _STATES = {
 _ENDED = "FXC"
 _ID = re.compile(r"Job Id:\s*(\S+)")
 _ATTRIBUTE = re.compile(r"\s+([A-Za-z_][\w.]*) = (.*)")
-# A job that qdel ended has the signal for its status; what PBS says of limits is below 0:
+# Of a job that a signal ended PBS says 256 and its number (271 after qdel, 265 by force, 266 after USR1), or
+# 128 and it where the script was gone before its shell. What it says of limits is below 0:
 # https://github.com/openpbs/openpbs/blob/master/src/include/job.h
-_SIGNALLED = {256 + 15, 256 + 9, 128 + 15, 128 + 9}
+_SENT = (
+    "SIGHUP",
+    "SIGINT",
+    "SIGTERM",
+    "SIGUSR1",
+    "SIGUSR2",
+)  # to end a job; others are faults of its program
+_CANCELLED = {256 + signal.SIGKILL, *(signal.Signals[name] + base for name in _SENT for base in (128, 256))}
+_DELETED = "91"  # of PBS Pro's substates: qdel has ended it
+_UNMET = "PBS has deleted it, as what it waited for could not come about any more"
 _LIMITS = {-29: "timeout", -27: "out of memory", -26: "out of memory"}
 
 
@@ -104,25 +116,35 @@ def _records(text: str) -> Iterator[dict[str, str]]:
 def _job(record: dict[str, str]) -> Job:
     letter = record.get("job_state", "?")[:1]
     word = record.get("Exit_status", record.get("exit_status", ""))
-    status = int(word) if re.fullmatch(r"-?\d+", word) else None
-    state = _how_it_ended(status) if letter in _ENDED else _STATES.get(letter, letter)
+    status = int(word) if re.fullmatch(r"-?\d+", word) and not _never_ran(record) else None
+    state = _how_it_ended(record, status) if letter in _ENDED else _STATES.get(letter, letter)
+    reason = record.get("comment", "") if state in ("pending", "held") else ""
     index = re.match(r"\d+\[(\d+)\]", record["id"]) or re.match(r"\d+-(\d+)", record["id"])
     return Job(
         record["id"],
         state,
-        record.get("comment", "") if state in ("pending", "held") else "",
+        _UNMET if state == "cancelled" and status is None and record.get("substate") == "92" else reason,
         _left(record) if state == "running" else None,
         index[1] if index else None,
         status if letter in _ENDED else None,
     )
 
 
-def _how_it_ended(status: int | None) -> str:
+def _how_it_ended(record: dict[str, str], status: int | None) -> str:
     if status is None:
-        return "ended"
+        return "cancelled" if _never_ran(record) else "ended"
     if status == 0:
         return "finished"
-    return "cancelled" if status in _SIGNALLED else _LIMITS.get(status, "failed")
+    if status in _CANCELLED or (status > 128 and record.get("substate") == _DELETED):
+        return "cancelled"
+    return _LIMITS.get(status, "failed")
+
+
+def _never_ran(record: dict[str, str]) -> bool:
+    """Whether an ended job was deleted before it began. Of a task of an array PBS Pro then says status 1."""
+    if "substate" in record:  # PBS Pro
+        return "run_count" not in record
+    return "fault_tolerant" in record and "start_time" not in record  # Torque
 
 
 def _left(record: dict[str, str]) -> int | None:
@@ -131,16 +153,15 @@ def _left(record: dict[str, str]) -> int | None:
     return None if limit is None or used is None else max(0, limit - used)
 
 
-def cancel(job_id: str, at_once: bool) -> bool:
-    """End a job; unless ``at_once`` the script of one that runs is only signalled, where there is a qsig. The
-    answer is whether that was so.
+def end(ids: Sequence[str], strict: bool = True) -> None:
+    """End jobs; unless ``strict`` one that has ended meanwhile is no mistake.
 
     Raises:
         SchedulerError: with PBS's own words.
     """
-    if not at_once and which("qsig") and call(("qsig", "-s", "USR1", _argument(job_id))).status == 0:
-        return True
-    done = call(("qdel", _argument(job_id)))
-    if done.status != 0:
-        raise SchedulerError(f"qdel refuses {number(job_id)}: {complaint(done)}")
-    return False
+    for some in batched(list(map(_argument, ids))):
+        done = call(("qdel", *some))
+        refused = [line for line in done.err.splitlines() if strict or not re.search(_OVER, line, re.I)]
+        if done.status != 0 and (refused or not done.err):
+            words = complaint(done._replace(err="\n".join(refused)))
+            raise SchedulerError(f"qdel refuses {', '.join(some)}: {words}")

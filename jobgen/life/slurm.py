@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from jobgen.life.calls import SchedulerError, call, complaint
+from jobgen.life.calls import SchedulerError, batched, call, complaint
 from jobgen.life.jobs import Job, number, seconds
 
+SAVES_ON_SIGNAL = True  # a signal reaches the script alone
 _STATES = {
     "PENDING": "pending",
     "CONFIGURING": "pending",
@@ -108,21 +109,29 @@ def _job(job_id: str, state: str, reason: str, left: int | None, exit_code: str 
     )
 
 
-def cancel(job_id: str, at_once: bool) -> bool:
-    """End a job; unless ``at_once`` the script of one that runs is only signalled. The answer is whether that
-    was so.
+def end(ids: Sequence[str], strict: bool = True) -> None:
+    """End jobs; unless ``strict`` one that has ended meanwhile is no mistake.
 
     Raises:
         SchedulerError: with Slurm's own words.
     """
-    gently = (("--state=PENDING",), ("--batch", "--signal=USR1"))
-    for options in ((),) if at_once else gently:
-        done = call(("scancel", "--quiet", *options, job_id))
-        if done.status != 0:
-            if options == gently[1] and not _is_queued(job_id):  # it was pending, or has just ended
-                break
-            raise SchedulerError(f"scancel refuses {job_id}: {complaint(done)}")
-    return not at_once
+    _scancel((), ids, strict)
+
+
+def signal(ids: Sequence[str]) -> None:
+    """Have the scripts of jobs of an older jobgen save and leave.
+
+    Raises:
+        SchedulerError: with Slurm's own words.
+    """
+    _scancel(("--batch", "--signal=USR1"), ids, strict=False)
+
+
+def _scancel(options: Sequence[str], ids: Sequence[str], strict: bool) -> None:
+    for some in batched(ids):
+        done = call(("scancel", "--quiet", *options, *some))
+        if done.status != 0 and (strict or any(map(_is_queued, some))):
+            raise SchedulerError(f"scancel refuses {', '.join(some)}: {complaint(done)}")
 
 
 def _is_queued(job_id: str) -> bool:

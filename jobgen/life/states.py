@@ -143,16 +143,15 @@ def _word(seen: Seen, jobs: Sequence[Job] | None, silent: str) -> tuple[str, str
     if last and last.live:
         return last.state, last.reason, last.seconds_left
     if last and last.state in _HARD and seen.status != 0:
-        return last.state, "", None
+        return last.state, last.reason, None
     if seen.status == runs.RESUMABLE:
         how = f"not finished; to go on, submit job.sh again from {seen.directory}"
         return ("cancelled" if seen.cancelled else "resumable"), how, None
     if seen.status is not None:
         word = "cancelled" if seen.cancelled else "failed"
-        said = f"status {seen.status}: {runs.meaning(seen.status)}"
-        return ("finished", "", None) if seen.status == 0 else (word, said, None)
+        return ("finished", "", None) if seen.status == 0 else (word, _said(seen.status), None)
     if last:
-        return last.state, "" if last.status is None else f"status {last.status}", None
+        return last.state, "" if last.status is None else _said(last.status), None
     if jobs is None:
         return "unknown", silent, None
     if seen.scheduler is None:
@@ -160,6 +159,10 @@ def _word(seen: Seen, jobs: Sequence[Job] | None, silent: str) -> tuple[str, str
     if seen.attempts:
         return "lost", "its script left no word of its end, and the scheduler has forgotten the job", None
     return "gone", "it began no attempt, and the scheduler does not know it any more", None
+
+
+def _said(status: int) -> str:
+    return f"status {status}: {runs.meaning(status)}" if status else f"status {status}"
 
 
 def _lives_here(local_id: str | None) -> bool:

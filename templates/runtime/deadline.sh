@@ -14,4 +14,8 @@ job_arm_deadline() {  # unless somebody has asked: a second request would stop t
   [[ -z ${JOBGEN_DEADLINE:-} ]] || job_later "$((JOBGEN_DEADLINE > now ? JOBGEN_DEADLINE - now : 0))" job_deadline
 }
 
-job_deadline() { job_asked || job_control save deadline; }
+job_deadline() {
+  job_asked && return
+  job_say 'the wall time is nearly over: asking every rank to save and leave'
+  job_control save deadline
+}

@@ -18,8 +18,8 @@ job_run() { # [preflight]: the status of the launcher is left in job_status
     traps=$job_traps
     wait "$job_launcher" && job_status=0 || job_status=$?
   done
-  kill -TERM -- "-$job_launcher" 2> /dev/null || true  # what it left running
-  ((job_signals < 2)) || kill -KILL -- "-$job_launcher" 2> /dev/null || true
+  pkill -KILL -s "$job_launcher" || true  # what it left running
+  rm -f "$job_dir"/status-of-*
   job_launcher=
   ((${#job_helpers[@]} == 0)) || kill "${job_helpers[@]}" 2> /dev/null || true
   job_helpers=()
@@ -37,11 +37,11 @@ job_end_with_script() { # nothing else ends what runs here when the script is ki
 }
 
 job_stop() { # end the launcher, and what it left running
-  kill -TERM -- "-$job_launcher"
+  kill -TERM -- "-$job_launcher" 2> /dev/null
   sleep 10 &
   wait "$!"
   job_control stop timeout
-  kill -KILL -- "-$job_launcher"
+  pkill -KILL -s "$job_launcher"
 }
 
 job_end_stragglers() { # a launcher may wait for the ranks of a node that is gone long after the others have failed

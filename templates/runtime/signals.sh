@@ -53,6 +53,6 @@ job_later() { # SECONDS COMMAND...: run it then, unless the launcher ends before
     sleep "$1" &
     wait "$!"
     "${@:2}"
-  ) &> /dev/null &
+  ) > /dev/null &
   job_helpers+=($!)
 }

@@ -2,7 +2,11 @@
 
 job_judge() { # leaves the status of the job in job_status
   local launcher=$job_status rank host status='' _
-  job_read_ends
+  for _ in {1..5}; do  # a launcher may end before the ranks have written their last line
+    job_read_ends
+    ((job_silent)) || break
+    sleep 0.5
+  done
   read -r rank status _ host < <(LC_ALL=C sort -k 3,3n "$job_logs/statuses" | awk '$2 != 0 && !n++') || true
   job_status=${status:-$launcher}
   if job_asked && ((job_begun == 0)); then
@@ -10,6 +14,8 @@ job_judge() { # leaves the status of the job in job_status
   elif ((launcher == 124 && job_status != 75)) && [[ -n ${job_limit:-} ]]; then
     job_status=124
     job_say "stopped by timeout after $job_limit, the wall time"
+  elif [[ $status == 143 ]] && job_asked; then
+    job_say "rank $rank on $host was ended by TERM before it could save"
   elif [[ -n $status && $status != 75 ]]; then
     job_say "rank $rank on $host failed first, with status $status; the end of its log:"
     job_show_log "$rank" "$host"

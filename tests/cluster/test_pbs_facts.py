@@ -2,66 +2,83 @@
 
 from __future__ import annotations
 
-import os
+import json
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
-from support.require import absent
+from support.pbs import PbsCluster, wait_until
 
 from jobgen import JobSpec, render
 from jobgen.precedence import split_user_directives
 
+ROOT = Path(__file__).resolve().parents[2]
+
 
 class Lab(NamedTuple):
-    """A real PBS: the folder of its clients, which run as its user, and one that this user can write."""
+    """A real PBS, and a folder that its user can write."""
 
-    row: str
-    bin: Path
+    cluster: PbsCluster
     folder: Path
 
-    def call(self, *words: str) -> subprocess.CompletedProcess[str]:
-        command = [str(self.bin / words[0]), *words[1:]]
-        return subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=60)
+    @property
+    def row(self) -> str:
+        return self.cluster.kind.dialect
 
-    def submit(self, lines: Sequence[str], *words: str) -> subprocess.CompletedProcess[str]:
-        """Submit a job with these directives; it is held."""
+    def call(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return self.cluster.exec("head", words, cwd=self.folder, check=False)
+
+    def qsub(self, lines: Sequence[str], *words: str, body: str = "true") -> subprocess.CompletedProcess[str]:
+        """Submit a job with these directives."""
         script = self.folder / "job.sh"
-        script.write_text("#!/bin/bash\n" + "".join(f"#PBS {line}\n" for line in lines) + "true\n")
-        return self.call("qsub", "-h", *words, script.name)
+        script.write_text("#!/bin/bash\n" + "".join(f"#PBS {line}\n" for line in lines) + f"{body}\n")
+        return self.call("qsub", *words, script.name)
 
     def attributes(self, lines: Sequence[str]) -> dict[str, str]:
-        """What qstat says of a job with these directives."""
-        done = self.submit(lines)
+        """What qstat says of a job with these directives, which is held."""
+        done = self.qsub(lines, "-h")
         assert done.returncode == 0, (lines, done.stderr)
-        text = self.call("qstat", "-f", done.stdout.strip()).stdout.replace("\n\t", "")
-        self.call("qdel", done.stdout.strip())
-        return dict(re.findall(r"^\s+(\S+) = (.*)$", text, re.MULTILINE))
+        try:
+            return self.cluster.facts(done.stdout.strip())
+        finally:
+            self.call("qdel", done.stdout.strip())
+
+    def jobgen(self, *words: object) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "jobgen", *map(str, words)]
+        env = {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+        return self.cluster.exec("head", command, cwd=self.folder, env=env, check=False, timeout=120)
+
+    def state(self, run: Path) -> dict[str, Any]:
+        [found] = json.loads(self.jobgen("status", "--json", run).stdout)
+        assert isinstance(found, dict)
+        return found
 
 
-def _lab(row: str, variable: str, default: str, name: str) -> Iterator[Lab]:
-    top = Path(os.environ.get(variable, default))
-    if not (top / "bin" / "qsub").exists():
-        absent(f"no {name} runs here: {variable} names none")
-    folder = top / "t" / f"facts-{os.getpid()}"
-    folder.mkdir()
-    shutil.chown(folder, "pbsu")
-    yield Lab(row, top / "bin", folder)
+def lab(cluster: PbsCluster) -> Iterator[Lab]:
+    folder = cluster.folder("facts")
+    yield Lab(cluster, folder)
     shutil.rmtree(folder, ignore_errors=True)
 
 
-@pytest.fixture(scope="module")
-def openpbs() -> Iterator[Lab]:
-    yield from _lab("pbspro", "OPENPBS_LAB", "/tmp/openpbs", "OpenPBS")
+@pytest.fixture
+def openpbs(openpbs_cluster: PbsCluster) -> Iterator[Lab]:
+    yield from lab(openpbs_cluster)
 
 
-@pytest.fixture(scope="module")
-def torque() -> Iterator[Lab]:
-    yield from _lab("torque", "TORQUE_LAB", "/tmp/torque", "Torque")
+@pytest.fixture
+def torque(torque_cluster: PbsCluster) -> Iterator[Lab]:
+    yield from lab(torque_cluster)
+
+
+@pytest.fixture(params=["openpbs", "torque"])
+def either(request: pytest.FixtureRequest) -> Lab:
+    found: Lab = request.getfixturevalue(request.param)
+    return found
 
 
 # The user's directive, and what qstat says of it.
@@ -123,3 +140,122 @@ def test_a_user_s_directive_wins_on_pbs_pro(openpbs: Lab, line: str) -> None:
 def test_a_user_s_directive_wins_on_torque(torque: Lab, line: str) -> None:
     name, value = TORQUE[line]
     assert value in beside_ours(torque, line)[name]
+
+
+# -------------------------------------------------------------------------------------------------- cancel
+
+# What a script of jobgen does for this: it makes the file, and saves and leaves when it is asked.
+ASKED = """
+cd "$PBS_O_WORKDIR"
+index=${PBS_ARRAY_INDEX:-${PBS_ARRAYID:-}}
+[[ -z $index ]] || cd "task-$index"
+mkdir attempt-1
+: > attempt-1/control
+echo "1 began $PBS_JOBID" > attempt-1/events
+for _ in {1..240}; do
+  if grep -q '^save' attempt-1/control; then echo '2 ended 75' >> attempt-1/events; exit 75; fi
+  sleep 0.25
+done
+"""
+
+
+def run_of(lab: Lab, body: str, *words: str, tasks: int = 0) -> Path:
+    """A run as `jobgen submit` leaves it, of a script with this body."""
+    run = lab.folder / "runs" / "exp-1"
+    for directory in (run, *(run / f"task-{index}" for index in range(tasks))):
+        directory.mkdir(parents=True)
+        (directory / "job.sh").write_text(f"#!/bin/bash\n#PBS -l walltime=0:05:00\n{body}\n")
+        shutil.chown(directory, "pbsu", "pbsu")
+    (run / "plan.json").write_text('{"scheduler": "pbs"}')
+    done = lab.cluster.exec("head", ["qsub", *words, "job.sh"], cwd=run)
+    (run / "job-id").write_text(done.stdout)
+    return run
+
+
+def control(run: Path) -> str:
+    path = run / "attempt-1/control"
+    return path.read_text() if path.exists() else "absent"
+
+
+def test_a_job_that_runs_is_asked_to_save(either: Lab) -> None:
+    run = run_of(either, ASKED, "-N", "exp")
+    assert wait_until(lambda: control(run) == "", 60)
+    assert wait_until(lambda: either.state(run)["state"] == "running", 30)
+    said = either.jobgen("cancel")  # the newest one
+    assert "is asked to save and end; cancel it again to end it at once" in said.stderr, said
+    assert control(run) == "save cancel\n"
+    assert wait_until(lambda: either.state(run)["state"] != "running", 60)
+    assert wait_until(lambda: either.state(run)["state"] == "cancelled", 60), either.state(run)
+    assert either.state(run)["status"] == 75
+    said = either.jobgen("cancel", "exp")
+    assert (said.returncode, "there is nothing to cancel" in said.stderr) == (2, True)
+
+
+def test_a_job_that_does_not_listen_is_ended_the_second_time(either: Lab) -> None:
+    run = run_of(either, ASKED.replace("^save", "never"), "-N", "exp")
+    assert wait_until(lambda: control(run) == "" and either.state(run)["state"] == "running", 60)
+    assert "is asked to save and end" in either.jobgen("cancel", run).stderr
+    assert "is cancelled" in either.jobgen("cancel", run).stderr
+    assert wait_until(lambda: either.state(run)["state"] == "cancelled", 60), either.state(run)
+
+
+def test_a_job_of_an_older_jobgen_is_not_asked(either: Lab) -> None:
+    run = run_of(either, ASKED.replace(": > attempt-1/control", "touch attempt-1/rank-0.pid"), "-N", "exp")
+    assert wait_until(lambda: (run / "attempt-1/events").exists(), 60)
+    assert wait_until(lambda: either.state(run)["state"] == "running", 30)
+    said = either.jobgen("cancel", run)
+    assert (said.returncode, "older version of jobgen" in said.stderr) == (2, True)
+    assert not (run / "cancelled").exists()
+    assert "is cancelled" in either.jobgen("cancel", "--now", run).stderr
+    assert wait_until(lambda: either.state(run)["state"] == "cancelled", 60), either.state(run)
+
+
+def test_a_job_that_waits_is_cancelled(either: Lab) -> None:
+    run = run_of(either, ASKED, "-h")
+    assert either.state(run)["state"] == "held"
+    assert re.search(r"job \S+ is cancelled", either.jobgen("cancel", run).stderr)
+    assert wait_until(lambda: either.state(run)["state"] == "cancelled", 30), either.state(run)
+    assert either.state(run)["reason"] == ""
+
+
+def test_the_tasks_of_an_array(either: Lab) -> None:
+    """The one that runs is asked, those that wait leave the queue, and the one that has ended stays as it is."""
+    array = ("-J", "0-3%1") if either.row == "pbspro" else ("-t", "0-3%1")
+    done_first = ASKED.replace(
+        "for _", '[[ $index != 0 ]] || { echo "2 ended 0" >> attempt-1/events; exit; }\nfor _'
+    )
+    run = run_of(either, done_first, *array, tasks=4)
+    assert wait_until(lambda: control(run / "task-1") == "", 90)
+    assert wait_until(lambda: either.state(run)["tasks"].get("running") == 1, 30), either.state(run)
+    said = either.jobgen("cancel", run).stderr
+    assert "is asked to save and end, and 2 of its tasks are taken out of the queue" in said
+    assert control(run / "task-1") == "save cancel\n"
+    assert wait_until(lambda: (run / "task-1/attempt-1/events").read_text().endswith("ended 75\n"), 60)
+    assert wait_until(lambda: "running" not in either.state(run)["tasks"], 30)
+    assert [control(run / f"task-{index}") for index in (0, 2, 3)] == ["", "absent", "absent"]
+    assert either.state(run)["tasks"] == {"cancelled": 3, "finished": 1}
+
+
+# -------------------------------------------------------------------------------------------------- states
+
+
+@pytest.mark.parametrize("name", ["TERM", "USR1"])
+def test_a_job_that_a_signal_ends(either: Lab, name: str) -> None:
+    run = run_of(either, "sleep 60")
+    assert wait_until(lambda: either.state(run)["state"] == "running", 60)
+    either.cluster.signal((run / "job-id").read_text().strip(), name)
+    assert wait_until(lambda: either.state(run)["state"] == "cancelled", 60), either.state(run)
+
+
+def test_a_script_that_is_killed_has_failed(either: Lab) -> None:
+    run = run_of(either, "kill -KILL $$")
+    assert wait_until(lambda: either.state(run)["state"] == "failed", 60), either.state(run)
+    assert either.state(run)["reason"] == "status 137: killed by SIGKILL"
+
+
+def test_a_job_whose_dependency_cannot_come_about(openpbs: Lab) -> None:
+    bad = openpbs.qsub([], body="exit 3").stdout.strip()
+    openpbs.cluster.wait(bad)
+    run = run_of(openpbs, ASKED, "-W", f"depend=afterok:{bad}")
+    assert wait_until(lambda: openpbs.state(run)["state"] == "cancelled", 30), openpbs.state(run)
+    assert "what it waited for" in openpbs.state(run)["reason"]

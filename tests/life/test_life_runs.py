@@ -97,7 +97,7 @@ WRONG = {
     "status": "there is no run in runs",
     "status x --run-dir /nowhere": "there is no run x in /nowhere",
     "logs": "there is no run in runs",
-    "cancel": "name one run at least",
+    "cancel": "there is no run in runs",
     "diff a": "name two runs",
     "diff a b": "there is no run a",
 }

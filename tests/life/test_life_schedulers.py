@@ -1,8 +1,9 @@
-"""What Slurm, PBS Pro, OpenPBS and Torque answer, in one language; the answers of qstat are in qstat/, in the form
-that the manuals show, as neither can be had here."""
+"""What Slurm, PBS Pro, OpenPBS and Torque answer, in one language; the answers of qstat are in qstat/. What a real
+OpenPBS and a real Torque answer, tests/cluster/test_pbs_facts.py asks."""
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -156,9 +157,67 @@ def test_a_job_is_live_until_it_has_ended() -> None:
 def test_scancel_that_finds_nothing_to_signal(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, squeue: str, refused: bool
 ) -> None:
-    commands(monkeypatch, tmp_path, scancel='[[ " $* " != *" --batch "* ]]', squeue=squeue)
+    commands(monkeypatch, tmp_path, scancel="exit 1", squeue=squeue)
     if refused:
         with pytest.raises(SchedulerError, match="scancel refuses 7"):
-            slurm.cancel("7", at_once=False)
+            slurm.signal(["7"])
     else:
-        assert slurm.cancel("7", at_once=False)
+        slurm.signal(["7"])
+    with pytest.raises(SchedulerError, match="scancel refuses 7"):
+        slurm.end(["7"])
+
+
+@pytest.mark.parametrize(
+    ("said", "refused"),
+    [
+        ("qdel: Job has finished 12[3].pbssrv", ""),
+        ("qdel: nonexistent job id: 12[3]", ""),
+        ("qdel: Request invalid for state of job MSG=invalid state for job - COMPLETE 12[3].tqsrv", ""),
+        ("qdel: Unauthorized Request  12[3].tqsrv", "Unauthorized Request"),
+        ("qdel: Job has finished 1\nqdel: cannot connect", "cannot connect"),
+        ("", "it ended with status 1"),
+    ],
+)
+def test_qdel_of_jobs_that_may_have_ended(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, said: str, refused: str
+) -> None:
+    commands(monkeypatch, tmp_path, qdel=f"printf %s {shlex.quote(said)} >&2; exit 1")
+    if refused:
+        with pytest.raises(SchedulerError, match=refused):
+            pbs.end(["12[3].pbssrv"], strict=False)
+    else:
+        pbs.end(["12[3].pbssrv"], strict=False)
+    with pytest.raises(SchedulerError, match=r"qdel refuses 12\[3\]"):
+        pbs.end(["12[3].pbssrv"])
+
+
+@pytest.mark.parametrize(
+    ("lines", "state", "status"),
+    [
+        ("job_state = F\n substate = 91\n run_count = 1\n Exit_status = 271", "cancelled", 271),
+        ("job_state = F\n substate = 91\n run_count = 1\n Exit_status = 265", "cancelled", 265),
+        ("job_state = F\n substate = 93\n run_count = 1\n Exit_status = 266", "cancelled", 266),
+        ("job_state = F\n substate = 93\n run_count = 1\n Exit_status = 267", "failed", 267),
+        ("job_state = F\n substate = 93\n run_count = 1\n Exit_status = 137", "failed", 137),
+        ("job_state = F\n substate = 91\n run_count = 1\n Exit_status = 137", "cancelled", 137),
+        ("job_state = F\n substate = 93\n run_count = 1\n Exit_status = 143", "cancelled", 143),
+        ("job_state = F\n substate = 91\n run_count = 1\n Exit_status = 1", "failed", 1),
+        ("job_state = F\n substate = 92\n run_count = 1\n Exit_status = 0", "finished", 0),
+        ("job_state = F\n substate = 91", "cancelled", None),
+        ("job_state = X\n substate = 70\n Exit_status = 1", "cancelled", None),
+        ("job_state = C\n fault_tolerant = False", "cancelled", None),
+        ("job_state = C\n fault_tolerant = False\n start_time = now\n exit_status = 266", "cancelled", 266),
+        ("job_state = C\n start_time = now", "ended", None),
+    ],
+)
+def test_how_a_job_of_pbs_ended(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, lines: str, state: str, status: int | None
+) -> None:
+    commands(monkeypatch, tmp_path, qstat=f"printf 'Job Id: 9.server\n {lines}\n'")
+    assert [(job.state, job.status) for job in pbs.ask(["9"])] == [(state, status)]
+
+
+def test_a_job_that_waited_for_what_cannot_be(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    commands(monkeypatch, tmp_path, qstat="printf 'Job Id: 9.server\n job_state = F\n substate = 92\n'")
+    [job] = pbs.ask(["9"])
+    assert (job.state, "waited for" in job.reason) == ("cancelled", True)

@@ -20,6 +20,7 @@ from jobgen.train.addresses import free_port
 from jobgen.train.preflight import judge, table
 from jobgen.train.preflight.judge import Finding, Job
 from jobgen.train.preflight.visit import GATHER, GRACE
+from jobgen.train.ranks import span
 from support.require import need_command, need_package, need_root
 from train_support import PYTHON, clean_environment, launcher_command
 
@@ -346,7 +347,7 @@ def test_table() -> None:
     ("ranks", "text"), [([], ""), ([3], "3"), ([0, 1, 2, 3], "0-3"), ([0, 1, 3, 5, 6], "0-1,3,5-6")]
 )
 def test_span(ranks: list[int], text: str) -> None:
-    assert table.span(ranks) == text
+    assert span(ranks) == text
 
 
 # ---- real ranks ---------------------------------------------------------------------------
@@ -436,8 +437,10 @@ def test_good_hosts_under_a_launcher(launcher: str, count: int, tmp_path: Path) 
     folder = tmp_path / "run" / "preflight"
     assert {file.name for file in folder.iterdir()} == {
         "result.json",
-        *(f"127.0.0.{i + 1}-{i}.json" for i in range(count)),
+        "nodes",
     }
+    reported = {f"127.0.0.{i + 1}.json" for i in range(count)}
+    assert {file.name for file in (folder / "nodes" / "0").iterdir()} == reported
     result = json.loads((folder / "result.json").read_text())
     assert result["state"] == "passed"
     assert 0 < result["seconds"] < result["limit"] == 60
@@ -484,7 +487,7 @@ def test_a_rank_that_hangs_while_it_starts(tmp_path: Path) -> None:
     env = environment(tmp_path / "run", 2, limit=LIMIT)
     began = time.monotonic()
     ranks = [begin(env, rank, 2) for rank in range(2)]
-    file = tmp_path / "run" / "preflight" / "127.0.0.2-1.json"
+    file = tmp_path / "run" / "preflight" / "nodes" / "0" / "127.0.0.2.json"
     while not file.exists():
         time.sleep(0.01)
     ranks[1].send_signal(signal.SIGSTOP)
@@ -653,4 +656,4 @@ def test_the_time_is_over(tmp_path: Path) -> None:
     assert done.statuses == [74]
     assert "was not done after 4 s (JOBGEN_PREFLIGHT_TIMEOUT), but importing torch" in done.stderr
     assert done.seconds < 4 + 2 * GRACE
-    assert os.listdir(tmp_path / "run" / "preflight") == ["127.0.0.1-0.json"]
+    assert os.listdir(tmp_path / "run" / "preflight" / "nodes" / "0") == ["127.0.0.1.json"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import textwrap
 import time
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jobgen.train import stall
+from jobgen.train import nodefiles, stall
 from jobgen.train.errors import BadInput, CommonMistake
 from train_support import Finished, launcher_command, start
 
@@ -48,6 +49,18 @@ def hang(tmp_path: Path, how: str, *options: str, ranks: int = 2, rank: int = 1)
     return start(tmp_path, "mpirun", [*always, *options], ranks, env)
 
 
+def stacks_file(directory: Path) -> Path:
+    [file] = directory.glob("stacks/0/*.txt")
+    return file
+
+
+def stacks(directory: Path) -> dict[int, str]:
+    """The blocks of the ranks of this host; the last one of a rank counts."""
+    blocks = re.split(r"(?m)^(?=\S+ \S+ rank \d+ on \S+ hangs)", stacks_file(directory).read_text())
+    found = [(re.match(r"\S+ \S+ rank (\d+) on ", block), block) for block in blocks]
+    return {int(match[1]): block for match, block in found if match}
+
+
 @pytest.mark.parametrize(
     ("engine", "rank"), [(["--engine", "ddp"], 1), (["--engine", "ddp"], 0), (["--zero-stage", "2"], 1)]
 )
@@ -62,16 +75,14 @@ def test_a_rank_that_hangs(engine: list[str], rank: int, tmp_path: Path) -> None
     assert f"step-00000{saved} is where to go on" in status["message"]
     assert not list((done.directory / "checkpoints").glob(".*"))
     assert f"rank {rank} after step 5 in hang_here (hanging.py:" in status["message"]
-    assert "hang_here" in (done.directory / f"stacks-{rank}.txt").read_text()
-    other = (done.directory / f"stacks-{1 - rank}.txt").read_text()
-    assert "train_step" in other
-    assert f"rank {1 - rank} on " in other.splitlines()[0]
-    assert "after step 5" in other.splitlines()[0]
+    found = stacks(done.directory)
+    assert "hang_here" in found[rank]
+    assert "train_step" in found[1 - rank]
+    assert all("hangs after step 5, for 3 s" in block.splitlines()[0] for block in found.values())
     for each in range(2):
-        assert (
-            f"hangs after step 5, for 3 s; its stacks are in {done.directory}/stacks-{each}.txt"
-            in done.stderr
-        )
+        said = rf"rank {each} on \S+ hangs after step 5, for 3 s; its stacks are in {stacks_file(done.directory)}"
+        assert re.search(said, done.stderr)
+    assert {file.name for file in (done.directory / "stall").iterdir()} == {"nodes", "verdict.json"}
 
 
 def test_the_run_goes_on_and_forgets(tmp_path: Path) -> None:
@@ -82,7 +93,7 @@ def test_the_run_goes_on_and_forgets(tmp_path: Path) -> None:
     assert done.status["state"] == "finished"
     assert "after step 5" in done.stdout
     assert not (tmp_path / "run" / "stall").exists()
-    assert "hang_here" in (tmp_path / "run" / "stacks-1.txt").read_text()  # for whoever looks into it later
+    assert "hang_here" in stacks(tmp_path / "run")[1]  # for whoever looks into it later
 
 
 @pytest.mark.parametrize("rank", [0, 1])
@@ -93,8 +104,12 @@ def test_a_rank_that_hangs_with_python_s_lock(rank: int, tmp_path: Path) -> None
     status = done.status
     assert (status["state"], status["reason"], status["rank"]) == ("resumable", "stall", rank)
     assert f"rank {rank} did not even answer" in status["message"]
-    assert "hang_here" in (done.directory / f"stacks-{rank}.txt").read_text()
-    assert "train_step" in (done.directory / f"stacks-{1 - rank}.txt").read_text()
+    block = stacks(done.directory)[1 - rank]
+    assert "train_step" in block.partition("Timeout (")[0]
+    text = stacks_file(done.directory).read_text()
+    timeout = text[text.index("Timeout (") :]
+    assert "hang_here" in timeout
+    assert f"in watchdog_of_rank_{rank}\n" in timeout
 
 
 def test_one_rank_without_a_checkpoint_saves_one(tmp_path: Path) -> None:
@@ -170,10 +185,12 @@ class FakeSaver:
 
 
 def watchdog(tmp_path: Path, seconds: float) -> stall.Watchdog:
+    from jobgen.train.ranks import Ranks
     from jobgen.train.report import Clock, Run
 
     run = Run({"JOBGEN_RUN_DIR": str(tmp_path)}, Clock(), 0)
-    return stall.Watchdog(seconds, run, 1, FakeSaver())  # type: ignore[arg-type]
+    me = Ranks(0, 1, 0, 1, "127.0.0.1", 1, "test")
+    return stall.Watchdog(seconds, run, me, FakeSaver())  # type: ignore[arg-type]
 
 
 def test_progress_costs_next_to_nothing(tmp_path: Path) -> None:
@@ -194,6 +211,14 @@ def test_switched_off(tmp_path: Path) -> None:
 
 
 def test_the_reports_that_are_there(tmp_path: Path) -> None:
-    (tmp_path / "3.json").write_text(json.dumps(report(1)))
-    (tmp_path / ".4.json.writing").write_text("{")
-    assert set(stall._reports(tmp_path)) == {3}
+    whole = json.dumps({"rank": 3, **report(1)})
+    nodefiles.append(tmp_path / "nodes" / "0" / "n.json", whole + "\n" + '{"rank": 4, "st')
+    nodefiles.append(tmp_path / "nodes" / "21" / "m.json", whole.replace("3", "8400", 1) + "\n")
+    assert set(stall._reports(tmp_path)) == {3, 8400}
+
+
+def test_what_is_said_of_thousands_of_ranks_is_short() -> None:
+    reports = {rank: report(5) for rank in range(8192)}
+    assert "ranks 0-8191 after step 5" in stall.describe(reports, 8192)[0]
+    assert "ranks 1-8191 did not" in stall.describe({0: report(5)}, 8192)[0]
+    assert stall._steps(reports | {9: report(4)}) == {"0-8,10-8191": 5, "9": 4}

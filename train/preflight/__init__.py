@@ -5,25 +5,28 @@ of them with 0, or with 74 if a host is bad. A mistake in the arguments is 2, as
 JOBGEN_PREFLIGHT_TIMEOUT   seconds that it may take in all (60)
 
 In $JOBGEN_RUN_DIR, which all hosts share, with HOST as $JOBGEN_RUN_DIR/hostfile has it:
-preflight/HOST-RANK.json   what that rank found by itself; there before it looks for the others
-preflight/result.json      everything, with "state" passed or failed, and the seconds it took
-preflight/bad-hosts        if it failed: lines HOST<tab>REASON; empty where no host can be blamed
-What an earlier preflight left there must be removed before.
+preflight/nodes/S/HOST.json   what the ranks of that host found by themselves, a line of JSON for each news
+                              of a rank; the first one is there before a rank looks for the others
+preflight/result.json         everything, with "state" passed or failed, and the seconds it took
+preflight/bad-hosts           if it failed: lines HOST<tab>REASON; empty where no host can be blamed
+What an earlier preflight left there must be removed before. A host has reported if and only if a file
+preflight/nodes/*/HOST.json exists; nodefiles.py says what S is.
 
 judge.py says what is wrong, facts.py is what a rank finds alone, together.py what ranks find together,
 visit.py the files, the time and the ways out.
 """
 
+import contextlib
 import os
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .. import config, ranks, report
+from .. import config, nodefiles, ranks, report
 from ..errors import BAD_HOSTS, DONE
 from . import judge, table, visit
-from .visit import CONNECT, GATHER, GRACE, LAST, POLL, REDUCE, SLOW, Visit
+from .visit import CONNECT, GATHER, GRACE, LAST, LOOKS, POLL, REDUCE, SLOW, Visit
 
 if TYPE_CHECKING:
     from ..device import Device
@@ -45,7 +48,7 @@ def main(argv: Sequence[str]) -> int:
         return (_follow if me.rank else _lead)(mine, me, device, board)
     finally:
         if mine.facts["write"]:
-            Path(mine.facts["write"]["file"]).unlink(missing_ok=True)
+            _remove(Path(mine.facts["write"]["file"]))
 
 
 def _look(mine: Visit, me: ranks.Ranks, directory: Path) -> "Device | None":
@@ -65,7 +68,7 @@ def _look(mine: Visit, me: ranks.Ranks, directory: Path) -> "Device | None":
         mine.facts["interface"] = facts.interface(device.backend, me.master_addr, os.environ)
     mine.phase("looking at versions and the directory", versions=facts.versions(device, os.environ))
     if mine.leads_host(me.local_rank):
-        name = f".preflight-{mine.host}-{me.rank}"
+        name = nodefiles.place(Path(".preflight"), me.rank, me.local_rank, mine.host)
         mine.facts["write"] = facts.write(directory.absolute(), name, problems)
         try:
             mine.server = together.listen(me.master_addr)
@@ -73,6 +76,14 @@ def _look(mine: Visit, me: ranks.Ranks, directory: Path) -> "Device | None":
         except OSError as error:
             problems.append(f"the rendezvous address {me.master_addr} is of no use: {_one_line(error)}")
     return device
+
+
+def _remove(file: Path) -> None:
+    """The file, and its folders once they are empty."""
+    file.unlink(missing_ok=True)
+    with contextlib.suppress(OSError):
+        file.parent.rmdir()
+        file.parent.parent.rmdir()
 
 
 def _one_line(error: Exception) -> str:
@@ -87,7 +98,8 @@ def _meet(mine: Visit, me: ranks.Ranks) -> "Board":
     mine.phase(f"looking for the rendezvous at {meeting}")
     try:
         board = together.Board(together.open_store(me, mine.until(CONNECT), serve=True))
-        board.put(f"facts/{me.rank}", mine.facts)
+        if me.rank:
+            board.arrive(mine.facts)
     except (RuntimeError, ValueError, OSError) as error:
         what = "cannot listen on" if me.rank == 0 else "cannot reach rank 0 at"
         told = [f"; and {problem}" for problem in mine.facts["problems"]]
@@ -102,7 +114,7 @@ def _lead(mine: Visit, me: ranks.Ranks, device: "Device | None", board: "Board")
     facts = _gather_facts(mine, me, board)
     if not mine.failed:
         heads = {each["host"]: each for each in facts.values() if each["write"]}
-        mine.seen = _see_others(mine, board, {host: _offer(each) for host, each in heads.items()})
+        mine.seen = _see_others(mine, board, {host: _offer(host, each) for host, each in heads.items()})
         mine.findings += judge.together(list(heads), mine.seen)
     if not mine.failed and device:
         board.put("next/2", True)
@@ -112,7 +124,7 @@ def _lead(mine: Visit, me: ranks.Ranks, device: "Device | None", board: "Board")
         mine.findings += judge.reduced(facts, mine.reduced)
     mine.phase("failed" if mine.failed else "passed")
     rows = table.rows(facts, mine.seen, mine.reduced, mine.findings)
-    visit.write_result(mine, rows, facts)
+    visit.write_result(mine, rows)
     visit.tell(mine, rows, me.world_size)
     for step in ("next/1", "next/2", "verdict"):  # for those that wait for an earlier word, too
         board.put(step, mine.facts["phase"])
@@ -124,34 +136,38 @@ def _lead(mine: Visit, me: ranks.Ranks, device: "Device | None", board: "Board")
 def _gather_facts(mine: Visit, me: ranks.Ranks, board: "Board") -> dict[int, dict[str, Any]]:
     """The facts of all ranks that come in time, judged."""
     facts: dict[int, dict[str, Any]] = {0: mine.facts}
-    waiting = set(range(1, me.world_size))
+    waiting, look = set(range(1, me.world_size)), 0.0
     while waiting and (now := time.monotonic()) < mine.until(SLOW):
-        here = {rank for rank in waiting if board.has(f"facts/{rank}")}
-        facts |= board.gather("facts", here, mine.until(SLOW))
-        waiting -= here
+        here = {each["rank"]: each for each in board.arrived()}
+        facts |= here
+        waiting -= set(here)
         if waiting and not here:
-            left = [mine.file_of(rank) for rank in waiting]
-            if all(each and each.get("gone") for each in left) or (now > mine.until(GATHER) and None in left):
-                break
+            if now > look:
+                said = mine.words()
+                left = [said.get(rank) for rank in waiting]
+                late = now > mine.until(GATHER)
+                if all(each and each.get("gone") for each in left) or (late and None in left):
+                    break
+                look = now + LOOKS * (time.monotonic() - now)
             time.sleep(POLL)
     facts = dict(sorted(facts.items()))
-    absent = {}
+    words, absent = mine.words(), {}
     for rank in sorted(waiting):
-        said = mine.file_of(rank)
+        said = words.get(rank)
         absent[rank] = (said["host"] if said else mine.job.host(rank, "an unknown host"), said)
     mine.findings += judge.missing(absent, facts, f"{me.master_addr}:{me.master_port}")
     mine.findings += judge.alone(mine.job, facts, me.world_size)
     for rank, each in facts.items():
-        if mine.file_of(rank) is None:
+        if rank not in words:
             text = f"rank 0 does not see what it wrote into the run directory {mine.folder.parent}"
             mine.findings.append(judge.Finding(each["host"], "write", True, text))
     return facts
 
 
-def _offer(facts: Mapping[str, Any]) -> dict[str, Any]:
+def _offer(host: str, facts: Mapping[str, Any]) -> dict[str, Any]:
     """What the first rank of a host has for the others to look at."""
     wrote = facts["write"]
-    offer = {"rank": facts["rank"], "listens": facts["listens"]}
+    offer = {"host": host, "rank": facts["rank"], "listens": facts["listens"]}
     return {**offer, "file": wrote["file"], "nonce": wrote["nonce"]}
 
 
@@ -160,22 +176,26 @@ def _see_others(mine: Visit, board: "Board", offers: Mapping[str, Any]) -> dict[
     from . import together
 
     mine.phase("looking at the other hosts")
-    board.put("next/1", offers)
-    others = {offer["rank"]: host for host, offer in offers.items() if offer["rank"] != 0}
-    together.serve_clock(board, list(others), mine.until(REDUCE))
-    own = _see(mine, offers, (0.0, 0.0))
-    reports = board.gather("seen", others, mine.until(REDUCE))
-    return {mine.host: own, **{others[rank]: found for rank, found in reports.items()}}
+    hosts = list(offers)
+    shown = {host: [offers[other] for other in together.others(host, hosts)] for host in hosts}
+    for host, offer in offers.items():
+        board.put(f"offers/{offer['rank']}", shown[host])
+    board.put("next/1", True)
+    heads = {offer["rank"]: host for host, offer in offers.items() if offer["rank"] != 0}
+    together.serve_clock(board, list(heads), mine.until(REDUCE))
+    own = _see(mine, shown.get(mine.host, []), (0.0, 0.0))
+    reports = board.gather("seen", heads, mine.until(REDUCE))
+    return {mine.host: own, **{heads[rank]: found for rank, found in reports.items()}}
 
 
-def _see(mine: Visit, offers: Mapping[str, Any], clock: tuple[float, float]) -> dict[str, Any]:
+def _see(mine: Visit, offers: Sequence[Any], clock: tuple[float, float]) -> dict[str, Any]:
     from . import together
 
-    others = {host: offer for host, offer in offers.items() if host != mine.host}
-    listening = {host: offer["listens"] for host, offer in others.items()}
+    files = {offer["host"]: offer for offer in offers}
+    listening = {offer["host"]: offer["listens"] for offer in offers}
     return {
         "clock": clock,
-        "unseen": together.unseen(others, mine.until(REDUCE)),
+        "unseen": together.unseen(files, mine.until(REDUCE)),
         "unreachable": together.unreachable(listening, mine.until(REDUCE)),
     }
 
@@ -198,10 +218,10 @@ def _follow(mine: Visit, me: ranks.Ranks, device: "Device | None", board: "Board
     from . import together
 
     end = mine.until(1) + GRACE / 2
-    offers = board.take("next/1", end)
-    if isinstance(offers, dict):
+    if board.take("next/1", end) is True:
         if mine.facts["write"]:
             mine.phase("looking at the other hosts")
+            offers = board.take(f"offers/{me.rank}", mine.until(REDUCE)) or []
             clock = together.ask_clock(board, me.rank, mine.until(REDUCE))
             board.put(f"seen/{me.rank}", _see(mine, offers, clock))
         if board.take("next/2", end) is True and device:

@@ -145,12 +145,12 @@ def named(asked: str, there: list[str], backend: str) -> bool:
     return len(chosen) < len(there) if asked.startswith("^") else bool(chosen)
 
 
-def write(directory: Path, name: str, problems: list[str]) -> dict[str, Any] | None:
+def write(directory: Path, name: Path, problems: list[str]) -> dict[str, Any] | None:
     """Write a file there as a checkpoint is written: aside, forced to the disk, renamed."""
     began, nonce = time.monotonic(), uuid.uuid4().hex
     file = directory / name
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        file.parent.mkdir(parents=True, exist_ok=True)
         put(file, nonce)
         free = shutil.disk_usage(directory).free
     except OSError as error:

@@ -7,10 +7,14 @@ Where hosts differ, the few are named; where as many say one thing as another, a
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
+
+from ..ranks import named
 
 CLOCK_NOTE, CLOCK_LIMIT = 1.0, 5.0  # seconds between two hosts
 SPACE_NOTE = 1 << 30  # bytes
+NAMED = 8  # hosts that a sentence names before it only counts them
 LATE = "it did not end in time"  # the error of an all-reduce that waited in vain
 Facts = Mapping[int, Mapping[str, Any]]  # by rank
 
@@ -34,15 +38,19 @@ class Job:
     hosts: tuple[tuple[str, int], ...]
     world_size: int | None
 
+    @cached_property
+    def slots(self) -> list[str]:
+        """The host of each slot."""
+        return [host for host, count in self.hosts for _ in range(count)]
+
     def host(self, rank: int, here: str) -> str:
         """The host that the rank belongs to; `here`, where it runs, if the hostfile does not say.
 
         Filters leave out hosts or devices, and then the ranks are fewer than the slots.
         """
-        slots = [host for host, count in self.hosts for _ in range(count)]
-        if self.world_size not in (None, len(slots)):
+        if self.world_size not in (None, len(self.slots)):
             return next((host for host, _ in self.hosts if short(host) == short(here)), here)
-        return slots[rank] if rank < len(slots) else here
+        return self.slots[rank] if rank < len(self.slots) else here
 
 
 def read_hostfile(text: str) -> tuple[tuple[str, int], ...]:
@@ -70,14 +78,14 @@ def missing(
             return findings
     for host, ranks in _grouped({rank: host for rank, (host, _) in absent.items()}).items():
         left = [facts for facts in (absent[rank][1] for rank in ranks) if facts]
-        named = _ranks(ranks)
+        who = named(ranks)
         if not left:
-            text = f"{named} never came up, or {_verb(ranks, 'does', 'do')} not share the run directory"
+            text = f"{who} never came up, or {_verb(ranks, 'does', 'do')} not share the run directory"
         elif problems := [problem for facts in left for problem in facts.get("problems", ())]:
             text = problems[0]
         else:
             last = left[0]["phase"]
-            text = f"{named} came up, but did not reach the rendezvous at {meeting} (last: {last})"
+            text = f"{who} came up, but did not reach the rendezvous at {meeting} (last: {last})"
         findings.append(Finding(host, "hosts", True, text))
     return findings
 
@@ -105,11 +113,11 @@ def together(hosts: Sequence[str], reports: Mapping[str, Mapping[str, Any] | Non
     there = {host: report for host, report in reports.items() if report is not None}
     unseen = {host: report["unseen"] for host, report in there.items()}
     for host, others in blame(unseen).items():
-        text = f"{', '.join(others)} and it do not see each other's files in the directory: it is not shared"
+        text = f"{some(others)} and it do not see each other's files in the directory: it is not shared"
         findings.append(Finding(host, "write", True, text))
     unreachable = {host: report["unreachable"] for host, report in there.items()}
     for host, others in blame(unreachable).items():
-        text = f"no TCP connection between it and {', '.join(others)}"
+        text = f"no TCP connection between it and {some(others)}"
         findings.append(Finding(host, "interface", True, text))
     return findings + clocks({host: tuple(report["clock"]) for host, report in there.items()})
 
@@ -154,7 +162,7 @@ def reduced(facts: Facts, reports: Mapping[int, Mapping[str, Any] | None]) -> li
     lost = {rank: facts[rank]["host"] for rank in facts if reports.get(rank) is None}
     if lost:
         return [
-            Finding(host, "all-reduce", True, f"{_ranks(ranks)} did not come back from the all-reduce")
+            Finding(host, "all-reduce", True, f"{named(ranks)} did not come back from the all-reduce")
             for host, ranks in _grouped(lost).items()
         ]
     errors = {rank: report["error"] for rank, report in reports.items() if report and report.get("error")}
@@ -174,7 +182,7 @@ def disagreement(check: str, what: str, values: Mapping[str, str]) -> list[Findi
         return []
     (common, most), (_, second) = groups[0], groups[1]
     if len(most) == len(second):
-        text = "; ".join(f"{what} {value} on {', '.join(hosts)}" for value, hosts in groups)
+        text = "; ".join(f"{what} {value} on {some(hosts)}" for value, hosts in groups)
         return [Finding(host, check, True, f"the hosts disagree: {text}") for host in values]
     return [
         Finding(host, check, True, f"it has {what} {value}, but {len(most)} others have {common}")
@@ -211,19 +219,22 @@ def _world(job: Job, facts: Facts, started: int) -> list[Finding]:
 
 def _places(facts: Facts) -> list[Finding]:
     findings = []
+    there: dict[str, set[str]] = {}
+    for each in facts.values():
+        there.setdefault(each["hostname"], set()).add(each["host"])
     for host, ranks in _grouped({rank: each["host"] for rank, each in facts.items()}).items():
         names = sorted({facts[rank]["hostname"] for rank in ranks})
         elsewhere = [rank for rank in ranks if facts[rank]["placed"] is False]
         unknown = any(facts[rank]["placed"] is None for rank in ranks)
-        shared = {each["host"] for each in facts.values() if each["hostname"] in names} - {host}
+        shared = {other for name in names for other in there[name]} - {host}
         if elsewhere:
             do = _verb(elsewhere, "runs", "run")
-            text = f"{_ranks(elsewhere)} should run on it, but {do} on {', '.join(names)}"
+            text = f"{named(elsewhere)} should run on it, but {do} on {', '.join(names)}"
             findings.append(Finding(host, "hosts", True, text))
         elif len(names) > 1 and unknown:
             findings.append(Finding(host, "hosts", True, f"its ranks run on {' and '.join(names)}"))
         elif unknown and shared:
-            text = f"its ranks and those of {', '.join(sorted(shared))} run all on {names[0]}"
+            text = f"its ranks and those of {some(sorted(shared))} run all on {names[0]}"
             findings.append(Finding(host, "hosts", True, text))
         elif unknown:
             text = f"its ranks run on {names[0]}; whether that is the same host cannot be told"
@@ -237,7 +248,7 @@ def _devices(facts: Facts) -> list[Finding]:
         seen = [facts[rank]["device"] for rank in ranks if facts[rank]["device"]]
         ids = [device["id"] for device in seen if device["id"]]
         if len(set(ids)) < len(ids):
-            text = f"{_ranks(ranks)} have {len(set(ids))} device(s) between them, not one each"
+            text = f"{named(ranks)} have {len(set(ids))} device(s) between them, not one each"
             findings.append(Finding(host, "devices", True, text))
         kinds[host] = " or ".join(sorted({describe(device) for device in seen}))
     kinds = {host: kind for host, kind in kinds.items() if kind}  # the others have told their problem
@@ -300,8 +311,11 @@ def _grouped(values: Mapping[Any, Any]) -> dict[Any, list[Any]]:
     return groups
 
 
-def _ranks(ranks: Sequence[int]) -> str:
-    return f"rank{'s' * (len(ranks) > 1)} {', '.join(map(str, ranks))}"
+def some(hosts: Sequence[str]) -> str:
+    """Their names, or the first ones and how many more."""
+    if len(hosts) <= NAMED:
+        return ", ".join(hosts)
+    return f"{', '.join(hosts[: NAMED // 2])} and {len(hosts) - NAMED // 2} more"
 
 
 def _verb(ranks: Sequence[int], one: str, several: str) -> str:

@@ -1,11 +1,14 @@
-"""The table in the job's log: a line a host. Pure."""
+"""The table in the job's log: a line a host, or for many hosts a line for all that are alike. Pure."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..ranks import span
 from .judge import Facts, Finding, bad_hosts, describe
 
 COLUMNS = ("host", "ranks", "devices", "versions", "interface", "all-reduce", "write", "clock", "verdict")
+ALIKE = ("devices", "versions", "interface", "verdict")
+EACH = 32  # hosts with a line of their own
 VERSIONS = ("python", "torch", "toolkit", "CANN", "driver", "deepspeed")
 
 
@@ -17,18 +20,21 @@ def rows(
 ) -> list[dict[str, str]]:
     """One a host, in rank order, those that never came up last; '-' for what is not known."""
     bad = bad_hosts(findings)
-    hosts = list(dict.fromkeys([*(each["host"] for each in facts.values()), *bad]))
-    return [_row(host, facts, seen.get(host), reduced, host in bad) for host in hosts]
+    ranks: dict[str, list[int]] = {}
+    for rank, each in facts.items():
+        ranks.setdefault(each["host"], []).append(rank)
+    ranks |= {host: [] for host in bad if host not in ranks}
+    return [_row(host, ranks[host], facts, seen.get(host), reduced, host in bad) for host in ranks]
 
 
 def _row(
     host: str,
+    ranks: Sequence[int],
     facts: Facts,
     seen: Mapping[str, Any] | None,
     reduced: Mapping[int, Mapping[str, Any] | None],
     bad: bool,
 ) -> dict[str, str]:
-    ranks = [rank for rank, each in facts.items() if each["host"] == host]
     mine = [facts[rank] for rank in ranks]
     wrote = next((each["write"] for each in mine if each["write"]), None)
     first = mine[0] if mine else {}
@@ -52,15 +58,34 @@ def _rate(report: Mapping[str, Any]) -> str:
     return f"{report['algorithm_gb_per_s']:.2f} GB/s (bus {report['bus_gb_per_s']:.2f})"
 
 
-def span(ranks: Sequence[int]) -> str:
-    """[0, 1, 2, 5] as '0-2,5'."""
-    parts: list[list[int]] = []
-    for rank in ranks:
-        if parts and rank == parts[-1][-1] + 1:
-            parts[-1].append(rank)
-        else:
-            parts.append([rank])
-    return ",".join(f"{part[0]}-{part[-1]}" if len(part) > 1 else str(part[0]) for part in parts)
+def short(made: Sequence[Mapping[str, str]]) -> list[Mapping[str, str]]:
+    """The rows themselves; of more than EACH, one for all hosts that are alike: the first host and how many
+    more, and of what was measured the worst."""
+    if len(made) <= EACH:
+        return list(made)
+    groups: dict[tuple[str, ...], list[Mapping[str, str]]] = {}
+    for row in made:
+        groups.setdefault(tuple(row[column] for column in ALIKE), []).append(row)
+    return [_together(group) for group in groups.values()]
+
+
+def _together(group: Sequence[Mapping[str, str]]) -> Mapping[str, str]:
+    if len(group) == 1:
+        return group[0]
+    parts = [row["ranks"] for row in group if row["ranks"] != "-"]
+    return {
+        **group[0],
+        "host": f"{group[0]['host']} and {len(group) - 1} more",
+        "ranks": f"{parts[0]}...{parts[-1]}" if len(parts) > 1 else "".join(parts) or "-",
+        "all-reduce": min((row["all-reduce"] for row in group), key=_number),
+        "write": max((row["write"] for row in group), key=_number),
+        "clock": max((row["clock"] for row in group), key=lambda text: abs(_number(text))),
+    }
+
+
+def _number(text: str) -> float:
+    """That the text begins with; 0 for none."""
+    return 0.0 if text == "-" else float(text.split()[0])
 
 
 def lines(made: Sequence[Mapping[str, str]]) -> list[str]:

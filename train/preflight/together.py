@@ -24,9 +24,11 @@ from ..device import Device
 from ..ranks import Ranks
 from .judge import LATE
 
-PINGS = 3
+PINGS, TOGETHER = 3, 32  # of so many hosts at once
+CHUNK = 512  # keys of the store in one request
 PATIENCE = 5.0  # seconds: for a file to be seen, for a connection, for the last word of a rank
 WORKERS = 32
+ALL = 32  # hosts of which each looks at each
 
 
 def open_store(me: Ranks, until: float, serve: bool) -> distributed.Store:
@@ -65,9 +67,33 @@ class Board:
 
     def __init__(self, store: distributed.Store) -> None:
         self._store = store
+        self._arrived, self._open = 0, list[int]()
 
-    def has(self, name: str) -> bool:
-        return bool(self._store.check([name]))
+    def arrive(self, value: Any) -> None:
+        """Add a value to those that rank 0 gets by `arrived`."""
+        self.put(f"arrival/{self._store.add('arrivals', 1)}", value)
+
+    def arrived(self) -> list[Any]:
+        """What has come since the last call. One request tells whether anything has."""
+        count = self._store.add("arrivals", 0)
+        self._open += range(self._arrived + 1, count + 1)
+        self._arrived = count
+        here = {number: value for number, value in self._there("arrival", self._open).items() if value}
+        self._open = [number for number in self._open if number not in here]
+        return list(here.values())
+
+    def _there(self, name: str, numbers: Sequence[int]) -> dict[int, Any]:
+        """What is there now under name/NUMBER; None for what is not."""
+        found: dict[int, Any] = {}
+        for first in range(0, len(numbers), CHUNK):
+            some = numbers[first : first + CHUNK]
+            keys = [f"{name}/{number}" for number in some]
+            all_there = self._store.check(keys)
+            here = [key for key in keys if all_there or self._store.check([key])]
+            values = dict(zip(here, self._store.multi_get(here) if here else [], strict=True))
+            for number, key in zip(some, keys, strict=True):
+                found[number] = json.loads(values[key]) if key in values else None
+        return found
 
     def put(self, name: str, value: Any) -> None:
         self._store.set(name, json.dumps(value))
@@ -82,17 +108,29 @@ class Board:
 
     def gather(self, name: str, ranks: Iterable[int], until: float) -> dict[int, Any]:
         """What these ranks have put under name/RANK; None for those that have not."""
-        return {rank: self.take(f"{name}/{rank}", until) for rank in ranks}
+        wanted = list(ranks)
+        try:
+            left = timedelta(seconds=max(0.05, until - time.monotonic()))
+            if wanted:
+                self._store.wait([f"{name}/{rank}" for rank in wanted], left)
+        except RuntimeError:
+            pass  # some are missing
+        try:
+            return self._there(name, wanted)
+        except RuntimeError:  # the store is gone
+            return dict.fromkeys(wanted)
 
 
 def serve_clock(board: Board, ranks: Sequence[int], until: float) -> None:
-    """On rank 0: answer with its own time, one rank after the other, so that nobody waits for another."""
-    for rank in ranks:
-        board.put(f"go/{rank}", True)
+    """On rank 0: answer with its own time, a few ranks at once, so that none waits long for another."""
+    for first in range(0, len(ranks), TOGETHER):
+        some = ranks[first : first + TOGETHER]
+        for rank in some:
+            board.put(f"go/{rank}", True)
         for i in range(PINGS):
-            if board.take(f"ping/{rank}/{i}", until) is None:
-                break
-            board.put(f"pong/{rank}/{i}", time.time())
+            for rank in some:
+                if board.take(f"ping/{rank}/{i}", until) is not None:
+                    board.put(f"pong/{rank}/{i}", time.time())
 
 
 def ask_clock(board: Board, rank: int, until: float) -> tuple[float, float]:
@@ -110,6 +148,15 @@ def ask_clock(board: Board, rank: int, until: float) -> tuple[float, float]:
     return best
 
 
+def others(host: str, hosts: Sequence[str]) -> list[str]:
+    """The hosts that this one looks at: all others; of many those 1, 2, 4, 8... places after it, so that the
+    work of a host grows with the logarithm of their number, and a bad one still has most of the trouble."""
+    at, count = hosts.index(host), len(hosts)
+    if count <= ALL:
+        return [other for other in hosts if other != host]
+    return [hosts[(at + (1 << i)) % count] for i in range((count - 1).bit_length())]
+
+
 def unseen(files: Mapping[str, Mapping[str, str]], until: float) -> list[str]:
     """The hosts whose file cannot be read here. A network file system may need a moment to show it."""
     until = min(until, time.monotonic() + PATIENCE)
@@ -123,7 +170,8 @@ def unseen(files: Mapping[str, Mapping[str, str]], until: float) -> list[str]:
 
 def _reads(wrote: Mapping[str, str]) -> bool:
     try:
-        os.listdir(Path(wrote["file"]).parent)  # has a network file system look again
+        os.listdir(Path(wrote["file"]).parents[1])  # has a network file system look again
+        os.listdir(Path(wrote["file"]).parent)
         return Path(wrote["file"]).read_text(encoding="utf-8") == wrote["nonce"]
     except OSError:
         return False

@@ -7,23 +7,25 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
-from .. import ranks, report
+from .. import nodefiles, ranks, report
 from ..errors import BAD_HOSTS, CommonMistake
 from . import judge, table
 from .judge import Finding, Job
 
-FOLDER, RESULT, BAD = "preflight", "result.json", "bad-hosts"
+FOLDER, NODES, RESULT, BAD = "preflight", "nodes", "result.json", "bad-hosts"
 # As parts of the time there is, when: rank 0 stops waiting for ranks that left no word; a rank looking for
 # rank 0; rank 0 waiting for slow ranks (cold nodes take long to import torch); the all-reduce must be over;
 # rank 0 stops waiting for word of it.
 GATHER, CONNECT, SLOW, REDUCE, LAST = 0.5, 0.6, 0.7, 0.9, 0.95
 GRACE = 5.0  # seconds: by so much the other ranks outlive rank 0, which has the last word
 POLL = 0.1
+LOOKS = 10  # rank 0 reads the files of all ranks again after so many times the time that this took
+STARTED = "started"
 
 
 @dataclass
@@ -31,6 +33,7 @@ class Visit:
     """What it is about, what this rank has found so far (rank 0: of all), and how much time it has."""
 
     folder: Path
+    file: Path
     job: Job
     facts: dict[str, Any]
     budget: float
@@ -56,25 +59,33 @@ class Visit:
         return self.began + part * self.budget
 
     def phase(self, name: str, **more: Any) -> None:
-        """Say in this rank's file where it is, with all it knows."""
+        """Add to the file of this rank's node where the rank is, and what it has found since."""
         self.facts |= {"phase": name, **more}
-        put(self.folder / f"{self.host}-{self.rank}.json", json.dumps(self.facts, indent=1) + "\n")
+        news = {"rank": self.rank, "phase": name, "problems": self.facts["problems"], **more}
+        nodefiles.append(self.file, json.dumps(news) + "\n")
 
-    def file_of(self, rank: int) -> dict[str, Any] | None:
-        """What another rank has written; None for nothing."""
-        # Listed, not looked up: only that has a network file system look again.
-        names = [name for name in os.listdir(self.folder) if name.endswith(f"-{rank}.json")]
-        try:
-            return json.loads((self.folder / names[0]).read_text(encoding="utf-8")) if names else None
-        except (OSError, ValueError):
-            return None
+    def words(self) -> dict[int, dict[str, Any]]:
+        """What all ranks have written, by rank."""
+        return _words(nodefiles.listed(self.folder / NODES))
+
+    def rank_0_came(self) -> bool:
+        return 0 in _words(nodefiles.inside(self.folder / NODES / "0"))
 
     def leads_host(self, local_rank: int) -> bool:
         """Whether this is the first rank of its host, which speaks for it."""
-        slots = [host for host, count in self.job.hosts for _ in range(count)]
+        slots = self.job.slots
         if self.job.world_size in (None, len(slots)) and self.rank < len(slots):
             return slots.index(self.host) == self.rank
         return local_rank == 0
+
+
+def _words(files: Iterable[Path]) -> dict[int, dict[str, Any]]:
+    said: dict[int, dict[str, Any]] = {}
+    for file in files:
+        for news in nodefiles.objects(file):
+            old = {} if news["phase"] == STARTED else said.get(news["rank"], {})
+            said[news["rank"]] = old | news
+    return said
 
 
 def begin(env: Mapping[str, str], began: float) -> Visit:
@@ -88,13 +99,15 @@ def begin(env: Mapping[str, str], began: float) -> Visit:
     budget = float(_number(env, "JOBGEN_PREFLIGHT_TIMEOUT", 60) or 60)
     rank, here = ranks.guess(env) or 0, socket.gethostname()
     facts = {"rank": rank, "host": job.host(rank, here), "hostname": here, "problems": []}
-    visit = Visit(directory / FOLDER, job, facts, budget, began)
+    folder, name = directory / FOLDER, f"{facts['host']}.json"
+    file = nodefiles.place(folder / NODES, rank, ranks.guess_local(env), name)
+    visit = Visit(folder, file, job, facts, budget, began)
     try:
         visit.folder.mkdir(parents=True, exist_ok=True)
         if rank == 0:
             for name in (RESULT, BAD):
                 (visit.folder / name).unlink(missing_ok=True)
-        visit.phase("started", pid=os.getpid())
+        visit.phase(STARTED, **facts, pid=os.getpid())
     except OSError as error:
         report.complain(f"preflight failed: {visit.host}: cannot write into {visit.folder}: {error.strerror}")
         leave()
@@ -135,16 +148,18 @@ def give_up(visit: Visit, problem: str, check: str, **more: Any) -> NoReturn:
     if visit.rank == 0:
         report.complain(f"preflight failed: {visit.host}: {problem}")
         visit.findings.append(Finding(visit.host, check, True, problem))
-        write_result(visit, [], {})
+        write_result(visit, [])
         leave()
+    came, pause = False, POLL + len(visit.job.slots) / 10_000  # all ranks may be here at once
     while (now := time.monotonic()) < visit.until(SLOW) + GRACE:
         if RESULT in os.listdir(visit.folder):
             leave()
-        if now > visit.until(GATHER) and visit.file_of(0) is None:
+        came = came or (now > visit.until(GATHER) and visit.rank_0_came())
+        if now > visit.until(GATHER) and not came:
             break
-        time.sleep(POLL)
+        time.sleep(pause)
     host, text = visit.host, problem
-    if visit.file_of(0) is None:
+    if not came:
         host, text = visit.job.host(0, host), f"rank 0 never came up: {problem}"
     report.complain(f"preflight failed: {host}: {text}")
     with open(visit.folder / BAD, "a", encoding="utf-8") as stream:
@@ -152,7 +167,7 @@ def give_up(visit: Visit, problem: str, check: str, **more: Any) -> NoReturn:
     leave()
 
 
-def write_result(visit: Visit, rows: Sequence[Mapping[str, str]], facts: Mapping[int, Any]) -> None:
+def write_result(visit: Visit, rows: Sequence[Mapping[str, str]]) -> None:
     """bad-hosts, and then result.json, which tells the ranks that gave up that they may leave."""
     bad = judge.bad_hosts(visit.findings)
     if visit.failed:
@@ -164,36 +179,35 @@ def write_result(visit: Visit, rows: Sequence[Mapping[str, str]], facts: Mapping
         "bad_hosts": bad,
         "findings": [finding._asdict() for finding in visit.findings],
         "hosts": list(rows),
-        "facts": list(facts.values()),
         "seen": visit.seen,
         "all_reduce": list(visit.reduced.values()),
     }
-    put(visit.folder / RESULT, json.dumps(result, indent=1) + "\n")
+    # With indent, json does not use its C code, and some thousand hosts are many lines.
+    lines = ",\n".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in result.items())
+    put(visit.folder / RESULT, f"{{\n{lines}\n}}\n")
 
 
 def tell(visit: Visit, rows: Sequence[Mapping[str, str]], world_size: int) -> None:
     """The table, the notes and the verdict; a failure also on standard error."""
-    for line in table.lines(rows):
+    for line in table.lines(table.short(rows)):
         print(line)
-    for finding in visit.findings:
-        if not finding.failed:
-            print(f"note: {finding.host}: {finding.text}")
+    for text in reasons(finding for finding in visit.findings if not finding.failed):
+        print(f"note: {text}")
     seconds = time.monotonic() - visit.began
     if not visit.failed:
         print(f"preflight passed: {len(rows)} host(s), {world_size} rank(s), in {seconds:.1f} s", flush=True)
         return
     print(f"preflight failed in {seconds:.1f} s", flush=True)
-    report.complain(f"preflight failed: {reasons(visit.findings)}")
+    failures = reasons(finding for finding in visit.findings if finding.failed)
+    report.complain(f"preflight failed: {'; '.join(failures)}")
 
 
-def reasons(findings: Sequence[Finding]) -> str:
-    """All failures; what several hosts have alike is said once."""
+def reasons(findings: Iterable[Finding]) -> list[str]:
+    """What was found; what several hosts have alike is said once."""
     by_text: dict[str, list[str]] = {}
-    for host, _, failed, text in findings:
-        if failed:
-            by_text.setdefault(text, []).append(host or "")
-    named = [f"{', '.join(hosts)}: {text}" if all(hosts) else text for text, hosts in by_text.items()]
-    return "; ".join(named)
+    for host, _, _, text in findings:
+        by_text.setdefault(text, []).append(host or "")
+    return [f"{judge.some(hosts)}: {text}" if all(hosts) else text for text, hosts in by_text.items()]
 
 
 def put(file: Path, text: str) -> None:

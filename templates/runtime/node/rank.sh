@@ -106,5 +106,7 @@ if [[ $JOBGEN_RANK_LOGS == failed ]]; then
   rm -f "$job_log"
 fi
 job_write ended "$job_status"
+# The launcher ends the other ranks when this one leaves: their watchers have to ask them first.
+((job_status != 75)) || ! grep -qs '^save' "$job_logs/control" || sleep "$((${JOBGEN_POLL%.*} + 1))"
 ((job_status == 0 || job_status == 75)) || [[ -s $job_logs/failed ]] || echo "$RANK $job_status $job_host" >> "$job_logs/failed"
 exit "$job_status"
