@@ -1,9 +1,10 @@
-"""Arrays, sweeps and dependencies on the test cluster: each task in its place, told what is its own."""
+"""Arrays, sweeps and dependencies on the test clusters: each task in its place, told what is its own."""
 
 from __future__ import annotations
 
 import json
 import re
+import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -12,22 +13,25 @@ import pytest
 from support import jobs
 from support.cluster import Cluster, Job, start_now
 from support.require import need_package
+from support.story import AnyCluster
 
-ONE = ("--ranks-per-node", "2", "--accelerator", "cpu", "--cpus-per-rank", "1", "--launcher", "torchrun")
-
-
-def scheduler(request: pytest.FixtureRequest, name: str) -> Cluster:
-    cluster: Cluster = request.getfixturevalue(f"{name}_cluster")
-    return cluster
+RANKS = ("--accelerator", "cpu", "--cpus-per-rank", "1", "--launcher", "torchrun", "--venv", sys.prefix)
+ONE = ("--ranks-per-node", "2", *RANKS)
 
 
-def submit(cluster: Cluster, directory: Path, script: str | Path, *args: str) -> str:
-    return (cluster.qsub if cluster.mode == "pbs" else cluster.sbatch)(script, directory, *args)
+@pytest.fixture
+def cluster(request: pytest.FixtureRequest, name: str) -> AnyCluster:
+    found: AnyCluster = request.getfixturevalue(f"{name}_cluster")
+    return found
 
 
-def ended(cluster: Cluster, array: str, indices: Sequence[int]) -> list[Job]:
+def task_id(array: str, index: int) -> str:
+    return array.replace("[]", f"[{index}]") if "[]" in array else f"{array}_{index}"
+
+
+def ended(cluster: AnyCluster, array: str, indices: Sequence[int]) -> list[Job]:
     """The tasks of an array, when they have ended."""
-    return [cluster.wait(f"{array}_{index}") for index in indices]
+    return [cluster.wait(task_id(array, index)) for index in indices]
 
 
 # A program that leaves its environment in its run directory, and one that needs a second attempt.
@@ -42,55 +46,59 @@ def environment(directory: Path) -> dict[str, str]:
 
 @pytest.mark.parametrize(
     ("name", "option", "indices"),
-    [("slurm", "1,3,7%2", (1, 3, 7)), ("slurm", "0-2", (0, 1, 2)), ("pbs", "2-6:2%2", (2, 4, 6))],
+    [
+        ("slurm", "1,3,7%2", (1, 3, 7)),
+        ("slurm", "0-2", (0, 1, 2)),
+        ("openpbs", "2-6:2%2", (2, 4, 6)),
+        ("torque", "1,3,7%2", (1, 3, 7)),
+    ],
 )
 def test_every_task_of_an_array_is_a_job_of_its_own(
-    request: pytest.FixtureRequest, tmp_path: Path, name: str, option: str, indices: Sequence[int]
+    cluster: AnyCluster, name: str, option: str, indices: Sequence[int]
 ) -> None:
-    cluster = scheduler(request, name)
-    script = jobs.render(name, *ONE, "--name", "many", "--array", option, program=["bash", "-c", RECORD])
-    array = submit(cluster, tmp_path, script)
+    folder = cluster.folder("array")
+    words = ("--name", "many", "--array", option)
+    script = jobs.render(*cluster.words, *ONE, *words, program=["bash", "-c", RECORD])
+    array = cluster.submit(script, folder)
     tasks = ended(cluster, array, indices)
     assert all(task.ok for task in tasks), tasks
-    [top] = (tmp_path / "runs").iterdir()
-    assert re.fullmatch(rf"many-{array}(\.head)?", top.name)
+    [top] = (folder / "runs").iterdir()
+    assert top.name == f"many-{array.replace('[]', '')}"
     assert {path.name for path in top.iterdir()} == {
         "job.sh",
         "job-id",
         "submitted-from",
         *(f"task-{index}" for index in indices),
     }
-    assert (top / "submitted-from").read_text() == f"{tmp_path}\n"
+    assert (top / "submitted-from").read_text() == f"{folder}\n"
     assert (top / "job.sh").read_text() == script
     said = {index: environment(top / f"task-{index}") for index in indices}
     assert {index: one["JOBGEN_TASK"] for index, one in said.items()} == {i: str(i) for i in indices}
     assert all(one["JOBGEN_RUN_DIR"] == f"{top}/task-{index}" for index, one in said.items())
     ports = [one["MASTER_PORT"] for one in said.values()]
     assert len(set(ports)) == len(ports)
-    if name == "slurm":
-        for index, task in zip(indices, tasks, strict=True):
-            assert task.output_path == tmp_path / f"many-{array}_{index}.log"
-            assert f"job {array}_{index} finished" in task.output
-            assert f"output in {task.output_path}; files in {top}/task-{index}" in task.output
+    for index, task in zip(indices, tasks, strict=True):
+        assert task.output_path.parent == folder
+        assert f"job {task_id(array, index)} finished" in task.output
+        assert f"output in {task.output_path}; files in {top}/task-{index}" in task.output
 
 
-@pytest.mark.parametrize("name", ["slurm", "pbs"])
-def test_a_task_goes_on_by_hand_where_it_was(
-    request: pytest.FixtureRequest, tmp_path: Path, name: str
-) -> None:
+@pytest.mark.parametrize(
+    ("name", "own"), [("slurm", "--array=4"), ("openpbs", "-J 4-5:2"), ("torque", "-t 4")]
+)
+def test_a_task_goes_on_by_hand_where_it_was(cluster: AnyCluster, name: str, own: str) -> None:
     """The command that the message names submits this task alone, and it goes on in its directory."""
-    cluster = scheduler(request, name)
-    script = jobs.render(name, *ONE, "--array", "2-6:2", program=["bash", "-c", TWICE])
-    tasks = ended(cluster, submit(cluster, tmp_path, script), (2, 4, 6))
+    folder = cluster.folder("by-hand")
+    script = jobs.render(*cluster.words, *ONE, "--array", "2-6:2", program=["bash", "-c", TWICE])
+    tasks = ended(cluster, cluster.submit(script, folder), (2, 4, 6))
     assert {task.exit_code for task in tasks} == {75}
-    own = "--array=4 " if name == "slurm" else "-J 4-5:2 "  # all tasks of Slurm's qsub share one output
-    [command] = {line for line in re.findall(r"to go on: (.*)", tasks[1].output) if own in line}
-    [top] = (tmp_path / "runs").iterdir()
-    printed = cluster.exec("head", ["bash", "-c", command]).stdout
-    [array] = re.findall(r"\d+", printed)[:1]
-    [task] = ended(cluster, array, [4])
+    [command] = re.findall(r"to go on: (.*)", tasks[1].output)
+    assert f"{own} " in command
+    [top] = (folder / "runs").iterdir()
+    printed = cluster.exec("head", ["bash", "-c", command], cwd=folder).stdout
+    [task] = ended(cluster, re.findall(r"\d\S*", printed)[0], [4])
     assert task.ok, task.output
-    assert [path.name for path in (tmp_path / "runs").iterdir()] == [top.name]
+    assert [path.name for path in (folder / "runs").iterdir()] == [top.name]
     attempts = {n: len(list((top / f"task-{n}").glob("attempt-*"))) for n in (2, 4, 6)}
     assert attempts == {2: 1, 4: 2, 6: 1}
     assert environment(top / "task-4")["JOBGEN_ATTEMPT"] == "2"
@@ -98,7 +106,7 @@ def test_a_task_goes_on_by_hand_where_it_was(
 
 def test_slurm_runs_one_task_again(slurm_cluster: Cluster, tmp_path: Path) -> None:
     script = jobs.render("slurm", *ONE, "--array", "0-1", "--requeue", "1", program=["bash", "-c", TWICE])
-    array = submit(slurm_cluster, tmp_path, script)
+    array = slurm_cluster.submit(script, tmp_path)
     for index in (0, 1):
         task = f"{array}_{index}"
         wait_for(lambda task=task: "Restarts=1" in shown(slurm_cluster, task))  # type: ignore[misc]
@@ -114,41 +122,49 @@ def shown(cluster: Cluster, job: str) -> str:
     return cluster.exec("head", ["scontrol", "show", "job", job]).stdout
 
 
-@pytest.mark.parametrize("name", ["slurm", "pbs"])
-def test_a_job_waits_for_others(request: pytest.FixtureRequest, tmp_path: Path, name: str) -> None:
-    cluster = scheduler(request, name)
-    first = submit(cluster, tmp_path, "#!/bin/bash\nexit 1\n", "-h" if name == "pbs" else "--hold")
-    other = submit(cluster, tmp_path, "#!/bin/bash\nexit 0\n")
+@pytest.mark.parametrize(
+    ("name", "hold", "release", "waiting"),
+    [
+        ("slurm", "--hold", ["scontrol", "release"], {"JobState": "PENDING", "Reason": "Dependency"}),
+        ("openpbs", "-h", ["qrls"], {"job_state": "H"}),
+        ("torque", "-h", ["qrls"], {"job_state": "H"}),
+    ],
+)
+def test_a_job_waits_for_others(
+    cluster: AnyCluster, name: str, hold: str, release: list[str], waiting: dict[str, str]
+) -> None:
+    folder = cluster.folder("waits")
+    first = cluster.submit("#!/bin/bash\nexit 1\n", folder, hold)
+    other = cluster.submit("#!/bin/bash\nexit 0\n", folder, hold)
     script = jobs.render(
-        *(name, *ONE, "--after", f"afterany:{first}", "--after", other, "--after", f"afternotok:{first}"),
+        *(*cluster.words, *ONE, "--after", f"afterany:{first}", "--after", other),
+        *("--after", f"afternotok:{first}"),
         program=["true"],
     )
-    job = submit(cluster, tmp_path, script)
-    wait_for(lambda: "JobState=PENDING Reason=Dependency" in shown(cluster, job))
-    assert re.search(rf"Dependency=.*afterany:{first}", shown(cluster, job))
-    cluster.exec("head", ["scontrol", "release", first])
+    job = cluster.submit(script, folder)
+    wait_for(lambda: cluster.facts(job).items() >= waiting.items())
+    for one in (first, other):
+        cluster.exec("head", [*release, one])
     assert cluster.wait(job).ok
 
 
-@pytest.mark.parametrize(("name", "mode"), [("slurm", "product"), ("pbs", "zip")])
-def test_a_sweep_trains_each_of_its_points(
-    request: pytest.FixtureRequest, tmp_path: Path, name: str, mode: str
-) -> None:
+@pytest.mark.parametrize(("name", "mode"), [("slurm", "product"), ("openpbs", "zip"), ("torque", "zip")])
+def test_a_sweep_trains_each_of_its_points(cluster: AnyCluster, name: str, mode: str) -> None:
     need_package("torch", "sklearn")
-    cluster = scheduler(request, name)
-    (tmp_path / "jobgen.toml").write_text(
+    folder = cluster.folder("sweep")
+    (folder / "jobgen.toml").write_text(
         f'[sweep]\nmode = "{mode}"\nlr = [0.001, 0.000001]\nbatch_size = [32, 64]\n'
         '[train]\ntask = "digits"\nengine = "ddp"\nepochs = 1\nlog_every = 5\nlr = 9\n'
     )
-    one = ("--ranks-per-node", "1", "--accelerator", "cpu", "--cpus-per-rank", "1", "--launcher", "torchrun")
-    script = jobs.render(name, "--job", tmp_path / "jobgen.toml", *one, "--array", "%2")
+    one = ("--ranks-per-node", "1", *RANKS)
+    script = jobs.render(*cluster.words, "--job", folder / "jobgen.toml", *one, "--array", "%2")
     points = (
         [(1e-3, 32), (1e-3, 64), (1e-6, 32), (1e-6, 64)] if mode == "product" else [(1e-3, 32), (1e-6, 64)]
     )
-    array = submit(cluster, tmp_path, script)
+    array = cluster.submit(script, folder)
     tasks = ended(cluster, array, range(len(points)))
     assert all(task.ok for task in tasks), [task.output for task in tasks]
-    [top] = (tmp_path / "runs").iterdir()
+    [top] = (folder / "runs").iterdir()
     for index, (lr, batch) in enumerate(points):
         run = top / f"task-{index}"
         assert json.loads((run / "sweep.json").read_text()) == {"lr": lr, "batch_size": batch}
@@ -166,7 +182,7 @@ def test_ten_thousand_points_are_one_array(slurm_cluster: Cluster, tmp_path: Pat
         *("slurm", *ONE, "--array", "%2", *(word for one in sweep for word in ("--set", one))),
         program=["bash", "-c", RECORD],
     )
-    array = submit(slurm_cluster, tmp_path, script, "--hold")
+    array = slurm_cluster.submit(script, tmp_path, "--hold")
     assert "ArrayTaskId=0-9999%2" in shown(slurm_cluster, array)
     for index in (1234, 9999):
         slurm_cluster.exec("head", ["scontrol", "release", f"{array}_{index}"])
@@ -190,7 +206,7 @@ def test_slurm_heard_all_that_it_was_told(slurm_cluster: Cluster, tmp_path: Path
     options = ("--comment", "the last (one), $HOME & co", "--begin", "+1h", "--priority", "-7", "--exclusive")
     log = ("--log", "logs/%x-%j.out", "--mail-on", "end,fail", "--mail", "me@example.org")
     script = jobs.render("slurm", *ONE, *options, *log, program=["bash", "-c", RECORD])
-    job = submit(slurm_cluster, tmp_path, script)
+    job = slurm_cluster.submit(script, tmp_path)
     wait_for(lambda: "Reason=BeginTime" in shown(slurm_cluster, job))
     facts = shown(slurm_cluster, job)
     for fact in ("Comment=the last (one), $HOME & co", "Nice=7", "OverSubscribe=NO"):

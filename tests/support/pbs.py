@@ -45,6 +45,8 @@ class Kind:
     """The command that ends a job at once, whatever its nodes say."""
     ended: str
     """The state of a job that has ended."""
+    settings: tuple[str, ...] = ()
+    """What its server is told once it is up."""
 
 
 OPENPBS = Kind(
@@ -72,6 +74,8 @@ TORQUE = Kind(
     show=("qstat", "-f"),
     purge=("qdel", "-p"),
     ended="C",
+    # Its nodes report every 45 s; after 30 s of silence the server would call one down.
+    settings=("set server node_check_rate = 150",),
 )
 
 
@@ -122,6 +126,8 @@ class PbsCluster:
     def up(self) -> None:
         self._script("install")
         self._script("up")
+        for setting in self.kind.settings:
+            self.exec("head", ["qmgr", "-c", setting], root=True)
 
     def down(self) -> None:
         self._script("down")
