@@ -21,6 +21,7 @@ from jobgen.jobcommand import (
     template_dirs,
     template_option,
 )
+from jobgen.typed import FILE
 
 USAGE = 2
 
@@ -117,7 +118,9 @@ class _Group(click.Group):
 
 def _output_options() -> list[click.Parameter]:
     return [
-        click.Option(["-o", "--output"], metavar="FILE", help="Write the script to FILE, ready to run."),
+        click.Option(
+            ["-o", "--output"], metavar="FILE", type=FILE, help="Write the script to FILE, ready to run."
+        ),
         click.Option(["--force"], is_flag=True, help="Overwrite FILE."),
         click.Option(["--explain"], is_flag=True, help="Print what each value is, whence and what it means."),
         click.Option(["--json"], is_flag=True, help="With --explain: as JSON."),
@@ -193,6 +196,7 @@ def _submit(
     **given: Any,
 ) -> None:
     from jobgen.life import submitting
+    from jobgen.plan import resolve
     from jobgen.rendering import cache_dir, render
 
     if again is not None:
@@ -212,6 +216,9 @@ def _submit(
     if dry_run:
         click.echo(text, nl=False)
         return
+    if (spec := submitting.settled(order)) is not order.plan.spec:
+        order = order._replace(plan=resolve(spec))
+        text = render(order.plan, order.templates, cache_dir())
     job_id, directory = submitting.submit(order, text)
     click.echo(job_id)
     click.echo(f"jobgen: submitted; jobgen status, logs -f and cancel know it as {directory.name}", err=True)

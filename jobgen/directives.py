@@ -33,6 +33,9 @@ FORMS = {
     },
     "local": {},
 }
+# What PBS Pro calls a reservation, to which jobs go as to a queue. pbs_rsub prints it with its server, but
+# qsub does not know it by that.
+RESERVATION = r"[RMS]\d+(\.[\w.-]+)?"
 EVENTS = {"begin": ("BEGIN", "b"), "end": ("END", "e"), "fail": ("FAIL", "a"), "none": ("NONE", "n")}
 # What the script asks PBS Pro for itself, in the chunk of each node or beside it.
 _OURS = ("ncpus", "mpiprocs", "ompthreads", "ngpus", "mem", "nodes", "select", "place", "walltime")
@@ -115,6 +118,8 @@ def _value(key: str, value: Any, row: str) -> object:
         return -value
     if key in ("qos", "reservation") and row != "slurm" and "," in value:
         raise ValueError("must be one name; PBS takes what follows a comma for something else")
+    if key == "reservation" and row == "pbspro" and re.fullmatch(RESERVATION, value, re.ASCII):
+        return value.partition(".")[0]
     if key == "constraint" and not re.fullmatch(r"[\w.&|*()\[\],=:@+-]+", value, re.ASCII):
         raise ValueError("must be features of nodes without blanks, such as a100 or a100&ib")
     return value
@@ -172,8 +177,10 @@ def pattern(name: str, log: str, row: str) -> str:
     """A path with Slurm's %x and the like in the words of PBS.
 
     Raises:
-        ValueError: PBS has no word for one of them.
+        ValueError: PBS has no word for one of them, or takes a part of it for a host.
     """
+    if ":" in log and not log.startswith("/"):
+        raise ValueError("PBS takes what is before the : for a host; leave it out, or write the path from /")
     known = {"x": name, **_PATTERN.get(row, {})}
     if unknown := [code for code in re.findall(r"%(.?)", log) if code not in known]:
         title = "Torque" if row == "torque" else "PBS Pro"

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import click
 
 from jobgen.errors import JobgenError, shown
-from jobgen.typed import Typed
+from jobgen.typed import FILE, Typed
 from jobgen.values import choice, text
 
 KINDS, ACCELERATORS = ("dockerfile", "apptainer"), ("cuda", "npu", "cpu")
@@ -73,7 +73,7 @@ def recipe(kind: str, accelerator: str, made: Base) -> str:
     "--chip", type=_CHIP, metavar="NAME", help=f"NPU that CANN's kernels are for.  [default: {CHIP}]"
 )
 @click.option("--base", "image", type=_BASE, metavar="IMAGE", help="Another base image, of Debian or Ubuntu.")
-@click.option("-o", "--output", metavar="FILE", help="Write it to FILE.")
+@click.option("-o", "--output", metavar="FILE", type=FILE, help="Write it to FILE.")
 @click.option("--force", is_flag=True, help="Overwrite FILE.")
 def image(
     kind: str,

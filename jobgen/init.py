@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jobgen.errors import shown
-from jobgen.typed import Typed
+from jobgen.typed import FILE, Typed
 from jobgen.values import choice
 
 if TYPE_CHECKING:
@@ -113,7 +113,12 @@ def _kind(text: str) -> str:
     help="What to write it for.  [default: what is found]",
 )
 @click.option(
-    "-o", "--output", metavar="FILE", default="jobgen.toml", help="Its name.  [default: jobgen.toml]"
+    "-o",
+    "--output",
+    metavar="FILE",
+    type=FILE,
+    default="jobgen.toml",
+    help="Its name.  [default: jobgen.toml]",
 )
 @click.option("--force", is_flag=True, help="Overwrite FILE.")
 def init(scheduler: str | None, output: str, force: bool) -> None:

@@ -62,7 +62,6 @@ _IMAGE = values.text(
 _LICENSE = r"[A-Za-z]\w*(@\w+)?(:[1-9]\d{0,5})?"
 _LICENSES = f"{_LICENSE}(,{_LICENSE})*"
 _COMMENT = r"(?!.*\s#)[^\x00-\x1f\x7f\u2028\u2029\"'`\\]{1,200}"
-_LOG = r"(?=.*[^/]$)(?:[\w./+@=,:-]|%[xjAa])+"
 
 OPTIONS = (
     Option("name", _SCHEDULER, values.text("a job name", r"(?s).*"), "NAME", "Name of the job.", "jobgen"),
@@ -125,7 +124,7 @@ OPTIONS = (
     Option(
         "log",
         _SCHEDULER,
-        values.text("a path without blanks, with %x (name), %j (id), %A and %a (array)", _LOG),
+        values.log,
         "PATTERN",
         "Where the output goes; the directory has to be there. %x is the job's name, %j its id, %A and %a "
         "the id and the index of an array.  [default: the scheduler's, beside the script]",

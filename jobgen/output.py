@@ -16,8 +16,6 @@ def write_script(path: str, text: str, *, force: bool = False, executable: bool 
     said = f"-o {shown(path)} (command line)"
     target = os.path.realpath(path)  # a link stays, and its file is written
     try:
-        if not path:
-            raise JobgenError(f"{said}: must be the name of a file")
         if os.path.exists(target):
             if not stat.S_ISREG(os.stat(target).st_mode):
                 raise JobgenError(f"{said}: is not a regular file")

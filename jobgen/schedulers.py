@@ -49,8 +49,8 @@ SCHEDULERS = {
         "pbs",
         "qsub",
         "https://docs.adaptivecomputing.com/torque/4-2-10/Content/topics/commands/qsub.htm",
-        r"[A-Za-z][A-Za-z0-9._+-]{0,14}",
-        "on Torque must be at most 15 letters, digits and . _ + - without blanks, and begin with a letter",
+        _WORD_NAME,
+        _WORD_RULE,
         {
             "comment": "Torque takes no comment from users",
             "licenses": "Torque leaves licenses to its scheduler: say it by --directive as yours has it",

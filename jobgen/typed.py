@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from jobgen.errors import JobgenError, shown
+from jobgen.values import path
 
 
 class Typed(click.ParamType):  # type: ignore[type-arg]  # generic from Click 8.4 on
@@ -25,3 +26,6 @@ class Typed(click.ParamType):  # type: ignore[type-arg]  # generic from Click 8.
             return self._parse(value)
         except ValueError as error:
             raise JobgenError(f"{name}{shown(value)} (command line): {error}") from None
+
+
+FILE = Typed(path)

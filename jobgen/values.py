@@ -162,7 +162,14 @@ def path(text: str) -> str:
     if not text:
         raise ValueError("must be a path, not nothing")
     if text.startswith("~"):
-        raise ValueError("must be a path that is written out: the ~ was quoted, so no shell expanded it")
+        raise ValueError("must be a path that is written out: no shell has expanded the ~")
+    return text
+
+
+def log(text: str) -> str:
+    """The pattern of an output file."""
+    if not re.fullmatch(r"(?=.*[^/]$)(?:[\w./+@=,:-]|%[xjAa])+", path(text), re.ASCII):
+        raise ValueError("must be a path without blanks, with %x (name), %j (id), %A and %a (array)")
     return text
 
 

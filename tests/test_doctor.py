@@ -18,7 +18,7 @@ from support.mpich import mpich_bin
 from support.require import absent, need_command, need_package
 
 from jobgen.config import read_spec
-from jobgen.doctor import devices, machine, ops, output, software
+from jobgen.doctor import devices, machine, ops, output, queues, software
 from jobgen.doctor.finding import Case, Finding
 from jobgen.doctor.recipe import _OPS, recipe
 from jobgen.doctor.surroundings import Answer, Surroundings
@@ -473,6 +473,57 @@ def test_judgement(judge: Any, check: str, one: Case, state: str, words: str) ->
     assert finding.state == state or not state, finding
     assert words in finding.found
     assert finding.state in ("ok", "note") or finding.remedy, finding
+
+
+QUEUES = """\
+Queue: workq
+    resources_max.walltime = 24:00:00
+    enabled = True
+    started = True
+
+Queue: small
+    resources_max.nodect = 2
+    enabled = True
+    started = True
+
+Queue: new
+    total_jobs = 0
+
+Queue: stopped
+    enabled = True
+"""
+NODES = "".join(
+    f"n{i}\n     resources_available.ncpus = 8\n     resources_available.ngpus = {i}\n\n" for i in (1, 2, 4)
+)
+SERVER = "Server: s\n    default_queue = workq\n    resources_max.nodect = 4\n"
+CPU = {"accelerator": "cpu", "launcher": "mpirun"}
+ASKED = (
+    ({}, "queue", "ok", "workq takes 2 nodes"),
+    ({"queue": "wrkq"}, "queue", "problem", "there is no wrkq; did you mean workq?"),
+    ({"queue": "new"}, "queue", "problem", "new is not enabled"),
+    ({"queue": "stopped"}, "queue", "warning", "stopped is not started"),
+    ({"walltime": "48h"}, "queue", "problem", "workq takes at most 24:00:00"),
+    ({"queue": "small", "nodes": "3"}, "queue", "problem", "small takes at most 2 nodes"),
+    ({"nodes": "5"}, "queue", "problem", "workq takes at most 4 nodes"),
+    ({"reservation": "R12.s"}, "queue", "problem", "there is no R12"),
+    ({"nodes": "3"}, "nodes", "ok", "PBS has 3"),
+    ({"nodes": "9"}, "nodes", "problem", "PBS has 3 nodes, and 9 are asked for"),
+    ({"cpus_per_rank": "9"}, "nodes", "problem", "0 of PBS's 3 nodes have 9 cores, and 2 are asked for"),
+    (
+        {"accelerator": "cuda", "gpus_per_node": "4"},
+        "nodes",
+        "problem",
+        "1 of PBS's 3 nodes have 8 cores and 4 devices, and 2",
+    ),
+)
+
+
+@pytest.mark.parametrize(("given", "check", "state", "words"), ASKED)
+def test_what_is_asked_of_pbs(given: dict[str, str], check: str, state: str, words: str) -> None:
+    one = case("pbs", given={**CPU, **given}, queues=QUEUES, server=SERVER, pbsnodes=NODES)
+    finding = worst(queues.queue if check == "queue" else queues.nodes, check, one)
+    assert (finding.state, words in finding.found) == (state, True), finding
+    assert finding.remedy or state == "ok"
 
 
 def mpirun_case(tmp_path: Path, **answers: Any) -> Case:

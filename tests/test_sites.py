@@ -39,10 +39,10 @@ MANUALS = {
             "#PBS -k doe",
             "#PBS -q debug",
             "#PBS -A proj",
-            "module use /soft/modulefiles",
-            "job_load conda",
+            "job_module_use /soft/modulefiles",
+            "job_module conda",
             "export OMP_NUM_THREADS=8",
-            r"  exec mpiexec -n 8 --ppn 4 --depth 8 --cpu-bind depth \\",
+            "  exec mpiexec -n 8 --ppn 4 --depth 8 --cpu-bind depth",
         ],
         ["ngpus=", "mpirun -np", "ncpus="],
     ),
@@ -52,12 +52,12 @@ MANUALS = {
             "#PBS -l select=2",
             "#PBS -l place=scatter",
             "#PBS -l filesystems=home:flare",
-            "module use /soft/modulefiles",
-            "job_load frameworks",
+            "job_module_use /soft/modulefiles",
+            "job_module frameworks",
             "  export CCL_PROCESS_LAUNCHER=pmix",
             "  export CCL_ATL_TRANSPORT=mpi",
             "export DS_ACCELERATOR=xpu",
-            r"  exec mpiexec -n 24 --ppn 12 --depth 3 --cpu-bind list:2-4:10-12:18-20:26-28:34-36:42-44:54-56:62-64:70-72:78-80:86-88:94-96 \\",
+            "  exec mpiexec -n 24 --ppn 12 --depth 3 --cpu-bind list:2-4:10-12:18-20:26-28:34-36:42-44:54-56:62-64:70-72:78-80:86-88:94-96",
         ],
         ["system=", "ngpus=", "CUDA_HOME"],
     ),
@@ -82,10 +82,9 @@ MANUALS = {
             "#PBS -l select=2:ncpus=64:mpiprocs=4:ngpus=4:mem=480gb",
             "#PBS -q main",
             "#PBS -A PROJ0001",
-            "job_load cuda",
-            "job_load cray-mpich",
+            "job_module cuda cray-mpich",
             "  export NCCL_SOCKET_IFNAME=hsn",
-            r"  exec mpiexec -n 8 --ppn 4 --depth 16 --cpu-bind none \\",
+            "  exec mpiexec -n 8 --ppn 4 --depth 16 --cpu-bind none",
         ],
         ["mpirun -np", "-l nodes="],
     ),
@@ -96,8 +95,8 @@ MANUALS = {
             "#PBS -v RTYPE=rt_HF,USE_SSH=1",
             "#PBS -q rt_HF",
             "#PBS -P grp",
-            "job_load hpcx",
-            r"  exec mpirun -np 16 \\",
+            "job_module hpcx",
+            "  exec mpirun -np 16",
         ],
         ["ncpus=", "ngpus=", "#PBS -A"],
     ),
@@ -116,7 +115,7 @@ MANUALS = {
             "#SBATCH --ntasks-per-node=4",
             "#SBATCH --cpus-per-task=32",
             "#SBATCH --gpus-per-node=4",
-            r"  exec srun --nodes=2 --ntasks=8 --ntasks-per-node=4 --cpus-per-task=32 \\",
+            "  exec srun --nodes=2 --ntasks=8 --ntasks-per-node=4 --cpus-per-task=32",
         ],
         ["--partition"],
     ),
@@ -127,11 +126,10 @@ MANUALS = {
             "#SBATCH --partition=batch",
             "#SBATCH --account=abc123",
             "#SBATCH --network=disable_rdzv_get",
-            "job_load rocm",
-            "job_load rccl-net-plugin",
+            "job_module rocm rccl-net-plugin craype-accel-amd-gfx90a",
             "  export FI_CXI_RDZV_PROTO=alt_read",
-            r"  exec srun --nodes=2 --ntasks=16 --ntasks-per-node=8 --cpus-per-task=7 \\",
-            r"    --gpus-per-task=1 --gpu-bind=closest \\",
+            "  exec srun --nodes=2 --ntasks=16 --ntasks-per-node=8 --cpus-per-task=7",
+            "    --gpus-per-task=1 --gpu-bind=closest",
         ],
         ["--gres=gpu:16", "torchrun"],
     ),
@@ -146,7 +144,7 @@ MANUALS = {
             "#SBATCH --mem-per-gpu=60G",
             "#SBATCH --time=36:00:00",
             "  export MPICH_GPU_SUPPORT_ENABLED=1",
-            r"    --cpu-bind=mask_cpu:0xfe000000000000,0xfe00000000000000,0xfe0000,0xfe000000,0xfe,0xfe00,0xfe00000000,0xfe0000000000 \\",
+            "    --cpu-bind=mask_cpu:0xfe000000000000,0xfe00000000000000,0xfe0000,0xfe000000,0xfe,0xfe00,0xfe00000000,0xfe0000000000",
         ],
         ["#SBATCH --mem="],
     ),
@@ -156,18 +154,18 @@ MANUALS = {
             "#SBATCH --partition=booster",
             "#SBATCH --account=trustllm",
             "#SBATCH --gres=gpu:4",
-            "export MASTER_ADDR=${job_hosts[0]}i",
-            r"    --cpu-bind=none \\",
+            "job_master_suffix=i",
+            "    --cpu-bind=none",
         ],
         ["--gpus-per-node"],
     ),
     "site_juwels_booster_torchrun": (
         [
             "#SBATCH --nodes=3",
-            "  export MASTER_ADDR=$1i JOBGEN_WORLD_SIZE=$(($# * 4))",
-            """    --cpu-bind=none bash "$job_dir/node.sh" '' "$@\"""",
+            "job_master_suffix=i",
+            '    --cpu-bind=none bash "$JOBGEN_RUN_DIR/node.sh" "$@"',
         ],
-        ["export MASTER_ADDR=$1 "],
+        ["MASTER_ADDR=$1"],
     ),
     # https://www.bsc.es/supportkc/docs/MareNostrum5/slurm
     "site_marenostrum5": (
@@ -186,8 +184,8 @@ MANUALS = {
             "#SBATCH --gres=gpu:8",
             "#SBATCH --partition=gpu",
             "#SBATCH --account=pawsey0001-gpu",
-            r"  exec srun --nodes=2 --ntasks=16 --ntasks-per-node=8 --cpus-per-task=8 \\",
-            r"    --gres=gpu:8 --gpus-per-task=1 --gpu-bind=closest \\",
+            "  exec srun --nodes=2 --ntasks=16 --ntasks-per-node=8 --cpus-per-task=8",
+            "    --gres=gpu:8 --gpus-per-task=1 --gpu-bind=closest",
         ],
         ["#SBATCH --ntasks", "#SBATCH --cpus", "#SBATCH --mem"],
     ),
@@ -204,7 +202,7 @@ MANUALS = {
             "#SBATCH --cpus-per-task=24",
             "export DS_ACCELERATOR=npu",
             "  export HCCL_CONNECT_TIMEOUT=1200",
-            "unset RANK_TABLE_FILE",
+            "  job_hccl",
         ],
         ["gpus-per-node", "CUDA_HOME"],
     ),
@@ -221,7 +219,7 @@ def test_every_site_and_every_golden_of_one_is_checked_against_its_manual() -> N
 def test_the_script_says_what_the_manual_demands(name: str) -> None:
     lines = (HERE / f"{name}.sh").read_text(encoding="utf-8").splitlines()
     required, forbidden = MANUALS[name]
-    assert [line for line in required if line.replace("\\\\", "\\") not in lines] == []
+    assert [text for text in required if not any(text in line for line in lines)] == []
     code = [line for line in lines if not line.startswith("# ")]
     assert [word for word in forbidden if any(word in line for line in code)] == []
 
@@ -719,6 +717,18 @@ Queue: old
     queue_type = Execution
     enabled = False
     started = False
+
+Queue: new
+    total_jobs = 0
+
+Queue: stopped
+    queue_type = Execution
+    enabled = True
+
+Queue: R12
+    queue_type = Execution
+    enabled = True
+    started = True
 """
 PBSNODES = """\
 n1

@@ -46,15 +46,13 @@ def inside(folder: Path) -> list[Path]:
     return []
 
 
-def objects(file: Path, mark: str = "") -> Iterator[dict[str, Any]]:
-    """The JSON objects in the lines that begin with `mark`; a line that is not whole yet is left out."""
+def objects(file: Path) -> Iterator[dict[str, Any]]:
+    """The JSON objects, one a line; a line that is not whole yet is left out."""
     lines: list[bytes] = []
     with contextlib.suppress(OSError):
         lines = file.read_bytes().splitlines()
-    start = mark.encode()
     for line in lines:
-        if line.startswith(start):
-            with contextlib.suppress(ValueError):
-                value = json.loads(line[len(start) :])
-                if isinstance(value, dict):
-                    yield value
+        with contextlib.suppress(ValueError):
+            value = json.loads(line)
+            if isinstance(value, dict):
+                yield value

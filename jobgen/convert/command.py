@@ -7,7 +7,7 @@ import os
 import click
 
 from jobgen.errors import JobgenError, one_of, shown
-from jobgen.typed import Typed
+from jobgen.typed import FILE, Typed
 from jobgen.values import choice
 
 _SOURCES = ("slurm", "pbspro", "torque")
@@ -34,7 +34,7 @@ _TARGETS = (*_SOURCES, "toml")
     metavar="|".join(_SOURCES),
     help="Whose script it is.  [default: by its directives]",
 )
-@click.option("-o", "--output", metavar="FILE", help="Write the result to FILE.")
+@click.option("-o", "--output", metavar="FILE", type=FILE, help="Write the result to FILE.")
 @click.option("--force", is_flag=True, help="Overwrite FILE.")
 def convert(
     file: str | None, target: str | None, scheduler: str | None, output: str | None, force: bool

@@ -11,6 +11,7 @@ from jobgen.check.request import Request, heeded
 from jobgen.check.script import Script
 from jobgen.convert.told import Told, key_of, value_of
 from jobgen.dependencies import TORQUES_ARRAYS
+from jobgen.directives import RESERVATION
 
 _KINDS = {array: kind for kind, array in TORQUES_ARRAYS.items()}
 _KIND = "|".join([*TORQUES_ARRAYS, *_KINDS])
@@ -19,7 +20,6 @@ _CHUNK = {"", "ncpus", "mpiprocs", "ngpus", "nnpus", "naccelerators", "mem"}
 _NODES = {"", "ppn", "gpus"}
 _GPU_MODES = {"shared", "exclusive", "exclusive_process", "exclusive_thread", "default", "reseterr"}
 _MOAB = r"(?:FLAGS:)?(ADVRES|QOS)[:=]([\w.-]+)"  # another spelling of -l advres= and -l qos=
-_RESERVATION = r"[RSM]\d+(\.[\w.-]+)?"
 _MAILS = {"BEGIN", "END", "FAIL", "ALL", "NONE"}
 _SLURM = {
     "--job-name", "--partition", "--account", "--array", "--output", "--error", "--mail-type", "--mail-user",
@@ -160,7 +160,7 @@ def _read_told(wanted: Wanted, options: dict[str, Option], scheduler: str) -> No
         text = f"{option.flag} {option.value}"
         if key := key_of(option.flag, scheduler):
             wanted.told[key] = Told(option, text, value_of(key, option.value, scheduler))
-        elif option.flag == "-q" and scheduler == "pbspro" and re.fullmatch(_RESERVATION, option.value):
+        elif option.flag == "-q" and scheduler == "pbspro" and re.fullmatch(RESERVATION, option.value):
             wanted.told["reservation"] = Told(option, text, option.value)
             wanted.request.queue = None
         elif option.flag == "-m" and (odd := set(option.value) - set("aben")):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 
-from jobgen.doctor import devices, machine, ops, software
+from jobgen.doctor import devices, machine, ops, queues, software
 from jobgen.doctor.finding import Case, Finding
 from jobgen.doctor.probes import answers
 from jobgen.doctor.surroundings import surroundings
@@ -18,6 +18,8 @@ from jobgen.schedulers import scheduler_of
 _JUDGEMENTS: tuple[Callable[[Case], Iterator[Finding]], ...] = (
     software.environment,
     software.scheduler,
+    queues.queue,
+    queues.nodes,
     software.python,
     software.mpi,
     software.srun_mpi,

@@ -73,7 +73,7 @@ def one_run(name: str, root: Path) -> Path:
         if name and os.path.isdir(path) and is_run(path):
             return path
     runs = all_runs(root)
-    if found := [run for run in runs if name and run.name.startswith(name)] or _by_id(name, runs):
+    if found := [run for run in runs if name and run.name.startswith(name)] or by_id(name, runs):
         if len(found) == 1:
             return found[0]
         some = ", ".join(run.name for run in found[:3]) + (", ..." if len(found) > 3 else "")
@@ -95,7 +95,8 @@ def job_id(run: Path) -> str | None:
     return found
 
 
-def _by_id(name: str, runs: Sequence[Path]) -> list[Path]:
+def by_id(name: str, runs: Sequence[Path]) -> list[Path]:
+    """The run, or the task of one, of a job's id."""
     parts = re.fullmatch(r"(\d+)(?:_(\d+)|\[(\d*)\])?(?:\.\S*)?", name, re.ASCII)
     if not parts:
         return []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import sys
 import time
 from pathlib import Path
@@ -10,8 +9,9 @@ from typing import NamedTuple
 
 from jobgen import nodefiles, runs
 from jobgen.errors import JobgenError, shown
-from jobgen.life import states
+from jobgen.life import pbs, states
 from jobgen.life.finding import job_id
+from jobgen.life.jobs import number
 from jobgen.nodefiles import Log
 
 _PAUSE = 0.5  # s between two looks at a file
@@ -51,8 +51,12 @@ def find(run: Path, which: Which) -> tuple[int, Log | None]:
 
 def _output(run: Path, job: str) -> Path | None:
     """The file that PBS or Slurm made in the run directory for a job, where no script has told its name."""
-    number = glob.escape(job.partition(".")[0])
-    return next((path for end in (f".o{number}", f"-{number}.log") for path in run.glob(f"*{end}")), None)
+    index = pbs.task(job) or job.partition("_")[2]
+    ends = [f".o{number(job)}", f"-{number(job)}.log"]
+    if index:  # PBS Pro's, Torque's and Slurm's; the job was submitted beside the task's directory
+        ends = [f".o{number(job)}.{index}", f".o{number(job)}-{index}", f"-{number(job)}_{index}.log"]
+    folders = (run, run.parent) if index else (run,)
+    return next((path for folder in folders for end in ends for path in folder.glob(f"*{end}")), None)
 
 
 def check_task(run: Path) -> None:

@@ -119,15 +119,20 @@ def _job(record: dict[str, str]) -> Job:
     status = int(word) if re.fullmatch(r"-?\d+", word) and not _never_ran(record) else None
     state = _how_it_ended(record, status) if letter in _ENDED else _STATES.get(letter, letter)
     reason = record.get("comment", "") if state in ("pending", "held") else ""
-    index = re.match(r"\d+\[(\d+)\]", record["id"]) or re.match(r"\d+-(\d+)", record["id"])
     return Job(
         record["id"],
         state,
         _UNMET if state == "cancelled" and status is None and record.get("substate") == "92" else reason,
         _left(record) if state == "running" else None,
-        index[1] if index else None,
+        task(record["id"]),
         status if letter in _ENDED else None,
     )
+
+
+def task(job_id: str) -> str | None:
+    """The index of a task of an array in its id: 3 of 12[3].server, and of 12-3 as older Torques have it."""
+    index = re.match(r"\d+\[(\d+)\]", job_id) or re.match(r"\d+-(\d+)", job_id)
+    return index[1] if index else None
 
 
 def _how_it_ended(record: dict[str, str], status: int | None) -> str:

@@ -80,6 +80,18 @@ def warn(order: Order, text: str) -> None:
     print(f"jobgen: warning: the script is another one: {reason}", file=sys.stderr)
 
 
+def settled(order: Order) -> JobSpec:
+    """What is submitted, without the dependencies that are met.
+
+    Raises:
+        JobgenError: one cannot be met any more.
+    """
+    from jobgen.life.waiting import settled as without_met
+
+    spec = order.plan.spec
+    return without_met(spec, run_root(spec, order.directory))
+
+
 def run_root(spec: JobSpec, directory: str) -> Path:
     """Where the script would make its run directories, too."""
     return Path(directory, spec.workdir or "", spec.run_dir)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from jobgen.typed import FILE
+
 
 @click.command(
     "report",
@@ -13,7 +15,9 @@ import click
     epilog="Example: jobgen report runs/digits-4711 -o digits.html",
 )
 @click.argument("names", metavar="[RUN]...", nargs=-1)
-@click.option("-o", "--output", metavar="FILE", default="report.html", show_default=True, help="The page.")
+@click.option(
+    "-o", "--output", metavar="FILE", type=FILE, default="report.html", show_default=True, help="The page."
+)
 @click.option("--force", is_flag=True, help="Overwrite FILE.")
 @click.pass_obj
 def report(more: tuple[str, ...], names: tuple[str, ...], output: str, force: bool) -> None:

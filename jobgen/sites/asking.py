@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 import socket
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from shutil import which
 from typing import NamedTuple
 
+from jobgen.directives import RESERVATION
 from jobgen.errors import JobgenError
 
 
@@ -97,7 +98,7 @@ def slurm(name: str, sinfo: str) -> Facts:
             cells[0].endswith("*"),
             int(sizes[1]) if sizes else None,
             int(most) if most.isdecimal() else int(cells[2]),
-            _seconds(cells[1]),
+            seconds(cells[1]),
             sum(int(count) for _, _, count in devices),
             int(cells[3].rstrip("+")),
             int(cells[4].rstrip("+")),
@@ -120,15 +121,16 @@ def _greater(one: QueueFacts, other: QueueFacts) -> QueueFacts:
 
 def pbs(name: str, kind: str, qstat: str, pbsnodes: str) -> Facts:
     """The facts from ``qstat -Qf`` and ``pbsnodes -a``, of PBS Pro or Torque."""
-    nodes = [_node(fields) for _, fields in _records(pbsnodes, r"(\S+)")]
+    nodes = [node_facts(fields) for _, fields in records(pbsnodes, r"(\S+)")]
     node = NodeFacts(
         max((one.gpus for one in nodes), default=0),
         max((one.cores for one in nodes if one.cores), default=None),
         max((one.memory for one in nodes if one.memory), default=None),
     )
     queues = []
-    for queue, fields in _records(qstat, r"Queue: (\S+)"):
-        if fields.get("enabled", "True") != "True":
+    for queue, fields in records(qstat, r"Queue: (\S+)"):
+        open_ = fields.get("enabled") == fields.get("started") == "True"  # PBS leaves out what is false
+        if not open_ or re.fullmatch(RESERVATION, queue):
             continue
         time = fields.get("resources_max.walltime")
         least, most = (fields.get(f"resources_{end}.nodect", "") for end in ("min", "max"))
@@ -137,7 +139,7 @@ def pbs(name: str, kind: str, qstat: str, pbsnodes: str) -> Facts:
                 queue,
                 least_nodes=int(least) if least.isdecimal() else None,
                 most_nodes=int(most) if most.isdecimal() else max(len(nodes), int(least or 0)) or None,
-                walltime=_seconds(time) if time else None,
+                walltime=seconds(time) if time else None,
                 gpus=node.gpus,
                 cores=node.cores,
                 memory=node.memory,
@@ -146,7 +148,7 @@ def pbs(name: str, kind: str, qstat: str, pbsnodes: str) -> Facts:
     return Facts(name, kind, tuple(queues))
 
 
-def _records(text: str, head: str) -> Iterable[tuple[str, dict[str, str]]]:
+def records(text: str, head: str) -> Iterable[tuple[str, dict[str, str]]]:
     """Records of a line at the margin and ``key = value`` lines that are indented."""
     name: str | None = None
     fields: dict[str, str] = {}
@@ -162,7 +164,7 @@ def _records(text: str, head: str) -> Iterable[tuple[str, dict[str, str]]]:
     return
 
 
-def _node(fields: dict[str, str]) -> NodeFacts:
+def node_facts(fields: Mapping[str, str]) -> NodeFacts:
     cores = fields.get("resources_available.ncpus", fields.get("np", ""))
     gpus = fields.get("resources_available.ngpus", fields.get("gpus", ""))
     memory = fields.get("resources_available.mem") or _status(fields.get("status", ""), "physmem")
@@ -181,12 +183,12 @@ def _status(text: str, key: str) -> str:
     return found[1] if found else ""
 
 
-def _seconds(text: str) -> int | None:
+def seconds(text: str) -> int | None:
     """``[D-]H:M:S``, ``M:S`` or seconds; None for no limit."""
     days, _, clock = text.rpartition("-")
     if not re.fullmatch(r"\d+(:\d+){0,3}", clock):
         return None
-    seconds = 0
+    total = 0
     for part, unit in zip(reversed(clock.split(":")), (1, 60, 3600, 86400), strict=False):
-        seconds += int(part) * unit
-    return seconds + 86400 * int(days or 0)
+        total += int(part) * unit
+    return total + 86400 * int(days or 0)

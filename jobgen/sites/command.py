@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from jobgen.errors import JobgenError, nearest, one_of, shown
+from jobgen.typed import FILE
 
 
 class _Group(click.Group):
@@ -103,7 +104,7 @@ def detect(as_json: bool) -> int:
     help="Write a commented site file for this cluster, from what its scheduler says of queues and nodes.",
 )
 @click.argument("name", required=False)
-@click.option("-o", "--output", metavar="FILE", help="Its name.  [default: NAME.toml]")
+@click.option("-o", "--output", metavar="FILE", type=FILE, help="Its name.  [default: NAME.toml]")
 @click.option("--force", is_flag=True, help="Overwrite FILE.")
 def new(name: str | None, output: str | None, force: bool) -> None:
     from jobgen.output import write_script

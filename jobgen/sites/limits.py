@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from jobgen import values
+from jobgen.directives import RESERVATION
 from jobgen.errors import JobgenError, nearest, one_of
 from jobgen.schedulers import clock, size
 
@@ -14,9 +15,6 @@ if TYPE_CHECKING:
 
     from jobgen.sites.site import Site
     from jobgen.spec import JobSpec
-
-# What schedulers call a reservation, to which jobs go as to a queue: PBS's R123, M123 and S123.
-_RESERVATION = r"[RMS]\d+(\.[\w.-]+)?"
 
 
 class Request(NamedTuple):
@@ -52,7 +50,7 @@ def check(spec: JobSpec, request: Request, lines: tuple[str, ...]) -> None:
     for key, reason in site.file.lacks.items():
         if spec.origin(key) not in ("default", site.said):
             raise spec.refuse(key, f"{site.title}: {reason}")
-    if site.queues and not spec.reservation and not (spec.queue and re.fullmatch(_RESERVATION, spec.queue)):
+    if site.queues and not spec.reservation and not (spec.queue and re.fullmatch(RESERVATION, spec.queue)):
         _check_queue(spec, site, request)
     queue = site.queues.get(spec.queue) if spec.queue else None
     demanded = {**site.file.mandatory, **(queue.mandatory if queue else {})}

@@ -24,7 +24,14 @@ job_find_silent() { # the hosts that did not report
 }
 
 job_probe_hosts() { # where the launcher failed, or ended all ranks at the first failure: each host by itself
-  [[ -n ${job_reach:-} ]] || return 0
+  [[ -n ${job_reach:-} && ${job_container:-} != pyxis ]] || return 0
+  job_probe="set -e; . ${job_dir@Q}/env.sh;"
+  if job_defined container; then
+    job_probe+=" exec bash ${job_dir@Q}/container.sh"
+  elif job_defined node; then
+    job_probe+=" command -v $job_launcher_name > /dev/null || { echo '$job_launcher_name: command not found'; exit 71; }; exec"
+  fi
+  job_probe+=" python3 -c 'import jobgen.train, torch.distributed'"
   mkdir "$job_dir/preflight/probes"
   job_on_hosts 64 job_probe_host
   (cd "$job_dir/preflight/probes" && find . -name '*.bad' -exec cat {} +) | sort > "$job_dir/preflight/bad-hosts"
@@ -37,7 +44,7 @@ job_probe_host() { # HOST: what it says goes through a file, as pbs_tmrsh writes
   mkdir -p "$file"
   file+=/$1
   timeout 30 bash -c "$(declare -f job_reach_host)"$'\n''job_reach_host "$@"' reach "$1" \
-    "{ ${job_probe}; } > ${file@Q} 2>&1" < /dev/null &> "$file.caller" && rm -f "$file" "$file.caller" && return 0
+    "($job_probe) > ${file@Q} 2>&1" < /dev/null &> "$file.caller" && rm -f "$file" "$file.caller" && return 0
   printf '%s\t%s\n' "$1" "$(cat "$file" "$file.caller" 2> /dev/null |
     awk '!/^(srun|slurmstepd)/ { said = $0 } END { print said ? said : "does not answer" }')" > "$file.bad"
 }

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,7 +15,9 @@ from typing import Any, NamedTuple
 import pytest
 from support.pbs import PbsCluster, wait_until
 
-from jobgen import JobSpec, render
+from jobgen import JobgenError, JobSpec, render
+from jobgen.life import logs
+from jobgen.nodefiles import Log
 from jobgen.precedence import split_user_directives
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -259,3 +262,148 @@ def test_a_job_whose_dependency_cannot_come_about(openpbs: Lab) -> None:
     run = run_of(openpbs, ASKED, "-W", f"depend=afterok:{bad}")
     assert wait_until(lambda: openpbs.state(run)["state"] == "cancelled", 30), openpbs.state(run)
     assert "what it waited for" in openpbs.state(run)["reason"]
+
+
+# ------------------------------------------------------------------------------------------- what is asked for
+
+
+@pytest.fixture
+def queues(either: Lab) -> Iterator[dict[str, str]]:
+    """Queues of which qsub takes no job, none at once, and none that is large or long."""
+    made = {
+        "bare": "",
+        "stopped": "queue_type=Execution,enabled=True",
+        "short": "queue_type=Execution,enabled=True,started=True,resources_max.walltime=24:00:00",
+    }
+    names = {key: f"{key}{either.folder.name[-8:]}".replace("_", "x") for key in made}
+    for key, attributes in made.items():
+        qmgr(either, f"create queue {names[key]} {attributes}")
+    yield names
+    for name in names.values():
+        qmgr(either, f"delete queue {name}")
+
+
+def qmgr(lab: Lab, line: str) -> None:
+    lab.cluster.exec("head", ["qmgr", "-c", line.strip()], root=True)
+
+
+def test_the_doctor_knows_what_qsub_refuses(either: Lab, queues: dict[str, str]) -> None:
+    job = (*either.cluster.words, "--accelerator", "cpu", "--launcher", "torchrun", "--no-preflight")
+    for words, states in {
+        ("--queue", "nowhere"): ("problem", "ok"),
+        ("--queue", queues["bare"]): ("problem", "ok"),
+        ("--queue", queues["stopped"]): ("warning", "ok"),
+        ("--queue", queues["short"], "--walltime", "48h"): ("problem", "ok"),
+        ("--nodes", "9"): ("ok", "problem"),
+        ("--cpus-per-rank", "9"): ("ok", "problem"),
+        ("--nodes", "3"): ("ok", "ok"),
+    }.items():
+        found = json.loads(either.jobgen("doctor", "--json", *job, *words, "--", "true").stdout)["findings"]
+        said = {one["check"]: one["state"] for one in found}
+        assert (said["queue"], said["nodes"]) == states, (words, found)
+
+
+def test_a_new_site_has_the_queues_that_take_jobs(either: Lab, queues: dict[str, str]) -> None:
+    assert either.jobgen("site", "new", "-o", "new.toml").returncode == 0
+    text = (either.folder / "new.toml").read_text()
+    assert [name in text for name in (queues["bare"], queues["stopped"], queues["short"])] == [
+        False,
+        False,
+        True,
+    ]
+
+
+def test_a_reservation_by_the_name_that_is_printed(openpbs: Lab) -> None:
+    """It is a queue without the name of the server."""
+    begin = time.strftime("%H%M", time.localtime(time.time() + 7200))
+    name = openpbs.call("pbs_rsub", "-R", begin, "-D", "60", "-l", "select=1:ncpus=1").stdout.split()[0]
+    try:
+        script = render(JobSpec("pbs", ["true"], reservation=name, accelerator="cpu", launcher="mpirun"))
+        lines = [one.removeprefix("#PBS ") for one in script.splitlines() if one.startswith("#PBS ")]
+        assert wait_until(lambda: openpbs.qsub([f"-q {name.partition('.')[0]}"], "-h").returncode == 0, 30)
+        assert openpbs.attributes(lines)["queue"] == name.partition(".")[0]
+    finally:
+        openpbs.call("pbs_rdel", name)
+
+
+def test_a_log_with_a_colon(either: Lab) -> None:
+    """qsub takes what is before it for a host, but not in a path from the root."""
+    options = {"accelerator": "cpu", "launcher": "mpirun", "dialect": either.row}
+    with pytest.raises(JobgenError, match="for a host"):
+        render(JobSpec("pbs", ["true"], log="x:y.log", **options))
+    assert "tmp/x:y.log" not in either.attributes(["-o x.log"])["Output_Path"]
+    assert either.attributes(["-o /tmp/x:y.log"])["Output_Path"].endswith(":/tmp/x:y.log")
+
+
+# ------------------------------------------------------------------------------------------------ dependencies
+
+
+def ended(lab: Lab, status: int) -> str:
+    job = lab.qsub([], body=f"exit {status}").stdout.strip()
+    lab.cluster.wait(job)
+    return job
+
+
+def submit_after(lab: Lab, after: str) -> subprocess.CompletedProcess[str]:
+    options = ("--accelerator", "cpu", "--launcher", "torchrun", "--no-preflight", "--directive=-h")
+    return lab.jobgen("submit", *lab.cluster.words, *options, "--after", after, "--", "true")
+
+
+@pytest.mark.parametrize(
+    ("kind", "status"), [("afterok", 0), ("afterany", 3), ("afternotok", 3), ("after", 0)]
+)
+def test_a_dependency_that_is_met_already(either: Lab, kind: str, status: int) -> None:
+    done = submit_after(either, f"{kind}:{ended(either, status)}")
+    assert done.returncode == 0, done.stderr
+    assert f"is {'failed' if status else 'finished'} already: the new one does not wait for it" in done.stderr
+    facts = either.cluster.facts(done.stdout.strip())
+    either.call("qdel", done.stdout.strip())
+    assert (facts["job_state"], "depend" in facts) == ("H", False)
+
+
+@pytest.mark.parametrize(("kind", "status"), [("afterok", 3), ("afternotok", 0)])
+def test_a_dependency_that_cannot_be_met(either: Lab, kind: str, status: int) -> None:
+    done = submit_after(either, f"{kind}:{ended(either, status)}")
+    assert (done.returncode, "and the new one would never begin" in done.stderr) == (2, True)
+    assert not (either.folder / "runs").exists()
+
+
+def test_a_dependency_on_a_job_that_runs_and_on_none(either: Lab) -> None:
+    job = either.qsub([], "-h").stdout.strip()
+    done = submit_after(either, job)
+    assert "depend" in either.cluster.facts(done.stdout.strip()), done.stderr
+    either.call("qdel", done.stdout.strip())
+    either.call("qdel", job)
+    assert "PBS does not know job 999999" in submit_after(either, "999999").stderr
+
+
+def test_a_dependency_on_a_run_that_pbs_has_forgotten(either: Lab) -> None:
+    run = run_of(either, "true")
+    (run / "job-id").write_text("999999.server\n")
+    (run / "attempt-1").mkdir()
+    (run / "attempt-1/events").write_text("1 began 999999.server\n2 ended 0\n")
+    done = submit_after(either, "999999")
+    assert "job 999999 is finished already" in done.stderr, done
+    either.call("qdel", done.stdout.strip())
+    (run / "attempt-1/events").write_text("1 began 999999.server\n2 ended 1\n")
+    assert "job 999999 is failed, and the new one would never begin" in submit_after(either, "999999").stderr
+
+
+# --------------------------------------------------------------------------------------------------- names
+
+
+@pytest.mark.parametrize("name", ["1st", "x" * 20, "a.b_c-d+e", "x" * 230])
+def test_names(either: Lab, name: str) -> None:
+    render(JobSpec("pbs", ["true"], name=name, accelerator="cpu", launcher="mpirun", dialect=either.row))
+    assert either.attributes([f"-N {name}"])["Job_Name"] == name
+
+
+def test_where_the_output_of_a_task_is(either: Lab) -> None:
+    array = ("-J", "0-1") if either.row == "pbspro" else ("-t", "0-1")
+    run = run_of(either, 'echo "this is $PBS_JOBNAME"', "-N", "exp", "-j", "oe", *array, tasks=2)
+    number = (run / "job-id").read_text().partition("[")[0]
+    separator = "." if either.row == "pbspro" else "-"
+    expected = run / f"exp.o{number}{separator}1"
+    assert wait_until(expected.exists, 60), list(run.iterdir())
+    (run / "task-1/job-id").write_text(f"{number}[1].server\n")
+    assert logs.find(run / "task-1", logs.Which(None, None)) == (0, Log(expected))

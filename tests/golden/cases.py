@@ -84,7 +84,12 @@ CASES = {
 
 def script(command: str) -> str:
     """The job part of the script of one command line, which is ``jobgen`` less the first word."""
-    job, marker, _ = render(plan_of(command)).partition("\n# ======== jobgen runtime ")
+    return job_part(render(plan_of(command)))
+
+
+def job_part(script: str) -> str:
+    """What stands above the marker line."""
+    job, marker, _ = script.partition("\n# ======== jobgen runtime ")
     assert marker
     return f"{job}\n"
 

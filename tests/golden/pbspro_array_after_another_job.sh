@@ -10,7 +10,7 @@
 #PBS -J 0-9%3
 #PBS -W depend=afterok:12.head,afterany:14[].head
 #PBS -j oe
-# shellcheck disable=SC2034,SC2120,SC2329  # the runtime below uses them
+# shellcheck disable=SC2034,SC2120,SC2154,SC2329  # the runtime below uses them
 set -euo pipefail
 
 # ---- settings -----------------------------------------------------------------------------

@@ -17,7 +17,7 @@
 #PBS -o jobgen-^array_index^.out
 #PBS -M me@example.org
 #PBS -m e
-# shellcheck disable=SC2034,SC2120,SC2329  # the runtime below uses them
+# shellcheck disable=SC2034,SC2120,SC2154,SC2329  # the runtime below uses them
 set -euo pipefail
 
 # ---- settings -----------------------------------------------------------------------------

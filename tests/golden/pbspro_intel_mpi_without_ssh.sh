@@ -8,7 +8,7 @@
 #PBS -l place=scatter
 #PBS -l walltime=01:00:00
 #PBS -j oe
-# shellcheck disable=SC2034,SC2120,SC2329  # the runtime below uses them
+# shellcheck disable=SC2034,SC2120,SC2154,SC2329  # the runtime below uses them
 set -euo pipefail
 
 # ---- settings -----------------------------------------------------------------------------

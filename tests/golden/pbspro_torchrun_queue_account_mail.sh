@@ -12,7 +12,7 @@
 #PBS -A abc123
 #PBS -M me@example.org
 #PBS -m abe
-# shellcheck disable=SC2034,SC2120,SC2329  # the runtime below uses them
+# shellcheck disable=SC2034,SC2120,SC2154,SC2329  # the runtime below uses them
 set -euo pipefail
 
 # ---- settings -----------------------------------------------------------------------------

@@ -14,7 +14,7 @@
 #SBATCH --partition=batch
 #SBATCH --account=abc123
 #SBATCH --network=disable_rdzv_get
-# shellcheck disable=SC2034,SC2120,SC2329  # the runtime below uses them
+# shellcheck disable=SC2034,SC2120,SC2154,SC2329  # the runtime below uses them
 set -euo pipefail
 
 # ---- settings -----------------------------------------------------------------------------

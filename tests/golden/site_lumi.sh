@@ -17,7 +17,7 @@
 #SBATCH --open-mode=append
 #SBATCH --partition=standard-g
 #SBATCH --account=project_465
-# shellcheck disable=SC2034,SC2120,SC2329  # the runtime below uses them
+# shellcheck disable=SC2034,SC2120,SC2154,SC2329  # the runtime below uses them
 set -euo pipefail
 
 # ---- settings -----------------------------------------------------------------------------

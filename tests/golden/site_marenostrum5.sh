@@ -14,7 +14,7 @@
 #SBATCH --open-mode=append
 #SBATCH --qos=acc_ehpc
 #SBATCH --account=ehpc01
-# shellcheck disable=SC2034,SC2120,SC2329  # the runtime below uses them
+# shellcheck disable=SC2034,SC2120,SC2154,SC2329  # the runtime below uses them
 set -euo pipefail
 
 # ---- settings -----------------------------------------------------------------------------

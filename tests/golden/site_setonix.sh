@@ -12,7 +12,7 @@
 #SBATCH --open-mode=append
 #SBATCH --partition=gpu
 #SBATCH --account=pawsey0001-gpu
-# shellcheck disable=SC2034,SC2120,SC2329  # the runtime below uses them
+# shellcheck disable=SC2034,SC2120,SC2154,SC2329  # the runtime below uses them
 set -euo pipefail
 
 # ---- settings -----------------------------------------------------------------------------

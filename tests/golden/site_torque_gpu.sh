@@ -10,7 +10,7 @@
 #PBS -l walltime=01:00:00
 #PBS -j oe
 #PBS -q gpu
-# shellcheck disable=SC2034,SC2120,SC2329  # the runtime below uses them
+# shellcheck disable=SC2034,SC2120,SC2154,SC2329  # the runtime below uses them
 set -euo pipefail
 
 # ---- settings -----------------------------------------------------------------------------

@@ -13,7 +13,7 @@
 #SBATCH --requeue
 #SBATCH --array=1,3,7%2
 #SBATCH --dependency=afterok:12_3,afterany:14
-# shellcheck disable=SC2034,SC2120,SC2329  # the runtime below uses them
+# shellcheck disable=SC2034,SC2120,SC2154,SC2329  # the runtime below uses them
 set -euo pipefail
 
 # ---- settings -----------------------------------------------------------------------------

@@ -12,7 +12,7 @@
 #SBATCH --open-mode=append
 #SBATCH --constraint=a100
 #SBATCH --reservation="night shift"
-# shellcheck disable=SC2034,SC2120,SC2329  # the runtime below uses them
+# shellcheck disable=SC2034,SC2120,SC2154,SC2329  # the runtime below uses them
 set -euo pipefail
 
 # ---- settings -----------------------------------------------------------------------------

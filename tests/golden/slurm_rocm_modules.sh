@@ -13,7 +13,7 @@
 #SBATCH --open-mode=append
 #SBATCH --mail-user=me@example.org
 #SBATCH --mail-type=BEGIN,END,FAIL
-# shellcheck disable=SC2034,SC2120,SC2329  # the runtime below uses them
+# shellcheck disable=SC2034,SC2120,SC2154,SC2329  # the runtime below uses them
 set -euo pipefail
 
 # ---- settings -----------------------------------------------------------------------------

@@ -10,7 +10,7 @@
 #SBATCH --time=01:00:00
 #SBATCH --output=jobgen-%j.log
 #SBATCH --open-mode=append
-# shellcheck disable=SC2034,SC2120,SC2329  # the runtime below uses them
+# shellcheck disable=SC2034,SC2120,SC2154,SC2329  # the runtime below uses them
 set -euo pipefail
 
 # ---- settings -----------------------------------------------------------------------------

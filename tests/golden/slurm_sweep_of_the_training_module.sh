@@ -11,7 +11,7 @@
 #SBATCH --output=jobgen-%A_%a.log
 #SBATCH --open-mode=append
 #SBATCH --array=0-5%2
-# shellcheck disable=SC2034,SC2120,SC2329  # the runtime below uses them
+# shellcheck disable=SC2034,SC2120,SC2154,SC2329  # the runtime below uses them
 set -euo pipefail
 
 # ---- settings -----------------------------------------------------------------------------

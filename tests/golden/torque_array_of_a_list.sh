@@ -9,7 +9,7 @@
 #PBS -t 0,4,8,9%2
 #PBS -W depend=afterokarray:12[].head,after:7
 #PBS -j oe
-# shellcheck disable=SC2034,SC2120,SC2329  # the runtime below uses them
+# shellcheck disable=SC2034,SC2120,SC2154,SC2329  # the runtime below uses them
 set -euo pipefail
 
 # ---- settings -----------------------------------------------------------------------------

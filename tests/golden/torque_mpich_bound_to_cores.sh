@@ -7,7 +7,7 @@
 #PBS -l nodes=2:ppn=8:gpus=2
 #PBS -l walltime=01:00:00
 #PBS -j oe
-# shellcheck disable=SC2034,SC2120,SC2329  # the runtime below uses them
+# shellcheck disable=SC2034,SC2120,SC2154,SC2329  # the runtime below uses them
 set -euo pipefail
 
 # ---- settings -----------------------------------------------------------------------------

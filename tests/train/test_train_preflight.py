@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import warm
 from jobgen.train.addresses import free_port
 from jobgen.train.preflight import judge, table
 from jobgen.train.preflight.judge import Finding, Job
-from jobgen.train.preflight.visit import GATHER, GRACE
+from jobgen.train.preflight.visit import GATHER, GRACE, reasons
 from jobgen.train.ranks import span
 from support.require import need_command, need_package, need_root
 from train_support import PYTHON, clean_environment, launcher_command
@@ -350,6 +351,51 @@ def test_span(ranks: list[int], text: str) -> None:
     assert span(ranks) == text
 
 
+def many(hosts: int) -> dict[int, dict[str, Any]]:
+    """Eight ranks on each of so many hosts."""
+    return of(*(fact(rank, f"n{rank // 8:04}") for rank in range(8 * hosts)))
+
+
+def test_the_table_of_many_hosts_has_a_row_for_those_that_are_alike() -> None:
+    facts = many(1024)
+    for rank in range(80, 88):
+        facts[rank]["versions"] = {"python": "3.11.7", "torch": "2.12.0"}
+    seen = {f"n{i:04}": {"clock": (-0.02 * (i == 7), 0.0)} for i in range(1024)}
+    rows = table.rows(facts, seen, {}, judge.alone(Job((), None), facts, 8192))
+    common, deviating = table.short(rows)
+    assert (common["host"], common["ranks"], common["verdict"]) == (
+        "n0000 and 1022 more",
+        "0-7...8184-8191",
+        "ok",
+    )
+    assert common["clock"] == "-20.0 ms"
+    assert (deviating["host"], deviating["verdict"]) == ("n0010", "BAD")
+    assert table.short(rows[:32]) == rows[:32]
+
+
+def test_what_is_said_of_many_hosts_is_short() -> None:
+    findings = judge.disagreement("versions", "torch", {f"n{i}": str(i % 2) for i in range(1024)})
+    [text] = reasons(findings)
+    assert text.startswith(
+        "n0, n1, n2, n3 and 1020 more: the hosts disagree: torch 0 on n0, n2, n4, n6 and 508"
+    )
+    assert len(text) < 200
+
+
+@pytest.mark.parametrize("bad_host", [0, 500, 1023])
+def test_of_many_hosts_each_looks_at_a_few_and_the_bad_one_is_named(bad_host: int) -> None:
+    need_package("torch")
+    from jobgen.train.preflight import together
+
+    hosts = [f"n{i}" for i in range(1024)]
+    bad_one = hosts[bad_host]
+    looks = {host: together.others(host, hosts) for host in hosts}
+    assert {len(looked) for looked in looks.values()} == {10}
+    assert not any(host in looked for host, looked in looks.items())
+    trouble = {host: [other for other in looks[host] if bad_one in (host, other)] for host in hosts}
+    assert list(judge.blame(trouble)) == [bad_one]
+
+
 # ---- real ranks ---------------------------------------------------------------------------
 
 
@@ -392,19 +438,24 @@ def environment(run: Path, count: int, limit: int = 60) -> dict[str, str]:
 
 def begin(
     env: Mapping[str, str], rank: int, count: int, *options: str, before: Sequence[str] = (), **own: str
-) -> subprocess.Popen[str]:
-    """One rank, by hand."""
+) -> subprocess.Popen[str] | warm.Rank:
+    """One rank, by hand; in a process of its own only where what is imported, or mounted, is another."""
     ranks = {"RANK": str(rank), "WORLD_SIZE": str(count), "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
+    env = {**env, **ranks, **own}
+    if not before and "PYTHONPATH" not in env:
+        return warm.Rank(["preflight", *options], env)
     return subprocess.Popen(
         [*before, PYTHON, "-m", "jobgen.train", "preflight", *options],
-        env={**env, **ranks, **own},
+        env=env,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
 
 
-def end(processes: Sequence[subprocess.Popen[str]], env: Mapping[str, str], began: float) -> Flight:
+def end(
+    processes: Sequence[subprocess.Popen[str] | warm.Rank], env: Mapping[str, str], began: float
+) -> Flight:
     try:
         said = [process.communicate(timeout=120) for process in processes]
     finally:
@@ -486,9 +537,9 @@ def test_a_rank_that_hangs_while_it_starts(tmp_path: Path) -> None:
     need_package("torch")
     env = environment(tmp_path / "run", 2, limit=LIMIT)
     began = time.monotonic()
-    ranks = [begin(env, rank, 2) for rank in range(2)]
+    ranks = [begin(env, 0, 2), begin(env, 1, 2, before=["env"])]  # with torch still to import
     file = tmp_path / "run" / "preflight" / "nodes" / "0" / "127.0.0.2.json"
-    while not file.exists():
+    while not (file.exists() and file.stat().st_size):
         time.sleep(0.01)
     ranks[1].send_signal(signal.SIGSTOP)
     ranks[0].wait(timeout=LATEST)
@@ -529,7 +580,7 @@ def test_the_port_is_closed_to_one_host(tmp_path: Path) -> None:
 
 
 def test_the_port_is_another_program_s(tmp_path: Path) -> None:
-    env = environment(tmp_path / "run", 2, limit=LIMIT)
+    env = environment(tmp_path / "run", 2, limit=6)
     with socket.socket() as other:
         other.bind(("", int(env["MASTER_PORT"])))
         other.listen()
@@ -613,7 +664,7 @@ def test_a_checkpoint_directory_that_one_host_mounts_otherwise(mount: str, says:
 
 def test_a_host_with_fewer_npus(tmp_path: Path) -> None:
     need_command("g++", "ninja")
-    env = environment(tmp_path / "run", 3, limit=40)
+    env = environment(tmp_path / "run", 3, limit=120)
     env |= {"PYTHONPATH": str(SIMULATED_NPU), "JOBGEN_ACCELERATOR": "npu"}
     subprocess.run([PYTHON, "-c", "import torch_npu, os; os._exit(0)"], env=env, check=True, timeout=300)
     done = fly(env, 3)

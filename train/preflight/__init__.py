@@ -151,14 +151,15 @@ def _gather_facts(mine: Visit, me: ranks.Ranks, board: "Board") -> dict[int, dic
                 look = now + LOOKS * (time.monotonic() - now)
             time.sleep(POLL)
     facts = dict(sorted(facts.items()))
-    words, absent = mine.words(), {}
+    words, absent = mine.words() if waiting else {}, {}
     for rank in sorted(waiting):
         said = words.get(rank)
         absent[rank] = (said["host"] if said else mine.job.host(rank, "an unknown host"), said)
     mine.findings += judge.missing(absent, facts, f"{me.master_addr}:{me.master_port}")
     mine.findings += judge.alone(mine.job, facts, me.world_size)
+    present = mine.present()
     for rank, each in facts.items():
-        if rank not in words:
+        if rank not in present:
             text = f"rank 0 does not see what it wrote into the run directory {mine.folder.parent}"
             mine.findings.append(judge.Finding(each["host"], "write", True, text))
     return facts

@@ -4,6 +4,7 @@ The store is a key-value server in rank 0's process at MASTER_ADDR:MASTER_PORT, 
 With it, unlike in a collective operation, rank 0 can tell who does not answer.
 """
 
+import contextlib
 import json
 import os
 import socket
@@ -109,12 +110,10 @@ class Board:
     def gather(self, name: str, ranks: Iterable[int], until: float) -> dict[int, Any]:
         """What these ranks have put under name/RANK; None for those that have not."""
         wanted = list(ranks)
-        try:
-            left = timedelta(seconds=max(0.05, until - time.monotonic()))
-            if wanted:
-                self._store.wait([f"{name}/{rank}" for rank in wanted], left)
-        except RuntimeError:
-            pass  # some are missing
+        with contextlib.suppress(RuntimeError):  # some are missing
+            for first in range(0, len(wanted), CHUNK):
+                left = timedelta(seconds=max(0.05, until - time.monotonic()))
+                self._store.wait([f"{name}/{rank}" for rank in wanted[first : first + CHUNK]], left)
         try:
             return self._there(name, wanted)
         except RuntimeError:  # the store is gone

@@ -1,7 +1,9 @@
 """One rank's preflight: its files, its time, and how it ends. No torch here."""
 
+import contextlib
 import json
 import os
+import re
 import signal
 import socket
 import sys
@@ -66,10 +68,19 @@ class Visit:
 
     def words(self) -> dict[int, dict[str, Any]]:
         """What all ranks have written, by rank."""
-        return _words(nodefiles.listed(self.folder / NODES))
+        said: dict[int, dict[str, Any]] = {}
+        for file in nodefiles.listed(self.folder / NODES):
+            for news in nodefiles.objects(file):
+                old = {} if news["phase"] == STARTED else said.get(news["rank"], {})
+                said[news["rank"]] = old | news
+        return said
+
+    def present(self) -> set[int]:
+        """The ranks that have written anything."""
+        return _present(nodefiles.listed(self.folder / NODES))
 
     def rank_0_came(self) -> bool:
-        return 0 in _words(nodefiles.inside(self.folder / NODES / "0"))
+        return 0 in _present(nodefiles.inside(self.folder / NODES / "0"))
 
     def leads_host(self, local_rank: int) -> bool:
         """Whether this is the first rank of its host, which speaks for it."""
@@ -79,13 +90,12 @@ class Visit:
         return local_rank == 0
 
 
-def _words(files: Iterable[Path]) -> dict[int, dict[str, Any]]:
-    said: dict[int, dict[str, Any]] = {}
+def _present(files: Iterable[Path]) -> set[int]:
+    found: set[int] = set()
     for file in files:
-        for news in nodefiles.objects(file):
-            old = {} if news["phase"] == STARTED else said.get(news["rank"], {})
-            said[news["rank"]] = old | news
-    return said
+        with contextlib.suppress(OSError):
+            found |= {int(rank) for rank in re.findall(rb'(?m)^\{"rank": (\d+),', file.read_bytes())}
+    return found
 
 
 def begin(env: Mapping[str, str], began: float) -> Visit:

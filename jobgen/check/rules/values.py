@@ -71,12 +71,11 @@ def bad_name(script: Script) -> Iterator[Hit]:
 
 
 def _name_fault(name: str, scheduler: str) -> str:
+    if scheduler == "torque":
+        return "is refused: Torque allows no blanks" if re.search(r"\s", name) or not name else ""
     if not re.fullmatch(r"[A-Za-z0-9._+-]+", name, re.ASCII):
-        return "is refused: PBS allows letters, digits and . _ + - only"
-    if scheduler == "torque" and not name[0].isalpha():
-        return "is refused: on Torque a name begins with a letter"
-    limit = 15 if scheduler == "torque" else 230
-    return f"is too long: {limit} characters are allowed" if len(name) > limit else ""
+        return "is refused: PBS Pro allows letters, digits and . _ + - only"
+    return "is too long: 230 characters are allowed" if len(name) > 230 else ""
 
 
 def _outputs(script: Script) -> Iterator[Option]:
@@ -92,6 +91,12 @@ def output_variable(script: Script) -> Iterator[Hit]:
                 option.line,
                 f"no variable is expanded in a directive: the file is called {shown(option.value)}",
                 f"write the path out; the scheduler knows {known}",
+            )
+        elif option.value.startswith("~"):
+            yield Hit(
+                option.line,
+                f"no ~ is expanded in a directive: the file is called {shown(option.value)}",
+                "write the path out",
             )
         elif script.is_pbs and re.search(r"%[jJAaxNu]", option.value):
             yield Hit(

@@ -18,6 +18,7 @@ start() { # NUMBER OF THE NODE [preflight]
   if [[ $host == "$JOBGEN_HERE" ]]; then
     exec bash "$job_dir/node.sh" "${@:2}"
   fi
+  # shellcheck disable=SC2016  # expanded on the other side
   printf -v words 'export NODE_RANK=%q JOBGEN_ARRIVAL=%q; exec bash "$JOBGEN_RUN_DIR/node.sh" %s' "$1" "$JOBGEN_ARRIVAL" "${*:2}"
   job_remote "$host" "$words"
 }

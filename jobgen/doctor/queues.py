@@ -1,0 +1,89 @@
+"""Judges what a job asks of PBS: whether its queue is there and takes it, and whether it has such nodes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from jobgen.doctor.finding import OK, PROBLEM, WARNING, Case, Finding
+from jobgen.errors import nearest, one_of, shown
+from jobgen.sites.asking import node_facts, records, seconds
+
+_NEVER = "the job would wait in the queue for ever"
+
+
+def queue(case: Case) -> Iterator[Finding]:
+    """The queue that is asked for, or the default one: qsub refuses a job beyond its limits."""
+    said, server = case.text("queues"), _server(case)
+    queues = dict(records(said, r"Queue: (\S+)"))
+    name = case.plan.queue or case.plan.spec.reservation or server.get("default_queue")
+    if case.row not in ("pbspro", "torque") or not queues or not name:
+        return
+    name = name.partition(".")[0] if name not in queues else name
+    there = queues.get(name)
+    if there is None:
+        remedy = f"use {one_of(queues)}"
+        yield Finding(
+            "queue", PROBLEM, f"there is no {shown(name)}{nearest(name, queues)}", "qsub refuses it", remedy
+        )
+        return
+    limits = {
+        key: there.get(key) or server.get(key, "")
+        for key in ("resources_max.walltime", "resources_max.nodect")
+    }
+    faults = [*_shut(name, there), *_beyond(case, name, limits)]
+    yield from faults
+    if not faults:
+        yield Finding("queue", OK, f"{name} takes {case.plan.allocated} nodes for {case.plan.walltime}")
+
+
+def _server(case: Case) -> Mapping[str, str]:
+    return next((fields for _, fields in records(case.text("server"), r"Server: (\S+)")), {})
+
+
+def _shut(name: str, there: Mapping[str, str]) -> Iterator[Finding]:
+    if there.get("enabled") != "True":
+        yield Finding(
+            "queue", PROBLEM, f"{name} is not enabled", "qsub refuses a job there", "use another --queue"
+        )
+    elif there.get("started") != "True":
+        remedy = "use another --queue, or wait until it is started"
+        yield Finding("queue", WARNING, f"{name} is not started", "jobs wait there, and none begins", remedy)
+
+
+def _beyond(case: Case, name: str, limits: Mapping[str, str]) -> Iterator[Finding]:
+    time, nodes = limits["resources_max.walltime"], limits["resources_max.nodect"]
+    most = seconds(time) if time else None
+    if most is not None and (seconds(case.plan.walltime) or 0) > most:
+        why = f"{case.plan.walltime} are asked for, and qsub refuses that"
+        yield Finding("queue", PROBLEM, f"{name} takes at most {time}", why, f"say --walltime {time} or less")
+    if nodes.isdecimal() and case.plan.allocated > int(nodes):
+        why = f"{case.plan.allocated} are asked for"
+        yield Finding(
+            "queue", PROBLEM, f"{name} takes at most {nodes} nodes", why, f"say --nodes {nodes} or less"
+        )
+
+
+def nodes(case: Case) -> Iterator[Finding]:
+    """Whether PBS has as many nodes as are asked for, of that size; qsub takes the job anyway."""
+    known = [node_facts(fields) for _, fields in records(case.text("pbsnodes"), r"(\S+)")]
+    if case.row not in ("pbspro", "torque") or not known:
+        return
+    wanted = case.plan.allocated
+    if wanted > len(known):
+        remedy = f"say --nodes {len(known)} or less"
+        yield Finding(
+            "nodes", PROBLEM, f"PBS has {len(known)} nodes, and {wanted} are asked for", _NEVER, remedy
+        )
+        return
+    has_devices = any(one.gpus for one in known)  # else they are called something of the site's own
+    for chunk in case.plan.chunks:
+        asked = re.search(r"=(\d+)$", chunk.devices)
+        devices = int(asked[1]) if asked and has_devices else 0
+        fit = sum((one.cores or chunk.cpus) >= chunk.cpus and one.gpus >= devices for one in known)
+        if chunk.nodes > fit:
+            each = f"{chunk.cpus} cores" + (f" and {devices} devices" if devices else "")
+            found = f"{fit} of PBS's {len(known)} nodes have {each}, and {chunk.nodes} are asked for"
+            yield Finding("nodes", PROBLEM, found, _NEVER, "ask for less of each node, or for fewer nodes")
+            return
+    yield Finding("nodes", OK, f"PBS has {len(known)}")

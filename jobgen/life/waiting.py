@@ -1,0 +1,56 @@
+"""What a job of PBS waits for, where that has ended already: Torque refuses or holds such a job, and PBS Pro
+may delete it without a word."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from jobgen.life import pbs, states
+from jobgen.life.calls import SchedulerError
+from jobgen.life.finding import all_runs, by_id
+from jobgen.life.jobs import LIVE, Job, number
+from jobgen.spec import JobSpec
+
+_UNCLEAR = ("ended", "lost", "gone", "unknown", "")  # it is not known how
+
+
+def settled(spec: JobSpec, root: Path) -> JobSpec:
+    """The same job without the dependencies that are met, each of which is told of; ``root`` has the runs.
+
+    Raises:
+        JobgenError: one cannot be met any more, or nobody knows its job.
+    """
+    if spec.scheduler != "pbs" or not spec.after:
+        return spec
+    try:
+        jobs = pbs.ask([job for _, job in spec.after])
+    except SchedulerError:
+        return spec  # qsub says more
+    waits = []
+    for kind, job in spec.after:
+        ends = _ends(job, jobs, root)
+        if not ends:
+            raise spec.refuse("after", f"PBS does not know job {job}, and the new one would never begin")
+        if any(end in LIVE for end in ends) or set(ends) & set(_UNCLEAR):
+            waits.append((kind, job))
+            continue
+        well = all(end == "finished" for end in ends)
+        word = "finished" if well else next(end for end in ends if end != "finished")
+        if kind in ("afterok", "afternotok") and well != (kind == "afterok"):
+            raise spec.refuse("after", f"job {job} is {word}, and the new one would never begin")
+        print(f"jobgen: job {job} is {word} already: the new one does not wait for it", file=sys.stderr)
+    return spec if len(waits) == len(spec.after) else spec._replace(after=tuple(waits))
+
+
+def _ends(job: str, jobs: Sequence[Job], root: Path) -> list[str]:
+    """The states of a job, or of the tasks of an array, by PBS else by the run directory; none if unknown."""
+    mine = [one for one in jobs if number(one.id) == number(job)]
+    task = pbs.task(job)
+    mine = [one for one in mine if task in (None, one.task)]
+    tasks = [one for one in mine if one.task is not None]
+    if mine:
+        return [one.state for one in tasks or mine]
+    found, _ = states.states(by_id(job, all_runs(root)))
+    return [one.state for one in found if one.state not in _UNCLEAR]
