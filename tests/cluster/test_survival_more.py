@@ -378,7 +378,7 @@ def small_disk(session_dir: Path, tmp_path: Path) -> Iterator[tuple[Cluster, Pat
     disk.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", disk], check=True)
     try:
-        with shared_cluster(session_dir / "cluster-small-disk", "slurm") as cluster:
+        with shared_cluster(session_dir / "cluster-small-disk") as cluster:
             yield cluster, disk
     finally:
         subprocess.run(["umount", "-l", disk], check=True)
