@@ -1,4 +1,4 @@
-"""The script's own lines that make and check a hostfile of 10,000 hosts, each listed 8 times,
+"""The lines of the runtime that make and check a hostfile of 10,000 hosts, each listed 8 times,
 against the loop of ``while read`` that copied scripts have."""
 
 from __future__ import annotations
@@ -7,12 +7,17 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import jobgen.templates
+
 from benchmarks.measure import Figure, medians, wall_seconds
-from jobgen.config import read_spec
-from jobgen.plan import resolve
-from jobgen.rendering import render
 
 HOSTS, REPEATS, RUNS = 10_000, 8, 5
+BEGIN = f"""
+set -euo pipefail
+job_dir=. job_nodes={HOSTS} job_ranks_per_node={REPEATS}
+job_die() {{ echo "$2" >&2; exit "$1"; }}
+job_list_hosts() {{ cat nodes; }}
+"""
 LOOP = """
 declare -A seen
 : > hostfile_by_loop
@@ -26,14 +31,10 @@ done < nodes
 
 
 def figures() -> Iterator[Figure]:
-    script = render(
-        resolve(read_spec("pbs", {"nodes": str(HOSTS), "gpus_per_node": "8", "launcher": "mpirun"}))
-    )
-    block = script[script.index("# ---- the hosts") : script.index("# ---- the rendezvous")]
+    functions = Path(jobgen.templates.__path__[0], "runtime/hostfile.sh").read_text()
     with tempfile.TemporaryDirectory() as top:
         (Path(top) / "nodes").write_text("".join(f"node{i:05}.cluster\n" * REPEATS for i in range(HOSTS)))
-        begin = 'set -euo pipefail\njob_die() { echo "$2" >&2; exit "$1"; }\n'
-        (Path(top) / "ours.sh").write_text(f"{begin}job_dir=.\njob_nodefile=nodes\n{block}")
+        (Path(top) / "ours.sh").write_text(BEGIN + functions + "job_make_hostfile\n")
         (Path(top) / "loop.sh").write_text(LOOP)
         pairs = [
             (wall_seconds(["bash", "ours.sh"], cwd=top), wall_seconds(["bash", "loop.sh"], cwd=top))

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from golden.cases import CASES, HERE
+from golden.cases import CASES, HERE, job_part
 from hypothesis import given
 from hypothesis import strategies as st
 from support.require import need_command
@@ -352,7 +352,7 @@ def test_every_launcher_at_every_site_is_clean(name: str, tmp_path: Path) -> Non
     assert all("Slurm's own" in said for said in refused), refused
     assert len(scripts) == (4 if site.file.scheduler == "slurm" else 3)
     for number, text in enumerate(scripts):
-        (tmp_path / f"{number}.sh").write_text(text, encoding="utf-8")
+        (tmp_path / f"{number}.sh").write_text(job_part(text), encoding="utf-8")
     command = [need_command("shellcheck"), *sorted(tmp_path.glob("*.sh"))]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-3000:]

@@ -47,7 +47,7 @@ def failures(run: Run, training: bool) -> Failures:
         sum(len(ranks) for _, ranks in failed) - len(found),
         run.bad_hosts,
         tuple(_preflight(run)),
-        tuple(sorted(file.name for file in run.directory.glob("stacks-*.txt"))),
+        tuple(sorted(str(file.relative_to(run.directory)) for file in run.directory.glob("stacks/*/*.txt"))),
     )
 
 

@@ -355,9 +355,12 @@ def test_a_rank_that_hangs_and_the_requeued_job_that_does_not(
     assert done.ok, done.output
     directory = jobs.run_dir(tmp_path / "runs")
     assert re.search(r"rank 3 on node\d hangs after step 7, for \d+ s; its stacks are in", first.read_text())
-    stacks = [(directory / f"stacks-{rank}.txt").read_text() for rank in range(4)]
-    assert "hanging.py" in stacks[3]
-    assert not any("hanging.py" in text and "time.sleep" in text for text in stacks[:3])
+    text = "".join(file.read_text() for file in directory.glob("stacks/*/*.txt"))
+    blocks = re.split(r"(?m)^\S+ \S+ rank (\d) on \S+ hangs", text)
+    stacks = dict(zip(blocks[1::2], blocks[2::2], strict=True))
+    assert sorted(stacks) == ["0", "1", "2", "3"]
+    assert "hanging.py" in stacks["3"]
+    assert not any("hanging.py" in stacks[rank] and "time.sleep" in stacks[rank] for rank in "012")
     assert "; step-000007 is where to go on" in done.output  # saved by the watchdogs themselves
     statuses = (directory / "attempt-1" / "statuses").read_text().splitlines()
     assert "75" in {line.split()[1] for line in statuses}

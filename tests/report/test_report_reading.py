@@ -438,11 +438,12 @@ def test_the_page_says_what_failed_where(tmp_path: Path) -> None:
     made.nodes(run / "attempt-3", ranks=2, statuses={0: 137}, log="RuntimeError: out of memory\n", over=True)
     (run / "preflight").mkdir()
     (run / "preflight/result.json").write_text(json.dumps({"state": "failed", "findings": [finding, note]}))
-    (run / "stacks-1.txt").touch()
+    (run / "stacks/0").mkdir(parents=True)
+    (run / "stacks/0/node1.txt").touch()
     found = failures.failures(runs.read(run), training=True)
     assert found.hosts == (("node7", "does not answer"),)
     assert found.preflight == ("node8: clock: is 300 s ahead",)
-    assert found.stacks == ("stacks-1.txt",)
+    assert found.stacks == ("stacks/0/node1.txt",)
     assert [(one.attempt, one.rank, one.host, one.status) for one in found.ranks] == [
         (2, 0, "node1", 74),
         (3, 0, "node1", 137),

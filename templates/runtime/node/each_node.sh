@@ -8,13 +8,17 @@ job_dir=$JOBGEN_RUN_DIR
 . "$job_dir/remote.sh"
 mapfile -t hosts < "$job_dir/hosts"
 mapfile -t folders < <(awk -F= '{ print int(first / 400); first += $2 }' "$job_dir/hostfile")
+arrivals=()  # the file of each node that is there when the node has started
+for number in "${!hosts[@]}"; do
+  arrivals+=("$JOBGEN_LOGS/nodes/${folders[number]:-0}/${hosts[number]}.ranks")
+done
+exec {clock}<> <(:)  # nothing comes from it: read waits without a process, unlike sleep
 pids=()
 trap 'kill "${pids[@]}" 2> /dev/null' TERM
 
 start() { # NUMBER OF THE NODE [preflight]
   local host=${hosts[$1]} words
-  export NODE_RANK=$1 JOBGEN_HOST=$host JOBGEN_ARRIVAL
-  JOBGEN_ARRIVAL=$(arrival "$1")
+  export NODE_RANK=$1 JOBGEN_HOST=$host JOBGEN_ARRIVAL=${arrivals[$1]}
   if [[ $host == "$JOBGEN_HERE" ]]; then
     exec bash "$job_dir/node.sh" "${@:2}"
   fi
@@ -23,13 +27,11 @@ start() { # NUMBER OF THE NODE [preflight]
   job_remote "$host" "$words"
 }
 
-arrival() { echo "$JOBGEN_LOGS/nodes/${folders[$1]:-0}/${hosts[$1]}.ranks"; }  # NUMBER: it is there then
-
 wait_for() { # NUMBER: until that node has started, or failed, or 10 s are over
   local _
   for _ in {1..200}; do
-    [[ ! -e $(arrival "$1") ]] && kill -0 "${pids[$1]}" 2> /dev/null || return 0
-    sleep 0.05
+    [[ ! -e ${arrivals[$1]} ]] && kill -0 "${pids[$1]}" 2> /dev/null || return 0
+    read -rt 0.05 -u "$clock" || true
   done
 }
 

@@ -38,7 +38,9 @@ job_by_srun() {
 
 job_by_ssh() { # it joins its words with blanks and has the other side's shell parse them
   command -v ssh > /dev/null || return 127
-  exec ssh -o BatchMode=yes "$1" "$(printf '%q ' "${@:2}")"
+  local words
+  printf -v words '%q ' "${@:2}"
+  exec ssh -o BatchMode=yes "$1" "$words"
 }
 
 if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
