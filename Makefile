@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 SOURCES := setup.cfg pyproject.toml constraints.txt
 
-.PHONY: demo test lint bench colossalai clean
+.PHONY: demo test matrix hangs lint bench colossalai clean
 
 demo: $(VENV)/.demo
 	$(BIN)/jobgen local --name demo --ranks-per-node 2 --launcher mpirun --venv $(VENV) --output demo.sh --force \
@@ -21,11 +21,24 @@ test: $(VENV)/.test
 	@# What fills disks and kills nodes has the machine to itself.
 	$(BIN)/python -m pytest tests/cluster/test_survival*.py
 
+# Every launcher x every end of a job x Slurm, OpenPBS and Torque, of which `make test` runs a part; and the table of it.
+matrix: $(VENV)/.test
+	tests/install.sh
+	rm -f $(VENV)/matrix.jsonl
+	JOBGEN_MATRIX=all JOBGEN_MATRIX_RECORD=$(CURDIR)/$(VENV)/matrix.jsonl \
+	  $(BIN)/python -m pytest -n 3 --dist loadgroup tests/cluster/test_matrix.py
+	PYTHONPATH=tests $(BIN)/python -m support.matrix_table $(VENV)/matrix.jsonl > docs/matrix.md
+
+# Fifty jobs with Debian's Open MPI on each scheduler.
+hangs: $(VENV)/.test
+	tests/install.sh
+	JOBGEN_HANGS=50 $(BIN)/python -m pytest tests/cluster/test_hangs.py
+
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/shellcheck .ci/run tests/*.sh tests/cluster/*.sh
+	$(BIN)/shellcheck .ci/run tests/*.sh tests/cluster/*.sh tests/support/*.sh
 
 bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks

@@ -32,15 +32,7 @@ def session_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def slurm_cluster(session_dir: Path) -> Iterator[Cluster]:
     """Three nodes of Slurm; submit with ``sbatch``."""
     need_cluster()
-    with shared_cluster(session_dir / "cluster-slurm", "slurm") as cluster:
-        yield cluster
-
-
-@pytest.fixture(scope="session")
-def pbs_cluster(session_dir: Path) -> Iterator[Cluster]:
-    """Three nodes whose jobs see what PBS gives them; submit with ``qsub``. A job owns whole nodes."""
-    need_cluster()
-    with shared_cluster(session_dir / "cluster-pbs", "pbs") as cluster:
+    with shared_cluster(session_dir / "cluster-slurm") as cluster:
         yield cluster
 
 
@@ -62,5 +54,5 @@ def torque_cluster() -> Iterator[PbsCluster]:
 def frail_cluster(session_dir: Path, tmp_path: Path) -> Iterator[Cluster]:
     """One of the test's own, as a node of it dies."""
     need_cluster()
-    with shared_cluster(session_dir / f"frail-{tmp_path.name}", "slurm") as cluster:
+    with shared_cluster(session_dir / f"frail-{tmp_path.name}") as cluster:
         yield cluster

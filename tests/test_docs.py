@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from support.cluster import Cluster
+from support.pbs import PbsCluster
 from support.require import need_command, need_package
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -50,8 +51,8 @@ def test_block(block: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("block", blocks("qsub"))
-def test_qsub_block(block: str, pbs_cluster: Cluster, tmp_path: Path) -> None:
-    submitted(pbs_cluster, block, tmp_path)
+def test_qsub_block(block: str, openpbs_cluster: PbsCluster) -> None:
+    submitted(openpbs_cluster, block, openpbs_cluster.folder("docs"))
 
 
 @pytest.mark.parametrize("block", blocks("sbatch"))
@@ -66,10 +67,10 @@ def test_submit_block(block: str, slurm_cluster: Cluster, tmp_path: Path) -> Non
     assert list(tmp_path.glob("runs/*/attempt-1"))
 
 
-def submitted(cluster: Cluster, block: str, cwd: Path) -> None:
+def submitted(cluster: Cluster | PbsCluster, block: str, cwd: Path) -> None:
     """The scheduler takes the job. It ends at once: the block's own program is not here, or no GPU is."""
-    done = cluster.exec("head", ["bash", "-euc", block], cwd=cwd, env=environment())
-    job = re.findall(r"\d+", done.stdout)[-1]
+    done = cluster.exec("head", ["bash", "-euc", block], cwd=cwd)
+    job = re.findall(r"\d+\S*", done.stdout)[-1]
     assert not cluster.wait(job, 120).ok
 
 

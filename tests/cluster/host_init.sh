@@ -10,7 +10,7 @@ root=$1 host=$2 address=$3
 hide_the_machine() {
     mount -t tmpfs -o mode=755 tmpfs /run
     mount -t tmpfs -o mode=1777 tmpfs /dev/shm
-    mkdir /run/sshd /run/munge /run/slurmd /run/pbs /run/lock
+    mkdir /run/sshd /run/munge /run/slurmd /run/lock
     chmod 1777 /run/lock
     local file
     for file in hosts nsswitch.conf passwd slurm ssh/ssh_config; do

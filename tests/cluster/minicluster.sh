@@ -16,20 +16,18 @@
 #
 # Settings, from the environment:
 #   MINICLUSTER_ROOT   the cluster's directory; clusters with different directories do not disturb each other
-#   MINICLUSTER_MODE   slurm, or pbs: jobs come from qsub, own whole nodes, and see PBS_* instead of SLURM_*
 #   MINICLUSTER_LEASE  a file: the cluster goes down by itself when nobody holds a lock (flock) on it any more
 set -euo pipefail
 
 here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 root=${MINICLUSTER_ROOT:-${TMPDIR:-/tmp}/jobgen-minicluster}
-mode=${MINICLUSTER_MODE:-slurm}
 lease=${MINICLUSTER_LEASE:-}
 
 nodes=(node1 node2 node3)
 hosts=(head "${nodes[@]}")
 declare -A address=([head]=10.213.77.1 [node1]=10.213.77.11 [node2]=10.213.77.12 [node3]=10.213.77.13)
 packages=(environment-modules iproute2 munge openmpi-bin openssh-client openssh-server pdsh slurm-client slurm-wlm-basic-plugins
-    slurm-wlm-torque slurmctld slurmd util-linux)
+    slurmctld slurmd util-linux)
 namespaces=(--mount --net --uts --ipc --pid)
 system_path=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 patience=30 # seconds
@@ -42,14 +40,12 @@ die() {
 # ------------------------------------------------------------------------------------------ configuration
 
 fill_in() { # TEMPLATE
-    local oversubscribe=NO
-    [[ $mode == pbs ]] && oversubscribe=EXCLUSIVE # else two nodes with two ranks each may become 3 + 1
-    sed -e "s|@ROOT@|$root|g" -e "s|@OVERSUBSCRIBE@|$oversubscribe|g" "$here/etc/$1"
+    sed -e "s|@ROOT@|$root|g" "$here/etc/$1"
 }
 
 write_configuration() {
     rm -rf "${root:?}"/{dev,etc,home,log,run,ssh,state}
-    mkdir -p "$root"/{dev,etc/slurm/plugstack.conf.d,etc/ssh,home,log,run,ssh,state}
+    mkdir -p "$root"/{dev,etc/slurm,etc/ssh,home,log,run,ssh,state}
     write_slurm_configuration
     write_ssh_configuration
     cp "$here/etc/hosts" "$root/etc/hosts"
@@ -57,7 +53,6 @@ write_configuration() {
     # A home of root's own, so that no dot file of the machine's user takes part in a job.
     sed "s|^root:.*|root:x:0:0:root:$root/home:/bin/bash|" /etc/passwd >"$root/etc/passwd"
     (umask 077 && head -c 128 /dev/urandom >"$root/etc/munge.key")
-    echo "$mode" >"$root/mode"
 }
 
 write_slurm_configuration() {
@@ -66,11 +61,6 @@ write_slurm_configuration() {
     for i in {0..7}; do mknod -m 666 "$root/dev/npu$i" c 1 3; done
     fill_in gres.conf.in >"$root/etc/slurm/gres.conf"
     fill_in slurm.conf.in >"$root/etc/slurm/slurm.conf"
-    if [[ $mode == pbs ]]; then
-        fill_in slurm-pbs.conf.in >>"$root/etc/slurm/slurm.conf"
-        install -m 755 "$here/etc/pbs_task_prolog.sh" "$root/etc/slurm/"
-        echo "required spank_pbs.so" >"$root/etc/slurm/plugstack.conf"
-    fi
 }
 
 write_ssh_configuration() {
@@ -185,7 +175,6 @@ watch_lease() {
 
 check_settings() {
     [[ $root =~ ^/[A-Za-z0-9/._+-]+$ ]] || die "MINICLUSTER_ROOT must be an absolute path of plain characters: '$root'"
-    [[ $mode == slurm || $mode == pbs ]] || die "MINICLUSTER_MODE must be slurm or pbs: '$mode'"
 }
 
 lock() {
@@ -215,7 +204,7 @@ command_up() {
         PATH=$PATH:$system_path command -v "$program" >/dev/null || die "$program is missing: run '$0 install'"
     done
     lock
-    if [[ $(cat "$root/mode" 2>/dev/null) == "$mode" ]] && all_hosts_work 2>/dev/null; then return; fi
+    if all_hosts_work 2>/dev/null; then return; fi
     stop_everything
     write_configuration
     for host in "${hosts[@]}"; do start_host "$host"; done

@@ -1,12 +1,15 @@
-"""Scripts written by hand, converted, and submitted: Slurm's run under qsub, PBS's under sbatch."""
+"""Scripts written by hand, converted, and submitted: Slurm's to OpenPBS and Torque, PBS's to Slurm and Torque."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from support.cluster import Cluster
+from support.pbs import PbsCluster
 
 # What every rank says: its place and size, as MPI's own process manager tells it.
 RANK = """#!/bin/bash
@@ -68,27 +71,41 @@ def test_a_pbs_script_runs_under_slurm(slurm_cluster: Cluster, tmp_path: Path) -
     check_ranks(job.output, tmp_path)
 
 
-def test_a_slurm_script_runs_under_pbs(pbs_cluster: Cluster, tmp_path: Path) -> None:
-    script = converted(SLURM, "pbspro", tmp_path)
-    agent = tmp_path / "agent"  # mpirun's way to the other nodes, without ssh
-    agent.write_text('#!/bin/bash\nhost=$1\nshift\nexec pbs_tmrsh "$host" /bin/sh -c "$*"\n')
+def with_mpirun(script: str, directory: Path) -> str:
+    """The script with what its site has to add: the venv's mpirun, and its way to the other nodes without ssh."""
+    agent = directory / "agent"
+    agent.write_text(
+        "#!/bin/bash\nhost=$1\nshift\n"
+        'if command -v pbs_tmrsh >/dev/null; then exec pbs_tmrsh "$host" /bin/sh -c "$*"; fi\n'
+        'exec pbsdsh -h "$host" /bin/sh -c "$*"\n'
+    )
     agent.chmod(0o755)
     lines = [f"export {name}={agent}" for name in ("OMPI_MCA_plm_rsh_agent", "PRTE_MCA_plm_ssh_agent")]
     lines += [
+        f"export PATH={Path(sys.executable).parent}:$PATH PRTE_MCA_prte_leave_session_attached=1",
         "export OMPI_MCA_plm_rsh_no_tree_spawn=1 PRTE_MCA_plm_ssh_no_tree_spawn=1",
         "export OMPI_MCA_plm=rsh PRTE_MCA_plm=ssh",
     ]
-    script = script.replace("set -euo pipefail\n", "set -euo pipefail\n" + "\n".join(lines) + "\n")
-    job = pbs_cluster.wait(pbs_cluster.qsub(script, tmp_path))
+    return script.replace("set -euo pipefail\n", "set -euo pipefail\n" + "\n".join(lines) + "\n")
+
+
+@pytest.mark.parametrize(("name", "target"), [("openpbs", "pbspro"), ("torque", "torque")])
+def test_a_slurm_script_runs_under_pbs(request: pytest.FixtureRequest, name: str, target: str) -> None:
+    cluster: PbsCluster = request.getfixturevalue(f"{name}_cluster")
+    folder = cluster.folder("converted")
+    script = with_mpirun(converted(SLURM, target, folder), folder)
+    job = cluster.wait(cluster.submit(script, folder))
     assert job.ok, job.output
-    assert "hosts: node1 node2 " in job.output
-    assert f"2 nodes, 4 tasks, submitted in {tmp_path}\n" in job.output
-    check_ranks(job.output, tmp_path)
+    assert re.search(rf"hosts: {cluster.nodes[0][:-1]}. {cluster.nodes[0][:-1]}. ", job.output)
+    assert f"2 nodes, 4 tasks, submitted in {folder}\n" in job.output
+    check_ranks(job.output, folder)
 
 
-def test_torque_and_back_asks_for_the_same(pbs_cluster: Cluster, tmp_path: Path) -> None:
-    script = converted(PBS, "torque", tmp_path)
+def test_a_pbs_script_runs_under_torque(torque_cluster: PbsCluster) -> None:
+    folder = torque_cluster.folder("converted")
+    script = converted(PBS, "torque", folder)
     assert "#PBS -l nodes=2:ppn=2\n" in script
-    job = pbs_cluster.wait(pbs_cluster.qsub(script.split("mpirun")[0], tmp_path))
+    job = torque_cluster.wait(torque_cluster.submit(with_mpirun(script, folder), folder))
     assert job.ok, job.output
-    assert "slots: node1 node1 node2 node2 " in job.output
+    assert re.search(r"slots: (tqn.) \1 (tqn.) \2 ", job.output)
+    check_ranks(job.output, folder)

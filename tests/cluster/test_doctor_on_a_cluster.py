@@ -1,4 +1,4 @@
-"""``jobgen doctor`` and completion beside a real Slurm: on the head, inside a job, and with qsub's qstat."""
+"""``jobgen doctor`` beside a real Slurm, on the head and inside a job, and completion beside each scheduler."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from support.cluster import Cluster
 from support.require import need_package
+from support.story import AnyCluster
 
 DOCTOR = (sys.executable, "-m", "jobgen", "doctor", "--json")
 
@@ -41,14 +42,14 @@ def test_inside_a_job_a_missing_gpu_is_a_problem(slurm_cluster: Cluster, tmp_pat
     assert "status 1" in job.output
 
 
-@pytest.mark.parametrize("scheduler", ["slurm", "pbs"])
+@pytest.mark.parametrize(
+    ("name", "queues"), [("slurm", ["gpu", "cpu"]), ("openpbs", ["workq"]), ("torque", ["batch"])]
+)
 def test_completion_knows_the_queues_of_the_scheduler(
-    scheduler: str, slurm_cluster: Cluster, tmp_path: Path
+    request: pytest.FixtureRequest, name: str, queues: list[str]
 ) -> None:
-    """From the real sinfo and, for PBS, the qstat of Slurm's package, as far as it knows queues."""
-    partitions = slurm_cluster.exec("head", ["sinfo", "-h", "-o", "%R"], cwd=tmp_path).stdout.split()
-    env = slurm_cluster.env | {"_JOBGEN_COMPLETE": "bash"}
-    words = [sys.executable, "-m", "jobgen", scheduler, "--queue", ""]
-    done = slurm_cluster.exec("head", words, cwd=tmp_path, env=env)
-    assert partitions
-    assert done.stdout.split() == partitions
+    """From the real sinfo or qstat."""
+    cluster: AnyCluster = request.getfixturevalue(f"{name}_cluster")
+    words = [sys.executable, "-m", "jobgen", cluster.words[0], "--queue", ""]
+    done = cluster.exec("head", words, env={"_JOBGEN_COMPLETE": "bash"})
+    assert set(done.stdout.split()) >= set(queues)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
-import shlex
 import subprocess
 import sys
 import time
@@ -14,18 +11,6 @@ from pathlib import Path
 import pytest
 from support.cluster import CLUSTER_DIR, Cluster, shared_cluster
 from support.require import need_cluster, need_command
-
-SHOW_ENVIRONMENT = "import json, os; print(json.dumps(dict(os.environ)))"
-SHOW_PROCESS = """
-import json, os, socket, sys
-facts = {"argv": sys.argv[1:], "cwd": os.getcwd(), "env": dict(os.environ), "host": socket.gethostname()}
-facts["input"] = sys.stdin.read()
-print(json.dumps(facts))
-"""
-
-
-def pbs_script(nodes: int, body: str) -> str:
-    return f"#!/bin/bash\n#PBS -l nodes={nodes}:ppn=2\n#PBS -l walltime=00:05:00\n{body}\n"
 
 
 def two_by_two(hosts: Sequence[str]) -> bool:
@@ -103,7 +88,7 @@ import os, signal, sys
 sys.path.insert(0, {str(CLUSTER_DIR.parent)!r})
 from pathlib import Path
 from support.cluster import shared_cluster
-with shared_cluster(Path({str(tmp_path)!r}), "slurm") as cluster:
+with shared_cluster(Path({str(tmp_path)!r})) as cluster:
     assert cluster.status()
     os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -114,8 +99,8 @@ with shared_cluster(Path({str(tmp_path)!r}), "slurm") as cluster:
 
 def test_the_last_user_takes_the_cluster_down(tmp_path: Path) -> None:
     need_cluster()
-    with shared_cluster(tmp_path, "slurm") as first:
-        with shared_cluster(tmp_path, "slurm") as second:
+    with shared_cluster(tmp_path) as first:
+        with shared_cluster(tmp_path) as second:
             assert second.status()
         assert first.status()
     assert not first.status()
@@ -178,119 +163,3 @@ def test_mpirun_reaches_both_nodes(slurm_cluster: Cluster, tmp_path: Path, mpiru
     job = slurm_cluster.wait(slurm_cluster.sbatch(script, tmp_path))
     assert job.ok, job.output
     assert two_by_two(sorted(job.output.split()))
-
-
-# ------------------------------------------------------------------------------------------------ PBS
-
-
-def test_a_pbs_job_has_a_node_file_and_nothing_of_slurm(pbs_cluster: Cluster, tmp_path: Path) -> None:
-    body = f"cat $PBS_NODEFILE\npwd\npython3 -c '{SHOW_ENVIRONMENT}'"
-    job_id = pbs_cluster.qsub(pbs_script(2, body), tmp_path)
-    job = pbs_cluster.wait(job_id)
-    *nodes, cwd, shown = job.output.splitlines()
-    env = json.loads(shown)
-    assert two_by_two(nodes)
-    assert cwd == str(pbs_cluster.home)
-    assert env["PBS_JOBID"] == f"{job_id}.head"
-    assert env["PBS_O_WORKDIR"] == str(tmp_path)
-    assert env["PBS_ENVIRONMENT"] == "PBS_BATCH"
-    assert not [name for name in env if re.match("SLURM|CUDA_VISIBLE|PBS_NP$", name)]
-
-
-def test_select_gives_the_ranks_of_each_chunk(pbs_cluster: Cluster, tmp_path: Path) -> None:
-    script = "#!/bin/bash\n#PBS -l select=2:ncpus=4:mpiprocs=2\ncat $PBS_NODEFILE\n"
-    job = pbs_cluster.wait(pbs_cluster.qsub(script, tmp_path))
-    assert two_by_two(job.output.split())
-
-
-def test_array_jobs_know_their_index(pbs_cluster: Cluster, tmp_path: Path) -> None:
-    script = f'#!/bin/bash\necho "$PBS_JOBID $PBS_ARRAY_INDEX" >"{tmp_path}/out.$PBS_ARRAY_INDEX"\n'
-    job_id = pbs_cluster.qsub(script, tmp_path, "-J", "0-1")
-    expected = {f"{job_id}[{index}].head {index}\n" for index in (0, 1)}
-    assert wait_until(lambda: {path.read_text() for path in tmp_path.glob("out.*")} == expected)
-
-
-# ------------------------------------------------------------------------------- the stand-in of pbs_tmrsh
-
-
-def tmrsh(cluster: Cluster, directory: Path, *arguments: str) -> list[tuple[int, str]]:
-    """Status and output of ``pbs_tmrsh`` with each of these arguments, on the two hosts $HERE and $OTHER."""
-    body = "export EXPORTED=yes\nHERE=$(head -n 1 $PBS_NODEFILE)\nOTHER=$(tail -n 1 $PBS_NODEFILE)\n"
-    for number, words in enumerate(arguments):
-        body += f"pbs_tmrsh {words} >{directory}/output.{number} 2>&1\necho $? >{directory}/status.{number}\n"
-    job = cluster.wait(cluster.qsub(pbs_script(2, body), directory))
-    assert job.ok, job.output
-    numbers = range(len(arguments))
-    outputs = [(directory / f"output.{number}").read_text() for number in numbers]
-    return [(int((directory / f"status.{number}").read_text()), outputs[number]) for number in numbers]
-
-
-def test_tmrsh_options_may_stand_on_both_sides_of_the_host(pbs_cluster: Cluster, tmp_path: Path) -> None:
-    options = ["$OTHER", "-n $OTHER", "$OTHER -n", "-l root $OTHER -n", "-n -l root $OTHER", "$OTHER -l root"]
-    here, *others = tmrsh(pbs_cluster, tmp_path, *(f"{words} hostname" for words in ["$HERE", *options]))
-    assert here[0] == 0
-    assert here[1].strip() in pbs_cluster.nodes
-    assert here != others[0]
-    assert others == [others[0]] * len(options)
-
-
-def test_tmrsh_starts_a_bare_process(pbs_cluster: Cluster, tmp_path: Path) -> None:
-    program = tmp_path / "show.py"
-    program.write_text(SHOW_PROCESS)
-    words = ["a b", "it's", "$(id)", "", "*", "new\nline", "back\\slash", ";", "--flag", "-n", "ü", "a=b"]
-    command = shlex.join([sys.executable, str(program), *words])
-    [(status, output)] = tmrsh(pbs_cluster, tmp_path, f"$OTHER {command} <<<input")
-    assert status == 0, output
-    facts = json.loads(output)
-    assert facts["argv"] == words
-    assert (facts["cwd"], facts["input"]) == (str(pbs_cluster.home), "")
-    env = facts["env"]
-    env.pop("LC_CTYPE", None)  # Python's own doing
-    assert env.pop("PBS_JOBID").endswith(".head")
-    assert env == {
-        "HOME": str(pbs_cluster.home),
-        "PATH": "/bin:/usr/bin",
-        "PBS_ENVIRONMENT": "PBS_BATCH",
-        "USER": "root",
-    }
-
-
-def test_tmrsh_status(pbs_cluster: Cluster, tmp_path: Path) -> None:
-    cases = {
-        "$OTHER sh -c 'exit 9'": (9, ""),
-        "$OTHER 'hostname; id'": (127, "hostname; id"),  # not a command line but a name
-        "head hostname": (1, "head is not a host of job"),
-        "$OTHER": (2, "usage"),
-        "-x $OTHER hostname": (2, "usage"),
-        "-l": (2, "usage"),
-        "": (2, "usage"),
-    }
-    results = tmrsh(pbs_cluster, tmp_path, *cases)
-    for arguments, (status, output), (expected, says) in zip(cases, results, cases.values(), strict=True):
-        assert status == expected, arguments
-        assert says in output
-        assert "uid=" not in output
-
-
-def test_tmrsh_works_in_jobs_only(pbs_cluster: Cluster) -> None:
-    done = pbs_cluster.exec("node1", ["pbs_tmrsh", "node2", "hostname"], check=False)
-    assert done.returncode == 1
-    assert "PBS_JOBID" in done.stderr
-
-
-@pytest.mark.parametrize("mpirun", ["mpirun", "/usr/bin/mpirun"])
-def test_tmrsh_can_be_the_remote_shell_of_mpirun(pbs_cluster: Cluster, tmp_path: Path, mpirun: str) -> None:
-    need_command(mpirun)
-    agent = tmp_path / "agent"
-    agent.write_text('#!/bin/sh\nhost=$1\nshift\nexec pbs_tmrsh "$host" /bin/sh -c "$*"\n')
-    agent.chmod(0o755)
-    body = (
-        f"export OMPI_MCA_plm_rsh_agent={agent} PRTE_MCA_plm_ssh_agent={agent} X='a;$(id)'\n"
-        f"uniq $PBS_NODEFILE | sed 's/$/ slots=2/' >{tmp_path}/hosts\n"
-        f"{mpirun} -np 4 --hostfile {tmp_path}/hosts -x X sh -c 'echo \"$(hostname) $X\"'\n"
-    )
-    job = pbs_cluster.wait(pbs_cluster.qsub(pbs_script(2, body), tmp_path))
-    assert job.ok, job.output
-    hosts, values = zip(*(line.split() for line in sorted(job.output.splitlines())), strict=True)
-    assert two_by_two(hosts)
-    assert set(values) == {"a;$(id)"}

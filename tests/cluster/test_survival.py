@@ -4,6 +4,7 @@ die, full disks. Each time what the user sees, and that the resumed training end
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -14,6 +15,7 @@ import pytest
 from support import jobs
 from support.cluster import Cluster, ended, wait_for
 from support.jobs import PROBE
+from support.pbs import PbsCluster
 from support.require import need_package
 
 # One after the other: each has four ranks on the cores of one machine.
@@ -256,29 +258,30 @@ def test_a_cancelled_job_is_not_requeued(slurm_cluster: Cluster, tmp_path: Path)
     assert "requeued\n" not in done.output
 
 
+@pytest.mark.parametrize("name", ["openpbs", "torque"])
 def test_pbs_job_submits_itself_again(
-    pbs_cluster: Cluster, tmp_path: Path, undisturbed: Mapping[str, bytes]
+    request: pytest.FixtureRequest, tmp_path: Path, undisturbed: Mapping[str, bytes], name: str
 ) -> None:
     """The deadline comes from the start and the walltime asked for, as PBS itself tells nothing."""
-    script = rendered(
-        *("pbs", "--launcher", "mpirun", "--walltime", "80s", "--grace", "40s", "--requeue", "9"),
-        *("--env", "SLOW_PAUSE=0.5"),
+    cluster: PbsCluster = request.getfixturevalue(f"{name}_cluster")
+    folder = cluster.folder("again")
+    script = jobs.render(
+        *(*cluster.words, *TWO_BY_TWO, "--launcher", "mpirun", "--venv", sys.prefix),
+        *("--walltime", "80s", "--grace", "40s", "--requeue", "9"),
+        *("--env", f"PYTHONPATH={SUPPORT}", "--env", "SLOW_PAUSE=0.5"),
         program=[*TRAINING, "--save-every-epochs", "6"],
     )
-    job = pbs_cluster.qsub(script, tmp_path)
-    directory, seen = None, []
+    job = cluster.submit(script, folder)
+    seen = []
     for _ in range(10):
-        seen.append(ended(pbs_cluster, job))
-        directory = jobs.run_dir(tmp_path / "runs")
+        seen.append(cluster.wait(job))
         if seen[-1].ok:
             break
         assert seen[-1].exit_code == 75, seen[-1].output
-        job = str(int(job) + 1)
-        assert f"the next one is {job}" in seen[-1].output
-    assert directory is not None
+        [job] = re.findall(r"the next one is (\S+)", seen[-1].output)
     assert len(seen) >= 2
     assert seen[-1].ok, seen[-1].output
-    assert weights(directory, tmp_path) == undisturbed["ddp"]
+    assert weights(jobs.run_dir(folder / "runs"), tmp_path) == undisturbed["ddp"]
 
 
 # ----------------------------------------------------------------------------------------------- what dies

@@ -16,6 +16,7 @@ import pytest
 from support import jobs
 from support.cluster import Cluster, Job, ended, shared_cluster, wait_for
 from support.jobs import PROBE
+from support.pbs import PbsCluster
 from support.require import need_cluster, need_package
 
 pytestmark = [pytest.mark.xdist_group("survival-more"), pytest.mark.timeout(600)]
@@ -54,9 +55,7 @@ def check_passed(job: Job, runs: Path, hosts: list[str]) -> None:
     table, verdict, _ = job.output.partition("preflight passed: 2 host(s), 4 rank(s), in ")
     assert verdict, job.output
     for host, ranks in zip(hosts, ("0-1", "2-3"), strict=True):
-        [line] = [
-            line for line in table.splitlines() if re.match(rf"(node.: )?{host}\s+{ranks}\s+cpu\s", line)
-        ]
+        [line] = [line for line in table.splitlines() if re.match(rf"(\w+: )?{host}\s+{ranks}\s+cpu\s", line)]
         assert line.rstrip().endswith("ok")
         assert "GB/s (bus" in line
     assert job.output.index("preflight passed") < job.output.index("4 ranks in all")
@@ -77,10 +76,13 @@ def test_preflight_by_every_launcher_and_then_the_training(
 
 
 @pytest.mark.parametrize("launcher", ["mpirun", "torchrun"])
-def test_preflight_through_qsub(pbs_cluster: Cluster, tmp_path: Path, launcher: str) -> None:
-    script = jobs.render("pbs", *TWO_BY_TWO, "--launcher", launcher, program=DIGITS)
-    job = pbs_cluster.wait(pbs_cluster.qsub(script, tmp_path))
-    check_passed(job, tmp_path / "runs", [host for host, _ in jobs.hosts_in(jobs.run_dir(tmp_path / "runs"))])
+@pytest.mark.parametrize("name", ["openpbs", "torque"])
+def test_preflight_through_qsub(request: pytest.FixtureRequest, name: str, launcher: str) -> None:
+    cluster: PbsCluster = request.getfixturevalue(f"{name}_cluster")
+    folder = cluster.folder("preflight")
+    words = (*cluster.words, *TWO_BY_TWO, "--launcher", launcher, "--venv", sys.prefix)
+    job = cluster.wait(cluster.submit(jobs.render(*words, program=DIGITS), folder))
+    check_passed(job, folder / "runs", [host for host, _ in jobs.hosts_in(jobs.run_dir(folder / "runs"))])
 
 
 # ---------------------------------------------------------------------------------------- hosts that are bad
@@ -379,7 +381,7 @@ def small_disk(session_dir: Path, tmp_path: Path) -> Iterator[tuple[Cluster, Pat
     disk.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", disk], check=True)
     try:
-        with shared_cluster(session_dir / "cluster-small-disk", "slurm") as cluster:
+        with shared_cluster(session_dir / "cluster-small-disk") as cluster:
             yield cluster, disk
     finally:
         subprocess.run(["umount", "-l", disk], check=True)

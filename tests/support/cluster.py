@@ -1,4 +1,4 @@
-"""The test cluster, as the tests see it: submit a script, wait for the job, look at what came out.
+"""The Slurm cluster of the tests, as they see it: submit a script, wait for the job, look at what came out.
 
 ``tests/cluster/minicluster.sh`` is what it is made of, and says what the hosts are.
 """
@@ -17,14 +17,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 CLUSTER_DIR = Path(__file__).resolve().parent.parent / "cluster"
 SCRIPT = CLUSTER_DIR / "minicluster.sh"
 WELL = ("COMPLETED", "F", "C")  # of Slurm, OpenPBS, Torque
 ENDED = {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "TIMEOUT"}
-
-Mode = Literal["slurm", "pbs"]
 
 
 class ClusterError(Exception):
@@ -50,10 +47,9 @@ class Job:
 
 @dataclass(frozen=True)
 class Cluster:
-    """Three nodes and a head; ``mode`` says whether their jobs see SLURM_* or PBS_*."""
+    """Three nodes of Slurm and a head."""
 
     root: Path
-    mode: Mode = "slurm"
     lease: Path | None = None
 
     name = "slurm"
@@ -71,8 +67,6 @@ class Cluster:
     def env(self) -> dict[str, str]:
         """The environment that jobs are submitted with: a bare one, with the running Python first on PATH."""
         path = [str(Path(sys.executable).parent), "/usr/local/bin", "/usr/bin", "/bin"]
-        if self.mode == "pbs":
-            path.insert(1, str(CLUSTER_DIR))  # for pbs_tmrsh
         allow = [f"{prefix}_ALLOW_RUN_AS_ROOT" for prefix in ("OMPI", "PRTE")]
         allow += [f"{name}_CONFIRM" for name in allow]
         return {
@@ -132,17 +126,6 @@ class Cluster:
         argv = ["sbatch", "--parsable", *args, as_file(script, cwd)]
         return self.exec("head", argv, cwd=cwd, env=env).stdout.strip()
 
-    def qsub(
-        self, script: Path | str, cwd: Path, *args: str | Path, env: Mapping[str, str] | None = None
-    ) -> str:
-        """The same for PBS, where jobs start in the home directory, whatever ``cwd`` is."""
-        argv = ["qsub", "-wd", self.home, *args, as_file(script, cwd)]
-        printed = self.exec("head", argv, cwd=cwd, env=env).stdout
-        found = re.match(r"(\d+)", printed)
-        if found is None:
-            raise ClusterError(f"{shlex.join(map(str, argv))} printed no job id: {printed!r}")
-        return found[1]
-
     submit = sbatch
 
     def cancel(self, job_id: str) -> None:
@@ -187,7 +170,7 @@ class Cluster:
     def _call(
         self, command: Sequence[str], *, env: Mapping[str, str] | None, cwd: Path | None, timeout: float
     ) -> subprocess.CompletedProcess[str]:
-        settings = {"MINICLUSTER_ROOT": str(self.root), "MINICLUSTER_MODE": self.mode}
+        settings = {"MINICLUSTER_ROOT": str(self.root)}
         if self.lease is not None:
             settings["MINICLUSTER_LEASE"] = str(self.lease)
         return subprocess.run(
@@ -203,7 +186,7 @@ class Cluster:
 
 
 @contextmanager
-def shared_cluster(root: Path, mode: Mode) -> Iterator[Cluster]:
+def shared_cluster(root: Path) -> Iterator[Cluster]:
     """The cluster at ``root``, brought up by the first process that asks and taken down by the last one.
 
     Each user holds a shared lock on a file. Should all of them be killed, the cluster sees that the lock
@@ -211,7 +194,7 @@ def shared_cluster(root: Path, mode: Mode) -> Iterator[Cluster]:
     """
     root.mkdir(parents=True, exist_ok=True)
     lease = root / "lease"
-    cluster = Cluster(root, mode, lease)
+    cluster = Cluster(root, lease)
     with lease.open("w") as held:
         fcntl.flock(held, fcntl.LOCK_SH)
         cluster.up()

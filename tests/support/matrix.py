@@ -72,6 +72,7 @@ LAUNCHERS = {
     "deepspeed": ("--launcher", "deepspeed"),
     "srun": ("--launcher", "srun"),
 }
+BAD = tuple(range(1, 256))
 SIGNALLED = 256 + 15  # as PBS counts a job that TERM ended
 CANCELLED = 128 + 15
 
@@ -81,7 +82,12 @@ ENDS = {
         End(
             "walltime",
             "the end of the wall time is near",
-            Expected((75,), ALL, ("not finished; to go on",), patience=30),
+            Expected(
+                (75,),
+                ALL,
+                ("(got USR1|the wall time is nearly over): asking every rank to save and leave",),
+                patience=30,
+            ),
             options=("--walltime", "90s", "--signal", "USR1@45"),
             # Slurm counts in minutes, and its signal may be up to a minute early.
             on_slurm=("--walltime", "2m", "--signal", "USR1@50"),
@@ -127,7 +133,7 @@ ENDS = {
         End(
             "node",
             "a node dies",
-            Expected((1, 75, 137, 143), ANY, ("HOST does not answer",), bad=True, patience=30),
+            Expected(BAD, ANY, ("HOST does not answer",), bad=True, patience=30),
             act="node",
             program="peer",
             options=("--cpus-per-rank", "4"),  # of eight: nobody else is on the node

@@ -22,7 +22,6 @@ from support.pbs import USER, Kind, PbsCluster
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 CLUSTER_COMMANDS = (
     "sbatch",
-    "qsub",
     "slurmctld",
     "slurmd",
     "munged",

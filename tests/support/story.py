@@ -149,12 +149,15 @@ def requeue(cluster: AnyCluster, job: str, folder: Path) -> Job:
 
 
 def node(cluster: AnyCluster, job: str, folder: Path) -> Job:
+    """The scheduler may wait for the dead node where the script has ended long ago."""
     host = host_of_the_last(folder)
     cluster.kill(host)
     try:
-        return finish(cluster, job)
+        events = jobs.run_dir(folder / "runs") / "attempt-1" / "events"
+        wait_until(lambda: " ended " in events.read_text() or cluster.ended(job), 240)
     finally:
         cluster.revive(host)
+    return finish(cluster, job)
 
 
 ACTS: dict[str, Callable[[AnyCluster, str, Path], Job]] = {
