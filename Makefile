@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 SOURCES := setup.cfg pyproject.toml constraints.txt
 
-.PHONY: demo test matrix hangs lint bench colossalai clean
+.PHONY: demo test matrix hangs mutants lint bench colossalai clean
 
 demo: $(VENV)/.demo
 	$(BIN)/jobgen local --name demo --ranks-per-node 2 --launcher mpirun --venv $(VENV) --output demo.sh --force \
@@ -33,6 +33,10 @@ matrix: $(VENV)/.test
 hangs: $(VENV)/.test
 	tests/install.sh
 	JOBGEN_HANGS=50 $(BIN)/python -m pytest tests/cluster/test_hangs.py
+
+# Every command of the runtime taken out or its condition negated: which has no test that fails?  FILES='hostfile node/rank'
+mutants: $(VENV)/.test
+	$(BIN)/python tests/mutants.py $(FILES)
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

@@ -8,7 +8,7 @@ from pathlib import Path
 from support.runtime_shell import RUNTIME
 
 
-def tested() -> set[str]:
+def files_with_tests() -> set[str]:
     found: set[str] = set()
     for module in Path(__file__).parent.glob("test_*.py"):
         for line in module.read_text().splitlines():
@@ -19,4 +19,4 @@ def tested() -> set[str]:
 
 def test_every_file_has_tests() -> None:
     files = {str(path.relative_to(RUNTIME).with_suffix("")) for path in RUNTIME.rglob("*.sh")}
-    assert tested() == files
+    assert files_with_tests() == files

@@ -10,6 +10,7 @@ FILES = ("verdict",)
 
 def judge(shell: Shell, launcher: int, code: str = "", world: int = 3) -> Done:
     lines = f"""JOBGEN_WORLD_SIZE={world} job_launcher_name=mpirun job_status={launcher} job_hosts=(a b)
+    sleep() {{ command sleep 0.05; }}
     {code or ":"}
     job_judge
     echo "$job_status"
@@ -107,7 +108,7 @@ def test_asked_when_one_had_begun(shell: Shell) -> None:
 
 def test_a_rank_may_write_its_last_line_late(shell: Shell) -> None:
     ranks(shell, "a", "began 0 7 1.0 a")
-    late = '(sleep 0.7; echo "ended 0 0 2.0 a" >> $job_logs/nodes/0/a.ranks) &'
+    late = '(command sleep 0.1; echo "ended 0 0 2.0 a" >> $job_logs/nodes/0/a.ranks) &'
     assert judge(shell, 0, late, world=1).out == "0\n"
 
 
