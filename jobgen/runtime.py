@@ -186,10 +186,10 @@ def _nodes(plan: Plan) -> Iterator[Setting]:
 def _devices(plan: Plan) -> Iterator[Setting]:
     yield Setting("job_accelerator", plan.accelerator_name)
     if plan.restore_devices:
-        yield Setting("export JOBGEN_VISIBLE", plan.accelerator.visible or "")
-        yield Setting("export JOBGEN_DEVICES_BY_NODE", "yes" if plan.devices_by_node else "")
+        yield Setting("job_visible", plan.accelerator.visible or "")
+        yield Setting("job_devices_by_node", "yes" if plan.devices_by_node else "")
     if plan.cpus.bind and plan.cpus.bind != "none":
-        yield Setting("export JOBGEN_BIND", plan.cpus.bind)
+        yield Setting("job_bind", plan.cpus.bind)
         yield Setting("job_cpu_lists", plan.cpus.lists)
 
 

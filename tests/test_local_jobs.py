@@ -250,8 +250,8 @@ def test_sources_in_order_with_unset_variables_and_a_move(tmp_path: Path) -> Non
 
 
 def test_a_script_that_is_sourced_ends_the_job(tmp_path: Path) -> None:
-    message = refused(tmp_path, "--source", write(tmp_path / "leave.sh", "exit 0\n"))
-    assert message == "jobgen: a script that was sourced has called exit: nothing was launched"
+    file = write(tmp_path / "leave.sh", "exit 0\n")
+    assert refused(tmp_path, "--source", file) == f"jobgen: {file} has called exit: nothing was launched"
 
 
 def test_a_script_to_source_is_missing(tmp_path: Path) -> None:

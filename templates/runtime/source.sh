@@ -9,10 +9,10 @@ job_source() { # FILE
 }
 
 job_take() { # CODE: run it; the options, traps and directory of this script stay, its status is in job_taken
-  job_here=$PWD
-  job_sourcing=${job_file:-setup}
+  job_here=$PWD job_sourcing=$job_file job_code=$1
+  shift  # a sourced script sees the arguments of its caller
   set +eu
-  eval "$1"
+  eval "$job_code"
   job_taken=$?
   set -eu +fx
   unset IFS

@@ -9,7 +9,7 @@ job_name='jobgen' job_title='1 node x 2 ranks, 2 ranks in all, by deepspeed on N
 job_nodes=1 job_ranks_per_node=2 job_world_size=2 job_cpus_per_node=2
 job_walltime=600 job_grace=60 job_signal=USR1 job_limit=00:10:00
 job_launcher_name=deepspeed job_rank_logs=node
-job_accelerator=cuda export JOBGEN_VISIBLE=CUDA_VISIBLE_DEVICES
+job_accelerator=cuda job_visible=CUDA_VISIBLE_DEVICES
 
 environment() {
   job_cuda

@@ -19,7 +19,7 @@ job_nodes=2 job_ranks_per_node=1 job_world_size=2 job_cpus_per_node=1
 job_walltime=3600 job_grace=120 job_signal=USR1 job_preflight_kind=if_there job_preflight_limit=120
 job_launcher_name=deepspeed job_rank_logs=node
 job_agents='pbsdsh ssh' job_reach=remote
-job_accelerator=cuda export JOBGEN_VISIBLE=CUDA_VISIBLE_DEVICES
+job_accelerator=cuda job_visible=CUDA_VISIBLE_DEVICES
 
 environment() {
   job_source /opt/profile/cuda-11.6.sh

@@ -19,7 +19,7 @@ job_nodes=2 job_ranks_per_node=2 job_world_size=4 job_cpus_per_node=32
 job_walltime=3600 job_grace=120 job_signal=USR1 job_preflight_kind=if_there job_preflight_limit=120
 job_launcher_name=srun job_rank_logs=node
 job_reach=srun
-job_accelerator=cuda export JOBGEN_BIND=list job_cpu_lists=(1-7 9-15)
+job_accelerator=cuda job_bind=list job_cpu_lists=(1-7 9-15)
 
 environment() {
   job_cuda

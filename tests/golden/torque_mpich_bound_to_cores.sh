@@ -16,7 +16,7 @@ job_nodes=2 job_ranks_per_node=2 job_world_size=4 job_cpus_per_node=8
 job_walltime=3600 job_grace=120 job_signal=USR1 job_preflight_kind=if_there job_preflight_limit=120
 job_launcher_name=mpirun job_rank_logs=node job_mpirun=mpirun job_mpi_version=HYDRA job_mpi_title=MPICH
 job_agents='pbsdsh ssh' job_reach=remote
-job_accelerator=cuda export JOBGEN_BIND=cores
+job_accelerator=cuda job_bind=cores
 
 environment() {
   job_cuda

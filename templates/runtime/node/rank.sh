@@ -73,7 +73,7 @@ set +e
 job_children=()
 case $JOBGEN_RANK_LOGS in
   node)
-    exec {job_lines}> >(exec stdbuf -oL sed "s/^/$RANK: /" >> "$job_node.log")
+    exec {job_lines}> >(stdbuf -oL cut -b1- | stdbuf -oL sed "s/^/$RANK: /" >> "$job_node.log")  # cut ends the last line
     job_children+=($!)
     job_log=/dev/fd/$job_lines
     ;;
