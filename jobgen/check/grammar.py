@@ -12,6 +12,7 @@ _TRUTH = r"(?i:true|false|[tfyn10])"
 _JOB = r"\d+(?:\[\])?(?:\.[\w.-]+)?(?:@[\w.-]+)?"
 _KINDS = r"(?:after|before)(?:ok|notok|any)?|runone"
 _WAIT = rf"(?:(?:{_KINDS})(?::{_JOB})+|on:\d+)"
+_SHELL = r"/[^,@]+@[^,@]+"
 _STAGED = r"[^@,]+@[^:,]+:[^,]+"
 # By the option, or the attribute of -W: the form of its value, and the same in words.
 FORMS = {
@@ -21,7 +22,7 @@ FORMS = {
     "-r": (r"[yn]", "y or n"),
     "-R": (r"[oe]{1,2}", "o, e or oe"),
     "-a": (rf"(?:{_DAY})?(?:[01]\d|2[0-3])[0-5]\d(?:\.[0-5]\d)?", "[[CC]YY]MMDDhhmm[.SS] or hhmm"),
-    "-S": (r"(?:/[^,@]+@[^,@]+,)*/[^,@]+(?:@[^,@]+)?(?:,/[^,@]+@[^,@]+)*", "one path from /, and PATH@HOST for others"),
+    "-S": (rf"(?:{_SHELL},)*/[^,@]+(?:@[^,@]+)?(?:,{_SHELL})*", "one path from /, and PATH@HOST for others"),
     "-W depend": (rf"{_WAIT}(?:,{_WAIT})*", "KIND:ID, such as afterok:12"),
     "-W block": (_TRUTH, "true or false"),
     "-W release_nodes_on_stageout": (_TRUTH, "true or false"),
