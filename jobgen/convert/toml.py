@@ -15,6 +15,7 @@ from jobgen.convert.converting import Converted
 from jobgen.convert.jobfile import JobFile
 from jobgen.convert.remark import Remark
 from jobgen.directives import EVENTS, unpattern
+from jobgen.launchers import LAUNCHERS
 from jobgen.schedulers import clock
 
 _LAUNCHERS = ("deepspeed", "mpirun", "torchrun", "srun")
@@ -41,7 +42,7 @@ def convert(script: Script) -> Converted:
     """The job file of a script."""
     file = JobFile()
     _head(file, script)
-    launch = next((one for one in reversed(script.launches) if one.kind in _LAUNCHERS), None)
+    launch = _last_launch(script)
     _launch(file, script, launch)
     _environment(file, script, launch)
     _rest(file, script, launch)
@@ -168,6 +169,13 @@ def _own_directives(script: Script, left: list[str]) -> Iterator[str]:
             ("--requeue" if asked.rerun else "--no-requeue") if slurm else f"-r {'y' if asked.rerun else 'n'}"
         )
     yield from left
+
+
+def _last_launch(script: Script) -> Launch | None:
+    """The launcher of the ranks: the last one, but not the srun that starts one of another kind on each node."""
+    found = [one for one in script.launches if one.kind in _LAUNCHERS]
+    inner = [one for one in found if one.kind in LAUNCHERS and LAUNCHERS[one.kind].once_a_node]
+    return (inner or found or [None])[-1]
 
 
 def _launch(file: JobFile, script: Script, launch: Launch | None) -> None:
