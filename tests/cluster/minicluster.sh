@@ -253,8 +253,10 @@ command_revive() { # NODE
     lock
     # The name is free again when the kernel has removed the network of the dead node.
     while inside head ip link show "to-$1" >/dev/null 2>&1; do sleep 0.05; done
+    rm -f "$root/run/network-is-up" # the host waits for it
     start_host "$1"
     connect "$1"
+    : >"$root/run/network-is-up"
 }
 
 check_settings
