@@ -21,8 +21,8 @@ job_run() { # [preflight]: the status of the launcher is left in job_status
   pkill -KILL -s "$job_launcher" || true  # what it left running
   rm -f "$job_dir"/status-of-*
   job_launcher=
-  ((${#job_helpers[@]} == 0)) || kill "${job_helpers[@]}" 2> /dev/null || true
-  job_helpers=()
+  # shellcheck disable=SC2046  # process ids, of helpers that still run: those of others may have been used again
+  kill $(jobs -pr) 2> /dev/null || true
 }
 
 job_end_with_script() { # nothing else ends what runs here when the script is killed

@@ -6,7 +6,15 @@ set -u
 launcher=$1 node=$2 ranks=$3 asked=''
 control=$JOBGEN_LOGS/control
 
-programs() { # the process ids of the programs that began and have not ended
+programs() { # the process ids of the programs that began and have not ended, less those that others have by now
+  local pid parent
+  for pid in $(begun); do
+    parent=$(awk '/^PPid:/ { print $2 }' "/proc/$pid/status" 2> /dev/null) || continue
+    ! grep -qasF "$JOBGEN_RUN_DIR/rank.sh" "/proc/$parent/cmdline" || echo "$pid"
+  done
+}
+
+begun() {
   awk '$1 == "began" { pid[$2] = $3 } $1 == "ended" { delete pid[$2] } END { for (rank in pid) print pid[rank] }' "$node.ranks"
 }
 
