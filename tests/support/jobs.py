@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jobgen import nodefiles
 from support.mpich import mpich_bin
 from support.require import need_command
-
-from jobgen import nodefiles
 
 if TYPE_CHECKING:
     from support.cluster import Cluster
