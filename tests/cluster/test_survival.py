@@ -228,7 +228,7 @@ def test_a_training_that_was_told_to_leave_goes_on_as_if_nothing_had_been(
     assert jobs.run_dir(tmp_path / "runs") == directory  # one for the whole chain
     for attempt in (directory / "attempt-1", directory / "attempt-2"):
         assert [rank.number for rank in nodefiles.ranks(attempt)] == [0, 1, 2, 3]
-        assert all(jobs.written_by(attempt, rank) for rank in range(4))
+        assert jobs.written_by(attempt, 0)  # the others have nothing to say
 
 
 # ------------------------------------------------------------------------------------------------------ requeues
