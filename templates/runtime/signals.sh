@@ -29,7 +29,10 @@ job_trap() { # NAME
     job_control save "$1"
   else
     job_say "got $1 again: stopping at once"
-    [[ -n $job_launcher ]] || exit 75
+    if [[ -z $job_launcher ]]; then
+      job_sourcing=  # no sourced script has called exit
+      exit 75
+    fi
     job_control stop "$1"
     job_later 0 job_stop
   fi
