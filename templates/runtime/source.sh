@@ -17,8 +17,9 @@ job_take() { # CODE: run it; the options, traps and directory of this script sta
   set -eu +fx
   unset IFS
   # What declare made local to this function was meant for the whole script.
-  while IFS='=' read -r job_word _; do
-    [[ ! $job_word =~ ^[A-Za-z_][A-Za-z0-9_]*$ ]] || eval "$(declare -p "$job_word" | sed '1s/^declare /declare -g /')"
+  while read -r job_word; do  # bash 5 puts "declare -x " before the name
+    [[ ! $job_word =~ ^(declare\ -[A-Za-z-]+\ )?([A-Za-z_][A-Za-z0-9_]*)(=|$) ]] ||
+      eval "$(declare -p "${BASH_REMATCH[2]}" | sed '1s/^declare /declare -g /')"
   done < <(local)
   trap job_end EXIT
   job_listen

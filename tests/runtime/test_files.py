@@ -1,0 +1,22 @@
+"""Every file of the runtime has tests of its own: a list FILES at the head of a module here names it."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+from support.runtime_shell import RUNTIME
+
+
+def tested() -> set[str]:
+    found: set[str] = set()
+    for module in Path(__file__).parent.glob("test_*.py"):
+        for line in module.read_text().splitlines():
+            if line.startswith("FILES = "):
+                found |= set(ast.literal_eval(line.removeprefix("FILES = ")))
+    return found
+
+
+def test_every_file_has_tests() -> None:
+    files = {str(path.relative_to(RUNTIME).with_suffix("")) for path in RUNTIME.rglob("*.sh")}
+    assert tested() == files

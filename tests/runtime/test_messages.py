@@ -1,0 +1,70 @@
+"""messages.sh and finish.sh: what the job says, and with which status it ends."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from support.runtime_shell import Shell
+
+FILES = ("messages", "finish", "start")
+
+
+def test_what_is_said_and_noted(shell: Shell) -> None:
+    done = shell.run("", "job_say a b; job_note signal TERM; job_die 72 'no way'; echo never")
+    assert (done.status, done.out, done.said) == (72, "", "jobgen: a b\njobgen: no way\n")
+    assert re.fullmatch(r"\d{10} signal TERM\n", (shell.logs / "events").read_text())
+
+
+@pytest.mark.parametrize("gone", ["job_logs=", "rm -r run"])
+def test_a_note_without_a_directory_is_left_out(shell: Shell, gone: str) -> None:
+    done = shell.run("", f"{gone}; job_note signal TERM; echo on")
+    assert (done.status, done.out, done.said) == (0, "on\n", "")
+
+
+def test_nobody_reads_the_output_any_more(shell: Shell) -> None:
+    assert shell.run("", "exec 2>&-; job_say hello; echo on").out == "on\n"
+
+
+def test_a_function_that_this_job_may_not_have(shell: Shell) -> None:
+    code = "there() { echo there $1; return 3; }; job_optional absent a; echo on; job_optional there a; echo never"
+    done = shell.run("", code)
+    assert (done.status, done.lines) == (3, ["on", "there a"])
+    assert "echo there" in shell.run("", f"{code.split(';  ')[0].split(' job_optional')[0]} job_body there").out
+    assert "there ()" not in shell.run("", "there() { echo a; }; job_body there").out
+
+
+@pytest.mark.parametrize(
+    ("settings", "status", "said"),
+    [
+        ("job_over=yes", 0, "job 7 finished after 0 s"),
+        ("job_over=yes", 3, "job 7 failed with status 3 after 0 s"),
+        ("job_over=yes", 75, "job 7 is not finished, but can go on: it ended with status 75 after 0 s"),
+        ("", 0, "job 7 was ended by a signal after 0 s"),
+        ("job_over=yes job_output=/o", 0, "job 7 finished after 0 s; output in /o"),
+        ("job_over=yes job_opened=yes job_dir=run", 0, "job 7 finished after 0 s; files in run"),
+        ("job_sourcing=my.sh", 71, "my.sh has called exit: nothing was launched"),
+    ],
+)
+def test_the_last_message(shell: Shell, settings: str, status: int, said: str) -> None:
+    exits = 0 if "sourcing" in settings else status
+    code = f"job_run_after() {{ echo after $1; }}; SECONDS=0 job_id=7 {settings}; trap job_end EXIT; exit {exits}"
+    done = shell.run("finish", code)
+    assert (done.status, done.out) == (status, f"after {status}\n")
+    assert f"jobgen: {said}\n" in done.said
+    assert (shell.logs / "events").read_text().split()[1:] == ["ended", str(status)]
+
+
+def test_finish_with_is_no_signal(shell: Shell) -> None:
+    done = shell.run("finish", "trap job_end EXIT; job_finish_with 0")
+    assert done.said == "jobgen: job ? finished after 0 s\n"
+
+
+def test_the_start(shell: Shell) -> None:
+    functions = "job_verify() { echo verify $1; }; job_main() { echo main; }; job_end() { echo end; }"
+    done = shell.run("", f"{functions}; . $RUNTIME/start.sh", {"RUNTIME": str(shell.folder)})
+    assert done.status == 1  # it is not there
+    from support.runtime_shell import RUNTIME
+
+    done = shell.run("", f"{functions}; . {RUNTIME}/start.sh")
+    assert done.lines == ["verify job.sh", "main", "end"]

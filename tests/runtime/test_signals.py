@@ -1,0 +1,126 @@
+"""signals.sh and deadline.sh: who asks the ranks to save and leave, and when."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from support.runtime_shell import Shell
+
+FILES = ("signals", "deadline")
+
+LAUNCHED = "job_launcher=1; job_stop() { echo stopped > stopped; }; job_listen"
+
+
+@pytest.mark.parametrize("name", ["TERM", "INT", "HUP", "USR1", "USR2", "URG"])
+def test_the_first_signal_asks_to_save(shell: Shell, name: str) -> None:
+    done = shell.run("signals", f"{LAUNCHED}; kill -{name} $$; echo $job_signals $job_last_signal $job_traps")
+    assert (done.status, done.lines) == (0, [f"1 {name} 1"])
+    assert shell.control == f"save {name}\n"
+    assert done.said == f"jobgen: got {name}: asking every rank to save and leave; a second signal stops at once\n"
+    assert (shell.logs / "events").read_text().endswith(f" signal {name}\n")
+
+
+def test_before_the_launch_nothing_is_said(shell: Shell) -> None:
+    done = shell.run("signals", "job_listen; kill -TERM $$; echo $job_signals")
+    assert (done.status, done.out, done.said) == (0, "1\n", "")
+    assert shell.control == "save TERM\n"
+
+
+def test_a_pipe_that_nobody_reads_ends_nothing(shell: Shell) -> None:
+    done = shell.run("signals", "job_listen; kill -PIPE $$; echo on $job_signals")
+    assert (done.status, done.out) == (0, "on 0\n")
+
+
+@pytest.mark.parametrize(("name", "pause"), [("TERM", 2), ("HUP", 5)])
+def test_one_qsig_is_several_signals(shell: Shell, name: str, pause: int) -> None:
+    """They are one request; what comes after the pause is the next."""
+    code = f"{LAUNCHED}; SECONDS=0; for i in 1 2 3; do kill -{name} $$; done; SECONDS={pause - 1}; kill -{name} $$; echo $job_signals $job_traps"
+    assert shell.run("signals", code).out == "1 4\n"
+    assert shell.control == f"save {name}\n"
+
+
+def test_the_first_second_of_the_script_counts(shell: Shell) -> None:
+    assert shell.run("signals", f"{LAUNCHED}; SECONDS=0; kill -HUP $$; echo $job_signals").out == "1\n"
+
+
+@pytest.mark.parametrize(("name", "pause"), [("TERM", 2), ("HUP", 5)])
+def test_the_second_signal_stops_at_once(shell: Shell, name: str, pause: int) -> None:
+    code = f"{LAUNCHED}; SECONDS=0; kill -{name} $$; SECONDS={pause}; kill -{name} $$; echo $job_signals ${{#job_helpers[@]}}; wait"
+    done = shell.run("signals", code)
+    assert done.out == "2 1\n"
+    assert done.said.endswith(f"jobgen: got {name} again: stopping at once\n")
+    assert shell.control == f"save {name}\nstop {name}\n"
+    assert (shell.folder / "stopped").exists()
+
+
+def test_a_pause_begins_anew_with_each_signal_that_counts(shell: Shell) -> None:
+    code = f"{LAUNCHED}; for at in 0 2 3; do SECONDS=$at; kill -TERM $$; done; echo $job_signals; wait"
+    assert shell.run("signals", code).out == "2\n"
+
+
+def test_the_second_signal_before_the_launch_ends_the_script(shell: Shell) -> None:
+    done = shell.run("signals", "job_listen; SECONDS=0; kill -TERM $$; SECONDS=3; kill -TERM $$; echo never")
+    assert (done.status, done.out) == (75, "")
+    assert shell.control == "save TERM\n"
+
+
+@pytest.mark.parametrize("gone", ["job_logs=", "rm -r run"])
+def test_without_a_directory_nothing_is_asked(shell: Shell, gone: str) -> None:
+    done = shell.run("signals", f"{gone}; job_control save X; echo $?")
+    assert (done.out, done.said) == ("0\n", "")
+    assert not (shell.logs / "control").exists() or not shell.control
+
+
+@pytest.mark.parametrize(
+    ("control", "asked", "why"),
+    [("", "no", ""), ("save USR1\nstop TERM\n", "yes", "USR1"), ("save\n", "yes", "save"), ("stop x\n", "no", "x")],
+)
+def test_who_asked(shell: Shell, control: str, asked: str, why: str) -> None:
+    (shell.logs / "control").write_text(control)
+    done = shell.run("signals", 'job_asked && echo yes || echo no; echo "[$(job_why)]"')
+    assert (done.lines, done.said) == ([asked, f"[{why}]"], "")
+
+
+def test_later_and_not_when_it_was_ended(shell: Shell) -> None:
+    code = """job_later 0.3 touch first; job_later 30 touch second; sleep 1; echo ${#job_helpers[@]}
+    kill ${job_helpers[1]}; wait ${job_helpers[1]} || true; pgrep -P $$ -x sleep || echo none; pgrep -x sleep -g 0 || echo none"""
+    done = shell.run("signals", code)
+    assert done.lines == ["2", "none", "none"]
+    assert (shell.folder / "first").exists()
+    assert not (shell.folder / "second").exists()
+
+
+# ------------------------------------------------------------------------------------------- the deadline
+
+
+def test_the_deadline_is_the_grace_before_the_end(shell: Shell) -> None:
+    code = "job_find_end() { job_ends=1000; }; job_grace=120; job_set_deadline; env | grep DEADLINE"
+    assert shell.run("signals deadline", code).out == "JOBGEN_DEADLINE=880\n"
+    assert (shell.logs / "events").read_text().endswith(" deadline 880\n")
+
+
+def test_without_an_end_there_is_no_deadline(shell: Shell) -> None:
+    code = "job_ends=5; job_find_end() { :; }; job_grace=1; job_set_deadline; job_arm_deadline; echo ${JOBGEN_DEADLINE-none} ${#job_helpers[@]}"
+    assert shell.run("signals deadline", code).out == "none 0\n"
+
+
+@pytest.mark.parametrize("left", [-5, 1])
+def test_at_the_deadline_the_ranks_are_asked(shell: Shell, left: int) -> None:
+    started = time.monotonic()
+    done = shell.run("signals deadline", f"JOBGEN_DEADLINE=$(($(date +%s) + {left})); job_arm_deadline; wait")
+    assert time.monotonic() - started >= left - 1
+    assert shell.control == "save deadline\n"
+    assert done.said == "jobgen: the wall time is nearly over: asking every rank to save and leave\n"
+
+
+def test_a_deadline_to_come_asks_nobody(shell: Shell) -> None:
+    code = "JOBGEN_DEADLINE=$(($(date +%s) + 100)); job_arm_deadline; sleep 0.5; kill ${job_helpers[@]}; wait"
+    shell.run("signals deadline", code)
+    assert shell.control == ""
+
+
+def test_who_was_asked_is_not_asked_again(shell: Shell) -> None:
+    (shell.logs / "control").write_text("save USR1\n")
+    assert shell.run("signals deadline", "job_deadline; echo on").said == ""
+    assert shell.control == "save USR1\n"
