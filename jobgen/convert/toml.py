@@ -172,10 +172,10 @@ def _own_directives(script: Script, left: list[str]) -> Iterator[str]:
 
 
 def _last_launch(script: Script) -> Launch | None:
-    """The launcher of the ranks: the last one, but not the srun that starts one of another kind on each node."""
+    """Return the launcher of the ranks: the last one, but not the srun that starts it on each node."""
     found = [one for one in script.launches if one.kind in _LAUNCHERS]
     inner = [one for one in found if one.kind in LAUNCHERS and LAUNCHERS[one.kind].once_a_node]
-    return (inner or found or [None])[-1]
+    return next(iter(reversed(inner or found)), None)
 
 
 def _launch(file: JobFile, script: Script, launch: Launch | None) -> None:
@@ -207,11 +207,15 @@ def _ranks(file: JobFile, script: Script, launch: Launch) -> None:
     total, nodes = launch.number("-n", "-np", "--ntasks"), script.request.nodes
     if each is None and total and nodes and total % nodes == 0:
         each = total // nodes
+    if launch.kind == "srun" and each == 1 != (script.request.ranks_per_node or 1):
+        return  # one on each node, which starts the ranks
     if each:
         file.add("ranks_per_node", each, launch.line)
     cores = (script.request.cpus_per_rank or 0) * (script.request.ranks_per_node or 1)
     if cpus := launch.number("-c", "--cpus-per-task", "--depth") or (cores // each if each else 0):
         file.add("cpus_per_rank", cpus, launch.line)
+        if each and cores > cpus * each:
+            file.add("cpus_per_node", cores, launch.line)
     if (gpus := launch.number("--gpus-per-task")) and each and "gpus_per_node" not in file.values:
         file.add("gpus_per_node", gpus * each, launch.line)
 
