@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 SOURCES := setup.cfg pyproject.toml constraints.txt
 
-.PHONY: demo test matrix hangs mutants lint bench colossalai clean
+.PHONY: demo test quick matrix hangs mutants lint bench colossalai clean
 
 demo: $(VENV)/.demo
 	$(BIN)/jobgen local --name demo --ranks-per-node 2 --launcher mpirun --venv $(VENV) --output demo.sh --force \
@@ -20,6 +20,11 @@ test: $(VENV)/.test
 	$(BIN)/python -m pytest -n 3 --dist loadgroup --ignore-glob '*/test_survival*'
 	@# What fills disks and kills nodes has the machine to itself.
 	$(BIN)/python -m pytest tests/cluster/test_survival*.py
+
+# The tests without a cluster, a training or a browser: less than a minute.
+quick: $(VENV)/.test
+	$(BIN)/python -m pytest -q -n 2 tests/runtime tests/test_golden.py tests/test_errors.py tests/test_values.py tests/test_jobfile.py \
+	  tests/check/test_check_rules.py tests/convert
 
 # Every launcher x every end of a job x Slurm, OpenPBS and Torque, of which `make test` runs a part; and the table of it.
 matrix: $(VENV)/.test

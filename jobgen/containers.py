@@ -77,9 +77,8 @@ _LEAKS = (
 
 
 class Container(NamedTuple):
-    """A job's container. With ``inside`` a rank's own script runs in it, not on the host; ``node`` and
-    ``rank`` are the words before the launcher in node.sh and the program in rank.sh. ``needs`` are the
-    commands that must be in it."""
+    """A job's container. ``node`` and ``rank`` are the words before the launcher in the function node and the
+    program in the function program. ``needs`` are the commands that must be in it."""
 
     kind: str
     runtime: Runtime
@@ -87,7 +86,6 @@ class Container(NamedTuple):
     binds: tuple[str, ...]
     leaks: tuple[str, ...]
     carried: tuple[str, ...]
-    inside: bool
     node: str
     rank: str
     needs: tuple[str, ...]
@@ -120,7 +118,6 @@ def container(spec: JobSpec, accelerator: str, program: Program, start_nodes: st
         binds=tuple(one if ":" in one else f"{one}:{one}" for one in spec.bind),
         leaks=tuple(name for name in _LEAKS if name not in named or runtime.prefix),
         carried=tuple(name for name in ("PATH", *_LEAKS) if name in named),
-        inside=once_a_node or spec.container == "pyxis",
         node=_WITHIN if once_a_node and not by_srun else "",
         rank="" if once_a_node or spec.container == "pyxis" else _WITHIN,
         needs=(*python, *((LAUNCHERS[spec.launcher].command,) if once_a_node else ())),

@@ -62,7 +62,6 @@ class Plan(NamedTuple):
     force_ssh: bool
     run: str
     activate: str | None
-    env_names: tuple[str, ...]
     restore_devices: bool
     devices_by_node: bool
     lines_per_rank: int | None
@@ -166,7 +165,6 @@ def resolve(spec: JobSpec) -> Plan:
         else (),
         launcher_args=spec.launcher_arg,
         activate=f"{spec.venv}/bin/activate" if spec.venv else None,
-        env_names=tuple(dict.fromkeys(name for name, _ in spec.env)),
         restore_devices=spec.launcher == "deepspeed" and accelerator.visible is not None,
         devices_by_node=start_nodes == "pdsh" and row == "slurm",
         # Torque lists a host once for each processor.

@@ -13,7 +13,7 @@ from typing import Literal
 Heeded = Literal["first", "last", "all"]
 # The options of qsub and sbatch as getopt(3) takes them: a colon follows a letter that has a value.
 LETTERS = {
-    "pbspro": "a:A:c:C:e:fGhIj:J:k:l:m:M:N:o:p:P:q:r:R:S:u:v:VW:XzZ",
+    "pbspro": "a:A:c:C:e:fhIj:J:k:l:m:M:N:o:p:P:q:r:R:S:u:v:VW:Xz",
     "torque": "a:A:b:c:C:d:D:e:fFhIj:k:K:l:L:m:M:nN:o:p:P:q:r:S:t:T:u:v:Vw:W:xXz",
     "slurm": "a:A:b:B:c:C:d:D:e:F:G:hHi:IJ:k:K:L:m:M:n:N:o:Op:q:QsS:t:uvVw:Wx:",
 }

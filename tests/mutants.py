@@ -139,7 +139,11 @@ def is_first(node: Node, parent: Node) -> bool:
 
 
 def is_bare_local(node: Node) -> bool:
-    return node.type == "declaration_command" and (node.text or b"").startswith(b"local") and b"=" not in (node.text or b"")
+    return (
+        node.type == "declaration_command"
+        and (node.text or b"").startswith(b"local")
+        and b"=" not in (node.text or b"")
+    )
 
 
 def is_condition(node: Node) -> bool:
@@ -157,7 +161,9 @@ def lines_of_program(node: Node, text: bytes) -> Iterator[tuple[str, int, int, b
     start = node.start_byte + text.index(b"\n") + 1
     for line in text.split(b"\n")[1:-1]:
         code = line.strip()
-        pairs = all(code.count(one) == code.count(two) for one, two in ((b"{", b"}"), (b"(", b")"), (b"[", b"]")))
+        pairs = all(
+            code.count(one) == code.count(two) for one, two in ((b"{", b"}"), (b"(", b")"), (b"[", b"]"))
+        )
         if pairs and code and code not in (b"do", b"done", b"then", b"fi", b"else"):
             indent = len(line) - len(line.lstrip())
             yield ("out", start + indent, start + len(line), b"")
@@ -165,7 +171,10 @@ def lines_of_program(node: Node, text: bytes) -> Iterator[tuple[str, int, int, b
 
 
 def readable(text: str) -> bool:
-    return subprocess.run(["bash", "-n"], input=text, text=True, capture_output=True, check=False).returncode == 0
+    return (
+        subprocess.run(["bash", "-n"], input=text, text=True, capture_output=True, check=False).returncode
+        == 0
+    )
 
 
 # --------------------------------------------------------------------------------------------- the tests
@@ -195,7 +204,18 @@ def copy_tree(target: Path) -> Path:
 
 
 def passes(copy: Path, tests: list[str], limit: float) -> bool:
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", "not bench", *tests]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-x",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-m",
+        "not bench",
+        *tests,
+    ]
     if os.geteuid() == 0:
         command = [*APART, ENTER, str(copy), *command]
     env = {**os.environ, "PYTHONPATH": str(copy / "tree"), "TMPDIR": str(copy / "tmp")}
@@ -271,7 +291,11 @@ def main() -> int:
 
 
 def read_accepted() -> list[Accepted]:
-    return msgspec.toml.decode(ACCEPTED.read_bytes(), type=dict[str, list[Accepted]])["mutant"] if ACCEPTED.exists() else []
+    return (
+        msgspec.toml.decode(ACCEPTED.read_bytes(), type=dict[str, list[Accepted]])["mutant"]
+        if ACCEPTED.exists()
+        else []
+    )
 
 
 if __name__ == "__main__":

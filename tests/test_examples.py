@@ -90,7 +90,11 @@ def test_the_own_program_leaves_when_asked_and_goes_on(tmp_path: Path) -> None:
     env = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     first = subprocess.Popen(["bash", "job.sh"], cwd=tmp_path, env=env, stdout=subprocess.PIPE, text=True)
     while (
-        sum("begins after step 0" in log.read_text() for log in tmp_path.glob("runs/*/attempt-1/*.log")) < 2
+        sum(
+            log.read_text().count("begins after step 0")
+            for log in tmp_path.glob("runs/*/attempt-1/nodes/0/*.log")
+        )
+        < 2
     ):
         assert first.poll() is None
         time.sleep(0.1)

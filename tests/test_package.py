@@ -144,7 +144,7 @@ def test_the_wheel_holds_every_file(wheel: Path) -> None:
     here |= {
         f"jobgen/templates/{path.relative_to(ROOT / 'templates')}"
         for path in (ROOT / "templates").rglob("*")
-        if path.suffix in (".j2", ".toml", ".css", ".js", ".bash", ".zsh", ".fish")
+        if path.suffix in (".j2", ".sh", ".toml", ".css", ".js", ".bash", ".zsh", ".fish")
     }
     assert here <= inside
     packages = {name.split("/")[0] for name in inside if ".dist-info" not in name}

@@ -1,7 +1,7 @@
 #!/bin/bash
 # 2 nodes x 4 ranks, 8 ranks in all, by torchrun on NVIDIA GPUs; made by jobgen 0.1.0.
 # Slurm: https://slurm.schedmd.com/sbatch.html
-# Submit it with: sbatch FILE. Of a repeated directive Slurm heeds the last.
+# Submit it with: sbatch FILE
 #SBATCH --job-name=mine
 #SBATCH --nodes=2
 #SBATCH --ntasks-per-node=4
@@ -12,399 +12,908 @@
 #SBATCH --open-mode=append
 #SBATCH --signal=B:USR1@300
 #SBATCH --requeue
+# shellcheck disable=SC2034,SC2120,SC2154,SC2329  # the runtime below uses them
 set -euo pipefail
-unset CDPATH
 
-# Statuses of this script; any other one is the launcher's:
-# 70 the allocation is not what was asked for      71 a file, a module or a command is missing
-# 72 a directory cannot be used                    73 the launcher said 0 without proof of success
-# 74 the preflight found a fault                   75 not finished, but the next attempt can go on
+# ---- settings -----------------------------------------------------------------------------
+job_name='mine' job_title='2 nodes x 4 ranks, 8 ranks in all, by torchrun on NVIDIA GPUs' job_run_dir=runs
+job_nodes=2 job_ranks_per_node=4 job_world_size=8 job_cpus_per_node=8
+job_walltime=14400 job_grace=120 job_signal=USR1 job_requeue=5 job_preflight_kind=if_there job_preflight_limit=120
+job_launcher_name=torchrun job_rank_logs=node
+job_reach=srun
+job_accelerator=cuda
+
+environment() {
+  job_cuda
+  export PYTHONUNBUFFERED=1 OMP_NUM_THREADS=2
+  job_need python3 torchrun
+  job_need_file train.py
+}
+
+program() {  # what every rank runs
+  exec python3 train.py
+}
+
+node() {  # what every node runs
+  exec torchrun --nnodes=2 --nproc-per-node=4 --node-rank="$NODE_RANK" \
+    --master-addr="$MASTER_ADDR" --master-port="$MASTER_PORT" \
+    --no-python bash "$JOBGEN_RUN_DIR/rank.sh" "$@"
+}
+
+launch() {
+  # --cpus-per-task again: srun does not take it from the job on Slurm 22.05 to 23.02.
+  exec srun --nodes=2 --ntasks=2 --ntasks-per-node=1 --cpus-per-task=8 \
+    --kill-on-bad-exit=1 --export=ALL --mpi=none \
+    bash "$JOBGEN_RUN_DIR/node.sh" "$@"
+}
+
+# Below is the runtime, the same in every script. Where it is not whole, nothing is started.
+[[ ! -f $0 ]] || tail -n 1 "$0" | grep -q '^job_main' || { echo 'jobgen: the runtime of this script is missing' >&2; exit 70; }
+# ======== jobgen runtime 0.1.0, SHA-256 e396f60718da05622f7497504739c826463240797610c168266b88f761f6bdab ========
+# ---- messages.sh: Messages and notes.
+#
+# Exit statuses of this script; any other status is that of a rank or of the launcher:
+# 70 the allocation or this script is not as expected   71 a file, a module or a command is missing
+# 72 a directory cannot be used                         73 the launcher exited 0, success unverified
+# 74 the preflight found a fault                        75 not finished, the next attempt can go on
+
 job_say() { printf 'jobgen: %s\n' "$*" >&2 || true; }  # the terminal may be gone
+
 job_die() { # STATUS MESSAGE
   job_say "$2"
   exit "$1"
 }
-job_note() { # WHAT VALUE: into the attempt's events, with the time
+
+job_note() { # WHAT VALUE: into the events of the attempt, with the time
   # No $(date): bash 5.2 cannot read one while a second signal waits for its trap.
   { [[ -z ${job_logs:-} ]] || printf '%(%s)T %s %s\n' -1 "$1" "$2" >> "$job_logs/events"; } 2> /dev/null || true
 }
-# shellcheck disable=SC2329  # the trap calls it
+
+job_defined() { declare -F "$1" > /dev/null; }  # NAME
+
+job_optional() { ! job_defined "$1" || "$@"; }  # FUNCTION [ARG]...: call a function that this job may not have
+
+job_body() { declare -f "$1" | sed '1,2d;$d'; }  # FUNCTION: the commands in it
+
+# ---- verify.sh: The checksum of the runtime: a runtime that was edited or cut off starts nothing.
+
+job_verify() { # FILE: everything below its marker line must have the sum that the marker names
+  local sum
+  [[ -f $1 && -z ${job_runtime:-} ]] || return 0  # from standard input, or beside the script, where it was checked
+  sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 \([0-9a-f]*\) =*$/\1/p' "$1")
+  [[ $(sed '1,/^# =* jobgen runtime /d' "$1" | sha256sum) == "$sum "* ]] ||
+    job_die 70 "the runtime in $1 was edited or is incomplete: render the script again; nothing was started"
+}
+
+# ---- finish.sh: The exit trap: the last message, and the user's function after.
+
 job_end() {
   local status=$? what=finished
-  if ((status == 0)) && [[ -z ${job_status:-} ]]; then
-    job_say 'a script that was sourced has called exit: nothing was launched'
+  if [[ -n ${job_sourcing:-} ]]; then
+    job_say "$job_sourcing has called exit: nothing was launched"
     status=71
   fi
+  job_optional job_run_after "$status"
   [[ -n ${job_over:-} ]] || what='was ended by a signal'
   ((status == 0)) || what="failed with status $status"
   ((status != 75)) || what='is not finished, but can go on: it ended with status 75'
   job_note ended "$status"
-  job_say "job ${job_id:-?} $what after $SECONDS s${job_output:+; output in $job_output}${job_dir:+; files in $job_dir}"
+  job_say "job ${job_id:-?} $what after $SECONDS s${job_output:+; output in $job_output}${job_opened:+; files in $job_dir}"
   exit "$status"
 }
-trap job_end EXIT
-job_traps=0 job_signals=0 job_last_signal=''
-# shellcheck disable=SC2329  # job_trap calls it
-job_signal() { # NAME: one that comes before the program
-  job_signals=$((job_signals + 1))
-  job_last_signal=$1
-  job_note signal "$1"
-  ((job_signals == 1)) || job_die 75 "got $1 again: stopping at once"
+
+job_finish_with() { # STATUS
+  job_over=yes
+  exit "$1"
 }
-# shellcheck disable=SC2329  # the traps call it
-job_trap() { # NAME
-  job_traps=$((job_traps + 1))
-  if [[ $1 == HUP ]]; then  # twice when a terminal closes: from itself, and from its shell
-    local before=${job_hung_up:--9}
-    job_hung_up=$SECONDS
-    ((SECONDS - before >= 5)) || return 0
-  fi
-  job_signal "$1"
-}
+
+# ---- signals.sh: Signals: the first one asks the ranks to save and leave, the next one stops them at once.
+# Both go through the file control of the attempt, which a watcher on every node reads (node/watch.sh):
+# a job that is being ended can start nothing on its other nodes any more.
+
+job_signals=0 job_traps=0 job_last_signal='' job_signalled_at=-9 job_launcher=''
+
 job_listen() {
   local name
-  for name in TERM INT HUP USR1 USR2; do
+  # PBS signals its own login shell, too, which dies of all of these but URG.
+  for name in TERM INT HUP USR1 USR2 URG; do
     # shellcheck disable=SC2064  # now: each its own
     trap "job_trap $name" "$name"
   done
   trap : PIPE  # nobody reads the output any more; that is no reason to end
 }
-job_listen
 
-# ---- the job ------------------------------------------------------------------------------
-command -v scontrol > /dev/null || job_die 71 'cannot find scontrol on PATH'
-[[ -n ${SLURM_JOB_ID:-} && -n ${SLURM_JOB_NODELIST:-} ]] ||
-  job_die 70 'SLURM_JOB_ID and SLURM_JOB_NODELIST are not set: submit this script with sbatch'
-job_id=$SLURM_JOB_ID
-# shellcheck disable=SC2034  # unused where the port is given
-job_number=$SLURM_JOB_ID
-job_nodelist=$SLURM_JOB_NODELIST
-[[ ${SLURM_TASKS_PER_NODE:-} != *,* ]] || job_die 70 "Slurm gave the hosts different shares ($SLURM_TASKS_PER_NODE tasks), but all are to have 4 ranks"
-job_submit_dir=${SLURM_SUBMIT_DIR:-$PWD}
-job_field() { # NAME: what Slurm says of this job now
-  scontrol show job "$job_id" | tr ' ' '\n' | awk -F= -v name="$1" '$1 == name && !n++ { print $2 }'
+job_trap() { # NAME
+  local pause=2
+  job_traps=$((job_traps + 1))
+  # One qsig arrives several times within milliseconds. A terminal that closes sends HUP itself and by its shell.
+  [[ $1 != HUP ]] || pause=5
+  ((SECONDS - job_signalled_at >= pause)) || return 0
+  job_signalled_at=$SECONDS
+  job_signals=$((job_signals + 1))
+  job_last_signal=$1
+  job_note signal "$1"
+  if ((job_signals == 1)); then
+    [[ -z $job_launcher ]] || job_say "got $1: asking every rank to save and leave; a second signal stops at once"
+    job_control save "$1"
+  else
+    job_say "got $1 again: stopping at once"
+    if [[ -z $job_launcher ]]; then
+      job_sourcing=  # no sourced script has called exit
+      exit 75
+    fi
+    job_control stop "$1"
+    job_later 0 job_stop
+  fi
 }
-job_output=$(scontrol show job "$job_id" | awk 'sub(/^ *StdOut=/, "") && !n++') || true  # as sbatch has it
-unset SLURM_EXPORT_ENV  # sbatch --export=NONE would go on to the daemons that mpirun starts by srun
-job_dir=
-if [[ -f $job_submit_dir/submitted-from && -f $job_submit_dir/job.sh ]]; then
-  job_dir=$job_submit_dir  # a later attempt
-  job_submit_dir=$(< "$job_dir/submitted-from")
-fi
-cd "$job_submit_dir" || job_die 72 "cannot enter $job_submit_dir"
-# Everything that belongs to this job alone is in a directory of its own.
-[[ -n $job_dir ]] || job_dir=runs/mine-${job_id//[^A-Za-z0-9._-]/_}
-[[ $job_dir == /* ]] || job_dir=$PWD/$job_dir
-mkdir -p "$job_dir" || job_die 72 "cannot make the run directory $job_dir"
-[[ -w $job_dir ]] || job_die 72 "cannot write into the run directory $job_dir"
-rm -f "$job_dir/status.json" "$job_dir/cancelled"
-job_saved_before=$(cat "$job_dir/saved-step" 2> /dev/null) || true
 
-# Each attempt of the job has its own logs in it: the second comes after a requeue, or by hand.
-job_attempt=1
-while [[ -e $job_dir/attempt-$job_attempt ]]; do job_attempt=$((job_attempt + 1)); done
-job_logs=$job_dir/attempt-$job_attempt
-mkdir "$job_logs" || job_die 72 "cannot make the directory $job_logs"
-job_note began "$job_id"
-[[ -z ${job_output:-} ]] || job_note output "$job_output"
-if [[ -f ${BASH_SOURCE[0]:-} && ! ${BASH_SOURCE[0]} -ef $job_dir/job.sh ]]; then
-  cp "${BASH_SOURCE[0]}" "$job_dir/job.sh"  # submitted from there, it goes on in there
-fi
-printf '%s\n' "$job_submit_dir" > "$job_dir/submitted-from"
-printf '%s\n' "$job_id" > "$job_dir/job-id"
-
-# ---- the environment ----------------------------------------------------------------------
-# CUDA: PyTorch brings its own libraries; the toolkit is for DeepSpeed's ops, which compile at run time.
-if [[ -z ${CUDA_HOME:-} ]] && command -v nvcc > /dev/null; then
-  CUDA_HOME=$(dirname "$(dirname "$(readlink -f "$(command -v nvcc)")")")
-elif [[ -z ${CUDA_HOME:-} && -x /usr/local/cuda/bin/nvcc ]]; then
-  CUDA_HOME=/usr/local/cuda
-fi
-[[ -z ${CUDA_HOME:-} ]] || export CUDA_HOME PATH=$CUDA_HOME/bin:$PATH
-export PYTHONUNBUFFERED=1
-export OMP_NUM_THREADS=2
-job_need() { command -v "$1" > /dev/null || job_die 71 "cannot find $1 on PATH"; }
-job_need python3
-job_need torchrun
-job_program='train.py'
-[[ -f $job_program ]] || job_die 71 "there is no $job_program in $PWD"
-
-# ---- the hosts ----------------------------------------------------------------------------
-# Each host once, in the scheduler's order, however often it lists it: HOST slots=N.
-{ scontrol show hostnames "$job_nodelist" || job_say "scontrol cannot list the hosts of $job_nodelist"; } |
-  awk -v slots=4 'NF && !seen[$1]++ { print $1 " slots=" slots }' > "$job_dir/hostfile"
-awk '{ print $1 }' "$job_dir/hostfile" > "$job_dir/hosts"
-mapfile -t job_hosts < "$job_dir/hosts"
-job_slots=$(awk -F= '{ n += $2 } END { print n + 0 }' "$job_dir/hostfile")
-((${#job_hosts[@]} == 2)) ||
-  job_die 70 "the allocation has ${#job_hosts[@]} hosts (${job_hosts[*]:0:8}), but 2 were asked for"
-((job_slots == 8)) ||
-  job_die 70 "the hostfile has $job_slots slots, but 2 x 4 = 8 were asked for"
-
-# ---- the rendezvous -----------------------------------------------------------------------
-export MASTER_ADDR=${job_hosts[0]}
-# From the job id, so that two jobs on one node differ, and the next one up where somebody listens.
-export MASTER_PORT=$((20000 + job_number % 10000))
-while (exec 3<> "/dev/tcp/localhost/$MASTER_PORT") 2> /dev/null; do MASTER_PORT=$((MASTER_PORT + 1)); done
-export JOBGEN_JOB_ID=$job_id JOBGEN_RUN_DIR=$job_dir JOBGEN_WORLD_SIZE=8 JOBGEN_ACCELERATOR=cuda
-export JOBGEN_ATTEMPT=$job_attempt
-JOBGEN_START_TIME=$(($(date +%s) - SECONDS))
-export JOBGEN_START_TIME
-# When the job must have begun to save: 120 s before its time is over.
-job_ends=$(date -d "$(job_field EndTime)" +%s 2> /dev/null) || job_ends=
-job_deadline=${job_ends:+$((job_ends - 120))}
-[[ -z $job_deadline ]] || export JOBGEN_DEADLINE=$job_deadline
-[[ -z $job_deadline ]] || job_note deadline "$job_deadline"
-
-# ---- the program --------------------------------------------------------------------------
-# The environment as it is now, for the other nodes: less what belongs to this node or this shell.
-job_save_environment() {
-  printf 'cd %q\n' "$PWD"
-  for job_name in $(compgen -e); do
-    case $job_name in
-      SLURM* | PMI* | OMPI_COMM_* | *_VISIBLE_DEVICES | ZE_AFFINITY_MASK | GPU_DEVICE_ORDINAL | TMPDIR | HOSTNAME | HOST | DISPLAY | SSH_* | XDG_*) ;;
-      RANK | LOCAL_RANK | WORLD_SIZE | LOCAL_WORLD_SIZE | NODE_RANK | GROUP_RANK | PBS_NODENUM | PBS_TASKNUM | PBS_VNODENUM) ;;
-      BASH* | SHELLOPTS | SHLVL | PWD | OLDPWD | UID | EUID | PPID | _) ;;
-      *) printf 'export %s=%q\n' "$job_name" "${!job_name}" ;;
-    esac
-  done
+job_control() { # save|stop REASON: ask the ranks of this attempt
+  { [[ -z ${job_logs:-} ]] || printf '%s %s\n' "$1" "$2" >> "$job_logs/control"; } 2> /dev/null || true
 }
-(umask 077; job_save_environment > "$job_dir/env.sh")  # it may hold secrets
 
-# What every rank runs.
-cat > "$job_dir/rank.sh" <<'END_OF_RANK'
-#!/bin/bash
-# rank.sh [preflight]
-set -euo pipefail
-# shellcheck source=/dev/null
-. "${BASH_SOURCE[0]%/*}/env.sh"
-if [[ ${1:-} == preflight ]]; then exec python3 -m jobgen.train preflight; fi
-# Launchers change the status of a rank, or lose it: here are its own, its log and its process.
-job_log=$JOBGEN_RUN_DIR/attempt-$JOBGEN_ATTEMPT/rank-${RANK:-unknown}
-trap '' TERM INT HUP USR1 USR2 PIPE  # they are for the program, but launchers send them to this shell, too
-set +e
-exec {job_out}> >(tee -a "$job_log.log")
-job_tee=$!
-{ (
-  trap - TERM INT HUP USR1 USR2 PIPE
-  echo "$BASHPID $(hostname)" > "$job_log.pid"
-  [[ ! -e ${job_log%/*}/asked ]] || exit 75  # to leave, before it began
-  exec python3 train.py
-) < /dev/null >&"$job_out" 2>&1 {job_out}>&-; job_status=$?; } 2> /dev/null  # where bash says how it ended
-echo "${job_log##*-} $job_status $(date +%s.%N) $(hostname)" > "$job_log.status"
-exec {job_out}>&-
-for _ in {1..100}; do  # not for ever: what the program left running may hold its output open
-  kill -0 "$job_tee" 2> /dev/null || break
-  sleep 0.1
-done
-kill -KILL "$job_tee" 2> /dev/null
-exit "$job_status"
-END_OF_RANK
+job_asked() { grep -qs '^save' "$job_logs/control"; }
 
-# ---- the launch ---------------------------------------------------------------------------
-# What every node runs.
-cat > "$job_dir/node.sh" <<'END_OF_NODE'
-#!/bin/bash
-# node.sh NODE_RANK [preflight]
-set -euo pipefail
-exec torchrun --nnodes=2 --nproc-per-node=4 --node-rank="${1:-$SLURM_NODEID}" \
-  --master-addr="$MASTER_ADDR" --master-port="$MASTER_PORT" \
-  --no-python bash "$JOBGEN_RUN_DIR/rank.sh" "${@:2}"
-END_OF_NODE
-# One task a node, with all cores of the job there; --cpus-per-task again, as srun does not take it
-# from the job on Slurm 22.05 to 23.02.
-job_launch() {
-  exec srun --nodes=2 --ntasks=2 --ntasks-per-node=1 --cpus-per-task=8 \
-    --kill-on-bad-exit=1 --export=ALL --mpi=none \
-    bash "$job_dir/node.sh" '' "$@"
+job_why() { # the reason of whoever asked first
+  local what why=''
+  read -r what why < "$job_logs/control" || true
+  printf '%s' "${why:-$what}"
 }
-job_status=0 job_launcher='' job_helpers=()
-# shellcheck disable=SC2329  # the traps call it
+
 job_later() { # SECONDS COMMAND...: run it then, unless the launcher ends before
   (
     trap 'kill "$!"; exit' TERM
     sleep "$1" &
     wait "$!"
     "${@:2}"
-  ) &> /dev/null &
-  job_helpers+=($!)
+  ) > /dev/null &
 }
-# shellcheck disable=SC2329  # run in the background
+
+# ---- slurm.sh: Slurm: https://slurm.schedmd.com/
+
+job_scheduler() {
+  command -v scontrol > /dev/null || job_die 71 'cannot find scontrol on PATH'
+  [[ -n ${SLURM_JOB_ID:-} && -n ${SLURM_JOB_NODELIST:-} ]] ||
+    job_die 70 'SLURM_JOB_ID and SLURM_JOB_NODELIST are not set: submit this script with sbatch'
+  job_id=$SLURM_JOB_ID job_number=$SLURM_JOB_ID job_nodelist=$SLURM_JOB_NODELIST
+  if [[ -n ${job_array:-} ]]; then
+    [[ -n ${SLURM_ARRAY_TASK_ID:-} ]] || job_die 70 'SLURM_ARRAY_TASK_ID is not set: this script is for the tasks of an array'
+    job_index=$SLURM_ARRAY_TASK_ID job_array_id=$SLURM_ARRAY_JOB_ID
+    job_id=${job_array_id}_$job_index  # by its own number Slurm would show the last task with all others
+  fi
+  [[ ${SLURM_TASKS_PER_NODE:-} != *,* ]] ||
+    job_die 70 "uneven allocation: Slurm gave $SLURM_TASKS_PER_NODE tasks, expected $job_ranks_per_node on each node"
+  job_submit_dir=${SLURM_SUBMIT_DIR:-$PWD}
+  job_output=$(scontrol show job "$job_id" | awk 'sub(/^ *StdOut=/, "") && !n++') || true
+  unset SLURM_EXPORT_ENV  # sbatch --export=NONE would go on to the daemons that mpirun starts by srun
+}
+
+job_field() { # NAME: of this job, as Slurm has it now
+  scontrol show job "$job_id" | tr ' ' '\n' | awk -F= -v name="$1" '$1 == name && !n++ { print $2 }'
+}
+
+job_list_hosts() { scontrol show hostnames "$job_nodelist" || job_say "scontrol cannot list the hosts of $job_nodelist"; }
+
+job_find_end() { job_ends=$(date -d "$(job_field EndTime)" +%s 2> /dev/null) || job_ends=; }
+
+job_submit_command() { # Slurm refuses to wait for jobs that it has forgotten
+  echo "sbatch${job_dependency:+ --dependency=}${job_array:+ --array=$job_index}"
+}
+
+# ---- run_directory.sh: The run directory: everything that belongs to this job alone. Each attempt of the job has its own logs in it.
+
+job_find_directory() {
+  job_dir=
+  if [[ -f $job_submit_dir/submitted-from && -f $job_submit_dir/job.sh ]]; then
+    job_dir=$job_submit_dir  # a later attempt, or a job of jobgen submit
+    job_submit_dir=$(< "$job_dir/submitted-from")
+  fi
+  cd "$job_submit_dir" || job_die 72 "cannot enter $job_submit_dir"
+  if [[ -n ${job_workdir:-} ]]; then
+    [[ $job_workdir == /* ]] || job_workdir=$PWD/$job_workdir
+    cd "$job_workdir" || job_die 72 "cannot enter $job_workdir"
+  fi
+  local id=${job_array_id:-$job_id}
+  [[ -n $job_dir ]] || job_dir=$job_run_dir/$job_name-${id//[^A-Za-z0-9._-]/_}
+  [[ $job_dir == /* ]] || job_dir=$PWD/$job_dir
+}
+
+job_open() {
+  job_find_directory
+  job_parent=$job_dir  # of all tasks of an array, each of which has one in it
+  [[ -z ${job_array_id:-} ]] || job_dir=$job_parent/task-$job_index
+  mkdir -p "$job_dir" || job_die 72 "cannot make the run directory $job_dir"
+  [[ -w $job_dir ]] || job_die 72 "cannot write into the run directory $job_dir"
+  rm -f "$job_dir/status.json" "$job_dir/cancelled"
+  job_saved_before=$(cat "$job_dir/saved-step" 2> /dev/null) || true
+  job_attempt=1
+  while [[ -e $job_dir/attempt-$job_attempt ]]; do job_attempt=$((job_attempt + 1)); done
+  mkdir "$job_dir/attempt-$job_attempt" || job_die 72 "cannot make the directory $job_dir/attempt-$job_attempt"
+  job_logs=$job_dir/attempt-$job_attempt job_opened=yes
+  : > "$job_logs/control"
+  ((job_signals == 0)) || job_control save "$job_last_signal"
+  job_note began "$job_id"
+  [[ -z ${job_output:-} ]] || job_note output "$job_output"
+  job_keep "$job_parent"
+}
+
+job_keep() { # DIRECTORY: the script in it, with which the job goes on when it is submitted from there
+  if [[ ! -f $1/job.sh || -z ${job_array_id:-} ]]; then  # the tasks of an array may begin at once
+    [[ ! -f $0 || $0 -ef $1/job.sh ]] || job_replace "$1/job.sh" cat "$0"
+    [[ ! -f ${job_runtime:-} || $job_runtime -ef $1/${job_runtime##*/} ]] ||
+      job_replace "$1/${job_runtime##*/}" cat "$job_runtime"
+    job_replace "$1/submitted-from" printf '%s\n' "$job_submit_dir"
+  fi
+  printf '%s\n' "${job_array_id:-$job_id}" > "$1/job-id"
+}
+
+job_replace() { # FILE COMMAND...: write what the command prints, at once
+  "${@:2}" > "$job_logs/new" && mv "$job_logs/new" "$1"
+}
+
+# ---- cuda.sh: CUDA: PyTorch brings its own libraries; the toolkit is for DeepSpeed's ops, which compile at run time.
+
+job_cuda() {
+  if [[ -z ${CUDA_HOME:-} ]] && command -v nvcc > /dev/null; then
+    CUDA_HOME=$(dirname "$(dirname "$(readlink -f "$(command -v nvcc)")")")
+  elif [[ -z ${CUDA_HOME:-} && -x /usr/local/cuda/bin/nvcc ]]; then
+    CUDA_HOME=/usr/local/cuda
+  fi
+  [[ -z ${CUDA_HOME:-} ]] || export CUDA_HOME PATH=$CUDA_HOME/bin:$PATH
+}
+
+# ---- requirements.sh: What must be there before anything is started.
+
+job_need() { # COMMAND...
+  local name
+  for name; do command -v "$name" > /dev/null || job_die 71 "cannot find $name on PATH"; done
+}
+
+job_need_training() {
+  python3 -c 'import jobgen.train' || job_die 71 "$(command -v python3) has no jobgen.train: pip install 'jobgen[train]'"
+}
+
+job_need_file() { [[ -f $1 ]] || job_die 71 "there is no $1 in $PWD"; }
+
+job_need_program() { command -v "$1" > /dev/null || job_die 71 "cannot run $1 in $PWD"; }
+
+# ---- hostfile.sh: The hostfile: each host once, in the order of the scheduler, however often it is listed: HOST slots=N.
+
+job_make_hostfile() {
+  if [[ -n ${job_mixed:-} ]]; then  # as many slots as the host has lines
+    job_list_hosts | awk -v share="${job_lines_per_rank:-1}" '
+      NF { if (!lines[$1]++) host[++hosts] = $1 }
+      END { for (i = 1; i <= hosts; i++) print host[i] " slots=" lines[host[i]] / share }'
+  else
+    job_list_hosts | awk -v slots="$job_ranks_per_node" 'NF && !seen[$1]++ { print $1 " slots=" slots }'
+  fi > "$job_dir/hostfile"
+  awk '{ print $1 }' "$job_dir/hostfile" > "$job_dir/hosts"
+  mapfile -t job_hosts < "$job_dir/hosts"
+  export JOBGEN_HERE=${job_hosts[0]:-}  # the host of this script
+  job_check_hostfile
+}
+
+job_check_hostfile() {
+  local shares
+  if [[ -n ${job_mixed:-} ]]; then
+    shares=$(awk -F= '{ print $2 }' "$job_dir/hostfile" | sort -n | uniq -c | awk '{ print $1 "x" $2 }' | paste -sd +)
+    [[ $shares == "$job_mixed" ]] ||
+      job_die 70 "the allocation is ${shares:-empty} (nodes x ranks: ${job_hosts[*]:0:8}), but $job_mixed was asked for"
+  fi
+  ((${#job_hosts[@]} == job_nodes)) ||
+    job_die 70 "the allocation has ${#job_hosts[@]} hosts (${job_hosts[*]:0:8}), but $job_nodes were asked for"
+}
+
+# ---- rendezvous.sh: The rendezvous: where the ranks meet, and what the job tells the program (docs/survival.md).
+
+job_rendezvous() {
+  export MASTER_ADDR=${job_hosts[0]}${job_master_suffix:-} MASTER_PORT=${job_port:-}
+  if [[ -z $MASTER_PORT ]]; then
+    # From the job id, so that two jobs on one node differ, and the next one up where somebody listens.
+    MASTER_PORT=$((20000 + job_number % 10000))
+    while (exec 3<> "/dev/tcp/localhost/$MASTER_PORT") 2> /dev/null; do MASTER_PORT=$((MASTER_PORT + 1)); done
+  fi
+  export JOBGEN_JOB_ID=$job_id JOBGEN_RUN_DIR=$job_dir JOBGEN_ATTEMPT=$job_attempt JOBGEN_LOGS=$job_logs JOBGEN_WORLD_SIZE=$job_world_size
+  export JOBGEN_ACCELERATOR=$job_accelerator JOBGEN_LAUNCHER=$job_launcher_name JOBGEN_SIGNAL=$job_signal
+  export JOBGEN_RANK_LOGS=$job_rank_logs JOBGEN_TRAINING=${job_training:-}
+  export JOBGEN_POLL=0.5  # s between two looks at the file control: of many nodes not too often
+  ((job_nodes < 1000)) || JOBGEN_POLL=$((job_nodes / 1000))
+  export JOBGEN_AGENTS=${job_agents:-} JOBGEN_CPUS_PER_NODE=$job_cpus_per_node JOBGEN_RANKS_PER_NODE=$job_ranks_per_node
+  export JOBGEN_BIND=${job_bind:-} JOBGEN_VISIBLE=${job_visible:-} JOBGEN_DEVICES_BY_NODE=${job_devices_by_node:-}
+  [[ -z ${job_index:-} ]] || export JOBGEN_TASK=$job_index
+  [[ -z ${job_stall:-} ]] || export JOBGEN_STALL=$job_stall
+  JOBGEN_START_TIME=$(($(date +%s) - SECONDS))
+  export JOBGEN_START_TIME
+}
+
+# ---- deadline.sh: The deadline: when the job must have begun to save, so many seconds before its time is over.
+
+job_set_deadline() {
+  job_ends=
+  job_find_end
+  [[ -n $job_ends ]] || return 0
+  export JOBGEN_DEADLINE=$((job_ends - job_grace))
+  job_note deadline "$JOBGEN_DEADLINE"
+}
+
+job_arm_deadline() {  # unless somebody has asked: a second request would stop the ranks while they save
+  local now
+  now=$(date +%s)
+  [[ -z ${JOBGEN_DEADLINE:-} ]] || job_later "$((JOBGEN_DEADLINE > now ? JOBGEN_DEADLINE - now : 0))" job_deadline
+}
+
+job_deadline() {
+  job_asked && return
+  job_say 'the wall time is nearly over: asking every rank to save and leave'
+  job_control save deadline
+}
+
+# ---- handover.sh: The handover: what the nodes and ranks read from the run directory.
+
+job_save_environment() { # less what belongs to this node or this shell
+  local name
+  printf 'cd %q\n' "$PWD"
+  for name in $(compgen -e); do
+    case $name in
+      SLURM* | PMI* | OMPI_COMM_* | *_VISIBLE_DEVICES | ZE_AFFINITY_MASK | GPU_DEVICE_ORDINAL | TMPDIR | HOSTNAME | HOST | DISPLAY | SSH_* | XDG_*) ;;
+      RANK | LOCAL_RANK | WORLD_SIZE | LOCAL_WORLD_SIZE | NODE_RANK | GROUP_RANK | PBS_NODENUM | PBS_TASKNUM | PBS_VNODENUM) ;;
+      JOBGEN_HOST | BASH* | SHELLOPTS | SHLVL | PWD | OLDPWD | UID | EUID | PPID | _) ;;
+      *) printf 'export %s=%q\n' "$name" "${!name}" ;;
+    esac
+  done
+}
+
+job_save_functions() { # the functions of the job that run on the nodes
+  local name
+  for name in variables rank program node container; do declare -f "$name" || true; done
+  for name in job_accelerator job_point job_cpu_lists job_binds job_carried job_carried_prefix; do
+    declare -p "$name" 2> /dev/null || true
+  done
+}
+
+job_handover() {
+  local name
+  # It may hold secrets.
+  (umask 077; job_save_environment > "$job_dir/env.sh"; job_save_functions > "$job_dir/functions.sh")
+  for name in $(compgen -A function job_file_); do
+    "$name" > "$job_dir/${name#job_file_}.sh"
+  done
+  if [[ -f $job_dir/remote.sh ]]; then  # under the name of a command: it stands where mpirun expects ssh
+    cp "$job_dir/remote.sh" "$job_dir/jobgen-remote"
+    chmod +x "$job_dir/jobgen-remote"
+  fi
+  job_make_log_folders
+}
+
+job_make_log_folders() {  # of 400 ranks each, so that none gets many entries
+  local last=$(((JOBGEN_WORLD_SIZE - 1) / 400))
+  mkdir "$job_logs/nodes" && (cd "$job_logs/nodes" && seq 0 "$last" | xargs mkdir -p)
+}
+
+# ---- run.sh: Running the launcher, which the function launch of the job starts, until its end.
+
+job_run() { # [preflight]: the status of the launcher is left in job_status
+  local traps=-1
+  job_status=0
+  # In a session of its own: PBS signals every process of the job's session, which mpirun would die of.
+  # Without input, which may be the rest of this script.
+  setsid bash -c "set -euo pipefail"$'\n'"$(declare -f launch)"$'\n''launch "$@"' launch "$@" < /dev/null &
+  job_launcher=$!
+  job_end_with_script &
+  if [[ -n ${1:-} ]]; then
+    job_later "${job_preflight_limit:-60}" job_stop
+  elif ((${#job_hosts[@]} > 1)); then
+    job_later 0 job_end_stragglers
+  fi
+  # A trap ends the wait, not the launcher; bash may end the next wait, too, after two signals at once.
+  while ((traps != job_traps)) || kill -0 "$job_launcher" 2> /dev/null; do
+    traps=$job_traps
+    wait "$job_launcher" && job_status=0 || job_status=$?
+  done
+  pkill -KILL -s "$job_launcher" || true  # what it left running
+  rm -f "$job_dir"/status-of-*
+  job_launcher=
+  # shellcheck disable=SC2046  # process ids, of helpers that still run: those of others may have been used again
+  kill $(jobs -pr) 2> /dev/null || true
+}
+
+job_end_with_script() { # nothing else ends what runs here when the script is killed
+  # shellcheck disable=SC2016  # expanded there
+  exec setsid bash -c '
+    left() { grep -lszxF "JOBGEN_LOGS=$3" /proc/[0-9]*/environ | awk -F/ -v self="$$" "\$3 != self { print \$3 }"; }
+    while kill -0 "$1" && kill -0 "$2"; do sleep 1; done
+    ! kill -0 "$1" || exit
+    for i in {1..10}; do [[ -s $3/control ]] && kill -0 "$2" && sleep 1; done  # the ranks may be saving
+    kill -TERM $(left "$@") && sleep 3 && kill -KILL $(left "$@")
+  ' guard "$$" "$job_launcher" "$job_logs" < /dev/null &> /dev/null
+}
+
 job_stop() { # end the launcher, and what it left running
-  kill -TERM "$job_launcher"
+  kill -TERM -- "-$job_launcher" 2> /dev/null
   sleep 10 &
   wait "$!"
-  job_forward KILL || true
-  kill -KILL -- "-$job_launcher"
+  job_control stop timeout
+  pkill -KILL -s "$job_launcher"
 }
-# shellcheck disable=SC2329  # run in the background
-job_guard() { # a launcher may wait for the ranks of a node that is gone long after the others have failed
-  until grep -qsv '^[^ ]* 0 ' "$job_logs"/rank-*.status; do
-    sleep 10 &
+
+job_end_stragglers() { # a launcher may wait for the ranks of a node that is gone long after the others have failed
+  until [[ -s $job_logs/failed ]]; do
+    sleep 5 &
     wait "$!"
   done
   sleep 30 &
   wait "$!"
   job_stop
 }
-# A signal for this script is passed on to the program of every rank as USR1, once; a second one stops all.
-# shellcheck disable=SC2329  # the traps call it
-job_forward() { # SIGNAL
-  srun --nodes="${#job_hosts[@]}" --ntasks="${#job_hosts[@]}" --ntasks-per-node=1 --nodelist="$(IFS=,; echo "${job_hosts[*]}")" \
-    --overlap --mpi=none bash "$job_dir/signal.sh" "$1" "$job_logs"
-}
-# torchrun itself would end on it, so it goes to the programs, whose processes rank.sh notes.
-cat > "$job_dir/signal.sh" <<'END_OF_SIGNAL'
-#!/bin/bash
-# signal.sh NAME DIRECTORY
-for job_file in "$2"/rank-*.pid; do
-  [[ -e $job_file ]] || continue  # it finds asked
-  read -r job_pid job_host < "$job_file" || continue
-  [[ $job_host != "$(hostname)" || -e ${job_file%.pid}.status ]] || kill -s "$1" "$job_pid"
-done
-END_OF_SIGNAL
-# shellcheck disable=SC2329  # job_trap calls it
-job_signal() { # NAME
-  job_signals=$((job_signals + 1))
-  job_last_signal=$1
-  job_note signal "$1"
-  : > "$job_logs/asked" || true  # for the ranks that have not begun
-  [[ -n $job_launcher ]] || return 0
-  if ((job_signals == 1)); then
-    job_say "got $1: asking every rank to save and leave; a second signal stops at once"
-    job_forward USR1 &
-  else
-    job_say "got $1 again: stopping at once"
-    job_later 0 job_stop
-  fi
-}
-job_listen  # again: what was sourced may have traps of its own
 
-job_run() { # [preflight]: run the launcher; its status is left in job_status
-  set -m  # in a process group of its own: Ctrl-C is for this script alone
-  job_launch "$@" < /dev/null &  # without input, which may be the rest of this script
-  job_launcher=$!
-  set +m
-  if [[ -n ${1:-} ]]; then
-    job_later 120 job_stop
-  else
-    job_later 0 job_guard
-  fi
-  local traps=-1
-  # A trap ends the wait, not the launcher; bash may end the next wait, too, after two signals at once.
-  while ((traps != job_traps)) || kill -0 "$job_launcher" 2> /dev/null; do
-    traps=$job_traps
-    wait "$job_launcher" && job_status=0 || job_status=$?
+# ---- remote_start.sh: Commands on the other hosts, many at a time.
+
+job_on_hosts() { # LIMIT COMMAND...: run it with the name of each host, in the background, and wait for all
+  local limit=$1 host running=0
+  shift
+  for host in "${job_hosts[@]}"; do
+    if ((running++ >= limit)); then wait -n || true; fi
+    "$@" "$host" &
   done
-  if ((job_signals > 1)); then  # a launcher may end before its ranks do
-    job_forward KILL
-    kill -KILL -- "-$job_launcher"
-  fi &> /dev/null || true
-  job_launcher=
-  ((${#job_helpers[@]} == 0)) || kill "${job_helpers[@]}" 2> /dev/null || true
-  job_helpers=()
+  wait || true
 }
-# The same launcher on the same hosts, before hours are spent. The bad hosts are left in job_bad.
-job_preflight() {
+
+# ---- reach_srun.sh: Another host by a step of Slurm.
+
+job_reach_host() { # HOST COMMAND
+  srun --overlap --nodes=1 --ntasks=1 --nodelist="$1" --mpi=none bash -c "$2"
+}
+
+# ---- preflight.sh: The preflight: the same launcher starts a check on every rank, before hours are spent (docs/survival.md).
+
+job_preflight() { # return 1 and leave the bad hosts in job_bad where it failed
   rm -rf "$job_dir/preflight"
   mkdir "$job_dir/preflight"
   job_run preflight
   job_bad=()
   ((job_status)) || [[ ! -f $job_dir/preflight/result.json ]] || return 0
-  ((job_signals == 0)) || return 0  # it ends before the program
-  [[ -s $job_dir/preflight/bad-hosts ]] || job_look
-  local host
-  if [[ ! -s $job_dir/preflight/bad-hosts ]]; then
-    for host in "${job_hosts[@]}"; do
-      compgen -G "$job_dir/preflight/$host-*.json" > /dev/null || job_bad+=("$host")
-    done
-    ((${#job_bad[@]} < ${#job_hosts[@]})) || job_die 74 "the preflight ended with status $job_status before any host had a word"
-    ((${#job_bad[@]} == 0)) || printf '%s\tleft no word\n' "${job_bad[@]}" > "$job_dir/preflight/bad-hosts"
-  fi
-  if [[ -s $job_dir/preflight/bad-hosts ]]; then
-    mapfile -t job_bad < <(cut -f 1 "$job_dir/preflight/bad-hosts")
-    cat "$job_dir/preflight/bad-hosts" >> "$job_dir/bad-hosts"
-  fi
+  ! job_asked || return 0  # it ends before the program
+  [[ -s $job_dir/preflight/bad-hosts ]] || job_probe_hosts
+  [[ -s $job_dir/preflight/bad-hosts ]] || job_find_silent
+  mapfile -t job_bad < <(cut -f 1 "$job_dir/preflight/bad-hosts" 2> /dev/null)
+  ((${#job_bad[@]} == 0)) || cat "$job_dir/preflight/bad-hosts" >> "$job_dir/bad-hosts"
   return 1
 }
-job_look() { # where the launcher failed, or ended all ranks at the first failure: each host by itself
-  local job_host said words pids=()
-  words="set -e; . ${job_dir@Q}/env.sh; exec python3 -c 'import jobgen.train, torch.distributed'"
-  for job_host in "${job_hosts[@]}"; do
-    {
-      said=$(timeout 30 srun --overlap --nodes=1 --ntasks=1 --nodelist="$job_host" --mpi=none bash -c "$words" < /dev/null 2>&1) ||
-        printf '%s\t%s\n' "$job_host" "$(awk '!/^(srun|slurmstepd)/ { said = $0 } END { print said ? said : "does not answer" }' <<< "$said")"
-    } > "$job_dir/preflight/look-$job_host" &
-    pids+=($!)
+
+job_find_silent() { # the hosts that did not report
+  local host
+  for host in "${job_hosts[@]}"; do
+    compgen -G "$job_dir/preflight/nodes/*/$host.json" > /dev/null || job_bad+=("$host")
   done
-  wait "${pids[@]}" || true
-  cat "$job_dir"/preflight/look-* > "$job_dir/preflight/bad-hosts"
+  ((${#job_bad[@]} < ${#job_hosts[@]})) || job_die 74 "the preflight ended with status $job_status before any host reported"
+  ((${#job_bad[@]} == 0)) || printf '%s\tdid not report\n' "${job_bad[@]}" > "$job_dir/preflight/bad-hosts"
+}
+
+job_probe_hosts() { # where the launcher failed, or ended all ranks at the first failure: each host by itself
+  [[ -n ${job_reach:-} && ${job_container:-} != pyxis ]] || return 0
+  job_probe="set -e; . ${job_dir@Q}/env.sh;"
+  if job_defined container; then
+    job_probe+=" exec bash ${job_dir@Q}/container.sh"
+  elif job_defined node; then
+    job_probe+=" command -v $job_launcher_name > /dev/null || { echo '$job_launcher_name: command not found'; exit 71; }; exec"
+  fi
+  job_probe+=" python3 -c 'import jobgen.train, torch.distributed'"
+  mkdir "$job_dir/preflight/probes"
+  job_on_hosts 64 job_probe_host
+  (cd "$job_dir/preflight/probes" && find . -name '*.bad' -exec cat {} +) | sort > "$job_dir/preflight/bad-hosts"
   sed 's/^/jobgen: /; s/\t/: /' "$job_dir/preflight/bad-hosts" >&2
 }
-if ! python3 -c 'import sys, importlib.util as u, jobgen.train; sys.exit(not u.find_spec("torch"))' 2> /dev/null; then
-  job_say 'no preflight: python3 has no jobgen.train with torch here'
-else
-job_preflight || job_die 74 "the preflight failed with status $job_status; bad: ${job_bad[*]:-no single host}"
-fi
-job_say "2 nodes x 4 ranks, 8 ranks in all, by torchrun on NVIDIA GPUs: ${job_hosts[*]:0:8}; rendezvous at $MASTER_ADDR:$MASTER_PORT; files in $job_dir"
-if ((job_signals)); then
-  job_say "got $job_last_signal before the program began"
-  job_status=75
-else
-  job_run
-fi
 
-# ---- the end ------------------------------------------------------------------------------
-# The launcher's status alone proves nothing: every rank's own word is needed, too.
-((job_signals != 1)) || compgen -G "$job_logs/rank-*.pid" > /dev/null || job_status=75  # asked to leave before any began
-job_silent=()
-for ((job_rank = 0; job_rank < JOBGEN_WORLD_SIZE; job_rank++)); do
-  if [[ -s $job_logs/rank-$job_rank.status ]]; then cat "$job_logs/rank-$job_rank.status"; else job_silent+=("$job_rank"); fi
-done > "$job_logs/statuses"
-job_first=$(LC_ALL=C sort -k 3,3n "$job_logs/statuses" | awk '$2 != 0 && !n++')
-if [[ -n $job_first ]]; then
-  read -r job_rank job_status _ job_host <<< "$job_first"
-  if ((job_status != 75)); then
-    job_say "rank $job_rank on $job_host failed first, with status $job_status; the end of $job_logs/rank-$job_rank.log:"
-    tail -n 20 "$job_logs/rank-$job_rank.log" >&2 || true
+job_probe_host() { # HOST: what it says goes through a file, as pbs_tmrsh writes to the output of the job
+  local file
+  file=$job_dir/preflight/probes/$((RANDOM % 100))
+  mkdir -p "$file"
+  file+=/$1
+  timeout 30 bash -c "$(declare -f job_reach_host)"$'\n''job_reach_host "$@"' reach "$1" \
+    "($job_probe) > ${file@Q} 2>&1" < /dev/null &> "$file.caller" && rm -f "$file" "$file.caller" && return 0
+  printf '%s\t%s\n' "$1" "$(cat "$file" "$file.caller" 2> /dev/null |
+    awk '!/^(srun|slurmstepd)/ { said = $0 } END { print said ? said : "does not answer" }')" > "$file.bad"
+}
+
+job_preflight_or_end() {
+  if [[ $job_preflight_kind == if_there ]] && ! job_has_training; then
+    job_say 'no preflight: python3 has no jobgen.train with torch here'
+  elif job_defined job_choose_hosts; then
+    job_choose_hosts
+  else
+    job_preflight || job_die 74 "the preflight failed with status $job_status; bad: ${job_bad[*]:-no single host}"
   fi
-fi
-if ((${#job_silent[@]})) && ((job_status != 75)); then
-  ((job_status)) || job_die 73 "torchrun ended with status 0, but rank ${job_silent[*]:0:8} left no status"
-  job_say "rank ${job_silent[*]:0:8} left no status: killed by the launcher, or gone with its node"
-  for job_host in "${job_hosts[@]}"; do
-    ! grep -q " $job_host\$" "$job_logs/statuses" || continue
-    if ! timeout 30 srun --overlap --nodes=1 --ntasks=1 --nodelist="$job_host" --mpi=none bash -c true < /dev/null &> /dev/null; then
-      job_say "$job_host does not answer"
-      printf '%s\tdoes not answer\n' "$job_host" >> "$job_dir/bad-hosts"
-      job_status=75
-    fi
+}
+
+job_has_training() {
+  local inside=()
+  ! job_defined container || inside=(bash "$job_dir/container.sh")
+  ${inside[@]+"${inside[@]}"} python3 -c \
+    'import sys, importlib.util as u, jobgen.train; sys.exit(not u.find_spec("torch"))' 2> /dev/null
+}
+
+# ---- verdict.sh: The verdict: the status of the launcher alone proves nothing, every rank has to give its own.
+
+job_judge() { # leaves the status of the job in job_status
+  local launcher=$job_status rank host status='' _
+  for _ in {1..5}; do  # a launcher may end before the ranks have written their last line
+    job_read_ends
+    ((job_silent)) || break
+    sleep 0.5
   done
-fi
-if ((job_status == 75)); then
-  # Not for ever: up to 5 times, and only as long as each attempt saves a step beyond the one before.
+  read -r rank status _ host < <(LC_ALL=C sort -k 3,3n "$job_logs/statuses" | awk '$2 != 0 && !n++') || true
+  job_status=${status:-$launcher}
+  if job_asked && ((job_begun == 0)); then
+    job_status=75
+  elif ((launcher == 124 && job_status != 75)) && [[ -n ${job_limit:-} ]]; then
+    job_status=124
+    job_say "stopped by timeout after $job_limit, the wall time"
+  elif [[ $status == 143 ]] && job_asked; then
+    job_say "rank $rank on $host was ended by TERM before it could save"
+  elif [[ -n $status && $status != 75 ]]; then
+    job_say "rank $rank on $host failed first, with status $status; the end of its log:"
+    job_show_log "$rank" "$host"
+  fi
+  ((job_silent == 0 || job_status == 75)) || job_judge_silent
+  [[ -z ${job_training:-} || $job_status != 0 ]] || grep -q '"state": *"finished"' "$job_dir/status.json" 2> /dev/null ||
+    job_die 73 "$job_launcher_name ended with status 0, but $job_dir/status.json does not say that the training finished"
+}
+
+job_read_ends() { # of every rank its last line, RANK STATUS SECONDS HOST, into the file statuses
+  local ranks=$job_logs/statuses.new
+  find "$job_logs/nodes" -name '*.ranks' -exec cat {} + | awk -v world="$JOBGEN_WORLD_SIZE" -v out="$ranks" '
+    $1 == "began" { begun++ }
+    $1 == "ended" { line[$2] = $2 " " $3 " " $4 " " $5 }
+    END {
+      printf "" > out
+      for (rank = 0; rank < world; rank++)
+        if (rank in line) print line[rank] > out
+        else if (silent++ < 8) first = first " " rank
+      print begun + 0, silent + 0 first
+    }' > "$job_logs/counts"
+  read -r job_begun job_silent job_silent_ranks < "$job_logs/counts"
+  rm "$job_logs/counts"
+  mv "$ranks" "$job_logs/statuses"
+}
+
+job_show_log() { # RANK HOST: the last lines of a rank
+  local file
+  for file in "$job_logs"/nodes/*/rank-"$1".log "$job_logs"/nodes/*/"$2".log; do
+    [[ -f $file ]] || continue
+    case $file in
+      */rank-*) tail -n 20 "$file" ;;
+      *) sed -n "s/^$1: //p" "$file" | tail -n 20 ;;
+    esac >&2 || true
+    return
+  done
+}
+
+job_judge_silent() { # ranks that gave no status: killed by the launcher, or gone with their node
+  local bad
+  job_say "rank $job_silent_ranks gave no status: killed by the launcher, or gone with its node"
+  # A job that is being ended can reach no other host: that is no fault of the host.
+  if ! job_asked && ((job_signals == 0)) && [[ -n ${job_reach:-} ]]; then
+    job_on_hosts 64 job_check_silent_host
+    mapfile -t bad < <(find "$job_logs/nodes" -name '*.silent' -exec cat {} +)
+    find "$job_logs/nodes" -name '*.silent' -delete
+    if ((${#bad[@]})); then
+      job_say "${bad[*]:0:8} does not answer"
+      printf '%s\tdoes not answer\n' "${bad[@]}" >> "$job_dir/bad-hosts"
+      ((job_status)) || job_status=1
+      [[ -z ${job_training:-}${job_requeue:-} ]] || job_status=75
+    fi
+  fi
+  ((job_status)) || job_die 73 "$job_launcher_name ended with status 0, but rank $job_silent_ranks gave no status"
+}
+
+job_check_silent_host() { # HOST
+  [[ $1 != "$JOBGEN_HERE" ]] || return 0
+  ! grep -q " $1\$" "$job_logs/statuses" || return 0
+  timeout 30 bash -c "$(declare -f job_reach_host)"$'\n''job_reach_host "$@"' reach "$1" true < /dev/null &> /dev/null ||
+    printf '%s\n' "$1" > "$job_logs/nodes/0/$1.silent"
+}
+
+# ---- requeue.sh: Going on in a next attempt: not for ever, and only as long as each attempt saves a step beyond the one before.
+
+job_find_reason_to_stop() { # leaves it in job_why_not
+  local saved
   job_why_not=
-  ((job_attempt <= 5)) || job_why_not="this was attempt $job_attempt, of 5 + 1"
-  job_saved=$(cat "$job_dir/saved-step" 2> /dev/null) || true
-  if ((job_attempt > 1)) && [[ $job_saved == "$job_saved_before" && -n $job_saved ]]; then
-    job_why_not="this attempt saved no step beyond ${job_saved:-the first}"
+  ((job_attempt <= job_requeue)) || job_why_not="this was attempt $job_attempt, of $job_requeue + 1"
+  saved=$(cat "$job_dir/saved-step" 2> /dev/null) || true
+  # A program of the user's that never writes saved-step is not held to it.
+  if ((job_attempt > 1)) && [[ $saved == "$job_saved_before" && -n ${job_training:-}$saved ]]; then
+    job_why_not="this attempt saved no step beyond ${saved:-the first}"
   fi
   [[ ! -e $job_dir/cancelled ]] || job_why_not='it was cancelled'
-  if [[ -z $job_why_not && $(job_field JobState) == CANCELLED* ]]; then job_why_not='it was cancelled'; fi
-  if [[ -z $job_why_not ]]; then
-    job_bad_hosts=$({ job_field ExcNodeList | grep -vxF '(null)'; cut -f 1 "$job_dir/bad-hosts"; } 2> /dev/null | sort -u | paste -sd ,) || true
-    trap '' TERM  # a requeue ends this script in a moment, and whatever it runs
-    if scontrol requeue "$job_id"; then
-      [[ ! -s $job_dir/bad-hosts ]] || scontrol update JobId="$job_id" ExcNodeList="$job_bad_hosts" ||
-        job_say "Slurm does not leave out $job_bad_hosts"
-      job_say "not finished: attempt $job_attempt of $((5 + 1)); requeued"
-      job_over=yes
-      exit 75
-    fi
-    job_why_not='Slurm refused'
+}
+
+job_go_on() {
+  job_find_reason_to_stop
+  if job_submit_again; then
+    job_say "not finished: attempt $job_attempt of $((job_requeue + 1)); $job_next"
+    job_finish_with 75
   fi
-  job_say "not requeued: $job_why_not"
-  job_say "not finished; to go on: cd ${job_dir@Q} && sbatch job.sh"
+  job_say "not $job_again_word: $job_why_not"
+}
+
+# ---- slurm_requeue.sh: The next attempt on Slurm: the same job once more, without its bad hosts.
+
+job_again_word=requeued
+
+job_submit_again() {
+  local bad
+  if [[ -z $job_why_not && $(job_field JobState) == CANCELLED* ]]; then job_why_not='it was cancelled'; fi
+  [[ -z $job_why_not ]] || return 1
+  bad=$({ job_field ExcNodeList | grep -vxF '(null)'; cut -f 1 "$job_dir/bad-hosts"; } 2> /dev/null | sort -u | paste -sd ,) || true
+  trap '' TERM  # a requeue ends this script in a moment, and whatever it runs
+  job_why_not='Slurm refused'
+  scontrol requeue "$job_id" || return 1
+  [[ ! -s $job_dir/bad-hosts ]] || scontrol update JobId="$job_id" ExcNodeList="$bad" || job_say "Slurm does not leave out $bad"
+  job_next=requeued
+}
+
+# ---- main.sh: The job, from the allocation to its status.
+
+job_main() {
+  job_listen
+  job_optional overrides
+  job_scheduler
+  job_open
+  job_optional sweep
+  environment
+  job_make_hostfile
+  job_optional job_filter
+  job_rendezvous
+  job_optional job_hccl_ports
+  job_optional job_set_deadline
+  job_handover
+  job_optional job_mpi
+  job_optional job_check_mpi
+  job_optional job_prepare_pdsh
+  job_listen  # again: what was sourced may have traps of its own
+  job_optional job_preflight_or_end
+  job_say "$job_title: ${job_hosts[*]:0:8}; rendezvous at $MASTER_ADDR:$MASTER_PORT; files in $job_dir"
+  job_optional job_arm_deadline
+  job_optional job_run_before
+  job_launch_and_judge
+}
+
+job_tell_why() { # where nothing else has said so
+  local why
+  ! job_asked || ((job_signals)) && return
+  why=$(job_why)
+  [[ $why == deadline ]] || job_say "asked by $why: every rank was to save and leave"
+}
+
+job_launch_and_judge() {
+  if job_asked; then
+    job_say "asked to leave ($(job_why)) before the program began"
+    job_status=75
+  else
+    job_run
+    job_tell_why
+    job_optional job_end_containers
+    job_judge
+  fi
+  job_optional job_run_after "$job_status"
+  if ((job_status == 75)); then
+    job_optional job_go_on
+    job_say "not finished; to go on: cd ${job_parent@Q} && $(job_submit_command) job.sh"
+  fi
+  job_finish_with "$job_status"
+}
+
+job_file_rank() {
+  cat << 'END_OF_RANK'
+#!/bin/bash
+# rank.sh [preflight]: what the launcher starts once for each rank.
+# Launchers change the status of a rank, or lose it: here are its own, its log and its process.
+set -euo pipefail
+job_dir=${BASH_SOURCE[0]%/*}
+if [[ -z ${JOBGEN_INSIDE:-} ]]; then
+  # shellcheck source=/dev/null
+  . "$job_dir/env.sh"
 fi
-job_over=yes
+# shellcheck source=/dev/null
+. "$job_dir/functions.sh"
+job_host=${JOBGEN_HOST:-${SLURMD_NODENAME:-$(hostname)}}
+
+job_fail() {
+  echo "jobgen: $job_host: $1" >&2
+  exit 70
+}
+
+job_restore_devices() { # the deepspeed launcher counts the devices of a node from 0; the scheduler may give others
+  local given chosen i devices=
+  [[ -z ${JOBGEN_DEVICES_BY_NODE:-} ]] || JOBGEN_DEVICES=$(sed -n "$((CROSS_RANK + 1))p" "$job_dir/devices")
+  [[ -n ${JOBGEN_DEVICES:-} ]] || return 0
+  IFS=, read -ra given <<< "$JOBGEN_DEVICES"
+  IFS=, read -ra chosen <<< "${!JOBGEN_VISIBLE}"
+  for i in "${chosen[@]}"; do devices+=,${given[i]:?$job_host has only the devices $JOBGEN_DEVICES}; done
+  export "$JOBGEN_VISIBLE=${devices#,}"
+}
+
+job_number_device() { # LOCAL_RANK names a device that this rank sees: some launchers show each rank only its own
+  local name list seen
+  for name in CUDA_VISIBLE_DEVICES HIP_VISIBLE_DEVICES ROCR_VISIBLE_DEVICES ASCEND_RT_VISIBLE_DEVICES ZE_AFFINITY_MASK; do
+    [[ -n ${!name:-} ]] || continue
+    list=${!name//[!,]/}
+    seen=$((${#list} + 1))
+    ((LOCAL_RANK < seen)) || LOCAL_RANK=$((LOCAL_RANK % seen))
+  done
+}
+
+[[ -z ${JOBGEN_VISIBLE:-} ]] || job_restore_devices
+! declare -F variables > /dev/null || variables
+! declare -F rank > /dev/null || rank
+[[ -n ${RANK:-} ]] || job_fail "$JOBGEN_LAUNCHER gives this process no rank"
+[[ -z ${WORLD_SIZE:-} || $WORLD_SIZE == "$JOBGEN_WORLD_SIZE" ]] ||
+  job_fail "$JOBGEN_LAUNCHER started a world of $WORLD_SIZE ranks, not $JOBGEN_WORLD_SIZE: is it another MPI's?"
+LOCAL_WORLD_SIZE=${LOCAL_WORLD_SIZE:-${LOCAL_SIZE:-$JOBGEN_RANKS_PER_NODE}}
+job_local=${LOCAL_RANK:-0}
+if [[ -f $job_dir/bind.sh ]]; then
+  # shellcheck source=/dev/null
+  . "$job_dir/bind.sh"
+fi
+[[ -z ${LOCAL_RANK:-} ]] || job_number_device
+
+if [[ ${1:-} == preflight ]]; then
+  [[ -z $JOBGEN_TRAINING ]] || program preflight
+  inside=()
+  ! declare -F container > /dev/null || [[ -n ${JOBGEN_INSIDE:-} ]] || inside=(bash "$job_dir/container.sh")
+  exec ${inside[@]+"${inside[@]}"} python3 -m jobgen.train preflight
+fi
+
+job_write() { # began|ended NUMBER: a line of this rank in the file of its node, with seconds since 1970
+  local now=${EPOCHREALTIME:-$(date +%s.%N)}
+  printf '%s %s %s %s %s\n' "$1" "$RANK" "$2" "${now/,/.}" "$job_host" >> "$job_node.ranks"
+}
+
+job_logs=$JOBGEN_LOGS
+job_node=$job_logs/nodes/$(((RANK - job_local) / 400))/$job_host
+if ((job_local == 0)); then
+  setsid bash "$job_dir/watch.sh" "$PPID" "$job_node" "$LOCAL_WORLD_SIZE" < /dev/null &> /dev/null &
+fi
+
+trap '' TERM INT HUP USR1 USR2 URG PIPE  # they are for the program, but launchers send them to this shell, too
+set +e
+job_children=()
+case $JOBGEN_RANK_LOGS in
+  node)
+    exec {job_lines}> >(stdbuf -oL cut -b1- | stdbuf -oL sed "s/^/$RANK: /" >> "$job_node.log")  # cut ends the last line
+    job_children+=($!)
+    job_log=/dev/fd/$job_lines
+    ;;
+  rank) job_log=${job_node%/*}/rank-$RANK.log ;;
+  failed) job_log=$(mktemp) || job_fail 'cannot make a temporary file' ;;
+  none) job_log=/dev/null ;;
+esac
+exec {job_out}> >(exec tee -a "$job_log")
+job_children+=($!)
+[[ -z ${job_lines:-} ]] || exec {job_lines}>&-
+
+{ (
+  trap - TERM INT HUP USR1 USR2 URG PIPE
+  export JOBGEN_NODE=$job_node  # by which the processes of this job are known on this node
+  job_write began "$BASHPID"
+  [[ ! -s $job_logs/control ]] || exit 75  # asked to leave before it began
+  program
+) < /dev/null >&"$job_out" 2>&1 {job_out}>&-; job_status=$?; } 2> /dev/null  # where bash says how it ended
+# The training module may be asked to leave before it listens.
+[[ -z $JOBGEN_TRAINING ]] || ((job_status != 128 + $(kill -l "$JOBGEN_SIGNAL"))) || job_status=75
+
+exec {job_out}>&-
+for _ in {1..100}; do  # not for ever: what the program left running may hold its output open
+  kill -0 "${job_children[@]}" 2> /dev/null || { job_children=(); break; }
+  sleep 0.1
+done
+((${#job_children[@]} == 0)) || kill -KILL "${job_children[@]}" 2> /dev/null
+if [[ $JOBGEN_RANK_LOGS == failed ]]; then
+  ((job_status == 0 || job_status == 75)) || cp "$job_log" "${job_node%/*}/rank-$RANK.log"
+  rm -f "$job_log"
+fi
+job_write ended "$job_status"
+# The launcher ends the other ranks when this one leaves: their watchers have to ask them first.
+((job_status != 75)) || ! grep -qs '^save' "$job_logs/control" || sleep "$((${JOBGEN_POLL%.*} + 1))"
+((job_status == 0 || job_status == 75)) || [[ -s $job_logs/failed ]] || echo "$RANK $job_status $job_host" >> "$job_logs/failed"
 exit "$job_status"
+END_OF_RANK
+}
+
+job_file_watch() {
+  cat << 'END_OF_WATCH'
+#!/bin/bash
+# watch.sh LAUNCHER NODE RANKS: the watcher of a node, which its first rank starts in a session of its own.
+# It passes on what the file control asks for, and ends what is left when the launcher, a process id, is gone,
+# or the process that started it here for the scheduler. NODE begins the names of the files of this node.
+set -u
+launcher=$1 node=$2 ranks=$3 asked=''
+control=$JOBGEN_LOGS/control
+
+# Without awk, which an image may lack.
+programs() { # the process ids of the programs that began and have not ended, less those that others have by now
+  local what rank value parent _
+  local -A pid=()
+  while read -r what rank value _; do
+    case $what in
+      began) pid[$rank]=$value ;;
+      ended) unset "pid[$rank]" ;;
+    esac
+  done < "$node.ranks"
+  for value in ${pid[@]+"${pid[@]}"}; do
+    parent=$(sed -n 's/^PPid:[[:blank:]]*//p' "/proc/$value/status" 2> /dev/null) || continue
+    ! grep -qasF "$JOBGEN_RUN_DIR/rank.sh" "/proc/$parent/cmdline" || echo "$value"
+  done
+}
+
+left() { # the processes of the ranks on this node, and of the launcher that was started here
+  local pid
+  grep -lszxF -e "JOBGEN_NODE=$node" -e "JOBGEN_PARENT=${JOBGEN_PARENT:--}" /proc/[0-9]*/environ |
+    while IFS=/ read -r _ _ pid _; do [[ $pid == "$$" ]] || echo "$pid"; done
+}
+
+all_have_ended() { (($(grep -c '^ended' "$node.ranks") >= ranks)); }
+
+alive() { kill -0 "$launcher" && { [[ -z ${JOBGEN_PARENT:-} ]] || kill -0 "$JOBGEN_PARENT"; }; } 2> /dev/null
+
+stop() { # SIGNAL
+  local pids
+  mapfile -t pids < <(left)
+  ((${#pids[@]} == 0)) || kill -s "$1" "${pids[@]}"
+} 2> /dev/null
+
+while alive; do
+  wish=''
+  # The file is there from the start: opening it makes a network file system look at the server.
+  while read -r what _; do wish=$what; done < "$control"
+  if [[ $wish == stop ]]; then
+    stop KILL
+    exit
+  fi
+  if [[ $wish == save && -z $asked ]]; then
+    asked=yes
+    mapfile -t pids < <(programs)
+    ((${#pids[@]} == 0)) || kill -s "$JOBGEN_SIGNAL" "${pids[@]}" 2> /dev/null
+  fi
+  ! all_have_ended || exit
+  sleep "$JOBGEN_POLL"
+done
+for _ in {1..20}; do  # the ranks may be saving
+  [[ -n $asked ]] && ! all_have_ended && sleep 0.5
+done
+stop TERM
+sleep 3
+stop KILL
+END_OF_WATCH
+}
+
+job_file_node() {
+  cat << 'END_OF_NODE'
+#!/bin/bash
+# node.sh [preflight]: started once on each node; it starts the launcher there.
+set -euo pipefail
+if [[ -n ${JOBGEN_HOST:-} && $JOBGEN_HOST != "$JOBGEN_HERE" && -z ${JOBGEN_PARENT:-} ]]; then
+  # In a session of its own: a scheduler that ends the job signals the session of its task, and the ranks need
+  # a moment to save. The watcher of the node ends them when this process is gone.
+  export JOBGEN_PARENT=$$
+  setsid bash "${BASH_SOURCE[0]}" "$@" < /dev/null &
+  wait "$!" && exit
+  exit "$?"
+fi
+# shellcheck source=/dev/null
+. "${BASH_SOURCE[0]%/*}/functions.sh"
+export NODE_RANK=${NODE_RANK:-${SLURM_NODEID:-0}}
+if [[ -n ${JOBGEN_VISIBLE:-} ]]; then
+  export JOBGEN_DEVICES=${!JOBGEN_VISIBLE:-}
+fi
+if [[ -n ${JOBGEN_ARRIVAL:-} ]]; then
+  : >> "$JOBGEN_ARRIVAL"
+fi
+node "$@"
+END_OF_NODE
+}
+
+# The start: every function is known by now.
+
+trap job_end EXIT
+job_verify "$0"
+job_main

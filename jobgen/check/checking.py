@@ -13,6 +13,7 @@ from jobgen.check.rules import RULES, UNKNOWN_RULE
 from jobgen.check.script import Hit, Script
 from jobgen.errors import JobgenError, nearest, shown
 
+RUNTIME_MARK = "# ======== jobgen runtime "
 _LARGEST = 1_000_000  # bytes; no batch script is as long
 
 
@@ -63,12 +64,15 @@ def check(
     lines = source.decode("utf-8", "replace").split("\n")
     script = Script(source, scheduler or directives.guess([line.rstrip("\r") for line in lines]), folder)
     whole, by_line, faults = _silenced(script)
+    # Of a script of jobgen only the job part is the user's.
+    marked = (number for number, line in enumerate(lines, 1) if line.startswith(RUNTIME_MARK))
+    runtime = next(marked, sys.maxsize)
     found = {
         Finding(file, hit.line, rule.id, hit.level or rule.severity, hit.reason, hit.fix)
         for rule in RULES.values()
         if rule.id not in whole
         for hit in rule.find(script)
-        if rule.id not in by_line.get(hit.line, ())
+        if hit.line < runtime and rule.id not in by_line.get(hit.line, ())
     }
     found |= {
         Finding(file, hit.line, UNKNOWN_RULE.id, UNKNOWN_RULE.severity, hit.reason, hit.fix) for hit in faults

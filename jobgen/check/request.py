@@ -57,6 +57,8 @@ class Request:
 
 def seconds(text: str, scheduler: str) -> int | None:
     """A time limit in s; None for what this scheduler refuses."""
+    if scheduler == "pbspro":
+        text = without_fraction(text)
     if not re.fullmatch(r"[0-9:.-]{1,40}", text):
         return None
     if scheduler == "slurm":
@@ -78,6 +80,11 @@ def seconds(text: str, scheduler: str) -> int | None:
     if len(parts) == 4:
         return int(parts[0]) * 86400 + _base60([int(part) for part in parts[1:]])
     return _base60([int(part) for part in parts])
+
+
+def without_fraction(text: str) -> str:
+    """A time of PBS Pro without the parts of a second, which it takes and forgets."""
+    return re.sub(r"(?<=\d)\.\d*$", "", text)
 
 
 def _base60(numbers: list[int]) -> int:

@@ -15,6 +15,7 @@ from jobgen.convert.converting import Converted
 from jobgen.convert.jobfile import JobFile
 from jobgen.convert.remark import Remark
 from jobgen.directives import EVENTS, unpattern
+from jobgen.launchers import LAUNCHERS
 from jobgen.schedulers import clock
 
 _LAUNCHERS = ("deepspeed", "mpirun", "torchrun", "srun")
@@ -41,7 +42,7 @@ def convert(script: Script) -> Converted:
     """The job file of a script."""
     file = JobFile()
     _head(file, script)
-    launch = next((one for one in reversed(script.launches) if one.kind in _LAUNCHERS), None)
+    launch = _last_launch(script)
     _launch(file, script, launch)
     _environment(file, script, launch)
     _rest(file, script, launch)
@@ -170,6 +171,13 @@ def _own_directives(script: Script, left: list[str]) -> Iterator[str]:
     yield from left
 
 
+def _last_launch(script: Script) -> Launch | None:
+    """Return the launcher of the ranks: the last one, but not the srun that starts it on each node."""
+    found = [one for one in script.launches if one.kind in _LAUNCHERS]
+    inner = [one for one in found if one.kind in LAUNCHERS and LAUNCHERS[one.kind].once_a_node]
+    return next(iter(reversed(inner or found)), None)
+
+
 def _launch(file: JobFile, script: Script, launch: Launch | None) -> None:
     if launch is None:
         work = next((one for one in reversed(script.commands) if one.name in ("python", "python3")), None)
@@ -199,11 +207,15 @@ def _ranks(file: JobFile, script: Script, launch: Launch) -> None:
     total, nodes = launch.number("-n", "-np", "--ntasks"), script.request.nodes
     if each is None and total and nodes and total % nodes == 0:
         each = total // nodes
+    if launch.kind == "srun" and each == 1 != (script.request.ranks_per_node or 1):
+        return  # one on each node, which starts the ranks
     if each:
         file.add("ranks_per_node", each, launch.line)
     cores = (script.request.cpus_per_rank or 0) * (script.request.ranks_per_node or 1)
     if cpus := launch.number("-c", "--cpus-per-task", "--depth") or (cores // each if each else 0):
         file.add("cpus_per_rank", cpus, launch.line)
+        if each and cores > cpus * each:
+            file.add("cpus_per_node", cores, launch.line)
     if (gpus := launch.number("--gpus-per-task")) and each and "gpus_per_node" not in file.values:
         file.add("gpus_per_node", gpus * each, launch.line)
 

@@ -6,7 +6,7 @@ job_filter() {
     grep -qxF "$host" "$job_dir/hosts" || job_die 70 "$job_filter_option names $host, but the hosts are ${job_hosts[*]:0:8}"
   done
   [[ $job_filter_option == --include ]] && keep=-xFf || keep=-vxFf
-  ((${#job_filter_whole[@]} == 0)) ||
+  [[ -z ${job_filter_whole:-} ]] ||
     mapfile -t job_hosts < <(printf '%s\n' "${job_filter_whole[@]}" | grep "$keep" - "$job_dir/hosts")
   printf '%s\n' "${job_hosts[@]}" > "$job_dir/hosts"
 }

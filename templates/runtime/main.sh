@@ -24,12 +24,20 @@ job_main() {
   job_launch_and_judge
 }
 
+job_tell_why() { # where nothing else has said so
+  local why
+  ! job_asked || ((job_signals)) && return
+  why=$(job_why)
+  [[ $why == deadline ]] || job_say "asked by $why: every rank was to save and leave"
+}
+
 job_launch_and_judge() {
   if job_asked; then
     job_say "asked to leave ($(job_why)) before the program began"
     job_status=75
   else
     job_run
+    job_tell_why
     job_optional job_end_containers
     job_judge
   fi

@@ -18,11 +18,11 @@ job_run() { # [preflight]: the status of the launcher is left in job_status
     traps=$job_traps
     wait "$job_launcher" && job_status=0 || job_status=$?
   done
-  pkill -KILL -s "$job_launcher" || true  # what it left running
+  job_end_leftovers
   rm -f "$job_dir"/status-of-*
   job_launcher=
-  ((${#job_helpers[@]} == 0)) || kill "${job_helpers[@]}" 2> /dev/null || true
-  job_helpers=()
+  # shellcheck disable=SC2046  # process ids, of helpers that still run: those of others may have been used again
+  kill $(jobs -pr) 2> /dev/null || true
 }
 
 job_end_with_script() { # nothing else ends what runs here when the script is killed
@@ -36,12 +36,19 @@ job_end_with_script() { # nothing else ends what runs here when the script is ki
   ' guard "$$" "$job_launcher" "$job_logs" < /dev/null &> /dev/null
 }
 
+job_end_leftovers() { # its session, and the commands on their way to other hosts, which may have one of their own
+  local pids
+  pkill -KILL -s "$job_launcher" || true
+  mapfile -t pids < <(grep -lszxF "JOBGEN_AGENT=$job_logs" /proc/[0-9]*/environ | awk -F/ '{ print $3 }')
+  ((${#pids[@]} == 0)) || kill -KILL "${pids[@]}" 2> /dev/null || true
+}
+
 job_stop() { # end the launcher, and what it left running
   kill -TERM -- "-$job_launcher" 2> /dev/null
   sleep 10 &
   wait "$!"
   job_control stop timeout
-  pkill -KILL -s "$job_launcher"
+  kill -KILL -- "-$job_launcher" 2> /dev/null
 }
 
 job_end_stragglers() { # a launcher may wait for the ranks of a node that is gone long after the others have failed

@@ -2,7 +2,7 @@
 # Both go through the file control of the attempt, which a watcher on every node reads (node/watch.sh):
 # a job that is being ended can start nothing on its other nodes any more.
 
-job_signals=0 job_traps=0 job_last_signal='' job_signalled_at=-9 job_launcher='' job_helpers=()
+job_signals=0 job_traps=0 job_last_signal='' job_signalled_at=-9 job_launcher=''
 
 job_listen() {
   local name
@@ -29,7 +29,10 @@ job_trap() { # NAME
     job_control save "$1"
   else
     job_say "got $1 again: stopping at once"
-    [[ -n $job_launcher ]] || exit 75
+    if [[ -z $job_launcher ]]; then
+      job_sourcing=  # no sourced script has called exit
+      exit 75
+    fi
     job_control stop "$1"
     job_later 0 job_stop
   fi
@@ -54,5 +57,4 @@ job_later() { # SECONDS COMMAND...: run it then, unless the launcher ends before
     wait "$!"
     "${@:2}"
   ) > /dev/null &
-  job_helpers+=($!)
 }

@@ -250,11 +250,15 @@ command_kill() { # HOST
 }
 
 command_revive() { # NODE
+    local host
     lock
     # The name is free again when the kernel has removed the network of the dead node.
     while inside head ip link show "to-$1" >/dev/null 2>&1; do sleep 0.05; done
+    rm -f "$root/run/network-is-up" # the host waits for it
     start_host "$1"
     connect "$1"
+    for host in "${hosts[@]}"; do inside "$host" ip neighbour flush all; done # its card is another one now
+    : >"$root/run/network-is-up"
 }
 
 check_settings

@@ -16,6 +16,7 @@ import pytest
 from support.pbs import PbsCluster, wait_until
 
 from jobgen import JobgenError, JobSpec, render
+from jobgen.check.checking import check
 from jobgen.life import logs
 from jobgen.nodefiles import Log
 from jobgen.precedence import split_user_directives
@@ -304,7 +305,19 @@ def test_the_doctor_knows_what_qsub_refuses(either: Lab, queues: dict[str, str])
 
 
 def test_a_new_site_has_the_queues_that_take_jobs(either: Lab, queues: dict[str, str]) -> None:
-    assert either.jobgen("site", "new", "-o", "new.toml").returncode == 0
+    path = "/opt/pbs/bin" if either.row == "pbspro" else "/opt/torque/bin"  # no other scheduler is there
+    command = [
+        "/usr/bin/env",
+        f"PATH={path}",
+        sys.executable,
+        "-m",
+        "jobgen",
+        "site",
+        "new",
+        "-o",
+        "new.toml",
+    ]
+    either.cluster.exec("head", command, cwd=either.folder, env={"PYTHONPATH": str(ROOT)})
     text = (either.folder / "new.toml").read_text()
     assert [name in text for name in (queues["bare"], queues["stopped"], queues["short"])] == [
         False,
@@ -316,7 +329,7 @@ def test_a_new_site_has_the_queues_that_take_jobs(either: Lab, queues: dict[str,
 def test_a_reservation_by_the_name_that_is_printed(openpbs: Lab) -> None:
     """It is a queue without the name of the server."""
     begin = time.strftime("%H%M", time.localtime(time.time() + 7200))
-    name = openpbs.call("pbs_rsub", "-R", begin, "-D", "60", "-l", "select=1:ncpus=1").stdout.split()[0]
+    name = openpbs.call("pbs_rsub", "-R", begin, "-D", "7200", "-l", "select=1:ncpus=8").stdout.split()[0]
     try:
         script = render(JobSpec("pbs", ["true"], reservation=name, accelerator="cpu", launcher="mpirun"))
         lines = [one.removeprefix("#PBS ") for one in script.splitlines() if one.startswith("#PBS ")]
@@ -407,3 +420,130 @@ def test_where_the_output_of_a_task_is(either: Lab) -> None:
     assert wait_until(expected.exists, 60), list(run.iterdir())
     (run / "task-1/job-id").write_text(f"{number}[1].server\n")
     assert logs.find(run / "task-1", logs.Which(None, None)) == (0, Log(expected))
+
+
+# --------------------------------------------------------------------------------------------------- check
+
+REFUSED = (
+    "-l select=0:ncpus=1",
+    "-l select=1:ncpu=4",
+    "-l select=1:ncpus=four",
+    "-l select=1:ncpus=-4",
+    "-l select=1:gpus=1",
+    "-l select=1:mpiprocs=x",
+    "-l select=1:mpiprocs=1.5",
+    "-l select=1:ncpus=4:",
+    "-l select=:ncpus=4",
+    "-l select=1:ncpus=4;place=scatter",
+    "-l place=scatter",
+    "-l select=1:ncpus=1 -l place=spread",
+    "-l select=1:ncpus=1 -l place=scatter:exclusive",
+    "-l select=1:ncpus=1 -l place=scatter:excl:shared",
+    "-l gpus=2",
+    "-l procs=4",
+    "-l qos=high",
+    "-l advres=x",
+    "-l naccesspolicy=singlejob",
+    "-l feature=x",
+    "-l cput=1h",
+    "-J 0-9:0",
+    "-J 0-9 -r n",
+    "-r maybe",
+    "-p 2000",
+    "-p -1025",
+    "-p high",
+    "-c x",
+    "-k x",
+    "-a 20:00",
+    "-a 2030-01-31",
+    "-S bash",
+    "-S /bin/bash,/bin/sh",
+    "-S /bin/bash -l",
+    "-o x:y:z",
+    "-W depend=afterok:",
+    "-W depend=foo:1",
+    "-W depend:afterok:1",
+    "-W depend=aftercorr:1",
+    "-W block=yes",
+    "-W x=y",
+    "-W stagein=x",
+    "-A",
+    "-l",
+    "-Z",
+    "-I",
+    "-c w=0",
+    "-k d",
+    "-k en",
+    "-r Y",
+    "-a 2561",
+    "-S bin/bash",
+    "-R x",
+    "-W depend=AFTEROK:1",
+    "-W depend=afterok:x",
+    "-W umask=x",
+    "-W sandbox=x",
+    "-W run_count=x",
+    "-W stagein=a@b",
+    "-l cput=x",
+    "-l walltime=-5",
+    "-l select=1+",
+    "-l select=a",
+    "-l select=1:ncpus=1:ncpus=2",
+    "-l select=1:ncpus=4:mem",
+    "-l select=1:ncpus=1 -l place=scatter:",
+    "-q",
+    "-J 5-5",
+)
+TAKEN = (
+    "-l walltime=1:00:00.5",
+    "-C #XX",
+    "-p 1023",
+    "-p -1024",
+    "-p +5",
+    "-c c=10",
+    "-c s",
+    "-k doe",
+    "-k oed",
+    "-k n",
+    "-r n",
+    "-a 2000",
+    "-a 203101012000.30",
+    "-a 01012000",
+    "-S /bin/bash@pbsn1,/bin/sh",
+    "-W depend=afterok:1:2,afterany:3.pbssrv",
+    "-W depend=on:1,beforeok:2",
+    "-W umask=022",
+    "-W sandbox=PRIVATE",
+    "-W stagein=/a@h:/b",
+    "-W run_count=3",
+    "-W tolerate_node_failures=all",
+    "-l select=1+2:ncpus=2",
+    "-l select=ncpus=4",
+    "-l select=1:ncpus=0",
+    "-l select=1:ncpus=1 -l place=Scatter",
+    "-l select=1:ncpus=1 -l place=group=host:scatter",
+    "-l select=1:ncpus=1 -l place=vscatter:exclhost:group=host",
+    "-l cput=1:00:00",
+    "-o /tmp/a:b",
+    "-R oe",
+    "-J 0-9:2%3",
+)
+
+
+def errors(line: str) -> list[str]:
+    source = f"#!/bin/bash\n#PBS {line}\ntrue\n".encode()
+    return [one.reason for one in check(source, scheduler="pbspro") if one.severity == "error"]
+
+
+@pytest.mark.parametrize("line", REFUSED)
+def test_check_finds_what_qsub_refuses(openpbs: Lab, line: str) -> None:
+    assert openpbs.qsub([line], "-h").returncode != 0
+    assert errors(line)
+
+
+@pytest.mark.parametrize("line", TAKEN)
+def test_check_has_nothing_against_what_qsub_takes(openpbs: Lab, line: str) -> None:
+    done = openpbs.qsub([line], "-h")
+    assert done.returncode == 0, done.stderr
+    openpbs.call("qdel", done.stdout.strip())
+    assert errors(line) == []

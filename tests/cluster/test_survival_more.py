@@ -19,6 +19,8 @@ from support.jobs import PROBE
 from support.pbs import PbsCluster
 from support.require import need_cluster, need_package
 
+from jobgen import nodefiles
+
 pytestmark = [pytest.mark.xdist_group("survival-more"), pytest.mark.timeout(600)]
 
 SUPPORT = Path(PROBE).parent
@@ -154,7 +156,8 @@ def test_a_bad_host_is_named(slurm_cluster: Cluster, tmp_path: Path, name: str, 
     bad = "node1 node2" if name == "checkpoints not shared" else "node2"  # of two, either may be the one
     assert re.search(rf"jobgen: the preflight failed with status \d+; bad: {bad}\n", job.output), job.output
     directory = jobs.run_dir(tmp_path / "runs")
-    assert not list((directory / "attempt-1").glob("rank-*"))  # nothing of the training has begun
+    assert not nodefiles.ranks(directory / "attempt-1")  # nothing of the training has begun
+    assert not list((directory / "attempt-1").glob("nodes/*/*.log"))
 
 
 def test_with_a_spare_host_the_job_goes_on_without_the_bad_one(
@@ -255,7 +258,7 @@ def test_a_requeued_job_is_given_other_hosts_than_the_bad_one(frail_cluster: Clu
     assert "attempt 1 of 2; requeued" in job.output
     assert "ExcNodeList=node2\n" in frail_cluster.exec("head", ["scontrol", "show", "job", submitted]).stdout
     directory = jobs.run_dir(runs)
-    assert (directory / "attempt-2" / "rank-0.log").read_text() == "attempt 2 on node1\n"
+    assert jobs.written_by(directory / "attempt-2", 0) == b"attempt 2 on node1\n"
     assert [host for host, _ in jobs.hosts_in(directory)] == ["node1"]
     assert job.output.count("leaving out") == 1
 
@@ -308,8 +311,9 @@ def test_an_own_program_without_and_with_the_training_module(slurm_cluster: Clus
             name != "all",
             name == "all",
         )
-        ranks = [log.read_text() for log in sorted(jobs.run_dir(place / "runs").glob("attempt-1/rank-*.log"))]
-        assert ranks == [f"{host}\n" for host, _ in jobs.hosts_in(jobs.run_dir(place / "runs")) for _ in "ab"]
+        run = jobs.run_dir(place / "runs")
+        ranks = [jobs.written_by(run / "attempt-1", rank).decode() for rank in range(4)]
+        assert ranks == [f"{host}\n" for host, _ in jobs.hosts_in(run) for _ in "ab"]
 
 
 # --------------------------------------------------------------------------------------------------- hangs
@@ -367,7 +371,7 @@ def test_a_rank_that_hangs_and_the_requeued_job_that_does_not(
     assert "goes on from" in done.output
     assert "not finished: attempt 1 of 2; requeued" in done.output
     assert jobs.status_of(directory)["state"] == "finished"
-    assert len(list(directory.glob("attempt-2/rank-*.log"))) == 4
+    assert [rank.status for rank in nodefiles.ranks(directory / "attempt-2")] == [0, 0, 0, 0]
 
 
 # ----------------------------------------------------------------------------------------------- full disks
@@ -446,14 +450,14 @@ def test_an_array_of_ten(slurm_cluster: Cluster, tmp_path: Path) -> None:
     submitted = slurm_cluster.sbatch(script, tmp_path)
     queue = ["squeue", "--noheader", "--array", "--job", submitted]
     wait_for(lambda: not slurm_cluster.exec("head", queue, check=False).stdout.strip(), 120)
-    logs = sorted((tmp_path / "runs").glob("*/attempt-1/rank-0.log"))
-    told = [log.read_text().split() for log in logs]
+    directories = sorted((tmp_path / "runs").iterdir())
+    told = [jobs.written_by(run / "attempt-1", 0).decode().split() for run in directories]
     assert len(told) == 10, list(tmp_path.iterdir())
     ids, tasks, ports, runs, attempts = map(list, zip(*told, strict=True))
     assert sorted(tasks) == [str(number) for number in range(10)]
     assert len(set(ids)) == len(set(ports)) == len(set(runs)) == 10
     assert set(attempts) == {"1"}
-    assert runs == [str(log.parent.parent) for log in logs]
+    assert runs == list(map(str, directories))
     assert len(list(tmp_path.glob("jobgen-*.log"))) == 10
 
 
@@ -467,7 +471,7 @@ def test_a_rerun_of_the_same_id(slurm_cluster: Cluster, tmp_path: Path) -> None:
     )
     submitted = slurm_cluster.sbatch(script, tmp_path)
     directory = tmp_path / "runs" / f"jobgen-{submitted}"
-    wait_for((directory / "attempt-1" / "rank-0.pid").exists)
+    wait_for(lambda: bool(nodefiles.ranks(directory / "attempt-1")))
     slurm_cluster.exec("head", ["scontrol", "requeue", submitted])
     second = ended(slurm_cluster, submitted)
     assert second.ok, second.output
@@ -479,6 +483,6 @@ def test_a_rerun_of_the_same_id(slurm_cluster: Cluster, tmp_path: Path) -> None:
         "attempt-2",
         "attempt-3",
     ]
-    told = [(directory / f"attempt-{number}" / "rank-0.log").read_text().split() for number in (2, 3)]
-    assert [words[-1] for words in told] == ["2", "3"]
+    told = [jobs.written_by(directory / f"attempt-{number}", 0).split() for number in (2, 3)]
+    assert [words[-1] for words in told] == [b"2", b"3"]
     assert len(told[0]) == len(told[1]) == 5  # one run each

@@ -126,7 +126,7 @@ def slurm(draw: st.DrawFn, one_core: bool = False, more: tuple[str, ...] = ()) -
         "--mail-user=": st.just("me@example.org"),
         "--": st.sampled_from(["exclusive", "requeue", "no-requeue", "hold"]),
     }
-    optional |= dict.fromkeys(more, st.sampled_from(["R12", "S3.head", "M7"]))
+    optional |= dict.fromkeys(more, st.sampled_from(["R12", "S3", "M7"]))
     if "--reservation=" in more and "--qos=" not in more:
         del optional["--partition="]  # a reservation of PBS Pro is a queue
     if "--constraint=" in more:

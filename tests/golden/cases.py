@@ -84,7 +84,12 @@ CASES = {
 
 def script(command: str) -> str:
     """The job part of the script of one command line, which is ``jobgen`` less the first word."""
-    return job_part(render(plan_of(command)))
+    return job_part(whole(command))
+
+
+def whole(command: str) -> str:
+    """The whole script of the same."""
+    return render(plan_of(command))
 
 
 def job_part(script: str) -> str:

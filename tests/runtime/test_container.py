@@ -15,11 +15,16 @@ FUNCTIONS = "signals handover requirements container"
 
 @pytest.mark.parametrize(("inside", "status"), [("exit 0", 0), ("exit 3", 71)])
 def test_the_container_is_tried_first(shell: Shell, inside: str, status: int) -> None:
-    code = """job_file_container() { echo 'echo "inside $*"; %s'; }; program() { echo program; }; job_container=apptainer job_image=/i.sif
-    job_try_container; echo on""" % inside
+    code = (
+        """job_file_container() { echo 'echo "inside $*"; %s'; }; program() { echo program; }; job_container=apptainer job_image=/i.sif
+    job_try_container; echo on"""
+        % inside
+    )
     done = shell.run(FUNCTIONS, code)
     assert (done.status, done.lines) == (status, ["inside true", "on"] if not status else ["inside true"])
-    assert done.said == ("jobgen: cannot start the container apptainer with the image /i.sif\n" if status else "")
+    assert done.said == (
+        "jobgen: cannot start the container apptainer with the image /i.sif\n" if status else ""
+    )
     functions = shell.run_dir / "functions.sh"
     assert "echo program" in functions.read_text()
     assert functions.stat().st_mode & 0o077 == 0
@@ -27,7 +32,9 @@ def test_the_container_is_tried_first(shell: Shell, inside: str, status: int) ->
 
 @pytest.mark.parametrize("name", ["a:b", "a,b"])
 def test_folders_that_a_container_cannot_be_given(shell: Shell, name: str) -> None:
-    done = shell.run(FUNCTIONS, f"mkdir {name}; job_file_container() {{ :; }}; cd {name}; job_try_container; echo never")
+    done = shell.run(
+        FUNCTIONS, f"mkdir {name}; job_file_container() {{ :; }}; cd {name}; job_try_container; echo never"
+    )
     assert (done.status, done.out) == (72, "")
     assert "choose directories without colons and commas" in done.said
 
@@ -54,7 +61,9 @@ def test_what_is_in_the_container(shell: Shell) -> None:
     (shell.run_dir / "container.sh").write_text('exec "$@"\n')
     (shell.folder / "there.py").touch()
     shell.commands(python3='[[ "$*" == "-c import jobgen.train" ]]')
-    code = "job_need_inside sh bash; job_need_training; job_need_file there.py; job_need_program bash; echo on"
+    code = (
+        "job_need_inside sh bash; job_need_training; job_need_file there.py; job_need_program bash; echo on"
+    )
     assert shell.run(FUNCTIONS, code).out == "on\n"
 
 
@@ -65,10 +74,17 @@ job_reach_host() { echo "$1" >> reached; bash -c "$2"; }
 """
 
 
-@pytest.mark.parametrize(("status", "reach", "reached", "calls"), [(3, "ssh", {"b", "c"}, 3), (3, "", set(), 1), (0, "ssh", set(), 0)])
-def test_containers_that_run_on_are_ended(shell: Shell, status: int, reach: str, reached: set[str], calls: int) -> None:
+@pytest.mark.parametrize(
+    ("status", "reach", "reached", "calls"),
+    [(3, "ssh", {"b", "c"}, 3), (3, "", set(), 1), (0, "ssh", set(), 0)],
+)
+def test_containers_that_run_on_are_ended(
+    shell: Shell, status: int, reach: str, reached: set[str], calls: int
+) -> None:
     shell.commands(docker='echo "$*" >> "$HOME/calls"; [[ $1 != ps ]] || echo id1')
-    done = shell.run("remote_start leftover", f"{LEFT} job_status={status} job_reach={reach}; job_end_containers; echo on")
+    done = shell.run(
+        "remote_start leftover", f"{LEFT} job_status={status} job_reach={reach}; job_end_containers; echo on"
+    )
     assert (done.out, done.said) == ("on\n", "")
     path = shell.folder / "reached"
     assert set(path.read_text().split() if path.exists() else []) == reached
@@ -88,16 +104,27 @@ def test_a_docker_that_fails_ends_nothing(shell: Shell) -> None:
 SHOW = """container() { printf 'words'; printf ' <%s>' "$@"; echo; printf 'binds'; printf ' <%s>' "${binds[@]}"; echo; env; }"""
 
 
-def contain(shell: Shell, functions: str, *words: str, env: dict[str, str] | None = None, kind: str = "cuda") -> Done:
+def contain(
+    shell: Shell, functions: str, *words: str, env: dict[str, str] | None = None, kind: str = "cuda"
+) -> Done:
     (shell.run_dir / "functions.sh").write_text(f"job_accelerator={kind}\n{functions}\n")
     return shell.program("container", *(words or ("true",)), env=env or {})
 
 
 def test_a_command_in_the_container(shell: Shell) -> None:
-    host = {"LD_LIBRARY_PATH": "/l", "PYTHONPATH": "/p", "CUDA_HOME": "/c", "VIRTUAL_ENV": "/v", "KEPT": "yes"}
+    host = {
+        "LD_LIBRARY_PATH": "/l",
+        "PYTHONPATH": "/p",
+        "CUDA_HOME": "/c",
+        "VIRTUAL_ENV": "/v",
+        "KEPT": "yes",
+    }
     done = contain(shell, f"job_binds=(/data:/data:ro)\n{SHOW}", "echo", "a b", env=host)
     assert done.lines[0] == "words <echo> <a b>"
-    assert done.lines[1] == f"binds <{shell.run_dir}:{shell.run_dir}> <{shell.folder}:{shell.folder}> </data:/data:ro>"
+    assert (
+        done.lines[1]
+        == f"binds <{shell.run_dir}:{shell.run_dir}> <{shell.folder}:{shell.folder}> </data:/data:ro>"
+    )
     env = dict(line.split("=", 1) for line in done.lines[2:] if "=" in line)
     assert (env["KEPT"], env["JOBGEN_INSIDE"], env["PYTHONNOUSERSITE"]) == ("yes", "yes", "1")
     assert not set(env) & {"LD_LIBRARY_PATH", "PYTHONPATH", "CUDA_HOME", "VIRTUAL_ENV"}
@@ -127,7 +154,11 @@ def test_the_toolkit_of_an_npu_is_that_of_the_image(shell: Shell) -> None:
     functions = f'container() {{ export ASCEND_HOME_PATH={cann}; printf "<%s>" "${{binds[@]}}"; "$@"; }}'
     done = contain(shell, functions, "bash", "-c", 'echo "$CANN $1"', "x", "a b", kind="npu")
     assert done.out.endswith("yes a b\n"), done.said
-    npu = [name for name in ("/usr/local/Ascend/driver", "/usr/local/dcmi", "/etc/hccn.conf") if os.path.exists(name)]
+    npu = [
+        name
+        for name in ("/usr/local/Ascend/driver", "/usr/local/dcmi", "/etc/hccn.conf")
+        if os.path.exists(name)
+    ]
     assert all(f"<{name}:{name}:ro>" in done.out for name in npu)
     assert done.out.count(":ro>") <= 6
     assert ":ro>" not in contain(shell, functions, "true").out
@@ -140,11 +171,26 @@ OPTIONS = 'container() { docker_options %s; printf "%%s\\n" "${options[@]}"; }'
 def test_the_options_of_docker(shell: Shell, kind: str) -> None:
     env = {"JOBGEN_JOB_ID": "12", "PLAIN": "x", "TMPDIR": "/t", "HOSTNAME": "h"}
     lines = contain(shell, OPTIONS % kind, env=env).lines
-    must = ["--rm", "--network=host", "--ipc=host", "--pid=host", "--entrypoint=", "--label=jobgen=12", f"--workdir={shell.folder}"]
+    must = [
+        "--rm",
+        "--network=host",
+        "--ipc=host",
+        "--pid=host",
+        "--entrypoint=",
+        "--label=jobgen=12",
+        f"--workdir={shell.folder}",
+    ]
     assert lines[:7] == must
     assert f"--volume={shell.run_dir}:{shell.run_dir}" in lines
     assert {"--env=PLAIN", "--env=JOBGEN_INSIDE", f"--env=HOME={shell.run_dir}"} <= set(lines)
-    assert not {"--env=HOME", "--env=TMPDIR", "--env=PATH", "--env=HOSTNAME", "--env=PWD", "--env=SHLVL"} & set(lines)
+    assert not {
+        "--env=HOME",
+        "--env=TMPDIR",
+        "--env=PATH",
+        "--env=HOSTNAME",
+        "--env=PWD",
+        "--env=SHLVL",
+    } & set(lines)
     daemon = {f"--user={os.getuid()}:{os.getgid()}", "--ulimit=memlock=-1"}
     assert daemon <= set(lines) if kind == "docker" else not daemon & set(lines)
     [cpus] = [line for line in lines if line.startswith("--cpuset-cpus=")] or [""]
@@ -184,7 +230,16 @@ LSCPU = """cat << 'END'
 END"""
 
 
-def bind(shell: Shell, kind: str, local: int, ranks: int, allowed: str = "0-7", more: str = "", numactl: bool = False, words: str = "") -> Done:
+def bind(
+    shell: Shell,
+    kind: str,
+    local: int,
+    ranks: int,
+    allowed: str = "0-7",
+    more: str = "",
+    numactl: bool = False,
+    words: str = "",
+) -> Done:
     shell.commands(lscpu=LSCPU, taskset='echo "taskset $*" | sed "s/ [0-9]*$//" >&2; [[ ! -e $HOME/refuse ]]')
     if numactl:
         shell.commands(numactl='[[ $2 != true ]] || exit 0; echo "numactl $*"')
@@ -211,7 +266,9 @@ if [[ $1 == /^Cpus* ]]; then echo {allowed}; else exec /usr/bin/awk "$@"; fi
         ("numa", 0, 1, "0-7", "0,4,1,5,2,6,3,7"),
     ],
 )
-def test_the_share_of_a_rank(shell: Shell, kind: str, local: int, ranks: int, allowed: str, cpus: str) -> None:
+def test_the_share_of_a_rank(
+    shell: Shell, kind: str, local: int, ranks: int, allowed: str, cpus: str
+) -> None:
     done = bind(shell, kind, local, ranks, allowed)
     assert (done.lines, done.said) == (["bound"], f"taskset --cpu-list --pid {cpus}\n")
 

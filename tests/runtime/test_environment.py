@@ -5,7 +5,18 @@ from __future__ import annotations
 import pytest
 from support.runtime_shell import Shell
 
-FILES = ("source", "setup", "before_after", "conda", "modules", "requirements", "cuda", "rocm", "cann", "hccl")
+FILES = (
+    "source",
+    "setup",
+    "before_after",
+    "conda",
+    "modules",
+    "requirements",
+    "cuda",
+    "rocm",
+    "cann",
+    "hccl",
+)
 
 SOURCE = "signals finish source"
 
@@ -61,7 +72,9 @@ def test_errors_end_the_script_after_a_sourced_one(shell: Shell) -> None:
 def test_a_sourced_script_that_fails(shell: Shell, text: str | None, status: int, said: str) -> None:
     if text is not None:
         (shell.folder / "my.sh").write_text(text)
-    done = shell.run(SOURCE, "job_id=1 job_over=yes; trap job_end EXIT; job_source my.sh; echo on; job_finish_with 0")
+    done = shell.run(
+        SOURCE, "job_id=1 job_over=yes; trap job_end EXIT; job_source my.sh; echo on; job_finish_with 0"
+    )
     assert (done.status, done.out) == (status, "" if status else "on\n")
     assert f"jobgen: {said}" in done.said
 
@@ -125,7 +138,9 @@ def test_before_and_after(shell: Shell) -> None:
 
 def test_after_belongs_to_before(shell: Shell) -> None:
     assert shell.run(BEFORE, "after() { echo after; }; job_run_after 3; echo end").lines == ["end"]
-    assert shell.run(BEFORE, "job_run_before; job_run_after 3; echo end ${job_after_status-}").lines == ["end"]
+    assert shell.run(BEFORE, "job_run_before; job_run_after 3; echo end ${job_after_status-}").lines == [
+        "end"
+    ]
     assert shell.run(BEFORE, "after() { echo after; }; job_run_before; job_run_after 0").lines == ["after"]
 
 
@@ -205,7 +220,9 @@ def test_modules(shell: Shell, where: str) -> None:
     (init / "bash").write_text(f"echo $nothing\n{MODULE}")
     name = {"lmod": "LMOD_PKG", "tcl": "MODULESHOME", "defined": "OTHER"}[where]
     code = f"{MODULE if where == 'defined' else ''} job_module_use /a '/b c'; job_module one two one; echo $LOADEDMODULES $-"
-    done = shell.run("modules", code, {name: str(shell.folder / where), "LMOD_PKG" if where != "lmod" else "X": "/none"})
+    done = shell.run(
+        "modules", code, {name: str(shell.folder / where), "LMOD_PKG" if where != "lmod" else "X": "/none"}
+    )
     assert done.status == 0, done.said
     loaded, options = done.lines[-1].split()
     assert loaded in ("/a:one:two:one", "/a:one:two")
@@ -247,7 +264,10 @@ def test_what_is_not_there(shell: Shell, call: str, said: str) -> None:
 def test_what_is_there(shell: Shell) -> None:
     shell.commands(python3='[[ "$*" == "-c import jobgen.train" ]]')
     (shell.folder / "there.py").touch()
-    done = shell.run("requirements", "job_need bash sed; job_need_file there.py; job_need_program bash; job_need_training; echo on")
+    done = shell.run(
+        "requirements",
+        "job_need bash sed; job_need_file there.py; job_need_program bash; job_need_training; echo on",
+    )
     assert (done.out, done.said) == ("on\n", "")
 
 
@@ -298,7 +318,11 @@ def test_no_cann(shell: Shell) -> None:
 def test_hccl(shell: Shell) -> None:
     show = "job_hccl; job_hccl_ports; env | grep -E '^(HCCL|RANK)' | sort"
     done = shell.run("hccl", show, {"MASTER_PORT": "20005"})
-    assert done.lines == ["HCCL_CONNECT_TIMEOUT=1200", f"HCCL_IF_BASE_PORT={10000 + 20005 % 300 * 32}", "HCCL_WHITELIST_DISABLE=1"]
+    assert done.lines == [
+        "HCCL_CONNECT_TIMEOUT=1200",
+        f"HCCL_IF_BASE_PORT={10000 + 20005 % 300 * 32}",
+        "HCCL_WHITELIST_DISABLE=1",
+    ]
     assert done.said == ""
     given = {"HCCL_CONNECT_TIMEOUT": "7", "HCCL_IF_BASE_PORT": "8", "HCCL_WHITELIST_DISABLE": "0"}
     done = shell.run("hccl", show, {"RANK_TABLE_FILE": "/t", "MASTER_PORT": "1", **given})

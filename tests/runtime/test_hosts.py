@@ -34,7 +34,10 @@ def test_an_allocation_of_another_size(shell: Shell, nodes: int, hosts: str) -> 
     done = shell.run("hostfile", code)
     names = hosts.split()
     assert (done.status, done.out) == (70, "")
-    assert done.said == f"jobgen: the allocation has {len(names)} hosts ({' '.join(names)}), but {nodes} were asked for\n"
+    assert (
+        done.said
+        == f"jobgen: the allocation has {len(names)} hosts ({' '.join(names)}), but {nodes} were asked for\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -56,9 +59,15 @@ def test_nodes_that_differ(shell: Shell, mixed: str, share: str, hosts: str, slo
 @pytest.mark.parametrize(("hosts", "is_"), [("a\nb\n", "2x1"), ("", "empty")])
 def test_nodes_that_differ_otherwise(shell: Shell, hosts: str, is_: str) -> None:
     (shell.folder / "list").write_text(hosts)
-    done = shell.run("hostfile", "job_list_hosts() { cat list; }; job_mixed=1x1+1x2 job_nodes=2; job_make_hostfile; echo never")
+    done = shell.run(
+        "hostfile",
+        "job_list_hosts() { cat list; }; job_mixed=1x1+1x2 job_nodes=2; job_make_hostfile; echo never",
+    )
     assert (done.status, done.out) == (70, "")
-    assert f"the allocation is {is_} (nodes x ranks: {' '.join(hosts.split())}), but 1x1+1x2 was asked for" in done.said
+    assert (
+        f"the allocation is {is_} (nodes x ranks: {' '.join(hosts.split())}), but 1x1+1x2 was asked for"
+        in done.said
+    )
 
 
 @pytest.mark.parametrize(
@@ -89,7 +98,10 @@ def test_a_host_to_keep_that_is_not_there(shell: Shell) -> None:
 
 def test_this_machine_as_the_allocation(shell: Shell) -> None:
     code = 'job_scheduler; echo $job_id $job_number $job_submit_dir $$; job_list_hosts; JOBGEN_START_TIME=100; job_ends=""; job_find_end'
-    done = shell.run("local", code + '; echo "[$job_ends]"; job_walltime=20; job_find_end; echo $job_ends; job_submit_command')
+    done = shell.run(
+        "local",
+        code + '; echo "[$job_ends]"; job_walltime=20; job_find_end; echo $job_ends; job_submit_command',
+    )
     job_id, number, folder, pid = done.lines[0].split()
     assert job_id.endswith(f"-{pid}")
     assert (number, folder) == (pid, str(shell.folder))
@@ -142,7 +154,12 @@ def test_what_the_program_is_told_of_more(shell: Shell) -> None:
     assert (got["MASTER_ADDR"], got["MASTER_PORT"]) == ("a.ib", "777")
     assert got["JOBGEN_POLL"] == "3"
     assert got["JOBGEN_AGENTS"] == "srun ssh"
-    assert [got[f"JOBGEN_{name}"] for name in ("TRAINING", "BIND", "VISIBLE", "DEVICES_BY_NODE")] == ["yes", "core", "V", "yes"]
+    assert [got[f"JOBGEN_{name}"] for name in ("TRAINING", "BIND", "VISIBLE", "DEVICES_BY_NODE")] == [
+        "yes",
+        "core",
+        "V",
+        "yes",
+    ]
 
 
 def test_a_port_on_which_somebody_listens_is_left_out(shell: Shell) -> None:
@@ -156,7 +173,9 @@ def test_a_port_on_which_somebody_listens_is_left_out(shell: Shell) -> None:
             server = socket.create_server(("localhost", 21777))
             port, number = 21777, 1777
         with server:
-            done = shell.run("rendezvous", f"{RENDEZVOUS} job_number={number}; job_rendezvous; echo $MASTER_PORT")
+            done = shell.run(
+                "rendezvous", f"{RENDEZVOUS} job_number={number}; job_rendezvous; echo $MASTER_PORT"
+            )
     assert port < int(done.out) < port + 10
 
 
@@ -166,7 +185,10 @@ job_save_environment() { echo environment; }
 
 
 def test_spare_nodes_take_the_place_of_bad_ones(shell: Shell) -> None:
-    code = SPARE + 'job_preflight() { job_bad=(a); [[ ${job_hosts[0]} != a ]]; }; job_choose_hosts; echo "${job_hosts[*]}"'
+    code = (
+        SPARE
+        + 'job_preflight() { job_bad=(a); [[ ${job_hosts[0]} != a ]]; }; job_choose_hosts; echo "${job_hosts[*]}"'
+    )
     done = shell.run("spare_nodes", code + "; env | grep -E 'MASTER|WORLD' | sort")
     assert done.lines == ["b c", "JOBGEN_WORLD_SIZE=8", "MASTER_ADDR=b.ib"]
     assert done.said == "jobgen: leaving out a: the preflight failed there\n"
@@ -177,14 +199,20 @@ def test_spare_nodes_take_the_place_of_bad_ones(shell: Shell) -> None:
 
 
 def test_spare_nodes_that_are_not_needed_are_left(shell: Shell) -> None:
-    done = shell.run("spare_nodes", SPARE + 'job_preflight() { echo ${job_hosts[*]}; }; job_choose_hosts; echo "${job_hosts[*]}"')
+    done = shell.run(
+        "spare_nodes",
+        SPARE + 'job_preflight() { echo ${job_hosts[*]}; }; job_choose_hosts; echo "${job_hosts[*]}"',
+    )
     assert done.lines == ["a b c", "a b"]
     assert (shell.run_dir / "hosts").read_text() == "a\nb\n"
 
 
 @pytest.mark.parametrize(
     ("bad", "said"),
-    [("a b", "only 1 hosts are left, but 2 are needed"), ("", "the preflight ended with status 3 and names no host")],
+    [
+        ("a b", "only 1 hosts are left, but 2 are needed"),
+        ("", "the preflight ended with status 3 and names no host"),
+    ],
 )
 def test_too_many_bad_nodes(shell: Shell, bad: str, said: str) -> None:
     code = f"job_status=3; job_preflight() {{ job_bad=({bad}); return 1; }}; job_choose_hosts; echo never"
@@ -200,7 +228,9 @@ def test_all_hosts_are_started_with_a_limit(shell: Shell) -> None:
     job_on_hosts 2 visit at; echo on"""
     done = shell.run("remote_start", code)
     assert done.status == 0
-    assert sorted(done.lines[:-1]) == sorted(f"{what} at h{i}" for i in range(1, 9) for what in ("begin", "end"))
+    assert sorted(done.lines[:-1]) == sorted(
+        f"{what} at h{i}" for i in range(1, 9) for what in ("begin", "end")
+    )
     assert done.lines[-1] == "on"
     under_way = most = 0
     for line in done.lines[:-1]:

@@ -30,7 +30,9 @@ def test_a_function_that_this_job_may_not_have(shell: Shell) -> None:
     code = "there() { echo there $1; return 3; }; job_optional absent a; echo on; job_optional there a; echo never"
     done = shell.run("", code)
     assert (done.status, done.lines) == (3, ["on", "there a"])
-    assert "echo there" in shell.run("", f"{code.split(';  ')[0].split(' job_optional')[0]} job_body there").out
+    assert (
+        "echo there" in shell.run("", f"{code.split(';  ')[0].split(' job_optional')[0]} job_body there").out
+    )
     assert "there ()" not in shell.run("", "there() { echo a; }; job_body there").out
 
 

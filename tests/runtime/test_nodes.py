@@ -23,13 +23,17 @@ def prepare(shell: Shell, program: str, more: str = "", watch: str = "exit") -> 
     (shell.run_dir / "watch.sh").write_text(f'printf "%s " "$@" > {shell.folder}/watched\n{watch}\n')
 
 
-def rank(shell: Shell, program: str, env: dict[str, str] | None = None, more: str = "", timeout: float = 60) -> Done:
+def rank(
+    shell: Shell, program: str, env: dict[str, str] | None = None, more: str = "", timeout: float = 60
+) -> Done:
     prepare(shell, program, more)
     return shell.program("rank", env={**RANK, **(env or {})}, timeout=timeout)
 
 
 def lines_of(shell: Shell, host: str = "here", folder: str = "0") -> list[list[str]]:
-    return [line.split() for line in (shell.logs / "nodes" / folder / f"{host}.ranks").read_text().splitlines()]
+    return [
+        line.split() for line in (shell.logs / "nodes" / folder / f"{host}.ranks").read_text().splitlines()
+    ]
 
 
 def test_a_rank_writes_when_it_began_and_ended(shell: Shell) -> None:
@@ -105,19 +109,28 @@ def test_the_watcher_has_a_session_of_its_own(shell: Shell) -> None:
 
 # --------------------------------------------------------------------------------------------- the logs
 
-LOGS = {"node": ["here.log", "here.ranks"], "rank": ["here.ranks", "rank-0.log"], "failed": ["here.ranks"], "none": ["here.ranks"]}
+LOGS = {
+    "node": ["here.log", "here.ranks"],
+    "rank": ["here.ranks", "rank-0.log"],
+    "failed": ["here.ranks"],
+    "none": ["here.ranks"],
+}
 
 
 @pytest.mark.parametrize("kind", LOGS)
 @pytest.mark.parametrize("status", [0, 3, 75])
 def test_rank_logs(shell: Shell, kind: str, status: int) -> None:
-    done = rank(shell, f"echo one; printf two; exit {status}", {"JOBGEN_RANK_LOGS": kind, "TMPDIR": str(shell.folder)})
+    done = rank(
+        shell, f"echo one; printf two; exit {status}", {"JOBGEN_RANK_LOGS": kind, "TMPDIR": str(shell.folder)}
+    )
     assert (done.status, done.out) == (status, "one\ntwo")
     nodes = shell.logs / "nodes" / "0"
     files = sorted([*LOGS[kind], "rank-0.log"]) if (kind, status) == ("failed", 3) else LOGS[kind]
     assert listed(nodes) == files
     text = {"here.log": "0: one\n0: two\n", "rank-0.log": "one\ntwo"}
-    assert {name: (nodes / name).read_text() for name in files if name in text} == {n: text[n] for n in files if n in text}
+    assert {name: (nodes / name).read_text() for name in files if name in text} == {
+        n: text[n] for n in files if n in text
+    }
     assert not [name for name in listed(shell.folder) if name.startswith("tmp.")]
 
 
@@ -178,7 +191,7 @@ def test_a_world_of_another_size(shell: Shell, world: str, status: int) -> None:
 
 
 def test_variables_then_the_numbers_of_the_rank(shell: Shell) -> None:
-    more = 'variables() { export COLOUR=blue; }\nrank() { export RANK=$OMPI LOCAL_RANK=$OMPI C=$COLOUR; }'
+    more = "variables() { export COLOUR=blue; }\nrank() { export RANK=$OMPI LOCAL_RANK=$OMPI C=$COLOUR; }"
     env = {"RANK": "", "LOCAL_RANK": "", "OMPI": "0"}
     assert rank(shell, "echo $RANK $LOCAL_RANK $COLOUR $C", env, more).out == "0 0 blue blue\n"
 
@@ -233,7 +246,12 @@ def test_each_rank_of_a_node_sees_one_device(shell: Shell) -> None:
     """As --gpus-per-task=1 --gpu-bind=closest and ALPS do it."""
     shell.commands(python3=f'exec {sys.executable} "$@"')
     for local in range(4):
-        env = {"RANK": str(local), "LOCAL_RANK": str(local), "JOBGEN_RANKS_PER_NODE": "4", "CUDA_VISIBLE_DEVICES": str(3 - local)}
+        env = {
+            "RANK": str(local),
+            "LOCAL_RANK": str(local),
+            "JOBGEN_RANKS_PER_NODE": "4",
+            "CUDA_VISIBLE_DEVICES": str(3 - local),
+        }
         assert rank(shell, SET_DEVICE, env).out == "0\n"
 
 
@@ -293,7 +311,9 @@ class Node:
         self.parent = subprocess.Popen(["sleep", "100"]) if parent else None
         self.ranks = Path(f"{self.base}.ranks")
         env = {"JOBGEN_NODE": self.base}
-        self.program = subprocess.Popen(["bash", "-c", program], env={**os.environ, **env}, cwd=shell.folder, start_new_session=True)
+        self.program = subprocess.Popen(
+            ["bash", "-c", program], env={**os.environ, **env}, cwd=shell.folder, start_new_session=True
+        )
         self.ranks.write_text(f"began 0 {self.program.pid} 1.0 here\n")
         more = {"JOBGEN_PARENT": str(self.parent.pid)} if self.parent else {}
         time.sleep(0.3)
@@ -369,7 +389,9 @@ def test_without_its_launcher_the_ranks_end(node: Node, shell: Shell) -> None:
     assert 2.5 < time.monotonic() - started < 9
 
 
-@pytest.mark.parametrize("node", [{"program": "trap '' TERM; while :; do sleep 100 & wait; done"}], indirect=True)
+@pytest.mark.parametrize(
+    "node", [{"program": "trap '' TERM; while :; do sleep 100 & wait; done"}], indirect=True
+)
 def test_a_rank_that_ignores_term_is_killed(node: Node) -> None:
     node.launcher.kill()
     node.launcher.wait()
@@ -408,7 +430,9 @@ def test_without_the_process_that_started_the_node_the_ranks_end(node: Node, she
 
 
 def test_foreign_processes_are_let_alone(node: Node, shell: Shell) -> None:
-    other = subprocess.Popen(["sleep", "100"], env={**os.environ, "JOBGEN_NODE": f"{node.base}2", "JOBGEN_PARENT": ""})
+    other = subprocess.Popen(
+        ["sleep", "100"], env={**os.environ, "JOBGEN_NODE": f"{node.base}2", "JOBGEN_PARENT": ""}
+    )
     node.write("stop x")
     node.program.wait(10)
     time.sleep(0.5)
@@ -452,15 +476,25 @@ def test_another_node_is_in_a_session_of_its_own(shell: Shell, status: int) -> N
 
 
 def test_this_node_stays_in_the_session(shell: Shell) -> None:
-    done = start_node(shell, 'ps -o sid= $$; echo ${JOBGEN_PARENT-none}', {"JOBGEN_HOST": "here"})
+    done = start_node(shell, "ps -o sid= $$; echo ${JOBGEN_PARENT-none}", {"JOBGEN_HOST": "here"})
     assert done.out.split() == [str(os.getsid(0)), "none"]
 
 
-def each(shell: Shell, hosts: list[str], node: str, *words: str, limit: int | None = None, remote: str = "", timeout: float = 60) -> Done:
+def each(
+    shell: Shell,
+    hosts: list[str],
+    node: str,
+    *words: str,
+    limit: int | None = None,
+    remote: str = "",
+    timeout: float = 60,
+) -> Done:
     """Remote nodes are other processes here."""
     (shell.run_dir / "hosts").write_text("".join(f"{host}\n" for host in hosts))
     (shell.run_dir / "hostfile").write_text("".join(f"{host} slots=100\n" for host in hosts))
-    (shell.run_dir / "remote.sh").write_text(remote or 'job_remote() { echo "remote $1" >> remotes; bash -c "export JOBGEN_HOST=$1; $2"; }\n')
+    (shell.run_dir / "remote.sh").write_text(
+        remote or 'job_remote() { echo "remote $1" >> remotes; bash -c "export JOBGEN_HOST=$1; $2"; }\n'
+    )
     (shell.run_dir / "node.sh").write_text(node)
     for folder in range(len(hosts) // 4 + 1):
         (shell.logs / "nodes" / str(folder)).mkdir(exist_ok=True)
@@ -475,11 +509,17 @@ ARRIVE = ': >> "$JOBGEN_ARRIVAL"; '
 
 def test_every_node_is_started_once(shell: Shell) -> None:
     hosts = ["here", *(f"n{i}" for i in range(1, 6))]
-    done = each(shell, hosts, ARRIVE + 'echo "$NODE_RANK $JOBGEN_HOST ${JOBGEN_ARRIVAL#*/nodes/} $*"', "preflight")
+    done = each(
+        shell, hosts, ARRIVE + 'echo "$NODE_RANK $JOBGEN_HOST ${JOBGEN_ARRIVAL#*/nodes/} $*"', "preflight"
+    )
     assert done.status == 0
     folders = [0, 0, 0, 0, 1, 1]
-    assert sorted(done.lines) == [f"{i} {host} {folders[i]}/{host}.ranks preflight" for i, host in enumerate(hosts)]
-    assert sorted((shell.folder / "remotes").read_text().splitlines()) == [f"remote {host}" for host in hosts[1:]]
+    assert sorted(done.lines) == [
+        f"{i} {host} {folders[i]}/{host}.ranks preflight" for i, host in enumerate(hosts)
+    ]
+    assert sorted((shell.folder / "remotes").read_text().splitlines()) == [
+        f"remote {host}" for host in hosts[1:]
+    ]
 
 
 def test_no_more_than_the_limit_start_at_a_time(shell: Shell) -> None:
@@ -502,13 +542,18 @@ def test_nodes_that_have_started_run_side_by_side(shell: Shell) -> None:
 
 def test_a_node_that_failed_is_not_waited_for(shell: Shell) -> None:
     started = time.monotonic()
-    assert each(shell, ["here", "a", "b"], '[[ $JOBGEN_HOST != here ]] || exit 3; sleep 1', limit=1).status == 3
+    assert (
+        each(shell, ["here", "a", "b"], "[[ $JOBGEN_HOST != here ]] || exit 3; sleep 1", limit=1).status == 3
+    )
     assert time.monotonic() - started < 9
 
 
 def test_the_first_failure_ends_the_others(shell: Shell) -> None:
     started = time.monotonic()
-    node = ARRIVE + '[[ $JOBGEN_HOST != a ]] || { sleep 1; exit 5; }; trap "echo told >> told; kill \\$!; exit 143" TERM; sleep 50 & wait'
+    node = (
+        ARRIVE
+        + '[[ $JOBGEN_HOST != a ]] || { sleep 1; exit 5; }; trap "echo told >> told; kill \\$!; exit 143" TERM; sleep 50 & wait'
+    )
     remote = 'job_remote() { eval "export JOBGEN_HOST=$1; $2"; }\n'
     done = each(shell, ["here", "a", "b"], node, remote=remote)
     assert done.status == 5

@@ -124,7 +124,10 @@ def test_the_commands_of_pbs_are_found(pbs: Shell) -> None:
     (pbs.folder / "conf").write_text(f"PBS_SERVER=x\nPBS_EXEC={pbs.folder}/two\n")
     conf = {"PBS_CONF_FILE": str(pbs.folder / "conf")}
     show = "job_find_pbs; env | grep JOBGEN_PBS"
-    assert begin(pbs, show, {"PBS_EXEC": f"{pbs.folder}/one", **conf}).out == f"JOBGEN_PBS={pbs.folder}/one/bin\n"
+    assert (
+        begin(pbs, show, {"PBS_EXEC": f"{pbs.folder}/one", **conf}).out
+        == f"JOBGEN_PBS={pbs.folder}/one/bin\n"
+    )
     assert begin(pbs, show, conf).out == f"JOBGEN_PBS={pbs.folder}/two/bin\n"
     assert begin(pbs, show, {"PBS_EXEC": "/gone"}).out == f"JOBGEN_PBS={pbs.folder}/bin\n"
     assert begin(pbs, f"rm bin/*; {show}", {"PATH": "/usr/bin:/bin"}).status == 0
@@ -132,11 +135,18 @@ def test_the_commands_of_pbs_are_found(pbs: Shell) -> None:
 
 @pytest.mark.parametrize(
     ("record", "env", "ends"),
-    [(OPENPBS, {}, 100 + 7210), ("", {"PBS_WALLTIME": "50"}, 150), ("", {}, 177), ("    Resource_List.walltime = 00:08:09\n", {}, 589)],
+    [
+        (OPENPBS, {}, 100 + 7210),
+        ("", {"PBS_WALLTIME": "50"}, 150),
+        ("", {}, 177),
+        ("    Resource_List.walltime = 00:08:09\n", {}, 589),
+    ],
 )
 def test_the_end_of_the_job(pbs: Shell, record: str, env: dict[str, str], ends: int) -> None:
     (pbs.folder / "record").write_text(record)
-    done = begin(pbs, "job_find_pbs; JOBGEN_START_TIME=100 job_walltime=77; job_find_end; echo $job_ends", env)
+    done = begin(
+        pbs, "job_find_pbs; JOBGEN_START_TIME=100 job_walltime=77; job_find_end; echo $job_ends", env
+    )
     assert done.out == f"{ends}\n", done.said
 
 
@@ -209,11 +219,14 @@ def test_a_resource_beside_the_chunks(pbs: Shell) -> None:
     [
         ("job_why_not='too often'; job_last_signal=''", "too often"),
         ("job_why_not=''; job_last_signal=TERM", "it was deleted or preempted"),
-        ("job_why_not=''; job_last_signal=USR1; printf '#!/bin/sh\\nexit 1' > bin/qsub", "this node may not submit jobs"),
+        (
+            "job_why_not=''; job_last_signal=USR1; printf '#!/bin/sh\\nexit 1' > bin/qsub",
+            "this node may not submit jobs",
+        ),
     ],
 )
 def test_no_next_job(pbs: Shell, code: str, why: str) -> None:
-    done = begin(pbs, f"job_find_pbs; {code}; job_submit_again || echo no \"$job_why_not\"", {}, REQUEUE)
+    done = begin(pbs, f'job_find_pbs; {code}; job_submit_again || echo no "$job_why_not"', {}, REQUEUE)
     assert done.out == f"no {why}\n", done.said
     assert not (pbs.folder / "asked").exists()
     assert not (pbs.run_dir / "job-id").exists()
@@ -236,7 +249,9 @@ def test_a_signal_that_is_none_of_qdel_does_not_matter(pbs: Shell) -> None:
         (1, "", "", "yes", True, "it was cancelled"),
     ],
 )
-def test_how_often(shell: Shell, attempt: int, before: str, saved: str, training: str, cancelled: bool, why: str) -> None:
+def test_how_often(
+    shell: Shell, attempt: int, before: str, saved: str, training: str, cancelled: bool, why: str
+) -> None:
     if saved:
         (shell.run_dir / "saved-step").write_text(f"{saved}\n")
     if cancelled:
@@ -286,9 +301,16 @@ BEGIN = 'job_scheduler; echo "$job_id|$job_number|${job_index-}|${job_array_id-}
 
 
 def test_what_slurm_says(slurm: Shell) -> None:
-    done = slurm.run("slurm", f"{BEGIN}; job_list_hosts; job_find_end; echo $job_ends; job_submit_command", SLURM)
+    done = slurm.run(
+        "slurm", f"{BEGIN}; job_list_hosts; job_find_end; echo $job_ends; job_submit_command", SLURM
+    )
     assert done.lines[0] == f"12|12|||{slurm.folder}|/home/me/a b.log|unset", done.said
-    assert done.lines[1:] == ["n1", "n2", str(int(time.mktime(time.strptime("2030", "%Y")) - time.timezone)), "sbatch"]
+    assert done.lines[1:] == [
+        "n1",
+        "n2",
+        str(int(time.mktime(time.strptime("2030", "%Y")) - time.timezone)),
+        "sbatch",
+    ]
     assert slurm.run("slurm", BEGIN, {**SLURM, "SLURM_SUBMIT_DIR": "/there"}).out.split("|")[4] == "/there"
 
 
@@ -308,14 +330,41 @@ def test_slurm_says_no_end(slurm: Shell) -> None:
 @pytest.mark.parametrize(
     ("env", "code", "status", "said"),
     [
-        ({"SLURM_JOB_ID": ""}, "", 70, "SLURM_JOB_ID and SLURM_JOB_NODELIST are not set: submit this script with sbatch"),
-        ({"SLURM_JOB_NODELIST": ""}, "", 70, "SLURM_JOB_ID and SLURM_JOB_NODELIST are not set: submit this script with sbatch"),
-        ({}, "job_array=yes;", 70, "SLURM_ARRAY_TASK_ID is not set: this script is for the tasks of an array"),
-        ({"SLURM_TASKS_PER_NODE": "2,1"}, "job_ranks_per_node=2;", 70, "uneven allocation: Slurm gave 2,1 tasks, expected 2 on each node"),
-        ({}, "rm bin/scontrol; PATH=/bin:$HOME/bin; hash -r; command() { return 1; };", 71, "cannot find scontrol on PATH"),
+        (
+            {"SLURM_JOB_ID": ""},
+            "",
+            70,
+            "SLURM_JOB_ID and SLURM_JOB_NODELIST are not set: submit this script with sbatch",
+        ),
+        (
+            {"SLURM_JOB_NODELIST": ""},
+            "",
+            70,
+            "SLURM_JOB_ID and SLURM_JOB_NODELIST are not set: submit this script with sbatch",
+        ),
+        (
+            {},
+            "job_array=yes;",
+            70,
+            "SLURM_ARRAY_TASK_ID is not set: this script is for the tasks of an array",
+        ),
+        (
+            {"SLURM_TASKS_PER_NODE": "2,1"},
+            "job_ranks_per_node=2;",
+            70,
+            "uneven allocation: Slurm gave 2,1 tasks, expected 2 on each node",
+        ),
+        (
+            {},
+            "rm bin/scontrol; PATH=/bin:$HOME/bin; hash -r; command() { return 1; };",
+            71,
+            "cannot find scontrol on PATH",
+        ),
     ],
 )
-def test_an_allocation_that_is_none_of_slurm(slurm: Shell, env: dict[str, str], code: str, status: int, said: str) -> None:
+def test_an_allocation_that_is_none_of_slurm(
+    slurm: Shell, env: dict[str, str], code: str, status: int, said: str
+) -> None:
     done = slurm.run("slurm", f"{code} job_scheduler; echo never", {**SLURM, **env})
     assert (done.status, done.out, done.said) == (status, "", f"jobgen: {said}\n")
 
@@ -337,7 +386,11 @@ def test_the_same_job_without_its_bad_hosts(slurm: Shell, bad: str, excluded: st
     (slurm.folder / "record").write_text(RECORD.replace("(null)", excluded))
     if bad:
         (slurm.run_dir / "bad-hosts").write_text(bad)
-    done = slurm.run("slurm slurm_requeue", "job_id=12 job_why_not=; job_submit_again; echo $job_next; kill -TERM $$; echo on", SLURM)
+    done = slurm.run(
+        "slurm slurm_requeue",
+        "job_id=12 job_why_not=; job_submit_again; echo $job_next; kill -TERM $$; echo on",
+        SLURM,
+    )
     assert done.lines == ["requeued", "on"], done.said
     calls = (slurm.folder / "calls").read_text().splitlines()
     assert [call for call in calls if not call.startswith("show")] == ["requeue 12", *update]
@@ -353,7 +406,10 @@ def test_the_same_job_without_its_bad_hosts(slurm: Shell, bad: str, excluded: st
 )
 def test_no_requeue(slurm: Shell, state: str, code: str, why: str) -> None:
     (slurm.folder / "record").write_text(RECORD.replace("RUNNING", state))
-    done = slurm.run("slurm slurm_requeue", f"job_id=12 job_why_not=; {code or ':'}; job_submit_again || echo no $job_why_not")
+    done = slurm.run(
+        "slurm slurm_requeue",
+        f"job_id=12 job_why_not=; {code or ':'}; job_submit_again || echo no $job_why_not",
+    )
     assert done.out == f"no {why}\n"
     assert "update" not in (slurm.folder / "calls").read_text() if (slurm.folder / "calls").exists() else True
 

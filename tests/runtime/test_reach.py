@@ -7,14 +7,28 @@ import time
 import pytest
 from support.runtime_shell import Done, Shell
 
-FILES = ("preflight", "pdsh", "reach_remote", "reach_srun", "reach_ssh", "node/remote", "openmpi", "mpich", "intel", "pals", "mpi_version")
+FILES = (
+    "preflight",
+    "pdsh",
+    "reach_remote",
+    "reach_srun",
+    "reach_ssh",
+    "node/remote",
+    "openmpi",
+    "mpich",
+    "intel",
+    "pals",
+    "mpi_version",
+)
 
 # ------------------------------------------------------------------------------------------ the launchers
 
 WORDS = 'for word; do printf "<%s>" "$word"; done; echo'
 
 
-def exported(shell: Shell, name: str, code: str = "", env: dict[str, str] | None = None) -> tuple[Done, dict[str, str]]:
+def exported(
+    shell: Shell, name: str, code: str = "", env: dict[str, str] | None = None
+) -> tuple[Done, dict[str, str]]:
     (shell.run_dir / "hostfile").write_text("a slots=2\nb slots=1\n")
     done = shell.run(name, f"job_nodes=2; {code or ':'}; job_mpi; env", env)
     return done, dict(line.split("=", 1) for line in done.lines if "=" in line)
@@ -45,12 +59,20 @@ def test_mpirun_starts_its_daemons_through_us(shell: Shell, name: str) -> None:
     if name != "openmpi":
         assert env[AGENTS[name][0].removesuffix("_EXEC")] == "ssh"
     done, _ = exported(shell, name, "job_dir=/a:b", {"JOBGEN_AGENTS": "ssh"})
-    assert (done.status, done.said) == (72, "jobgen: the run directory /a:b must be without a colon: it goes on PATH\n")
+    assert (done.status, done.said) == (
+        72,
+        "jobgen: the run directory /a:b must be without a colon: it goes on PATH\n",
+    )
 
 
 def test_open_mpi(shell: Shell) -> None:
     _, env = exported(shell, "openmpi", env={"JOBGEN_AGENTS": "ssh"})
-    yes = ("OMPI_MCA_plm_rsh_no_tree_spawn", "PRTE_MCA_plm_ssh_no_tree_spawn", "OMPI_MCA_orte_leave_session_attached", "PRTE_MCA_prte_leave_session_attached")
+    yes = (
+        "OMPI_MCA_plm_rsh_no_tree_spawn",
+        "PRTE_MCA_plm_ssh_no_tree_spawn",
+        "OMPI_MCA_orte_leave_session_attached",
+        "PRTE_MCA_prte_leave_session_attached",
+    )
     assert {env[key] for key in yes} == {"1"}
     assert env["OMPI_MCA_plm_rsh_num_concurrent"] == env["PRTE_MCA_plm_ssh_num_concurrent"] == "128"
     assert "OMPI_MCA_plm" not in env
@@ -97,11 +119,14 @@ def test_whose_mpirun_it_is(shell: Shell, version: str, status: int, said: str) 
 
 def test_the_ways_to_another_host(shell: Shell) -> None:
     shell.commands(srun=WORDS, ssh=WORDS)
-    (shell.run_dir / "remote.sh").write_text(f"set -- remote \"$@\"; {WORDS}\n")
+    (shell.run_dir / "remote.sh").write_text(f'set -- remote "$@"; {WORDS}\n')
     env = {"JOBGEN_RUN_DIR": str(shell.run_dir)}
     assert shell.run("reach_remote", "job_reach_host a 'b c'", env).out == "<remote><a><b c>\n"
     assert shell.run("reach_ssh", "job_reach_host a 'b c'").out == "<-o><BatchMode=yes><a><b c>\n"
-    assert shell.run("reach_srun", "job_reach_host a 'b c'").out == "<--overlap><--nodes=1><--ntasks=1><--nodelist=a><--mpi=none><bash><-c><b c>\n"
+    assert (
+        shell.run("reach_srun", "job_reach_host a 'b c'").out
+        == "<--overlap><--nodes=1><--ntasks=1><--nodelist=a><--mpi=none><bash><-c><b c>\n"
+    )
 
 
 REMOTE = 'for word; do printf "<%s>" "$word"; done > "$HOME/words-{name}"; {run}; exit {status}'
@@ -117,7 +142,13 @@ def remote(shell: Shell, agents: str, command: str, *names: str, words: tuple[st
     """Each agent runs its command here."""
     shell.commands(**{name: f'echo {name} "$*" >> "$HOME/asked"; {LOCAL[name]}' for name in names})
     (shell.run_dir / "env.sh").write_text(f"cd {shell.run_dir}\nexport FROM_ENV=yes\n")
-    env = {"JOBGEN_AGENTS": agents, "JOBGEN_PBS": str(shell.folder / "bin"), "JOBGEN_JOB_ID": "12", "JOBGEN_CPUS_PER_NODE": "8", "JOBGEN_HOST": ""}
+    env = {
+        "JOBGEN_AGENTS": agents,
+        "JOBGEN_PBS": str(shell.folder / "bin"),
+        "JOBGEN_JOB_ID": "12",
+        "JOBGEN_CPUS_PER_NODE": "8",
+        "JOBGEN_HOST": "",
+    }
     env["PATH"] = f"{shell.folder / 'bin'}:{shell.folder / 'tools'}"
     tools = shell.folder / "tools"
     if not tools.exists():
@@ -130,12 +161,17 @@ def remote(shell: Shell, agents: str, command: str, *names: str, words: tuple[st
 @pytest.mark.parametrize("agent", LOCAL)
 @pytest.mark.parametrize("status", [0, 3])
 def test_a_command_on_another_host(shell: Shell, agent: str, status: int) -> None:
-    done = remote(shell, agent, f"echo \"$JOBGEN_HOST $FROM_ENV $PWD 'x  y' ${{PATH%%:*}}\"; exit {status}", agent)
+    done = remote(
+        shell, agent, f"echo \"$JOBGEN_HOST $FROM_ENV $PWD 'x  y' ${{PATH%%:*}}\"; exit {status}", agent
+    )
     assert (done.status, done.out) == (status, f"a yes {shell.run_dir} 'x  y' {shell.run_dir}\n"), done
     assert not list(shell.run_dir.glob("status-of-*"))
     asked = (shell.folder / "asked").read_text()
     if agent == "srun":
-        assert "--jobid=12 --nodes=1 --ntasks=1 --nodelist=a --cpus-per-task=8 --overlap --export=ALL --mpi=none --input=none" in asked
+        assert (
+            "--jobid=12 --nodes=1 --ntasks=1 --nodelist=a --cpus-per-task=8 --overlap --export=ALL --mpi=none --input=none"
+            in asked
+        )
     if agent == "ssh":
         assert "ssh -o BatchMode=yes a " in asked
     if agent == "pbsdsh":
@@ -145,7 +181,9 @@ def test_a_command_on_another_host(shell: Shell, agent: str, status: int) -> Non
 def test_the_first_agent_that_is_there(shell: Shell) -> None:
     assert remote(shell, "pbs_tmrsh pbsdsh ssh", "echo on", "ssh").out == "on\n"
     assert remote(shell, "srun ssh", "echo on", "srun", "ssh").out == "on\n"
-    assert [line.split()[0] for line in (shell.folder / "asked").read_text().splitlines() if " " in line][:2] == ["ssh", "srun"]
+    assert [line.split()[0] for line in (shell.folder / "asked").read_text().splitlines() if " " in line][
+        :2
+    ] == ["ssh", "srun"]
 
 
 @pytest.mark.parametrize("agent", ["pbs_tmrsh", "pbsdsh"])
@@ -199,12 +237,19 @@ def test_what_pdsh_passes_on(shell: Shell) -> None:
 
 
 def test_the_devices_of_each_node_for_pdsh(shell: Shell) -> None:
-    shell.commands(pdsh="true", srun='echo "$*" > "$HOME/asked"; for SLURM_NODEID in 1 0; do export SLURM_NODEID V=$((4 + SLURM_NODEID)); bash -c "${@: -1}"; done')
+    shell.commands(
+        pdsh="true",
+        srun='echo "$*" > "$HOME/asked"; for SLURM_NODEID in 1 0; do export SLURM_NODEID V=$((4 + SLURM_NODEID)); bash -c "${@: -1}"; done',
+    )
     env = {"JOBGEN_DEVICES_BY_NODE": "yes", "JOBGEN_VISIBLE": "V"}
     done = shell.run("pdsh", "job_hosts=(a b); job_prepare_pdsh", env)
     assert done.status == 0, done.said
     assert (shell.run_dir / "devices").read_text() == "4\n5\n"
-    assert (shell.folder / "asked").read_text().startswith("--nodes=2 --ntasks=2 --ntasks-per-node=1 --nodelist=a,b --mpi=none bash -c")
+    assert (
+        (shell.folder / "asked")
+        .read_text()
+        .startswith("--nodes=2 --ntasks=2 --ntasks-per-node=1 --nodelist=a,b --mpi=none bash -c")
+    )
 
 
 @pytest.mark.parametrize(
@@ -231,13 +276,17 @@ PRE = "signals remote_start preflight"
 
 
 def report(*hosts: str) -> str:
-    return "; ".join(f"mkdir -p run/preflight/nodes/0; echo {{}} > run/preflight/nodes/0/{host}.json" for host in hosts)
+    return "; ".join(
+        f"mkdir -p run/preflight/nodes/0; echo {{}} > run/preflight/nodes/0/{host}.json" for host in hosts
+    )
 
 
 def test_a_preflight_that_succeeds(shell: Shell) -> None:
     (shell.run_dir / "preflight").mkdir()
     (shell.run_dir / "preflight" / "bad-hosts").touch()
-    done = shell.run(PRE, f"{PREFLIGHT} status=0 ranks='touch run/preflight/result.json'; {CHECK}; ls run/preflight")
+    done = shell.run(
+        PRE, f"{PREFLIGHT} status=0 ranks='touch run/preflight/result.json'; {CHECK}; ls run/preflight"
+    )
     assert done.lines == ["run preflight", "good", "result.json"], done.said
 
 
@@ -252,10 +301,18 @@ def test_a_preflight_that_succeeds(shell: Shell) -> None:
 )
 def test_a_preflight_that_fails(shell: Shell, status: int, ranks: str, out: str) -> None:
     (shell.run_dir / "bad-hosts").write_text("z\told\n")
-    done = shell.run(PRE, f'{PREFLIGHT} status={status} ranks="{ranks}"; {CHECK}'.replace("\\t", "\\\\t").replace("\\n", "\\\\n"))
+    done = shell.run(
+        PRE,
+        f'{PREFLIGHT} status={status} ranks="{ranks}"; {CHECK}'.replace("\\t", "\\\\t").replace(
+            "\\n", "\\\\n"
+        ),
+    )
     assert done.lines[-1] == out, done.said
     names = out.removeprefix("bad: ").split()
-    assert [line.split("\t")[0] for line in (shell.run_dir / "bad-hosts").read_text().splitlines()] == ["z", *names]
+    assert [line.split("\t")[0] for line in (shell.run_dir / "bad-hosts").read_text().splitlines()] == [
+        "z",
+        *names,
+    ]
 
 
 def test_who_was_asked_to_leave_calls_no_host_bad(shell: Shell) -> None:
@@ -265,7 +322,10 @@ def test_who_was_asked_to_leave_calls_no_host_bad(shell: Shell) -> None:
 
 def test_no_host_reported(shell: Shell) -> None:
     done = shell.run(PRE, f"{PREFLIGHT} status=4; {CHECK}; echo never")
-    assert (done.status, done.said) == (74, "jobgen: the preflight ended with status 4 before any host reported\n")
+    assert (done.status, done.said) == (
+        74,
+        "jobgen: the preflight ended with status 4 before any host reported\n",
+    )
 
 
 def probing(shell: Shell, more: str = "") -> Done:
@@ -276,7 +336,9 @@ def probing(shell: Shell, more: str = "") -> Done:
       c) bash -c "PATH=$PWD/broken:$PATH; $2" ;;
       *) bash -c "$2" ;; esac; }"""
     (shell.folder / "broken").mkdir()
-    (shell.folder / "broken" / "python3").write_text("#!/bin/bash\necho first; echo 'No module named torch' >&2; exit 1\n")
+    (shell.folder / "broken" / "python3").write_text(
+        "#!/bin/bash\necho first; echo 'No module named torch' >&2; exit 1\n"
+    )
     (shell.folder / "broken" / "python3").chmod(0o755)
     return shell.run(PRE, f"{PREFLIGHT} status=1 job_reach=ssh; {reach}; {more or ':'}; {CHECK}")
 
@@ -300,7 +362,10 @@ def test_each_host_by_itself_in_the_container(shell: Shell) -> None:
     (shell.run_dir / "container.sh").write_text('echo "inside $*" >&2; exit 1\n')
     done = probing(shell, "container() { :; }")
     assert done.lines[-1] == "bad: a b c"
-    assert "a\tinside python3 -c import jobgen.train, torch.distributed\n" in (shell.run_dir / "bad-hosts").read_text()
+    assert (
+        "a\tinside python3 -c import jobgen.train, torch.distributed\n"
+        in (shell.run_dir / "bad-hosts").read_text()
+    )
 
 
 @pytest.mark.parametrize("code", ["job_reach=", "job_container=pyxis"])
@@ -314,18 +379,46 @@ def test_hosts_that_cannot_be_probed(shell: Shell, code: str) -> None:
     ("code", "python", "status", "out", "said"),
     [
         ("job_preflight() { echo checked; }", "exit 1", 0, "checked\non\n", ""),
-        ("job_preflight() { job_bad=(b); return 1; }", "", 74, "", "the preflight failed with status 3; bad: b\n"),
-        ("job_preflight() { job_bad=(); return 1; }", "", 74, "", "the preflight failed with status 3; bad: no single host\n"),
+        (
+            "job_preflight() { job_bad=(b); return 1; }",
+            "",
+            74,
+            "",
+            "the preflight failed with status 3; bad: b\n",
+        ),
+        (
+            "job_preflight() { job_bad=(); return 1; }",
+            "",
+            74,
+            "",
+            "the preflight failed with status 3; bad: no single host\n",
+        ),
         ("job_choose_hosts() { echo chosen; }; job_preflight() { return 1; }", "", 0, "chosen\non\n", ""),
-        ("job_preflight_kind=if_there; job_preflight() { echo checked; }", "exit 1", 0, "on\n", "no preflight: python3 has no jobgen.train with torch here\n"),
+        (
+            "job_preflight_kind=if_there; job_preflight() { echo checked; }",
+            "exit 1",
+            0,
+            "on\n",
+            "no preflight: python3 has no jobgen.train with torch here\n",
+        ),
         ("job_preflight_kind=if_there; job_preflight() { echo checked; }", "exit 0", 0, "checked\non\n", ""),
-        ("job_preflight_kind=if_there; job_preflight() { echo checked; }; container() { :; }", "exit 0", 0, "on\n", "no preflight"),
+        (
+            "job_preflight_kind=if_there; job_preflight() { echo checked; }; container() { :; }",
+            "exit 0",
+            0,
+            "on\n",
+            "no preflight",
+        ),
     ],
 )
-def test_the_preflight_or_the_end(shell: Shell, code: str, python: str, status: int, out: str, said: str) -> None:
+def test_the_preflight_or_the_end(
+    shell: Shell, code: str, python: str, status: int, out: str, said: str
+) -> None:
     shell.commands(python3=python or "true")
     (shell.run_dir / "container.sh").write_text("exit 1\n")
-    done = shell.run("preflight", f"job_status=3 job_preflight_kind=always; {code}; job_preflight_or_end; echo on")
+    done = shell.run(
+        "preflight", f"job_status=3 job_preflight_kind=always; {code}; job_preflight_or_end; echo on"
+    )
     assert (done.status, done.out) == (status, out)
     assert said in done.said
     assert bool(said) == bool(done.said)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import time
 from pathlib import Path
@@ -60,7 +59,9 @@ def test_who_ignores_term_is_killed(shell: Shell) -> None:
 
 
 def test_the_limit_is_over_with_the_launcher(shell: Shell) -> None:
-    code = "launch() { :; }; job_preflight_limit=1; job_run preflight; job_run; sleep 2; echo ${#job_helpers[@]}"
+    code = (
+        "launch() { :; }; job_preflight_limit=1; job_run preflight; job_run; sleep 2; echo ${#job_helpers[@]}"
+    )
     assert shell.run("signals run", f"{RUN} {code}").out == "0\n"
     assert shell.control == ""
 
@@ -117,14 +118,14 @@ def test_a_launcher_that_ignores_term_ends_with_the_script(shell: Shell) -> None
 
 
 def test_the_guard_goes_with_the_launcher(shell: Shell) -> None:
-    code = f"{RUN} launch() {{ :; }}; job_run; sleep 3; pgrep -f \"guard $$ \" || echo gone"
+    code = f'{RUN} launch() {{ :; }}; job_run; sleep 3; pgrep -f "guard $$ " || echo gone'
     assert shell.run("signals run", code).out == "gone\n"
 
 
 def test_ranks_that_save_outlive_the_script_for_a_while(shell: Shell) -> None:
     (shell.logs / "control").write_text("save TERM\n")
     _, pid = killed(shell, "echo $$ > pid; exec sleep 100")
-    assert 5 < ends_within(pid, 25)
+    assert ends_within(pid, 25) > 5
 
 
 # ------------------------------------------------------------------------------------- the run directory
@@ -133,8 +134,14 @@ OPEN = 'job_open; echo "$PWD|$job_dir|$job_parent|$job_attempt|$job_logs|$job_su
 
 
 def open_run(shell: Shell, settings: str, code: str = OPEN) -> Done:
-    base = f"unset job_dir job_logs; job_run_dir=runs job_name=my job_id=12.head job_submit_dir=$PWD; {settings}"
-    script = "set -euo pipefail\n" + "\n".join(f". {path}" for path in files_of("messages signals run_directory")) + f"\n{base}\n{code}\n"
+    base = (
+        f"unset job_dir job_logs; job_run_dir=runs job_name=my job_id=12.head job_submit_dir=$PWD; {settings}"
+    )
+    script = (
+        "set -euo pipefail\n"
+        + "\n".join(f". {path}" for path in files_of("messages signals run_directory"))
+        + f"\n{base}\n{code}\n"
+    )
     (shell.folder / "script.sh").write_text(script)
     return shell.start(["bash", str(shell.folder / "script.sh")], {}, 60)
 
@@ -152,7 +159,10 @@ def test_a_new_run_directory(shell: Shell) -> None:
     assert listed(run) == ["attempt-1", "job-id", "job.sh", "submitted-from"]
     assert listed(run / "attempt-1") == ["control", "events"]
     assert (run / "attempt-1" / "control").read_text() == ""
-    assert [line.split()[1:] for line in (run / "attempt-1" / "events").read_text().splitlines()] == [["began", "12.head"], ["output", "/out.log"]]
+    assert [line.split()[1:] for line in (run / "attempt-1" / "events").read_text().splitlines()] == [
+        ["began", "12.head"],
+        ["output", "/out.log"],
+    ]
     assert (run / "job.sh").read_text() == (shell.folder / "script.sh").read_text()
     assert (run / "submitted-from").read_text() == f"{shell.folder}\n"
     assert (run / "job-id").read_text() == "12.head\n"
@@ -190,7 +200,11 @@ def test_where_it_is(shell: Shell, settings: str, where: str, run: str) -> None:
     (shell.folder / "work").mkdir()
     done = open_run(shell, settings)
     folder, directory, parent, *_ = done.out.split("|")
-    assert (folder, directory) == (str(shell.folder / where), str(shell.folder / run)) if where else (str(shell.folder), str(shell.folder / run))
+    assert (
+        (folder, directory) == (str(shell.folder / where), str(shell.folder / run))
+        if where
+        else (str(shell.folder), str(shell.folder / run))
+    )
     assert parent == (directory if "task" not in run else directory.rsplit("/", 1)[0])
     assert (Path(parent) / "job.sh").exists()
 
@@ -250,7 +264,20 @@ def test_a_job_from_its_own_script(shell: Shell) -> None:
 
 def test_the_nodes_get_the_environment_and_the_functions(shell: Shell) -> None:
     env = {
-        **{name: "here alone" for name in ("SLURM_X", "PMI_X", "CUDA_VISIBLE_DEVICES", "TMPDIR", "RANK", "LOCAL_RANK", "PBS_NODENUM", "JOBGEN_HOST", "HOSTNAME")},
+        **dict.fromkeys(
+            (
+                "SLURM_X",
+                "PMI_X",
+                "CUDA_VISIBLE_DEVICES",
+                "TMPDIR",
+                "RANK",
+                "LOCAL_RANK",
+                "PBS_NODENUM",
+                "JOBGEN_HOST",
+                "HOSTNAME",
+            ),
+            "here alone",
+        ),
         "PLAIN": "a 'b'\n$c",
     }
     code = """program() { echo program; }; other() { :; }; job_point=(--lr 'a b'); job_world_size=801
@@ -283,10 +310,27 @@ def test_remote_start_is_a_command(shell: Shell) -> None:
 
 # ------------------------------------------------------------------------------------------------- main
 
-STEPS = (
-    "job_listen overrides job_scheduler job_open sweep environment job_make_hostfile job_filter job_rendezvous job_hccl_ports "
-    "job_set_deadline job_handover job_mpi job_check_mpi job_prepare_pdsh job_listen job_preflight_or_end job_arm_deadline job_run_before"
-).split()
+STEPS = [
+    "job_listen",
+    "overrides",
+    "job_scheduler",
+    "job_open",
+    "sweep",
+    "environment",
+    "job_make_hostfile",
+    "job_filter",
+    "job_rendezvous",
+    "job_hccl_ports",
+    "job_set_deadline",
+    "job_handover",
+    "job_mpi",
+    "job_check_mpi",
+    "job_prepare_pdsh",
+    "job_listen",
+    "job_preflight_or_end",
+    "job_arm_deadline",
+    "job_run_before",
+]
 MAIN = """job_title=title job_hosts=(a b) MASTER_ADDR=a MASTER_PORT=7 job_parent='/p q' job_status=
 job_run() { echo run; job_status=0; }; job_judge() { echo judge; job_status=$status; }
 job_run_after() { echo "after $1"; }; job_go_on() { echo go on; }; job_submit_command() { echo qsub; }
@@ -297,16 +341,30 @@ job_asked() { [[ $asked == yes ]]; }; job_why() { echo TERM; }; job_finish_with(
 @pytest.mark.parametrize(("status", "end"), [(0, []), (3, []), (75, ["go on"])])
 def test_the_order_of_the_steps(shell: Shell, status: int, end: list[str]) -> None:
     steps = "\n".join(f"{name}() {{ echo {name}; }}" for name in STEPS)
-    done = shell.run("main", f"{steps}\n{MAIN}\nasked=no status={status}; job_end_containers() {{ echo containers; }}; job_main")
+    done = shell.run(
+        "main",
+        f"{steps}\n{MAIN}\nasked=no status={status}; job_end_containers() {{ echo containers; }}; job_main",
+    )
     assert done.lines == [*STEPS, "run", "containers", "judge", f"after {status}", *end, f"finish {status}"]
     assert done.said.startswith(f"jobgen: title: a b; rendezvous at a:7; files in {shell.run_dir}\n")
     assert ("jobgen: not finished; to go on: cd '/p q' && qsub job.sh\n" in done.said) == (status == 75)
 
 
 def test_the_steps_that_every_job_has(shell: Shell) -> None:
-    must = ["job_listen", "job_scheduler", "job_open", "environment", "job_make_hostfile", "job_rendezvous", "job_handover", "job_listen"]
+    must = [
+        "job_listen",
+        "job_scheduler",
+        "job_open",
+        "environment",
+        "job_make_hostfile",
+        "job_rendezvous",
+        "job_handover",
+        "job_listen",
+    ]
     steps = "\n".join(f"{name}() {{ echo {name}; }}" for name in set(must))
-    done = shell.run("main", f"{steps}\n{MAIN}\nasked=yes status=; unset -f job_run_after job_go_on; job_main")
+    done = shell.run(
+        "main", f"{steps}\n{MAIN}\nasked=yes status=; unset -f job_run_after job_go_on; job_main"
+    )
     assert done.lines == [*must, "finish 75"]
     assert "jobgen: asked to leave (TERM) before the program began\n" in done.said
 
@@ -321,9 +379,15 @@ def test_the_doctor_sees_the_environment_without_the_job(shell: Shell) -> None:
     assert (shell.folder / "doctor" / "deaths").read_text() == "first thing\0second\0"
     assert (shell.folder / "doctor" / "directory").read_text() == f"{shell.folder}/work\n"
     assert "SEEN=yes" in (shell.folder / "doctor" / "environment").read_text().split("\0")
-    done = shell.run("signals doctor", code.replace("=work", "=/none"), {"JOBGEN_DOCTOR": str(shell.folder / "doctor")})
+    done = shell.run(
+        "signals doctor", code.replace("=work", "=/none"), {"JOBGEN_DOCTOR": str(shell.folder / "doctor")}
+    )
     assert "cannot enter /none" in (shell.folder / "doctor" / "deaths").read_text()
-    done = shell.run("signals doctor", 'environment() { echo "$job_dir"; }; unset job_workdir; job_main', {"JOBGEN_DOCTOR": str(shell.folder / "doctor")})
+    done = shell.run(
+        "signals doctor",
+        'environment() { echo "$job_dir"; }; unset job_workdir; job_main',
+        {"JOBGEN_DOCTOR": str(shell.folder / "doctor")},
+    )
     assert done.out == f"{shell.folder}/doctor\n"
 
 
@@ -338,8 +402,16 @@ def test_the_options_of_a_task(shell: Shell) -> None:
     done = shell.run("sweep", code, {"ODD": odd})
     words = done.out.split("\0")[:-1]
     assert words[:6] == ["--lr", "0.1", "--name", odd, "--on", "--low=-5"]
-    assert words[6:] == [f"JOBGEN_SWEEP_{v}" for v in ("low=-5", "lr=0.1", f"my_name={odd}", "off=false", "on=true")]
-    assert json.loads((shell.run_dir / "sweep.json").read_text()) == {"lr": 0.1, "my-name": odd, "on": True, "off": False, "low": -5}
+    assert words[6:] == [
+        f"JOBGEN_SWEEP_{v}" for v in ("low=-5", "lr=0.1", f"my_name={odd}", "off=false", "on=true")
+    ]
+    assert json.loads((shell.run_dir / "sweep.json").read_text()) == {
+        "lr": 0.1,
+        "my-name": odd,
+        "on": True,
+        "off": False,
+        "low": -5,
+    }
     assert done.said.startswith("jobgen: point 2: '--lr' '0.1' '--name' ")
 
 

@@ -17,7 +17,10 @@ def test_the_first_signal_asks_to_save(shell: Shell, name: str) -> None:
     done = shell.run("signals", f"{LAUNCHED}; kill -{name} $$; echo $job_signals $job_last_signal $job_traps")
     assert (done.status, done.lines) == (0, [f"1 {name} 1"])
     assert shell.control == f"save {name}\n"
-    assert done.said == f"jobgen: got {name}: asking every rank to save and leave; a second signal stops at once\n"
+    assert (
+        done.said
+        == f"jobgen: got {name}: asking every rank to save and leave; a second signal stops at once\n"
+    )
     assert (shell.logs / "events").read_text().endswith(f" signal {name}\n")
 
 
@@ -74,7 +77,12 @@ def test_without_a_directory_nothing_is_asked(shell: Shell, gone: str) -> None:
 
 @pytest.mark.parametrize(
     ("control", "asked", "why"),
-    [("", "no", ""), ("save USR1\nstop TERM\n", "yes", "USR1"), ("save\n", "yes", "save"), ("stop x\n", "no", "x")],
+    [
+        ("", "no", ""),
+        ("save USR1\nstop TERM\n", "yes", "USR1"),
+        ("save\n", "yes", "save"),
+        ("stop x\n", "no", "x"),
+    ],
 )
 def test_who_asked(shell: Shell, control: str, asked: str, why: str) -> None:
     (shell.logs / "control").write_text(control)

@@ -24,7 +24,11 @@ def ranks(shell: Shell, host: str, *lines: str, folder: str = "0") -> None:
 
 
 def all_end(shell: Shell, *statuses: int) -> None:
-    lines = [line for rank, status in enumerate(statuses) for line in (f"began {rank} 7 1 a", f"ended {rank} {status} {rank + 10}.5 a")]
+    lines = [
+        line
+        for rank, status in enumerate(statuses)
+        for line in (f"began {rank} 7 1 a", f"ended {rank} {status} {rank + 10}.5 a")
+    ]
     ranks(shell, "a", *lines)
 
 
@@ -84,7 +88,9 @@ def test_the_launcher_failed_alone(shell: Shell) -> None:
         (1, (5, 0, 0), "save TERM", "", 5, "rank 0 on a failed first, with status 5"),
     ],
 )
-def test_the_status(shell: Shell, launcher: int, statuses: tuple[int, ...], control: str, code: str, status: int, said: str) -> None:
+def test_the_status(
+    shell: Shell, launcher: int, statuses: tuple[int, ...], control: str, code: str, status: int, said: str
+) -> None:
     all_end(shell, *statuses)
     (shell.logs / "control").write_text(f"{control}\n" if control else "")
     done = judge(shell, launcher, code)
@@ -185,7 +191,10 @@ def test_the_training_module_says_that_it_finished(shell: Shell, state: str | No
     done = judge(shell, 0, "job_training=yes")
     assert done.status == status
     if status:
-        assert done.said == f"jobgen: mpirun ended with status 0, but {shell.run_dir}/status.json does not say that the training finished\n"
+        assert (
+            done.said
+            == f"jobgen: mpirun ended with status 0, but {shell.run_dir}/status.json does not say that the training finished\n"
+        )
 
 
 def test_a_training_that_failed_needs_no_such_file(shell: Shell) -> None:

@@ -37,7 +37,16 @@ def run(shell: Shell, script: str, *, piped: bool = False) -> subprocess.Complet
     (shell.folder / "job.sh").write_text(script)
     words = ["bash", "-s"] if piped else ["bash", "job.sh"]
     given = {"input": script} if piped else {"stdin": subprocess.DEVNULL}
-    return subprocess.run(words, cwd=shell.folder, env=shell.env({}), capture_output=True, text=True, timeout=60, check=False, **given)  # type: ignore[call-overload,no-any-return]
+    return subprocess.run(
+        words,
+        cwd=shell.folder,
+        env=shell.env({}),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        **given,
+    )  # type: ignore[call-overload,no-any-return]
 
 
 def started(shell: Shell) -> bool:
@@ -70,7 +79,9 @@ CHANGES: dict[str, Callable[[str], str]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-def test_a_runtime_that_was_changed_starts_nothing(shell: Shell, embedded: str, change: Callable[[str], str]) -> None:
+def test_a_runtime_that_was_changed_starts_nothing(
+    shell: Shell, embedded: str, change: Callable[[str], str]
+) -> None:
     changed = change(embedded)
     assert changed != embedded
     done = run(shell, changed)
@@ -112,7 +123,10 @@ def test_a_runtime_beside_that_is_another(shell: Shell, beside: tuple[str, str, 
         (shell.folder / name).write_text(texts[what])
     done = run(shell, script)
     assert (done.returncode, done.stdout) == (70, "")
-    assert f"jobgen: {name}, the runtime of this script, is missing, edited or of another version: nothing was started" in done.stderr
+    assert (
+        f"jobgen: {name}, the runtime of this script, is missing, edited or of another version: nothing was started"
+        in done.stderr
+    )
     assert not started(shell)
 
 

@@ -95,7 +95,6 @@ class Cluster:
 
     def revive(self, host: str) -> None:
         self._minicluster("revive", host)
-        self.exec("head", ["scontrol", "update", f"NodeName={host}", "State=RESUME"], check=False)
         wait_for(self.status, 60)
 
     def status(self) -> bool:

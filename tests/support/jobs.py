@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jobgen import nodefiles
 from support.mpich import mpich_bin
 from support.require import need_command
 
@@ -150,6 +151,20 @@ def hosts_in(directory: Path) -> list[tuple[str, int]]:
 def status_of(directory: Path) -> dict[str, Any]:
     status: dict[str, Any] = json.loads((directory / "status.json").read_text())
     return status
+
+
+def written_by(attempt: Path, rank: int) -> bytes:
+    """The log of a rank, without its number where the ranks of the node share a file."""
+    log = nodefiles.log_of(attempt, rank)
+    assert log is not None, list(attempt.rglob("*"))
+    return nodefiles.only(log.path.read_bytes(), log.prefix)
+
+
+def process_of(attempt: Path, rank: int) -> tuple[str, str]:
+    """The process id of a rank's program, and its host."""
+    notes = "".join(path.read_text() for path in attempt.glob("nodes/*/*.ranks"))
+    [(pid, host)] = re.findall(rf"(?m)^began {rank} (\d+) \S+ (\S+)$", notes)
+    return pid, host
 
 
 def path_with(directory: Path, **programs: str) -> str:

@@ -110,11 +110,11 @@ ENDS = {
         End(
             "delete",
             "`qdel`, `scancel`",
-            Expected((75, SIGNALLED, CANCELLED), ALL),
+            Expected((75, SIGNALLED), ALL),
             act="delete",
             # TERM and KILL come within a millisecond, to the ranks as to the script.
-            # Slurm sends TERM to the programs themselves, which die of it.
-            only={"torque": {"saved": ANY}, "slurm": {"saved": ANY}},
+            # Slurm sends TERM to the programs themselves, which die of it; and KILL, if the script takes longer.
+            only={"torque": {"saved": ANY}, "slurm": {"saved": ANY, "statuses": (CANCELLED, 128 + 9)}},
         ),
         End("cancel", "`jobgen cancel`", Expected((75,), ALL, ("save and leave",)), act="cancel"),
         End(

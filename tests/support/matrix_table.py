@@ -18,11 +18,20 @@ Rows = dict[Cell, dict[str, Any]]
 
 HEAD = """# What becomes of a job
 
-Real jobs of two nodes with two ranks each, on a real Slurm, OpenPBS and Torque, by every launcher and in every way in which a job can
-end. Each field has the status of the job, how many of its ranks have saved, and the host that was named as bad, if any. In none of them a
-healthy host was named as bad, and no process of the job was left on any node. `make matrix` runs them all and writes this page.
+Real jobs of two nodes with two ranks each, on a real Slurm, OpenPBS and Torque, by every launcher and in every way in which a
+job can end. A field has the status of the job as the scheduler keeps it, how many of its ranks have saved, and the hosts that the
+job named as bad. No process of a job is left on any node, except where a field says so. `make matrix` runs the jobs and
+writes this page.
 
-Open MPI 4 is Debian's; Open MPI 5 and MPICH are the wheels of PyPI.
+Open MPI 4 is Debian's; Open MPI 5 and MPICH are the wheels of PyPI. The program saves and ends with 75 when USR1 asks for it.
+271 and 265 are what PBS keeps of a job that TERM and KILL have ended, whatever status the script had.
+
+What a scheduler makes impossible:
+
+- `qdel -W force`, `qdel -p` and `scancel --full --signal=KILL` kill at once, and nothing can be saved. Torque's nodes notice only when
+  they next compare their jobs with the server's, up to a minute later.
+- `scancel` sends TERM to the programs themselves, which die of it: `jobgen cancel`, or `scancel --batch --signal=USR1`, lets them save.
+- Torque sends KILL within a millisecond after TERM, so after `qdel` and `qrerun` the ranks save only if they are quick.
 """
 NAMES = {"slurm": "Slurm", "openpbs": "OpenPBS", "torque": "Torque"}
 LAUNCHER_NAMES = {"mpirun4": "mpirun, Open MPI 4", "mpirun5": "mpirun, Open MPI 5", "mpich": "mpirun, MPICH"}
@@ -46,7 +55,8 @@ def record(cell: Cell, outcome: Outcome) -> None:
 
 def field(row: dict[str, Any]) -> str:
     saved = f", {row['saved']}/{RANKS} saved" if row["saved"] else ""
-    bad = f", bad: {row['bad'].split()[0]}" if row["bad"] else ""
+    hosts = [line.split("\t")[0] for line in row["bad"].splitlines()]
+    bad = f", bad: {' '.join(hosts)}" if hosts else ""
     left = f", **{row['left']} processes left**" if row["left"] else ""
     status = "no status" if row["status"] < 0 else f"{row['status']}"
     return f"{status}{saved}{bad}{left}"

@@ -12,6 +12,7 @@ from jobgen.check.rules import (
     network,
     pbs,
     processes,
+    qsub,
     shell,
     slurm,
     values,
@@ -20,7 +21,7 @@ from jobgen.check.rules import (
 # What checking.py finds itself.
 UNKNOWN_RULE = Rule("unknown-rule", WARNING, "A comment that silences no rule", lambda script: iter(()))
 
-_MODULES = (directives, values, pbs, slurm, hosts, hostfile, launch, deepspeed, network, environment)
+_MODULES = (directives, values, qsub, pbs, slurm, hosts, hostfile, launch, deepspeed, network, environment)
 RULES: dict[str, Rule] = {
     rule.id: rule
     for rules in (*(module.RULES for module in (*_MODULES, shell, processes, config)), (UNKNOWN_RULE,))

@@ -46,11 +46,16 @@ def late(script: Script) -> Iterator[Hit]:
         )
 
 
+def commented(rest: str) -> bool:
+    """Whether a comment stands behind a directive; what follows -C is the prefix of directives."""
+    return re.search(r"\s#", re.sub(r"-C\s*#\S*", "", rest)) is not None
+
+
 def trailing_comment(script: Script) -> Iterator[Hit]:
     if not script.is_pbs:
         return  # sbatch takes them
     for line in script.directives.live:
-        if re.search(r"\s#", line.rest):
+        if commented(line.rest):
             yield Hit(
                 line.number,
                 "PBS takes the comment for a part of the directive and refuses the job",
@@ -99,7 +104,7 @@ def _misspelt(flag: str) -> str:
 def unknown(script: Script) -> Iterator[Hit]:
     faulty = set()
     if script.is_pbs:  # trailing-comment says what is wrong with these
-        faulty |= {line.number for line in script.directives.live if re.search(r"\s#", line.rest)}
+        faulty |= {line.number for line in script.directives.live if commented(line.rest)}
     for option in script.options:
         if option.line not in faulty and (fault := _fault(option, script)):
             faulty.add(option.line)  # the words behind it are no surprise

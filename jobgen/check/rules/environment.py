@@ -146,7 +146,7 @@ def cann(script: Script) -> Iterator[Hit]:
         not asked
         or sourced
         or any(script.named("module", "ml", "singularity", "apptainer", "docker"))
-        or any(script.named("source", "."))
+        or any(script.named("source", ".", "job_cann"))
     ):
         return
     where = next((option.line for option in script.options if "npu" in option.value), None)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from jobgen.check.directives import Option
-from jobgen.check.request import mebibytes, resources, seconds
+from jobgen.check.request import mebibytes, resources, seconds, without_fraction
 from jobgen.check.rule import ERROR, NOTE, WARNING, Rule
 from jobgen.check.script import Hit, Script
 from jobgen.errors import nearest, shown
@@ -22,7 +22,9 @@ def _times(script: Script) -> Iterator[tuple[Option, str]]:
             yield option, option.value
     if script.is_pbs:
         yield from (
-            (option, value) for option, name, value in resources(script.options) if name == "walltime"
+            (option, without_fraction(value) if script.scheduler == "pbspro" else value)
+            for option, name, value in resources(script.options)
+            if name in ("walltime", "cput", "pcput", "min_walltime", "max_walltime")
         )
 
 
@@ -158,7 +160,7 @@ def _memories(script: Script) -> Iterator[tuple[Option, str, str]]:
 
 
 _ARRAYS = {
-    "pbspro": (r"\d+-\d+(:\d+)?(%\d+)?", "FIRST-LAST, FIRST-LAST:STEP and FIRST-LAST%LIMIT"),
+    "pbspro": (r"\d+-\d+(:0*[1-9]\d*)?(%\d+)?", "FIRST-LAST, FIRST-LAST:STEP and FIRST-LAST%LIMIT"),
     "torque": (r"\d+(-\d+)?(,\d+(-\d+)?)*(%\d+)?", "a list of numbers and FIRST-LAST, then %LIMIT"),
     "slurm": (
         r"\d+(-\d+(:\d+)?)?(,\d+(-\d+(:\d+)?)?)*(%\d+)?",
@@ -168,6 +170,7 @@ _ARRAYS = {
 
 
 def bad_array(script: Script) -> Iterator[Hit]:
+    yield from rerun_array(script)
     flags = {"pbspro": "-J", "torque": "-t", "slurm": "--array"}
     for option in script.options:
         if option.flag != flags[script.scheduler]:
@@ -180,6 +183,13 @@ def bad_array(script: Script) -> Iterator[Hit]:
             yield Hit(
                 option.line, f"the array {shown(option.value)} is refused: allowed are {forms}", "write 0-9"
             )
+
+
+def rerun_array(script: Script) -> Iterator[Hit]:
+    """Of PBS Pro."""
+    said = {option.flag: option for option in script.options}
+    if script.scheduler == "pbspro" and "-J" in said and said.get("-r", said["-J"]).value == "n":
+        yield Hit(said["-J"].line, "an array that may not be run again is refused", "leave out -r n")
 
 
 def array_output(script: Script) -> Iterator[Hit]:

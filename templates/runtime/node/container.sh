@@ -2,6 +2,7 @@
 # container.sh COMMAND...: run it in the container of the job, with the environment and directory of the caller.
 set -euo pipefail
 job_dir=${BASH_SOURCE[0]%/*}
+JOBGEN_RUN_DIR=${JOBGEN_RUN_DIR:-$job_dir}
 # shellcheck source=/dev/null
 . "$job_dir/functions.sh"
 export JOBGEN_INSIDE=yes PYTHONNOUSERSITE=1  # nothing of the packages in the home directory either
@@ -20,7 +21,7 @@ job_leave_host() { # what the host's modules say of the host's own files
 
 job_leave_host
 binds=("$job_dir:$job_dir" "$PWD:$PWD" ${job_binds[@]+"${job_binds[@]}"})
-if [[ $JOBGEN_ACCELERATOR == npu ]]; then
+if [[ $job_accelerator == npu ]]; then
   # The driver is the host's. CANN is the image's, and its own script sets it up there.
   for file in /usr/local/Ascend/driver /usr/local/dcmi /usr/local/bin/npu-smi /usr/local/sbin/npu-smi /etc/ascend_install.info /etc/hccn.conf; do
     [[ ! -e $file ]] || binds+=("$file:$file:ro")
@@ -50,7 +51,7 @@ docker_options() { # docker|podman: its own file system, but the network, memory
   [[ " ${job_carried[*]-} " != *' PATH '* ]] || path=
   pass_environment HOME TMPDIR $path
   for file in /dev/davinci[0-9]* /dev/davinci_manager /dev/devmm_svm /dev/hisi_hdc; do
-    [[ $JOBGEN_ACCELERATOR != npu || ! -e $file ]] || options+=(--device="$file")
+    [[ $job_accelerator != npu || ! -e $file ]] || options+=(--device="$file")
   done
   [[ ! -d /dev/infiniband ]] || options+=(--device=/dev/infiniband)
   options+=(--env=HOME="$job_dir")

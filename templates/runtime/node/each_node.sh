@@ -14,7 +14,7 @@ for number in "${!hosts[@]}"; do
 done
 exec {clock}<> <(:)  # nothing comes from it: read waits without a process, unlike sleep
 pids=()
-trap 'kill "${pids[@]}" 2> /dev/null' TERM
+trap : TERM  # it comes to the whole process group; the wait below ends on it
 
 start() { # NUMBER OF THE NODE [preflight]
   local host=${hosts[$1]} words
@@ -45,13 +45,14 @@ for number in "${!hosts[@]}"; do
   status=$?
   echo "jobgen: the launcher of a node ended with status $status; ending the others" >&2
   # torchrun, told to end, still waits minutes for the nodes that have gone.
-  kill "${pids[@]}" 2> /dev/null || true
-  {
-    sleep 10
-    echo 'stop failed' >> "$JOBGEN_LOGS/control"
-    kill -KILL "${pids[@]}"
-  } 2> /dev/null &
-  wait "${pids[@]}" || true
-  kill $! 2> /dev/null || true
+  # shellcheck disable=SC2046  # process ids
+  kill $(jobs -pr) 2> /dev/null || true
+  for _ in {1..100}; do
+    [[ -n $(jobs -pr) ]] || exit "$status"
+    sleep 0.1
+  done
+  echo 'stop failed' >> "$JOBGEN_LOGS/control"
+  # shellcheck disable=SC2046  # process ids
+  kill -KILL $(jobs -pr) 2> /dev/null || true
   exit "$status"
 done

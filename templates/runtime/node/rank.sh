@@ -97,10 +97,10 @@ job_children+=($!)
 
 exec {job_out}>&-
 for _ in {1..100}; do  # not for ever: what the program left running may hold its output open
-  kill -0 "${job_children[@]}" 2> /dev/null || break
+  kill -0 "${job_children[@]}" 2> /dev/null || { job_children=(); break; }
   sleep 0.1
 done
-kill -KILL "${job_children[@]}" 2> /dev/null
+((${#job_children[@]} == 0)) || kill -KILL "${job_children[@]}" 2> /dev/null
 if [[ $JOBGEN_RANK_LOGS == failed ]]; then
   ((job_status == 0 || job_status == 75)) || cp "$job_log" "${job_node%/*}/rank-$RANK.log"
   rm -f "$job_log"

@@ -6,13 +6,26 @@ set -u
 launcher=$1 node=$2 ranks=$3 asked=''
 control=$JOBGEN_LOGS/control
 
-programs() { # the process ids of the programs that began and have not ended
-  awk '$1 == "began" { pid[$2] = $3 } $1 == "ended" { delete pid[$2] } END { for (rank in pid) print pid[rank] }' "$node.ranks"
+# Without awk, which an image may lack.
+programs() { # the process ids of the programs that began and have not ended, less those that others have by now
+  local what rank value parent _
+  local -A pid=()
+  while read -r what rank value _; do
+    case $what in
+      began) pid[$rank]=$value ;;
+      ended) unset "pid[$rank]" ;;
+    esac
+  done < "$node.ranks"
+  for value in ${pid[@]+"${pid[@]}"}; do
+    parent=$(sed -n 's/^PPid:[[:blank:]]*//p' "/proc/$value/status" 2> /dev/null) || continue
+    ! grep -qasF "$JOBGEN_RUN_DIR/rank.sh" "/proc/$parent/cmdline" || echo "$value"
+  done
 }
 
 left() { # the processes of the ranks on this node, and of the launcher that was started here
+  local pid
   grep -lszxF -e "JOBGEN_NODE=$node" -e "JOBGEN_PARENT=${JOBGEN_PARENT:--}" /proc/[0-9]*/environ |
-    awk -F/ -v self="$$" '$3 != self { print $3 }'
+    while IFS=/ read -r _ _ pid _; do [[ $pid == "$$" ]] || echo "$pid"; done
 }
 
 all_have_ended() { (($(grep -c '^ended' "$node.ranks") >= ranks)); }

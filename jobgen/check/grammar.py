@@ -1,0 +1,98 @@
+"""What PBS Pro's qsub takes as the values of its options, measured with OpenPBS 23.06."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from jobgen.errors import nearest, shown
+
+_DAY = r"(?:(?:(?:\d\d)?\d\d)?(?:0[1-9]|1[0-2]))?(?:0[1-9]|[12]\d|3[01])"
+_TRUTH = r"(?i:true|false|[tfyn10])"
+_JOB = r"\d+(?:\[\])?(?:\.[\w.-]+)?(?:@[\w.-]+)?"
+_KINDS = r"(?:after|before)(?:ok|notok|any)?|runone"
+_WAIT = rf"(?:(?:{_KINDS})(?::{_JOB})+|on:\d+)"
+_SHELL = r"/[^,@]+@[^,@]+"
+_STAGED = r"[^@,]+@[^:,]+:[^,]+"
+# By the option, or the attribute of -W: the form of its value, and the same in words.
+FORMS = {
+    "-p": (r"[+-]?\d{1,4}", "a number from -1024 to 1023"),
+    "-c": (r"[cnsw]|[cw]=[1-9]\d*", "n, s, c, w, c=MINUTES or w=MINUTES"),
+    "-k": (r"n|(?=d*[oe])[doe]+", "n, o, e or oe, or the like with a d"),
+    "-r": (r"[yn]", "y or n"),
+    "-R": (r"[oe]{1,2}", "o, e or oe"),
+    "-a": (rf"(?:{_DAY})?(?:[01]\d|2[0-3])[0-5]\d(?:\.[0-5]\d)?", "[[CC]YY]MMDDhhmm[.SS] or hhmm"),
+    "-S": (rf"(?:{_SHELL},)*/[^,@]+(?:@[^,@]+)?(?:,{_SHELL})*", "one path from /, and PATH@HOST for others"),
+    "-W depend": (rf"{_WAIT}(?:,{_WAIT})*", "KIND:ID, such as afterok:12"),
+    "-W block": (_TRUTH, "true or false"),
+    "-W release_nodes_on_stageout": (_TRUTH, "true or false"),
+    "-W umask": (r"\d+", "a number, such as 022"),
+    "-W run_count": (r"\d+", "a number"),
+    "-W sandbox": (r"HOME|O_WORKDIR|PRIVATE", "HOME, O_WORKDIR or PRIVATE"),
+    "-W tolerate_node_failures": (r"none|all|job_start", "none, all or job_start"),
+    "-W stagein": (rf"{_STAGED}(?:,{_STAGED})*", "PATH@HOST:PATH"),
+    "-W stageout": (rf"{_STAGED}(?:,{_STAGED})*", "PATH@HOST:PATH"),
+}  # fmt: skip
+_COUNTS = ("ncpus", "mpiprocs", "ompthreads", "ngpus", "naccelerators")
+_CHUNK = (*_COUNTS, "mem", "vmem", "host", "vnode", "arch", "accelerator", "accelerator_model")
+_PLACES = ({"free", "pack", "scatter", "vscatter"}, {"excl", "shared", "exclhost"})
+# Names that only other schedulers know; sites add names of their own.
+FOREIGN = {
+    "gpus": "write select=N:ngpus=G",
+    "procs": "write select=N:ncpus=C",
+    "ppn": "write select=N:mpiprocs=M",
+    "qos": "leave it out: PBS Pro has none",
+    "advres": "write -q R123, the reservation's queue",
+    "naccesspolicy": "write -l place=scatter:excl",
+    "feature": "write a resource of a chunk, select=N:NAME=VALUE",
+}
+
+
+def value_fault(key: str, value: str) -> str:
+    """Why the value of an option is refused; nothing if it is not."""
+    if key not in FORMS:
+        return ""
+    pattern, words = FORMS[key]
+    fits = re.fullmatch(pattern, value, re.ASCII) and (key != "-p" or -1024 <= int(value) <= 1023)
+    return "" if fits else f"{key} {shown(value)} is refused: it takes {words}"
+
+
+def select_faults(value: str) -> Iterator[str]:
+    """What is wrong with each chunk of a select."""
+    for chunk in value.split("+"):
+        count, colon, rest = chunk.partition(":")
+        if "=" in count:
+            count, colon, rest = "1", ":", chunk
+        if not re.fullmatch(r"\d*[1-9]\d*", count, re.ASCII):
+            yield f"a chunk begins with its number, which is at least 1, not with {shown(count)}"
+            return
+        seen = set()
+        for part in rest.split(":") if colon else ():
+            name, _, text = part.partition("=")
+            if not text:
+                yield (
+                    f"{shown(part)} is no NAME=VALUE"
+                    if part
+                    else "nothing stands between two colons, or behind one"
+                )
+            elif name in seen:
+                yield f"{name} is there twice in a chunk"
+            elif name in _COUNTS and not re.fullmatch(r"\d+", text, re.ASCII):
+                yield f"{name} takes a whole number, not {shown(text)}"
+            elif name in FOREIGN or (name not in _CHUNK and nearest(name, _CHUNK, cutoff=0.85)):
+                yield f"there is no resource {name}{nearest(name, _CHUNK)}"
+            seen.add(name)
+
+
+def place_fault(value: str) -> str:
+    """What is wrong with a place; nothing if it is right."""
+    words = value.lower().split(":")
+    groups = [word for word in words if re.fullmatch(r"group=\w+", word, re.ASCII)]
+    rest = [word for word in words if word not in groups]
+    known = [word for word in rest if any(word in kind for kind in _PLACES)]
+    if known != rest:
+        odd = next(word for word in rest if word not in known)
+        return f"place has no {shown(odd)}{nearest(odd, [*_PLACES[0], *_PLACES[1]])}"
+    if len(groups) > 1 or any(len([word for word in words if word in kind]) > 1 for kind in _PLACES):
+        return f"place={value} has two words of one kind"
+    return ""

@@ -1,0 +1,80 @@
+"""Rules about values that PBS Pro's qsub refuses; their grammar is in check/grammar.py."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jobgen.check.grammar import FOREIGN, place_fault, select_faults, value_fault
+from jobgen.check.request import heeded, settings
+from jobgen.check.rule import ERROR, WARNING, Rule
+from jobgen.check.rules.directives import commented
+from jobgen.check.script import Hit, Script
+from jobgen.errors import shown
+from jobgen.precedence import LETTERS
+
+_ELSEWHERE = ("-j", "-m", "-N", "-J")  # other rules say what is wrong with these
+
+
+def bad_value(script: Script) -> Iterator[Hit]:
+    if script.scheduler != "pbspro":
+        return
+    trailing = {line.number for line in script.directives.live if commented(line.rest)}
+    for option in script.options:
+        takes = len(option.flag) == 2 and f"{option.flag[1]}:" in LETTERS["pbspro"]
+        if takes and not option.value and option.flag not in _ELSEWHERE:
+            yield Hit(
+                option.line,
+                f"{option.flag} has no value: qsub refuses the script",
+                "write one, or leave it out",
+            )
+        elif option.flag == "-I":
+            yield Hit(
+                option.line, "-I is for jobs at a terminal: qsub refuses a script with it", "leave it out"
+            )
+        elif option.flag in ("-o", "-e") and ":" in (host := option.value.partition("/")[0]):
+            level = None if host.count(":") > 1 else WARNING
+            reason = (
+                f"PBS takes {shown(host.partition(':')[0])} for a host, and refuses the job if there is none"
+            )
+            yield Hit(option.line, reason, "write the path from /", level)
+    for key, option in settings(script.options, script.scheduler):
+        if option.line in trailing or not (option.value or key.startswith("-W ")):
+            continue
+        if fault := value_fault(key, option.value):
+            yield Hit(option.line, fault, "write it so, or leave it out")
+        elif key == "-W x" or (key.startswith("-W ") and not option.value):
+            reason = f"{key} is refused: " + ("it is Moab's" if key == "-W x" else "-W takes NAME=VALUE")
+            yield Hit(option.line, reason, "leave it out")
+
+
+def bad_select(script: Script) -> Iterator[Hit]:
+    if script.scheduler != "pbspro":
+        return
+    said = heeded(script.options, script.scheduler)
+    if select := said.get("-l select"):
+        fix = "write select=2:ncpus=8:mpiprocs=4"
+        yield from (
+            Hit(select.line, f"select is refused: {fault}", fix) for fault in select_faults(select.value)
+        )
+    if place := said.get("-l place"):
+        if not select and "-l nodes" not in said:
+            yield Hit(place.line, "place without a select is refused", "add -l select=1:ncpus=8")
+        if fault := place_fault(place.value):
+            yield Hit(place.line, f"place is refused: {fault}", "write place=scatter:excl")
+
+
+def unknown_resource(script: Script) -> Iterator[Hit]:
+    if script.scheduler != "pbspro":
+        return
+    for key, option in heeded(script.options, script.scheduler).items():
+        if option.flag == "-l" and key[3:] in FOREIGN:
+            yield Hit(
+                option.line, f"PBS Pro has no resource {key[3:]}, and refuses the job", FOREIGN[key[3:]]
+            )
+
+
+RULES = (
+    Rule("bad-value", ERROR, "A value that qsub refuses", bad_value),
+    Rule("bad-select", ERROR, "A select or place that qsub refuses", bad_select),
+    Rule("unknown-resource", ERROR, "A resource of another scheduler", unknown_resource),
+)
