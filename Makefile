@@ -17,7 +17,7 @@ demo: $(VENV)/.demo
 test: $(VENV)/.test
 	if [ "$$(id -u)" = 0 ]; then tests/install.sh; fi
 	$(MAKE) lint
-	$(BIN)/python -m pytest -n 3 --dist loadgroup --ignore-glob '*/test_survival*'
+	$(BIN)/python -m pytest -n 4 --dist loadgroup --durations 10 --ignore-glob '*/test_survival*'
 	@# What fills disks and kills nodes has the machine to itself.
 	$(BIN)/python -m pytest tests/cluster/test_survival*.py
 
