@@ -45,7 +45,7 @@ launch() {
 
 # Below is the runtime, the same in every script. Where it is not whole, nothing is started.
 [[ ! -f $0 ]] || tail -n 1 "$0" | grep -q '^job_main' || { echo 'jobgen: the runtime of this script is missing' >&2; exit 70; }
-# ======== jobgen runtime 0.1.0, SHA-256 c54724a126cd48b589946a391b3493ec4f6fe38b91bb120d04e47261e1ba0e62 ========
+# ======== jobgen runtime 0.1.0, SHA-256 99f09640922c8821eb4ad4da606e84c318cfe82913f4a350cff035406d52ccb8 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -265,8 +265,9 @@ job_take() { # CODE: run it; the options, traps and directory of this script sta
   set -eu +fx
   unset IFS
   # What declare made local to this function was meant for the whole script.
-  while IFS='=' read -r job_word _; do
-    [[ ! $job_word =~ ^[A-Za-z_][A-Za-z0-9_]*$ ]] || eval "$(declare -p "$job_word" | sed '1s/^declare /declare -g /')"
+  while read -r job_word; do  # bash 5 puts "declare -x " before the name
+    [[ ! $job_word =~ ^(declare\ -[A-Za-z-]+\ )?([A-Za-z_][A-Za-z0-9_]*)(=|$) ]] ||
+      eval "$(declare -p "${BASH_REMATCH[2]}" | sed '1s/^declare /declare -g /')"
   done < <(local)
   trap job_end EXIT
   job_listen

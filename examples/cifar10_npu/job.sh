@@ -54,7 +54,7 @@ launch() {
 
 # Below is the runtime, the same in every script. Where it is not whole, nothing is started.
 [[ ! -f $0 ]] || tail -n 1 "$0" | grep -q '^job_main' || { echo 'jobgen: the runtime of this script is missing' >&2; exit 70; }
-# ======== jobgen runtime 0.1.0, SHA-256 e4771349cea259c8cfbb8091bd7ebec45243f02d668c6755e6f999a3ff5b2eba ========
+# ======== jobgen runtime 0.1.0, SHA-256 2836f06782da0c62ff784209e13e72ed21242bdc7f1388bbf008047b2d0d0a66 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -274,8 +274,9 @@ job_take() { # CODE: run it; the options, traps and directory of this script sta
   set -eu +fx
   unset IFS
   # What declare made local to this function was meant for the whole script.
-  while IFS='=' read -r job_word _; do
-    [[ ! $job_word =~ ^[A-Za-z_][A-Za-z0-9_]*$ ]] || eval "$(declare -p "$job_word" | sed '1s/^declare /declare -g /')"
+  while read -r job_word; do  # bash 5 puts "declare -x " before the name
+    [[ ! $job_word =~ ^(declare\ -[A-Za-z-]+\ )?([A-Za-z_][A-Za-z0-9_]*)(=|$) ]] ||
+      eval "$(declare -p "${BASH_REMATCH[2]}" | sed '1s/^declare /declare -g /')"
   done < <(local)
   trap job_end EXIT
   job_listen
