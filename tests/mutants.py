@@ -184,9 +184,9 @@ def tests_by_file() -> dict[str, list[str]]:
     """The modules of tests/runtime that name a file in their list FILES."""
     found: dict[str, list[str]] = {}
     for module in sorted((ROOT / "tests" / "runtime").glob("test_*.py")):
-        for line in module.read_text().splitlines():
-            if line.startswith("FILES = "):
-                for file in ast.literal_eval(line.removeprefix("FILES = ")):
+        for statement in ast.parse(module.read_text()).body:
+            if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "FILES":
+                for file in ast.literal_eval(statement.value):
                     found.setdefault(file, []).append(str(module.relative_to(ROOT)))
     return found
 

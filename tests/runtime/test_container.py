@@ -15,11 +15,8 @@ FUNCTIONS = "signals handover requirements container"
 
 @pytest.mark.parametrize(("inside", "status"), [("exit 0", 0), ("exit 3", 71)])
 def test_the_container_is_tried_first(shell: Shell, inside: str, status: int) -> None:
-    code = (
-        """job_file_container() { echo 'echo "inside $*"; %s'; }; program() { echo program; }; job_container=apptainer job_image=/i.sif
-    job_try_container; echo on"""
-        % inside
-    )
+    code = f"""job_file_container() {{ echo 'echo "inside $*"; {inside}'; }}; program() {{ echo program; }}
+    job_container=apptainer job_image=/i.sif; job_try_container; echo on"""
     done = shell.run(FUNCTIONS, code)
     assert (done.status, done.lines) == (status, ["inside true", "on"] if not status else ["inside true"])
     assert done.said == (

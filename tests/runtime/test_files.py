@@ -11,9 +11,9 @@ from support.runtime_shell import RUNTIME
 def files_with_tests() -> set[str]:
     found: set[str] = set()
     for module in Path(__file__).parent.glob("test_*.py"):
-        for line in module.read_text().splitlines():
-            if line.startswith("FILES = "):
-                found |= set(ast.literal_eval(line.removeprefix("FILES = ")))
+        for statement in ast.parse(module.read_text()).body:
+            if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "FILES":
+                found |= set(ast.literal_eval(statement.value))
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -301,6 +302,9 @@ def test_the_preflight_of_a_rank(shell: Shell, env: dict[str, str], more: str, o
 # ------------------------------------------------------------------------------------------- the watcher
 
 
+WRAPPER = 'JOBGEN_NODE=$2 bash -c "$1" & echo $! > program; wait $!; exit $?'
+
+
 class Node:
     """A launcher, the program of a rank, and the watcher of the node."""
 
@@ -310,11 +314,14 @@ class Node:
         self.launcher = subprocess.Popen(["sleep", "100"])
         self.parent = subprocess.Popen(["sleep", "100"]) if parent else None
         self.ranks = Path(f"{self.base}.ranks")
-        env = {"JOBGEN_NODE": self.base}
-        self.program = subprocess.Popen(
-            ["bash", "-c", program], env={**os.environ, **env}, cwd=shell.folder, start_new_session=True
-        )
-        self.ranks.write_text(f"began 0 {self.program.pid} 1.0 here\n")
+        # A program is asked only where the process above it is rank.sh of this job.
+        words = ["bash", "-c", WRAPPER, f"{shell.run_dir}/rank.sh", program, self.base]
+        self.program = subprocess.Popen(words, cwd=shell.folder, start_new_session=True)
+        path = shell.folder / "program"
+        while not path.exists() or not path.read_text().endswith("\n"):
+            time.sleep(0.05)
+        self.pid = int(path.read_text())
+        self.ranks.write_text(f"began 0 {self.pid} 1.0 here\n")
         more = {"JOBGEN_PARENT": str(self.parent.pid)} if self.parent else {}
         time.sleep(0.3)
         command = ["bash", str(shell.node_file("watch")), str(self.launcher.pid), self.base, "1"]
@@ -329,6 +336,8 @@ class Node:
             ranks.write("ended 0 0 2.0 here\n")
 
     def end(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
         for one in (self.watcher, self.program, self.launcher, self.parent):
             if one:
                 one.kill()
@@ -365,7 +374,7 @@ def test_ranks_are_asked_to_save_once(node: Node, shell: Shell) -> None:
 
 
 def test_a_rank_that_has_ended_is_not_asked(node: Node, shell: Shell) -> None:
-    node.ranks.write_text(f"began 0 {node.program.pid} 1.0 here\nended 0 0 2.0 here\n")
+    node.ranks.write_text(f"began 0 {node.pid} 1.0 here\nended 0 0 2.0 here\n")
     node.write("save TERM")
     node.watcher.wait(10)
     assert not (shell.folder / "saved").exists()
@@ -375,7 +384,7 @@ def test_stop_means_at_once(node: Node, shell: Shell) -> None:
     node.write("save TERM")
     node.write("stop TERM")
     assert node.watcher.wait(10) == 0
-    assert node.program.wait(10) == -signal.SIGKILL
+    assert node.program.wait(10) == 128 + signal.SIGKILL
     assert node.launcher.poll() is None
 
 
@@ -395,7 +404,7 @@ def test_without_its_launcher_the_ranks_end(node: Node, shell: Shell) -> None:
 def test_a_rank_that_ignores_term_is_killed(node: Node) -> None:
     node.launcher.kill()
     node.launcher.wait()
-    assert node.program.wait(15) == -signal.SIGKILL
+    assert node.program.wait(15) == 128 + signal.SIGKILL
 
 
 def test_ranks_that_save_have_ten_seconds(node: Node, shell: Shell) -> None:
@@ -585,3 +594,14 @@ def test_told_to_end_it_tells_the_nodes(shell: Shell) -> None:
     assert process.wait(20) == 143
     assert (shell.folder / "told").read_text() == "told\n"
     assert not alive(int((shell.folder / "pids").read_text()))
+
+
+def test_a_process_that_is_no_rank_of_this_job_any_more_is_let_alone(node: Node, shell: Shell) -> None:
+    """Its number may have been used again."""
+    other = subprocess.Popen(["sleep", "100"])
+    node.ranks.write_text(f"began 0 {other.pid} 1.0 here\n")
+    node.write("save TERM")
+    time.sleep(1.5)
+    assert other.poll() is None
+    other.kill()
+    other.wait()

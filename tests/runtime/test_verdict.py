@@ -9,7 +9,7 @@ FILES = ("verdict",)
 
 
 def judge(shell: Shell, launcher: int, code: str = "", world: int = 3) -> Done:
-    lines = f"""JOBGEN_WORLD_SIZE={world} job_launcher_name=mpirun job_status={launcher} job_hosts=(a b)
+    lines = f"""JOBGEN_WORLD_SIZE={world} job_launcher_name=mpirun job_status={launcher} job_hosts=(a b) JOBGEN_HERE=${{HERE-a}}
     sleep() {{ command sleep 0.05; }}
     {code or ":"}
     job_judge
@@ -200,3 +200,10 @@ def test_the_training_module_says_that_it_finished(shell: Shell, state: str | No
 def test_a_training_that_failed_needs_no_such_file(shell: Shell) -> None:
     all_end(shell, 0, 4, 0)
     assert judge(shell, 1, "job_training=yes").out == "4\n"
+
+
+def test_the_host_of_the_script_is_not_asked(shell: Shell) -> None:
+    ranks(shell, "a", "began 0 7 1.0 a", "ended 0 0 1.0 a")
+    judge(shell, 3, f"{REACH}; JOBGEN_HERE=b")
+    assert not list(shell.folder.glob("asked-*"))
+    assert not (shell.run_dir / "bad-hosts").exists()
