@@ -49,7 +49,7 @@ launch() {
 
 # Below is the runtime, the same in every script. Where it is not whole, nothing is started.
 [[ ! -f $0 ]] || tail -n 1 "$0" | grep -q '^job_main' || { echo 'jobgen: the runtime of this script is missing' >&2; exit 70; }
-# ======== jobgen runtime 0.1.0, SHA-256 e396f60718da05622f7497504739c826463240797610c168266b88f761f6bdab ========
+# ======== jobgen runtime 0.1.0, SHA-256 36aafcc36d8a4a5664596540aaac94b0d1dcb08b6ea5bbd95b97873c542551ba ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -409,7 +409,7 @@ job_run() { # [preflight]: the status of the launcher is left in job_status
     traps=$job_traps
     wait "$job_launcher" && job_status=0 || job_status=$?
   done
-  pkill -KILL -s "$job_launcher" || true  # what it left running
+  job_end_leftovers
   rm -f "$job_dir"/status-of-*
   job_launcher=
   # shellcheck disable=SC2046  # process ids, of helpers that still run: those of others may have been used again
@@ -427,12 +427,19 @@ job_end_with_script() { # nothing else ends what runs here when the script is ki
   ' guard "$$" "$job_launcher" "$job_logs" < /dev/null &> /dev/null
 }
 
+job_end_leftovers() { # its session, and the commands on their way to other hosts, which may have one of their own
+  local pids
+  pkill -KILL -s "$job_launcher" || true
+  mapfile -t pids < <(grep -lszxF "JOBGEN_AGENT=$job_logs" /proc/[0-9]*/environ | awk -F/ '{ print $3 }')
+  ((${#pids[@]} == 0)) || kill -KILL "${pids[@]}" 2> /dev/null || true
+}
+
 job_stop() { # end the launcher, and what it left running
   kill -TERM -- "-$job_launcher" 2> /dev/null
   sleep 10 &
   wait "$!"
   job_control stop timeout
-  pkill -KILL -s "$job_launcher"
+  kill -KILL -- "-$job_launcher" 2> /dev/null
 }
 
 job_end_stragglers() { # a launcher may wait for the ranks of a node that is gone long after the others have failed
