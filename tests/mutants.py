@@ -116,8 +116,10 @@ def edits_here(node: Node) -> Iterator[tuple[str, int, int, bytes]]:
     elif is_condition(node):
         yield ("not", *where, b"! " + text)
     if node.type in ("&&", "||") and node.parent and node.parent.type == "list":
-        left = node.prev_named_sibling
-        if left and left.type not in ("test_command", "negated_command"):
+        left, right = node.prev_named_sibling, node.next_named_sibling
+        if left and right and right.text == b"true":  # `&& true` is the same to set -e
+            yield ("not", node.start_byte, right.end_byte, b"")
+        elif left and left.type not in ("test_command", "negated_command"):
             yield ("not", *where, b"||" if node.type == "&&" else b"&&")
     if node.type == "raw_string" and b"\n" in text:
         yield from lines_of_program(node, text)

@@ -419,3 +419,8 @@ def test_slurm_does_not_leave_out_a_host(slurm: Shell) -> None:
     code = "job_id=12 job_why_not=; scontrol() { [[ $1 != update ]]; }; job_submit_again; echo $job_next"
     done = slurm.run("slurm slurm_requeue", code)
     assert (done.out, done.said) == ("requeued\n", "jobgen: Slurm does not leave out n2\n")
+
+
+def test_the_words_of_the_next_attempt(shell: Shell) -> None:
+    assert shell.run("slurm_requeue", "echo $job_again_word").out == "requeued\n"
+    assert shell.run("pbs_requeue", "echo $job_again_word").out == "submitted again\n"

@@ -70,6 +70,15 @@ def test_the_second_signal_before_the_launch_ends_the_script(shell: Shell) -> No
     assert shell.control == "save TERM\n"
 
 
+def test_a_second_signal_is_no_exit_of_a_sourced_script(shell: Shell) -> None:
+    code = (
+        "trap job_end EXIT; job_listen; job_sourcing=my.sh SECONDS=0; kill -TERM $$; SECONDS=3; kill -TERM $$"
+    )
+    done = shell.run("signals finish", code)
+    assert done.status == 75
+    assert "has called exit" not in done.said
+
+
 @pytest.mark.parametrize("gone", ["job_logs=", "rm -r run"])
 def test_without_a_directory_nothing_is_asked(shell: Shell, gone: str) -> None:
     done = shell.run("signals", f"{gone}; job_control save X; echo $?")
