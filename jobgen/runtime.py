@@ -63,7 +63,7 @@ def _written(name: str) -> str:
 def _files(plan: Plan, main: str) -> Iterator[str]:
     """The files in the order of the script."""
     spec, survive, box = plan.spec, plan.survival, plan.container
-    yield from ("messages", "verify", "finish", "signals", plan.scheduler.runtime, "run_directory")
+    yield from ("messages", "finish", "signals", plan.scheduler.runtime, "run_directory")
     software = plan.accelerator.runtime if box is None else plan.accelerator.runtime_in_container
     if spec.source or plan.activate or spec.conda or spec.setup or "cann" in software:
         yield "source"

@@ -48,8 +48,12 @@ launch() {
 }
 
 # Below is the runtime, the same in every script. Where it is not whole, nothing is started.
-[[ ! -f $0 ]] || tail -n 1 "$0" | grep -q '^job_main' || { echo 'jobgen: the runtime of this script is missing' >&2; exit 70; }
-# ======== jobgen runtime 0.1.0, SHA-256 36aafcc36d8a4a5664596540aaac94b0d1dcb08b6ea5bbd95b97873c542551ba ========
+job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || true
+[[ ! -f $0 || $(sed '1,/^# =* jobgen runtime /d' "$0" | sha256sum) == "${job_sum%% *}  -" ]] || {
+  echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
+  exit 70
+}
+# ======== jobgen runtime 0.1.0, SHA-256 a6c129512b1d9438debeba27485453ebc68eef50d7adce0e76ceef07650cd2ba ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -74,16 +78,6 @@ job_defined() { declare -F "$1" > /dev/null; }  # NAME
 job_optional() { ! job_defined "$1" || "$@"; }  # FUNCTION [ARG]...: call a function that this job may not have
 
 job_body() { declare -f "$1" | sed '1,2d;$d'; }  # FUNCTION: the commands in it
-
-# ---- verify.sh: The checksum of the runtime: a runtime that was edited or cut off starts nothing.
-
-job_verify() { # FILE: everything below its marker line must have the sum that the marker names
-  local sum
-  [[ -f $1 && -z ${job_runtime:-} ]] || return 0  # from standard input, or beside the script, where it was checked
-  sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 \([0-9a-f]*\) =*$/\1/p' "$1")
-  [[ $(sed '1,/^# =* jobgen runtime /d' "$1" | sha256sum) == "$sum "* ]] ||
-    job_die 70 "the runtime in $1 was edited or is incomplete: render the script again; nothing was started"
-}
 
 # ---- finish.sh: The exit trap: the last message, and the user's function after.
 
@@ -922,5 +916,4 @@ END_OF_NODE
 # The start: every function is known by now.
 
 trap job_end EXIT
-job_verify "$0"
 job_main

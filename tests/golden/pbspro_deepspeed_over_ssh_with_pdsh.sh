@@ -37,4 +37,8 @@ launch() {
 }
 
 # Below is the runtime, the same in every script. Where it is not whole, nothing is started.
-[[ ! -f $0 ]] || tail -n 1 "$0" | grep -q '^job_main' || { echo 'jobgen: the runtime of this script is missing' >&2; exit 70; }
+job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || true
+[[ ! -f $0 || $(sed '1,/^# =* jobgen runtime /d' "$0" | sha256sum) == "${job_sum%% *}  -" ]] || {
+  echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
+  exit 70
+}

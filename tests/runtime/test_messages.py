@@ -63,10 +63,10 @@ def test_finish_with_is_no_signal(shell: Shell) -> None:
 
 
 def test_the_start(shell: Shell) -> None:
-    functions = "job_verify() { echo verify $1; }; job_main() { echo main; }; job_end() { echo end; }"
+    functions = "job_main() { echo main; }; job_end() { echo end; }"
     done = shell.run("", f"{functions}; . $RUNTIME/start.sh", {"RUNTIME": str(shell.folder)})
     assert done.status == 1  # it is not there
     from support.runtime_shell import RUNTIME
 
     done = shell.run("", f"{functions}; . {RUNTIME}/start.sh")
-    assert done.lines == ["verify job.sh", "main", "end"]
+    assert done.lines == ["main", "end"]
