@@ -17,8 +17,9 @@ demo: $(VENV)/.demo
 test: $(VENV)/.test
 	if [ "$$(id -u)" = 0 ]; then tests/install.sh; fi
 	$(MAKE) lint
-	$(BIN)/python -m pytest -n 4 --dist loadgroup --durations 10 --ignore-glob '*/test_survival*'
+	$(BIN)/python -m pytest -n 3 --dist loadgroup --durations 10 --ignore-glob '*/test_survival*' --ignore-glob '*/test_matrix*'
 	@# What fills disks and kills nodes has the machine to itself.
+	$(BIN)/python -m pytest -n 3 --dist loadgroup tests/cluster/test_matrix.py
 	$(BIN)/python -m pytest tests/cluster/test_survival*.py
 
 # The tests without a cluster, a training or a browser: less than a minute.
