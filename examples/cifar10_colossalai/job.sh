@@ -49,7 +49,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.1.0, SHA-256 745e9303057bd6a3f0d5044e7a3cb8c2d4030543c20a535325fa64687bb41e9a ========
+# ======== jobgen runtime 0.1.0, SHA-256 512039772569e82799f11ec316aec2f97cec6e6ad608bc89f3029c2ec3ac2d31 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -762,14 +762,16 @@ stop() { # SIGNAL
   ((${#pids[@]} == 0)) || kill -s "$1" "${pids[@]}"
 } 2> /dev/null
 
-while alive; do
+look() { # what the file asks for goes to wish; a stop is done at once
+  local what
   wish=''
   # The file is there from the start: opening it makes a network file system look at the server.
   while read -r what _; do wish=$what; done < "$control"
-  if [[ $wish == stop ]]; then
-    stop KILL
-    exit
-  fi
+  [[ $wish != stop ]] || { stop KILL; exit; }
+}
+
+while alive; do
+  look
   if [[ $wish == save && -z $asked ]]; then
     asked=yes
     mapfile -t pids < <(programs)
@@ -779,6 +781,7 @@ while alive; do
   sleep "$JOBGEN_POLL"
 done
 for _ in {1..20}; do  # the ranks may be saving
+  look
   [[ -n $asked ]] && ! all_have_ended && sleep 0.5
 done
 stop TERM

@@ -53,7 +53,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.1.0, SHA-256 a6c129512b1d9438debeba27485453ebc68eef50d7adce0e76ceef07650cd2ba ========
+# ======== jobgen runtime 0.1.0, SHA-256 af585c2dbc8cf0f4e0c2946994f6bd8694604a9d7d22f056be7624df89db488f ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -862,14 +862,16 @@ stop() { # SIGNAL
   ((${#pids[@]} == 0)) || kill -s "$1" "${pids[@]}"
 } 2> /dev/null
 
-while alive; do
+look() { # what the file asks for goes to wish; a stop is done at once
+  local what
   wish=''
   # The file is there from the start: opening it makes a network file system look at the server.
   while read -r what _; do wish=$what; done < "$control"
-  if [[ $wish == stop ]]; then
-    stop KILL
-    exit
-  fi
+  [[ $wish != stop ]] || { stop KILL; exit; }
+}
+
+while alive; do
+  look
   if [[ $wish == save && -z $asked ]]; then
     asked=yes
     mapfile -t pids < <(programs)
@@ -879,6 +881,7 @@ while alive; do
   sleep "$JOBGEN_POLL"
 done
 for _ in {1..20}; do  # the ranks may be saving
+  look
   [[ -n $asked ]] && ! all_have_ended && sleep 0.5
 done
 stop TERM

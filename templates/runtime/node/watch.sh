@@ -38,14 +38,16 @@ stop() { # SIGNAL
   ((${#pids[@]} == 0)) || kill -s "$1" "${pids[@]}"
 } 2> /dev/null
 
-while alive; do
+look() { # what the file asks for goes to wish; a stop is done at once
+  local what
   wish=''
   # The file is there from the start: opening it makes a network file system look at the server.
   while read -r what _; do wish=$what; done < "$control"
-  if [[ $wish == stop ]]; then
-    stop KILL
-    exit
-  fi
+  [[ $wish != stop ]] || { stop KILL; exit; }
+}
+
+while alive; do
+  look
   if [[ $wish == save && -z $asked ]]; then
     asked=yes
     mapfile -t pids < <(programs)
@@ -55,6 +57,7 @@ while alive; do
   sleep "$JOBGEN_POLL"
 done
 for _ in {1..20}; do  # the ranks may be saving
+  look
   [[ -n $asked ]] && ! all_have_ended && sleep 0.5
 done
 stop TERM
