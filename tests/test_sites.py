@@ -41,7 +41,7 @@ MANUALS = {
             "#PBS -A proj",
             "job_module_use /soft/modulefiles",
             "job_module conda",
-            "export OMP_NUM_THREADS=8",
+            "OMP_NUM_THREADS=8",
             "  exec mpiexec -n 8 --ppn 4 --depth 8 --cpu-bind depth",
         ],
         ["ngpus=", "mpirun -np", "ncpus="],
@@ -72,7 +72,7 @@ MANUALS = {
             "#PBS -P kf09",
             "#PBS -l storage=gdata/kf09+scratch/kf09",
             "#PBS -l jobfs=800GB",
-            "export OMP_NUM_THREADS=12",
+            "OMP_NUM_THREADS=12",
         ],
         ["select=", "place=", "#PBS -A"],
     ),
@@ -191,7 +191,7 @@ MANUALS = {
     ),
     # https://docs.adaptivecomputing.com/torque/4-2-10/Content/topics/commands/qsub.htm
     "site_torque_gpu": (
-        ["#PBS -l nodes=2:ppn=1:gpus=1", "#PBS -q gpu", "#PBS -N mnist", "export OMP_NUM_THREADS=1"],
+        ["#PBS -l nodes=2:ppn=1:gpus=1", "#PBS -q gpu", "#PBS -N mnist", "OMP_NUM_THREADS=1"],
         ["select=", "place="],
     ),
     # https://slurm.schedmd.com/gres.html
