@@ -153,6 +153,7 @@ def _times(plan: Plan) -> Iterator[Setting]:
     spec, survive = plan.spec, plan.survival
     yield Setting("job_walltime", survive.walltime or "")
     yield Setting("job_grace", "" if survive.grace is None else survive.grace)
+    yield Setting("job_timer", "yes" if survive.timer else "")
     yield Setting("job_signal", survive.signal)
     yield Setting("job_limit", plan.walltime if plan.run else "")
     yield Setting("job_requeue", spec.requeue or "")

@@ -17,7 +17,7 @@ set -euo pipefail
 # ---- settings -----------------------------------------------------------------------------
 job_name='resnet18' job_title='1 node x 4 ranks, 4 ranks in all, by torchrun on NVIDIA GPUs' job_run_dir=runs
 job_nodes=1 job_ranks_per_node=4 job_world_size=4 job_cpus_per_node=16
-job_walltime=14400 job_grace=120 job_signal=USR1
+job_walltime=14400 job_grace=120 job_timer=yes job_signal=USR1
 job_launcher_name=torchrun job_training=yes job_rank_logs=node
 job_accelerator=cuda
 
@@ -49,7 +49,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.1.0, SHA-256 512039772569e82799f11ec316aec2f97cec6e6ad608bc89f3029c2ec3ac2d31 ========
+# ======== jobgen runtime 0.1.0, SHA-256 f8e563392747dd85fb0214f8ffd9aa79fecd38850a8c6f66c0dcf452491a21d8 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -354,10 +354,10 @@ job_set_deadline() {
   job_note deadline "$JOBGEN_DEADLINE"
 }
 
-job_arm_deadline() {  # unless somebody has asked: a second request would stop the ranks while they save
+job_arm_deadline() { # only where the program knows the signal, or the scheduler does not send it
   local now
   now=$(date +%s)
-  [[ -z ${JOBGEN_DEADLINE:-} ]] || job_later "$((JOBGEN_DEADLINE > now ? JOBGEN_DEADLINE - now : 0))" job_deadline
+  [[ -z ${JOBGEN_DEADLINE:-} || -z ${job_timer:-} ]] || job_later "$((JOBGEN_DEADLINE > now ? JOBGEN_DEADLINE - now : 0))" job_deadline
 }
 
 job_deadline() {
@@ -500,10 +500,11 @@ job_judge() { # leaves the status of the job in job_status
 
 job_read_ends() { # of every rank its last line, RANK STATUS SECONDS HOST, into the file statuses
   local ranks=$job_logs/statuses.new
-  find "$job_logs/nodes" -name '*.ranks' -exec cat {} + | awk -v world="$JOBGEN_WORLD_SIZE" -v out="$ranks" '
+  find "$job_logs/nodes" -name '*.ranks' -exec cat {} + | out=$ranks awk -v world="$JOBGEN_WORLD_SIZE" '
     $1 == "began" { begun++ }
     $1 == "ended" { line[$2] = $2 " " $3 " " $4 " " $5 }
     END {
+      out = ENVIRON["out"]  # -v would read backslashes in it
       printf "" > out
       for (rank = 0; rank < world; rank++)
         if (rank in line) print line[rank] > out

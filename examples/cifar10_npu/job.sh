@@ -17,7 +17,7 @@ set -euo pipefail
 # ---- settings -----------------------------------------------------------------------------
 job_name='cifar10-npu' job_title='1 node x 8 ranks, 8 ranks in all, by srun on Ascend NPUs' job_run_dir=runs
 job_nodes=1 job_ranks_per_node=8 job_world_size=8 job_cpus_per_node=32
-job_walltime=3600 job_grace=120 job_signal=USR1
+job_walltime=3600 job_grace=120 job_timer=yes job_signal=USR1
 job_launcher_name=srun job_training=yes job_rank_logs=node
 job_accelerator=npu
 
@@ -58,7 +58,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.1.0, SHA-256 14c40ab2de479b63b04ded17e03c07968a169767ccfac21f4df0c4d40d349d40 ========
+# ======== jobgen runtime 0.1.0, SHA-256 f33244f063761dffe079b91a6b0c9be1ad8c34833f840e93d5a25837e4000c62 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -397,10 +397,10 @@ job_set_deadline() {
   job_note deadline "$JOBGEN_DEADLINE"
 }
 
-job_arm_deadline() {  # unless somebody has asked: a second request would stop the ranks while they save
+job_arm_deadline() { # only where the program knows the signal, or the scheduler does not send it
   local now
   now=$(date +%s)
-  [[ -z ${JOBGEN_DEADLINE:-} ]] || job_later "$((JOBGEN_DEADLINE > now ? JOBGEN_DEADLINE - now : 0))" job_deadline
+  [[ -z ${JOBGEN_DEADLINE:-} || -z ${job_timer:-} ]] || job_later "$((JOBGEN_DEADLINE > now ? JOBGEN_DEADLINE - now : 0))" job_deadline
 }
 
 job_deadline() {
@@ -543,10 +543,11 @@ job_judge() { # leaves the status of the job in job_status
 
 job_read_ends() { # of every rank its last line, RANK STATUS SECONDS HOST, into the file statuses
   local ranks=$job_logs/statuses.new
-  find "$job_logs/nodes" -name '*.ranks' -exec cat {} + | awk -v world="$JOBGEN_WORLD_SIZE" -v out="$ranks" '
+  find "$job_logs/nodes" -name '*.ranks' -exec cat {} + | out=$ranks awk -v world="$JOBGEN_WORLD_SIZE" '
     $1 == "began" { begun++ }
     $1 == "ended" { line[$2] = $2 " " $3 " " $4 " " $5 }
     END {
+      out = ENVIRON["out"]  # -v would read backslashes in it
       printf "" > out
       for (rank = 0; rank < world; rank++)
         if (rank in line) print line[rank] > out

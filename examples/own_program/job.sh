@@ -53,7 +53,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.1.0, SHA-256 af585c2dbc8cf0f4e0c2946994f6bd8694604a9d7d22f056be7624df89db488f ========
+# ======== jobgen runtime 0.1.0, SHA-256 90249580b352d12ce4b46607789cb976e720a548c0bd0813c6ca41fec6e68d62 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -329,10 +329,10 @@ job_set_deadline() {
   job_note deadline "$JOBGEN_DEADLINE"
 }
 
-job_arm_deadline() {  # unless somebody has asked: a second request would stop the ranks while they save
+job_arm_deadline() { # only where the program knows the signal, or the scheduler does not send it
   local now
   now=$(date +%s)
-  [[ -z ${JOBGEN_DEADLINE:-} ]] || job_later "$((JOBGEN_DEADLINE > now ? JOBGEN_DEADLINE - now : 0))" job_deadline
+  [[ -z ${JOBGEN_DEADLINE:-} || -z ${job_timer:-} ]] || job_later "$((JOBGEN_DEADLINE > now ? JOBGEN_DEADLINE - now : 0))" job_deadline
 }
 
 job_deadline() {
@@ -561,10 +561,11 @@ job_judge() { # leaves the status of the job in job_status
 
 job_read_ends() { # of every rank its last line, RANK STATUS SECONDS HOST, into the file statuses
   local ranks=$job_logs/statuses.new
-  find "$job_logs/nodes" -name '*.ranks' -exec cat {} + | awk -v world="$JOBGEN_WORLD_SIZE" -v out="$ranks" '
+  find "$job_logs/nodes" -name '*.ranks' -exec cat {} + | out=$ranks awk -v world="$JOBGEN_WORLD_SIZE" '
     $1 == "began" { begun++ }
     $1 == "ended" { line[$2] = $2 " " $3 " " $4 " " $5 }
     END {
+      out = ENVIRON["out"]  # -v would read backslashes in it
       printf "" > out
       for (rank = 0; rank < world; rank++)
         if (rank in line) print line[rank] > out

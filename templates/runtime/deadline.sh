@@ -8,10 +8,10 @@ job_set_deadline() {
   job_note deadline "$JOBGEN_DEADLINE"
 }
 
-job_arm_deadline() {  # unless somebody has asked: a second request would stop the ranks while they save
+job_arm_deadline() { # only where the program knows the signal, or the scheduler does not send it
   local now
   now=$(date +%s)
-  [[ -z ${JOBGEN_DEADLINE:-} ]] || job_later "$((JOBGEN_DEADLINE > now ? JOBGEN_DEADLINE - now : 0))" job_deadline
+  [[ -z ${JOBGEN_DEADLINE:-} || -z ${job_timer:-} ]] || job_later "$((JOBGEN_DEADLINE > now ? JOBGEN_DEADLINE - now : 0))" job_deadline
 }
 
 job_deadline() {

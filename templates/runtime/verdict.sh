@@ -27,10 +27,11 @@ job_judge() { # leaves the status of the job in job_status
 
 job_read_ends() { # of every rank its last line, RANK STATUS SECONDS HOST, into the file statuses
   local ranks=$job_logs/statuses.new
-  find "$job_logs/nodes" -name '*.ranks' -exec cat {} + | awk -v world="$JOBGEN_WORLD_SIZE" -v out="$ranks" '
+  find "$job_logs/nodes" -name '*.ranks' -exec cat {} + | out=$ranks awk -v world="$JOBGEN_WORLD_SIZE" '
     $1 == "began" { begun++ }
     $1 == "ended" { line[$2] = $2 " " $3 " " $4 " " $5 }
     END {
+      out = ENVIRON["out"]  # -v would read backslashes in it
       printf "" > out
       for (rank = 0; rank < world; rank++)
         if (rank in line) print line[rank] > out

@@ -14,7 +14,7 @@ set -euo pipefail
 # ---- settings -----------------------------------------------------------------------------
 job_name='jobgen' job_title='3 nodes x 4 ranks, 6 ranks in all, by deepspeed on NVIDIA GPUs' job_run_dir=runs
 job_nodes=3 job_ranks_per_node=4 job_world_size=6 job_cpus_per_node=8
-job_walltime=3600 job_grace=120 job_signal=USR1 job_preflight_kind=always job_preflight_limit=120
+job_walltime=3600 job_grace=120 job_timer=yes job_signal=USR1 job_preflight_kind=always job_preflight_limit=120
 job_launcher_name=deepspeed job_training=yes job_rank_logs=node
 job_agents='pbs_tmrsh ssh' job_reach=remote job_filter_option=--include job_filter_named=(n1 n3) job_filter_whole=(n1 n3)
 job_accelerator=cuda job_visible=CUDA_VISIBLE_DEVICES

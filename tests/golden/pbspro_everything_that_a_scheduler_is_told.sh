@@ -23,7 +23,7 @@ set -euo pipefail
 # ---- settings -----------------------------------------------------------------------------
 job_name='jobgen' job_title='2 nodes x 1 rank, 2 ranks in all, by torchrun on NVIDIA GPUs' job_run_dir=runs job_array=yes
 job_nodes=2 job_ranks_per_node=1 job_world_size=2 job_cpus_per_node=2
-job_walltime=3600 job_grace=120 job_signal=USR1 job_preflight_kind=always job_preflight_limit=120
+job_walltime=3600 job_grace=120 job_timer=yes job_signal=USR1 job_preflight_kind=always job_preflight_limit=120
 job_launcher_name=torchrun job_training=yes job_rank_logs=node
 job_agents='pbs_tmrsh ssh' job_reach=remote
 job_accelerator=cuda

@@ -22,7 +22,7 @@ set -euo pipefail
 # ---- settings -----------------------------------------------------------------------------
 job_name='jobgen' job_title='2 nodes x 4 ranks, 8 ranks in all, by torchrun on NVIDIA GPUs' job_run_dir=runs
 job_nodes=3 job_needed_nodes=2 job_ranks_per_node=4 job_world_size=8 job_cpus_per_node=48
-job_walltime=3600 job_grace=120 job_signal=USR1 job_preflight_kind=always job_preflight_limit=120
+job_walltime=3600 job_grace=120 job_timer=yes job_signal=USR1 job_preflight_kind=always job_preflight_limit=120
 job_launcher_name=torchrun job_training=yes job_rank_logs=node
 job_reach=srun job_master_suffix=i
 job_accelerator=cuda

@@ -19,7 +19,7 @@ set -euo pipefail
 # ---- settings -----------------------------------------------------------------------------
 job_name='jobgen' job_title='2 nodes x 1 rank, 2 ranks in all, by srun on NVIDIA GPUs' job_run_dir=runs job_array=yes job_dependency=yes
 job_nodes=2 job_ranks_per_node=1 job_world_size=2 job_cpus_per_node=2
-job_walltime=3600 job_grace=120 job_signal=USR1 job_requeue=2 job_preflight_kind=always job_preflight_limit=120
+job_walltime=3600 job_grace=120 job_timer=yes job_signal=USR1 job_requeue=2 job_preflight_kind=always job_preflight_limit=120
 job_launcher_name=srun job_training=yes job_rank_logs=node
 job_reach=srun
 job_accelerator=cuda

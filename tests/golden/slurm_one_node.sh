@@ -16,7 +16,7 @@ set -euo pipefail
 # ---- settings -----------------------------------------------------------------------------
 job_name='jobgen' job_title='1 node x 2 ranks, 2 ranks in all, by torchrun on NVIDIA GPUs' job_run_dir=runs
 job_nodes=1 job_ranks_per_node=2 job_world_size=2 job_cpus_per_node=4
-job_walltime=3600 job_grace=120 job_signal=USR1
+job_walltime=3600 job_grace=120 job_timer=yes job_signal=USR1
 job_launcher_name=torchrun job_training=yes job_rank_logs=node
 job_accelerator=cuda
 

@@ -15,7 +15,7 @@ set -euo pipefail
 # ---- settings -----------------------------------------------------------------------------
 job_name='jobgen' job_title='1 node x 1 rank, 1 rank in all, by mpirun (Open MPI) on NVIDIA GPUs' job_run_dir=runs job_array=yes job_dependency=yes
 job_nodes=1 job_ranks_per_node=1 job_world_size=1 job_cpus_per_node=2
-job_walltime=3600 job_grace=120 job_signal=USR1
+job_walltime=3600 job_grace=120 job_timer=yes job_signal=USR1
 job_launcher_name=mpirun job_training=yes job_rank_logs=node job_mpirun=mpirun job_mpi_version='Open MPI' job_mpi_title='Open MPI'
 job_accelerator=cuda
 

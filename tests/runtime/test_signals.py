@@ -120,21 +120,23 @@ def test_the_deadline_is_the_grace_before_the_end(shell: Shell) -> None:
 
 
 def test_without_an_end_there_is_no_deadline(shell: Shell) -> None:
-    code = "job_ends=5; job_find_end() { :; }; job_grace=1; job_set_deadline; job_arm_deadline; echo ${JOBGEN_DEADLINE-none} $(jobs -pr | wc -l)"
+    code = "job_ends=5; job_find_end() { :; }; job_grace=1 job_timer=yes; job_set_deadline; job_arm_deadline; echo ${JOBGEN_DEADLINE-none} $(jobs -pr | wc -l)"
     assert shell.run("signals deadline", code).out == "none 0\n"
 
 
 @pytest.mark.parametrize("left", [-5, 1])
 def test_at_the_deadline_the_ranks_are_asked(shell: Shell, left: int) -> None:
     started = time.monotonic()
-    done = shell.run("signals deadline", f"JOBGEN_DEADLINE=$(($(date +%s) + {left})); job_arm_deadline; wait")
+    done = shell.run(
+        "signals deadline", f"job_timer=yes JOBGEN_DEADLINE=$(($(date +%s) + {left})); job_arm_deadline; wait"
+    )
     assert time.monotonic() - started >= left - 1
     assert shell.control == "save deadline\n"
     assert done.said == "jobgen: the wall time is nearly over: asking every rank to save and leave\n"
 
 
 def test_a_deadline_to_come_asks_nobody(shell: Shell) -> None:
-    code = "JOBGEN_DEADLINE=$(($(date +%s) + 100)); job_arm_deadline; sleep 0.5; kill $(jobs -pr); wait"
+    code = "job_timer=yes JOBGEN_DEADLINE=$(($(date +%s) + 100)); job_arm_deadline; sleep 0.5; kill $(jobs -pr); wait"
     shell.run("signals deadline", code)
     assert shell.control == ""
 
