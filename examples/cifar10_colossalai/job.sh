@@ -49,7 +49,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.1.0, SHA-256 f8e563392747dd85fb0214f8ffd9aa79fecd38850a8c6f66c0dcf452491a21d8 ========
+# ======== jobgen runtime 0.1.0, SHA-256 33031d68c6f97c8a5b07ce414ec29baa78c51dd7eed988bcccfa1facd5c3e4be ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -449,7 +449,7 @@ job_end_with_script() { # nothing else ends what runs here when the script is ki
 job_end_leftovers() { # its session, and the commands on their way to other hosts, which may have one of their own
   local pids
   pkill -KILL -s "$job_launcher" || true
-  mapfile -t pids < <(grep -lszxF "JOBGEN_AGENT=$job_logs" /proc/[0-9]*/environ | awk -F/ '{ print $3 }')
+  mapfile -t pids < <(grep -lszxF "JOBGEN_SENT_BY=$job_logs" /proc/[0-9]*/environ | awk -F/ '{ print $3 }')
   ((${#pids[@]} == 0)) || kill -KILL "${pids[@]}" 2> /dev/null || true
 }
 

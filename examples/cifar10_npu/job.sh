@@ -58,7 +58,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.1.0, SHA-256 f33244f063761dffe079b91a6b0c9be1ad8c34833f840e93d5a25837e4000c62 ========
+# ======== jobgen runtime 0.1.0, SHA-256 08ff50ecbe0d49f03778f70357ef1feacb3ebabf0252bf91c30b31b092dfa731 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -492,7 +492,7 @@ job_end_with_script() { # nothing else ends what runs here when the script is ki
 job_end_leftovers() { # its session, and the commands on their way to other hosts, which may have one of their own
   local pids
   pkill -KILL -s "$job_launcher" || true
-  mapfile -t pids < <(grep -lszxF "JOBGEN_AGENT=$job_logs" /proc/[0-9]*/environ | awk -F/ '{ print $3 }')
+  mapfile -t pids < <(grep -lszxF "JOBGEN_SENT_BY=$job_logs" /proc/[0-9]*/environ | awk -F/ '{ print $3 }')
   ((${#pids[@]} == 0)) || kill -KILL "${pids[@]}" 2> /dev/null || true
 }
 

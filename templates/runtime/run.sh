@@ -39,7 +39,7 @@ job_end_with_script() { # nothing else ends what runs here when the script is ki
 job_end_leftovers() { # its session, and the commands on their way to other hosts, which may have one of their own
   local pids
   pkill -KILL -s "$job_launcher" || true
-  mapfile -t pids < <(grep -lszxF "JOBGEN_AGENT=$job_logs" /proc/[0-9]*/environ | awk -F/ '{ print $3 }')
+  mapfile -t pids < <(grep -lszxF "JOBGEN_SENT_BY=$job_logs" /proc/[0-9]*/environ | awk -F/ '{ print $3 }')
   ((${#pids[@]} == 0)) || kill -KILL "${pids[@]}" 2> /dev/null || true
 }
 

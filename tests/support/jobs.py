@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from support.cluster import Cluster
 
 PROBE = Path(__file__).with_name("probe.py")
-WRITTEN = ("rank.sh", "node.sh", "jobgen-remote")  # by a job, into its run directory
 CANARY = "canary"
 
 # Words that a shell, a launcher, pdsh or a config file may take for something else.
@@ -129,15 +128,6 @@ def run_dir(parent: Path) -> Path:
     """The run directory of the only job whose run directories are in ``parent``."""
     [directory] = parent.iterdir()
     return directory
-
-
-def check_files(directory: Path) -> None:
-    """The scripts that a job wrote are clean, too."""
-    files = [directory / name for name in WRITTEN if (directory / name).exists()]
-    assert files
-    command = [need_command("shellcheck"), "--severity=style", *map(str, files)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout
 
 
 def hosts_in(directory: Path) -> list[tuple[str, int]]:

@@ -6,7 +6,7 @@ job_remote() { # HOST COMMAND
   local agent words
   # shellcheck disable=SC2016  # expanded on the other side
   words=(/bin/bash -c '. "$0/env.sh" && export JOBGEN_HOST=$1 PATH=$0:$PATH && eval "$2"' "$JOBGEN_RUN_DIR" "$1" "$2")
-  export JOBGEN_AGENT=$JOBGEN_LOGS  # by which the script knows those that are left
+  export JOBGEN_SENT_BY=$JOBGEN_LOGS  # by which the script knows those that are left
   for agent in $JOBGEN_AGENTS; do
     "job_by_$agent" "$1" "${words[@]}" || [[ $? != 127 ]] || continue
     return
