@@ -49,7 +49,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.1.0, SHA-256 33031d68c6f97c8a5b07ce414ec29baa78c51dd7eed988bcccfa1facd5c3e4be ========
+# ======== jobgen runtime 0.1.0, SHA-256 4543c71512913113f67193e1b0747cf5ecb8af79fe980934a253c86ec991d146 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -549,7 +549,7 @@ job_judge_silent() { # ranks that gave no status: killed by the launcher, or gon
 job_check_silent_host() { # HOST
   [[ $1 != "$JOBGEN_HERE" ]] || return 0
   ! grep -q " $1\$" "$job_logs/statuses" || return 0
-  timeout 30 bash -c "$(declare -f job_reach_host)"$'\n''job_reach_host "$@"' reach "$1" true < /dev/null &> /dev/null ||
+  job_ask_host "$1" true &> /dev/null ||
     printf '%s\n' "$1" > "$job_logs/nodes/0/$1.silent"
 }
 

@@ -58,7 +58,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.1.0, SHA-256 08ff50ecbe0d49f03778f70357ef1feacb3ebabf0252bf91c30b31b092dfa731 ========
+# ======== jobgen runtime 0.1.0, SHA-256 7a2f2bba191f6229876d33868fb9a81e56f4de04239b9bd1abd59621c8fd698f ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -592,7 +592,7 @@ job_judge_silent() { # ranks that gave no status: killed by the launcher, or gon
 job_check_silent_host() { # HOST
   [[ $1 != "$JOBGEN_HERE" ]] || return 0
   ! grep -q " $1\$" "$job_logs/statuses" || return 0
-  timeout 30 bash -c "$(declare -f job_reach_host)"$'\n''job_reach_host "$@"' reach "$1" true < /dev/null &> /dev/null ||
+  job_ask_host "$1" true &> /dev/null ||
     printf '%s\n' "$1" > "$job_logs/nodes/0/$1.silent"
 }
 

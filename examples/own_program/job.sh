@@ -53,7 +53,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.1.0, SHA-256 cc8ce1375be33ab6473400cd5e5bbdaaf67c890debfcb516b49af1d943dbc088 ========
+# ======== jobgen runtime 0.1.0, SHA-256 00a5ca51f252a583ad687e8872c2e73825315a80aaee9e4cc5e2c1e44704912d ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -448,6 +448,10 @@ job_end_stragglers() { # a launcher may wait for the ranks of a node that is gon
 
 # ---- remote_start.sh: Commands on the other hosts, many at a time.
 
+job_ask_host() { # HOST COMMAND: job_reach_host, for half a minute at most
+  timeout 30 bash -c "$(declare -f job_reach_host)"$'\n''job_reach_host "$@"' reach "$@" < /dev/null
+}
+
 job_on_hosts() { # LIMIT COMMAND...: run it with the name of each host, in the background, and wait for all
   local limit=$1 host running=0
   shift
@@ -509,8 +513,7 @@ job_probe_host() { # HOST: what it says goes through a file, as pbs_tmrsh writes
   file=$job_dir/preflight/probes/$((RANDOM % 100))
   mkdir -p "$file"
   file+=/$1
-  timeout 30 bash -c "$(declare -f job_reach_host)"$'\n''job_reach_host "$@"' reach "$1" \
-    "($job_probe) > ${file@Q} 2>&1" < /dev/null &> "$file.caller" && rm -f "$file" "$file.caller" && return 0
+  job_ask_host "$1" "($job_probe) > ${file@Q} 2>&1" &> "$file.caller" && rm -f "$file" "$file.caller" && return 0
   printf '%s\t%s\n' "$1" "$(cat "$file" "$file.caller" 2> /dev/null |
     awk '!/^(srun|slurmstepd)/ { said = $0 } END { print said ? said : "does not answer" }')" > "$file.bad"
 }
@@ -610,7 +613,7 @@ job_judge_silent() { # ranks that gave no status: killed by the launcher, or gon
 job_check_silent_host() { # HOST
   [[ $1 != "$JOBGEN_HERE" ]] || return 0
   ! grep -q " $1\$" "$job_logs/statuses" || return 0
-  timeout 30 bash -c "$(declare -f job_reach_host)"$'\n''job_reach_host "$@"' reach "$1" true < /dev/null &> /dev/null ||
+  job_ask_host "$1" true &> /dev/null ||
     printf '%s\n' "$1" > "$job_logs/nodes/0/$1.silent"
 }
 

@@ -43,8 +43,7 @@ job_probe_host() { # HOST: what it says goes through a file, as pbs_tmrsh writes
   file=$job_dir/preflight/probes/$((RANDOM % 100))
   mkdir -p "$file"
   file+=/$1
-  timeout 30 bash -c "$(declare -f job_reach_host)"$'\n''job_reach_host "$@"' reach "$1" \
-    "($job_probe) > ${file@Q} 2>&1" < /dev/null &> "$file.caller" && rm -f "$file" "$file.caller" && return 0
+  job_ask_host "$1" "($job_probe) > ${file@Q} 2>&1" &> "$file.caller" && rm -f "$file" "$file.caller" && return 0
   printf '%s\t%s\n' "$1" "$(cat "$file" "$file.caller" 2> /dev/null |
     awk '!/^(srun|slurmstepd)/ { said = $0 } END { print said ? said : "does not answer" }')" > "$file.bad"
 }

@@ -76,6 +76,6 @@ job_judge_silent() { # ranks that gave no status: killed by the launcher, or gon
 job_check_silent_host() { # HOST
   [[ $1 != "$JOBGEN_HERE" ]] || return 0
   ! grep -q " $1\$" "$job_logs/statuses" || return 0
-  timeout 30 bash -c "$(declare -f job_reach_host)"$'\n''job_reach_host "$@"' reach "$1" true < /dev/null &> /dev/null ||
+  job_ask_host "$1" true &> /dev/null ||
     printf '%s\n' "$1" > "$job_logs/nodes/0/$1.silent"
 }
