@@ -59,7 +59,7 @@ def value_fault(key: str, value: str) -> str:
 
 def select_faults(value: str) -> Iterator[str]:
     """What is wrong with each chunk of a select."""
-    for chunk in value.split("+"):
+    for chunk in re.sub(r":(?:walltime|cput)=[\d:]*\d", "", value).split("+"):  # which have a rule of their own
         count, colon, rest = chunk.partition(":")
         if "=" in count:
             count, colon, rest = "1", ":", chunk

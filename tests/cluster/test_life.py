@@ -104,7 +104,8 @@ def test_submitted_watched_and_finished(cluster: AnyCluster, here: Path) -> None
     over = state(cluster, here, "exp")
     assert (over["state"], over["status"], over["attempts"]) == ("finished", 0, 1)
     assert (over["step"], over["loss"]) == (3, pytest.approx(2.2))
-    assert f"job {job} finished after" in jobgen(cluster, here, "logs", job).stdout
+    # PBS calls a job finished before its output has come.
+    wait_for(lambda: f"job {job} finished after" in jobgen(cluster, here, "logs", job).stdout)
     assert jobgen(cluster, here, "logs", "--rank", "1").stdout.count("of rank 1") == 3
     assert "finished" in jobgen(cluster, here, "status", run).stdout
     head, line = jobgen(cluster, here, "list").stdout.splitlines()

@@ -135,7 +135,7 @@ def test_a_training_on_nodes_that_differ(openpbs_cluster: PbsCluster, launcher: 
     folder = openpbs_cluster.folder(launcher)
     script = jobs.render(
         *(*openpbs_cluster.words, *MIXED, "--launcher", launcher, "--cpu-bind", "numa"),
-        *path_file(folder, "mpirun5"),
+        *(*path_file(folder, "mpirun5"), "--env", "JOBGEN_PREFLIGHT_TIMEOUT=240"),
         program=["--task", "digits", "--epochs", "1"],
     )
     job = openpbs_cluster.wait(openpbs_cluster.submit(script, folder))
