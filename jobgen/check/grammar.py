@@ -59,7 +59,8 @@ def value_fault(key: str, value: str) -> str:
 
 def select_faults(value: str) -> Iterator[str]:
     """What is wrong with each chunk of a select."""
-    for chunk in re.sub(r":(?:walltime|cput)=[\d:]*\d", "", value).split("+"):  # which have a rule of their own
+    value = re.sub(r":(?:walltime|cput)=[\d:]*\d", "", value)  # the rule walltime-in-select reports it
+    for chunk in value.split("+"):
         count, colon, rest = chunk.partition(":")
         if "=" in count:
             count, colon, rest = "1", ":", chunk
