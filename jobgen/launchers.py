@@ -23,7 +23,7 @@ LAUNCHERS = {
 
 
 class MpiFlavour(NamedTuple):
-    """The options of one MPI's mpirun; its environment is set by the file of its name in templates/runtime/.
+    """The options of one MPI's mpirun; ``runtime`` names the files of templates/runtime/ that set its environment.
 
     ``place`` puts the ranks on the nodes (``{ranks}``, ``{ranks_per_node}``, ``{cpus}``, ``{bind}``),
     ``unbound`` does where the ranks bind themselves, and ``mixed`` where the nodes differ in their ranks
@@ -48,6 +48,7 @@ class MpiFlavour(NamedTuple):
     unbound: tuple[str, ...] = ()
     mixed: tuple[str, ...] = ()
     local_size: str = ""
+    runtime: tuple[str, ...] = ("mpi",)
 
 
 MPI_FLAVOURS = {
@@ -70,6 +71,7 @@ MPI_FLAVOURS = {
         mixed=("-np {ranks}", '--hostfile "$JOBGEN_RUN_DIR/hostfile"', "--map-by slot --bind-to none"),
         srun="pmix",
         knows_slurm=False,
+        runtime=("mpi", "openmpi"),
     ),
     # https://github.com/pmodels/mpich/blob/main/doc/wiki/how_to/Using_the_Hydra_Process_Manager.md
     "mpich": MpiFlavour(
@@ -86,6 +88,7 @@ MPI_FLAVOURS = {
         unbound=("-n {ranks} -ppn {ranks_per_node} -bind-to none", '-f "$JOBGEN_RUN_DIR/hosts"'),
         mixed=("-n {ranks} -bind-to none", '-f "$JOBGEN_RUN_DIR/machines"'),
         local_size="$MPI_LOCALNRANKS",
+        runtime=("mpi", "mpich"),
     ),
     # https://www.intel.com/content/www/us/en/docs/mpi-library/developer-reference-linux/
     "intel": MpiFlavour(
@@ -100,6 +103,7 @@ MPI_FLAVOURS = {
         srun="pmi2",
         shows_values=True,
         unbound=("-n {ranks} -ppn {ranks_per_node} -genv I_MPI_PIN off", '-f "$JOBGEN_RUN_DIR/hosts"'),
+        runtime=("mpi", "intel"),
     ),
     # https://cpe.ext.hpe.com/docs/latest/pals/index.html
     "pals": MpiFlavour(

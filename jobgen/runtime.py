@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 FOLDER = os.path.join(jobgen.templates.__path__[0], "runtime")
 MAIN, DOCTOR = "main", "doctor"
+MARK = "# ======== jobgen runtime "  # begins the line between the job part and the runtime
 _DOCKER = ("docker", "podman")
 
 
@@ -25,6 +26,7 @@ class Runtime(NamedTuple):
     text: str
     sha256: str
     file: str
+    mark: str = MARK
 
 
 class Setting(NamedTuple):
@@ -94,8 +96,8 @@ def _files(plan: Plan, main: str) -> Iterator[str]:
         f"{plan.scheduler.runtime}_requeue": spec.requeue,
     }
     yield from (name for name, needed in wanted.items() if needed)
-    if plan.mpi_name and plan.launcher == "mpirun":
-        yield plan.mpi_name
+    if plan.mpi and plan.launcher == "mpirun":
+        yield from plan.mpi.runtime
     yield main
     yield "start"
 

@@ -212,8 +212,9 @@ def passes(copy: Path, tests: list[str], limit: float) -> bool:
         "pytest",
         "-x",
         "-q",
-        "-p",
-        "no:cacheprovider",
+        "--failed-first",  # what found one mutant of a file often finds the next
+        "-o",
+        f"cache_dir={copy}/cache",
         "-m",
         "not bench",
         *tests,

@@ -16,6 +16,7 @@ from jobgen.config import read_spec
 from jobgen.errors import JobgenError
 from jobgen.plan import resolve
 from jobgen.rendering import render
+from jobgen.runtime import MARK
 
 RUNTIME = HERE.parents[1] / "templates/runtime"
 HOSTILE = "a b'\"$(touch pwned)`id`\\ \n#PBS -q evil\n#SBATCH --nodes=9\r\u202eé“ ~ *"
@@ -59,7 +60,7 @@ def test_a_job_part_is_one_screen(name: str) -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_the_runtime_is_the_same_bytes_in_every_script(name: str) -> None:
     text = render(plan_of(CASES[name]))
-    marker, _, runtime = text[text.index("# ======== jobgen runtime") :].partition("\n")
+    marker, _, runtime = text[text.index(MARK) :].partition("\n")
     assert hashlib.sha256(runtime.encode()).hexdigest() in marker
     files = {path: path.read_text() for path in RUNTIME.rglob("*.sh")}
     for part in re.split(r"^(?=# ---- \w+\.sh: )", runtime, flags=re.MULTILINE)[1:]:
@@ -123,7 +124,7 @@ def combinations() -> list[str]:
 
 
 def test_every_combination_is_clean_and_has_its_directives_first(tmp_path: Path) -> None:
-    scripts = [text[: text.index("# ======== jobgen runtime")] for text in combinations()]
+    scripts = [text[: text.index(MARK)] for text in combinations()]
     assert len(scripts) > 3000
     for number, text in enumerate(scripts):
         lines = text.splitlines()

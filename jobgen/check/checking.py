@@ -12,8 +12,8 @@ from jobgen.check import directives
 from jobgen.check.rules import RULES, UNKNOWN_RULE
 from jobgen.check.script import Hit, Script
 from jobgen.errors import JobgenError, nearest, shown
+from jobgen.runtime import MARK
 
-RUNTIME_MARK = "# ======== jobgen runtime "
 _LARGEST = 1_000_000  # bytes; no batch script is as long
 
 
@@ -65,7 +65,7 @@ def check(
     script = Script(source, scheduler or directives.guess([line.rstrip("\r") for line in lines]), folder)
     whole, by_line, faults = _silenced(script)
     # Of a script of jobgen only the job part is the user's.
-    marked = (number for number, line in enumerate(lines, 1) if line.startswith(RUNTIME_MARK))
+    marked = (number for number, line in enumerate(lines, 1) if line.startswith(MARK))
     runtime = next(marked, sys.maxsize)
     found = {
         Finding(file, hit.line, rule.id, hit.level or rule.severity, hit.reason, hit.fix)

@@ -14,6 +14,7 @@ from jobgen.jobfile import read_job
 from jobgen.options import OPTIONS
 from jobgen.plan import Plan, resolve
 from jobgen.rendering import render
+from jobgen.runtime import MARK
 
 HERE = Path(__file__).parent
 
@@ -94,7 +95,7 @@ def whole(command: str) -> str:
 
 def job_part(script: str) -> str:
     """What stands above the marker line."""
-    job, marker, _ = script.partition("\n# ======== jobgen runtime ")
+    job, marker, _ = script.partition(f"\n{MARK}")
     assert marker
     return f"{job}\n"
 

@@ -1,3 +1,0 @@
-# HPE Cray PALS.
-
-job_mpi() { export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-} PYTHONPATH=${PYTHONPATH:-}; }
