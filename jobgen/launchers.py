@@ -23,8 +23,9 @@ LAUNCHERS = {
 
 
 class MpiFlavour(NamedTuple):
-    """The options of one MPI's mpirun; ``runtime`` names the files of templates/runtime/ that set its environment.
+    """The options of one MPI's mpirun.
 
+    ``runtime`` names the files of templates/runtime/ that set its environment.
     ``place`` puts the ranks on the nodes (``{ranks}``, ``{ranks_per_node}``, ``{cpus}``, ``{bind}``),
     ``unbound`` does where the ranks bind themselves, and ``mixed`` where the nodes differ in their ranks
     (empty: not supported). ``export`` gives the variable ``{name}`` to every rank. ``version`` is a part of
