@@ -2,7 +2,7 @@
 
     .venv/bin/python tests/mutants.py [--jobs N] [FILE...]      # FILE as in hostfile, node/rank
 
-Every mutant stands in a copy of the tree, in which the tests of tests/runtime that name its file run; where they
+Every mutant stands in a copy of the tree, in which the tests of tests/runtime that read its file run; where they
 pass, a few jobs from one end to the other run, too. Where this is root, the tests see their own processes alone
 and may write into the copy alone. The exit status is 1 where fewer than 95 % of the mutants are found.
 Survivors that are accepted stand in tests/runtime/accepted_mutants.toml with the reason.
@@ -11,7 +11,6 @@ Survivors that are accepted stand in tests/runtime/accepted_mutants.toml with th
 from __future__ import annotations
 
 import argparse
-import ast
 import os
 import queue
 import shutil
@@ -22,9 +21,10 @@ import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
+import pytest
 import tree_sitter_bash
 from tree_sitter import Language, Node, Parser
 
@@ -182,15 +182,36 @@ def readable(text: str) -> bool:
 # --------------------------------------------------------------------------------------------- the tests
 
 
-def tests_by_file() -> dict[str, list[str]]:
-    """The modules of tests/runtime that name a file in their list FILES."""
-    found: dict[str, list[str]] = {}
-    for module in sorted((ROOT / "tests" / "runtime").glob("test_*.py")):
-        for statement in ast.parse(module.read_text()).body:
-            if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "FILES":
-                for file in ast.literal_eval(statement.value):
-                    found.setdefault(file, []).append(str(module.relative_to(ROOT)))
-    return found
+class Recorder:
+    """A plug-in of pytest: which files of the runtime each test reads, and how long it takes."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, frozenset[str]] = {}
+        self.seconds: dict[str, float] = {}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when == "call":
+            assert report.passed, f"{report.nodeid} fails without a mutant"
+            self.files[report.nodeid] = frozenset(runtime_shell().READ)
+            self.seconds[report.nodeid] = report.duration
+            runtime_shell().READ.clear()
+
+    def tests(self, file: str) -> list[str]:
+        """Those that read a file, the quickest first; where none does, those of whole scripts."""
+        found = [test for test, files in self.files.items() if file in files]
+        found = found or [test for test, files in self.files.items() if not files]
+        return sorted(found, key=self.seconds.__getitem__)
+
+
+def runtime_shell() -> Any:
+    return sys.modules["support.runtime_shell"]
+
+
+def record() -> Recorder:
+    """What a run of tests/runtime without a mutant shows."""
+    recorder = Recorder()
+    pytest.main(["-q", "-x", "-p", "no:xdist", "tests/runtime"], plugins=[recorder])
+    return recorder
 
 
 def copy_tree(target: Path) -> Path:
@@ -215,8 +236,6 @@ def passes(copy: Path, tests: list[str], limit: float) -> bool:
         "--failed-first",  # what found one mutant of a file often finds the next
         "-o",
         f"cache_dir={copy}/cache",
-        "-m",
-        "not bench",
         *tests,
     ]
     if os.geteuid() == 0:
@@ -262,7 +281,7 @@ def main() -> int:
     options.add_argument("--limit", type=float, default=120, help="seconds for the tests of a mutant")
     options.add_argument("files", nargs="*")
     said = options.parse_args()
-    tests = tests_by_file()
+    recorder = record()
     every = sorted(str(path.relative_to(RUNTIME).with_suffix("")) for path in RUNTIME.rglob("*.sh"))
     accepted = {(one.file, one.kind, one.source) for one in read_accepted()}
     total = found = 0
@@ -274,14 +293,14 @@ def main() -> int:
         def survivor(mutant: Mutant) -> bool:
             copy = copies.get()
             try:
-                return survives(mutant, copy, tests[mutant.file], said.limit)
+                return survives(mutant, copy, recorder.tests(mutant.file), said.limit)
             finally:
                 copies.put(copy)
 
         with ThreadPoolExecutor(said.jobs) as pool:
             print(f"{'file':24} {'mutants':>8} {'found':>8}", flush=True)
             for file in said.files or every:
-                made = mutants(file) if file in tests else []
+                made = mutants(file)
                 left = [mutant for mutant, lives in zip(made, pool.map(survivor, made), strict=True) if lives]
                 total += len(made)
                 found += len(made) - len(left)

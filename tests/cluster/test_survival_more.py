@@ -72,6 +72,7 @@ def test_preflight_by_every_launcher_and_then_the_training(
     slurm_cluster: Cluster, tmp_path: Path, name: str
 ) -> None:
     script = jobs.render("slurm", *TWO_BY_TWO, *LAUNCHES[name], program=DIGITS)
+    script = jobs.with_preflight_limit(script, 110)
     env = {"PATH": jobs.path_of(slurm_cluster, tmp_path, name)}
     job = slurm_cluster.wait(slurm_cluster.sbatch(script, tmp_path, env=env))
     check_passed(job, tmp_path / "runs", [host for host, _ in jobs.hosts_in(jobs.run_dir(tmp_path / "runs"))])
@@ -83,7 +84,8 @@ def test_preflight_through_qsub(request: pytest.FixtureRequest, name: str, launc
     cluster: PbsCluster = request.getfixturevalue(f"{name}_cluster")
     folder = cluster.folder("preflight")
     words = (*cluster.words, *TWO_BY_TWO, "--launcher", launcher, "--venv", sys.prefix)
-    job = cluster.wait(cluster.submit(jobs.render(*words, program=DIGITS), folder))
+    script = jobs.with_preflight_limit(jobs.render(*words, program=DIGITS), 110)
+    job = cluster.wait(cluster.submit(script, folder))
     check_passed(job, folder / "runs", [host for host, _ in jobs.hosts_in(jobs.run_dir(folder / "runs"))])
 
 
@@ -213,9 +215,7 @@ def test_launchers_go_on_without_the_bad_host(slurm_cluster: Cluster, tmp_path: 
 def test_a_port_that_is_blocked(slurm_cluster: Cluster, tmp_path: Path) -> None:
     """node2's packets to the rendezvous at node1 are dropped; everything else gets there."""
     script = jobs.render("slurm", *TWO_BY_TWO, "--launcher", "srun", *ON_THE_BAD_ONE, program=DIGITS)
-    script = script.replace(
-        "export PYTHONUNBUFFERED=1", "export PYTHONUNBUFFERED=1 JOBGEN_PREFLIGHT_TIMEOUT=12"
-    )
+    script = jobs.with_preflight_limit(script, 12)
     submitted = slurm_cluster.sbatch(script, tmp_path, "--hold")
     rule = f"to 10.213.77.11 ipproto tcp dport {20000 + int(submitted)} prohibit".split()
     slurm_cluster.exec("node2", ["ip", "rule", "add", *rule])

@@ -76,6 +76,13 @@ def render(*options: object, program: Sequence[object] = ()) -> str:
     return done.stdout
 
 
+def with_preflight_limit(script: str, seconds: int) -> str:
+    """The script with another limit for the preflight of a rank."""
+    line = "export PYTHONUNBUFFERED=1"
+    assert line in script
+    return script.replace(line, f"{line} JOBGEN_PREFLIGHT_TIMEOUT={seconds}")
+
+
 @dataclass(frozen=True)
 class Rank:
     """What one rank saw."""

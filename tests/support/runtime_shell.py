@@ -13,6 +13,7 @@ from support import jobs
 
 RUNTIME = Path(FOLDER)
 PATH = "/usr/local/bin:/usr/bin:/bin"
+READ: set[str] = set()  # the files that have been under test
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,7 @@ class Shell:
 
     def run(self, files: str, code: str, env: Mapping[str, str] | None = None, timeout: float = 60) -> Done:
         """The words of ``files`` name files of the runtime; ``code`` follows them."""
+        READ.update(files.split())
         lines = [
             "set -euo pipefail",
             "job_dir=$PWD/run job_logs=$PWD/run/attempt-1",
@@ -74,6 +76,7 @@ class Shell:
         return self.start(["bash", str(self.node_file(name)), *words], {**self.contract(), **env}, timeout)
 
     def node_file(self, name: str) -> Path:
+        READ.add(f"node/{name}")
         target = self.run_dir / f"{name}.sh"
         target.write_text((RUNTIME / "node" / f"{name}.sh").read_text())
         return target
