@@ -52,9 +52,9 @@ class Lab(NamedTuple):
         finally:
             self.call("qdel", done.stdout.strip())
 
-    def jobgen(self, *words: object) -> subprocess.CompletedProcess[str]:
+    def jobgen(self, *words: object, **env: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "jobgen", *map(str, words)]
-        env = {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+        env |= {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
         return self.cluster.exec("head", command, cwd=self.folder, env=env, check=False, timeout=120)
 
     def state(self, run: Path) -> dict[str, Any]:
@@ -290,6 +290,7 @@ def qmgr(lab: Lab, line: str) -> None:
 
 def test_the_doctor_knows_what_qsub_refuses(either: Lab, queues: dict[str, str]) -> None:
     job = (*either.cluster.words, "--accelerator", "cpu", "--launcher", "torchrun", "--no-preflight")
+    no_torch = "/usr/local/bin:/usr/bin:/bin"  # which takes seconds to look at
     for words, states in {
         ("--queue", "nowhere"): ("problem", "ok"),
         ("--queue", queues["bare"]): ("problem", "ok"),
@@ -299,7 +300,8 @@ def test_the_doctor_knows_what_qsub_refuses(either: Lab, queues: dict[str, str])
         ("--cpus-per-rank", "9"): ("ok", "problem"),
         ("--nodes", "3"): ("ok", "ok"),
     }.items():
-        found = json.loads(either.jobgen("doctor", "--json", *job, *words, "--", "true").stdout)["findings"]
+        done = either.jobgen("doctor", "--json", *job, *words, "--", "true", PATH=no_torch)
+        found = json.loads(done.stdout)["findings"]
         said = {one["check"]: one["state"] for one in found}
         assert (said["queue"], said["nodes"]) == states, (words, found)
 

@@ -57,7 +57,9 @@ def test_processes_are_found_on_every_node_until_they_have_ended(cluster: PbsClu
     folder = cluster.folder("left")  # PBS ends what a task has started when the task ends, thus --wait
     sleeper = f"bash -c 'cd {folder}; touch $(hostname); exec sleep 300'"
     job = submit(
-        cluster, folder, f"setsid {sleeper} & {TASK[cluster.name]} /usr/bin/setsid --wait {sleeper} & sleep 300"
+        cluster,
+        folder,
+        f"setsid {sleeper} & {TASK[cluster.name]} /usr/bin/setsid --wait {sleeper} & sleep 300",
     )
     assert wait_until(lambda: len(list(folder.glob(f"{cluster.nodes[0][:-1]}?"))) == 2, 120)
     hosts = {path.name for path in folder.glob(f"{cluster.nodes[0][:-1]}?")}

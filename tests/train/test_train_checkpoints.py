@@ -20,6 +20,7 @@ from jobgen.train import checkpoints, config  # noqa: E402
 from jobgen.train.checkpoints import files, storage  # noqa: E402
 from jobgen.train.errors import BadInput, CommonMistake  # noqa: E402
 
+pytestmark = pytest.mark.xdist_group("checkpoints")  # its tests share trainings, which one worker runs
 NOISY = ["--model", "resumes:noisy"]  # dropout and running statistics
 BATCH = ["--global-batch", "64"]  # the same for one and two ranks
 # One process runs all of them, but for the last: DeepSpeed keeps a pipeline's grid, and autocast's state.

@@ -16,6 +16,7 @@ import pytest
 from support.require import need_command, need_package
 from train_support import clean_environment
 
+pytestmark = pytest.mark.xdist_group("engines")  # its tests share trainings, which one worker runs
 STAGES = (0, 1, 2, 3)
 SCHEDULES = ("warmup", "warmup-decay", "warmup-cosine", "onecycle", "cosine", "multistep --milestones 2,4")
 EMA = ("ddp ema", "zero0 ema", "zero2 ema", "zero3 ema", "zero3 ema offload", "pipeline ema")

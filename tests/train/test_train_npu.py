@@ -15,6 +15,7 @@ from jobgen.train.errors import BadInput
 from support.require import need_command, need_package
 from train_support import PYTHON, Finished, clean_environment, start
 
+pytestmark = pytest.mark.xdist_group("npu")  # its tests share trainings, which one worker runs
 HERE = Path(__file__).parent
 SIMULATED = HERE.parent / "npu"
 # Every way in which DeepSpeed and torch use the device. The pipeline comes last, since DeepSpeed keeps

@@ -14,6 +14,8 @@ from jobgen.train.errors import BadInput, CommonMistake
 from support.require import need_package
 from train_support import Finished, start
 
+pytestmark = pytest.mark.xdist_group("watch")  # its tests share a training, which one worker runs
+
 
 def scalars(folder: Path) -> dict[str, list[tuple[int, float]]]:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator

@@ -48,6 +48,7 @@ def module_needs(*names: str) -> None:
 def clean_environment() -> dict[str, str]:
     env = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
     env |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "JOBGEN_ACCELERATOR": "cpu"}
+    env["OMP_NUM_THREADS"] = "1"  # other tests run beside this one
     env["PATH"] = os.pathsep.join([str(Path(PYTHON).parent), env.get("PATH", "")])
     return env
 
