@@ -58,7 +58,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.1.0, SHA-256 7a2f2bba191f6229876d33868fb9a81e56f4de04239b9bd1abd59621c8fd698f ========
+# ======== jobgen runtime 0.1.0, SHA-256 6770be835fa185bbcbcd67d829f418760f6b499cee310fa76eeab36c1ccd7d0f ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -311,7 +311,7 @@ job_hccl_ports() {  # HCCL takes 16 ports or more from here on; the range ends b
 # ---- conda.sh: conda by its own shell hook: conda init is for login shells and does nothing in a batch job.
 
 job_conda() { # ENVIRONMENT
-  local file conda=${CONDA_EXE:-$(command -v conda || true)}
+  local file conda=${CONDA_EXE:-$(command -v conda)}
   for file in "$HOME"/{miniforge3,miniconda3,mambaforge,anaconda3}/bin/conda /opt/conda/bin/conda; do
     [[ -n $conda || ! -x $file ]] || conda=$file
   done

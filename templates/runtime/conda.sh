@@ -1,7 +1,7 @@
 # conda by its own shell hook: conda init is for login shells and does nothing in a batch job.
 
 job_conda() { # ENVIRONMENT
-  local file conda=${CONDA_EXE:-$(command -v conda || true)}
+  local file conda=${CONDA_EXE:-$(command -v conda)}
   for file in "$HOME"/{miniforge3,miniconda3,mambaforge,anaconda3}/bin/conda /opt/conda/bin/conda; do
     [[ -n $conda || ! -x $file ]] || conda=$file
   done

@@ -9,5 +9,5 @@ job_end_containers() {
 }
 
 job_end_container_on() { # WORDS HOST
-  [[ $2 == "${job_hosts[0]}" ]] || job_ask_host "$2" "$1" &> /dev/null || true
+  [[ $2 == "${job_hosts[0]}" ]] || job_ask_host "$2" "$1" &> /dev/null
 }

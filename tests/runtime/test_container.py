@@ -90,8 +90,9 @@ def test_containers_that_run_on_are_ended(
     assert sorted(lines) == ["kill id1"] * calls + ["ps --quiet --filter label=jobgen=1 2"] * calls
 
 
-def test_a_docker_that_fails_ends_nothing(shell: Shell) -> None:
-    shell.commands(docker="exit 1")
+@pytest.mark.parametrize("docker", ["exit 1", "[[ $1 == ps ]] && echo id1"])
+def test_a_docker_that_fails_ends_nothing(shell: Shell, docker: str) -> None:
+    shell.commands(docker=docker)
     code = f"{LEFT} job_status=3 job_reach=ssh; job_reach_host() {{ return 1; }}; job_end_containers; echo on"
     assert shell.run("remote_start leftover", code).out == "on\n"
 
@@ -239,7 +240,9 @@ def bind(
 ) -> Done:
     shell.commands(lscpu=LSCPU, taskset='echo "taskset $*" | sed "s/ [0-9]*$//" >&2; [[ ! -e $HOME/refuse ]]')
     if numactl:
-        shell.commands(numactl='[[ $2 != true ]] || exit 0; echo "numactl $*"')
+        shell.commands(
+            numactl='[[ $2 != true ]] || exit 0; echo "numactl $* ${JOBGEN_BOUND-no} <$JOBGEN_VISIBLE>"'
+        )
     (shell.folder / "bin" / "awk").write_text(f"""#!/bin/bash
 if [[ $1 == /^Cpus* ]]; then echo {allowed}; else exec /usr/bin/awk "$@"; fi
 """)
@@ -260,6 +263,7 @@ if [[ $1 == /^Cpus* ]]; then echo {allowed}; else exec /usr/bin/awk "$@"; fi
         ("numa", 0, 2, "0-7", "0,4,1,5"),
         ("numa", 1, 2, "0-7", "2,6,3,7"),
         ("numa", 1, 4, "0-7", "0,4,1,5"),
+        ("numa", 0, 4, "0-7", "0,4,1,5"),
         ("numa", 0, 1, "0-7", "0,4,1,5,2,6,3,7"),
     ],
 )
@@ -292,7 +296,7 @@ def test_who_is_bound_stays(shell: Shell) -> None:
 @pytest.mark.parametrize(("kind", "starts"), [("numa", True), ("core", False)])
 def test_the_memory_of_the_numa_node(shell: Shell, kind: str, starts: bool) -> None:
     done = bind(shell, kind, 1, 2, numactl=True, words="preflight", more="export JOBGEN_VISIBLE=V")
-    line = f"numactl --membind=1 bash {shell.run_dir}/rank.sh preflight"
+    line = f"numactl --membind=1 bash {shell.run_dir}/rank.sh preflight yes <>"
     assert (line in done.lines) == starts
     assert ("bound" in done.lines) == (not starts)
 

@@ -231,6 +231,17 @@ def test_modules(shell: Shell, where: str) -> None:
     assert len(done.lines) == (1 if where == "defined" else 2)
 
 
+@pytest.mark.parametrize("call", ["job_module one", "job_module_use /a"])
+def test_each_call_finds_the_modules_and_keeps_the_options_of_the_shell(shell: Shell, call: str) -> None:
+    for where in ("lmod", "tcl"):
+        (shell.folder / where / "init").mkdir(parents=True)
+        (shell.folder / where / "init/bash").write_text(f"echo {where} >> read\n{MODULE}")
+    places = {"LMOD_PKG": str(shell.folder / "lmod"), "MODULESHOME": str(shell.folder / "tcl")}
+    done = shell.run("modules", f"{call}; echo $-; cat read", places)
+    assert done.lines[1:] == ["lmod"]
+    assert set("eu") <= set(done.lines[0])
+
+
 @pytest.mark.parametrize("name", ["gone", "silent"])
 def test_a_module_that_is_not_there(shell: Shell, name: str) -> None:
     done = shell.run("modules", f"{MODULE} job_module one {name}; echo never")
@@ -307,6 +318,15 @@ def test_cann(shell: Shell, where: str, env: str) -> None:
         variables[env] = str(folder / "latest")
     done = shell.run(f"{SOURCE} cann", "job_cann; trap - EXIT; env | grep -E 'CANN=|^LD_L'", variables)
     assert sorted(done.lines) == ["CANN=yes", f"LD_LIBRARY_PATH={driver}:{driver.parent}:/old"], done.said
+
+
+def test_the_first_cann_counts(shell: Shell) -> None:
+    for name in ("first", "second"):
+        (shell.folder / name).mkdir()
+        (shell.folder / name / "set_env.sh").write_text(f"export CANN={name}\n")
+    places = {"ASCEND_HOME_PATH": f"{shell.folder}/first", "ASCEND_TOOLKIT_HOME": f"{shell.folder}/second"}
+    done = shell.run(f"{SOURCE} cann", "job_cann; trap - EXIT; echo $CANN", places)
+    assert done.out == "first\n"
 
 
 def test_no_cann(shell: Shell) -> None:

@@ -279,7 +279,7 @@ def test_the_nodes_get_the_environment_and_the_functions(shell: Shell) -> None:
         "PLAIN": "a 'b'\n$c",
     }
     code = """program() { echo program; }; other() { :; }; job_point=(--lr 'a b'); job_world_size=801
-    job_file_rank() { echo rank; }; export JOBGEN_WORLD_SIZE=801; cd /tmp; job_handover
+    job_file_rank() { echo rank; }; export JOBGEN_WORLD_SIZE=801; cd /tmp; job_handover; cd /
     env -i bash -c '. "$0/env.sh"; . "$0/functions.sh"; env; pwd; program; declare -F; echo "${job_point[1]}"' "$job_dir" """
     done = shell.run("handover", code, env)
     assert done.status == 0, done.said
@@ -365,6 +365,11 @@ def test_the_steps_that_every_job_has(shell: Shell) -> None:
     )
     assert done.lines == [*must, "finish 75"]
     assert "jobgen: asked to leave (TERM) before the program began\n" in done.said
+
+
+def test_who_asked_a_job_that_ran(shell: Shell) -> None:
+    code = """job_signals=0; job_run() { asked=yes; }; asked=no status=75; job_launch_and_judge"""
+    assert "jobgen: asked by TERM: every rank was to save and leave\n" in shell.run("main", MAIN + code).said
 
 
 def test_the_doctor_sees_the_environment_without_the_job(shell: Shell) -> None:
