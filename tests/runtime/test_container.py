@@ -198,9 +198,42 @@ def test_the_options_of_docker(shell: Shell, kind: str) -> None:
     assert "--env=PATH" in contain(shell, f"job_carried=(PATH)\n{OPTIONS % kind}").lines
 
 
+def test_podman_of_a_user(shell: Shell) -> None:
+    """In a user namespace nobody is root."""
+    (shell.run_dir / "functions.sh").write_text(f"job_accelerator=cuda\n{OPTIONS % 'podman'}\n")
+    command = ["unshare", "--user", "bash", str(shell.node_file("container")), "true"]
+    assert "--userns=keep-id" in shell.start(command, shell.contract(), 60).lines
+
+
+# In a mount namespace: directories and devices of a machine that has NPUs and InfiniBand.
+MACHINE = """mount -t tmpfs tmpfs /usr/local && mkdir -p /usr/local/Ascend/driver /usr/local/dcmi
+mkdir dev && mount -t tmpfs tmpfs dev && cp -a /dev/null /dev/fd dev && touch dev/davinci{0,1} dev/davinci_manager
+mkdir dev/infiniband && mount --bind dev /dev && exec bash "$0" true"""
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can mount")
+@pytest.mark.parametrize("kind", ["npu", "cuda"])
+def test_the_devices_and_the_driver_of_the_host(shell: Shell, kind: str) -> None:
+    (shell.run_dir / "functions.sh").write_text(f"job_accelerator={kind}\n{OPTIONS % 'docker'}\n")
+    command = ["unshare", "--mount", "bash", "-c", MACHINE, str(shell.node_file("container"))]
+    done = shell.start(command, shell.contract(), 60)
+    assert done.status == 0, done.said
+    drivers = [f"--volume={path}:{path}:ro" for path in ("/usr/local/Ascend/driver", "/usr/local/dcmi")]
+    devices = [f"--device=/dev/{name}" for name in ("davinci0", "davinci1", "davinci_manager", "infiniband")]
+    here = [line for line in done.lines if line.startswith("--device=") or line.endswith(":ro")]
+    assert [line for line in here if "/etc/" not in line] == (
+        [*drivers, *devices] if kind == "npu" else devices[-1:]
+    )
+
+
+def test_a_container_without_its_functions(shell: Shell) -> None:
+    done = shell.program("container", "true", env={})
+    assert (done.status, len(done.said.splitlines())) == (1, 1), done.said
+
+
 def test_the_options_of_enroot(shell: Shell) -> None:
     functions = 'job_binds=(/d:/e:ro)\ncontainer() { enroot_options; printf "%s\\n" "${options[@]}"; }'
-    lines = contain(shell, functions, env={"PLAIN": "x"}).lines
+    lines = contain(shell, functions, env={"PLAIN": "x", "options": "ours"}).lines
     assert lines[:3] == [
         f"--mount={shell.run_dir}:{shell.run_dir}:none:x-create=auto,rbind",
         f"--mount={shell.folder}:{shell.folder}:none:x-create=auto,rbind",
