@@ -484,6 +484,11 @@ def test_another_node_is_in_a_session_of_its_own(shell: Shell, status: int) -> N
     assert parent != session != str(os.getsid(0))
 
 
+def test_a_node_without_its_functions(shell: Shell) -> None:
+    done = shell.program("node", env={})
+    assert (done.status, len(done.said.splitlines())) == (1, 1), done.said
+
+
 def test_this_node_stays_in_the_session(shell: Shell) -> None:
     done = start_node(shell, "ps -o sid= $$; echo ${JOBGEN_PARENT-none}", {"JOBGEN_HOST": "here"})
     assert done.out.split() == [str(os.getsid(0)), "none"]
@@ -518,10 +523,14 @@ ARRIVE = ': >> "$JOBGEN_ARRIVAL"; '
 
 def test_every_node_is_started_once(shell: Shell) -> None:
     hosts = ["here", *(f"n{i}" for i in range(1, 6))]
+    slow = "[[ $JOBGEN_HOST != here ]] || sleep 1; "
     done = each(
-        shell, hosts, ARRIVE + 'echo "$NODE_RANK $JOBGEN_HOST ${JOBGEN_ARRIVAL#*/nodes/} $*"', "preflight"
+        shell,
+        hosts,
+        ARRIVE + slow + 'echo "$NODE_RANK $JOBGEN_HOST ${JOBGEN_ARRIVAL#*/nodes/} $*"',
+        "preflight",
     )
-    assert done.status == 0
+    assert (done.status, done.said) == (0, "")
     folders = [0, 0, 0, 0, 1, 1]
     assert sorted(done.lines) == [
         f"{i} {host} {folders[i]}/{host}.ranks preflight" for i, host in enumerate(hosts)
@@ -555,6 +564,15 @@ def test_a_node_that_failed_is_not_waited_for(shell: Shell) -> None:
         each(shell, ["here", "a", "b"], "[[ $JOBGEN_HOST != here ]] || exit 3; sleep 1", limit=1).status == 3
     )
     assert time.monotonic() - started < 9
+
+
+def test_the_only_node_fails(shell: Shell) -> None:
+    assert each(shell, ["here"], "exit 3").status == 3
+
+
+def test_nothing_starts_where_no_host_can_be_reached(shell: Shell) -> None:
+    done = each(shell, ["here", "a"], "echo started", remote="return 1\n")
+    assert (done.status, done.out) == (1, "")
 
 
 def test_the_first_failure_ends_the_others(shell: Shell) -> None:

@@ -6,8 +6,8 @@ if [[ -n ${JOBGEN_HOST:-} && $JOBGEN_HOST != "$JOBGEN_HERE" && -z ${JOBGEN_PAREN
   # a moment to save. The watcher of the node ends them when this process is gone.
   export JOBGEN_PARENT=$$
   setsid bash "${BASH_SOURCE[0]}" "$@" < /dev/null &
-  wait "$!" && exit
-  exit "$?"
+  wait "$!"
+  exit
 fi
 # shellcheck source=/dev/null
 . "${BASH_SOURCE[0]%/*}/functions.sh"
