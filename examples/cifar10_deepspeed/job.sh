@@ -49,7 +49,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.1.0, SHA-256 4543c71512913113f67193e1b0747cf5ecb8af79fe980934a253c86ec991d146 ========
+# ======== jobgen runtime 0.1.0, SHA-256 1b750e49344cabae510e66a637145a0fa1ed5c7c2d262b0d3c7fc1702018d9e1 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -678,7 +678,6 @@ fi
 
 trap '' TERM INT HUP USR1 USR2 URG PIPE  # they are for the program, but launchers send them to this shell, too
 set +e
-job_children=()
 case $JOBGEN_RANK_LOGS in
   node)
     exec {job_lines}> >(stdbuf -oL cut -b1- | stdbuf -oL sed "s/^/$RANK: /" >> "$job_node.log")  # cut ends the last line
@@ -801,8 +800,8 @@ if [[ -n ${JOBGEN_HOST:-} && $JOBGEN_HOST != "$JOBGEN_HERE" && -z ${JOBGEN_PAREN
   # a moment to save. The watcher of the node ends them when this process is gone.
   export JOBGEN_PARENT=$$
   setsid bash "${BASH_SOURCE[0]}" "$@" < /dev/null &
-  wait "$!" && exit
-  exit "$?"
+  wait "$!"
+  exit
 fi
 # shellcheck source=/dev/null
 . "${BASH_SOURCE[0]%/*}/functions.sh"

@@ -58,7 +58,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.1.0, SHA-256 6770be835fa185bbcbcd67d829f418760f6b499cee310fa76eeab36c1ccd7d0f ========
+# ======== jobgen runtime 0.1.0, SHA-256 93b99de5579abf83017c6502c24ad4a04b5ae83be0e76258f443af0652f808f4 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -721,7 +721,6 @@ fi
 
 trap '' TERM INT HUP USR1 USR2 URG PIPE  # they are for the program, but launchers send them to this shell, too
 set +e
-job_children=()
 case $JOBGEN_RANK_LOGS in
   node)
     exec {job_lines}> >(stdbuf -oL cut -b1- | stdbuf -oL sed "s/^/$RANK: /" >> "$job_node.log")  # cut ends the last line

@@ -53,7 +53,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.1.0, SHA-256 00a5ca51f252a583ad687e8872c2e73825315a80aaee9e4cc5e2c1e44704912d ========
+# ======== jobgen runtime 0.1.0, SHA-256 7b7ffa3d3aea64035e60ef5400d913e5b3a35fb5fcbaddf98344d3b4ddc5ce0a ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -781,7 +781,6 @@ fi
 
 trap '' TERM INT HUP USR1 USR2 URG PIPE  # they are for the program, but launchers send them to this shell, too
 set +e
-job_children=()
 case $JOBGEN_RANK_LOGS in
   node)
     exec {job_lines}> >(stdbuf -oL cut -b1- | stdbuf -oL sed "s/^/$RANK: /" >> "$job_node.log")  # cut ends the last line
@@ -904,8 +903,8 @@ if [[ -n ${JOBGEN_HOST:-} && $JOBGEN_HOST != "$JOBGEN_HERE" && -z ${JOBGEN_PAREN
   # a moment to save. The watcher of the node ends them when this process is gone.
   export JOBGEN_PARENT=$$
   setsid bash "${BASH_SOURCE[0]}" "$@" < /dev/null &
-  wait "$!" && exit
-  exit "$?"
+  wait "$!"
+  exit
 fi
 # shellcheck source=/dev/null
 . "${BASH_SOURCE[0]%/*}/functions.sh"

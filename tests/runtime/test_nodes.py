@@ -141,6 +141,33 @@ def test_the_log_of_a_node_has_whole_lines(shell: Shell) -> None:
     assert (shell.logs / "nodes" / "0" / "here.log").read_text() == "0: one\n0: two\n1: three\n"
 
 
+def test_the_log_of_a_node_is_whole_when_its_rank_has_ended(shell: Shell) -> None:
+    shell.commands(sed='[[ $1 != s/* ]] || sleep 1; exec /usr/bin/sed "$@"')
+    rank(shell, "echo one")
+    assert (shell.logs / "nodes" / "0" / "here.log").read_text() == "0: one\n"
+
+
+def test_a_log_that_cannot_be_made(shell: Shell) -> None:
+    shell.commands(mktemp="exit 1")
+    done = rank(shell, "echo never", {"JOBGEN_RANK_LOGS": "failed"})
+    assert (done.status, done.out, done.said) == (70, "", "jobgen: here: cannot make a temporary file\n")
+
+
+def test_a_rank_without_its_functions(shell: Shell) -> None:
+    done = shell.program("rank", env={**RANK, "JOBGEN_INSIDE": "yes"})
+    assert (done.status, len(done.said.splitlines())) == (1, 1), done.said
+
+
+@pytest.mark.parametrize(("control", "pauses"), [("save x\n", ["1"]), ("", [])])
+def test_a_rank_that_has_saved_lets_the_others_be_asked(
+    shell: Shell, control: str, pauses: list[str]
+) -> None:
+    shell.commands(sleep='[[ $1 == 0.1 ]] || echo "$1" >> pauses; exec /usr/bin/sleep "$@"')
+    rank(shell, f"printf '{control}' > {shell.logs}/control; exit 75")
+    path = shell.folder / "pauses"
+    assert (path.read_text().split() if control else listed(path)) == pauses
+
+
 def test_what_the_program_left_running_does_not_hold_the_rank(shell: Shell) -> None:
     started = time.monotonic()
     done = rank(shell, "sleep 60 & echo $!; exit 0")
@@ -266,7 +293,9 @@ def test_each_rank_of_a_node_sees_one_device(shell: Shell) -> None:
 )
 def test_the_devices_that_the_scheduler_gave(shell: Shell, env: dict[str, str], given: str) -> None:
     (shell.run_dir / "devices").write_text("0,1\n2,3\n")
-    done = rank(shell, "echo $CUDA_VISIBLE_DEVICES", {"JOBGEN_VISIBLE": "CUDA_VISIBLE_DEVICES", **env})
+    done = rank(
+        shell, "echo $CUDA_VISIBLE_DEVICES", {"JOBGEN_VISIBLE": "CUDA_VISIBLE_DEVICES", "devices": "9", **env}
+    )
     assert done.out == f"{given}\n", done.said
 
 
@@ -294,7 +323,7 @@ def test_the_preflight_of_a_rank(shell: Shell, env: dict[str, str], more: str, o
     shell.commands(python3='echo "python $*"')
     prepare(shell, 'echo "program $*"; exec true', more)
     (shell.run_dir / "container.sh").write_text('echo "inside $*"\n')
-    done = shell.program("rank", "preflight", env={**RANK, **env})
+    done = shell.program("rank", "preflight", env={**RANK, "inside": "false", **env})
     assert done.lines[0] == out
     assert listed(shell.logs / "nodes" / "0") == []
 

@@ -205,6 +205,12 @@ def test_an_agent_that_fails_is_not_followed_by_another(shell: Shell) -> None:
     assert "srun" not in (shell.folder / "asked").read_text()
 
 
+def test_what_is_on_its_way_to_another_host_is_marked(shell: Shell) -> None:
+    shell.commands(ssh='echo "$JOBGEN_SENT_BY"')
+    done = shell.program("remote", "a", "true", env={"JOBGEN_AGENTS": "ssh"})
+    assert done.out == f"{shell.logs}\n"
+
+
 def test_options_of_ssh_are_left_out(shell: Shell) -> None:
     assert remote(shell, "ssh", "echo on", "ssh", words=("-x", "-q")).out == "on\n"
 

@@ -70,7 +70,6 @@ fi
 
 trap '' TERM INT HUP USR1 USR2 URG PIPE  # they are for the program, but launchers send them to this shell, too
 set +e
-job_children=()
 case $JOBGEN_RANK_LOGS in
   node)
     exec {job_lines}> >(stdbuf -oL cut -b1- | stdbuf -oL sed "s/^/$RANK: /" >> "$job_node.log")  # cut ends the last line
