@@ -18,9 +18,9 @@ test: $(VENV)/.test
 	if [ "$$(id -u)" = 0 ]; then tests/install.sh; fi
 	$(MAKE) lint
 	$(BIN)/python -m pytest -n 3 --dist loadgroup --durations 10 --ignore-glob '*/test_survival*' --ignore-glob '*/test_matrix*'
-	@# What fills disks and kills nodes has the machine to itself.
+	@# What kills nodes of a cluster that others share, and what counts on the time that a job takes, comes afterwards.
 	$(BIN)/python -m pytest -n 3 --dist loadgroup tests/cluster/test_matrix.py
-	$(BIN)/python -m pytest tests/cluster/test_survival*.py
+	$(BIN)/python -m pytest -n 2 --dist loadgroup tests/cluster/test_survival*.py
 
 # The tests without a cluster, a training or a browser: less than a minute.
 quick: $(VENV)/.test

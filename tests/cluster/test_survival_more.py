@@ -43,6 +43,14 @@ def packages() -> None:
     need_package("torch", "deepspeed", "mpi4py", "sklearn")
 
 
+@pytest.fixture(scope="module")
+def slurm_cluster(session_dir: Path) -> Iterator[Cluster]:
+    """Slurm of these tests alone: they break its nodes."""
+    need_cluster()
+    with shared_cluster(session_dir / "cluster-broken") as cluster:
+        yield cluster
+
+
 def result_of(directory: Path) -> dict[str, object]:
     found: dict[str, object] = json.loads((directory / "preflight" / "result.json").read_text())
     return found
@@ -99,7 +107,7 @@ FAULTS = {
         r"cannot write into \S+: Read-only file system",
     ),
     "checkpoints not shared": ("mount -t tmpfs tmpfs $0", r"it is not shared"),
-    "runs not shared": ("mount -t tmpfs tmpfs $1", r"jobgen: node2: .*env\.sh: No such file or directory"),
+    "runs not shared": ("mount -t tmpfs tmpfs $1", r"jobgen: node2: .*: No such file or directory"),
     "no torch": (None, r"node2: (torch cannot be imported: .*has no|ModuleNotFoundError: No module named .)"),
 }
 
