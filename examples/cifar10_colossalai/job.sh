@@ -49,7 +49,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.1.0, SHA-256 1b750e49344cabae510e66a637145a0fa1ed5c7c2d262b0d3c7fc1702018d9e1 ========
+# ======== jobgen runtime 0.1.0, SHA-256 279156084be6993496e1a36b675a277290ed642ac1404472d6d2b0c51252aeea ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -741,7 +741,7 @@ programs() { # the process ids of the programs that began and have not ended, le
     esac
   done < "$node.ranks"
   for value in ${pid[@]+"${pid[@]}"}; do
-    parent=$(sed -n 's/^PPid:[[:blank:]]*//p' "/proc/$value/status" 2> /dev/null) || continue
+    parent=$(sed -n 's/^PPid:[[:blank:]]*//p' "/proc/$value/status" 2> /dev/null)
     ! grep -qasF "$JOBGEN_RUN_DIR/rank.sh" "/proc/$parent/cmdline" || echo "$value"
   done
 }

@@ -58,7 +58,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.1.0, SHA-256 93b99de5579abf83017c6502c24ad4a04b5ae83be0e76258f443af0652f808f4 ========
+# ======== jobgen runtime 0.1.0, SHA-256 45c012a9318d42a6c0d07ebef9964b119ad18585214e8d87ef76c9e6271152c3 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -784,7 +784,7 @@ programs() { # the process ids of the programs that began and have not ended, le
     esac
   done < "$node.ranks"
   for value in ${pid[@]+"${pid[@]}"}; do
-    parent=$(sed -n 's/^PPid:[[:blank:]]*//p' "/proc/$value/status" 2> /dev/null) || continue
+    parent=$(sed -n 's/^PPid:[[:blank:]]*//p' "/proc/$value/status" 2> /dev/null)
     ! grep -qasF "$JOBGEN_RUN_DIR/rank.sh" "/proc/$parent/cmdline" || echo "$value"
   done
 }

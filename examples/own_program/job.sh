@@ -53,7 +53,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.1.0, SHA-256 7b7ffa3d3aea64035e60ef5400d913e5b3a35fb5fcbaddf98344d3b4ddc5ce0a ========
+# ======== jobgen runtime 0.1.0, SHA-256 0664d63b329184512ee9664b9d00bff82afdf8363995432b391ccab149dc4ea5 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -459,7 +459,7 @@ job_on_hosts() { # LIMIT COMMAND...: run it with the name of each host, in the b
     if ((running++ >= limit)); then wait -n || true; fi
     "$@" "$host" &
   done
-  wait || true
+  wait
 }
 
 # ---- reach_srun.sh: Another host by a step of Slurm.
@@ -502,7 +502,6 @@ job_probe_hosts() { # where the launcher failed, or ended all ranks at the first
     job_probe+=" command -v $job_launcher_name > /dev/null || { echo '$job_launcher_name: command not found'; exit 71; }; exec"
   fi
   job_probe+=" python3 -c 'import jobgen.train, torch.distributed'"
-  mkdir "$job_dir/preflight/probes"
   job_on_hosts 64 job_probe_host
   (cd "$job_dir/preflight/probes" && find . -name '*.bad' -exec cat {} +) | sort > "$job_dir/preflight/bad-hosts"
   sed 's/^/jobgen: /; s/\t/: /' "$job_dir/preflight/bad-hosts" >&2
@@ -844,7 +843,7 @@ programs() { # the process ids of the programs that began and have not ended, le
     esac
   done < "$node.ranks"
   for value in ${pid[@]+"${pid[@]}"}; do
-    parent=$(sed -n 's/^PPid:[[:blank:]]*//p' "/proc/$value/status" 2> /dev/null) || continue
+    parent=$(sed -n 's/^PPid:[[:blank:]]*//p' "/proc/$value/status" 2> /dev/null)
     ! grep -qasF "$JOBGEN_RUN_DIR/rank.sh" "/proc/$parent/cmdline" || echo "$value"
   done
 }

@@ -32,7 +32,6 @@ job_probe_hosts() { # where the launcher failed, or ended all ranks at the first
     job_probe+=" command -v $job_launcher_name > /dev/null || { echo '$job_launcher_name: command not found'; exit 71; }; exec"
   fi
   job_probe+=" python3 -c 'import jobgen.train, torch.distributed'"
-  mkdir "$job_dir/preflight/probes"
   job_on_hosts 64 job_probe_host
   (cd "$job_dir/preflight/probes" && find . -name '*.bad' -exec cat {} +) | sort > "$job_dir/preflight/bad-hosts"
   sed 's/^/jobgen: /; s/\t/: /' "$job_dir/preflight/bad-hosts" >&2

@@ -11,5 +11,5 @@ job_on_hosts() { # LIMIT COMMAND...: run it with the name of each host, in the b
     if ((running++ >= limit)); then wait -n || true; fi
     "$@" "$host" &
   done
-  wait || true
+  wait
 }

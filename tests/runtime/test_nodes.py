@@ -447,6 +447,15 @@ def test_ranks_that_save_have_ten_seconds(node: Node, shell: Shell) -> None:
     assert (shell.folder / "saved").read_text() == "saved\nterm\n"
 
 
+def test_stop_ends_ranks_that_save_without_their_launcher(node: Node, shell: Shell) -> None:
+    node.write("save TERM")
+    time.sleep(1)
+    node.launcher.kill()
+    node.launcher.wait()
+    node.write("stop timeout")
+    assert node.program.wait(5) == 128 + signal.SIGKILL
+
+
 def test_who_has_saved_is_not_waited_for(node: Node) -> None:
     node.write("save TERM")
     time.sleep(1)

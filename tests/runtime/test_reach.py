@@ -356,6 +356,8 @@ def test_each_host_by_itself(shell: Shell) -> None:
     assert (shell.run_dir / "preflight" / "bad-hosts").read_text() == expected
     assert (shell.run_dir / "bad-hosts").read_text() == expected
     assert "jobgen: b: no route to b\njobgen: c: No module named torch\n" in done.said
+    probes = {path.name.partition(".")[0] for path in shell.run_dir.glob("preflight/probes/*/*")}
+    assert probes == {"b", "c"}  # of the others nothing is kept
 
 
 def test_each_host_by_itself_needs_the_launcher_of_nodes(shell: Shell) -> None:
@@ -422,9 +424,8 @@ def test_the_preflight_or_the_end(
 ) -> None:
     shell.commands(python3=python or "true")
     (shell.run_dir / "container.sh").write_text("exit 1\n")
-    done = shell.run(
-        "preflight", f"job_status=3 job_preflight_kind=always; {code}; job_preflight_or_end; echo on"
-    )
+    code = f"job_status=3 job_preflight_kind=always; {code}; job_preflight_or_end; echo on"
+    done = shell.run("preflight", code, {"inside": "false"})
     assert (done.status, done.out) == (status, out)
     assert said in done.said
     assert bool(said) == bool(done.said)

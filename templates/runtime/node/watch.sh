@@ -17,7 +17,7 @@ programs() { # the process ids of the programs that began and have not ended, le
     esac
   done < "$node.ranks"
   for value in ${pid[@]+"${pid[@]}"}; do
-    parent=$(sed -n 's/^PPid:[[:blank:]]*//p' "/proc/$value/status" 2> /dev/null) || continue
+    parent=$(sed -n 's/^PPid:[[:blank:]]*//p' "/proc/$value/status" 2> /dev/null)
     ! grep -qasF "$JOBGEN_RUN_DIR/rank.sh" "/proc/$parent/cmdline" || echo "$value"
   done
 }
