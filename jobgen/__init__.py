@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["JobSpec", "JobgenError", "__version__", "render"]
 __version__ = "0.1.0"
 
-# In a checkout, templates/ and train/ stand beside this package and not inside it: make
-# jobgen.templates and jobgen.train importable from there, as they are once installed.
+# In a checkout, templates/ and train/ are next to this package, not inside it: make
+# jobgen.templates and jobgen.train importable from there, as in an installation.
 _ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))  # pathlib would take 3 ms
 if os.path.isfile(os.path.join(_ROOT, "setup.cfg")):
     __path__.append(_ROOT)
@@ -28,10 +28,10 @@ if os.path.isfile(os.path.join(_ROOT, "setup.cfg")):
 _HOMES = {"JobSpec": "jobgen.spec", "JobgenError": "jobgen.errors", "render": "jobgen.api"}
 
 
-if not TYPE_CHECKING:  # or it would be taken for the submodules, too
+if not TYPE_CHECKING:  # type checkers would apply it to the submodules, too
 
     def __getattr__(name: str) -> Any:
-        """What the package offers, imported when it is asked for: the command line starts without it."""
+        """Import and return a public name at its first use: the command line starts without these modules."""
         if name not in _HOMES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         from importlib import import_module

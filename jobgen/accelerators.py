@@ -1,4 +1,4 @@
-"""What the ranks compute on: one row each."""
+"""The kinds of accelerator that ranks compute on: one row each."""
 
 from typing import NamedTuple
 
@@ -6,11 +6,11 @@ from typing import NamedTuple
 class Accelerator(NamedTuple):
     """A kind of device.
 
-    ``template`` brings its environment up; ``gres`` is how Slurm is asked for ``{n}`` of them a
-    node, ``select`` how PBS Pro is and ``torque`` how Torque is; None where that cannot be said.
-    ``visible`` names the variable by which a scheduler, and the deepspeed launcher, say which devices
-    a process sees. ``runtime`` are the files of templates/runtime/ that it needs, ``runtime_in_container``
-    those where the image brings its software.
+    ``template`` sets up its environment. ``gres`` is Slurm's option for ``{n}`` devices per node, ``select``
+    the resource of PBS Pro and ``torque`` that of Torque; None if there is none. ``visible`` is the variable
+    with which a scheduler and the deepspeed launcher list the devices that a process sees. ``runtime`` are
+    the files of templates/runtime/ that it needs; ``runtime_in_container`` are those that it needs if the
+    image provides its software.
     """
 
     title: str
@@ -34,7 +34,7 @@ ACCELERATORS = {
         runtime=("cuda",),
     ),
     # Slurm has no option for NPUs: they are a generic resource that the site calls npu.
-    # PBS has no common name but its own naccelerators.
+    # PBS has no common name for them except naccelerators.
     "npu": Accelerator(
         "Ascend NPUs",
         "accelerator/npu.sh.j2",
@@ -44,7 +44,7 @@ ACCELERATORS = {
         runtime=("cann", "hccl"),
         runtime_in_container=("hccl",),
     ),
-    # Slurm limits AMD GPUs by ROCR_VISIBLE_DEVICES, below the numbers that a program sees.
+    # Slurm limits AMD GPUs with ROCR_VISIBLE_DEVICES, which is below the numbers that a program sees.
     "rocm": Accelerator(
         "AMD GPUs",
         "accelerator/rocm.sh.j2",
@@ -53,7 +53,7 @@ ACCELERATORS = {
         torque="gpus={n}",
         runtime=("rocm",),
     ),
-    # A device is what ZE_FLAT_DEVICE_HIERARCHY makes one: a tile, unless it is COMPOSITE.
+    # ZE_FLAT_DEVICE_HIERARCHY defines what a device is: a tile, unless the value is COMPOSITE.
     "xpu": Accelerator(
         "Intel GPUs",
         "accelerator/xpu.sh.j2",

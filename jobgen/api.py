@@ -1,5 +1,5 @@
-"""What ``from jobgen import JobSpec, render`` does: Python's values become the text that the command line
-would have, and go through the same parsers, so that both mean the same and fail with the same sentences."""
+"""Implementation of ``from jobgen import JobSpec, render``. Python values are converted to the text of the
+command line and read by the same parsers: both have the same meaning and the same error messages."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from jobgen.sites.filling import without
 from jobgen.spec import JobSpec
 
 PYTHON = "Python"
-# What a job file has beside its options, such as [train].
+# The tables of a job file that hold no options, such as [train].
 _TABLES = [
     name for name in JobFile.__struct_fields__ if name not in ("scheduler", "site", "program", *TABLES)
 ]
 
 
 def render(spec: JobSpec, *, template_dirs: Sequence[str | os.PathLike[str]] = ()) -> str:
-    """The text of the script, the same as ``jobgen SCHEDULER`` prints.
+    """Return the text of the script, as ``jobgen SCHEDULER`` prints it.
 
-    ``template_dirs`` come before the packaged templates; JOBGEN_TEMPLATE_PATH is not read.
+    ``template_dirs`` are searched before the packaged templates; JOBGEN_TEMPLATE_PATH is not read.
 
     Raises:
-        JobgenError: the values contradict each other, the scheduler cannot express one, or a
-            template of yours is wrong.
+        JobgenError: the values contradict each other, the scheduler cannot express one of them, or
+            a custom template is wrong.
     """
     from jobgen.rendering import cache_dir
     from jobgen.rendering import render as render_plan
@@ -41,7 +41,7 @@ def render(spec: JobSpec, *, template_dirs: Sequence[str | os.PathLike[str]] = (
 
 
 def spec_of(scheduler: str, program: Sequence[str], settings: Mapping[str, Any]) -> JobSpec:
-    """The specification from Python's values; see JobSpec."""
+    """Return the specification made from Python values; see JobSpec."""
     known = ["site", *BY_KEY, *_TABLES]
     if unknown := next((key for key in settings if key not in known), None):
         raise JobgenError(f"{unknown} ({PYTHON}): there is no such setting{nearest(unknown, known)}")
@@ -57,7 +57,7 @@ def spec_of(scheduler: str, program: Sequence[str], settings: Mapping[str, Any])
 
 
 def spec_of_file(path: str | os.PathLike[str], scheduler: str | None, changes: Sequence[str]) -> JobSpec:
-    """The specification from a job file; see JobSpec.from_file."""
+    """Return the specification read from a job file; see JobSpec.from_file."""
     layer = read_job(os.fspath(path), changes, ())
     if (scheduler := scheduler or layer.scheduler) is None:
         raise JobgenError(f"{shown(os.fspath(path))}: names no scheduler; say which: pbs, slurm or local")
@@ -65,7 +65,7 @@ def spec_of_file(path: str | os.PathLike[str], scheduler: str | None, changes: S
 
 
 def replaced(spec: JobSpec, settings: Mapping[str, Any]) -> JobSpec:
-    """The specification with other settings; see JobSpec.replace."""
+    """Return the specification with other settings; see JobSpec.replace."""
     rest = dict(settings)
     site = SiteName(spec.site.path, PYTHON) if spec.site else None
     if "site" in rest:
@@ -95,7 +95,7 @@ def _program(words: Sequence[Any]) -> tuple[str, ...]:
 
 
 def _text(option: Option, value: Any) -> Text:
-    """A value as the command line would have it; a list of texts for a repeatable option."""
+    """Return a value as the text of the command line; a list of texts for a repeatable option."""
     key = option.key
     if option.switch and isinstance(value, bool):
         return "yes" if value else "no"

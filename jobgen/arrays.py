@@ -1,6 +1,6 @@
-"""Arrays of jobs: which indices, and how each scheduler writes them.
+"""Job arrays: their indices, and the notation of each scheduler.
 
-PBS Pro takes one range, Torque a list without steps, Slurm anything.
+PBS Pro accepts one range, Torque a list without steps, Slurm any list.
 """
 
 from __future__ import annotations
@@ -15,7 +15,10 @@ _RULE = "must be indices such as 0-9, 0-20:5 or 1,3,7, with %N at the end for at
 
 
 class Array(NamedTuple):
-    """Ranges of first, last and step (none: all points of a sweep), and how many tasks may run at a time."""
+    """Ranges of first, last and step, and the number of tasks that may run at a time.
+
+    No ranges: all points of a sweep.
+    """
 
     ranges: tuple[tuple[int, int, int], ...]
     limit: int | None = None
@@ -27,7 +30,7 @@ class Array(NamedTuple):
 
 
 def read(text: str) -> Array | None:
-    """Any scheduler's form; None for what none of them takes."""
+    """Parse an array in the notation of any scheduler; return None if no scheduler accepts it."""
     indices, percent, limit = text.partition("%")
     ranges = []
     for part in indices.split(","):
@@ -44,7 +47,7 @@ def read(text: str) -> Array | None:
 
 
 def array(text: str) -> Array:
-    """An array as it is typed; ``%N`` alone is the limit of a sweep."""
+    """Parse an array as the user types it; ``%N`` alone is the limit of a sweep."""
     found = read(f"0{text}" if text.startswith("%") else text)
     if found is None or found.limit == 0 or " " in text:
         raise ValueError(_RULE)
@@ -62,7 +65,7 @@ def array(text: str) -> Array:
 
 
 def write(array: Array, scheduler: str) -> str | None:
-    """The array as this scheduler takes it; None if it cannot."""
+    """Return the array in the notation of the scheduler; None if the scheduler cannot express it."""
     ranges = array.ranges
     if scheduler == "pbspro":
         ranges = _one_range(ranges)
@@ -83,7 +86,7 @@ def _range(first: int, last: int, step: int) -> str:
 
 
 def _one_range(ranges: tuple[tuple[int, int, int], ...]) -> tuple[tuple[int, int, int], ...]:
-    """A list that is evenly spaced as one range; nothing if it is not, or has a single index."""
+    """Return evenly spaced indices as one range; an empty tuple if they are not, or if there is only one."""
     if len(ranges) == 1:
         first, last, step = ranges[0]
         return ranges if first + step <= last else ()

@@ -1,4 +1,4 @@
-"""Shell code of the user: bash itself says whether it can be read."""
+"""Syntax check of the user's shell code: bash itself parses it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from jobgen.spec import JobSpec
 
 
 def check_syntax(spec: JobSpec, keys: Iterable[str]) -> None:
-    """Have bash read these blocks, without running anything of them.
+    """Have bash parse these blocks without running them.
 
     Raises:
-        JobgenError: it cannot; the sentence is bash's own.
+        JobgenError: a block has a syntax error; the message is bash's own.
     """
     for key in keys:
         if said := _complaint(getattr(spec, key)):
@@ -25,7 +25,7 @@ def check_syntax(spec: JobSpec, keys: Iterable[str]) -> None:
 
 @lru_cache(maxsize=64)
 def _complaint(code: str) -> str:
-    """What bash says, from the line number on; nothing where it is content, or not there to be asked."""
+    """Return bash's message from the line number on; empty if there is none, or if bash cannot be run."""
     env = {**os.environ, "LC_ALL": "C"}
     try:
         done = subprocess.run(

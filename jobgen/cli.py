@@ -25,7 +25,7 @@ from jobgen.typed import FILE
 
 USAGE = 2
 
-# What schedulers and launchers call what we call otherwise.
+# Option names of schedulers and launchers, and the corresponding options of jobgen.
 _FOREIGN = {
     "--gres": "--gpus-per-node",
     "--gpus": "--gpus-per-node",
@@ -84,7 +84,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _split(arguments: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
-    """Our arguments, and the program's: all that follows the first ``--``, however it looks."""
+    """Return the arguments of jobgen, and those of the program: all words after the first ``--``."""
     at = arguments.index("--") if "--" in arguments else len(arguments)
     return list(arguments[:at]), tuple(arguments[at + 1 :])
 
@@ -95,7 +95,7 @@ def _fail(sentence: str, status: int = USAGE) -> int:
 
 
 class _Group(click.Group):
-    """The commands, made when they are asked for, and a misspelt one's nearest match."""
+    """The group of commands. It loads a command at its first use and suggests the nearest name for a typo."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [*_COMMANDS, "submit", *_ELSEWHERE]
@@ -241,7 +241,7 @@ _COMMANDS = {
 }
 
 
-# Commands of packages of their own: the module of each, and the function's name where it is another one.
+# Commands in other modules: the module of each, and the name of the function if it differs.
 _ELSEWHERE = {
     "check": "jobgen.check.command",
     "completion": "jobgen.completion.command",

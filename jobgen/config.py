@@ -1,4 +1,4 @@
-"""Turns what was typed into a JobSpec: defaults, site, job file, command line, each value with its origin."""
+"""Construction of a JobSpec from defaults, site, job file and command line, with the origin of each value."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Text = str | Sequence[str]
 
 
 class SiteName(NamedTuple):
-    """The name of a site, or the path of its file, where it was said, and the folder of the job file."""
+    """The name of a site or the path of its file, the origin of the name, and the folder of the job file."""
 
     name: str
     origin: str
@@ -24,8 +24,8 @@ class SiteName(NamedTuple):
 
 
 class Layer(NamedTuple):
-    """What a job file says: the text of each option by its key (a list for repeatable ones), where that
-    stands, the program, to which the command line has already been added, the scheduler, and the site."""
+    """The content of a job file: the text of each option by its key (a list for repeatable ones), their
+    origins, the program (the command line is already added to it), the scheduler, the site and the sweep."""
 
     values: Mapping[str, Text]
     origins: Mapping[str, str]
@@ -43,12 +43,14 @@ def read_spec(
     said_in: str = COMMAND_LINE,
     site: SiteName | None = None,
 ) -> JobSpec:
-    """Parse the values of the options in ``given`` (text, or a list of it for repeatable ones), which
-    stand in ``said_in`` and win over those of the layer ``below``, as a whole, and these over those of
-    the site (here, or else in ``below``); only the site's environment variables stay beside others.
+    """Parse the options in ``given``: text, or a list of texts for repeatable ones, from ``said_in``.
+
+    They override the options of the layer ``below``, and these override those of the site (``site``, or else
+    the one in ``below``). An option is replaced as a whole; only the site's environment variables are added
+    to others.
 
     Raises:
-        JobgenError: a value cannot be read; the sentence says which, from where, and what is allowed.
+        JobgenError: a value cannot be read; the message names it, its origin, and what is allowed.
     """
     fields: dict[str, Any] = {}
     origins: dict[str, str] = {}
@@ -80,7 +82,7 @@ def read_spec(
 
 
 def at_site(spec: JobSpec, site: SiteName | None) -> JobSpec:
-    """The specification with what its site adds: defaults where nothing was said, and variables.
+    """Return the specification completed by its site: defaults of options that are not set, and variables.
 
     Raises:
         JobgenError: there is no such site, something in it is wrong, or it has another scheduler.
@@ -97,7 +99,7 @@ def at_site(spec: JobSpec, site: SiteName | None) -> JobSpec:
 def _first(
     option: Option, given: Mapping[str, Text | None], below: Layer | None, said_in: str
 ) -> tuple[Text | None, str]:
-    """The text of an option and where it came from; None where nobody said anything."""
+    """Return the text of an option and its origin; None if the option is not set."""
     under = (below.values.get(option.key), below.origins.get(option.key, "")) if below else (None, "")
     if not (said := given.get(option.key)) and (option.multiple or said is None):
         return under
@@ -109,7 +111,7 @@ def _first(
 
 
 def parse(option: Option, value: str, origin: str) -> Any:
-    """The value of an option from its text, which stands in ``origin``."""
+    """Return the value of an option, parsed from a text that comes from ``origin``."""
     try:
         if "\0" in value:
             raise ValueError("can hold no NUL")

@@ -1,5 +1,5 @@
-"""Containers: one row a runtime. What the host keeps and what gets in is decided here, the command lines
-stand in templates/container/."""
+"""Container runtimes: one row each. This module decides what of the host enters a container; the command
+lines are in templates/container/."""
 
 import re
 from collections.abc import Mapping
@@ -12,9 +12,12 @@ from jobgen.spec import JobSpec
 
 
 class Runtime(NamedTuple):
-    """A container runtime. ``devices`` are its words for each accelerator that it can be given, ``template``
-    is in templates/container/; ``prefix`` begins the variables that reach PATH in the container, where the
-    runtime keeps that to itself."""
+    """A container runtime.
+
+    ``devices`` are its options for each accelerator that it supports; ``template`` is in
+    templates/container/. ``prefix`` begins the variables that set PATH in the container, for a runtime that
+    sets PATH itself.
+    """
 
     title: str
     command: str
@@ -23,7 +26,7 @@ class Runtime(NamedTuple):
     prefix: str | None = None
 
 
-# Intel's devices are in /dev, which Apptainer shares as it is.
+# Intel's devices are in /dev, which Apptainer mounts as it is.
 _SINGULARITY = {"cpu": "", "cuda": "--nv", "rocm": "--rocm", "npu": "", "xpu": ""}
 _XPU_DEVICES = "--device=/dev/dri"
 _ROCM_DEVICES = "--device=/dev/kfd --device=/dev/dri --group-add="
@@ -69,7 +72,7 @@ RUNTIMES = {
     "shifter": Runtime("Shifter", "shifter", "shifter", {"cpu": "", "cuda": "--module=gpu"}),
 }
 
-# What the host's modules say of the host's own files.
+# Variables that modules of the host set to paths of the host.
 _LEAKS = (
     *("LD_LIBRARY_PATH", "LD_PRELOAD", "LIBRARY_PATH", "CPATH", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV"),
     *("CONDA_PREFIX", "CUDA_HOME", "CUDA_PATH", "ROCM_PATH", "ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME"),
@@ -77,8 +80,8 @@ _LEAKS = (
 
 
 class Container(NamedTuple):
-    """A job's container. ``node`` and ``rank`` are the words before the launcher in the function node and the
-    program in the function program. ``needs`` are the commands that must be in it."""
+    """The container of a job. ``node`` are the words before the launcher in the function node, ``rank`` those
+    before the program in the function program. ``needs`` are the commands that the container must have."""
 
     kind: str
     runtime: Runtime
@@ -95,10 +98,10 @@ _WITHIN = 'bash "$JOBGEN_RUN_DIR/container.sh" '
 
 
 def container(spec: JobSpec, accelerator: str, program: Program, start_nodes: str) -> Container | None:
-    """The container of a job, None where it has none.
+    """Return the container of a job; None if it has none.
 
     Raises:
-        JobgenError: something of it is missing, or goes with no such container.
+        JobgenError: an option is missing, or does not work with this container.
     """
     if spec.container is None:
         for key in ("image", "bind", "container_arg"):

@@ -1,4 +1,4 @@
-"""The cores of a job: how many a node and a rank get, and which ones a rank keeps to."""
+"""The cores of a job: the number per node and per rank, and the binding of ranks to cores."""
 
 from typing import NamedTuple
 
@@ -7,9 +7,10 @@ from jobgen.spec import JobSpec
 
 
 class Cores(NamedTuple):
-    """``rank`` cores for each rank, of ``node`` that are allocated; on Slurm that is ``task`` for each task
-    of the allocation. ``bind`` is none, cores, numa or list, of the lists ``lists``; None leaves binding
-    to the launcher."""
+    """The cores per rank (``rank``), per node (``node``), and on Slurm per task of the allocation (``task``).
+
+    ``bind`` is none, cores, numa or list (with the lists ``lists``); None leaves binding to the launcher.
+    """
 
     rank: int
     node: int
@@ -19,7 +20,7 @@ class Cores(NamedTuple):
 
 
 def cores(spec: JobSpec, row: str, ranks: int) -> Cores:
-    """What was asked for; each number follows from the others where it was not said.
+    """Return the cores of a job; a number that is not given follows from the others.
 
     Raises:
         JobgenError: the ranks do not fit what is allocated, or the lists do not fit the ranks.
@@ -53,6 +54,6 @@ def _default(row: str, ranks: int, node: int | None, lists: tuple[str, ...]) -> 
 
 
 def count(cpus: str) -> int:
-    """How many processors a list such as ``0-3,8`` has."""
+    """Return the number of processors in a list such as ``0-3,8``."""
     ends = (part.partition("-") for part in cpus.split(","))
     return sum(int(last or first) - int(first) + 1 for first, _, last in ends)

@@ -1,4 +1,4 @@
-"""What a job waits for: ``--after``, and how each scheduler writes it."""
+"""The jobs that a job waits for: ``--after``, and the notation of each scheduler."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TORQUES_ARRAYS = {
 
 
 def dependency(text: str) -> tuple[str, str]:
-    """``ID`` or ``KIND:ID`` as a pair of kind and id; a bare id is to have ended well."""
+    """Parse ``ID`` or ``KIND:ID`` as a pair of kind and id; the default kind is afterok."""
     kind, _, job = text.rpartition(":")
     if kind not in ("", *_KINDS) or not re.fullmatch(_ID, job, re.ASCII):
         raise ValueError(
@@ -27,10 +27,10 @@ def dependency(text: str) -> tuple[str, str]:
 
 
 def dependencies(spec: JobSpec, row: str) -> str | None:
-    """All of them as one directive, those of a kind together; None if there are none.
+    """Return all dependencies as one directive, grouped by kind; None if there are none.
 
     Raises:
-        JobgenError: an id or a kind that is another scheduler's.
+        JobgenError: an id or a kind belongs to another scheduler.
     """
     kinds: dict[str, list[str]] = {}
     for kind, job in spec.after:

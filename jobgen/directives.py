@@ -1,4 +1,4 @@
-"""What the scheduler is told beside sizes, in its own words: reservations, mail, output and the like."""
+"""Directives of each scheduler except those for sizes: reservations, mail, output and the like."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from jobgen.dependencies import dependencies
 from jobgen.spec import JobSpec
 
-# What has a directive of its own there. What has another place is below, and what a scheduler cannot say is
-# in its row of schedulers.py. Of Torque, advres, qos and naccesspolicy are words of Moab.
+# Options with a directive of their own. Options in other places are below; those that a scheduler does not
+# support are in its row of schedulers.py. On Torque, advres, qos and naccesspolicy are resources of Moab.
 FORMS = {
     "slurm": {
         "reservation": "--reservation={}",
@@ -33,13 +33,13 @@ FORMS = {
     },
     "local": {},
 }
-# What PBS Pro calls a reservation, to which jobs go as to a queue. pbs_rsub prints it with its server, but
-# qsub does not know it by that.
+# The name of a reservation in PBS Pro, which is a queue for jobs. pbs_rsub prints it with its server, but
+# qsub does not accept that form.
 RESERVATION = r"[RMS]\d+(\.[\w.-]+)?"
 EVENTS = {"begin": ("BEGIN", "b"), "end": ("END", "e"), "fail": ("FAIL", "a"), "none": ("NONE", "n")}
-# What the script asks PBS Pro for itself, in the chunk of each node or beside it.
+# Resources that the script itself requests from PBS Pro, in the chunk of each node or outside of it.
 _OURS = ("ncpus", "mpiprocs", "ompthreads", "ngpus", "mem", "nodes", "select", "place", "walltime")
-# Slurm's words in a pattern, as PBS Pro and Torque have them; the name is known beforehand.
+# Slurm's filename patterns, and their equivalents on PBS Pro and Torque; the name is known beforehand.
 _PATTERN = {
     "pbspro": {"a": "^array_index^"},
     "torque": {"j": "$PBS_JOBID", "A": "$PBS_JOBID", "a": "$PBS_ARRAYID"},
@@ -47,9 +47,9 @@ _PATTERN = {
 
 
 class Directives(NamedTuple):
-    """``lines`` stand by themselves, ``chunk`` behind the request of each node, ``place`` is PBS Pro's.
+    """The directives of a job. ``chunk`` follows the request of each node; ``place`` is PBS Pro's.
 
-    ``log`` is where the output goes; None leaves it to PBS.
+    ``log`` is the file of the output; None leaves it to PBS.
     """
 
     lines: tuple[str, ...]
@@ -60,10 +60,10 @@ class Directives(NamedTuple):
 
 
 def directives(spec: JobSpec, row: str, array: str | None) -> Directives:
-    """Resolve them.
+    """Return the directives of a job.
 
     Raises:
-        JobgenError: a value that this scheduler does not take.
+        JobgenError: the scheduler does not accept a value.
     """
     forms = {key: form for key, form in FORMS[row].items() if getattr(spec, key) not in (None, False)}
     own = [line for key in forms for line in _said(spec, key, partial(lines, key), row)]
@@ -87,7 +87,7 @@ def directives(spec: JobSpec, row: str, array: str | None) -> Directives:
 
 
 def _said(spec: JobSpec, key: str, form: Callable[[Any, str], Any], row: str) -> Any:
-    """What a value becomes, or the error that it is refused for that reason."""
+    """Return a value in its form for the scheduler; raise JobgenError if the scheduler does not accept it."""
     try:
         return form(getattr(spec, key), row)
     except ValueError as error:
@@ -95,10 +95,10 @@ def _said(spec: JobSpec, key: str, form: Callable[[Any, str], Any], row: str) ->
 
 
 def lines(key: str, value: Any, row: str) -> list[str]:
-    """One option as directives of its own.
+    """Return the directives of one option.
 
     Raises:
-        ValueError: why this scheduler does not take the value.
+        ValueError: the scheduler does not accept the value; the message is the reason.
     """
     if key == "licenses" and row == "pbspro":
         found = [one.partition(":") for one in value.split(",")]
@@ -126,10 +126,10 @@ def _value(key: str, value: Any, row: str) -> object:
 
 
 def chunk(constraint: str, row: str) -> str:
-    """A constraint as it stands behind PBS's request of each node.
+    """Return a constraint as it follows PBS's request of each node.
 
     Raises:
-        ValueError: it is none there.
+        ValueError: the constraint is not valid there.
     """
     pattern, rule = {
         "pbspro": (r"\w+=[\w.-]+(:\w+=[\w.-]+)*", "a resource of a node in PBS Pro, such as gpu_type=a100"),
@@ -144,7 +144,7 @@ def chunk(constraint: str, row: str) -> str:
 
 
 def _begin(begin: str, row: str) -> str:
-    """Slurm takes it as it is typed; PBS takes digits, and nothing that counts from now."""
+    """Return the time for the scheduler: Slurm takes it as typed; PBS takes digits, but no relative times."""
     if row == "slurm":
         return begin if begin[0] != "+" else f"now+{begin[1:]}"
     if begin[0] == "+":
@@ -162,7 +162,7 @@ def _mail_on(spec: JobSpec, row: str) -> str:
 
 
 def _log(spec: JobSpec, row: str, array: bool) -> str | None:
-    """The pattern of the output's path in the scheduler's words."""
+    """Return the path of the output with the patterns of the scheduler."""
     if spec.log is None:
         return f"{spec.name}-{'%A_%a' if array else '%j'}.log" if row == "slurm" else None
     codes = re.findall(r"%(.)", spec.log)
@@ -174,10 +174,10 @@ def _log(spec: JobSpec, row: str, array: bool) -> str | None:
 
 
 def pattern(name: str, log: str, row: str) -> str:
-    """A path with Slurm's %x and the like in the words of PBS.
+    """Return a path with PBS's equivalents of Slurm's %x and the like.
 
     Raises:
-        ValueError: PBS has no word for one of them, or takes a part of it for a host.
+        ValueError: PBS has no equivalent for one of them, or takes a part of the path for a host.
     """
     if ":" in log and not log.startswith("/"):
         raise ValueError("PBS takes what is before the : for a host; leave it out, or write the path from /")
@@ -189,7 +189,7 @@ def pattern(name: str, log: str, row: str) -> str:
 
 
 def unpattern(path: str) -> str:
-    """The same backwards: a path of PBS with Slurm's words."""
+    """Return a path of PBS with Slurm's patterns: the inverse of ``pattern``."""
     path = re.sub(r"\$\{(\w+)\}", r"$\1", path)
     for code, word in (pair for words in _PATTERN.values() for pair in words.items()):
         path = path.replace(word, f"%{code}")

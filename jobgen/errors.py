@@ -1,4 +1,4 @@
-"""What a user did wrong, in one sentence."""
+"""The error for bad input, and helpers for its message."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from collections.abc import Iterable
 
 
 class JobgenError(Exception):
-    """Bad input. Its text is one sentence; the command line shows it and exits with ``status``."""
+    """Bad input. Its text is one sentence; the command line prints it and exits with ``status``."""
 
     status = 2
 
 
 def one_of(values: Iterable[str]) -> str:
-    """``a, b or c``, for a sentence that says what is allowed."""
+    """Return ``a, b or c``, for a sentence that lists what is allowed."""
     *first, last = values
     return f"{', '.join(first)} or {last}" if first else last
 
 
 def nearest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
-    """``; did you mean X?`` for the known word that is nearest to a misspelt one, else nothing."""
-    from difflib import get_close_matches  # only a mistake pays for this import
+    """Return ``; did you mean X?`` with the known word nearest to a misspelt one; empty if there is none."""
+    from difflib import get_close_matches  # late: only errors need this import
 
     known = list(known)
     match = get_close_matches(word, known, n=1, cutoff=cutoff)
@@ -27,13 +27,13 @@ def nearest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
 
 
 def shown(value: str) -> str:
-    """A value as an error shows it: on one line, and not longer than a line."""
+    """Return a value as errors show it: on one line, with 60 characters at most."""
     text = value if value.isprintable() and " " not in value and value else ascii(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
 
 def setting(key: str, origin: str) -> str:
-    """A setting as it was written there: ``--key`` on the command line, ``key =`` in a job file."""
+    """Return a setting as the user wrote it: ``--key`` on the command line, ``key =`` in a job file."""
     if origin in ("command line", "default"):
         return f"--{key.replace('_', '-')}"
-    return f"{key.removesuffix('_block')} ="  # [blocks] after, beside [job] after
+    return f"{key.removesuffix('_block')} ="  # [blocks] after has the key after_block

@@ -1,4 +1,4 @@
-"""``--explain``: every resolved value, where it came from and what it means."""
+"""``--explain``: every resolved value with its origin and its meaning."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jobgen.schedulers import clock
 
 
 class Row(NamedTuple):
-    """One value of a plan, as text or as a number, a list or null in JSON."""
+    """A value of a plan: text, a number, a list or None."""
 
     name: str
     value: Any
@@ -21,7 +21,7 @@ class Row(NamedTuple):
 
 
 def rows(plan: Plan) -> list[Row]:
-    """The values that were asked for, as they were resolved, then those that follow from them."""
+    """Return the options with their resolved values, then the values derived from them."""
     spec, survive = plan.spec, plan.survival
     resolved = {
         "dialect": spec.dialect or ("pbspro" if spec.scheduler == "pbs" else None),
@@ -62,7 +62,7 @@ def rows(plan: Plan) -> list[Row]:
 
 
 def meaning(option: Option) -> str:
-    """What an option is for: its help, less what only its command line needs."""
+    """Return the help of an option without the parts that only the command line needs."""
     return option.help.split("  [")[0].replace(" Repeatable.", "").replace(" Repeatable, in order.", "")
 
 
@@ -117,7 +117,7 @@ def _site_rows(plan: Plan) -> list[tuple[str, Any, str]]:
 
 
 def as_json(plan: Plan) -> str:
-    """The rows as a JSON object: name to value, origin and meaning."""
+    """Return the rows as a JSON object: name to value, origin and meaning."""
     table = {
         row.name: {"value": row.value, "origin": row.origin, "meaning": row.meaning} for row in rows(plan)
     }
@@ -125,7 +125,7 @@ def as_json(plan: Plan) -> str:
 
 
 def as_table(plan: Plan) -> str:
-    """The rows as an aligned table for people."""
+    """Return the rows as an aligned table for people."""
     cells = [
         ("VALUE", "IS", "FROM", "MEANING"),
         *((r.name, _cell(r.value), r.origin, r.meaning) for r in rows(plan)),

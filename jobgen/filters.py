@@ -7,10 +7,10 @@ from jobgen.spec import Filter, JobSpec
 
 
 class Active(NamedTuple):
-    """What takes part: nodes, ranks in all, and the filter as the launcher is given it.
+    """The nodes and the ranks that take part, and the filter as an option of the launcher.
 
-    ``named`` are the hosts that the allocation must have, ``included`` or ``excluded`` those that
-    make the difference for the list of hosts.
+    ``named`` are the hosts that the allocation must have; ``included`` or ``excluded`` are those that change
+    the list of hosts.
     """
 
     nodes: int
@@ -23,10 +23,10 @@ class Active(NamedTuple):
 
 
 def active(spec: JobSpec, ranks: int) -> Active:
-    """The part of ``spec.nodes`` x ``ranks`` that a filter leaves.
+    """Return the part of ``spec.nodes`` x ``ranks`` that a filter leaves.
 
     Raises:
-        JobgenError: the filter names what is not there, leaves nothing, or would not be heeded.
+        JobgenError: the filter names what does not exist, leaves nothing, or would be ignored.
     """
     if spec.include and spec.exclude:
         raise spec.refuse("exclude", "never goes with --include; DeepSpeed takes one of the two")

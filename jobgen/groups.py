@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 class Group(NamedTuple):
-    """Some nodes, each with as many ranks."""
+    """A number of nodes with the same number of ranks."""
 
     nodes: int
     ranks: int
 
 
 class Chunk(NamedTuple):
-    """The same, as it is asked for: the cores of each node, and the words for its devices."""
+    """A group as it is requested: with the cores of each node, and the scheduler's option for its devices."""
 
     nodes: int
     ranks: int
@@ -32,7 +32,7 @@ Nodes = int | tuple[Group, ...]
 
 
 class WholeOrGroups(Whole):
-    """A parser of a number of nodes, or of groups of them that differ in their ranks."""
+    """A parser for a number of nodes, or for groups of nodes with different numbers of ranks."""
 
     def __call__(self, text: str) -> Nodes:  # type: ignore[override]
         if re.fullmatch(r"-?[0-9]+", text):
@@ -52,27 +52,27 @@ class WholeOrGroups(Whole):
 
 
 def total(nodes: Nodes) -> int:
-    """How many nodes they are."""
+    """Return the number of nodes."""
     return nodes if isinstance(nodes, int) else sum(group.nodes for group in nodes)
 
 
 def world_size(nodes: Nodes, ranks: int) -> int:
-    """How many ranks they have, with ``ranks`` each where they are alike."""
+    """Return the number of ranks; equal nodes have ``ranks`` each."""
     return sum(group.nodes * group.ranks for group in groups_of(nodes, ranks))
 
 
 def groups_of(nodes: Nodes, ranks: int) -> tuple[Group, ...]:
-    """The groups; nodes that are alike, with ``ranks`` each, are one."""
+    """Return the groups; equal nodes, with ``ranks`` each, are one group."""
     return (Group(nodes, ranks),) if isinstance(nodes, int) else nodes
 
 
 def most_ranks(nodes: Nodes) -> int | None:
-    """The ranks of the greatest node; None where it is not said by groups."""
+    """Return the ranks of the largest node; None if the nodes are equal."""
     return None if isinstance(nodes, int) else max(group.ranks for group in nodes)
 
 
 def chunks(spec: JobSpec, cpus: Cores, ranks: int, devices: str, gpus: int) -> tuple[Chunk, ...]:
-    """What is asked for, group by group, in their order; ``devices`` are the words for ``{n}`` devices."""
+    """Return the request of each group, in order; ``devices`` is the option for ``{n}`` devices."""
     if isinstance(spec.nodes, int):
         nodes = spec.nodes + (spec.spare_nodes or 0)
         return (Chunk(nodes, ranks, cpus.node, devices.format(n=gpus)),)
@@ -83,7 +83,7 @@ def chunks(spec: JobSpec, cpus: Cores, ranks: int, devices: str, gpus: int) -> t
 
 
 def written(nodes: Nodes) -> str | None:
-    """Groups in the order of their ranks, each number of ranks once, as the script counts what it got."""
+    """Return the groups by number of ranks, each number once, as the script counts its nodes."""
     if isinstance(nodes, int):
         return None
     counts = dict.fromkeys(sorted(group.ranks for group in nodes), 0)
@@ -92,7 +92,7 @@ def written(nodes: Nodes) -> str | None:
     return "+".join(f"{count}x{size}" for size, count in counts.items())
 
 
-# What does not go with groups, and why.
+# Options that cannot be used with groups, and the reason.
 _AGAINST = {
     "ranks_per_node": "--nodes {nodes} says the ranks of each node; leave one of the two out",
     "gpus_per_node": "each rank of --nodes {nodes} has one, or none with --accelerator cpu; leave it out",
@@ -105,10 +105,10 @@ _AGAINST = {
 
 
 def check_groups(spec: JobSpec, row: str) -> None:
-    """Refuse groups where the scheduler, the launcher or another option does not take them.
+    """Refuse groups if the scheduler or another option does not support them.
 
     Raises:
-        JobgenError: the sentence says which.
+        JobgenError: the message names the reason.
     """
     if isinstance(spec.nodes, int):
         return

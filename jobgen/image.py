@@ -1,4 +1,4 @@
-"""``jobgen image``: the recipe of a container image that has all that a job needs inside."""
+"""``jobgen image``: prints the recipe of a container image with all that a job needs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BASE = Typed(text("an image such as debian:12", r"[\w][\w.:/@+-]*"))
 
 
 class Base(NamedTuple):
-    """What an image stands on; ``extras`` are those of our package, ``wheels`` is where torch comes from."""
+    """The base of an image; ``extras`` are those of the package jobgen, ``wheels`` is the index for torch."""
 
     image: str
     extras: str
@@ -27,7 +27,7 @@ class Base(NamedTuple):
 
 
 def base(accelerator: str, cuda: str = CUDA, cann: str = CANN, chip: str = CHIP) -> Base:
-    """The base image of an accelerator, as its maker names them.
+    """Return the base image of an accelerator, as its vendor names it.
 
     https://hub.docker.com/r/nvidia/cuda, https://quay.io/repository/ascend/cann
     """
@@ -41,7 +41,7 @@ def base(accelerator: str, cuda: str = CUDA, cann: str = CANN, chip: str = CHIP)
 
 
 def recipe(kind: str, accelerator: str, made: Base) -> str:
-    """The text of the recipe."""
+    """Return the text of the recipe."""
     from jobgen.rendering import environment
 
     values = {"accelerator": accelerator, **made._asdict()}

@@ -1,4 +1,4 @@
-"""``jobgen init``: a commented job file to start from, for the scheduler that this machine has."""
+"""``jobgen init``: writes a commented job file for the scheduler of this machine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from jobgen.sites.site import Site
 
 _KINDS = ("slurm", "pbspro", "torque", "local")
-# What a value may look like, of options whose default or first choice does not say it.
+# Example values of options whose default or first choice is not a good example.
 _EXAMPLES: dict[str, Any] = {
     "queue": "gpu",
     "account": "proj42",
@@ -71,7 +71,7 @@ _DIRECTIVES = {
     "torque": "-l naccesspolicy=singlejob",
 }
 _CONSTRAINTS = {"slurm": "a100", "pbspro": "gpu_type=a100", "torque": "a100"}
-# What a starter says by itself, not as a comment.
+# The values of a starter that are not comments.
 _LIVE: dict[str, dict[str, Any]] = {
     "slurm": {"walltime": "1h", "nodes": 2, "gpus_per_node": 4, "launcher": "torchrun"},
     "pbspro": {"walltime": "1h", "nodes": 2, "gpus_per_node": 4, "launcher": "mpirun"},
@@ -138,7 +138,7 @@ def _next(kind: str, output: str) -> str:
 
 
 def _detected_site() -> tuple[Site, str, str] | None:
-    """The site of this machine, its scheduler, and how it shows."""
+    """Return the site of this machine, its scheduler, and the reason; None if no site is detected."""
     from jobgen.sites import load
     from jobgen.sites.detecting import detected
     from jobgen.sites.showing import scheduler
@@ -150,7 +150,7 @@ def _detected_site() -> tuple[Site, str, str] | None:
 
 
 def detect() -> tuple[str, str]:
-    """The scheduler of this machine, and how it shows; Slurm first, which often brings a qsub of its own."""
+    """Return the scheduler of this machine and the reason. Slurm first: it often has a qsub of its own."""
     from shutil import which
 
     if which("sbatch"):
@@ -178,8 +178,8 @@ def _version(qsub: str) -> str:
 
 
 def starter(kind: str, site: Site | None = None) -> str:
-    """The file: every option of this scheduler with its help, most of them as comments; what the site
-    says itself stays with the site."""
+    """Return the job file: every option of this scheduler with its help, most of them as comments. Values
+    that the site sets are left to the site."""
     from jobgen.jobtables import TABLES, table_of
     from jobgen.options import OPTIONS
     from jobgen.schedulers import SCHEDULERS
@@ -198,7 +198,7 @@ def starter(kind: str, site: Site | None = None) -> str:
 
 
 def _site_live(site: Site) -> dict[str, Any]:
-    """What the file of a job at a site has to say: two nodes, and what the site demands."""
+    """Return the values that a job at a site must set: two nodes, and the mandatory options."""
     demanded = {key: example for key, example in site.file.mandatory.items() if key not in site.values}
     return {"nodes": 2, **{key: example for key, example in demanded.items() if not key.startswith("-")}}
 
@@ -212,7 +212,7 @@ def _lines(option: Option, kind: str, said: dict[str, Any]) -> list[str]:
 
 
 def example(option: Option, kind: str) -> Any:
-    """A value that the option takes."""
+    """Return a value that the option accepts."""
     from jobgen.values import Choice
 
     if option.key == "directive":

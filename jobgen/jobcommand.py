@@ -1,4 +1,4 @@
-"""What the commands of a job have in common: their options, and how a plan is made of what was typed."""
+"""The common parts of the commands of a job: their options, and the plan made from them."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from jobgen.config import Layer
     from jobgen.plan import Plan
 
-JOB_FILE = "jobgen.toml"  # what is read where nothing is said
+JOB_FILE = "jobgen.toml"  # the default
 
 
 class Command(click.Command):
     """A command whose help shows its options in groups and ends with an example."""
 
     example = ""
-    target = ""  # what comes before the options
+    target = ""  # the arguments before the options
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         groups: dict[str, list[tuple[str, str]]] = {}
@@ -46,13 +46,13 @@ class Command(click.Command):
 
 
 class _Option(click.Option):
-    """An option of a job: click only collects its text, config.py reads it."""
+    """An option of a job: click only collects its text; config.py parses it."""
 
     group: str
 
 
 def job_options() -> list[click.Parameter]:
-    """All options of the table."""
+    """Return all options of the table."""
     parameters: list[click.Parameter] = []
     for option in OPTIONS:
         names = [option.flag, *([option.alias] if option.alias else []), option.key]
@@ -75,7 +75,7 @@ def job_options() -> list[click.Parameter]:
 
 
 def file_options() -> list[click.Parameter]:
-    """The job file, what changes it, and the site."""
+    """Return the options for the job file, for changes in it, and for the site."""
     parameters: list[click.Parameter] = [
         _Option(["--job"], metavar="FILE", help=f"Read FILE.  [default: {JOB_FILE}, if it is there]"),
         _Option(["--no-job"], is_flag=True, help=f"Read no job file, not even {JOB_FILE}."),
@@ -97,7 +97,7 @@ def file_options() -> list[click.Parameter]:
 
 
 def template_option() -> click.Parameter:
-    """``--template-dir``."""
+    """Return the option ``--template-dir``."""
     return click.Option(
         ["--template-dir"],
         metavar="DIR",
@@ -106,7 +106,7 @@ def template_option() -> click.Parameter:
     )
 
 
-_YES_NO = {True: "yes", False: "no"}  # of a switch, as a file would have it
+_YES_NO = {True: "yes", False: "no"}  # the text of a switch
 
 
 def plan_of(
@@ -117,11 +117,11 @@ def plan_of(
     site: str | None,
     job: str | None,
 ) -> Plan:
-    """The plan of a job, from the options that were typed, the job file and the site, which is looked for
-    beside the job file, too.
+    """Return the plan of a job from the typed options, the job file and the site. The file of the site is
+    also searched in the folder of the job file.
 
     Raises:
-        JobgenError: something in it is wrong.
+        JobgenError: a value is wrong.
     """
     from jobgen.config import COMMAND_LINE, SiteName, read_spec
     from jobgen.plan import resolve
@@ -134,7 +134,7 @@ def plan_of(
 def job_file(
     path: str | None, ignored: bool, settings: tuple[str, ...], program: tuple[str, ...]
 ) -> Layer | None:
-    """The job file that was named, or the one that is here, with what ``--set`` changes in it.
+    """Return the given job file, or the default one if it exists, with the changes of ``--set``.
 
     Raises:
         JobgenError: it cannot be read, or something in it is wrong.
@@ -151,6 +151,6 @@ def job_file(
 
 
 def template_dirs(given: Sequence[str]) -> tuple[str, ...]:
-    """The folders that were typed, then those of JOBGEN_TEMPLATE_PATH."""
+    """Return the folders that were typed, then those of JOBGEN_TEMPLATE_PATH."""
     path = os.environ.get("JOBGEN_TEMPLATE_PATH", "")
     return (*given, *(folder for folder in path.split(os.pathsep) if folder))

@@ -1,6 +1,7 @@
-"""Reads a job file, jobgen.toml: typed, nothing unknown in it, each value with the line that it stands in.
+"""Reader of a job file, jobgen.toml: it checks types, refuses unknown keys, and records the line of each
+value.
 
-Its values become text again and go through the parsers of the command line, so that both mean the same.
+Values are converted to text and read by the parsers of the command line, so that both mean the same.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from jobgen.sweep import read_sweep
 
 
 def read_job(path: str | None, settings: Sequence[str], program: tuple[str, ...]) -> Layer:
-    """What the job file says (none: an empty one), after ``--set``, and with the program that was typed.
+    """Return the job file (None: an empty one) after ``--set``, with the program that was typed.
 
     Raises:
         JobgenError: it cannot be read, or something in it is wrong.
@@ -47,7 +48,7 @@ def read_job(path: str | None, settings: Sequence[str], program: tuple[str, ...]
 
 
 def layer_of(data: Mapping[str, Any], program: tuple[str, ...], origin: Callable[[Path], str]) -> Layer:
-    """What these tables say, where ``origin`` knows the place of each key.
+    """Return the content of these tables; ``origin`` returns the place of each key.
 
     Raises:
         JobgenError: something in them is wrong.
@@ -59,7 +60,7 @@ def layer_of(data: Mapping[str, Any], program: tuple[str, ...], origin: Callable
 
 
 def read_text(path: str, said: str) -> str:
-    """A file as text; ``said`` names it where it cannot be read."""
+    """Return the text of a file; ``said`` names the file in errors."""
     try:
         with open(path, encoding="utf-8-sig") as file:
             return file.read()
@@ -71,7 +72,7 @@ def read_text(path: str, said: str) -> str:
 
 
 def decode(text: str, name: str) -> dict[str, Any]:
-    """TOML as a table; ``name`` is the file's."""
+    """Parse TOML; ``name`` is the name of the file."""
     try:
         data: dict[str, Any] = msgspec.toml.decode(text)
     except (msgspec.DecodeError, RecursionError) as error:
@@ -83,7 +84,7 @@ def decode(text: str, name: str) -> dict[str, Any]:
 
 
 def _change(data: dict[str, Any], setting: str) -> Path:
-    """Put the value of one ``--set`` in its place, which is returned."""
+    """Apply one ``--set`` to the data, and return the place of its key."""
     name, equals, text = setting.partition("=")
     place = tuple(name.split(".", 2))
     if not equals or not all(place):
@@ -100,7 +101,7 @@ def _change(data: dict[str, Any], setting: str) -> Path:
 
 
 def _typed(text: str, place: Path) -> Any:
-    """A value as the file would have it; where the file has text, quotes may be left out."""
+    """Return a value with its type in the file; text may be without quotes."""
     try:
         [value] = msgspec.toml.decode(f"value = {text}").values()
     except (msgspec.DecodeError, ValueError, RecursionError):
@@ -132,7 +133,7 @@ def _layer(job: Any, program: tuple[str, ...], origin: Callable[[Path], str]) ->
 
 
 def options_of(tables: Any, origin: Callable[[Path], str]) -> tuple[dict[str, Text], dict[str, str]]:
-    """The options in some tables as text, and where each of them stands."""
+    """Return the options in some tables as text, and the origin of each."""
     values: dict[str, Text] = {}
     origins: dict[str, str] = {}
     for option in OPTIONS:
@@ -153,7 +154,7 @@ def _text(value: Any) -> str | Sequence[str]:
 
 
 def _program(job: Any, typed: tuple[str, ...], origin: Callable[[Path], str]) -> tuple[Path, str | None]:
-    """The program and where it stands: what was typed wins, and options alone are added to [train]."""
+    """Return the program and its origin: a typed program overrides it; typed options are added to [train]."""
     if job.program and job.train is not msgspec.UNSET:
         raise JobgenError(
             f"[train] ({origin(('train',))}): there is a [program] too; keep the one that shall run"
@@ -174,7 +175,7 @@ def _program(job: Any, typed: tuple[str, ...], origin: Callable[[Path], str]) ->
         return (typed, "command line") if typed else (tuple(job.program.command), where)
     if not job.train or (typed and not only_options):
         return typed, "command line" if typed else None
-    swept = job.sweep or {}  # which wins over [train]
+    swept = job.sweep or {}  # overrides [train]
     said = {f"--{key.removeprefix('--')}".replace("_", "-") for key in swept}
     said |= {word.partition("=")[0].replace("_", "-") for word in typed if word.startswith("--")}
     words = [word for key, value in job.train.items() for word in _option(key, value, said, origin)]
@@ -182,7 +183,7 @@ def _program(job: Any, typed: tuple[str, ...], origin: Callable[[Path], str]) ->
 
 
 def _option(key: str, value: Any, said: set[str], origin: Callable[[Path], str]) -> list[str]:
-    """One option of the training module in words; none if it was typed, or is false."""
+    """Return one option of the training module as words; none if it was typed, or is false."""
     if not re.fullmatch(r"[A-Za-z][\w-]*", key, re.ASCII):
         raise JobgenError(f"{shown(key)} = ({origin(('train', key))}): is no option of the training module")
     flag = "--" + key.replace("_", "-")

@@ -1,4 +1,4 @@
-"""Where a key stands in the text of a TOML file, for messages."""
+"""The line of a key in the text of a TOML file, for messages."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _KEY = re.compile(rf"\s*({_DOTTED})\s*=")
 
 
 def line_of(text: str, path: tuple[str, ...]) -> int | None:
-    """The line of a key, or of the innermost table around it that has a line of its own."""
+    """Return the line of a key, or of the innermost table around it that has a line of its own."""
     table: tuple[str, ...] = ()
     around: int | None = None
-    inside = False  # of a text of several lines, where nothing is a key
+    inside = False  # of a multi-line text, which has no keys
     for number, line in enumerate(text.split("\n"), 1):
         if not inside:
             if header := _HEADER.match(line):

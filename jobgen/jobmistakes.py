@@ -1,4 +1,4 @@
-"""What is wrong in a job file, in one sentence: msgspec finds it, and this says it as we do."""
+"""Errors in a job file, as one sentence: msgspec finds them, and this module words them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _EXPECTED = re.compile(r"Expected `([^`]*)`.* - at `\$\.([\w.]+)(.*)`")
 
 
 def sentence(message: str, data: Mapping[str, Any], origin: Callable[[Path], str]) -> str:
-    """msgspec's message as ours: where it is, what is there, what is allowed."""
+    """Return msgspec's message as a sentence of jobgen: the place, the value, and what is allowed."""
     if unknown := _UNKNOWN.fullmatch(message):
         above = tuple((unknown[2] or "").split(".")) if unknown[2] else ()
         return _unknown(unknown[1], above, origin)
@@ -41,7 +41,7 @@ def sentence(message: str, data: Mapping[str, Any], origin: Callable[[Path], str
 
 
 def _written(value: Any) -> str:
-    """A value as TOML has it."""
+    """Return a value in the notation of TOML."""
     if isinstance(value, (date, time)):
         return value.isoformat()
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,6 +1,6 @@
-"""The tables of a job file as frozen types, made from the table of options: there is no second list.
+"""The tables of a job file as frozen types, generated from the table of options.
 
-Only a job file pays for msgspec: nothing else imports this module.
+msgspec is slow to import: import this module only where a job file is needed.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ SWEPT = str | list[WORD]
 
 
 def table_of(option: Option) -> str:
-    """The table that an option stands in: its group, but [job] for what the scheduler is told."""
+    """Return the table of an option: its group, but [job] for the group Scheduler."""
     return {"Scheduler": "job"}.get(option.group, option.group.lower())
 
 
 AT: dict[tuple[str, ...], Option] = {(table_of(option), option.name): option for option in OPTIONS}
 TABLES = tuple(dict.fromkeys(table_of(option) for option in OPTIONS))
-TITLES = {"job": "What the scheduler is told."}  # a group's name says it for the others
+TITLES = {"job": "What the scheduler is told."}  # for the others, the name of the group suffices
 
 
 def type_of(option: Option) -> Any:
-    """What a file may hold: numbers also as text, as on the command line."""
+    """Return the type of an option in a file: numbers may also be text, as on the command line."""
     if option.key == "env":
         return dict[str, VARIABLE]
     if option.switch:
@@ -54,7 +54,7 @@ def _field(option: Option) -> tuple[str, Any, Any]:
 
 
 def meaning(option: Option) -> str:
-    """The help of an option, in a file."""
+    """Return the help of an option for a file."""
     text = "Environment variables of every rank." if option.key == "env" else option.help
     return text.replace(" Repeatable, in order.", "").replace(" Repeatable.", "").replace("  [", " [")
 
@@ -117,14 +117,14 @@ JobFile: Any = msgspec.defstruct(
 
 
 def known_keys(path: tuple[str, ...]) -> list[str]:
-    """The keys that the file, or one of its tables, may hold."""
+    """Return the keys that the file, or one of its tables, may hold."""
     if not path:
         return list(JobFile.__struct_fields__)
     return ["command"] if path == ("program",) else [o.name for o in OPTIONS if (table_of(o),) == path]
 
 
 def fits(value: Any, kind: Any) -> bool:
-    """Whether a value is of this type."""
+    """Return whether a value is of this type."""
     try:
         msgspec.convert(value, kind)
     except msgspec.ValidationError:

@@ -1,13 +1,13 @@
-"""What starts the ranks: one row a launcher, one row a flavour of MPI.
+"""The launchers of ranks, and the flavours of MPI: one row each.
 
-The command lines themselves stand in templates/launcher/, where they can be read.
+The command lines are in templates/launcher/.
 """
 
 from typing import NamedTuple
 
 
 class Launcher(NamedTuple):
-    """A launcher. With ``once_a_node`` it is started on every node and starts the ranks there."""
+    """A launcher. With ``once_a_node`` it is started once on every node and starts the ranks there."""
 
     command: str
     once_a_node: bool = False
@@ -25,14 +25,14 @@ LAUNCHERS = {
 class MpiFlavour(NamedTuple):
     """The options of one MPI's mpirun.
 
-    ``runtime`` names the files of templates/runtime/ that set its environment.
-    ``place`` puts the ranks on the nodes (``{ranks}``, ``{ranks_per_node}``, ``{cpus}``, ``{bind}``),
-    ``unbound`` does where the ranks bind themselves, and ``mixed`` where the nodes differ in their ranks
-    (empty: not supported). ``export`` gives the variable ``{name}`` to every rank. ``version`` is a part of
-    what ``--version`` prints (empty: not checked), ``srun`` Slurm's plug-in for this MPI. ``knows_slurm``: it
-    starts its daemons through srun however it was built. ``shows_values``: ``export`` puts values on the
-    command line, where everybody sees them. ``rank``, ``size``, ``local_rank`` and ``local_size`` are the
-    shell's words for the variables in which a rank finds its numbers.
+    ``runtime`` names the files of templates/runtime/ that set its environment. ``place`` puts the ranks on
+    the nodes (``{ranks}``, ``{ranks_per_node}``, ``{cpus}``, ``{bind}``); ``unbound`` does so if the ranks
+    bind themselves, and ``mixed`` if the nodes differ in their ranks (empty: not supported). ``export``
+    passes the variable ``{name}`` to every rank. ``version`` is a part of what ``--version`` prints (empty:
+    not checked). ``srun`` is Slurm's plugin for this MPI. ``knows_slurm``: it starts its daemons with srun
+    however it was built. ``shows_values``: ``export`` puts values on the command line, where all users see
+    them. ``rank``, ``size``, ``local_rank`` and ``local_size`` are shell expansions of the variables that
+    number the ranks.
     """
 
     title: str
@@ -54,7 +54,7 @@ class MpiFlavour(NamedTuple):
 
 MPI_FLAVOURS = {
     # https://docs.open-mpi.org/en/v5.0.x/man-openmpi/man1/mpirun.1.html
-    # Open MPI binds each rank to one core, or one socket, unless told not to.
+    # Open MPI binds each rank to one core or one socket by default.
     "openmpi": MpiFlavour(
         "Open MPI",
         "mpirun",

@@ -1,7 +1,7 @@
-"""Reads what the nodes leave in an attempt: which ranks began and ended there, and what they wrote.
+"""Reader of the files that nodes write in an attempt: the beginning and end of ranks, and their output.
 
 ``statuses`` has a line for each rank that ended; the script writes it at its end. ``nodes/S/HOST.ranks`` has
-the lines of one host; they come while its ranks run. Next to it is ``HOST.log``, the output of all its ranks,
+the lines of one host, written while its ranks run. Next to it is ``HOST.log``, the output of all its ranks,
 or a ``rank-R.log`` for each. Folder S holds the hosts whose first rank is one of the 400 from S * 400 on.
 """
 
@@ -15,15 +15,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-_RANKS = 400  # of a folder
-_WINDOW, _FARTHEST = 1 << 14, 1 << 26  # bytes of a log that are searched for its end, first and at most
-_LINE = r"([0-9]{1,9}) ([0-9]{1,9}) ([0-9]{1,12}(?:\.[0-9]{1,9})?) (\S+)\n"  # a torn one does not match
+_RANKS = 400  # per folder
+_WINDOW, _FARTHEST = 1 << 14, 1 << 26  # bytes at the end of a log that are read at first, and at most
+_LINE = r"([0-9]{1,9}) ([0-9]{1,9}) ([0-9]{1,12}(?:\.[0-9]{1,9})?) (\S+)\n"  # only a whole line matches
 _STATUS = re.compile(f"^{_LINE}", re.MULTILINE)
 _NOTE = re.compile(f"^(began|ended) {_LINE}", re.MULTILINE)
 
 
 class Rank(NamedTuple):
-    """One rank in one attempt; its status is None where it left none. Times are seconds since 1970."""
+    """A rank in one attempt; its status is None if none was recorded. Times are seconds since 1970."""
 
     number: int
     host: str
@@ -33,14 +33,14 @@ class Rank(NamedTuple):
 
 
 class Log(NamedTuple):
-    """The file that holds what a rank wrote: the lines that begin with ``prefix``, or all of it."""
+    """The file with the output of a rank: the lines that begin with ``prefix``, or all lines."""
 
     path: Path
     prefix: bytes = b""
 
 
 def ranks(attempt: Path, complete: bool = False) -> tuple[Rank, ...]:
-    """The ranks in the order of their numbers; where ``statuses`` is ``complete``, nothing else is read."""
+    """Return the ranks by number; if ``statuses`` is ``complete``, no other file is read."""
     said = {rank.number: rank for rank in _statuses(attempt)}
     if not (said and complete):
         said = _noted(attempt) | said
@@ -53,7 +53,7 @@ def _statuses(attempt: Path) -> Iterator[Rank]:
 
 
 def _noted(attempt: Path) -> dict[int, Rank]:
-    """The ranks as the hosts noted them; of one that began more than once, the last time."""
+    """Return the ranks as the hosts recorded them; for a rank that began more than once, the last time."""
     found: dict[int, Rank] = {}
     for path in (path for folder in _folders(attempt) for path in _files(folder, ".ranks")):
         for what, number, value, time, host in _NOTE.findall(_text(path)):
@@ -68,14 +68,14 @@ def _noted(attempt: Path) -> dict[int, Rank]:
 
 
 def times(attempt: Path) -> Iterator[float]:
-    """When the files of the nodes were last written."""
+    """Yield the times at which the files of the nodes were last written."""
     for path in (path for folder in _folders(attempt) for path in _files(folder, "")):
         with suppress(OSError):
             yield path.stat().st_mtime
 
 
 def log_of(attempt: Path, rank: int, host: str = "") -> Log | None:
-    """The log of a rank, which began on ``host`` where that is known; None where none is kept, or not yet."""
+    """Return the log of a rank, which began on ``host`` (if known); None if none is kept, or not yet."""
     if (noted := _noted_in(attempt, rank, host)) is None:
         return None
     own, merged = noted.parent / f"rank-{rank}.log", noted.with_suffix(".log")
@@ -85,7 +85,7 @@ def log_of(attempt: Path, rank: int, host: str = "") -> Log | None:
 
 
 def _noted_in(attempt: Path, rank: int, host: str) -> Path | None:
-    """The file that says that a rank began; it is next to the rank's log."""
+    """Return the file that records the beginning of a rank; it is next to the rank's log."""
     known = re.fullmatch(r"[\w.-]+", host)
     folders = sorted(_folders(attempt), key=lambda folder: abs(int(folder.name) - rank // _RANKS))
     for folder in folders:
@@ -96,14 +96,14 @@ def _noted_in(attempt: Path, rank: int, host: str) -> Path | None:
 
 
 def only(data: bytes, prefix: bytes) -> bytes:
-    """The lines that begin with a prefix, without it."""
+    """Return the lines that begin with a prefix, without the prefix."""
     if not prefix:
         return data
     return b"".join(line[len(prefix) :] for line in io.BytesIO(data) if line.startswith(prefix))
 
 
 def tail(log: Log, lines: int = 20) -> str:
-    """The last lines of a log, however long it is, and however much other ranks of its node wrote later."""
+    """Return the last lines of a log of any size, even if other ranks of its node wrote many lines later."""
     window, size, found = _WINDOW, 0, b""
     with suppress(OSError), open(log.path, "rb") as file:
         size = file.seek(0, os.SEEK_END)

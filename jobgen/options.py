@@ -1,6 +1,6 @@
-"""Every option of a job, once: its name, its parser, its default and what it means.
+"""The table of a job's options: the name, the parser, the default and the meaning of each.
 
-The command line, the error messages and ``--explain`` are all made from this table.
+The command line, the error messages and ``--explain`` are generated from this table.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from jobgen.launchers import LAUNCHERS, MPI_FLAVOURS
 
 
 class Option(NamedTuple):
-    """One option: ``--name-with-dashes`` on the command line, ``key`` in a JobSpec."""
+    """An option: ``--name-with-dashes`` on the command line, ``key`` in a JobSpec."""
 
     key: str
     group: str
@@ -24,9 +24,9 @@ class Option(NamedTuple):
     multiple: bool = False
     alias: str | None = None
     switch: bool = False
-    """Whether it is --name or --no-name, without a value."""
+    """True for an option without a value: --name or --no-name."""
     in_file: str = ""
-    """Its key in a job file, where that is another."""
+    """The key in a job file, if it differs."""
 
     @property
     def flag(self) -> str:
@@ -34,7 +34,7 @@ class Option(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Its key in a job file."""
+        """The key in a job file."""
         return self.in_file or self.key
 
 

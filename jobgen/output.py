@@ -1,4 +1,4 @@
-"""Writes a script to a file: whole or not at all."""
+"""Atomic writing of a script to a file."""
 
 import os
 import stat
@@ -8,13 +8,13 @@ from jobgen.errors import JobgenError, shown
 
 
 def write_script(path: str, text: str, *, force: bool = False, executable: bool = True) -> None:
-    """Write ``text`` to ``path`` with the run bit, atomically; an existing file only with ``force``.
+    """Write ``text`` to ``path`` atomically, as an executable file; overwrite a file only with ``force``.
 
     Raises:
-        JobgenError: the file is there already, is no file, or cannot be written.
+        JobgenError: the file exists already, is not a regular file, or cannot be written.
     """
     said = f"-o {shown(path)} (command line)"
-    target = os.path.realpath(path)  # a link stays, and its file is written
+    target = os.path.realpath(path)  # a link is kept, and its file is written
     try:
         if os.path.exists(target):
             if not stat.S_ISREG(os.stat(target).st_mode):
@@ -30,7 +30,7 @@ def write_script(path: str, text: str, *, force: bool = False, executable: bool 
 
 
 def _replace(target: str, text: str, mode: int, force: bool) -> None:
-    """Write aside, then rename; without ``force`` the name is claimed first, in one step."""
+    """Write a temporary file, then rename it; without ``force``, first create the name exclusively."""
     handle, temporary = tempfile.mkstemp(prefix=".jobgen-", dir=os.path.dirname(target))
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:

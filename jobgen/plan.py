@@ -1,4 +1,4 @@
-"""Resolves a JobSpec into a Plan: no unknowns left, all numbers agree. Pure."""
+"""Resolution of a JobSpec to a Plan, in which all values are set and agree. It has no side effects."""
 
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -29,11 +29,11 @@ from jobgen.tasks import tasks
 if TYPE_CHECKING:
     from jobgen.sweep import Sweep
 
-DEFAULT_WALLTIME = 3600  # s; a job without a limit waits longer, or takes the queue's by surprise
+DEFAULT_WALLTIME = 3600  # s; without a limit a job waits longer, or gets that of the queue
 
 
 class Plan(NamedTuple):
-    """What will run. Every field is what a template prints; lists are empty where nothing is asked."""
+    """A resolved job. The fields are the values for the templates; a list is empty if it is not requested."""
 
     version: str
     spec: JobSpec
@@ -87,7 +87,7 @@ class Plan(NamedTuple):
 
 
 def resolve(spec: JobSpec) -> Plan:
-    """Fill in what was not said and check that all of it agrees.
+    """Set all values that are not given and check that they agree.
 
     Raises:
         JobgenError: the request contradicts itself, or the scheduler cannot express it.
@@ -122,7 +122,7 @@ def resolve(spec: JobSpec) -> Plan:
     python = program.head is not None or launcher.once_a_node
     swept = None
     if spec.sweep:
-        from jobgen.sweep import sweep  # nobody else pays for it
+        from jobgen.sweep import sweep  # late: only sweeps need it
 
         swept = sweep(spec, program)
     array = tasks(spec, row, swept.points if swept else 0)
@@ -151,7 +151,7 @@ def resolve(spec: JobSpec) -> Plan:
         walltime=clock(walltime),
         devices=device_words.format(n=gpus) or None,
         memory=memory,
-        # Nothing but timeout ends a local run in time.
+        # Only timeout ends a local run in time.
         run=f"timeout {spec.walltime} " if row == "local" and spec.walltime else "",
         start_nodes=start_nodes,
         agents=agents,
@@ -172,13 +172,13 @@ def resolve(spec: JobSpec) -> Plan:
         rank_words=starting.rank_words(spec, mpi),
         active=part,
         program=program,
-        # The deepspeed launcher hands --local_rank to a Python program, right behind its name.
+        # The deepspeed launcher passes --local_rank to a Python program, directly after its name.
         local_rank_at=program.head if spec.launcher == "deepspeed" else None,
         sets_ranks=spec.launcher == "srun"
         or (spec.launcher == "mpirun" and not (program.is_ours and box is None)),
         survival=survive,
         allocated=nodes + spare,
-        # With spare nodes only the script knows which take part.
+        # With spare nodes, only the script knows which nodes take part.
         nodes_word=f"$((JOBGEN_WORLD_SIZE / {ranks}))" if spare else str(part.nodes),
         nodes_there=f"$((JOBGEN_WORLD_SIZE / {ranks}))" if spare else str(part.nodes),
         world_word=world,
@@ -192,14 +192,14 @@ def resolve(spec: JobSpec) -> Plan:
 
 
 def _commands(box: Container | None, command: str, python: bool, once_a_node: bool) -> tuple[str, ...]:
-    """The commands that the host must have: for the rest, the container."""
+    """Return the commands that the host must have; the others are in the container."""
     if box is None:
         return (*(("python3",) if python else ()), command)
     return tuple(dict.fromkeys((box.runtime.command, *(() if once_a_node else (command,)))))
 
 
 def _devices(spec: JobSpec) -> tuple[str, int, int]:
-    """Accelerator, devices and ranks a node: each follows from the others where it was not said."""
+    """Return accelerator, devices and ranks per node; a value that is not given follows from the others."""
     gpus, ranks = spec.gpus_per_node, spec.ranks_per_node or most_ranks(spec.nodes)
     name = spec.accelerator
     if name is None:
@@ -249,7 +249,7 @@ def _check_remote(spec: JobSpec, row: str) -> None:
 
 
 def _device_words(spec: JobSpec, row: str, accelerator: Accelerator) -> str:
-    """How the scheduler is asked for ``{n}`` devices a node."""
+    """Return the scheduler's option for ``{n}`` devices per node."""
     if row == "local":
         return ""
     words = {"pbspro": accelerator.select, "torque": accelerator.torque, "slurm": accelerator.gres}[row]
@@ -270,10 +270,10 @@ def _memory(spec: JobSpec, row: str, processes: int) -> str | None:
 def _mpi_options(
     spec: JobSpec, mpi: MpiFlavour | None, ranks: int, world: str, cpus: Cores, bind: str
 ) -> tuple[str, ...]:
-    """The lines of options behind mpirun: where the ranks go, then which variables go with them."""
+    """Return the lines of mpirun's options: the placement of ranks, then the variables to export."""
     assert mpi
     always = ("PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "MASTER_ADDR", "MASTER_PORT")
-    # The ranks read env.sh, too: nothing is lost that is not said where it could be seen.
+    # The ranks read env.sh, too, so that values need not be on a command line that all users see.
     named = () if mpi.shows_values else (name for name, _ in spec.env)
     names = dict.fromkeys((*always, *named))
     numbers = {"ranks": world, "ranks_per_node": ranks, "cpus": cpus.rank, "bind": bind or "--cpu-bind depth"}
@@ -283,7 +283,7 @@ def _mpi_options(
 
 
 def _place(spec: JobSpec, mpi: MpiFlavour, cpus: Cores) -> tuple[str, ...]:
-    """Where mpirun puts the ranks; it must not bind them, where they do it themselves."""
+    """Return the options that place the ranks; mpirun must not bind ranks that bind themselves."""
     if not isinstance(spec.nodes, int):
         return mpi.mixed
     return mpi.place if cpus.bind is None else mpi.unbound or mpi.place

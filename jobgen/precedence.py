@@ -1,7 +1,7 @@
-"""Which of repeated directives a scheduler heeds, and where a user's own have to stand to win over ours.
+"""The precedence of repeated directives, and the place where a user's directives override jobgen's own.
 
-Measured with OpenPBS 23.06, Torque 6.1.3 and Slurm 22.05. A resource of ``-l`` and an attribute of ``-W``
-count by themselves: ``-l walltime`` is one key, ``-l mem`` another.
+Measured with OpenPBS 23.06, Torque 6.1.3 and Slurm 22.05. Each resource of ``-l`` and each attribute of
+``-W`` counts by itself: ``-l walltime`` is one key, ``-l mem`` another.
 """
 
 from __future__ import annotations
@@ -27,14 +27,15 @@ _WORD = re.compile(r"""(?:[^\s"'\\]|\\.|"(?:[^"\\]|\\.)*"|'[^']*')+""")
 
 
 def heeded(key: str, row: str) -> Heeded:
-    """Which one counts where a key is repeated: ``-N``, ``-l walltime``, ``-W depend``, ``--time``."""
+    """Return which of repeated options applies: ``-N``, ``-l walltime``, ``-W depend``, ``--time``."""
     if key in _ALL.get(row, ()):
         return "all"
     return "first" if key.split(" ")[0] in _FIRST.get(row, ()) else "last"
 
 
 def split_user_directives(lines: Iterable[str], row: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """A user's directives in two parts: those that win only if they stand before ours, and those behind ours.
+    """Return a user's directives in two parts: those that override jobgen's only from a place before them,
+    and those that must follow.
 
     A line with options of both kinds becomes two.
     """
@@ -52,7 +53,7 @@ def split_user_directives(lines: Iterable[str], row: str) -> tuple[tuple[str, ..
 
 
 def _options(line: str, row: str) -> list[tuple[str, str]]:
-    """Each option, such as ``-l``, with its text as it stands; all in one where the quotes do not match."""
+    """Return each option, such as ``-l``, with its text; the line as a whole if its quotes do not match."""
     if _WORD.sub("", line).strip():
         return [("", line)]
     found: list[tuple[str, str]] = []
@@ -62,14 +63,14 @@ def _options(line: str, row: str) -> list[tuple[str, str]]:
         option, complete = _option(word, row)
         if option and not complete and words:
             word = f"{word} {words.pop(0)}"
-        if not option and found:  # neither an option nor a value: qsub refuses it, wherever it stands
+        if not option and found:  # neither an option nor a value: qsub refuses it in any place
             option, word = found[-1][0], f"{found.pop()[1]} {word}"
         found.append((option, word))
     return found
 
 
 def _option(word: str, row: str) -> tuple[str, bool]:
-    """The option in a word, and whether its value is in the same one; of several letters the last counts."""
+    """Return the option in a word (the last of several letters), and whether the word has its value."""
     if not re.match(r"-[^-]", word):
         return "", True
     for at, letter in enumerate(word[1:], 2):

@@ -1,4 +1,4 @@
-"""What every rank runs: what followed ``--`` on the command line."""
+"""The program that every rank runs: the words after ``--`` on the command line."""
 
 from typing import NamedTuple
 
@@ -10,8 +10,8 @@ _OURS = ("python3", "-m", "jobgen.train")
 class Program(NamedTuple):
     """The command of one rank.
 
-    ``file`` is the script that must be there, ``command`` the program that must be found; of a
-    Python program, ``head`` is how many words its name takes, and options go behind them.
+    ``file`` is the script that must exist, ``command`` the program that must be found; for a Python program,
+    ``head`` is the number of words before its options.
     """
 
     words: tuple[str, ...]
@@ -21,13 +21,13 @@ class Program(NamedTuple):
 
     @property
     def is_ours(self) -> bool:
-        """Whether it is the training module that comes with jobgen."""
+        """Return whether the program is the training module of jobgen."""
         return self.words[:3] == _OURS
 
 
 def read_program(words: tuple[str, ...]) -> Program:
-    """``train.py ARG...`` and ``-m MODULE ARG...`` run under Python, a command as it stands, and
-    nothing, or options only, is the training module.
+    """Return the program. ``train.py ARG...`` and ``-m MODULE ARG...`` run under Python, a command runs as it
+    is, and no words, or only options, run the training module.
 
     Raises:
         JobgenError: the name of the program is missing.

@@ -1,4 +1,4 @@
-"""Renders a Plan: Jinja templates in, the text of one script out. The same Plan gives the same bytes."""
+"""Rendering of a Plan with Jinja templates to the text of one script. Equal plans give equal bytes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 PACKAGED = jobgen.templates.__path__[0]
 BLOCKS = ("setup", "before", "after_block")
 _QUOTED = ("job_title", "job_name")
-# What replaces the blocks of earlier versions: functions of the runtime.
+# The blocks of earlier versions, and the functions of the runtime that replace them.
 SUCCESSORS = {
     "job": "the function job_scheduler",
     "directories": "the function job_open",
@@ -44,10 +44,9 @@ _NAMED = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "'": "\\'", "\\": "\\\\"}
 
 
 def sh(value: object) -> str:
-    """A value as one word of bash, whatever it holds: bare, in single quotes, or as ``$'...'``.
+    """Return a value as one word of bash: bare, in single quotes, or as ``$'...'``.
 
-    The word never holds a raw newline or a character that cannot be seen, so no line of a script
-    is one that a user's text made up.
+    The word contains no newline and no invisible character, so a user's text cannot add a line to a script.
     """
     text = str(value)
     if _PLAIN.fullmatch(text):
@@ -58,7 +57,7 @@ def sh(value: object) -> str:
 
 
 def item(value: object) -> str:
-    """A value as an element of a bash array, where a bare comma looks like a mistake."""
+    """Return a value as an element of a bash array; with a comma it is quoted, or it looks like a mistake."""
     word = sh(value)
     return f"'{word}'" if "," in word and word == str(value) else word
 
@@ -66,26 +65,26 @@ def item(value: object) -> str:
 def _ansi_c(character: str) -> str:
     if character in _NAMED:
         return _NAMED[character]
-    # Letters of any script stay readable; the rest of Unicode (typographic quotes, marks that
-    # reverse the line) goes byte by byte.
+    # Letters of any alphabet stay readable; the rest of Unicode (typographic quotes, marks that
+    # reverse the line) is written byte by byte.
     if " " <= character <= "~" or character.isalnum():
         return character
     return "".join(f"\\{byte:03o}" for byte in os.fsencode(character))
 
 
 def quoted(value: object) -> str:
-    """The same, always in quotes: of ``job_program=env`` shellcheck asks whether ``$(env)`` was meant."""
+    """Return a value as one word in quotes: shellcheck takes ``job_program=env`` for a missing ``$(env)``."""
     word = sh(value)
     return f"'{word}'" if word == value else word
 
 
 def prefixed(value: object, prefix: str) -> str:
-    """The value behind the prefix; nothing where there is no value."""
+    """Return the value after the prefix; empty if there is no value."""
     return f"{prefix}{value}" if value else ""
 
 
 def suffixed(value: object, suffix: str) -> str:
-    """The value before the suffix; nothing where there is no value."""
+    """Return the value before the suffix; empty if there is no value."""
     return f"{value}{suffix}" if value else ""
 
 
@@ -97,12 +96,12 @@ def _assignment(setting: Setting) -> str:
 
 
 def _each(words: Sequence[object]) -> str:
-    """Words, each followed by a blank."""
+    """Return the words, each followed by a blank."""
     return "".join(f"{sh(word)} " for word in words)
 
 
 def _words(plan: Plan) -> dict[str, object]:
-    """What the templates print beside the fields of the plan: the parts of command lines, quoted."""
+    """Return the values for the templates besides the fields of the plan: quoted parts of command lines."""
     spec, box = plan.spec, plan.container
     first, last = split_user_directives(spec.directive, scheduler_of(spec))
     image = _pyxis_words(plan) if box is not None and box.kind == "pyxis" else ""
@@ -127,7 +126,7 @@ def _words(plan: Plan) -> dict[str, object]:
 
 
 def _pyxis_words(plan: Plan) -> str:
-    """The options of srun that start a container."""
+    """Return the options of srun that start a container."""
     assert plan.container
     folders = '"$JOBGEN_RUN_DIR:$JOBGEN_RUN_DIR,$PWD:$PWD"'
     binds = "".join(f",{sh(bind)}" for bind in plan.container.binds)
@@ -156,7 +155,7 @@ _RANKS_BEFORE = (
 
 
 def _rank_lines(plan: Plan) -> tuple[str, ...]:
-    """The body of the function rank: from the variables of the launcher, which are those of torchrun else."""
+    """Return the body of the function rank: it sets torchrun's variables from those of the launcher."""
     if plan.launcher == "deepspeed" and plan.mixed:
         return (
             "# The deepspeed launcher takes RANK modulo the ranks of the node, as if all nodes had as many.",
@@ -173,7 +172,7 @@ def _rank_lines(plan: Plan) -> tuple[str, ...]:
 
 
 def _network(plan: Plan) -> list[str]:
-    """What each library calls the interface. Gloo and Open MPI want whole names, TensorPipe takes one."""
+    """Return the settings of the interface. Gloo and Open MPI require full names, TensorPipe only one."""
     interface = plan.spec.interface
     if not interface:
         return []
@@ -187,7 +186,7 @@ def _network(plan: Plan) -> list[str]:
 
 
 def _needs(plan: Plan) -> list[str]:
-    """What must be there beside the commands of the host."""
+    """Return the checks of what must exist besides the commands of the host."""
     box, program = plan.container, plan.program
     lines = ["job_try_container"] if box else []
     if box and box.needs:
@@ -202,12 +201,12 @@ def _needs(plan: Plan) -> list[str]:
 
 
 class _Cache(jinja2.FileSystemBytecodeCache):
-    """Compiled templates of earlier runs, which save half of the start; a cache that fails is no error."""
+    """Compiled templates of earlier runs, which halve the start-up time. Errors of the cache are ignored."""
 
     def load_bytecode(self, bucket: jinja2.bccache.Bucket) -> None:
         try:
             super().load_bytecode(bucket)
-        except Exception:  # absent, cut short, of another version: whatever it is, compile anew
+        except Exception:  # missing, truncated or of another version: compile again
             bucket.reset()
 
     def dump_bytecode(self, bucket: jinja2.bccache.Bucket) -> None:
@@ -217,8 +216,8 @@ class _Cache(jinja2.FileSystemBytecodeCache):
 
 
 def cache_dir() -> str | None:
-    """Where compiled templates are kept: beside the templates, as Python keeps its own bytecode, or,
-    where that cannot be written, in the user's cache."""
+    """Return the directory for compiled templates: next to the templates, like Python's own bytecode, or in
+    the user's cache if that cannot be written."""
     if os.access(PACKAGED, os.W_OK):
         return os.path.join(PACKAGED, "__pycache__")
     home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
@@ -227,13 +226,13 @@ def cache_dir() -> str | None:
 
 @lru_cache(maxsize=8)
 def environment(template_dirs: tuple[str, ...] = (), cache_dir: str | None = None) -> jinja2.Environment:
-    """The templates of the user's folders, before the packaged ones; those also under ``builtin/``."""
+    """Return the templates: the user's folders, then the packaged ones, which are also in ``builtin/``."""
     packaged = jinja2.FileSystemLoader(PACKAGED)
     users = [jinja2.FileSystemLoader(folder) for folder in template_dirs]
     env = jinja2.Environment(
         loader=jinja2.ChoiceLoader([*users, packaged, jinja2.PrefixLoader({"builtin": packaged})]),
         undefined=jinja2.StrictUndefined,
-        # bash writes ${#list[@]}, which Jinja would take for the beginning of a comment.
+        # Jinja would take the {# in ${#list[@]} of bash for the beginning of a comment.
         comment_start_string="{##",
         comment_end_string="##}",
         trim_blocks=True,
@@ -252,13 +251,13 @@ def environment(template_dirs: tuple[str, ...] = (), cache_dir: str | None = Non
 def render(
     plan: Plan, template_dirs: Sequence[str] = (), cache_dir: str | None = None, main: str = MAIN
 ) -> str:
-    """The script of a plan; ``main`` is the file of the runtime that has its order of steps.
+    """Return the script of a plan; ``main`` is the file of the runtime with its order of steps.
 
     Raises:
-        JobgenError: a user's template, or shell code of the user, is wrong; the sentence names it.
+        JobgenError: a user's template or shell code is wrong; the message names it.
     """
     if given := [key for key in BLOCKS if getattr(plan.spec, key)]:
-        from jobgen.blocks import check_syntax  # asks bash
+        from jobgen.blocks import check_syntax  # runs bash
 
         check_syntax(plan.spec, given)
     folders = tuple(template_dirs)
@@ -280,13 +279,13 @@ def render(
         raise JobgenError(f"a template in {', '.join(folders)} extends itself: extend builtin/NAME") from None
     except Exception as error:
         if not folders:
-            raise  # a template of ours: a fault to report, not the user's
+            raise  # a packaged template: an error of jobgen, not of the user
         reason = f"{type(error).__name__}: {error}"
         raise JobgenError(f"a template in {', '.join(folders)} cannot be rendered: {reason}") from None
 
 
 def _check_blocks(env: jinja2.Environment, folders: Sequence[str]) -> None:
-    """Refuse a block that no packaged template has: Jinja would drop it in silence."""
+    """Refuse a block that no packaged template has: Jinja would ignore it."""
     from pathlib import Path
 
     known = {name for path in Path(PACKAGED).glob("*.j2") for name in _blocks(env, path)}

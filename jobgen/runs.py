@@ -1,7 +1,7 @@
-"""Reads run directories: their attempts, how these ended and where, and the metrics. It never writes.
+"""Reader of run directories: their attempts, failures and metrics. It never writes.
 
-What a run directory holds is in README.md, "What a job leaves behind". Jobs are killed while they write, so
-whatever is absent, torn or not what it should be reads as not there, and is no error.
+README.md, "What a job leaves behind", describes a run directory. Jobs are killed while they write: a file
+that is missing, truncated or invalid counts as absent and is not an error.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _TRAINING = {
 
 
 class Event(NamedTuple):
-    """What the script noted: began JOBID, deadline SECONDS, signal NAME, ended STATUS."""
+    """An entry of the script: began JOBID, output FILE, deadline SECONDS, signal NAME, ended STATUS."""
 
     time: float
     what: str
@@ -48,8 +48,8 @@ class Event(NamedTuple):
 
 
 class Attempt(NamedTuple):
-    """One attempt of a job. ``status`` is None where no end is recorded: it runs, or was killed with its
-    script; ``ended`` is then the last sign of life."""
+    """An attempt of a job. ``status`` is None if no end is recorded: it runs, or was killed with its script;
+    ``ended`` is then the last time that it was known to run."""
 
     number: int
     directory: Path
@@ -61,7 +61,7 @@ class Attempt(NamedTuple):
 
 
 class Run(NamedTuple):
-    """A run directory. ``status`` is what the training said of itself; ``bad_hosts`` have a reason each."""
+    """A run directory. ``status`` is status.json of the training; ``bad_hosts`` have a reason each."""
 
     directory: Path
     name: str
@@ -72,24 +72,24 @@ class Run(NamedTuple):
 
 
 class Metrics(NamedTuple):
-    """The objects of metrics.jsonl, in order, and how many of its lines are none."""
+    """The objects of metrics.jsonl, in order, and the number of its lines that are not objects."""
 
     rows: list[dict[str, Any]]
     skipped: int
 
 
 def is_run(path: Path) -> bool:
-    """Whether a job, or the training module by itself, has left something there."""
+    """Return whether a job, or the training module by itself, has written files there."""
     return any(os.path.exists(path / sign) for sign in _SIGNS)
 
 
 def tasks(path: Path) -> list[Path]:
-    """The run directories of an array's tasks, in the order of their indices."""
+    """Return the run directories of an array's tasks, in the order of their indices."""
     return inside(path, "task-*")
 
 
 def inside(path: Path, pattern: str = "*") -> list[Path]:
-    """The run directories in a directory, in the order of their names and the numbers in these."""
+    """Return the run directories in a directory, sorted by name; numbers in names are sorted by value."""
 
     def order(path: Path) -> list[tuple[int, str]]:
         words = re.split(r"([0-9]+)", path.name)
@@ -99,7 +99,7 @@ def inside(path: Path, pattern: str = "*") -> list[Path]:
 
 
 def read(directory: Path) -> Run:
-    """What there is of a run, but for its metrics, which may be many."""
+    """Return a run without its metrics, which may be large."""
     path = directory.absolute()
     return Run(
         directory=path,
@@ -112,7 +112,7 @@ def read(directory: Path) -> Run:
 
 
 def attempts(directory: Path) -> Iterator[Attempt]:
-    """The attempts of a run, the first one first."""
+    """Yield the attempts of a run, the first one first."""
     numbers = (child.name.removeprefix("attempt-") for child in directory.glob("attempt-*"))
     for number in sorted(int(word) for word in numbers if word.isascii() and word.isdecimal()):
         yield _attempt(directory / f"attempt-{number}", number)
@@ -137,7 +137,7 @@ def _attempt(directory: Path, number: int) -> Attempt:
 
 
 def _last_sign(directory: Path, events: tuple[Event, ...], signs: list[float]) -> float | None:
-    """When an attempt whose end is not recorded was last known to run."""
+    """Return when an attempt without a recorded end was last known to run."""
     noted = (event.time for event in events)
     return max((*signs, *noted, *nodefiles.times(directory)), default=None)
 
@@ -151,7 +151,7 @@ def _events(lines: str) -> Iterator[Event]:
 
 
 def failed(attempt: Attempt) -> list[Rank]:
-    """The ranks that failed, the first one first, then those of a failed attempt that left no status."""
+    """Return the ranks that failed, in the order of time, then ranks of a failed attempt without a status."""
     bad = [rank for rank in attempt.ranks if rank.status not in (None, 0, RESUMABLE)]
     over = attempt.status not in (None, 0, RESUMABLE)
     silent = [rank for rank in attempt.ranks if over and rank.status is None]
@@ -159,7 +159,7 @@ def failed(attempt: Attempt) -> list[Rank]:
 
 
 def read_metrics(directory: Path) -> Metrics:
-    """Every line of metrics.jsonl that is a JSON object; NaN and Infinity are numbers there."""
+    """Return every line of metrics.jsonl that is a JSON object; NaN and Infinity are numbers there."""
     rows: list[dict[str, Any]] = []
     skipped = 0
     with suppress(OSError), open(directory / "metrics.jsonl", encoding="utf-8", errors="replace") as file:
@@ -172,7 +172,7 @@ def read_metrics(directory: Path) -> Metrics:
 
 
 def plan(directory: Path) -> dict[str, Any]:
-    """plan.json of a run, or of the array that it is a task of; empty where the job was submitted by hand."""
+    """Return plan.json of a run, or of its array; empty if the job was not submitted by jobgen."""
     own = as_object(text(directory / "plan.json"))
     return own or (
         as_object(text(directory.parent / "plan.json")) if directory.name.startswith("task-") else {}
@@ -180,28 +180,28 @@ def plan(directory: Path) -> dict[str, Any]:
 
 
 def script(directory: Path) -> str:
-    """job.sh of a run, or of the array that it is a task of; empty where it is not there."""
+    """Return job.sh of a run, or of its array; empty if it does not exist."""
     own = text(directory / "job.sh")
     return own or (text(directory.parent / "job.sh") if directory.name.startswith("task-") else "")
 
 
 def meaning(status: int | None, training: bool = False) -> str:
-    """An exit status in words; ``training`` when the program is jobgen's training module."""
+    """Return an exit status in words; ``training`` if the program is jobgen's training module."""
     if status is None:
         return "no end is recorded: it runs, or was killed with its script"
-    if status > 128:  # 128 and a signal of the shell, 256 and one of PBS
+    if status > 128:  # 128 plus a signal from the shell, 256 plus a signal from PBS
         with suppress(ValueError):
             return f"killed by {signal.Signals(status - (256 if status > 256 else 128)).name}"
     return (_TRAINING if training else {}).get(status) or _MEANINGS.get(status) or "failed"
 
 
 def tail(path: Path, lines: int = 20) -> str:
-    """The last lines of a file, however long it is."""
+    """Return the last lines of a file of any size."""
     return nodefiles.tail(Log(path), lines)
 
 
 def text(path: Path) -> str:
-    """A small file; empty where it cannot be read."""
+    """Return a small file as text; empty if it cannot be read."""
     try:
         return path.read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -209,7 +209,7 @@ def text(path: Path) -> str:
 
 
 def as_object(line: str) -> dict[str, Any]:
-    """A JSON object; empty for what is none."""
+    """Return a JSON object; empty if the line is not one."""
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):
@@ -218,7 +218,7 @@ def as_object(line: str) -> dict[str, Any]:
 
 
 def number(value: Any) -> float | None:
-    """A finite number, or text that is one; None for anything else."""
+    """Return a finite number, also from text; None for anything else."""
     if isinstance(value, bool):
         return None
     try:
@@ -240,7 +240,7 @@ def _bad_hosts(lines: str) -> Iterator[tuple[str, str]]:
 
 
 def last_number(directory: Path) -> int:
-    """The number of the last attempt; 0 where there is none."""
+    """Return the number of the last attempt; 0 if there is none."""
     try:
         names = [
             name.removeprefix("attempt-") for name in os.listdir(directory) if name.startswith("attempt-")
@@ -251,11 +251,11 @@ def last_number(directory: Path) -> int:
 
 
 def last_attempt(directory: Path) -> tuple[int, tuple[Event, ...]]:
-    """The number of the last attempt and its events, without a look at its ranks; 0 where there is none."""
+    """Return the number of the last attempt (0: none) and its events, without reading its ranks."""
     number = last_number(directory)
     return number, events(directory / f"attempt-{number}") if number else ()
 
 
 def events(attempt: Path) -> tuple[Event, ...]:
-    """What the script noted in an attempt."""
+    """Return the entries of the script in an attempt."""
     return tuple(_events(text(attempt / "events")))

@@ -21,7 +21,7 @@ _DOCKER = ("docker", "podman")
 
 
 class Runtime(NamedTuple):
-    """The text below the marker line, its SHA-256, and the file that holds it where it is not embedded."""
+    """The text below the marker line, its SHA-256, and the file that holds it if it is not embedded."""
 
     text: str
     sha256: str
@@ -37,7 +37,7 @@ class Setting(NamedTuple):
 
 
 def runtime(plan: Plan, main: str = MAIN) -> Runtime:
-    """The runtime of a plan; ``main`` is the file with its order of steps."""
+    """Return the runtime of a plan; ``main`` is the file with its order of steps."""
     return _assembled(tuple(_files(plan, main)), tuple(_node_files(plan)))
 
 
@@ -57,13 +57,13 @@ def _text(name: str) -> str:
 
 
 def _written(name: str) -> str:
-    """A file that the script writes into the run directory, as a function that prints it."""
+    """Return a file that the script writes into the run directory, as a function that prints it."""
     end = f"END_OF_{name.upper()}"
     return f"job_file_{name}() {{\n  cat << '{end}'\n{_text(f'node/{name}')}{end}\n}}\n"
 
 
 def _files(plan: Plan, main: str) -> Iterator[str]:
-    """The files in the order of the script."""
+    """Yield the files in the order of the script."""
     spec, survive, box = plan.spec, plan.survival, plan.container
     yield from ("messages", "finish", "signals", plan.scheduler.runtime, "run_directory")
     software = plan.accelerator.runtime if box is None else plan.accelerator.runtime_in_container
@@ -117,7 +117,7 @@ def _node_files(plan: Plan) -> Iterator[str]:
 
 
 def settings(plan: Plan) -> list[list[Setting]]:
-    """The settings of the job part, line by line; only those that differ from nothing."""
+    """Return the settings of the job part, line by line; empty settings are left out."""
     groups = (
         _names(plan),
         _sizes(plan),

@@ -1,4 +1,4 @@
-"""What each scheduler allows in its directives, and how it writes sizes: one row each."""
+"""The schedulers: the rules of their directives, and their notation of sizes. One row each."""
 
 import re
 from typing import NamedTuple
@@ -10,8 +10,8 @@ from jobgen.spec import JobSpec
 class Scheduler(NamedTuple):
     """A scheduler, or a dialect of PBS.
 
-    ``runtime`` is its file in templates/runtime/; ``name_rule`` says ``name_pattern`` in words; ``lacks``
-    names the options that it cannot express.
+    ``runtime`` is its file in templates/runtime/; ``name_rule`` describes ``name_pattern``; ``lacks`` are the
+    options that it does not support, with the reason.
     """
 
     title: str
@@ -98,16 +98,16 @@ SCHEDULERS = {
 
 
 def scheduler_of(spec: JobSpec) -> str:
-    """The row of SCHEDULERS that a spec is for."""
+    """Return the row of SCHEDULERS for a specification."""
     return (spec.dialect or "pbspro") if spec.scheduler == "pbs" else spec.scheduler
 
 
 def check_directives(spec: JobSpec, row: str) -> None:
-    """Refuse what the scheduler would refuse, or would quietly ignore.
+    """Refuse what the scheduler would refuse, or would ignore without a message.
 
     Raises:
-        JobgenError: an option that the scheduler lacks, a name that it refuses, or a directive
-            that belongs to another scheduler.
+        JobgenError: the scheduler does not support an option, refuses the name, or a directive
+            belongs to another scheduler.
     """
     scheduler = SCHEDULERS[row]
     for key, reason in scheduler.lacks.items():
@@ -123,7 +123,7 @@ def check_directives(spec: JobSpec, row: str) -> None:
 
 
 def _misplaced(line: str, row: str) -> str | None:
-    """Why a directive does not belong to this scheduler; None when it does."""
+    """Return why a directive does not belong to this scheduler; None if it does."""
     if row == "slurm":
         if re.match(r"-(l|W|S|j)\b", line):
             return "is PBS; Slurm takes options such as --constraint=gpu"
@@ -141,17 +141,17 @@ def _misplaced(line: str, row: str) -> str | None:
 
 
 def clock(seconds: int) -> str:
-    """A duration as ``HH:MM:SS``, which PBS, Torque and Slurm all read the same way."""
+    """Return a duration as ``HH:MM:SS``, which PBS, Torque and Slurm all read the same way."""
     return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
 
 
 def size(mib: int, suffix: str = "") -> str:
-    """A size in MiB in its largest whole unit: ``64g``, ``1536m``."""
+    """Return a size in MiB in its largest whole unit: ``64g``, ``1536m``."""
     return f"{mib // 1024}g{suffix}" if mib % 1024 == 0 else f"{mib}m{suffix}"
 
 
 def torque_memory(mib: int, nodes: int, processes: int) -> str:
-    """Torque counts memory for a job of one node, and a process for more: ``mem=`` or ``pmem=``."""
+    """Return the memory for Torque: ``mem=`` of the job on one node, ``pmem=`` of a process on several."""
     if nodes == 1:
         return f"mem={size(mib, 'b')}"
     return f"pmem={-(-mib * 1024 // processes)}kb"

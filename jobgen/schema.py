@@ -1,4 +1,4 @@
-"""``jobgen schema``: what an editor knows about job files, made from the table of options."""
+"""``jobgen schema``: prints the JSON Schema of job files for editors, made from the table of options."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import click
 
 
 def schema_text() -> str:
-    """The JSON Schema of a job file; jobgen.schema.json beside this module holds the same."""
+    """Return the JSON Schema of a job file; jobgen.schema.json next to this module has the same content."""
     import msgspec
 
     from jobgen.jobtables import JobFile

@@ -1,4 +1,4 @@
-"""What the user asked for, checked value by value, each with its origin."""
+"""The specification of a job, with the origin of each value."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Filter = tuple[tuple[str, tuple[int, ...]], ...]
 
 
 class SweepAsked(NamedTuple):
-    """What [sweep] says: ``mode`` is product or zip; each parameter with its values."""
+    """The table [sweep]: ``mode`` is product or zip; each parameter with its values."""
 
     mode: str
     values: tuple[tuple[str, tuple[Any, ...]], ...]
@@ -93,25 +93,25 @@ class _Values(NamedTuple):
 
 
 class JobSpec(_Values):
-    """A job as it was asked for; None where nothing was said.
+    """The specification of a job; a value is None if it is not given.
 
-    ``mem`` is in MiB a node, ``walltime`` in seconds; ``nodes`` are groups where they differ. ``program``
-    is what followed ``--``, or the job file's. Two are equal when they ask for the same, wherever the
-    values came from.
+    ``mem`` is in MiB per node, ``walltime`` in seconds; ``nodes`` are groups if the nodes differ. ``program``
+    are the words after ``--``, or those of the job file. Two specifications are equal if they request the
+    same, whatever the origins of the values.
     """
 
     __slots__ = ()
 
     def __new__(cls, scheduler: str, program: Sequence[str] = (), **settings: Unpack[Settings]) -> JobSpec:
-        """A job from Python's values, or from text as the command line has it.
+        """Create a job from Python values, or from text as on the command line.
 
-        ``scheduler`` is pbs, slurm or local; ``program`` the words that follow ``--`` on the command
-        line; ``settings`` are its options, with underscores.
+        ``scheduler`` is pbs, slurm or local; ``program`` are the words after ``--`` on the command line;
+        ``settings`` are its options, with underscores.
 
         Raises:
             JobgenError: there is no such setting, or its value cannot be read.
         """
-        from jobgen.api import spec_of  # which needs this module
+        from jobgen.api import spec_of  # it imports this module
 
         return spec_of(scheduler, program, settings)
 
@@ -119,7 +119,7 @@ class JobSpec(_Values):
     def from_file(
         cls, path: str | os.PathLike[str], scheduler: str | None = None, *, changes: Sequence[str] = ()
     ) -> JobSpec:
-        """A job from a job file; ``changes`` are what ``--set`` takes, such as ``resources.nodes=4``.
+        """Create a job from a job file; ``changes`` are values of ``--set``, such as ``resources.nodes=4``.
 
         Raises:
             JobgenError: it cannot be read, something in it is wrong, or it names no scheduler.
@@ -129,21 +129,21 @@ class JobSpec(_Values):
         return spec_of_file(path, scheduler, changes)
 
     def replace(self, **settings: Unpack[Changes]) -> JobSpec:
-        """The same job with other settings, and ``program``; None takes one back to its default.
+        """Return the same job with other settings, or another ``program``; None restores the default.
 
         Raises:
-            JobgenError: as of a new one.
+            JobgenError: as for a new job.
         """
         from jobgen.api import replaced
 
         return replaced(self, settings)
 
     def origin(self, key: str) -> str:
-        """Where the value of ``key`` came from."""
+        """Return the origin of the value of ``key``."""
         return self.origins.get(key, "default")
 
     def said(self, key: str) -> str:
-        """``--key value (origin)``, or ``key = value``, as an error names a setting."""
+        """Return ``--key value (origin)``, or ``key = value (origin)``, as an error names a setting."""
         origin, value = self.origin(key), getattr(self, key)
         name = setting(key, origin)
         if isinstance(value, bool) and name.startswith("--"):
@@ -151,7 +151,7 @@ class JobSpec(_Values):
         return f"{name} {self.given.get(key, value)} ({origin})"
 
     def refuse(self, key: str, reason: str) -> JobgenError:
-        """The error that a setting is refused for a reason."""
+        """Return the error that refuses a setting, with the reason."""
         return JobgenError(f"{self.said(key)}: {reason}")
 
     def __eq__(self, other: object) -> bool:

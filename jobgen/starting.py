@@ -1,4 +1,4 @@
-"""How the launcher, and a signal, get to the other nodes."""
+"""The ways to start the launcher on the other nodes, and to send them a signal."""
 
 from jobgen.launchers import MpiFlavour
 from jobgen.spec import JobSpec
@@ -8,12 +8,12 @@ _OWN_RANK = ("$RANK", "$WORLD_SIZE", "$LOCAL_RANK")
 
 
 def alone(spec: JobSpec) -> bool:
-    """Whether the job has no node but the script's own."""
+    """Return whether the job has only the node of the script."""
     return spec.nodes == 1 and not spec.spare_nodes
 
 
 def start_nodes(spec: JobSpec, row: str) -> str:
-    """How a launcher that runs once a node is started there: the end of a template's name in launcher/."""
+    """Return how a launcher is started once per node: the end of a template's name in launcher/."""
     if spec.launcher == "mpirun":
         return "mpirun"  # starts its own daemons
     if alone(spec):
@@ -24,19 +24,19 @@ def start_nodes(spec: JobSpec, row: str) -> str:
 
 
 def rank_words(spec: JobSpec, mpi: MpiFlavour | None) -> tuple[str, str, str]:
-    """The shell's words for rank, world size and local rank, as the launcher sets them."""
+    """Return the shell expansions of rank, world size and local rank, as the launcher sets them."""
     if spec.launcher == "mpirun" and mpi:
         return mpi.rank, mpi.size, mpi.local_rank
     return _SRUN_RANK if spec.launcher == "srun" else _OWN_RANK
 
 
 def local_size(spec: JobSpec, mpi: MpiFlavour | None) -> str:
-    """The shell's word for the ranks of a host where hosts differ."""
+    """Return the shell expansion of the number of ranks on a host, if hosts differ."""
     return mpi.local_size if spec.launcher == "mpirun" and mpi else "$LOCAL_WORLD_SIZE"
 
 
 def reach(spec: JobSpec, row: str, agents: tuple[str, ...]) -> str | None:
-    """How the script reaches another host: srun, remote (jobgen-remote) or ssh; None where there is none."""
+    """Return how the script reaches another host: srun, remote (jobgen-remote) or ssh; None without one."""
     if alone(spec):
         return None
     if row == "slurm" and spec.remote != "ssh":
@@ -45,7 +45,7 @@ def reach(spec: JobSpec, row: str, agents: tuple[str, ...]) -> str | None:
 
 
 def agents(spec: JobSpec, row: str, mpi: MpiFlavour | None) -> tuple[str, ...]:
-    """What stands in for ssh between the nodes, in the order of trial: names of templates in remote/."""
+    """Return the replacements of ssh between nodes, in the order of trial: names of templates in remote/."""
     if (
         alone(spec)
         or spec.launcher == "srun"

@@ -1,4 +1,4 @@
-"""What a job does about wall-time limits, signals and bad nodes: the options of the group Survival."""
+"""The handling of wall-time limits, signals and bad nodes: the options of the group Survival."""
 
 from typing import NamedTuple
 
@@ -6,14 +6,16 @@ from jobgen.program import Program
 from jobgen.schedulers import clock
 from jobgen.spec import JobSpec
 
-GRACE = 120  # s; less where the whole job is short
-PREFLIGHT_LIMIT = 120  # s; it gives itself less
+GRACE = 120  # s; less if the job is short
+PREFLIGHT_LIMIT = 120  # s; its own limit is shorter
 
 
 class Survival(NamedTuple):
-    """Times in seconds; None where there is none. ``preflight`` is "always", or "if_there" where it is
-    nobody's wish and the program's environment need not have it; with ``timer`` the script itself sends
-    ``signal`` to the ranks when the time is nearly over."""
+    """Times in seconds; None if there is none.
+
+    ``preflight`` is "always", or "if_there" if it was not requested and the program's environment may lack
+    it. With ``timer`` the script itself sends ``signal`` to the ranks shortly before the end of its time.
+    """
 
     walltime: int | None
     grace: int | None
@@ -27,10 +29,11 @@ class Survival(NamedTuple):
 
 
 def survival(spec: JobSpec, program: Program, walltime: int) -> Survival:
-    """Resolve them; ``walltime`` is the job's.
+    """Resolve the options; ``walltime`` is that of the job.
 
     Raises:
-        JobgenError: a margin that the wall time does not hold, or what the program or scheduler lacks.
+        JobgenError: a margin is not shorter than the wall time, or the program or the scheduler does
+            not support an option.
     """
     limited = spec.scheduler != "local" or spec.walltime is not None
     _check(spec, program)
@@ -44,7 +47,7 @@ def survival(spec: JobSpec, program: Program, walltime: int) -> Survival:
                 if limited
                 else "a local run has no end without --walltime",
             )
-    # A program that does not know the signal would only die of it, and earlier than it had to.
+    # The signal would end a program that does not handle it, earlier than necessary.
     informed = program.is_ours or spec.signal is not None or bool(spec.requeue)
     return Survival(
         walltime=walltime if limited else None,

@@ -1,4 +1,4 @@
-"""Sweeps: lists of values, of which each task of an array takes its own."""
+"""Sweeps: lists of values, from which each task of an array takes its own."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Value = bool | int | float | str | list[Any]
 
 
 class Parameter(NamedTuple):
-    """One that is swept: its values as text, of which a task takes the one ``at`` (arithmetic of bash).
+    """A parameter of a sweep: its values as text, of which a task takes the one ``at`` (arithmetic of bash).
 
-    ``kind`` is text, number or switch: the values are true and false, and ``option`` stands alone or is
-    left out.
+    ``kind`` is text, number or switch: the values are true and false, and ``option`` stands alone or is left
+    out.
     """
 
     key: str
@@ -32,7 +32,7 @@ class Parameter(NamedTuple):
 
 
 class Sweep(NamedTuple):
-    """The parameters, how many points they make, and how, in words."""
+    """The parameters, the number of points, and a description."""
 
     parameters: tuple[Parameter, ...]
     points: int
@@ -40,7 +40,7 @@ class Sweep(NamedTuple):
 
 
 def read_sweep(table: Mapping[str, Any], origin: Callable[[tuple[str, ...]], str]) -> SweepAsked:
-    """The table [sweep] of a job file: lists are parameters, a text under ``mode`` says how they go together.
+    """Read the table [sweep] of a job file: lists are parameters, the text ``mode`` says how to combine them.
 
     Raises:
         JobgenError: it holds something else.
@@ -71,10 +71,10 @@ def _fault(key: str, value: Any, origin: Callable[[tuple[str, ...]], str], why: 
 
 
 def sweep(spec: JobSpec, program: Program) -> Sweep | None:
-    """Which task takes which values, as options of the program.
+    """Return the values of each task, as options of the program; None if there is no sweep.
 
     Raises:
-        JobgenError: lists that do not fit each other, or what the program does not take.
+        JobgenError: the lists do not fit each other, or the program does not accept an option.
     """
     if spec.sweep is None:
         return None
@@ -107,7 +107,7 @@ def _kind(values: Sequence[Value]) -> str:
 
 
 def _indices(spec: JobSpec, counts: list[int]) -> tuple[int, list[str]]:
-    """How many points there are, and where each list is read at the point ``job_index``."""
+    """Return the number of points, and the index into each list at the point ``job_index``."""
     assert spec.sweep
     if spec.sweep.mode == "zip":
         if len(set(counts)) > 1:
@@ -125,7 +125,7 @@ def _indices(spec: JobSpec, counts: list[int]) -> tuple[int, list[str]]:
 
 
 def _text(value: Value) -> str:
-    """A value as a word of a command, the same as in [train]."""
+    """Return a value as a word of a command, the same as in [train]."""
     if isinstance(value, bool):
         return str(value).lower()
     return ",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
@@ -146,7 +146,7 @@ def _check(spec: JobSpec, program: Program, parameters: Sequence[Parameter]) -> 
 
 
 def _check_ours(spec: JobSpec, one: Parameter) -> None:
-    """The training module's own words about its option, before a thousand tasks say them."""
+    """Check an option with the parser of the training module, before many tasks fail with it."""
     reader = import_module("jobgen.train.config.options").parser()
     mistake = import_module("jobgen.train.errors").CommonMistake
     known = reader._option_string_actions

@@ -11,7 +11,7 @@ _WORDS = {"pbspro": "-J ", "torque": "-t ", "slurm": "--array="}
 
 
 def tasks(spec: JobSpec, row: str, points: int) -> str | None:
-    """Return the directive of the array, None where there is none; ``points`` are those of a sweep, or 0.
+    """Return the directive of the array, None if there is none; ``points`` are those of a sweep, or 0.
 
     Raises:
         JobgenError: the scheduler cannot express it, or it contradicts another option.
@@ -34,7 +34,7 @@ def tasks(spec: JobSpec, row: str, points: int) -> str | None:
 
 
 def _of_sweep(spec: JobSpec, points: int) -> Array:
-    """All points, or those that --array names, and its limit."""
+    """Return the array of all points, or of those in --array, with its limit."""
     if spec.scheduler == "local":
         raise spec.refuse("sweep", "a local run is one job; run a point of it by its own options")
     if points > arrays.MOST:

@@ -1,4 +1,4 @@
-"""What is typed for an option of a command, as click's types, by the parsers of values.py."""
+"""Types of click for the options of commands, with the parsers of values.py."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jobgen.values import path
 
 
 class Typed(click.ParamType):  # type: ignore[type-arg]  # generic from Click 8.4 on
-    """The value that ``parse`` makes of a text; its ValueError is told as every other one."""
+    """The value that ``parse`` returns for a text; its ValueError becomes a JobgenError."""
 
     name = "text"
 

@@ -1,7 +1,7 @@
-"""Reads the values that people type: each function takes text and returns a checked value.
+"""Parsers for values that users type: each function takes text and returns a checked value.
 
-A bad one raises ValueError with the end of a sentence ("must be ..."); config.py adds which
-option it was, where it came from and what was given.
+An invalid value raises ValueError with the end of a sentence ("must be ..."); config.py adds the option, its
+origin and the given text.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from contextlib import suppress
 
 from jobgen.errors import nearest, one_of
 
-# The names that bash keeps for itself, or that mean something else inside the script.
+# Names that bash reserves, or that have another meaning in the script.
 _SHELL_NAMES = (
     r"BASH\w*|COMP_\w+|DIRSTACK|E?UID|EPOCH\w+|EXECIGNORE|FIGNORE|FUNCNAME|FUNCNEST|GLOBIGNORE|GROUPS"
     r"|HISTCMD|HOSTTYPE|IFS|LINENO|MACHTYPE|MAPFILE|OLDPWD|OPT(?:ARG|ERR|IND)|OSTYPE|PIPESTATUS"
@@ -23,7 +23,7 @@ _MAX_COUNT = 10_000_000
 
 
 class Whole:
-    """A parser of whole numbers from ``minimum`` to ``maximum``, both allowed."""
+    """A parser of whole numbers from ``minimum`` to ``maximum``, inclusive."""
 
     def __init__(self, minimum: int, maximum: int = _MAX_COUNT) -> None:
         self.minimum, self.maximum = minimum, maximum
@@ -37,7 +37,7 @@ class Whole:
 
 
 class Choice:
-    """A parser of one of some words; a misspelt one is told the nearest."""
+    """A parser of one of several words; its error suggests the nearest one."""
 
     def __init__(self, *allowed: str) -> None:
         self.allowed = allowed
@@ -48,11 +48,11 @@ class Choice:
         return text
 
 
-whole, choice = Whole, Choice  # as the table of options calls them, among functions that are parsers
+whole, choice = Whole, Choice  # names in the table of options, like those of the other parsers
 
 
 def text(what: str, pattern: str) -> Callable[[str], str]:
-    """A parser of words that match ``pattern`` as a whole; ``what`` says so in words."""
+    """Return a parser of text that matches ``pattern`` as a whole; ``what`` is its description."""
 
     def parse(value: str) -> str:
         if not re.fullmatch(pattern, value, re.ASCII):
@@ -63,7 +63,7 @@ def text(what: str, pattern: str) -> Callable[[str], str]:
 
 
 def walltime(text: str) -> int:
-    """A duration in seconds from ``2h30m``, ``90m``, ``HH:MM:SS`` or ``D-HH:MM:SS``."""
+    """Return a duration in seconds from ``2h30m``, ``90m``, ``HH:MM:SS`` or ``D-HH:MM:SS``."""
     units = re.fullmatch(r"(?=.)(?:(\d{1,6})d)?(?:(\d{1,6})h)?(?:(\d{1,6})m)?(?:(\d{1,8})s)?", text, re.ASCII)
     clock = re.fullmatch(r"(?:(\d{1,4})-(?=[01]\d:|2[0-3]:))?(\d{1,5}):([0-5]\d):([0-5]\d)", text, re.ASCII)
     if not (match := units or clock):
@@ -82,7 +82,7 @@ def walltime(text: str) -> int:
 
 
 def signal(text: str) -> tuple[str, int | None]:
-    """``USR1`` or ``USR2``, with the seconds before the end that it comes at: ``USR1@120``."""
+    """Parse ``USR1`` or ``USR2``, also with the number of seconds before the end: ``USR1@120``."""
     match = re.fullmatch(r"(?:SIG)?(USR[12])(?:@(\d{1,5}))?", text, re.ASCII)
     if not match or (match[2] and not 0 < int(match[2]) <= 65535):
         raise ValueError("must be USR1 or USR2, or with 1 to 65535 seconds before the end, such as USR1@300")
@@ -90,16 +90,16 @@ def signal(text: str) -> tuple[str, int | None]:
 
 
 def switch(text: str) -> bool:
-    """``yes`` or ``no``, of an option that the command line says by its name alone."""
+    """Parse ``yes`` or ``no``, the value of an option that has none on the command line."""
     if text not in ("yes", "no"):
         raise ValueError("must be yes or no")
     return text == "yes"
 
 
 def memory(text: str) -> int:
-    """A size in MiB from a number with a unit: ``64G``, ``64GB``, ``64GiB``, ``512M``, ``1.5T``.
+    """Return a size in MiB from a number with a unit: ``64G``, ``64GB``, ``64GiB``, ``512M``, ``1.5T``.
 
-    PBS and Slurm both count in powers of 1024, whatever the unit is called.
+    PBS and Slurm both count in powers of 1024, whatever the name of the unit.
     """
     match = re.fullmatch(r"(\d{1,9}(?:\.\d{1,3})?) ?([MGT])(?:i?B)?", text, re.ASCII | re.IGNORECASE)
     if not match:
@@ -112,7 +112,7 @@ def memory(text: str) -> int:
 
 
 def assignment(text: str) -> tuple[str, str]:
-    """``NAME=VALUE`` as a pair; the value may hold any character."""
+    """Parse ``NAME=VALUE`` as a pair; the value may hold any character."""
     name, equals, value = text.partition("=")
     if not equals or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         raise ValueError(
@@ -127,7 +127,7 @@ def assignment(text: str) -> tuple[str, str]:
 
 
 def choices(*allowed: str) -> Callable[[str], tuple[str, ...]]:
-    """A parser of some of these words, with commas between them; each once."""
+    """Return a parser of some of these words, separated by commas, each at most once."""
 
     def parse(text: str) -> tuple[str, ...]:
         words = tuple(text.split(","))
@@ -142,7 +142,7 @@ def choices(*allowed: str) -> Callable[[str], tuple[str, ...]]:
 
 
 def begin(text: str) -> str:
-    """A date with a time, a time of day, or ``+`` and a duration, which becomes seconds."""
+    """Parse a date with a time, a time of day, or ``+`` and a duration, which becomes seconds."""
     if text.startswith("+"):
         return f"+{walltime(text[1:])}"
     clock = r"([01]\d|2[0-3]):[0-5]\d(:[0-5]\d)?"
@@ -158,7 +158,7 @@ def begin(text: str) -> str:
 
 
 def path(text: str) -> str:
-    """A path, absolute or not."""
+    """Parse a path, absolute or relative."""
     if not text:
         raise ValueError("must be a path, not nothing")
     if text.startswith("~"):
@@ -167,28 +167,28 @@ def path(text: str) -> str:
 
 
 def log(text: str) -> str:
-    """The pattern of an output file."""
+    """Parse the pattern of an output file."""
     if not re.fullmatch(r"(?=.*[^/]$)(?:[\w./+@=,:-]|%[xjAa])+", path(text), re.ASCII):
         raise ValueError("must be a path without blanks, with %x (name), %j (id), %A and %a (array)")
     return text
 
 
 def absolute_path(text: str) -> str:
-    """A path from the root: the job starts in another directory than this command."""
+    """Parse an absolute path: the job starts in another directory than this command."""
     if not text.startswith("/"):
         raise ValueError("must be an absolute path; the job starts elsewhere, or would look it up on PATH")
     return text
 
 
 def module(text: str) -> str:
-    """A name for ``module load``."""
+    """Parse a name for ``module load``."""
     if not re.fullmatch(r"[^\s\-][^\s]*", text) or not text.isprintable():
         raise ValueError("must be one module name without blanks; repeat the option for more")
     return text
 
 
 def block(name: str) -> Callable[[str], str]:
-    """A parser of shell code of one or more lines, which stands in the script as it is."""
+    """Return a parser of shell code of one or more lines, which is in the script as it is."""
 
     def parse(text: str) -> str:
         lines = text.strip("\n").split("\n")
@@ -204,7 +204,7 @@ def block(name: str) -> Callable[[str], str]:
 
 
 def cpu_bind(text: str) -> tuple[str, tuple[str, ...]]:
-    """``none``, ``cores`` or ``numa``, or ``list`` with a list of processors a rank: ``0-7;8-15``."""
+    """Parse ``none``, ``cores`` or ``numa``, or a list of processors for each rank: ``0-7;8-15``."""
     if text in ("none", "cores", "numa"):
         return text, ()
     lists = tuple(re.split("[;:]", text))
@@ -216,14 +216,14 @@ def cpu_bind(text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def interfaces(text: str) -> str:
-    """Names of network interfaces, separated by commas: ``hsn0,hsn1``."""
+    """Parse names of network interfaces, separated by commas: ``hsn0,hsn1``."""
     if not re.fullmatch(r"[A-Za-z][\w.-]{0,14}(?:,[A-Za-z][\w.-]{0,14})*", text, re.ASCII):
         raise ValueError("must be network interfaces such as ib0 or hsn0,hsn1")
     return text
 
 
 def bind(text: str) -> str:
-    """``SRC[:DST[:ro]]``, absolute paths of the host and in the container."""
+    """Parse ``SRC[:DST[:ro]]``, absolute paths on the host and in the container."""
     path = r"/[^:,\x00-\x1f\x7f]*"
     if not re.fullmatch(rf"{path}(?::{path}(?::r[ow])?)?", text):
         raise ValueError("must be SRC, SRC:DST or SRC:DST:ro, with absolute paths without colons and commas")
@@ -231,7 +231,7 @@ def bind(text: str) -> str:
 
 
 def device_filter(text: str) -> tuple[tuple[str, tuple[int, ...]], ...]:
-    """DeepSpeed's ``host:0,1@host2`` as pairs of a host and its slots (none: all of them)."""
+    """Parse DeepSpeed's ``host:0,1@host2`` as pairs of a host and its slots (none: all of them)."""
     hosts: dict[str, tuple[int, ...]] = {}
     for part in text.split("@"):
         match = re.fullmatch(r"([A-Za-z0-9][A-Za-z0-9._-]*)(?::(\d{1,4}(?:,\d{1,4})*))?", part, re.ASCII)

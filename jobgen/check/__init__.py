@@ -1,1 +1,1 @@
-"""``jobgen check``: reads batch scripts, ours and anyone's, and says what will go wrong."""
+"""``jobgen check``: reports errors in batch scripts, whether or not jobgen has written them."""

@@ -1,7 +1,7 @@
-"""A script's body as a tree: tree-sitter's, in plain Python objects that know their parents.
+"""The syntax tree of a script: tree-sitter's tree in plain Python objects that know their parents.
 
-No rule reads the body with regular expressions: a comment, a string or a here-document that looks like a
-command is none.
+Rules find commands in this tree, not with regular expressions: a comment, a string or a here-document that
+looks like a command is not taken for one.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from tree_sitter import Parser
 
 LOOPS = ("for_statement", "while_statement", "c_style_for_statement")
-LATER = ("function_definition", "if_statement", "case_statement", *LOOPS)  # what may not run, or not once
-_DEEPEST = 150  # levels; the rest of what no person wrote is left out
+LATER = ("function_definition", "if_statement", "case_statement", *LOOPS)  # may not run, or not only once
+_DEEPEST = 150  # levels; deeper nodes, which no person writes, are left out
 _DECLARATIONS = ("export", "declare", "local", "readonly", "typeset")
 
 
 class Node:
-    """One node. ``field`` is its role in its parent; ``line`` counts from 1."""
+    """A node of the tree. ``field`` is its role in its parent; ``line`` counts from 1."""
 
     __slots__ = ("by_type", "children", "end", "field", "index", "line", "parent", "source", "start", "type")
 
@@ -40,7 +40,7 @@ class Node:
         self.source, self.parent = source, parent
         self.children: list[Node] = []
         self.by_type: dict[str, list[Node]] | None = (
-            None  # of the root: what the rules ask for, again and again
+            None  # of the root only: its nodes by type, which the rules often ask for
         )
         self.index = 0
         if parent is not None:
@@ -52,7 +52,7 @@ class Node:
         return self.source[self.start : self.end].decode("utf-8", "replace")
 
     def all(self, *types: str) -> Iterator[Node]:
-        """This node and all under it, in the order of the text; only those of the types, if any are named."""
+        """Yield this node and all nodes below it, in the order of the text; with ``types``, only those."""
         if types and self.by_type is not None:
             found = [node for type in types for node in self.by_type.get(type, ())]
             yield from found if len(types) == 1 else sorted(found, key=lambda node: (node.start, -node.end))
@@ -65,7 +65,7 @@ class Node:
             stack.extend(reversed(node.children))
 
     def above(self) -> Iterator[Node]:
-        """Its parent, the parent of that, and so on."""
+        """Yield the parent of this node, the parent of that, and so on."""
         node = self.parent
         while node is not None:
             yield node
@@ -104,7 +104,7 @@ def _parser() -> Parser:
 
 
 def parse(source: bytes, first_line: int = 1) -> Node:
-    """The tree of a script. What cannot be understood is left out: bash itself says what is wrong there."""
+    """Return the tree of a script. Text with syntax errors is left out: bash itself reports them."""
     cursor = _parser().parse(source).walk()
     root, parent, depth = None, None, 0
     by_type: dict[str, list[Node]] = {}
@@ -127,7 +127,7 @@ def parse(source: bytes, first_line: int = 1) -> Node:
 
 
 def literal(node: Node) -> str | None:
-    """What a word is once bash has read it; None if that is known only when the script runs."""
+    """Return a word as bash reads it, without quotes and escapes; None if its value is known only later."""
     if node.type in ("word", "number", "variable_name", "string_content", "extglob_pattern", "regex"):
         return _unescaped(node.text) if "\\" in node.text else node.text
     if node.type == "raw_string":
@@ -135,7 +135,7 @@ def literal(node: Node) -> str | None:
     if node.type in ("command_name", "concatenation", "string"):
         inner = [child for child in node.children if child.type != '"']
         if node.type == "string" and not inner:
-            return node.text[1:-1]  # blanks alone have no node of their own
+            return node.text[1:-1]  # a string of blanks has no node for them
         if node.type == "string" and inner[0].type == "string_content":
             return _unescaped(node.text[1:-1]) if len(inner) == 1 else None
         parts = [literal(child) for child in inner]
@@ -155,7 +155,7 @@ def _unescaped(text: str) -> str:
 
 
 def expansions(node: Node) -> Iterator[tuple[str, Node]]:
-    """Each ``$NAME`` and ``${NAME...}`` under a node: the name and the expansion."""
+    """Yield each ``$NAME`` and ``${NAME...}`` below a node: the name and the expansion."""
     for found in node.all("simple_expansion", "expansion"):
         for child in found.children:
             named = child.get("name") if child.type == "subscript" else child
@@ -169,7 +169,7 @@ def uses(node: Node, *names: str) -> bool:
 
 
 def assignments(root: Node) -> Iterator[tuple[str, Node, Node]]:
-    """Each ``NAME=VALUE``: the name, the value and the assignment; prefixes of commands, too."""
+    """Yield each ``NAME=VALUE``, prefixes of commands included: the name, the value and the assignment."""
     for node in root.all("variable_assignment"):
         name, value = node.get("name"), node.get("value")
         if name is not None and name.type == "variable_name":
@@ -186,7 +186,7 @@ def exported(assignment: Node) -> bool:
 
 
 def statement(node: Node) -> Node:
-    """The whole statement of a command: with its redirections, its pipeline and its list."""
+    """Return the whole statement of a command, with its redirections, its pipeline and its list."""
     for above in node.above():
         if above.type not in ("redirected_statement", "pipeline", "list", "negated_command"):
             break
@@ -195,7 +195,7 @@ def statement(node: Node) -> Node:
 
 
 def in_background(node: Node) -> bool:
-    """Whether ``&`` follows the statement, or a compound one around it."""
+    """Return whether ``&`` follows the statement or a compound statement around it."""
     whole = statement(node)
     for part in (whole, *whole.above()):
         after = part.next()

@@ -1,4 +1,4 @@
-"""Applies all rules to a script, less what the script's comments silence."""
+"""Application of all rules to a script, except those that comments of the script disable."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from jobgen.check.script import Hit, Script
 from jobgen.errors import JobgenError, nearest, shown
 from jobgen.runtime import MARK
 
-_LARGEST = 1_000_000  # bytes; no batch script is as long
+_LARGEST = 1_000_000  # bytes; no batch script is this long
 
 
 class Finding(NamedTuple):
-    """One thing that goes wrong."""
+    """A problem in a script."""
 
     file: str
     line: int
@@ -29,7 +29,7 @@ class Finding(NamedTuple):
 
 
 def check_file(path: str, scheduler: str | None = None) -> list[Finding]:
-    """What goes wrong with a script; ``-`` is standard input.
+    """Return the findings of a script; ``-`` is standard input.
 
     Raises:
         JobgenError: the file cannot be read, or is too long for a script.
@@ -40,7 +40,7 @@ def check_file(path: str, scheduler: str | None = None) -> list[Finding]:
 
 
 def read_source(path: str) -> bytes:
-    """The bytes of a script."""
+    """Return the bytes of a script; ``-`` is standard input."""
     try:
         if path == "-":
             source = sys.stdin.buffer.read(_LARGEST + 1)
@@ -60,11 +60,11 @@ def read_source(path: str) -> bytes:
 def check(
     source: bytes, file: str = "", scheduler: str | None = None, folder: str | None = None
 ) -> list[Finding]:
-    """What goes wrong with a script's text; the files that it names are looked up in ``folder``."""
+    """Return the findings of a script's text; the files that it names are searched in ``folder``."""
     lines = source.decode("utf-8", "replace").split("\n")
     script = Script(source, scheduler or directives.guess([line.rstrip("\r") for line in lines]), folder)
     whole, by_line, faults = _silenced(script)
-    # Of a script of jobgen only the job part is the user's.
+    # In a script of jobgen, only the job part is the user's.
     marked = (number for number, line in enumerate(lines, 1) if line.startswith(MARK))
     runtime = next(marked, sys.maxsize)
     found = {
@@ -81,7 +81,7 @@ def check(
 
 
 def _silenced(script: Script) -> tuple[set[str], dict[int, set[str]], list[Hit]]:
-    """The rules that are off for the file, and for a line each; and the names that are none.
+    """Return the rules disabled for the whole file, those disabled by line, and hits for unknown names.
 
     ``# jobgen: disable=RULE,RULE`` above the first command is for the file, below for the next line.
     """
@@ -112,7 +112,7 @@ def _comments(script: Script) -> Iterator[tuple[int, set[str]]]:
 
 
 def _following(script: Script, number: int) -> int:
-    """The next line that is no comment."""
+    """Return the number of the next line that is not empty and not a comment."""
     for later, line in enumerate(script.lines[number:], number + 1):
         if line.strip() and not line.lstrip().startswith("#"):
             return later

@@ -35,9 +35,9 @@ def check(
     scheduler: str | None,
     listing: bool,
 ) -> int:
-    from jobgen.check import checking, output  # the rules are many
+    from jobgen.check import checking, output  # late: the many rules are slow to import
 
-    files += more  # what follows --
+    files += more  # the arguments after --
     if listing:
         click.echo(output.as_list(), nl=False)
         return 0

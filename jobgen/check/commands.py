@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from jobgen.check.bash import Node, in_background, literal, statement
 
 PYTHON = ("python", "python2", "python3")
-# Commands that do the job's work: what they return must not be lost.
+# Commands that do the job's work: their exit status must not be lost.
 _WORK = {*PYTHON, "srun", "mpirun", "mpiexec", "torchrun", "deepspeed", "accelerate", "aprun", "colossalai"}
 STARTERS = ("srun", "mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prun", "aprun", "jsrun", "ibrun")
 
 
 @dataclass(frozen=True)
 class Command:
-    """A simple command. ``name`` is its first word without directories, "" if that is not known."""
+    """A simple command. ``name`` is its first word without directories, "" if unknown."""
 
     node: Node
     name: str
@@ -38,7 +38,7 @@ class Command:
 
     @property
     def guarded(self) -> bool:
-        """Whether a failure is seen: by ``||``, ``&&``, ``if`` or ``while``, or ``!``."""
+        """Return whether the script handles a failure: by ``||``, ``&&``, ``if``, ``while`` or ``!``."""
         node = self.node
         for above in node.above():
             if above.type == "list" and above.children[-1] is not node:
@@ -52,10 +52,10 @@ class Command:
 
     @property
     def works(self) -> bool:
-        """Whether it does the job's work, so that its status must not be lost."""
+        """Return whether the command does the job's work, so that its exit status must not be lost."""
         if self.name in ("exec", "time", "nohup"):
             return not _WORK.isdisjoint(self.literals)
-        return self.name in _WORK and "-c" not in self.literals[:1]  # a line of Python is a question
+        return self.name in _WORK and "-c" not in self.literals[:1]  # python -c only asks for something
 
     @property
     def background(self) -> bool:
@@ -63,7 +63,7 @@ class Command:
 
 
 def commands(root: Node) -> Iterator[Command]:
-    """All commands under a node."""
+    """Yield all commands below a node."""
     for node in root.all("command"):
         name = node.get("name")
         if name is None:

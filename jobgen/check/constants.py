@@ -1,4 +1,4 @@
-"""The variables of a script whose values its text tells: set once, for certain, to something known."""
+"""The variables of a script whose values are known from its text: set exactly once, to a known value."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _DEPTH = 8
 
 
 class Constants:
-    """Values by name. ``value`` reads a word with them, ``node`` is what a name was set to."""
+    """Known values by name. ``value`` evaluates a word; ``node`` is the node that a name is set to."""
 
     def __init__(self, assignments: list[tuple[str, Node, Node]], asked: Request, scheduler: str) -> None:
         found: dict[str, list[tuple[Node, Node]]] = {}
@@ -29,7 +29,7 @@ class Constants:
         return self._nodes.get(name)
 
     def value(self, node: Node, depth: int = 0) -> str | None:
-        """What a word will be; None if the text does not tell."""
+        """Return the value that a word will have; None if the text does not determine it."""
         if (plain := literal(node)) is not None:
             return plain
         if depth > _DEPTH:
@@ -47,7 +47,7 @@ class Constants:
         return None
 
     def _joined(self, node: Node, depth: int) -> str | None:
-        """The parts of a word; the blanks between two expansions of a string are no node."""
+        """Return the joined parts of a word. The blanks between two expansions of a string have no node."""
         text, at = "", node.start
         for child in node.children:
             text += node.source[at : child.start].decode("utf-8", "replace")
@@ -90,17 +90,17 @@ class Constants:
 
 
 def _certain(assignment: Node) -> bool:
-    """Whether it is run exactly once, and for the rest of the script."""
+    """Return whether the assignment runs exactly once and holds for the rest of the script."""
     parent = assignment.parent
     if parent is not None and parent.type == "command":
-        return False  # a prefix: for that command alone
+        return False  # a prefix holds for that command only
     return "+=" not in {child.type for child in assignment.children} and not assignment.under(
         *LATER, "subshell", "command_substitution", "list"
     )
 
 
 def _from(asked: Request, scheduler: str) -> dict[str, int | None]:
-    """What the scheduler will set, as far as the request tells."""
+    """Return the variables that the scheduler will set, as far as the request determines them."""
     if scheduler == "slurm":
         return {
             "SLURM_NNODES": asked.nodes,

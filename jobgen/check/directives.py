@@ -1,7 +1,7 @@
-"""The directives of a script, read as its scheduler reads them: until the first command, and no further.
+"""The directives of a script, read as its scheduler reads them: up to the first command.
 
-PBS looks at all lines before the first that is no comment; so does sbatch. What only looks like a
-directive (``# PBS``, ``#pbs``) is kept, too: it does nothing, and rarely on purpose.
+PBS and sbatch read all lines before the first one that is not a comment. Lines that only look like a
+directive (``# PBS``, ``#pbs``) are kept, too: they have no effect, and this is rarely intended.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ SHORT = {
 
 
 class Option(NamedTuple):
-    """One option of a directive. On Slurm ``flag`` is the long name; ``given`` is what stands there."""
+    """An option of a directive. On Slurm ``flag`` is the long name; ``given`` is the option as written."""
 
     line: int
     flag: str
@@ -53,7 +53,7 @@ class Option(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A line that is a directive, or looks like one; ``rest`` is what follows the prefix."""
+    """A line that is a directive or looks like one; ``rest`` is the text after the prefix."""
 
     number: int
     text: str
@@ -61,7 +61,10 @@ class Line(NamedTuple):
 
 
 class Directives(NamedTuple):
-    """``live`` the scheduler heeds; ``late`` and ``inert`` it does not. ``first_command`` is a line, or 0."""
+    """The directives of a script. ``first_command`` is the number of a line, or 0.
+
+    ``live`` directives have an effect; ``late`` and ``inert`` ones have none.
+    """
 
     live: tuple[Line, ...]
     late: tuple[Line, ...]
@@ -73,7 +76,7 @@ class Directives(NamedTuple):
 
 
 def guess(lines: list[str]) -> str:
-    """The scheduler that a script is for; of PBS, Torque only where something speaks for that alone."""
+    """Return the scheduler of a script. A script for PBS is for Torque only if something is Torque's own."""
     marks = [match[1].upper() for line in lines if (match := re.match(r"\s*#+ ?(PBS|SBATCH)\b", line, re.I))]
     if not marks:
         return "shell"
@@ -81,7 +84,7 @@ def guess(lines: list[str]) -> str:
         return "slurm"
     directives = " ".join(line for line in lines if re.match(r"\s*#PBS\b", line))
     if re.search(r"\belapstim_req=|\s-b \d", directives):
-        return "shell"  # NEC's NQSV, whose directives only look like PBS's
+        return "shell"  # NEC's NQSV: its directives look like those of PBS
     if re.search(r"\b(select|place|ngpus|ncpus|mpiprocs)=|\s-J\b", directives):
         return "pbspro"
     torque = re.search(r"\bnodes=[^,\s]*:gpus=|\s-t\s*\d|\bwalltime=\d+:\d+:\d+:\d+|\bpmem=", directives)
@@ -90,7 +93,7 @@ def guess(lines: list[str]) -> str:
 
 
 def read(lines: list[str], scheduler: str) -> Directives:
-    """All that is a directive of this scheduler, or looks like one."""
+    """Return the directives of this scheduler, and the lines that look like them."""
     live: list[Line] = []
     late: list[Line] = []
     inert: list[Line] = []
@@ -103,7 +106,7 @@ def read(lines: list[str], scheduler: str) -> Directives:
             inert.append(Line(number, text, match[1].strip()))
         elif not first and text.strip() and text.lstrip()[0] != "#" and not text.startswith(":"):
             first = number
-    # A comment about directives is not one: an option has to follow.
+    # A comment about directives is not a directive: an option has to follow.
     late = [line for line in late if line.rest.startswith("-")]
     return Directives(tuple(live), tuple(late), tuple(inert), first)
 
@@ -113,7 +116,7 @@ def _lookalike(prefix: str) -> str:
 
 
 def words(rest: str, scheduler: str) -> list[str]:
-    """The words of a directive: both schedulers know quotes, only sbatch comments."""
+    """Return the words of a directive. All schedulers accept quotes; only sbatch accepts comments."""
     lexer = shlex.shlex(rest, posix=True, punctuation_chars=False)
     lexer.whitespace_split = True
     lexer.commenters = "#" if scheduler == "slurm" else ""
@@ -121,13 +124,13 @@ def words(rest: str, scheduler: str) -> list[str]:
     try:
         while (word := lexer.get_token()) is not None:
             found.append(word)
-    except ValueError:  # a quote that nothing ends
+    except ValueError:  # a quote that is not closed
         return rest.split()
     return found
 
 
 def read_options(line: Line, scheduler: str) -> list[Option]:
-    """The options of a directive; a word that is neither option nor value is one with an empty flag."""
+    """Return the options of a directive. A word that is neither option nor value has an empty flag."""
     given = words(line.rest, scheduler)
     found, at = [], 0
     while at < len(given):
@@ -153,7 +156,7 @@ def read_options(line: Line, scheduler: str) -> list[Option]:
 
 
 def _long(name: str) -> str:
-    """The whole name of a long option: getopt takes any beginning that is no other's."""
+    """Return the full name of a long option: getopt accepts any unambiguous prefix."""
     if name in LONG:
         return name
     whole = [known for known in LONG if known.startswith(name)]

@@ -1,4 +1,4 @@
-"""The DeepSpeed config that a script names, where it lies beside the script."""
+"""The DeepSpeed config that a script names, if the file can be read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jobgen.check.script import Script
 
 _OPTIONS = ("--deepspeed_config", "--deepspeed-config", "--ds_config", "--deepspeed")
 _LARGEST = 1_000_000
-# DeepSpeed 0.19's top-level keys: it accepts any other in silence.
+# The top-level keys of DeepSpeed 0.19, which ignores any other key without a message.
 KEYS = frozenset(
     [
         "activation_checkpointing",
@@ -74,7 +74,7 @@ KEYS = frozenset(
 
 
 def find(script: Script) -> tuple[int, str, Any] | None:
-    """The line that names a config, its name and what it holds: a dict, or why it cannot be read."""
+    """Return the line that names a config, its name, and its content: the JSON value, or the error text."""
     for command in script.commands:
         words = [literal(word) for word in command.arguments]
         for at, word in enumerate(words):
@@ -92,7 +92,7 @@ def _read(path: str) -> Any:
         with open(path, encoding="utf-8") as file:
             return json.loads(file.read(_LARGEST))
     except OSError:
-        return None  # it may be made later, or lie elsewhere
+        return None  # it may be made later, or be in another directory
     except (ValueError, RecursionError) as error:
         return str(error)
 

@@ -1,4 +1,4 @@
-"""What PBS Pro's qsub takes as the values of its options, measured with OpenPBS 23.06."""
+"""The values that PBS Pro's qsub accepts for its options, measured with OpenPBS 23.06."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _KINDS = r"(?:after|before)(?:ok|notok|any)?|runone"
 _WAIT = rf"(?:(?:{_KINDS})(?::{_JOB})+|on:\d+)"
 _SHELL = r"/[^,@]+@[^,@]+"
 _STAGED = r"[^@,]+@[^:,]+:[^,]+"
-# By the option, or the attribute of -W: the form of its value, and the same in words.
+# Option, or attribute of -W: the pattern of its value, and its description.
 FORMS = {
     "-p": (r"[+-]?\d{1,4}", "a number from -1024 to 1023"),
     "-c": (r"[cnsw]|[cw]=[1-9]\d*", "n, s, c, w, c=MINUTES or w=MINUTES"),
@@ -36,7 +36,7 @@ FORMS = {
 _COUNTS = ("ncpus", "mpiprocs", "ompthreads", "ngpus", "naccelerators")
 _CHUNK = (*_COUNTS, "mem", "vmem", "host", "vnode", "arch", "accelerator", "accelerator_model")
 _PLACES = ({"free", "pack", "scatter", "vscatter"}, {"excl", "shared", "exclhost"})
-# Names that only other schedulers know; sites add names of their own.
+# Resources of other schedulers only; sites add names of their own.
 FOREIGN = {
     "gpus": "write select=N:ngpus=G",
     "procs": "write select=N:ncpus=C",
@@ -49,7 +49,7 @@ FOREIGN = {
 
 
 def value_fault(key: str, value: str) -> str:
-    """Why the value of an option is refused; nothing if it is not."""
+    """Return why qsub refuses the value of an option; empty if it accepts it."""
     if key not in FORMS:
         return ""
     pattern, words = FORMS[key]
@@ -58,7 +58,7 @@ def value_fault(key: str, value: str) -> str:
 
 
 def select_faults(value: str) -> Iterator[str]:
-    """What is wrong with each chunk of a select."""
+    """Yield the errors in the chunks of a select."""
     value = re.sub(r":(?:walltime|cput)=[\d:]*\d", "", value)  # the rule walltime-in-select reports it
     for chunk in value.split("+"):
         count, colon, rest = chunk.partition(":")
@@ -86,7 +86,7 @@ def select_faults(value: str) -> Iterator[str]:
 
 
 def place_fault(value: str) -> str:
-    """What is wrong with a place; nothing if it is right."""
+    """Return the error in a place; empty if there is none."""
     words = value.lower().split(":")
     groups = [word for word in words if re.fullmatch(r"group=\w+", word, re.ASCII)]
     rest = [word for word in words if word not in groups]

@@ -1,4 +1,4 @@
-"""The commands that start ranks on nodes, and what each of them was told."""
+"""The commands that start ranks on nodes, and the options of each."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jobgen.check.bash import Node, parse
 from jobgen.check.commands import PYTHON, STARTERS, Command, commands
 from jobgen.check.constants import Constants
 
-# What runs another command: the launcher is behind it.
+# Commands that run another command: the launcher follows them.
 _FRONT = ("exec", "time", "nohup", "command", "env", "numactl", "nice", "stdbuf", "timeout")
 _MODULES = {
     **dict.fromkeys(("torch.distributed.run", "torch.distributed.launch"), "torchrun"),
@@ -18,13 +18,16 @@ _MODULES = {
     "deepspeed.launcher.runner": "deepspeed",
 }
 _LAUNCHERS = {name: name for name in ("torchrun", "deepspeed", "accelerate", "colossalai")}
-# Where the options of a launcher end at the latest.
+# Words that end the options of a launcher.
 _PROGRAMS = (*PYTHON, "bash", "sh", "singularity", "apptainer", "shifter", "numactl", "ssh")
 
 
 @dataclass(frozen=True)
 class Launch:
-    """A launcher at work: its options by their names (with dashes), whose task it is, and in which words."""
+    """A call of a launcher: its options by name (with dashes), the nodes of their values, and its program.
+
+    ``outer`` is the launcher that starts this one.
+    """
 
     kind: str
     command: Command
@@ -43,7 +46,7 @@ class Launch:
 
     @property
     def alone(self) -> bool:
-        """Whether nothing but this script, on its first node, starts it."""
+        """Return whether only this script, on its first node, starts the launcher."""
         return self.outer is None and not self.command.node.under("function_definition", "heredoc_body")
 
     def has(self, *names: str) -> bool:
@@ -51,7 +54,7 @@ class Launch:
 
 
 def launches(found: list[Command], constants: Constants) -> list[Launch]:
-    """Every launcher in the commands, also one behind another and one in ``bash -c '...'``."""
+    """Return all launchers in the commands, including those behind another one and in ``bash -c '...'``."""
     return [launch for command in found for launch in _launches(command, constants, None, 0)]
 
 
@@ -88,7 +91,7 @@ def _behind_front(texts: list[str | None]) -> int:
 
 
 def _kind(texts: list[str | None], at: int) -> tuple[str | None, int]:
-    """Which launcher stands here, and where its options begin."""
+    """Return the launcher at this word, None if there is none, and the index where its options begin."""
     name = os.path.basename(texts[at] or "")
     if name in STARTERS:
         return ("srun" if name == "srun" else "mpirun"), at + 1
@@ -103,8 +106,8 @@ def _kind(texts: list[str | None], at: int) -> tuple[str | None, int]:
 
 
 def _end(texts: list[str | None], start: int, kind: str) -> int:
-    """Where the program begins: at what names one, or at a word that is no option's value."""
-    values = 0  # how many the option before may take
+    """Return the index where the program begins: at a known name, or at a word that is no option's value."""
+    values = 0  # the number that the option before may take
     for at in range(start, len(texts)):
         text = texts[at] or ""
         name = os.path.basename(text)
@@ -126,7 +129,7 @@ def _end(texts: list[str | None], start: int, kind: str) -> int:
 
 
 def _options(words: list[Node], texts: list[str | None]) -> tuple[dict[str, str | None], dict[str, Node]]:
-    """``--a=1 --b 2 -n 4 -n4`` by name, underscores as dashes; a value that is not known is None."""
+    """Return ``--a=1 --b 2 -n 4 -n4`` by name, with dashes, and the nodes. A value is None if unknown."""
     options: dict[str, str | None] = {}
     nodes: dict[str, Node] = {}
     for at, (word, text) in enumerate(zip(words, texts, strict=True)):
@@ -147,7 +150,7 @@ def _options(words: list[Node], texts: list[str | None]) -> tuple[dict[str, str 
 
 
 def _expanded(word: Node, constants: Constants) -> list[Node]:
-    """A word, or those that a variable or an array that holds options stands for."""
+    """Return the word, or the words of the variable or array of options that it expands to."""
     expansion = word
     if word.type == "string" and len(word.children) == 3:
         expansion = word.children[1]  # "${ARRAY[@]}"
@@ -167,7 +170,7 @@ def _expanded(word: Node, constants: Constants) -> list[Node]:
 
 
 def _split(node: Node) -> list[Node]:
-    """The words in a string of options; the names in them keep their meaning."""
+    """Return the words in a string of options; variables in them are still expansions."""
     text = node.text[1:-1].replace("\\\n", "  ")
     if len(text.split()) < 2:
         return [node]
@@ -179,7 +182,7 @@ def _split(node: Node) -> list[Node]:
 def _inside(
     words: list[Node], texts: list[str | None], at: int, constants: Constants, outer: Launch, depth: int
 ) -> Iterator[Launch]:
-    """The launchers in the text of ``bash -c TEXT`` that another launcher starts."""
+    """Yield the launchers in the text of ``bash -c TEXT`` that another launcher starts."""
     names = [os.path.basename(text or "") for text in texts[at:]]
     if depth > 2 or not names or names[0] not in ("bash", "sh"):
         return

@@ -16,7 +16,7 @@ _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sa
 
 
 def as_text(findings: Sequence[Finding]) -> str:
-    """One finding on two lines: what, and what to do."""
+    """Return two lines per finding: the problem, and the fix."""
     return "".join(
         f"{found.file}:{found.line}: {found.severity}: {found.reason} [{found.rule}]\n    {found.fix}\n"
         for found in findings
@@ -45,7 +45,7 @@ def as_sarif(findings: Sequence[Finding]) -> str:
         {
             "id": rule.id,
             "shortDescription": {"text": rule.title},
-            "help": {"text": _PAGE.format(rule.id)},  # a helpUri has to be absolute
+            "help": {"text": _PAGE.format(rule.id)},  # a helpUri must be absolute
             "defaultConfiguration": {"level": rule.severity},
         }
         for rule in RULES.values()
@@ -68,6 +68,6 @@ def _result(found: Finding, index: int) -> dict[str, Any]:
 
 
 def as_list() -> str:
-    """All rules, one on a line."""
+    """Return all rules, one per line."""
     width = max(map(len, RULES))
     return "".join(f"{rule.id:{width}}  {rule.severity:7}  {rule.title}\n" for rule in RULES.values())

@@ -1,4 +1,4 @@
-"""What a script asks the scheduler for, in one shape for PBS Pro, Torque and Slurm."""
+"""The resources that a script requests, in one form for PBS Pro, Torque and Slurm."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _OCTET = r"(\d+(?:\.\d+)?)\s*(?:([kmgt])(?:i?[bw])?|[bw])?"
 
 @dataclass
 class Request:
-    """Numbers are of one node or one rank; what is not said, or cannot be read, is None."""
+    """The request of a script. Numbers are per node or per rank; what is missing or unreadable is None."""
 
     name: str | None = None
     queue: str | None = None
@@ -26,25 +26,25 @@ class Request:
     cpus_per_rank: int | None = None
     gpus_per_node: int | None = None
     accelerator: str = "gpu"
-    mem: int | None = None  # in MiB, of a node
-    ranks: int | None = None  # in all
-    gpus: int | None = None  # in all
+    mem: int | None = None  # in MiB, per node
+    ranks: int | None = None  # of all nodes
+    gpus: int | None = None  # of all nodes
     array: str | None = None
     depend: tuple[str, ...] = ()
     output: str | None = None
     error: str | None = None
     join: bool = False
     mail_user: str | None = None
-    mail: str = ""  # of a, b and e; n for none
+    mail: str = ""  # letters of a, b and e; n for none
     place: str | None = None
     exclusive: bool = False
     rerun: bool | None = None
-    chunks: tuple[dict[str, str], ...] = ()  # of select; the number is under ""
+    chunks: tuple[dict[str, str], ...] = ()  # of select; the count has the key ""
     totals: dict[str, str] = field(default_factory=dict)  # -l resources of the whole job
 
     @property
     def lines_per_node(self) -> int | None:
-        """How many lines a node has in $PBS_NODEFILE; None if the request does not say."""
+        """The number of lines per node in $PBS_NODEFILE; None if the request does not determine it."""
         if not self.chunks:
             return None
         key = "ppn" if any("ppn" in chunk for chunk in self.chunks) else "mpiprocs"
@@ -56,7 +56,7 @@ class Request:
 
 
 def seconds(text: str, scheduler: str) -> int | None:
-    """A time limit in s; None for what this scheduler refuses."""
+    """Return a time limit in s; None if this scheduler refuses it."""
     if scheduler == "pbspro":
         text = without_fraction(text)
     if not re.fullmatch(r"[0-9:.-]{1,40}", text):
@@ -83,7 +83,7 @@ def seconds(text: str, scheduler: str) -> int | None:
 
 
 def without_fraction(text: str) -> str:
-    """A time of PBS Pro without the parts of a second, which it takes and forgets."""
+    """Return a time of PBS Pro without the fraction of a second, which PBS Pro accepts and ignores."""
     return re.sub(r"(?<=\d)\.\d*$", "", text)
 
 
@@ -95,7 +95,7 @@ def _base60(numbers: list[int]) -> int:
 
 
 def mebibytes(text: str, default: str = "m") -> int | None:
-    """A size in MiB. ``default`` is the unit of a bare number: m on Slurm; PBS counts bytes (b)."""
+    """Return a size in MiB. ``default`` is the unit of a bare number: m on Slurm, b (bytes) on PBS."""
     match = re.fullmatch(_OCTET, text.strip(), re.I | re.ASCII)
     if not match:
         return None
@@ -104,7 +104,7 @@ def mebibytes(text: str, default: str = "m") -> int | None:
 
 
 def resources(options: tuple[Option, ...]) -> Iterator[tuple[Option, str, str]]:
-    """Each ``NAME=VALUE`` of PBS's -l options; those of a select stay together."""
+    """Yield each ``NAME=VALUE`` of PBS's -l options; a select with its chunks is one value."""
     for option in options:
         if option.flag == "-l":
             for part in option.value.split(","):
@@ -117,13 +117,13 @@ def number(text: str | None) -> int | None:
 
 
 def settings(options: Sequence[Option], scheduler: str) -> Iterator[tuple[str, Option]]:
-    """What is set, with its value, under the key that it is repeated by: see jobgen/precedence.py."""
+    """Yield each option with the key that identifies its repetitions: see jobgen/precedence.py."""
     for option in options:
         if scheduler in PBS and option.flag == "-l":
             for _, name, value in resources((option,)):
                 yield f"-l {name}", option._replace(value=value)
         elif scheduler in PBS and option.flag == "-W":
-            # Of PBS Pro it is a list of attributes, some of which are lists; of Torque one attribute.
+            # On PBS Pro a list of attributes, some of which are lists themselves; on Torque one attribute.
             parts = re.split(r",(?=\s*\w+=)", option.value) if scheduler == "pbspro" else [option.value]
             for part in parts:
                 name, _, value = part.strip().partition("=")
@@ -133,7 +133,7 @@ def settings(options: Sequence[Option], scheduler: str) -> Iterator[tuple[str, O
 
 
 def heeded(options: Sequence[Option], scheduler: str) -> dict[str, Option]:
-    """What the scheduler heeds of repeated options, by their keys; of those that add up all values."""
+    """Return the options in effect by key; the values of options that add up are joined with commas."""
     found: dict[str, Option] = {}
     for key, option in settings(options, scheduler):
         before, which = found.get(key), precedence.heeded(key, scheduler)
@@ -145,7 +145,7 @@ def heeded(options: Sequence[Option], scheduler: str) -> dict[str, Option]:
 
 
 def read(options: tuple[Option, ...], scheduler: str) -> Request:
-    """The request of a script."""
+    """Return the request of a script."""
     said = {key: option.value for key, option in heeded(options, scheduler).items()}
     return _read_pbs(said, scheduler) if scheduler in PBS else _read_slurm(said)
 
@@ -171,16 +171,16 @@ def _read_pbs(said: dict[str, str], scheduler: str) -> Request:
 
 
 def _read_nodes(asked: Request, totals: dict[str, str]) -> None:
-    """The nodes and what is on them, from select=, nodes= or the totals of the whole job."""
+    """Set the nodes and their resources from select=, nodes= or the totals of the whole job."""
     key = "select" if "select" in totals else "nodes"
     asked.chunks = tuple(_chunk(part) for part in totals[key].split("+")) if key in totals else ()
     if not asked.chunks:
-        asked.gpus = number(totals.get("ngpus"))  # totals, as some sites have them
+        asked.gpus = number(totals.get("ngpus"))  # a total, as some sites define it
         return
     counts = [number(chunk[""]) or 1 for chunk in asked.chunks]
     asked.nodes = sum(counts)
     if len(asked.chunks) > 1:
-        return  # nodes that differ
+        return  # the nodes differ
     chunk = asked.chunks[0]
     if key == "nodes":
         asked.ranks_per_node, asked.gpus_per_node = number(chunk.get("ppn")), number(chunk.get("gpus"))
@@ -200,7 +200,7 @@ def _read_nodes(asked: Request, totals: dict[str, str]) -> None:
 
 
 def _chunk(text: str) -> dict[str, str]:
-    """``2:ncpus=4:mpiprocs=2`` as a dict, the count under the empty key."""
+    """Return ``2:ncpus=4:mpiprocs=2`` as a dict, with the count under the empty key."""
     found: dict[str, str] = {}
     for at, part in enumerate(text.strip().split(":")):
         name, equals, value = part.partition("=")
@@ -221,7 +221,7 @@ def _read_slurm(last: dict[str, str]) -> Request:
     asked.rerun = True if "--requeue" in last else False if "--no-requeue" in last else None
     asked.depend = tuple(part for part in last.get("--dependency", "").split(",") if part)
     asked.walltime = seconds(last.get("--time", ""), "slurm")
-    asked.exclusive = last.get("--exclusive") == ""  # =user and the like share with some
+    asked.exclusive = last.get("--exclusive") == ""  # with =user and the like, other jobs may share the node
     nodes = last.get("--nodes", "")
     least, _, most = nodes.partition("-")
     asked.nodes = number(least) if most in ("", least) else None
@@ -247,7 +247,7 @@ def _read_slurm(last: dict[str, str]) -> Request:
 
 
 def _mail(types: str) -> str:
-    """Slurm's events of mail in PBS's letters."""
+    """Return Slurm's mail events as the letters of PBS."""
     letters = {"ALL": "abe", "BEGIN": "b", "END": "e", "FAIL": "a", "NONE": "n"}
     found = {letter for name in types.upper().split(",") for letter in letters.get(name.strip(), "")}
     return "".join(sorted(found - {"n"} or found))

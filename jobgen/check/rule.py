@@ -1,4 +1,4 @@
-"""What a rule is: a row of a table, and a function from a script to what it found there."""
+"""The type of a rule: a row of the table, with the function that yields its hits in a script."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 from jobgen.check.script import Hit, Script
 
-ERROR, WARNING, NOTE = "error", "warning", "note"  # SARIF's words
+ERROR, WARNING, NOTE = "error", "warning", "note"  # the levels of SARIF
 
 
 class Rule(NamedTuple):
-    """``error``: it goes wrong. ``warning``: it does when something else happens. ``note``: look at it."""
+    """A rule. ``error``: the job goes wrong. ``warning``: it may go wrong. ``note``: have a look."""
 
     id: str
     severity: str

@@ -1,4 +1,4 @@
-"""A script as the rules see it: its lines, its directives, its request and the tree of its body."""
+"""A script as the rules read it: its lines, its directives, its request and the tree of its body."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from jobgen.check.request import read as read_request
 
 
 class Hit(NamedTuple):
-    """What a rule found: where, why it goes wrong, and what to do. ``level`` overrides the rule's own."""
+    """A result of a rule: line, reason and fix. ``level`` overrides the severity of the rule."""
 
     line: int
     reason: str
@@ -30,11 +30,11 @@ class Hit(NamedTuple):
 
 @dataclass
 class Script:
-    """One script; everything is read once, when the first rule asks for it."""
+    """A script. Each part is parsed once, at its first use."""
 
     source: bytes
     scheduler: str
-    folder: str | None = None  # where it stands, for the files that it names; None: nothing is looked up
+    folder: str | None = None  # of the script, for the files that it names; None: no file is read
     lines: list[str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -57,19 +57,19 @@ class Script:
 
     @cached_property
     def tree(self) -> bash.Node:
-        # A carriage return has its own rule; with it the tree would be wrong everywhere.
+        # Carriage returns have their own rule; they would make the whole tree wrong.
         return bash.parse(self.source.replace(b"\r\n", b"\n") if self._for_a_shell else b"")
 
     @property
     def _for_a_shell(self) -> bool:
-        """Whether the first line names a shell like bash, or nothing; of others only directives are read."""
+        """Return whether the first line names a shell like bash, or none; else only directives are read."""
         first = self.lines[0] if self.lines and self.lines[0].startswith("#!") else "/bash"
         interpreter = first.rpartition("/")[2]
         return re.match(r"(env\s+(-\S+\s+)*)?(ba|da|k|mk|z|)sh\b", interpreter) is not None
 
     @cached_property
     def commands(self) -> list[Command]:
-        """All commands of the body in the order of the text, those in substitutions, too."""
+        """All commands of the body in the order of the text, including those in substitutions."""
         return list(commands(self.tree))
 
     @cached_property
@@ -97,7 +97,7 @@ class Script:
 
     @property
     def is_batch(self) -> bool:
-        """Whether the scheduler runs it, rather than a shell."""
+        """Return whether the scheduler runs the script, rather than a shell."""
         return bool(self.directives.live)
 
     @cached_property
@@ -109,7 +109,7 @@ class Script:
         return self._shell_option("", "pipefail")
 
     def _shell_option(self, letter: str, name: str) -> bool:
-        """Whether a ``set``, or the first line, switches an option of the shell on."""
+        """Return whether a ``set``, or the first line, enables an option of the shell."""
         given = [command.literals for command in self.named("set")]
         if self.lines and self.lines[0].startswith("#!"):
             given.append(self.lines[0].split()[1:])
@@ -119,7 +119,7 @@ class Script:
         return any(letter and letter in word for word in short) or any(name in words for words in given)
 
     def path(self, name: str) -> str | None:
-        """A file that the script names, seen from its own directory; None when nothing is looked up."""
+        """Return a file that the script names, relative to its own directory; None if no file is read."""
         if self.folder is None:
             return None
         return os.path.join(self.folder, os.path.expanduser(name))

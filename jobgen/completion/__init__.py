@@ -1,4 +1,4 @@
-"""Completion in bash, zsh and fish: a shell hands over the words up to the cursor, and gets candidates."""
+"""Completion in bash, zsh and fish: the shell passes the words up to the cursor and gets candidates."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from jobgen.errors import JobgenError
 
 
 class _Place(NamedTuple):
-    """Where the cursor is: the command, what its options and arguments are so far, and the option that
-    waits for its value."""
+    """The command, options and arguments before the cursor. ``waiting`` is an option that expects a value."""
 
     command: click.Command
     given: dict[str, str]
@@ -22,8 +21,11 @@ class _Place(NamedTuple):
 
 
 def answer(cli: click.Group, shell: str, words: Sequence[str]) -> int:
-    """Print the candidates for the last word, as ``VALUE`` or ``VALUE<tab>HELP``; ``:files`` and
-    ``:directories`` leave it to the shell. What goes wrong prints nothing: the user is typing."""
+    """Print the candidates for the last word, as ``VALUE`` or ``VALUE<tab>HELP``.
+
+    ``:files`` and ``:directories`` leave the completion to the shell. After an error, print nothing: the user
+    is still typing.
+    """
     *before, current = words or [""]
     cut = 0
     if shell == "bash":
@@ -41,7 +43,7 @@ def answer(cli: click.Group, shell: str, words: Sequence[str]) -> int:
 
 
 def _joined(before: list[str], current: str) -> tuple[list[str], str, int]:
-    """bash takes ``--set a.b=c`` for four words; the last number is how much of the word it has already."""
+    """Join the words that bash splits at ``=``; the number is the part of the last word that bash has."""
     words: list[str] = []
     glue = False
     for word in [*before, current]:
@@ -104,7 +106,7 @@ def _option(command: click.Command, flag: str) -> click.Option | None:
 
 
 def _argument(place: _Place) -> click.Argument | None:
-    """The argument that the next word is; the last may take many."""
+    """Return the argument that takes the next word; the last argument may take many."""
     known = [one for one in place.command.params if isinstance(one, click.Argument)]
     at = len(place.arguments)
     return known[at] if at < len(known) else known[-1] if known and known[-1].nargs == -1 else None
@@ -119,7 +121,7 @@ def _flags(command: click.Command) -> Iterator[Line]:
 
 
 def _commands(group: click.Group, current: str, described: bool) -> Iterator[Line]:
-    """bash shows no help, and so no command has to be loaded for it."""
+    """Yield the commands. bash shows no help, so no command has to be loaded for it."""
     context = click.Context(group)
     for name in group.list_commands(context):
         if name.startswith(current):

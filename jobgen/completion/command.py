@@ -12,7 +12,7 @@ SHELLS = ("bash", "zsh", "fish")
 
 
 def script(shell: str) -> str:
-    """The script that makes a shell complete the command."""
+    """Return the script that enables completion in a shell."""
     import jobgen.templates
 
     return Path(jobgen.templates.__path__[0], "completion", f"jobgen.{shell}").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What an option or an argument may be: what the tables say, sites, queues, runs, or names of files."""
+"""The candidates for an option or an argument: words of the tables, sites, queues, runs or file names."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SCHEDULERS = ("pbs", "slurm", "local")
 
 
 class Line(NamedTuple):
-    """A candidate, and what it means."""
+    """A candidate and its description."""
 
     value: str
     about: str = ""
@@ -31,8 +31,8 @@ def values(
     arguments: Sequence[str],
     current: str,
 ) -> Iterator[Line]:
-    """The candidates for a parameter's value; all of them, whatever was begun. What a value is, its name
-    or its metavar says: FILE, DIR, RUN, or the words themselves."""
+    """Yield all candidates for a parameter's value, also those that do not match ``current``. The name or the
+    metavar of the parameter determines the kind of value: FILE, DIR, RUN, or the words themselves."""
     metavar = (parameter.metavar or (parameter.name or "").upper()).strip("[].")
     if parameter.name == "queue":
         yield from _queues(command.name or "", given, arguments)
@@ -53,7 +53,7 @@ def values(
 
 
 def _queues(command: str, given: Mapping[str, str], arguments: Sequence[str]) -> Iterator[Line]:
-    """Those of the site on the line, or else those that the scheduler names."""
+    """Yield the queues of the given site; without a site, those that the scheduler lists."""
     if site := given.get("site"):
         from jobgen.sites import load
 
@@ -62,13 +62,13 @@ def _queues(command: str, given: Mapping[str, str], arguments: Sequence[str]) ->
     scheduler = next((word for word in (command, *arguments) if word in _SCHEDULERS), None)
     if scheduler in ("slurm", None):
         yield from (Line(line) for line in _said("sinfo", "-h", "-o", "%R"))
-    if scheduler in ("pbs", None):  # -Q alone cuts long names off
+    if scheduler in ("pbs", None):  # -Q without -f truncates long names
         found = (re.fullmatch(r"Queue:\s+(\S+)", line) for line in _said("qstat", "-Q", "-f"))
         yield from (Line(match[1]) for match in found if match)
 
 
 def _said(*words: str) -> list[str]:
-    """The lines that a command prints; none where it is not there, fails or takes long."""
+    """Return the lines that a command prints; none if it is not installed, fails or takes too long."""
     from subprocess import DEVNULL, SubprocessError, run
 
     try:
@@ -79,7 +79,7 @@ def _said(*words: str) -> list[str]:
 
 
 def _settings(current: str) -> Iterator[Line]:
-    """The keys of a job file, or, behind the ``=``, the words that the key may be."""
+    """Yield the keys of a job file; after the ``=``, the words that the key accepts."""
     from jobgen.jobtables import meaning, table_of
 
     key, equals, _ = current.partition("=")
@@ -96,7 +96,7 @@ def _settings(current: str) -> Iterator[Line]:
 
 
 def _runs(given: Mapping[str, str]) -> Iterator[Line]:
-    """The run directories, newest first."""
+    """Yield the run directories, newest first."""
     root = given.get("run_dir") or str(BY_KEY["run_dir"].default)
     found = [entry for entry in os.scandir(root) if os.path.isfile(os.path.join(entry.path, "job.sh"))]
     for entry in sorted(found, key=lambda one: one.stat().st_mtime, reverse=True):

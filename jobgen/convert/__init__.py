@@ -1,1 +1,1 @@
-"""``jobgen convert``: a script for one scheduler becomes one for another, or a job file."""
+"""``jobgen convert``: translates a script for another scheduler, or to a job file."""

@@ -1,4 +1,4 @@
-"""A whole script for another scheduler: directives from the request, the body by edits of its tree."""
+"""Conversion of a script for another scheduler: directives from its request, edits of its body."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from jobgen.convert.remark import Definition, Edit, Remark, apply
 
 _SLURM_COMMANDS = ("scontrol", "sbatch", "scancel", "squeue", "sacct", "sinfo", "sbcast", "sstat", "salloc")
 _PBS_COMMANDS = ("qsub", "qdel", "qstat", "qalter", "qrerun", "qsig", "pbsdsh", "pbs_tmrsh", "pbsnodes")
-_OF_BOTH = r"-l (vmem|pvmem|cput|pcput|file|nice)="  # limits that PBS Pro and Torque call the same
+_OF_BOTH = r"-l (vmem|pvmem|cput|pcput|file|nice)="  # limits with one name on PBS Pro and Torque
 TITLES = {"slurm": "Slurm", "pbspro": "PBS Pro", "torque": "Torque"}
 
 
 class Converted(NamedTuple):
-    """The new script, and what there is to say about it."""
+    """The new script and the remarks on it."""
 
     text: str
     remarks: tuple[Remark, ...]
 
 
 def convert(script: Script, target: str) -> Converted:
-    """The same job for ``target``: slurm, pbspro or torque."""
+    """Return the script of the same job for ``target``: slurm, pbspro or torque."""
     if target == script.scheduler:
         return Converted(script.source.decode("utf-8", "replace"), ())
     wanted = reading.read(script)
@@ -59,12 +59,12 @@ def _comment(remark: Remark) -> str:
 
 
 def _end(script: Script) -> int:
-    """The last line before the first command."""
+    """Return the number of the last line before the first command."""
     return (script.directives.first_command or len(script.lines) + 1) - 1
 
 
 def _lines(script: Script) -> list[int]:
-    """Where each line begins, in bytes, and the end of the last."""
+    """Return the offset in bytes where each line begins, and the end of the last one."""
     source = script.source.replace(b"\r\n", b"\n")
     starts = [0]
     for line in source.split(b"\n"):
@@ -73,7 +73,7 @@ def _lines(script: Script) -> list[int]:
 
 
 def _directives(script: Script, head: list[str]) -> list[Edit]:
-    """The new directives where the first old one was, or behind the first line; the others go."""
+    """Return edits that put the new directives at the first old one or the top, and remove the old ones."""
     starts, live = _lines(script), script.directives.live
     text = "".join(f"{line}\n" for line in head)
     if not live:
@@ -95,7 +95,7 @@ def _body(script: Script, target: str) -> list[Edit | Remark | Definition]:
 
 
 def _foreign_commands(script: Script, target: str, gone: list[Node]) -> list[Remark]:
-    """The scheduler's own commands in the body."""
+    """Return remarks on the scheduler's own commands in the body."""
     if "slurm" not in (script.scheduler, target):
         return []
     own = _SLURM_COMMANDS if script.scheduler == "slurm" else _PBS_COMMANDS
@@ -108,7 +108,7 @@ def _foreign_commands(script: Script, target: str, gone: list[Node]) -> list[Rem
 
 
 def _host_lists(script: Script) -> list[tuple[Node, str]]:
-    """``scontrol show hostnames``, and what lists the hosts on PBS instead."""
+    """Return each ``scontrol show hostnames``, with the command that lists the hosts on PBS."""
     lists = ("SLURM_JOB_NODELIST", "SLURM_NODELIST")
     return [
         (command.node, "awk '!seen[$1]++' \"$PBS_NODEFILE\"")
@@ -119,7 +119,7 @@ def _host_lists(script: Script) -> list[tuple[Node, str]]:
 
 
 def _start(script: Script, target: str, wanted: reading.Wanted, defined: list[Definition]) -> list[Edit]:
-    """What has to come before the first command, but behind ``set``."""
+    """Return the edit that inserts lines before the first command, but after ``set``."""
     lines: list[str] = []
     if target == "slurm" and script.scheduler != "slurm":
         lines += _from_home(script)
@@ -145,7 +145,7 @@ def _shell(value: str) -> str:
 
 
 def _from_home(script: Script) -> list[str]:
-    """PBS starts a job in the home directory, Slurm where it was submitted."""
+    """Return a cd to the home directory, where PBS starts a job, unless the script changes the directory."""
     wd = any(name == "wd" for name in script.request.totals) or any(
         one.flag in ("-d", "-w") for one in script.options
     )
@@ -166,7 +166,7 @@ def _node_file(script: Script) -> list[str]:
 
 
 def _behind_set(script: Script) -> int:
-    """The beginning of the first line that is a command, but no ``set``."""
+    """Return the offset of the first line that is a command, but not ``set``."""
     starts = _lines(script)
     line = script.directives.first_command or len(script.lines) + 1
     for command in script.named("set"):
@@ -176,7 +176,7 @@ def _behind_set(script: Script) -> int:
 
 
 def _lookouts(script: Script, target: str) -> list[Remark]:
-    """What was translated, but not as a matter of course."""
+    """Return remarks on translations that the user should check."""
     asked, found = script.request, []
     line = script.directives.live[0].number if script.directives.live else 1
     shell = next((option for option in script.options if option.flag == "-S" and script.is_pbs), None)

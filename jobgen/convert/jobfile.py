@@ -1,4 +1,4 @@
-"""A job file in the making: values by the keys of jobgen's options, in tables."""
+"""A job file under construction: values by the keys of jobgen's options, in tables."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from jobgen.values import Whole
 
 @dataclass
 class JobFile:
-    """The values of the job file by their keys, and what is not in it."""
+    """The values of the job file by their keys, and remarks on what is not in it."""
 
     values: dict[str, object] = field(default_factory=dict)
     remarks: list[Remark] = field(default_factory=list)
 
     def add(self, key: str, value: object, line: int = 1) -> None:
-        """Set a value, or add it to its list, if jobgen takes it."""
+        """Set a value, or add it to its list; add a remark if jobgen does not accept it."""
         option = BY_KEY.get(key)
         if option is not None and key != "env":
             try:
@@ -36,7 +36,7 @@ class JobFile:
             self.values[key] = value
 
     def try_add(self, key: str, value: str | list[str]) -> bool:
-        """Set a value, or all of a list, unless jobgen does not take it, and say whether it did."""
+        """Set a value, or all values of a list, if jobgen accepts them; return whether it does."""
         option = BY_KEY[key]
         try:
             for one in value if isinstance(value, list) else [value]:
@@ -47,7 +47,7 @@ class JobFile:
         return True
 
     def set_variable(self, name: str, value: str, line: int = 1) -> None:
-        """Set a variable of every rank; of those that jobgen's scripts set nothing is said."""
+        """Set a variable of every rank. Variables that jobgen's own scripts set get no remark."""
         try:
             BY_KEY["env"].parse(f"{name}={value}")
         except ValueError as error:
@@ -59,7 +59,7 @@ class JobFile:
         held[name] = value
 
     def text(self, scheduler: str) -> str:
-        """The file itself."""
+        """Return the text of the file."""
         lines = [f"scheduler = {_value('slurm' if scheduler == 'slurm' else 'pbs')}"]
         for table in (*TABLES, "program"):
             keys = [(option.name, option.key) for option in OPTIONS if table_of(option) == table]
@@ -78,5 +78,5 @@ def _value(value: object) -> str:
         return str(value).lower()
     if isinstance(value, int):
         return str(value)
-    # JSON's escapes are TOML's, but for the delete character.
+    # TOML has the escapes of JSON, and escapes the delete character, too.
     return re.sub("\x7f", r"\\u007f", json.dumps(str(value), ensure_ascii=False))

@@ -1,4 +1,4 @@
-"""srun as mpirun, and mpirun as srun, option by option."""
+"""Translation of srun to mpirun and of mpirun to srun, option by option."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MPIRUNS = ("mpirun", "mpiexec", "mpiexec.hydra", "orterun")
 
 @dataclass
 class _Read:
-    """A launcher's command line: its options by their meaning, and where the program begins."""
+    """The command line of a launcher: its options by their meaning, and the node where the program begins."""
 
     said: dict[str, str] = field(default_factory=dict)
     exports: list[str] = field(default_factory=list)
@@ -31,7 +31,7 @@ _Write = Callable[[Script, _Read, Command, str], str]
 
 
 def launches(script: Script, target: str) -> Iterator[Edit | Remark]:
-    """The edits of all launchers that the other scheduler does not have."""
+    """Yield the edits of all launchers that the other scheduler does not have."""
     if "slurm" not in (script.scheduler, target):
         return
     other = variables.names(script.scheduler, target)
@@ -100,7 +100,7 @@ def _srun(words: Sequence[Node], other: Mapping[str, str]) -> _Read | str:
 
 
 def _exported(script: Script, command: Command, target: str) -> Iterator[str]:
-    """What srun hands on by itself: the script's own exports, and what the text of ``bash -c`` expands."""
+    """Yield the variables that srun exports by itself: those of the script, and those used in ``bash -c``."""
     for node in script.tree.all("declaration_command"):
         if node.children[0].type == "export" and node.start < command.node.start:
             yield from (part.text for part in node.children if part.type == "variable_name")
@@ -159,7 +159,7 @@ def _mean(read: _Read, name: str, meaning: str, values: list[str]) -> None:
     if name in ("-genv", "-ppn", "-f"):
         read.pmi = "pmi2"
     if name in ("--ppn", "--depth", "--cpu-bind", "--env", "-d"):
-        read.pmi = ""  # Cray's, which srun knows by itself
+        read.pmi = ""  # Cray's: srun needs no --mpi for it
     value = values[0] if values else ""
     if meaning == "export":
         read.exports += [value] * ("=" in value)
@@ -201,7 +201,7 @@ def _quoted(text: str) -> str:
 
 
 def _source(word: Node, other: Mapping[str, str]) -> str:
-    """A word as it shall stand there: plain text without its quotes, variables by their new names."""
+    """Return the new text of a word: plain text without its quotes, variables with their new names."""
     text = literal(word)
     if text is not None and re.fullmatch(r"[\w=:.,/+@%-]+", text):
         return text

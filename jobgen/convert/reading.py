@@ -1,4 +1,4 @@
-"""What the directives of a script say that another scheduler can say, too, and what is left over."""
+"""The content of a script's directives: what another scheduler can express, and what is left over."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _SLURM = {
 
 @dataclass
 class Wanted:
-    """The request, and what a Request has no place for."""
+    """The request of a script, and the directives that a Request has no field for."""
 
     request: Request
     exports: list[tuple[str, str]] = field(default_factory=list)
     all_variables: bool = False
-    names: list[str] = field(default_factory=list)  # variables that are taken along
+    names: list[str] = field(default_factory=list)  # variables that are exported
     hold: bool = False
     directory: str | None = None
     shell: str | None = None
@@ -45,7 +45,7 @@ class Wanted:
 
 
 def read(script: Script) -> Wanted:
-    """All of a script's directives."""
+    """Read all directives of a script."""
     wanted = Wanted(script.request)
     options = list(script.options)
     if script.scheduler == "slurm":
@@ -75,7 +75,7 @@ def _read_slurm(wanted: Wanted, options: list[Option]) -> None:
 
 
 def _slurm_fault(option: Option, asked: Request) -> str:
-    """Why an option cannot be translated; nothing if it can."""
+    """Return why an option cannot be translated; empty if it can."""
     if option.flag not in _SLURM:
         return "has no counterpart"
     if option.flag == "--dependency" and (bad := _bad_dependencies(asked)):
@@ -155,7 +155,7 @@ def _resource(wanted: Wanted, name: str, option: Option, scheduler: str) -> None
 
 
 def _read_told(wanted: Wanted, options: dict[str, Option], scheduler: str) -> None:
-    """What jobgen has options for, and stands alone. PBS Pro's reservations are queues: R12, S12 or M12."""
+    """Read the options that jobgen has, too. Reservations of PBS Pro are queues: R12, S12 or M12."""
     for option in options.values():
         text = f"{option.flag} {option.value}"
         if key := key_of(option.flag, scheduler):
@@ -168,7 +168,7 @@ def _read_told(wanted: Wanted, options: dict[str, Option], scheduler: str) -> No
 
 
 def _features(name: str, asked: Request) -> str:
-    """What of one kind of node is neither number nor device, as ``--constraint`` has it."""
+    """Return what a chunk requests besides numbers and devices, as a value of ``--constraint``."""
     if name not in ("select", "nodes") or len(asked.chunks) != 1 or not asked.chunks[0][""].isdigit():
         return ""
     chunk, known = asked.chunks[0], _CHUNK if name == "select" else _NODES
@@ -179,7 +179,7 @@ def _features(name: str, asked: Request) -> str:
 
 
 def _resource_fault(name: str, value: str, asked: Request) -> str:
-    """Why a resource of -l cannot be translated; nothing if it can."""
+    """Return why a resource of -l cannot be translated; empty if it can."""
     if name == "walltime":
         return "" if asked.walltime is not None else "is no time that can be read"
     if name == "place":
@@ -219,13 +219,13 @@ def _extra(wanted: Wanted, name: str, option: Option, scheduler: str) -> None:
 
 
 def jobs(one: str) -> list[tuple[str, str]]:
-    """Each job of a dependency, with its kind; Torque's kinds for arrays become those of jobs."""
+    """Return each job of a dependency with its kind; Torque's kinds for arrays become those for jobs."""
     kind, *ids = one.split(":")
     return [(_KINDS.get(kind, kind), job) for job in ids or [""]]
 
 
 def dependencies(asked: Request, target: str) -> Iterator[str]:
-    """Those that every scheduler knows, with the numbers of the jobs alone; on PBS an array is 12[]."""
+    """Yield the dependencies that all schedulers support, with job numbers only; on PBS an array is 12[]."""
     for one in asked.depend:
         if not re.fullmatch(_DEPENDENCIES, one):
             continue

@@ -1,4 +1,4 @@
-"""What a conversion has to say about a line of the script."""
+"""The parts of a conversion: remarks on lines of the script, edits of it, and definitions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Remark(NamedTuple):
-    """``lost``: it was not translated; otherwise it was, in a way that somebody should look at."""
+    """A remark on a line. ``lost``: it is not translated; otherwise the user should check the result."""
 
     line: int
     what: str
@@ -16,7 +16,7 @@ class Remark(NamedTuple):
 
 
 class Edit(NamedTuple):
-    """Bytes of the source, and what stands there instead."""
+    """A range of bytes of the source, and its new text."""
 
     start: int
     end: int
@@ -24,14 +24,14 @@ class Edit(NamedTuple):
 
 
 class Definition(NamedTuple):
-    """A variable that the script sets at its top, since the other scheduler does not."""
+    """A variable that the script sets at its top, because the other scheduler does not set it."""
 
     name: str
     value: str
 
 
 def apply(source: bytes, edits: Iterable[Edit]) -> bytes:
-    """The source with all edits; of two that overlap the first in the text wins."""
+    """Return the source with all edits; of two edits that overlap, the first in the text applies."""
     out, at = [], 0
     for edit in sorted(edits):
         if edit.start >= at:

@@ -1,4 +1,5 @@
-"""What jobgen has options for beside sizes: read from directives as the options have it, and written by them.
+"""Directives for which jobgen has options, except sizes: read as values of the options, and written from
+them.
 
 The spelling of each scheduler is that of jobgen/directives.py.
 """
@@ -27,7 +28,7 @@ class Told(NamedTuple):
 
 
 class Written(NamedTuple):
-    """Directives, what stands behind the request of each node, and what is lost: with the reason."""
+    """Directives, the text that follows the request of each node, and lost directives with the reason."""
 
     lines: list[str]
     chunk: str
@@ -35,7 +36,7 @@ class Written(NamedTuple):
 
 
 def _beginnings(row: str) -> dict[str, str]:
-    """The option that a directive begins as: ``--nice``, ``-l advres``."""
+    """Return the keys of the options by the beginning of their directives: ``--nice``, ``-l advres``."""
     forms = {key: form for key, form in directives.FORMS[row].items() if key != "exclusive"}
     return {form.partition("{}")[0].rstrip('= "'): key for key, form in forms.items() if form[:2] != "-q"}
 
@@ -44,12 +45,12 @@ _KEYS = {row: _beginnings(row) for row in ("slurm", "pbspro", "torque")}
 
 
 def key_of(beginning: str, row: str) -> str | None:
-    """The option that this directive is, if there is one."""
+    """Return the key of the option that this directive sets; None if there is none."""
     return _KEYS[row].get(beginning)
 
 
 def value_of(key: str, value: str, row: str) -> str:
-    """A directive's value as the option takes it; as it stands where that is not known."""
+    """Return the value of a directive as the option takes it; unchanged if it cannot be converted."""
     if key == "begin":
         return _since(value) if row == "slurm" else _date(value)
     if key == "priority" and row == "slurm":
@@ -65,7 +66,7 @@ def _since(text: str) -> str:
 
 
 def _date(text: str) -> str:
-    """PBS's [[CC]YY]MMDDhhmm[.SS] as a date and time, or as a time alone; not without a year."""
+    """Return PBS's [[CC]YY]MMDDhhmm[.SS] as a date and time, or a time; unchanged without a year."""
     match = re.fullmatch(_DATE, text, re.ASCII)
     if not match or (match[3] and not match[2]):
         return text
@@ -75,7 +76,7 @@ def _date(text: str) -> str:
 
 
 def write(told: Mapping[str, Told], source: str, target: str, queue: str | None) -> Written:
-    """All of them for another scheduler, as far as it has them."""
+    """Return the directives for another scheduler; those that it does not support are lost."""
     out = Written([], "", [])
     for key, one in told.items():
         try:
@@ -88,10 +89,10 @@ def write(told: Mapping[str, Told], source: str, target: str, queue: str | None)
 
 
 def _write(key: str, value: str, source: str, target: str, queue: str | None) -> tuple[list[str], str]:
-    """The directives, and what stands in the request of each node.
+    """Return the directives, and the text in the request of each node.
 
     Raises:
-        ValueError: the reason why there are none.
+        ValueError: the scheduler cannot express it; the message is the reason.
     """
     if why := SCHEDULERS[target].lacks.get(key):
         raise ValueError(why)
@@ -110,7 +111,7 @@ def _write(key: str, value: str, source: str, target: str, queue: str | None) ->
 
 
 def _constraint(value: str, source: str, target: str) -> str:
-    """Several features are joined by & on Slurm, by colons on Torque."""
+    """Return a constraint for the target: features are joined by & on Slurm, by colons on Torque."""
     if source == "pbspro":
         raise ValueError("a resource of PBS Pro is no feature of a node elsewhere")
     return value.replace(":", "&") if target == "slurm" else value.replace("&", ":")

@@ -1,4 +1,4 @@
-"""A script as a job file: what jobgen has options for, in tables, and remarks on all the rest."""
+"""Conversion of a script to a job file: options of jobgen in tables, and remarks on all the rest."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from jobgen.launchers import LAUNCHERS
 from jobgen.schedulers import clock
 
 _LAUNCHERS = ("deepspeed", "mpirun", "torchrun", "srun")
-# What the rendered script does by itself, or does not need.
+# Variables that the rendered script sets itself or does not need.
 _OURS = (
     "MASTER_ADDR",
     "MASTER_PORT",
@@ -35,11 +35,11 @@ echo set date hostname nvidia-smi npu-smi printf pwd wc awk sort uniq scontrol h
 sleep exit mktemp tee read
 """
 _TRIFLES = frozenset(_WORDS.split())
-_ON_GPUS = ("deepspeed", "torch", "cuda", "nccl", "gpu", "rocm")  # a site's queue may say it, not the script
+_ON_GPUS = ("deepspeed", "torch", "cuda", "nccl", "gpu", "rocm")  # the queue may imply GPUs without a request
 
 
 def convert(script: Script) -> Converted:
-    """The job file of a script."""
+    """Return the job file of a script."""
     file = JobFile()
     _head(file, script)
     launch = _last_launch(script)
@@ -81,7 +81,7 @@ def _head(file: JobFile, script: Script) -> None:
 
 
 def _told(file: JobFile, script: Script, wanted: reading.Wanted, line: int) -> list[str]:
-    """The options that say what directives say; the texts of those that have none."""
+    """Set the options that the directives correspond to; return the texts of directives without an option."""
     asked = script.request
     array, depend, output = _FLAGS[script.scheduler]
     left = []
@@ -115,16 +115,16 @@ _FLAGS = {
     "torque": ("-t ", "-W depend=", "-o "),
     "slurm": ("--array=", "--dependency=", "--output="),
 }
-_WRITTEN = ("--open-mode=append",)  # what every job of ours says
+_WRITTEN = ("--open-mode=append",)  # every job of jobgen has it
 
 
 def _quoted(option: Option, text: str) -> str:
-    """A value with blanks as sbatch has to see it."""
+    """Return a directive with a value as sbatch takes it: in quotes if it contains blanks."""
     return f'{option.flag}="{option.value}"' if option.flag[:2] == "--" and " " in option.value else text
 
 
 def _as_they_are(script: Script, wanted: reading.Wanted) -> Iterator[str]:
-    """What was translated for another scheduler, but jobgen has no option for."""
+    """Yield directives that can be translated for other schedulers, but have no option in jobgen."""
     slurm, last = script.scheduler == "slurm", {option.flag: option for option in script.options}
     if wanted.hold:
         yield "--hold" if slurm else "-h"
@@ -141,7 +141,7 @@ def _as_they_are(script: Script, wanted: reading.Wanted) -> Iterator[str]:
 
 
 def _log(file: JobFile, script: Script) -> bool:
-    """The file of the output, if jobgen's own rule takes it."""
+    """Set the file of the output if jobgen accepts it; return whether it does."""
     asked, slurm = script.request, script.scheduler == "slurm"
     assert asked.output
     log = asked.output if slurm else unpattern(asked.output)
@@ -151,8 +151,8 @@ def _log(file: JobFile, script: Script) -> bool:
 
 
 def _mail_on(file: JobFile, script: Script) -> None:
-    """The events, unless they are those that jobgen takes with an address: without any Slurm sends nothing,
-    PBS what has failed."""
+    """Set the events of mail, unless they are jobgen's default with an address. Without events Slurm sends no
+    mail, and PBS sends mail if the job is aborted."""
     asked = script.request
     letters = asked.mail or ("n" if script.scheduler == "slurm" else "a") * bool(asked.mail_user)
     events = [name for name, (_, letter) in EVENTS.items() if letter in letters]
@@ -161,7 +161,7 @@ def _mail_on(file: JobFile, script: Script) -> None:
 
 
 def _own_directives(script: Script, left: list[str]) -> Iterator[str]:
-    """What jobgen has no option for stands in the job file as it is: the scheduler stays the same."""
+    """Yield directives that jobgen has no option for; they stay as they are, for the same scheduler."""
     asked = script.request
     slurm = script.scheduler == "slurm"
     if asked.rerun is not None:
@@ -202,13 +202,13 @@ def _launch(file: JobFile, script: Script, launch: Launch | None) -> None:
 
 
 def _ranks(file: JobFile, script: Script, launch: Launch) -> None:
-    """What the launcher was told, which is more than the scheduler where that gives whole nodes."""
+    """Set the ranks from the launcher's options: the request says less if the scheduler gives whole nodes."""
     each = launch.number("--nproc-per-node", "--num-gpus", "--ntasks-per-node", "--ppn", "-ppn", "-npernode")
     total, nodes = launch.number("-n", "-np", "--ntasks"), script.request.nodes
     if each is None and total and nodes and total % nodes == 0:
         each = total // nodes
     if launch.kind == "srun" and each == 1 != (script.request.ranks_per_node or 1):
-        return  # one on each node, which starts the ranks
+        return  # one task on each node, which starts the ranks
     if each:
         file.add("ranks_per_node", each, launch.line)
     cores = (script.request.cpus_per_rank or 0) * (script.request.ranks_per_node or 1)
@@ -271,7 +271,7 @@ def _environment(file: JobFile, script: Script, launch: Launch | None) -> None:
 
 
 def _rest(file: JobFile, script: Script, launch: Launch | None) -> None:
-    """Every command that is not in the job file, but for those that jobgen makes unnecessary."""
+    """Add a remark on every command that is not in the job file, unless jobgen makes it unnecessary."""
     chain = []
     while launch is not None:
         chain.append(launch)

@@ -1,4 +1,4 @@
-"""The scheduler's variables in the body: renamed where there is another name, else set at the top."""
+"""Translation of the scheduler's variables in the body: renamed if possible, otherwise set at the top."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ _TO_PBS = {
     "SLURM_JOB_PARTITION": "PBS_QUEUE",
     "SLURM_SUBMIT_HOST": "PBS_O_HOST",
 }
-# What each rank under mpirun has of its own (Open MPI).
+# Variables of each rank under mpirun (Open MPI).
 _RANKS = {"SLURM_PROCID": "OMPI_COMM_WORLD_RANK", "SLURM_LOCALID": "OMPI_COMM_WORLD_LOCAL_RANK"}
 _COUNT_NODES = '$(sort -u "$PBS_NODEFILE" | wc -l)'
 _COUNT_SLOTS = '$(wc -l < "$PBS_NODEFILE")'
 
 
 def names(source: str, target: str) -> dict[str, str]:
-    """The other name of each variable."""
+    """Return the new names of the variables."""
     if target == "slurm":
         return _TO_SLURM
     if source == "slurm":
@@ -53,7 +53,7 @@ def names(source: str, target: str) -> dict[str, str]:
 
 
 def definitions(script: Script, target: str) -> dict[str, str]:
-    """What can be set at the top of the script, for the variables that have no other name."""
+    """Return the variables without a new name that can be set at the top of the script, with their values."""
     asked = script.request
     if target == "slurm":
         return {}
@@ -77,7 +77,7 @@ def definitions(script: Script, target: str) -> dict[str, str]:
 
 
 def translate(script: Script, target: str, gone: list[Node]) -> Iterator[Edit | Remark | Definition]:
-    """An edit for each variable; a definition for those that have no other name; remarks.
+    """Yield an edit for each renamed variable, a definition for those without a new name, and remarks.
 
     ``gone`` are nodes that another edit replaces as a whole.
     """
@@ -109,7 +109,7 @@ def _foreign(name: str, target: str) -> bool:
 
 
 def _spelt(node: Node, name: str) -> str:
-    """A job id of PBS has a name behind its number, which arithmetic does not take."""
+    """Return the name; in arithmetic, a job id of PBS is reduced to its number."""
     arithmetic = any(
         above.type in ("arithmetic_expansion", "compound_statement") and "((" in above.text[:3]
         for above in node.above()
@@ -121,7 +121,7 @@ def _spelt(node: Node, name: str) -> str:
 
 
 def _variables(root: Node, offset: int) -> Iterator[tuple[Node, int]]:
-    """Each name that is read, also in the text of ``bash -c '...'``, and the shift of its place."""
+    """Yield each name that is read, also in the text of ``bash -c '...'``, and the offset of that text."""
     for node in root.all("variable_name", "raw_string", "string_content"):
         if node.type == "string_content":
             yield from ((one, offset) for one in _escaped(node))
@@ -137,7 +137,7 @@ def _variables(root: Node, offset: int) -> Iterator[tuple[Node, int]]:
 
 
 def _escaped(node: Node) -> Iterator[Node]:
-    """The names behind ``\\$`` in a string, which the shell that gets the string expands."""
+    """Yield the names after ``\\$`` in a string, which the shell that gets the string expands."""
     at = node.text.find("\\$")
     while at >= 0:
         start = node.start + len(node.text[: at + 2].encode())
@@ -150,7 +150,7 @@ def _escaped(node: Node) -> Iterator[Node]:
 
 
 def inner_names(word: Node) -> set[str]:
-    """The variables that the text of a quoted word expands when another shell reads it."""
+    """Return the variables in the text of a quoted word that another shell expands."""
     if word.type == "raw_string":
         return {node.text for node, _ in _variables(parse(word.text[1:-1].encode()), 0)}
     return {one.text for node in word.all("string_content") for one in _escaped(node)}

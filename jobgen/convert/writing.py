@@ -1,4 +1,4 @@
-"""A request as the directives of one scheduler."""
+"""Conversion of a request to the directives of one scheduler."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MAILS = {letter: word for word, letter in directives.EVENTS.values()}
 def write(
     wanted: Wanted, source: str, target: str, extra: Written
 ) -> tuple[list[str], list[tuple[str, str]]]:
-    """The lines of the directives, and what this scheduler cannot say: each with the reason."""
+    """Return the lines of the directives, and what this scheduler cannot express, with the reason."""
     lost: list[tuple[str, str]] = []
     lines = list((_slurm if target == "slurm" else _pbs)(wanted, source, target, extra.chunk, lost))
     lines += extra.lines
@@ -58,7 +58,7 @@ def _devices(asked: Request) -> object:
 
 
 def _slurm_output(asked: Request) -> Iterator[tuple[str, str]]:
-    """PBS's names, NAME.oJOBID and NAME.eJOBID, unless others were given."""
+    """Yield the output files; by default they have PBS's names, NAME.oJOBID and NAME.eJOBID."""
     number = "%A.%a" if asked.array else "%j"
     own = {"output": asked.output, "error": None if asked.join else asked.error}
     for kind, letter in (("output", "o"), ("error", "e")):
@@ -105,7 +105,7 @@ def _pbs(wanted: Wanted, source: str, target: str, chunk: str, lost: list[tuple[
 
 
 def _select(asked: Request, chunk: str) -> Iterator[str]:
-    """Equal nodes are scattered; tasks without nodes are chunks that PBS places as it likes."""
+    """Yield select and place. Equal nodes are scattered; PBS places tasks without nodes freely."""
     ranks, cpus = asked.ranks_per_node, asked.cpus_per_rank
     count = asked.nodes or (asked.ranks if not ranks else None) or 1
     parts = [f"select={count}"]

@@ -1,1 +1,1 @@
-"""``jobgen doctor``: the environment as a job's script will find it, and remedies."""
+"""``jobgen doctor``: checks the environment that a job's script will have, and suggests remedies."""

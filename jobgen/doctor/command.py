@@ -63,7 +63,7 @@ def _doctor(
 def _scheduler(
     typed: str | None, layer: Layer | None, site: str | None, beside: str
 ) -> tuple[str, str | None]:
-    """What was typed, or the job file's, or the site's, or this machine's, with its dialect."""
+    """Return the scheduler as typed, or of the job file, the site or this machine, and its dialect."""
     if name := typed or (layer.scheduler if layer else None):
         return name, None
     if place := site or (layer.site.name if layer and layer.site else None):

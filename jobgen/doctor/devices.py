@@ -1,4 +1,4 @@
-"""Judges torch against CUDA, ROCm or CANN, and the devices of this host."""
+"""Checks of torch against CUDA, ROCm or CANN, and of the devices of this host."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WHEELS = "https://download.pytorch.org/whl/"
 
 
 def torch(case: Case) -> Iterator[Finding]:
-    """torch itself, and whether it was built for the accelerator."""
+    """Check torch, and whether it was built for the accelerator."""
     facts, name = case.facts("torch"), case.plan.accelerator_name
     needed = case.plan.program.head is not None
     if not facts:
@@ -77,9 +77,10 @@ def _cuda(
 
 
 def runs_on(archs: list[str], major: int, minor: int) -> bool:
-    """Whether a binary of these architectures runs on a device: sm_XY on the same X with no smaller Y, and
-    PTX (compute_XY) on all later ones. Letters bind it to one device (a) or its family (f).
+    """Return whether a binary for these architectures runs on a device.
 
+    sm_XY runs on devices with the same X and no smaller Y; PTX (compute_XY) runs on all later devices. The
+    suffix a binds it to one device, f to its family.
     https://docs.nvidia.com/cuda/cuda-c-programming-guide/#binary-compatibility
     """
     for arch in archs:
@@ -92,7 +93,7 @@ def runs_on(archs: list[str], major: int, minor: int) -> bool:
 
 
 def nothing_here(case: Case, check: str, found: str) -> Finding:
-    """No device: natural on a login node, a fault in a job."""
+    """Return the finding that there is no device: normal on a login node, a problem in a job."""
     if case.in_job:
         why = "this is inside a job, which should have some"
         return Finding(
@@ -105,7 +106,7 @@ def nothing_here(case: Case, check: str, found: str) -> Finding:
 
 
 def cann(case: Case) -> Iterator[Finding]:
-    """CANN, torch_npu and the NPUs."""
+    """Check CANN, torch_npu and the NPUs."""
     if case.plan.accelerator_name != "npu":
         return
     home = case.here.env.get("ASCEND_HOME_PATH")
@@ -137,7 +138,7 @@ def _cann_version(home: Path) -> str | None:
 
 
 def _torch_npu(case: Case) -> Iterator[Finding]:
-    """https://gitcode.com/Ascend/pytorch: torch_npu X.Y.Z.postN goes with torch X.Y.Z."""
+    """Check torch_npu: X.Y.Z.postN requires torch X.Y.Z (https://gitcode.com/Ascend/pytorch)."""
     packages = case.facts("python").get("packages", {})
     mine, torch = packages.get("torch_npu"), packages.get("torch", "")
     if not mine:
@@ -163,7 +164,7 @@ def _torch_npu(case: Case) -> Iterator[Finding]:
 
 
 def release(version: str) -> str:
-    """``2.6.0`` of ``2.6.0.post3``, ``2.6.0rc1`` and ``2.6.0+cpu``."""
+    """Return ``2.6.0`` for ``2.6.0.post3``, ``2.6.0rc1`` and ``2.6.0+cpu``."""
     match = re.match(r"\d+\.\d+\.\d+", version)
     return match[0] if match else version
 

@@ -1,4 +1,4 @@
-"""Examines the environment of a plan, and judges what is found."""
+"""Examination of the environment of a plan: all probes and all checks."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _JUDGEMENTS: tuple[Callable[[Case], Iterator[Finding]], ...] = (
 
 
 def examine(plan: Plan, template_dirs: Sequence[str], limit: float) -> Case:
-    """Make the environment of the plan's script, and ask what is there, ``limit`` seconds for each question.
+    """Create the environment of the plan's script and run the probes, each for ``limit`` seconds at most.
 
     Raises:
         JobgenError: a user's template is wrong.
@@ -46,5 +46,5 @@ def examine(plan: Plan, template_dirs: Sequence[str], limit: float) -> Case:
 
 
 def findings(case: Case) -> list[Finding]:
-    """What all judgements say."""
+    """Return the findings of all checks."""
     return [finding for judge in _JUDGEMENTS for finding in judge(case)]

@@ -1,4 +1,4 @@
-"""What the doctor knows and says: the answers of the probes, and findings, each with a remedy."""
+"""The data of the doctor: the answers of the probes, and findings with remedies."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ OK, NOTE, WARNING, PROBLEM = STATES = ("ok", "note", "warning", "problem")
 
 
 class Finding(NamedTuple):
-    """One thing that was looked at: ``found`` is what is there, ``why`` it matters, ``remedy`` what to do."""
+    """The result of a check: ``found`` is the state, ``why`` its consequence, ``remedy`` the solution."""
 
     check: str
     state: str
@@ -23,7 +23,7 @@ class Finding(NamedTuple):
 
 
 class Case(NamedTuple):
-    """What the judgements are made from: the job, the environment, the answers of the probes."""
+    """The input of the checks: the job, the environment, and the answers of the probes."""
 
     plan: Plan
     row: str
@@ -32,7 +32,7 @@ class Case(NamedTuple):
     in_job: bool
 
     def facts(self, question: str) -> dict[str, Any]:
-        """What Python answered to a question; nothing where it could not."""
+        """Return Python's answer to a question; empty if it failed."""
         answer = self.answers.get(question)
         try:
             facts = json.loads(answer.out.splitlines()[-1]) if answer and answer.status == 0 else {}
@@ -41,11 +41,11 @@ class Case(NamedTuple):
         return facts if isinstance(facts, dict) else {}
 
     def text(self, probe: str) -> str:
-        """All that a command said; nothing where it was not there or failed."""
+        """Return the whole output of a command; empty if it is not installed or failed."""
         answer = self.answers.get(probe)
         return answer.out + answer.err if answer and answer.status == 0 else ""
 
     @property
     def wants_deepspeed(self) -> bool:
-        """Whether the job is known to use DeepSpeed."""
+        """Return whether the job is known to use DeepSpeed."""
         return self.plan.launcher == "deepspeed" or self.plan.program.is_ours

@@ -1,4 +1,4 @@
-"""Judges this host: its limits, disks and clock, and the way to the other nodes."""
+"""Checks of this host: its limits, disks and clock, and its access to the other nodes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SKEW = 2  # s
 
 
 def reach(case: Case) -> Iterator[Finding]:
-    """ssh and pdsh, where the launcher goes through them."""
+    """Check ssh and pdsh, if the launcher uses them."""
     ssh = case.plan.force_ssh or case.plan.agents[-1:] == ("ssh",)
     if not ssh and case.plan.start_nodes != "pdsh":
         return
@@ -44,7 +44,7 @@ def reach(case: Case) -> Iterator[Finding]:
 
 
 def interfaces(case: Case, known: Path = Path("/sys/class/net")) -> Iterator[Finding]:
-    """Network interfaces that NCCL, HCCL and Gloo are told to take; NCCL and HCCL take prefixes of names.
+    """Check the network interfaces set for NCCL, HCCL and Gloo; for NCCL and HCCL they are prefixes of names.
 
     https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html
     """
@@ -63,7 +63,7 @@ def interfaces(case: Case, known: Path = Path("/sys/class/net")) -> Iterator[Fin
 
 
 def limits(case: Case) -> Iterator[Finding]:
-    """Limits of a process that large jobs run into, and shared memory."""
+    """Check shared memory, and the limits of a process that large jobs may exceed."""
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     if 0 <= files < 4096:
         why = "every rank and data worker holds sockets and files open"
@@ -95,7 +95,7 @@ def limits(case: Case) -> Iterator[Finding]:
 
 
 def directories(case: Case) -> Iterator[Finding]:
-    """Where the run directories go: room, the right to write, and a clock that agrees with this host's."""
+    """Check the place of the run directories: free space, permission to write, and its clock."""
     wanted = Path(case.here.cwd, case.plan.spec.run_dir)
     place = nearest_directory(wanted)
     if not place.is_dir() or not os.access(place, os.W_OK):

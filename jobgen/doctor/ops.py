@@ -1,4 +1,4 @@
-"""Judges what DeepSpeed's ops are compiled with, when they are first used, and where they are kept."""
+"""Checks of the tools that compile DeepSpeed's ops at first use, and of the directory for the ops."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from pathlib import Path
 from jobgen.doctor.devices import runs_on
 from jobgen.doctor.finding import NOTE, OK, PROBLEM, WARNING, Case, Finding
 
-# https://github.com/pytorch/pytorch#from-source: the C++17 of torch's headers wants it since 2.1.
+# https://github.com/pytorch/pytorch#from-source: torch's headers require its C++17 since 2.1.
 _LEAST_GCC = (9, 0)
-# Pairs of minor releases that DeepSpeed takes for each other: all within one of these.
+# Major releases of CUDA within which DeepSpeed accepts different minor releases.
 _SAME_MAJOR = (10, 11, 12)
 _SHARED = re.compile(r"nfs4?|lustre|gpfs|beegfs|(fuse\.)?ceph|wekafs|panfs|pvfs2|afs|smb3|cifs")
 _OLD_LOCK = 600  # s; the slowest op takes two or three minutes
 
 
 def ops(case: Case) -> Iterator[Finding]:
-    """DeepSpeed's ops: which are there, and whether the others could be compiled in the job."""
+    """Check DeepSpeed's ops: which are installed, and whether the job can compile the others."""
     if "deepspeed" not in case.facts("python").get("packages", {}):
         return
     table = report(case.text("ds_report"))
@@ -54,7 +54,7 @@ def ops(case: Case) -> Iterator[Finding]:
 
 
 def report(text: str) -> dict[str, tuple[bool, bool]]:
-    """The table of ds_report: whether each op is installed, and whether it could be compiled."""
+    """Return the table of ds_report: for each op, whether it is installed and whether it can be compiled."""
     plain = re.sub(r"\x1b\[\d*m", "", text)
     rows = re.findall(r"^(\w+)\s*\.*\s*\[(YES|NO)\][ .]+\[(OKAY|NO)\]", plain, re.MULTILINE)
     return {
@@ -95,7 +95,7 @@ def _compiler(case: Case) -> Iterator[Finding]:
 
 
 def nvcc_version(said: str) -> str | None:
-    """``12.4`` of what ``nvcc --version`` prints."""
+    """Return ``12.4`` from the output of ``nvcc --version``."""
     match = re.search(r"release (\d+\.\d+)", said)
     return match[1] if match else None
 
@@ -138,7 +138,7 @@ def _nvcc(case: Case) -> Iterator[Finding]:
 
 
 def _cache(case: Case) -> Iterator[Finding]:
-    """Where the ops go that are compiled in the job, and locks of compilations that were killed."""
+    """Check the directory of ops that the job compiles, and locks of compilations that were killed."""
     said = case.here.env.get("TORCH_EXTENSIONS_DIR")
     home = case.here.env.get("HOME", "~")
     place = Path(said or f"{case.here.env.get('XDG_CACHE_HOME') or home + '/.cache'}/torch_extensions")
@@ -166,12 +166,12 @@ def _cache(case: Case) -> Iterator[Finding]:
 
 
 def nearest_directory(path: Path) -> Path:
-    """The path, or what is there above it."""
+    """Return the path, or its nearest parent that exists."""
     return next(one for one in (path, *path.absolute().parents) if one.exists())
 
 
 def file_system(path: Path, mounts: Path) -> str | None:
-    """The type of the file system that a path is on, or would be."""
+    """Return the type of the file system that a path is on, or would be on."""
     try:
         rows = [line.split(" ") for line in mounts.read_text().splitlines()]
     except OSError:

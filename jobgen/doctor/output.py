@@ -14,12 +14,12 @@ _INDENT = 11
 
 
 def worst(findings: Sequence[Finding]) -> str:
-    """The worst state of all."""
+    """Return the worst state of the findings."""
     return max((finding.state for finding in findings), key=STATES.index, default=OK)
 
 
 def as_json(case: Case, findings: Sequence[Finding]) -> str:
-    """What it was looked at for, the worst state, and the findings; the keys stay."""
+    """Return the conditions, the worst state and the findings as JSON; the keys are stable."""
     return (
         json.dumps(
             {
@@ -39,7 +39,7 @@ def as_json(case: Case, findings: Sequence[Finding]) -> str:
 
 
 def as_table(case: Case, findings: Sequence[Finding]) -> str:
-    """One line a finding; why it matters, and what to do, below those that are not ok."""
+    """Return one line per finding; below those that are not ok, the reason and the remedy."""
     plan = case.plan
     where = f"on {os.uname().nodename}, {'in a job' if case.in_job else 'not in a job'}"
     lines = [f"For {plan.scheduler.title}, {plan.launcher}, {plan.accelerator.title}; {where}."]

@@ -1,4 +1,4 @@
-"""What the doctor asks the environment: commands and short Python programs, all at once, with time limits."""
+"""The probes of the doctor: commands and short Python programs, run in parallel, with time limits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LIMIT = 60  # s; torch on a cold network file system takes half of that
 _JSON = "import json, sys\nfacts = {}\n"
 _PRINT = "\nprint(json.dumps(facts))"
 
-# Each prints one JSON object as its last line; what fails, fails in a process of its own.
+# Each program runs in a process of its own and prints one JSON object as its last line.
 QUESTIONS = {
     "python": """
 import importlib.metadata, os, sysconfig
@@ -84,7 +84,7 @@ _WORLD = "from mpi4py import MPI; print('world', MPI.COMM_WORLD.Get_size())"
 
 
 def commands(plan: Plan, here: Surroundings) -> dict[str, tuple[str, ...]]:
-    """The probes of a job by name, each as the words of a command."""
+    """Return the probes of a job by name, each as the words of a command."""
     inside = here.inside
     asked: dict[str, tuple[str, ...]] = {
         name: (*inside, "python3", "-c", _JSON + code + _PRINT) for name, code in QUESTIONS.items()
@@ -93,7 +93,7 @@ def commands(plan: Plan, here: Surroundings) -> dict[str, tuple[str, ...]]:
         del asked["torch_npu"]
     compiler = here.env.get("CXX", "").split() or ["c++" if inside or here.which("c++") else "g++"]
     mpirun = plan.mpi.command if plan.mpi else "mpirun"
-    # As many ranks as slots is Open MPI's rule, and a node of one core has one.
+    # Open MPI starts no more ranks than slots, and a node of one core has one slot.
     more = ("--oversubscribe",) if plan.mpi_name in (None, "openmpi") else ()
     return {
         **asked,
@@ -107,7 +107,7 @@ def commands(plan: Plan, here: Surroundings) -> dict[str, tuple[str, ...]]:
 
 
 def answers(plan: Plan, here: Surroundings, limit: float = LIMIT) -> Mapping[str, Answer]:
-    """What all of them say, each within ``limit`` seconds."""
+    """Run all probes, each for ``limit`` seconds at most, and return their answers."""
     asked = commands(plan, here)
     root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}  # as the script does it
     there = here._replace(env={**here.env, **root})

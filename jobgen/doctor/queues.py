@@ -1,4 +1,4 @@
-"""Judges what a job asks of PBS: whether its queue is there and takes it, and whether it has such nodes."""
+"""Checks of a job's request on PBS: its queue, the limits of the queue, and the nodes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NEVER = "the job would wait in the queue for ever"
 
 
 def queue(case: Case) -> Iterator[Finding]:
-    """The queue that is asked for, or the default one: qsub refuses a job beyond its limits."""
+    """Check the queue of the job, or the default queue: qsub refuses a job that exceeds its limits."""
     said, server = case.text("queues"), _server(case)
     queues = dict(records(said, r"Queue: (\S+)"))
     name = case.plan.queue or case.plan.spec.reservation or server.get("default_queue")
@@ -65,7 +65,7 @@ def _beyond(case: Case, name: str, limits: Mapping[str, str]) -> Iterator[Findin
 
 
 def nodes(case: Case) -> Iterator[Finding]:
-    """Whether PBS has as many nodes as are asked for, of that size; qsub takes the job anyway."""
+    """Check whether PBS has as many nodes of that size as requested; qsub accepts the job anyway."""
     known = [node_facts(fields) for _, fields in records(case.text("pbsnodes"), r"(\S+)")]
     if case.row not in ("pbspro", "torque") or not known:
         return
@@ -76,7 +76,7 @@ def nodes(case: Case) -> Iterator[Finding]:
             "nodes", PROBLEM, f"PBS has {len(known)} nodes, and {wanted} are asked for", _NEVER, remedy
         )
         return
-    has_devices = any(one.gpus for one in known)  # else they are called something of the site's own
+    has_devices = any(one.gpus for one in known)  # otherwise the site has another name for them
     for chunk in case.plan.chunks:
         asked = re.search(r"=(\d+)$", chunk.devices)
         devices = int(asked[1]) if asked and has_devices else 0

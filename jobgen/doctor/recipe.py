@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from jobgen.doctor.finding import Case
 from jobgen.errors import JobgenError
 
-# What most programs use: Adam, Adam with offload, LAMB; on CPUs the reduction in shared memory.
+# The ops that most programs use: Adam, Adam with offload, LAMB; on CPUs the reduction in shared memory.
 _OPS = {
     "cuda": ("fused_adam", "cpu_adam", "fused_lamb"),
     "rocm": ("fused_adam", "cpu_adam", "fused_lamb"),
@@ -20,11 +20,12 @@ _OPS = {
     "xpu": ("fused_adam", "cpu_adam"),
     "cpu": ("cpu_adam", "fused_adam", "deepspeed_shm_comm"),
 }
-_MEMORY = 4 * 1024**3  # bytes that one compiler takes at its worst
+_MEMORY = 4 * 1024**3  # bytes; the most that one compiler uses
 
 
 def recipe(case: Case) -> str:
-    """The lines, for this environment's DeepSpeed, torch and devices: a job's ``setup``, or a script.
+    """Return the lines for this environment's DeepSpeed, torch and devices: for a job's ``setup``, or a
+    script.
 
     Raises:
         JobgenError: the environment has no torch or no DeepSpeed to build for.
@@ -73,8 +74,8 @@ def _exports(case: Case, ops: Sequence[str], torch: dict[str, object]) -> list[s
 
 
 def arch_list(case: Case, torch: dict[str, object]) -> str:
-    """The compute capabilities to build for: those that were asked for, or of this host's devices, or else
-    all that torch itself was built for."""
+    """Return the compute capabilities to build for: those in TORCH_CUDA_ARCH_LIST, or those of this host's
+    devices, or all that torch was built for."""
     if said := case.here.env.get("TORCH_CUDA_ARCH_LIST", "").strip():
         return ";".join(said.replace(",", " ").replace(";", " ").split()).replace("'", "")
     devices, archs = torch["devices"], torch["archs"]

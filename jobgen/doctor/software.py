@@ -1,4 +1,4 @@
-"""Judges the scheduler's commands, Python and MPI."""
+"""Checks of the scheduler's commands, Python and MPI."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jobgen.doctor.finding import NOTE, OK, PROBLEM, WARNING, Case, Finding
 from jobgen.launchers import MPI_FLAVOURS
 from jobgen.schedulers import SCHEDULERS
 
-# What submits and watches, and what the script itself runs on the compute nodes.
+# The commands that submit and watch jobs, and those that the script runs on the compute nodes.
 _COMMANDS = {
     "slurm": (("sbatch", "squeue"), ("scontrol", "srun")),
     "pbspro": (("qsub", "qstat"), ("pbs_tmrsh",)),
@@ -35,7 +35,7 @@ _REMEDIES = (
 )
 
 
-# What only follows from another, as the doctor does not end where the script would.
+# Errors that follow from another one: the doctor goes on where the script would end.
 _FOLLOWING = (
     ("cannot find the set_env.sh", "cannot read ,"),
     ("cannot start the container", ("cannot run", "cannot find", "there is no", "python3 in the container")),
@@ -44,7 +44,7 @@ _FOLLOWING = (
 
 
 def environment(case: Case) -> Iterator[Finding]:
-    """What would end the script before its program began."""
+    """Check for errors that would end the script before its program starts."""
     deaths = list(dict.fromkeys(case.here.deaths))
     noise = tuple(heads for first, heads in _FOLLOWING if any(text.startswith(first) for text in deaths))
     for text in deaths:
@@ -58,7 +58,7 @@ def environment(case: Case) -> Iterator[Finding]:
 
 
 def scheduler(case: Case) -> Iterator[Finding]:
-    """Its commands, here and for the compute nodes, and whether it is the one that is meant."""
+    """Check the scheduler's commands, here and on the compute nodes, and the type of the scheduler."""
     title = SCHEDULERS[case.row].title
     submit, script = _COMMANDS[case.row]
     missing = [name for name in submit if not case.here.which(name)]
@@ -91,7 +91,7 @@ def scheduler(case: Case) -> Iterator[Finding]:
 
 
 def python(case: Case) -> Iterator[Finding]:
-    """The python3 that the ranks get, and the training module in it."""
+    """Check the python3 of the ranks, and the training module in it."""
     facts, packages = case.facts("python"), case.facts("python").get("packages", {})
     if not facts:
         remedy = "name the environment: --module, --conda ENV or --venv DIR"
@@ -118,7 +118,7 @@ def python(case: Case) -> Iterator[Finding]:
 
 
 def mpi(case: Case) -> Iterator[Finding]:
-    """Whether mpirun and mpi4py are of one MPI: else every rank is alone in a world of one."""
+    """Check whether mpirun and mpi4py are of one MPI; otherwise every rank is alone in a world of size 1."""
     needed = case.plan.launcher == "mpirun"
     command = case.plan.mpi.command if case.plan.mpi else "mpirun"
     path, said = case.here.which(command), case.text("mpirun")
@@ -176,7 +176,7 @@ def _mpi4py(case: Case, flavour: str | None, version: str, library: str, bad: st
 
 
 def srun_mpi(case: Case) -> Iterator[Finding]:
-    """Whether Slurm has the plug-in that --mpi asks for."""
+    """Check whether Slurm has the plugin for --mpi."""
     wanted = case.plan.mpi.srun if case.plan.mpi else None
     if case.plan.launcher != "srun" or wanted is None or not (said := case.text("srun_mpi")):
         return

@@ -1,4 +1,4 @@
-"""The environment that a script makes, and commands that are run in it, each with a time limit."""
+"""The environment that a script sets up, and commands that run in it, each with a time limit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 
 class Answer(NamedTuple):
-    """What a command said. ``status`` is None where it could not be run, or did not end in time."""
+    """The result of a command. ``status`` is None if it could not run or did not end in time."""
 
     status: int | None
     out: str
@@ -23,14 +23,14 @@ class Answer(NamedTuple):
 
     @property
     def last(self) -> str:
-        """The last words that it said, which name the error of a failed one."""
+        """The last line of output, which names the error of a failed command."""
         lines = [line for line in (self.err.strip() or self.out).splitlines() if re.search(r"\w", line)]
         return lines[-1].strip() if lines else f"status {self.status}"
 
 
 class Surroundings(NamedTuple):
-    """A script's environment and directory when its program begins, what would have ended it before, and the
-    words before a command that is meant for its container."""
+    """The environment and directory of a script when its program starts, the errors that would have ended it
+    before (``deaths``), and the words that run a command in its container (``inside``)."""
 
     env: Mapping[str, str]
     cwd: str
@@ -38,11 +38,11 @@ class Surroundings(NamedTuple):
     inside: tuple[str, ...] = ()
 
     def which(self, name: str) -> str | None:
-        """The path of a command there."""
+        """Return the path of a command in this environment."""
         return shutil.which(name, path=self.env.get("PATH", os.defpath))
 
     def ask(self, words: Sequence[str], limit: float) -> Answer:
-        """Run a command there, for ``limit`` seconds at most."""
+        """Run a command in this environment, for ``limit`` seconds at most."""
         path = self.which(words[0])
         if path is None:
             return Answer(None, "", f"{words[0]} is not on PATH")
@@ -52,9 +52,9 @@ class Surroundings(NamedTuple):
 def run(
     words: Sequence[str], env: Mapping[str, str], cwd: str, limit: float, path: str | None = None
 ) -> Answer:
-    """Run a command, and end it with all that it started when the time is over.
+    """Run a command for ``limit`` seconds at most, then kill it and all processes that it started.
 
-    The first word stays as it is also where ``path`` is what runs: Open MPI's mpirun, called by an absolute
+    The first word stays as it is even if ``path`` is what runs: Open MPI's mpirun, called by an absolute
     path, puts its own directory first on the ranks' PATH.
     """
     try:
@@ -87,8 +87,8 @@ def run(
 
 @contextmanager
 def surroundings(script: str, limit: float = 60) -> Iterator[Surroundings]:
-    """What a script of doctor.sh.j2 makes of this process's environment, within ``limit`` s; its way
-    into the container is there as long as this lasts."""
+    """Run a script of doctor.sh.j2 for ``limit`` s at most and yield the environment that it sets up. The
+    access to its container lasts as long as this context."""
     with tempfile.TemporaryDirectory(prefix="jobgen-doctor-") as folder:
         place = Path(folder)
         (place / "doctor.sh").write_text(script, encoding="utf-8")

@@ -1,1 +1,1 @@
-"""The life of a job: submitted, watched, read, cancelled and compared. Only calls.py starts processes."""
+"""The life of a job: submit, watch, read, cancel and compare. Only calls.py starts processes."""

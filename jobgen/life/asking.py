@@ -1,4 +1,4 @@
-"""Asks the schedulers for the jobs of many runs at once."""
+"""Queries to the schedulers for the jobs of many runs at once."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ SCHEDULERS: dict[str, ModuleType] = {"slurm": slurm, "pbs": pbs}
 
 
 class Answer(NamedTuple):
-    """The jobs of each scheduler by the number of their id, and why one could not be asked."""
+    """The jobs of each scheduler by the number of their id, and the errors of schedulers that failed."""
 
     jobs: dict[str, dict[str, list[Job]]]
     silent: dict[str, str]
 
     def of(self, scheduler: str, number: str) -> list[Job] | None:
-        """What its scheduler says of a job: nothing if it has forgotten it, None if it was not asked."""
+        """Return the scheduler's entries for a job: empty if it has none, None if it was not asked."""
         known = self.jobs.get(scheduler)
         return None if known is None else known.get(number, [])
 
 
 def ask(wanted: Iterable[tuple[str, str]]) -> Answer:
-    """One call a scheduler for all the pairs of a scheduler and an id."""
+    """Ask each scheduler once for all the pairs of a scheduler and an id."""
     ids: dict[str, list[str]] = {}
     for scheduler, job_id in wanted:
         ids.setdefault(scheduler, []).append(job_id)

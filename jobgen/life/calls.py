@@ -1,4 +1,4 @@
-"""Calls the commands of schedulers and git: the only place of this package that starts processes."""
+"""Calls to the commands of schedulers and git: the only place of this package that starts processes."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import NamedTuple
 
 from jobgen.errors import JobgenError
 
-PATIENCE = 120  # s; a scheduler that is asked and does not answer has its own, shorter limits
+PATIENCE = 120  # s; the commands of schedulers have their own, shorter limits
 
 
 class SchedulerError(JobgenError):
-    """A scheduler that is not here, does not answer, or refused."""
+    """Error of a scheduler: it is not installed here, does not answer, or refuses a request."""
 
     status = 1
 
 
 class Done(NamedTuple):
-    """What a command said, undecodable bytes kept as surrogates."""
+    """The result of a command; undecodable bytes are kept as surrogates."""
 
     status: int
     out: str
@@ -37,7 +37,7 @@ def call(
     """
     if shutil.which(words[0]) is None:
         raise SchedulerError(f"cannot find {words[0]} on PATH: this works where jobs are submitted")
-    env = None if directory is None else {**os.environ, "PWD": os.path.abspath(directory)}  # PBS believes it
+    env = None if directory is None else {**os.environ, "PWD": os.path.abspath(directory)}  # PBS reads it
     try:
         done = subprocess.run(
             words,
@@ -58,12 +58,12 @@ def call(
 
 
 def batched(words: Sequence[str], size: int = 200) -> Iterator[Sequence[str]]:
-    """Words in portions that a command line can hold."""
+    """Yield the words in batches that fit on a command line."""
     return (words[at : at + size] for at in range(0, len(words), size))
 
 
 def complaint(done: Done) -> str:
-    """What a failed command said, on one line and without its name before every part."""
+    """Return the error of a failed command on one line, without its name before every part."""
     lines = (line.strip() for line in (done.err.strip() or done.out).splitlines())
     parts = [line.split(": error: ", 1)[-1].rstrip(".") for line in lines if line]
     return "; ".join(dict.fromkeys(parts)) or f"it ended with status {done.status}"

@@ -1,6 +1,6 @@
-"""Ends jobs: one that runs is asked to save and leave; a second time, or at once, the scheduler ends it.
+"""Cancels jobs: a running job is asked to save and end; the second time, or at once, the scheduler ends it.
 
-The question is a line in attempt-N/control, which the script and its helpers on all nodes read: so it works
+The request is a line in attempt-N/control, which the script and its helpers on all nodes read. This works
 under every scheduler. A signal does not: PBS sends it to every process of the job.
 """
 
@@ -20,7 +20,7 @@ from jobgen.life.states import State, states
 MARK = "cancelled"  # in the run directory: the script does not submit itself again
 CONTROL = "control"
 _QUESTION = "save cancel\n"
-_REACHABLE = ("running", "suspended", "unknown")  # of these an attempt reads what is written to it
+_REACHABLE = ("running", "suspended", "unknown")  # in these states an attempt reads requests
 
 
 class _Part(NamedTuple):
@@ -32,11 +32,11 @@ class _Part(NamedTuple):
 
 
 def cancel(run: Path, at_once: bool) -> str:
-    """End the job of a run; the answer says what was done.
+    """Cancel the job of a run; return a message that tells what was done.
 
     Raises:
         JobgenError: it has no job to end, or cannot be asked.
-        SchedulerError: the scheduler's own words.
+        SchedulerError: the message is the scheduler's own.
     """
     [state], answer = states([run])
     if not state.live and state.state != "unknown":
@@ -55,7 +55,7 @@ def cancel(run: Path, at_once: bool) -> str:
 
 
 def _parts(run: Path, state: State, answer: Answer) -> Iterator[_Part]:
-    """What there is to end: the run, or each task of its array that the scheduler still has."""
+    """Yield the parts to end: the run, or each task of its array that the scheduler still has."""
     tasks = {path.name.removeprefix("task-"): path for path in runs.tasks(run)}
     if not tasks:
         attempt = _attempt(run) if state.state in _REACHABLE or state.scheduler is None else None
@@ -67,10 +67,10 @@ def _parts(run: Path, state: State, answer: Answer) -> Iterator[_Part]:
 
 
 def _jobs(state: State, answer: Answer) -> list[Job]:
-    """The tasks of an array that are not over.
+    """Return the tasks of an array that have not ended.
 
     Raises:
-        SchedulerError: it cannot be asked which these are.
+        SchedulerError: the scheduler cannot be asked for them.
     """
     known = answer.of(state.scheduler or "", number(state.id or ""))
     if known is None:
@@ -79,19 +79,19 @@ def _jobs(state: State, answer: Answer) -> list[Job]:
 
 
 def _attempt(directory: Path) -> Path | None:
-    """The attempt that has begun and not ended."""
+    """Return the attempt that has begun and not ended; None if there is none."""
     last, events = runs.last_attempt(directory)
     ended = any(event.what == "ended" for event in events)
     return directory / f"attempt-{last}" if last and not ended else None
 
 
 def _is_old(part: _Part) -> bool:
-    """Whether the script is of an older jobgen, and reads no questions."""
+    """Return whether the script is of an older jobgen, which reads no requests."""
     return part.attempt is None or not (part.attempt / CONTROL).exists()
 
 
 def _ask(run: Path, state: State, asked: Sequence[_Part], others: Sequence[_Part]) -> str:
-    """Ask those that have begun to save and end, and take the others out of the queue."""
+    """Ask the parts that have begun to save and end, and remove the others from the queue."""
     scheduler = SCHEDULERS.get(state.scheduler or "")
     old = [part for part in asked if _is_old(part)]
     if old and not (scheduler and scheduler.SAVES_ON_SIGNAL):
@@ -119,7 +119,7 @@ def _mark(run: Path, parts: Sequence[_Part]) -> None:
 
 
 def _write(path: Path) -> None:
-    """Add the question to a file that others read."""
+    """Append the request to a file that others read."""
     try:
         with open(path, "a", encoding="utf-8") as file:
             file.write(_QUESTION)

@@ -79,7 +79,7 @@ def logs(
 
 
 def _broken_pipe() -> int:
-    """The reader has gone: nothing more is written, not even what Python holds back."""
+    """Discard all further output, also that in Python's buffers: the reader has closed the pipe."""
     import os
     import sys
 

@@ -1,4 +1,4 @@
-"""What differs between two runs: what was asked for, where it ran, and what came of it."""
+"""The differences between two runs: options, environment and results."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from jobgen.life import planfile
 from jobgen.life.planfile import Option, PlanFile
 from jobgen.life.states import states
 
-_SPEED = 0.1  # two runs of one plan are that alike, or else it is worth a line
+_SPEED = 0.1  # greater relative differences in speed are reported
 
 
 class Difference(NamedTuple):
-    """A thing that differs, with both values and where they came from; None where a run lacks it. One that is
-    only ``told`` makes no two runs different."""
+    """A difference, with both values and their origins; a value is None if a run lacks it.
+
+    A difference that is only ``told`` does not make two runs different.
+    """
 
     section: str
     name: str
@@ -28,8 +30,10 @@ class Difference(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """The differences, the lines of the scripts that differ (only where there is a run without a plan, or no
-    other reason why they do), and what could not be compared."""
+    """The differences, the lines of the scripts that differ, and notes on what could not be compared.
+
+    The scripts are compared only if a run has no plan, or if there is no other difference.
+    """
 
     differences: list[Difference]
     script: list[str]
@@ -41,7 +45,7 @@ class Comparison(NamedTuple):
 
 
 def compare(left: Path, right: Path) -> Comparison:
-    """All that differs between two runs.
+    """Return all differences between two runs.
 
     Raises:
         JobgenError: a plan.json cannot be read.
@@ -64,12 +68,12 @@ def compare(left: Path, right: Path) -> Comparison:
 
 
 def _point(task: Path) -> dict[str, Any]:
-    """The values of a sweep that a task took."""
+    """Return the values of the sweep for a task."""
     return runs.as_object(runs.text(task / "sweep.json"))
 
 
 def _plan(run: Path) -> PlanFile | None:
-    """The plan of a run, or of the array that it is a task of."""
+    """Return the plan of a run, or of the array that it is a task of; None if there is none."""
     for place in (run, run.parent) if run.name.startswith("task-") else (run,):
         if (place / planfile.NAME).exists():
             return planfile.read(place)
@@ -91,15 +95,15 @@ def _asked(left: PlanFile, right: PlanFile) -> Iterator[Difference]:
 
 
 def _items(one: Any, other: Any) -> tuple[Any, Any]:
-    """Of two lists, what the other one lacks."""
+    """Return the values; of two lists, only the items that the other one lacks."""
     if not isinstance(one, list) or not isinstance(other, list) or sorted(one) == sorted(other):
         return one, other
     return [item for item in one if item not in other], [item for item in other if item not in one]
 
 
 def _words(words: Sequence[str]) -> dict[str, str]:
-    """A program's options by their names and its other words by their places, so that one that is put in
-    between makes no difference to the rest."""
+    """Return a program's options by their names and its other words by their places, so that an inserted
+    option does not change the rest."""
     table: dict[str, str] = {}
     waiting: str | None = None
     place = 0
@@ -144,12 +148,12 @@ def _made_by(plan: PlanFile) -> dict[str, Any]:
 
 
 def _began(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What the training said when it began last, its tables made flat."""
+    """Return the last start event of the training, with its tables flattened."""
     return dict(_flat(next((row for row in reversed(rows) if row.get("event") == "start"), {})))
 
 
 def _versions(began: Mapping[str, Any]) -> dict[str, Any]:
-    """Of that what no plan knows: the rest of it follows from the options."""
+    """Return the versions, which no plan contains; the other values follow from the options."""
     return {key: value for key, value in began.items() if key.startswith("versions.")}
 
 
@@ -187,7 +191,7 @@ def _speeds(*rows: Sequence[Mapping[str, Any]]) -> Iterator[Difference]:
 
 
 def _speed(rows: Sequence[Mapping[str, Any]]) -> float:
-    """The mean of what the steps said, without the first one, which waits for the start."""
+    """Return the mean speed of the steps without the first one, which includes the start."""
     found = (runs.number(row.get("samples_per_second")) for row in rows)
     speeds = [speed for speed in found if speed][1:]
     return sum(speeds) / len(speeds) if speeds else 0.0
@@ -197,7 +201,7 @@ def check(left: Path, right: Path) -> None:
     """Refuse to compare a run with itself.
 
     Raises:
-        JobgenError: it is one and the same.
+        JobgenError: both are the same run.
     """
     if left.resolve() == right.resolve():
         raise JobgenError(f"diff: {left.name} is one and the same run; name two")

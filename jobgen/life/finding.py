@@ -1,4 +1,4 @@
-"""Finds the run that a person means: by its directory, its name or the beginning of it, or its job's id."""
+"""Search for runs by directory, by name or its beginning, or by the id of a job."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _JOB_FILE = "jobgen.toml"
 
 
 def root_of(run_dir: str | None) -> Path:
-    """The directory of the run directories: what was said, else the job file's, else ``runs``.
+    """Return the directory of the run directories: ``run_dir``, or that of the job file, or ``runs``.
 
     Raises:
         JobgenError: the job file cannot be read.
@@ -32,7 +32,7 @@ def root_of(run_dir: str | None) -> Path:
 
 
 def born(run: Path) -> float:
-    """When a run was submitted, or else began last, in seconds since 1970; 0 where it is gone."""
+    """Return when a run was submitted, or last began, in seconds since 1970; 0 if it does not exist."""
     for name in ("plan.json", "job.sh", "."):
         with suppress(OSError):
             return (run / name).stat().st_mtime
@@ -40,7 +40,7 @@ def born(run: Path) -> float:
 
 
 def all_runs(root: Path) -> list[Path]:
-    """The run directories in ``root``, the newest first."""
+    """Return the run directories in ``root``, the newest first."""
     try:
         found = [Path(entry.path) for entry in os.scandir(root) if is_run(Path(entry.path))]
     except OSError:
@@ -49,10 +49,10 @@ def all_runs(root: Path) -> list[Path]:
 
 
 def some_runs(names: Sequence[str], root: Path) -> list[Path]:
-    """The runs that are meant; the newest one where nothing is said.
+    """Return the runs with these names; without names, the newest run.
 
     Raises:
-        JobgenError: there is none, or more than one of that name.
+        JobgenError: there is no such run, or more than one.
     """
     if names:
         return [one_run(name, root) for name in names]
@@ -63,8 +63,10 @@ def some_runs(names: Sequence[str], root: Path) -> list[Path]:
 
 
 def one_run(name: str, root: Path) -> Path:
-    """The run that a name means: a directory, a name in ``root``, the beginning of only one, or a job's id;
-    123_4 and 123[4] are a task of an array.
+    """Return the run that a name refers to.
+
+    A name is a directory, a name in ``root``, the beginning of only one name, or the id of a job; 123_4 and
+    123[4] are tasks of an array.
 
     Raises:
         JobgenError: there is no such run, or more than one.
@@ -84,8 +86,8 @@ def one_run(name: str, root: Path) -> Path:
 
 
 def job_id(run: Path) -> str | None:
-    """The id of the run's job: of the last one, where it went on by another. That of an array on PBS has
-    brackets, which the script leaves out."""
+    """Return the id of the run's job; of the last one if several jobs continued the run. The id of an array
+    on PBS has brackets, which the script leaves out."""
     found = text(run / "job-id").strip()
     if not re.fullmatch(r"\d[\w.\[\]-]*", found, re.ASCII):
         return None
@@ -96,7 +98,7 @@ def job_id(run: Path) -> str | None:
 
 
 def by_id(name: str, runs: Sequence[Path]) -> list[Path]:
-    """The run, or the task of one, of a job's id."""
+    """Return the run with the id of a job, or its task; an empty list if there is none."""
     parts = re.fullmatch(r"(\d+)(?:_(\d+)|\[(\d*)\])?(?:\.\S*)?", name, re.ASCII)
     if not parts:
         return []

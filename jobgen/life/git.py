@@ -1,4 +1,4 @@
-"""What git says of the directory that a job is submitted from."""
+"""The state of the git checkout that a job is submitted from."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _PATIENCE = 20  # s; a checkout on a slow file system must not keep a job from b
 
 
 class GitState(NamedTuple):
-    """A commit and what was changed since; ``diff`` is the change of tracked files, as git prints it."""
+    """A commit and the changes since; ``diff`` is the change of tracked files, as git prints it."""
 
     commit: str | None
     branch: str | None
@@ -19,12 +19,12 @@ class GitState(NamedTuple):
 
     @property
     def sha256(self) -> str | None:
-        """The hash of the difference; None where there is none."""
+        """The hash of the diff; None if it is empty."""
         return hashlib.sha256(self.diff).hexdigest() if self.diff else None
 
 
 def state(directory: str) -> GitState | None:
-    """The state of the checkout around ``directory``; None where there is none, or no git to ask."""
+    """Return the state of the checkout around ``directory``; None if there is no checkout or no git."""
     try:
         if _git(directory, "rev-parse", "--is-inside-work-tree") != "true\n":
             return None

@@ -1,4 +1,4 @@
-"""Jobs as their scheduler sees them, in the same words for Slurm and for PBS."""
+"""Jobs as their scheduler reports them, in the same words for Slurm and for PBS."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ LIVE = ("pending", "held", "running", "suspended", "ending")
 
 
 class Job(NamedTuple):
-    """What a scheduler says of one job, or of one task of an array (``task``).
+    """A job, or one task of an array (``task``), as its scheduler reports it.
 
-    ``state`` is one of LIVE, or how it ended: finished, failed, cancelled, timeout, out of memory, node
-    failed, preempted. ``seconds_left`` is of the wall time, while it runs; ``output`` where the scheduler
-    knows the file.
+    ``state`` is one of LIVE, or the end: finished, failed, cancelled, timeout, out of memory, node failed,
+    preempted. ``seconds_left`` is the rest of the wall time while the job runs.
     """
 
     id: str
@@ -30,13 +29,13 @@ class Job(NamedTuple):
 
 
 def number(job_id: str) -> str:
-    """The part of an id that every command knows it by: 12 of 12.server, of 12[].server and of 12_3."""
+    """Return the number in an id, which every command accepts: 12 for 12.server, 12[].server and 12_3."""
     found = re.match(r"\d+", job_id)
     return found[0] if found else job_id
 
 
 def by_number(jobs: Iterable[Job]) -> dict[str, list[Job]]:
-    """The jobs, or the tasks of an array, by the number of their id."""
+    """Return the jobs, or the tasks of an array, by the number of their id."""
     table: dict[str, list[Job]] = {}
     for job in jobs:
         table.setdefault(number(job.id), []).append(job)
@@ -44,7 +43,7 @@ def by_number(jobs: Iterable[Job]) -> dict[str, list[Job]]:
 
 
 def seconds(clock: str) -> int | None:
-    """A duration as ``[D-]HH:MM:SS`` or ``MM:SS``; None for UNLIMITED, INVALID and the like."""
+    """Return the seconds of ``[D-]HH:MM:SS`` or ``MM:SS``; None for UNLIMITED, INVALID and the like."""
     found = re.fullmatch(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)", clock.strip(), re.ASCII)
     if not found:
         return None

@@ -1,4 +1,4 @@
-"""Prints what a job, or one of its ranks, has written, and goes on with it until the job is over."""
+"""Prints the output of a job, or of one of its ranks, and follows it until the job ends."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from jobgen.life.finding import job_id
 from jobgen.life.jobs import number
 from jobgen.nodefiles import Log
 
-_PAUSE = 0.5  # s between two looks at a file
-_ASK = 5.0  # s between two questions to the scheduler
+_PAUSE = 0.5  # s between two reads of a file
+_ASK = 5.0  # s between two queries to the scheduler
 _CHUNK = 1 << 20  # bytes
 
 
 class Which(NamedTuple):
-    """Which log: of a rank (None: the job's output), of an attempt (None: the last one)."""
+    """The log to print: of a rank (None: the job's output), of an attempt (None: the last one)."""
 
     rank: int | None
     attempt: int | None
 
 
 def find(run: Path, which: Which) -> tuple[int, Log | None]:
-    """The attempt, 0 before the first one, and its log as things are now; None where there is none yet.
+    """Return the attempt, 0 before the first one, and its log at this time; None if there is none yet.
 
-    While a job runs, PBS keeps its output on the node: the log of the first node stands in for it, or that of
-    rank 0 alone. It is looked for before the events are read, which tell where the output is before any rank
-    begins: it must not win a race.
+    While a job runs, PBS keeps its output on the node: the log of the first node, or that of rank 0 only,
+    replaces it. This log is searched before the events are read. The events name the output before any rank
+    begins, so a race cannot prefer the log to the output.
     """
     attempt = which.attempt or runs.last_number(run)
     if not attempt:  # a job may end before its first attempt begins
@@ -50,30 +50,30 @@ def find(run: Path, which: Which) -> tuple[int, Log | None]:
 
 
 def _output(run: Path, job: str) -> Path | None:
-    """The file that PBS or Slurm made in the run directory for a job, where no script has told its name."""
+    """Return the output file of PBS or Slurm in the run directory, for a job that has not recorded it."""
     index = pbs.task(job) or job.partition("_")[2]
     ends = [f".o{number(job)}", f"-{number(job)}.log"]
-    if index:  # PBS Pro's, Torque's and Slurm's; the job was submitted beside the task's directory
+    if index:  # of PBS Pro, Torque and Slurm; jobs are submitted from the parent of the task's directory
         ends = [f".o{number(job)}.{index}", f".o{number(job)}-{index}", f"-{number(job)}_{index}.log"]
     folders = (run, run.parent) if index else (run,)
     return next((path for folder in folders for end in ends for path in folder.glob(f"*{end}")), None)
 
 
 def check_task(run: Path) -> None:
-    """Refuse an array, whose tasks have logs of their own.
+    """Refuse an array: each of its tasks has a log of its own.
 
     Raises:
-        JobgenError: it is one.
+        JobgenError: the run is an array.
     """
     if tasks := runs.tasks(run):
         raise JobgenError(f"{run.name} is an array: say which task, such as {run.name}/{tasks[0].name}")
 
 
 def show(run: Path, which: Which) -> None:
-    """All that is there now.
+    """Print the log as it is now.
 
     Raises:
-        JobgenError: nothing is, or the run has no such attempt, or the attempt no such rank.
+        JobgenError: there is no log, or the run has no such attempt, or the attempt no such rank.
     """
     last = runs.last_number(run)
     if which.attempt is not None and which.attempt > last:
@@ -86,7 +86,7 @@ def show(run: Path, which: Which) -> None:
 
 
 def _why_none(run: Path, attempt: int, rank: int | None) -> str:
-    """Why an attempt has no log of a rank; empty where there is no such reason."""
+    """Return why an attempt has no log of a rank; empty if the log may still come."""
     known = nodefiles.ranks(run / f"attempt-{attempt}") if rank is not None else ()
     if any(one.number == rank for one in known):
         kept = "--rank-logs failed keeps only the logs of the ranks that failed, none keeps no log"
@@ -97,10 +97,10 @@ def _why_none(run: Path, attempt: int, rank: int | None) -> str:
 
 
 def follow(run: Path, which: Which) -> None:
-    """All that is there, and all that comes, until the job is over.
+    """Print the log, and follow it until the job ends.
 
     Raises:
-        JobgenError: there was nothing in the end.
+        JobgenError: the job has ended without a log.
     """
     log: Log | None = None
     at = followed = 0
@@ -108,12 +108,12 @@ def follow(run: Path, which: Which) -> None:
     over = False
     while not over:
         if time.monotonic() - asked > (1 if _ended(run) else _ASK):
-            over = not _goes_on(run, which)  # before the last look at the file
+            over = not _goes_on(run, which)  # before the last read of the file
             if not asked and find(run, which)[1] is None:
                 print(f"jobgen: {run.name} is {_word(run)}; waiting for its output", file=sys.stderr)
             asked = time.monotonic()
         looked, pause = time.monotonic(), _PAUSE
-        # Within an attempt it stays at the log of the first node, where PBS brings the output later.
+        # Within an attempt, stay with the log of the first node: PBS delivers the output later.
         if log is None or (which.attempt or runs.last_number(run)) != followed:
             attempt, now = find(run, which)
             if now is not None and log is not None and now != log:
@@ -121,7 +121,7 @@ def follow(run: Path, which: Which) -> None:
                 print(f"jobgen: {now.path}", file=sys.stderr)
             if now is not None:
                 log, at, followed = now, at if now == log else 0, attempt
-            pause = max(_PAUSE, 10 * (time.monotonic() - looked))  # long, where there are thousands of nodes
+            pause = max(_PAUSE, 10 * (time.monotonic() - looked))  # find() is slow with thousands of nodes
         if log is not None:
             at = _drain(log, at, whole=over)
         if not over:
@@ -139,7 +139,7 @@ def _ended(run: Path) -> bool:
 
 
 def _goes_on(run: Path, which: Which) -> bool:
-    """Whether more may come: the scheduler has the job, or cannot be asked."""
+    """Return whether more output may come: the scheduler has the job, or cannot be asked."""
     if which.attempt is not None and which.attempt < runs.last_attempt(run)[0]:
         return False
     [state], _ = states.states([run])
@@ -152,16 +152,16 @@ def _word(run: Path) -> str:
 
 
 def _drain(log: Log, at: int, whole: bool) -> int:
-    """Print what is new behind ``at``; the answer is where that ends. A file that shrank begins anew."""
+    """Print what is new after ``at`` and return its end. Begin again if the file has shrunk."""
     try:
         return _print(log, 0 if log.path.stat().st_size < at else at, whole)
     except OSError:
-        return at  # it comes again, or the end of the job ends this
+        return at  # the file may come back; the end of the job ends this loop
 
 
 def _print(log: Log, at: int, whole: bool) -> int:
-    """Print a log from ``at`` on; the answer is where that ends. Of the output of several ranks, a line
-    without an end is left for later, unless that is the ``whole`` of it."""
+    """Print a log from ``at`` on and return its end. In the output of several ranks, an incomplete last line
+    is left for later, unless the log is ``whole``."""
     rest = b""
     with open(log.path, "rb") as file:
         file.seek(at)
@@ -175,7 +175,7 @@ def _print(log: Log, at: int, whole: bool) -> int:
 
 
 def _lines(data: bytes) -> tuple[bytes, bytes]:
-    """The lines that are whole, and the beginning of one."""
+    """Return the complete lines, and the beginning of an incomplete one."""
     lines, end, rest = data.rpartition(b"\n")
     return lines + end, rest
 

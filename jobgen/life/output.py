@@ -1,4 +1,4 @@
-"""What status, list and diff print."""
+"""The output of status, list and diff."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def as_json(states: Sequence[State]) -> str:
 
 
 def table(states: Sequence[State], now: float | None = None) -> str:
-    """One line a run."""
+    """Return one line per run."""
     now = time.time() if now is None else now
     cells = [("RUN", "JOB", "STATE", "ATTEMPTS", "STEP", "AGE")]
     cells += [
@@ -42,7 +42,7 @@ def table(states: Sequence[State], now: float | None = None) -> str:
 
 
 def blocks(states: Sequence[State]) -> str:
-    """Some lines a run."""
+    """Return some lines per run."""
     return "\n".join(map(_block, states))
 
 
@@ -71,7 +71,7 @@ def _clock(seconds: int) -> str:
 
 
 def age(seconds: float) -> str:
-    """A span in its largest unit: 40s, 12m, 5h, 3d."""
+    """Return a time span in its largest unit: 40s, 12m, 5h, 3d."""
     for unit, size in (("d", 86400), ("h", 3600), ("m", 60)):
         if seconds >= size:
             return f"{seconds // size:.0f}{unit}"
@@ -79,7 +79,7 @@ def age(seconds: float) -> str:
 
 
 def comparison(found: Comparison) -> str:
-    """The differences by their sections; of two values the left run's comes first."""
+    """Return the differences by section; the value of the left run comes first."""
     lines: list[str] = []
     section = ""
     for one in found.differences:

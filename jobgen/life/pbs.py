@@ -1,7 +1,7 @@
 """The commands of OpenPBS, PBS Pro and Torque: https://2021.help.altair.com/2021.1.2/PBS%20Professional/PBSReferenceGuide2021.1.2.pdf
 
-qstat is asked for text: its JSON is no JSON where a job's environment holds certain values, and some versions
-print the first job alone (https://github.com/openpbs/openpbs/issues/2541, 1255 and 2672).
+The text of qstat is read: its JSON is invalid for certain values in a job's environment, and some versions
+print only the first job (https://github.com/openpbs/openpbs/issues/2541, 1255 and 2672).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from jobgen.life.calls import Done, SchedulerError, batched, call, complaint
 from jobgen.life.jobs import Job, number, seconds
 
 SAVES_ON_SIGNAL = False  # a signal reaches every process of a job, the login shell too, and ends the job
-_OVER = r"has finished|nonexistent|unknown job id|state of job"  # what qdel says of a job that is no more
+_OVER = r"has finished|nonexistent|unknown job id|state of job"  # messages of qdel for a job that has ended
 _STATES = {
     "Q": "pending",
     "T": "pending",
@@ -31,8 +31,8 @@ _STATES = {
 _ENDED = "FXC"
 _ID = re.compile(r"Job Id:\s*(\S+)")
 _ATTRIBUTE = re.compile(r"\s+([A-Za-z_][\w.]*) = (.*)")
-# Of a job that a signal ended PBS says 256 and its number (271 after qdel, 265 by force, 266 after USR1), or
-# 128 and it where the script was gone before its shell. What it says of limits is below 0:
+# The status of a job that a signal ended is 256 plus its number (271 after qdel, 265 by force, 266 after
+# USR1), or 128 plus its number if the script ended before its shell. The statuses of limits are negative:
 # https://github.com/openpbs/openpbs/blob/master/src/include/job.h
 _SENT = (
     "SIGHUP",
@@ -40,29 +40,29 @@ _SENT = (
     "SIGTERM",
     "SIGUSR1",
     "SIGUSR2",
-)  # to end a job; others are faults of its program
+)  # sent to end a job; other signals are errors of its program
 _CANCELLED = {256 + signal.SIGKILL, *(signal.Signals[name] + base for name in _SENT for base in (128, 256))}
-_DELETED = "91"  # of PBS Pro's substates: qdel has ended it
+_DELETED = "91"  # the substate on PBS Pro after qdel
 _UNMET = "PBS has deleted it, as what it waited for could not come about any more"
 _LIMITS = {-29: "timeout", -27: "out of memory", -26: "out of memory"}
 
 
 def submit(directory: Path, script: str) -> str:
-    """Submit a script from ``directory``; the answer is the id.
+    """Submit a script from ``directory`` and return the id of the job.
 
     Raises:
-        SchedulerError: with PBS's own words.
+        SchedulerError: the message is PBS's own.
     """
     done = call(("qsub", script), directory, patience=None)
-    found = re.findall(r"^\d+(?:\[\])?(?:\.\S+)?$", done.out, re.MULTILINE)  # a site's hooks may say more
+    found = re.findall(r"^\d+(?:\[\])?(?:\.\S+)?$", done.out, re.MULTILINE)  # hooks of a site may print more
     if done.status != 0 or not found:
         raise SchedulerError(f"qsub refuses the job: {complaint(done)}")
     return str(found[-1])
 
 
 def ask(ids: Sequence[str]) -> list[Job]:
-    """What PBS knows of these jobs, every task of an array by itself, also of those that have ended where its
-    history is on.
+    """Return what PBS reports on these jobs, with every task of an array. Jobs that have ended are included
+    if PBS keeps a history.
 
     Raises:
         SchedulerError: PBS does not answer.
@@ -70,13 +70,13 @@ def ask(ids: Sequence[str]) -> list[Job]:
     words = list(dict.fromkeys(map(_argument, ids)))
     jobs = _ask(words)
     known = {number(job.id) for job in jobs}
-    # Slurm's qstat knows an array by its number alone.
+    # Slurm's qstat accepts an array only by its number.
     bare = [number(word) for word in words if word.endswith("[]") and number(word) not in known]
     return jobs + _ask(bare) if bare else jobs
 
 
 def _ask(words: Sequence[str]) -> list[Job]:
-    # -x is PBS Pro's history; Torque's is XML, and Slurm's qstat has none.
+    # -x is the history on PBS Pro and XML on Torque; Slurm's qstat does not have it.
     for options in (("-x", "-t", "-f"), ("-t", "-f"), ("-f",)):
         done = call(("qstat", *options, *words))
         if _ID.search(done.out) or _says_unknown(done):
@@ -87,7 +87,7 @@ def _ask(words: Sequence[str]) -> list[Job]:
 
 
 def _argument(job_id: str) -> str:
-    """An id without its server, as qstat of the default server takes it: 12, or 12[] for an array."""
+    """Return an id without its server, as qstat of the default server takes it: 12, or 12[] for an array."""
     return job_id.partition(".")[0]
 
 
@@ -96,7 +96,7 @@ def _says_unknown(done: Done) -> bool:
 
 
 def _records(text: str) -> Iterator[dict[str, str]]:
-    """The attributes of each job; a long value goes on in lines that begin with a tab."""
+    """Yield the attributes of each job; a long value continues on lines that begin with a tab."""
     record: dict[str, str] = {}
     key = ""
     for line in text.splitlines():
@@ -130,7 +130,7 @@ def _job(record: dict[str, str]) -> Job:
 
 
 def task(job_id: str) -> str | None:
-    """The index of a task of an array in its id: 3 of 12[3].server, and of 12-3 as older Torques have it."""
+    """Return the index of a task in its id: 3 of 12[3].server, and of 12-3 on older versions of Torque."""
     index = re.match(r"\d+\[(\d+)\]", job_id) or re.match(r"\d+-(\d+)", job_id)
     return index[1] if index else None
 
@@ -146,7 +146,7 @@ def _how_it_ended(record: dict[str, str], status: int | None) -> str:
 
 
 def _never_ran(record: dict[str, str]) -> bool:
-    """Whether an ended job was deleted before it began. Of a task of an array PBS Pro then says status 1."""
+    """Return whether an ended job was deleted before it began; such a task has status 1 on PBS Pro."""
     if "substate" in record:  # PBS Pro
         return "run_count" not in record
     return "fault_tolerant" in record and "start_time" not in record  # Torque
@@ -159,10 +159,10 @@ def _left(record: dict[str, str]) -> int | None:
 
 
 def end(ids: Sequence[str], strict: bool = True) -> None:
-    """End jobs; unless ``strict`` one that has ended meanwhile is no mistake.
+    """End jobs; unless ``strict``, a job that has ended meanwhile is not an error.
 
     Raises:
-        SchedulerError: with PBS's own words.
+        SchedulerError: the message is PBS's own.
     """
     for some in batched(list(map(_argument, ids))):
         done = call(("qdel", *some))

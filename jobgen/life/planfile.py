@@ -1,6 +1,6 @@
-"""plan.json: all that decided what a job is, so that it can be compared with another and rendered again.
+"""plan.json: all that determines a job, to compare it with another job and to render it again.
 
-It holds no user's name and no environment but the ``--env`` that the script holds, too.
+It contains no user name, and no environment except ``--env``, which the script contains, too.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ NAME = "plan.json"
 
 
 class Option(msgspec.Struct, frozen=True):
-    """A value as it was resolved, where it came from, and what was asked for (null: nothing was)."""
+    """A resolved value, its origin, and the value that was asked for (null: none)."""
 
     value: Any
     origin: str
@@ -37,7 +37,7 @@ class Option(msgspec.Struct, frozen=True):
 
 
 class Source(msgspec.Struct, frozen=True):
-    """A file or folder that had a part in the script."""
+    """A file or folder that contributed to the script."""
 
     kind: str
     path: str
@@ -45,8 +45,11 @@ class Source(msgspec.Struct, frozen=True):
 
 
 class Git(msgspec.Struct, frozen=True):
-    """The checkout that the job was submitted from. ``dirty``: tracked files were changed since the commit;
-    ``diff`` is the file beside plan.json that holds the change, null where it is too big."""
+    """The checkout that the job was submitted from.
+
+    ``dirty``: tracked files have changed since the commit; ``diff`` is the file next to plan.json with the
+    change, null if it is too large.
+    """
 
     commit: str | None
     branch: str | None
@@ -56,7 +59,7 @@ class Git(msgspec.Struct, frozen=True):
 
 
 class PlanFile(msgspec.Struct, frozen=True):
-    """The whole file. Later formats only add keys; a reader ignores those that it does not know."""
+    """The whole file. Later formats only add keys; a reader ignores unknown keys."""
 
     format: int
     jobgen: str
@@ -89,7 +92,7 @@ def of(
     templates: Sequence[str],
     git: Git | None,
 ) -> PlanFile:
-    """The file of a plan that became the script ``text``."""
+    """Return the file of a plan that was rendered as the script ``text``."""
     spec = plan.spec
     told = {row.name: row for row in rows(plan)}
     asked = msgspec.to_builtins({key: getattr(spec, key) for key in BY_KEY})
@@ -118,10 +121,10 @@ def of(
 
 
 def spec_of(file: PlanFile) -> JobSpec:
-    """What was asked for, as it was read then: it resolves to the same plan.
+    """Return the specification of that job, which resolves to the same plan.
 
     Raises:
-        JobgenError: an option of another version that this one lacks, or a value that it does not read.
+        JobgenError: this version lacks an option of the file, or does not accept a value.
     """
     hints = get_type_hints(JobSpec.__mro__[1], {**vars(spec_module), "Site": Any})
     if unknown := [key for key in file.options if key not in BY_KEY and file.options[key].asked is not None]:
@@ -143,7 +146,7 @@ def spec_of(file: PlanFile) -> JobSpec:
 
 
 def _site(file: PlanFile) -> Any:
-    """The site as its file is now: what it gave to the options is among them already."""
+    """Return the site as its file is now; the options contain its values already."""
     path = next((one.path for one in file.sources if one.kind == "site"), None)
     if path is None:
         return None
@@ -153,13 +156,13 @@ def _site(file: PlanFile) -> Any:
 
 
 def write(file: PlanFile, directory: Path) -> None:
-    """Into the run directory; in ASCII, as words may hold bytes that are no text."""
+    """Write the file into the run directory, in ASCII: words may contain bytes that are not text."""
     text = json.dumps(msgspec.to_builtins(file), indent=1) + "\n"
     (directory / NAME).write_text(text, encoding="ascii")
 
 
 def read(directory: Path) -> PlanFile:
-    """The plan of a run.
+    """Return the plan of a run.
 
     Raises:
         JobgenError: there is none, or it cannot be read.
@@ -178,7 +181,7 @@ def sha256(data: bytes) -> str:
 
 
 def source(kind: str, path: str) -> Source:
-    """A file, or all the templates in a folder, with the hash of what is in it now."""
+    """Return a file, or all templates in a folder, with the hash of the current content."""
     folder = Path(path)
     files = sorted(folder.glob("*.j2")) if folder.is_dir() else [folder]
     try:
@@ -189,8 +192,8 @@ def source(kind: str, path: str) -> Source:
 
 
 def packages(spec: JobSpec, directory: str, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """The Python packages of the job's environment, by the names of directories alone; empty where it is one
-    that only the job will find."""
+    """Return the Python packages of the job's environment, from the names of directories only; empty if only
+    the job can find the environment."""
     conda = spec.conda if spec.conda and "/" in spec.conda else None
     root = spec.venv or conda or (None if spec.conda else environ.get("VIRTUAL_ENV"))
     place = Path(directory, spec.workdir or "")

@@ -9,7 +9,7 @@ from pathlib import Path
 from jobgen.life.calls import SchedulerError, batched, call, complaint
 from jobgen.life.jobs import Job, number, seconds
 
-SAVES_ON_SIGNAL = True  # a signal reaches the script alone
+SAVES_ON_SIGNAL = True  # a signal reaches only the script
 _STATES = {
     "PENDING": "pending",
     "CONFIGURING": "pending",
@@ -38,10 +38,10 @@ _STATES = {
 
 
 def submit(directory: Path, script: str) -> str:
-    """Submit a script from ``directory``; the answer is the id.
+    """Submit a script from ``directory`` and return the id of the job.
 
     Raises:
-        SchedulerError: with Slurm's own words.
+        SchedulerError: the message is Slurm's own.
     """
     done = call(("sbatch", "--parsable", script), directory, patience=None)
     found = re.findall(r"^(\d+)(?:;\S+)?$", done.out, re.MULTILINE)  # ID;CLUSTER
@@ -51,8 +51,8 @@ def submit(directory: Path, script: str) -> str:
 
 
 def ask(ids: Sequence[str]) -> list[Job]:
-    """What Slurm knows of these jobs, every task of an array by itself; for those that the controller has
-    forgotten the accounting is asked.
+    """Return what Slurm reports on these jobs, with every task of an array. Jobs that the controller has
+    forgotten are looked up in the accounting.
 
     Raises:
         SchedulerError: Slurm does not answer.
@@ -63,7 +63,7 @@ def ask(ids: Sequence[str]) -> list[Job]:
 
 
 def _squeue(ids: Sequence[str]) -> Iterator[Job]:
-    # With --states=all also those that have ended, for as long as the controller keeps them (MinJobAge).
+    # --states=all includes jobs that have ended, as long as the controller keeps them (MinJobAge).
     numbers = ",".join(sorted({number(one) for one in ids}))
     done = call(
         ("squeue", "--noheader", "--array", "--states=all", f"--jobs={numbers}", "--format=%i|%T|%L|%r")
@@ -76,7 +76,7 @@ def _squeue(ids: Sequence[str]) -> Iterator[Job]:
 
 
 def _sacct(numbers: Sequence[str]) -> list[Job]:
-    """From the accounting; nothing where there is none."""
+    """Return the jobs from the accounting; an empty list if there is no accounting."""
     command = (
         "sacct",
         "--allocations",
@@ -110,19 +110,19 @@ def _job(job_id: str, state: str, reason: str, left: int | None, exit_code: str 
 
 
 def end(ids: Sequence[str], strict: bool = True) -> None:
-    """End jobs; unless ``strict`` one that has ended meanwhile is no mistake.
+    """End jobs; unless ``strict``, a job that has ended meanwhile is not an error.
 
     Raises:
-        SchedulerError: with Slurm's own words.
+        SchedulerError: the message is Slurm's own.
     """
     _scancel((), ids, strict)
 
 
 def signal(ids: Sequence[str]) -> None:
-    """Have the scripts of jobs of an older jobgen save and leave.
+    """Have the scripts of jobs of an older jobgen save and end.
 
     Raises:
-        SchedulerError: with Slurm's own words.
+        SchedulerError: the message is Slurm's own.
     """
     _scancel(("--batch", "--signal=USR1"), ids, strict=False)
 
@@ -135,6 +135,6 @@ def _scancel(options: Sequence[str], ids: Sequence[str], strict: bool) -> None:
 
 
 def _is_queued(job_id: str) -> bool:
-    """Whether any task of a job waits or runs; yes, where squeue does not say."""
+    """Return whether any task of a job waits or runs; True if squeue does not answer."""
     done = call(("squeue", "--noheader", f"--jobs={job_id}", "--format=%i"))
     return bool(done.out.strip()) or (done.status != 0 and "Invalid job id" not in done.err)

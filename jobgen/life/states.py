@@ -1,4 +1,4 @@
-"""How far runs are: what their directories say, together with what their schedulers say."""
+"""The states of runs, from their directories and from their schedulers."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from jobgen.life.asking import SCHEDULERS, Answer, ask
 from jobgen.life.finding import born, job_id
 from jobgen.life.jobs import LIVE, Job, number
 
-_HARD = ("cancelled", "timeout", "out of memory", "node failed", "preempted")  # Ends that no script can tell
+_HARD = ("cancelled", "timeout", "out of memory", "node failed", "preempted")  # no script can record these
 
 
 class Seen(NamedTuple):
-    """What a run directory says: ``status`` is that of the last attempt's script, None before its end."""
+    """The content of a run directory. ``status`` is that of the last attempt, None before its end."""
 
     directory: Path
     id: str | None
@@ -34,7 +34,7 @@ class Seen(NamedTuple):
 
 
 class State(NamedTuple):
-    """How far a run is. ``tasks`` counts those of an array by their state; times are in seconds."""
+    """The state of a run. ``tasks`` counts the tasks of an array by their state; times are in seconds."""
 
     run: str
     name: str
@@ -57,7 +57,7 @@ class State(NamedTuple):
 
 
 def see(directory: Path) -> Seen:
-    """Read a run directory, but for the metrics."""
+    """Read a run directory, except the metrics."""
     scheduler = _scheduler(directory)
     tasks = tuple(_see(path, None, scheduler) for path in directory.glob("task-*"))
     return _see(directory, job_id(directory), scheduler, tasks)
@@ -78,13 +78,13 @@ def _see(directory: Path, job: str | None, scheduler: str | None, tasks: tuple[S
 
 
 def _old(directory: Path) -> int | None:
-    """The status of a run whose script made no note of it: what the training said."""
+    """Return the status recorded by the training, for a run whose script has recorded none."""
     said = runs.as_object(runs.text(directory / "status.json"))
     return {"finished": 0, "resumable": runs.RESUMABLE}.get(str(said.get("state")), said.get("exit_status"))
 
 
 def _scheduler(directory: Path) -> str | None:
-    """Whose job it is, by plan.json or by the directives of the script; None for one of this machine."""
+    """Return the scheduler of a run by plan.json or by the directives of the script; None for a local run."""
     if (name := runs.plan(directory).get("scheduler")) in SCHEDULERS:
         return str(name)
     try:
@@ -96,7 +96,7 @@ def _scheduler(directory: Path) -> str | None:
 
 
 def states(directories: Sequence[Path]) -> tuple[list[State], Answer]:
-    """How far these runs are, with one call a scheduler for all of them; the answer tells who kept silent."""
+    """Return the states of these runs, with one query per scheduler, and the answers of the schedulers."""
     seen = [see(directory) for directory in directories]
     answer = ask((one.scheduler, one.id) for one in seen if one.scheduler and one.id and one.may_live)
     return [_state(one, answer) for one in seen], answer
@@ -107,10 +107,10 @@ def _state(seen: Seen, answer: Answer) -> State:
     if seen.scheduler and seen.id and seen.may_live:
         jobs = answer.of(seen.scheduler, number(seen.id))
         if not any(job.live for job in jobs or ()):
-            seen = see(seen.directory)  # it may have ended between the two looks
+            seen = see(seen.directory)  # it may have ended meanwhile
     directory = seen.directory.absolute()
     name = directory.name
-    if name.startswith("task-"):  # whose id's number is that of the whole array
+    if name.startswith("task-"):  # the number of its id is that of the whole array
         jobs = jobs and [job for job in jobs if job.task in (None, name.removeprefix("task-"))]
         name = f"{directory.parent.name}/{name}"
     tasks = _tasks(seen, jobs)
@@ -138,7 +138,7 @@ def _state(seen: Seen, answer: Answer) -> State:
 
 
 def _word(seen: Seen, jobs: Sequence[Job] | None, silent: str) -> tuple[str, str, int | None]:
-    """The state, its reason, and the seconds left."""
+    """Return the state, its reason, and the seconds left."""
     last = next((job for job in jobs or () if job.live), jobs[-1] if jobs else None)
     if last and last.live:
         return last.state, last.reason, last.seconds_left
@@ -166,12 +166,12 @@ def _said(status: int) -> str:
 
 
 def _lives_here(local_id: str | None) -> bool:
-    """Whether the process of a local run, with which its id ends, is alive."""
+    """Return whether the process of a local run is alive; its number is the end of the run's id."""
     return bool(local_id) and os.path.exists(f"/proc/{str(local_id).rpartition('-')[2]}")
 
 
 def _tasks(seen: Seen, jobs: Sequence[Job] | None) -> dict[str, int]:
-    """The tasks of an array by their state: what the scheduler says, then their own directories."""
+    """Return the number of an array's tasks in each state, by the scheduler, or else by their directories."""
     by_index = {job.task: job for job in jobs or () if job.task is not None}
     whole = next((job for job in jobs or () if job.task is None and job.live), None)
     for task in seen.tasks:
@@ -182,7 +182,7 @@ def _tasks(seen: Seen, jobs: Sequence[Job] | None) -> dict[str, int]:
 
 
 def _progress(directory: Path) -> tuple[int | None, float | None, float | None]:
-    """The last step, its loss and the last accuracy that the metrics tell of."""
+    """Return the last step, its loss and the last accuracy in the metrics."""
     found: dict[str, float] = {}
     for line in reversed(runs.tail(directory / "metrics.jsonl", 30).splitlines()):
         row = runs.as_object(line)

@@ -1,4 +1,4 @@
-"""Submits a script from a run directory that it makes for it."""
+"""Submission of a script from a new run directory."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from jobgen.plan import Plan, resolve
 from jobgen.runtime import runtime
 from jobgen.spec import JobSpec
 
-DIFF_LIMIT = 1_000_000  # bytes; a bigger change is told of by its hash alone
+DIFF_LIMIT = 1_000_000  # bytes; of a larger change only the hash is kept
 
 
 class Order(NamedTuple):
-    """A job to submit: its plan, the folders of templates before ours, the other files that had a part in it,
-    the directory that it is submitted from, and the plan.json that it repeats."""
+    """A job to submit: its plan, the user's folders of templates, the other files that contributed to it, the
+    directory that it is submitted from, and the plan.json that it repeats."""
 
     plan: Plan
     templates: tuple[str, ...]
@@ -35,10 +35,10 @@ class Order(NamedTuple):
 
 
 def scheduler_of(typed: str | None, layer: Layer | None, site: str | None, beside: str) -> str:
-    """The scheduler that a job is submitted to: what was typed, or the job file's, or that of the site.
+    """Return the scheduler that a job is submitted to: as typed, or of the job file, or of the site.
 
     Raises:
-        JobgenError: nobody named one, or it is none.
+        JobgenError: no scheduler is named, or jobs cannot be submitted to it.
     """
     name = typed or (layer.scheduler if layer else None)
     if name is None and (place := site or (layer.site.name if layer and layer.site else None)):
@@ -55,10 +55,10 @@ def scheduler_of(typed: str | None, layer: Layer | None, site: str | None, besid
 
 
 def again(name: str) -> Order:
-    """The order that an earlier run was.
+    """Return the order of an earlier run.
 
     Raises:
-        JobgenError: there is no such run, or its plan.json cannot be read, or not by this version.
+        JobgenError: there is no such run, or this version cannot read its plan.json.
     """
     from jobgen.life.finding import one_run, root_of
 
@@ -68,7 +68,7 @@ def again(name: str) -> Order:
 
 
 def warn(order: Order, text: str) -> None:
-    """Say so where a repeated script is another one, and why."""
+    """Print a warning, with the reason, if a repeated script has changed."""
     before = order.repeats
     if before is None or planfile.sha256(text.encode()) == before.script_sha256:
         return
@@ -81,10 +81,10 @@ def warn(order: Order, text: str) -> None:
 
 
 def settled(order: Order) -> JobSpec:
-    """What is submitted, without the dependencies that are met.
+    """Return the specification without the dependencies that are met.
 
     Raises:
-        JobgenError: one cannot be met any more.
+        JobgenError: a dependency cannot be met any more.
     """
     from jobgen.life.waiting import settled as without_met
 
@@ -93,12 +93,12 @@ def settled(order: Order) -> JobSpec:
 
 
 def run_root(spec: JobSpec, directory: str) -> Path:
-    """Where the script would make its run directories, too."""
+    """Return the directory for run directories, which is that of the script, too."""
     return Path(directory, spec.workdir or "", spec.run_dir)
 
 
 def make_run_dir(root: Path, name: str) -> Path:
-    """A new directory NAME-YYYYMMDD-HHMMSS, by UTC; the second one of a second gets a number.
+    """Make a new directory NAME-YYYYMMDD-HHMMSS (UTC); further ones of the same second get a number.
 
     Raises:
         JobgenError: it cannot be made.
@@ -117,7 +117,7 @@ def make_run_dir(root: Path, name: str) -> Path:
 
 
 def git_of(directory: str) -> tuple[Git | None, bytes]:
-    """What plan.json says of the checkout, and the difference to put beside it."""
+    """Return the checkout as plan.json describes it, and the diff to store next to plan.json."""
     state = checkout.state(directory)
     if state is None:
         return None, b""
@@ -127,12 +127,12 @@ def git_of(directory: str) -> tuple[Git | None, bytes]:
 
 
 def submit(order: Order, text: str) -> tuple[str, Path]:
-    """Make the run directory with all that belongs into it, and submit the script from there; the answer is
-    the job's id and that directory. Where the scheduler refuses, nothing of it is left.
+    """Make the run directory with all its files and submit the script from there; return the id of the job
+    and the directory. If the scheduler refuses the job, remove the directory.
 
     Raises:
         JobgenError: the directory cannot be made or written.
-        SchedulerError: the scheduler's own words.
+        SchedulerError: the message is the scheduler's own.
     """
     spec = order.plan.spec
     about, diff = git_of(os.path.join(order.directory, spec.workdir or ""))
@@ -154,9 +154,9 @@ def submit(order: Order, text: str) -> tuple[str, Path]:
     except JobgenError:
         shutil.rmtree(directory, ignore_errors=True)
         with suppress(OSError):
-            root.rmdir()  # if it was made for this alone
+            root.rmdir()  # if it is empty
         raise
-    with suppress(OSError):  # the job is there, and says the same when it begins
+    with suppress(OSError):  # the job is submitted, and writes the same when it begins
         (directory / "job-id").write_text(f"{job_id}\n", encoding="utf-8")
     return job_id, directory
 

@@ -1,5 +1,5 @@
-"""What a job of PBS waits for, where that has ended already: Torque refuses or holds such a job, and PBS Pro
-may delete it without a word."""
+"""Dependencies of a PBS job on jobs that have ended already: Torque refuses or holds such a job, and PBS Pro
+may delete it without a message."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from jobgen.life.finding import all_runs, by_id
 from jobgen.life.jobs import LIVE, Job, number
 from jobgen.spec import JobSpec
 
-_UNCLEAR = ("ended", "lost", "gone", "unknown", "")  # it is not known how
+_UNCLEAR = ("ended", "lost", "gone", "unknown", "")  # the end is not known
 
 
 def settled(spec: JobSpec, root: Path) -> JobSpec:
-    """The same job without the dependencies that are met, each of which is told of; ``root`` has the runs.
+    """Return the job without the dependencies that are met, and print them; ``root`` has the runs.
 
     Raises:
-        JobgenError: one cannot be met any more, or nobody knows its job.
+        JobgenError: a dependency cannot be met any more, or its job is unknown.
     """
     if spec.scheduler != "pbs" or not spec.after:
         return spec
     try:
         jobs = pbs.ask([job for _, job in spec.after])
     except SchedulerError:
-        return spec  # qsub says more
+        return spec  # qsub reports the error
     waits = []
     for kind, job in spec.after:
         ends = _ends(job, jobs, root)
@@ -45,7 +45,7 @@ def settled(spec: JobSpec, root: Path) -> JobSpec:
 
 
 def _ends(job: str, jobs: Sequence[Job], root: Path) -> list[str]:
-    """The states of a job, or of the tasks of an array, by PBS else by the run directory; none if unknown."""
+    """Return the states of a job or of an array's tasks, by PBS or by the run directory; empty if unknown."""
     mine = [one for one in jobs if number(one.id) == number(job)]
     task = pbs.task(job)
     mine = [one for one in mine if task in (None, one.task)]

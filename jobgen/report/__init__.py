@@ -1,1 +1,1 @@
-"""``jobgen report``: one HTML page about one run or several; it reads run directories and nothing else."""
+"""``jobgen report``: writes one HTML page about one or more runs; it reads only run directories."""

@@ -1,16 +1,16 @@
-"""Axes: from values to places on a chart, linear or logarithmic, with ticks at round numbers."""
+"""Axes: they map values to places on a chart, linear or logarithmic, with ticks at round numbers."""
 
 from __future__ import annotations
 
 import math
 from typing import NamedTuple
 
-_LOG_FROM = 30.0  # times the least value: what is less can be read on a linear axis
+_LOG_FROM = 30.0  # greatest by least value; a linear axis is readable below this
 _TIMES = ((86400.0, "d", 3), (3600.0, "h", 3), (60.0, "min", 3), (1.0, "s", 0))
 
 
 class Axis(NamedTuple):
-    """From ``low`` to ``high``, in pixels from ``start`` to ``end``; ticks are values with their text."""
+    """An axis from ``low`` to ``high``, in pixels from ``start`` to ``end``. A tick is a value and a text."""
 
     low: float
     high: float
@@ -20,7 +20,7 @@ class Axis(NamedTuple):
     ticks: tuple[tuple[float, str], ...]
 
     def place(self, value: float) -> float:
-        """The pixel of a value."""
+        """Return the pixel of a value."""
         low, high = (math.log10(self.low), math.log10(self.high)) if self.log else (self.low, self.high)
         at = math.log10(value) if self.log else value
         return round(self.start + (at - low) / (high - low) * (self.end - self.start), 1)
@@ -29,7 +29,7 @@ class Axis(NamedTuple):
 def axis(
     values: list[float], start: float, end: float, log: bool = False, zero: bool = False, scale: float = 1
 ) -> Axis:
-    """An axis on which all values have a place. ``log`` makes it logarithmic where that helps, ``zero``
+    """Return an axis that has all values. ``log`` makes it logarithmic if the values differ much, ``zero``
     begins it at 0; ticks show the values times ``scale``."""
     low, high = min(values, default=0.0), max(values, default=1.0)
     low = min(low, 0.0) if zero else low
@@ -42,13 +42,13 @@ def axis(
 
 
 def steps(values: list[float], start: float, end: float) -> Axis:
-    """An axis that begins and ends with the data."""
+    """Return an axis that begins and ends with the data."""
     low, high = _apart(min(values, default=0.0), max(values, default=1.0))
     return Axis(low, high, start, end, False, _labelled(_within(low, high), 1))
 
 
 def times(values: list[float], start: float, end: float) -> Axis:
-    """An axis of seconds from 0, whose ticks say days, hours, minutes or seconds."""
+    """Return an axis of seconds from 0, with ticks in days, hours, minutes or seconds."""
     high = max(values, default=1.0)
     high = high if high > 1e-9 else 1.0
     size, word, _ = next(row for row in _TIMES if high >= row[0] * row[2])
@@ -57,7 +57,7 @@ def times(values: list[float], start: float, end: float) -> Axis:
 
 
 def _apart(low: float, high: float) -> tuple[float, float]:
-    """The two, or around them where nothing can be told between them."""
+    """Return both values, or values around them if they are almost equal."""
     size = max(abs(low), abs(high))
     if high - low > max(1e-9 * size, 1e-290):
         return low, high
@@ -71,13 +71,13 @@ def _within(low: float, high: float) -> list[float]:
 
 
 def _round_step(step: float) -> float:
-    """1, 2 or 5 times a power of ten, and not less than ``step``."""
+    """Return 1, 2 or 5 times a power of ten, not less than ``step``."""
     power = 10.0 ** math.floor(math.log10(step))
     return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= step * (1 - 1e-9))
 
 
 def _logarithmic(low: float, high: float, start: float, end: float) -> Axis:
-    """From one of 1, 2 and 5 times a power of ten to another; ticks at those, or of many powers at some."""
+    """Return an axis between 1, 2 or 5 times powers of ten; if there are many powers, some have ticks."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     fine = [factor * 10.0**power for power in powers for factor in (1, 2, 5)]
     first = max((tick for tick in fine if tick <= low), default=low)
@@ -91,13 +91,13 @@ def _logarithmic(low: float, high: float, start: float, end: float) -> Axis:
 
 def _labelled(ticks: list[float], scale: float) -> tuple[tuple[float, str], ...]:
     texts = [short(tick * scale) for tick in ticks]
-    if len(set(texts)) < len(texts):  # a short way of a long one
+    if len(set(texts)) < len(texts):  # short texts would be equal
         texts = [f"{tick * scale:.10g}" for tick in ticks]
     return tuple(zip(ticks, texts, strict=True))
 
 
 def short(value: float) -> str:
-    """A number as people write it: four digits, thousands and millions with k and M."""
+    """Return a number with four digits; thousands and millions with k and M."""
     if 1e4 <= abs(value) < 1e9:
         factor, letter = (1e6, "M") if abs(value) >= 1e6 else (1e3, "k")
         return f"{value / factor:.4g}{letter}"
@@ -105,7 +105,7 @@ def short(value: float) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """45 s, 12 min 5 s, 3 h 20 min, 2 d 4 h; a dash for None."""
+    """Return 45 s, 12 min 5 s, 3 h 20 min or 2 d 4 h; a dash for None."""
     if seconds is None:
         return "-"
     whole = max(0, round(seconds))

@@ -11,16 +11,18 @@ from jobgen.report.axes import Axis, short
 from jobgen.report.series import KINDS, Curves, Drawn, Kind, Point, segments, thin
 
 WIDTH, HEIGHT = 720, 280
-LEFT, RIGHT, TOP, BOTTOM = 58, 26, 12, 38  # around the curves: ticks and the runs' numbers
-COLUMNS = WIDTH - LEFT - RIGHT  # of pixels, into which more points would be drawn
-_WHOLE = 8  # runs that have a point a pixel; more share as many, so that pages do not grow with them
-_APART, _NUMBERS = 12, 16  # pixels between the runs' numbers at the lines' ends, and how many there may be
+LEFT, RIGHT, TOP, BOTTOM = 58, 26, 12, 38  # margins: ticks and the numbers of runs
+COLUMNS = WIDTH - LEFT - RIGHT  # of pixels; more points would be drawn on top of each other
+_WHOLE = 8  # runs with a point per pixel; more runs share as many points, to limit the size of the page
+_APART, _NUMBERS = 12, 16  # pixels between the numbers at the ends of lines, and the most numbers
 
 
 class Line(NamedTuple):
-    """One series of one run. ``said`` is its text for those who do not see it; ``pieces`` are the points of
-    polylines, ``dots`` what stands alone, ``gaps`` where values are no numbers; ``end`` is the place of the
-    run's number."""
+    """One series of one run.
+
+    ``said`` is its text for users who do not see it; ``pieces`` are the points of polylines, ``dots`` single
+    points, ``gaps`` the places of values that are not finite; ``end`` is the place of the run's number.
+    """
 
     run: int
     series: int
@@ -37,7 +39,7 @@ class Line(NamedTuple):
 
 
 class Seam(NamedTuple):
-    """Where a run went on in a later attempt."""
+    """The place where a run continued in a later attempt."""
 
     run: int
     x: float
@@ -45,8 +47,8 @@ class Seam(NamedTuple):
 
 
 class Chart(NamedTuple):
-    """One chart against one axis (``by``: step or time). ``names`` are its series, by number; ``drawn``
-    are the numbers of those that it shows."""
+    """A chart against one axis (``by``: step or time). ``names`` are its series by number; ``drawn`` are the
+    numbers of the series that it shows."""
 
     title: str
     unit: str
@@ -62,8 +64,8 @@ class Chart(NamedTuple):
 def charts(
     curves: Sequence[Curves], resumed: Sequence[list[Point]], names: Sequence[str]
 ) -> list[list[Chart]]:
-    """Of each kind of which any run has values: the chart against steps, and that against time if there is
-    any; ``names`` are the runs', which went on after the points ``resumed``."""
+    """Return the charts of each kind that has values in any run: against steps, and against time if possible.
+    ``names`` are those of the runs; ``resumed`` are the points after which the runs continued."""
     found = []
     for kind in KINDS:
         drawn = {
@@ -117,7 +119,7 @@ def _chart(
 
 
 def drawn_by(found: list[Point], by: str) -> list[Drawn]:
-    """The points of a series against an axis; those that have no time are left out of it."""
+    """Return the points of a series against an axis; points without a time are left out of the time axis."""
     if by == "step":
         return [(point.step, point.value) for point in found]
     return sorted(
@@ -153,8 +155,8 @@ def _line(run: int, series: int, columns: int, line: list[Drawn], x: Axis, y: Ax
 
 
 def _apart(lines: list[Line]) -> list[Line]:
-    """The same, with the numbers at their ends moved so that none hides another; each run's first series has
-    one, and of many runs none."""
+    """Return the lines, with the numbers at their ends moved apart. The first series of each run has a
+    number; if there are many runs, none has."""
     first = {line.run: i for i, line in reversed(list(enumerate(lines)))}
     moved = [line._replace(end=(0.0, 0.0)) for line in lines]
     if len(first) <= _NUMBERS:
@@ -168,7 +170,7 @@ def _apart(lines: list[Line]) -> list[Line]:
 
 
 def _spread(places: list[float]) -> list[float]:
-    """The places, which grow, moved down and then up until they are apart and inside the chart."""
+    """Return the sorted places, moved down and then up until they are apart and inside the chart."""
     down = list(accumulate(places, lambda above, place: max(above + _APART, place)))
     limits = (HEIGHT - BOTTOM - _APART * i for i in range(len(down)))
     return [min(place, limit) for place, limit in zip(down[::-1], limits, strict=True)][::-1]

@@ -1,4 +1,4 @@
-"""Which runs a page is about."""
+"""The choice of the runs on a page."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from jobgen.options import BY_KEY
 
 
 def chosen(names: Sequence[str]) -> list[Path]:
-    """The run directories that are meant, each once, of an array its tasks; the newest one where nothing is
-    said. A name is a run's directory or a file in it, a directory of runs, a job file, or what
-    ``jobgen status`` takes.
+    """Return the run directories with these names, each once, and of an array its tasks; without names, the
+    newest run.
+
+    A name is a run directory or a file in it, a directory of runs, a job file, or a name that ``jobgen
+    status`` accepts.
 
     Raises:
         JobgenError: there is no such run.
@@ -35,7 +37,7 @@ def _place(name: str) -> Path:
 
 
 def _of_job_file(name: str) -> Path:
-    """The newest run of a job file."""
+    """Return the newest run of a job file."""
     from jobgen.jobfile import read_job
 
     values = read_job(name, (), ()).values

@@ -27,7 +27,7 @@ def report(more: tuple[str, ...], names: tuple[str, ...], output: str, force: bo
     from jobgen.report.choosing import chosen
     from jobgen.report.page import page
 
-    directories = chosen(names + more)  # what follows --
+    directories = chosen(names + more)  # the arguments after --
     write_script(output, page(directories, time.time()), force=force, executable=False)
     count = "1 run" if len(directories) == 1 else f"{len(directories)} runs"
     click.echo(f"{output}: {count}", err=True)

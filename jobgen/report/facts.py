@@ -1,4 +1,4 @@
-"""What was asked for: the plan of each run, what differs between runs, and what is the same in all."""
+"""The settings of runs: the plan of each run, the differences between runs, and what is equal in all."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _VALUE = re.compile(_NAMED + r"=).*", re.DOTALL)
 _WORD = re.compile(_NAMED + r"(?:=| +(?!-)))('[^']*'|\"[^\"]*\"|\S+)")
 _ELSEWHERE = ("format", "submitted", "script_sha256", "name", "options", "derived", "sources")
 _SWEEP = "sweep."
-_BRIEF, _COLUMNS = 24, 8  # characters of a value, and columns, that a summary has room for
+_BRIEF, _COLUMNS = 24, 8  # characters of a value, and columns, that fit in a summary
 _DIRECTIVE = re.compile(r"^#(SBATCH|PBS)[ \t]+(-[^\s=]+)[= \t]*(.*)$", re.MULTILINE)
 
 
 class Fact(NamedTuple):
-    """A value as text, where it came from and what it means; both may be empty."""
+    """A value as text, its origin and its meaning; both may be empty."""
 
     value: str
     origin: str = ""
@@ -29,9 +29,12 @@ class Fact(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """``differing`` names have another value in some run. ``brief`` are those of them that a summary has room
-    for: what was swept, or else short values. ``same`` are the facts of all runs that somebody asked for or
-    that follow, ``folded`` the others: defaults and installed packages."""
+    """A comparison of several runs.
+
+    ``differing`` names have different values. ``brief`` are those that fit in a summary: swept parameters, or
+    else short values. ``same`` are equal facts that were given or derived, ``folded`` the other equal facts:
+    defaults and installed packages.
+    """
 
     differing: tuple[str, ...]
     brief: tuple[str, ...]
@@ -40,8 +43,7 @@ class Comparison(NamedTuple):
 
 
 def facts(run: Run, rows: Sequence[Mapping[str, Any]]) -> dict[str, Fact]:
-    """By name: the point of a sweep, plan.json or else what the script says of itself, and what the training
-    began with."""
+    """Return the facts by name: the point of a sweep, plan.json or the script, the start of the training."""
     point = _flat(runs.as_object(runs.text(run.directory / "sweep.json")), _SWEEP)
     asked = list(_planned(runs.plan(run.directory))) or _script(runs.script(run.directory))
     trained = {key: value for key, value in started(rows).items() if key not in ("event", "hosts", "source")}
@@ -49,7 +51,7 @@ def facts(run: Run, rows: Sequence[Mapping[str, Any]]) -> dict[str, Fact]:
 
 
 def _planned(plan: Mapping[str, Any]) -> Iterator[tuple[str, Fact]]:
-    """The options and what follows from them by their own names, then all else by the name of its table."""
+    """Yield the options and derived values by their own names, then other values by the names of tables."""
     for table in ("options", "derived"):
         for name, fact in _flat(_table(plan, table)):
             yield name, fact._replace(meaning=meaning(BY_KEY[name])) if name in BY_KEY else fact
@@ -66,12 +68,12 @@ def _table(plan: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 
 
 def started(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """What the training said when it last began; empty if it never did."""
+    """Return the last start event of the training; empty if there is none."""
     return next((row for row in reversed(rows) if row.get("event") == "start"), {})
 
 
 def compare(all_facts: Sequence[Mapping[str, Fact]]) -> Comparison:
-    """The names in the order in which they come; one that a run lacks differs."""
+    """Compare the facts of runs, in the order of their names; a name that a run lacks is a difference."""
     names = list(dict.fromkeys(name for facts in all_facts for name in facts))
     values = {name: [facts[name].value if name in facts else None for facts in all_facts] for name in names}
     differing = tuple(name for name in names if len(set(values[name])) > 1)
@@ -86,14 +88,14 @@ def compare(all_facts: Sequence[Mapping[str, Fact]]) -> Comparison:
 
 
 def _is_brief(found: Sequence[Fact | None]) -> bool:
-    """Whether some runs were asked for one short value, and others for another; not all need have it."""
+    """Return whether the fact has different short values that were given; some runs may lack it."""
     there = [fact for fact in found if fact is not None]
     short = all(fact.origin != "derived" and len(fact.value) <= _BRIEF for fact in there)
     return short and len({fact.value for fact in there}) > 1
 
 
 def _flat(table: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Fact]]:
-    """The leaves of nested tables; a table with a "value" is a leaf that knows its origin and meaning."""
+    """Return the leaves of nested tables; a table with a "value" is a leaf with origin and meaning."""
     found = []
     for key, value in table.items():
         name = f"{prefix}{key}"
@@ -112,12 +114,12 @@ def _shown(value: Any) -> str:
         return _WORD.sub(r"\1***", " ".join(map(_shown, value))) or "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    # Without the value of what is named like a secret: pages are passed on.
+    # Hide a value with a name like that of a secret: pages are passed on.
     return "-" if value is None else _VALUE.sub(r"\1***", str(value))
 
 
 def _script(text: str) -> Iterator[tuple[str, Fact]]:
-    """Title and program of a script that jobgen made, and the directives of any."""
+    """Yield title and program of a script that jobgen made, and the directives of any script."""
     if made := re.search(r"^# (.*); made by jobgen (\S+)\.$", text, re.MULTILINE):
         yield "title", Fact(made[1], "job.sh")
         yield "jobgen", Fact(made[2], "job.sh", "The version that made the script.")

@@ -1,4 +1,4 @@
-"""What failed in a run, and where: ranks with the ends of their logs, and hosts."""
+"""The failures of a run: ranks with the ends of their logs, and hosts."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from jobgen import nodefiles, runs
 from jobgen.nodefiles import Rank
 from jobgen.runs import Attempt, Run, as_object, text
 
-# Ranks and logs of an attempt, as the first rank that failed tells most; letters of each log.
+# The most ranks and logs of an attempt (the first failures explain the most); characters of each log.
 _RANKS, _LOGS, _LETTERS = 200, 4, 4000
 
 
 class Failed(NamedTuple):
-    """A rank that failed in an attempt, with the end of its log, and the file that holds that, where it was
-    among the first."""
+    """A rank that failed in an attempt. The first ranks have the end of their log and its file."""
 
     attempt: int
     rank: int
@@ -26,7 +25,7 @@ class Failed(NamedTuple):
 
 
 class Failures(NamedTuple):
-    """All that failed; ``more`` ranks are not among ``ranks``, and ``stacks`` are files that a hang left."""
+    """All failures; ``more`` counts ranks that are not in ``ranks``, ``stacks`` are files of a hang."""
 
     ranks: tuple[Failed, ...]
     more: int

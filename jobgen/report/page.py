@@ -1,4 +1,4 @@
-"""Puts the page together: what is read of the runs becomes plain tuples, templates/report/ draws them."""
+"""Assembly of the page: data of the runs as plain tuples, drawn by templates/report/."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TEMPLATES = Path(jobgen.templates.__path__[0], "report")
 
 
 class Summary(NamedTuple):
-    """One run on one line. Times are seconds; None where nothing is known."""
+    """A run on one line. Times are seconds; a value is None if it is unknown."""
 
     kind: str
     state: str
@@ -38,7 +38,7 @@ class Summary(NamedTuple):
 
 
 class View(NamedTuple):
-    """All that the page shows of one run."""
+    """All data of one run that the page shows."""
 
     run: Run
     training: bool
@@ -51,7 +51,7 @@ class View(NamedTuple):
 
 
 def page(directories: Sequence[Path], now: float) -> str:
-    """The page about these run directories; ``now`` (seconds since 1970) is the time that it shows."""
+    """Return the page about these run directories; ``now`` (seconds since 1970) is the time that it shows."""
     views, title = _titled([_view(directory) for directory in directories])
     names = [view.run.name for view in views]
     style, script = (_packaged(name) for name in ("style.css", "script.js"))
@@ -77,7 +77,7 @@ def page(directories: Sequence[Path], now: float) -> str:
 
 
 def _titled(views: list[View]) -> tuple[list[View], str]:
-    """The views and a title for all of them; tasks of one array share its name, and need it no more."""
+    """Return the views and a title. If all are tasks of one array, only the title has its name."""
     if len(views) == 1:
         return views, views[0].run.name
     places = {view.run.directory.parent for view in views}
@@ -130,7 +130,7 @@ def _values(curves: Curves, event: str, key: str) -> list[float]:
 
 
 def _state(run: Run, metrics: bool, training: bool) -> tuple[str, str]:
-    """How the run stands: the last attempt's end, or without attempts the training's own word."""
+    """Return the state of a run: the end of its last attempt, or without attempts that of the training."""
     if run.attempts:
         last = run.attempts[-1].status
         return timeline.kind(last), runs.meaning(last, training)
@@ -144,7 +144,7 @@ def _state(run: Run, metrics: bool, training: bool) -> tuple[str, str]:
 
 
 def _where(run: Run, rows: list[dict[str, Any]]) -> str:
-    """Ranks, device and hosts, as the last attempt had them."""
+    """Return ranks, device and hosts of the last attempt."""
     start = facts.started(rows)
     size, device = start.get("world_size"), start.get("device")
     ranks = f"{size} x {device} on " if size and device else ""
@@ -153,16 +153,16 @@ def _where(run: Run, rows: list[dict[str, Any]]) -> str:
 
 
 def _packaged(name: str) -> Markup:
-    return Markup((_TEMPLATES / name).read_text(encoding="utf-8").strip())  # ours: no text of a user is in it
+    return Markup((_TEMPLATES / name).read_text(encoding="utf-8").strip())  # packaged: no text of a user
 
 
 def _hash(text: str) -> str:
-    """What a Content-Security-Policy allows: this text and no other."""
+    """Return the hash for a Content-Security-Policy that allows only this text."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def _environment() -> jinja2.Environment:
-    """Unlike that of the scripts, it escapes every value for HTML."""
+    """Return the environment of the templates. Unlike that of the scripts, it escapes all values."""
     env = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_TEMPLATES),
         autoescape=True,
@@ -178,7 +178,7 @@ def _environment() -> jinja2.Environment:
 
 
 def visible(value: object) -> str:
-    """As text without characters that cannot be seen, or turn the line around: ``\\x1b`` for such a one."""
+    """Return text in which invisible characters, and those that reverse the line, are escaped: ``\\x1b``."""
     text = value if isinstance(value, Markup) else str(value)
     if isinstance(text, Markup) or text.isprintable():
         return text

@@ -1,4 +1,4 @@
-"""Curves from metrics: which keys make which chart, and how many points of them are worth drawing."""
+"""Curves from metrics: the keys of each chart, and the choice of points to draw."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jobgen.runs import number
 
 
 class Point(NamedTuple):
-    """A value at a step and after so many seconds of training; None where it is not finite."""
+    """A value at a step and after some seconds of training; None if it is not finite."""
 
     step: float
     seconds: float | None
@@ -18,8 +18,8 @@ class Point(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """A chart: its title, the unit of its values, whether its axis is logarithmic where that helps (log) or
-    begins at 0 (zero), and the keys of metrics.jsonl that it draws, with names."""
+    """A chart: its title, the unit of its values, the kind of its axis (log: logarithmic if the values differ
+    much; zero: begins at 0), and the keys of metrics.jsonl that it draws, with names."""
 
     title: str
     unit: str
@@ -27,7 +27,7 @@ class Kind(NamedTuple):
     keys: dict[tuple[str, str], str]
 
 
-# By event and key. A program of its own that writes no event is read as if each row were a step.
+# By event and key. Rows without an event, which the user's own program may write, count for all events.
 KINDS = (
     Kind(
         "Loss",
@@ -50,7 +50,7 @@ Curves = dict[tuple[str, str], list[Point]]
 
 
 def curves(rows: Iterable[dict[str, Any]]) -> Curves:
-    """The points of each key of KINDS that has any finite value, in the order of their steps."""
+    """Return the points of each key of KINDS that has a finite value, in the order of steps."""
     found: Curves = {key: [] for kind in KINDS for key in kind.keys}
     for row in rows:
         if (step := number(row.get("step"))) is not None:
@@ -60,7 +60,7 @@ def curves(rows: Iterable[dict[str, Any]]) -> Curves:
                 if key in row and said in (event, None):
                     points.append(Point(step, seconds, number(row[key])))
     if found["step", "loss"]:
-        found["epoch", "train_loss"] = []  # it says no more
+        found["epoch", "train_loss"] = []  # it adds nothing
     return {
         key: sorted(points, key=lambda point: point.step)
         for key, points in found.items()
@@ -69,7 +69,7 @@ def curves(rows: Iterable[dict[str, Any]]) -> Curves:
 
 
 def resumed(rows: Iterable[dict[str, Any]]) -> list[Point]:
-    """The steps after which the training went on in a later attempt."""
+    """Return the steps after which the training continued in a later attempt."""
     found, last = [], None
     for row in rows:
         if row.get("event") == "start" and last is not None and last not in found:
@@ -83,8 +83,10 @@ Drawn = tuple[float, float | None]
 
 
 def thin(drawn: list[Drawn], columns: int) -> list[Drawn]:
-    """At most five points in each of so many columns: the first, the least, the greatest, the last and one
-    that is no number. ``drawn`` is in the order of x, and so is the result, which is a part of it."""
+    """Return at most five points per column: the first, the least, the greatest, the last and one not finite.
+
+    ``drawn`` is in the order of x, and so is the result, which is a part of it.
+    """
     if len(drawn) <= columns:
         return drawn
     low, high = drawn[0][0], drawn[-1][0]
@@ -105,7 +107,7 @@ def _kept(drawn: list[Drawn], group: list[int]) -> list[int]:
 
 
 def segments(drawn: Iterable[Drawn]) -> Iterator[list[tuple[float, float]]]:
-    """The runs of points that are numbers: a line has a gap where one is none."""
+    """Yield the sequences of finite points: a line has a gap at a point that is not finite."""
     segment: list[tuple[float, float]] = []
     for x, value in drawn:
         if value is not None:

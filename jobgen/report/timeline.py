@@ -12,11 +12,11 @@ from jobgen.runs import Attempt, Run
 
 WIDTH, ROW = 720, 26
 LEFT, RIGHT, TOP, BOTTOM = 58, 26, 8, 34
-_LEAST = 3.0  # pixels: an attempt that ended at once is seen, too
+_LEAST = 3.0  # pixels: very short attempts are visible, too
 
 
 class Bar(NamedTuple):
-    """One attempt; ``kind`` is how it ended (good, missed, on, bad, open)."""
+    """An attempt; ``kind`` is the kind of its end (good, missed, on, bad, open)."""
 
     run: int
     attempt: int
@@ -28,7 +28,7 @@ class Bar(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """Something that came in an attempt: a signal, or the deadline."""
+    """An event in an attempt: a signal, or the deadline."""
 
     what: str
     x: float
@@ -44,19 +44,19 @@ class Timeline(NamedTuple):
 
 
 def kind(status: int | None) -> str:
-    """How an attempt ended, in one word."""
+    """Return the kind of an attempt's end."""
     return {None: "open", 0: "good", 3: "missed", runs.RESUMABLE: "on"}.get(status, "bad")
 
 
 def ending(run: Run, attempt: Attempt, training: bool) -> str:
-    """How an attempt ended, in words; one that others came after runs no more."""
+    """Return the end of an attempt in words; an attempt before the last one does not run any more."""
     if attempt.status is None and attempt is not run.attempts[-1]:
         return "no end is recorded: it was killed with its script"
     return runs.meaning(attempt.status, training)
 
 
 def timeline(all_runs: Sequence[Run], trained: Sequence[bool]) -> Timeline | None:
-    """Each run begins at the left, when its first attempt began; None where no attempt has a time."""
+    """Return the time line: each run begins at the left, with its first attempt; None without times."""
     starts = [first_sign(run) for run in all_runs]
     ends = [
         attempt.ended - start
@@ -77,12 +77,12 @@ def timeline(all_runs: Sequence[Run], trained: Sequence[bool]) -> Timeline | Non
 
 
 def first_sign(run: Run) -> float | None:
-    """When the first attempt began, in seconds since 1970."""
+    """Return when the first attempt began, in seconds since 1970."""
     return min((attempt.began for attempt in run.attempts if attempt.began is not None), default=None)
 
 
 def took(attempt: Attempt) -> float | None:
-    """How long it ran, in seconds."""
+    """Return how long an attempt ran, in seconds."""
     return None if attempt.began is None or attempt.ended is None else attempt.ended - attempt.began
 
 

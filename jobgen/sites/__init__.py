@@ -1,4 +1,4 @@
-"""Sites: what one cluster wants of a job, in a TOML file each; finding them costs no parser."""
+"""Sites: the requirements of a cluster, in a TOML file each. This module finds them without a parser."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from jobgen.errors import JobgenError, nearest, one_of, shown
 if TYPE_CHECKING:
     from jobgen.sites.site import Site
 
-NONE = "none"  # the name that means no site, where a job file names one
+NONE = "none"  # the name for no site, even if a job file names one
 
 
 def folders(beside: str | None = None) -> tuple[str, ...]:
-    """Where site files are looked for, first ones first: beside the job file, the user's own, ours."""
+    """Return the folders of site files in order: next to the job file, the user's own, the packaged ones."""
     import jobgen.templates
 
     home = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
@@ -23,16 +23,16 @@ def folders(beside: str | None = None) -> tuple[str, ...]:
 
 
 def names() -> list[str]:
-    """The names of the user's own sites and of ours, sorted; a file beside a job file is not among them."""
+    """Return the sorted names of the user's own and the packaged sites, without those next to a job file."""
     found = (name for folder in folders() if os.path.isdir(folder) for name in os.listdir(folder))
     return sorted({name[:-5] for name in found if name.endswith(".toml") and not name.startswith(".")})
 
 
 def find(name: str, origin: str, beside: str | None = None, after: str | None = None) -> str:
-    """The path of a site file; with ``after``, the one of the same name that the file ``after`` hides.
+    """Return the path of a site file; with ``after``, the file of the same name that ``after`` hides.
 
     Raises:
-        JobgenError: there is none of that name.
+        JobgenError: there is no site of that name.
     """
     if os.sep in name or name.endswith(".toml"):
         path = os.path.join(beside or "", name)
@@ -50,10 +50,10 @@ def find(name: str, origin: str, beside: str | None = None, after: str | None = 
 
 
 def load(name: str, origin: str | None = None, beside: str | None = None) -> Site:
-    """A site by its name, or by the path of its file, with all that it extends.
+    """Return a site by its name, or by the path of its file, with all that it extends.
 
     Raises:
-        JobgenError: there is none, or something in its file is wrong.
+        JobgenError: there is no such site, or something in its file is wrong.
     """
     from jobgen.sites.reading import read_site
 
@@ -61,7 +61,7 @@ def load(name: str, origin: str | None = None, beside: str | None = None) -> Sit
 
 
 def choose(name: str, origin: str, scheduler: str, beside: str) -> Site | None:
-    """The site of a job, which must be for this scheduler (a command's name); None for ``none``.
+    """Return the site of a job, which must have this scheduler (a command's name); None for ``none``.
 
     Raises:
         JobgenError: there is no such site, something in it is wrong, or it has another scheduler.

@@ -1,4 +1,4 @@
-"""Asks a scheduler what its queues and nodes are: the only commands are those that any user may run."""
+"""Queries to a scheduler about its queues and nodes, with commands that any user may run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jobgen.errors import JobgenError
 
 
 class Facts(NamedTuple):
-    """What there is; ``gres`` is what Slurm calls the devices, such as gpu:a100."""
+    """The facts about a cluster; ``gres`` is Slurm's name of the devices, such as gpu:a100."""
 
     name: str
     kind: str
@@ -23,7 +23,7 @@ class Facts(NamedTuple):
 
 
 class QueueFacts(NamedTuple):
-    """A queue. None where nothing was said; ``walltime`` in seconds, ``memory`` in MiB a node."""
+    """A queue. A value is None if it is unknown; ``walltime`` in seconds, ``memory`` in MiB per node."""
 
     name: str
     default: bool = False
@@ -36,7 +36,7 @@ class QueueFacts(NamedTuple):
 
 
 class NodeFacts(NamedTuple):
-    """What a node offers; ``memory`` in MiB."""
+    """The resources of a node; ``memory`` in MiB."""
 
     gpus: int = 0
     cores: int | None = None
@@ -44,10 +44,10 @@ class NodeFacts(NamedTuple):
 
 
 def ask() -> Facts:
-    """What the scheduler on PATH says.
+    """Return the facts from the scheduler on PATH.
 
     Raises:
-        JobgenError: there is none, or it does not answer.
+        JobgenError: there is no scheduler, or it does not answer.
     """
     from jobgen.init import detect
 
@@ -81,7 +81,7 @@ def _run(*command: str) -> str:
 
 
 def slurm(name: str, sinfo: str) -> Facts:
-    """The facts from sinfo's lines: partition, time limit, nodes, CPUs, memory, GRES, job size, | between."""
+    """Return the facts from sinfo's lines: partition, time limit, nodes, CPUs, memory, GRES and job size."""
     queues: dict[str, QueueFacts] = {}
     gres: list[str] = []
     for line in sinfo.splitlines():
@@ -104,13 +104,13 @@ def slurm(name: str, sinfo: str) -> Facts:
             int(cells[4].rstrip("+")),
         )
         queues[queue.name] = _greater(queues.get(queue.name, queue), queue)
-    # Of several types Slurm takes any where none is named.
+    # If no type is named, Slurm allocates devices of any type.
     kind = gres[0] if len(set(gres)) == 1 else gres[0].partition(":")[0] if gres else ""
     return Facts(name, "slurm", tuple(queues.values()), kind)
 
 
 def _greater(one: QueueFacts, other: QueueFacts) -> QueueFacts:
-    """A queue of several kinds of nodes: what the greatest offers."""
+    """Return a queue with several kinds of nodes, with the greatest values of both."""
     return one._replace(
         gpus=max(one.gpus, other.gpus),
         cores=max(one.cores or 0, other.cores or 0),
@@ -120,7 +120,7 @@ def _greater(one: QueueFacts, other: QueueFacts) -> QueueFacts:
 
 
 def pbs(name: str, kind: str, qstat: str, pbsnodes: str) -> Facts:
-    """The facts from ``qstat -Qf`` and ``pbsnodes -a``, of PBS Pro or Torque."""
+    """Return the facts from ``qstat -Qf`` and ``pbsnodes -a``, of PBS Pro or Torque."""
     nodes = [node_facts(fields) for _, fields in records(pbsnodes, r"(\S+)")]
     node = NodeFacts(
         max((one.gpus for one in nodes), default=0),
@@ -129,7 +129,7 @@ def pbs(name: str, kind: str, qstat: str, pbsnodes: str) -> Facts:
     )
     queues = []
     for queue, fields in records(qstat, r"Queue: (\S+)"):
-        open_ = fields.get("enabled") == fields.get("started") == "True"  # PBS leaves out what is false
+        open_ = fields.get("enabled") == fields.get("started") == "True"  # PBS leaves out false values
         if not open_ or re.fullmatch(RESERVATION, queue):
             continue
         time = fields.get("resources_max.walltime")
@@ -149,7 +149,7 @@ def pbs(name: str, kind: str, qstat: str, pbsnodes: str) -> Facts:
 
 
 def records(text: str, head: str) -> Iterable[tuple[str, dict[str, str]]]:
-    """Records of a line at the margin and ``key = value`` lines that are indented."""
+    """Yield records: a line at the margin, and its ``key = value`` lines, which are indented."""
     name: str | None = None
     fields: dict[str, str] = {}
     for line in [*text.splitlines(), ""]:
@@ -178,13 +178,13 @@ def node_facts(fields: Mapping[str, str]) -> NodeFacts:
 
 
 def _status(text: str, key: str) -> str:
-    """A value in Torque's ``status = a=1,b=2``."""
+    """Return a value in Torque's ``status = a=1,b=2``."""
     found = re.search(rf"(?:^|,){key}=([^,]*)", text)
     return found[1] if found else ""
 
 
 def seconds(text: str) -> int | None:
-    """``[D-]H:M:S``, ``M:S`` or seconds; None for no limit."""
+    """Return the seconds of ``[D-]H:M:S``, ``M:S`` or a number; None for no limit."""
     days, _, clock = text.rpartition("-")
     if not re.fullmatch(r"\d+(:\d+){0,3}", clock):
         return None

@@ -1,6 +1,6 @@
-"""Whether the values of a site make sense; types and keys are looked at before.
+"""Checks of the values of a site; types and keys are checked before.
 
-Nothing of a site file can become shell code: what a script prints of it outside quotes is matched here.
+No text of a site file can become shell code: text that a script prints outside quotes is matched here.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ _OPTION_KEYS = (("lacks",), ("mandatory",), ("queues", _ANY, "mandatory"))
 
 
 def check_site(site: Site) -> None:
-    """Refuse what cannot be meant.
+    """Refuse values that are not valid.
 
     Raises:
-        JobgenError: it says the file and line, what is there and what is allowed.
+        JobgenError: the message has the file, the line, the value and what is allowed.
     """
     for place, text in _texts(site.data, ()):
         try:
@@ -82,7 +82,7 @@ def check_site(site: Site) -> None:
 
 
 def _texts(data: Mapping[str, Any], at: Path) -> Iterator[tuple[Path, str]]:
-    """Every text of the tables that are a site's own, with its path."""
+    """Yield every text in a site's own tables, with its path."""
     for key, value in data.items():
         if isinstance(value, dict) and (at or key not in TABLES):
             yield from _texts(value, (*at, key))
@@ -118,7 +118,7 @@ def _fits(place: Path, path: Path) -> bool:
 
 
 def _check_key(key: str) -> None:
-    """A key of [mandatory] or [lacks]: an option, or the beginning of a directive."""
+    """Check a key of [mandatory] or [lacks]: an option, or the beginning of a directive."""
     if key.startswith("-"):
         _LINE(key)
     elif key not in BY_KEY:

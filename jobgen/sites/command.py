@@ -13,7 +13,7 @@ from jobgen.typed import FILE
 
 
 class _Group(click.Group):
-    """Commands whose misspelt ones are told the nearest."""
+    """A group of commands that suggests the nearest name for a misspelt one."""
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         if args[0] not in self.commands:

@@ -1,4 +1,4 @@
-"""Which site this machine belongs to, by its host name and its environment."""
+"""Detection of the site of this machine, by its host name and its environment."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def detected() -> tuple[str, str] | None:
-    """The name of the site, and why; the user's own sites come before ours, wrong files are passed over."""
+    """Return the name of the site and the reason. The user's own sites come first; wrong ones are skipped."""
     from jobgen.sites import folders, load, names
 
     own = folders()[0]
@@ -30,7 +30,7 @@ def detected() -> tuple[str, str] | None:
 
 
 def reason(detect: Detect, host: str, env: os._Environ[str] | dict[str, str]) -> str | None:
-    """Why a machine of this name and environment belongs to the site; None if it does not."""
+    """Return why a machine with this name and environment belongs to the site; None if it does not."""
     for name, value in detect.env.items():
         if fnmatchcase(env.get(name, ""), value):
             return f"{name} is {env[name]}"

@@ -1,4 +1,4 @@
-"""What a site adds to a job where nobody said it: its defaults, and what follows from its nodes."""
+"""The values that a site adds to a job: its defaults, and what follows from its nodes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DEFAULT_WALLTIME = 3600  # s
 
 
 def completed(spec: JobSpec, site: Site) -> JobSpec:
-    """The specification over the site's defaults; only its environment variables stay beside others.
+    """Return the specification with the site's defaults; environment variables are added to those given.
 
     Raises:
         JobgenError: a value of the site cannot be read.
@@ -45,17 +45,17 @@ def completed(spec: JobSpec, site: Site) -> JobSpec:
 
 
 def _excluded(key: str, spec: JobSpec, fields: dict[str, Any]) -> bool:
-    """Whether what was said leaves no room for a default of the site."""
+    """Return whether given values exclude a default of the site."""
     return {
-        "queue": spec.scheduler == "pbs" and spec.reservation is not None,  # which is a queue of its own
-        "mpi": fields["launcher"] not in ("mpirun", "srun"),  # which start no MPI
-        "conda": spec.container is not None,  # which brings its own Python
+        "queue": spec.scheduler == "pbs" and spec.reservation is not None,  # a reservation is a queue
+        "mpi": fields["launcher"] not in ("mpirun", "srun"),  # other launchers start no MPI
+        "conda": spec.container is not None,  # the image has its own Python
         "venv": spec.container is not None,
     }.get(key, False)
 
 
 def without(spec: JobSpec) -> JobSpec:
-    """The specification less what its site added."""
+    """Return the specification without the values that its site added."""
     if spec.site is None:
         return spec
     added = [key for key, origin in spec.origins.items() if origin.startswith("site ")]
@@ -87,7 +87,7 @@ def _fill(site: Site, fields: dict[str, Any], origins: dict[str, str]) -> None:
     gpus = fields["gpus_per_node"] or 0
     cores = cores_of(node, gpus)
     listed = fields["cpu_bind"] and fields["cpu_bind"][1]
-    if fields["cpus_per_node"] is None and not listed:  # which say it themselves
+    if fields["cpus_per_node"] is None and not listed:  # they determine the cores
         say("cpus_per_rank", cores and max(1, cores // (fields["ranks_per_node"] or gpus or 1)))
     if node.memory_per_gpu and gpus:
         say("mem", values.memory(node.memory_per_gpu) * gpus)
@@ -97,7 +97,7 @@ def _fill(site: Site, fields: dict[str, Any], origins: dict[str, str]) -> None:
 
 
 def cores_of(node: Node, gpus: int) -> int | None:
-    """The cores that a job gets on a node of which it takes so many GPUs."""
+    """Return the cores that a job gets on a node if it uses so many GPUs of it."""
     if gpus and node.cores_per_gpu is not None:
         return gpus * node.cores_per_gpu
     return node.cores

@@ -1,4 +1,4 @@
-"""Whether a site takes a job: its queue's limits, and what it demands of every job."""
+"""Checks of a job against a site: the limits of its queue, and what the site requires of every job."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Request(NamedTuple):
-    """The numbers of a job that limits are about; ``mem`` in MiB a node, ``walltime`` in seconds."""
+    """The numbers of a job that have limits; ``mem`` in MiB per node, ``walltime`` in seconds."""
 
     nodes: int
     walltime: int
@@ -28,17 +28,17 @@ class Request(NamedTuple):
 
 
 class Excess(NamedTuple):
-    """One thing too many, or too few: the option, and the limit in words."""
+    """A number that is too large or too small: the option, and the limit in words."""
 
     key: str
     limit: str
 
 
 def check(spec: JobSpec, request: Request, lines: tuple[str, ...]) -> None:
-    """Refuse what the site would refuse; ``lines`` are the directives of its own and the user's.
+    """Refuse what the site would refuse; ``lines`` are the directives of the site and of the user.
 
     Raises:
-        JobgenError: a queue that it has not, a limit, or something that it demands and is not there.
+        JobgenError: the site has no such queue, a limit is exceeded, or a mandatory value is missing.
     """
     site = spec.site
     assert site is not None
@@ -76,7 +76,7 @@ def _check_queue(spec: JobSpec, site: Site, request: Request) -> None:
 
 
 def excesses(site: Site, name: str, request: Request) -> Iterator[Excess]:
-    """The limits of a queue that a request breaks."""
+    """Yield the limits of a queue that a request exceeds."""
     queue, node = site.queues[name], site.node(name)
     if queue.nodes is not None and not queue.nodes[0] <= request.nodes <= queue.nodes[1]:
         least, most = queue.nodes
@@ -105,7 +105,7 @@ def _count(number: int, noun: str) -> str:
 
 
 def longest(site: Site, name: str | None, nodes: int) -> int | None:
-    """The wall time in seconds that a queue allows a job of so many nodes; None where nothing is said."""
+    """Return the wall time in seconds that a queue allows for so many nodes; None if it has no limit."""
     queue = site.queues.get(name) if name else None
     if queue is None:
         return None
@@ -116,7 +116,7 @@ def longest(site: Site, name: str | None, nodes: int) -> int | None:
 
 
 def _check_there(spec: JobSpec, site: Site, key: str, example: str, lines: tuple[str, ...]) -> None:
-    """A key is an option's, or the beginning of a directive."""
+    """Check that a mandatory key is given: that of an option, or the beginning of a directive."""
     if key.startswith("-l "):
         there = any(re.match(rf"-l *(.*[, ])?{re.escape(key[3:])}=", line) for line in lines)
         how = f"--directive '{key}={example}'"

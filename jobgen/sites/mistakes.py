@@ -1,4 +1,4 @@
-"""What is wrong in a site file, in one sentence: msgspec finds it, and this says it as we do."""
+"""Errors in a site file, as one sentence: msgspec finds them, and this module words them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ALLOWED = (
 
 
 def site_sentence(message: str, data: Mapping[str, Any], origin: Callable[[Path], str]) -> str:
-    """msgspec's message as ours: where it is, what is there, what is allowed."""
+    """Return msgspec's message as a sentence of jobgen: the place, the value, and what is allowed."""
     if unknown := _UNKNOWN.fullmatch(message):
         above = _place(unknown[2] or "", data)
         known = _keys(above)
@@ -48,12 +48,12 @@ def site_sentence(message: str, data: Mapping[str, Any], origin: Callable[[Path]
 
 
 def _place(path: str, data: Mapping[str, Any]) -> Path:
-    """msgspec's path with the keys that it leaves out, of tables that may hold any: those at fault."""
+    """Return msgspec's path, with the wrong keys that it leaves out in tables with any keys."""
     place: Path = ()
     here: Any = data
     for part in re.findall(r"\[[^\]]*\]|[^.\[\]]+", path):
         if not isinstance(here, dict):
-            break  # in a list, whose items have no line of their own
+            break  # the items of a list have no line of their own
         if part == "[...]":
             kind = Queue if place == ("queues",) else str
             part = next(key for key, value in here.items() if not fits(value, kind))
@@ -62,7 +62,7 @@ def _place(path: str, data: Mapping[str, Any]) -> Path:
 
 
 def _keys(above: Path) -> list[str]:
-    """The keys that a table of a site file may hold."""
+    """Return the keys that a table of a site file may hold."""
     tables: dict[Path, Any] = {("detect",): Detect, ("node",): Node, ("rules",): Rules}
     kind = Queue if above[:1] == ("queues",) else tables.get(above, SiteFile)
     return [*kind.__struct_fields__, *(() if above else TABLES)]

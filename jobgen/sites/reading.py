@@ -1,4 +1,4 @@
-"""Reads site files: each by itself, so that a mistake has its file and line, then one over the other."""
+"""Reader of site files: each is checked alone, so that errors have a file and line; then they are merged."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Places = dict[Path, tuple[str, int | None]]
 
 
 def read_site(path: str) -> Site:
-    """The site of a file, over the sites that it extends.
+    """Return the site of a file, merged with the sites that it extends.
 
     Raises:
         JobgenError: a file cannot be read, something in it is wrong, or files extend one another in a circle.
@@ -37,8 +37,8 @@ def read_site(path: str) -> Site:
 
 
 def _chain(path: str) -> list[tuple[str, str, dict[str, Any]]]:
-    """The file and those it extends, in this order: path, text and content of each. What one extends may
-    lie beside it."""
+    """Return path, text and content of the file and of those that it extends, in this order. A file that is
+    extended may be next to the other."""
     chain: list[tuple[str, str, dict[str, Any]]] = []
     while True:
         text = read_text(path, f"the site file {shown(path)}")
@@ -67,7 +67,7 @@ def _origin(path: str, text: str) -> Callable[[Path], str]:
 
 
 def _check(data: Mapping[str, Any], origin: Callable[[Path], str]) -> None:
-    """The types and keys of one file."""
+    """Check the types and keys of one file."""
     own = {key: value for key, value in data.items() if key not in TABLES}
     try:
         msgspec.convert(own, SiteFile)
@@ -83,7 +83,7 @@ def _check(data: Mapping[str, Any], origin: Callable[[Path], str]) -> None:
 def _merged(
     below: Mapping[str, Any], above: Mapping[str, Any], at: Path, path: str, text: str, places: Places
 ) -> dict[str, Any]:
-    """Tables merge, all else replaces; ``places`` learns where each value stands."""
+    """Merge tables and replace all other values; store the place of each value in ``places``."""
     merged = dict(below)
     for key, value in above.items():
         place = (*at, key)

@@ -1,4 +1,4 @@
-"""A site for people and programs: as TOML with the place of each value, or as JSON."""
+"""The output of a site: as TOML with the place of each value, or as JSON."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jobgen.sites.site import Site
 
 
 def summary(site: Site) -> dict[str, Any]:
-    """What a list of sites says of one."""
+    """Return the entry of a site in the list of sites."""
     file = site.file
     return {
         "name": site.name,
@@ -26,18 +26,18 @@ def summary(site: Site) -> dict[str, Any]:
 
 
 def scheduler(site: Site) -> str:
-    """``slurm``, ``pbspro`` or ``torque``."""
+    """Return ``slurm``, ``pbspro`` or ``torque``."""
     return "slurm" if site.file.scheduler == "slurm" else str(site.values.get("dialect", "pbspro"))
 
 
 def values(site: Site) -> dict[str, Any]:
-    """The content of the site, ready for JSON."""
+    """Return the content of the site, ready for JSON."""
     content: dict[str, Any] = json.loads(json.dumps(dict(site.data), default=str))
     return content
 
 
 def as_toml(site: Site) -> str:
-    """The content as TOML; behind each value, in a comment, the file and line that it comes from."""
+    """Return the content as TOML; a comment after each value has its file and line."""
     lines = [f"# {site.name}: {site.path}"]
     _table(site, dict(site.data), (), lines)
     return "\n".join(lines) + "\n"
@@ -60,7 +60,7 @@ def _key(key: str) -> str:
 
 
 def toml(value: Any) -> str:
-    """A value in TOML: JSON's way, but dates bare."""
+    """Return a value as TOML: like JSON, but dates are bare."""
     if isinstance(value, datetime.date):
         return value.isoformat()
     if isinstance(value, (list, tuple)):

@@ -1,4 +1,4 @@
-"""What a site file says, as frozen types: only a job for a site pays for msgspec."""
+"""The content of a site file as frozen types; only jobs with a site import msgspec for it."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Detect(_Table, frozen=True):
-    """How a machine shows that it belongs to the site: any host name, or any variable, that matches."""
+    """The signs of a machine of the site: any host name, or any variable, that matches."""
 
     hosts: Lines = ()
     env: dict[str, str] = {}
 
 
 class Node(_Table, frozen=True):
-    """What one node has, and how much of it a job gets with each GPU.
+    """The resources of a node, and the share of a job per GPU.
 
-    ``cores`` are those that a job can ask for, ``memory`` and ``memory_per_gpu`` sizes such as 512G.
-    With ``cores_fixed`` a job has the cores of its GPUs and no others; with ``whole_nodes`` jobs of more
-    than one node take all GPUs of each. ``cpu_lists`` are the CPUs next to each GPU, such as 0-7.
+    ``cores`` are those that a job can request; ``memory`` and ``memory_per_gpu`` are sizes such as 512G. With
+    ``cores_fixed`` a job has the cores of its GPUs and no others; with ``whole_nodes`` jobs of more than one
+    node use all GPUs of each. ``cpu_lists`` are the CPUs next to each GPU, such as 0-7.
     """
 
     gpus: Count | None = None
@@ -43,10 +43,10 @@ class Node(_Table, frozen=True):
 
 
 class Queue(Node, frozen=True):
-    """A queue, partition or QoS: its limits, and where its nodes differ from the others.
+    """A queue, partition or QoS: its limits, and the differences of its nodes.
 
-    ``name`` is what the scheduler is told, if it is not the key; ``walltime_by_nodes`` pairs a greatest
-    number of nodes with the wall time that jobs up to it may have.
+    ``name`` is the scheduler's name of the queue, if it is not the key; ``walltime_by_nodes`` has pairs of a
+    greatest number of nodes and the wall time of jobs with up to this number.
     """
 
     about: str = ""
@@ -59,12 +59,12 @@ class Queue(Node, frozen=True):
 
 
 class Rules(_Table, frozen=True):
-    """What a site does otherwise than its scheduler's manual.
+    """The rules of a site that differ from its scheduler's manual.
 
-    ``account`` and ``queue`` are the directives' options for these; ``bind`` is how ranks are bound to
-    cores, an option of PALS or srun; ``master_suffix`` ends the host name that the rendezvous is at;
-    ``srun`` are options of each srun that starts ranks, ``srun_ranks`` where it starts one task a rank,
-    ``srun_nodes`` where it starts one a node.
+    ``account`` and ``queue`` are the options of the directives for these; ``bind`` is the option of PALS or
+    srun that binds ranks to cores; ``master_suffix`` is the end of the rendezvous' host name; ``srun`` are
+    options of each srun that starts ranks, ``srun_ranks`` if it starts one task per rank, ``srun_nodes`` if
+    it starts one task per node.
     """
 
     account: str | None = None
@@ -78,12 +78,12 @@ class Rules(_Table, frozen=True):
 
 
 class SiteFile(_Table, frozen=True):
-    """A site file less the tables that it shares with job files: [job], [resources] and so on.
+    """A site file without the tables that it shares with job files: [job], [resources] and so on.
 
-    ``request`` are the directives that ask for nodes and devices, ``directives`` more of them; both name
-    numbers of the job, such as {nodes}. ``mandatory`` pairs an option, or the beginning of a directive, with
-    an example of its value; ``lacks`` options with the reason why the site does not take them; ``silence``
-    are rules of ``jobgen check`` that do not hold here.
+    ``request`` are the directives that request nodes and devices, ``directives`` are further ones; both may
+    contain numbers of the job, such as {nodes}. ``mandatory`` has an option, or the beginning of a directive,
+    with an example of its value; ``lacks`` has options with the reason why the site does not support them;
+    ``silence`` are rules of ``jobgen check`` that do not apply here.
     """
 
     title: str = ""
@@ -103,7 +103,7 @@ class SiteFile(_Table, frozen=True):
 
 
 class Site(NamedTuple):
-    """A site: its file with all that it extends, ``values`` of options as text, and where each stands.
+    """A site: its file with all that it extends, ``values`` of options as text, and their ``origins``.
 
     ``places`` has the file and line of every key, by its path in the tables.
     """
@@ -130,14 +130,14 @@ class Site(NamedTuple):
         return f"site {self.name}"
 
     def place(self, path: tuple[str, ...]) -> str:
-        """The file and line of a key, or of the first one inside a table."""
+        """Return the file and line of a key, or of the first key in a table."""
         file, line = next(
             (where for at, where in self.places.items() if at[: len(path)] == path), (self.path, None)
         )
         return f"{file}, line {line}" if line else file
 
     def node(self, queue: str | None) -> Node:
-        """What a node of a queue has."""
+        """Return the resources of a node of a queue."""
         own = self.queues.get(queue) if queue else None
         if own is None:
             return self.file.node

@@ -1,4 +1,4 @@
-"""Whether the defaults of a site make a job: each may be good, and all together contradict each other."""
+"""A test of a site's defaults: each may be valid, but together they may contradict each other."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from jobgen.spec import JobSpec
 
 
 def try_defaults(site: Site) -> None:
-    """Plan the smallest job of each queue until one is taken.
+    """Plan the smallest job of each queue until a job is accepted.
 
     Raises:
-        JobgenError: none is; it says why the first one is not.
+        JobgenError: no job is accepted; the message is that of the first one.
     """
     faults = []
     for queue in site.queues or (None,):
@@ -26,7 +26,7 @@ def try_defaults(site: Site) -> None:
 
 
 def _smallest(site: Site, queue: str | None) -> JobSpec:
-    """A job that says nothing but what the site demands, by the examples of its file."""
+    """Return a job with only the mandatory values of the site, from the examples of its file."""
     limits = site.queues.get(queue) if queue else None
     demanded = {**site.file.mandatory, **(limits.mandatory if limits else {})}
     said = {key: example for key, example in demanded.items() if not key.startswith("-")}

@@ -1,4 +1,4 @@
-"""What a site changes in a script, as the templates print it; without a site nothing is changed."""
+"""The changes of a site to a script, as the templates print them; without a site nothing changes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from jobgen.cores import Cores
     from jobgen.spec import JobSpec
 
-# What the lines of a site may name, in braces.
+# The numbers that the lines of a site may name, in braces.
 NUMBERS = (
     "nodes",
     "ranks_per_node",
@@ -36,8 +36,11 @@ _MEMORY = ("--mem", "--mem-per-cpu", "--mem-per-gpu")  # Slurm takes one of them
 
 
 class SiteWords(NamedTuple):
-    """Lines and options of a site; ``request`` stands in the place of the directives for resources,
-    ``account`` and ``queue`` are the options for these, ``queue_name`` what the scheduler calls the queue."""
+    """Lines and options of a site.
+
+    ``request`` replaces the directives for resources; ``account`` and ``queue`` are the options for these;
+    ``queue_name`` is the scheduler's name of the queue.
+    """
 
     head: tuple[str, ...] = ()
     request: tuple[str, ...] = ()
@@ -55,10 +58,10 @@ class SiteWords(NamedTuple):
 def at_site(
     spec: JobSpec, row: str, nodes: int, walltime: int, gpus: int, ranks: int, cpus: Cores, memory: str | None
 ) -> SiteWords:
-    """What the site of ``spec`` changes, after its limits were looked at.
+    """Check the limits of the site of ``spec`` and return its changes to the script.
 
     Raises:
-        JobgenError: the site would refuse the job, or a line of its file needs what nobody said.
+        JobgenError: the site would refuse the job, or a line of its file needs a value that is not given.
     """
     if spec.site is None:
         return SiteWords()
@@ -89,7 +92,7 @@ def at_site(
 
 
 def _words(spec: JobSpec, row: str, numbers: Mapping[str, object]) -> SiteWords:
-    """The words of the site, with ``numbers`` for the ``{names}`` in its lines."""
+    """Return the words of the site, with ``numbers`` for the ``{names}`` in its lines."""
     assert spec.site is not None
     file = spec.site.file
     queue = file.queues.get(spec.queue) if spec.queue else None
@@ -130,25 +133,25 @@ def _words(spec: JobSpec, row: str, numbers: Mapping[str, object]) -> SiteWords:
 
 
 def _binds(spec: JobSpec, bind: str, numbers: Mapping[str, object]) -> bool:
-    """Whether the site binds the ranks: not where --cpu-bind does, or its lists are not one for each rank."""
+    """Return whether the site binds the ranks: not with --cpu-bind, nor without a list for each rank."""
     return bool(bind) and spec.cpu_bind is None and not ("{cpu_" in bind and numbers["cpu_lists"] is None)
 
 
 def cpu_lists(lists: tuple[str, ...] | None, ranks: int) -> dict[str, str | None]:
-    """The lists of CPUs as PALS has them, and as Slurm's masks; none where there is not one for each rank."""
+    """Return the lists of CPUs for PALS and as masks for Slurm; None if there is not one for each rank."""
     if not lists or len(lists) != ranks:
         return {"cpu_lists": None, "cpu_masks": None}
     return {"cpu_lists": ":".join(lists), "cpu_masks": ",".join(map(_mask, lists))}
 
 
 def _mask(cpus: str) -> str:
-    """``1-7,9`` as 0x2fe."""
+    """Return the mask of a list of CPUs: 0x2fe for ``1-7,9``."""
     spans = (part.partition("-") for part in cpus.split(","))
     return hex(sum(1 << cpu for a, _, b in spans for cpu in range(int(a), int(b or a) + 1)))
 
 
 def names_in(line: str) -> list[str]:
-    """The numbers that a line names."""
+    """Return the names in braces in a line."""
     return re.findall(r"\{(\w*)\}", line)
 
 
@@ -170,6 +173,6 @@ def _told(line: str, numbers: Mapping[str, object], spec: JobSpec) -> str:
 
 
 def _key(line: str) -> str:
-    """What a directive sets: ``-l select``, ``--constraint``, ``-q``."""
+    """Return the key that a directive sets, without blanks: ``-lselect``, ``--constraint``, ``-q``."""
     match = re.match(r"(--[\w-]+|-[lW] *[\w]+|-\w)", line)
     return match[0].replace(" ", "") if match else line

@@ -1,4 +1,4 @@
-"""Writes the file of a new site from the facts of its scheduler."""
+"""Creation of a site file from the facts of a scheduler."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ launcher = {launcher}
 
 
 def site_file(facts: Facts, host: str) -> str:
-    """The text of the file; ``host`` is the name of this machine, by which it is recognised later."""
+    """Return the text of the file; ``host`` is the name of this machine, which identifies the site later."""
     gpus, cores = max((one.gpus for one in facts.queues), default=0), _common(facts)
     chosen = next((one for one in facts.queues if one.default), facts.queues[0] if facts.queues else None)
     devices = bool(gpus)
@@ -78,7 +78,7 @@ def site_file(facts: Facts, host: str) -> str:
 
 
 def _common(facts: Facts) -> int | None:
-    """The cores that most queues' nodes have."""
+    """Return the most frequent number of cores per node."""
     counted = Counter(one.cores for one in facts.queues if one.cores)
     return counted.most_common(1)[0][0] if counted else None
 

@@ -1,4 +1,4 @@
-"""The table of all rules: what each of them is called, how bad it is, and the function that finds it."""
+"""The table of all rules: their names, their severities, and the functions that find them."""
 
 from jobgen.check.rule import WARNING, Rule
 from jobgen.check.rules import (
@@ -18,7 +18,7 @@ from jobgen.check.rules import (
     values,
 )
 
-# What checking.py finds itself.
+# checking.py itself reports this one.
 UNKNOWN_RULE = Rule("unknown-rule", WARNING, "A comment that silences no rule", lambda script: iter(()))
 
 _MODULES = (directives, values, qsub, pbs, slurm, hosts, hostfile, launch, deepspeed, network, environment)

@@ -1,4 +1,4 @@
-"""Rules about the DeepSpeed config that a script names, where it lies beside the script."""
+"""Rules about the DeepSpeed config that a script names, if the file can be read."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def batch(script: Script) -> Iterator[Hit]:
 
 
 def _world(script: Script) -> int | None:
-    """The number of ranks, where the request says it and no pipeline or other parallelism divides them."""
+    """Return the number of ranks, if the request determines it and no model parallelism divides them."""
     asked = script.request
     text = script.tree.text
     if re.search(r"pipeline|tensor.?model.?parallel|--tp|--pp|sequence.?parallel", text, re.I):

@@ -11,7 +11,7 @@ from jobgen.check.launches import Launch
 from jobgen.check.rule import ERROR, WARNING, Rule
 from jobgen.check.script import Hit, Script
 
-# Prefixes that DeepSpeed's pdsh runner hands on.
+# Prefixes of the variables that DeepSpeed's pdsh runner exports.
 _FORWARDED = ("MLFLOW", "PYTHON", "MV2", "UCX", "NCCL", "ASCEND", "HCCL", "LD_LIBRARY")
 _SILENT = (
     "PATH",
@@ -161,9 +161,9 @@ def shared_ds_env(script: Script) -> Iterator[Hit]:
 
 
 def absent_hostfile(script: Script) -> Iterator[Hit]:
-    """A hostfile that is neither there nor mentioned anywhere else in the script."""
+    """Yield a hit for a hostfile that does not exist and that the script mentions nowhere else."""
     if any(script.named("bash", "sh", "source", ".", "python", "python3")):
-        return  # which may make it
+        return  # they may make it
     for launch in _deepspeeds(script):
         name = launch.options.get("--hostfile") or launch.options.get("-H")
         path = script.path(name) if name else None
@@ -180,7 +180,7 @@ def absent_hostfile(script: Script) -> Iterator[Hit]:
 
 
 def mpi_discovery(script: Script) -> Iterator[Hit]:
-    """mpirun starts Python directly, and DeepSpeed has to ask mpi4py who it is."""
+    """Yield a hit if mpirun starts Python directly, so that DeepSpeed has to get its rank from mpi4py."""
     exported = {name for name, _, _ in script.assignments}
     for launch in script.launches:
         words = " ".join(word.text for word in launch.program)

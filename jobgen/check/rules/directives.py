@@ -1,4 +1,4 @@
-"""Rules about directives that PBS and Slurm share: which ones count."""
+"""Rules about directives of PBS and Slurm: which of them have an effect."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _prefix(script: Script) -> str:
 
 def inert(script: Script) -> Iterator[Hit]:
     for line in script.directives.inert:
-        doubled = line.text.lstrip().startswith("##")  # how many people switch one off
+        doubled = line.text.lstrip().startswith("##")  # a common way to disable a directive
         yield Hit(
             line.number,
             f"{shown(line.text.strip())} is a comment: only {_prefix(script)} counts, in capitals and "
@@ -37,7 +37,7 @@ def late(script: Script) -> Iterator[Hit]:
     ]
     for line in script.directives.late:
         if any(first <= line.number <= last for first, last in texts):
-            continue  # of a script that this one writes
+            continue  # part of a script that this one writes
         yield Hit(
             line.number,
             f"directives end at the first command, which is in line {script.directives.first_command}: "
@@ -47,13 +47,13 @@ def late(script: Script) -> Iterator[Hit]:
 
 
 def commented(rest: str) -> bool:
-    """Whether a comment stands behind a directive; what follows -C is the prefix of directives."""
+    """Return whether a comment follows a directive; the word after -C is the prefix of directives."""
     return re.search(r"\s#", re.sub(r"-C\s*#\S*", "", rest)) is not None
 
 
 def trailing_comment(script: Script) -> Iterator[Hit]:
     if not script.is_pbs:
-        return  # sbatch takes them
+        return  # sbatch accepts them
     for line in script.directives.live:
         if commented(line.rest):
             yield Hit(
@@ -97,23 +97,23 @@ def _has_value(key: str, script: Script) -> bool:
 
 
 def _misspelt(flag: str) -> str:
-    """The nearest option of sbatch; sites add their own: only what looks misspelt is called wrong."""
+    """Return a hint at the nearest option of sbatch; sites add options, so only likely typos are reported."""
     return nearest(flag[2:], LONG, cutoff=0.8) if flag.startswith("--") and flag[2:] not in LONG else ""
 
 
 def unknown(script: Script) -> Iterator[Hit]:
     faulty = set()
-    if script.is_pbs:  # trailing-comment says what is wrong with these
+    if script.is_pbs:  # trailing-comment reports these
         faulty |= {line.number for line in script.directives.live if commented(line.rest)}
     for option in script.options:
         if option.line not in faulty and (fault := _fault(option, script)):
-            faulty.add(option.line)  # the words behind it are no surprise
+            faulty.add(option.line)  # report only the first error of a line
             if fault[0]:
                 yield Hit(option.line, *fault)
 
 
 def _fault(option: Option, script: Script) -> tuple[str, str] | None:
-    """Why an option is none, and what to do; an empty reason where another rule says it."""
+    """Return why an option is invalid, and the fix; an empty reason if another rule reports it."""
     command = "qsub" if script.is_pbs else "sbatch"
     if not option.flag:
         if option.value in ("hetjob", "packjob") and not script.is_pbs:
@@ -132,7 +132,7 @@ def _fault(option: Option, script: Script) -> tuple[str, str] | None:
 
 
 def _elsewhere(option: Option, script: Script) -> str:
-    """Whose option it is."""
+    """Return the other scheduler that the option belongs to; empty if there is none."""
     names = {("slurm", "-l"): "PBS", ("pbspro", "-t"): "Torque", ("torque", "-J"): "PBS Pro"}
     return names.get((script.scheduler, option.flag), "")
 
@@ -141,7 +141,7 @@ _FOREIGN_FIX = "use this scheduler's own option; jobgen convert translates a who
 
 
 def dialect(script: Script) -> Iterator[Hit]:
-    """Slurm's letters that mean PBS's things, and the other way round."""
+    """Yield a hit for each option that belongs to another scheduler."""
     for option in script.options:
         where = option.value.partition("=")[0]
         if owner := _elsewhere(option, script):

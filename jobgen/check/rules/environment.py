@@ -1,4 +1,4 @@
-"""Rules about what a job has around it: conda, CANN, devices, paths."""
+"""Rules about the environment of a job: conda, CANN, devices, paths."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def conda_hook(script: Script) -> Iterator[Hit]:
     ):
         return
     if script.is_pbs:
-        return  # PBS's shells are login shells
+        return  # PBS runs the script in a login shell
     for command in script.named("conda", "mamba"):
         if command.literals[:1] == ["activate"] and not any(start < command.node.start for start in ready):
             yield Hit(
@@ -98,7 +98,7 @@ def forced_devices(script: Script) -> Iterator[Hit]:
     for name, value, node in script.assignments:
         text = literal(value) or ""
         if name in _DEVICES and re.fullmatch(r"\d+(,\d+)*", text, re.ASCII) and script.is_batch:
-            # All that the job has, in another order perhaps: whoever owns the node may say so.
+            # All devices of the job, in any order: a job that has the whole node may set them.
             whole = {int(number) for number in text.split(",")} == set(
                 range(script.request.gpus_per_node or 0)
             )

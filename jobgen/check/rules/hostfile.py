@@ -1,4 +1,4 @@
-"""Rules about hostfiles: whose they are, and what a launcher reads in them."""
+"""Rules about hostfiles: each job needs its own, in the format that its launcher reads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _HOSTFILE = re.compile(r"(host|machine)[_-]?(file|s|list|s?\.txt)?|nodes?[_-]?(f
 
 
 def _writes(script: Script) -> Iterator[tuple[Node, str, str]]:
-    """Each file that is written, by ``>`` or ``>>``: the redirection, the sign and the file's words."""
+    """Yield each file written with ``>`` or ``>>``: the redirection, the sign and the file's words."""
     for node in script.tree.all("file_redirect"):
         target = node.get("destination")
         signs = [child.text for child in node.children if child.field is None]
@@ -23,7 +23,7 @@ def _writes(script: Script) -> Iterator[tuple[Node, str, str]]:
 
 
 def _is_hostfile(script: Script, name: str) -> bool:
-    """Whether a file is a list of hosts: by its name, or because a launcher is given it."""
+    """Return whether a file is a list of hosts: by its name, or because an option of a launcher names it."""
     keys = ("--hostfile", "-hostfile", "-machinefile", "-f")
     given = {launch.options.get(key) for launch in script.launches for key in keys}
     given |= {
@@ -40,7 +40,7 @@ def _target(script: Script, node: Node) -> str | None:
 
 
 def _own(script: Script, node: Node) -> bool:
-    """Whether a path holds something of this job alone, also through other variables."""
+    """Return whether a path contains something of this job only, also through other variables."""
     target = node.get("destination")
     todo, seen = [target] if target is not None else [], set()
     while todo:
@@ -73,7 +73,7 @@ def shared_hostfile(script: Script) -> Iterator[Hit]:
         if re.search(r"\$", name) and not re.match(
             r"\$\{?(HOME|PWD|PBS_O_WORKDIR|SLURM_SUBMIT_DIR|PBS_O_HOME|WORK|SCRATCH|USER)\b", name
         ):
-            continue  # somewhere that only the script knows
+            continue  # a directory that only the running script knows
         if name.startswith("/dev/"):
             continue
         seen.add(name)
@@ -130,7 +130,7 @@ _BY_HAND_FIX = "make the file from $PBS_NODEFILE, or from scontrol show hostname
 
 
 def bare_hostfile(script: Script) -> Iterator[Hit]:
-    """DeepSpeed wants HOST slots=N on each line."""
+    """Yield a hit for a hostfile without slots: DeepSpeed requires HOST slots=N on each line."""
     slots = any(
         "slots=" in node.text
         for node in script.tree.all("string_content", "raw_string", "word", "heredoc_body", "string")
@@ -155,7 +155,7 @@ def bare_hostfile(script: Script) -> Iterator[Hit]:
 
 
 def duplicate_hosts(script: Script) -> Iterator[Hit]:
-    """One line of the hostfile for each line of a node file that has several of each host."""
+    """Yield a hit for a hostfile made line by line from a node file that lists each host several times."""
     if (script.request.lines_per_node or 1) < 2 or not any(
         one.kind == "deepspeed" for one in script.launches
     ):

@@ -21,7 +21,7 @@ _LISTS = (
 
 
 def _pipeline(command: Command) -> Node:
-    """The pipeline of a command, or the command with its redirections."""
+    """Return the pipeline of a command, or the command with its redirections."""
     node = command.node
     for above in node.above():
         if above.type not in ("redirected_statement", "pipeline"):
@@ -35,9 +35,9 @@ def _names(node: Node) -> list[str]:
 
 
 def nodefile_count(script: Script) -> Iterator[Hit]:
-    """The lines of the node file are slots; only with one slot a node are they nodes."""
+    """Yield a hit if the lines of the node file are counted as nodes: they are slots."""
     for name, value, node in script.assignments:
-        # The variable is what it is taken for.
+        # The name of the variable shows what it counts.
         if not re.search(r"node|host|nnod", name, re.I) or re.search(
             r"proc|rank|slot|file|per|gpu|core", name, re.I
         ):
@@ -64,7 +64,7 @@ def sorted_nodefile(script: Script) -> Iterator[Hit]:
         ):
             continue
         unique = "-u" in command.literals or "uniq" in _names(whole)
-        # In a file, in an array or where the first one is taken, the order matters.
+        # The order matters in a file, in an array, and if the first host is taken.
         written = whole.type == "redirected_statement" and any(True for _ in whole.all(">"))
         kept = written or (
             whole.under("command_substitution") and (whole.under("array") or "head" in _names(whole))
@@ -78,7 +78,7 @@ def sorted_nodefile(script: Script) -> Iterator[Hit]:
 
 
 def _inside_count(node: Node) -> bool:
-    """Whether only the number is wanted, as in ``$(... | wc -l)``."""
+    """Return whether only the number of hosts is used, as in ``$(... | wc -l)``."""
     return any(above.type == "command_substitution" and "wc" in _names(above) for above in node.above())
 
 

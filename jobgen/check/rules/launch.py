@@ -1,4 +1,4 @@
-"""Rules about launchers: what they are told against what the job has."""
+"""Rules about launchers: their options compared with the resources of the job."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def ranks_mismatch(script: Script) -> Iterator[Hit]:
 
 
 def _slots(script: Script) -> int | None:
-    """How many ranks the scheduler lets a launcher start; None if the request does not say."""
+    """Return how many ranks a launcher may start; None if the request does not determine it."""
     asked = script.request
     if script.scheduler == "slurm":
         return asked.ranks
@@ -93,7 +93,7 @@ def _slots(script: Script) -> int | None:
 
 
 def first_node_only(script: Script) -> Iterator[Hit]:
-    """The batch script runs on one node: torchrun there starts nothing on the others."""
+    """Yield a hit if torchrun runs in the batch script itself: it starts nothing on the other nodes."""
     if not script.is_batch or not script.request.several:
         return
     if any(script.named("ssh", "pdsh", "pbsdsh", "clush", "parallel", "pbs_tmrsh")):
@@ -119,7 +119,7 @@ def first_node_only(script: Script) -> Iterator[Hit]:
 
 
 def nested_tasks(script: Script) -> Iterator[Hit]:
-    """srun with a task a GPU, each of which starts a rank a GPU."""
+    """Yield a hit if srun starts one task per GPU and each task starts one rank per GPU."""
     for launch in script.launches:
         outer = launch.outer
         if (

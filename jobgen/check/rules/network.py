@@ -11,7 +11,7 @@ from jobgen.check.script import Hit, Script
 from jobgen.errors import shown
 
 _NIC_VARIABLES = ("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "HCCL_SOCKET_IFNAME", "TP_SOCKET_IFNAME")
-# The ports of tutorials and defaults: what everybody else uses, too.
+# The ports of tutorials and defaults, which other jobs use, too.
 _USUAL_PORTS = {
     *range(29400, 29411),
     *range(29500, 29511),
@@ -127,7 +127,7 @@ def ssh_nodes(script: Script) -> Iterator[Hit]:
 
 
 def ssh_stdin(script: Script) -> Iterator[Hit]:
-    """``while read host; do ssh $host ...; done < hosts`` ends after the first host."""
+    """Yield a hit for ``while read host; do ssh $host ...; done < hosts``: it ends after the first host."""
     for command in script.named("ssh", "srun", "mpirun", "mpiexec", "pbs_tmrsh"):
         loop = next((above for above in command.node.above() if above.type == "while_statement"), None)
         if loop is None or command.background or {"-n", "--input=none", "-nf", "-fn"} & set(command.literals):

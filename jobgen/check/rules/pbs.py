@@ -1,4 +1,4 @@
-"""Rules about PBS alone: how it places jobs, what it refuses and what it does in silence."""
+"""Rules about PBS only: the placement of jobs, errors of qsub, and effects without a message."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jobgen.errors import shown
 
 
 def _totals(script: Script) -> dict[str, tuple[int, str]]:
-    """PBS Pro's -l resources: name to line and value."""
+    """Return PBS Pro's -l resources: name to line and value."""
     if script.scheduler != "pbspro":
         return {}
     said = heeded(script.options, script.scheduler)
@@ -133,7 +133,7 @@ def after_array(script: Script) -> Iterator[Hit]:
 
 
 def home_directory(script: Script) -> Iterator[Hit]:
-    """PBS starts a job in the home directory."""
+    """Yield a hit for a relative path if the script stays in the home directory, where PBS starts a job."""
     if not script.is_pbs or not script.is_batch:
         return
     moved = any(script.named("cd", "pushd")) or any("PBS_O_WORKDIR" in name for name, _ in script.expansions)
@@ -186,7 +186,7 @@ def tmrsh_agent(script: Script) -> Iterator[Hit]:
                 yield Hit(command.line, said, fix)
 
 
-# What only the other schedulers set, and what this one calls it.
+# Variables that only other schedulers set, and the equivalent of this one.
 _PBS_ONLY = {
     "PBS_O_WORKDIR": "SLURM_SUBMIT_DIR",
     "PBS_JOBID": "SLURM_JOB_ID",

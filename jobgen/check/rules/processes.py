@@ -59,7 +59,7 @@ def sleep_sync(script: Script) -> Iterator[Hit]:
 
 
 def _handler(script: Script, command: Command) -> str:
-    """What a trap runs: its text, or that of the function that it names."""
+    """Return the code that a trap runs: its text, or the function that it names."""
     if not command.arguments:
         return ""
     text = literal(command.arguments[0]) or command.arguments[0].text
@@ -96,7 +96,7 @@ def trap_status(script: Script) -> Iterator[Hit]:
 
 
 def trap_late(script: Script) -> Iterator[Hit]:
-    """bash runs a trap only when the command in the foreground has ended."""
+    """Yield a hit for a trap that waits: bash runs it only when the command in the foreground has ended."""
     for command in script.named("trap"):
         caught = _caught(command) & set(_CAUGHT)
         if not caught or not command.arguments or literal(command.arguments[0]) in ("", "-"):

@@ -12,7 +12,7 @@ from jobgen.check.script import Hit, Script
 from jobgen.errors import shown
 from jobgen.precedence import LETTERS
 
-_ELSEWHERE = ("-j", "-m", "-N", "-J")  # other rules say what is wrong with these
+_ELSEWHERE = ("-j", "-m", "-N", "-J")  # other rules report these
 
 
 def bad_value(script: Script) -> Iterator[Hit]:

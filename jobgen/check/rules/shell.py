@@ -1,4 +1,4 @@
-"""Rules about bash: failures that nobody sees, words that fall apart."""
+"""Rules about bash: ignored failures, and values that bash splits into words."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def no_errexit(script: Script) -> Iterator[Hit]:
         return
     first, last = script.commands[0], script.commands[-1]
     if last.name == "exit" and any(True for word in last.arguments for _ in expansions(word)):
-        return  # somebody who keeps the status
+        return  # the script keeps the status
     if len(script.commands) > 1 and any(command.works for command in script.commands):
         yield Hit(
             first.line,
@@ -57,7 +57,7 @@ def no_pipefail(script: Script) -> Iterator[Hit]:
 
 
 def _teed(pipeline: Node) -> bool:
-    """Whether this is a case for lost-status: work, and then tee or another filter."""
+    """Return whether the rule lost-status applies: work, and then tee or another filter."""
     inner = list(commands(pipeline))
     return any(command.works for command in inner[:-1])
 
@@ -92,7 +92,7 @@ def unchecked_cd(script: Script) -> Iterator[Hit]:
 
 
 def unquoted(script: Script) -> Iterator[Hit]:
-    """Only where a path is expected: options in a variable are often meant to fall apart."""
+    """Yield a hit for unquoted variables in paths only: options in a variable are often split on purpose."""
     seen: set[str] = set()
     for name, node in script.expansions:
         if (
@@ -126,7 +126,7 @@ def unquoted(script: Script) -> Iterator[Hit]:
 
 
 def _splits(node: Node) -> bool:
-    """Whether the shell splits what this expands to into words."""
+    """Return whether the shell splits the result of this expansion into words."""
     above = node.parent
     while above is not None and above.type == "concatenation":
         above = above.parent
@@ -152,7 +152,7 @@ def _harmless(value: Node) -> bool:
 
 
 def _is_counter(script: Script, name: str) -> bool:
-    """Whether it is only ever a number or a word of a for loop."""
+    """Return whether a variable is only ever a number, a harmless word, or the variable of a for loop."""
     values = [value for other, value, _ in script.assignments if other == name]
     loops = [
         node
@@ -164,7 +164,7 @@ def _is_counter(script: Script, name: str) -> bool:
 
 
 def unknown_variable(script: Script) -> Iterator[Hit]:
-    """Only names of small letters, where no other file is sourced: nothing outside can have set them."""
+    """Yield hits for lower-case names that nothing sets, unless another file may set them."""
     if any(
         script.named(
             "source", ".", "eval", "getopts", "read", "mapfile", "readarray", "printf", "let", "module", "ml"

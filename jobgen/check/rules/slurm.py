@@ -1,4 +1,4 @@
-"""Rules about Slurm alone."""
+"""Rules about Slurm only."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jobgen.check.request import number
 from jobgen.check.rule import ERROR, WARNING, Rule
 from jobgen.check.script import Hit, Script
 
-# What a task alone has; in the batch script they are those of the first task.
+# Variables of a task; the batch script has those of the first task.
 _TASK = ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID")
 _TRIFLES = (
     "hostname",
@@ -44,7 +44,7 @@ def _sruns(script: Script) -> Iterator[Launch]:
 
 
 def _program(launch: Launch) -> str:
-    """The first word behind srun's options that is no value of one."""
+    """Return the first word after srun's options that is not the value of an option."""
     words = [word.text for word in launch.command.arguments]
     return next(
         (os.path.basename(word) for word in words if not word.startswith("-") and not word.isdigit()), ""
@@ -59,7 +59,7 @@ def srun_cpus(script: Script) -> Iterator[Hit]:
         return
     sruns = list(_sruns(script))
     if any(launch.has("-c", "--cpus-per-task") for launch in sruns):
-        return  # somebody who knows; the others are helpers
+        return  # the option is known; the other calls are helpers
     for launch in sruns:
         if launch.has("--cpu-bind", "--exact", "--overlap") or _program(launch) in _TRIFLES:
             continue
@@ -89,7 +89,7 @@ def export_list(script: Script) -> Iterator[Hit]:
 
 
 def _continues(parts: list[str]) -> bool:
-    """Whether a part without = follows one with =, in small letters: no name of a variable looks so."""
+    """Return whether a lower-case part without = follows a part with =: it is not the name of a variable."""
     return any("=" in before and "=" not in after and after.islower() for before, after in pairwise(parts))
 
 
@@ -134,7 +134,7 @@ def uneven_tasks(script: Script) -> Iterator[Hit]:
 
 
 def early_expansion(script: Script) -> Iterator[Hit]:
-    """A task's variable that the batch script's shell expands: for all tasks it is the first one's."""
+    """Yield a hit if the batch script's shell expands a variable of a task: all tasks get the first one's."""
     if script.scheduler != "slurm" or not script.is_batch:
         return
     in_sruns = [launch.command.node for launch in _sruns(script)]
@@ -217,7 +217,7 @@ def empty_dependency(script: Script) -> Iterator[Hit]:
 
 
 def bad_count(script: Script) -> Iterator[Hit]:
-    """``-N=2``: getopt hands the equals sign on."""
+    """Yield a hit for ``-N=2`` and for invalid numbers: getopt keeps the equals sign in the value."""
     counts = ("--ntasks", "--ntasks-per-node", "--cpus-per-task") if script.scheduler == "slurm" else ()
     for option in script.options:
         if script.scheduler == "slurm" and len(option.given) == 2 and option.value.startswith("="):

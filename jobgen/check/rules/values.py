@@ -1,4 +1,4 @@
-"""Rules about what directives hold: times, names, files, sizes, arrays."""
+"""Rules about the values of directives: times, names, files, sizes, arrays."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jobgen.check.rule import ERROR, NOTE, WARNING, Rule
 from jobgen.check.script import Hit, Script
 from jobgen.errors import nearest, shown
 
-# Two numbers that people mean as hours and minutes; a job of five minutes may be meant.
+# First numbers of H:M that users mean as hours; other values may be meant as minutes.
 _HOURS = {6, 8, 12, 16, 18, 24, 36, 48, 72, 96, 120, 168}
 
 
@@ -116,7 +116,7 @@ def output_directory(script: Script) -> Iterator[Hit]:
         if not folder or path is None or re.search(r"[%$~^]", folder) or os.path.isdir(path):
             continue
         if script.is_pbs and folder in made:
-            continue  # PBS copies the file when the job has ended
+            continue  # PBS copies the file after the job has ended
         yield Hit(
             option.line,
             f"there is no directory {shown(folder)}: the scheduler makes none, and the output is lost",
@@ -186,7 +186,7 @@ def bad_array(script: Script) -> Iterator[Hit]:
 
 
 def rerun_array(script: Script) -> Iterator[Hit]:
-    """Of PBS Pro."""
+    """Yield a hit for an array with -r n: PBS Pro refuses it."""
     said = {option.flag: option for option in script.options}
     if script.scheduler == "pbspro" and "-J" in said and said.get("-r", said["-J"]).value == "n":
         yield Hit(said["-J"].line, "an array that may not be run again is refused", "leave out -r n")
@@ -204,7 +204,7 @@ def array_output(script: Script) -> Iterator[Hit]:
 
 
 def bad_choice(script: Script) -> Iterator[Hit]:
-    """Words of a fixed set: -j, -m and --mail-type."""
+    """Yield a hit for a word outside a fixed set: -j, -m and --mail-type."""
     mails = {"NONE", "BEGIN", "END", "FAIL", "REQUEUE", "ALL", "INVALID_DEPEND", "STAGE_OUT", "ARRAY_TASKS"}
     mails |= {f"TIME_LIMIT{suffix}" for suffix in ("", "_90", "_80", "_50")}
     for option in script.options:
