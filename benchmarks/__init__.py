@@ -1,1 +1,1 @@
-"""What jobgen exists for, measured beside the alternative in one run: ``python -m benchmarks [NAME...]``."""
+"""Benchmarks of jobgen and of an alternative in the same run: ``python -m benchmarks [NAME...]``."""

@@ -1,4 +1,7 @@
-"""Runs the benchmarks that are named, or all, and prints one line a figure: ours, the other, the ratio."""
+"""Run the named benchmarks, or all of them.
+
+Each figure is printed on one line: ours, the alternative, the ratio.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``jobgen check`` in lines a second, and its share that is tree-sitter's, over the rules' own scripts."""
+"""Lines per second of ``jobgen check``, and of tree-sitter alone, on the scripts of the tests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SCRIPTS = [*(ROOT / "tests/golden").glob("*.sh"), *(ROOT / "tests/check/fixtures
 def figures() -> Iterator[Figure]:
     sources = [path.read_bytes() for path in SCRIPTS]
     lines = sum(source.count(b"\n") for source in sources)
-    check(sources[0])  # the first one loads tree-sitter and the rules
+    check(sources[0])  # the first call loads tree-sitter and the rules
     whole = lines / _seconds(lambda: [check(source) for source in sources])
     tree = lines / _seconds(lambda: [bash.parse(source) for source in sources])
     yield Figure("jobgen check, lines a second", whole, "lines/s", tree, "the tree alone")

@@ -1,12 +1,12 @@
-"""Kills ranks while they save, at random moments, and looks at what is left each time.
+"""Kill ranks at random moments while they save, and verify the checkpoints that are left each time.
 
 python -m benchmarks.checkpoint_killing ENGINE MOMENTS [SEED]: prints JSON.
 
-One process imports torch and forks two ranks a time. They train, and save after every step, until SIGKILL
-meets one of them, or both at once; then every checkpoint there must be whole and hold, to the last bit, the
-weights that an undisturbed run had at that step, and the next two ranks must go on from the newest one. Rank
-0 reports each save that has ended, and the kills count these saves: how many there are does not depend on
-the speed of the machine.
+One process imports torch and forks two ranks for each trial. They train, and save after every step, until
+SIGKILL ends one or both of them. Then every checkpoint must be intact and have exactly the weights that an
+undisturbed run had at that step, and the next two ranks must resume from the newest one. Rank 0 reports each
+completed save, and the kills depend on these reports. The number of saves is therefore independent of the
+speed of the machine.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ from torch import nn
 RANKS, SAMPLES, TESTED, STEPS_AN_EPOCH, EPOCHS, KEEP = 2, 256, 16, 8, 5, 3
 OPTIONS = {"ddp": ["--engine", "ddp"], "zero1": ["--zero-stage", "1"], "zero3": ["--zero-stage", "3"]}
 FIXED = ["--epochs", str(EPOCHS), "--global-batch", str(SAMPLES // STEPS_AN_EPOCH), "--save-every", "1"]
-# What would otherwise be imported after each fork: torch's optimizers import the compiler.
+# Modules that would otherwise be imported after each fork: torch's optimizers import the compiler.
 IMPORTS = {
     True: ["torch._dynamo", "jobgen.train.engines.ddp"],
     False: ["torch._dynamo", "deepspeed", "deepspeed.pipe", "jobgen.train.engines.deepspeed"],
 }
 REACH = 4  # kills come after 0 to 3 saves, in turn
-WITHIN = 2  # and then within the time of so many steps
-LAUNCHER = 0.3  # seconds until a launcher notices that one rank is gone, and ends the others
+WITHIN = 2  # and then within the time of this number of steps
+LAUNCHER = 0.3  # seconds until a launcher notices the end of one rank and ends the others
 
 
 def model(shape: tuple[int, int, int], classes: int) -> nn.Module:
-    """With random numbers in each step, and running statistics."""
+    """Return a model with random numbers in each step (dropout) and with running statistics."""
     return nn.Sequential(
         nn.Flatten(),
         nn.Linear(shape[0] * shape[1] * shape[2], 256),
@@ -98,7 +98,7 @@ class Trial:
             os._exit(status)
 
     def _train(self, rank: int, ready: int) -> None:
-        """As jobgen.train does it, with --resume if there is anything to resume."""
+        """Train as jobgen.train does, with --resume if there is a checkpoint."""
         me = ranks.Ranks(rank, RANKS, rank, RANKS, "127.0.0.1", self._port, "fork")
         ranks.export(me, os.environ)
         settings = config.parse(self._argv)
@@ -130,13 +130,16 @@ class Trial:
         torch.distributed.barrier()
 
     def first_step(self) -> int:
-        """The step after which it goes on, when the training begins. Raises if that never happens."""
+        """Wait for the start of the training, and return the step from which it resumes.
+
+        Raise RuntimeError if the training does not start.
+        """
         if not select.select([self._ready], [], [], 120)[0] or not (said := os.read(self._ready, 4)):
             raise RuntimeError("\n".join(log.read_text() for log in self._place.glob("rank-*.log")))
         return struct.unpack("i", said)[0]
 
     def wait(self, saves: int, seconds: float) -> None:
-        """Until so many saves have ended, and then so long, or until WITHIN more have."""
+        """Wait until `saves` saves have ended, and then for `seconds`, or until WITHIN more have ended."""
         while saves and self._next_save(120):
             saves -= 1
         until = time.monotonic() + seconds
@@ -145,7 +148,7 @@ class Trial:
                 return
 
     def _next_save(self, seconds: float) -> bool:
-        """Whether one more save has ended in so many seconds, after which step is in `saved`."""
+        """Return whether another save ended within `seconds`. Its step is then in `saved`."""
         if not select.select([self._ready], [], [], seconds)[0] or not (said := os.read(self._ready, 4)):
             return False
         (self.saved,) = struct.unpack("i", said)
@@ -163,10 +166,10 @@ class Trial:
         while len(victims) < RANKS and time.monotonic() < deadline:
             time.sleep(0.01)
         for pid in self.pids:
-            os.kill(pid, signal.SIGKILL)  # not waited for yet, so that the number is still its own
+            os.kill(pid, signal.SIGKILL)  # not waited for yet, so the process id is still valid
 
     def end(self) -> list[int]:
-        """Wait for all, and read what is left to read; their statuses."""
+        """Wait for all ranks, read the remaining reports, and return the exit statuses."""
         statuses = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in self.pids]
         while self._next_save(0):
             pass
@@ -175,7 +178,7 @@ class Trial:
 
 
 def _report_saves(saver: saving.Saver, pipe: int) -> None:
-    """Have the saver write the step into the pipe after each save."""
+    """Make the saver write the step into the pipe after each save."""
     save = saver.save
 
     def reported(progress: checkpoints.Progress) -> None:
@@ -186,7 +189,7 @@ def _report_saves(saver: saving.Saver, pipe: int) -> None:
 
 
 class Left:
-    """What is in a directory of checkpoints, held against the undisturbed run's."""
+    """The content of a directory of checkpoints, compared with that of the undisturbed run."""
 
     def __init__(self, folder: Path, undisturbed: dict[str, export.Weights]) -> None:
         self.drafts = len(list(folder.glob(".step-*.writing")))
@@ -200,7 +203,7 @@ class Left:
     def _whole(self, path: Path, undisturbed: dict[str, export.Weights]) -> bool:
         try:
             found = checkpoints.at(path)
-            weights = export.weights(found, ema=False)  # which looks at every file's hash
+            weights = export.weights(found, ema=False)  # verifies the hash of every file
         except Exception as error:
             self.wrong.append(str(error))
             return False
@@ -216,7 +219,7 @@ class Left:
 
 
 def undisturbed(kind: str, samples: data.Data, place: Path) -> tuple[dict[str, export.Weights], float]:
-    """The weights after each step, and the seconds that a step with its saving takes."""
+    """Return the weights after each step, and the seconds of a step with its save."""
     place.mkdir()
     trial = Trial(kind, samples, place, keep=None)
     trial.first_step()
@@ -235,7 +238,10 @@ def undisturbed(kind: str, samples: data.Data, place: Path) -> tuple[dict[str, e
 def chain(
     kind: str, samples: data.Data, place: Path, moments: int, step_seconds: float, truth: Any
 ) -> Counter[str]:
-    """Kill and go on until the training is finished, or there were enough moments; then let it finish."""
+    """Kill and resume until the training is finished or `moments` kills are done, then let it finish.
+
+    Return the counts.
+    """
     counts: Counter[str] = Counter()
     place.mkdir()
     before = 0
@@ -270,7 +276,7 @@ def chain(
 
 
 def main(kind: str, moments: int, seed: int) -> dict[str, Any]:
-    """Chains until there were so many moments."""
+    """Run chains until `moments` kills are done. Return the counts and times."""
     random.seed(seed)
     torch.set_num_threads(1)
     os.environ["JOBGEN_ACCELERATOR"] = "cpu"

@@ -1,5 +1,7 @@
-"""Ranks killed while they save, at random moments: how many, and how many checkpoints were lost, of which
-there may be none. See checkpoint_killing.py."""
+"""Ranks that are killed at random moments while they save: the number of kills and of lost checkpoints.
+
+No checkpoint may be lost. See checkpoint_killing.py.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ def figures() -> Iterator[Figure]:
 
 
 def kill(kind: str, moments: int, seed: int = 0) -> dict[str, float]:
-    """What checkpoint_killing.py counts."""
+    """Run checkpoint_killing.py and return its counts."""
     program = [sys.executable, "-m", "benchmarks.checkpoint_killing", kind, str(moments), str(seed)]
     top = Path(__file__).parents[1]
     done = subprocess.run(program, cwd=top, check=True, stdout=subprocess.PIPE, text=True)

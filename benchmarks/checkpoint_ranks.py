@@ -1,5 +1,7 @@
-"""What each rank of checkpoint_saving.py runs: our saving and going on, and torch.save and torch.load of the
-very states that ours had written. Prints the seconds of every round as JSON, from rank 0.
+"""The program of each rank of checkpoint_saving.py.
+
+It measures our saving and loading, and torch.save and torch.load of the same states. Rank 0 prints the
+seconds of every round as JSON.
 
 checkpoint_ranks.py ddp|deepspeed MILLIONS ROUNDS
 """
@@ -24,11 +26,11 @@ from jobgen.train.config import recipe
 from torch import distributed, nn
 
 LAYERS = 10
-States = dict[str, Any]  # {file: what this rank has in it}
+States = dict[str, Any]  # {file: the state that this rank saves in it}
 
 
 def model(shape: tuple[int, int, int], classes: int) -> nn.Module:
-    """MILLIONS times a million weights, but for a few, in ten layers."""
+    """Return a model with about 0.9 x MILLIONS million weights, nearly all of them in nine square layers."""
     side = int((int(sys.argv[2]) * 1e6 / LAYERS) ** 0.5)
     layers = [nn.Linear(side, side) for _ in range(LAYERS - 1)]
     return nn.Sequential(nn.Flatten(), nn.Linear(64, side), *layers, nn.Linear(side, classes))
@@ -41,7 +43,7 @@ def images() -> data.Data:
 
 
 class Ours:
-    """An engine that has trained a step, so that the optimizer has its states."""
+    """An engine that has trained, so that the optimizer has its states."""
 
     def __init__(self, kind: str, top: Path, me: ranks.Ranks) -> None:
         self.device = device.choose(me, os.environ)
@@ -73,7 +75,7 @@ class Ours:
         saving.restore(self.engine, self._found, False, self.device, self.run)
 
     def states(self) -> States:
-        """What this rank writes, by file; the tensors are the engine's own."""
+        """Return the states that this rank saves, by file. The tensors are the engine's own."""
         states: States = {}
         folder = self.folder.with_name("states")
         folder.mkdir(exist_ok=True)
@@ -82,14 +84,14 @@ class Ours:
 
 
 class Theirs:
-    """The same states, by torch alone."""
+    """The same states, saved and loaded by torch alone."""
 
     def __init__(self, states: States, folder: Path) -> None:
         self._states, self._folder = states, folder
         folder.mkdir(exist_ok=True)
 
     def save(self) -> None:
-        """The old one stays until the new one is there, as with ours."""
+        """Save the states. As in ours, the old file is kept until the new one is complete."""
         for name, state in self._states.items():
             draft = self._folder / f"{name}.new"
             with open(draft, "wb") as stream:
@@ -102,8 +104,10 @@ class Theirs:
         pass
 
     def load(self) -> None:
-        """Every rank all of what one has written, where the others have nothing of their own, and back in
-        its place."""
+        """Load the states and copy them back to their place.
+
+        A rank without states of its own loads all files that the other ranks have written.
+        """
         names = [file.name for file in self._folder.iterdir()] if len(self._states) < 1 else self._states
         for name in names:
             loaded = torch.load(self._folder / name, map_location="cpu", weights_only=False)
@@ -140,7 +144,7 @@ def main(kind: str, rounds: int) -> None:
             for side in (0, 1) if turn % 2 else (1, 0):
                 for what in seconds:
                     took = timed(getattr((ours, theirs)[side], what))
-                    if turn:  # the first warms up
+                    if turn:  # the first round is a warm-up
                         seconds[what][side].append(took)
     if me.rank == 0:
         print(json.dumps(seconds), flush=True)

@@ -1,5 +1,8 @@
-"""Seconds to save a checkpoint, all on the disk, and to go on from one, against torch.save and fsync, and
-torch.load, of the same states in as many processes; both sides by turns in the same processes."""
+"""Seconds to save a checkpoint, until it is on the disk, and to load one.
+
+They are compared with torch.save and fsync, and torch.load, of the same states in the same number of
+processes. Both sides run in turn in the same processes.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ def _pair(seconds: list[list[float]]) -> tuple[float, str, float]:
 
 
 def _seconds(kind: str, ranks: int, millions: int) -> dict[str, list[list[float]]]:
-    """Of every round, ours and the other's."""
+    """Return the seconds of every round, of ours and of the alternative."""
     program = [str(Path(__file__).with_name("checkpoint_ranks.py")), kind, str(millions), str(ROUNDS)]
     launch = ["--nproc-per-node", str(ranks), "--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0"]
     command = [sys.executable, "-m", "torch.distributed.run", *launch, *program]

@@ -1,5 +1,7 @@
-"""What it costs to ask all ranks after each step whether to stop, next to an all-reduce of one number, which
-is what asking and waiting for the answer would be. No step runs in between that could hide it."""
+"""The cost of asking all ranks after each step whether to stop, compared with an all-reduce of one number.
+
+The all-reduce is the cost of asking and waiting for the answer. No step runs in between that could hide it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Each rank of deadline.py: prints, from rank 0, the seconds of one question and of one all-reduce."""
+"""The program of each rank of deadline.py.
+
+Rank 0 prints the seconds of one question and of one all-reduce.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Timing of whole commands, alternately, so that both sides meet the same machine."""
+"""Timing of whole commands. The benchmarks run both sides in turn, under the same conditions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _shown(value: float) -> str:
 
 
 def cpu_seconds(command: Sequence[str], cwd: str | None = None) -> float:
-    """User and system time of one run of a command, in s."""
+    """Return the user and system time of one run of a command, in seconds."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd=cwd)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -42,7 +42,7 @@ def cpu_seconds(command: Sequence[str], cwd: str | None = None) -> float:
 def wall_seconds(
     command: Sequence[str], cwd: str | None = None, env: Mapping[str, str] | None = None
 ) -> float:
-    """Elapsed time of one run of a command, in s."""
+    """Return the elapsed time of one run of a command, in seconds."""
     start = time.perf_counter()
     subprocess.run(
         command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=cwd, env=env

@@ -1,4 +1,4 @@
-"""The preflight on 2 and 4 ranks of this machine, next to ranks that import torch and meet by hand."""
+"""The preflight on 2 and 4 ranks of this machine, compared with ranks that import torch and connect."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def figures() -> Iterator[Figure]:
 
 
 def _run(ranks: int, python: list[str]) -> float:
-    """Seconds of one launch; each rank is on a host of its own, as far as the hostfile says."""
+    """Return the seconds of one launch. In the hostfile, each rank has a host of its own."""
     with tempfile.TemporaryDirectory() as run:
         hosts = "".join(f"127.0.0.{rank + 1} slots=1\n" for rank in range(ranks))
         (Path(run) / "hostfile").write_text(hosts)

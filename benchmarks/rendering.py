@@ -1,4 +1,4 @@
-"""Rendering 1,000 different jobs in one process, against resolving and rendering them."""
+"""Rendering of 1,000 different jobs in one process, compared with resolving and rendering them."""
 
 from __future__ import annotations
 

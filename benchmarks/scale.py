@@ -1,9 +1,10 @@
-"""What a job of many nodes costs, at 8 ranks a node: its files, the CPU time of its script before and after
-the launcher, and of the commands that read the run; and how long the script takes to start something on many
-hosts.
+"""The cost of a job of many nodes, with 8 ranks per node.
 
-The scheduler, the launcher (scale_launcher.py) and the other hosts are stand-ins. JOBGEN_PYTHON names another
-interpreter, whose jobgen is measured instead: that of another checkout.
+These are its files, the CPU time of its script before and after the launcher, the CPU time of the commands
+that read the run, and the time in which the script starts something on many hosts.
+
+The scheduler, the launcher (scale_launcher.py) and the other hosts are simulated. JOBGEN_PYTHON names another
+interpreter, whose jobgen is measured instead, such as that of another checkout.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ MPIRUN = f"""\
 [[ $1 != --version ]] || {{ echo 'mpirun (Open MPI) 4.1.4'; exit; }}
 exec {sys.executable} {scale_launcher.__file__} "$@"
 """
-# It notes when it was asked and when the host has started node.sh, and stays as long as that would.
+# It records when it was called and when the host has started node.sh, and runs as long as node.sh would.
 SSH = f"""\
 [[ $* == *node.sh* ]] && what=start || what=look
 begun=$EPOCHREALTIME
@@ -94,7 +95,7 @@ def _starts(top: Path) -> Iterator[Figure]:
 
 
 def _submit(top: Path, nodes: int, launcher: str) -> float:
-    """Run a job as PBS would; the answer is the CPU time of all that it ran here."""
+    """Run a job as PBS would. Return the CPU time of all its processes on this host, in seconds."""
     (top / "bin").mkdir()
     for name, text in {"mpirun": MPIRUN, "ssh": SSH, "torchrun": TORCHRUN, "a.out": "echo hello\n"}.items():
         (top / "bin" / name).write_text(f"#!/bin/bash\n{text}")

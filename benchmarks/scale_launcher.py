@@ -1,8 +1,8 @@
-"""The launcher of benchmarks/scale.py, a program of its own: ``scale_launcher.py ... bash rank.sh``.
+"""The simulated launcher of benchmarks/scale.py, a separate program: ``scale_launcher.py ... bash rank.sh``.
 
-It runs the ranks of the first node as mpirun would, and copies the files that they leave in the attempt for
-all other nodes, with their hosts and the numbers of their ranks. Into $SCALE_TIMES go the CPU times, in s, of
-the script until it came here, and of the launcher itself.
+It runs the ranks of the first node as mpirun would. It copies the files that they leave in the attempt for
+all other nodes, with the names of these hosts and the numbers of their ranks. It writes to $SCALE_TIMES the
+CPU times, in seconds, of the script before this program and of the launcher itself.
 """
 
 from __future__ import annotations
@@ -42,21 +42,24 @@ def _environment(rank: int, nodes: int) -> dict[str, str]:
 
 
 def _moved(path: str, node: int, host: str) -> str:
-    """A file of the first node as it is called on another one."""
+    """Return the path on another node that corresponds to a path on the first node."""
     folder = f"nodes/{node * PER_NODE // PER_FOLDER}/"
     path = path.replace("nodes/0/", folder).replace(socket.gethostname(), host)
     return re.sub(r"rank-(\d+)", lambda rank: f"rank-{int(rank[1]) + node * PER_NODE}", path)
 
 
 def _renumbered(text: str, node: int, host: str) -> str:
-    """Its lines, of which the first number is that of the rank, or of a process."""
+    """Return the text for another node.
+
+    The first number of each line is that of a rank or of a process.
+    """
     first = node * PER_NODE
     numbered = re.sub(r"(?m)^(\D*)(\d+)", lambda word: f"{word[1]}{int(word[2]) + first}", text)
     return numbered.replace(socket.gethostname(), host)
 
 
 def _cpu_of(process: int) -> float:
-    """The CPU time of a process and of its children that have ended."""
+    """Return the CPU time of a process and of its ended children, in seconds."""
     words = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     return sum(map(int, words[11:15])) / os.sysconf("SC_CLK_TCK")
 

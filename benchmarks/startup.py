@@ -1,4 +1,4 @@
-"""CPU time of each cold command, against an interpreter that only imports click and jinja2."""
+"""CPU time of each command in a new process, compared with importing only click and jinja2."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from benchmarks.measure import Figure, cpu_seconds, medians
 
 RUNS = 25
 OTHERS = 9
-# Commands that talk to a scheduler, or run others, are asked for their help: the rest is not ours.
+# Commands that call a scheduler or other programs run with --help: the rest is not our own time.
 COMMANDS = (
     "--version",
     "--help",
@@ -48,7 +48,7 @@ _JOB = "[resources]\nnodes = 2\n"
 
 def figures() -> Iterator[Figure]:
     for folder in jobgen.__path__[:1]:
-        compileall.compile_dir(folder, quiet=1)  # as pip does it for an installed package
+        compileall.compile_dir(folder, quiet=1)  # as pip does for an installed package
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         Path("job.sh").write_text(_SCRIPT)

@@ -1,5 +1,8 @@
-"""A sweep of 10,000 points as one script that is an array, against a script for each point, and its
-submission against a loop of sbatch, on the test cluster at JOBGEN_BENCH_CLUSTER, its MINICLUSTER_ROOT."""
+"""A sweep of 10,000 points as one array script, compared with one script per point.
+
+If JOBGEN_BENCH_CLUSTER is set, to the MINICLUSTER_ROOT of the test cluster, its submission is compared with a
+loop of sbatch.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from jobgen.rendering import render
 
 SIDE = 100
 POINTS = SIDE * SIDE
-LOOP = 20  # jobs; the loop over all points is as many times longer
+LOOP = 20  # jobs, from which the time of a loop over all points is extrapolated
 CLUSTER = Path(__file__).resolve().parent.parent / "tests/cluster/minicluster.sh"
 SWEEPS: dict[str, dict[str, Any]] = {
     "of 100 x 100 points": {"first": list(range(SIDE)), "second": list(range(SIDE))},

@@ -1,9 +1,11 @@
-"""What each rank of training_throughput.py runs: our engine and a loop by hand, by turns, on one model and
-one set of random 32 x 32 colour images. Prints the seconds of every round as JSON, from rank 0.
+"""The program of each rank of training_throughput.py.
+
+It runs our engine and a loop by hand in turn, on one model and one set of random 32 x 32 colour images. Rank
+0 prints the seconds of every round as JSON.
 
 throughput_ranks.py ddp|deepspeed|pipeline|colossalai ROUNDS ours|other
 
-The last word says which side is built first.
+The last argument is the side that is built first.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from torch import distributed, nn
 from torch.nn.parallel import DistributedDataParallel
 
 SAMPLES, BATCH, SHAPE = 4096, 32, (3, 32, 32)
-PASSES = 4  # micro batches on their way through a pipeline in each step
+PASSES = 4  # micro batches per step of the pipeline
 OPTIONS = ("--epochs", "1", "--clip", "0", "--batch-size", str(BATCH))
 
 
@@ -52,7 +54,7 @@ def main(kind: str, rounds: int, first: str) -> None:
             start = time.perf_counter()
             sides[side]()
             distributed.barrier()
-            if turn:  # the first warms up
+            if turn:  # the first round is a warm-up
                 seconds[side].append(time.perf_counter() - start)
     if me.rank == 0:
         print(json.dumps(seconds), flush=True)
@@ -116,7 +118,10 @@ def deepspeed_loop(samples: data.Data, me: ranks.Ranks) -> Callable[[], None]:
 
 
 def colossalai_loop(samples: data.Data, me: ranks.Ranks) -> Callable[[], None]:
-    """Its Booster and its plug-in torch_ddp. The patches are what lets it run on a CPU at all."""
+    """Return an epoch with ColossalAI's Booster and its plug-in torch_ddp.
+
+    The patches are necessary to run it on a CPU.
+    """
     from jobgen.train.engines import colossalai_patches
 
     colossalai = colossalai_patches.load(device.Device("cpu", 0))
@@ -136,7 +141,10 @@ def colossalai_loop(samples: data.Data, me: ranks.Ranks) -> Callable[[], None]:
 
 
 def pipeline_loop(samples: data.Data, me: ranks.Ranks) -> Callable[[], None]:
-    """One stage a rank. The first reads the images, the last the labels; each has all of them."""
+    """Return an epoch with DeepSpeed's pipeline, one stage per rank.
+
+    The first stage reads the images, the last one the labels. Every rank has all of them.
+    """
     import deepspeed
     from deepspeed.pipe import PipelineModule
 
@@ -167,7 +175,10 @@ def pipeline_loop(samples: data.Data, me: ranks.Ranks) -> Callable[[], None]:
 
 
 def epoch(samples: data.Data, me: ranks.Ranks, step: Callable[..., torch.Tensor]) -> Callable[[], None]:
-    """All samples once, normalised batch by batch, with the loss read every ten steps."""
+    """Return a function that runs one epoch by `step`, with the samples of this rank.
+
+    It normalises batch by batch and reads the loss every ten steps.
+    """
     pixels, labels = torch.from_numpy(samples.train.images), torch.from_numpy(samples.train.labels)
     mean = torch.tensor(samples.mean).view(1, -1, 1, 1) * 255
     std = torch.tensor(samples.std).view(1, -1, 1, 1) * 255

@@ -1,5 +1,7 @@
-"""Two ranks on digits: from the start of the command to the end of the first step, in a rendered
-script, against the same training started by hand with mpirun."""
+"""Time from the start of a command to the end of the first step, with two ranks on digits.
+
+A rendered script is compared with the same training, started by hand with mpirun.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ from jobgen.rendering import render
 
 RUNS = 5
 TRAINING = ("--task", "digits", "--epochs", "1")
-# The marks of a run's status.json, in their order, and what came before each.
+# The marks in a run's status.json, in their order, and the part of the start-up before each.
 PARTS = {
     "ranks": "Python, options, rank discovery (MPI_Init)",
     "torch": "import of torch",
@@ -66,7 +68,10 @@ def figures() -> Iterator[Figure]:
 
 
 def _first_step(command: list[str], cwd: str, env: dict[str, str]) -> tuple[float, dict[str, float]]:
-    """Seconds from the start of a command to its first step, and the marks of rank 0, in s from its start."""
+    """Return the seconds from the start of a command to the end of its first step, and the marks of rank 0.
+
+    The marks are in seconds from the start of rank 0.
+    """
     shutil.rmtree(Path(cwd) / "runs", ignore_errors=True)
     run = Path(cwd) / "runs" / "by-hand"
     start = time.time()

@@ -1,6 +1,8 @@
-"""Images a second on 1 and 2 CPU ranks: our ddp against a torch loop written by hand, our deepspeed
-engine and pipeline against DeepSpeed's own minimal loops, our colossalai against its Booster; both sides by
-turns in the same processes."""
+"""Images per second on 1 and 2 CPU ranks. Both sides run in turn in the same processes.
+
+Our ddp is compared with a torch loop written by hand, our deepspeed engine and pipeline with DeepSpeed's own
+minimal loops, our colossalai engine with ColossalAI's Booster.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +15,10 @@ from pathlib import Path
 
 from benchmarks.measure import Figure, medians
 
-ROUNDS = 3  # of each start
-# Which side is built first in each: where its memory lies makes a difference of a few percent.
+ROUNDS = 3  # per start
+# The side that is built first in each start: its place in memory changes the speed by a few percent.
 STARTS = ("ours", "other", "ours", "other")
-SAMPLES = 4096  # of throughput_ranks.py, which imports torch
+SAMPLES = 4096  # as in throughput_ranks.py, which would import torch
 AGAINST = {
     "ddp": "a torch loop by hand",
     "deepspeed": "DeepSpeed's minimal loop",
@@ -38,7 +40,7 @@ def figures() -> Iterator[Figure]:
 
 
 def _seconds(kind: str, ranks: int, first: str) -> list[list[float]]:
-    """Of every round, ours and the other's."""
+    """Return the seconds of every round, of ours and of the alternative."""
     program = [str(Path(__file__).with_name("throughput_ranks.py")), kind, str(ROUNDS), first]
     launch = ["--nproc-per-node", str(ranks), "--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0"]
     python = str(COLOSSALAI) if kind == "colossalai" else sys.executable

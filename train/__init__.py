@@ -1,6 +1,6 @@
 """The training module that the generated scripts launch: python -m jobgen.train.
 
-Read it in the order of a run: __main__ (commands and statuses), running (the wiring), config/ (options, and
-DeepSpeed's config), ranks (who am I), device, data/, peers (the other ranks), models/, engines/,
-checkpoints/, loop, scoring, report (what the run leaves).
+The order of a run is a good order for reading: __main__ (commands and exit statuses), running (one whole
+run), config/ (options and DeepSpeed's config), ranks (rank discovery), device, data/, peers (process group),
+models/, engines/, checkpoints/, loop, scoring, report (files of the run).
 """

@@ -1,4 +1,7 @@
-"""python -m jobgen.train: which of its commands is meant, and the exit status of each end; see running.py."""
+"""Entry point of python -m jobgen.train: select the command and map its result to an exit status.
+
+running.py implements the training itself.
+"""
 
 import importlib
 import os
@@ -24,18 +27,18 @@ from .errors import (
     TrainingFailure,
 )
 
-PATIENCE = 2.0  # seconds
-# Their modules; anything else is a training.
+PATIENCE = 2.0  # seconds that the other ranks leave rank 0 for its message
+# Modules of the commands. Any other first argument belongs to a training.
 COMMANDS = {"export": ".checkpoints.export", "evaluate": ".checkpoints.evaluate", "preflight": ".preflight"}
 PACKAGES = ("numpy", "torch", "deepspeed", "mpi4py", "safetensors", "sklearn", "tqdm")
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run as `argv` says and return the exit status, one of those in errors.py."""
+    """Run the command that `argv` names and return its exit status, as listed in errors.py."""
     run = report.Run(os.environ, report.Clock(), None)
     try:
         if argv and argv[0] in COMMANDS:
-            run.directory = None  # the status there is another run's
+            run.directory = None  # the status.json there belongs to another run
             run.rank = ranks.guess(os.environ)
             return importlib.import_module(COMMANDS[argv[0]], __package__).main(argv[1:]) or DONE
         else:
@@ -54,7 +57,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _named(error: BaseException) -> BaseException:
-    """For a package that is not installed, an error that says how to get it."""
+    """Return `error`, or for a missing package of PACKAGES an error that tells how to install it."""
     package = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
     if package not in PACKAGES:
         return error
@@ -64,10 +67,13 @@ def _named(error: BaseException) -> BaseException:
 
 
 def _failed(run: report.Run, error: BaseException, status: int) -> int:
-    """Leave a status, say what happened, once over all ranks, and return `status`."""
+    """Write status.json, print the error message and return `status`.
+
+    Only rank 0 reports a CommonMistake. The other ranks wait PATIENCE seconds and return.
+    """
     message = str(error) or type(error).__name__
     if isinstance(error, CommonMistake) and not run.is_main:
-        # Launchers end all ranks when the first is gone: leave rank 0 the time to speak.
+        # Launchers end all ranks when the first one exits: leave rank 0 the time to print.
         time.sleep(PATIENCE)
         return status
     first = run.fail(message, type(error).__name__, status, **getattr(error, "facts", {}))
@@ -87,15 +93,15 @@ def _failed(run: report.Run, error: BaseException, status: int) -> int:
 
 
 def _leave(status: int) -> NoReturn:
-    """End the process without Python's own shutdown.
+    """End the process with `status`, without the shutdown of the Python interpreter.
 
-    After a failure that would wait, in MPI_Finalize or in the collective library, for ranks that
-    wait for this one. After a success it sometimes aborts: a thread of gloo may still let go of a
-    tensor while the interpreter is taken down.
+    After a failure, the shutdown would wait in MPI_Finalize or in the collective library for ranks that wait
+    for this one. After a success, it sometimes aborts: a thread of gloo may release a tensor while the
+    interpreter shuts down.
     """
     mpi = sys.modules.get("mpi4py.MPI")
     if status == DONE and mpi is not None and mpi.Is_initialized() and not mpi.Is_finalized():
-        mpi.Finalize()  # else mpirun takes a rank that has gone for one that has crashed
+        mpi.Finalize()  # otherwise mpirun reports a crash of this rank
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(status)

@@ -1,4 +1,4 @@
-"""Hosts, ports and network interfaces: where the ranks can meet. No torch here."""
+"""Hosts, ports and network interfaces by which the ranks connect. Does not import torch."""
 
 import contextlib
 import fcntl
@@ -10,10 +10,7 @@ from .errors import BadInput
 
 
 def first_host(nodelist: str) -> str:
-    """The first host of a Slurm node list: 'n[003-005,9],m1' gives 'n003'.
-
-    Raises BadInput for an empty list.
-    """
+    """Return the first host of a Slurm list: 'n003' for 'n[003-005,9],m1'. Raise BadInput if it is empty."""
     host = re.sub(r"\[([^],-]+)[^]]*\]", r"\1", nodelist)
     host = host.split(",")[0]
     if not host:
@@ -22,7 +19,10 @@ def first_host(nodelist: str) -> str:
 
 
 def own_address() -> str:
-    """An address by which other hosts reach this one: its IP, or its name if that maps to loopback."""
+    """Return an address by which other hosts reach this host.
+
+    This is the IP address of the host name, or the name itself if it has no address or maps to loopback.
+    """
     name = socket.gethostname()
     try:
         address = socket.gethostbyname(name)
@@ -32,21 +32,21 @@ def own_address() -> str:
 
 
 def free_port() -> int:
-    """A TCP port that is free on this host at this moment."""
+    """Return a TCP port that is currently free on this host."""
     with socket.socket() as probe:
         probe.bind(("", 0))
         return int(probe.getsockname()[1])
 
 
 def interface_to(address: str) -> str | None:
-    """The network interface that leads to `address`, None where that cannot be found out.
+    """Return the network interface that leads to `address`, or None if it cannot be determined.
 
-    Left to itself, gloo takes the interface of the host's own name, and on Debian that name
-    leads to loopback, where no other host can connect.
+    By default, gloo uses the interface of the host's own name. On Debian this name maps to loopback, where no
+    other host can connect.
     """
     siocgifaddr = 0x8915
     with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.connect((address, 1))  # sends nothing
+        probe.connect((address, 1))  # UDP: sends no packet
         own = probe.getsockname()[0]
         for _, name in socket.if_nameindex():
             with contextlib.suppress(OSError):

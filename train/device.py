@@ -1,4 +1,4 @@
-"""Which device is mine: the *local* rank's, since every host counts its devices from 0."""
+"""Selection of this rank's device, by the local rank: every host numbers its devices from 0."""
 
 import ctypes
 import importlib.util
@@ -12,27 +12,31 @@ from . import npu
 from .errors import BadInput, suggestion
 from .ranks import Ranks
 
-# A torch_npu without its CANN libraries would break even `import torch`, which loads plug-ins by
-# itself; choose() imports it when it is wanted.
+# A torch_npu without its CANN libraries would break even `import torch`, which loads plug-ins
+# automatically; choose() imports it when it is needed.
 os.environ.setdefault("TORCH_DEVICE_BACKEND_AUTOLOAD", "0")
 
 import torch
 
 BACKENDS = {"cuda": "nccl", "rocm": "nccl", "npu": "hccl", "xpu": "xccl", "cpu": "gloo"}
-# What says which devices of the host a process sees; it counts those from 0.
+# Variables that select the devices which a process sees; the process numbers these from 0.
 VISIBLE = {
     "cuda": "CUDA_VISIBLE_DEVICES",
     "rocm": "ROCR_VISIBLE_DEVICES",
     "npu": npu.VISIBLE,
     "xpu": "ZE_AFFINITY_MASK",
 }
-# Of malloc.h, in bytes: M_MMAP_THRESHOLD (its greatest value), M_TRIM_THRESHOLD and M_TOP_PAD.
+# Parameters of malloc.h, in bytes: M_MMAP_THRESHOLD (its maximum), M_TRIM_THRESHOLD and M_TOP_PAD.
 MALLOC = {-3: 32 << 20, -1: 1 << 30, -2: 64 << 20}
 
 
 @dataclass(frozen=True)
 class Device:
-    """kind is cuda, rocm, npu, xpu or cpu; to torch and to DeepSpeed, rocm is cuda."""
+    """A device of this rank.
+
+    kind: cuda, rocm, npu, xpu or cpu (torch and DeepSpeed call rocm cuda); index: its number among the
+    devices that the process sees
+    """
 
     kind: str
     index: int
@@ -47,23 +51,27 @@ class Device:
 
     @property
     def backend(self) -> str:
-        """The collective library that goes with it."""
+        """The collective library for this kind of device."""
         return BACKENDS[self.kind]
 
 
 def _keep_freed_memory() -> None:
-    """Have the GNU C library keep what a step frees for the next one, instead of handing it back to the
-    kernel, which clears every page anew: a tenth to a fifth of a small network's step. mallopt(3)."""
+    """Make the GNU C library keep freed memory for the next step, by mallopt(3).
+
+    Otherwise the memory returns to the kernel, which clears every page again. For a small network, this takes
+    a tenth to a fifth of a step.
+    """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    if mallopt is not None:  # another C library has no such habit
+    if mallopt is not None:  # other C libraries do not need this
         for parameter, value in MALLOC.items():
             mallopt(parameter, value)
 
 
 def choose(ranks: Ranks, env: Mapping[str, str]) -> Device:
-    """The device of this rank, made current: JOBGEN_ACCELERATOR if set, else the best there is.
+    """Return the device of this rank and make it the current one.
 
-    Raises BadInput if the kind that was asked for, or the local rank's device, is not there.
+    Its kind is JOBGEN_ACCELERATOR if set, otherwise the best kind available. Raise BadInput if the requested
+    kind, or a device for the local rank, is not available.
     """
     wanted = env.get("JOBGEN_ACCELERATOR", "")
     if wanted and wanted not in BACKENDS:
@@ -86,7 +94,7 @@ def choose(ranks: Ranks, env: Mapping[str, str]) -> Device:
             f"local rank {ranks.local_rank} has no device of its own: this host shows {count} {kind} devices "
             f"to {ranks.local_world_size} ranks{_visible(kind, env)}"
         )
-    # A rank that sees one device has been given it by the launcher or Slurm, whatever its number.
+    # If a rank sees a single device, the launcher or Slurm has assigned it, for any local rank.
     index = 0 if count == 1 else ranks.local_rank
     module.set_device(index)
     return Device(kind, index)
@@ -109,7 +117,7 @@ def _best() -> str:
 
 
 def _why_not(kind: str) -> str | None:
-    """Why this kind of device cannot be used here; None if it can."""
+    """Return the reason why this kind of device cannot be used here, or None if it can."""
     if kind == "npu":
         try:
             npu.load()

@@ -1,10 +1,10 @@
-"""--explain: the arithmetic of the batch, and the memory that each ZeRO stage needs. No torch here.
+"""--explain: the arithmetic of the batch, and the memory that each ZeRO stage needs. Does not import torch.
 
-Memory is that of weights, gradients and Adam's states in mixed precision, without activations and
-buffers. Stages 2 and 3 and offload are DeepSpeed's own estimates (estimate_zero2_model_states_mem_needs
-in runtime/zero/stage_1_and_2.py, estimate_zero3_model_states_mem_needs in runtime/zero/stage3.py),
-which count 20 bytes a parameter: weights 2 in half precision and 4 in fp32, gradients 2 and 4, Adam 8.
-It has none for stages 0 and 1: here the same 20 bytes, of which stage 1 spreads the 16 in fp32.
+The memory is that of weights, gradients and Adam's states in mixed precision, without activations and
+buffers. Stages 2 and 3 and offload are DeepSpeed's own estimates (estimate_zero2_model_states_mem_needs in
+runtime/zero/stage_1_and_2.py, estimate_zero3_model_states_mem_needs in runtime/zero/stage3.py). They count 20
+bytes per parameter: weights 2 in half precision and 4 in fp32, gradients 2 and 4, Adam 8. DeepSpeed has no
+estimate for stages 0 and 1: the same 20 bytes are used here, of which stage 1 shards the 16 in fp32.
 """
 
 import os
@@ -18,7 +18,7 @@ BUFFERS = 1.5  # DeepSpeed's additional_buffer_factor for the host's memory
 
 
 class Need(NamedTuple):
-    """Bytes per device and per node, of one way to train."""
+    """The memory of one configuration, in bytes per device and in bytes per node."""
 
     name: str
     options: str
@@ -27,14 +27,14 @@ class Need(NamedTuple):
 
 
 class Model(NamedTuple):
-    """Parameters in all and of the largest layer."""
+    """The number of parameters of a model and of its largest layer."""
 
     parameters: int
     largest: int
 
 
 def needs(model: Model, nodes: int, per_node: int) -> Iterator[Need]:
-    """Each ZeRO stage, and each with what it can offload."""
+    """Yield the memory of each ZeRO stage, without and with the offload that it supports."""
     everything, ranks = model.parameters, nodes * per_node
     whole = int(everything * 4 * per_node * BUFFERS)  # each rank builds the model in the host's memory first
     largest = 4 * model.largest
@@ -54,7 +54,10 @@ def needs(model: Model, nodes: int, per_node: int) -> Iterator[Need]:
 
 
 def arithmetic(batch: Batch, parallel: int, samples: int) -> list[str]:
-    """The batch in words; parallel: ranks that take samples, samples: of the training set."""
+    """Return lines that explain the batch sizes.
+
+    parallel: number of data-parallel ranks; samples: number of training samples
+    """
     total = batch.micro * batch.accumulation * parallel
     steps = -(-samples // total)
     last = samples - (steps - 1) * total
@@ -66,7 +69,7 @@ def arithmetic(batch: Batch, parallel: int, samples: int) -> list[str]:
 
 
 def table(model: Model, nodes: int, per_node: int, device: float, host: float) -> list[str]:
-    """The memory of each stage against what a device and a node have, in bytes."""
+    """Return lines that compare the memory of each stage with that of a device and of a node, in bytes."""
     lines = [
         f"{model.parameters:,} parameters, the largest layer {model.largest:,}; "
         f"{nodes} node(s) x {per_node} rank(s)",
@@ -86,7 +89,7 @@ def table(model: Model, nodes: int, per_node: int, device: float, host: float) -
 
 
 def host_memory() -> int:
-    """Of this host, in bytes."""
+    """Return the memory of this host, in bytes."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 

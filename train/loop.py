@@ -1,4 +1,4 @@
-"""The training loop: epochs of steps, an evaluation after each, and the numbers that they give."""
+"""The training loop: epochs of steps, an evaluation after each epoch, and the metrics of both."""
 
 import math
 import time
@@ -25,7 +25,7 @@ from .watch import Bar, Profile, Stopwatch, table
 
 
 class Training:
-    """The parts of a run, and how far it is."""
+    """A training: the parts of a run, and its position."""
 
     def __init__(
         self,
@@ -48,17 +48,17 @@ class Training:
         self._engine, self._device, self._classes = engine, device, data.classes
         self._batch, self._settings, self._run = batch, settings, run
         self._saver, self._stopping, self._watchdog = saver, stopping, watchdog
-        self._at = saver.start if saver else Progress()  # where the next epoch begins
+        self._at = saver.start if saver else Progress()  # the position at which the next epoch begins
         self._step, self._scores = self._at.step, self._at.scores
         self._began = time.monotonic() - self._at.seconds
-        self._evaluation = 0.0  # seconds of the last one
+        self._evaluation = 0.0  # seconds that the last evaluation took
         self._rows: list[dict[str, Any]] = []
 
     def run(self) -> tuple[Scores, int]:
-        """Train, evaluate after each epoch; returns the last scores and the number of optimizer steps.
+        """Train, and evaluate after each epoch. Return the last scores and the number of optimizer steps.
 
-        Raises TrainingFailure when the loss is not finite, and Resumable where `stopping` says so, after
-        saving.
+        Raise TrainingFailure if the loss is not finite. Raise Resumable, after saving, if `stopping` requests
+        a stop.
         """
         for epoch in range(self._at.epoch, self._settings.epochs + 1):
             train_loss, throughput = self._steps(epoch)
@@ -67,11 +67,11 @@ class Training:
         for line in (*table(self._rows), *self._watch.lines()):
             self._run.line(line)
         self._run.metric("time", **self._watch.rounded())
-        assert self._scores is not None  # a run that has nothing more to do has been evaluated before
+        assert self._scores is not None  # a run without remaining epochs was evaluated before
         return Scores(**self._scores), self._step
 
     def _steps(self, epoch: int) -> tuple[float, float]:
-        """The steps of an epoch that are not done yet; returns its mean loss and samples a second."""
+        """Do the remaining steps of an epoch. Return its mean loss and the samples per second."""
         engine, batch, in_epoch = self._engine, self._batch, self._at.in_epoch
         done = in_epoch * batch.micro * batch.accumulation * engine.share.size
         order = sampling.order(self._train_set.size, self._settings.seed, epoch)
@@ -88,7 +88,7 @@ class Training:
             bar.advance()
             self._alive()
             last = in_epoch == self._per_epoch
-            self._report(losses, bar)  # the one that was posted a step ago
+            self._report(losses, bar)  # the report that was posted one step ago
             if self._step == 1 or in_epoch % self._settings.log_every == 0 or last:
                 norm = _finite(engine.gradient_norm())
                 losses.post(Place(epoch, self._step, in_epoch, rate, norm, self._seconds()))
@@ -102,7 +102,7 @@ class Training:
         return losses.reported / self._train_set.size, throughput
 
     def _report(self, losses: Losses, bar: Bar) -> None:
-        """Print what was posted, if it has not been."""
+        """Print the posted report, if any. Raise TrainingFailure if the loss is not finite."""
         if not (collected := losses.collect()):
             return
         place, loss, throughput = collected
@@ -129,7 +129,10 @@ class Training:
             )
 
     def _after_step(self, epoch: int, in_epoch: int, losses: Losses, bar: Bar, seconds: float) -> None:
-        """Save and stop where it is time to; after the last step of an epoch it is saved once evaluated."""
+        """Save and stop, if it is time to, after a step.
+
+        After the last step of an epoch, the checkpoint is saved only after the evaluation.
+        """
         if self._saver is None:
             return
 
@@ -149,7 +152,7 @@ class Training:
                 _stop(reason, here(), self._saver, self._run)
 
     def _score(self, epoch: int, train_loss: float, throughput: float) -> None:
-        """Evaluate after an epoch; save and stop where it is time to."""
+        """Evaluate after an epoch, then save and stop, if it is time to."""
         began = time.monotonic()
         with self._watch.part("evaluate"):
             scores = evaluate(self._engine, self._test_set, self._classes, self._device, self._batch.micro)
@@ -201,7 +204,7 @@ class Training:
 
 
 def _stop(reason: Reason, here: Progress, saver: Saver, run: Run) -> NoReturn:
-    """Save and leave, on all ranks; raises Resumable."""
+    """Save a checkpoint and stop, on all ranks: raise Resumable."""
     saver.save(here)
     message = f"stopped after step {here.step}, because {reason.text}; {saver.latest} is where to go on"
     run.stop(
@@ -213,10 +216,10 @@ def _stop(reason: Reason, here: Progress, saver: Saver, run: Run) -> NoReturn:
         checkpoint=saver.latest,
     )
     run.line(message)
-    distributed.barrier()  # the first rank that leaves may have the others ended
+    distributed.barrier()  # launchers may end all ranks when the first one exits
     raise Resumable(message)
 
 
 def _finite(value: float | None) -> float | None:
-    """None also for what JSON has no word for: the norm of gradients that overflowed."""
+    """Return `value`, or None if it is not finite, such as an overflowed norm: JSON has no form for it."""
     return value if value is not None and math.isfinite(value) else None

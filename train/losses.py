@@ -1,4 +1,4 @@
-"""The losses of an epoch: kept on the device until they are reported, and added up over the ranks then."""
+"""The losses of an epoch: kept on the device, and added up over the ranks only when they are reported."""
 
 import time
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from .checkpoints import Progress
 
 
 class Place(NamedTuple):
-    """The step that a report was posted after."""
+    """The step after which a report was posted."""
 
     epoch: int
     step: int
@@ -24,13 +24,13 @@ class _Posted(NamedTuple):
     place: Place
     summed: torch.Tensor
     work: distributed.Work
-    steps: int  # since the report before
+    steps: int  # since the previous report
     samples: int
     rate: float
 
 
 class Losses:
-    """The losses of an epoch. Those not reported yet stay on the device, and with this rank."""
+    """The losses of an epoch. Losses that are not reported yet stay on the device of this rank."""
 
     def __init__(self, at: Progress) -> None:
         self.reported, self.since, self.samples = at.epoch_loss, at.since_log, at.samples
@@ -42,8 +42,10 @@ class Losses:
         self.samples += samples
 
     def post(self, place: Place) -> None:
-        """Add up what all ranks have lost since the last report, while the next step runs: no rank should
-        wait for another only to report."""
+        """Start the sum of the losses of all ranks since the last report.
+
+        It runs during the next step, so that no rank waits for another one only to report.
+        """
         now = time.monotonic()
         summed = torch.stack(self.since).sum()
         work = distributed.all_reduce(summed, async_op=True)
@@ -52,8 +54,10 @@ class Losses:
         self._reported_at = now
 
     def collect(self) -> tuple[Place, float, float] | None:
-        """Where it was posted, mean loss of the samples since the report before, and samples a second; None
-        if nothing was posted."""
+        """Return the posted report: its place, the mean loss per sample and the samples per second.
+
+        Both are for the samples since the previous report. Return None if nothing was posted.
+        """
         if self._posted is None:
             return None
         place, summed, work, steps, samples, rate = self._posted

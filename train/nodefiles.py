@@ -1,8 +1,10 @@
-"""Files that all ranks of a node share: one a node, FOLDER/S/HOST.SUFFIX, where S counts groups of PER_FOLDER
-ranks, so that no folder grows long. The script's own files of an attempt lie in the same way.
+"""Files that all ranks of a node share: one file per node, FOLDER/S/HOST.SUFFIX.
 
-Each append is one write() to a file opened with O_APPEND, and all who append run on one node: their blocks
-never mix, on a network file system neither.
+S is the number of a group of PER_FOLDER ranks, so that no folder gets too many entries. The files of an
+attempt that the job script itself writes have the same layout.
+
+Each append is one write() to a file opened with O_APPEND, and all writers of a file run on the same node.
+Blocks of different writers therefore never mix, even on a network file system.
 """
 
 import contextlib
@@ -16,12 +18,12 @@ PER_FOLDER = 400
 
 
 def place(folder: Path, rank: int, local_rank: int, name: str) -> Path:
-    """Where the node of that rank has its file."""
+    """Return the path of the file of the node on which this rank runs."""
     return folder / str(max(rank - local_rank, 0) // PER_FOLDER) / name
 
 
 def append(file: Path, text: str) -> None:
-    """Add the text at the end. Makes the file and its folder."""
+    """Append `text` to `file`. Create the file and its folder if they do not exist."""
     file.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
@@ -31,23 +33,20 @@ def append(file: Path, text: str) -> None:
 
 
 def listed(folder: Path) -> Iterator[Path]:
-    """The files that are there, those of the first ranks first.
-
-    Listed, not looked up: only that has a network file system look again.
-    """
+    """Yield the files in the order of ranks. A listing makes a network file system look for new files."""
     for part in inside(folder):
         yield from inside(part)
 
 
 def inside(folder: Path) -> list[Path]:
-    """What is in one folder, in the order of numbers; nothing if it is not there."""
+    """Return the paths in one folder, in numerical order; [] if it does not exist."""
     with contextlib.suppress(OSError):
         return [folder / name for name in sorted(os.listdir(folder), key=lambda name: (len(name), name))]
     return []
 
 
 def objects(file: Path) -> Iterator[dict[str, Any]]:
-    """The JSON objects, one a line; a line that is not whole yet is left out."""
+    """Yield the JSON objects of a file, one per line. Incomplete lines are skipped."""
     lines: list[bytes] = []
     with contextlib.suppress(OSError):
         lines = file.read_bytes().splitlines()

@@ -1,23 +1,22 @@
-"""Ascend NPUs: what torch_npu and HCCL do otherwise than CUDA, each with the way around it, in one place.
+"""Ascend NPUs: workarounds for differences of torch_npu and HCCL from CUDA.
 
-- HCCL reduces neither bytes, bools nor doubles (ProcessGroupHCCL.cpp, checkSupportedDataTypeOfAllReduce;
-  every torch_npu so far), and DeepSpeed (0.19.8) reduces its overflow flags as bytes and, in ZeRO 3, the
-  norm of the gradients as a double: here they travel as 32-bit integers and floats. Moving them works:
+- HCCL cannot reduce bytes, bools and doubles (ProcessGroupHCCL.cpp, checkSupportedDataTypeOfAllReduce; every
+  torch_npu so far). DeepSpeed (0.19.8) reduces its overflow flags as bytes and, in ZeRO 3, the norm of the
+  gradients as a double. Here they are reduced as 32-bit integers and floats. HCCL can transfer these types:
   DeepSpeed broadcasts weights as bytes.
-- Tensor.bool() of a tensor with a gradient fails an assertion, and DeepSpeed's MoE gate asks for one.
+- Tensor.bool() of a tensor with a gradient fails an assertion, and DeepSpeed's MoE gate calls it.
   torch_npu 2.1.0 of 2023, before https://gitee.com/ascend/op-plugin/pulls/884.
-- The native unflatten casts from a format of the NPU also tensors of the host, and ZeRO keeps there
-  those whose shapes it unflattens by. torch_npu 2.1.0 of 2023, before
-  https://gitee.com/ascend/pytorch/pulls/6484.
-- CANN (to 9.1 at least) ignores the rest of ASCEND_RT_VISIBLE_DEVICES from the first blank or smaller
-  number on, in silence: refused here.
-- A torch_npu without its CANN libraries breaks `import torch` itself, torch 2.5 or later: see device.py.
+- The native unflatten also tries to cast host tensors from a format of the NPU. ZeRO passes host tensors to
+  it, for their shapes. torch_npu 2.1.0 of 2023, before https://gitee.com/ascend/pytorch/pulls/6484.
+- CANN (up to 9.1 at least) silently ignores the rest of ASCEND_RT_VISIBLE_DEVICES from the first blank or
+  smaller number on: such a list is rejected here.
+- A torch_npu without its CANN libraries breaks `import torch` itself, with torch 2.5 or later: see device.py.
 
-None of it changes a result, so all of it is done for every version. It has been run on a simulated NPU
-only, never on hardware.
+None of the workarounds changes a result, so all of them are applied for every version. They have been run on
+a simulated NPU only, never on hardware.
 """
 
-# torch is imported inside the functions: a wrong ASCEND_RT_VISIBLE_DEVICES is told before it loads.
+# torch is imported in the functions, so that a wrong ASCEND_RT_VISIBLE_DEVICES is reported before.
 import functools
 import importlib
 import re
@@ -33,9 +32,9 @@ VISIBLE = "ASCEND_RT_VISIBLE_DEVICES"
 
 
 def check_environment(env: Mapping[str, str]) -> None:
-    """Raise BadInput where CANN was not set up, and for a list of visible devices that it would cut short.
+    """Raise BadInput if CANN is not set up, or if CANN would truncate the list of visible devices.
 
-    It reads ascending numbers between commas, up to the first other character:
+    CANN reads ascending numbers between commas, up to the first other character:
     https://www.hiascend.com/document/detail/en/canncommercial/800/apiref/envvar/envref_07_0028.html
     """
     if not env.get("ASCEND_HOME_PATH"):
@@ -50,10 +49,10 @@ def check_environment(env: Mapping[str, str]) -> None:
 
 
 def load() -> None:
-    """Import torch_npu, which adds torch.npu, and go around its defects; a second call does nothing more.
+    """Import torch_npu, which adds torch.npu, and apply the workarounds. A second call does nothing more.
 
-    Before deepspeed is imported, which takes flatten and unflatten by name.
-    Raises ImportError, OSError or RuntimeError if torch_npu cannot be loaded.
+    Call it before deepspeed is imported, which imports flatten and unflatten by name. Raise ImportError,
+    OSError or RuntimeError if torch_npu cannot be loaded.
     """
     import torch
 
@@ -68,7 +67,7 @@ def load() -> None:
 
 
 def _for_hccl(reduce: Callable[..., Any]) -> Callable[..., Any]:
-    """A collective that reduces, as another type, the tensors whose type HCCL cannot reduce."""
+    """Wrap a collective, so that it reduces tensors as another type if HCCL cannot reduce their type."""
     import torch
 
     others = {torch.uint8: torch.int32, torch.bool: torch.int32, torch.float64: torch.float32}
@@ -97,7 +96,7 @@ def _without_gradient(to_bool: Callable[..., "Tensor"]) -> Callable[..., "Tensor
 
 
 def flatten(tensors: Sequence["Tensor"]) -> "Tensor":
-    """One dimension with all their elements; for one tensor a view, as torch does."""
+    """Return all elements of the tensors in one dimension; for one tensor a view, as in torch."""
     import torch
 
     flat = [tensor.contiguous().view(-1) for tensor in tensors]
@@ -105,6 +104,6 @@ def flatten(tensors: Sequence["Tensor"]) -> "Tensor":
 
 
 def unflatten(flat: "Tensor", tensors: Sequence["Tensor"]) -> tuple["Tensor", ...]:
-    """Views of `flat` with the shapes of `tensors`, wherever these lie."""
+    """Return views of `flat` with the shapes of `tensors`, which may be on any device."""
     parts = flat.split([tensor.numel() for tensor in tensors])
     return tuple(part.view(tensor.shape) for part, tensor in zip(parts, tensors, strict=True))

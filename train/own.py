@@ -1,4 +1,4 @@
-"""The user's own objects, named on the command line as package.module:name. No torch here."""
+"""The user's own objects, named on the command line as package.module:name. Does not import torch."""
 
 import importlib
 import inspect
@@ -9,17 +9,16 @@ from .errors import CommonMistake, suggestion
 
 
 def find(option: str, name: str) -> Callable[..., Any]:
-    """The function or class that 'package.module:name' names.
+    """Return the function or class that 'package.module:name' names.
 
-    Raises CommonMistake, naming the option, where there is none; what fails inside the module is its own
-    error, and stays as it is.
+    Raise CommonMistake, naming the option, if there is none. An exception inside the module is not converted.
     """
     module, _, attribute = name.partition(":")
     try:
         found: Any = importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
-            raise  # something that the module itself imports
+            raise  # a module that the user's module imports
         raise CommonMistake(f"{option} {name}: there is no module {error.name} on PYTHONPATH") from None
     for part in attribute.split("."):
         names = dir(found)
@@ -32,9 +31,10 @@ def find(option: str, name: str) -> Callable[..., Any]:
 
 
 def call(option: str, name: str, function: Callable[..., Any], form: str, *args: Any, **named: Any) -> Any:
-    """What `function` returns, which 'package.module:name' named. form: how it is called, for the message.
+    """Call `function`, which 'package.module:name' names, and return its result.
 
-    Raises CommonMistake where it cannot be called so; what fails inside it stays as it is.
+    form: form of the call, for the message. Raise CommonMistake if the function does not accept these
+    arguments. An exception inside the function is not converted.
     """
     reason = misfit(function, *args, **named)
     if reason:
@@ -43,10 +43,10 @@ def call(option: str, name: str, function: Callable[..., Any], form: str, *args:
 
 
 def misfit(function: Callable[..., Any], *args: Any, **named: Any) -> str:
-    """Why the arguments are not those of the function; '' if they are, or nobody can tell."""
+    """Return why the function does not accept these arguments; '' if it does, or if that is unknown."""
     try:
         signature = inspect.signature(function)
-    except (TypeError, ValueError):  # one that is written in C
+    except (TypeError, ValueError):  # a function that is written in C
         return ""
     try:
         signature.bind(*args, **named)
@@ -56,7 +56,7 @@ def misfit(function: Callable[..., Any], *args: Any, **named: Any) -> str:
 
 
 def parameters(function: Callable[..., Any]) -> list[str]:
-    """The names of its arguments; [] where nobody can tell."""
+    """Return the names of the function's parameters; [] if its signature is unknown."""
     try:
         return list(inspect.signature(function).parameters)
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""The other ranks: joining them, and telling each other a few facts."""
+"""The other ranks: the process group, and the exchange of small values."""
 
 import json
 import os
@@ -12,12 +12,12 @@ from .addresses import interface_to
 from .device import Device
 from .ranks import Ranks
 
-# How long a collective operation waits for a rank that is gone.
+# Time that a collective operation waits for a lost rank.
 TIMEOUT = timedelta(minutes=10)
 
 
 def choose_interface(ranks: Ranks, device: Device) -> None:
-    """Tell gloo, which does not find out by itself, by which network interface the ranks meet."""
+    """Set the network interface of gloo, which does not find it by itself, if it is not set."""
     if device.backend == "gloo" and "GLOO_SOCKET_IFNAME" not in os.environ:
         name = interface_to(ranks.master_addr)
         if name:
@@ -25,9 +25,9 @@ def choose_interface(ranks: Ranks, device: Device) -> None:
 
 
 def connect(ranks: Ranks, device: Device, patience: timedelta = TIMEOUT) -> None:
-    """Meet all ranks at MASTER_ADDR:MASTER_PORT, over the library that goes with the device.
+    """Initialise the process group at MASTER_ADDR:MASTER_PORT, with the collective library of the device.
 
-    patience: how long a collective operation waits for a rank that is gone, in every group of ranks.
+    patience: time that a collective operation waits for a lost rank, in every group of ranks
     """
     choose_interface(ranks, device)
     _be_patient(patience)
@@ -38,20 +38,23 @@ def connect(ranks: Ranks, device: Device, patience: timedelta = TIMEOUT) -> None
 
 
 def _be_patient(patience: timedelta) -> None:
-    """Also in the groups that DeepSpeed makes without such a limit, and in what NCCL and HCCL do by
-    themselves when an operation takes long: end the process."""
+    """Set the timeout also for groups that DeepSpeed makes without one, and for NCCL and HCCL.
+
+    Otherwise NCCL and HCCL end the process by themselves when an operation takes too long.
+    """
     for name in ("default_pg_timeout", "default_pg_nccl_timeout"):
         if isinstance(before := getattr(distributed.distributed_c10d, name, None), timedelta):
             setattr(distributed.distributed_c10d, name, max(before, patience))
     limit = int(patience.total_seconds())
     os.environ.setdefault("TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC", str(max(limit, 480)))  # torch's default
-    os.environ.setdefault("HCCL_EXEC_TIMEOUT", str(min(max(limit, 1836), 17340)))  # HCCL's default and most
+    os.environ.setdefault("HCCL_EXEC_TIMEOUT", str(min(max(limit, 1836), 17340)))  # HCCL's default and limit
 
 
 def exchange(fact: Any, device: Device) -> list[Any]:
-    """Every rank's fact (anything that JSON can hold), in the order of ranks.
+    """Return the facts of all ranks, in the order of ranks. fact: any value that JSON can hold.
 
-    As 32-bit integers and not by torch's object collectives: HCCL does not take bytes.
+    The facts are sent as 32-bit integers, not by torch's object collectives, because HCCL does not support
+    bytes.
     """
     mine = torch.tensor(list(json.dumps(fact).encode()), dtype=torch.int32, device=device.torch)
     sizes = torch.zeros(distributed.get_world_size(), dtype=torch.int32, device=device.torch)
@@ -66,7 +69,7 @@ def exchange(fact: Any, device: Device) -> list[Any]:
 
 
 def cores() -> list[int]:
-    """The cores that this process may run on."""
+    """Return the CPU cores on which this process may run."""
     return (
         sorted(os.sched_getaffinity(0))
         if hasattr(os, "sched_getaffinity")
@@ -75,10 +78,10 @@ def cores() -> list[int]:
 
 
 def share_of_cores(rank: int, hosts: list[str], cores: list[list[int]]) -> int:
-    """Threads for `rank`: its cores, divided by the ranks of its host that may use the same ones.
+    """Return the number of threads for `rank`: its cores, divided by the ranks of its host that may use them.
 
-    hosts and cores have one entry a rank. A launcher that binds ranks leaves each its own cores,
-    one that does not leaves all of them to everyone.
+    hosts and cores have one entry per rank. If the launcher binds ranks, each rank has cores of its own;
+    otherwise, all ranks of a host share all cores.
     """
     mine = set(cores[rank])
     sharing = sum(

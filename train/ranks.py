@@ -1,9 +1,9 @@
-"""Who am I: this process's place among all processes of the run, found without torch.
+"""Rank discovery: the place of this process among all processes of the run, found without torch.
 
-`discover` asks, in this order: the variables of a launcher (torchrun, deepspeed); mpi4py, where an
-MPI launcher started this process; the variables of that launcher or of Slurm; else one process.
-Slurm's come last because Open MPI and Hydra start their daemons by srun: below those daemons the
-Slurm variables count daemons, and only the MPI variables count ranks.
+`discover` uses, in this order: the variables of a launcher (torchrun, deepspeed); mpi4py, if an MPI launcher
+started this process; the variables of that launcher or of Slurm; otherwise a single process. Slurm's
+variables come last because Open MPI and Hydra start their daemons by srun: below these daemons, the Slurm
+variables count daemons, and only the MPI variables count ranks.
 """
 
 import re
@@ -19,7 +19,11 @@ Env = Mapping[str, str]
 
 @dataclass(frozen=True)
 class Ranks:
-    """rank and world_size count all processes, the local ones those of this host; 0-based."""
+    """The place of a process in the run.
+
+    rank and world_size count all processes, local_rank and local_world_size those of this host. Ranks begin
+    at 0. source: origin of the values, for messages
+    """
 
     rank: int
     world_size: int
@@ -31,7 +35,7 @@ class Ranks:
 
 
 class Found(NamedTuple):
-    """What one family of variables says; None where it does not say."""
+    """The values of one family of variables; None for values that it does not have."""
 
     rank: int
     world_size: int | None
@@ -40,9 +44,9 @@ class Found(NamedTuple):
     source: str
 
 
-# Rank, world size, local rank, local world size, as each MPI launcher names them. PALS sets Hydra's
-# PMI_SIZE too but has no name of its own for the world size; Hydra's row needs MPI_LOCALRANKID,
-# because PMI_RANK alone is also what srun --mpi=pmi2 sets.
+# Variables of each MPI launcher for rank, world size, local rank and local world size. PALS has no variable
+# of its own for the world size, but sets Hydra's PMI_SIZE. Hydra's row requires MPI_LOCALRANKID, because
+# srun --mpi=pmi2 also sets PMI_RANK.
 MPI_FAMILIES = {
     "Open MPI": (
         "OMPI_COMM_WORLD_RANK",
@@ -53,21 +57,21 @@ MPI_FAMILIES = {
     "PALS": ("PALS_RANKID", "PMI_SIZE", "PALS_LOCAL_RANKID", "PALS_LOCAL_SIZE"),
     "MPICH": ("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"),
 }
-# What torchrun and deepspeed set: theirs may be ranks below an mpirun that starts one launcher a node.
+# Variables of torchrun and deepspeed. An mpirun may have started these launchers, one per node.
 LAUNCHER_MARKS = ("TORCHELASTIC_RUN_ID", "LOCAL_SIZE", "CROSS_RANK")
-# Step ids from here up are Slurm's own: the batch script, an interactive shell, the extern step.
+# First id of Slurm's special steps: the batch script, an interactive shell, the extern step.
 SLURM_SPECIAL_STEPS = 0xFFFFFFF0
 
 
 def discover(
     env: Env, local_rank_option: int | None = None, load_mpi: Callable[[], Any] | None = None
 ) -> Ranks:
-    """This process's Ranks.
+    """Return the Ranks of this process.
 
-    local_rank_option is what --local_rank said, load_mpi returns mpi4py's MPI module or None.
-    Raises BadInput, saying what was seen, where the sources contradict each other.
+    local_rank_option: value of --local_rank; load_mpi: returns mpi4py's MPI module or None. Raise BadInput,
+    with the values found, if the sources contradict each other.
     """
-    if local_rank_option == -1:  # what scripts have said for ever where there is no launcher
+    if local_rank_option == -1:  # the customary default of scripts without a launcher
         local_rank_option = None
     if env.get("RANK", "").strip():
         return _from_launcher(env, local_rank_option)
@@ -93,8 +97,11 @@ def discover(
 
 
 def export(ranks: Ranks, env: MutableMapping[str, str]) -> None:
-    """Set all five variables: where one is missing, DeepSpeed does an MPI discovery of its own,
-    which overwrites MASTER_ADDR and MASTER_PORT."""
+    """Set the variables of torch's rendezvous in `env`.
+
+    All of them are set: if one is missing, DeepSpeed does an MPI discovery of its own, which overwrites
+    MASTER_ADDR and MASTER_PORT.
+    """
     env["RANK"] = str(ranks.rank)
     env["WORLD_SIZE"] = str(ranks.world_size)
     env["LOCAL_RANK"] = str(ranks.local_rank)
@@ -104,7 +111,7 @@ def export(ranks: Ranks, env: MutableMapping[str, str]) -> None:
 
 
 def check_world(ranks: Ranks, env: Env) -> None:
-    """Raise CommonMistake if the job asked (JOBGEN_WORLD_SIZE) for another number of ranks."""
+    """Raise CommonMistake if the job requested (JOBGEN_WORLD_SIZE) another number of ranks."""
     wanted = _int(env, "JOBGEN_WORLD_SIZE")
     if wanted is not None and wanted != ranks.world_size:
         raise CommonMistake(
@@ -114,13 +121,13 @@ def check_world(ranks: Ranks, env: Env) -> None:
 
 
 def named(ranks: Sequence[int]) -> str:
-    """Such as 'rank 3' or 'ranks 0, 2'; many as 'ranks 0-511,513'."""
+    """Return a text such as 'rank 3' or 'ranks 0, 2'; for many ranks 'ranks 0-511,513'."""
     numbers = ", ".join(map(str, ranks)) if len(ranks) <= 8 else span(ranks)
     return f"rank{'s' * (len(ranks) > 1)} {numbers}"
 
 
 def span(ranks: Sequence[int]) -> str:
-    """[0, 1, 2, 5] as '0-2,5'."""
+    """Return the ranks as a text with ranges, such as '0-2,5' for [0, 1, 2, 5]."""
     parts: list[list[int]] = []
     for rank in ranks:
         if parts and rank == parts[-1][-1] + 1:
@@ -131,7 +138,7 @@ def span(ranks: Sequence[int]) -> str:
 
 
 def guess(env: Env) -> int | None:
-    """The rank as the variables have it, None where none does: enough to let one rank speak."""
+    """Return the rank from the environment, unchecked, or None: enough to let one rank report errors."""
     names = ["RANK", *(family[0] for family in MPI_FAMILIES.values())]
     names += ["PMIX_RANK"] + ["SLURM_PROCID"] * _in_slurm_step(env)
     for name in names:
@@ -141,27 +148,27 @@ def guess(env: Env) -> int | None:
 
 
 def guess_local(env: Env) -> int:
-    """The local rank in the same way; 0 where no variable has it."""
+    """Return the local rank according to the environment; 0 if no variable has it."""
     names = ["LOCAL_RANK", *(family[2] for family in MPI_FAMILIES.values()), "SLURM_LOCALID"]
     return next((int(env[name]) for name in names if env.get(name, "").isdecimal()), 0)
 
 
 def started_by_mpi(env: Env) -> bool:
-    """Whether mpi4py should be asked.
+    """Return whether to get the ranks from mpi4py.
 
-    PMIX_RANK alone is srun --mpi=pmix. srun --mpi=pmi2 is left to Slurm's own variables: an Open MPI
-    without that interface ends the process in MPI_Init. Outside a launcher, MPI would only ever
-    see one rank, and starting it takes time.
+    PMIX_RANK alone means srun --mpi=pmix. For srun --mpi=pmi2, Slurm's own variables are used: an Open MPI
+    without that interface ends the process in MPI_Init. Without a launcher, MPI would always have one rank,
+    and its start takes time.
     """
     return "PMIX_RANK" in env or _from_mpi_variables(env) is not None
 
 
 def _load_mpi() -> Any:
-    # Device lists (CUDA_VISIBLE_DEVICES and its like) must be in place before this import, since an
-    # MPI with CUDA support reads them; nothing here changes them, the launcher or script sets them.
+    # Lists of devices, such as CUDA_VISIBLE_DEVICES, must be set before this import, because an MPI with
+    # CUDA support reads them. The launcher or the script sets them; nothing here changes them.
     try:
         from mpi4py import MPI
-    except (ImportError, RuntimeError):  # RuntimeError: mpi4py is there, but no MPI library
+    except (ImportError, RuntimeError):  # RuntimeError: mpi4py without an MPI library
         return None
     return MPI
 
@@ -184,7 +191,7 @@ def _from_launcher(env: Env, local_rank_option: int | None) -> Ranks:
         missing += [n for n in ("MASTER_ADDR", "MASTER_PORT") if not env.get(n)]
     if missing or rank is None or world is None or local is None:
         raise BadInput(f"RANK is set but {' and '.join(missing)} not: the environment has only {values}")
-    # torchrun says LOCAL_WORLD_SIZE, the deepspeed launcher LOCAL_SIZE.
+    # torchrun sets LOCAL_WORLD_SIZE, the deepspeed launcher LOCAL_SIZE.
     name = next((n for n in ("LOCAL_WORLD_SIZE", "LOCAL_SIZE") if _int(env, n) is not None), None)
     local_world = world if name is None else int(env[name])
     if name is not None:
@@ -238,7 +245,7 @@ def _from_variables(found: Found, env: Env) -> Ranks:
         nodes = env.get("SLURM_STEP_NODELIST") or env.get("SLURM_JOB_NODELIST") or ""
         job, step = _int(env, "SLURM_JOB_ID") or 0, _int(env, "SLURM_STEP_ID") or 0
         address = address or ("127.0.0.1" if local_size == size else first_host(nodes))
-        # Every rank must come to the same port by itself; below the range of outgoing connections.
+        # Every rank must compute the same port by itself. It is below the range of outgoing connections.
         port = port or 20000 + (job * 7 + step) % 12000
     return Ranks(rank, size, local, local_size, address or "127.0.0.1", port or free_port(), source)
 
@@ -262,14 +269,17 @@ def _from_slurm(env: Env) -> Found | None:
 
 
 def _in_slurm_step(env: Env) -> bool:
-    """SLURM_PROCID=0 and SLURM_NTASKS also stand in the shell of a batch script, which is one
-    process; only srun sets the id of a step."""
+    """Return whether srun started this process.
+
+    SLURM_PROCID=0 and SLURM_NTASKS are also set in the shell of a batch script, which is a single process.
+    Only srun sets the id of a normal step.
+    """
     step = env.get("SLURM_STEP_ID", "")
     return step.isdecimal() and int(step) < SLURM_SPECIAL_STEPS
 
 
 def tasks_per_node(text: str) -> list[int]:
-    """Slurm's '2(x3),1' as [2, 2, 2, 1]."""
+    """Return Slurm's list of tasks per node, such as [2, 2, 2, 1] for '2(x3),1'."""
     counts: list[int] = []
     for count, repeat in re.findall(r"(\d+)(?:\(x(\d+)\))?", text):
         counts += [int(count)] * int(repeat or 1)

@@ -1,5 +1,8 @@
-"""What the run leaves: metrics.jsonl (one JSON object a line), status.json (how it ended), and lines
-on standard output, all from rank 0; a failing rank writes status.json too."""
+"""The output of a run: metrics.jsonl, status.json, and lines on standard output.
+
+metrics.jsonl has one JSON object per line; status.json says how the run ended. Rank 0 writes them. A rank
+that fails also writes status.json.
+"""
 
 import contextlib
 import importlib.metadata
@@ -16,7 +19,7 @@ from typing import Any
 
 
 class Clock:
-    """Seconds since this process started, and when each part of the start-up ended."""
+    """Measures the seconds since this process started, and when each part of the start-up ended."""
 
     def __init__(self) -> None:
         self.started = _process_start()
@@ -30,7 +33,7 @@ class Clock:
 
 
 class Run:
-    """The run directory as one rank sees it. rank is None until it is known."""
+    """The run directory, for one rank. rank is None until it is known."""
 
     def __init__(self, env: Mapping[str, str], clock: Clock, rank: int | None) -> None:
         self.clock = clock
@@ -39,7 +42,7 @@ class Run:
         self.directory = Path(env["JOBGEN_RUN_DIR"]) if env.get("JOBGEN_RUN_DIR") else None
         self.job_start = _number(env.get("JOBGEN_START_TIME"))
         self._metrics: Any = None
-        self._lost = False  # whether metrics could not be written
+        self._lost = False  # True if metrics could not be written
         # Called with each metric's event and values, on rank 0.
         self.sinks: list[Callable[[str, dict[str, Any]], None]] = []
 
@@ -48,8 +51,11 @@ class Run:
         return self.rank in (0, None)
 
     def prepare(self) -> None:
-        """Make the directory, on rank 0 choose one if the job named none, and drop what an earlier
-        run left in it: its status must not be taken for ours."""
+        """Create the run directory, and remove the status of an earlier run from it.
+
+        If the job named no directory, rank 0 chooses one. The status of an earlier run could be mistaken for
+        that of this run.
+        """
         if self.directory is None and self.is_main:
             self.directory = Path("runs", time.strftime(f"train-%Y%m%d-%H%M%S-{os.getpid()}"))
         if self.directory is None:
@@ -60,11 +66,11 @@ class Run:
             self._status_file.unlink(missing_ok=True)
 
     def adopt(self, directory: str) -> None:
-        """Use the directory that rank 0 chose."""
+        """Use the directory that rank 0 chose, if this rank has none."""
         self.directory = self.directory or Path(directory)
 
     def go_on(self, step: int) -> None:
-        """Keep the metrics of an earlier run up to that step; what it did after that is done again."""
+        """Keep the metrics of an earlier run up to `step`. Later steps are repeated."""
         if not self.is_main or self.directory is None:
             return
         file = self.directory / "metrics.jsonl"
@@ -76,7 +82,7 @@ class Run:
         self._metrics = open(file, "a", encoding="utf-8")  # noqa: SIM115
 
     def metric(self, event: str, **values: Any) -> None:
-        """Append {"event": event, ...} to metrics.jsonl, flushed, on rank 0."""
+        """Append {"event": event, ...} to metrics.jsonl, flush it, and call the sinks. On rank 0 only."""
         if not self.is_main or self.directory is None:
             return
         if self._metrics is None:
@@ -84,7 +90,7 @@ class Run:
         try:
             self._metrics.write(json.dumps({"event": event, **values}) + "\n")
             self._metrics.flush()
-        except OSError as error:  # a full disk is told of, and ends the run, where a checkpoint is saved
+        except OSError as error:  # a full disk ends the run when a checkpoint is saved
             if not self._lost:
                 complain(f"warning: {self.directory / 'metrics.jsonl'} cannot be written: {error.strerror}")
             self._lost = True
@@ -92,23 +98,23 @@ class Run:
             sink(event, values)
 
     def line(self, text: str) -> None:
-        """A line on standard output, on rank 0."""
+        """Print one line to standard output, on rank 0."""
         if self.is_main:
-            with contextlib.suppress(OSError):  # a full disk, where it goes to a file
+            with contextlib.suppress(OSError):  # a full disk, if the output goes to a file
                 print(text, flush=True)
 
     def finish(self, **values: Any) -> None:
-        """Write the status of a run that finished, on rank 0."""
+        """Write the status of a finished run, on rank 0."""
         if self.is_main:
             self._write({"state": "finished", **values, **self._times()})
 
     def stop(self, message: str, anyway: bool = False, **facts: Any) -> None:
-        """Write the status of a run that another one can go on with, on rank 0, or `anyway`."""
+        """Write the status of a run that can be resumed, on rank 0; with `anyway`, on any rank."""
         if self.is_main or anyway:
             self._write({"state": "resumable", "message": message, **facts, **self._times()})
 
     def fail(self, message: str, exception: str, status: int, **facts: Any) -> dict[str, Any]:
-        """Write a failed status.json, unless another rank failed first; returns the one that counts."""
+        """Write the status of a failure, unless another rank failed first. Return the valid status."""
         mine = {
             "state": "failed",
             "message": message,
@@ -125,7 +131,7 @@ class Run:
             self.directory.mkdir(parents=True, exist_ok=True)
             first = self._read_status()
             if first and self._failed_first(first):
-                return first  # thousands of ranks may fail because of one; they leave no files
+                return first  # thousands of ranks may fail because of one; they write no files
             self._status_file.unlink(missing_ok=True)
             if not self._write(mine, replace=False):
                 return self._read_status() or mine
@@ -145,7 +151,7 @@ class Run:
         return self.directory / "status.json"
 
     def _write(self, status: dict[str, Any], replace: bool = True) -> bool:
-        """Write status.json whole or not at all; False if it is there and must not be replaced."""
+        """Write status.json atomically. Return False if it exists and must not be replaced."""
         file = self._status_file
         draft = file.with_name(f".status.{self.host}.{os.getpid()}")
         draft.write_text(json.dumps(status, indent=2) + "\n", encoding="utf-8")
@@ -153,7 +159,7 @@ class Run:
             if replace:
                 os.replace(draft, file)
             else:
-                os.link(draft, file)  # unlike replace, one of several ranks wins
+                os.link(draft, file)  # unlike replace, it succeeds on one rank only
         except FileExistsError:
             return False
         except OSError:  # a file system without hard links
@@ -172,26 +178,28 @@ class Run:
         return status if isinstance(status, dict) else {}
 
     def _failed_first(self, status: Mapping[str, Any] | None) -> bool:
-        """Whether it is a failure of another rank of this run, and none that an earlier run left. Ranks
-        of one run start within seconds of each other."""
+        """Return whether `status` is a failure of another rank of this run, and not of an earlier run.
+
+        Ranks of one run start within seconds of each other.
+        """
         if not status or status.get("state") != "failed":
             return False
         other = status.get("rank"), status.get("host")
         if None in (self.rank, other[0]) or other == (self.rank, self.host):
-            return False  # one that has no rank is alone
+            return False  # a process without a rank is alone
         started = (_number(status.get("ended")) or 0) - (_number(status.get("seconds")) or 0)
         return started > (self.clock.started if self.job_start is None else self.job_start) - 5
 
 
 def complain(text: str) -> None:
-    """One line on standard error, in one write so that the lines of several ranks do not mix."""
-    with contextlib.suppress(OSError):  # a full disk, where it goes to a file
+    """Write one line to standard error, in one write so that lines of several ranks do not mix."""
+    with contextlib.suppress(OSError):  # a full disk, if the output goes to a file
         sys.stderr.write(f"jobgen.train: {text}\n")
         sys.stderr.flush()
 
 
 def versions() -> dict[str, str]:
-    """Of Python and of those packages that decide what a training computes."""
+    """Return the versions of Python and of the packages that determine the results of a training."""
     found = {"python": platform.python_version()}
     for name in ("torch", "deepspeed", "torch_npu", "colossalai", "numpy", "mpi4py"):
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
@@ -200,7 +208,7 @@ def versions() -> dict[str, str]:
 
 
 def _step(line: str) -> float:
-    """Of a line of metrics; infinite if a full disk has cut it."""
+    """Return the step of a line of metrics; infinity if the line is incomplete because of a full disk."""
     try:
         return json.loads(line).get("step", 0)
     except ValueError:
@@ -215,7 +223,7 @@ def _number(value: Any) -> float | None:
 
 
 def _process_start() -> float:
-    """When this process started, in seconds since the epoch: before Python's own start-up."""
+    """Return when this process started, before Python's own start-up, in seconds since the epoch."""
     now = time.time()
     try:
         fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()

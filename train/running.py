@@ -1,15 +1,15 @@
-"""One whole run on this rank: the wiring, in the order of a run.
+"""One whole run on this rank, in the order of a run.
 
-Environment, set by the generated script or by hand; all of it may be missing:
-JOBGEN_RUN_DIR      where metrics.jsonl and status.json go (else runs/train-<time>-<pid>)
-JOBGEN_WORLD_SIZE   the number of ranks that the job asked for; any other is an error
-JOBGEN_ACCELERATOR  cuda, rocm, npu, xpu or cpu: exactly this, or an error (else the best there is)
-JOBGEN_START_TIME   when the job script started, seconds since the epoch, for the start-up times
-JOBGEN_DEADLINE     when saving must begin at the latest, seconds since the epoch (else there is time)
-JOBGEN_STALL        --stall, where that is not given: how long no step is done before all ranks leave
-JOBGEN_ATTEMPT      from the second on, the training goes on from the latest checkpoint, if there is one
-MASTER_ADDR, MASTER_PORT   where the ranks meet; OMP_NUM_THREADS   threads of each rank
-Who this process is: see ranks.py.
+Environment variables, set by the generated script or by hand; all of them are optional:
+JOBGEN_RUN_DIR      directory of metrics.jsonl and status.json (default: runs/train-<time>-<pid>)
+JOBGEN_WORLD_SIZE   number of ranks that the job requested; any other number is an error
+JOBGEN_ACCELERATOR  cuda, rocm, npu, xpu or cpu; an error if not available (default: the best available)
+JOBGEN_START_TIME   start of the job script, in seconds since the epoch, for the start-up times
+JOBGEN_DEADLINE     latest time to begin a save, in seconds since the epoch (default: no limit)
+JOBGEN_STALL        --stall, if that is not given: time without a step after which all ranks exit
+JOBGEN_ATTEMPT      from the second attempt on, the training resumes from the latest checkpoint, if any
+MASTER_ADDR, MASTER_PORT   address of the rendezvous; OMP_NUM_THREADS   threads of each rank
+For the variables of the ranks see ranks.py.
 """
 
 import os
@@ -31,7 +31,10 @@ if TYPE_CHECKING:
 
 
 class _Asked(NamedTuple):
-    """What is settled without torch. places: of the metrics; found: the checkpoint to go on from."""
+    """The parameters of a run that are determined without torch.
+
+    places: destinations of the metrics; found: checkpoint to resume from; whole: its verification
+    """
 
     settings: config.Settings
     me: ranks.Ranks
@@ -43,8 +46,11 @@ class _Asked(NamedTuple):
 
 
 class _Parts(NamedTuple):
-    """What a training is made of. hosts: each once; patience: how long ranks wait for each other; found: the
-    checkpoint that it goes on from."""
+    """The parts of a training.
+
+    hosts: names without repetition; patience: time that ranks wait for each other; found: checkpoint to
+    resume from
+    """
 
     samples: "Data"
     device: "Device"
@@ -58,7 +64,7 @@ class _Parts(NamedTuple):
 
 
 def train(argv: Sequence[str], run: report.Run) -> None:
-    """Train as `argv` says, or explain what would be done."""
+    """Train as `argv` says; with --explain, print the plan of the training instead."""
     run.rank = ranks.guess(os.environ)
     signals.listen()
     settings = config.parse(argv)
@@ -68,7 +74,7 @@ def train(argv: Sequence[str], run: report.Run) -> None:
     if settings.explain or settings.explain_for:
         return _explain(settings, me, run)
     asked = _settle(settings, me, run)
-    # What follows needs torch, which takes seconds: whatever can be refused without it was.
+    # The rest needs torch, whose import takes seconds. All checks without torch are done.
     parts = _assemble(asked, run)
     _announce(asked, parts, run)
     scores, steps = _train(asked, parts, run)
@@ -76,7 +82,7 @@ def train(argv: Sequence[str], run: report.Run) -> None:
 
 
 def _settle(settings: config.Settings, me: ranks.Ranks, run: report.Run) -> _Asked:
-    """Refuse what can be refused already, and make the run directory."""
+    """Validate everything that needs no torch, and create the run directory."""
     ranks.check_world(me, os.environ)
     stall_limit = stall.limit(settings.stall, os.environ)
     how = recipe.resolve(settings, me.world_size)
@@ -84,7 +90,7 @@ def _settle(settings: config.Settings, me: ranks.Ranks, run: report.Run) -> _Ask
     if os.environ.get("JOBGEN_ACCELERATOR") == "npu":
         npu.check_environment(os.environ)
     plugins.check_environment(settings)
-    # Before the run has a directory of its own, in which there can be none.
+    # Before the run gets a new directory, which cannot contain a checkpoint.
     place = checkpoints.place(settings, run.directory)
     resume = checkpoints.LATEST if attempt(os.environ) > 1 and checkpoints.any_in(place) else settings.resume
     found = checkpoints.find(resume, place) if resume else None
@@ -101,7 +107,7 @@ def _settle(settings: config.Settings, me: ranks.Ranks, run: report.Run) -> _Ask
 
 
 def _assemble(asked: _Asked, run: report.Run) -> _Parts:
-    """Load the data, meet the other ranks, build the engine and put it where it goes on."""
+    """Load the data, connect the ranks, build the engine, and load the checkpoint to resume from."""
     import torch
 
     from . import data, device, engines, peers
@@ -139,7 +145,7 @@ def _assemble(asked: _Asked, run: report.Run) -> _Parts:
 
 
 def _whole(asked: _Asked, mine: "Device", run: report.Run) -> tuple[checkpoints.Checkpoint | None, bool]:
-    """The checkpoint to go on from, or a whole one before it, and whether its ranks were others."""
+    """Return an intact checkpoint to resume from, or None, and whether to load its universal form."""
     from .checkpoints import settling
 
     if not (asked.found and asked.whole):
@@ -157,7 +163,7 @@ def _saver(
     universal: bool,
     run: report.Run,
 ) -> "Saver":
-    """What saves the engine, which goes on from `found`."""
+    """Return the saver of the engine, after the engine has loaded `found`."""
     from .checkpoints import saving
 
     start = checkpoints.Progress()
@@ -198,7 +204,7 @@ def _announce(asked: _Asked, parts: _Parts, run: report.Run) -> None:
 
 
 def _train(asked: _Asked, parts: _Parts, run: report.Run) -> tuple["Scores", int]:
-    """The last scores, and the number of optimizer steps."""
+    """Train. Return the last scores and the number of optimizer steps."""
     from torch import distributed
 
     from . import loop, stopping
@@ -210,13 +216,13 @@ def _train(asked: _Asked, parts: _Parts, run: report.Run) -> tuple["Scores", int
             parts.engine, parts.samples, parts.device, how.batch, settings, run, parts.saver, stop, watchdog
         )
         scores, steps = training.run()
-        # Rank 0 may only say finished when every rank has come to this line.
+        # Rank 0 may report the end only when every rank has come to this line.
         distributed.barrier()
     return scores, steps
 
 
 def _conclude(asked: _Asked, parts: _Parts, scores: "Scores", steps: int, run: report.Run) -> None:
-    """Report the scores; raises TargetMissed where they are too low."""
+    """Report the scores. Raise TargetMissed if the accuracy is below --target-accuracy."""
     from torch import distributed
 
     settings = asked.settings
@@ -241,7 +247,7 @@ def _conclude(asked: _Asked, parts: _Parts, scores: "Scores", steps: int, run: r
 
 
 def attempt(env: Mapping[str, str]) -> int:
-    """Which attempt of its job this is, counted from 1."""
+    """Return the number of this attempt of the job, from 1. Raise BadInput if it is not a number."""
     text = env.get("JOBGEN_ATTEMPT", "") or "1"
     if not (text.isascii() and text.isdecimal() and int(text)):
         raise BadInput(f"JOBGEN_ATTEMPT={text!r} must be a whole number from 1")
@@ -249,7 +255,7 @@ def attempt(env: Mapping[str, str]) -> int:
 
 
 def _explain(settings: config.Settings, me: ranks.Ranks, run: report.Run) -> None:
-    """Print what --explain promises, on rank 0."""
+    """Print the result of --explain, on rank 0."""
     if not run.is_main:
         return
     nodes, per_node = settings.explain_for or (-(-me.world_size // me.local_world_size), me.local_world_size)

@@ -1,4 +1,4 @@
-"""The evaluation: how good a model is on the whole test set."""
+"""The evaluation of a model on the whole test set."""
 
 from typing import NamedTuple
 
@@ -13,7 +13,11 @@ from .engines import Evaluator
 
 
 class Scores(NamedTuple):
-    """On the whole test set: mean loss, fraction right, and that per class (None: no such sample)."""
+    """The results on the whole test set.
+
+    loss: mean loss per sample; accuracy: fraction of correct samples; per_class: accuracy by class, None for
+    a class without samples
+    """
 
     loss: float
     accuracy: float
@@ -21,7 +25,7 @@ class Scores(NamedTuple):
 
 
 def evaluate(engine: Evaluator, split: Feed, classes: tuple[str, ...], device: Device, micro: int) -> Scores:
-    """Scores on the split, each sample counted once whatever the number of ranks."""
+    """Return the scores on the split. Each sample is counted once, for any number of ranks."""
     right, seen = torch.zeros(2, len(classes), dtype=torch.int64, device=device.torch)
     loss = torch.zeros((), device=device.torch)
     with engine.evaluating():

@@ -1,4 +1,7 @@
-"""Signals that ask the training to save and leave. No torch: they may come while it is being imported."""
+"""Signals that request the training to save and exit.
+
+Does not import torch, because a signal may arrive during that import.
+"""
 
 import contextlib
 import os
@@ -7,21 +10,21 @@ import time
 from types import FrameType
 
 ASKING = (signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)
-# One kill reaches a process twice where a launcher sends it to a whole group of processes and to each.
+# A launcher may send one signal to a group of processes and also to each process of the group.
 ECHO = 1.0  # seconds
 
 _asked_at: float | None = None
 
 
 def listen() -> None:
-    """Take note of the first such signal; a second one ends the process at once."""
+    """Record the first of these signals. A second one ends the process at once."""
     for number in ASKING:
-        with contextlib.suppress(ValueError):  # not the main thread: an embedding program's business
+        with contextlib.suppress(ValueError):  # not the main thread: left to the embedding program
             signal.signal(number, _note)
 
 
 def asked() -> bool:
-    """Whether one has come."""
+    """Return whether a signal has arrived."""
     return _asked_at is not None
 
 

@@ -1,9 +1,9 @@
-"""Where metrics go besides metrics.jsonl: TensorBoard's event files and a CSV table, by option or by
-DeepSpeed's blocks. No torch here until a writer is made; all of it on rank 0 alone.
+"""Other destinations of the metrics than metrics.jsonl: TensorBoard's event files and a CSV table, on rank 0.
 
-DeepSpeed's own monitors write the learning rate and no more, and only under DeepSpeed's engines. So its
-blocks `tensorboard` and `csv_monitor` are ours: the same place, all metrics, every engine. Its other
-blocks (wandb, comet) stay with it.
+Options or DeepSpeed's blocks select them. DeepSpeed's own monitors write only the learning rate, and only
+with DeepSpeed's engines. Its blocks `tensorboard` and `csv_monitor` are therefore handled here: in the same
+place, with all metrics, for every engine. Its other blocks (wandb, comet) are left to DeepSpeed. torch is
+imported only when a writer is made.
 """
 
 import csv
@@ -30,7 +30,7 @@ COLUMNS = (
     "accuracy",
     "seconds",
 )
-# What TensorBoard calls them.
+# Their names in TensorBoard.
 TAGS = {
     "step": {
         "loss": "train/loss",
@@ -43,16 +43,16 @@ TAGS = {
 
 
 class Places(NamedTuple):
-    """Where to write; a relative path is below the run directory if an option names it."""
+    """Paths of the metrics. A relative path of an option is below the run directory."""
 
     tensorboard: list[Path]
     csv: list[Path]
 
 
 def plan(settings: Settings, config: dict[str, Any]) -> Places:
-    """Where the options and the config say; DeepSpeed's blocks are taken out of `config`.
+    """Return the paths that the options and the config select. Remove DeepSpeed's blocks from `config`.
 
-    Raises CommonMistake where TensorBoard is wanted and its package is not installed.
+    Raise CommonMistake if TensorBoard is selected and its package is not installed.
     """
     boards = [settings.tensorboard] if settings.tensorboard else []
     tables = [settings.csv] if settings.csv else []
@@ -69,7 +69,10 @@ def plan(settings: Settings, config: dict[str, Any]) -> Places:
 
 
 def _block(config: dict[str, Any], name: str) -> Path | None:
-    """The directory of DeepSpeed's block, under DeepSpeed's own defaults; relative to the working one."""
+    """Return the directory of DeepSpeed's block, with DeepSpeed's own defaults, or None if it is not enabled.
+
+    It is relative to the working directory.
+    """
     block = config.pop(name, {})
     if not block.get("enabled"):
         return None
@@ -77,8 +80,11 @@ def _block(config: dict[str, Any], name: str) -> Path | None:
 
 
 def open_all(places: Places, directory: Path, resumed: int = 0) -> list[Sink]:
-    """The writers, for rank 0. resumed: the step after which an earlier run goes on, whose metrics are
-    in `directory`. Raises BadInput for a place that cannot be written to."""
+    """Return the writers, for rank 0.
+
+    resumed: step from which an earlier run is resumed, whose metrics are in `directory`. Raise BadInput if a
+    path cannot be written.
+    """
     try:
         return [
             *(tensorboard(directory / place, resumed) for place in places.tensorboard),
@@ -94,7 +100,7 @@ def open_all(places: Places, directory: Path, resumed: int = 0) -> list[Sink]:
 def tensorboard(directory: Path, resumed: int = 0) -> Sink:
     from torch.utils.tensorboard import SummaryWriter
 
-    # What the earlier run did after that step is done again.
+    # The steps after `resumed` are repeated.
     writer = SummaryWriter(str(directory), purge_step=resumed + 1 if resumed else None)
 
     def write(event: str, values: dict[str, Any]) -> None:
@@ -108,7 +114,7 @@ def tensorboard(directory: Path, resumed: int = 0) -> Sink:
 
 
 def table(file: Path, earlier: Path | None = None) -> Sink:
-    """A new table; it begins with the metrics that are in the file `earlier`."""
+    """Return the writer of a new table, which begins with the metrics in the file `earlier`."""
     file.parent.mkdir(parents=True, exist_ok=True)
     stream = open(file, "w", encoding="utf-8", newline="")  # noqa: SIM115 (open as long as the run)
     writer = csv.DictWriter(stream, COLUMNS, extrasaction="ignore")

@@ -1,4 +1,4 @@
-"""What a model holds and what a device has, for --explain."""
+"""The size of a model and the memory of a device, for --explain."""
 
 import torch
 
@@ -11,7 +11,7 @@ from .models import moe
 
 
 def of_model(settings: Settings, samples: Data) -> Model:
-    """The parameters of the model that the settings name; nothing is allocated."""
+    """Return the numbers of parameters of the model that the settings name. Nothing is allocated."""
     shape, classes = samples.train.images.shape[1:], len(samples.classes)
     experts = settings.model == "moe"
     with torch.device("meta"):
@@ -22,7 +22,7 @@ def of_model(settings: Settings, samples: Data) -> Model:
 
 
 def of_device(device: Device) -> int | None:
-    """Bytes of memory of an accelerator; None for the CPU, which has none of its own."""
+    """Return the memory of an accelerator, in bytes; None for the CPU, which has none of its own."""
     if device.kind == "cpu":
         return None
     module = getattr(torch, device.type)

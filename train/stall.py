@@ -1,19 +1,19 @@
-"""When nothing goes on any more: each rank's watchdog writes where it hangs, and all leave as resumable.
+"""Watchdogs for a training that hangs: each rank writes its stacks, and all ranks exit as resumable.
 
-A rank that makes no step for --stall hangs, and as training is synchronous, soon all of them do: the first
-one that notices tells the others by the directory `stall` of the run, so that the stacks of all are there.
+A rank that does no step for --stall hangs. Training is synchronous, so all ranks hang soon. The first rank
+that notices it creates the directory `stall` of the run, at which the others also write their stacks.
 
-RUN/stacks/S/HOST.txt        the stacks of all Python threads of the ranks on that host, those of each below a
-                             line with the rank (nodefiles.py says what S is)
-RUN/stall/nodes/S/HOST.json  a line of JSON for each of these ranks: that it has noticed, and its last step
-RUN/stall/verdict.json       what the lowest rank that has noticed makes of it: whether the ranks save
+RUN/stacks/S/HOST.txt        stacks of all Python threads of the ranks on that host, those of each rank below
+                             a line with its number (nodefiles.py defines S)
+RUN/stall/nodes/S/HOST.json  one line of JSON for each of these ranks: it has noticed the hang, its last step
+RUN/stall/verdict.json       the decision of the lowest of these ranks: whether the ranks save
 
-Where C code holds Python's lock, a watchdog cannot run. Then faulthandler's C thread writes the stacks, below
-the line "Timeout", piece by piece: the ranks of a host do so one after the other, and the watchdog's own
-stack ends in the function watchdog_of_rank_RANK.
+If C code holds the GIL, a watchdog cannot run. Then faulthandler's C thread writes the stacks, below the line
+"Timeout" and in several pieces. The ranks of a host do so one after the other. The stack of the watchdog
+itself ends in the function watchdog_of_rank_RANK.
 
-Where every rank has the whole state, the watchdogs save it, see checkpoints/rescue.py. Elsewhere the last
-checkpoint stands: to save, the ranks would have to take part in collective operations, and they hang in one.
+If every rank has the whole state, the watchdogs save it, see checkpoints/rescue.py. Otherwise the last
+checkpoint remains: to save, the ranks would need collective operations, and they hang in one.
 """
 
 import argparse
@@ -43,12 +43,12 @@ if TYPE_CHECKING:
 
 DEFAULT = 1800.0  # seconds
 FOLDER, STACKS, NODES, VERDICT = "stall", "stacks", "nodes", "verdict.json"
-APART = 4.0  # seconds, over which the C threads of a host's ranks are spread
-MARGIN = timedelta(minutes=3)  # by which the collective libraries are more patient than the watchdogs
+APART = 4.0  # seconds over which the C threads of a host's ranks are distributed
+MARGIN = timedelta(minutes=3)  # by which collective operations wait longer than the watchdogs
 
 
 def limit(asked: float | None, env: Mapping[str, str]) -> float:
-    """Seconds, from --stall or JOBGEN_STALL; 0: no watchdog."""
+    """Return the limit in seconds; 0 means no watchdog. Raise BadInput if JOBGEN_STALL is not a time."""
     text = env.get("JOBGEN_STALL", "")
     if asked is not None or not text:
         return DEFAULT if asked is None else asked
@@ -59,24 +59,27 @@ def limit(asked: float | None, env: Mapping[str, str]) -> float:
 
 
 def patience(stall: float) -> timedelta:
-    """How long a collective operation must at least wait for a rank, for a watchdog to be first."""
+    """Return the minimum timeout of collective operations with which a watchdog acts first."""
     return timedelta(seconds=stall) + MARGIN
 
 
 def forget(directory: Path | None) -> None:
-    """Drop what an earlier run left in its directory: before the ranks meet, on one of them."""
+    """Remove an earlier hang from the run directory. Called on one rank, before the ranks connect."""
     if directory:
         rmtree(directory / FOLDER, ignore_errors=True)
 
 
 class Watchdog:
-    """Watches from `with` to its end. The run must have its directory, and all ranks must have met."""
+    """Watches the training inside a `with` block.
+
+    The run must have its directory, and the process group must be initialised.
+    """
 
     def __init__(self, stall: float, run: Run, me: Ranks, saver: "Saver") -> None:
         assert run.directory is not None
         self._stall, self._run, self._world, self._saver = stall, run, me.world_size, saver
         self._every = min(max(stall / 60, 0.25), 10.0)
-        self._pause = 0.1 + me.world_size / 10_000  # all ranks look at the same files
+        self._pause = 0.1 + me.world_size / 10_000  # all ranks read the same files
         self._rank = me.rank
         self._later = 2 * self._every + APART * me.local_rank / me.local_world_size
         self._file = nodefiles.place(run.directory / STACKS, me.rank, me.local_rank, f"{run.host}.txt")
@@ -88,7 +91,7 @@ class Watchdog:
         self._thread = threading.Thread(target=MethodType(watch, self), name="watchdog", daemon=True)
 
     def progress(self, step: int) -> None:
-        """So many steps are done, and something has just gone on."""
+        """Record that `step` steps are done, and that the training is not hanging now."""
         self._last, self._step = time.monotonic(), step
 
     def __enter__(self) -> "Watchdog":
@@ -108,7 +111,7 @@ class Watchdog:
         self._over.set()
         self._thread.join()
         if error is not None and self._others_hang():
-            self._end()  # it lost a rank that has left because of the hang, which is no failure of its own
+            self._end()  # it lost a rank that exited because of the hang: not a failure of its own
         faulthandler.cancel_dump_traceback_later()
         self._stream.close()
         with contextlib.suppress(OSError):
@@ -129,8 +132,7 @@ class Watchdog:
             self._arm(now)
 
     def _arm(self, now: float) -> None:
-        """Have a C thread write the stacks a little later than this one would: it also runs where C code
-        that hangs does not let go of Python's lock."""
+        """Make a C thread write the stacks a little later: it also runs while C code holds the GIL."""
         left = self._last + self._stall + self._later - now
         faulthandler.dump_traceback_later(max(left, self._every), file=self._stream)
 
@@ -141,21 +143,20 @@ class Watchdog:
             return False
 
     def _end(self) -> NoReturn:
-        """Write the stacks, wait for the other ranks to do so, save what can be, and leave. The main thread
-        takes no part."""
-        from .checkpoints import rescue  # with torch, which the limit does not need
+        """Write the stacks, wait for the other ranks, save if possible, and exit, without the main thread."""
+        from .checkpoints import rescue  # imports torch, which `limit` does not need
 
         still = round(time.monotonic() - self._last)
         text = f"rank {self._rank} on {self._run.host} hangs after step {self._step}, for {still} s"
         try:
-            self._folder.mkdir(exist_ok=True)  # first of all: the others should dump now, too
+            self._folder.mkdir(exist_ok=True)  # done first: the others then write their stacks, too
             faulthandler.cancel_dump_traceback_later()
             nodefiles.append(self._file, f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n{_stacks()}\n")
             mine = {"rank": self._rank, "host": self._run.host, "step": self._step, "seconds": still}
             at = where(threading.main_thread().ident or 0)
             able = {"able": rescue.possible(self._saver, self._step)}
             nodefiles.append(self._report, json.dumps({**mine, **at, **able}) + "\n")
-        except OSError as error:  # a full disk; leaving is what counts
+        except OSError as error:  # a full disk must not prevent the exit
             complain(f"{text}; its stacks cannot be written: {error.strerror}")
         else:
             complain(f"{text}; its stacks are in {self._file}")
@@ -163,7 +164,7 @@ class Watchdog:
         save = self._verdict()
         if save:
             rescue.save(self._saver)
-        # One that hung in C code and was woken by the end of the others has nothing to add.
+        # A rank that hung in C code until the others ended has nothing to add.
         if reports is not None and not self._told():
             self._tell(reports)
         else:
@@ -172,9 +173,11 @@ class Watchdog:
         os._exit(RESUMABLE)
 
     def _judge(self, until: float) -> dict[int, dict[str, Any]] | None:
-        """On the lowest rank that reports: wait for all, and give the verdict; returns the reports, by rank.
-        On the others: wait for the verdict. A rank whose Python is stopped gives no report, but its C thread
-        needs time for its stacks.
+        """Agree on a verdict with the watchdogs of the other ranks.
+
+        The lowest rank that reports waits for all reports, writes the verdict and returns the reports by
+        rank. The other ranks wait for the verdict and return None. A rank whose Python is blocked cannot
+        report, but its C thread needs time to write the stacks.
         """
         while self._rank and self._verdict() is None:
             now = time.monotonic()
@@ -199,11 +202,11 @@ class Watchdog:
         return all(report["rank"] >= self._rank for report in _lines(self._folder))
 
     def _verdict(self) -> bool | None:
-        """Whether the ranks save; None while nobody has said so."""
+        """Return whether the ranks save; None while there is no verdict."""
         return next((bool(said["save"]) for said in nodefiles.objects(self._folder / VERDICT)), None)
 
     def _tell(self, reports: Mapping[int, Mapping[str, Any]]) -> None:
-        """On the lowest rank that reported: the run's status."""
+        """Write the status of the run. Called on the lowest rank that reported."""
         saved = self._saver.latest
         message, lagging = describe(reports, self._world)
         on = f"{saved} is where to go on" if saved else "there is no checkpoint: the next attempt begins anew"
@@ -223,13 +226,13 @@ class Watchdog:
         complain(f"{message}; {on}")
 
     def _wait_for_status(self, patience: float) -> None:
-        """Until the lowest rank has spoken: most launchers end all ranks when the first one leaves."""
+        """Wait for the status: most launchers end all ranks when the first one exits."""
         until = time.monotonic() + patience
         while time.monotonic() < until and not self._told():
             time.sleep(0.1)
 
     def _told(self) -> bool:
-        """Whether status.json speaks of this."""
+        """Return whether status.json reports this hang."""
         with contextlib.suppress(OSError, ValueError):
             return bool(
                 json.loads((self._folder.parent / "status.json").read_text()).get("reason") == "stall"
@@ -238,10 +241,10 @@ class Watchdog:
 
 
 def describe(reports: Mapping[int, Mapping[str, Any]], world: int) -> tuple[str, int]:
-    """What happened, in a sentence, and the rank that the others wait for, as far as can be told.
+    """Return a sentence on what happened, and the rank for which the others probably wait.
 
-    That is one that could not report, else one with the fewest steps, else one that is not in torch's own
-    code, where ranks wait for others, else the odd one out.
+    That is a rank that did not report; otherwise one with the fewest steps; otherwise one that is not in
+    torch's own code, where ranks wait for others; otherwise one of the smallest group.
     """
     silent = [rank for rank in range(world) if rank not in reports]
     if silent:
@@ -255,7 +258,7 @@ def describe(reports: Mapping[int, Mapping[str, Any]], world: int) -> tuple[str,
 
 
 def where(thread: int) -> dict[str, Any]:
-    """The innermost Python function that the thread is in, and whether that is torch's own."""
+    """Return the innermost Python function of the thread, and whether it is torch's own."""
     frame = sys._current_frames().get(thread)
     if frame is None:
         return {"at": "no function", "in_torch": True}
@@ -265,7 +268,7 @@ def where(thread: int) -> dict[str, Any]:
 
 
 def _steps(reports: Mapping[int, Mapping[str, Any]]) -> dict[str, int]:
-    """{ranks, such as 0-3,5: their step}."""
+    """Return {ranks, such as '0-3,5': their step}."""
     groups: dict[int, list[int]] = {}
     for rank, report in sorted(reports.items()):
         groups.setdefault(report["step"], []).append(rank)
@@ -273,12 +276,12 @@ def _steps(reports: Mapping[int, Mapping[str, Any]]) -> dict[str, int]:
 
 
 def _renamed(function: Any, name: str) -> FunctionType:
-    """The same function, by another name in the stacks."""
+    """Return the same function with another name in the stacks."""
     return FunctionType(function.__code__.replace(co_name=name), function.__globals__, name)
 
 
 def _stacks() -> str:
-    """Of all threads; faulthandler writes to real files only, and in many pieces."""
+    """Return the stacks of all threads. faulthandler writes to real files only, in many pieces."""
     with TemporaryFile() as file:
         faulthandler.dump_traceback(file)
         file.seek(0)

@@ -1,5 +1,8 @@
-"""When to stop before the end: the job's time is nearly over, or a signal asks for it. All ranks stop after
-the same step. JOBGEN_DEADLINE, in seconds since the epoch, is when saving must begin at the latest."""
+"""Stopping before the end, because the job's time is nearly over or a signal requests it.
+
+All ranks stop after the same step. JOBGEN_DEADLINE is the latest time to begin a save, in seconds since the
+epoch.
+"""
 
 import time
 from collections.abc import Mapping
@@ -12,11 +15,11 @@ from torch import distributed
 from . import signals
 from .errors import BadInput
 
-NOTHING, DEADLINE, SIGNAL = range(3)  # votes; the greatest of all ranks counts
+NOTHING, DEADLINE, SIGNAL = range(3)  # votes; the maximum over all ranks counts
 
 
 class Reason(NamedTuple):
-    """Why to stop: `kind` is deadline or signal."""
+    """The reason for a stop: `kind` is deadline or signal, `text` is for messages."""
 
     kind: str
     text: str
@@ -29,21 +32,22 @@ REASONS = {
 
 
 class Stopping:
-    """The votes of all ranks at each step. The process group must be there."""
+    """The votes of all ranks at each step. The process group must be initialised."""
 
     def __init__(self, env: Mapping[str, str], patience: timedelta) -> None:
         self._deadline = _deadline(env)
         self._vote = torch.zeros(1, dtype=torch.int32)
         self._pending: distributed.Work | None = None
-        # On the host, whatever the device: asking must not wait for what the device has still to do.
+        # On the host, for every device: a vote must not wait for pending work of the device.
         alone = distributed.get_world_size() == 1
         self._group = None if alone else distributed.new_group(backend="gloo", timeout=patience)
 
     def after_step(self, needed: float, now: bool) -> Reason | None:
-        """Why all ranks stop here, the same on each; called on all ranks after each step.
+        """Return the reason for all ranks to stop here, or None; it is the same on all ranks.
 
-        needed: seconds until a save would be done if not now, beyond the deadline's own margin. What the
-        ranks say meets while the next step runs, so a step later than it could, unless it is wanted now.
+        Called on all ranks after each step. needed: seconds until a save after the next step would be done,
+        in addition to the deadline's own margin. The votes are collected during the next step, so the result
+        is one step late, unless `now` is set.
         """
         agreed = self._collect()
         if agreed is None:

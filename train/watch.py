@@ -1,6 +1,6 @@
-"""Watching a run: the progress bar, where the time goes, a profiler's trace, and the table at the end.
+"""Observation of a run: the progress bar, the time of each part, a profiler's trace, the table at the end.
 
-Metrics themselves go through report.Run.metric; sinks.py writes them elsewhere too.
+The metrics themselves go through report.Run.metric; sinks.py writes them to other places, too.
 """
 
 import sys
@@ -15,12 +15,12 @@ import torch
 from .report import Run
 
 Item = TypeVar("Item")
-SKIPPED = 2  # steps before the profiler's: the first ones allocate and choose kernels
-ROWS = 20  # of the table at the end
+SKIPPED = 2  # steps that are not profiled: the first ones allocate and choose kernels
+ROWS = 20  # of the table at the end, besides the last epoch
 
 
 class Bar:
-    """Steps done, rate and remaining time: on rank 0's terminal; elsewhere nothing."""
+    """A progress bar with steps, rate and remaining time, on rank 0's terminal; elsewhere it does nothing."""
 
     def __init__(self, run: Run, steps: int, title: str) -> None:
         self._bar: Any = None
@@ -45,9 +45,11 @@ class Bar:
 
 
 class Stopwatch:
-    """Seconds that each part of the loop took on this rank. With `waiting`, the device's work counts where
-    it was asked for; without, where the loop happened to wait for it. With `named`, a profiler sees the
-    parts, too."""
+    """Measures the seconds of each part of the loop on this rank.
+
+    waiting: wait for the device, so that its work counts for the part that requested it; otherwise it counts
+    for the part that happened to wait for it. named: show the parts in a profiler, too.
+    """
 
     def __init__(self, device: torch.device, waiting: bool, named: bool) -> None:
         self.seconds: dict[str, float] = {}
@@ -64,7 +66,7 @@ class Stopwatch:
         self.seconds[name] = self.seconds.get(name, 0.0) + ended - began
 
     def each(self, name: str, items: Iterable[Item]) -> Iterator[Item]:
-        """The items, with the time to get each of them counted as `name`."""
+        """Yield the items. The time to get each of them counts for the part `name`."""
         iterator = iter(items)
         while True:
             with self.part(name):
@@ -77,7 +79,7 @@ class Stopwatch:
         return {name: round(seconds, 3) for name, seconds in self.seconds.items()}
 
     def lines(self) -> list[str]:
-        """The parts as lines, if `waiting`; else their times mean little to a reader."""
+        """Return the times as lines if `waiting` is set; otherwise [], because they mean little."""
         if not self._waiting:
             return []
         total = sum(self.seconds.values()) or 1.0
@@ -91,8 +93,11 @@ class Stopwatch:
 
 
 class Profile:
-    """torch's profiler around `steps` steps, after SKIPPED ones: profile/rank-<n>.json.gz for
-    chrome://tracing or ui.perfetto.dev, and of rank 0 the table profile/operations.txt."""
+    """torch's profiler for `steps` steps, after SKIPPED steps.
+
+    It writes profile/rank-<n>.json.gz for chrome://tracing or ui.perfetto.dev and, on rank 0, the table
+    profile/operations.txt.
+    """
 
     def __init__(self, steps: int | None, device: torch.device, run: Run) -> None:
         self._steps, self._device, self._run = steps, device, run
@@ -113,7 +118,7 @@ class Profile:
             self.finish()
 
     def finish(self) -> None:
-        """Write what was recorded; a run that ended before the profiler began says so."""
+        """Write the recording, or a note if the run ended before the profiler began."""
         if not self._steps:
             return
         steps, self._steps = self._done - SKIPPED, None
@@ -140,7 +145,7 @@ class Profile:
 
 
 def table(epochs: list[dict[str, Any]]) -> list[str]:
-    """The epochs' metrics as lines; of many, every so many and the last. None for no epochs."""
+    """Return the metrics of the epochs as lines; of many epochs, every n-th and the last."""
     if not epochs:
         return []
     every = -(-len(epochs) // ROWS)

@@ -1,19 +1,20 @@
-"""The checkpoints on disk: which there are, what made them, whether this run can go on from one. No torch.
+"""Checkpoints on disk: how they are named, found, verified, written and read.
 
-DIR/latest                   the id of the newest one
-DIR/step-000123/             that after 123 steps; it has its name only when all of it is on the disk
-    checkpoint.json          what made it, where the training was, and the SHA-256 of every file
-    rank-00000.pt            of each rank: random states, buffers, losses not yet reported
-    ema-00.pt                averaged weights, of each part that the ranks share the model in
+DIR/latest                   the id of the newest checkpoint
+DIR/step-000123/             the checkpoint after step 123; named so only when all its files are on the disk
+    checkpoint.json          the run that wrote it, its position, and size and SHA-256 of every file
+    rank-00000.pt            of each rank: random states, buffers, losses that are not reported yet
+    ema-00.pt                averaged weights, one file for each part of a model that the ranks divide
     model.pt                 ddp: model, optimizer, schedule, loss scale
-    model.pt, colossalai-00000.pt   colossalai: the optimizer apart, of each rank that has a share of it
-    deepspeed/               deepspeed, pipeline: a checkpoint of DeepSpeed, readable by its own tools
-DIR/.step-000123.….writing   one that is being written, or was when the run ended
-DIR/.step-000123.….replaced  the old one, while a new one takes its name
-DIR/.step-000123.removing    one too old to keep
+    model.pt, colossalai-00000.pt   colossalai: the same, but one file of optimizer states per rank
+    deepspeed/               deepspeed, pipeline: a checkpoint of DeepSpeed, readable by DeepSpeed's tools
+DIR/.step-000123.….writing   a checkpoint that is being written, or that a killed run has left
+DIR/.step-000123.….replaced  an old checkpoint, while a new one takes its name
+DIR/.step-000123.removing    an old checkpoint that is being removed
 
-directory.py knows these names, finding.py chooses one, checking.py and settling.py make sure that it is
-whole, identity.py that it fits; saving.py writes and reads them, over storage.py and files.py.
+directory.py defines these names. finding.py selects a checkpoint, checking.py and settling.py verify its
+files, and identity.py compares its options with those of the run. saving.py writes and reads checkpoints with
+storage.py and files.py. Importing the package itself does not import torch.
 """
 
 from .checking import Check

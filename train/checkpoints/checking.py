@@ -1,7 +1,7 @@
-"""Whether a checkpoint's files are what was written: each rank looks at a share of them. No torch.
+"""Verification of the files of a checkpoint; each rank verifies a share of them. Does not import torch.
 
-It starts as soon as the checkpoint is known, in a thread of its own: the import of torch and the data take
-longer than most checkpoints.
+The verification starts in a thread as soon as the checkpoint is known. For most checkpoints it takes less
+time than importing torch and loading the data.
 """
 
 from pathlib import Path
@@ -13,7 +13,7 @@ from .directory import Checkpoint, read
 
 
 class Check:
-    """Of one rank's share of `found`."""
+    """The verification of one rank's share of the checkpoint `found`, in a background thread."""
 
     def __init__(self, found: Checkpoint, rank: int, ranks: int) -> None:
         self.directory = found.directory
@@ -25,13 +25,16 @@ class Check:
         self._damage = damage(found.directory, rank, ranks)
 
     def damage(self) -> str | None:
-        """What is wrong, in one sentence; None if nothing is."""
+        """Wait for the end of the verification. Return a description of the damage, or None."""
         self._thread.join()
         return self._damage
 
 
 def damage(directory: Path, rank: int, ranks: int) -> str | None:
-    """What is wrong with this rank's share of the checkpoint there, in one sentence."""
+    """Verify the sizes of all files in `directory` and the SHA-256 of this rank's share of them.
+
+    Return one sentence that describes the damage, or None if there is none.
+    """
     try:
         entries = read(directory).record["files"]
         files.verify_sizes(directory, entries)

@@ -1,4 +1,4 @@
-"""The directory of a run's checkpoints: which there are, what a crash has left, what is too old to keep."""
+"""The directory of a run's checkpoints: list them, remove old ones and leftovers of killed runs."""
 
 import json
 import os
@@ -13,15 +13,18 @@ from ..errors import BadInput, CannotSave
 from . import files
 
 RECORD, LATEST, FOLDER = "checkpoint.json", "latest", "checkpoints"
-WRITING, REPLACED, REMOVING = ".writing", ".replaced", ".removing"  # after a name that begins with a dot
+WRITING, REPLACED, REMOVING = ".writing", ".replaced", ".removing"  # suffixes of names that begin with a dot
 
 
 @dataclass
 class Progress:
-    """Where the training is: in epoch `epoch` (from 1), of which `in_epoch` steps are done; `step` in all.
+    """The position of a training, with the intermediate results at this position.
 
-    epoch_loss: summed over this epoch's samples, as far as reported; since_log: this rank's losses of the
-    steps after that, with `samples` samples over all ranks; scores: of the last evaluation.
+    epoch: current epoch, from 1; in_epoch: steps done in this epoch; step: steps done in all epochs
+    epoch_loss: sum of the losses of this epoch's samples that have been reported
+    since_log: this rank's losses of the steps since the last report
+    samples: number of samples of these steps, over all ranks
+    seconds: duration of the training; scores: results of the last evaluation
     """
 
     epoch: int = 1
@@ -34,15 +37,15 @@ class Progress:
     since_log: list[Any] = field(default_factory=list)
 
     def numbers(self) -> dict[str, Any]:
-        """All but this rank's tensors."""
+        """Return all fields except since_log, which holds tensors."""
         return {key: value for key, value in asdict(self).items() if key != "since_log"}
 
 
 class Checkpoint(NamedTuple):
-    """A directory that holds one, and its checkpoint.json.
+    """The directory of a checkpoint, and the content of its checkpoint.json as `record`.
 
-    asked: the user named this one, and no other will do; else `before` are those to fall back on, the
-    newest first, and `trouble` is what was wrong with newer ones.
+    asked: the user named this checkpoint, so no other one may be used. Otherwise, `before` lists older
+    checkpoints to fall back on, newest first, and `trouble` describes the problems of newer ones.
     """
 
     directory: Path
@@ -57,15 +60,14 @@ class Checkpoint(NamedTuple):
 
 
 def place(settings: Settings, run_directory: Path | None) -> Path | None:
-    """Where this run's checkpoints are; None where it has no directory yet."""
+    """Return the directory of this run's checkpoints, or None if the run has no directory yet."""
     if settings.checkpoint_dir is not None:
         return settings.checkpoint_dir.absolute()
     return run_directory / FOLDER if run_directory else None
 
 
 def read(directory: Path) -> Checkpoint:
-    """The checkpoint in `directory`. Raises BadInput if its checkpoint.json cannot be read; of the other
-    files it looks at none."""
+    """Return the checkpoint in `directory`. Raise BadInput if its checkpoint.json cannot be read."""
     file = directory / RECORD
     try:
         record = json.loads(file.read_text(encoding="utf-8"))
@@ -79,12 +81,12 @@ def read(directory: Path) -> Checkpoint:
 
 
 def ids(directory: Path) -> list[str]:
-    """The ids of the checkpoints in `directory`, that saved last at the end."""
+    """Return the ids of the checkpoints in `directory`, in the order in which they were saved."""
     return [file.parent.name for file in sorted(directory.glob(f"[!.]*/{RECORD}"), key=_saved)]
 
 
 def complete(directory: Path) -> list[str]:
-    """Of these ids, those whose files are all there in their sizes; their contents are not looked at."""
+    """Return the ids of the checkpoints whose files have the recorded sizes. Contents are not verified."""
     return [name for name in ids(directory) if _complete(directory / name)]
 
 
@@ -97,20 +99,20 @@ def _complete(directory: Path) -> bool:
 
 
 def _saved(file: Path) -> tuple[float, str]:
-    # Not by step: a run that went on from an older checkpoint saves smaller steps than those left there.
+    # Not by step: a run that resumed from an older checkpoint saves lower steps than some existing ones.
     return file.stat().st_mtime, file.parent.name
 
 
 def prune(directory: Path, keep: int | None) -> None:
-    """Remove all but the `keep` checkpoints saved last (None: keep all), and what crashes have left."""
+    """Remove leftovers of killed runs, and all but the `keep` checkpoints saved last (None: keep all)."""
     for name in ids(directory)[:-keep] if keep else ():
-        # Under this name it is no checkpoint any more, however far the removal comes.
+        # Renamed first: an interrupted removal then leaves no damaged checkpoint.
         (directory / name).rename(directory / f".{name}{REMOVING}")
     sweep(directory)
 
 
 def sweep(directory: Path) -> None:
-    """Remove what is no checkpoint, or not any more: drafts of runs that were killed, and old ones."""
+    """Remove drafts of killed runs and old checkpoints, after `put_back`."""
     put_back(directory)
     for kind in (WRITING, REPLACED, REMOVING):
         for rest in directory.glob(f".*{kind}"):
@@ -120,18 +122,18 @@ def sweep(directory: Path) -> None:
 
 
 def put_back(directory: Path) -> None:
-    """Give a checkpoint its name back if its run was killed before the one that should replace it had it."""
+    """Restore the name of a replaced checkpoint if its run was killed before the new one had this name."""
     for old in directory.glob(f".*{REPLACED}"):
         name = old.name[1:].partition(".")[0]
-        with suppress(OSError):  # another rank has done it
+        with suppress(OSError):  # another rank has already done it
             if not (directory / name).exists():
                 old.rename(directory / name)
 
 
 def make_ready(directory: Path) -> None:
-    """Called before the training, on one rank: sweep, and find out whether checkpoints can be written there.
+    """Check that checkpoints can be written to `directory`, and clean it up.
 
-    Raises CannotSave.
+    One rank calls this before the training. Raise CannotSave if the directory cannot be written.
     """
     there = next(folder for folder in (directory, *directory.parents) if folder.exists())
     probe = there / f".{os.getpid()}.probe"

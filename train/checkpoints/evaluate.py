@@ -24,14 +24,17 @@ from . import export
 
 
 def main(argv: Sequence[str]) -> None:
-    """Raises BadInput for what cannot be evaluated, TargetMissed if the accuracy is too low."""
+    """Evaluate the checkpoint or exported file that `argv` names, and print the scores.
+
+    Raise BadInput if it cannot be evaluated, and TargetMissed if the accuracy is below --target-accuracy.
+    """
     asked = _parser().parse_args(argv)
     settings, state = load(asked.source, asked.ema)
     samples = data.load(settings.task, asked.data or settings.data)
     me = ranks.Ranks(0, 1, 0, 1, "127.0.0.1", free_port(), "one process")
     ranks.export(me, os.environ)
     mine = device.choose(me, os.environ)
-    peers.connect(me, mine)  # the scores are summed over ranks, of which there is one
+    peers.connect(me, mine)  # the scores are summed over a group of one rank
     model = engines.model(replace(settings, expert_parallel=None), samples, mine)
     _fill(model, state, asked.source)
     runner = Single(_with_deepspeed(model, mine) if asked.with_ == "deepspeed" else model.to(mine.torch))
@@ -64,7 +67,10 @@ def _parser() -> Parser:
 
 
 def load(source: Path, ema: bool) -> tuple[Settings, export.Weights]:
-    """The settings of the run that made `source`, and the whole model's weights."""
+    """Return the settings of the run that made `source`, and the weights of the whole model.
+
+    ema: return the averaged weights. Raise BadInput if `source` cannot be read or has no averaged weights.
+    """
     if source.suffix not in export.SUFFIXES or source.is_dir():
         found = checkpoints.at(source)
         return found.settings, export.weights(found, ema)
@@ -91,12 +97,12 @@ def _with_deepspeed(model: nn.Module, mine: device.Device) -> nn.Module:
     from ..engines.deepspeed_common import load_deepspeed
 
     deepspeed = load_deepspeed(mine)
-    # Its kernels are for transformers it knows; any other model runs as it is.
+    # DeepSpeed has kernels for some transformers only; any other model runs unchanged.
     return deepspeed.init_inference(model, dtype=torch.float32, replace_with_kernel_inject=False)
 
 
 class Single:
-    """A model as the engine of one process, of which an evaluation is all that is asked."""
+    """A model as the engine of a single process, for evaluation only."""
 
     share = engines.Share(0, 1)
 
@@ -114,7 +120,7 @@ class Single:
 
 
 def report(scores: Scores) -> Iterator[str]:
-    """Lines for a reader: each class, then all."""
+    """Yield the lines of the report: the accuracy of each class, then loss and accuracy of all samples."""
     for name, accuracy in scores.per_class.items():
         yield f"  {name:>6} {'-' if accuracy is None else format(accuracy, '.1%')}"
     yield f"test loss {scores.loss:.6f}, accuracy {scores.accuracy:.2%}"

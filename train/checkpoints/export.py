@@ -27,7 +27,11 @@ Weights = dict[str, torch.Tensor]
 
 
 def main(argv: Sequence[str]) -> None:
-    """Raises BadInput for a checkpoint that is not there, is damaged, or has no averaged weights."""
+    """Export the weights of the checkpoint that `argv` names.
+
+    Raise BadInput if the checkpoint does not exist or is damaged, or if it lacks the requested averaged
+    weights.
+    """
     parser = Parser(prog="python -m jobgen.train export", description=__doc__.partition("\n\n")[0])
     parser.add_argument("checkpoint", type=Path, metavar="CKPT", help="a checkpoint, or a run directory")
     parser.add_argument("output", type=file_named(SUFFIXES), metavar="OUT", help="file.pt or .safetensors")
@@ -44,12 +48,12 @@ def main(argv: Sequence[str]) -> None:
 
 
 def description(file: Path) -> Path:
-    """The file that says what an exported one holds."""
+    """Return the path of the JSON file that describes the exported `file`."""
     return file.with_name(file.name + ".json")
 
 
 def write(state: Weights, file: Path) -> None:
-    """As its suffix says. Raises BadInput if it cannot be written."""
+    """Write `state` to `file` in the format of its suffix. Raise BadInput if it cannot be written."""
     draft = file.with_name(f".{file.name}.writing")
     try:
         if file.suffix == ".safetensors":
@@ -64,7 +68,7 @@ def write(state: Weights, file: Path) -> None:
 
 
 def read(file: Path) -> Weights:
-    """What `write` wrote. Raises BadInput if it is something else."""
+    """Return the weights in a file that `write` wrote. Raise BadInput if it cannot be read as such."""
     try:
         if file.suffix == ".safetensors":
             from safetensors.torch import load_file
@@ -73,13 +77,13 @@ def read(file: Path) -> Weights:
         return storage.load(file)
     except ModuleNotFoundError:
         raise
-    except Exception as error:  # a damaged file raises almost anything
+    except Exception as error:  # a damaged file can raise almost any exception
         reason = str(error).partition("\n")[0]
         raise BadInput(f"{file} cannot be read as exported weights: {reason}") from None
 
 
 def weights(found: Checkpoint, ema: bool) -> Weights:
-    """The state_dict of the whole model, its floats in fp32. Raises BadInput as `collected` does."""
+    """Return the state_dict of the whole model, with floats in fp32. Raise BadInput as `collected` does."""
     return in_fp32(collected(found, ema))
 
 
@@ -91,10 +95,11 @@ def in_fp32(state: Weights) -> Weights:
 
 
 def collected(found: Checkpoint, ema: bool) -> Weights:
-    """The state_dict of the whole model, whatever the ranks shared out, as an evaluation has it; from the
-    fp32 copy of weights in half precision where the checkpoint has it.
+    """Return the state_dict of the whole model, combined from the files of all ranks.
 
-    Raises BadInput for a damaged checkpoint, or one without averaged weights if these are asked for.
+    It is the state that an evaluation uses. Weights in half precision are replaced by their fp32 copy if the
+    checkpoint has one. Raise BadInput if the checkpoint is damaged, or if `ema` is set and it has no averaged
+    weights.
     """
     files.verify(found.directory, found.record["files"])
     if ema and found.settings.ema is None:
@@ -107,12 +112,15 @@ def collected(found: Checkpoint, ema: bool) -> Weights:
 
 
 def _whole(found: Checkpoint) -> Weights:
-    """Of the engines that write the weights in one piece."""
+    """Return the weights of an engine that saves them in one file."""
     return storage.load(found.directory / "model.pt")["model"]
 
 
 def _pipeline(found: Checkpoint) -> Weights:
-    """A file for each layer, with the weights that it computes with."""
+    """Return the weights of a pipeline, which DeepSpeed saves in one file per layer.
+
+    These files have the dtype of the computation; an fp32 copy replaces half precision where there is one.
+    """
     state: Weights = {}
     for file in sorted((found.directory / "deepspeed").glob("layer_*-model_states.pt")):
         layer = int(file.name.removeprefix("layer_").partition("-")[0])
@@ -121,8 +129,11 @@ def _pipeline(found: Checkpoint) -> Weights:
 
 
 def _deepspeed(found: Checkpoint) -> Weights:
-    """From the fp32 copy of the weights where ZeRO keeps one: in half precision it says more, and at stage
-    3 it is the only one that DeepSpeed can put together."""
+    """Return the weights of a checkpoint of DeepSpeed.
+
+    The fp32 copy that ZeRO keeps is preferred: it is more exact than half precision, and at stage 3 it is the
+    only form that DeepSpeed can combine.
+    """
     config, folder = found.record["deepspeed"], found.directory / "deepspeed"
     stage = config["zero_optimization"]["stage"]
     experts = sorted(folder.glob("layer_*_expert_*_model_states.pt"))
@@ -130,7 +141,7 @@ def _deepspeed(found: Checkpoint) -> Weights:
         os.environ.setdefault("DS_ACCELERATOR", "cpu")
         from deepspeed.utils.zero_to_fp32 import get_fp32_state_dict_from_zero_checkpoint
 
-        with redirect_stdout(StringIO()), redirect_stderr(StringIO()):  # it tells every step
+        with redirect_stdout(StringIO()), redirect_stderr(StringIO()):  # it prints every step
             return dict(get_fp32_state_dict_from_zero_checkpoint(str(found.directory), folder.name))
     saved = _trusted(folder / "mp_rank_00_model_states.pt")
     state: Weights = saved["module"]
@@ -151,7 +162,7 @@ def _averaged(found: Checkpoint) -> Weights:
     for file in sorted(found.directory.glob("ema-*.pt")):
         part = int(file.stem.removeprefix("ema-"))
         for name, tensor in storage.load(file)["weights"].items():
-            # Each rank counts its own experts from 0.
+            # Each rank numbers its own experts from 0.
             state[re.sub(EXPERT, lambda at: f"{at[1]}{int(at[2]) + part * share}", name)] = tensor  # noqa: B023
     return state
 
@@ -160,5 +171,5 @@ EXPERT = r"(\.deepspeed_experts\.)(\d+)"
 
 
 def _trusted(file: Path) -> Any:
-    """A file of DeepSpeed's, which holds more than tensors: unlike ours, it could run code when read."""
+    """Load a file of DeepSpeed, which contains more than tensors and could therefore execute code."""
     return torch.load(file, map_location="cpu", weights_only=False)

@@ -1,4 +1,4 @@
-"""Files that are whole or not there, and whether they still are what was written. No torch."""
+"""Atomic writing of files, and their verification by size and SHA-256. Does not import torch."""
 
 import hashlib
 import json
@@ -9,11 +9,11 @@ from typing import Any
 from ..errors import BadInput
 
 CHUNK = 1 << 22  # bytes
-Entries = dict[str, dict[str, Any]]  # {file below a directory: {"bytes": its size, "sha256": in hexadecimal}}
+Entries = dict[str, dict[str, Any]]  # {relative path: {"bytes": size, "sha256": hexadecimal digest}}
 
 
 def verify(directory: Path, entries: Entries) -> None:
-    """Raise BadInput, naming the file, if one is missing or is not what was written."""
+    """Raise BadInput, naming the file, if a file is missing or differs from `entries` in size or SHA-256."""
     verify_sizes(directory, entries)
     for name, entry in entries.items():
         file, found = directory / name, hashlib.sha256()
@@ -28,7 +28,7 @@ def verify(directory: Path, entries: Entries) -> None:
 
 
 def verify_sizes(directory: Path, entries: Entries) -> None:
-    """Raise BadInput, naming the file, if one is missing or has another size: at once, whatever its size."""
+    """Raise BadInput, naming the file, if one is missing or has another size. Contents are not read."""
     for name, entry in entries.items():
         file = directory / name
         try:
@@ -40,18 +40,18 @@ def verify_sizes(directory: Path, entries: Entries) -> None:
 
 
 def share(entries: Entries, rank: int, ranks: int) -> Entries:
-    """Those that one of so many ranks looks at: dealt out by size, so that each has about as many bytes."""
+    """Return the entries that `rank` verifies: about the same number of bytes on each rank."""
     by_size = sorted(entries.items(), key=lambda item: (-item[1]["bytes"], item[0]))
     return dict(by_size[rank::ranks])
 
 
 def write_json(file: Path, content: Any) -> None:
-    """Like write_text, for what JSON can hold."""
+    """Write `content` as JSON with write_text."""
     write_text(file, json.dumps(content, indent=2) + "\n")
 
 
 def write_text(file: Path, text: str) -> None:
-    """Put `text` in the place of the file at once: a reader sees the old one or the new one."""
+    """Replace the content of `file` atomically: a reader sees either the old or the new text."""
     draft = file.with_name(f".{file.name}.writing")
     with open(draft, "w", encoding="utf-8") as stream:
         stream.write(text)
@@ -62,7 +62,7 @@ def write_text(file: Path, text: str) -> None:
 
 
 def sync_directory(directory: Path) -> None:
-    """Force the names in it to the disk: a file that was synced may still lack its name after a crash."""
+    """Force the names in `directory` to the disk: a synced file may still lack its name after a crash."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,6 +1,6 @@
-"""Which checkpoint a run goes on from: the one that it is told, or the newest. No torch.
+"""Selection of the checkpoint to resume from: a named one, or the newest. Does not import torch.
 
-Whether the files of that one are whole is found out by all ranks together, in settling.py.
+In settling.py, all ranks verify its files together.
 """
 
 import re
@@ -13,8 +13,11 @@ STEP = re.compile(r"step-(\d+)")
 
 
 def find(wanted: str, directory: Path | None) -> Checkpoint:
-    """The checkpoint that --resume names: an id in `directory`, any of the places that `at` knows, or
-    'latest'. Raises BadInput if there is none."""
+    """Return the checkpoint that --resume names.
+
+    wanted: an id in `directory`, a path as for `at`, or 'latest'. Raise BadInput if there is no such
+    checkpoint.
+    """
     if wanted != LATEST and Path(wanted).is_dir():
         return at(Path(wanted))
     if directory is None:
@@ -35,9 +38,10 @@ def find(wanted: str, directory: Path | None) -> Checkpoint:
 
 
 def at(place: Path) -> Checkpoint:
-    """The checkpoint in `place`, or the newest of the directory of checkpoints, or of the run, there.
+    """Return the checkpoint in `place`.
 
-    Raises BadInput if there is none.
+    For a directory of checkpoints or a run directory, this is the newest one. Raise BadInput if there is
+    none.
     """
     if (place / RECORD).is_file() or STEP.fullmatch(place.name):
         return _asked_for(place)
@@ -49,7 +53,7 @@ def at(place: Path) -> Checkpoint:
 
 
 def any_in(directory: Path | None) -> bool:
-    """Whether there is anything in it to go on from, damaged or not."""
+    """Return whether `directory` contains a checkpoint, intact or damaged."""
     return directory is not None and (
         (directory / LATEST).is_file() or next(directory.glob("step-*"), None) is not None
     )
@@ -64,12 +68,15 @@ def _asked_for(directory: Path) -> Checkpoint:
 
 
 def whole_ones(names: list[str]) -> str:
-    """The end of an error about a checkpoint that the user asked for."""
+    """Return the end of an error message about a requested checkpoint: the ids of the intact ones."""
     return f"whole there: {', '.join(names)}" if names else "there is no other"
 
 
 def _newest(folder: Path) -> Checkpoint:
-    """What `latest` names, and what to fall back on. Raises BadInput if there is nothing."""
+    """Return the checkpoint that `latest` names, with the older ones to fall back on.
+
+    If it cannot be read, an older one is returned. Raise CommonMistake if none can be read.
+    """
     candidates = _by_age(folder)
     name, trouble = _named(folder)
     if name and (folder / name).is_dir():
@@ -77,7 +84,7 @@ def _newest(folder: Path) -> Checkpoint:
     problems = [trouble] if trouble else []
     step = _step(name) if name else None
     if step is not None:
-        # What lies there of a later step is not this run's past: it went on from an older checkpoint.
+        # A checkpoint of a later step is not from this training, which resumed from an older checkpoint.
         candidates = [path for path in candidates if (_step(path.name) or 0) <= step]
     for number, path in enumerate(candidates):
         try:
@@ -92,14 +99,14 @@ def _newest(folder: Path) -> Checkpoint:
 
 
 def none_is_whole(folder: Path, problems: list[str]) -> str:
-    """The error where nothing is left to fall back on; later steps may be, which only the user can want."""
+    """Return the error if no checkpoint is left, with those of later steps that the user can select."""
     there = complete(folder)
     later = f"; {', '.join(there)} can be given to --resume" if there else ""
     return f"--resume: no checkpoint in {folder} can be gone on from: {'; '.join(problems)}{later}"
 
 
 def _named(folder: Path) -> tuple[str | None, str | None]:
-    """The id in the file `latest`, if that is one, and what is wrong with it."""
+    """Return the id in the file `latest`, and a description of what is wrong with it; each may be None."""
     file = folder / LATEST
     try:
         name = file.read_text(encoding="utf-8", errors="replace").strip()
@@ -115,7 +122,7 @@ def _named(folder: Path) -> tuple[str | None, str | None]:
 
 
 def _by_age(folder: Path) -> list[Path]:
-    """All that look like checkpoints, damaged or not, that saved last first."""
+    """Return all directories that are named like checkpoints, damaged or not, the one saved last first."""
     return sorted((path for path in folder.iterdir() if STEP.fullmatch(path.name)), key=_saved, reverse=True)
 
 

@@ -1,4 +1,4 @@
-"""Whether a run can go on from a checkpoint: in what both must agree. No torch."""
+"""Comparison of a run with the checkpoint from which it resumes. Does not import torch."""
 
 from typing import Any
 
@@ -11,8 +11,10 @@ from .directory import Checkpoint
 
 
 def identity(how: Recipe, world_size: int) -> dict[str, Any]:
-    """The options in which a run must agree with the checkpoint from which it goes on: those that shape
-    the states, and those on which the position in the data rests."""
+    """Return the options that a run and the checkpoint from which it resumes must have in common.
+
+    They determine the shapes of the states and the position in the data.
+    """
     settings, config = how.settings, how.config
     same: dict[str, Any] = {
         "task": settings.task,
@@ -33,9 +35,10 @@ def identity(how: Recipe, world_size: int) -> dict[str, Any]:
 
 
 def check(found: Checkpoint, how: Recipe, world_size: int) -> bool:
-    """Whether DeepSpeed's universal form is needed, which any number of ranks can read.
+    """Return whether the run needs DeepSpeed's universal form of the checkpoint.
 
-    Raises CommonMistake, with the reason, if this run cannot go on from there.
+    Any number of ranks can read this form. Raise CommonMistake, with the reason, if the run cannot resume
+    from the checkpoint.
     """
     name, before = found.directory.name, found.record["world_size"]
     for option, value in identity(how, world_size).items():
@@ -51,7 +54,7 @@ def check(found: Checkpoint, how: Recipe, world_size: int) -> bool:
     if how.settings.model == "moe":
         raise CommonMistake(f"{ranks}: DeepSpeed's universal checkpoint leaves the experts out")
     if not how.config["zero_optimization"]["stage"]:
-        return False  # every rank has all of it
+        return False  # every rank has the whole state
     if how.settings.engine == "colossalai":
         raise CommonMistake(
             f"{ranks}: each rank has saved its own share; --plugin torch_ddp spreads nothing, and can"

@@ -1,5 +1,7 @@
-"""The weights in fp32 that DeepSpeed's optimizers keep where the model computes in half precision, read from
-the files of a checkpoint, in the cases in which DeepSpeed itself has no tool for that."""
+"""The fp32 weights that DeepSpeed's optimizers keep for models in half precision.
+
+They are read from the files of a checkpoint, in cases for which DeepSpeed itself has no tool.
+"""
 
 import os
 import re
@@ -14,8 +16,11 @@ SHARE = re.compile(r"zero_pp_rank_(\d+)_mp_rank_(\d+)_optim_states\.pt$")
 
 
 def of_shares(folder: Path, state: Weights) -> Weights:
-    """Of a pipeline, each of whose ranks has saved a share, and where in it which parameter lies: those of
-    `state`, as far as they are there."""
+    """Return the fp32 weights of a pipeline, combined from the shares of its ranks.
+
+    Each rank saves its share and the position of each parameter in it. The result has the parameters of
+    `state` that are complete.
+    """
     files = [(match, file) for file in folder.iterdir() if (match := SHARE.search(file.name))]
     pieces: dict[str, list[torch.Tensor]] = defaultdict(list)
     for _, file in sorted(files, key=lambda each: tuple(map(int, each[0].groups()))):
@@ -33,8 +38,10 @@ def of_shares(folder: Path, state: Weights) -> Weights:
 
 
 def of_one_file(saved: dict[str, Any], state: Weights) -> Weights:
-    """Of ZeRO stage 0, where every rank has all of them, in the order of the parameters; {} where there are
-    none, or in an order of their own."""
+    """Return the fp32 weights at ZeRO stage 0, where every rank saves all of them.
+
+    Return {} if there are none, or if their shapes are not those of the parameters in order.
+    """
     groups = (saved.get("optimizer") or {}).get("fp32_groups") or []
     names = [name for name in state if name not in saved.get("buffer_names", ())]
     if len(groups) != 1 or [each.shape for each in groups[0]] != [state[name].shape for name in names]:
@@ -43,5 +50,5 @@ def of_one_file(saved: dict[str, Any], state: Weights) -> Weights:
 
 
 def _load(file: Path) -> Any:
-    os.environ.setdefault("DS_ACCELERATOR", "cpu")  # the file names classes of DeepSpeed, which looks for one
+    os.environ.setdefault("DS_ACCELERATOR", "cpu")  # loading imports DeepSpeed, which would look for one
     return torch.load(file, map_location="cpu", weights_only=False)

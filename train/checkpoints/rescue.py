@@ -1,8 +1,9 @@
-"""A last checkpoint where the main threads hang: written by the watchdogs of all ranks, without a collective.
+"""A last checkpoint when the main threads hang: the watchdogs of all ranks write it without a collective.
 
-Only where every rank has the whole state, which is plain DDP. The weights are those after the last step that
-is done; random states and running statistics may have moved on since, so the run that goes on from it is as
-good as one that did not hang, but not the same to the last bit.
+This is possible only where every rank has the whole state, as in plain DDP. The weights are those after the
+last completed step. Random states and running statistics may have changed since then. A run that resumes from
+this checkpoint is therefore valid, but its results are not bitwise identical to those of a run that did not
+hang.
 """
 
 import json
@@ -14,18 +15,21 @@ from torch import distributed
 from . import RECORD, files, storage
 from .saving import WRITING, Saver, own_state, rank_file
 
-PATIENCE = 60.0  # seconds; a file system may hang, too
+PATIENCE = 60.0  # seconds; the file system may hang, too
 
 
 def possible(saver: Saver, step: int) -> bool:
-    """Whether this rank could save what it has after that step."""
+    """Return whether this rank can save its state after `step`."""
     engine, here = saver.engine, saver.here
     alone = getattr(engine, "replicated", False) and engine.average is None
     return alone and here is not None and here.step == step > saver.saved_step
 
 
 def save(saver: Saver) -> None:
-    """Called on all ranks for which it is possible after the same step; it ends in any case."""
+    """Save a checkpoint. Return after at most PATIENCE seconds, with or without success.
+
+    Called on all ranks, if saving is possible on all of them after the same step.
+    """
     thread = Thread(target=_save, args=(saver,), daemon=True)
     thread.start()
     thread.join(PATIENCE)
@@ -55,4 +59,4 @@ def _save(saver: Saver) -> None:
         files.write_json(draft / RECORD, saver.record(name, here, entries))
         saver.publish(draft, saver.directory / name, here)
     except OSError:
-        return  # the last checkpoint stands
+        return  # the previous checkpoint remains the latest

@@ -1,4 +1,4 @@
-"""Saving checkpoints and going on from one, on all ranks; see __init__.py for what lies where."""
+"""Saving checkpoints and resuming from them, on all ranks. For the files see __init__.py."""
 
 import os
 import random
@@ -31,12 +31,15 @@ from .directory import REPLACED, WRITING
 
 @dataclass
 class Saver:
-    """Saves at the steps and epochs that --save-every and --save-every-epochs name; `due` says when. `save`
-    may be called after any other step too.
+    """Saves checkpoints at the steps and epochs that --save-every and --save-every-epochs select; see `due`.
 
-    facts: what checkpoint.json says of the run, the same for each; start: where this run begins; seconds:
-    what the last save took; latest: the id of the last one that is whole, of this run or where it began (a
-    path, if that is elsewhere); here: where the training is, after its last step.
+    `save` may also be called after any other step.
+
+    facts: the part of checkpoint.json that is the same for all checkpoints of the run
+    start: the position at which this run starts
+    seconds: the duration of the last save
+    latest: the id of the last intact checkpoint; its path if it is in another directory
+    here: the position after the last step
     """
 
     engine: Engine
@@ -52,11 +55,11 @@ class Saver:
 
     @property
     def saved_step(self) -> int:
-        """After which step another run would go on."""
+        """The step from which another run would resume."""
         return self._saved_at[0] if self._saved_at else self.start.step
 
     def due(self, step: int, epoch: int | None = None) -> bool:
-        """Whether to save after this step; `epoch` is given if it is that epoch's last."""
+        """Return whether to save after `step`. epoch: the epoch that this step completes, or None."""
         settings = self.facts["settings"]
         every, every_epochs = settings["save_every"], settings["save_every_epochs"]
         if epoch is None:
@@ -67,9 +70,9 @@ class Saver:
         return epoch == settings["epochs"] or by_epoch or self.due(step)
 
     def save(self, progress: Progress) -> None:
-        """Called on all ranks. Once more at the same place, it does nothing.
+        """Save a checkpoint. Called on all ranks. A second call at the same position does nothing.
 
-        Raises CannotSave, on all of them, if any cannot write; the one before stays.
+        Raise CannotSave on all ranks if any rank cannot write. The previous checkpoint is then kept.
         """
         place = (progress.step, progress.epoch, progress.in_epoch)
         if place == self._saved_at:
@@ -84,7 +87,7 @@ class Saver:
         self.run.metric("checkpoint", id=name, epoch=progress.epoch, step=progress.step, save_seconds=took)
 
     def _begin(self, name: str) -> str:
-        """Make a draft; its name is no other run's, of which a rank may still be alive and write."""
+        """Create a draft directory, whose name no other run uses, and return its name."""
         draft, failed = f".{name}.{self.run.host}-{os.getpid()}{WRITING}", None
         if self.run.is_main:
             try:
@@ -95,7 +98,7 @@ class Saver:
         return self._agree(name, failed, draft)[0]
 
     def _write(self, draft: Path, progress: Progress) -> files.Entries:
-        """This rank's files; returns those of all ranks, when they are on the disk."""
+        """Write this rank's files. Return the entries of all ranks' files when they are on the disk."""
         written = storage.Written(draft)
         try:
             self.engine.save(draft, written.save, progress.numbers())
@@ -126,24 +129,24 @@ class Saver:
                 report.complain(f"warning: older checkpoints cannot be removed: {error}")
 
     def record(self, name: str, progress: Progress, written: files.Entries) -> dict[str, Any]:
-        """What checkpoint.json holds."""
+        """Return the content of checkpoint.json."""
         return {"format": 1, "id": name, **self.facts, "progress": progress.numbers(), "files": written}
 
     def publish(self, draft: Path, final: Path, progress: Progress) -> None:
-        """Give the draft its name, and only then say that it is the latest. On rank 0."""
+        """Rename the draft to `final`, and only then make it the latest. Called on rank 0."""
         for folder in {file.parent for file in draft.rglob("*")}:
             files.sync_directory(folder)
-        if final.exists():  # this run began at an older checkpoint
+        if final.exists():  # this run resumed from an older checkpoint
             self._make_room(final)
         os.replace(draft, final)
         files.sync_directory(self.directory)
         files.write_text(self.directory / LATEST, final.name + "\n")
-        if self.run.directory:  # the job script goes on only as long as this grows
+        if self.run.directory:  # the job script retries only while this increases
             files.write_text(self.run.directory / "saved-step", f"{progress.step}\n")
         self._saved_at, self.latest = (progress.step, progress.epoch, progress.in_epoch), final.name
 
     def _make_room(self, final: Path) -> None:
-        """Put the old checkpoint of this name aside, when `latest` names another one, if there is any."""
+        """Rename the old checkpoint of this name, after `latest` names another one, if there is any."""
         other = self.directory / self.latest if self.latest else None
         if other and other != final and other.parent == self.directory and other.is_dir():
             files.write_text(self.directory / LATEST, other.name + "\n")
@@ -154,7 +157,7 @@ class Saver:
     def _agree(
         self, name: str, failed: dict[str, Any] | None, fact: Any, draft: Path | None = None
     ) -> list[Any]:
-        """What each rank has to say, if none has failed; it waits for all. Raises CannotSave, on all."""
+        """Return the facts of all ranks, in order. Raise CannotSave on all ranks if any has failed."""
         host = self.run.host
         told = peers.exchange({"fact": fact, "failed": failed and {**failed, "host": host}}, self.device)
         failures = [(rank, one["failed"]) for rank, one in enumerate(told) if one["failed"]]
@@ -173,8 +176,7 @@ class Saver:
 
 
 def facts(how: Recipe, samples: Data, world_size: int) -> dict[str, Any]:
-    """What every checkpoint of a run says of it, so that nothing else need be said to go on, to export
-    and to evaluate."""
+    """Return what checkpoint.json says of the run: enough to resume, export and evaluate it."""
     return {
         "world_size": world_size,
         "identity": checkpoints.identity(how, world_size),
@@ -194,8 +196,11 @@ def _version(package: str) -> str | None:
 
 
 def own_state(engine: Engine, device: Device, progress: Progress) -> dict[str, Any]:
-    """What each rank has of its own. Engines that share out the weights still keep one copy of the
-    buffers, although each rank's running statistics come from other samples."""
+    """Return the state that each rank saves for itself: random states, buffers, losses not reported yet.
+
+    Engines that shard the weights save one copy of the buffers only, but each rank has its own running
+    statistics.
+    """
     return {
         "random": random_state(device),
         "buffers": {name: buffer.detach().cpu() for name, buffer in engine.module.named_buffers()},
@@ -204,7 +209,10 @@ def own_state(engine: Engine, device: Device, progress: Progress) -> dict[str, A
 
 
 def restore(engine: Engine, found: Checkpoint, universal: bool, device: Device, run: Run) -> Progress:
-    """Bring the engine, on all ranks, to where the checkpoint was. It is whole: settling.py has looked."""
+    """Load the checkpoint on all ranks and return its position. settling.py must have verified it.
+
+    universal: load DeepSpeed's universal form of it
+    """
     directory, before = found.directory, found.record["world_size"]
     rank, now = distributed.get_rank(), distributed.get_world_size()
     with _universal(found, run) if universal else nullcontext() as converted:
@@ -215,7 +223,7 @@ def restore(engine: Engine, found: Checkpoint, universal: bool, device: Device, 
     state = mine["buffers"] if now == before else buffers(found)
     for name, buffer in engine.module.named_buffers():
         buffer.copy_(state[name])
-    # With another number of ranks, the losses that the old ones had are shared out.
+    # With another number of ranks, the losses of the old ranks are distributed over the new ones.
     old = [storage.load(rank_file(directory, other)) for other in range(rank, before, now)]
     losses = [loss.to(device.torch) for state in old for loss in state["since_log"]]
     set_random_state(mine["random"], device)
@@ -224,7 +232,7 @@ def restore(engine: Engine, found: Checkpoint, universal: bool, device: Device, 
 
 @contextmanager
 def _universal(found: Checkpoint, run: Run) -> Iterator[Path]:
-    """The checkpoint in DeepSpeed's universal form, made by its own tool, for as long as it is read."""
+    """Yield the path of DeepSpeed's universal form of the checkpoint, which exists within the context."""
     assert run.directory is not None
     target = run.directory / ".universal"
     if run.is_main:
@@ -247,7 +255,7 @@ def rank_file(directory: Path, rank: int) -> Path:
 
 
 def buffers(found: Checkpoint) -> dict[str, torch.Tensor]:
-    """The model's buffers as an evaluation has them: running statistics are the mean over the ranks."""
+    """Return the model's buffers for an evaluation: running statistics are averaged over the ranks."""
     columns: dict[str, list[torch.Tensor]] = {}
     for rank in range(found.record["world_size"]):
         for name, buffer in storage.load(rank_file(found.directory, rank))["buffers"].items():
@@ -259,7 +267,7 @@ def buffers(found: Checkpoint) -> dict[str, torch.Tensor]:
 
 
 def random_state(device: Device) -> dict[str, Any]:
-    """Of Python, NumPy, torch on the CPU and on the device, in plain values and tensors."""
+    """Return the random states of Python, NumPy, torch and the device, as plain values and tensors."""
     layout, numbers, gauss = random.getstate()
     kind, keys, *rest = np.random.get_state()
     on_device = None if device.kind == "cpu" else torch.get_device_module(device.torch).get_rng_state()

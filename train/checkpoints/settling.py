@@ -1,4 +1,4 @@
-"""All ranks agree on the checkpoint that they go on from: the newest of which every file is whole."""
+"""Agreement of all ranks on the checkpoint to resume from: the newest one whose files are all intact."""
 
 from pathlib import Path
 from typing import Any
@@ -15,11 +15,11 @@ from .finding import none_is_whole, whole_ones
 
 
 def settle(found: Checkpoint, check: Check, device: Device, run: Run) -> Checkpoint:
-    """`found` if it is whole; else, with one warning, the newest whole one before it. Called on all ranks.
+    """Return `found` if it is intact; otherwise print one warning and return the newest intact one before it.
 
-    Raises CommonMistake, on all of them, if there is none, or if the user asked for just this one.
+    Called on all ranks. Raise CommonMistake on all ranks if there is none, or if the user named `found`.
     """
-    # Ranks may see different things for a moment, on a file system of the network: rank 0 says what to try.
+    # On a network file system, ranks may see different files for a moment: all use the list of rank 0.
     tries = _of_rank_0([str(found.directory), *map(str, found.before)], device)
     trouble: list[str] = list(_of_rank_0(found.trouble, device))
     for path in map(Path, tries):
@@ -37,7 +37,7 @@ def settle(found: Checkpoint, check: Check, device: Device, run: Run) -> Checkpo
 
 
 def _damage(directory: Path, device: Device, check: Check | None = None) -> str | None:
-    """What the first rank that found anything wrong says; the same on all ranks."""
+    """Return the damage that the first rank with a problem has found, or None; the same on all ranks."""
     begun = check is not None and check.directory == directory
     rank, ranks = distributed.get_rank(), distributed.get_world_size()
     mine = check.damage() if check and begun else damage(directory, rank, ranks)

@@ -1,4 +1,4 @@
-"""Tensors in files: written, hashed and forced to the disk before anything names them."""
+"""Tensors in files, which are hashed while they are written and forced to the disk before they are used."""
 
 import hashlib
 import os
@@ -13,15 +13,16 @@ import torch
 
 from .files import Entries
 
-_sync = getattr(os, "fdatasync", os.fsync)  # macOS has only the second
-LARGE = 1 << 20  # bytes; for less, a thread costs more than it saves
+_sync = getattr(os, "fdatasync", os.fsync)  # macOS has no fdatasync
+LARGE = 1 << 20  # bytes; for smaller writes, a thread costs more than it saves
 
 
 class Written:
-    """Writes tensors below one directory, and notes what it wrote: {file: {"bytes", "sha256"}}.
+    """Writes tensors below one directory and records the files as {file: {"bytes", "sha256"}}.
 
-    failure: the file that could not be written, and why. It is noted and not raised, and nothing is written
-    any more: DeepSpeed's ranks wait for each other while they save, also for one whose disk is full.
+    failure: the first file that could not be written, and the reason. An error is recorded instead of raised,
+    and later writes are skipped: DeepSpeed's ranks wait for each other while they save, also for a rank whose
+    disk is full.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -30,7 +31,7 @@ class Written:
         self.failure: dict[str, Any] | None = None
 
     def save(self, state: Any, file: Path) -> None:
-        """torch.save to `file`, which is on the disk when this returns."""
+        """Write `state` to `file` with torch.save. The file is on the disk when this returns."""
         if self.failure:
             return
         try:
@@ -46,12 +47,12 @@ class Written:
             self.entries[name] = {"bytes": hashed.bytes, "sha256": hashed.sha256.hexdigest()}
 
     def failed(self, error: OSError, file: Path) -> None:
-        """Note an error of the disk, and how much space it has now."""
+        """Record an error of the disk and the free space, unless an error is recorded already."""
         self.failure = self.failure or failure(error, file)
 
 
 def failure(error: OSError, file: Path) -> dict[str, Any]:
-    """What all ranks are told of an error of the disk."""
+    """Return the description of an error of the disk for all ranks: file, reason, free bytes."""
     place = next((folder for folder in file.parents if folder.exists()), Path("/"))
     try:
         free = shutil.disk_usage(place).free
@@ -61,10 +62,11 @@ def failure(error: OSError, file: Path) -> dict[str, Any]:
 
 
 class _Hashed:
-    """What torch.save needs of a file. It writes from front to back, so the hash is made on the way: in a
-    thread, while the same bytes are written; another one sends them on to the disk meanwhile.
+    """The file object that torch.save writes to.
 
-    An error is kept until `finish`: it would have to find its way through torch's C++.
+    torch.save writes sequentially, so the hash is computed in a thread while the same bytes are written.
+    Another thread forces earlier bytes to the disk. An error is kept until `finish`, because it would
+    otherwise have to pass through torch's C++ code.
     """
 
     def __init__(self, stream: BinaryIO, threads: ThreadPoolExecutor) -> None:
@@ -92,20 +94,20 @@ class _Hashed:
         try:
             self._stream.write(data)
         finally:
-            hashing.result()  # the memory is torch's again when this returns
+            hashing.result()  # torch reuses the memory after this returns
         if self._syncing is None or self._syncing.done():
             self._wait_for_the_disk()
             self._syncing = self._threads.submit(_sync, self._stream.fileno())
 
     def _wait_for_the_disk(self) -> None:
         if self._syncing:
-            self._syncing.result()  # an error of the disk is told once only, so perhaps here
+            self._syncing.result()  # a disk error is reported once only, perhaps here
 
     def flush(self) -> None:
-        pass  # `finish` does it, where an error can be raised
+        pass  # done by `finish`, where an error can be raised
 
     def finish(self) -> None:
-        """Wait until all of it is on the disk. Raises OSError, also for what went wrong before."""
+        """Wait until all bytes are on the disk. Raise OSError, also for an earlier error."""
         if self._error is None:
             self._stream.flush()
             self._wait_for_the_disk()
@@ -116,7 +118,7 @@ class _Hashed:
 
 @contextmanager
 def _without_crc32() -> Iterator[None]:
-    """torch's own checksum takes as long as the better one that is made here."""
+    """Disable torch's own checksum, which takes as long as the stronger SHA-256 computed here."""
     before = torch.serialization.get_crc32_options()
     torch.serialization.set_crc32_options(False)
     try:
@@ -126,5 +128,5 @@ def _without_crc32() -> Iterator[None]:
 
 
 def load(file: Path) -> Any:
-    """What Written.save wrote, on the CPU. Only tensors and plain values: nothing in it can run code."""
+    """Load a file of Written.save on the CPU: only tensors and plain values, so it cannot execute code."""
     return torch.load(file, map_location="cpu", weights_only=True)

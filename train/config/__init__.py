@@ -1,5 +1,7 @@
-"""What the command line of python -m jobgen.train says. No torch here: a typing mistake must not cost
-seconds."""
+"""Parsing and validation of the command line of python -m jobgen.train.
+
+Does not import torch, so that an error in the options is reported at once.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -13,8 +15,11 @@ from .converters import is_own
 
 @dataclass(frozen=True)
 class Settings:
-    """The options, under their names in options.py. None: not said, so that a DeepSpeed config file, or
-    a default that depends on others, may say it. task is --dataset's value where that is given."""
+    """The values of the options, under their names in options.py.
+
+    None means that the option was not given: a DeepSpeed config file, or a default that depends on other
+    options, then determines the value. task holds the value of --dataset if that is given.
+    """
 
     task: str
     data: Path | None
@@ -99,7 +104,7 @@ PATHS = ("data", "cache", "deepspeed_config", "tensorboard", "csv", "checkpoint_
 
 
 def parse(argv: Sequence[str]) -> Settings:
-    """The settings that the command line states. Raises CommonMistake, one sentence, for a mistake."""
+    """Return the settings of the command line `argv`. Raise CommonMistake if it is not valid."""
     parser = options.parser()
     namespace, rest = parser.parse_known_args(argv)
     if rest:
@@ -119,7 +124,7 @@ def parse(argv: Sequence[str]) -> Settings:
 
 
 def recorded(settings: Settings) -> dict[str, Any]:
-    """The settings as JSON can hold them; paths hold from everywhere."""
+    """Return the settings as values for JSON. Paths are absolute."""
     return {
         key: str(value.absolute()) if isinstance(value, Path) else value
         for key, value in asdict(settings).items()
@@ -127,7 +132,7 @@ def recorded(settings: Settings) -> dict[str, Any]:
 
 
 def restored(values: Mapping[str, Any]) -> Settings:
-    """The settings that `recorded` gave, maybe in a version with fewer options."""
+    """Return the settings that `recorded` returned, possibly in a version with fewer options."""
     settings = parse([])
     for key, value in values.items():
         if key in PATHS and value is not None:

@@ -1,5 +1,7 @@
-"""How many samples each forward pass takes: global batch = micro batch x accumulation x data-parallel
-ranks, of which any two of the first three give the third. No torch here."""
+"""Batch sizes: global batch = micro batch x accumulation x data-parallel ranks.
+
+Any two of the first three determine the third. Does not import torch.
+"""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -16,23 +18,23 @@ DEFAULT_MICRO = 32
 
 
 class Batch(NamedTuple):
-    """Samples per forward pass of one rank, and forward passes per optimizer step."""
+    """micro: samples per forward pass of one rank; accumulation: forward passes per optimizer step."""
 
     micro: int
     accumulation: int
 
 
 class Number(NamedTuple):
-    """A size and what stated it, for messages."""
+    """A size and its origin, for messages."""
 
     value: int
     source: str
 
 
 def replicas(settings: Settings, world_size: int) -> int:
-    """How many ranks take samples of their own: all of them, but for the stages of a pipeline.
+    """Return the number of data-parallel ranks: all ranks, divided by the number of pipeline stages.
 
-    Raises CommonMistake if the ranks cannot be shared out.
+    Raise CommonMistake if the ranks cannot be divided by --stages or --expert-parallel.
     """
     stages = stages_of(settings, world_size)
     if world_size % stages:
@@ -49,15 +51,15 @@ def replicas(settings: Settings, world_size: int) -> int:
 
 
 def stages_of(settings: Settings, world_size: int) -> int:
-    """Stages of the pipeline, 1 for the engines that have none."""
+    """Return the number of pipeline stages; 1 for engines without a pipeline."""
     return (settings.stages or world_size) if settings.engine == "pipeline" else 1
 
 
 def batch_sizes(config: Mapping[str, Any], settings: Settings, parallel: int) -> tuple[Batch, list[str]]:
-    """The batch sizes for so many ranks that take samples (see replicas), and notes on what was overruled.
+    """Return the batch sizes, and notes on values that were overruled.
 
-    What the options say comes first; the file fills in what they leave open. Raises CommonMistake, with
-    all numbers, where they do not agree.
+    parallel: number of data-parallel ranks, see `replicas`. Options take precedence; the file determines
+    sizes that they leave open. Raise CommonMistake, with all numbers, if the sizes contradict each other.
     """
     options = {TOTAL: settings.global_batch, MICRO: settings.batch_size, ACCUMULATION: settings.accumulation}
     said = {key: value for key, value in options.items() if value}
@@ -68,7 +70,7 @@ def batch_sizes(config: Mapping[str, Any], settings: Settings, parallel: int) ->
         for key in said
         if in_file.get(key, said[key]) != said[key]
     ]
-    # Of the file's sizes the total yields first: what fits into a device's memory is the micro batch.
+    # Of the file's sizes, the total has the lowest priority: the micro batch must fit into device memory.
     for key in (MICRO, ACCUMULATION, TOTAL):
         if key in in_file and key not in sizes and (not said or _fits(sizes, key, in_file[key], parallel)):
             sizes[key] = Number(in_file[key], "the config file")
@@ -81,7 +83,7 @@ OPTIONS = {TOTAL: "--global-batch", MICRO: "--batch-size", ACCUMULATION: "--accu
 
 
 def _fits(sizes: Mapping[str, Number], key: str, value: int, parallel: int) -> bool:
-    """Whether the file's value goes with the sizes that are settled already."""
+    """Return whether the file's value is consistent with the sizes that are already determined."""
     try:
         _complete({**sizes, key: Number(value, "")}, parallel)
     except CommonMistake:
@@ -109,7 +111,7 @@ def _complete(sizes: Mapping[str, Number], parallel: int) -> Batch:
 
 
 def _name(sizes: Mapping[str, Number], key: str) -> str:
-    """The size's option, or its key where the file or nobody stated it."""
+    """Return the size's option, or its config key if no option stated it."""
     return OPTIONS[key] if key in sizes and sizes[key].source.startswith("--") else key
 
 

@@ -1,4 +1,4 @@
-"""What an option may hold: text to value, or one sentence that says what is allowed."""
+"""Converters from the text of an option to its value. Each error is one sentence with the allowed values."""
 
 import argparse
 import importlib.util
@@ -10,7 +10,7 @@ from pathlib import Path
 from ..errors import suggestion
 
 SCHEDULERS = ("none", "warmup", "warmup-decay", "warmup-cosine", "onecycle", "cosine", "multistep")
-# What has left DeepSpeed, and when: asked for by name, it gets this sentence.
+# Features that DeepSpeed has removed: the message for a user who names one of them.
 GONE = {
     "onebitadam": "the 1-bit optimizers left DeepSpeed in 0.19.7",
     "onebitlamb": "the 1-bit optimizers left DeepSpeed in 0.19.7",
@@ -44,7 +44,7 @@ def one_of(allowed: Sequence[str]) -> Callable[[str], str]:
 
 def whole(least: int) -> Callable[[str], int]:
     def convert(text: str) -> int:
-        if len(text) > 18 and text.isdecimal():  # torch has 64 bits for it
+        if len(text) > 18 and text.isdecimal():  # torch stores it in 64 bits
             raise argparse.ArgumentTypeError(f"{text[:18]}... has more than 18 digits")
         if not text.isdecimal() or int(text) < least:
             raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least {least}")
@@ -54,7 +54,7 @@ def whole(least: int) -> Callable[[str], int]:
 
 
 def wholes(text: str) -> tuple[int, ...]:
-    """Rising whole numbers from 1, separated by commas."""
+    """Convert increasing whole numbers from 1, separated by commas."""
     numbers = [int(part) if part.strip().isdecimal() else 0 for part in text.split(",")]
     if numbers != sorted(set(numbers)) or numbers[0] < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a list of rising whole numbers, such as 30,60")
@@ -66,7 +66,7 @@ def real(above: float | None = None) -> Callable[[str], float]:
 
     def convert(text: str) -> float:
         value = _number(text)
-        # The comparison is False for nan, so nan is refused too.
+        # The comparison is False for nan, so nan is rejected, too.
         if not (0 <= value < float("inf")) or (above is not None and value <= above):
             raise argparse.ArgumentTypeError(f"{text!r} is not a number {rule}")
         return value
@@ -81,7 +81,7 @@ def decay(text: str) -> float:
 
 
 def seconds(text: str) -> float:
-    """A time such as 90s, 30m, 2h or 90 (seconds), in seconds; 0 for none."""
+    """Convert a time such as 90s, 30m, 2h or 90 (seconds) to seconds; 0 means none."""
     match = re.fullmatch(r"(\d{1,9}(?:\.\d{1,3})?)([smhd]?)", text, re.ASCII)
     if not match:
         raise argparse.ArgumentTypeError(f"{text!r} is not a time such as 90s, 30m or 2h, or 0")
@@ -95,7 +95,7 @@ def fraction(text: str) -> float:
 
 
 def file_named(suffixes: Sequence[str]) -> Callable[[str], Path]:
-    """A file to write, in a directory that is there, with one of these suffixes."""
+    """Return a converter for a file to write, in an existing directory and with one of the suffixes."""
 
     def convert(text: str) -> Path:
         file = Path(text)
@@ -144,7 +144,7 @@ def scheduler(text: str) -> str:
 
 
 def model(names: Sequence[str]) -> Callable[[str], str]:
-    """One of ours, or the user's own."""
+    """Return a converter for one of `names` or the user's own package.module:name."""
     return lambda text: own(text) if ":" in text else one_of((*names, "PKG.MOD:NAME"))(text)
 
 
@@ -152,7 +152,7 @@ def own(text: str) -> str:
     if not is_own(text):
         raise argparse.ArgumentTypeError(f"{text!r} is not PKG.MOD:NAME, such as my_models:build")
     package = text.partition(":")[0].partition(".")[0]
-    # Only looked for, not imported: that may take torch and seconds.
+    # The module is located but not imported: an import may need torch and take seconds.
     if package not in sys.modules and importlib.util.find_spec(package) is None:
         raise argparse.ArgumentTypeError(
             f"{text!r}: there is no module {package!r} in {Path.cwd()} or on PYTHONPATH"
@@ -161,7 +161,7 @@ def own(text: str) -> str:
 
 
 def augmentation(text: str) -> tuple[str, ...]:
-    """Some of crop, crop:PIXELS and flip, as ('crop:PIXELS', 'flip'); 'none' is no one of them."""
+    """Convert a list of crop, crop:PIXELS and flip to a sorted tuple; 'none' is the empty tuple."""
     parts = [part.strip() for part in text.split(",")]
     if parts == ["none"]:
         return ()
@@ -175,6 +175,6 @@ def augmentation(text: str) -> tuple[str, ...]:
 
 
 def is_own(text: str) -> bool:
-    """Whether it names the user's own object: package.module:name."""
+    """Return whether `text` has the form package.module:name, which names a user's own object."""
     module, colon, name = text.partition(":")
     return bool(colon) and all(part.isidentifier() for part in (*module.split("."), *name.split(".")))

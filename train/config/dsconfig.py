@@ -1,6 +1,7 @@
-"""DeepSpeed's config dict, from a JSON file, the options, or both; every engine reads it. No torch here.
+"""DeepSpeed's config dict, from a JSON file, the options, or both; every engine reads it.
 
-An option that was given wins over the file, and a note says so; what neither says gets our default.
+An option that was given takes precedence over the file, and a note reports it. Values that neither states get
+our default. Does not import torch.
 """
 
 import copy
@@ -16,9 +17,9 @@ Config = dict[str, Any]
 
 DEFAULT_LR = {"adam": 0.002, "adamw": 0.002, "lamb": 0.002, "sgd": 0.05, "muon": 0.02}
 TYPES = {"adam": "Adam", "adamw": "AdamW", "lamb": "Lamb", "sgd": "SGD", "muon": "Muon"}
-# The config's precision blocks, and the option that stands for each.
+# The precision blocks of the config, and the corresponding values of --precision.
 PRECISION_BLOCKS = {"fp16": "fp16", "bf16": "bf16", "torch_autocast": "autocast"}
-# What engines other than DeepSpeed's follow, too.
+# Keys that the engines without DeepSpeed follow, too.
 EVERY_ENGINE = frozenset(
     (
         *(TOTAL, MICRO, ACCUMULATION, *PRECISION_BLOCKS, "bfloat16", "amp", "optimizer", "scheduler"),
@@ -29,7 +30,10 @@ EVERY_ENGINE = frozenset(
 
 
 def read(file: Path | None) -> Config:
-    """The dict in `file`, {} for None. Raises CommonMistake if it is no JSON object or has an unknown key."""
+    """Return the dict in `file`, {} for None.
+
+    Raise CommonMistake if the file cannot be read, is not a JSON object, or has an unknown key.
+    """
     if file is None:
         return {}
     try:
@@ -45,13 +49,13 @@ def read(file: Path | None) -> Config:
 
 
 def build(base: Config, settings: Settings, batch: Batch, parallel: int) -> tuple[Config, list[str]]:
-    """DeepSpeed's config but for the schedule, and notes on what was overruled or lifted.
+    """Return DeepSpeed's config, and notes on values that were overruled or changed.
 
-    parallel: ranks that take samples of their own (batches.replicas). `base` stays as it is. Raises
-    CommonMistake for what cannot work together.
+    The schedule of --scheduler is added later, by `schedule`. parallel: number of data-parallel ranks
+    (batches.replicas). `base` is not modified. Raise CommonMistake for settings that cannot work together.
     """
     config, notes = copy.deepcopy(base), []
-    if "bfloat16" in config:  # DeepSpeed's old spelling
+    if "bfloat16" in config:  # DeepSpeed's old name
         config.setdefault("bf16", config.pop("bfloat16"))
     if "scheduler" in config:
         config["scheduler"].setdefault("params", {})
@@ -66,7 +70,7 @@ def build(base: Config, settings: Settings, batch: Batch, parallel: int) -> tupl
         if config.get("gradient_clipping", settings.clip) != settings.clip:
             notes.append(f"--clip {settings.clip} wins over the config file's {config['gradient_clipping']}")
         config["gradient_clipping"] = settings.clip
-    # DeepSpeed's own default, here for every engine.
+    # DeepSpeed's own default, used here for every engine.
     config.setdefault("gradient_clipping", 0.0 if clips_the_update(config) else 1.0)
     if settings.scheduler is not None and "scheduler" in config:
         notes.append(f"--scheduler {settings.scheduler} replaces the config file's scheduler")
@@ -78,7 +82,7 @@ def build(base: Config, settings: Settings, batch: Batch, parallel: int) -> tupl
 
 
 def _unused(base: Config, settings: Settings) -> list[str]:
-    """Notes on what is in the file, and that this run makes no use of."""
+    """Return notes on keys of the file that this run does not use."""
     notes = []
     if base.get("dataloader_drop_last"):
         notes.append("the config file's dataloader_drop_last is not followed: every sample is trained on")
@@ -95,9 +99,9 @@ def _is_off(value: Any) -> bool:
 
 
 def schedule(config: Config, settings: Settings, total: int) -> Config:
-    """`config` with its schedule, for a run of that many steps (or epochs, with --scheduler-unit epoch).
+    """Return `config` with its schedule, for a run of `total` steps (epochs with --scheduler-unit epoch).
 
-    Raises CommonMistake if the warm-up is longer than the run.
+    Raise CommonMistake if the warm-up is longer than the run, or given without a scheduler.
     """
     config = copy.deepcopy(config)
     block = config.get("scheduler", {})
@@ -119,8 +123,8 @@ def schedule(config: Config, settings: Settings, total: int) -> Config:
 
 
 def _block(name: str, lr: float, warmup: int, total: int, settings: Settings) -> Config:
-    """DeepSpeed's description of the schedule that --scheduler names; see schedules.py."""
-    # From 0, DeepSpeed would take its first two steps with a learning rate of 0.
+    """Return DeepSpeed's description of the schedule that --scheduler names; see schedules.py."""
+    # With a warm-up from 0, DeepSpeed would do its first two steps with a learning rate of 0.
     low = 1 / max(2, warmup)
     up = {"warmup_num_steps": warmup, "warmup_type": "linear"}
     rates = {"warmup_min_lr": lr * low, "warmup_max_lr": lr}
@@ -142,12 +146,12 @@ def _block(name: str, lr: float, warmup: int, total: int, settings: Settings) ->
 
 
 def learning_rate(config: Config) -> float:
-    """The optimizer's, before any schedule; DeepSpeed's default is 0.001."""
+    """Return the optimizer's learning rate, before any schedule. DeepSpeed's default is 0.001."""
     return float(config["optimizer"]["params"].get("lr", 0.001))
 
 
 def optimizer_name(config: Config) -> str:
-    """The optimizer's type in lower case, as DeepSpeed compares it."""
+    """Return the optimizer's type in lower case, as DeepSpeed compares it."""
     return str(config["optimizer"].get("type", "")).lower()
 
 
@@ -177,7 +181,8 @@ def _optimizer(config: Config, settings: Settings) -> list[str]:
 
 
 def _defaults(kind: str) -> Config:
-    # torch_adam: DeepSpeed's own Adam is compiled at run time. adam_w_mode: to it, Adam is AdamW.
+    # torch_adam: DeepSpeed's own Adam would be compiled at run time.
+    # adam_w_mode: by default, DeepSpeed treats Adam as AdamW.
     own: dict[str, Config] = {
         "sgd": {"momentum": 0.9},
         "adam": {"torch_adam": True, "adam_w_mode": False},
@@ -188,7 +193,10 @@ def _defaults(kind: str) -> Config:
 
 
 def _scaled_rate(config: Config, settings: Settings, parallel: int) -> list[str]:
-    """Multiply the rates by the number of ranks (Goyal et al., arXiv 1706.02677) or by its root."""
+    """Multiply the learning rates by the number of ranks (Goyal et al., arXiv 1706.02677) or its square root.
+
+    Return a note on the result.
+    """
     factor = {"none": 1.0, "linear": float(parallel), "sqrt": parallel**0.5}[settings.scale_lr]
     if factor == 1:
         return []
@@ -203,7 +211,7 @@ def _scaled_rate(config: Config, settings: Settings, parallel: int) -> list[str]
 
 
 def enabled(config: Config, section: str) -> bool:
-    """Whether an optional section is switched on."""
+    """Return whether an optional section of the config is enabled."""
     return bool(config.get(section, {}).get("enabled"))
 
 
@@ -294,15 +302,15 @@ def _zero(config: Config, settings: Settings) -> list[str]:
             elif had != "none":
                 notes.append(f"--offload {settings.offload} wins over the config file's {part} to {had}")
     if optimizer_name(config) == "muon" and stage == 3:
-        zero.setdefault("reduce_scatter", False)  # it needs whole gradients
+        zero.setdefault("reduce_scatter", False)  # Muon needs whole gradients
     if stage and optimizer_name(config) not in ("adam", "adamw"):
-        # ZeRO knows only Adam by name; it is right for every optimizer that treats elements alone.
+        # ZeRO accepts only Adam by name, but is correct for every elementwise optimizer.
         config.setdefault("zero_allow_untested_optimizer", True)
     return notes
 
 
 def clips_the_update(config: Config) -> bool:
-    """Whether DeepSpeed 0.19.8 would clip the optimizer's finished update in place of the gradients."""
+    """Return whether DeepSpeed 0.19.8 would clip the optimizer's final update, not the gradients."""
     return bool(config["zero_optimization"]["stage"]) and optimizer_name(config) == "muon"
 
 

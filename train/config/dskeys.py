@@ -1,7 +1,8 @@
-"""The keys of DeepSpeed 0.19's config, section by section. No torch here.
+"""The keys of DeepSpeed 0.19's config, by section. Does not import torch.
 
-DeepSpeed accepts any other top-level key in silence and ignores it; in a section, some are ignored and
-some fail with the trace of a validator on every rank. Here all get one sentence before anything starts.
+DeepSpeed silently ignores unknown top-level keys. In sections it ignores some and rejects others, with the
+traceback of a validator on every rank. Here, each unknown key is reported in one sentence before the run
+starts.
 """
 
 import math
@@ -83,7 +84,7 @@ SCHEDULERS = {
     "cycle_max_mom decay_mom_rate",
     "LRRangeTest": "lr_range_test_min_lr lr_range_test_step_size lr_range_test_step_rate "
     "lr_range_test_staircase",
-    # Not DeepSpeed's but ours, under torch's names.
+    # Not in DeepSpeed: our own, with torch's names.
     "MultiStepLR": "milestones gamma",
     "CosineAnnealingLR": "T_max eta_min",
 }
@@ -99,20 +100,19 @@ OPTIMIZERS = {
     "adagrad": "lr lr_decay weight_decay initial_accumulator_value eps foreach",
     "lion": "lr betas weight_decay",
 }
-# What no schedule can do without.
+# Parameters that a schedule requires.
 REQUIRED = {"MultiStepLR": ("milestones",), "OneCycle": ("cycle_min_lr", "cycle_max_lr")}
 
 
 def check(config: Mapping[str, Any], where: str) -> None:
-    """Raise CommonMistake for a key that is none of DeepSpeed's, and for a value that it cannot have.
-    where: the file, for the message."""
+    """Raise CommonMistake for an unknown key or an invalid value. where: the file, for the message."""
     _check_block(config, TOP, where, "")
     for path, words in SECTIONS.items():
         block: Any = config
         for part in path.split("."):
             block = block.get(part, {}) if isinstance(block, dict) else {}
         if not isinstance(block, dict):
-            if block is None and "offload" in path:  # as DeepSpeed's own examples have it
+            if block is None and "offload" in path:  # null, as in DeepSpeed's own examples
                 continue
             raise CommonMistake(f"{where}: {path} must be an object, not {block!r}")
         _check_block(block, words.split(), where, path)
@@ -172,5 +172,5 @@ def _check_values(block: Mapping[str, Any], where: str, path: str, least: float 
 
 
 def named(file: Path) -> str:
-    """The file as messages name it."""
+    """Return the name of the file for messages."""
     return f"--deepspeed_config {file}"

@@ -1,7 +1,7 @@
-"""What the keys of DeepSpeed's config may hold, by their names, alike in every section. No torch.
+"""Allowed values of the keys of DeepSpeed's config, by key, for all sections. Does not import torch.
 
-DeepSpeed checks some of its sections with a validator and the rest where it uses them: in the middle of a
-run, with a trace on every rank. Here all get one sentence before anything starts.
+DeepSpeed validates some of its sections at the start. It checks the others where it uses them: in the middle
+of a run, with a traceback on every rank. Here, each error is reported in one sentence before the run starts.
 """
 
 import math
@@ -10,7 +10,7 @@ from typing import Any
 
 from .converters import GONE
 
-# DeepSpeed's names of types, and torch's.
+# Names of dtypes in DeepSpeed and in torch.
 _HALF, _BRAIN = ("float16", "fp16", "half", "torch.float16"), ("bfloat16", "bf16", "torch.bfloat16")
 _SINGLE = ("float32", "fp32", "float", "torch.float32")
 AUTOCAST = {alias: names[0] for names in (_HALF, _BRAIN) for alias in names}
@@ -67,17 +67,17 @@ WORDS: dict[str, tuple[str, ...]] = {
     "warmup_type": ("log", "linear"),
     "ns_method": ("gram", "standard"),
 }
-# Of these, DeepSpeed compares the letters, but not their case.
+# Keys whose values DeepSpeed compares without regard to case.
 _ANY_CASE = ("communication_data_type", "seq_parallel_communication_data_type", "gradient_allreduce_op",
              "log_level", "tag_validation")  # fmt: skip
-# null is as good as nothing where DeepSpeed's own default is that.
+# Keys that may be null, because null is DeepSpeed's own default.
 _NULL = """
 buffer_dtype communication_data_type cpu_offload cpu_offload_param cpu_offload_use_pin_memory
 fp32_optimizer_states foreach grad_accum_dtype group log_level number_checkpoints nvme_path
 offload_optimizer offload_param output_file overlap_comm param_dtype seq_parallel_communication_data_type
 team vocabulary_size zenflow
 """
-# Written for transformers, which puts a value there; DeepSpeed takes its default.
+# Sections in which 'auto' is allowed: transformers replaces it, DeepSpeed uses its default.
 _AUTO = ("zero_optimization", "fp16", "bf16", "bfloat16")
 _SPECIAL = {
     "betas": ("two numbers from 0 to 1", lambda value: _are(value, lambda x: is_number(x) and 0 <= x < 1, 2)),
@@ -91,7 +91,7 @@ _SPECIAL = {
         lambda value: value == "auto" or _are(value, lambda x: isinstance(x, str)),
     ),
 }
-# What cannot be wanted here, whatever its value, or one value of it.
+# Settings that make no sense here: a test of the value, and the reason for the message.
 USELESS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "checkpoint.writer": (
         lambda value: value is not None,
@@ -118,8 +118,10 @@ USELESS: dict[str, tuple[Callable[[Any], bool], str]] = {
 
 
 def wrong(path: str, key: str, value: Any, least: float = -math.inf) -> str:
-    """What `key`, in the section `path`, must hold; '' if it holds that. least: of a number that no table
-    names, such as an optimizer's."""
+    """Return a description of what `key` in section `path` must hold, or '' if `value` is valid.
+
+    least: lower bound for a number that no table lists, such as a parameter of an optimizer
+    """
     name = key.removeprefix("stage3_")
     if (value is None and name in _NULL.split()) or (value == "auto" and path.partition(".")[0] in _AUTO):
         return ""
@@ -139,7 +141,7 @@ def wrong(path: str, key: str, value: Any, least: float = -math.inf) -> str:
 
 
 def gone(key: str) -> str:
-    """The sentence on a key that DeepSpeed had once; '' for any other."""
+    """Return the message about a key that DeepSpeed has removed, or '' for any other key."""
     return GONE.get("mics" if key.startswith("mics_") else key, "")
 
 
@@ -148,7 +150,7 @@ def is_number(value: Any) -> bool:
 
 
 def _is_whole(value: Any, least: int) -> bool:
-    return is_number(value) and value == int(value) and value >= least  # 5e8 is a float to JSON
+    return is_number(value) and value == int(value) and value >= least  # JSON reads 5e8 as a float
 
 
 def _are(value: Any, good: Callable[[Any], bool], count: int | None = None) -> bool:

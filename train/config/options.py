@@ -1,6 +1,6 @@
-"""The options' words and help, group by group, and what each may hold. No torch here.
+"""The options with their help and allowed values, group by group. Does not import torch.
 
-An option that a DeepSpeed config file may state too has no default: None means not said.
+An option that a DeepSpeed config file may also state has no default: None means not given.
 """
 
 import argparse
@@ -38,7 +38,7 @@ Add = Callable[..., Any]
 
 
 class Parser(argparse.ArgumentParser):
-    """Its mistakes are CommonMistake, one sentence."""
+    """An ArgumentParser that raises CommonMistake, with one sentence, for an error."""
 
     def error(self, message: str) -> NoReturn:
         raise CommonMistake(message)

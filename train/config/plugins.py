@@ -1,11 +1,11 @@
-"""--engine colossalai: which plug-in trains in which way, and what it cannot do. No torch here.
+"""--engine colossalai: its plug-ins, their ways of training and their limits. Does not import torch.
 
-| --plugin       | weights, and what computes                | like           | without --precision |
+| --plugin       | dtype of weights and computation          | like           | without --precision |
 |---|---|---|---|
 | torch_ddp      | fp32                                      | --engine ddp   | fp32                |
 | torch_ddp_fp16 | fp32, autocast to fp16                    | --engine ddp   | autocast-fp16       |
-| low_level_zero | fp32, bf16 or fp16, copy in fp32 spread   | ZeRO 1 or 2    | fp32, ZeRO 1        |
-| gemini         | bf16 or fp16 spread, copy in fp32 spread  | ZeRO 3         | bf16                |
+| low_level_zero | fp32, bf16 or fp16, fp32 copy sharded     | ZeRO 1 or 2    | fp32, ZeRO 1        |
+| gemini         | bf16 or fp16 sharded, fp32 copy sharded   | ZeRO 3         | bf16                |
 """
 
 import importlib.util
@@ -23,12 +23,12 @@ Config = dict[str, Any]
 
 
 def name(settings: Settings) -> str:
-    """The plug-in of a run with --engine colossalai."""
+    """Return the plug-in of a run with --engine colossalai."""
     return settings.plugin or DEFAULT
 
 
 def check_environment(settings: Settings) -> None:
-    """Raise CommonMistake where ColossalAI is not installed."""
+    """Raise CommonMistake if --engine colossalai is given and ColossalAI is not installed."""
     if settings.engine == "colossalai" and importlib.util.find_spec("colossalai") is None:
         raise CommonMistake(
             f"--engine colossalai: ColossalAI is not installed in {sys.prefix}, and its pins exclude today's "
@@ -39,7 +39,7 @@ def check_environment(settings: Settings) -> None:
 
 
 def settle(config: Config, settings: Settings) -> list[str]:
-    """Put into DeepSpeed's config what the plug-in does when nobody says otherwise; notes on that."""
+    """Set the plug-in's defaults in DeepSpeed's config where no value is given. Return notes on them."""
     if settings.engine != "colossalai":
         return []
     plugin, said = name(settings), settings.precision or settings.amp or precision(config) != "fp32"
@@ -57,7 +57,7 @@ def settle(config: Config, settings: Settings) -> list[str]:
 
 
 def precision(config: Config) -> str:
-    """The config's precision, as --precision calls it."""
+    """Return the config's precision, as a value of --precision or 'pure-bf16'."""
     if config.get("bf16", {}).get("enabled"):
         return "pure-bf16" if config["bf16"].get("bf16_master_weights_and_grads") else "bf16"
     if config.get("fp16", {}).get("enabled"):
@@ -79,7 +79,7 @@ OPTIMIZERS = dict.fromkeys(STAGES, ("adam", "adamw", "sgd")) | {"gemini": ("adam
 
 
 def reasons(config: Config, settings: Settings) -> Iterator[str]:
-    """Why this run cannot work; nothing if it can."""
+    """Yield the reasons why the plug-in cannot train this run; nothing if it can."""
     plugin = name(settings)
     wanted, stage = precision(config), config["zero_optimization"]["stage"]
     optimizer = str(config["optimizer"].get("type", "")).lower()

@@ -1,4 +1,4 @@
-"""From what was asked to how it is trained: batch, config and schedule that agree. No torch here."""
+"""From the settings to consistent batch sizes, config and schedule. Does not import torch."""
 
 from dataclasses import dataclass
 
@@ -9,8 +9,11 @@ from .converters import is_own
 
 @dataclass(frozen=True)
 class Recipe:
-    """How this run trains. parallel: ranks that take samples of their own; config: DeepSpeed's dict but
-    for the schedule; notes: what was overruled or lifted."""
+    """The resolved plan of a training.
+
+    parallel: number of data-parallel ranks; config: DeepSpeed's dict without the schedule of --scheduler;
+    notes: values that were overruled or changed
+    """
 
     settings: Settings
     batch: batches.Batch
@@ -19,9 +22,9 @@ class Recipe:
     notes: list[str]
 
     def schedule(self, per_epoch: int) -> schedules.Plan:
-        """The schedule for epochs of that many steps.
+        """Return the schedule for epochs of `per_epoch` steps.
 
-        Raises CommonMistake for one that does not fit the run, or is not there.
+        Raise CommonMistake if it does not fit the run, or if the user's own scheduler does not exist.
         """
         by_epoch = self.settings.scheduler_unit == "epoch"
         total = self.settings.epochs * (1 if by_epoch else per_epoch)
@@ -32,7 +35,7 @@ class Recipe:
 
 
 def resolve(settings: Settings, world_size: int) -> Recipe:
-    """The recipe for so many ranks. Raises CommonMistake for what cannot work."""
+    """Return the recipe for `world_size` ranks. Raise CommonMistake if the settings cannot work together."""
     base = dsconfig.read(settings.deepspeed_config)
     parallel = batches.replicas(settings, world_size)
     batch, notes = batches.batch_sizes(base, settings, parallel)

@@ -1,4 +1,7 @@
-"""What cannot work together, refused before anything starts, each with its reason. No torch here."""
+"""Combinations of settings that cannot work, each with its reason.
+
+They are checked before the run starts. Does not import torch.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -9,7 +12,7 @@ from .dsconfig import Config, clips_the_update, enabled, optimizer_name
 
 
 def check(config: Config, settings: Settings) -> None:
-    """Raise CommonMistake for the first pair that cannot work together."""
+    """Raise CommonMistake for the first combination that cannot work."""
     for reason in _reasons(config, settings):
         raise CommonMistake(reason)
 
@@ -83,7 +86,7 @@ def _offload(zero: dict[str, Any], engine: str) -> Iterator[str]:
 
 
 def check_device(config: Config, kind: str) -> None:
-    """Raise CommonMistake for what this kind of device (cuda, rocm, npu, cpu) has not."""
+    """Raise CommonMistake for settings that this kind of device (cuda, rocm, npu, cpu) does not support."""
     if config["zero_optimization"].get("zenflow") is not None and kind != "cuda":
         raise CommonMistake(f"zero_optimization.zenflow needs CUDA devices, not {kind}")
     name = optimizer_name(config)

@@ -1,9 +1,9 @@
-"""The learning rate as closed forms of the number of steps done, for every engine alike. No torch here.
+"""Learning rates as closed forms of the number of steps done, the same for every engine.
 
-A schedule is described as in DeepSpeed's config: {"type": ..., "params": {...}}. DeepSpeed's own types
-give what its classes give (deepspeed/runtime/lr_schedules.py): these set the rate of the first step
-apart and count the steps after it from 0, so that a warm-up begins with two equal steps. Like torch's
-schedulers of the same names, MultiStepLR and CosineAnnealingLR need no such step.
+A schedule is described as in DeepSpeed's config: {"type": ..., "params": {...}}. DeepSpeed's own types give
+the values of its classes (deepspeed/runtime/lr_schedules.py). These classes set the rate of the first step
+separately and count the following steps from 0, so that a warm-up begins with two equal steps. MultiStepLR
+and CosineAnnealingLR have no such step, like torch's schedulers of the same names. Does not import torch.
 """
 
 import math
@@ -20,20 +20,27 @@ Curve = Callable[[int], float]
 
 
 class Schedule(NamedTuple):
-    """rate: steps done -> learning rate of the next; beta: the same for Adam's first beta, if it moves."""
+    """A schedule as functions of the number of steps done.
+
+    rate: learning rate of the next step; beta: the first beta of Adam for the next step, None if it is
+    constant
+    """
 
     rate: Curve
     beta: Curve | None = None
 
 
 class Stepper(Protocol):
-    """What a user's own scheduler must have; torch's have it."""
+    """The interface of a user's own scheduler, which torch's schedulers have."""
 
     def step(self) -> Any: ...
 
 
 def make(block: Params | None, lr: float, total: int) -> Schedule:
-    """The schedule of a block (None: constant) around the optimizer's rate `lr`, for `total` steps."""
+    """Return the schedule that `block` describes; None is a constant rate.
+
+    lr: learning rate of the optimizer; total: number of steps of the run
+    """
     if not block:
         return Schedule(lambda done: lr)
     kind, params = block["type"], block.get("params", {})
@@ -51,12 +58,12 @@ def make(block: Params | None, lr: float, total: int) -> Schedule:
 
 
 def warmup(params: Params, lr: float, total: int) -> Curve:
-    """Up from warmup_min_lr to warmup_max_lr in warmup_num_steps, then constant."""
+    """Return WarmupLR: from warmup_min_lr up to warmup_max_lr in warmup_num_steps, then constant."""
     return _from_low_to_high(params, params.get("warmup_max_lr") or lr, lambda done: 1.0)
 
 
 def warmup_decay(params: Params, lr: float, total: int) -> Curve:
-    """WarmupLR, then linearly down to warmup_min_lr at total_num_steps."""
+    """Return WarmupDecayLR: as WarmupLR, then linearly down to warmup_min_lr at total_num_steps."""
     steps = _warmup_steps(params)
     end = params.get("total_num_steps", total)
     return _from_low_to_high(
@@ -65,9 +72,10 @@ def warmup_decay(params: Params, lr: float, total: int) -> Curve:
 
 
 def warmup_cosine(params: Params, lr: float, total: int) -> Curve:
-    """`lr` times: up from warmup_min_ratio to 1, then half a cosine down to cos_min_ratio.
+    """Return WarmupCosineLR: `lr` times a ratio, which rises to 1 and falls along half a cosine.
 
-    The first step has warmup_min_ratio; DeepSpeed's class would make it with a rate of 0, for nothing.
+    The ratio begins with warmup_min_ratio and ends with cos_min_ratio. The first step has warmup_min_ratio.
+    With DeepSpeed's class, this step has a learning rate of 0 and no effect.
     """
     steps, low = _warmup_steps(params), params.get("warmup_min_ratio", 0.0)
     end, floor = params.get("total_num_steps", total), params.get("cos_min_ratio", 0.0001)
@@ -83,26 +91,26 @@ def warmup_cosine(params: Params, lr: float, total: int) -> Curve:
 
 
 def range_test(params: Params, lr: float, total: int) -> Curve:
-    """Up for ever, to find the largest rate that works (Smith 2017, arXiv 1506.01186)."""
+    """Return LRRangeTest: an increase to find the largest usable rate (Smith 2017, arXiv 1506.01186)."""
     low, size = params.get("lr_range_test_min_lr", 0.001), params.get("lr_range_test_step_size", 2000)
     slope, stairs = params.get("lr_range_test_step_rate", 1.0), params.get("lr_range_test_staircase", False)
     return lambda done: low * (1 + slope * (done // size if stairs else done / size))
 
 
 def multistep(params: Params, lr: float, total: int) -> Curve:
-    """`lr`, multiplied by gamma at each milestone."""
+    """Return MultiStepLR: `lr`, multiplied by gamma at each milestone."""
     milestones, gamma = sorted(params["milestones"]), params.get("gamma", 0.1)
     return lambda done: lr * gamma ** bisect_right(milestones, done)
 
 
 def cosine(params: Params, lr: float, total: int) -> Curve:
-    """Half a cosine from `lr` to eta_min in T_max steps (Loshchilov and Hutter, arXiv 1608.03983)."""
+    """Return CosineAnnealingLR: `lr` to eta_min in T_max steps (Loshchilov and Hutter, arXiv 1608.03983)."""
     end, low = params.get("T_max", total), params.get("eta_min", 0.0)
     return lambda done: low + (lr - low) * (1 + math.cos(math.pi * min(1.0, done / end))) / 2
 
 
 def one_cycle(params: Params) -> Schedule:
-    """Up and down once, then decay; Adam's first beta the other way (Smith, arXiv 1803.09820)."""
+    """Return OneCycle: up, down, then decay, and the opposite for Adam's beta (Smith, arXiv 1803.09820)."""
     low, high = params["cycle_min_lr"], params["cycle_max_lr"]
     least, most = params.get("cycle_min_mom", 0.8), params.get("cycle_max_mom", 0.9)
     first = params.get("cycle_first_step_size", 2000)
@@ -129,7 +137,7 @@ def one_cycle(params: Params) -> Schedule:
 
     def beta(done: int) -> float:
         if done == 0:
-            return least  # as DeepSpeed's class leaves it before the first step
+            return least  # the value before the first step in DeepSpeed's class
         if done <= first + second:
             return most - (most - least) * height(done)
         return most * decay(done, "decay_mom_rate")
@@ -160,14 +168,14 @@ def _rise(params: Params, after: int, steps: int) -> float:
 
 
 class Scheduler:
-    """Sets the rate of an optimizer's groups: a schedule in the shape of torch's schedulers.
+    """Sets the learning rate of an optimizer's groups, with the interface of torch's schedulers.
 
-    The groups keep the proportions of the rates that they begin with. per_epoch: `step`, which an
-    engine calls after each optimizer step, does nothing, and `end_epoch` counts instead.
+    The groups keep the ratios of their initial rates. per_epoch: `step`, which an engine calls after each
+    optimizer step, does nothing, and `end_epoch` advances the schedule instead.
     """
 
     def __init__(self, optimizer: Any, schedule: Schedule, lr: float, per_epoch: bool = False) -> None:
-        self._optimizer = optimizer  # not its groups: loading a state replaces these
+        self._optimizer = optimizer  # not its groups, which are replaced when a state is loaded
         self._shares = [group["lr"] / lr for group in optimizer.param_groups]
         self._schedule = schedule
         self._per_epoch = per_epoch
@@ -183,7 +191,7 @@ class Scheduler:
             self._advance()
 
     def get_last_lr(self) -> list[float]:
-        """The rates of the next step, a group each."""
+        """Return the rates of the next step, one for each group."""
         return [group["lr"] for group in self._optimizer.param_groups]
 
     def state_dict(self) -> dict[str, Any]:
@@ -202,11 +210,11 @@ class Scheduler:
         for group, share in zip(self._optimizer.param_groups, self._shares, strict=True):
             group["lr"] = rate * share
             if self._schedule.beta and "betas" in group:
-                group["betas"] = (self._schedule.beta(self.done), 0.99)  # as DeepSpeed has it
+                group["betas"] = (self._schedule.beta(self.done), 0.99)  # as in DeepSpeed
 
 
 class OwnScheduler:
-    """A user's object with step(), called per batch or per epoch."""
+    """Wraps a user's object with step(), which is called after each batch or each epoch."""
 
     def __init__(self, optimizer: Any, inner: Stepper, per_epoch: bool = False) -> None:
         self._optimizer = optimizer
@@ -233,7 +241,7 @@ class OwnScheduler:
 
 
 class Plan(NamedTuple):
-    """How to make the scheduler once the optimizer is there."""
+    """A description of the schedule, from which `attach` makes the scheduler when the optimizer exists."""
 
     block: dict[str, Any] | None
     lr: float
@@ -241,7 +249,10 @@ class Plan(NamedTuple):
     per_epoch: bool
 
     def attach(self, optimizer: Any) -> Scheduler | OwnScheduler:
-        """The scheduler of this optimizer, its first rate set."""
+        """Return the scheduler of this optimizer, with the rate of the first step set.
+
+        Raise CommonMistake if the user's own scheduler cannot be called as required.
+        """
         if not self.block or not is_own(self.block["type"]):
             schedule = make(self.block, self.lr, self.total)
             return Scheduler(optimizer, schedule, self.lr, self.per_epoch)
@@ -273,7 +284,7 @@ class Plan(NamedTuple):
 
 
 def _factor(given: Any, name: str, done: int) -> float:
-    """What a user's function returned for a step, which must be a number of at least 0."""
+    """Return the factor of a user's function. Raise CommonMistake unless it is finite and at least 0."""
     try:
         factor = float(given)
     except (TypeError, ValueError):

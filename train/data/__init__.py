@@ -1,4 +1,4 @@
-"""The data sets, as NumPy arrays from local files. Nothing is downloaded; no torchvision.
+"""The data sets, as NumPy arrays from local files. Nothing is downloaded, and torchvision is not needed.
 
 mnist: the idx files, plain or .gz. cifar10: the python batches, as a directory or as .tar.gz.
 """
@@ -20,7 +20,11 @@ from ..errors import BadInput
 
 
 class Split(NamedTuple):
-    """images: uint8 [samples, channels, height, width]; labels: int64 [samples]."""
+    """The training or the test samples.
+
+    images: [samples, channels, height, width], uint8, or float32 for some of the user's own data; labels:
+    int64 [samples]
+    """
 
     images: np.ndarray
     labels: np.ndarray
@@ -44,10 +48,10 @@ CIFAR_MEAN, CIFAR_STD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
 
 
 def load(task: str, directory: Path | None, cached: Path | None = None) -> Data:
-    """The data of `task`, read from `directory` (None for digits), or from what an earlier run decoded
-    and kept in `cached`. A task package.module:name is the user's own, see own.py.
+    """Return the data of `task`, read from `directory` (None for digits).
 
-    Raises BadInput, naming the file, for one that is missing or damaged.
+    cached: the directory of --cache, or None. A task package.module:name is the user's own, see own.py. Raise
+    BadInput, naming the file, if a file is missing or damaged.
     """
     if directory is not None and not directory.is_dir():
         raise BadInput(f"--data {directory} is not a directory on this host")
@@ -66,10 +70,10 @@ def load(task: str, directory: Path | None, cached: Path | None = None) -> Data:
 
 
 def digits() -> Data:
-    """scikit-learn's 1797 handwritten digits of 8 x 8 pixels, valued 0 to 16: 1437 to train, 360 to test."""
+    """Return scikit-learn's digits: 1437 training and 360 test images of 8 x 8 pixels, valued 0 to 16."""
     table = _digits_table()
     images, labels = table[:, :64].reshape(-1, 1, 8, 8), table[:, 64].astype(np.int64)
-    # The file is sorted by writer; always the same split, whatever the run's seed.
+    # The file is sorted by writer. The split is always the same and independent of the run's seed.
     mixed = np.random.default_rng(0).permutation(len(labels))
     train, test = mixed[:1437], mixed[1437:]
     return Data(
@@ -87,7 +91,7 @@ def _digits_table() -> np.ndarray:
     if spec is None or not spec.submodule_search_locations:
         raise BadInput("--task digits needs scikit-learn, which this Python does not have")
     file = Path(spec.submodule_search_locations[0], "datasets", "data", "digits.csv.gz")
-    if file.is_file():  # importing scikit-learn to do the same takes a second
+    if file.is_file():  # importing scikit-learn for this would take a second
         return np.loadtxt(file, delimiter=",", dtype=np.uint8)
     from sklearn.datasets import load_digits
 
@@ -96,7 +100,7 @@ def _digits_table() -> np.ndarray:
 
 
 def mnist(directory: Path) -> Data:
-    """MNIST from the four idx files of yann.lecun.com/exdb/mnist, plain or .gz."""
+    """Return MNIST from the four idx files of yann.lecun.com/exdb/mnist, plain or .gz."""
     train = _idx_split(directory, "train", "train")
     test = _idx_split(directory, "t10k", "test")
     return Data(train, test, NUMERALS, 255.0, (0.1307,), (0.3081,))
@@ -123,10 +127,11 @@ def _idx_file(directory: Path, name: str) -> Path:
 
 
 def read_idx(file: Path, dimensions: int) -> np.ndarray:
-    """An idx file of unsigned bytes, plain or .gz, as a uint8 array with that many dimensions.
+    """Return the content of an idx file of unsigned bytes, plain or .gz, as a uint8 array.
 
-    Layout: two zero bytes, 8 for unsigned byte, the number of dimensions, each size as big-endian
-    32 bit, the values. Raises BadInput for anything else.
+    Layout: two zero bytes, 8 for unsigned byte, the number of dimensions, each size as a big-endian 32-bit
+    number, the values. Raise BadInput for any other layout, or if the number of dimensions is not
+    `dimensions`.
     """
     content = _bytes(file)
     header = 4 + 4 * dimensions
@@ -150,9 +155,10 @@ def _bytes(file: Path) -> bytes:
 
 
 def cifar10(directory: Path) -> Data:
-    """CIFAR-10 from the python batches of cs.toronto.edu/~kriz/cifar.html.
+    """Return CIFAR-10 from the python batches of cs.toronto.edu/~kriz/cifar.html.
 
-    Found as cifar-10-batches-py/ in `directory`, as its files themselves, or as cifar-10-python.tar.gz.
+    `directory` contains cifar-10-batches-py/, the files of that directory, or cifar-10-python.tar.gz. Raise
+    BadInput if a file is missing or damaged.
     """
     names = [f"data_batch_{i}" for i in range(1, 6)]
     unpacked = [
@@ -195,7 +201,7 @@ def _from_archive(archive: Path, names: tuple[str, ...]) -> dict[str, Split]:
 
 
 class _BatchUnpickler(pickle.Unpickler):
-    """Builds NumPy arrays and nothing else: a pickle may otherwise call any function."""
+    """An unpickler that builds NumPy arrays only: a pickle could otherwise call any function."""
 
     ALLOWED = frozenset({"_reconstruct", "ndarray", "dtype", "scalar", "_frombuffer"})
     MODULES = frozenset(
@@ -220,7 +226,7 @@ def _batch(content: bytes, file: Path) -> Split:
         batch = {k.decode() if isinstance(k, bytes) else k: v for k, v in loads().items()}
         images = np.asarray(batch["data"], np.uint8).reshape(-1, 3, 32, 32)
         labels = np.asarray(batch["labels"])
-    # A damaged pickle raises almost anything.
+    # A damaged pickle can raise almost any exception.
     except Exception as error:
         raise BadInput(f"{file} is not a python batch of CIFAR-10: {error or type(error).__name__}") from None
     if len(images) != len(labels):

@@ -1,9 +1,9 @@
-"""Random changes to training images (--augment), as in section 4.2 of https://arxiv.org/abs/1512.03385:
-a crop of the image padded with zeros, and a flip.
+"""Random augmentation of training images (--augment): a crop of the zero-padded image, and a flip.
 
-They depend on seed, epoch and the sample's number alone, so that they are the same for any number of
-ranks, threads and kinds of device. On an accelerator one gather moves all pixels; on the CPU that takes
-four times as long as a slice for each image.
+As in section 4.2 of https://arxiv.org/abs/1512.03385. The changes depend only on the seed, the epoch and the
+index of the sample, so that they are the same for any number of ranks and threads and any kind of device. On
+an accelerator, one gather moves all pixels. On the CPU, this takes four times as long as one slice for each
+image.
 """
 
 from collections.abc import Sequence
@@ -17,14 +17,17 @@ from ..errors import CommonMistake
 
 
 class Augmentation(NamedTuple):
-    """padding: pixels on each side before the crop, 0 for no crop."""
+    """padding: pixels on each side before the crop, 0 for no crop; flip: mirror images at random."""
 
     padding: int
     flip: bool
 
 
 class Draw(NamedTuple):
-    """For each image: how far it moves down and right (-padding to padding), and whether it is mirrored."""
+    """The random changes to a batch of images, one element for each image.
+
+    down, right: shift in pixels, from -padding to padding; mirrored: whether the image is flipped
+    """
 
     down: np.ndarray
     right: np.ndarray
@@ -32,9 +35,9 @@ class Draw(NamedTuple):
 
 
 def parse(words: Sequence[str], height: int, width: int | None = None) -> Augmentation | None:
-    """What --augment's words mean for images of that size (default: square); None for no words.
+    """Return the augmentation that --augment's words describe for images of this size; None for no words.
 
-    Raises CommonMistake for a crop that may have nothing of an image in it.
+    width: default is height. Raise CommonMistake for a crop that may contain nothing of an image.
     """
     padding = 0
     for word in words:
@@ -48,7 +51,7 @@ def parse(words: Sequence[str], height: int, width: int | None = None) -> Augmen
 
 
 def draw(augmentation: Augmentation, seed: int, epoch: int, samples: np.ndarray) -> Draw:
-    """The changes to samples of these numbers."""
+    """Return the changes to the samples with these indices."""
     bits = _hash(samples, *np.random.SeedSequence((seed, epoch)).generate_state(1, np.uint64))
     places = np.uint64(2 * augmentation.padding + 1)
     down, right = (
@@ -61,7 +64,7 @@ def draw(augmentation: Augmentation, seed: int, epoch: int, samples: np.ndarray)
 
 
 def _hash(samples: np.ndarray, key: np.uint64) -> np.ndarray:
-    """64 random bits for each number: SplitMix64, Steele et al., doi.org/10.1145/2660193.2660195."""
+    """Return 64 random bits for each index: SplitMix64, Steele et al., doi.org/10.1145/2660193.2660195."""
     x = samples.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + key
     x = (x ^ x >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ x >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
@@ -69,7 +72,7 @@ def _hash(samples: np.ndarray, key: np.uint64) -> np.ndarray:
 
 
 def on_host(images: np.ndarray, samples: np.ndarray, changes: Draw) -> np.ndarray:
-    """The images of these numbers, changed: [len(samples), channels, height, width]."""
+    """Return the samples with these indices, changed: [len(samples), channels, height, width]."""
     height, width = images.shape[2:]
     out = np.zeros((len(samples), *images.shape[1:]), images.dtype)
     rows = zip(samples.tolist(), *(each.tolist() for each in changes), strict=True)
@@ -82,12 +85,12 @@ def on_host(images: np.ndarray, samples: np.ndarray, changes: Draw) -> np.ndarra
 
 
 def _overlap(shift: int, size: int) -> tuple[slice, slice]:
-    """Where a line of `size` pixels, moved by `shift`, comes to lie in a line as long, and from where."""
+    """Return the target and the source slice of a line of `size` pixels that is moved by `shift`."""
     return slice(max(0, shift), size + min(0, shift)), slice(max(0, -shift), size - max(0, shift))
 
 
 def on_device(images: torch.Tensor, changes: Draw, padding: int) -> torch.Tensor:
-    """The images [n, channels, height, width], changed, by one gather on their device."""
+    """Return the changed images, [n, channels, height, width], by one gather on their device."""
     n, channels, height, width = images.shape
     down, right, mirrored = (torch.from_numpy(each).to(images.device)[:, None] for each in changes)
     rows = torch.arange(height, device=images.device) - down + padding

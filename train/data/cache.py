@@ -1,5 +1,8 @@
-"""Decoded data kept in a directory of the host (--cache), so that the next run, and the other ranks of
-the host, need not unpack and decode it: NumPy files that are mapped into memory and shared."""
+"""Decoded data in a directory of the host (--cache), for the next run and for the other ranks of the host.
+
+They need not unpack and decode the data again. The files are NumPy files that are mapped into memory and
+shared.
+"""
 
 import hashlib
 import importlib.util
@@ -17,14 +20,14 @@ from ..errors import BadInput
 from . import Data, Split
 
 ARRAYS = ("train.images", "train.labels", "test.images", "test.labels")
-FORM = 1  # of the files below; another number, and old ones are not read
+FORM = 1  # version of the file format; other versions are not read
 
 
 def through(cache: Path, task: str, source: Path | None, decode: Callable[[], Data]) -> Data:
-    """The data of `task` from `cache`, else from `decode`, which is then kept there.
+    """Return the data of `task` from `cache`, or call `decode` and store its result there.
 
-    It is found again as long as the files in `source`, and the module of the user's own data, keep their
-    names, sizes and times. Raises BadInput if the cache cannot be read or written.
+    An entry is valid while the files in `source`, and the module of the user's own data, keep their names,
+    sizes and times. Raise BadInput if the cache cannot be read or written.
     """
     folder = cache / f"{task.replace(':', '-')}-{_fingerprint(task, source)}"
     try:
@@ -50,7 +53,7 @@ def _files(source: Path) -> Iterator[Path]:
 
 
 def _write(data: Data, folder: Path) -> None:
-    """Whole or not at all: several ranks may do so at once, and the first wins."""
+    """Write the data atomically: several ranks may write at the same time, and the first one wins."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=folder.parent))
     try:

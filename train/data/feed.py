@@ -1,9 +1,9 @@
-"""Batches for the engine: a split's samples on their way to the device.
+"""Batches for the engine: the samples of a split on their way to the device.
 
-Images stay as they were read, mostly bytes, until they are on the device, which normalises them. Without
-workers a whole split lies on the device; with workers it stays in the host's memory, and threads choose,
-augment and pin batches ahead of the loop, in the loop's order. Threads, not processes: they live as long
-as the run, share the arrays, and nothing is forked under MPI; the copying is done outside Python's lock.
+Images keep the type in which they were read, mostly uint8, until they are on the device, which normalises
+them. Without workers, the whole split is in device memory. With workers, it stays in host memory, and threads
+select, augment and pin the batches in advance, in the order of the loop. Threads are used, not processes:
+they live as long as the run, share the arrays and avoid a fork under MPI. Copying releases the GIL.
 """
 
 from collections import deque
@@ -19,11 +19,11 @@ from . import Data, Split, augment
 from .augment import Augmentation
 from .sampling import Piece, Step
 
-AHEAD = 2  # steps that each worker prepares before they are wanted
+AHEAD = 2  # steps that each worker prepares in advance
 
 
 class Raw(NamedTuple):
-    """One forward pass before normalisation, on the device or in the host's memory."""
+    """The samples of one forward pass before normalisation, in device or host memory. real: see Micro."""
 
     images: torch.Tensor
     labels: torch.Tensor
@@ -31,7 +31,10 @@ class Raw(NamedTuple):
 
 
 class Feed:
-    """A split as micro batches on `device`; `changes` are made to the images, by `seed` and epoch."""
+    """A split as micro batches on `device`.
+
+    workers: number of threads; changes: augmentation of the images; seed: seed of the augmentation
+    """
 
     def __init__(
         self,
@@ -50,7 +53,7 @@ class Feed:
         self._std = torch.tensor(data.std, device=device).view(1, -1, 1, 1) * data.full
         self._ahead = AHEAD * workers
         self._pool = ThreadPoolExecutor(workers, "worker") if workers else None
-        # An accelerator holds the split itself. A CPU shares it as it is.
+        # An accelerator gets a copy of the split. The CPU uses the arrays as they are.
         self._resident = None
         if not workers and device.type != "cpu":
             self._resident = (
@@ -59,7 +62,7 @@ class Feed:
             )
 
     def batches(self, steps: Iterable[Step], epoch: int = 0) -> Iterator[tuple[list[Micro], int]]:
-        """The micro batches of each step, and how many samples it counts over all ranks."""
+        """Yield the micro batches of each step, and the number of samples counted over all ranks."""
         for raw, total in self._prepared(steps, epoch):
             yield [self._on_device(each) for each in raw], total
 

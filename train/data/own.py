@@ -1,14 +1,14 @@
 """The user's own data: --dataset package.module:name.
 
-The function is called with --data (a Path, or None) if it takes an argument. It returns a Data, or
-a mapping with the keys
+The function is called with --data (a Path, or None) if it has a parameter. It returns a Data, or a mapping
+with the keys
 
 train, test     (images, labels): arrays [samples, channels, height, width] and [samples], or
-                a sequence of (image, label) pairs, such as a torch data set: decoded once, here
-classes         their names (default: 0, 1, ... up to the largest label)
-full, mean, std the pixels' normalisation, see data.Data (default: 255 for bytes and 1 for floats; 0; 1)
+                a sequence of (image, label) pairs, such as a torch data set, which is decoded once
+classes         names of the classes (default: 0, 1, ... up to the largest label)
+full, mean, std normalisation of the pixels, see data.Data (default: 255 for uint8 and 1 for floats; 0; 1)
 
-Images of bytes stay bytes; others become 32-bit floats.
+Images of type uint8 keep this type; others are converted to float32.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ KEYS = ("train", "test", "classes", "full", "mean", "std")
 
 
 def load(name: str, directory: Path | None) -> Data:
-    """What the function `name` returns, checked. Raises BadInput for anything that is not as above."""
+    """Return the data of the function `name`. Raise BadInput if they do not have the form described above."""
     build = own.find("--dataset", name)
     arguments = [directory] if own.parameters(build) else []
     made = own.call("--dataset", name, build, "NAME() or NAME(directory)", *arguments)
@@ -82,7 +82,7 @@ def _is_pair(given: Any) -> bool:
 
 
 def _decoded(given: Any, where: str) -> tuple[np.ndarray, np.ndarray]:
-    """Every sample once, so that no epoch decodes it again."""
+    """Return arrays of all images and labels. Each sample is decoded once here, and not in each epoch."""
     try:
         pairs = [given[i] for i in range(len(given))]
         images, labels = zip(*pairs, strict=True)
@@ -92,7 +92,7 @@ def _decoded(given: Any, where: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _numbers(given: Any, fill: float, count: int, key: str, name: str) -> tuple[float, ...]:
-    """One number for each of `count` channels."""
+    """Return one number for each of `count` channels; `fill` where none is given."""
     try:
         values = (fill,) * count if given is None else tuple(float(v) for v in np.atleast_1d(given))
     except (TypeError, ValueError):

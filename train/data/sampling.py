@@ -1,10 +1,10 @@
-"""Which samples are mine: every sample once an epoch, over all ranks, whatever the sizes.
+"""Distribution of the samples over the ranks: every sample once per epoch, for any sizes.
 
-Each optimizer step takes the next `micro x accumulation x world_size` samples of an order that all
-ranks share; that batch is cut into equal pieces, one for each forward pass of each rank. So the
-batches, and the losses, are the same for 1 rank and for many. The last batch is smaller; where it
-has fewer samples than there are pieces, a piece borrows one sample that does not count, because
-every rank must take part in every collective operation.
+Each optimizer step takes the next `micro x accumulation x world_size` samples of an order that is the same on
+all ranks. This batch is divided into equal pieces, one for each forward pass of each rank. The batches and
+the losses are therefore the same for any number of ranks. The last batch is smaller. If it has fewer samples
+than there are pieces, a piece contains one borrowed sample that is not counted, because every rank must take
+part in every collective operation.
 """
 
 from collections.abc import Iterator
@@ -14,26 +14,29 @@ import numpy as np
 
 
 class Piece(NamedTuple):
-    """Samples of one forward pass; only the first `real` of them count."""
+    """The samples of one forward pass; only the first `real` of them are counted."""
 
     indices: np.ndarray
     real: int
 
 
 class Step(NamedTuple):
-    """One rank's part of a step: a piece per forward pass; `total` samples count over all ranks."""
+    """One rank's part of an optimizer step.
+
+    pieces: one for each forward pass; total: number of samples that are counted over all ranks
+    """
 
     pieces: list[Piece]
     total: int
 
 
 def order(samples: int, seed: int, epoch: int) -> np.ndarray:
-    """A permutation of range(samples) that depends only on seed and epoch."""
+    """Return a permutation of range(samples) that depends only on seed and epoch."""
     return np.random.default_rng((seed, epoch)).permutation(samples)
 
 
 def steps(order: np.ndarray, micro: int, accumulation: int, rank: int, world_size: int) -> Iterator[Step]:
-    """This rank's steps over the samples of `order`, as many on every rank."""
+    """Yield this rank's steps over the samples of `order`. Their number is the same on every rank."""
     batch = micro * accumulation * world_size
     parts = accumulation * world_size
     for start in range(0, len(order), batch):
@@ -43,7 +46,7 @@ def steps(order: np.ndarray, micro: int, accumulation: int, rank: int, world_siz
 
 
 def steps_per_epoch(samples: int, micro: int, accumulation: int, world_size: int) -> int:
-    """Optimizer steps of one epoch, the last and smaller batch among them."""
+    """Return the number of optimizer steps of one epoch, including the last, smaller batch."""
     return -(-samples // (micro * accumulation * world_size))
 
 

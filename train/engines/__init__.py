@@ -1,7 +1,8 @@
-"""The engine: what trains a model on all ranks. The loop knows only the protocol.
+"""The training engines, and the protocol by which the loop uses them.
 
-ddp.py is plain torch, deepspeed.py DeepSpeed's data parallelism with ZeRO and experts, pipeline.py its
-pipeline, colossalai.py ColossalAI's plug-ins. Another one is a file of its own and a line in `build`.
+ddp.py is plain torch, deepspeed.py is DeepSpeed's data parallelism with ZeRO and experts, pipeline.py is its
+pipeline, colossalai.py has ColossalAI's plug-ins. A new engine needs a module of its own and an entry in
+`build`.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -27,8 +28,10 @@ Save = Callable[[Any, Path], None]
 
 
 class Micro(NamedTuple):
-    """One forward pass on the device: floats [n, channels, height, width], labels [n], of which the
-    first `real` count."""
+    """The samples of one forward pass, on the device.
+
+    images: floats [n, channels, height, width]; labels: [n]; real: only the first `real` samples are counted
+    """
 
     images: torch.Tensor
     labels: torch.Tensor
@@ -36,66 +39,75 @@ class Micro(NamedTuple):
 
 
 class Share(NamedTuple):
-    """Which samples are this rank's: the rank-th of `size` parts. The stages of a pipeline share one."""
+    """The samples of this rank: part `rank` of `size` parts. The stages of a pipeline have the same share."""
 
     rank: int
     size: int
 
 
 class Part(NamedTuple):
-    """Which part of the model is this rank's, counted from 0: a stage of the pipeline, or a share of the
-    experts. Of the ranks with the same part, one writes it."""
+    """The part of the model that this rank holds: a stage of the pipeline, or a share of the experts.
+
+    number: index of the part, from 0; writes: whether this rank saves the part. One of the ranks with the
+    same part does.
+    """
 
     number: int
     writes: bool
 
 
 class Evaluator(Protocol):
-    """Every method is called on all ranks, the same number of times."""
+    """The interface for an evaluation. All ranks call every method, the same number of times."""
 
     share: Share
 
     def evaluating(self) -> AbstractContextManager[None]:
-        """Around calls of `predict`: the weights to evaluate are in place."""
+        """Return a context for calls of `predict`, in which the weights to evaluate are in place."""
 
     def predict(self, images: torch.Tensor) -> torch.Tensor | None:
-        """Logits [n, classes], without gradients; None where another rank has them and counts them."""
+        """Return the logits [n, classes], without gradients; None if another rank counts these samples."""
 
 
 class Engine(Evaluator, Protocol):
-    """What can train, too."""
+    """The interface for training and evaluation."""
 
     part: Part
     module: nn.Module
     average: Average | None
 
     def train_step(self, micro_batches: Sequence[Micro], total: int) -> torch.Tensor:
-        """One optimizer step on the mean loss of `total` samples over all ranks.
+        """Do one optimizer step on the mean loss of `total` samples over all ranks.
 
-        Returns the summed loss of the samples that this rank counts, fp32, on the device.
+        Return the sum of the losses of the samples that this rank counts, in fp32, on the device.
         """
 
     def learning_rate(self) -> float:
-        """Of the next step."""
+        """Return the learning rate of the next step."""
 
     def gradient_norm(self) -> float | None:
-        """The 2-norm of the last step's gradients over all ranks; None where it was not computed."""
+        """Return the 2-norm of the last step's gradients over all ranks; None if it was not computed."""
 
     def end_epoch(self) -> None:
-        """Called once after each epoch's last step."""
+        """Called once after the last step of each epoch."""
 
     def save(self, directory: Path, save: Save, client: dict[str, Any]) -> None:
-        """Write what this rank must write of model, optimizer, schedule and loss scale, below `directory`
-        by save(state, file); client: numbers for whoever reads the files with other tools."""
+        """Write this rank's part of model, optimizer, schedule and loss scale below `directory`.
+
+        save: a function save(state, file) that writes one file; client: numbers for other tools that read the
+        files
+        """
 
     def load(self, directory: Path, universal: Path | None) -> None:
-        """Take back what was saved below `directory`, or, if given, DeepSpeed's universal form of it."""
+        """Load what was saved below `directory`, or its universal form (of DeepSpeed) if that is given."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """What every engine is made of. config is DeepSpeed's dict, without schedule and amp; micro the most
-    samples of a forward pass; schedule attaches the scheduler to an optimizer."""
+    """The arguments of every engine.
+
+    config: DeepSpeed's dict, without schedule and amp; schedule: attaches the scheduler to an optimizer;
+    micro: maximum number of samples of a forward pass
+    """
 
     model: nn.Module
     config: dict[str, Any]
@@ -109,9 +121,9 @@ class Job:
 
 
 def build(how: Recipe, schedule: Plan, samples: Data, ranks: Ranks, device: Device) -> Engine:
-    """The engine that --engine names, with its model. The process group must be there.
+    """Return the engine that --engine names, with its model. The process group must be initialised.
 
-    Raises BadInput for what the model or the device cannot do.
+    Raise BadInput for settings that the model or the device does not support.
     """
     settings = how.settings
     job = Job(
@@ -125,7 +137,7 @@ def build(how: Recipe, schedule: Plan, samples: Data, ranks: Ranks, device: Devi
         stages=stages_of(settings, ranks.world_size),
         partition=settings.partition or "parameters",
     )
-    # Each imported only if it is the one: DeepSpeed's import takes half a second.
+    # Only the selected engine is imported: DeepSpeed's import takes half a second.
     if settings.engine == "ddp":
         from .ddp import DdpEngine
 
@@ -144,7 +156,7 @@ def build(how: Recipe, schedule: Plan, samples: Data, ranks: Ranks, device: Devi
 
 
 def model(settings: Settings, samples: Data, device: Device) -> nn.Module:
-    """With the initial weights that --seed gives, on every rank the same."""
+    """Return the model with the initial weights of --seed, which are the same on every rank."""
     shape, classes = samples.train.images.shape[1:], len(samples.classes)
     torch.manual_seed(settings.seed)
     if settings.model != "moe":
@@ -152,14 +164,16 @@ def model(settings: Settings, samples: Data, device: Device) -> nn.Module:
     from ..models import moe
     from .deepspeed_common import load_deepspeed
 
-    load_deepspeed(device)  # its expert layer is DeepSpeed's
+    load_deepspeed(device)  # the expert layer is DeepSpeed's
     return moe.build(shape, classes, moe.experts(settings))
 
 
 @contextmanager
 def evaluation(module: nn.Module, average: Average | None, group: Any = None) -> Iterator[None]:
-    """Evaluation mode, with the averaged weights if there are any, and the same running statistics on
-    all ranks of `group`, each of which has seen other samples."""
+    """Set the model to evaluation mode within the context, with the averaged weights if there are any.
+
+    The running statistics are averaged over the ranks of `group`, because each rank has seen other samples.
+    """
     module.eval()
     size = distributed.get_world_size(group)
     if size > 1:
@@ -178,7 +192,7 @@ def _nothing() -> Iterator[None]:
 
 
 def padded(micro: Micro, rows: int) -> Micro:
-    """`micro` with its samples repeated to `rows`, for layers that exchange equal shapes among ranks."""
+    """Repeat the samples of `micro` up to `rows`, for layers that exchange equal shapes among ranks."""
     have = len(micro.labels)
     if have >= rows:
         return micro
@@ -187,8 +201,11 @@ def padded(micro: Micro, rows: int) -> Micro:
 
 
 def loss_of(model: nn.Module, logits: torch.Tensor, labels: torch.Tensor, real: int) -> torch.Tensor:
-    """Summed over the first `real` samples, with the model's own addition to the loss of its last forward
-    pass, per sample, where it has a method auxiliary_loss()."""
+    """Return the loss, summed over the first `real` samples.
+
+    If the model has a method auxiliary_loss(), the result, a loss per sample of the last forward pass, is
+    added.
+    """
     if real < len(labels):
         logits, labels = logits[:real], labels[:real]
     loss = models.summed_loss(logits, labels)

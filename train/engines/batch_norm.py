@@ -1,6 +1,6 @@
-"""BatchNorm whose weights DeepSpeed has cast to half precision, but not its running statistics (0.19.8).
+"""BatchNorm layers whose weights, but not running statistics, DeepSpeed 0.19.8 casts to half precision.
 
-torch normalises in fp32 whatever the images have, but wants weights and statistics of one type.
+torch normalises in fp32 for images of any dtype, but needs weights and statistics of the same dtype.
 """
 
 import functools
@@ -12,7 +12,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 
 def normalise_in_fp32(model: nn.Module) -> None:
-    """Have the layers of the model lend their weights in fp32 to torch."""
+    """Make the BatchNorm layers of the model pass their weights to torch in fp32."""
     for layer in model.modules():
         if isinstance(layer, _BatchNorm) and type(layer).forward is _BatchNorm.forward:
             layer.forward = functools.partial(_forward, layer)  # type: ignore[method-assign]

@@ -1,7 +1,7 @@
-"""ColossalAI's Booster: data parallelism by plug-ins, of which config/plugins.py has a table, and HybridAdam.
+"""ColossalAI's Booster: data parallelism by plug-ins (see the table in config/plugins.py), and HybridAdam.
 
-The plug-ins are used as ColossalAI's own examples do, but for the settings that these leave at values
-for models of billions of weights. A compiled HybridAdam, on CUDA, has never been run here.
+The plug-ins are used as in ColossalAI's own examples, except for settings whose defaults suit models of
+billions of weights. The compiled HybridAdam, for CUDA, has never been run here.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from .ema import Average
 
 
 class ColossalaiEngine:
-    """The process group must be there."""
+    """An engine with one of ColossalAI's plug-ins. The process group must be initialised."""
 
     def __init__(self, job: Job, plugin: str) -> None:
         colossalai = colossalai_patches.load(job.device)
@@ -37,22 +37,22 @@ class ColossalaiEngine:
         self._booster = colossalai.booster.Booster(plugin=made, mixed_precision=mixed)
         self._model, self._boosted, *_ = self._booster.boost(job.model, self.optimizer)
         if mixed:
-            # Theirs is torch.cuda's, which without CUDA scales nothing.
+            # ColossalAI uses the GradScaler of torch.cuda, which has no effect without CUDA.
             self._boosted.scaler = torch.amp.GradScaler(self._type, **_scale(job.config))
         self.scheduler = job.schedule.attach(self.optimizer)
         self.average = Average(self.module, job.ema) if job.ema else None
         self._norm: float | None = None
-        self._clipped: torch.Tensor | None = None  # the norm before that
+        self._clipped: torch.Tensor | None = None  # the norm before clipping
 
     def train_step(self, micro_batches: Sequence[Micro], total: int) -> torch.Tensor:
         self._boosted.zero_grad()
         summed = []
         for i, (images, labels, real) in enumerate(micro_batches, 1):
             with self._synchronised(i == len(micro_batches)):
-                logits = self._model(images)  # cast as the plug-in does
+                logits = self._model(images)  # the plug-in casts them
                 loss = loss_of(self.module, logits, labels, real)
-                # All plug-ins average the gradients over the ranks: undone here, the rest is the mean
-                # over samples.
+                # All plug-ins average the gradients over the ranks. This factor undoes that and gives the
+                # mean over samples.
                 self._booster.backward(loss * (self.share.size / total), self._boosted)
             summed.append(loss.detach())
         self._step()
@@ -60,7 +60,7 @@ class ColossalaiEngine:
 
     def _step(self) -> None:
         scaler, mixin = getattr(self._boosted, "scaler", None), self._mixin()
-        if self._plugin.startswith("torch_ddp") and self._clip:  # the others clip by themselves
+        if self._plugin.startswith("torch_ddp") and self._clip:  # the other plug-ins clip by themselves
             if scaler:
                 self._boosted.unscale_grad()
             self._clipped = torch.nn.utils.clip_grad_norm_(self.module.parameters(), self._clip)
@@ -68,7 +68,7 @@ class ColossalaiEngine:
         scale = scaler.get_scale() if scaler else mixin.loss_scale if overflow is not None else 1.0
         self._boosted.step()
         norm = getattr(self._boosted, "_current_grad_norm", None)
-        self._norm = None if norm is None else float(norm) / scale  # theirs is that of the scaled gradients
+        self._norm = None if norm is None else float(norm) / scale  # it is the norm of the scaled gradients
         overflown = scaler.get_scale() < scale if scaler else overflow is not None and overflow.item() > 0
         if not overflown:
             self.scheduler.step()
@@ -92,7 +92,7 @@ class ColossalaiEngine:
         return float(self.optimizer.param_groups[0]["lr"])
 
     def gradient_norm(self) -> float | None:
-        """gemini computes it only where it clips."""
+        """Return the norm of the last step's gradients. gemini has it only if it clips."""
         if not self._plugin.startswith("torch_ddp"):
             return self._norm
         if self._clipped is not None:
@@ -104,9 +104,9 @@ class ColossalaiEngine:
         self.scheduler.end_epoch()
 
     def save(self, directory: Path, save: Save, client: dict[str, Any]) -> None:
-        """model.pt as --engine ddp has it; what is spread over the ranks, as it lies on each of them.
+        """Write model.pt as --engine ddp does, and the shards of each rank into a file of its own.
 
-        Not by the Booster, which keeps only the half-precision weights: to go on from these is not exact.
+        The Booster would save only the half-precision weights, from which a run cannot resume exactly.
         """
         weights = self._model.state_dict() if self._plugin == "gemini" else self.module.state_dict()
         whole = {"model": dict(weights), "scheduler": self.scheduler.state_dict()}
@@ -132,7 +132,7 @@ class ColossalaiEngine:
         return directory / f"colossalai-{rank:05d}.pt"
 
     def _shares(self) -> list[torch.Tensor]:
-        """This rank's share of the fp32 weights, and with gemini of those in half precision."""
+        """Return this rank's shards of the fp32 weights; with gemini, also of the half-precision ones."""
         if self._plugin == "low_level_zero":
             return [p for group in self.optimizer.param_groups for p in group["params"]]
         if self._plugin == "gemini":
@@ -141,7 +141,7 @@ class ColossalaiEngine:
         return []
 
     def _mixin(self) -> Any:
-        """What scales the loss of low_level_zero and gemini, which spell its name differently."""
+        """Return the loss scaler of low_level_zero or gemini, which have different names for it."""
         name = "mix_precision_mixin" if self._plugin == "gemini" else "mixed_precision_mixin"
         return getattr(self._boosted, name, None)
 
@@ -161,7 +161,7 @@ class ColossalaiEngine:
                 setattr(scaler, name, value.to(scaler._scale.device) if name == "_scale" else value)
 
     def _synchronised(self, last: bool) -> AbstractContextManager[Any]:
-        """Only the last pass of a step exchanges gradients, where the plug-in can wait with that."""
+        """Return the context of a pass: if possible, only the last one of a step exchanges gradients."""
         if last or not self._booster.plugin.support_no_sync():
             return nullcontext()
         model = self._model.module if self._plugin == "torch_ddp_fp16" else self._model
@@ -172,13 +172,16 @@ SCALER = ("_scale", "_growth_step", "_hysteresis_step")
 
 
 def _optimizer(colossalai: Any, job: Job) -> torch.optim.Optimizer:
-    """HybridAdam, or torch's SGD. As to DeepSpeed, Adam is AdamW unless adam_w_mode is false."""
+    """Return HybridAdam, or torch's SGD. As in DeepSpeed, Adam is AdamW unless adam_w_mode is false.
+
+    Raise BadInput if HybridAdam cannot be made for this device.
+    """
     name, params = optimizer_name(job.config), dict(job.config["optimizer"]["params"])
     params.setdefault("lr", 0.001)
     for foreign in ("torch_adam", "fp32_optimizer_states"):
         params.pop(foreign, None)
     adamw = params.pop("adam_w_mode", True) or name == "adamw"
-    # Before the parameters are counted into shares, and on the device where they will be.
+    # The model must be on its device before the parameters are divided into shards.
     job.model.to(job.device.torch)
     if name == "sgd":
         return torch.optim.SGD(job.model.parameters(), **params)
@@ -193,22 +196,22 @@ def _optimizer(colossalai: Any, job: Job) -> torch.optim.Optimizer:
 
 
 def _plugin(colossalai: Any, name: str, job: Job) -> Any:
-    """The plug-in for this model and device."""
+    """Return the plug-in for this model and device."""
     kinds, on_cpu = colossalai.booster.plugin, job.device.kind == "cpu"
     precision, clip = plugins.precision(job.config), float(job.config.get("gradient_clipping", 0))
     if name.startswith("torch_ddp"):
         return kinds.TorchDDPPlugin()
     scale = {_SCALE[key]: value for key, value in _scale(job.config).items()}
-    # The loss scale begins at 2**32 there, and would skip the first dozens of steps.
+    # ColossalAI's loss scale starts at 2**32, so that the first dozens of steps would be skipped.
     common = {"precision": precision, "max_norm": clip, **scale}
     if name == "low_level_zero":
         stage = job.config["zero_optimization"]["stage"]
         return kinds.LowLevelZeroPlugin(stage=stage, overlap_communication=not on_cpu, **common)
-    # Up to min_chunk_size_m (32) million weights gemini would spread nothing, and then multiply the
+    # Up to min_chunk_size_m (32) million weights, gemini would shard nothing. It would then multiply the
     # gradients of all passes of a step but the last by the number of ranks (0.5.0, chunk/manager.py).
     millions = sum(p.numel() for p in job.model.parameters()) / 2**20
     return kinds.GeminiPlugin(
-        placement_policy="static",  # the only one that NPUs have
+        placement_policy="static",  # the only policy for NPUs
         min_chunk_size_m=min(32.0, millions / 4),
         search_range_m=min(32.0, millions / 4),
         enable_gradient_accumulation=job.config["gradient_accumulation_steps"] > 1,
@@ -222,7 +225,7 @@ _SCALE = {"init_scale": "initial_scale", "growth_interval": "growth_interval"}
 
 
 def _scale(config: Config) -> dict[str, Any]:
-    """Of the loss in fp16, in the words of torch: DeepSpeed's block, or its defaults."""
+    """Return torch's arguments for loss scaling in fp16, from DeepSpeed's block or its defaults."""
     block = config.get("fp16", {})
     return {
         "init_scale": 2.0 ** block.get("initial_scale_power", 16),

@@ -1,22 +1,22 @@
-"""What ColossalAI needs where there is no CUDA, each with the way around it, in this one place.
+"""Workarounds that ColossalAI needs on devices without CUDA.
 
-Measured with ColossalAI 0.5.0 and torch 2.13; its last commit is of 2025, so it will hardly change.
+They are based on ColossalAI 0.5.0 and torch 2.13. Its last commit is of 2025, so it will hardly change.
 
 all plug-ins
-  An accelerator that fails to load is passed over in silence for the next: it is set here.
+  If an accelerator fails to load, ColossalAI silently uses the next one: it is set explicitly here.
 on the CPU
-  Its accelerator has no streams, and its autocast returns nullcontext itself, not one.
-  low_level_zero and gemini take only an accelerator named cuda or npu.
-  gemini tells the device's memory from the host's by the device's type, and would move its chunks out
-  of the only one that there is.
-  torch_ddp makes every BatchNorm a SyncBatchNorm, which torch has for GPUs only: it stays what it is.
+  The CPU accelerator has no streams, and its autocast returns the class nullcontext, not an instance.
+  low_level_zero and gemini accept only an accelerator named cuda or npu.
+  gemini distinguishes device memory and host memory by the type of the device. It would move its chunks out
+  of the only memory there is.
+  torch_ddp converts every BatchNorm to SyncBatchNorm, which torch has for GPUs only: disabled here.
 on the CPU and on NPUs
-  HybridAdam asks for a kernel of the host, which on x86 is compiled by nvcc alone.
-  HybridAdam forgets div_scale, by which gemini clips and takes the loss scale back, wherever it does not
-  call that kernel: for gradients in bf16, and for all on an NPU.
-  The loss scaler of torch_ddp_fp16 is torch.cuda's, which is off without CUDA: see colossalai.py.
+  HybridAdam requests a kernel for the host, which on x86 only nvcc can compile.
+  HybridAdam ignores div_scale, by which gemini clips and unscales gradients, wherever it does not call this
+  kernel: for gradients in bf16, and for all gradients on an NPU.
+  The loss scaler of torch_ddp_fp16 is that of torch.cuda, which is disabled without CUDA: see colossalai.py.
 
-On NPUs none of this has been run.
+None of this has been run on NPUs.
 """
 
 import functools
@@ -34,16 +34,16 @@ from ..device import Device
 
 
 def load(device: Device) -> Any:
-    """Import colossalai for this kind of device, and go around its defects."""
-    # It is written for a torch of 2024.
+    """Import colossalai for this kind of device, apply the workarounds, and return the module."""
+    # ColossalAI is written for torch of 2024.
     for old in (".* is deprecated", "torch.cuda.amp.GradScaler is enabled, but CUDA"):
         warnings.filterwarnings("ignore", message=old)
     with warnings.catch_warnings():
-        # It and its imports advise to install apex, tensornvme and kernels, which nothing here uses.
+        # ColossalAI and its imports recommend apex, tensornvme and kernels, which are not used here.
         warnings.simplefilter("ignore")
         logging.disable(logging.WARNING)
         try:
-            # Before the rest: gemini's functions take the current device as a default value.
+            # Imported first: gemini's functions have the current device as a default argument.
             import colossalai.accelerator
 
             colossalai.accelerator.set_accelerator(_host() if device.kind == "cpu" else device.type)
@@ -59,7 +59,7 @@ def load(device: Device) -> Any:
 
 
 class _Stream:
-    """The CPU does one thing after the other."""
+    """A stream of the CPU, where all operations run in order."""
 
     def wait_stream(self, other: Any) -> None: ...
 
@@ -70,11 +70,11 @@ def _host() -> Any:
     from colossalai.accelerator.cpu_accelerator import CpuAccelerator
 
     class Host(CpuAccelerator):  # type: ignore[misc]
-        """The CPU as a device beside the host, for code that knows two memories."""
+        """The CPU as an accelerator, for code that distinguishes device memory and host memory."""
 
         def __init__(self) -> None:
             super().__init__()
-            self._name = "npu"  # of the two names that are accepted, the one without CUDA's libraries
+            self._name = "npu"  # of the two accepted names, the one without CUDA's libraries
 
         def device_count(self) -> int:
             return 1
@@ -99,7 +99,7 @@ def _host() -> Any:
 
 
 def _one_memory() -> None:
-    """Chunks of gemini stay where they are: what counts as the device's memory is the host's."""
+    """Keep gemini's chunks where they are: device memory is host memory here. Keep every BatchNorm, too."""
     from colossalai.zero.gemini.chunk import Chunk
 
     if getattr(Chunk, "stays", False):
@@ -121,7 +121,7 @@ def _one_memory() -> None:
 
 
 class _Kernel:
-    """In place of the compiled kernel: torch's own Adam, for one tensor of the host at a time."""
+    """A replacement for the compiled kernel: torch's own Adam, for one tensor in host memory at a time."""
 
     name, priority = "torch", 1
 
@@ -173,7 +173,7 @@ def _adam_without_nvcc() -> None:
         if div_scale > 0:
             for group in self.param_groups:
                 for p in group["params"]:
-                    if p.grad is not None:  # in fp32: fp16 would lose what is small
+                    if p.grad is not None:  # in fp32: fp16 would lose small values
                         p.grad = p.grad.float() / div_scale
         return step(self, closure)
 

@@ -1,4 +1,4 @@
-"""Plain torch: DistributedDataParallel, torch's optimizers and autocast. What to compare the others with."""
+"""Plain torch: DistributedDataParallel, torch's optimizers and autocast. Reference for the other engines."""
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -19,8 +19,11 @@ from .muon import MuonAndAdam
 
 
 class DdpEngine:
-    """bf16 and fp16 are torch's autocast over fp32 weights, fp16 with dynamic loss scaling; bf16 without
-    a master copy casts the weights themselves. The process group must be there."""
+    """An engine with DistributedDataParallel. The process group must be initialised.
+
+    bf16 and fp16 are torch's autocast with fp32 weights, fp16 with dynamic loss scaling. bf16 without a
+    master copy casts the weights themselves.
+    """
 
     replicated = True  # every rank has the whole state
 
@@ -43,9 +46,12 @@ class DdpEngine:
         self._norm: torch.Tensor | None = None
 
     def _settle(self, micro: Micro) -> None:
-        """One pass that counts for nothing. DDP lays out its buckets anew after the first one, and where a
-        gradient lies decides in which order the ranks' shares are added: a run that goes on would else
-        begin with another rounding than the one that it continues."""
+        """Do one pass whose gradients are discarded.
+
+        DDP rebuilds its buckets after the first pass, and the position of a gradient in the buckets
+        determines the order in which the ranks' gradients are added. Without this pass, a resumed run would
+        begin with other rounding errors than the run that it continues.
+        """
         buffers = [buffer.clone() for buffer in self.module.buffers()]
         with (
             torch.random.fork_rng(device_type=self._type if self._type != "cpu" else "cuda"),
@@ -68,7 +74,8 @@ class DdpEngine:
                 with self._autocast():
                     logits = self._model(images.to(self._dtype))
                 loss = loss_of(self.module, logits, labels, real)
-                # DDP averages the gradients over the ranks: undone here, the rest is the mean over samples.
+                # DDP averages the gradients over the ranks. This factor undoes that and gives the mean over
+                # samples.
                 self._scaler.scale(loss * (self.share.size / total)).backward()
             summed.append(loss.detach())
         if self._first:
@@ -78,7 +85,7 @@ class DdpEngine:
         return torch.stack(summed).sum()
 
     def _check_gradients(self) -> None:
-        """Raise BadInput for weights without gradients: DistributedDataParallel would wait for these."""
+        """Raise BadInput for weights without gradients: DistributedDataParallel would wait for them."""
         unused = [n for n, p in self.module.named_parameters() if p.requires_grad and p.grad is None]
         if unused and self._model is not self.module:
             names = ", ".join(unused[:5])
@@ -93,7 +100,7 @@ class DdpEngine:
         scale = self._scaler.get_scale() if self._scaler.is_enabled() else 0.0
         self._scaler.step(self.optimizer)
         self._scaler.update()
-        # A smaller scale tells that the gradients overflowed and the step was left out.
+        # A smaller scale means that the gradients overflowed and the step was skipped.
         if not self._scaler.is_enabled() or self._scaler.get_scale() >= scale:
             self.scheduler.step()
         if self.average:
@@ -112,7 +119,7 @@ class DdpEngine:
 
     def gradient_norm(self) -> float | None:
         if self._norm is not None:
-            return float(self._norm)  # before they were clipped
+            return float(self._norm)  # the norm before clipping
         gradients = [p.grad for p in self.module.parameters() if p.grad is not None]
         return float(nn.utils.get_total_norm(gradients))
 
@@ -131,7 +138,7 @@ class DdpEngine:
         self._resumed = self._model is not self.module
 
     def _states(self) -> dict[str, Any]:
-        """In the order of loading: the optimizer's state holds a learning rate, which the schedule sets."""
+        """Return the objects to load, in order: the schedule overwrites the optimizer's learning rate."""
         return {
             "model": self.module,
             "optimizer": self.optimizer,
@@ -143,14 +150,14 @@ class DdpEngine:
         return nullcontext() if self._cast is None else torch.autocast(self._type, self._cast)
 
     def _synchronised(self, last: bool) -> AbstractContextManager[Any]:
-        """Only the last pass of a step exchanges gradients: the others add up on each rank."""
+        """Return the context of a pass: only the last one of a step exchanges gradients."""
         if last or not isinstance(self._model, DistributedDataParallel):
             return nullcontext()
         return self._model.no_sync()
 
 
 def precision(config: Config) -> tuple[torch.dtype, torch.dtype | None]:
-    """The dtype of the weights, and the one that autocast computes in (None: no autocast)."""
+    """Return the dtype of the weights, and the dtype of autocast (None: no autocast)."""
     if enabled(config, "bf16"):
         if config["bf16"].get("bf16_master_weights_and_grads"):
             return torch.bfloat16, None
@@ -163,7 +170,7 @@ def precision(config: Config) -> tuple[torch.dtype, torch.dtype | None]:
 
 
 def optimizer(config: Config, module: nn.Module) -> torch.optim.Optimizer:
-    """torch's optimizer for DeepSpeed's block. As to DeepSpeed, Adam is AdamW unless adam_w_mode is false."""
+    """Return torch's optimizer for DeepSpeed's block. Adam is AdamW unless adam_w_mode is false."""
     name, params = optimizer_name(config), dict(config["optimizer"]["params"])
     params.setdefault("lr", 0.001)
     if name == "muon":

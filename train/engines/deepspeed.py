@@ -1,4 +1,4 @@
-"""DeepSpeed's data parallelism: ZeRO 0 to 3, offload to the host's memory, mixture of experts."""
+"""DeepSpeed's data parallelism: ZeRO stages 0 to 3, offload to host memory, mixture of experts."""
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -12,7 +12,7 @@ from .ema import Average, SpreadAverage
 
 
 class DeepSpeedEngine(Common):
-    """By deepspeed.initialize. The process group must be there."""
+    """An engine of deepspeed.initialize. The process group must be initialised."""
 
     def __init__(self, job: Job) -> None:
         deepspeed = load_deepspeed(job.device)
@@ -26,7 +26,7 @@ class DeepSpeedEngine(Common):
                 lr_scheduler=job.schedule.attach,
             )
         super().__init__(engine)
-        engine.train()  # once: it goes through all modules
+        engine.train()  # called once, because it visits all modules
         self.module = job.model
         normalise_in_fp32(job.model)
         self._dtype = next(job.model.parameters()).dtype
@@ -34,7 +34,7 @@ class DeepSpeedEngine(Common):
         self.average = self._average(job) if job.ema else None
         shared = experts_shared_by(job.model)
         self.part = Part(job.ranks.rank % shared, job.ranks.rank < shared)
-        # Ranks that share experts exchange samples, and every rank must send as many.
+        # Ranks that share experts exchange samples, and every rank must send the same number.
         self._rows = job.micro if engine.has_moe_layers else 0
 
     def _average(self, job: Job) -> Average:
@@ -50,8 +50,8 @@ class DeepSpeedEngine(Common):
             images, labels, real = padded(micro, self._rows)
             logits = self._engine(images.to(self._dtype))
             loss = loss_of(self.module, logits, labels, real)
-            # DeepSpeed averages over the ranks and over the passes of a step, as if all had as many
-            # samples; this factor makes that the mean over samples, whatever each pass has.
+            # DeepSpeed averages over the ranks and over the passes of a step, as if all had the same
+            # number of samples. This factor gives the mean over samples for any sizes of the passes.
             self._engine.backward(loss * (self._passes / total))
             self._engine.step()
             summed.append(loss.detach())
@@ -72,5 +72,5 @@ class DeepSpeedEngine(Common):
 
 
 def experts_shared_by(model: torch.nn.Module) -> int:
-    """How many ranks hold the experts of a model together, neighbours in rank; 1 without experts."""
+    """Return the number of neighbouring ranks that hold the experts together; 1 without experts."""
     return max((getattr(module, "ep_size", 1) for module in model.modules()), default=1)

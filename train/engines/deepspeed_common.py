@@ -1,4 +1,4 @@
-"""What DeepSpeed's two engines share: the library, its config, its checkpoints, norm and loss scale."""
+"""Common parts of DeepSpeed's two engines: import, config, checkpoints, gradient norm and loss scale."""
 
 import logging
 import os
@@ -16,17 +16,18 @@ from ..device import Device
 from ..errors import CommonMistake, TrainingFailure
 from . import Save
 
-CHECKPOINT = "deepspeed"  # the folder of a checkpoint that is DeepSpeed's
+CHECKPOINT = "deepspeed"  # the folder of DeepSpeed's files in a checkpoint
 
 
 class Common:
-    """Around the engine that deepspeed.initialize made. group: the ranks over which a pipeline spreads the
-    model, None for no pipeline.
+    """The base class of DeepSpeed's engines, around the engine that deepspeed.initialize returns.
 
-    DeepSpeed 0.19.8 keeps the norm of the gradients everywhere but at ZeRO stage 0 in fp32 and autocast.
-    With autocast to fp16 and ZeRO it leaves the loss scale in the norm, so that it would clip by a norm
-    thousands of times too large, and after an overflow never lowers the scale, so that it would skip all
-    steps to come.
+    group: the ranks over which a pipeline divides the model, None without a pipeline
+
+    DeepSpeed 0.19.8 provides the norm of the gradients except at ZeRO stage 0 in fp32 and autocast. With
+    autocast to fp16 and ZeRO it has two defects, which are corrected here. It leaves the loss scale in the
+    norm, so that it would clip by a norm that is thousands of times too large. It does not lower the scale
+    after an overflow, so that it would skip all later steps.
     """
 
     def __init__(self, engine: Any, group: Any = None) -> None:
@@ -47,7 +48,7 @@ class Common:
             engine.clip_fp32_gradients = self._clip_gradients
 
     def before_step(self) -> None:
-        """Before DeepSpeed makes an optimizer step."""
+        """Called before each optimizer step of DeepSpeed."""
         self._gradients = []
         if self._scaler is not None:
             self._scale = self._scaler.get_scale()
@@ -62,7 +63,7 @@ class Common:
 
     def gradient_norm(self) -> float | None:
         if self._engine.zero_optimization() and self._engine.optimizer_name() == "muon":
-            return None  # DeepSpeed has that of Muon's finished update
+            return None  # DeepSpeed has the norm of Muon's final update only
         if not self._own_norm:
             norm = self._engine.get_global_grad_norm()
             return None if norm is None else float(norm) / self._scale
@@ -74,7 +75,7 @@ class Common:
         self._engine.lr_scheduler.end_epoch()
 
     def save(self, directory: Path, save: Save, client: dict[str, Any]) -> None:
-        """DeepSpeed's own checkpoint, as the folder deepspeed/, its files written by `save`."""
+        """Write DeepSpeed's own checkpoint into the folder deepspeed/. `save` writes its files."""
         from deepspeed.runtime.checkpoint_engine import TorchCheckpointEngine
 
         class Writer(TorchCheckpointEngine):
@@ -82,10 +83,10 @@ class Common:
                 save(state_dict, Path(path))
 
             def makedirs(self, path: str, exist_ok: bool = False) -> None:
-                """`save` does it, too; an error of the disk here would leave the other ranks waiting."""
+                """Do nothing: `save` makes folders; an error here would leave other ranks waiting."""
 
         self._engine.checkpoint_engine = Writer()
-        # Another such error; the script comes with DeepSpeed.
+        # Not copied for the same reason; the script is part of DeepSpeed.
         self._engine._copy_recovery_script = lambda path: None
         scaler = self._loss_scaler()
         state = {"jobgen": client, "scaler": scaler.state_dict() if scaler else None}
@@ -94,17 +95,20 @@ class Common:
             (directory / "latest").write_text(CHECKPOINT)  # for DeepSpeed's tools
 
     def load(self, directory: Path, universal: Path | None) -> None:
-        """Raises TrainingFailure where DeepSpeed finds nothing: it would go on from the initial weights."""
+        """Load a checkpoint of DeepSpeed.
+
+        Raise TrainingFailure if DeepSpeed finds none. It would otherwise continue with the initial weights.
+        """
         place = universal or directory / CHECKPOINT
         loaded, client = self._engine.load_checkpoint(str(place.parent), place.name)
         if loaded is None:
             raise TrainingFailure(f"DeepSpeed found no checkpoint in {place}")
         scaler = self._loss_scaler()
-        if scaler and (client or {}).get("scaler"):  # DeepSpeed saves its own, but not torch's
+        if scaler and (client or {}).get("scaler"):  # DeepSpeed saves its own scaler, but not torch's
             scaler.load_state_dict(client["scaler"])
 
     def _loss_scaler(self) -> Any:
-        """torch's, of autocast to fp16."""
+        """Return torch's GradScaler for autocast to fp16, or None."""
         return self._scaler or self._engine.torch_autocast_z0_gradscaler
 
     def _clip_gradients(self) -> None:
@@ -113,7 +117,7 @@ class Common:
         self._clipped = clip_grad_norm_(self._parameters, self._clip, mpu=self._engine.mpu)
 
     def _keep_gradients(self) -> None:
-        """Set the gradients to None, but let them live until the next step: the norm is seldom asked for."""
+        """Set the gradients to None, but keep them until the next step, in case the norm is requested."""
         self._gradients = [(p, p.grad) for p in self._parameters if p.grad is not None]
         self._zero_gradients()
 
@@ -138,8 +142,11 @@ class Common:
 
 
 def deepspeed_config(config: dict[str, Any], device: Device, model: torch.nn.Module) -> dict[str, Any]:
-    """The config as this device needs it. Raises CommonMistake for fp16 where DeepSpeed has none, and for
-    a profile of more levels than the model has."""
+    """Return the config, adapted to this device.
+
+    Raise CommonMistake for fp16 if DeepSpeed does not support it here, and for a flops profile with more
+    levels than the model has.
+    """
     import deepspeed
 
     levels = 1 + max(name.count(".") + bool(name) for name, _ in model.named_modules())
@@ -151,8 +158,8 @@ def deepspeed_config(config: dict[str, Any], device: Device, model: torch.nn.Mod
         raise CommonMistake(f"DeepSpeed has no fp16 on this {device.kind}; bf16 works")
     if device.kind != "cpu":
         return config
-    # DeepSpeed's own Adam, and the one for offloaded states, take a compiler and two minutes here;
-    # torch's do the same.
+    # DeepSpeed's own Adam, and the one for offloaded states, need a compiler and two minutes here;
+    # torch's optimizers give the same result.
     config = {"zero_force_ds_cpu_optimizer": False, **config}
     if optimizer_name(config) in ("adam", "adamw", "muon"):
         optimizer = config["optimizer"]
@@ -162,7 +169,7 @@ def deepspeed_config(config: dict[str, Any], device: Device, model: torch.nn.Mod
 
 @contextmanager
 def mistakes_of_the_config() -> Iterator[None]:
-    """Turn what DeepSpeed refuses, while it makes an engine of a config, into CommonMistake."""
+    """Convert errors of DeepSpeed, while it makes an engine of a config, to CommonMistake."""
     from pydantic import ValidationError
 
     try:
@@ -175,7 +182,7 @@ def mistakes_of_the_config() -> Iterator[None]:
             f"DeepSpeed refuses {what} in the config file ({error.title}): {first['msg']}"
         ) from None
     except Exception as error:
-        # It also checks with assertions, wherever the parts of the config meet.
+        # DeepSpeed also checks with assertions, in all places where parts of the config are combined.
         frames = traceback.extract_tb(error.__traceback__)
         checking = any(frame.filename.endswith(CHECKERS) for frame in frames)
         asserting = isinstance(error, AssertionError | ValueError | NotImplementedError)
@@ -190,22 +197,24 @@ CHECKERS = ("deepspeed/runtime/config.py", "deepspeed/monitor/monitor.py")
 
 
 def load_deepspeed(device: Device) -> Any:
-    """Import deepspeed for this kind of device, so that it compiles nothing at run time, and tell it of
-    the process group."""
+    """Import deepspeed for this kind of device, initialise it with the process group, and return the module.
+
+    It is patched so that it compiles nothing at run time.
+    """
     os.environ["DS_ACCELERATOR"] = device.type
     import deepspeed
     import deepspeed.ops
     import deepspeed.runtime.compiler
 
     if torch.distributed.get_rank():
-        logging.getLogger("DeepSpeed").setLevel(logging.ERROR)  # once is enough
+        logging.getLogger("DeepSpeed").setLevel(logging.ERROR)  # rank 0 logs it
     if device.kind == "cpu":
-        # It would compile this collective for 90 s, with a compiler that may not be there. Setting
-        # the whole table also saves the probe that would fill it.
+        # DeepSpeed would compile this collective for 90 s, with a compiler that may be missing. Setting
+        # the whole table also avoids the probe that would fill it.
         deepspeed.ops.__compatible_ops__ = {"deepspeed_shm_comm": False}
     if device.kind in ("cpu", "npu"):
-        # Muon's module compiles its functions when it is imported: a minute, and that compiler again; for
-        # NPUs torch has none.
+        # Muon's module compiles its functions when it is imported, which takes a minute and needs the same
+        # compiler; torch has none for NPUs.
         deepspeed.runtime.compiler.compile = lambda *args, **kwargs: lambda function: function
     _muon_for_matrices(deepspeed)
     _no_step_before_the_first()
@@ -214,8 +223,11 @@ def load_deepspeed(device: Device) -> Any:
 
 
 def _no_step_before_the_first() -> None:
-    """In half precision at ZeRO stage 0, DeepSpeed 0.19.8 makes a step with gradients of 0 when it begins, to
-    have the optimizer's states. Adam counts it, so that the first true step is a quarter smaller."""
+    """Disable the additional first step of DeepSpeed 0.19.8 in half precision at ZeRO stage 0.
+
+    DeepSpeed does a step with zero gradients to create the optimizer's states. Adam counts this step, so that
+    the first real step is a quarter smaller.
+    """
     from deepspeed.runtime.fp16.fused_optimizer import FP16_Optimizer
     from deepspeed.runtime.fp16.unfused_optimizer import FP16_UnfusedOptimizer
 
@@ -224,7 +236,7 @@ def _no_step_before_the_first() -> None:
 
 
 def _muon_for_matrices(deepspeed: Any) -> None:
-    """Leave convolutions to Muon's Adam: DeepSpeed 0.19.8 flattens their update and then fails to add it."""
+    """Leave convolutions to Muon's Adam: DeepSpeed 0.19.8 flattens their update and fails to add it."""
     own = deepspeed.set_optimizer_flags
     if own.__name__ == "flags":
         return

@@ -1,5 +1,7 @@
-"""An exponential moving average of the weights, which often generalises better than the last ones
-(Polyak and Juditsky 1992; Tarvainen and Valpola, arXiv 1703.01780)."""
+"""An exponential moving average of the weights, which often generalises better than the final weights.
+
+See Polyak and Juditsky 1992; Tarvainen and Valpola, arXiv 1703.01780.
+"""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -10,9 +12,9 @@ from torch import distributed, nn
 
 
 class Average:
-    """Of this rank's parameters, in fp32: in half precision, small steps would be rounded away.
+    """The average of this rank's parameters, in fp32: half precision would round small changes to zero.
 
-    spread: the ranks hold parts of each other's parameters, and all of them must call `state_dict`.
+    spread: the parameters are sharded over the ranks, and all ranks must call `state_dict`
     """
 
     spread = False
@@ -25,20 +27,19 @@ class Average:
         self.shadows = [p.detach().float().clone() for p in self._parameters]
 
     def _held(self, parameters: list[nn.Parameter]) -> list[torch.Tensor]:
-        """What this rank holds of the parameters."""
+        """Return the tensors of the parameters that this rank holds."""
         return list(parameters)
 
     @torch.no_grad()
     def update(self) -> None:
-        """Take in the weights after a step. The first steps count more: the initial weights are no
-        better than any others."""
+        """Add the weights after a step. The first steps count more, because initial weights are arbitrary."""
         self.updates += 1
         decay = min(self._decay, (1 + self.updates) / (10 + self.updates))
         weights = [p.detach().float() for p in self._parameters]
         torch._foreach_lerp_(self.shadows, weights, 1 - decay)
 
     def state_dict(self) -> dict[str, Any]:
-        """The averages by the names of the parameters, on the CPU."""
+        """Return the number of updates, and the averages by the names of the parameters, on the CPU."""
         named = zip(self._names, self.shadows, strict=True)
         return {"updates": self.updates, "weights": {name: shadow.cpu() for name, shadow in named}}
 
@@ -49,7 +50,7 @@ class Average:
 
     @contextmanager
     def in_place(self) -> Iterator[None]:
-        """The average stands in the module; afterwards its own weights again."""
+        """Copy the average into the module within the context, then restore the module's own weights."""
         with torch.no_grad():
             kept = [p.detach().clone() for p in self._parameters]
             for parameter, shadow in zip(self._parameters, self.shadows, strict=True):
@@ -60,7 +61,7 @@ class Average:
 
 
 class SpreadAverage(Average):
-    """With DeepSpeed's ZeRO 3, of the equal share of each parameter that this rank holds."""
+    """The average with DeepSpeed's ZeRO 3, of the shard of each parameter that this rank holds."""
 
     spread = True
 
@@ -78,7 +79,7 @@ class SpreadAverage(Average):
         weights = {}
         for name, parameter, shadow in zip(self._names, self._whole, self.shadows, strict=True):
             group = parameter.ds_process_group
-            # Offloaded shares lie on the host, where accelerators' libraries do not gather.
+            # Offloaded shards are in host memory, where the libraries of accelerators cannot gather.
             share = shadow.to(get_accelerator().current_device_name())
             shares = share.new_empty(share.numel() * distributed.get_world_size(group))
             distributed.all_gather_into_tensor(shares, share, group=group)
@@ -91,7 +92,7 @@ class SpreadAverage(Average):
             size = shadow.numel()
             begin = size * distributed.get_rank(parameter.ds_process_group)
             mine = state["weights"][name].flatten()[begin : begin + size]
-            shadow[: len(mine)].copy_(mine)  # the last share is filled up
+            shadow[: len(mine)].copy_(mine)  # the last shard is padded
 
     @contextmanager
     def in_place(self) -> Iterator[None]:
@@ -101,7 +102,7 @@ class SpreadAverage(Average):
         self._gather_again()
 
     def _gather_again(self) -> None:
-        """Small parameters lie whole on every rank, besides in shares."""
+        """Gather the small parameters, which every rank holds whole besides their shards."""
         small = self._optimizer.persistent_parameters
         if small:
             small[0].partition(small)

@@ -1,4 +1,4 @@
-"""Muon (Keller Jordan, https://kellerjordan.github.io/posts/muon/) without DeepSpeed: torch's own."""
+"""Muon (Keller Jordan, https://kellerjordan.github.io/posts/muon/) without DeepSpeed, with torch's class."""
 
 from typing import Any
 
@@ -11,7 +11,10 @@ NOT_HIDDEN = ("embed", "lm_head")  # matrices that Muon is not meant for, by Dee
 
 
 class MuonAndAdam(torch.optim.Optimizer):
-    """As DeepSpeed's: the model's matrices by Muon, everything else by Adam with a rate of its own."""
+    """Muon for the matrices of the model, and Adam for the other parameters, as in DeepSpeed.
+
+    Adam has a learning rate of its own. Raise CommonMistake if this torch has no Muon.
+    """
 
     def __init__(self, model: nn.Module, params: dict[str, Any]) -> None:
         if not hasattr(torch.optim, "Muon"):
@@ -23,7 +26,7 @@ class MuonAndAdam(torch.optim.Optimizer):
         hidden = set(map(id, matrices))
         others = [p for _, p in named if id(p) not in hidden]
         lr, decay = params.get("lr", 0.001), params.get("weight_decay", 0.0)
-        # Its parts take the parameters and know how to step; here is what the rest of the world sees.
+        # The parts have the parameters and do the steps; this object is the interface to them.
         self._parts: list[torch.optim.Optimizer] = []
         if matrices:
             rate, momentum = params.get("muon_lr", lr), params.get("momentum", 0.95)

@@ -1,7 +1,7 @@
-"""DeepSpeed's pipeline: the layers of a model in stages, one rank each, times data parallelism.
+"""DeepSpeed's pipeline: the layers of a model in stages of one rank each, combined with data parallelism.
 
-The model is an nn.Sequential, built whole on every rank from the same seed, so that its weights do not
-depend on the number of stages; each rank keeps its own stage's layers.
+The model is an nn.Sequential. Every rank builds it whole from the same seed, so that its weights do not
+depend on the number of stages, and keeps the layers of its own stage.
 """
 
 from collections.abc import Sequence
@@ -22,10 +22,13 @@ from .ema import Average
 
 
 class PipelineEngine(Common):
-    """Every forward pass has the same shape, which the stages agree on once: smaller ones are padded,
-    and a label of NOT_REAL keeps the padding out of the loss. The process group must be there."""
+    """An engine with DeepSpeed's pipeline. The process group must be initialised.
 
-    NOT_REAL = -100  # what torch's cross-entropy ignores
+    The stages agree on the shape of a forward pass only once, so every pass must have the same shape. Smaller
+    ones are padded, and the label NOT_REAL excludes the padding from the loss.
+    """
+
+    NOT_REAL = -100  # torch's cross-entropy ignores this label
 
     def __init__(self, job: Job) -> None:
         layers = _layers(job)
@@ -33,12 +36,12 @@ class PipelineEngine(Common):
         from deepspeed.pipe import PipelineModule
 
         config = deepspeed_config(job.config, job.device, job.model)
-        with redirect_stdout(StringIO()):  # it prints its seeds and its grid, whatever the log level
+        with redirect_stdout(StringIO()):  # it prints its seeds and its grid at any log level
             module = _stages(PipelineModule, layers, job, self._loss)
         _check_stages(layers, module.parts, job)
         parameters = [p for p in module.parameters() if p.requires_grad]
         for parameter in parameters:
-            # Without the mark, DeepSpeed clips by the norm of the first stage's gradients alone.
+            # Without this mark, DeepSpeed clips by the norm of the first stage's gradients only.
             parameter.model_parallel = True  # type: ignore[attr-defined]
         with mistakes_of_the_config():
             engine, *_ = deepspeed.initialize(
@@ -58,7 +61,7 @@ class PipelineEngine(Common):
         self.part = Part(engine.stage_id, self.share.rank == 0)
 
     def train_step(self, micro_batches: Sequence[Micro], total: int) -> torch.Tensor:
-        # As in deepspeed.py: makes DeepSpeed's average over ranks and passes the mean over samples.
+        # As in deepspeed.py: turns DeepSpeed's average over ranks and passes into the mean over samples.
         self._factor = self._passes / total
         self.before_step()
         self._engine.train_batch(iter([self._pair(micro) for micro in micro_batches]))
@@ -74,11 +77,11 @@ class PipelineEngine(Common):
 
     @torch.no_grad()
     def predict(self, images: torch.Tensor) -> torch.Tensor | None:
-        """The logits, on the last stage."""
+        """Return the logits on the last stage, and None on the others."""
         count = len(images)
         labels = torch.zeros(count, dtype=torch.int64, device=images.device)
         pair = self._pair(Micro(images, labels, count))
-        self._engine.total_loss = None  # to which eval_batch would add the logits
+        self._engine.total_loss = None  # otherwise eval_batch would add the logits to it
         _, logits = self._engine.eval_batch(
             iter([pair]), return_logits=True, compute_loss=False, reduce_output=None, num_micro_batches=1
         )
@@ -117,7 +120,7 @@ def _stages(kind: Any, layers: list[nn.Module], job: Job, loss: Any) -> Any:
 
 
 def _check_stages(layers: list[nn.Module], bounds: list[int], job: Job) -> None:
-    """Raise CommonMistake for a stage that has nothing to train, and for weights that two stages have."""
+    """Raise CommonMistake for a stage that has nothing to train, and for weights in two stages."""
     owner: dict[int, int] = {}
     for stage, (begin, end) in enumerate(pairwise(bounds)):
         weights = [p for layer in layers[begin:end] for p in layer.parameters()]

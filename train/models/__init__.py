@@ -1,5 +1,7 @@
-"""The networks: single-device code that knows nothing of ranks. Input [batch, channels, height, width]
-as floats, output logits [batch, classes]."""
+"""The networks, written for a single device, without any use of ranks.
+
+Input: floats [batch, channels, height, width]; output: logits [batch, classes].
+"""
 
 import math
 from typing import Any
@@ -15,10 +17,11 @@ from . import resnet
 
 
 def build(name: str, shape: tuple[int, int, int], classes: int) -> nn.Module:
-    """The model called `name`, or made by the user's own function of that name (package.module:name),
-    for images of `shape` (channels, height, width).
+    """Return the model `name` for images of `shape` (channels, height, width).
 
-    Raises CommonMistake if there is no such function, if it gives no module, or for images too small.
+    name: one of our models, or package.module:name for the user's own function, which makes the model. Raise
+    CommonMistake if this function does not exist or returns no trainable module, or if the images are too
+    small.
     """
     if is_own(name):
         made = own.call("--model", name, own.find("--model", name), "NAME(shape, classes)", shape, classes)
@@ -32,8 +35,8 @@ def build(name: str, shape: tuple[int, int, int], classes: int) -> nn.Module:
 
 
 def _check_logits(model: nn.Module, name: str, classes: int) -> None:
-    """Have the first forward pass raise CommonMistake unless it gives logits."""
-    # A pipeline calls the layers, but not the whole.
+    """Make the first forward pass raise CommonMistake unless its output is logits."""
+    # A pipeline calls the layers, but not the whole model.
     last = model[-1] if isinstance(model, nn.Sequential) else model
 
     def check(module: nn.Module, inputs: Any, output: Any) -> None:
@@ -46,10 +49,11 @@ def _check_logits(model: nn.Module, name: str, classes: int) -> None:
 
 
 def cnn(shape: tuple[int, int, int], classes: int) -> nn.Module:
-    """The small conv net of the tutorials (conv, pool, conv, pool, three dense layers, after LeNet-5).
+    """Return the small convolutional network of the tutorials, after LeNet-5.
 
-    Padded, so that 8 x 8 pixels are enough; 32 and 64 channels, since LeNet's 6 and 16 vary by five
-    points of accuracy on the digits from one seed to the next.
+    It has two convolutions, each followed by a pooling, and three dense layers. The convolutions are padded,
+    so that 8 x 8 pixels are enough. They have 32 and 64 channels: with LeNet's 6 and 16, the accuracy on the
+    digits varies by five points between seeds.
     """
     channels, height, width = shape
     return nn.Sequential(
@@ -69,7 +73,7 @@ def cnn(shape: tuple[int, int, int], classes: int) -> nn.Module:
 
 
 def mlp(shape: tuple[int, int, int], classes: int) -> nn.Module:
-    """Two hidden layers of 128."""
+    """Return a network with two hidden layers of 128 units."""
     return nn.Sequential(
         nn.Flatten(),
         nn.Linear(math.prod(shape), 128),
@@ -81,7 +85,7 @@ def mlp(shape: tuple[int, int, int], classes: int) -> nn.Module:
 
 
 def resnet18(shape: tuple[int, int, int], classes: int) -> nn.Module:
-    """See resnet.py."""
+    """Return ResNet-18, see resnet.py. Raise CommonMistake if the images are too small."""
     channels, *pixels = shape
     if min(pixels) < resnet.SMALLEST:
         raise CommonMistake(
@@ -92,5 +96,5 @@ def resnet18(shape: tuple[int, int, int], classes: int) -> nn.Module:
 
 
 def summed_loss(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-    """Cross-entropy summed over the samples, in fp32: half precision loses the small differences."""
+    """Return the cross-entropy summed over the samples, in fp32: half precision loses small differences."""
     return functional.cross_entropy(logits.float(), labels, reduction="sum")

@@ -1,7 +1,8 @@
-"""The small conv net with a mixture of experts (Shazeer et al., arXiv 1701.06538) in place of a dense layer.
+"""The small convolutional network with a mixture of experts before its last layer.
 
-The expert layer is DeepSpeed's: a gate sends each sample to its top-k experts, of which each of the
---expert-parallel ranks holds a part. What an expert has no room for passes it by.
+See Shazeer et al., arXiv 1701.06538. The expert layer is DeepSpeed's: a gate sends each sample to its top-k
+experts, and each of the --expert-parallel ranks holds a part of the experts. An expert does not process
+samples that exceed its capacity.
 """
 
 from dataclasses import dataclass
@@ -18,9 +19,12 @@ WIDTH = 84
 
 @dataclass(frozen=True)
 class Experts:
-    """capacity: room of an expert, as a multiple of an even share, and at least min_capacity samples;
-    residual: a dense layer beside the experts (PR-MoE, arXiv 2201.05596); aux_weight: of the loss that
-    keeps the experts equally busy."""
+    """The settings of the expert layer.
+
+    capacity: capacity of an expert, as a multiple of an equal share of the samples, and at least min_capacity
+    samples; residual: a dense layer beside the experts (PR-MoE, arXiv 2201.05596); aux_weight: weight of the
+    load-balancing loss
+    """
 
     number: int = 4
     parallel: int = 1
@@ -36,7 +40,7 @@ GATES = {"none": None, "rsample": "RSample", "jitter": "Jitter"}
 
 
 def experts(settings: Settings) -> Experts:
-    """What the options say, else the defaults."""
+    """Return the settings of the options; defaults where no option is given."""
     said: dict[str, Any] = {
         "number": settings.experts,
         "parallel": settings.expert_parallel,
@@ -51,12 +55,12 @@ def experts(settings: Settings) -> Experts:
 
 
 def build(shape: tuple[int, int, int], classes: int, chosen: Experts) -> nn.Module:
-    """The model for images of `shape`. DeepSpeed must be loaded and know the process group."""
+    """Return the model for images of `shape`. DeepSpeed must be imported and initialised."""
     return MoeCnn(shape, classes, chosen)
 
 
 class MoeCnn(nn.Module):
-    """The conv net's layers up to 84 features, the experts, and the last dense layer."""
+    """The layers of the convolutional network up to 84 features, the experts, and the last dense layer."""
 
     def __init__(self, shape: tuple[int, int, int], classes: int, chosen: Experts) -> None:
         super().__init__()
@@ -71,7 +75,7 @@ class MoeCnn(nn.Module):
             ep_size=chosen.parallel,
             k=chosen.top_k,
             capacity_factor=chosen.capacity,
-            eval_capacity_factor=max(chosen.capacity, float(chosen.number)),  # no sample is left out
+            eval_capacity_factor=max(chosen.capacity, float(chosen.number)),  # no sample is dropped
             min_capacity=chosen.min_capacity,
             use_residual=chosen.residual,
             noisy_gate_policy=chosen.noisy_gate,
@@ -85,13 +89,13 @@ class MoeCnn(nn.Module):
         return self.head(hidden)
 
     def auxiliary_loss(self) -> torch.Tensor:
-        """The weighted load-balancing loss of the last forward pass, per sample."""
+        """Return the weighted load-balancing loss per sample of the last forward pass."""
         assert self._balance is not None
         return self._aux_weight * self._balance.float()
 
 
 def count(shape: tuple[int, int, int], classes: int, chosen: Experts) -> int:
-    """Parameters on one rank, whose part of the experts it is, without building the model."""
+    """Return the number of parameters on one rank, with its experts, without building the model."""
     with torch.device("meta"):
         dense = sum(p.numel() for p in models.cnn(shape, classes).parameters())
     layer = WIDTH * WIDTH + WIDTH

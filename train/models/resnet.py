@@ -1,8 +1,8 @@
 """ResNet-18 in its form for CIFAR: He et al., https://arxiv.org/abs/1512.03385.
 
-The depth and widths of section 4.1's ImageNet network (64 to 512 channels, two blocks each), with the
-stem of section 4.2: one 3 x 3 convolution and no pooling, since these images are small. 11.2 million
-parameters. Shortcuts that change shape are 1 x 1 convolutions (the paper's option B).
+Depth and widths are those of the ImageNet network in section 4.1 (64 to 512 channels, two blocks each). The
+stem is that of section 4.2: one 3 x 3 convolution and no pooling, because these images are small. There are
+11.2 million parameters. Shortcuts that change the shape are 1 x 1 convolutions (option B of the paper).
 """
 
 from itertools import pairwise
@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-SMALLEST = 16  # pixels: the last maps then have 2 x 2
+SMALLEST = 16  # pixels; the last feature maps then have 2 x 2
 
 
 class Block(nn.Module):
@@ -37,8 +37,10 @@ def _convolution(inputs: int, outputs: int, size: int, stride: int) -> nn.Sequen
 
 
 def resnet18(channels: int, classes: int) -> nn.Sequential:
-    """Images of `channels` and at least SMALLEST pixels either way to logits. Its normalisation averages
-    over the micro batch of one device, so that the losses depend on how a batch is divided."""
+    """Return the network for images of `channels` and at least SMALLEST x SMALLEST pixels. It returns logits.
+
+    BatchNorm averages over the micro batch of one device, so the losses depend on how a batch is divided.
+    """
     widths = (64, 64, 128, 256, 512)
     blocks = []
     for before, width in pairwise(widths):

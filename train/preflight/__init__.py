@@ -1,19 +1,19 @@
-"""python -m jobgen.train preflight [the training's arguments]: whether these hosts can run the job.
+"""python -m jobgen.train preflight [the training's arguments]: check whether these hosts can run the job.
 
-Started on every rank by the launcher, and in the environment, that will start the training; it ends on all
-of them with 0, or with 74 if a host is bad. A mistake in the arguments is 2, as it is for the training.
-JOBGEN_PREFLIGHT_TIMEOUT   seconds that it may take in all (60)
+The launcher starts it on every rank, in the environment in which it will start the training. It exits on all
+ranks with 0, or with 74 if a host is bad. For an error in the arguments it exits with 2, like the training.
+JOBGEN_PREFLIGHT_TIMEOUT   time limit in seconds (default: 60)
 
-In $JOBGEN_RUN_DIR, which all hosts share, with HOST as $JOBGEN_RUN_DIR/hostfile has it:
-preflight/nodes/S/HOST.json   what the ranks of that host found by themselves, a line of JSON for each news
-                              of a rank; the first one is there before a rank looks for the others
-preflight/result.json         everything, with "state" passed or failed, and the seconds it took
-preflight/bad-hosts           if it failed: lines HOST<tab>REASON; empty where no host can be blamed
-What an earlier preflight left there must be removed before. A host has reported if and only if a file
-preflight/nodes/*/HOST.json exists; nodefiles.py says what S is.
+Files in $JOBGEN_RUN_DIR, which all hosts share. HOST is the name in $JOBGEN_RUN_DIR/hostfile:
+preflight/nodes/S/HOST.json   results of the ranks of this host, one line of JSON for each update of a rank; a
+                              rank writes its first line before it looks for the other ranks
+preflight/result.json         all results, with "state" passed or failed, and the duration in seconds
+preflight/bad-hosts           after a failure: lines HOST<tab>REASON; empty if no host can be blamed
+Files of an earlier preflight must be removed before. A host has reported if and only if a file
+preflight/nodes/*/HOST.json exists; nodefiles.py defines S.
 
-judge.py says what is wrong, facts.py is what a rank finds alone, together.py what ranks find together,
-visit.py the files, the time and the ways out.
+facts.py finds facts about a single rank, together.py has the tests of all ranks together, judge.py derives
+the findings, visit.py has the files, the time limits and the exits.
 """
 
 import contextlib
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 
 
 def main(argv: Sequence[str]) -> int:
-    """The exit status, DONE or BAD_HOSTS. Raises BadInput for a mistake in arguments or environment."""
+    """Return DONE or BAD_HOSTS. Raise BadInput for an error in the arguments or the environment."""
     began = time.monotonic() - report.Clock().seconds()
     settings = config.parse(argv)
     mine = visit.begin(os.environ, began)
-    # With an address to meet at, MPI itself is not needed: starting it would wait for missing ranks.
+    # With the address of the rendezvous, MPI is not needed; its start would wait for missing ranks.
     addressed = os.environ.get("MASTER_ADDR") and os.environ.get("MASTER_PORT")
     me = ranks.discover(os.environ, settings.local_rank, (lambda: None) if addressed else None)
     ranks.export(me, os.environ)
@@ -52,14 +52,14 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _look(mine: Visit, me: ranks.Ranks, directory: Path) -> "Device | None":
-    """Fill in the facts that a rank finds alone."""
+    """Find the facts that a rank can find alone. Return its device, or None."""
     problems = mine.facts["problems"]
     nothing: dict[str, Any] = {"device": None, "versions": {}, "interface": None, "write": None}
     mine.phase("importing torch", source=me.source, placed=None, listens=None, **nothing)
-    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # a missing rank is told in our words
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # missing ranks are reported here
     try:
         from . import facts, together
-    except Exception as error:  # whatever half an installation raises
+    except Exception as error:  # a broken installation can raise any exception
         visit.give_up(mine, f"torch cannot be imported: {_one_line(error)}", "versions")
     mine.phase("looking at its devices", placed=facts.is_here(mine.host, mine.facts["hostname"]))
     device = facts.own_device(me, os.environ, problems)
@@ -79,7 +79,7 @@ def _look(mine: Visit, me: ranks.Ranks, directory: Path) -> "Device | None":
 
 
 def _remove(file: Path) -> None:
-    """The file, and its folders once they are empty."""
+    """Remove the file, and its folders if they are empty."""
     file.unlink(missing_ok=True)
     with contextlib.suppress(OSError):
         file.parent.rmdir()
@@ -91,7 +91,7 @@ def _one_line(error: Exception) -> str:
 
 
 def _meet(mine: Visit, me: ranks.Ranks) -> "Board":
-    """Come to the rendezvous; if that fails, this rank does not return from here."""
+    """Connect to the store of the rendezvous. If that fails, report it and exit."""
     from . import together
 
     meeting = f"{me.master_addr}:{me.master_port}"
@@ -110,7 +110,7 @@ def _meet(mine: Visit, me: ranks.Ranks) -> "Board":
 
 
 def _lead(mine: Visit, me: ranks.Ranks, device: "Device | None", board: "Board") -> int:
-    """On rank 0: gather, judge, and tell the others whether to go on."""
+    """Gather facts on rank 0, judge them, and direct the other ranks. Return the exit status."""
     facts = _gather_facts(mine, me, board)
     if not mine.failed:
         heads = {each["host"]: each for each in facts.values() if each["write"]}
@@ -126,7 +126,7 @@ def _lead(mine: Visit, me: ranks.Ranks, device: "Device | None", board: "Board")
     rows = table.rows(facts, mine.seen, mine.reduced, mine.findings)
     visit.write_result(mine, rows)
     visit.tell(mine, rows, me.world_size)
-    for step in ("next/1", "next/2", "verdict"):  # for those that wait for an earlier word, too
+    for step in ("next/1", "next/2", "verdict"):  # for ranks that wait for an earlier step, too
         board.put(step, mine.facts["phase"])
     # The store ends with this process.
     board.gather("left", sorted(set(facts) - {0}), min(mine.until(1) - 0.5, time.monotonic() + GRACE))
@@ -134,7 +134,7 @@ def _lead(mine: Visit, me: ranks.Ranks, device: "Device | None", board: "Board")
 
 
 def _gather_facts(mine: Visit, me: ranks.Ranks, board: "Board") -> dict[int, dict[str, Any]]:
-    """The facts of all ranks that come in time, judged."""
+    """Return the facts of all ranks that arrive in time. Add the findings on them."""
     facts: dict[int, dict[str, Any]] = {0: mine.facts}
     waiting, look = set(range(1, me.world_size)), 0.0
     while waiting and (now := time.monotonic()) < mine.until(SLOW):
@@ -166,14 +166,14 @@ def _gather_facts(mine: Visit, me: ranks.Ranks, board: "Board") -> dict[int, dic
 
 
 def _offer(host: str, facts: Mapping[str, Any]) -> dict[str, Any]:
-    """What the first rank of a host has for the others to look at."""
+    """Return the file and the address of a host's first rank, for the other hosts to test."""
     wrote = facts["write"]
     offer = {"host": host, "rank": facts["rank"], "listens": facts["listens"]}
     return {**offer, "file": wrote["file"], "nonce": wrote["nonce"]}
 
 
 def _see_others(mine: Visit, board: "Board", offers: Mapping[str, Any]) -> dict[str, Any]:
-    """What the first rank of each host sees of the other hosts, by host."""
+    """Return the results of the first rank of each host about the other hosts, by host."""
     from . import together
 
     mine.phase("looking at the other hosts")
@@ -208,14 +208,14 @@ def _all_reduce(mine: Visit, me: ranks.Ranks, device: "Device") -> dict[str, Any
     until = mine.until(REDUCE)
 
     def work() -> dict[str, Any]:
-        # On a connection of its own: one that waits blocks whoever else uses it.
+        # With a connection of its own: a wait blocks all other users of the same connection.
         return together.all_reduce(together.open_store(me, until, serve=False), me, device, until)
 
     return together.in_time(work, until)
 
 
 def _follow(mine: Visit, me: ranks.Ranks, device: "Device | None", board: "Board") -> int:
-    """On the other ranks: do as rank 0 says."""
+    """Do on the other ranks what rank 0 directs. Return the exit status."""
     from . import together
 
     end = mine.until(1) + GRACE / 2

@@ -1,6 +1,6 @@
-"""What one rank finds out by itself: where it is, its devices, versions, network interface and directory.
+"""Facts that one rank finds alone: its host, device, versions, network interface and directory.
 
-Whatever goes wrong here becomes a sentence in `problems`, so that rank 0 can name the host.
+Every error becomes a sentence in `problems`, so that rank 0 can name the host.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ CANN = ("runtime/version.info", "compiler/version.info", "version.cfg")  # below
 
 
 def is_here(host: str, hostname: str) -> bool | None:
-    """Whether this machine is `host`: by its name, or as an address of its own; None if that is unknown."""
+    """Return whether this machine is `host`, by name or by address; None if that is unknown."""
     if host == hostname or short(host) == short(hostname):
         return True
     try:
@@ -45,13 +45,16 @@ def is_here(host: str, hostname: str) -> bool | None:
 
 def _is_own(family: int, address: str) -> bool:
     with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_STREAM) as probe:
-        probe.bind((address, 0))  # only an address of this machine can be had
+        probe.bind((address, 0))  # succeeds only for an address of this machine
         return True
     return False
 
 
 def own_device(me: Ranks, env: Mapping[str, str], problems: list[str]) -> device.Device | None:
-    """This rank's device as the training would choose it; None if it is not there, or cannot add."""
+    """Return the device of this rank, selected as in the training.
+
+    Return None, and append to `problems`, if it is not available or does not compute a simple sum correctly.
+    """
     import torch
 
     try:
@@ -61,14 +64,14 @@ def own_device(me: Ranks, env: Mapping[str, str], problems: list[str]) -> device
         problems.append(f"{mine.torch} does not add up 8 ones to 8")
     except BadInput as error:
         problems.append(str(error))
-    except (RuntimeError, OSError) as error:  # what a broken driver or device raises
+    except (RuntimeError, OSError) as error:  # raised by a broken driver or device
         reason = " ".join(str(error).split())[:300]
         problems.append(f"local rank {me.local_rank} cannot use its device: {reason}")
     return None
 
 
 def devices(mine: device.Device, env: Mapping[str, str]) -> dict[str, Any]:
-    """How many this rank sees, their names, and what tells its own from all others of the host."""
+    """Return the kind and names of the devices that this rank sees, and a unique id of its own device."""
     import torch
 
     if mine.kind == "cpu":
@@ -81,14 +84,14 @@ def devices(mine: device.Device, env: Mapping[str, str]) -> dict[str, Any]:
 
 
 def versions(mine: device.Device | None, env: Mapping[str, str]) -> dict[str, str | None]:
-    """Of all that has to be the same on every host. Nothing is imported for it but torch."""
+    """Return the versions of all software that must be equal on all hosts. Only torch is imported."""
     import torch
 
     found: dict[str, str | None] = {"python": ".".join(map(str, sys.version_info[:3]))}
     for name in PACKAGES:
         with contextlib.suppress(PackageNotFoundError):
             found[name] = version(name)
-    found["torch"] = str(torch.__version__)  # with what it was built for
+    found["torch"] = str(torch.__version__)  # includes the kind of build
     if mine is None or mine.kind == "cpu":
         return found
     found["driver"] = _driver(mine.kind)
@@ -119,7 +122,7 @@ def _match(file: Path, pattern: str) -> str | None:
 
 
 def interface(backend: str, address: str, env: Mapping[str, str]) -> dict[str, Any]:
-    """The one that the collective library is told to use, else the one that leads to rank 0."""
+    """Return facts about the interface set for the collective library, or the one that leads to rank 0."""
     there = [name for _, name in socket.if_nameindex()]
     variable = VARIABLES[backend]
     asked = env.get(variable, "")
@@ -129,15 +132,18 @@ def interface(backend: str, address: str, env: Mapping[str, str]) -> dict[str, A
         "asked": asked,
         "name": name,
         "missing": bool(asked) and not named(asked, there, backend),
-        # NCCL and HCCL, left to themselves, take loopback last of all.
+        # By default, NCCL and HCCL use loopback only as the last choice.
         "loopback": name == "lo" and (backend == "gloo" or bool(asked)),
         "all": there,
     }
 
 
 def named(asked: str, there: list[str], backend: str) -> bool:
-    """Whether the variable's value names interfaces of this host. gloo takes a list of names; NCCL and
-    HCCL one of beginnings of names, after = of whole names, after ^ of those to leave out."""
+    """Return whether the value of the variable names interfaces of this host.
+
+    gloo takes a list of names. NCCL and HCCL take a list of prefixes: with = of whole names, with ^ of names
+    to exclude.
+    """
     if backend == "gloo":
         return set(asked.split(",")) <= set(there)
     words, exact = asked.lstrip("^=").split(","), "=" in asked[:2]
@@ -146,7 +152,10 @@ def named(asked: str, there: list[str], backend: str) -> bool:
 
 
 def write(directory: Path, name: Path, problems: list[str]) -> dict[str, Any] | None:
-    """Write a file there as a checkpoint is written: aside, forced to the disk, renamed."""
+    """Write a file in the same way as a checkpoint: under another name, forced to the disk, then renamed.
+
+    Return facts about it, or None after an error.
+    """
     began, nonce = time.monotonic(), uuid.uuid4().hex
     file = directory / name
     try:
@@ -161,7 +170,7 @@ def write(directory: Path, name: Path, problems: list[str]) -> dict[str, Any] | 
 
 
 def put(file: Path, text: str) -> None:
-    """The file with this text, at once and on the disk."""
+    """Write `text` to `file` atomically and force it to the disk."""
     draft = file.with_name(f".{file.name}.writing")
     with open(draft, "w", encoding="utf-8") as stream:
         stream.write(text)

@@ -1,7 +1,7 @@
-"""From what the ranks found to what is wrong, and on which host. Pure: no files, no torch, no clock.
+"""Derives from the results of the ranks what is wrong, and on which host. Pure: no files, no torch, no clock.
 
-Facts are what a rank finds by itself (facts.py), reports what it finds with the others (together.py).
-Where hosts differ, the few are named; where as many say one thing as another, all of them are.
+Facts are results of a single rank (facts.py); reports are results of ranks together (together.py). If hosts
+differ, the minority is named; without a majority, all hosts are named.
 """
 
 import statistics
@@ -14,13 +14,13 @@ from ..ranks import named
 
 CLOCK_NOTE, CLOCK_LIMIT = 1.0, 5.0  # seconds between two hosts
 SPACE_NOTE = 1 << 30  # bytes
-NAMED = 8  # hosts that a sentence names before it only counts them
-LATE = "it did not end in time"  # the error of an all-reduce that waited in vain
+NAMED = 8  # maximum number of hosts that a sentence names
+LATE = "it did not end in time"  # the error of an all-reduce that timed out
 Facts = Mapping[int, Mapping[str, Any]]  # by rank
 
 
 class Finding(NamedTuple):
-    """What one check found. host: None where no host can be blamed; failed: False for a mere note."""
+    """The result of a check. host: None if no host can be blamed; failed: False for a note."""
 
     host: str | None
     check: str
@@ -30,9 +30,9 @@ class Finding(NamedTuple):
 
 @dataclass(frozen=True)
 class Job:
-    """What was asked for: the hostfile's hosts with their slots, in rank order, and the number of ranks.
+    """The requested job: the hosts with their slots, in the order of ranks, and the number of ranks.
 
-    hosts is empty without a hostfile; `world_size` is None where the job does not say.
+    hosts is empty without a hostfile. world_size is None if the job does not specify it.
     """
 
     hosts: tuple[tuple[str, int], ...]
@@ -44,9 +44,10 @@ class Job:
         return [host for host, count in self.hosts for _ in range(count)]
 
     def host(self, rank: int, here: str) -> str:
-        """The host that the rank belongs to; `here`, where it runs, if the hostfile does not say.
+        """Return the host to which the rank belongs.
 
-        Filters leave out hosts or devices, and then the ranks are fewer than the slots.
+        If the hostfile does not determine it, return `here`, the host on which the rank runs. If filters
+        exclude hosts or devices, there are fewer ranks than slots.
         """
         if self.world_size not in (None, len(self.slots)):
             return next((host for host, _ in self.hosts if short(host) == short(here)), here)
@@ -54,13 +55,13 @@ class Job:
 
 
 def read_hostfile(text: str) -> tuple[tuple[str, int], ...]:
-    """Its lines HOST slots=N."""
+    """Return the hosts and slots of the lines HOST slots=N."""
     rows = [line.split() for line in text.splitlines() if line.strip() and not line.startswith("#")]
     return tuple((row[0], int(row[1].partition("=")[2]) if len(row) > 1 else 1) for row in rows)
 
 
 def short(host: str) -> str:
-    """Its name up to the first dot; an address as it is."""
+    """Return the host name up to its first dot; an IP address is returned unchanged."""
     first = host.partition(".")[0]
     return host if first.isdecimal() else first
 
@@ -68,13 +69,16 @@ def short(host: str) -> str:
 def missing(
     absent: Mapping[int, tuple[str, Mapping[str, Any] | None]], facts: Facts, meeting: str
 ) -> list[Finding]:
-    """For ranks that did not come to the rendezvous: their host, and what they had written before."""
+    """Return the findings on ranks that did not come to the rendezvous.
+
+    absent: for each of these ranks its host, and the facts that it has written before, or None
+    """
     findings = []
     away = {host for host, _ in absent.values()}
     home = {each["host"] for each in facts.values()}
     if len(home) == 1 and away - home and all(left and left.get("lost") for _, left in absent.values()):
         findings = [Finding(*home, "port", True, f"no other host can reach rank 0 at {meeting}")]
-        if len(away) > 1:  # of two hosts, either may be the one
+        if len(away) > 1:  # of two hosts, either one may be the cause
             return findings
     for host, ranks in _grouped({rank: host for rank, (host, _) in absent.items()}).items():
         left = [facts for facts in (absent[rank][1] for rank in ranks) if facts]
@@ -91,7 +95,7 @@ def missing(
 
 
 def alone(job: Job, facts: Facts, started: int) -> list[Finding]:
-    """What the facts of the ranks show, of which so many were started, before anything is done together."""
+    """Return the findings on the facts of single ranks. started: number of ranks that were started."""
     return [
         *_own_problems(facts),
         *_world(job, facts, started),
@@ -104,7 +108,7 @@ def alone(job: Job, facts: Facts, started: int) -> list[Finding]:
 
 
 def together(hosts: Sequence[str], reports: Mapping[str, Mapping[str, Any] | None]) -> list[Finding]:
-    """What one rank of each host saw of the others: their files, their addresses, rank 0's clock."""
+    """Return the findings on how the hosts see each other: files, addresses, and the clock of rank 0."""
     findings = [
         Finding(host, "hosts", True, "stopped answering while the hosts looked at each other")
         for host in hosts
@@ -123,9 +127,10 @@ def together(hosts: Sequence[str], reports: Mapping[str, Mapping[str, Any] | Non
 
 
 def blame(pairs: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
-    """From who misses whom: the hosts to name, with whom each had trouble.
+    """Return the hosts to name, each with the hosts with which it had trouble.
 
-    The one with the most trouble first, until none is left; where several have as much, all of them.
+    pairs: for each host, the hosts that it cannot see. The host with the most trouble is named first, until
+    every pair has a named host. Hosts with equally much trouble are all named.
     """
     broken = {frozenset((host, other)) for host, others in pairs.items() for other in others}
     blamed: dict[str, list[str]] = {}
@@ -140,7 +145,10 @@ def blame(pairs: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
 
 
 def clocks(offsets: Mapping[str, tuple[float, float]]) -> list[Finding]:
-    """Of (seconds ahead of rank 0, uncertainty of that) by host: those far from the others."""
+    """Return the findings on hosts whose clocks are far from the others.
+
+    offsets: for each host, the seconds that it is ahead of rank 0, and the uncertainty in seconds
+    """
     if len(offsets) < 2:
         return []
     middle = statistics.median(offset for offset, _ in offsets.values())
@@ -157,8 +165,11 @@ def clocks(offsets: Mapping[str, tuple[float, float]]) -> list[Finding]:
 
 
 def reduced(facts: Facts, reports: Mapping[int, Mapping[str, Any] | None]) -> list[Finding]:
-    """Of each rank's all-reduce: the hosts of those that never came back from it, else of those with a wrong
-    sum or an error, if others have none. Where a rank is stuck, the others' errors only follow from that."""
+    """Return the findings on the all-reduce.
+
+    The hosts of ranks that did not return from it are named. If there are none, the hosts of ranks with a
+    wrong sum or an error are named. If a rank hangs, the errors of other ranks are only a consequence.
+    """
     lost = {rank: facts[rank]["host"] for rank in facts if reports.get(rank) is None}
     if lost:
         return [
@@ -166,7 +177,7 @@ def reduced(facts: Facts, reports: Mapping[int, Mapping[str, Any] | None]) -> li
             for host, ranks in _grouped(lost).items()
         ]
     errors = {rank: report["error"] for rank, report in reports.items() if report and report.get("error")}
-    # Who only waited in vain has waited for those with an error of their own.
+    # Ranks that timed out have waited for the ranks with an error of their own.
     errors = {rank: error for rank, error in errors.items() if error != LATE} or errors
     by_host = _grouped({rank: facts[rank]["host"] for rank in errors})
     if len(by_host) == len({each["host"] for each in facts.values()}):
@@ -176,7 +187,10 @@ def reduced(facts: Facts, reports: Mapping[int, Mapping[str, Any] | None]) -> li
 
 
 def disagreement(check: str, what: str, values: Mapping[str, str]) -> list[Finding]:
-    """For values by host that should be alike: the hosts whose value is not that of the most."""
+    """Return the findings on values that should be equal on all hosts.
+
+    values: one for each host. The hosts whose value is not the most frequent one are named.
+    """
     groups = sorted(_grouped(values).items(), key=lambda group: -len(group[1]))
     if len(groups) < 2:
         return []
@@ -192,7 +206,7 @@ def disagreement(check: str, what: str, values: Mapping[str, str]) -> list[Findi
 
 
 def bad_hosts(findings: Iterable[Finding]) -> dict[str, str]:
-    """{host: what is wrong with it}, in the order found."""
+    """Return {host: what is wrong with it}, in the order of the findings."""
     bad: dict[str, str] = {}
     for host, _, failed, text in findings:
         if failed and host is not None:
@@ -212,7 +226,7 @@ def _world(job: Job, facts: Facts, started: int) -> list[Finding]:
         return []
     text = f"the launcher started {started} rank(s), but the job asked for {wanted}"
     have = _grouped({rank: each["host"] for rank, each in facts.items()})
-    # Only where each slot was to be used does the hostfile say how many ranks a host should have.
+    # The hostfile determines the ranks of a host only if all slots are to be used.
     short_of = [host for host, count in job.hosts if wanted == slots and len(have.get(host, ())) < count]
     return [Finding(host, "hosts", True, text) for host in short_of or [None]]
 
@@ -251,12 +265,12 @@ def _devices(facts: Facts) -> list[Finding]:
             text = f"{named(ranks)} have {len(set(ids))} device(s) between them, not one each"
             findings.append(Finding(host, "devices", True, text))
         kinds[host] = " or ".join(sorted({describe(device) for device in seen}))
-    kinds = {host: kind for host, kind in kinds.items() if kind}  # the others have told their problem
+    kinds = {host: kind for host, kind in kinds.items() if kind}  # the others have reported their problem
     return findings + disagreement("devices", "the devices", kinds)
 
 
 def describe(device: Mapping[str, Any]) -> str:
-    """Such as '4 x NVIDIA A100'; the kind where there are none to count."""
+    """Return a text such as '4 x NVIDIA A100', or the kind of device if there are no names."""
     if not device["names"]:
         return str(device["kind"])
     groups = _grouped(dict(enumerate(device["names"])))
@@ -268,7 +282,7 @@ def _versions(facts: Facts) -> list[Finding]:
     for name in dict.fromkeys(name for each in facts.values() for name in each["versions"]):
         by_host: dict[str, dict[str, None]] = {}
         for each in facts.values():
-            if each["versions"]:  # else it has told why it could not find out
+            if each["versions"]:  # otherwise, it has reported its problem
                 by_host.setdefault(each["host"], {})[str(each["versions"].get(name) or "none")] = None
         mixed = {host: values for host, values in by_host.items() if len(values) > 1}
         for host, values in mixed.items():
@@ -304,7 +318,7 @@ def _space(facts: Facts) -> list[Finding]:
 
 
 def _grouped(values: Mapping[Any, Any]) -> dict[Any, list[Any]]:
-    """{value: its keys}."""
+    """Return {value: list of its keys}."""
     groups: dict[Any, list[Any]] = {}
     for key, value in values.items():
         groups.setdefault(value, []).append(key)
@@ -312,7 +326,7 @@ def _grouped(values: Mapping[Any, Any]) -> dict[Any, list[Any]]:
 
 
 def some(hosts: Sequence[str]) -> str:
-    """Their names, or the first ones and how many more."""
+    """Return the names of the hosts; of many hosts the first ones, and the number of the others."""
     if len(hosts) <= NAMED:
         return ", ".join(hosts)
     return f"{', '.join(hosts[: NAMED // 2])} and {len(hosts) - NAMED // 2} more"

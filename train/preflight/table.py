@@ -1,4 +1,4 @@
-"""The table in the job's log: a line a host, or for many hosts a line for all that are alike. Pure."""
+"""The table in the job's log: one line per host; for many hosts, one line per group of equal hosts. Pure."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,7 +8,7 @@ from .judge import Facts, Finding, bad_hosts, describe
 
 COLUMNS = ("host", "ranks", "devices", "versions", "interface", "all-reduce", "write", "clock", "verdict")
 ALIKE = ("devices", "versions", "interface", "verdict")
-EACH = 32  # hosts with a line of their own
+EACH = 32  # maximum number of hosts with a line each
 VERSIONS = ("python", "torch", "toolkit", "CANN", "driver", "deepspeed")
 
 
@@ -18,7 +18,7 @@ def rows(
     reduced: Mapping[int, Mapping[str, Any] | None],
     findings: Sequence[Finding],
 ) -> list[dict[str, str]]:
-    """One a host, in rank order, those that never came up last; '-' for what is not known."""
+    """Return one row per host, in the order of ranks, missing hosts last; '-' for unknown values."""
     bad = bad_hosts(findings)
     ranks: dict[str, list[int]] = {}
     for rank, each in facts.items():
@@ -59,8 +59,10 @@ def _rate(report: Mapping[str, Any]) -> str:
 
 
 def short(made: Sequence[Mapping[str, str]]) -> list[Mapping[str, str]]:
-    """The rows themselves; of more than EACH, one for all hosts that are alike: the first host and how many
-    more, and of what was measured the worst."""
+    """Return the rows; for more than EACH, one row for each group of equal hosts.
+
+    The row of a group has the first host, the number of the others, and the worst of the measured values.
+    """
     if len(made) <= EACH:
         return list(made)
     groups: dict[tuple[str, ...], list[Mapping[str, str]]] = {}
@@ -84,12 +86,12 @@ def _together(group: Sequence[Mapping[str, str]]) -> Mapping[str, str]:
 
 
 def _number(text: str) -> float:
-    """That the text begins with; 0 for none."""
+    """Return the number at the beginning of the text; 0 for '-'."""
     return 0.0 if text == "-" else float(text.split()[0])
 
 
 def lines(made: Sequence[Mapping[str, str]]) -> list[str]:
-    """The rows as aligned text, under the columns' names."""
+    """Return the rows as aligned text, below the names of the columns."""
     every = [dict(zip(COLUMNS, COLUMNS, strict=True)), *made]
     widths = {column: max(len(row[column]) for row in every) for column in COLUMNS}
     return ["  ".join(row[column].ljust(widths[column]) for column in COLUMNS).rstrip() for row in every]

@@ -1,7 +1,7 @@
-"""What the ranks find out together: first through the store of the rendezvous, then by an all-reduce.
+"""Tests of all ranks together: first through the store of the rendezvous, then by an all-reduce.
 
-The store is a key-value server in rank 0's process at MASTER_ADDR:MASTER_PORT, or in torchrun's agent.
-With it, unlike in a collective operation, rank 0 can tell who does not answer.
+The store is a key-value server in the process of rank 0 at MASTER_ADDR:MASTER_PORT, or in torchrun's agent.
+Unlike a collective operation, it shows rank 0 which ranks do not answer.
 """
 
 import contextlib
@@ -25,22 +25,25 @@ from ..device import Device
 from ..ranks import Ranks
 from .judge import LATE
 
-PINGS, TOGETHER = 3, 32  # of so many hosts at once
-CHUNK = 512  # keys of the store in one request
-PATIENCE = 5.0  # seconds: for a file to be seen, for a connection, for the last word of a rank
+PINGS, TOGETHER = 3, 32  # clock queries per host; hosts that query at once
+CHUNK = 512  # keys per request to the store
+PATIENCE = 5.0  # seconds for a file to become visible, and for a connection
 WORKERS = 32
-ALL = 32  # hosts of which each looks at each
+ALL = 32  # maximum number of hosts of which each one tests all others
 
 
 def open_store(me: Ranks, until: float, serve: bool) -> distributed.Store:
-    """A connection to the store; with `serve`, rank 0 also runs it. Raises OSError or RuntimeError."""
+    """Return a connection to the store. serve: rank 0 also runs the store.
+
+    until: deadline, in seconds of time.monotonic(). Raise OSError or RuntimeError if the connection fails.
+    """
     if me.rank or os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
         wait_for_port(me.master_addr, me.master_port, until)
     timeout = timedelta(seconds=max(1.0, until - time.monotonic()))
     if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
         store, _, _ = next(distributed.rendezvous("env://", me.rank, me.world_size, timeout=timeout))
     else:
-        # As env:// does it, but without waiting for all ranks: who is missing shows in what they say.
+        # Like env://, but without waiting for all ranks: rank 0 finds missing ranks by their messages.
         store = distributed.TCPStore(
             me.master_addr, me.master_port, None, serve and me.rank == 0, timeout, wait_for_workers=False
         )
@@ -48,9 +51,9 @@ def open_store(me: Ranks, until: float, serve: bool) -> distributed.Store:
 
 
 def wait_for_port(address: str, port: int, until: float) -> None:
-    """Return when it takes connections; torch itself waits too, but longer than it is told to.
+    """Return when the port accepts connections. torch waits, too, but longer than its timeout.
 
-    Raises OSError if it does not in time.
+    Raise OSError if the port does not accept connections in time.
     """
     while True:
         left = until - time.monotonic()
@@ -64,7 +67,7 @@ def wait_for_port(address: str, port: int, until: float) -> None:
 
 
 class Board:
-    """What the ranks tell each other, as JSON under names."""
+    """Messages between the ranks: values as JSON, under names, in the store."""
 
     def __init__(self, store: distributed.Store) -> None:
         self._store = store
@@ -75,7 +78,7 @@ class Board:
         self.put(f"arrival/{self._store.add('arrivals', 1)}", value)
 
     def arrived(self) -> list[Any]:
-        """What has come since the last call. One request tells whether anything has."""
+        """Return the values that have arrived since the last call. Without any, this is one request."""
         count = self._store.add("arrivals", 0)
         self._open += range(self._arrived + 1, count + 1)
         self._arrived = count
@@ -84,7 +87,7 @@ class Board:
         return list(here.values())
 
     def _there(self, name: str, numbers: Sequence[int]) -> dict[int, Any]:
-        """What is there now under name/NUMBER; None for what is not."""
+        """Return the current values under name/NUMBER; None for numbers without a value."""
         found: dict[int, Any] = {}
         for first in range(0, len(numbers), CHUNK):
             some = numbers[first : first + CHUNK]
@@ -100,7 +103,7 @@ class Board:
         self._store.set(name, json.dumps(value))
 
     def take(self, name: str, until: float) -> Any:
-        """The value once it is there; None if that takes too long, or the store is gone."""
+        """Wait for the value and return it; None if this takes too long, or the store is lost."""
         try:
             self._store.wait([name], timedelta(seconds=max(0.05, until - time.monotonic())))
             return json.loads(self._store.get(name))
@@ -108,7 +111,7 @@ class Board:
             return None
 
     def gather(self, name: str, ranks: Iterable[int], until: float) -> dict[int, Any]:
-        """What these ranks have put under name/RANK; None for those that have not."""
+        """Wait for the values of the ranks under name/RANK; None for those that are not there in time."""
         wanted = list(ranks)
         with contextlib.suppress(RuntimeError):  # some are missing
             for first in range(0, len(wanted), CHUNK):
@@ -121,7 +124,7 @@ class Board:
 
 
 def serve_clock(board: Board, ranks: Sequence[int], until: float) -> None:
-    """On rank 0: answer with its own time, a few ranks at once, so that none waits long for another."""
+    """Answer with the time of rank 0, TOGETHER ranks at once, so that no rank waits long for another."""
     for first in range(0, len(ranks), TOGETHER):
         some = ranks[first : first + TOGETHER]
         for rank in some:
@@ -133,7 +136,7 @@ def serve_clock(board: Board, ranks: Sequence[int], until: float) -> None:
 
 
 def ask_clock(board: Board, rank: int, until: float) -> tuple[float, float]:
-    """Seconds by which this clock is ahead of rank 0's, and how far off that may be: half a round trip."""
+    """Return the seconds that this clock is ahead of rank 0's, and the uncertainty: half a round trip."""
     board.take(f"go/{rank}", until)
     best = (0.0, PATIENCE)
     for i in range(PINGS):
@@ -148,8 +151,12 @@ def ask_clock(board: Board, rank: int, until: float) -> tuple[float, float]:
 
 
 def others(host: str, hosts: Sequence[str]) -> list[str]:
-    """The hosts that this one looks at: all others; of many those 1, 2, 4, 8... places after it, so that the
-    work of a host grows with the logarithm of their number, and a bad one still has most of the trouble."""
+    """Return the hosts that this host tests.
+
+    For up to ALL hosts, these are all others. For more, they are the hosts 1, 2, 4, 8... places after this
+    one, so that the work of a host grows with the logarithm of their number, and a bad host still has the
+    most trouble.
+    """
     at, count = hosts.index(host), len(hosts)
     if count <= ALL:
         return [other for other in hosts if other != host]
@@ -157,7 +164,7 @@ def others(host: str, hosts: Sequence[str]) -> list[str]:
 
 
 def unseen(files: Mapping[str, Mapping[str, str]], until: float) -> list[str]:
-    """The hosts whose file cannot be read here. A network file system may need a moment to show it."""
+    """Return the hosts whose file cannot be read here. A network file system gets a moment to show it."""
     until = min(until, time.monotonic() + PATIENCE)
     missing = dict(files)
     while True:
@@ -169,7 +176,7 @@ def unseen(files: Mapping[str, Mapping[str, str]], until: float) -> list[str]:
 
 def _reads(wrote: Mapping[str, str]) -> bool:
     try:
-        os.listdir(Path(wrote["file"]).parents[1])  # has a network file system look again
+        os.listdir(Path(wrote["file"]).parents[1])  # makes a network file system look for new files
         os.listdir(Path(wrote["file"]).parent)
         return Path(wrote["file"]).read_text(encoding="utf-8") == wrote["nonce"]
     except OSError:
@@ -177,10 +184,10 @@ def _reads(wrote: Mapping[str, str]) -> bool:
 
 
 def listen(towards: str) -> socket.socket:
-    """A listening socket at the address by which this host reaches the others."""
+    """Return a listening socket at the address by which this host reaches the others."""
     family, _, _, _, target = socket.getaddrinfo(towards, 1, type=socket.SOCK_DGRAM)[0]
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
-        probe.connect(target)  # sends nothing
+        probe.connect(target)  # UDP: sends no packet
         own = probe.getsockname()[0]
     server = socket.socket(family)
     server.bind((own, 0))
@@ -189,7 +196,7 @@ def listen(towards: str) -> socket.socket:
 
 
 def unreachable(addresses: Mapping[str, Sequence[Any]], until: float) -> list[str]:
-    """The hosts to whose (address, port) no TCP connection can be made from here."""
+    """Return the hosts whose (address, port) does not accept a TCP connection from here."""
 
     def connects(address: Sequence[Any]) -> bool:
         patience = max(0.5, min(PATIENCE, until - time.monotonic()))
@@ -205,8 +212,10 @@ def unreachable(addresses: Mapping[str, Sequence[Any]], until: float) -> list[st
 
 
 def in_time(work: Callable[[], dict[str, Any]], until: float) -> dict[str, Any]:
-    """What `work` returns; {"error"} if it raises, or is not done in time: some collective libraries know
-    no time limit, so it is left behind in its thread."""
+    """Return the result of `work`, or {"error": ...} if it raises or is not finished in time.
+
+    Unfinished work is left in its thread, because some collective libraries have no timeout.
+    """
     results: list[dict[str, Any]] = []
 
     def run() -> None:
@@ -222,9 +231,10 @@ def in_time(work: Callable[[], dict[str, Any]], until: float) -> dict[str, Any]:
 
 
 def all_reduce(store: distributed.Store, me: Ranks, mine: Device, until: float) -> dict[str, Any]:
-    """Sum one number, then a large array, over all ranks; how fast the second was.
+    """Sum one number and then a large array over all ranks. Return the speed of the second sum.
 
-    algorithm is the array's bytes by the time, bus what the links carried if it went round in a ring.
+    algorithm_gb_per_s is the size of the array divided by the time. bus_gb_per_s is the rate on the links if
+    the array goes round in a ring. Raise ValueError if a sum is wrong.
     """
     timeout = timedelta(seconds=max(1.0, until - time.monotonic()))
     if mine.kind != "cpu":

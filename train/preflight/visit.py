@@ -1,4 +1,4 @@
-"""One rank's preflight: its files, its time, and how it ends. No torch here."""
+"""The preflight of one rank: its files, its time limits, and its exits. Does not import torch."""
 
 import contextlib
 import json
@@ -20,19 +20,19 @@ from . import judge, table
 from .judge import Finding, Job
 
 FOLDER, NODES, RESULT, BAD = "preflight", "nodes", "result.json", "bad-hosts"
-# As parts of the time there is, when: rank 0 stops waiting for ranks that left no word; a rank looking for
-# rank 0; rank 0 waiting for slow ranks (cold nodes take long to import torch); the all-reduce must be over;
-# rank 0 stops waiting for word of it.
+# Deadlines, as fractions of the time limit: of rank 0's wait for ranks that have written nothing; of a rank's
+# search for rank 0; of rank 0's wait for slow ranks (cold nodes take long to import torch); of the
+# all-reduce; of rank 0's wait for its results.
 GATHER, CONNECT, SLOW, REDUCE, LAST = 0.5, 0.6, 0.7, 0.9, 0.95
-GRACE = 5.0  # seconds: by so much the other ranks outlive rank 0, which has the last word
+GRACE = 5.0  # seconds by which the other ranks outlive rank 0, which reports the result
 POLL = 0.1
-LOOKS = 10  # rank 0 reads the files of all ranks again after so many times the time that this took
+LOOKS = 10  # pause before rank 0 reads all files again, in multiples of the time of a reading
 STARTED = "started"
 
 
 @dataclass
 class Visit:
-    """What it is about, what this rank has found so far (rank 0: of all), and how much time it has."""
+    """The state of the preflight on this rank: job, results (on rank 0: of all ranks), and time limit."""
 
     folder: Path
     file: Path
@@ -61,13 +61,13 @@ class Visit:
         return self.began + part * self.budget
 
     def phase(self, name: str, **more: Any) -> None:
-        """Add to the file of this rank's node where the rank is, and what it has found since."""
+        """Append the phase of this rank, and its new results, to the file of its node."""
         self.facts |= {"phase": name, **more}
         news = {"rank": self.rank, "phase": name, "problems": self.facts["problems"], **more}
         nodefiles.append(self.file, json.dumps(news) + "\n")
 
     def words(self) -> dict[int, dict[str, Any]]:
-        """What all ranks have written, by rank."""
+        """Return everything that the ranks have written, by rank."""
         said: dict[int, dict[str, Any]] = {}
         for file in nodefiles.listed(self.folder / NODES):
             for news in nodefiles.objects(file):
@@ -76,14 +76,14 @@ class Visit:
         return said
 
     def present(self) -> set[int]:
-        """The ranks that have written anything."""
+        """Return the ranks that have written anything."""
         return _present(nodefiles.listed(self.folder / NODES))
 
     def rank_0_came(self) -> bool:
         return 0 in _present(nodefiles.inside(self.folder / NODES / "0"))
 
     def leads_host(self, local_rank: int) -> bool:
-        """Whether this is the first rank of its host, which speaks for it."""
+        """Return whether this is the first rank of its host, which does the tests of the host."""
         slots = self.job.slots
         if self.job.world_size in (None, len(slots)) and self.rank < len(slots):
             return slots.index(self.host) == self.rank
@@ -99,7 +99,10 @@ def _present(files: Iterable[Path]) -> set[int]:
 
 
 def begin(env: Mapping[str, str], began: float) -> Visit:
-    """Say that this rank is there, before anything that could fail or wait, and limit its time."""
+    """Write the first line of this rank, before anything can fail or wait, and start its time limit.
+
+    Raise CommonMistake for an error in the environment.
+    """
     if not env.get("JOBGEN_RUN_DIR"):
         raise CommonMistake("JOBGEN_RUN_DIR is not set: preflight writes what it finds into that directory")
     directory = Path(env["JOBGEN_RUN_DIR"]).absolute()
@@ -133,7 +136,7 @@ def _number(env: Mapping[str, str], name: str, default: int | None) -> int | Non
 
 
 def _limit(visit: Visit) -> None:
-    """End this process when the time is over, whatever it waits for."""
+    """End this process when its time is over, even if it hangs."""
 
     def over() -> None:
         report.complain(
@@ -146,13 +149,16 @@ def _limit(visit: Visit) -> None:
     timer = threading.Timer(left, over)
     timer.daemon = True
     timer.start()
-    # Where C code does not let Python's threads run, the kernel ends the process a little later.
+    # If C code blocks Python's threads, the kernel ends the process a little later.
     signal.alarm(int(left + 2 * GRACE))
 
 
 def give_up(visit: Visit, problem: str, check: str, **more: Any) -> NoReturn:
-    """Leave before the others, but let rank 0 have the word first: most launchers end all ranks when one
-    leaves. If rank 0 cannot have it, say what is known here."""
+    """Report a problem and exit before the other ranks.
+
+    Most launchers end all ranks when one exits, so this rank first waits for the result of rank 0. If rank 0
+    cannot report, this rank writes what it knows itself.
+    """
     visit.facts["problems"].append(problem)
     visit.phase("gave up", gone=True, **more)
     if visit.rank == 0:
@@ -160,7 +166,7 @@ def give_up(visit: Visit, problem: str, check: str, **more: Any) -> NoReturn:
         visit.findings.append(Finding(visit.host, check, True, problem))
         write_result(visit, [])
         leave()
-    came, pause = False, POLL + len(visit.job.slots) / 10_000  # all ranks may be here at once
+    came, pause = False, POLL + len(visit.job.slots) / 10_000  # all ranks may wait here at once
     while (now := time.monotonic()) < visit.until(SLOW) + GRACE:
         if RESULT in os.listdir(visit.folder):
             leave()
@@ -178,7 +184,7 @@ def give_up(visit: Visit, problem: str, check: str, **more: Any) -> NoReturn:
 
 
 def write_result(visit: Visit, rows: Sequence[Mapping[str, str]]) -> None:
-    """bad-hosts, and then result.json, which tells the ranks that gave up that they may leave."""
+    """Write bad-hosts, then result.json. The latter allows the ranks that gave up to exit."""
     bad = judge.bad_hosts(visit.findings)
     if visit.failed:
         put(visit.folder / BAD, "".join(f"{host}\t{' '.join(text.split())}\n" for host, text in bad.items()))
@@ -192,13 +198,13 @@ def write_result(visit: Visit, rows: Sequence[Mapping[str, str]]) -> None:
         "seen": visit.seen,
         "all_reduce": list(visit.reduced.values()),
     }
-    # With indent, json does not use its C code, and some thousand hosts are many lines.
+    # With indent, json does not use its C code, which is slow for thousands of hosts.
     lines = ",\n".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in result.items())
     put(visit.folder / RESULT, f"{{\n{lines}\n}}\n")
 
 
 def tell(visit: Visit, rows: Sequence[Mapping[str, str]], world_size: int) -> None:
-    """The table, the notes and the verdict; a failure also on standard error."""
+    """Print the table, the notes and the result; a failure also goes to standard error."""
     for line in table.lines(table.short(rows)):
         print(line)
     for text in reasons(finding for finding in visit.findings if not finding.failed):
@@ -213,7 +219,7 @@ def tell(visit: Visit, rows: Sequence[Mapping[str, str]], world_size: int) -> No
 
 
 def reasons(findings: Iterable[Finding]) -> list[str]:
-    """What was found; what several hosts have alike is said once."""
+    """Return the texts of the findings. A text that several hosts have in common is returned once."""
     by_text: dict[str, list[str]] = {}
     for host, _, _, text in findings:
         by_text.setdefault(text, []).append(host or "")
@@ -221,7 +227,7 @@ def reasons(findings: Iterable[Finding]) -> list[str]:
 
 
 def put(file: Path, text: str) -> None:
-    """The file with this text, whole or not at all, and on the disk."""
+    """Write `text` to `file` atomically and force it to the disk."""
     draft = file.with_name(f".{file.name}.writing")
     with open(draft, "w", encoding="utf-8") as stream:
         stream.write(text)
@@ -231,7 +237,7 @@ def put(file: Path, text: str) -> None:
 
 
 def leave() -> NoReturn:
-    """At once: Python's own shutdown would wait for threads and libraries that wait for other ranks."""
+    """Exit at once with BAD_HOSTS: Python's own shutdown would wait for threads that wait for other ranks."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(BAD_HOSTS)
