@@ -49,7 +49,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.1.0, SHA-256 279156084be6993496e1a36b675a277290ed642ac1404472d6d2b0c51252aeea ========
+# ======== jobgen runtime 0.1.0, SHA-256 fd67716b92bef72fcf4c60b907e16f9a1f226748577b1940f6810ed515fd3450 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -412,7 +412,6 @@ job_make_log_folders() {  # of 400 ranks each, so that none gets many entries
 
 job_run() { # [preflight]: the status of the launcher is left in job_status
   local traps=-1
-  job_status=0
   # In a session of its own: PBS signals every process of the job's session, which mpirun would die of.
   # Without input, which may be the rest of this script.
   setsid bash -c "set -euo pipefail"$'\n'"$(declare -f launch)"$'\n''launch "$@"' launch "$@" < /dev/null &

@@ -58,7 +58,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.1.0, SHA-256 45c012a9318d42a6c0d07ebef9964b119ad18585214e8d87ef76c9e6271152c3 ========
+# ======== jobgen runtime 0.1.0, SHA-256 3f4134130d64dc37c9b2590a7819f0fc09c727f9c56091a25d1c6293e3f99409 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -455,7 +455,6 @@ job_make_log_folders() {  # of 400 ranks each, so that none gets many entries
 
 job_run() { # [preflight]: the status of the launcher is left in job_status
   local traps=-1
-  job_status=0
   # In a session of its own: PBS signals every process of the job's session, which mpirun would die of.
   # Without input, which may be the rest of this script.
   setsid bash -c "set -euo pipefail"$'\n'"$(declare -f launch)"$'\n''launch "$@"' launch "$@" < /dev/null &

@@ -53,7 +53,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.1.0, SHA-256 0664d63b329184512ee9664b9d00bff82afdf8363995432b391ccab149dc4ea5 ========
+# ======== jobgen runtime 0.1.0, SHA-256 562d5b40819e72c334ce3202a614c8f7bec522196e0f664528aff16caf4accc8 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -387,7 +387,6 @@ job_make_log_folders() {  # of 400 ranks each, so that none gets many entries
 
 job_run() { # [preflight]: the status of the launcher is left in job_status
   local traps=-1
-  job_status=0
   # In a session of its own: PBS signals every process of the job's session, which mpirun would die of.
   # Without input, which may be the rest of this script.
   setsid bash -c "set -euo pipefail"$'\n'"$(declare -f launch)"$'\n''launch "$@"' launch "$@" < /dev/null &

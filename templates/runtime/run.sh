@@ -2,7 +2,6 @@
 
 job_run() { # [preflight]: the status of the launcher is left in job_status
   local traps=-1
-  job_status=0
   # In a session of its own: PBS signals every process of the job's session, which mpirun would die of.
   # Without input, which may be the rest of this script.
   setsid bash -c "set -euo pipefail"$'\n'"$(declare -f launch)"$'\n''launch "$@"' launch "$@" < /dev/null &

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from support.runtime_shell import Done, Shell, alive, listed
+from support.runtime_shell import Done, Shell, alive, listed, sources
 
 FILES = ("run", "run_directory", "handover", "main", "doctor", "sweep")
 
@@ -64,26 +64,49 @@ def test_the_limit_is_over_with_the_launcher(shell: Shell) -> None:
     assert shell.control == ""
 
 
+# Shorter pauses, each noted when it is over.
+PAUSES = (
+    """sleep() { case $1 in 30) command sleep 1 ;; *) command sleep 0.2 ;; esac; echo "$1" >> pauses; };"""
+)
+
+
 @pytest.mark.parametrize(("hosts", "stopped"), [("a b", True), ("a", False)])
 def test_stragglers_are_ended_when_a_rank_has_failed(shell: Shell, hosts: str, stopped: bool) -> None:
-    """The pauses are shorter here."""
     (shell.logs / "failed").write_text("0 3 a\n")
-    code = f"sleep() {{ command sleep 0.1; }}; export -f sleep; launch() {{ exec command sleep 5; }}; job_hosts=({hosts})"
-    code = code.replace("exec command sleep 5", "command -p sleep 4")
-    done = shell.run("signals run", f"{RUN} {code}; job_run; echo $job_status")
+    code = f"{PAUSES} launch() {{ command -p sleep 4; }}; job_hosts=({hosts}); job_run; echo $job_status"
+    done = shell.run("signals run", f"{RUN} {code}")
     assert done.out == ("143\n" if stopped else "0\n"), done.said
+    if stopped:
+        assert (shell.folder / "pauses").read_text().split()[:2] == ["0", "30"]
 
 
 def test_nobody_is_a_straggler_before_a_failure(shell: Shell) -> None:
-    code = "sleep() { command sleep 0.1; }; launch() { command -p sleep 3; }; job_hosts=(a b)"
-    assert shell.run("signals run", f"{RUN} {code}; job_run; echo $job_status").out == "0\n"
+    code = f"{PAUSES} launch() {{ command -p sleep 3; }}; job_hosts=(a b); job_run; echo $job_status"
+    assert shell.run("signals run", f"{RUN} {code}").out == "0\n"
+    pauses = (shell.folder / "pauses").read_text().split()
+    assert 1 < len(pauses) <= 20
+    assert set(pauses) == {"0", "5"}
+
+
+def test_a_launcher_that_is_stopped_has_time_to_end(shell: Shell) -> None:
+    code = """launch() { trap "sleep 1; exit 5" TERM; while :; do sleep 0.1; done; }
+    job_preflight_limit=1; job_run preflight; echo $job_status"""
+    assert shell.run("signals run", f"{RUN} {code}").out == "5\n"
+
+
+def test_commands_on_their_way_to_other_hosts_are_ended(shell: Shell) -> None:
+    """Also those with a session of their own."""
+    code = """launch() { JOBGEN_SENT_BY=$job_logs setsid sleep 100 > /dev/null 2>&1 & echo $!; }; export job_logs"""
+    done = shell.run("signals run", f"{RUN} {code}; job_run; job_run; echo $job_status")
+    first, second, status = done.lines
+    assert status == "0"
+    assert not alive(int(first))
+    assert not alive(int(second))
 
 
 def killed(shell: Shell, launch: str) -> tuple[subprocess.Popen[str], int]:
     """A script that runs a launcher, and is KILLed; and the process id of the launcher."""
-    from support.runtime_shell import RUNTIME
-
-    files = "\n".join(f". {RUNTIME}/{name}.sh" for name in ("messages", "signals", "run"))
+    files = "\n".join(sources("messages signals run"))
     code = f"set -eu\njob_dir=$PWD/run job_logs=$PWD/run/attempt-1\n{files}\n{RUN}\nlaunch() {{ {launch}; }}\njob_run\n"
     process = shell.popen(["bash", "-c", code], {})
     pid = shell.folder / "pid"
@@ -136,18 +159,10 @@ def open_run(shell: Shell, settings: str, code: str = OPEN) -> Done:
         f"unset job_dir job_logs; job_run_dir=runs job_name=my job_id=12.head job_submit_dir=$PWD; {settings}"
     )
     script = (
-        "set -euo pipefail\n"
-        + "\n".join(f". {path}" for path in files_of("messages signals run_directory"))
-        + f"\n{base}\n{code}\n"
+        "set -euo pipefail\n" + "\n".join(sources("messages signals run_directory")) + f"\n{base}\n{code}\n"
     )
     (shell.folder / "script.sh").write_text(script)
     return shell.start(["bash", str(shell.folder / "script.sh")], {}, 60)
-
-
-def files_of(names: str) -> list[Path]:
-    from support.runtime_shell import RUNTIME
-
-    return [RUNTIME / f"{name}.sh" for name in names.split()]
 
 
 def test_a_new_run_directory(shell: Shell) -> None:

@@ -16,6 +16,12 @@ PATH = "/usr/local/bin:/usr/bin:/bin"
 READ: set[str] = set()  # the files that have been under test
 
 
+def sources(files: str) -> list[str]:
+    """Return the commands that read these files of the runtime."""
+    READ.update(files.split())
+    return [f". {RUNTIME}/{name}.sh" for name in files.split()]
+
+
 @dataclass(frozen=True)
 class Done:
     """A bash that has ended."""
@@ -62,11 +68,11 @@ class Shell:
 
     def run(self, files: str, code: str, env: Mapping[str, str] | None = None, timeout: float = 60) -> Done:
         """The words of ``files`` name files of the runtime; ``code`` follows them."""
-        READ.update(files.split())
         lines = [
             "set -euo pipefail",
             "job_dir=$PWD/run job_logs=$PWD/run/attempt-1",
-            *(f". {RUNTIME}/{name}.sh" for name in ["messages", *files.split()]),
+            f". {RUNTIME}/messages.sh",
+            *sources(files),
             code,
         ]
         return self.start(["bash", "-c", "\n".join(lines), "job.sh"], env, timeout)
