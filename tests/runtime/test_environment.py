@@ -100,6 +100,7 @@ SETUP = "signals finish source setup"
         ("a=1\n false\n echo never", 71, "setup, line 2: ended with status 1: nothing was launched"),
         ("f() { false; echo never; }; f", 71, "ended with status 1: nothing was launched"),
         ("return 4", 71, "setup: ended with status 4: nothing was launched"),
+        ("trap - ERR\nreturn 4", 71, "setup: ended with status 4: nothing was launched"),
         ("exit 0", 71, "setup has called exit: nothing was launched"),
         ("[[ -d /none ]] && echo never; true", 0, ""),
     ],

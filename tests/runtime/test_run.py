@@ -204,6 +204,7 @@ def test_a_folder_that_only_looks_like_a_run(shell: Shell) -> None:
     [
         ("job_workdir=work", "work", "work/runs/my-12.head"),
         ("job_workdir=$PWD/work", "work", "work/runs/my-12.head"),
+        ("mkdir -- -; job_workdir=-", "-", "-/runs/my-12.head"),
         ("job_run_dir=$PWD/there", "", "there/my-12.head"),
         ("job_id='1[2].x y'", "", "runs/my-1_2_.x_y"),
         ("job_array_id=1 job_index=3 job_id='1[3]'", "", "runs/my-1/task-3"),
