@@ -49,7 +49,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.1.0, SHA-256 fd67716b92bef72fcf4c60b907e16f9a1f226748577b1940f6810ed515fd3450 ========
+# ======== jobgen runtime 0.1.0, SHA-256 2f468e2997d092ab65e633dda2a904b501361ec6a745df67db98386e3eaf4579 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -183,7 +183,7 @@ job_field() { # NAME: of this job, as Slurm has it now
 
 job_list_hosts() { scontrol show hostnames "$job_nodelist" || job_say "scontrol cannot list the hosts of $job_nodelist"; }
 
-job_find_end() { job_ends=$(date -d "$(job_field EndTime)" +%s 2> /dev/null) || job_ends=; }
+job_find_end() { job_ends=$(date -d "$(job_field EndTime)" +%s 2> /dev/null) || true; }
 
 job_submit_command() { # Slurm refuses to wait for jobs that it has forgotten
   echo "sbatch${job_dependency:+ --dependency=}${job_array:+ --array=$job_index}"

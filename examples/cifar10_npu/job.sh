@@ -58,7 +58,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.1.0, SHA-256 3f4134130d64dc37c9b2590a7819f0fc09c727f9c56091a25d1c6293e3f99409 ========
+# ======== jobgen runtime 0.1.0, SHA-256 e19d787a207151f031b283e132ab3428e8006098fa3b7c9afbb9816f061b83b5 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -192,7 +192,7 @@ job_field() { # NAME: of this job, as Slurm has it now
 
 job_list_hosts() { scontrol show hostnames "$job_nodelist" || job_say "scontrol cannot list the hosts of $job_nodelist"; }
 
-job_find_end() { job_ends=$(date -d "$(job_field EndTime)" +%s 2> /dev/null) || job_ends=; }
+job_find_end() { job_ends=$(date -d "$(job_field EndTime)" +%s 2> /dev/null) || true; }
 
 job_submit_command() { # Slurm refuses to wait for jobs that it has forgotten
   echo "sbatch${job_dependency:+ --dependency=}${job_array:+ --array=$job_index}"

@@ -53,7 +53,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.1.0, SHA-256 562d5b40819e72c334ce3202a614c8f7bec522196e0f664528aff16caf4accc8 ========
+# ======== jobgen runtime 0.1.0, SHA-256 c2963e48354c348ea1e419f20ffd6b34ad2abbdaa447871ec3b46d91e70c84d1 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -187,7 +187,7 @@ job_field() { # NAME: of this job, as Slurm has it now
 
 job_list_hosts() { scontrol show hostnames "$job_nodelist" || job_say "scontrol cannot list the hosts of $job_nodelist"; }
 
-job_find_end() { job_ends=$(date -d "$(job_field EndTime)" +%s 2> /dev/null) || job_ends=; }
+job_find_end() { job_ends=$(date -d "$(job_field EndTime)" +%s 2> /dev/null) || true; }
 
 job_submit_command() { # Slurm refuses to wait for jobs that it has forgotten
   echo "sbatch${job_dependency:+ --dependency=}${job_array:+ --array=$job_index}"

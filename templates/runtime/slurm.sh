@@ -23,7 +23,7 @@ job_field() { # NAME: of this job, as Slurm has it now
 
 job_list_hosts() { scontrol show hostnames "$job_nodelist" || job_say "scontrol cannot list the hosts of $job_nodelist"; }
 
-job_find_end() { job_ends=$(date -d "$(job_field EndTime)" +%s 2> /dev/null) || job_ends=; }
+job_find_end() { job_ends=$(date -d "$(job_field EndTime)" +%s 2> /dev/null) || true; }
 
 job_submit_command() { # Slurm refuses to wait for jobs that it has forgotten
   echo "sbatch${job_dependency:+ --dependency=}${job_array:+ --array=$job_index}"

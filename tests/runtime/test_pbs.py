@@ -321,6 +321,11 @@ def test_a_task_of_an_array_of_slurm(slurm: Shell) -> None:
     assert done.lines[1] == "sbatch --dependency= --array=3"
 
 
+def test_a_job_that_slurm_does_not_show(slurm: Shell) -> None:
+    slurm.commands(scontrol="exit 1")
+    assert slurm.run("slurm", BEGIN, SLURM).lines[0].split("|")[5] == ""
+
+
 def test_slurm_says_no_end(slurm: Shell) -> None:
     (slurm.folder / "record").write_text("EndTime=Unknown\n")
     done = slurm.run("slurm", "job_id=12; job_find_end; echo [$job_ends]", SLURM)
