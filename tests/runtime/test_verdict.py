@@ -35,7 +35,7 @@ def all_end(shell: Shell, *statuses: int) -> None:
 def test_all_ranks_end_well(shell: Shell) -> None:
     ranks(shell, "a", "began 0 7 1.0 a", "began 1 8 1.0 a", "ended 1 0 2.5 a", "ended 0 0 2.0 a")
     ranks(shell, "b", "began 2 7 1.0 b", "ended 2 0 3.0 b", folder="1")
-    done = judge(shell, 0)
+    done = judge(shell, 0, "sleep() { echo slept; }")  # no rank is waited for
     assert (done.status, done.out, done.said) == (0, "0\n", "")
     assert (shell.logs / "statuses").read_text() == "0 0 2.0 a\n1 0 2.5 a\n2 0 3.0 b\n"
     assert sorted(path.name for path in shell.logs.iterdir()) == ["control", "nodes", "statuses"]
