@@ -201,7 +201,8 @@ def test_spare_nodes_take_the_place_of_bad_ones(shell: Shell) -> None:
 def test_spare_nodes_that_are_not_needed_are_left(shell: Shell) -> None:
     done = shell.run(
         "spare_nodes",
-        SPARE + 'job_preflight() { echo ${job_hosts[*]} $JOBGEN_WORLD_SIZE; }; job_choose_hosts; echo "${job_hosts[*]}"',
+        SPARE
+        + 'job_preflight() { echo ${job_hosts[*]} $JOBGEN_WORLD_SIZE; }; job_choose_hosts; echo "${job_hosts[*]}"',
     )
     assert done.lines == ["a b c 12", "a b"]
     assert (shell.run_dir / "hosts").read_text() == "a\nb\n"

@@ -130,7 +130,9 @@ def test_the_commands_of_pbs_are_found(pbs: Shell) -> None:
     )
     assert begin(pbs, show, conf).out == f"JOBGEN_PBS={pbs.folder}/two/bin\n"
     assert begin(pbs, show, {"PBS_EXEC": "/gone"}).out == f"JOBGEN_PBS={pbs.folder}/bin\n"
-    assert begin(pbs, f"rm bin/*; {show}", {"PATH": "/usr/bin:/bin"}).status == 0
+    absent = 'command() { [[ $2 != qsub ]] && builtin command "$@"; }'
+    done = begin(pbs, f"{absent}; {show}", {"PBS_CONF_FILE": "/none"})
+    assert done.out == "JOBGEN_PBS=/none\n"  # nothing of the working directory is taken for it
 
 
 @pytest.mark.parametrize(

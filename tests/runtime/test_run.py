@@ -383,9 +383,20 @@ def test_the_steps_that_every_job_has(shell: Shell) -> None:
     assert "jobgen: asked to leave (TERM) before the program began\n" in done.said
 
 
-def test_who_asked_a_job_that_ran(shell: Shell) -> None:
-    code = """job_signals=0; job_run() { asked=yes; }; asked=no status=75; job_launch_and_judge"""
-    assert "jobgen: asked by TERM: every rank was to save and leave\n" in shell.run("main", MAIN + code).said
+@pytest.mark.parametrize(
+    ("asked", "signals", "why", "told"),
+    [
+        ("yes", 0, "cancel", True),
+        ("yes", 1, "cancel", False),  # the trap has said so
+        ("no", 0, "cancel", False),
+        ("yes", 0, "deadline", False),
+    ],
+)
+def test_who_asked_a_job_that_ran(shell: Shell, asked: str, signals: int, why: str, told: bool) -> None:
+    code = f"job_signals={signals}; job_run() {{ asked={asked}; }}; job_why() {{ echo {why}; }}"
+    said = shell.run("main", f"{MAIN} {code}; asked=no status=75; job_launch_and_judge").said
+    assert ("jobgen: asked by cancel: every rank was to save and leave\n" in said) == told
+    assert ("asked by" in said) == told
 
 
 def test_the_doctor_sees_the_environment_without_the_job(shell: Shell) -> None:
