@@ -129,8 +129,11 @@ def test_a_command_in_the_container(shell: Shell) -> None:
 
 
 def test_without_binds_and_by_its_own_path(shell: Shell) -> None:
-    (shell.run_dir / "functions.sh").write_text(f"job_accelerator=cuda\n{SHOW}")
+    (shell.run_dir / "functions.sh").write_text(
+        f'job_accelerator=cuda job_image="$JOBGEN_RUN_DIR/image"\n{SHOW}'
+    )
     done = shell.start(["bash", str(shell.node_file("container")), "x"], {}, 60)
+    assert done.status == 0, done.said
     assert done.lines[1] == f"binds <{shell.run_dir}:{shell.run_dir}> <{shell.folder}:{shell.folder}>"
 
 

@@ -2,6 +2,7 @@
 # container.sh COMMAND...: run it in the container of the job, with the environment and directory of the caller.
 set -euo pipefail
 job_dir=${BASH_SOURCE[0]%/*}
+JOBGEN_RUN_DIR=${JOBGEN_RUN_DIR:-$job_dir}  # which the container function of the job names
 # shellcheck source=/dev/null
 . "$job_dir/functions.sh"
 export JOBGEN_INSIDE=yes PYTHONNOUSERSITE=1  # nothing of the packages in the home directory either
