@@ -143,7 +143,10 @@ def test_the_log_of_a_node_has_whole_lines(shell: Shell) -> None:
 
 def test_the_log_of_a_node_is_whole_when_its_rank_has_ended(shell: Shell) -> None:
     shell.commands(sed='[[ $1 != s/* ]] || sleep 1; exec /usr/bin/sed "$@"')
-    rank(shell, "echo one")
+    prepare(shell, "echo one")
+    # Into a file: a pipe would be waited for here.
+    command = ["bash", "-c", 'bash "$0" &> out', str(shell.node_file("rank"))]
+    shell.start(command, {**shell.contract(), **RANK}, 60)
     assert (shell.logs / "nodes" / "0" / "here.log").read_text() == "0: one\n"
 
 
@@ -158,14 +161,16 @@ def test_a_rank_without_its_functions(shell: Shell) -> None:
     assert (done.status, len(done.said.splitlines())) == (1, 1), done.said
 
 
-@pytest.mark.parametrize(("control", "pauses"), [("save x\n", ["1"]), ("", [])])
+@pytest.mark.parametrize(
+    ("control", "status", "pauses"), [("save x\n", 75, ["1"]), ("", 75, []), ("save x\n", 0, [])]
+)
 def test_a_rank_that_has_saved_lets_the_others_be_asked(
-    shell: Shell, control: str, pauses: list[str]
+    shell: Shell, control: str, status: int, pauses: list[str]
 ) -> None:
     shell.commands(sleep='[[ $1 == 0.1 ]] || echo "$1" >> pauses; exec /usr/bin/sleep "$@"')
-    rank(shell, f"printf '{control}' > {shell.logs}/control; exit 75")
+    rank(shell, f"printf '{control}' > {shell.logs}/control; exit {status}")
     path = shell.folder / "pauses"
-    assert (path.read_text().split() if control else listed(path)) == pauses
+    assert (path.read_text().split() if path.exists() else []) == pauses
 
 
 def test_what_the_program_left_running_does_not_hold_the_rank(shell: Shell) -> None:
