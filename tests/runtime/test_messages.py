@@ -36,6 +36,9 @@ def test_a_function_that_this_job_may_not_have(shell: Shell) -> None:
     assert "there ()" not in shell.run("", "there() { echo a; }; job_body there").out
 
 
+NO_CLOCK = "unset SECONDS; SECONDS=0"  # a plain variable from here on
+
+
 @pytest.mark.parametrize(
     ("settings", "status", "said"),
     [
@@ -50,7 +53,7 @@ def test_a_function_that_this_job_may_not_have(shell: Shell) -> None:
 )
 def test_the_last_message(shell: Shell, settings: str, status: int, said: str) -> None:
     exits = 0 if "sourcing" in settings else status
-    code = f"job_run_after() {{ echo after $1; }}; SECONDS=0 job_id=7 {settings}; trap job_end EXIT; exit {exits}"
+    code = f"job_run_after() {{ echo after $1; }}; {NO_CLOCK} job_id=7 {settings}; trap job_end EXIT; exit {exits}"
     done = shell.run("finish", code)
     assert (done.status, done.out) == (status, f"after {status}\n")
     assert f"jobgen: {said}\n" in done.said
@@ -58,7 +61,7 @@ def test_the_last_message(shell: Shell, settings: str, status: int, said: str) -
 
 
 def test_finish_with_is_no_signal(shell: Shell) -> None:
-    done = shell.run("finish", "trap job_end EXIT; job_finish_with 0")
+    done = shell.run("finish", f"{NO_CLOCK}; trap job_end EXIT; job_finish_with 0")
     assert done.said == "jobgen: job ? finished after 0 s\n"
 
 
