@@ -51,6 +51,12 @@ def test_a_rank_writes_when_it_began_and_ended(shell: Shell) -> None:
     assert (shell.logs / "failed").read_text() == "0 3 here\n"
 
 
+def test_a_rank_has_ended_when_its_program_has(shell: Shell) -> None:
+    """And not when its output is written, as ranks are told apart by the time at which they failed."""
+    done = rank(shell, "sleep 3 & echo $EPOCHREALTIME; exit 3")
+    assert float(lines_of(shell)[1][3]) < float(done.lines[0]) + 2
+
+
 def test_the_program_is_the_process_that_is_named(shell: Shell) -> None:
     done = rank(shell, "echo $BASHPID $JOBGEN_NODE; trap")
     pid, node = done.lines[0].split()

@@ -57,8 +57,8 @@ if [[ ${1:-} == preflight ]]; then
   exec ${inside[@]+"${inside[@]}"} python3 -m jobgen.train preflight
 fi
 
-job_write() { # began|ended NUMBER: a line of this rank in the file of its node, with seconds since 1970
-  local now=${EPOCHREALTIME:-$(date +%s.%N)}
+job_write() { # began|ended NUMBER [SECONDS]: a line of this rank in the file of its node; seconds since 1970, else now
+  local now=${3:-${EPOCHREALTIME:-$(date +%s.%N)}}
   printf '%s %s %s %s %s\n' "$1" "$RANK" "$2" "${now/,/.}" "$job_host" >> "$job_node.ranks"
 }
 
@@ -91,6 +91,7 @@ job_children+=($!)
   [[ ! -s $job_logs/control ]] || exit 75  # asked to leave before it began
   program
 ) < /dev/null >&"$job_out" 2>&1 {job_out}>&-; job_status=$?; } 2> /dev/null  # where bash says how it ended
+job_ended=${EPOCHREALTIME:-$(date +%s.%N)}  # ranks that lose their peer fail soon after it: the order tells which was first
 # The training module may be asked to leave before it listens.
 [[ -z $JOBGEN_TRAINING ]] || ((job_status != 128 + $(kill -l "$JOBGEN_SIGNAL"))) || job_status=75
 
@@ -104,7 +105,7 @@ if [[ $JOBGEN_RANK_LOGS == failed ]]; then
   ((job_status == 0 || job_status == 75)) || cp "$job_log" "${job_node%/*}/rank-$RANK.log"
   rm -f "$job_log"
 fi
-job_write ended "$job_status"
+job_write ended "$job_status" "$job_ended"
 # The launcher ends the other ranks when this one leaves: their watchers have to ask them first.
 ((job_status != 75)) || ! grep -qs '^save' "$job_logs/control" || sleep "$((${JOBGEN_POLL%.*} + 1))"
 ((job_status == 0 || job_status == 75)) || [[ -s $job_logs/failed ]] || echo "$RANK $job_status $job_host" >> "$job_logs/failed"
