@@ -162,7 +162,7 @@ RUN = ["--engine", "ddp", "--epochs", "1", "--save-every", "2", "--keep", "3", "
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
-    done = start(tmp_path_factory.mktemp("whole"), "one", RUN, ranks=1)
+    done = start(tmp_path_factory.mktemp("whole"), "warm", RUN, ranks=1)
     assert done.returncode == 0, done.stderr
     return done
 
@@ -184,7 +184,7 @@ def test_a_killed_run_goes_on_as_if_nothing_had_been(finished: Finished, tmp_pat
         process.wait()
         found = checkpoints.at(place)
         files.verify(found.directory, found.record["files"])
-    done = start(tmp_path, "one", [*RUN, "--resume"], ranks=1)
+    done = start(tmp_path, "warm", [*RUN, "--resume"], ranks=1)
     assert done.returncode == 0, done.stderr
     assert "goes on from" in done.stdout
     keys = ("epoch", "step", "loss", "lr")
@@ -229,7 +229,7 @@ def test_export_and_evaluate_from_the_command_line(suffix: str, finished: Finish
 def test_an_accuracy_below_the_target_has_its_own_status(finished: Finished, tmp_path: Path) -> None:
     """A finished run that goes on has nothing left to do but to say how it was."""
     place = str(finished.directory / "checkpoints")
-    done = start(tmp_path, "one", [*RUN[:4], "--resume", place, "--target-accuracy", "0.999"], ranks=1)
+    done = start(tmp_path, "warm", [*RUN[:4], "--resume", place, "--target-accuracy", "0.999"], ranks=1)
     assert done.returncode == 3, done.stderr
     assert (done.status["state"], done.status["exit_status"]) == ("failed", 3)
     assert done.status["accuracy"] == finished.status["accuracy"]

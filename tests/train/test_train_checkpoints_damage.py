@@ -154,7 +154,7 @@ def test_one_that_was_being_replaced_gets_its_name_back(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
-    done = start(tmp_path_factory.mktemp("whole"), "torchrun", RUN)
+    done = start(tmp_path_factory.mktemp("whole"), "warm", RUN)
     assert done.returncode == 0, done.stderr
     return done
 
@@ -173,7 +173,7 @@ def test_a_run_falls_back(finished: Finished, copy: Path, tmp_path: Path) -> Non
     content[len(content) // 2] ^= 1
     model.write_bytes(content)
     (copy / ".step-000021.node-7.writing").mkdir()
-    done = start(tmp_path, "torchrun", [*RUN, "--resume"])
+    done = start(tmp_path, "warm", [*RUN, "--resume"])
     assert done.returncode == 0, done.stderr
     [warning] = [line for line in done.stderr.splitlines() if "warning" in line and "jobgen" in line]
     assert f"{copy / LAST / 'rank-00001.pt'} cannot be read: No such file or directory" in warning
@@ -190,7 +190,7 @@ def test_a_run_falls_back(finished: Finished, copy: Path, tmp_path: Path) -> Non
 def test_a_run_that_names_its_checkpoint_does_not_fall_back(copy: Path, tmp_path: Path) -> None:
     (copy / "step-000020" / "rank-00000.pt").write_bytes(b"")
     (copy / "step-000010" / "model.pt").unlink()
-    done = start(tmp_path, "torchrun", [*RUN, "--resume", "step-000020"])
+    done = start(tmp_path, "warm", [*RUN, "--resume", "step-000020"])
     assert done.status["exit_status"] == 2
     [line] = [line for line in done.stderr.splitlines() if "jobgen.train: " in line]
     assert "--resume step-000020: " in line
@@ -201,7 +201,7 @@ def test_a_run_that_names_its_checkpoint_does_not_fall_back(copy: Path, tmp_path
 def test_a_run_with_nothing_whole(copy: Path, tmp_path: Path) -> None:
     for file in copy.glob("step-*/model.pt"):
         file.unlink()
-    done = start(tmp_path, "one", [*RUN, "--global-batch", "64", "--resume"], ranks=1)
+    done = start(tmp_path, "warm", [*RUN, "--global-batch", "64", "--resume"], ranks=1)
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     assert done.stderr.count("model.pt cannot be read: No such file") == 5

@@ -1,7 +1,8 @@
-"""Ranks that need not import torch: one process has imported it, and forks a rank a time.
+"""Ranks of a training that need not import torch: one process has imported it, and forks a process a rank.
 
-As a module: `Rank`, used like a subprocess.Popen with text. As a program, warm.py FD: the process that forks.
-It gets requests over a socket, with the rank's stdout and stderr, and sends back pids and statuses.
+As a module: `Rank`, used like a subprocess.Popen with text, and `run` for all ranks of a world. As a program,
+warm.py FD MODULE...: the process that forks. It gets requests over a socket, with the rank's stdout and stderr,
+and sends back pids and statuses. What is under test then is the training, not the launcher.
 """
 
 from __future__ import annotations
@@ -18,24 +19,28 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
-IMPORTS = ("torch.distributed", "jobgen.train.__main__", "jobgen.train.preflight.together")
+MODULES = ("torch.distributed", "jobgen.train.__main__", "jobgen.train.preflight.together")
+TRAINING = (*MODULES, "torch._dynamo")  # which torch imports with the first optimizer
 
 
 class Nursery:
     """The forking process, as the tests see it."""
 
-    def __init__(self, env: Mapping[str, str]) -> None:
+    def __init__(self, python: str, modules: Sequence[str], env: Mapping[str, str]) -> None:
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        command = [sys.executable, __file__, str(theirs.fileno())]
+        command = [python, __file__, str(theirs.fileno()), *modules]
         self._process = subprocess.Popen(command, env=env, pass_fds=[theirs.fileno()])
         theirs.close()
         self._ended: dict[int, int] = {}
 
-    def fork(self, argv: Sequence[str], env: Mapping[str, str], outputs: Sequence[int]) -> int:
-        request = json.dumps({"argv": list(argv), "env": dict(env), "cwd": os.getcwd()}).encode()
+    def fork(
+        self, argv: Sequence[str], env: Mapping[str, str], cwd: str | Path, outputs: Sequence[int]
+    ) -> int:
+        request = json.dumps({"argv": list(argv), "env": dict(env), "cwd": str(cwd)}).encode()
         socket.send_fds(self._socket, [request], list(outputs))
         while True:
             said = self._hear(120)
@@ -62,22 +67,37 @@ class Nursery:
 
 
 @functools.cache
-def nursery() -> Nursery:
+def nursery(python: str = sys.executable, modules: tuple[str, ...] = MODULES) -> Nursery:
     # What torch reads once, when it is imported, is as jobgen.train sets it.
     plain = {name: value for name, value in os.environ.items() if not name.startswith("JOBGEN_")}
-    return Nursery({**plain, "TORCH_CPP_LOG_LEVEL": "ERROR"})
+    return Nursery(
+        python,
+        modules,
+        {**plain, "TORCH_CPP_LOG_LEVEL": "ERROR", "OMP_NUM_THREADS": "1", "DS_ACCELERATOR": "cpu"},
+    )
 
 
 class Rank:
     """python -m jobgen.train ARGV with that environment, in a process that is forked."""
 
-    def __init__(self, argv: Sequence[str], env: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        argv: Sequence[str],
+        env: Mapping[str, str],
+        cwd: str | Path = ".",
+        parent: Callable[[], Nursery] = nursery,
+    ) -> None:
         self._outputs = [tempfile.TemporaryFile("w+") for _ in range(2)]  # noqa: SIM115
+        self._parent = parent()
         self.returncode: int | None = None
-        self.pid = nursery().fork(argv, env, [file.fileno() for file in self._outputs])
+        self.pid = self._parent.fork(
+            argv, env, Path(cwd).resolve(), [file.fileno() for file in self._outputs]
+        )
 
     def wait(self, timeout: float) -> int:
-        self.returncode = nursery().status(self.pid, timeout) if self.returncode is None else self.returncode
+        self.returncode = (
+            self._parent.status(self.pid, timeout) if self.returncode is None else self.returncode
+        )
         if self.returncode is None:
             raise subprocess.TimeoutExpired("a warm rank", timeout)
         return self.returncode
@@ -89,16 +109,42 @@ class Rank:
         return self._outputs[0].read(), self._outputs[1].read()
 
     def send_signal(self, number: int) -> None:
-        if self.returncode is None and nursery().status(self.pid, 0) is None:
+        if self.returncode is None and self._parent.status(self.pid, 0) is None:
             os.kill(self.pid, number)
 
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
 
 
-def serve(ours: socket.socket) -> None:
+def run(
+    argv: Sequence[str],
+    env: Mapping[str, str],
+    cwd: Path,
+    ranks: int,
+    parent: Callable[[], Nursery] = nursery,
+) -> tuple[int, str, str]:
+    """Run `ranks` ranks on this host and return the first status that is not 0, and what all wrote."""
+    from jobgen.train.addresses import free_port
+
+    world = {"WORLD_SIZE": str(ranks), "LOCAL_WORLD_SIZE": str(ranks)}
+    world |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    each = [
+        {**world, "RANK": str(rank), "LOCAL_RANK": str(rank)} if ranks > 1 else {} for rank in range(ranks)
+    ]
+    processes = [Rank(argv, {**env, **own}, cwd, parent) for own in each]
+    try:
+        said = [process.communicate(timeout=300) for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+    out, err = ("".join(texts) for texts in zip(*said, strict=True))
+    return next((process.returncode for process in processes if process.returncode), 0), out, err
+
+
+def serve(ours: socket.socket, modules: Sequence[str]) -> None:
     """Fork for each request, until the other side is gone."""
-    for name in IMPORTS:
+    del sys.path[0]  # the folder of this file
+    for name in modules:
         importlib.import_module(name)
     wake, woken = socket.socketpair()
     wake.setblocking(False)
@@ -147,6 +193,7 @@ def be_rank(request: Mapping[str, Any], outputs: Sequence[int]) -> NoReturn:
         os.environ.clear()
         os.environ.update(request["env"])
         os.chdir(request["cwd"])
+        sys.path.insert(0, request["cwd"])  # as python -m has it
         from jobgen.train import __main__ as program
 
         program._leave(program.main(request["argv"]))
@@ -157,4 +204,4 @@ def be_rank(request: Mapping[str, Any], outputs: Sequence[int]) -> NoReturn:
 
 
 if __name__ == "__main__":
-    serve(socket.socket(fileno=int(sys.argv[1])))
+    serve(socket.socket(fileno=int(sys.argv[1])), sys.argv[2:])
