@@ -1,7 +1,7 @@
 """Batch-job scripts for training networks on PBS and Slurm clusters.
 
 One job description becomes one readable, self-contained script:
-flags -> JobSpec (spec.py) -> Plan (plan.py) -> text (rendering.py, templates/).
+flags -> JobSpec (spec.py) -> Plan (plan.py) -> text (rendering/, templates/).
 
 From Python: ``from jobgen import JobSpec, render`` (docs/api.md).
 """

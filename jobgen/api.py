@@ -10,12 +10,12 @@ from typing import Any
 
 from jobgen.config import Layer, SiteName, Text, at_site, read_spec
 from jobgen.errors import JobgenError, nearest, shown
-from jobgen.jobfile import layer_of, read_job
-from jobgen.jobtables import TABLES, JobFile
+from jobgen.jobfile.reader import layer_of, read_job
+from jobgen.jobfile.schema import TABLES, JobFile
 from jobgen.options import BY_KEY, Option
 from jobgen.plan import resolve
 from jobgen.program import read_program
-from jobgen.sites.filling import without
+from jobgen.sites.defaults import without
 from jobgen.spec import JobSpec
 
 PYTHON = "Python"
@@ -34,8 +34,8 @@ def render(spec: JobSpec, *, template_dirs: Sequence[str | os.PathLike[str]] = (
         JobgenError: the values contradict each other, the scheduler cannot express one of them, or
             a custom template is wrong.
     """
-    from jobgen.rendering import cache_dir
-    from jobgen.rendering import render as render_plan
+    from jobgen.rendering.render import cache_dir
+    from jobgen.rendering.render import render as render_plan
 
     return render_plan(resolve(spec), [os.fspath(folder) for folder in template_dirs], cache_dir())
 

@@ -89,8 +89,8 @@ def at_site(spec: JobSpec, site: SiteName | None) -> JobSpec:
     """
     if site is None:
         return spec
-    from jobgen.sites import choose
-    from jobgen.sites.filling import completed
+    from jobgen.sites.defaults import completed
+    from jobgen.sites.search import choose
 
     place = choose(site.name, site.origin, spec.scheduler, site.beside)
     return completed(spec, place) if place else spec

@@ -6,10 +6,12 @@ The command line, the error messages and ``--explain`` are generated from this t
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from jobgen import arrays, dependencies, groups, values
-from jobgen.accelerators import ACCELERATORS
+from jobgen import values
 from jobgen.containers import RUNTIMES
 from jobgen.launchers import LAUNCHERS, MPI_FLAVOURS
+from jobgen.resources import heterogeneous
+from jobgen.resources.accelerators import ACCELERATORS
+from jobgen.schedulers import arrays, dependencies
 
 
 class Option(NamedTuple):
@@ -162,7 +164,7 @@ OPTIONS = (
     Option(
         "nodes",
         _RESOURCES,
-        groups.WholeOrGroups(1),
+        heterogeneous.WholeOrGroups(1),
         "N",
         "Nodes; 2x4+1x8 are 2 nodes of 4 ranks and 1 of 8 (PBS).",
         1,

@@ -2,17 +2,18 @@
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from jobgen import __version__, starting
-from jobgen.accelerators import ACCELERATORS, Accelerator
+from jobgen import __version__
 from jobgen.containers import Container, container
-from jobgen.cores import Cores, cores
-from jobgen.directives import Directives, directives
 from jobgen.errors import one_of
-from jobgen.filters import Active, active
-from jobgen.groups import Chunk, check_groups, chunks, groups_of, most_ranks, total, written
 from jobgen.launchers import LAUNCHERS, MPI_FLAVOURS, MpiFlavour
 from jobgen.program import Program, read_program
-from jobgen.schedulers import (
+from jobgen.resources import launch_method
+from jobgen.resources.accelerators import ACCELERATORS, Accelerator
+from jobgen.resources.cores import Cores, cores
+from jobgen.resources.device_filter import Active, active
+from jobgen.resources.heterogeneous import Chunk, check_groups, chunks, groups_of, most_ranks, total, written
+from jobgen.schedulers.array_tasks import tasks
+from jobgen.schedulers.base import (
     SCHEDULERS,
     Scheduler,
     check_directives,
@@ -21,10 +22,10 @@ from jobgen.schedulers import (
     size,
     torque_memory,
 )
-from jobgen.sites.words import SiteWords, at_site
+from jobgen.schedulers.directives import Directives, directives
+from jobgen.sites.site_directives import SiteWords, at_site
 from jobgen.spec import JobSpec
 from jobgen.survival import Survival, survival
-from jobgen.tasks import tasks
 
 if TYPE_CHECKING:
     from jobgen.sweep import Sweep
@@ -108,8 +109,8 @@ def resolve(spec: JobSpec) -> Plan:
     part = active(spec, ranks)
     program = read_program(spec.program)
     launcher = LAUNCHERS[spec.launcher]
-    start_nodes = starting.start_nodes(spec, row)
-    agents = starting.agents(spec, row, mpi)
+    start_nodes = launch_method.start_nodes(spec, row)
+    agents = launch_method.agents(spec, row, mpi)
     box = container(spec, accelerator_name, program, start_nodes)
     walltime = spec.walltime or DEFAULT_WALLTIME
     survive = survival(spec, program, walltime)
@@ -143,7 +144,7 @@ def resolve(spec: JobSpec) -> Plan:
         nodes=nodes,
         chunks=chunks(spec, cpus, ranks, device_words, gpus),
         mixed=mixed,
-        local_size=starting.local_size(spec, mpi) if mixed else str(ranks),
+        local_size=launch_method.local_size(spec, mpi) if mixed else str(ranks),
         gpus_per_node=gpus,
         ranks_per_node=ranks,
         cpus=cpus,
@@ -169,7 +170,7 @@ def resolve(spec: JobSpec) -> Plan:
         devices_by_node=start_nodes == "pdsh" and row == "slurm",
         # Torque lists a host once for each processor.
         lines_per_rank=cpus.rank if mixed and row == "torque" else None,
-        rank_words=starting.rank_words(spec, mpi),
+        rank_words=launch_method.rank_words(spec, mpi),
         active=part,
         program=program,
         # The deepspeed launcher passes --local_rank to a Python program, directly after its name.
@@ -182,7 +183,7 @@ def resolve(spec: JobSpec) -> Plan:
         nodes_word=f"$((JOBGEN_WORLD_SIZE / {ranks}))" if spare else str(part.nodes),
         nodes_there=f"$((JOBGEN_WORLD_SIZE / {ranks}))" if spare else str(part.nodes),
         world_word=world,
-        reach=starting.reach(spec, row, agents),
+        reach=launch_method.reach(spec, row, agents),
         queue=site.queue_name or spec.queue,
         site=site,
         array=array,

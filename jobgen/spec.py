@@ -6,9 +6,9 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jobgen.arrays import Array
 from jobgen.errors import JobgenError, setting
-from jobgen.groups import Group
+from jobgen.resources.heterogeneous import Group
+from jobgen.schedulers.arrays import Array
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from jobgen.program import Program
-from jobgen.schedulers import clock
+from jobgen.schedulers.base import clock
 from jobgen.spec import JobSpec
 
 GRACE = 120  # s; less if the job is short

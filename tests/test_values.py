@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jobgen import values
-from jobgen.schedulers import clock, size, torque_memory
+from jobgen.schedulers.base import clock, size, torque_memory
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from support.jobs import path_with
 
-from jobgen.life import asking, pbs, slurm
-from jobgen.life.calls import SchedulerError
-from jobgen.life.jobs import Job, seconds
+from jobgen.runs import job_query, pbs, slurm
+from jobgen.runs.calls import SchedulerError
+from jobgen.runs.jobs import Job, seconds
 
 ANSWERS = Path(__file__).with_name("qstat")
 OPENPBS = f"""
@@ -128,7 +128,7 @@ def test_a_scheduler_that_is_not_here_is_told_once(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv(
         "PATH", f"{tmp_path / 'bin'}:/bin" if not Path("/bin/qstat").exists() else str(tmp_path)
     )
-    answer = asking.ask([("pbs", "1"), ("pbs", "2")])
+    answer = job_query.ask([("pbs", "1"), ("pbs", "2")])
     assert answer.of("pbs", "1") is None
     assert answer.silent["pbs"].startswith("cannot find qstat on PATH")
 

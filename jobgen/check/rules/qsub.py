@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from jobgen.check.grammar import FOREIGN, place_fault, select_faults, value_fault
 from jobgen.check.request import heeded, settings
 from jobgen.check.rule import ERROR, WARNING, Rule
-from jobgen.check.rules.directives import commented
+from jobgen.check.rules.directive_effects import commented
 from jobgen.check.script import Hit, Script
 from jobgen.errors import shown
-from jobgen.precedence import LETTERS
+from jobgen.schedulers.precedence import LETTERS
 
 _ELSEWHERE = ("-j", "-m", "-N", "-J")  # other rules report these
 
