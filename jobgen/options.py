@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from jobgen import values
 from jobgen.containers import RUNTIMES
+from jobgen.errors import JobgenError, setting, shown
 from jobgen.launchers import LAUNCHERS, MPI_FLAVOURS
 from jobgen.resources import heterogeneous
 from jobgen.resources.accelerators import ACCELERATORS
@@ -38,6 +39,16 @@ class Option(NamedTuple):
     def name(self) -> str:
         """The key in a job file."""
         return self.in_file or self.key
+
+
+def parse(option: Option, value: str, origin: str) -> Any:
+    """Return the value of an option, parsed from a text that comes from ``origin``."""
+    try:
+        if "\0" in value:
+            raise ValueError("can hold no NUL")
+        return option.parse(value)
+    except ValueError as error:
+        raise JobgenError(f"{setting(option.key, origin)} {shown(value)} ({origin}): {error}") from None
 
 
 _RESOURCES = "Resources"

@@ -16,7 +16,8 @@ import pytest
 from support.require import need_command
 
 from jobgen.options import BY_KEY, OPTIONS
-from jobgen.sites.search import load, names
+from jobgen.sites.loader import load
+from jobgen.sites.search import names
 
 ROOT = Path(__file__).resolve().parent.parent
 QSTAT = "Queue: workq\n    queue_type = Execution\n    enabled = True\nQueue: a_queue_of_a_long_name\n    queue_type = Route"

@@ -24,6 +24,7 @@ from jobgen.jobfile.schema import TABLES, table_of
 from jobgen.options import BY_KEY, OPTIONS
 from jobgen.plan import resolve
 from jobgen.schedulers.base import SCHEDULERS
+from jobgen.schedulers.detection import detect
 from jobgen.spec import JobSpec
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -440,4 +441,4 @@ def test_detection(
         (tmp_path / name).write_text(f"#!/bin/sh\n{body}\n")
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert init.detect()[0] == kind
+    assert detect()[0] == kind

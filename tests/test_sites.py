@@ -16,16 +16,17 @@ from hypothesis import strategies as st
 from support.require import need_command
 
 from jobgen import JobSpec, render
-from jobgen.config import COMMAND_LINE, SiteName, read_spec
+from jobgen.config import read_spec
 from jobgen.errors import JobgenError
 from jobgen.plan import resolve
 from jobgen.schedulers.base import scheduler_of
-from jobgen.sites import search
+from jobgen.sites import loader, search
 from jobgen.sites.creation import site_file
-from jobgen.sites.detection import reason
 from jobgen.sites.discovery import pbs, slurm
+from jobgen.sites.host_match import reason
 from jobgen.sites.limits import Request, excesses
 from jobgen.sites.validation import try_defaults
+from jobgen.spec import COMMAND_LINE, SiteName
 
 SHIPPED = sorted(path.stem for path in Path(search.folders()[-1]).glob("*.toml"))
 
@@ -227,7 +228,7 @@ def test_the_script_says_what_the_manual_demands(name: str) -> None:
 
 @pytest.mark.parametrize("name", SHIPPED)
 def test_a_site_says_where_and_when_it_was_read(name: str) -> None:
-    site = search.load(name)
+    site = loader.load(name)
     assert site.file.manual
     assert site.file.read is not None
     assert not site.queues or site.values.get("queue") in site.queues or name == "cx3"
@@ -414,7 +415,7 @@ def test_a_file_extends_another_and_each_value_knows_its_place(tmp_path: Path) -
     (tmp_path / "ours.toml").write_text(
         'extends = "polaris"\ntitle = "ours"\n[queues.debug]\nnodes = [1, 4]\n[environment]\nmodule = ["conda/2"]\n'
     )
-    site = search.load("ours", beside=str(tmp_path))
+    site = loader.load("ours", beside=str(tmp_path))
     assert site.queues["debug"].nodes == (1, 4)
     assert site.queues["debug"].walltime == "1h"
     assert site.origins["module"] == "site ours"
@@ -442,7 +443,7 @@ def test_a_file_by_its_path_extends_what_lies_beside_it(
     (tmp_path / "top.toml").write_text('extends = "base"\n')
     monkeypatch.chdir(tmp_path)
     for name in ("top.toml", "./top.toml", str(tmp_path / "top.toml")):
-        site = search.load(name, beside="")
+        site = loader.load(name, beside="")
         assert (site.title, site.values["account"], site.file.node.gpus) == ("base", "mine", 8)
 
 
@@ -499,7 +500,7 @@ def load_text(folder: Path, text: str) -> str:
     path = folder / "x.toml"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(JobgenError) as caught:
-        search.load("x", beside=str(folder))
+        loader.load("x", beside=str(folder))
     said = str(caught.value).replace(str(path), "FILE")
     assert said.isprintable()
     return said
@@ -576,7 +577,7 @@ def test_a_smaller_request_is_never_refused_for_more(name: str, request: Request
         assert {one.key for one in excesses(site, queue, less)} <= broken
 
 
-LOADED = {name: search.load(name) for name in SHIPPED}
+LOADED = {name: loader.load(name) for name in SHIPPED}
 
 
 # ---- the command ---------------------------------------------------------------------------
@@ -757,7 +758,7 @@ node01
 
 def written(facts: object, tmp_path: Path) -> search.Site:  # type: ignore[name-defined]
     (tmp_path / "new.toml").write_text(site_file(facts, "login01"))  # type: ignore[arg-type]
-    return search.load("new", beside=str(tmp_path))
+    return loader.load("new", beside=str(tmp_path))
 
 
 def test_new_of_slurm(tmp_path: Path) -> None:

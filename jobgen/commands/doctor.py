@@ -21,7 +21,7 @@ from jobgen.errors import JobgenError
 from jobgen.values import choice, whole
 
 if TYPE_CHECKING:
-    from jobgen.config import Layer
+    from jobgen.spec import Layer
 
 _SCHEDULERS = ("pbs", "slurm", "local")
 
@@ -69,10 +69,10 @@ def _scheduler(
     if name := typed or (layer.scheduler if layer else None):
         return name, None
     if place := site or (layer.site.name if layer and layer.site else None):
-        from jobgen.sites.search import load
+        from jobgen.sites.loader import load
 
         return load(place, None, beside).file.scheduler, None
-    from jobgen.commands.init import detect
+    from jobgen.schedulers.detection import detect
 
     kind, _ = detect()
     return ("pbs", kind) if kind in ("pbspro", "torque") else (kind, None)

@@ -126,6 +126,8 @@ def init(scheduler: str | None, output: str, force: bool) -> None:
     kind, why = scheduler, ""
     site = None
     if kind is None:
+        from jobgen.schedulers.detection import detect
+
         site, kind, why = _detected_site() or (None, *detect())
     from jobgen.rendering.script_file import write_script
 
@@ -140,42 +142,14 @@ def _next(kind: str, output: str) -> str:
 
 def _detected_site() -> tuple[Site, str, str] | None:
     """Return the site of this machine, its scheduler, and the reason; None if no site is detected."""
-    from jobgen.sites.detection import detected
     from jobgen.sites.display import scheduler
-    from jobgen.sites.search import load
+    from jobgen.sites.host_match import detected
+    from jobgen.sites.loader import load
 
     if (found := detected()) is None:
         return None
     site = load(found[0])
     return site, scheduler(site), f" at {site.title}, because {found[1]}"
-
-
-def detect() -> tuple[str, str]:
-    """Return the scheduler of this machine and the reason. Slurm first: it often has a qsub of its own."""
-    from shutil import which
-
-    if which("sbatch"):
-        return "slurm", ", because sbatch is here"
-    if (qsub := which("qsub")) is None:
-        return "local", ", because there is neither sbatch nor qsub here"
-    said = _version(qsub)
-    if "pbs_version" in said.lower():
-        return "pbspro", ", because qsub says pbs_version"
-    if said.lower().lstrip().startswith("version:") or "torque" in said.lower():
-        return "torque", ", because qsub has Torque's version"
-    return "pbspro", ", though qsub --version does not say so: perhaps it is Torque"
-
-
-def _version(qsub: str) -> str:
-    import subprocess
-
-    try:
-        done = subprocess.run(
-            [qsub, "--version"], stdin=subprocess.DEVNULL, capture_output=True, timeout=10, check=False
-        )
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return (done.stdout + done.stderr).decode("utf-8", "replace")
 
 
 def starter(kind: str, site: Site | None = None) -> str:

@@ -12,8 +12,8 @@ from jobgen.errors import JobgenError, shown
 from jobgen.options import OPTIONS
 
 if TYPE_CHECKING:
-    from jobgen.config import Layer
     from jobgen.plan import Plan
+    from jobgen.spec import Layer
 
 JOB_FILE = "jobgen.toml"  # the default
 
@@ -123,8 +123,9 @@ def plan_of(
     Raises:
         JobgenError: a value is wrong.
     """
-    from jobgen.config import COMMAND_LINE, SiteName, read_spec
+    from jobgen.config import read_spec
     from jobgen.plan import resolve
+    from jobgen.spec import COMMAND_LINE, SiteName
 
     texts = {key: _YES_NO.get(value, value) for key, value in given.items()}
     place = None if site is None else SiteName(site, COMMAND_LINE, os.path.dirname(job or ""))

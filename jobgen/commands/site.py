@@ -41,7 +41,8 @@ def site() -> None:
 @_JSON
 def list_sites(as_json: bool) -> None:
     from jobgen.sites.display import summary
-    from jobgen.sites.search import load, names
+    from jobgen.sites.loader import load
+    from jobgen.sites.search import names
 
     rows = [summary(load(name)) for name in names()]
     if as_json:
@@ -62,7 +63,7 @@ def list_sites(as_json: bool) -> None:
 @_JSON
 def show(name: str | None, as_json: bool) -> None:
     from jobgen.sites.display import as_toml, values
-    from jobgen.sites.search import load
+    from jobgen.sites.loader import load
 
     if name is None:
         raise JobgenError("site show: name a site: jobgen site list")
@@ -73,7 +74,7 @@ def show(name: str | None, as_json: bool) -> None:
 @site.command("check", help="Check a site file: FILE, or the name of a site.")
 @click.argument("file", required=False)
 def check(file: str | None) -> None:
-    from jobgen.sites.search import load
+    from jobgen.sites.loader import load
     from jobgen.sites.validation import try_defaults
 
     if file is None:
@@ -87,7 +88,7 @@ def check(file: str | None) -> None:
 @site.command("detect", help="Print which site this machine belongs to; the status is 1 if it is none.")
 @_JSON
 def detect(as_json: bool) -> int:
-    from jobgen.sites.detection import detected
+    from jobgen.sites.host_match import detected
 
     name, why = detected() or (None, "no site knows its host name or its variables")
     if as_json:

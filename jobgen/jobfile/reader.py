@@ -13,13 +13,13 @@ from typing import Any
 
 import msgspec
 
-from jobgen.config import SET, Layer, SiteName, Text
 from jobgen.errors import JobgenError, nearest, one_of, shown
 from jobgen.jobfile.errors import Path, sentence
 from jobgen.jobfile.locations import line_of
 from jobgen.jobfile.schema import AT, SCHEDULERS, WORD, JobFile, fits, table_of
 from jobgen.options import OPTIONS
 from jobgen.program import read_program
+from jobgen.spec import SET, Layer, SiteName, Text
 from jobgen.sweep import read_sweep
 
 

@@ -150,7 +150,7 @@ def _site(file: PlanFile) -> Any:
     path = next((one.path for one in file.sources if one.kind == "site"), None)
     if path is None:
         return None
-    from jobgen.sites.search import load
+    from jobgen.sites.loader import load
 
     return load(path, f"{NAME} names the site {file.site}", os.path.dirname(path))
 

@@ -10,7 +10,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from jobgen.config import Layer
 from jobgen.errors import JobgenError, nearest, shown
 from jobgen.plan import Plan, resolve
 from jobgen.rendering.runtime import runtime
@@ -18,7 +17,7 @@ from jobgen.runs import git as checkout
 from jobgen.runs import plan_file
 from jobgen.runs.job_query import SCHEDULERS
 from jobgen.runs.plan_file import Git, PlanFile
-from jobgen.spec import JobSpec
+from jobgen.spec import JobSpec, Layer
 
 DIFF_LIMIT = 1_000_000  # bytes; of a larger change only the hash is kept
 
@@ -42,7 +41,7 @@ def scheduler_of(typed: str | None, layer: Layer | None, site: str | None, besid
     """
     name = typed or (layer.scheduler if layer else None)
     if name is None and (place := site or (layer.site.name if layer and layer.site else None)):
-        from jobgen.sites.search import load
+        from jobgen.sites.loader import load
 
         name = load(place, None, beside).file.scheduler
     if name is None:

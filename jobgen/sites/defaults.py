@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from jobgen import values
-from jobgen.config import parse
 from jobgen.errors import shown
-from jobgen.options import OPTIONS
+from jobgen.options import OPTIONS, parse
 from jobgen.sites.limits import longest
 
 if TYPE_CHECKING:

@@ -49,7 +49,7 @@ def ask() -> Facts:
     Raises:
         JobgenError: there is no scheduler, or it does not answer.
     """
-    from jobgen.commands.init import detect
+    from jobgen.schedulers.detection import detect
 
     kind, _ = detect()
     if kind == "slurm":

@@ -21,6 +21,31 @@ from jobgen.sites.value_checks import check_site
 Places = dict[Path, tuple[str, int | None]]
 
 
+def load(name: str, origin: str | None = None, beside: str | None = None) -> Site:
+    """Return a site by its name, or by the path of its file, with all that it extends.
+
+    Raises:
+        JobgenError: there is no such site, or something in its file is wrong.
+    """
+    return read_site(find(name, origin or f"site {shown(name)}", beside))
+
+
+def choose(name: str, origin: str, scheduler: str, beside: str) -> Site:
+    """Return the site of a job, which must have this scheduler (a command's name).
+
+    Raises:
+        JobgenError: there is no such site, something in it is wrong, or it has another scheduler.
+    """
+    said = f"{'--site' if origin == 'command line' else 'site ='} {shown(name)} ({origin})"
+    site = load(name, said, beside)
+    if site.file.scheduler != scheduler:
+        has = {"pbs": "PBS", "slurm": "Slurm"}[site.file.scheduler]
+        other = "a local run has no site" if scheduler == "local" else f"{site.title} has {has}"
+        leave = "say --site none" if scheduler == "local" else f"use jobgen {site.file.scheduler}"
+        raise JobgenError(f"{said}: {other}; {leave}")
+    return site
+
+
 def read_site(path: str) -> Site:
     """Return the site of a file, merged with the sites that it extends.
 

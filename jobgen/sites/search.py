@@ -1,16 +1,10 @@
-"""Sites: the requirements of a cluster, in a TOML file each. This module finds them without a parser."""
+"""Search for site files by name, without a parser."""
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 from jobgen.errors import JobgenError, nearest, one_of, shown
-
-if TYPE_CHECKING:
-    from jobgen.sites.site import Site
-
-NONE = "none"  # the name for no site, even if a job file names one
 
 
 def folders(beside: str | None = None) -> tuple[str, ...]:
@@ -47,32 +41,3 @@ def find(name: str, origin: str, beside: str | None = None, after: str | None = 
             return path
     known = names()
     raise JobgenError(f"{origin}: there is no such site: use {one_of(known)}{nearest(name, known)}")
-
-
-def load(name: str, origin: str | None = None, beside: str | None = None) -> Site:
-    """Return a site by its name, or by the path of its file, with all that it extends.
-
-    Raises:
-        JobgenError: there is no such site, or something in its file is wrong.
-    """
-    from jobgen.sites.loader import read_site
-
-    return read_site(find(name, origin or f"site {shown(name)}", beside))
-
-
-def choose(name: str, origin: str, scheduler: str, beside: str) -> Site | None:
-    """Return the site of a job, which must have this scheduler (a command's name); None for ``none``.
-
-    Raises:
-        JobgenError: there is no such site, something in it is wrong, or it has another scheduler.
-    """
-    if name == NONE:
-        return None
-    said = f"{'--site' if origin == 'command line' else 'site ='} {shown(name)} ({origin})"
-    site = load(name, said, beside)
-    if site.file.scheduler != scheduler:
-        has = {"pbs": "PBS", "slurm": "Slurm"}[site.file.scheduler]
-        other = "a local run has no site" if scheduler == "local" else f"{site.title} has {has}"
-        leave = "say --site none" if scheduler == "local" else f"use jobgen {site.file.scheduler}"
-        raise JobgenError(f"{said}: {other}; {leave}")
-    return site

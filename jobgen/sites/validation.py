@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from jobgen.api import JobSpec
 from jobgen.errors import JobgenError
 from jobgen.plan import resolve
 from jobgen.sites.defaults import completed
 from jobgen.sites.site import Site
-from jobgen.spec import JobSpec
+from jobgen.spec import JobSpec as Specification
 
 
 def try_defaults(site: Site) -> None:
@@ -25,7 +26,7 @@ def try_defaults(site: Site) -> None:
     raise JobgenError(f"{site.path}: its own defaults make no job: {faults[0]}")
 
 
-def _smallest(site: Site, queue: str | None) -> JobSpec:
+def _smallest(site: Site, queue: str | None) -> Specification:
     """Return a job with only the mandatory values of the site, from the examples of its file."""
     limits = site.queues.get(queue) if queue else None
     demanded = {**site.file.mandatory, **(limits.mandatory if limits else {})}

@@ -55,7 +55,7 @@ def values(
 def _queues(command: str, given: Mapping[str, str], arguments: Sequence[str]) -> Iterator[Line]:
     """Yield the queues of the given site; without a site, those that the scheduler lists."""
     if site := given.get("site"):
-        from jobgen.sites.search import load
+        from jobgen.sites.loader import load
 
         yield from map(Line, load(site).queues)
         return

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 def detected() -> tuple[str, str] | None:
     """Return the name of the site and the reason. The user's own sites come first; wrong ones are skipped."""
-    from jobgen.sites.search import folders, load, names
+    from jobgen.sites.loader import load
+    from jobgen.sites.search import folders, names
 
     own = folders()[0]
     found = []
