@@ -14,6 +14,8 @@ from jobgen.resources import heterogeneous
 from jobgen.resources.accelerators import ACCELERATORS
 from jobgen.schedulers import arrays, dependencies
 
+DEFAULT_WALLTIME = 3600  # s; without a limit a job waits longer, or gets that of the queue
+
 
 class Option(NamedTuple):
     """An option: ``--name-with-dashes`` on the command line, ``key`` in a JobSpec."""
@@ -34,6 +36,16 @@ class Option(NamedTuple):
     @property
     def flag(self) -> str:
         return "--" + self.key.replace("_", "-")
+
+    @property
+    def about(self) -> str:
+        """The help without the notes on repetition, which only the command line needs."""
+        return self.help.replace(" Repeatable, in order.", "").replace(" Repeatable.", "")
+
+    @property
+    def meaning(self) -> str:
+        """The help without these notes and without the default."""
+        return self.about.split("  [")[0]
 
     @property
     def name(self) -> str:

@@ -6,6 +6,7 @@ from jobgen import __version__
 from jobgen.containers import Container, container
 from jobgen.errors import one_of
 from jobgen.launchers import LAUNCHERS, MPI_FLAVOURS, MpiFlavour
+from jobgen.options import DEFAULT_WALLTIME
 from jobgen.program import Program, read_program
 from jobgen.resources import launch_method
 from jobgen.resources.accelerators import ACCELERATORS, Accelerator
@@ -29,8 +30,6 @@ from jobgen.survival import Survival, survival
 
 if TYPE_CHECKING:
     from jobgen.sweep import Sweep
-
-DEFAULT_WALLTIME = 3600  # s; without a limit a job waits longer, or gets that of the queue
 
 
 class Plan(NamedTuple):
@@ -77,7 +76,6 @@ class Plan(NamedTuple):
     survival: Survival
     allocated: int
     nodes_word: str
-    nodes_there: str
     world_word: str
     reach: str | None
     queue: str | None
@@ -181,7 +179,6 @@ def resolve(spec: JobSpec) -> Plan:
         allocated=nodes + spare,
         # With spare nodes, only the script knows which nodes take part.
         nodes_word=f"$((JOBGEN_WORLD_SIZE / {ranks}))" if spare else str(part.nodes),
-        nodes_there=f"$((JOBGEN_WORLD_SIZE / {ranks}))" if spare else str(part.nodes),
         world_word=world,
         reach=launch_method.reach(spec, row, agents),
         queue=site.queue_name or spec.queue,

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 
 from jobgen.doctor.finding import OK, PROBLEM, WARNING, Case, Finding
 from jobgen.errors import nearest, one_of, shown
-from jobgen.sites.discovery import node_facts, records, seconds
+from jobgen.sites.discovery import node_facts, records
+from jobgen.values import seconds
 
 _NEVER = "the job would wait in the queue for ever"
 

@@ -55,8 +55,8 @@ def _field(option: Option) -> tuple[str, Any, Any]:
 
 def meaning(option: Option) -> str:
     """Return the help of an option for a file."""
-    text = "Environment variables of every rank." if option.key == "env" else option.help
-    return text.replace(" Repeatable, in order.", "").replace(" Repeatable.", "").replace("  [", " [")
+    text = "Environment variables of every rank." if option.key == "env" else option.about
+    return text.replace("  [", " [")
 
 
 def _struct(name: str, fields: list[Any], about: str) -> Any:

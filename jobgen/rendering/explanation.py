@@ -6,7 +6,7 @@ import json
 import shlex
 from typing import Any, NamedTuple
 
-from jobgen.options import OPTIONS, Option
+from jobgen.options import OPTIONS
 from jobgen.plan import Plan
 from jobgen.schedulers.base import clock
 
@@ -54,16 +54,11 @@ def rows(plan: Plan) -> list[Row]:
             option.key,
             resolved.get(option.key, getattr(spec, option.key)),
             spec.origin(option.key),
-            meaning(option),
+            option.meaning,
         )
         for option in OPTIONS
     ]
     return [*asked, *_derived(plan)]
-
-
-def meaning(option: Option) -> str:
-    """Return the help of an option without the parts that only the command line needs."""
-    return option.help.split("  [")[0].replace(" Repeatable.", "").replace(" Repeatable, in order.", "")
 
 
 def _derived(plan: Plan) -> list[Row]:

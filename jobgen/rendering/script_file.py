@@ -21,7 +21,7 @@ def write_script(path: str, text: str, *, force: bool = False, executable: bool 
                 raise JobgenError(f"{said}: is not a regular file")
             if not force:
                 raise JobgenError(f"{said}: the file is there already; --force overwrites it")
-        _replace(target, text, (0o777 if executable else 0o666) & ~_umask(), force)
+        _replace(target, text, (0o777 if executable else 0o666) & ~umask(), force)
     except FileExistsError:
         raise JobgenError(f"{said}: the file is there already; --force overwrites it") from None
     except (OSError, ValueError) as error:
@@ -46,7 +46,8 @@ def _replace(target: str, text: str, mode: int, force: bool) -> None:
         raise
 
 
-def _umask() -> int:
+def umask() -> int:
+    """Return the mask of file modes of this process."""
     mask = os.umask(0)
     os.umask(mask)
     return mask

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from jobgen.options import BY_KEY
-from jobgen.rendering.explanation import meaning
 from jobgen.runs import run_directory
 from jobgen.runs.run_directory import Run
 
@@ -54,7 +53,7 @@ def _planned(plan: Mapping[str, Any]) -> Iterator[tuple[str, Fact]]:
     """Yield the options and derived values by their own names, then other values by the names of tables."""
     for table in ("options", "derived"):
         for name, fact in _flat(_table(plan, table)):
-            yield name, fact._replace(meaning=meaning(BY_KEY[name])) if name in BY_KEY else fact
+            yield name, fact._replace(meaning=BY_KEY[name].meaning) if name in BY_KEY else fact
     for name, fact in _flat({key: value for key, value in plan.items() if key not in _ELSEWHERE}):
         yield name, fact
     sources = plan.get("sources")

@@ -40,12 +40,3 @@ def by_number(jobs: Iterable[Job]) -> dict[str, list[Job]]:
     for job in jobs:
         table.setdefault(number(job.id), []).append(job)
     return table
-
-
-def seconds(clock: str) -> int | None:
-    """Return the seconds of ``[D-]HH:MM:SS`` or ``MM:SS``; None for UNLIMITED, INVALID and the like."""
-    found = re.fullmatch(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)", clock.strip(), re.ASCII)
-    if not found:
-        return None
-    days, hours, minutes, rest = (int(part or 0) for part in found.groups())
-    return ((days * 24 + hours) * 60 + minutes) * 60 + rest

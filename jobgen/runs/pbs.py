@@ -12,7 +12,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from jobgen.runs.calls import Done, SchedulerError, batched, call, complaint
-from jobgen.runs.jobs import Job, number, seconds
+from jobgen.runs.jobs import Job, number
+from jobgen.values import seconds
 
 SAVES_ON_SIGNAL = False  # a signal reaches every process of a job, the login shell too, and ends the job
 _OVER = r"has finished|nonexistent|unknown job id|state of job"  # messages of qdel for a job that has ended

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from jobgen.runs.calls import SchedulerError, batched, call, complaint
-from jobgen.runs.jobs import Job, number, seconds
+from jobgen.runs.jobs import Job, number
+from jobgen.values import seconds
 
 SAVES_ON_SIGNAL = True  # a signal reaches only the script
 _STATES = {

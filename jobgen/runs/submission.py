@@ -13,6 +13,7 @@ from typing import NamedTuple
 from jobgen.errors import JobgenError, nearest, shown
 from jobgen.plan import Plan, resolve
 from jobgen.rendering.runtime import runtime
+from jobgen.rendering.script_file import umask
 from jobgen.runs import git as checkout
 from jobgen.runs import plan_file
 from jobgen.runs.job_query import SCHEDULERS
@@ -166,16 +167,10 @@ def _fill(directory: Path, file: PlanFile, text: str, diff: bytes) -> None:
     try:
         script = directory / "job.sh"
         script.write_text(text, encoding="utf-8")
-        script.chmod(script.stat().st_mode | 0o111 & ~_umask())
+        script.chmod(script.stat().st_mode | 0o111 & ~umask())
         (directory / "submitted-from").write_bytes(os.fsencode(f"{file.directory}\n"))
         plan_file.write(file, directory)
         if diff:
             (directory / "git.diff").write_bytes(diff)
     except OSError as error:
         raise JobgenError(f"{shown(str(directory))} cannot be written: {error.strerror}") from None
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from jobgen import values
 from jobgen.errors import shown
-from jobgen.options import OPTIONS, parse
+from jobgen.options import DEFAULT_WALLTIME, OPTIONS, parse
 from jobgen.sites.limits import longest
 
 if TYPE_CHECKING:
     from jobgen.sites.site import Node, Site
     from jobgen.spec import JobSpec
-
-DEFAULT_WALLTIME = 3600  # s
 
 
 def completed(spec: JobSpec, site: Site) -> JobSpec:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from jobgen.errors import JobgenError
 from jobgen.schedulers.directives import RESERVATION
+from jobgen.values import seconds
 
 
 class Facts(NamedTuple):
@@ -181,14 +182,3 @@ def _status(text: str, key: str) -> str:
     """Return a value in Torque's ``status = a=1,b=2``."""
     found = re.search(rf"(?:^|,){key}=([^,]*)", text)
     return found[1] if found else ""
-
-
-def seconds(text: str) -> int | None:
-    """Return the seconds of ``[D-]H:M:S``, ``M:S`` or a number; None for no limit."""
-    days, _, clock = text.rpartition("-")
-    if not re.fullmatch(r"\d+(:\d+){0,3}", clock):
-        return None
-    total = 0
-    for part, unit in zip(reversed(clock.split(":")), (1, 60, 3600, 86400), strict=False):
-        total += int(part) * unit
-    return total + 86400 * int(days or 0)

@@ -11,7 +11,8 @@ from support.jobs import path_with
 
 from jobgen.runs import job_query, pbs, slurm
 from jobgen.runs.calls import SchedulerError
-from jobgen.runs.jobs import Job, seconds
+from jobgen.runs.jobs import Job
+from jobgen.values import seconds
 
 ANSWERS = Path(__file__).with_name("qstat")
 OPENPBS = f"""
@@ -139,6 +140,9 @@ def test_a_scheduler_that_is_not_here_is_told_once(monkeypatch: pytest.MonkeyPat
         ("1-00:00:01", 86401),
         ("02:03:04", 7384),
         ("5:00", 300),
+        (" 1:02:03:04 ", 93784),
+        ("90", 90),
+        ("x-5:00", None),
         ("UNLIMITED", None),
         ("INVALID", None),
         ("", None),
