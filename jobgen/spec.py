@@ -10,7 +10,7 @@ from jobgen.resources.heterogeneous import Group
 from jobgen.schedulers.arrays import Array
 
 if TYPE_CHECKING:
-    from jobgen.sites.site import Site
+    from jobgen.sites.site_file import Site
 
 COMMAND_LINE = "command line"
 SET = "--set"

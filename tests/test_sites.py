@@ -25,6 +25,7 @@ from jobgen.sites.creation import site_file
 from jobgen.sites.discovery import pbs, slurm
 from jobgen.sites.host_match import reason
 from jobgen.sites.limits import Request, excesses
+from jobgen.sites.site_file import Site
 from jobgen.sites.validation import try_defaults
 from jobgen.spec import COMMAND_LINE, SiteName
 
@@ -689,7 +690,7 @@ def test_init_takes_the_site_of_the_machine(tmp_path: Path) -> None:
 def test_without_a_site_nothing_of_them_is_imported() -> None:
     code = (
         "import sys; from jobgen.commands.cli import run; run(['slurm']);"
-        "print({'msgspec', 'jobgen.sites.site', 'jobgen.sites.loader'} & set(sys.modules), file=sys.stderr)"
+        "print({'msgspec', 'jobgen.sites.site_file', 'jobgen.sites.loader'} & set(sys.modules), file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stderr == "set()\n"
@@ -756,7 +757,7 @@ node01
 """
 
 
-def written(facts: object, tmp_path: Path) -> search.Site:  # type: ignore[name-defined]
+def written(facts: object, tmp_path: Path) -> Site:
     (tmp_path / "new.toml").write_text(site_file(facts, "login01"))  # type: ignore[arg-type]
     return loader.load("new", beside=str(tmp_path))
 
@@ -786,4 +787,4 @@ def test_new_of_torque(tmp_path: Path) -> None:
     job = spec("pbs new nodes=2", tmp_path)
     assert scheduler_of(job) == "torque"
     assert site.queues["workq"].memory == "64401M"
-    assert "#PBS -l nodes=2:ppn=16:gpus=1\n" in render(job.replace(walltime="1h"))
+    assert "#PBS -l nodes=2:ppn=16:gpus=1\n" in render(spec("pbs new nodes=2 walltime=1h", tmp_path))

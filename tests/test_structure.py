@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 import pytest
@@ -30,21 +30,26 @@ def modules(top: str) -> dict[str, tuple[Path, ast.Module]]:
     return {_name(path): (path, ast.parse(path.read_text(encoding="utf-8"))) for path in paths}
 
 
-def _is_for_types(node: ast.AST) -> bool:
-    return isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
-
-
-def _statements(node: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
+def _statements(tree: ast.Module) -> Iterator[ast.Import | ast.ImportFrom]:
     """Yield the imports, those inside of functions too, but not those below ``if TYPE_CHECKING``."""
-    if isinstance(node, (ast.Import, ast.ImportFrom)):
-        yield node
-    below = node.orelse if _is_for_types(node) and isinstance(node, ast.If) else ast.iter_child_nodes(node)
-    for child in below:
-        yield from _statements(child)
+    rest: list[ast.AST] = [tree]
+    while rest:
+        node = rest.pop()
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            yield node
+        elif isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+            rest += node.orelse
+        elif not isinstance(node, ast.expr):
+            rest += ast.iter_child_nodes(node)
 
 
-def imported(top: str, name: str) -> Iterator[str]:
-    """Yield the full names that a module imports: a module of the same folder by its own name."""
+@cache
+def imported(top: str, name: str) -> frozenset[str]:
+    """Return the full names that a module imports: a module of the same folder by its own name."""
+    return frozenset(_imported(top, name))
+
+
+def _imported(top: str, name: str) -> Iterator[str]:
     known = modules(top)
     path, tree = known[name]
     package = name if path.name == "__init__.py" else name.rpartition(".")[0]

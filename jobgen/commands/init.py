@@ -15,7 +15,7 @@ from jobgen.values import choice
 
 if TYPE_CHECKING:
     from jobgen.options import Option
-    from jobgen.sites.site import Site
+    from jobgen.sites.site_file import Site
 
 _KINDS = ("slurm", "pbspro", "torque", "local")
 # Example values of options whose default or first choice is not a good example.

@@ -10,7 +10,7 @@ from jobgen.options import DEFAULT_WALLTIME, OPTIONS, parse
 from jobgen.sites.limits import longest
 
 if TYPE_CHECKING:
-    from jobgen.sites.site import Node, Site
+    from jobgen.sites.site_file import Node, Site
     from jobgen.spec import JobSpec
 
 

@@ -8,7 +8,7 @@ import os
 import re
 from typing import Any
 
-from jobgen.sites.site import Site
+from jobgen.sites.site_file import Site
 
 
 def summary(site: Site) -> dict[str, Any]:

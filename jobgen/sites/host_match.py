@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from jobgen.errors import JobgenError
 
 if TYPE_CHECKING:
-    from jobgen.sites.site import Detect
+    from jobgen.sites.site_file import Detect
 
 
 def detected() -> tuple[str, str] | None:

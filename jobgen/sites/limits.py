@@ -13,7 +13,7 @@ from jobgen.schedulers.directives import RESERVATION
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from jobgen.sites.site import Site
+    from jobgen.sites.site_file import Site
     from jobgen.spec import JobSpec
 
 

@@ -14,8 +14,8 @@ from jobgen.jobfile.locations import line_of
 from jobgen.jobfile.reader import decode, options_of, read_text
 from jobgen.jobfile.schema import TABLES, OptionTables
 from jobgen.sites.search import find
-from jobgen.sites.site import Site, SiteFile
 from jobgen.sites.site_errors import site_sentence
+from jobgen.sites.site_file import Site, SiteFile
 from jobgen.sites.value_checks import check_site
 
 Places = dict[Path, tuple[str, int | None]]

@@ -9,7 +9,7 @@ from typing import Any
 from jobgen.errors import nearest, one_of, shown
 from jobgen.jobfile.errors import Path
 from jobgen.jobfile.schema import TABLES, fits
-from jobgen.sites.site import Detect, Node, Queue, Rules, SiteFile
+from jobgen.sites.site_file import Detect, Node, Queue, Rules, SiteFile
 
 _UNKNOWN = re.compile(r"(?s)Object contains unknown field `(.*?)`(?: - at `\$\.?(.*)`)?")
 _WRONG = re.compile(r"(?s)(.*?) - at `\$\.?(.*)`")

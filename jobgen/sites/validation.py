@@ -6,7 +6,7 @@ from jobgen.api import JobSpec
 from jobgen.errors import JobgenError
 from jobgen.plan import resolve
 from jobgen.sites.defaults import completed
-from jobgen.sites.site import Site
+from jobgen.sites.site_file import Site
 from jobgen.spec import JobSpec as Specification
 
 

@@ -13,8 +13,8 @@ from jobgen import values
 from jobgen.errors import JobgenError, nearest, one_of, shown
 from jobgen.jobfile.schema import TABLES, table_of
 from jobgen.options import BY_KEY, OPTIONS
-from jobgen.sites.site import Site
 from jobgen.sites.site_directives import NUMBERS, names_in
+from jobgen.sites.site_file import Site
 
 Path = tuple[str, ...]
 
