@@ -157,7 +157,7 @@ def starter(kind: str, site: Site | None = None) -> str:
     that the site sets are left to the site."""
     from jobgen.jobfile.schema import TABLES, table_of
     from jobgen.options import OPTIONS
-    from jobgen.schedulers.base import SCHEDULERS
+    from jobgen.schedulers.table import SCHEDULERS
 
     schema = os.path.join(os.path.dirname(os.path.abspath(jobgen.__file__)), "jobgen.schema.json")
     command = "pbs" if kind in ("pbspro", "torque") else kind

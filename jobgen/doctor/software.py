@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from jobgen import __version__
 from jobgen.doctor.finding import NOTE, OK, PROBLEM, WARNING, Case, Finding
 from jobgen.launchers import MPI_FLAVOURS
-from jobgen.schedulers.base import SCHEDULERS
+from jobgen.schedulers.table import SCHEDULERS
 
 # The commands that submit and watch jobs, and those that the script runs on the compute nodes.
 _COMMANDS = {

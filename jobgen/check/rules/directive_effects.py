@@ -10,8 +10,8 @@ from jobgen.check.request import resources, settings
 from jobgen.check.rule import ERROR, NOTE, WARNING, Rule
 from jobgen.check.script import Hit, Script
 from jobgen.errors import nearest, shown
-from jobgen.schedulers.base import SCHEDULERS
-from jobgen.schedulers.precedence import LETTERS, heeded
+from jobgen.schedulers.precedence import heeded
+from jobgen.schedulers.table import SCHEDULERS, letters
 
 
 def _prefix(script: Script) -> str:
@@ -93,7 +93,7 @@ def repeated(script: Script) -> Iterator[Hit]:
 def _has_value(key: str, script: Script) -> bool:
     if not script.is_pbs:
         return LONG.get(key[2:]) == "="
-    return " " in key or (len(key) == 2 and f"{key[1]}:" in LETTERS[script.scheduler])
+    return " " in key or (len(key) == 2 and f"{key[1]}:" in letters(script.scheduler))
 
 
 def _misspelt(flag: str) -> str:
@@ -124,7 +124,7 @@ def _fault(option: Option, script: Script) -> tuple[str, str] | None:
         return reason, "begin every option with a dash, and write values with blanks in quotes"
     if script.is_pbs and option.flag.startswith("--"):
         return f"{option.given} is Slurm's, not PBS's: qsub refuses it", _FOREIGN_FIX
-    if len(option.flag) == 2 and option.flag[1] not in LETTERS[script.scheduler].replace(":", ""):
+    if len(option.flag) == 2 and option.flag[1] not in letters(script.scheduler).replace(":", ""):
         return ("" if _elsewhere(option, script) else f"{command} has no option {option.flag}"), _FOREIGN_FIX
     if script.scheduler == "slurm" and (hint := _misspelt(option.flag)):
         return f"sbatch has no option {option.given}{hint}", "correct the name"
