@@ -24,7 +24,6 @@ from jobgen.doctor.job_environment import Answer, Surroundings
 from jobgen.doctor.recipe import _OPS, recipe
 from jobgen.errors import JobgenError
 from jobgen.plan import resolve
-from jobgen.schedulers.table import scheduler_of
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
@@ -346,7 +345,7 @@ def case(
         for name, one in (well | answers).items()
     }
     here = Surroundings({"HOME": "/nowhere", "PATH": os.environ["PATH"], **(env or {})}, "/tmp")
-    return Case(plan, scheduler_of(plan.spec).name, here, said, in_job)
+    return Case(plan, here, said, in_job)
 
 
 def worst(judge: Callable[[Case], Iterator[Finding]], check: str, one: Case) -> Finding:

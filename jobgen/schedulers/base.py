@@ -62,6 +62,15 @@ class Scheduler:
     starts_pals = False  # HPE's launcher of MPI programs
     agent: str | None = None  # its replacement of ssh: the name of a template in remote/
 
+    # What users and jobgen run
+    submit_commands: tuple[str, ...] = ()  # that submit jobs and look at them
+    node_commands: tuple[str, ...] = ()  # that the script needs on the compute nodes
+    interactive = ""  # how to get a node with ``{one}`` device
+    default_launcher = "torchrun"
+    starter: Mapping[str, object] = {}  # values of options in a job file to start from
+    example_directive = ""
+    example_constraint = ""
+
     name_pattern: ClassVar[str] = r"[A-Za-z0-9][A-Za-z0-9._+-]{0,229}"
     name_rule: ClassVar[str] = (
         "must be at most 230 letters, digits and . _ + - without blanks, and begin with a letter or digit"
@@ -93,6 +102,10 @@ class Scheduler:
     def memory(self, mib: int, nodes: int, processes: int) -> str:
         """Return the request of ``mib`` MiB per node; ``processes`` are those of a node."""
         return size(mib)
+
+    def site_request(self, gres: str | None) -> list[str]:
+        """Return the request of a site file; ``gres`` is None without devices."""
+        raise NotImplementedError
 
     def total_memory(self, mib: int) -> str:
         """Return a size of all nodes together."""

@@ -39,6 +39,8 @@ class Local(Scheduler):
     one_host = True
     limits_time = False
     default_cpus_per_rank = 1
+    interactive = "jobgen doctor local, on the machine that has them"
+    starter = {"ranks_per_node": 2, "launcher": "mpirun"}
 
     def devices(self, accelerator: Accelerator) -> str | None:
         return ""

@@ -18,6 +18,7 @@ class Pbs(Scheduler):
     dependency_form = "-W depend={}"
     queue_lists = False
     constraint_in_request = True
+    submit_commands = ("qsub", "qstat")
     features: tuple[str, str]  # a pattern of what may be requested of a node, and the rule
 
     def misplaced(self, line: str) -> str | None:

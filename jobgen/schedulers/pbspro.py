@@ -39,6 +39,11 @@ class PbsPro(Pbs):
     reservation_is_queue = True
     starts_pals = True
     agent = "pbs_tmrsh"
+    node_commands = ("pbs_tmrsh",)
+    interactive = "qsub -I -l select=1:{one}, and there: jobgen doctor pbs"
+    starter = {"walltime": "1h", "nodes": 2, "gpus_per_node": 4, "launcher": "mpirun"}
+    example_directive = "-l filesystems=home"
+    example_constraint = "gpu_type=a100"
 
     def check(self, spec: JobSpec) -> None:
         if spec.reservation and spec.queue:
@@ -69,6 +74,10 @@ class PbsPro(Pbs):
 
     def memory(self, mib: int, nodes: int, processes: int) -> str:
         return size(mib, "b")
+
+    def site_request(self, gres: str | None) -> list[str]:
+        ask = "-l select={nodes}:ncpus={cpus_per_node}:mpiprocs={ranks_per_node}"
+        return [ask + (":ngpus={gpus_per_node}" if gres is not None else ""), "-l place=scatter"]
 
     def total_memory(self, mib: int) -> str:
         return size(mib, "b")

@@ -41,6 +41,14 @@ class Slurm(Scheduler):
     sends_signal = requeues_tasks = sets_devices = equal_tasks = True
     node_step = agent = "srun"
 
+    submit_commands = ("sbatch", "squeue")
+    node_commands = ("scontrol", "srun")
+    interactive = "srun --nodes=1 {one} --pty jobgen doctor slurm"
+    default_launcher = "srun"
+    starter = {"walltime": "1h", "nodes": 2, "gpus_per_node": 4, "launcher": "torchrun"}
+    example_directive = "--constraint=a100"
+    example_constraint = "a100"
+
     def misplaced(self, line: str) -> str | None:
         wrong = re.match(r"-(l|W|S|j)\b", line)
         return "is PBS; Slurm takes options such as --constraint=gpu" if wrong else None
@@ -63,6 +71,10 @@ class Slurm(Scheduler):
 
     def memory(self, mib: int, nodes: int, processes: int) -> str:
         return size(mib).upper()
+
+    def site_request(self, gres: str | None) -> list[str]:
+        lines = ["--nodes={nodes}", "--ntasks-per-node={ranks_per_node}", "--cpus-per-task={cpus_per_task}"]
+        return [*lines, f"--gres={gres}:{{gpus_per_node}}"] if gres is not None else lines
 
     def dependency(self, kind: str, job: str) -> str:
         if not re.fullmatch(r"\d+(_\d+)?", job):

@@ -13,7 +13,7 @@ from jobgen.schedulers.torque import TORQUE
 if TYPE_CHECKING:
     from jobgen.spec import JobSpec
 
-SCHEDULERS: dict[str, Scheduler] = {one.name: one for one in (PBSPRO, TORQUE, SLURM, LOCAL)}
+SCHEDULERS: dict[str, Scheduler] = {one.name: one for one in (SLURM, PBSPRO, TORQUE, LOCAL)}
 
 
 def named(command_name: str, dialect: str | None) -> Scheduler:

@@ -47,6 +47,11 @@ class Torque(Pbs):
     features = (r"[A-Za-z][\w.-]*(:[A-Za-z][\w.-]*)*", "a property of a node in Torque, such as a100")
     hosts_by_core = True
     agent = "pbsdsh"
+    node_commands = ("pbsdsh",)
+    interactive = "qsub -I -l nodes=1:ppn=1:{one}, and there: jobgen doctor pbs --dialect torque"
+    starter = {"walltime": "1h", "dialect": "torque", "nodes": 2, "gpus_per_node": 1, "launcher": "mpirun"}
+    example_directive = "-l naccesspolicy=singlejob"
+    example_constraint = "a100"
 
     def misplaced(self, line: str) -> str | None:
         wrong = re.search(r"\b(select|place|ngpus|mpiprocs|ncpus)=|^-J\b", line)
@@ -60,6 +65,11 @@ class Torque(Pbs):
     def memory(self, mib: int, nodes: int, processes: int) -> str:
         """Return ``mem=`` of the job on one node, ``pmem=`` of a process on several."""
         return f"mem={size(mib, 'b')}" if nodes == 1 else f"pmem={-(-mib * 1024 // processes)}kb"
+
+    def site_request(self, gres: str | None) -> list[str]:
+        return [
+            "-l nodes={nodes}:ppn={cpus_per_node}" + (":gpus={gpus_per_node}" if gres is not None else "")
+        ]
 
     def ranges(self, ranges: Ranges) -> Ranges:
         return listed(ranges)
