@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchmarks.measure import Figure
 from jobgen.check import bash
-from jobgen.check.checking import check
+from jobgen.check.checker import check
 
 ROOT = Path(__file__).resolve().parent.parent
 SCRIPTS = [*(ROOT / "tests/golden").glob("*.sh"), *(ROOT / "tests/check/fixtures").glob("*/*.sh")]

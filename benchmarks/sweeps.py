@@ -16,9 +16,9 @@ from typing import Any
 
 from benchmarks.measure import Figure
 from jobgen.config import read_spec
-from jobgen.jobfile import layer_of
+from jobgen.jobfile.reader import layer_of
 from jobgen.plan import resolve
-from jobgen.rendering import render
+from jobgen.rendering.render import render
 
 SIDE = 100
 POINTS = SIDE * SIDE

@@ -18,7 +18,7 @@ from pathlib import Path
 from benchmarks.measure import Figure, medians, wall_seconds
 from jobgen.config import read_spec
 from jobgen.plan import resolve
-from jobgen.rendering import render
+from jobgen.rendering.render import render
 
 RUNS = 5
 TRAINING = ("--task", "digits", "--epochs", "1")

@@ -1,7 +1,7 @@
 """Batch-job scripts for training networks on PBS and Slurm clusters.
 
 One job description becomes one readable, self-contained script:
-flags -> JobSpec (spec.py) -> Plan (plan.py) -> text (rendering.py, templates/).
+flags -> JobSpec (spec.py) -> Plan (plan.py) -> text (rendering/, templates/).
 
 From Python: ``from jobgen import JobSpec, render`` (docs/api.md).
 """
@@ -12,9 +12,9 @@ import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from jobgen.api import JobSpec as JobSpec
     from jobgen.api import render as render
     from jobgen.errors import JobgenError as JobgenError
-    from jobgen.spec import JobSpec as JobSpec
 
 __all__ = ["JobSpec", "JobgenError", "__version__", "render"]
 __version__ = "0.1.0"
@@ -25,7 +25,7 @@ _ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))  # pathlib 
 if os.path.isfile(os.path.join(_ROOT, "setup.cfg")):
     __path__.append(_ROOT)
 
-_HOMES = {"JobSpec": "jobgen.spec", "JobgenError": "jobgen.errors", "render": "jobgen.api"}
+_HOMES = {"JobSpec": "jobgen.api", "JobgenError": "jobgen.errors", "render": "jobgen.api"}
 
 
 if not TYPE_CHECKING:  # type checkers would apply it to the submodules, too

@@ -8,7 +8,7 @@ def main() -> None:
     """Run the command line and end with its status."""
     # A process that lives a tenth of a second needs no collector; the imports make it run often.
     gc.disable()
-    from jobgen.cli import run
+    from jobgen.commands.cli import run
 
     sys.exit(run(sys.argv[1:]))
 

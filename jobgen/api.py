@@ -6,17 +6,23 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from datetime import datetime, time, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from jobgen.config import Layer, SiteName, Text, at_site, read_spec
+from jobgen.config import at_site, read_spec
 from jobgen.errors import JobgenError, nearest, shown
-from jobgen.jobfile import layer_of, read_job
-from jobgen.jobtables import TABLES, JobFile
+from jobgen.jobfile.reader import layer_of, read_job
+from jobgen.jobfile.schema import TABLES, JobFile
 from jobgen.options import BY_KEY, Option
 from jobgen.plan import resolve
 from jobgen.program import read_program
-from jobgen.sites.filling import without
-from jobgen.spec import JobSpec
+from jobgen.sites.defaults import without
+from jobgen.spec import JobSpec as Specification
+from jobgen.spec import Layer, SiteName, Text
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from jobgen.settings import Changes, Settings
 
 PYTHON = "Python"
 # The tables of a job file that hold no options, such as [train].
@@ -25,7 +31,43 @@ _TABLES = [
 ]
 
 
-def render(spec: JobSpec, *, template_dirs: Sequence[str | os.PathLike[str]] = ()) -> str:
+class JobSpec(Specification):
+    """A specification that is created from Python values, or from a job file."""
+
+    __slots__ = ()
+
+    def __new__(cls, scheduler: str, program: Sequence[str] = (), **settings: Unpack[Settings]) -> JobSpec:
+        """Create a job from Python values, or from text as on the command line.
+
+        ``scheduler`` is pbs, slurm or local; ``program`` are the words after ``--`` on the command line;
+        ``settings`` are its options, with underscores.
+
+        Raises:
+            JobgenError: there is no such setting, or its value cannot be read.
+        """
+        return cls._make(spec_of(scheduler, program, settings))
+
+    @classmethod
+    def from_file(
+        cls, path: str | os.PathLike[str], scheduler: str | None = None, *, changes: Sequence[str] = ()
+    ) -> JobSpec:
+        """Create a job from a job file; ``changes`` are values of ``--set``, such as ``resources.nodes=4``.
+
+        Raises:
+            JobgenError: it cannot be read, something in it is wrong, or it names no scheduler.
+        """
+        return cls._make(spec_of_file(path, scheduler, changes))
+
+    def replace(self, **settings: Unpack[Changes]) -> JobSpec:
+        """Return the same job with other settings, or another ``program``; None restores the default.
+
+        Raises:
+            JobgenError: as for a new job.
+        """
+        return type(self)._make(replaced(self, settings))
+
+
+def render(spec: Specification, *, template_dirs: Sequence[str | os.PathLike[str]] = ()) -> str:
     """Return the text of the script, as ``jobgen SCHEDULER`` prints it.
 
     ``template_dirs`` are searched before the packaged templates; JOBGEN_TEMPLATE_PATH is not read.
@@ -34,13 +76,13 @@ def render(spec: JobSpec, *, template_dirs: Sequence[str | os.PathLike[str]] = (
         JobgenError: the values contradict each other, the scheduler cannot express one of them, or
             a custom template is wrong.
     """
-    from jobgen.rendering import cache_dir
-    from jobgen.rendering import render as render_plan
+    from jobgen.rendering.render import cache_dir
+    from jobgen.rendering.render import render as render_plan
 
     return render_plan(resolve(spec), [os.fspath(folder) for folder in template_dirs], cache_dir())
 
 
-def spec_of(scheduler: str, program: Sequence[str], settings: Mapping[str, Any]) -> JobSpec:
+def spec_of(scheduler: str, program: Sequence[str], settings: Mapping[str, Any]) -> Specification:
     """Return the specification made from Python values; see JobSpec."""
     known = ["site", *BY_KEY, *_TABLES]
     if unknown := next((key for key in settings if key not in known), None):
@@ -56,7 +98,9 @@ def spec_of(scheduler: str, program: Sequence[str], settings: Mapping[str, Any])
     return read_spec(scheduler, given, layer.program, layer, PYTHON, site)
 
 
-def spec_of_file(path: str | os.PathLike[str], scheduler: str | None, changes: Sequence[str]) -> JobSpec:
+def spec_of_file(
+    path: str | os.PathLike[str], scheduler: str | None, changes: Sequence[str]
+) -> Specification:
     """Return the specification read from a job file; see JobSpec.from_file."""
     layer = read_job(os.fspath(path), changes, ())
     if (scheduler := scheduler or layer.scheduler) is None:
@@ -64,7 +108,7 @@ def spec_of_file(path: str | os.PathLike[str], scheduler: str | None, changes: S
     return read_spec(scheduler, {}, (), layer)
 
 
-def replaced(spec: JobSpec, settings: Mapping[str, Any]) -> JobSpec:
+def replaced(spec: Specification, settings: Mapping[str, Any]) -> Specification:
     """Return the specification with other settings; see JobSpec.replace."""
     rest = dict(settings)
     site = SiteName(spec.site.path, PYTHON) if spec.site else None

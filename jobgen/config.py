@@ -3,36 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from jobgen.errors import JobgenError, setting, shown
-from jobgen.options import OPTIONS, Option
-from jobgen.spec import JobSpec, SweepAsked
+from jobgen.errors import JobgenError, shown
+from jobgen.options import OPTIONS, Option, parse
+from jobgen.spec import COMMAND_LINE, SET, JobSpec, Layer, SiteName, Text
 
-COMMAND_LINE = "command line"
-SET = "--set"
-
-Text = str | Sequence[str]
-
-
-class SiteName(NamedTuple):
-    """The name of a site or the path of its file, the origin of the name, and the folder of the job file."""
-
-    name: str
-    origin: str
-    beside: str = ""
-
-
-class Layer(NamedTuple):
-    """The content of a job file: the text of each option by its key (a list for repeatable ones), their
-    origins, the program (the command line is already added to it), the scheduler, the site and the sweep."""
-
-    values: Mapping[str, Text]
-    origins: Mapping[str, str]
-    program: tuple[str, ...]
-    scheduler: str | None = None
-    site: SiteName | None = None
-    sweep: SweepAsked | None = None
+NO_SITE = "none"  # the name for no site, even if a job file names one
 
 
 def read_spec(
@@ -87,13 +64,12 @@ def at_site(spec: JobSpec, site: SiteName | None) -> JobSpec:
     Raises:
         JobgenError: there is no such site, something in it is wrong, or it has another scheduler.
     """
-    if site is None:
+    if site is None or site.name == NO_SITE:
         return spec
-    from jobgen.sites import choose
-    from jobgen.sites.filling import completed
+    from jobgen.sites.defaults import completed
+    from jobgen.sites.loader import choose
 
-    place = choose(site.name, site.origin, spec.scheduler, site.beside)
-    return completed(spec, place) if place else spec
+    return completed(spec, choose(site.name, site.origin, spec.scheduler, site.beside))
 
 
 def _first(
@@ -108,13 +84,3 @@ def _first(
             f"{option.flag} ({COMMAND_LINE}): --set says {option.key} too; leave one of them out"
         )
     return said, said_in
-
-
-def parse(option: Option, value: str, origin: str) -> Any:
-    """Return the value of an option, parsed from a text that comes from ``origin``."""
-    try:
-        if "\0" in value:
-            raise ValueError("can hold no NUL")
-        return option.parse(value)
-    except ValueError as error:
-        raise JobgenError(f"{setting(option.key, origin)} {shown(value)} ({origin}): {error}") from None

@@ -6,10 +6,15 @@ The command line, the error messages and ``--explain`` are generated from this t
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from jobgen import arrays, dependencies, groups, values
-from jobgen.accelerators import ACCELERATORS
+from jobgen import values
 from jobgen.containers import RUNTIMES
+from jobgen.errors import JobgenError, setting, shown
 from jobgen.launchers import LAUNCHERS, MPI_FLAVOURS
+from jobgen.resources import heterogeneous
+from jobgen.resources.accelerators import ACCELERATORS
+from jobgen.schedulers import arrays, dependencies
+
+DEFAULT_WALLTIME = 3600  # s; without a limit a job waits longer, or gets that of the queue
 
 
 class Option(NamedTuple):
@@ -33,9 +38,29 @@ class Option(NamedTuple):
         return "--" + self.key.replace("_", "-")
 
     @property
+    def about(self) -> str:
+        """The help without the notes on repetition, which only the command line needs."""
+        return self.help.replace(" Repeatable, in order.", "").replace(" Repeatable.", "")
+
+    @property
+    def meaning(self) -> str:
+        """The help without these notes and without the default."""
+        return self.about.split("  [")[0]
+
+    @property
     def name(self) -> str:
         """The key in a job file."""
         return self.in_file or self.key
+
+
+def parse(option: Option, value: str, origin: str) -> Any:
+    """Return the value of an option, parsed from a text that comes from ``origin``."""
+    try:
+        if "\0" in value:
+            raise ValueError("can hold no NUL")
+        return option.parse(value)
+    except ValueError as error:
+        raise JobgenError(f"{setting(option.key, origin)} {shown(value)} ({origin}): {error}") from None
 
 
 _RESOURCES = "Resources"
@@ -162,7 +187,7 @@ OPTIONS = (
     Option(
         "nodes",
         _RESOURCES,
-        groups.WholeOrGroups(1),
+        heterogeneous.WholeOrGroups(1),
         "N",
         "Nodes; 2x4+1x8 are 2 nodes of 4 ranks and 1 of 8 (PBS).",
         1,

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jobgen.arrays import Array
 from jobgen.errors import JobgenError, setting
-from jobgen.groups import Group
+from jobgen.resources.heterogeneous import Group
+from jobgen.schedulers.arrays import Array
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack
+    from jobgen.sites.site_file import Site
 
-    from jobgen.settings import Changes, Settings
-    from jobgen.sites.site import Site
+COMMAND_LINE = "command line"
+SET = "--set"
 
 Filter = tuple[tuple[str, tuple[int, ...]], ...]
+Text = str | Sequence[str]
 
 
 class SweepAsked(NamedTuple):
@@ -24,6 +24,26 @@ class SweepAsked(NamedTuple):
 
     mode: str
     values: tuple[tuple[str, tuple[Any, ...]], ...]
+
+
+class SiteName(NamedTuple):
+    """The name of a site or the path of its file, the origin of the name, and the folder of the job file."""
+
+    name: str
+    origin: str
+    beside: str = ""
+
+
+class Layer(NamedTuple):
+    """The content of a job file: the text of each option by its key (a list for repeatable ones), their
+    origins, the program (the command line is already added to it), the scheduler, the site and the sweep."""
+
+    values: Mapping[str, Text]
+    origins: Mapping[str, str]
+    program: tuple[str, ...]
+    scheduler: str | None = None
+    site: SiteName | None = None
+    sweep: SweepAsked | None = None
 
 
 class _Values(NamedTuple):
@@ -102,42 +122,6 @@ class JobSpec(_Values):
 
     __slots__ = ()
 
-    def __new__(cls, scheduler: str, program: Sequence[str] = (), **settings: Unpack[Settings]) -> JobSpec:
-        """Create a job from Python values, or from text as on the command line.
-
-        ``scheduler`` is pbs, slurm or local; ``program`` are the words after ``--`` on the command line;
-        ``settings`` are its options, with underscores.
-
-        Raises:
-            JobgenError: there is no such setting, or its value cannot be read.
-        """
-        from jobgen.api import spec_of  # it imports this module
-
-        return spec_of(scheduler, program, settings)
-
-    @classmethod
-    def from_file(
-        cls, path: str | os.PathLike[str], scheduler: str | None = None, *, changes: Sequence[str] = ()
-    ) -> JobSpec:
-        """Create a job from a job file; ``changes`` are values of ``--set``, such as ``resources.nodes=4``.
-
-        Raises:
-            JobgenError: it cannot be read, something in it is wrong, or it names no scheduler.
-        """
-        from jobgen.api import spec_of_file
-
-        return spec_of_file(path, scheduler, changes)
-
-    def replace(self, **settings: Unpack[Changes]) -> JobSpec:
-        """Return the same job with other settings, or another ``program``; None restores the default.
-
-        Raises:
-            JobgenError: as for a new job.
-        """
-        from jobgen.api import replaced
-
-        return replaced(self, settings)
-
     def origin(self, key: str) -> str:
         """Return the origin of the value of ``key``."""
         return self.origins.get(key, "default")
@@ -169,7 +153,7 @@ class JobSpec(_Values):
         return f"JobSpec({', '.join([repr(self.scheduler), *words])})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return JobSpec._make, (tuple(self),)
+        return type(self)._make, (tuple(self),)
 
     def _asked(self) -> tuple[Any, ...]:
         asked = tuple(self)[: -len(("origins", "given", "site"))]

@@ -81,6 +81,18 @@ def walltime(text: str) -> int:
     return total
 
 
+def seconds(text: str) -> int | None:
+    """Return a duration as schedulers print it: ``[D-]H:M:S``, ``D:H:M:S``, ``M:S`` or seconds.
+
+    Return None for UNLIMITED, INVALID and the like.
+    """
+    found = re.fullmatch(r"(?:(\d+)-)?((?:\d+:){0,3}\d+)", text.strip(), re.ASCII)
+    if not found:
+        return None
+    parts = zip(reversed(found[2].split(":")), (1, 60, 3600, 86400), strict=False)
+    return int(found[1] or 0) * 86400 + sum(int(part) * unit for part, unit in parts)
+
+
 def signal(text: str) -> tuple[str, int | None]:
     """Parse ``USR1`` or ``USR2``, also with the number of seconds before the end: ``USR1@120``."""
     match = re.fullmatch(r"(?:SIG)?(USR[12])(?:@(\d{1,5}))?", text, re.ASCII)

@@ -16,7 +16,8 @@ import pytest
 from support.require import need_command
 
 from jobgen.options import BY_KEY, OPTIONS
-from jobgen.sites import load, names
+from jobgen.sites.loader import load
+from jobgen.sites.search import names
 
 ROOT = Path(__file__).resolve().parent.parent
 QSTAT = "Queue: workq\n    queue_type = Execution\n    enabled = True\nQueue: a_queue_of_a_long_name\n    queue_type = Route"
@@ -228,8 +229,8 @@ def test_another_shell_is_refused(environment: dict[str, str]) -> None:
 
 def test_completion_loads_little(environment: dict[str, str]) -> None:
     code = (
-        "import sys; from jobgen.cli import run; run(['slurm', '--launcher', ''])\n"
-        "print({'jinja2', 'msgspec', 'subprocess', 'jobgen.plan', 'jobgen.rendering'} & set(sys.modules) or 'little')"
+        "import sys; from jobgen.commands.cli import run; run(['slurm', '--launcher', ''])\n"
+        "print({'jinja2', 'msgspec', 'subprocess', 'jobgen.plan', 'jobgen.rendering.render'} & set(sys.modules) or 'little')"
     )
     done = subprocess.run(
         [sys.executable, "-c", code],

@@ -18,13 +18,12 @@ from support.mpich import mpich_bin
 from support.require import absent, need_command, need_package
 
 from jobgen.config import read_spec
-from jobgen.doctor import devices, machine, ops, output, queues, software
+from jobgen.doctor import devices, findings_table, machine, ops, queues, software
 from jobgen.doctor.finding import Case, Finding
+from jobgen.doctor.job_environment import Answer, Surroundings
 from jobgen.doctor.recipe import _OPS, recipe
-from jobgen.doctor.surroundings import Answer, Surroundings
 from jobgen.errors import JobgenError
 from jobgen.plan import resolve
-from jobgen.schedulers import scheduler_of
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
@@ -346,7 +345,7 @@ def case(
         for name, one in (well | answers).items()
     }
     here = Surroundings({"HOME": "/nowhere", "PATH": os.environ["PATH"], **(env or {})}, "/tmp")
-    return Case(plan, scheduler_of(plan.spec), here, said, in_job)
+    return Case(plan, here, said, in_job)
 
 
 def worst(judge: Callable[[Case], Iterator[Finding]], check: str, one: Case) -> Finding:
@@ -589,8 +588,8 @@ def test_a_binary_runs_on_its_own_generation(archs: str, device: tuple[int, int]
 
 
 def test_the_worst_finding_decides() -> None:
-    assert output.worst([]) == "ok"
-    assert output.worst([Finding("a", "problem", ""), Finding("b", "note", "")]) == "problem"
+    assert findings_table.worst([]) == "ok"
+    assert findings_table.worst([Finding("a", "problem", ""), Finding("b", "note", "")]) == "problem"
 
 
 # -------------------------------------------------------------------------------------------- --recipe

@@ -15,8 +15,8 @@ from support.require import need_command
 from jobgen.config import read_spec
 from jobgen.errors import JobgenError
 from jobgen.plan import resolve
-from jobgen.rendering import render
-from jobgen.runtime import MARK
+from jobgen.rendering.render import render
+from jobgen.rendering.runtime import MARK
 
 RUNTIME = HERE.parents[1] / "templates/runtime"
 HOSTILE = "a b'\"$(touch pwned)`id`\\ \n#PBS -q evil\n#SBATCH --nodes=9\r\u202eé“ ~ *"

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from support import jobs
 from support.require import need_command
 
-from jobgen.image import image
+from jobgen.commands.image import image
 
 HERE = Path(__file__).parent / "golden/images"
 RECIPES = {

@@ -14,16 +14,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.require import need_package
 
-from jobgen import init
+from jobgen.commands import init
+from jobgen.commands.schema import schema_text
 from jobgen.config import read_spec
 from jobgen.errors import JobgenError
-from jobgen.jobfile import read_job
-from jobgen.joblines import line_of
-from jobgen.jobtables import TABLES, table_of
+from jobgen.jobfile.locations import line_of
+from jobgen.jobfile.reader import read_job
+from jobgen.jobfile.schema import TABLES, table_of
 from jobgen.options import BY_KEY, OPTIONS
 from jobgen.plan import resolve
-from jobgen.schedulers import SCHEDULERS
-from jobgen.schema import schema_text
+from jobgen.schedulers.detection import detect
+from jobgen.schedulers.table import SCHEDULERS
 from jobgen.spec import JobSpec
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -316,7 +317,7 @@ def test_a_script_does_not_depend_on_who_said_it(tmp_path: Path) -> None:
 
 
 def test_msgspec_is_imported_for_a_job_file_only(tmp_path: Path) -> None:
-    code = "import sys; from jobgen.cli import run; run(['pbs']); print('msgspec' in sys.modules, file=sys.stderr)"
+    code = "import sys; from jobgen.commands.cli import run; run(['pbs']); print('msgspec' in sys.modules, file=sys.stderr)"
     command = [sys.executable, "-c", code]
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     for expected in ("False\n", "True\n"):
@@ -356,10 +357,10 @@ def test_lines(text: str, path: str, line: int | None) -> None:
 
 @given(st.text(max_size=60), st.lists(st.text(max_size=30).map("job.".__add__), max_size=2))
 def test_no_text_is_a_traceback(text: str, settings: list[str]) -> None:
-    from jobgen import jobfile
+    from jobgen.jobfile import reader
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(jobfile, "read_text", lambda *_: text)
+        patch.setattr(reader, "read_text", lambda *_: text)
         sentence = ""
         try:
             read_job("x.toml", settings, ())
@@ -440,4 +441,4 @@ def test_detection(
         (tmp_path / name).write_text(f"#!/bin/sh\n{body}\n")
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert init.detect()[0] == kind
+    assert detect()[0] == kind

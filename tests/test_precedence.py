@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from jobgen.check.checking import check
+from jobgen.check.checker import check
 from jobgen.check.script import Script
-from jobgen.precedence import heeded, split_user_directives
+from jobgen.schedulers.precedence import heeded, split_user_directives
 
 
 @pytest.mark.parametrize(

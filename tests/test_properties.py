@@ -17,7 +17,7 @@ from support.require import find_command
 from jobgen.config import read_spec
 from jobgen.errors import JobgenError
 from jobgen.plan import resolve
-from jobgen.rendering import render, sh
+from jobgen.rendering.render import render, sh
 
 SHELLCHECK = find_command("shellcheck")
 

@@ -15,18 +15,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.require import need_command
 
-from jobgen import JobSpec, render, sites
-from jobgen.config import COMMAND_LINE, SiteName, read_spec
+from jobgen import JobSpec, render
+from jobgen.config import read_spec
 from jobgen.errors import JobgenError
 from jobgen.plan import resolve
-from jobgen.schedulers import scheduler_of
-from jobgen.sites.asking import pbs, slurm
-from jobgen.sites.detecting import reason
+from jobgen.schedulers.table import scheduler_of
+from jobgen.sites import loader, search
+from jobgen.sites.creation import site_file
+from jobgen.sites.discovery import pbs, slurm
+from jobgen.sites.host_match import reason
 from jobgen.sites.limits import Request, excesses
-from jobgen.sites.trying import try_defaults
-from jobgen.sites.writing import site_file
+from jobgen.sites.site_file import Site
+from jobgen.sites.validation import try_defaults
+from jobgen.spec import COMMAND_LINE, SiteName
 
-SHIPPED = sorted(path.stem for path in Path(sites.folders()[-1]).glob("*.toml"))
+SHIPPED = sorted(path.stem for path in Path(search.folders()[-1]).glob("*.toml"))
 
 # Of each golden script: what the manual demands, line by line, and what would be wrong there.
 MANUALS = {
@@ -226,7 +229,7 @@ def test_the_script_says_what_the_manual_demands(name: str) -> None:
 
 @pytest.mark.parametrize("name", SHIPPED)
 def test_a_site_says_where_and_when_it_was_read(name: str) -> None:
-    site = sites.load(name)
+    site = loader.load(name)
     assert site.file.manual
     assert site.file.read is not None
     assert not site.queues or site.values.get("queue") in site.queues or name == "cx3"
@@ -413,7 +416,7 @@ def test_a_file_extends_another_and_each_value_knows_its_place(tmp_path: Path) -
     (tmp_path / "ours.toml").write_text(
         'extends = "polaris"\ntitle = "ours"\n[queues.debug]\nnodes = [1, 4]\n[environment]\nmodule = ["conda/2"]\n'
     )
-    site = sites.load("ours", beside=str(tmp_path))
+    site = loader.load("ours", beside=str(tmp_path))
     assert site.queues["debug"].nodes == (1, 4)
     assert site.queues["debug"].walltime == "1h"
     assert site.origins["module"] == "site ours"
@@ -430,7 +433,7 @@ def test_a_file_may_hide_and_extend_the_one_of_its_name(
     (folder / "polaris.toml").write_text('extends = "polaris"\n[job]\naccount = "mine"\n')
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     assert "#PBS -A mine\n" in render(spec("pbs polaris"))
-    assert sites.names().count("polaris") == 1
+    assert search.names().count("polaris") == 1
 
 
 def test_a_file_by_its_path_extends_what_lies_beside_it(
@@ -441,7 +444,7 @@ def test_a_file_by_its_path_extends_what_lies_beside_it(
     (tmp_path / "top.toml").write_text('extends = "base"\n')
     monkeypatch.chdir(tmp_path)
     for name in ("top.toml", "./top.toml", str(tmp_path / "top.toml")):
-        site = sites.load(name, beside="")
+        site = loader.load(name, beside="")
         assert (site.title, site.values["account"], site.file.node.gpus) == ("base", "mine", 8)
 
 
@@ -498,7 +501,7 @@ def load_text(folder: Path, text: str) -> str:
     path = folder / "x.toml"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(JobgenError) as caught:
-        sites.load("x", beside=str(folder))
+        loader.load("x", beside=str(folder))
     said = str(caught.value).replace(str(path), "FILE")
     assert said.isprintable()
     return said
@@ -527,13 +530,13 @@ def test_what_every_file_needs(text: str, words: str, tmp_path: Path) -> None:
 
 @given(st.text(max_size=60))
 def test_no_text_is_a_traceback(text: str) -> None:
-    from jobgen.sites import reading
+    from jobgen.sites import loader
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reading, "read_text", lambda *_: BASE + text)
+        patch.setattr(loader, "read_text", lambda *_: BASE + text)
         sentence = ""
         try:
-            reading.read_site("x.toml")
+            loader.read_site("x.toml")
         except JobgenError as error:
             sentence = str(error)
         assert sentence.isprintable()
@@ -542,14 +545,14 @@ def test_no_text_is_a_traceback(text: str) -> None:
 @given(st.text(max_size=20))
 def test_no_text_of_a_site_becomes_shell_code(text: str) -> None:
     """Either refused, or one of the harmless characters that an option may have."""
-    from jobgen.sites import reading
+    from jobgen.sites import loader
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            reading, "read_text", lambda *_: f"{BASE}rules = {{ srun = [{json.dumps('--x=' + text)}] }}"
+            loader, "read_text", lambda *_: f"{BASE}rules = {{ srun = [{json.dumps('--x=' + text)}] }}"
         )
         try:
-            [option] = reading.read_site("x.toml").file.rules.srun
+            [option] = loader.read_site("x.toml").file.rules.srun
         except JobgenError:
             return
         assert re.fullmatch(r"--x=[\w:,.+/@%{}-]+", option, re.ASCII)
@@ -575,7 +578,7 @@ def test_a_smaller_request_is_never_refused_for_more(name: str, request: Request
         assert {one.key for one in excesses(site, queue, less)} <= broken
 
 
-LOADED = {name: sites.load(name) for name in SHIPPED}
+LOADED = {name: loader.load(name) for name in SHIPPED}
 
 
 # ---- the command ---------------------------------------------------------------------------
@@ -686,8 +689,8 @@ def test_init_takes_the_site_of_the_machine(tmp_path: Path) -> None:
 
 def test_without_a_site_nothing_of_them_is_imported() -> None:
     code = (
-        "import sys; from jobgen.cli import run; run(['slurm']);"
-        "print({'msgspec', 'jobgen.sites.site', 'jobgen.sites.reading'} & set(sys.modules), file=sys.stderr)"
+        "import sys; from jobgen.commands.cli import run; run(['slurm']);"
+        "print({'msgspec', 'jobgen.sites.site_file', 'jobgen.sites.loader'} & set(sys.modules), file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stderr == "set()\n"
@@ -754,9 +757,9 @@ node01
 """
 
 
-def written(facts: object, tmp_path: Path) -> sites.Site:  # type: ignore[name-defined]
+def written(facts: object, tmp_path: Path) -> Site:
     (tmp_path / "new.toml").write_text(site_file(facts, "login01"))  # type: ignore[arg-type]
-    return sites.load("new", beside=str(tmp_path))
+    return loader.load("new", beside=str(tmp_path))
 
 
 def test_new_of_slurm(tmp_path: Path) -> None:
@@ -782,6 +785,6 @@ def test_new_of_torque(tmp_path: Path) -> None:
     queues = QSTAT.replace("resources_max.nodect", "resources_max.nodes")
     site = written(pbs("cluster", "torque", queues, TORQUE_NODES), tmp_path)
     job = spec("pbs new nodes=2", tmp_path)
-    assert scheduler_of(job) == "torque"
+    assert scheduler_of(job).name == "torque"
     assert site.queues["workq"].memory == "64401M"
-    assert "#PBS -l nodes=2:ppn=16:gpus=1\n" in render(job.replace(walltime="1h"))
+    assert "#PBS -l nodes=2:ppn=16:gpus=1\n" in render(spec("pbs new nodes=2 walltime=1h", tmp_path))

@@ -16,9 +16,9 @@ from test_properties import PROBE, TEXT
 
 from jobgen.config import read_spec
 from jobgen.errors import JobgenError
-from jobgen.jobfile import layer_of
+from jobgen.jobfile.reader import layer_of
 from jobgen.plan import resolve
-from jobgen.rendering import render
+from jobgen.rendering.render import render
 
 VALUES = st.one_of(
     st.lists(st.one_of(TEXT, st.integers(), st.floats()), min_size=1, max_size=3),

@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from jobgen.api import _TABLES
-from jobgen.jobtables import meaning
+from jobgen.jobfile.schema import meaning
 from jobgen.options import OPTIONS, Option
 from jobgen.values import Choice, Whole, absolute_path, path, walltime
 

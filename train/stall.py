@@ -4,7 +4,7 @@ A rank that does no step for --stall hangs. Training is synchronous, so all rank
 that notices it creates the directory `stall` of the run, at which the others also write their stacks.
 
 RUN/stacks/S/HOST.txt        stacks of all Python threads of the ranks on that host, those of each rank below
-                             a line with its number (nodefiles.py defines S)
+                             a line with its number (jobgen/runs/node_files.py defines S)
 RUN/stall/nodes/S/HOST.json  one line of JSON for each of these ranks: it has noticed the hang, its last step
 RUN/stall/verdict.json       the decision of the lowest of these ranks: whether the ranks save
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from jobgen.check.bash import Node, parse
-from jobgen.check.commands import PYTHON, STARTERS, Command, commands
 from jobgen.check.constants import Constants
+from jobgen.check.shell_commands import PYTHON, STARTERS, Command, commands
 
 # Commands that run another command: the launcher follows them.
 _FRONT = ("exec", "time", "nohup", "command", "env", "numactl", "nice", "stdbuf", "timeout")

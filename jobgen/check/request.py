@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from jobgen import precedence
-from jobgen.check.directives import PBS, Option
+from jobgen.check.directive_reader import PBS, Option
+from jobgen.schedulers import precedence
 
 _UNITS = {"k": 1 / 1024, "m": 1, "g": 1024, "t": 1024 * 1024}
 _OCTET = r"(\d+(?:\.\d+)?)\s*(?:([kmgt])(?:i?[bw])?|[bw])?"
@@ -117,7 +117,7 @@ def number(text: str | None) -> int | None:
 
 
 def settings(options: Sequence[Option], scheduler: str) -> Iterator[tuple[str, Option]]:
-    """Yield each option with the key that identifies its repetitions: see jobgen/precedence.py."""
+    """Yield each option with the key that identifies its repetitions: see schedulers/precedence.py."""
     for option in options:
         if scheduler in PBS and option.flag == "-l":
             for _, name, value in resources((option,)):

@@ -10,13 +10,13 @@ from functools import cached_property
 from typing import NamedTuple
 
 from jobgen.check import bash
-from jobgen.check.commands import Command, commands
 from jobgen.check.constants import Constants
-from jobgen.check.directives import PBS, Directives, Option
-from jobgen.check.directives import read as read_directives
+from jobgen.check.directive_reader import PBS, Directives, Option
+from jobgen.check.directive_reader import read as read_directives
 from jobgen.check.launches import Launch, launches
 from jobgen.check.request import Request
 from jobgen.check.request import read as read_request
+from jobgen.check.shell_commands import Command, commands
 
 
 class Hit(NamedTuple):

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from jobgen.doctor.surroundings import Answer, Surroundings
+from jobgen.doctor.job_environment import Answer, Surroundings
 from jobgen.plan import Plan
 
 OK, NOTE, WARNING, PROBLEM = STATES = ("ok", "note", "warning", "problem")
@@ -26,7 +26,6 @@ class Case(NamedTuple):
     """The input of the checks: the job, the environment, and the answers of the probes."""
 
     plan: Plan
-    row: str
     here: Surroundings
     answers: Mapping[str, Answer]
     in_job: bool

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 
-from jobgen.doctor.surroundings import Answer, Surroundings
+from jobgen.doctor.job_environment import Answer, Surroundings
 from jobgen.plan import Plan
 
 LIMIT = 60  # s; torch on a cold network file system takes half of that

@@ -6,10 +6,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from jobgen import runs
-from jobgen.explain import meaning
 from jobgen.options import BY_KEY
-from jobgen.runs import Run
+from jobgen.runs import run_directory
+from jobgen.runs.run_directory import Run
 
 _NAMED = r"(?i)((?:token|secret|password|passwd|passphrase|credentials|(?:api|access|private)[-_]?key)"
 _VALUE = re.compile(_NAMED + r"=).*", re.DOTALL)
@@ -44,8 +43,8 @@ class Comparison(NamedTuple):
 
 def facts(run: Run, rows: Sequence[Mapping[str, Any]]) -> dict[str, Fact]:
     """Return the facts by name: the point of a sweep, plan.json or the script, the start of the training."""
-    point = _flat(runs.as_object(runs.text(run.directory / "sweep.json")), _SWEEP)
-    asked = list(_planned(runs.plan(run.directory))) or _script(runs.script(run.directory))
+    point = _flat(run_directory.as_object(run_directory.text(run.directory / "sweep.json")), _SWEEP)
+    asked = list(_planned(run_directory.plan(run.directory))) or _script(run_directory.script(run.directory))
     trained = {key: value for key, value in started(rows).items() if key not in ("event", "hosts", "source")}
     return dict([*point, *asked, *_flat(trained, "training ")])
 
@@ -54,7 +53,7 @@ def _planned(plan: Mapping[str, Any]) -> Iterator[tuple[str, Fact]]:
     """Yield the options and derived values by their own names, then other values by the names of tables."""
     for table in ("options", "derived"):
         for name, fact in _flat(_table(plan, table)):
-            yield name, fact._replace(meaning=meaning(BY_KEY[name])) if name in BY_KEY else fact
+            yield name, fact._replace(meaning=BY_KEY[name].meaning) if name in BY_KEY else fact
     for name, fact in _flat({key: value for key, value in plan.items() if key not in _ELSEWHERE}):
         yield name, fact
     sources = plan.get("sources")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from jobgen import nodefiles, runs
-from jobgen.nodefiles import Rank
-from jobgen.runs import Attempt, Run, as_object, text
+from jobgen.runs import node_files, run_directory
+from jobgen.runs.node_files import Rank
+from jobgen.runs.run_directory import Attempt, Run, as_object, text
 
 # The most ranks and logs of an attempt (the first failures explain the most); characters of each log.
 _RANKS, _LOGS, _LETTERS = 200, 4, 4000
@@ -35,7 +35,7 @@ class Failures(NamedTuple):
 
 
 def failures(run: Run, training: bool) -> Failures:
-    failed = [(attempt, runs.failed(attempt)) for attempt in run.attempts]
+    failed = [(attempt, run_directory.failed(attempt)) for attempt in run.attempts]
     found = [
         _failed(attempt, rank, training, i)
         for attempt, ranks in failed
@@ -51,9 +51,9 @@ def failures(run: Run, training: bool) -> Failures:
 
 
 def _failed(attempt: Attempt, rank: Rank, training: bool, place: int) -> Failed:
-    meaning = "left no status" if rank.status is None else runs.meaning(rank.status, training)
-    log = nodefiles.log_of(attempt.directory, rank.number, rank.host) if place < _LOGS else None
-    end, file = (nodefiles.tail(log)[-_LETTERS:], log.path) if log else ("", None)
+    meaning = "left no status" if rank.status is None else run_directory.meaning(rank.status, training)
+    log = node_files.log_of(attempt.directory, rank.number, rank.host) if place < _LOGS else None
+    end, file = (node_files.tail(log)[-_LETTERS:], log.path) if log else ("", None)
     where = str(file.relative_to(attempt.directory.parent)) if file else ""
     return Failed(attempt.number, rank.number, rank.host, rank.status, meaning, end, where)
 

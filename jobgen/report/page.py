@@ -14,10 +14,11 @@ import jinja2
 from markupsafe import Markup
 
 import jobgen.templates
-from jobgen import __version__, runs
+from jobgen import __version__
 from jobgen.report import axes, charts, facts, failures, series, timeline
 from jobgen.report.series import Curves
-from jobgen.runs import Run
+from jobgen.runs import run_directory
+from jobgen.runs.run_directory import Run
 
 _TEMPLATES = Path(jobgen.templates.__path__[0], "report")
 
@@ -88,7 +89,7 @@ def _titled(views: list[View]) -> tuple[list[View], str]:
 
 
 def _view(directory: Path) -> View:
-    run, metrics = runs.read(directory), runs.read_metrics(directory)
+    run, metrics = run_directory.read(directory), run_directory.read_metrics(directory)
     curves = series.curves(metrics.rows)
     training = any(row.get("event") == "start" for row in metrics.rows) or "state" in run.status
     return View(
@@ -107,8 +108,8 @@ def _summary(run: Run, rows: list[dict[str, Any]], curves: Curves, training: boo
     losses = _values(curves, "step", "loss")
     accuracies = _values(curves, "epoch", "accuracy")
     rates = _values(curves, "step", "samples_per_second")
-    seconds = [value for row in rows if (value := runs.number(row.get("seconds"))) is not None]
-    steps = [value for row in rows if (value := runs.number(row.get("step"))) is not None]
+    seconds = [value for row in rows if (value := run_directory.number(row.get("seconds"))) is not None]
+    steps = [value for row in rows if (value := run_directory.number(row.get("step"))) is not None]
     kind, state = _state(run, bool(rows), training)
     spent = [took for attempt in run.attempts if (took := timeline.took(attempt)) is not None]
     return Summary(
@@ -133,14 +134,14 @@ def _state(run: Run, metrics: bool, training: bool) -> tuple[str, str]:
     """Return the state of a run: the end of its last attempt, or without attempts that of the training."""
     if run.attempts:
         last = run.attempts[-1].status
-        return timeline.kind(last), runs.meaning(last, training)
-    state, status = run.status.get("state"), runs.number(run.status.get("exit_status"))
+        return timeline.kind(last), run_directory.meaning(last, training)
+    state, status = run.status.get("state"), run_directory.number(run.status.get("exit_status"))
     if state == "failed":
-        return "bad", runs.meaning(int(status or 1), True)
+        return "bad", run_directory.meaning(int(status or 1), True)
     if state in ("finished", "resumable"):
-        last = 0 if state == "finished" else runs.RESUMABLE
-        return timeline.kind(last), runs.meaning(last)
-    return "open", runs.meaning(None) if metrics else "not begun"
+        last = 0 if state == "finished" else run_directory.RESUMABLE
+        return timeline.kind(last), run_directory.meaning(last)
+    return "open", run_directory.meaning(None) if metrics else "not begun"
 
 
 def _where(run: Run, rows: list[dict[str, Any]]) -> str:
@@ -172,7 +173,7 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     env.filters.update(
-        short=_or_dash, percent=_percent, duration=axes.duration, clock=_clock, number=runs.number
+        short=_or_dash, percent=_percent, duration=axes.duration, clock=_clock, number=run_directory.number
     )
     return env
 

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from jobgen.runs import number
+from jobgen.runs.run_directory import number
 
 
 class Point(NamedTuple):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from jobgen import runs
 from jobgen.report import axes
 from jobgen.report.axes import Axis, duration
-from jobgen.runs import Attempt, Run
+from jobgen.runs import run_directory
+from jobgen.runs.run_directory import Attempt, Run
 
 WIDTH, ROW = 720, 26
 LEFT, RIGHT, TOP, BOTTOM = 58, 26, 8, 34
@@ -45,14 +45,14 @@ class Timeline(NamedTuple):
 
 def kind(status: int | None) -> str:
     """Return the kind of an attempt's end."""
-    return {None: "open", 0: "good", 3: "missed", runs.RESUMABLE: "on"}.get(status, "bad")
+    return {None: "open", 0: "good", 3: "missed", run_directory.RESUMABLE: "on"}.get(status, "bad")
 
 
 def ending(run: Run, attempt: Attempt, training: bool) -> str:
     """Return the end of an attempt in words; an attempt before the last one does not run any more."""
     if attempt.status is None and attempt is not run.attempts[-1]:
         return "no end is recorded: it was killed with its script"
-    return runs.meaning(attempt.status, training)
+    return run_directory.meaning(attempt.status, training)
 
 
 def timeline(all_runs: Sequence[Run], trained: Sequence[bool]) -> Timeline | None:
@@ -99,7 +99,7 @@ def _bar(run: int, attempt: Attempt, start: float, x: Axis, meaning: str) -> Bar
 def _marks(run: int, attempt: Attempt, start: float, x: Axis) -> list[Mark]:
     found = []
     for event in attempt.events:
-        at = runs.number(event.value) if event.what == "deadline" else event.time
+        at = run_directory.number(event.value) if event.what == "deadline" else event.time
         if event.what in ("deadline", "signal") and at is not None and 0 <= at - start <= x.high:
             said = (
                 "the deadline, when saving had to begin"

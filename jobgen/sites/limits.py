@@ -6,14 +6,14 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from jobgen import values
-from jobgen.directives import RESERVATION
 from jobgen.errors import JobgenError, nearest, one_of
-from jobgen.schedulers import clock, size
+from jobgen.schedulers.base import clock, size
+from jobgen.schedulers.pbspro import RESERVATION
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from jobgen.sites.site import Site
+    from jobgen.sites.site_file import Site
     from jobgen.spec import JobSpec
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from jobgen.check.checking import check
-from jobgen.check.directives import guess
-from jobgen.check.rules import RULES
+from jobgen.check.checker import check
+from jobgen.check.directive_reader import guess
+from jobgen.check.rules.table import RULES
 
 FIXTURES = Path(__file__).parent / "fixtures"
 BAD = FIXTURES / "late-directive/bad.sh"
@@ -101,7 +101,7 @@ def test_a_file_that_is_too_long(tmp_path: Path) -> None:
 
 
 def test_without_tree_sitter_it_says_what_to_install() -> None:
-    code = "import sys; sys.modules['tree_sitter_bash'] = None; from jobgen.cli import run; sys.exit(run(['check', sys.argv[1]]))"
+    code = "import sys; sys.modules['tree_sitter_bash'] = None; from jobgen.commands.cli import run; sys.exit(run(['check', sys.argv[1]]))"
     done = subprocess.run([sys.executable, "-c", code, BAD], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr == (
@@ -110,7 +110,7 @@ def test_without_tree_sitter_it_says_what_to_install() -> None:
 
 
 def test_help_does_not_load_the_rules() -> None:
-    code = "import sys; from jobgen.cli import run; run(['--help']); print('jobgen.check.rules' in sys.modules, file=sys.stderr)"
+    code = "import sys; from jobgen.commands.cli import run; run(['--help']); print('jobgen.check.rules' in sys.modules, file=sys.stderr)"
     assert (
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False).stderr
         == "False\n"

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from jobgen.check.checking import check
-from jobgen.check.directives import SCHEDULERS
+from jobgen.check.checker import check
+from jobgen.check.directive_reader import SCHEDULERS
 
 FIXTURES = sorted((Path(__file__).parent / "fixtures").glob("*/*.sh"))
 PIECES = st.sampled_from(

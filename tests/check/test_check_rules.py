@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from golden import cases
 
-from jobgen.check.checking import check, check_file
-from jobgen.check.rules import RULES
+from jobgen.check.checker import check, check_file
+from jobgen.check.rules.table import RULES
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 FIXTURES = Path(__file__).parent / "fixtures"

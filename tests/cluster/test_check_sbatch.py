@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from support.cluster import Cluster
 
-from jobgen.check.checking import check
-from jobgen.check.directives import LONG
+from jobgen.check.checker import check
+from jobgen.check.directive_reader import LONG
 
 FIXTURES = Path(__file__).resolve().parent.parent / "check" / "fixtures"
 REFUSED = ("unknown-option", "memory-unit", "bad-choice", "bad-count", "carriage-return", "bad-dependency")

@@ -16,10 +16,10 @@ import pytest
 from support.pbs import PbsCluster, wait_until
 
 from jobgen import JobgenError, JobSpec, render
-from jobgen.check.checking import check
-from jobgen.life import logs
-from jobgen.nodefiles import Log
-from jobgen.precedence import split_user_directives
+from jobgen.check.checker import check
+from jobgen.runs import logs
+from jobgen.runs.node_files import Log
+from jobgen.schedulers.precedence import split_user_directives
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support.cluster import Cluster
 
-from jobgen.sites import load
+from jobgen.sites.loader import load
 
 GPU_JOB = ("--nodes", "2", "--gpus-per-node", "1", "--ranks-per-node", "1", "--no-preflight")
 

@@ -8,7 +8,7 @@ import pytest
 from support.cluster import Cluster
 
 from jobgen import JobSpec, render
-from jobgen.precedence import split_user_directives
+from jobgen.schedulers.precedence import split_user_directives
 
 DIRECTIVES = {
     "--job-name=mine": "JobName=mine",

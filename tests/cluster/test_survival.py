@@ -18,7 +18,7 @@ from support.jobs import PROBE
 from support.pbs import PbsCluster
 from support.require import need_package
 
-from jobgen import nodefiles
+from jobgen.runs import node_files
 
 # One after the other: each has four ranks on the cores of one machine.
 pytestmark = [pytest.mark.xdist_group("survival"), pytest.mark.timeout(900)]
@@ -227,7 +227,7 @@ def test_a_training_that_was_told_to_leave_goes_on_as_if_nothing_had_been(
     assert weights(directory, tmp_path) == undisturbed[engine]
     assert jobs.run_dir(tmp_path / "runs") == directory  # one for the whole chain
     for attempt in (directory / "attempt-1", directory / "attempt-2"):
-        assert [rank.number for rank in nodefiles.ranks(attempt)] == [0, 1, 2, 3]
+        assert [rank.number for rank in node_files.ranks(attempt)] == [0, 1, 2, 3]
         assert jobs.written_by(attempt, 0)  # the others have nothing to say
 
 

@@ -19,7 +19,7 @@ from support.jobs import PROBE
 from support.pbs import PbsCluster
 from support.require import need_cluster, need_package
 
-from jobgen import nodefiles
+from jobgen.runs import node_files
 
 pytestmark = [pytest.mark.xdist_group("survival-more"), pytest.mark.timeout(600)]
 
@@ -170,7 +170,7 @@ def test_a_bad_host_is_named(slurm_cluster: Cluster, tmp_path: Path, name: str, 
     bad = "node1 node2" if name == "checkpoints not shared" else "node2"  # of two, either may be the one
     assert re.search(rf"jobgen: the preflight failed with status \d+; bad: {bad}\n", job.output), job.output
     directory = jobs.run_dir(tmp_path / "runs")
-    assert not nodefiles.ranks(directory / "attempt-1")  # nothing of the training has begun
+    assert not node_files.ranks(directory / "attempt-1")  # nothing of the training has begun
     assert not list((directory / "attempt-1").glob("nodes/*/*.log"))
 
 
@@ -383,7 +383,7 @@ def test_a_rank_that_hangs_and_the_requeued_job_that_does_not(
     assert "goes on from" in done.output
     assert "not finished: attempt 1 of 2; requeued" in done.output
     assert jobs.status_of(directory)["state"] == "finished"
-    assert [rank.status for rank in nodefiles.ranks(directory / "attempt-2")] == [0, 0, 0, 0]
+    assert [rank.status for rank in node_files.ranks(directory / "attempt-2")] == [0, 0, 0, 0]
 
 
 # ----------------------------------------------------------------------------------------------- full disks
@@ -483,7 +483,7 @@ def test_a_rerun_of_the_same_id(slurm_cluster: Cluster, tmp_path: Path) -> None:
     )
     submitted = slurm_cluster.sbatch(script, tmp_path)
     directory = tmp_path / "runs" / f"jobgen-{submitted}"
-    wait_for(lambda: bool(nodefiles.ranks(directory / "attempt-1")))
+    wait_for(lambda: bool(node_files.ranks(directory / "attempt-1")))
     slurm_cluster.exec("head", ["scontrol", "requeue", submitted])
     second = ended(slurm_cluster, submitted)
     assert second.ok, second.output

@@ -15,12 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.require import need_command
 
-from jobgen import JobSpec, arrays, render
-from jobgen.check.checking import check
-from jobgen.check.directives import guess
+from jobgen import JobSpec, render
+from jobgen.check.checker import check
+from jobgen.check.directive_reader import guess
 from jobgen.check.script import Script
-from jobgen.convert import converting, reading, toml
+from jobgen.convert import conversion, request_reader, to_job_file
 from jobgen.options import BY_KEY
+from jobgen.schedulers import arrays
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
@@ -31,9 +32,9 @@ write_golden = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(write_golden)
 
 
-def convert(text: str, target: str, source: str | None = None) -> converting.Converted:
+def convert(text: str, target: str, source: str | None = None) -> conversion.Converted:
     script = Script(text.encode(), source or guess(text.split("\n")))
-    return toml.convert(script) if target == "toml" else converting.convert(script, target)
+    return to_job_file.convert(script) if target == "toml" else conversion.convert(script, target)
 
 
 def jobgen(*words: object, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
@@ -140,7 +141,7 @@ def slurm(draw: st.DrawFn, one_core: bool = False, more: tuple[str, ...] = ()) -
 
 
 def meaning(text: str, scheduler: str) -> dict[str, object]:
-    wanted = reading.read(Script(text.encode(), scheduler))
+    wanted = request_reader.read(Script(text.encode(), scheduler))
     found: dict[str, object] = {name: getattr(wanted.request, name) for name in FIELDS}
     found["array"] = indices(wanted.request.array)
     found |= {key: one.value for key, one in wanted.told.items()}
@@ -192,7 +193,7 @@ def test_round_all_three(text: str) -> None:
 @settings(deadline=None, max_examples=200)
 def test_any_bytes(source: bytes, whose: str, target: str) -> None:
     script = Script(source, whose)
-    done = toml.convert(script) if target == "toml" else converting.convert(script, target)
+    done = to_job_file.convert(script) if target == "toml" else conversion.convert(script, target)
     if target == "toml":
         tomllib.loads(done.text)
 

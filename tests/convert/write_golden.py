@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from jobgen.check.directives import guess
+from jobgen.check.directive_reader import guess
 from jobgen.check.script import Script
-from jobgen.convert import converting, toml
+from jobgen.convert import conversion, to_job_file
 
 HERE = Path(__file__).parent
 SCRIPTS = sorted((HERE / "scripts").glob("*.sh"))
@@ -23,7 +23,7 @@ def result(path: Path, target: str) -> str:
     """The converted script, and behind it, as comments, what was said about it."""
     source = path.read_bytes()
     script = Script(source, guess(source.decode().split("\n")))
-    done = toml.convert(script) if target == "toml" else converting.convert(script, target)
+    done = to_job_file.convert(script) if target == "toml" else conversion.convert(script, target)
     said = [f"# {one.line}: {'' if one.lost else 'look: '}{one.what}: {one.why}\n" for one in done.remarks]
     return done.text + "".join(said)
 

@@ -9,12 +9,13 @@ import shlex
 import sys
 from pathlib import Path
 
-from jobgen.config import COMMAND_LINE, SiteName, read_spec
-from jobgen.jobfile import read_job
+from jobgen.config import read_spec
+from jobgen.jobfile.reader import read_job
 from jobgen.options import OPTIONS
 from jobgen.plan import Plan, resolve
-from jobgen.rendering import render
-from jobgen.runtime import MARK
+from jobgen.rendering.render import render
+from jobgen.rendering.runtime import MARK
+from jobgen.spec import COMMAND_LINE, SiteName
 
 HERE = Path(__file__).parent
 

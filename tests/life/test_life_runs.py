@@ -15,12 +15,11 @@ from golden.cases import CASES, plan_of
 from support import runs as made
 from support.jobs import path_with
 
-from jobgen import nodefiles, runs
 from jobgen.errors import JobgenError
-from jobgen.life import differences, finding, logs, planfile, states, submitting
-from jobgen.nodefiles import Log
 from jobgen.plan import resolve
-from jobgen.rendering import render
+from jobgen.rendering.render import render
+from jobgen.runs import differences, logs, lookup, node_files, plan_file, run_directory, states, submission
+from jobgen.runs.node_files import Log
 from jobgen.spec import SweepAsked
 
 
@@ -55,11 +54,11 @@ def jobgen(
 def test_the_plan_of_every_golden_script_makes_it_again(name: str, tmp_path: Path) -> None:
     plan = plan_of(CASES[name])
     text = render(plan)
-    sources = [planfile.source("site", plan.spec.site.path)] if plan.spec.site else []
-    planfile.write(planfile.of(plan, text, ["jobgen"], "/", sources, (), None), tmp_path)
-    file = planfile.read(tmp_path)
-    assert render(resolve(planfile.spec_of(file))) == text
-    assert file.script_sha256 == planfile.sha256(text.encode())
+    sources = [plan_file.source("site", plan.spec.site.path)] if plan.spec.site else []
+    plan_file.write(plan_file.of(plan, text, ["jobgen"], "/", sources, (), None), tmp_path)
+    file = plan_file.read(tmp_path)
+    assert render(resolve(plan_file.spec_of(file))) == text
+    assert file.script_sha256 == plan_file.sha256(text.encode())
     assert json.loads((tmp_path / "plan.json").read_text())["options"]["name"]["value"] == plan.spec.name
 
 
@@ -67,20 +66,20 @@ def test_the_plan_of_every_golden_script_makes_it_again(name: str, tmp_path: Pat
 def test_a_plan_that_is_none(text: str, tmp_path: Path) -> None:
     (tmp_path / "plan.json").write_text(text)
     with pytest.raises(JobgenError, match="plan.json cannot be read"):
-        planfile.read(tmp_path)
+        plan_file.read(tmp_path)
 
 
 def test_packages_are_those_of_the_job_s_environment(tmp_path: Path) -> None:
     (tmp_path / "w/env/lib/python3.11/site-packages/Torch_npu-2.1.dist-info").mkdir(parents=True)
     spec = plan_of(CASES["slurm_torchrun_partition_venv"]).spec._replace(venv="env", workdir="w")
-    assert planfile.packages(spec, str(tmp_path), {}) == {"torch-npu": "2.1"}
+    assert plan_file.packages(spec, str(tmp_path), {}) == {"torch-npu": "2.1"}
 
 
 # ---------------------------------------------------------------------------------------------- submission
 
 
 def test_run_directories_of_one_second(tmp_path: Path) -> None:
-    found = [submitting.make_run_dir(tmp_path / "a b", "exp") for _ in range(50)]
+    found = [submission.make_run_dir(tmp_path / "a b", "exp") for _ in range(50)]
     assert len(set(found)) == 50
     assert all(path.is_dir() for path in found)
 
@@ -144,15 +143,15 @@ def test_what_a_name_means(tmp_path: Path) -> None:
         "42": second,
     }
     named |= {"42_3": task, "42[3]": task, "42[]": second, "exp-2/task-3": task}
-    assert {name: finding.one_run(name, tmp_path) for name in named} == named
-    assert finding.some_runs((), tmp_path) == [second]
+    assert {name: lookup.one_run(name, tmp_path) for name in named} == named
+    assert lookup.some_runs((), tmp_path) == [second]
     with pytest.raises(JobgenError, match="exp is the beginning of 2 runs: exp-2, exp-1"):
-        finding.one_run("exp", tmp_path)
+        lookup.one_run("exp", tmp_path)
     with pytest.raises(JobgenError, match="no run exq-1 in .*; did you mean exp-1?"):
-        finding.one_run("exq-1", tmp_path)
+        lookup.one_run("exq-1", tmp_path)
     for name in ("", "43", "42_4", "/", "..", "x" * 5000):
         with pytest.raises(JobgenError):
-            finding.one_run(name, tmp_path)
+            lookup.one_run(name, tmp_path)
 
 
 def test_the_job_file_says_where_runs_are(tmp_path: Path) -> None:
@@ -291,14 +290,14 @@ def test_rank_0_that_begins_during_a_look_does_not_stand_in(
 ) -> None:
     """Or the events, read before, would not tell yet that the output is elsewhere, and all would come twice."""
     run = make_run(tmp_path / "runs", "exp", "1 began 5\n", job="5")
-    read = runs.events
+    read = run_directory.events
 
-    def slowly(directory: Path) -> tuple[runs.Event, ...]:
+    def slowly(directory: Path) -> tuple[run_directory.Event, ...]:
         found = read(directory)
         made.nodes(directory)
         return found
 
-    monkeypatch.setattr(runs, "events", slowly)
+    monkeypatch.setattr(run_directory, "events", slowly)
     assert logs.find(run, logs.Which(None, None)) == (1, None)
     assert logs.find(run, logs.Which(None, None)) == (1, Log(run / "attempt-1/nodes/0/node1.log"))
 
@@ -331,7 +330,7 @@ def test_ranks_that_are_dealt_out_in_turn(tmp_path: Path) -> None:
         place.write_text(f"began {rank} 1 5.5 node3.x\nended {rank} 0 6.5 node3.x\n")
         place.with_name("node3.x.log").write_text(f"{rank}: mine\n{rank}0: not mine\n")
     assert jobgen(tmp_path, "logs", "--rank", "1003").stdout == "mine\n"
-    assert [(rank.number, rank.host) for rank in nodefiles.ranks(run / "attempt-1")] == [
+    assert [(rank.number, rank.host) for rank in node_files.ranks(run / "attempt-1")] == [
         (3, "node3.x"),
         (1003, "node3.x"),
     ]
@@ -382,7 +381,7 @@ def planned(root: Path, name: str, case: str = "slurm_one_node", **changes: Any)
     text = render(plan)
     run = make_run(root, name, "1 began 5\n9 ended 0\n")
     (run / "job.sh").write_text(text)
-    planfile.write(planfile.of(plan, text, ["jobgen"], "/", (), (), None), run)
+    plan_file.write(plan_file.of(plan, text, ["jobgen"], "/", (), (), None), run)
     return run
 
 

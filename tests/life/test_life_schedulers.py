@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 from support.jobs import path_with
 
-from jobgen.life import asking, pbs, slurm
-from jobgen.life.calls import SchedulerError
-from jobgen.life.jobs import Job, seconds
+from jobgen.runs import job_query, pbs, slurm
+from jobgen.runs.calls import SchedulerError
+from jobgen.runs.jobs import Job
+from jobgen.values import seconds
 
 ANSWERS = Path(__file__).with_name("qstat")
 OPENPBS = f"""
@@ -128,7 +129,7 @@ def test_a_scheduler_that_is_not_here_is_told_once(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv(
         "PATH", f"{tmp_path / 'bin'}:/bin" if not Path("/bin/qstat").exists() else str(tmp_path)
     )
-    answer = asking.ask([("pbs", "1"), ("pbs", "2")])
+    answer = job_query.ask([("pbs", "1"), ("pbs", "2")])
     assert answer.of("pbs", "1") is None
     assert answer.silent["pbs"].startswith("cannot find qstat on PATH")
 
@@ -139,6 +140,9 @@ def test_a_scheduler_that_is_not_here_is_told_once(monkeypatch: pytest.MonkeyPat
         ("1-00:00:01", 86401),
         ("02:03:04", 7384),
         ("5:00", 300),
+        (" 1:02:03:04 ", 93784),
+        ("90", 90),
+        ("x-5:00", None),
         ("UNLIMITED", None),
         ("INVALID", None),
         ("", None),

@@ -17,14 +17,13 @@ from hypothesis import strategies as st
 from support import runs as made
 from support.jobs import jobgen
 
-from jobgen import runs
 from jobgen.config import read_spec
 from jobgen.errors import JobgenError
-from jobgen.life import planfile
 from jobgen.plan import resolve
 from jobgen.report import axes, facts, failures, series
-from jobgen.report.choosing import chosen
 from jobgen.report.page import page, visible
+from jobgen.report.selection import chosen
+from jobgen.runs import plan_file, run_directory
 
 
 def down(count: int) -> list[float]:
@@ -96,20 +95,22 @@ def test_a_page_is_not_overwritten(tmp_path: Path) -> None:
 
 
 def test_attempts_are_read_with_their_times_statuses_and_ranks(tmp_path: Path) -> None:
-    run = runs.read(made.run(tmp_path / "run", attempts=(75, 137, None)))
+    run = run_directory.read(made.run(tmp_path / "run", attempts=(75, 137, None)))
     first, second, third = run.attempts
     assert (first.status, first.ended and first.began and first.ended - first.began) == (75, 600)
     assert [(event.what, event.value) for event in first.events][-2:] == [("signal", "USR1"), ("ended", "75")]
-    assert runs.failed(first) == []
-    assert [(rank.number, rank.host, rank.status) for rank in runs.failed(second)] == [(0, "node1", 137)]
+    assert run_directory.failed(first) == []
+    assert [(rank.number, rank.host, rank.status) for rank in run_directory.failed(second)] == [
+        (0, "node1", 137)
+    ]
     assert third.status is None
-    assert runs.failed(third) == []
+    assert run_directory.failed(third) == []
 
 
 def test_an_attempt_without_events_has_the_times_of_its_files(tmp_path: Path) -> None:
     made.run(tmp_path / "run")
     (tmp_path / "run/attempt-1/events").unlink()
-    [attempt] = runs.read(tmp_path / "run").attempts
+    [attempt] = run_directory.read(tmp_path / "run").attempts
     assert attempt.status is None
     assert attempt.began is not None
     assert abs(attempt.began - made.BEGAN - 1300.5) < 1 or abs(attempt.began - time.time()) < 60
@@ -128,7 +129,7 @@ def test_an_attempt_without_events_has_the_times_of_its_files(tmp_path: Path) ->
     ],
 )
 def test_a_status_has_a_meaning(status: int | None, training: bool, words: str) -> None:
-    assert words in runs.meaning(status, training)
+    assert words in run_directory.meaning(status, training)
 
 
 def test_torn_lines_are_skipped_and_counted(tmp_path: Path) -> None:
@@ -141,7 +142,7 @@ def test_torn_lines_are_skipped_and_counted(tmp_path: Path) -> None:
         "[" * 100_000,
     ]
     directory = made.run(tmp_path / "run", [*made.rows(down(2)), *torn])
-    metrics = runs.read_metrics(directory)
+    metrics = run_directory.read_metrics(directory)
     assert (len(metrics.rows), metrics.skipped) == (3, 5)
     assert "5 broken lines" in page([directory], 0)
 
@@ -161,7 +162,7 @@ def test_only_the_end_of_a_log_is_read(tmp_path: Path) -> None:
         file.seek(0, os.SEEK_END)
         file.write(b"\nfirst\rsecond\r\n" + b"line\n" * 17 + b"the last \xff\n")
     began = time.process_time()
-    said = runs.tail(log).split("\n")
+    said = run_directory.tail(log).split("\n")
     assert time.process_time() - began < 1
     assert (said[0], said[1], said[-1]) == ("first", "second", "the last \ufffd")
 
@@ -440,7 +441,7 @@ def test_the_page_says_what_failed_where(tmp_path: Path) -> None:
     (run / "preflight/result.json").write_text(json.dumps({"state": "failed", "findings": [finding, note]}))
     (run / "stacks/0").mkdir(parents=True)
     (run / "stacks/0/node1.txt").touch()
-    found = failures.failures(runs.read(run), training=True)
+    found = failures.failures(run_directory.read(run), training=True)
     assert found.hosts == (("node7", "does not answer"),)
     assert found.preflight == ("node8: clock: is 300 s ahead",)
     assert found.stacks == ("stacks/0/node1.txt",)
@@ -465,7 +466,7 @@ def test_the_page_says_what_failed_where(tmp_path: Path) -> None:
 def test_of_thousands_of_ranks_that_failed_the_first_are_shown(tmp_path: Path) -> None:
     run = made.run(tmp_path / "run", attempts=(1,))
     made.attempt(run, 2, 1, ranks=8192, per_node=8)
-    found = failures.failures(runs.read(run), training=False)
+    found = failures.failures(run_directory.read(run), training=False)
     assert (len(found.ranks), found.more) == (201, 7992)
     assert "7992 more ranks failed later" in Tags(page([run], 0)).text
 
@@ -486,7 +487,7 @@ def test_the_points_of_a_sweep_are_columns(tmp_path: Path) -> None:
         (run / "sweep.json").write_text(json.dumps({"lr": rate, "model": "cnn"}))
     (tmp_path / "array/job.sh").write_text("#SBATCH --nodes=2\n")
     found = [
-        facts.facts(runs.read(run), [{"event": "start", "lr": run.name}])
+        facts.facts(run_directory.read(run), [{"event": "start", "lr": run.name}])
         for run in chosen([str(tmp_path / "array")])
     ]
     compared = facts.compare(found)
@@ -498,14 +499,14 @@ def test_the_points_of_a_sweep_are_columns(tmp_path: Path) -> None:
 
 def test_a_script_by_hand_shows_its_directives(tmp_path: Path) -> None:
     script = "#!/bin/bash\n#SBATCH --nodes=2\n#SBATCH -J name\n#SBATCH --exclusive\n# SBATCH --no\necho\n"
-    run = runs.read(made.run(tmp_path / "run"))
+    run = run_directory.read(made.run(tmp_path / "run"))
     (tmp_path / "run/job.sh").write_text(script)
     found = {name: fact.value for name, fact in facts.facts(run, []).items()}
     assert found == {"#SBATCH --nodes": "2", "#SBATCH -J": "name", "#SBATCH --exclusive": "yes"}
 
 
 def test_our_own_script_shows_its_program(tmp_path: Path) -> None:
-    run = runs.read(made.run(tmp_path / "run"))
+    run = run_directory.read(made.run(tmp_path / "run"))
     done = jobgen("slurm", "--nodes", "2", "--gpus-per-node", "4", "--", "train.py", "--lr", "0.1")
     (tmp_path / "run/job.sh").write_text(done.stdout)
     found = {name: fact.value for name, fact in facts.facts(run, []).items()}
@@ -518,11 +519,11 @@ def test_a_submitted_run_shows_its_plan(tmp_path: Path) -> None:
     spec = read_spec(
         "slurm", {"nodes": "2", "gpus_per_node": "4", "launcher": "torchrun"}, ("--task", "digits")
     )
-    plan = planfile.of(
-        resolve(spec), "text", ["jobgen"], "/home", [planfile.source("job", __file__)], [], None
+    plan = plan_file.of(
+        resolve(spec), "text", ["jobgen"], "/home", [plan_file.source("job", __file__)], [], None
     )
-    planfile.write(plan, made.run(tmp_path / "array/task-3").parent)
-    found = facts.facts(runs.read(tmp_path / "array/task-3"), [])
+    plan_file.write(plan, made.run(tmp_path / "array/task-3").parent)
+    found = facts.facts(run_directory.read(tmp_path / "array/task-3"), [])
     assert found["nodes"] == ("2", "command line", "Nodes; 2x4+1x8 are 2 nodes of 4 ranks and 1 of 8 (PBS).")
     assert found["program"].value == "python3 -m jobgen.train --task digits"
     assert found["world_size"].origin == "derived"

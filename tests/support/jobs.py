@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jobgen import nodefiles
+from jobgen.runs import node_files
 from support.mpich import mpich_bin
 from support.require import need_command
 
@@ -152,9 +152,9 @@ def status_of(directory: Path) -> dict[str, Any]:
 
 def written_by(attempt: Path, rank: int) -> bytes:
     """The log of a rank, without its number where the ranks of the node share a file."""
-    log = nodefiles.log_of(attempt, rank)
+    log = node_files.log_of(attempt, rank)
     assert log is not None, list(attempt.rglob("*"))
-    return nodefiles.only(log.path.read_bytes(), log.prefix)
+    return node_files.only(log.path.read_bytes(), log.prefix)
 
 
 def process_of(attempt: Path, rank: int) -> tuple[str, str]:

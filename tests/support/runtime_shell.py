@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from jobgen.runtime import FOLDER
+from jobgen.rendering.runtime import FOLDER
 from support import jobs
 
 RUNTIME = Path(FOLDER)

@@ -10,7 +10,7 @@ preflight/nodes/S/HOST.json   results of the ranks of this host, one line of JSO
 preflight/result.json         all results, with "state" passed or failed, and the duration in seconds
 preflight/bad-hosts           after a failure: lines HOST<tab>REASON; empty if no host can be blamed
 Files of an earlier preflight must be removed before. A host has reported if and only if a file
-preflight/nodes/*/HOST.json exists; nodefiles.py defines S.
+preflight/nodes/*/HOST.json exists; jobgen/runs/node_files.py defines S.
 
 facts.py finds facts about a single rank, together.py has the tests of all ranks together, judge.py derives
 the findings, visit.py has the files, the time limits and the exits.

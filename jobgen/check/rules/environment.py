@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 
 from jobgen.check.bash import literal
-from jobgen.check.commands import STARTERS
 from jobgen.check.rule import ERROR, NOTE, WARNING, Rule
 from jobgen.check.script import Hit, Script
+from jobgen.check.shell_commands import STARTERS
 
 _OLD_NCCL = {
     "NCCL_ASYNC_ERROR_HANDLING": "TORCH_NCCL_ASYNC_ERROR_HANDLING",

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 
 from jobgen.check.bash import Node, uses
-from jobgen.check.commands import Command
 from jobgen.check.rule import WARNING, Rule
 from jobgen.check.script import Hit, Script
+from jobgen.check.shell_commands import Command
 
 _LISTS = (
     "PBS_NODEFILE",

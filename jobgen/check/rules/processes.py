@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 
 from jobgen.check.bash import LOOPS, literal
-from jobgen.check.commands import Command
 from jobgen.check.rule import ERROR, WARNING, Rule
 from jobgen.check.script import Hit, Script
+from jobgen.check.shell_commands import Command
 
 _CAUGHT = ("TERM", "USR1", "USR2", "INT", "HUP", "CONT")
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from jobgen.check.grammar import FOREIGN, place_fault, select_faults, value_fault
 from jobgen.check.request import heeded, settings
 from jobgen.check.rule import ERROR, WARNING, Rule
-from jobgen.check.rules.directives import commented
+from jobgen.check.rules.directive_effects import commented
 from jobgen.check.script import Hit, Script
 from jobgen.errors import shown
-from jobgen.precedence import LETTERS
+from jobgen.schedulers.pbspro import PBSPRO
 
 _ELSEWHERE = ("-j", "-m", "-N", "-J")  # other rules report these
 
@@ -20,7 +20,7 @@ def bad_value(script: Script) -> Iterator[Hit]:
         return
     trailing = {line.number for line in script.directives.live if commented(line.rest)}
     for option in script.options:
-        takes = len(option.flag) == 2 and f"{option.flag[1]}:" in LETTERS["pbspro"]
+        takes = len(option.flag) == 2 and f"{option.flag[1]}:" in PBSPRO.letters
         if takes and not option.value and option.flag not in _ELSEWHERE:
             yield Hit(
                 option.line,

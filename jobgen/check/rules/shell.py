@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 
 from jobgen.check.bash import LOOPS, Node, expansions, literal
-from jobgen.check.commands import commands
 from jobgen.check.rule import WARNING, Rule
 from jobgen.check.script import Hit, Script
+from jobgen.check.shell_commands import commands
 
 _PATHS = (
     "cd",

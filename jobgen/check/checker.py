@@ -1,0 +1,121 @@
+"""Application of all rules to a script, except those that comments of the script disable."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from jobgen.check import directive_reader
+from jobgen.check.rules.table import RULES, UNKNOWN_RULE
+from jobgen.check.script import Hit, Script
+from jobgen.errors import JobgenError, nearest, shown
+from jobgen.rendering.runtime import MARK
+
+_LARGEST = 1_000_000  # bytes; no batch script is this long
+
+
+class Finding(NamedTuple):
+    """A problem in a script."""
+
+    file: str
+    line: int
+    rule: str
+    severity: str
+    reason: str
+    fix: str
+
+
+def check_file(path: str, scheduler: str | None = None) -> list[Finding]:
+    """Return the findings of a script; ``-`` is standard input.
+
+    Raises:
+        JobgenError: the file cannot be read, or is too long for a script.
+    """
+    source = read_source(path)
+    folder = None if path == "-" else os.path.dirname(os.path.abspath(path))
+    return check(source, "<stdin>" if path == "-" else path, scheduler, folder)
+
+
+def read_source(path: str) -> bytes:
+    """Return the bytes of a script; ``-`` is standard input."""
+    try:
+        if path == "-":
+            source = sys.stdin.buffer.read(_LARGEST + 1)
+        else:
+            with open(path, "rb") as file:
+                source = file.read(_LARGEST + 1)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise JobgenError(f"{shown(path)} (command line): cannot be read: {reason}") from None
+    if len(source) > _LARGEST:
+        raise JobgenError(
+            f"{shown(path)} (command line): is longer than a megabyte, so that it is no batch script"
+        )
+    return source
+
+
+def check(
+    source: bytes, file: str = "", scheduler: str | None = None, folder: str | None = None
+) -> list[Finding]:
+    """Return the findings of a script's text; the files that it names are searched in ``folder``."""
+    lines = source.decode("utf-8", "replace").split("\n")
+    script = Script(
+        source, scheduler or directive_reader.guess([line.rstrip("\r") for line in lines]), folder
+    )
+    whole, by_line, faults = _silenced(script)
+    # In a script of jobgen, only the job part is the user's.
+    marked = (number for number, line in enumerate(lines, 1) if line.startswith(MARK))
+    runtime = next(marked, sys.maxsize)
+    found = {
+        Finding(file, hit.line, rule.id, hit.level or rule.severity, hit.reason, hit.fix)
+        for rule in RULES.values()
+        if rule.id not in whole
+        for hit in rule.find(script)
+        if hit.line < runtime and rule.id not in by_line.get(hit.line, ())
+    }
+    found |= {
+        Finding(file, hit.line, UNKNOWN_RULE.id, UNKNOWN_RULE.severity, hit.reason, hit.fix) for hit in faults
+    }
+    return sorted(found, key=lambda finding: (finding.line, finding.rule, finding.reason))
+
+
+def _silenced(script: Script) -> tuple[set[str], dict[int, set[str]], list[Hit]]:
+    """Return the rules disabled for the whole file, those disabled by line, and hits for unknown names.
+
+    ``# jobgen: disable=RULE,RULE`` above the first command is for the file, below for the next line.
+    """
+    whole: set[str] = set()
+    by_line: dict[int, set[str]] = {}
+    faults: list[Hit] = []
+    for number, names in _comments(script):
+        faults += [
+            Hit(
+                number,
+                f"there is no rule {shown(name)}{nearest(name, RULES)}",
+                "jobgen check --list names them all",
+            )
+            for name in names
+            if name not in RULES
+        ]
+        first = script.directives.first_command or sys.maxsize
+        if number < first:
+            whole |= names
+        by_line.setdefault(_following(script, number), set()).update(names)
+    return whole, by_line, faults
+
+
+def _comments(script: Script) -> Iterator[tuple[int, set[str]]]:
+    for number, line in enumerate(script.lines, 1):
+        if match := re.match(r"\s*#\s*jobgen:\s*disable=([^#]*)", line):
+            yield number, {name.strip() for name in match[1].split(",") if name.strip()}
+
+
+def _following(script: Script, number: int) -> int:
+    """Return the number of the next line that is not empty and not a comment."""
+    for later, line in enumerate(script.lines[number:], number + 1):
+        if line.strip() and not line.lstrip().startswith("#"):
+            return later
+    return number + 1

@@ -1,0 +1,54 @@
+"""The command ``jobgen check``."""
+
+from __future__ import annotations
+
+import click
+
+from jobgen.check.directive_reader import SCHEDULERS
+from jobgen.commands.parameter_types import Typed
+from jobgen.errors import JobgenError
+from jobgen.values import choice
+
+
+@click.command(
+    "check",
+    help="Say what will go wrong with batch scripts, ours or anyone's: PBS Pro, Torque, Slurm or plain "
+    "shell. A FILE of - is standard input. The status is 1 when there are errors.",
+    epilog="Example: jobgen check job.sh",
+)
+@click.argument("files", metavar="FILE...", nargs=-1)
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
+@click.option("--sarif", "as_sarif", is_flag=True, help="Print SARIF 2.1.0, as code-review tools read it.")
+@click.option(
+    "--scheduler",
+    type=Typed(choice(*SCHEDULERS)),
+    metavar="|".join(SCHEDULERS),
+    help="Whose script it is.  [default: by its directives]",
+)
+@click.option("--list", "listing", is_flag=True, help="Print all rules.")
+@click.pass_obj
+def check(
+    more: tuple[str, ...],
+    files: tuple[str, ...],
+    as_json: bool,
+    as_sarif: bool,
+    scheduler: str | None,
+    listing: bool,
+) -> int:
+    from jobgen.check import checker, formats  # late: the many rules are slow to import
+
+    files += more  # the arguments after --
+    if listing:
+        click.echo(formats.as_list(), nl=False)
+        return 0
+    if not files:
+        raise JobgenError("check: name one script at least, or - for standard input")
+    if as_json and as_sarif:
+        raise JobgenError("--json and --sarif exclude each other")
+    findings = [found for file in files for found in checker.check_file(file, scheduler)]
+    if as_json or as_sarif:
+        click.echo((formats.as_json if as_json else formats.as_sarif)(findings), nl=False)
+    else:
+        click.echo(formats.as_text(findings), nl=False)
+        click.echo(formats.summary(findings, len(files)), err=True)
+    return int(any(found.severity == "error" for found in findings))

@@ -1,0 +1,296 @@
+"""The command line: thin click commands. The only place that turns a JobgenError into an exit status."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any
+
+import click
+
+from jobgen import __version__
+from jobgen.commands.job_options import (
+    JOB_FILE,
+    Command,
+    file_options,
+    job_file,
+    job_options,
+    plan_of,
+    template_dirs,
+    template_option,
+)
+from jobgen.commands.parameter_types import FILE
+from jobgen.errors import JobgenError, nearest, one_of, shown
+
+USAGE = 2
+
+# Option names of schedulers and launchers, and the corresponding options of jobgen.
+_FOREIGN = {
+    "--gres": "--gpus-per-node",
+    "--gpus": "--gpus-per-node",
+    "--num-gpus": "--gpus-per-node",
+    "--num-nodes": "--nodes",
+    "--nnodes": "--nodes",
+    "--ppn": "--ranks-per-node",
+    "--ntasks-per-node": "--ranks-per-node",
+    "--nproc-per-node": "--ranks-per-node",
+    "--cpus-per-task": "--cpus-per-rank",
+    "--memory": "--mem",
+    "--time": "--walltime",
+    "--job-name": "--name",
+    "--project": "--account",
+    "--dependency": "--after",
+    "--output-file": "--log",
+    "--error": "--log",
+    "--nice": "--priority",
+    "--features": "--constraint",
+    "--mail-type": "--mail-on",
+    "--mail-user": "--mail",
+    "--license": "--licenses",
+    "--start": "--begin",
+    "--depend": "--after",
+}
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command and return its exit status; an error is one sentence on standard error."""
+    if shell := os.environ.get("_JOBGEN_COMPLETE"):
+        from jobgen.commands.completion.answer import answer
+
+        return answer(cli, shell, arguments)
+    ours, program = _split(arguments)
+    try:
+        status = cli.main(ours, prog_name="jobgen", standalone_mode=False, obj=program)
+    except JobgenError as error:
+        return _fail(str(error), error.status)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return USAGE
+    except click.NoSuchOption as error:
+        known = (
+            [name for parameter in error.ctx.command.get_params(error.ctx) for name in parameter.opts]
+            if error.ctx
+            else []
+        )
+        hint = nearest(_FOREIGN.get(error.option_name, error.option_name), known, cutoff=0.75)
+        hint = hint or ("" if program else "; the program's own options go after --")
+        return _fail(f"there is no option {shown(error.option_name)}{hint}")
+    except click.ClickException as error:
+        return _fail(error.format_message().rstrip("."))
+    except click.Abort:
+        return _fail("interrupted")
+    return status if isinstance(status, int) else 0
+
+
+def _split(arguments: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
+    """Return the arguments of jobgen, and those of the program: all words after the first ``--``."""
+    at = arguments.index("--") if "--" in arguments else len(arguments)
+    return list(arguments[:at]), tuple(arguments[at + 1 :])
+
+
+def _fail(sentence: str, status: int = USAGE) -> int:
+    click.echo(f"jobgen: {sentence}", err=True)
+    return status
+
+
+class _Group(click.Group):
+    """The group of commands. It loads a command at its first use and suggests the nearest name for a typo."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [*_COMMANDS, "submit", *_ELSEWHERE]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in _ELSEWHERE:
+            module, _, name = _ELSEWHERE[cmd_name].partition(":")
+            command: click.Command = getattr(import_module(module), name or cmd_name)
+            return command
+        if cmd_name == "submit":
+            return _submit_command()
+        return _job_command(cmd_name) if cmd_name in _COMMANDS else None
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        name = args[0]
+        if name not in (known := self.list_commands(ctx)):
+            raise JobgenError(f"there is no command {shown(name)}: use {one_of(known)}{nearest(name, known)}")
+        return super().resolve_command(ctx, args)
+
+
+def _output_options() -> list[click.Parameter]:
+    return [
+        click.Option(
+            ["-o", "--output"], metavar="FILE", type=FILE, help="Write the script to FILE, ready to run."
+        ),
+        click.Option(["--force"], is_flag=True, help="Overwrite FILE."),
+        click.Option(["--explain"], is_flag=True, help="Print what each value is, whence and what it means."),
+        click.Option(["--json"], is_flag=True, help="With --explain: as JSON."),
+        template_option(),
+    ]
+
+
+@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, message="%(prog)s %(version)s")
+def cli() -> None:
+    """Print a batch script that trains a network on several nodes.
+
+    What follows -- is the program: train.py ARG..., -m MODULE ARG..., any other command, or only
+    options for the training module that comes with jobgen.
+    """
+
+
+def _generate(scheduler: str) -> Callable[..., None]:
+    def command(
+        program: tuple[str, ...],
+        output: str | None,
+        force: bool,
+        explain: bool,
+        json: bool,
+        template_dir: tuple[str, ...],
+        job: str | None,
+        no_job: bool,
+        settings: tuple[str, ...],
+        site: str | None,
+        **given: Any,
+    ) -> None:
+        if json and not explain:
+            raise JobgenError("--json goes with --explain only; a script is never JSON")
+        if force and output is None:
+            raise JobgenError("--force goes with -o FILE only; nothing is overwritten without it")
+        plan = plan_of(scheduler, given, program, job_file(job, no_job, settings, program), site, job)
+        if explain:
+            from jobgen.rendering.explanation import as_json, as_table
+
+            text = as_json(plan) if json else as_table(plan)
+        else:
+            from jobgen.rendering.render import cache_dir, render
+
+            if plan.spec.runtime == "beside" and output is None:
+                raise plan.spec.refuse("runtime", "writes a second file: give -o FILE")
+            text = render(plan, template_dirs(template_dir), cache_dir())
+        if output is not None:
+            from jobgen.rendering.script_file import write_script
+
+            write_script(output, text, force=force, executable=not explain)
+            if plan.spec.runtime == "beside" and not explain:
+                from jobgen.rendering.runtime import runtime
+
+                beside = runtime(plan)
+                path = os.path.join(os.path.dirname(output), beside.file)
+                write_script(path, beside.text, force=True, executable=False)
+        else:
+            click.echo(text, nl=False)
+
+    return command
+
+
+def _submit(
+    program: tuple[str, ...],
+    scheduler: str | None,
+    again: str | None,
+    dry_run: bool,
+    template_dir: tuple[str, ...],
+    job: str | None,
+    no_job: bool,
+    settings: tuple[str, ...],
+    site: str | None,
+    **given: Any,
+) -> None:
+    from jobgen.plan import resolve
+    from jobgen.rendering.render import cache_dir, render
+    from jobgen.runs import submission
+
+    if again is not None:
+        said = (scheduler, *program, *template_dir, job, *settings, site, *given.values())
+        if no_job or any(one not in (None, ()) for one in said):
+            raise JobgenError("--again RUN takes all from that run's plan.json; leave the rest out")
+        order = submission.again(again)
+    else:
+        layer = job_file(job, no_job, settings, program)
+        scheduler = submission.scheduler_of(scheduler, layer, site, os.path.dirname(job or ""))
+        plan = plan_of(scheduler, given, program, layer, site, job)
+        path = job or JOB_FILE
+        files = (path,) if layer and (job or os.path.exists(path)) and not no_job else ()
+        order = submission.Order(plan, template_dirs(template_dir), files, os.getcwd())
+    text = render(order.plan, order.templates, cache_dir())
+    submission.warn(order, text)
+    if dry_run:
+        click.echo(text, nl=False)
+        return
+    if (spec := submission.settled(order)) is not order.plan.spec:
+        order = order._replace(plan=resolve(spec))
+        text = render(order.plan, order.templates, cache_dir())
+    job_id, directory = submission.submit(order, text)
+    click.echo(job_id)
+    click.echo(f"jobgen: submitted; jobgen status, logs -f and cancel know it as {directory.name}", err=True)
+    click.echo(f"jobgen: its files are in {directory}", err=True)
+
+
+_COMMANDS = {
+    "pbs": (
+        "Print a script for OpenPBS, PBS Pro or Torque.",
+        "jobgen pbs --nodes 2 --launcher mpirun > job.pbs && qsub job.pbs",
+    ),
+    "slurm": (
+        "Print a script for Slurm.",
+        "jobgen slurm --nodes 2 --gpus-per-node 4 --launcher torchrun -o job.sh -- train.py --lr 0.1",
+    ),
+    "local": (
+        "Print the same script for this machine alone.",
+        "jobgen local --ranks-per-node 2 --launcher mpirun -- --task digits | bash",
+    ),
+}
+
+
+# Commands in other modules: the module of each, and the name of the function if it differs.
+_ELSEWHERE = {
+    "check": "jobgen.commands.check",
+    "completion": "jobgen.commands.completion.shells",
+    "convert": "jobgen.commands.convert",
+    "cancel": "jobgen.commands.runs",
+    "diff": "jobgen.commands.runs",
+    "doctor": "jobgen.commands.doctor",
+    "image": "jobgen.commands.image",
+    "init": "jobgen.commands.init",
+    "list": "jobgen.commands.runs:list_runs",
+    "logs": "jobgen.commands.runs",
+    "report": "jobgen.commands.report",
+    "schema": "jobgen.commands.schema",
+    "site": "jobgen.commands.site",
+    "status": "jobgen.commands.runs",
+}
+
+
+def _submit_command() -> click.Command:
+    options = [
+        click.Option(["--again"], metavar="RUN", help="Submit once more what RUN was, from its plan.json."),
+        click.Option(["-n", "--dry-run"], is_flag=True, help="Print the script; submit and write nothing."),
+    ]
+    command = Command(
+        "submit",
+        callback=click.pass_obj(_submit),
+        help="Make a run directory, submit the job from there and print its id.",
+        params=[
+            click.Argument(["scheduler"], required=False),
+            *job_options(),
+            *file_options(),
+            *options,
+            template_option(),
+        ],
+    )
+    command.target = "[slurm|pbs]"
+    command.example = (
+        "jobgen submit slurm --nodes 2 --gpus-per-node 4 --launcher torchrun -- train.py --lr 0.1"
+    )
+    return command
+
+
+def _job_command(name: str) -> click.Command:
+    summary, example = _COMMANDS[name]
+    command = Command(
+        name,
+        callback=click.pass_obj(_generate(name)),
+        help=summary,
+        params=[*job_options(), *file_options(), *_output_options()],
+    )
+    command.example = example
+    return command

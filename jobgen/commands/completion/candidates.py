@@ -1,0 +1,103 @@
+"""The candidates for an option or an argument: words of the tables, sites, queues, runs or file names."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import click
+
+from jobgen.options import BY_KEY, OPTIONS
+from jobgen.values import Choice
+
+FILES, DIRECTORIES = ":files", ":directories"
+_PATIENCE = 2  # s; the user is typing
+_SCHEDULERS = ("pbs", "slurm", "local")
+
+
+class Line(NamedTuple):
+    """A candidate and its description."""
+
+    value: str
+    about: str = ""
+
+
+def values(
+    parameter: click.Parameter,
+    command: click.Command,
+    given: Mapping[str, str],
+    arguments: Sequence[str],
+    current: str,
+) -> Iterator[Line]:
+    """Yield all candidates for a parameter's value, also those that do not match ``current``. The name or the
+    metavar of the parameter determines the kind of value: FILE, DIR, RUN, or the words themselves."""
+    metavar = (parameter.metavar or (parameter.name or "").upper()).strip("[].")
+    if parameter.name == "queue":
+        yield from _queues(command.name or "", given, arguments)
+    elif parameter.name == "site" or (command.name == "show" and metavar == "NAME"):
+        from jobgen.sites.search import names
+
+        yield from map(Line, names())
+    elif parameter.name == "settings":
+        yield from _settings(current)
+    elif re.fullmatch(r"[a-z]+(\|[a-z]+)+", metavar):
+        yield from map(Line, metavar.split("|"))
+    elif metavar == "RUN":
+        yield from _runs(given)
+    elif metavar in ("FILE", "DIR"):
+        yield Line(FILES if metavar == "FILE" else DIRECTORIES)
+    elif parameter.name == "scheduler":
+        yield from map(Line, _SCHEDULERS)
+
+
+def _queues(command: str, given: Mapping[str, str], arguments: Sequence[str]) -> Iterator[Line]:
+    """Yield the queues of the given site; without a site, those that the scheduler lists."""
+    if site := given.get("site"):
+        from jobgen.sites.loader import load
+
+        yield from map(Line, load(site).queues)
+        return
+    scheduler = next((word for word in (command, *arguments) if word in _SCHEDULERS), None)
+    if scheduler in ("slurm", None):
+        yield from (Line(line) for line in _said("sinfo", "-h", "-o", "%R"))
+    if scheduler in ("pbs", None):  # -Q without -f truncates long names
+        found = (re.fullmatch(r"Queue:\s+(\S+)", line) for line in _said("qstat", "-Q", "-f"))
+        yield from (Line(match[1]) for match in found if match)
+
+
+def _said(*words: str) -> list[str]:
+    """Return the lines that a command prints; none if it is not installed, fails or takes too long."""
+    from subprocess import DEVNULL, SubprocessError, run
+
+    try:
+        done = run(words, stdin=DEVNULL, capture_output=True, timeout=_PATIENCE, check=True)
+    except (OSError, SubprocessError):
+        return []
+    return list(dict.fromkeys(done.stdout.decode("utf-8", "replace").splitlines()))
+
+
+def _settings(current: str) -> Iterator[Line]:
+    """Yield the keys of a job file; after the ``=``, the words that the key accepts."""
+    from jobgen.jobfile.schema import meaning, table_of
+
+    key, equals, _ = current.partition("=")
+    for option in OPTIONS:
+        place = f"{table_of(option)}.{option.key}"
+        if not equals:
+            yield Line(place + "=", meaning(option))
+        elif place == key and isinstance(option.parse, Choice):
+            yield from (Line(f"{key}={word}") for word in option.parse.allowed)
+        elif place == key and option.switch:
+            yield from (Line(f"{key}=true"), Line(f"{key}=false"))
+    if not equals:
+        yield Line("train.")
+
+
+def _runs(given: Mapping[str, str]) -> Iterator[Line]:
+    """Yield the run directories, newest first."""
+    root = given.get("run_dir") or str(BY_KEY["run_dir"].default)
+    found = [entry for entry in os.scandir(root) if os.path.isfile(os.path.join(entry.path, "job.sh"))]
+    for entry in sorted(found, key=lambda one: one.stat().st_mtime, reverse=True):
+        yield Line(entry.name)

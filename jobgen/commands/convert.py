@@ -1,0 +1,75 @@
+"""The command ``jobgen convert``."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from jobgen.commands.parameter_types import FILE, Typed
+from jobgen.errors import JobgenError, one_of, shown
+from jobgen.values import choice
+
+_SOURCES = ("slurm", "pbspro", "torque")
+_TARGETS = (*_SOURCES, "toml")
+
+
+@click.command(
+    "convert",
+    help="Print a script as one for another scheduler, or as a job file. A FILE of - is standard input. What "
+    "could not be translated is named on standard error, stays as a comment, and makes the status 1.",
+    epilog="Example: jobgen convert job.pbs --to slurm -o job.sh",
+)
+@click.argument("file", metavar="FILE", required=False)
+@click.option(
+    "--to",
+    "target",
+    type=Typed(choice(*_TARGETS)),
+    metavar="|".join(_TARGETS),
+    help="What it shall become.",
+)
+@click.option(
+    "--scheduler",
+    type=Typed(choice(*_SOURCES)),
+    metavar="|".join(_SOURCES),
+    help="Whose script it is.  [default: by its directives]",
+)
+@click.option("-o", "--output", metavar="FILE", type=FILE, help="Write the result to FILE.")
+@click.option("--force", is_flag=True, help="Overwrite FILE.")
+def convert(
+    file: str | None, target: str | None, scheduler: str | None, output: str | None, force: bool
+) -> int:
+    from jobgen.check.checker import read_source
+    from jobgen.check.directive_reader import guess
+    from jobgen.check.script import Script
+    from jobgen.convert import conversion, to_job_file
+
+    if file is None:
+        raise JobgenError("convert: name a script, or - for standard input")
+    if target is None:
+        raise JobgenError(f"--to is missing: say {one_of(_TARGETS)}")
+    source = read_source(file)
+    lines = source.decode("utf-8", "replace").replace("\r", "").split("\n")
+    whose = scheduler or guess(lines)
+    if whose == "shell":
+        raise JobgenError(
+            f"{shown(file)} (command line): has no directives: say whose it is with --scheduler"
+        )
+    script = Script(source, whose, None if file == "-" else os.path.dirname(os.path.abspath(file)))
+    done = to_job_file.convert(script) if target == "toml" else conversion.convert(script, target)
+    _write(done.text, output, force, executable=target != "toml")
+    for remark in done.remarks:
+        what = "cannot be translated" if remark.lost else "translated, but look"
+        click.echo(f"{file}:{remark.line}: {what}: {remark.what}: {remark.why}", err=True)
+    return int(any(remark.lost for remark in done.remarks))
+
+
+def _write(text: str, output: str | None, force: bool, executable: bool) -> None:
+    if force and output is None:
+        raise JobgenError("--force goes with -o FILE only; nothing is overwritten without it")
+    if output is None:
+        click.echo(text, nl=False)
+        return
+    from jobgen.rendering.script_file import write_script
+
+    write_script(output, text, force=force, executable=executable)

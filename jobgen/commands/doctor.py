@@ -1,0 +1,103 @@
+"""The command ``jobgen doctor``."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from jobgen.commands.job_options import (
+    Command,
+    file_options,
+    job_file,
+    job_options,
+    plan_of,
+    template_dirs,
+    template_option,
+)
+from jobgen.commands.parameter_types import Typed
+from jobgen.errors import JobgenError
+from jobgen.values import choice, whole
+
+if TYPE_CHECKING:
+    from jobgen.spec import Layer
+
+_SCHEDULERS = ("pbs", "slurm", "local")
+
+
+@click.pass_obj
+def _doctor(
+    program: tuple[str, ...],
+    /,
+    scheduler: str | None,
+    json: bool,
+    recipe: bool,
+    limit: float,
+    template_dir: tuple[str, ...],
+    job: str | None,
+    no_job: bool,
+    settings: tuple[str, ...],
+    site: str | None,
+    **given: Any,
+) -> int:
+    if json and recipe:
+        raise JobgenError("--json and --recipe contradict each other; leave one of them out")
+    layer = job_file(job, no_job, settings, program)
+    kind, dialect = _scheduler(scheduler, layer, site, os.path.dirname(job or ""))
+    plan = plan_of(kind, given | {"dialect": given["dialect"] or dialect}, program, layer, site, job)
+    from jobgen.doctor import findings_table
+    from jobgen.doctor.examination import examine, findings
+
+    case = examine(plan, template_dirs(template_dir), limit)
+    if recipe:
+        from jobgen.doctor.recipe import recipe as lines
+
+        click.echo(lines(case), nl=False)
+        return 0
+    found = findings(case)
+    click.echo(
+        findings_table.as_json(case, found) if json else findings_table.as_table(case, found), nl=False
+    )
+    return 1 if findings_table.worst(found) == "problem" else 0
+
+
+def _scheduler(
+    typed: str | None, layer: Layer | None, site: str | None, beside: str
+) -> tuple[str, str | None]:
+    """Return the scheduler as typed, or of the job file, the site or this machine, and its dialect."""
+    if name := typed or (layer.scheduler if layer else None):
+        return name, None
+    if place := site or (layer.site.name if layer and layer.site else None):
+        from jobgen.sites.loader import load
+
+        return load(place, None, beside).file.scheduler, None
+    from jobgen.schedulers.detection import detect
+
+    kind, _ = detect()
+    return ("pbs", kind) if kind in ("pbspro", "torque") else (kind, None)
+
+
+doctor = Command(
+    "doctor",
+    callback=_doctor,
+    params=[
+        click.Argument(["scheduler"], type=Typed(choice(*_SCHEDULERS)), required=False),
+        *job_options(),
+        *file_options(),
+        click.Option(["--json"], is_flag=True, help="Print JSON."),
+        click.Option(["--recipe"], is_flag=True, help="Print instead how to build DeepSpeed's ops for here."),
+        click.Option(
+            ["--limit"],
+            type=Typed(whole(1, 3600)),
+            default="60",
+            metavar="S",
+            help="Seconds for each probe.  [default: 60]",
+        ),
+        template_option(),
+    ],
+    help="Look at the environment as a job's script will find it, with a remedy for what is wrong. All "
+    "options of a job are taken. Status 0: nothing that stops the job; 1: a problem; 2: bad input.",
+)
+doctor.target = "[pbs|slurm|local]"
+doctor.example = "jobgen doctor slurm --venv .venv --launcher mpirun"

@@ -1,0 +1,100 @@
+"""``jobgen image``: prints the recipe of a container image with all that a job needs."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import click
+
+from jobgen.commands.parameter_types import FILE, Typed
+from jobgen.errors import JobgenError, shown
+from jobgen.values import choice, text
+
+KINDS, ACCELERATORS = ("dockerfile", "apptainer"), ("cuda", "npu", "cpu")
+CUDA, CANN, CHIP = "12.8.1", "8.3.rc2", "910b"
+_CUDA = Typed(text(f"a whole version such as {CUDA}", r"1[1-9]\.\d{1,2}\.\d{1,2}"))
+_CANN = Typed(text(f"a version such as {CANN}", r"\d+\.\d+\.(?:\d+|(?:rc|alpha|beta)\d+)"))
+_CHIP = Typed(text("a chip such as 910b or a3", r"\w{1,16}"))
+_BASE = Typed(text("an image such as debian:12", r"[\w][\w.:/@+-]*"))
+
+
+class Base(NamedTuple):
+    """The base of an image; ``extras`` are those of the package jobgen, ``wheels`` is the index for torch."""
+
+    image: str
+    extras: str
+    wheels: str
+
+
+def base(accelerator: str, cuda: str = CUDA, cann: str = CANN, chip: str = CHIP) -> Base:
+    """Return the base image of an accelerator, as its vendor names it.
+
+    https://hub.docker.com/r/nvidia/cuda, https://quay.io/repository/ascend/cann
+    """
+    index = "https://download.pytorch.org/whl/"
+    if accelerator == "cuda":
+        major, minor, _ = cuda.split(".")
+        return Base(f"nvidia/cuda:{cuda}-cudnn-devel-ubuntu22.04", "train", f"{index}cu{major}{minor}")
+    if accelerator == "npu":
+        return Base(f"quay.io/ascend/cann:{cann}-{chip}-ubuntu22.04-py3.11", "train,npu", f"{index}cpu")
+    return Base("debian:12", "train", f"{index}cpu")
+
+
+def recipe(kind: str, accelerator: str, made: Base) -> str:
+    """Return the text of the recipe."""
+    from jobgen.rendering.render import environment
+
+    values = {"accelerator": accelerator, **made._asdict()}
+    return environment().get_template(f"image/{kind}.j2").render(values)
+
+
+@click.command(
+    "image",
+    help="Print the recipe of a container image: a Dockerfile or an Apptainer definition.",
+    epilog="Example: jobgen image --accelerator cuda -o Dockerfile && docker build -t train .",
+)
+@click.option(
+    "--kind",
+    type=Typed(choice(*KINDS)),
+    metavar="|".join(KINDS),
+    default="dockerfile",
+    help="[default: dockerfile]",
+)
+@click.option(
+    "--accelerator",
+    type=Typed(choice(*ACCELERATORS)),
+    metavar="|".join(ACCELERATORS),
+    default="cuda",
+    help="[default: cuda]",
+)
+@click.option("--cuda", type=_CUDA, metavar="VERSION", help=f"CUDA of the base image.  [default: {CUDA}]")
+@click.option("--cann", type=_CANN, metavar="VERSION", help=f"CANN of the base image.  [default: {CANN}]")
+@click.option(
+    "--chip", type=_CHIP, metavar="NAME", help=f"NPU that CANN's kernels are for.  [default: {CHIP}]"
+)
+@click.option("--base", "image", type=_BASE, metavar="IMAGE", help="Another base image, of Debian or Ubuntu.")
+@click.option("-o", "--output", metavar="FILE", type=FILE, help="Write it to FILE.")
+@click.option("--force", is_flag=True, help="Overwrite FILE.")
+def image(
+    kind: str,
+    accelerator: str,
+    cuda: str | None,
+    cann: str | None,
+    chip: str | None,
+    image: str | None,
+    output: str | None,
+    force: bool,
+) -> None:
+    for name, value, owner in (("--cuda", cuda, "cuda"), ("--cann", cann, "npu"), ("--chip", chip, "npu")):
+        if value is not None and accelerator != owner:
+            raise JobgenError(f"{name} {shown(value)} (command line): is only for --accelerator {owner}")
+    made = base(accelerator, cuda or CUDA, cann or CANN, chip or CHIP)
+    if image is not None:
+        made = made._replace(image=image)
+    text = recipe(kind, accelerator, made)
+    if output is None:
+        click.echo(text, nl=False)
+        return
+    from jobgen.rendering.script_file import write_script
+
+    write_script(output, text, force=force, executable=False)

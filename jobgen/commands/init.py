@@ -1,0 +1,192 @@
+"""``jobgen init``: writes a commented job file for the scheduler of this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+import jobgen
+from jobgen.commands.parameter_types import FILE, Typed
+from jobgen.errors import shown
+from jobgen.schedulers.table import SCHEDULERS
+from jobgen.values import choice
+
+if TYPE_CHECKING:
+    from jobgen.options import Option
+    from jobgen.sites.site_file import Site
+
+# Example values of options whose default or first choice is not a good example.
+_EXAMPLES: dict[str, Any] = {
+    "queue": "gpu",
+    "account": "proj42",
+    "walltime": "2h30m",
+    "mail": "me@example.org",
+    "array": "0-9%3",
+    "after": ["afterok:1234"],
+    "reservation": "night",
+    "qos": "high",
+    "licenses": "matlab:2",
+    "comment": "the last one before the deadline",
+    "mail_on": "end,fail",
+    "log": "logs/%x.log",
+    "begin": "20:00",
+    "priority": -10,
+    "exclusive": True,
+    "gpus_per_node": 4,
+    "ranks_per_node": 4,
+    "cpus_per_rank": 8,
+    "cpus_per_node": 32,
+    "mem": "64G",
+    "cpu_bind": "cores",
+    "interface": "hsn0",
+    "include": "host1:0,1@host2",
+    "exclude": "host3",
+    "master_port": 29500,
+    "grace": "5m",
+    "signal": "USR1@300",
+    "requeue": 3,
+    "preflight": True,
+    "spare_nodes": 1,
+    "stall": "30m",
+    "module": ["cuda/12.4"],
+    "source": ["/etc/profile.d/site.sh"],
+    "conda": "train",
+    "venv": ".venv",
+    "workdir": "/scratch/me",
+    "env": {"NCCL_DEBUG": "WARN"},
+    "launcher_arg": ["--verbose"],
+    "container": "apptainer",
+    "image": "/images/train.sif",
+    "bind": ["/data:/data:ro"],
+    "container_arg": ["--no-home"],
+    "setup": "ulimit -l unlimited",
+    "before": 'cp -r "$HOME/data" /tmp/data',
+    "after_block": 'echo "it ended with status $JOBGEN_STATUS"',
+}
+_PROGRAM = """
+# What every rank runs: your own program, or else the training module of jobgen.
+# [program]
+# command = ["train.py", "--lr", "0.1"]
+
+# The training module's own options: python -m jobgen.train --help
+[train]
+task = "digits"
+epochs = 2
+# lr = 0.01
+
+# One array job, of which each task takes one value of every list.
+# [sweep]
+# lr = [0.1, 0.01]
+# batch_size = [32, 64]
+# mode = "zip"
+"""
+
+
+def _kind(text: str) -> str:
+    return choice(*SCHEDULERS)("pbspro" if text == "pbs" else text)
+
+
+@click.command(
+    "init",
+    help="Write a commented job file to start from, for the scheduler that is found on PATH.",
+    epilog="Example: jobgen init --scheduler slurm",
+)
+@click.option(
+    "--scheduler",
+    type=Typed(_kind),
+    metavar="|".join(SCHEDULERS),
+    help="What to write it for.  [default: what is found]",
+)
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    type=FILE,
+    default="jobgen.toml",
+    help="Its name.  [default: jobgen.toml]",
+)
+@click.option("--force", is_flag=True, help="Overwrite FILE.")
+def init(scheduler: str | None, output: str, force: bool) -> None:
+    kind, why = scheduler, ""
+    site = None
+    if kind is None:
+        from jobgen.schedulers.detection import detect
+
+        site, kind, why = _detected_site() or (None, *detect())
+    from jobgen.rendering.script_file import write_script
+
+    write_script(output, starter(kind, site), force=force, executable=False)
+    click.echo(f"{output}: a job for {kind}{why}; edit it, then: {_next(kind, output)}", err=True)
+
+
+def _next(kind: str, output: str) -> str:
+    command = f"jobgen {SCHEDULERS[kind].command_name}"
+    return f"{command} --explain" if output == "jobgen.toml" else f"{command} --job {shown(output)} --explain"
+
+
+def _detected_site() -> tuple[Site, str, str] | None:
+    """Return the site of this machine, its scheduler, and the reason; None if no site is detected."""
+    from jobgen.sites.display import scheduler
+    from jobgen.sites.host_match import detected
+    from jobgen.sites.loader import load
+
+    if (found := detected()) is None:
+        return None
+    site = load(found[0])
+    return site, scheduler(site), f" at {site.title}, because {found[1]}"
+
+
+def starter(kind: str, site: Site | None = None) -> str:
+    """Return the job file: every option of this scheduler with its help, most of them as comments. Values
+    that the site sets are left to the site."""
+    from jobgen.jobfile.schema import TABLES, table_of
+    from jobgen.options import OPTIONS
+
+    schema = os.path.join(os.path.dirname(os.path.abspath(jobgen.__file__)), "jobgen.schema.json")
+    scheduler = SCHEDULERS[kind]
+    command = scheduler.command_name
+    lines = [f"#:schema {schema}", f"# A job for: jobgen {command}. Options of the command line win over it."]
+    lines += ["", f'scheduler = "{command}"']
+    lines += ["# The site: jobgen site list", f'site = "{site.name}"' if site else '# site = "polaris"']
+    live: Mapping[str, Any] = _site_live(site) if site else scheduler.starter
+    for table in TABLES:
+        held = [one for one in OPTIONS if table_of(one) == table and one.key not in scheduler.lacks]
+        lines += ["", f"[{table}]", *(line for option in held for line in _lines(option, kind, live))]
+    return "\n".join(lines) + "\n" + _PROGRAM
+
+
+def _site_live(site: Site) -> dict[str, Any]:
+    """Return the values that a job at a site must set: two nodes, and the mandatory options."""
+    demanded = {key: example for key, example in site.file.mandatory.items() if key not in site.values}
+    return {"nodes": 2, **{key: example for key, example in demanded.items() if not key.startswith("-")}}
+
+
+def _lines(option: Option, kind: str, said: Mapping[str, Any]) -> list[str]:
+    from jobgen.jobfile.schema import meaning
+
+    live = said.get(option.key)
+    value = example(option, kind) if live is None else live
+    return [f"# {meaning(option)}", f"{'# ' if live is None else ''}{option.name} = {_toml(value)}"]
+
+
+def example(option: Option, kind: str) -> Any:
+    """Return a value that the option accepts."""
+    from jobgen.values import Choice
+
+    if option.key == "directive":
+        return [SCHEDULERS[kind].example_directive]
+    if option.key == "constraint":
+        return SCHEDULERS[kind].example_constraint
+    if option.key in _EXAMPLES:
+        return _EXAMPLES[option.key]
+    return option.parse.allowed[0] if isinstance(option.parse, Choice) else option.default
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{name} = {_toml(one)}" for name, one in value.items()) + " }"
+    return json.dumps(value)

@@ -1,0 +1,157 @@
+"""The common parts of the commands of a job: their options, and the plan made from them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from jobgen.errors import JobgenError, shown
+from jobgen.options import OPTIONS
+
+if TYPE_CHECKING:
+    from jobgen.plan import Plan
+    from jobgen.spec import Layer
+
+JOB_FILE = "jobgen.toml"  # the default
+
+
+class Command(click.Command):
+    """A command whose help shows its options in groups and ends with an example."""
+
+    example = ""
+    target = ""  # the arguments before the options
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            if record := parameter.get_help_record(ctx):
+                groups.setdefault(getattr(parameter, "group", "Output"), []).append(record)
+        for name, records in groups.items():
+            with formatter.section(name):
+                formatter.write_dl(records)
+        with formatter.section("Example"):
+            formatter.write(f"  {self.example}\n")
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        return [*self.target.split(), "[OPTIONS]", "[-- PROGRAM [ARG]...]"]
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.allow_extra_args = True
+        if strays := super().parse_args(ctx, args):
+            raise JobgenError(f"{shown(strays[0])} (command line): is no option; the program goes after --")
+        return strays
+
+
+class _Option(click.Option):
+    """An option of a job: click only collects its text; config.py parses it."""
+
+    group: str
+
+
+def job_options() -> list[click.Parameter]:
+    """Return all options of the table."""
+    parameters: list[click.Parameter] = []
+    for option in OPTIONS:
+        names = [option.flag, *([option.alias] if option.alias else []), option.key]
+        help_text = option.help
+        if option.default and "[default" not in help_text:
+            help_text += f"  [default: {option.default}]"
+        if option.switch:
+            names[0] += f"/--no-{option.flag[2:]}"
+        parameter = _Option(
+            names,
+            metavar=option.metavar or None,
+            help=help_text,
+            multiple=option.multiple,
+            type=None if option.switch else click.UNPROCESSED,
+            default=None,
+        )
+        parameter.group = option.group
+        parameters.append(parameter)
+    return parameters
+
+
+def file_options() -> list[click.Parameter]:
+    """Return the options for the job file, for changes in it, and for the site."""
+    parameters: list[click.Parameter] = [
+        _Option(["--job"], metavar="FILE", help=f"Read FILE.  [default: {JOB_FILE}, if it is there]"),
+        _Option(["--no-job"], is_flag=True, help=f"Read no job file, not even {JOB_FILE}."),
+        _Option(
+            ["--set", "settings"],
+            metavar="TABLE.KEY=VALUE",
+            multiple=True,
+            help="Change one value of the job file, such as train.lr=0.01. Repeatable.",
+        ),
+        _Option(
+            ["--site"],
+            metavar="NAME",
+            help="The site whose rules, limits and defaults apply: jobgen site list; none for none.",
+        ),
+    ]
+    for parameter in parameters:
+        parameter.group = "Job file"  # type: ignore[attr-defined]
+    return parameters
+
+
+def template_option() -> click.Parameter:
+    """Return the option ``--template-dir``."""
+    return click.Option(
+        ["--template-dir"],
+        metavar="DIR",
+        multiple=True,
+        help="Templates that come before the packaged ones; also JOBGEN_TEMPLATE_PATH. Repeatable.",
+    )
+
+
+_YES_NO = {True: "yes", False: "no"}  # the text of a switch
+
+
+def plan_of(
+    scheduler: str,
+    given: Mapping[str, Any],
+    program: tuple[str, ...],
+    below: Layer | None,
+    site: str | None,
+    job: str | None,
+) -> Plan:
+    """Return the plan of a job from the typed options, the job file and the site. The file of the site is
+    also searched in the folder of the job file.
+
+    Raises:
+        JobgenError: a value is wrong.
+    """
+    from jobgen.config import read_spec
+    from jobgen.plan import resolve
+    from jobgen.spec import COMMAND_LINE, SiteName
+
+    texts = {key: _YES_NO.get(value, value) for key, value in given.items()}
+    place = None if site is None else SiteName(site, COMMAND_LINE, os.path.dirname(job or ""))
+    return resolve(read_spec(scheduler, texts, program, below, site=place))
+
+
+def job_file(
+    path: str | None, ignored: bool, settings: tuple[str, ...], program: tuple[str, ...]
+) -> Layer | None:
+    """Return the given job file, or the default one if it exists, with the changes of ``--set``.
+
+    Raises:
+        JobgenError: it cannot be read, or something in it is wrong.
+    """
+    if ignored and path is not None:
+        raise JobgenError("--job and --no-job contradict each other; leave one of them out")
+    if path is None and not ignored and os.path.exists(JOB_FILE):
+        path = JOB_FILE
+    if path is None and not settings:
+        return None
+    from jobgen.jobfile.reader import read_job
+
+    return read_job(path, settings, program)
+
+
+def template_dirs(given: Sequence[str]) -> tuple[str, ...]:
+    """Return the folders that were typed, then those of JOBGEN_TEMPLATE_PATH."""
+    path = os.environ.get("JOBGEN_TEMPLATE_PATH", "")
+    return (*given, *(folder for folder in path.split(os.pathsep) if folder))

@@ -1,0 +1,33 @@
+"""The command ``jobgen report``."""
+
+from __future__ import annotations
+
+import click
+
+from jobgen.commands.parameter_types import FILE
+
+
+@click.command(
+    "report",
+    help="Write one HTML page about runs: curves, attempts on a time line, the plan, what failed where. RUN "
+    "is a run directory, an array's, one that holds run directories, a job file, or a run's name or job "
+    "id; the newest run by default. Several are compared.",
+    epilog="Example: jobgen report runs/digits-4711 -o digits.html",
+)
+@click.argument("names", metavar="[RUN]...", nargs=-1)
+@click.option(
+    "-o", "--output", metavar="FILE", type=FILE, default="report.html", show_default=True, help="The page."
+)
+@click.option("--force", is_flag=True, help="Overwrite FILE.")
+@click.pass_obj
+def report(more: tuple[str, ...], names: tuple[str, ...], output: str, force: bool) -> None:
+    import time
+
+    from jobgen.rendering.script_file import write_script
+    from jobgen.report.page import page
+    from jobgen.report.selection import chosen
+
+    directories = chosen(names + more)  # the arguments after --
+    write_script(output, page(directories, time.time()), force=force, executable=False)
+    count = "1 run" if len(directories) == 1 else f"{len(directories)} runs"
+    click.echo(f"{output}: {count}", err=True)

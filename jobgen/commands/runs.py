@@ -1,0 +1,132 @@
+"""The commands ``jobgen status``, ``list``, ``logs``, ``cancel`` and ``diff``."""
+
+from __future__ import annotations
+
+import click
+
+from jobgen.commands.parameter_types import Typed
+from jobgen.values import whole
+
+_RUNS = "RUN is a run directory, its name or the beginning of it, or a job's id."
+_run_dir = click.option(
+    "--run-dir", metavar="DIR", help="Where the runs are.  [default: the job file's, or runs]"
+)
+_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+@click.command(
+    "status",
+    help=f"Say how far runs are, the newest one by default. {_RUNS}",
+    epilog="Example: jobgen status",
+)
+@click.argument("names", metavar="[RUN]...", nargs=-1)
+@_run_dir
+@_json
+@click.pass_obj
+def status(more: tuple[str, ...], names: tuple[str, ...], run_dir: str | None, as_json: bool) -> None:
+    from jobgen.commands import run_tables
+    from jobgen.runs import lookup, states
+
+    found, answer = states.states(lookup.some_runs(names + more, lookup.root_of(run_dir)))
+    _say(run_tables.as_json(found) if as_json else run_tables.blocks(found), answer.silent)
+
+
+@click.command("list", help="List all runs, the newest first.", epilog="Example: jobgen list --run-dir runs")
+@_run_dir
+@_json
+def list_runs(run_dir: str | None, as_json: bool) -> None:
+    from jobgen.commands import run_tables
+    from jobgen.runs import lookup, states
+
+    root = lookup.root_of(run_dir)
+    found, answer = states.states(lookup.all_runs(root))
+    if not found and not as_json:
+        click.echo(f"jobgen: there is no run in {root}", err=True)
+        return
+    _say(run_tables.as_json(found) if as_json else run_tables.table(found), answer.silent)
+
+
+def _say(text: str, silent: dict[str, str]) -> None:
+    click.echo(text, nl=False)
+    for why in silent.values():
+        click.echo(f"jobgen: {why}", err=True)
+
+
+@click.command(
+    "logs",
+    help=f"Print what a job has written, the newest run's by default. {_RUNS}",
+    epilog="Example: jobgen logs -f",
+)
+@click.argument("name", metavar="[RUN]", required=False)
+@click.option("-f", "--follow", is_flag=True, help="Go on until the job is over, over all its attempts.")
+@click.option("--rank", metavar="R", type=Typed(whole(0)), help="The log of one rank instead.")
+@click.option("--attempt", metavar="N", type=Typed(whole(1)), help="Of this attempt.  [default: the last]")
+@_run_dir
+def logs(
+    name: str | None, follow: bool, rank: int | None, attempt: int | None, run_dir: str | None
+) -> int | None:
+    from jobgen.runs import logs as life_logs
+    from jobgen.runs import lookup
+
+    [run] = lookup.some_runs((name,) if name else (), lookup.root_of(run_dir))
+    which = life_logs.Which(rank, attempt)
+    try:
+        life_logs.check_task(run)
+        (life_logs.follow if follow else life_logs.show)(run, which)
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        return _broken_pipe()
+    return None
+
+
+def _broken_pipe() -> int:
+    """Discard all further output, also that in Python's buffers: the reader has closed the pipe."""
+    import os
+    import sys
+
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
+
+
+@click.command(
+    "cancel",
+    help="End jobs, the newest run's by default. One that runs is asked to save first, and ended at once if "
+    f"cancelled again; none is submitted again. {_RUNS}",
+    epilog="Example: jobgen cancel exp-20261121-1",
+)
+@click.argument("names", metavar="[RUN]...", nargs=-1)
+@click.option("--now", is_flag=True, help="At once, without saving.")
+@_run_dir
+@click.pass_obj
+def cancel(more: tuple[str, ...], names: tuple[str, ...], now: bool, run_dir: str | None) -> None:
+    from jobgen.runs import cancellation, lookup
+
+    for run in lookup.some_runs(names + more, lookup.root_of(run_dir)):
+        click.echo(f"jobgen: {cancellation.cancel(run, now)}", err=True)
+
+
+@click.command(
+    "diff",
+    help="Say what differs between two runs: options, program, code, versions, results. The status is 1 if "
+    f"anything does. {_RUNS}",
+    epilog="Example: jobgen diff exp-1 exp-2",
+)
+@click.argument("names", metavar="RUN RUN", nargs=-1)
+@_run_dir
+@_json
+@click.pass_obj
+def diff(more: tuple[str, ...], names: tuple[str, ...], run_dir: str | None, as_json: bool) -> int:
+    from jobgen.commands import run_tables
+    from jobgen.errors import JobgenError
+    from jobgen.runs import differences, lookup
+
+    if len(names + more) != 2:
+        raise JobgenError("diff: name two runs")
+    left, right = (lookup.one_run(name, lookup.root_of(run_dir)) for name in names + more)
+    differences.check(left, right)
+    found = differences.compare(left, right)
+    click.echo(run_tables.comparison_as_json(found) if as_json else run_tables.comparison(found), nl=False)
+    if found.notes and not as_json:
+        click.echo(f"jobgen: {', '.join(found.notes)}", err=True)
+    return int(not found.same)

@@ -1,0 +1,130 @@
+"""The command ``jobgen site``."""
+
+from __future__ import annotations
+
+import json
+import socket
+from typing import Any
+
+import click
+
+from jobgen.commands.parameter_types import FILE
+from jobgen.errors import JobgenError, nearest, one_of, shown
+
+
+class _Group(click.Group):
+    """A group of commands that suggests the nearest name for a misspelt one."""
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        if args[0] not in self.commands:
+            known = one_of(self.commands)
+            raise JobgenError(
+                f"there is no command site {shown(args[0])}: use {known}{nearest(args[0], self.commands)}"
+            )
+        return super().resolve_command(ctx, args)
+
+
+_JSON = click.option("--json", "as_json", is_flag=True, help="As JSON.")
+
+
+@click.group(
+    "site",
+    cls=_Group,
+    help="What clusters want of a job: queues, limits, directives, modules and rules, in a TOML file each.",
+    epilog="Example: jobgen site show polaris",
+)
+def site() -> None:
+    pass
+
+
+@site.command("list", help="List the sites: yours, then those that come with jobgen.")
+@_JSON
+def list_sites(as_json: bool) -> None:
+    from jobgen.sites.display import summary
+    from jobgen.sites.loader import load
+    from jobgen.sites.search import names
+
+    rows = [summary(load(name)) for name in names()]
+    if as_json:
+        click.echo(json.dumps(rows, indent=2))
+        return
+    cells = [
+        ("NAME", "SCHEDULER", "READ", "SITE"),
+        *((row["name"], row["scheduler"], row["read"] or "-", row["title"]) for row in rows),
+    ]
+    widths = [max(len(cell[i]) for cell in cells) for i in range(3)]
+    for cell in cells:
+        padded = (text.ljust(width) for text, width in zip(cell, widths, strict=False))
+        click.echo("  ".join((*padded, cell[3])))
+
+
+@site.command("show", help="Print a site as TOML, with all that it extends and where each value stands.")
+@click.argument("name", required=False)
+@_JSON
+def show(name: str | None, as_json: bool) -> None:
+    from jobgen.sites.display import as_toml, values
+    from jobgen.sites.loader import load
+
+    if name is None:
+        raise JobgenError("site show: name a site: jobgen site list")
+    found = load(name, beside="")
+    click.echo(json.dumps(values(found), indent=2) if as_json else as_toml(found), nl=as_json)
+
+
+@site.command("check", help="Check a site file: FILE, or the name of a site.")
+@click.argument("file", required=False)
+def check(file: str | None) -> None:
+    from jobgen.sites.loader import load
+    from jobgen.sites.validation import try_defaults
+
+    if file is None:
+        raise JobgenError("site check: name a site file")
+    found = load(file, beside="")
+    try_defaults(found)
+    count = len(found.queues)
+    click.echo(f"{found.path}: {found.title}, {count} queue{'' if count == 1 else 's'}: good")
+
+
+@site.command("detect", help="Print which site this machine belongs to; the status is 1 if it is none.")
+@_JSON
+def detect(as_json: bool) -> int:
+    from jobgen.sites.host_match import detected
+
+    name, why = detected() or (None, "no site knows its host name or its variables")
+    if as_json:
+        click.echo(json.dumps({"site": name, "because": why}))
+    elif name is None:
+        click.echo(f"no site: {why}; jobgen site new writes a file for it", err=True)
+    else:
+        click.echo(f"{name}: {why}")
+    return 0 if name else 1
+
+
+@site.command(
+    "new",
+    help="Write a commented site file for this cluster, from what its scheduler says of queues and nodes.",
+)
+@click.argument("name", required=False)
+@click.option("-o", "--output", metavar="FILE", type=FILE, help="Its name.  [default: NAME.toml]")
+@click.option("--force", is_flag=True, help="Overwrite FILE.")
+def new(name: str | None, output: str | None, force: bool) -> None:
+    from jobgen.rendering.script_file import write_script
+    from jobgen.sites.creation import site_file
+    from jobgen.sites.discovery import ask
+
+    facts = ask()
+    name = name or facts.name
+    path = output or f"{name}.toml"
+    write_script(path, site_file(facts, socket.gethostname()), force=force, executable=False)
+    count = len(facts.queues)
+    click.echo(
+        f"{path}: {count} queue{'' if count == 1 else 's'} of {facts.kind}; look at it, then: "
+        f"jobgen site check {path}; where it lies, or in {_home()}, --site {name} finds it",
+        err=True,
+    )
+
+
+def _home() -> str:
+    from jobgen.sites.search import folders
+
+    return folders()[0]

@@ -1,0 +1,82 @@
+"""A job file under construction: values by the keys of jobgen's options, in tables."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+
+from jobgen.convert.remark import Remark
+from jobgen.jobfile.schema import TABLES, table_of
+from jobgen.options import BY_KEY, OPTIONS
+from jobgen.values import Whole
+
+
+@dataclass
+class JobFile:
+    """The values of the job file by their keys, and remarks on what is not in it."""
+
+    values: dict[str, object] = field(default_factory=dict)
+    remarks: list[Remark] = field(default_factory=list)
+
+    def add(self, key: str, value: object, line: int = 1) -> None:
+        """Set a value, or add it to its list; add a remark if jobgen does not accept it."""
+        option = BY_KEY.get(key)
+        if option is not None and key != "env":
+            try:
+                option.parse(str(value))
+            except ValueError as error:
+                self.remarks.append(Remark(line, f"{key} {value}", str(error)))
+                return
+        if option is not None and option.multiple and key != "env":
+            held = self.values.setdefault(key, [])
+            assert isinstance(held, list)
+            held.append(value)
+        else:
+            self.values[key] = value
+
+    def try_add(self, key: str, value: str | list[str]) -> bool:
+        """Set a value, or all values of a list, if jobgen accepts them; return whether it does."""
+        option = BY_KEY[key]
+        try:
+            for one in value if isinstance(value, list) else [value]:
+                option.parse(one)
+        except ValueError:
+            return False
+        self.values[key] = int(value) if isinstance(option.parse, Whole) and isinstance(value, str) else value
+        return True
+
+    def set_variable(self, name: str, value: str, line: int = 1) -> None:
+        """Set a variable of every rank. Variables that jobgen's own scripts set get no remark."""
+        try:
+            BY_KEY["env"].parse(f"{name}={value}")
+        except ValueError as error:
+            if not name.startswith("JOBGEN_"):
+                self.remarks.append(Remark(line, f"export {name}", str(error)))
+            return
+        held = self.values.setdefault("env", {})
+        assert isinstance(held, dict)
+        held[name] = value
+
+    def text(self, scheduler: str) -> str:
+        """Return the text of the file."""
+        lines = [f"scheduler = {_value('slurm' if scheduler == 'slurm' else 'pbs')}"]
+        for table in (*TABLES, "program"):
+            keys = [(option.name, option.key) for option in OPTIONS if table_of(option) == table]
+            keys += [("command", "command")] * (table == "program")
+            held = [f"{name} = {_value(self.values[key])}" for name, key in keys if key in self.values]
+            lines += ["", f"[{table}]", *held] if held else []
+        return "\n".join(lines) + "\n"
+
+
+def _value(value: object) -> str:
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{name} = {_value(one)}" for name, one in value.items()) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(_value(one) for one in value) + "]"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int):
+        return str(value)
+    # TOML has the escapes of JSON, and escapes the delete character, too.
+    return re.sub("\x7f", r"\\u007f", json.dumps(str(value), ensure_ascii=False))

@@ -1,0 +1,49 @@
+"""Examination of the environment of a plan: all probes and all checks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+
+from jobgen.doctor import devices, machine, ops, queues, software
+from jobgen.doctor.finding import Case, Finding
+from jobgen.doctor.job_environment import surroundings
+from jobgen.doctor.probes import answers
+from jobgen.plan import Plan
+from jobgen.rendering.render import cache_dir, render
+from jobgen.rendering.runtime import DOCTOR
+
+# In the order of the script.
+_JUDGEMENTS: tuple[Callable[[Case], Iterator[Finding]], ...] = (
+    software.environment,
+    software.scheduler,
+    queues.queue,
+    queues.nodes,
+    software.python,
+    software.mpi,
+    software.srun_mpi,
+    devices.torch,
+    devices.cann,
+    ops.ops,
+    machine.reach,
+    machine.interfaces,
+    machine.limits,
+    machine.directories,
+)
+
+
+def examine(plan: Plan, template_dirs: Sequence[str], limit: float) -> Case:
+    """Create the environment of the plan's script and run the probes, each for ``limit`` seconds at most.
+
+    Raises:
+        JobgenError: a user's template is wrong.
+    """
+    script = render(plan, template_dirs, cache_dir(), main=DOCTOR)
+    in_job = "SLURM_JOB_ID" in os.environ or "PBS_JOBID" in os.environ
+    with surroundings(script, limit) as here:
+        return Case(plan, here, answers(plan, here, limit), in_job)
+
+
+def findings(case: Case) -> list[Finding]:
+    """Return the findings of all checks."""
+    return [finding for judge in _JUDGEMENTS for finding in judge(case)]

@@ -1,0 +1,1 @@
+"""Job files: reader, schema, and the locations of errors."""

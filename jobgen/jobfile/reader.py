@@ -1,0 +1,195 @@
+"""Reader of a job file, jobgen.toml: it checks types, refuses unknown keys, and records the line of each
+value.
+
+Values are converted to text and read by the parsers of the command line, so that both mean the same.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from jobgen.errors import JobgenError, nearest, one_of, shown
+from jobgen.jobfile.errors import Path, sentence
+from jobgen.jobfile.locations import line_of
+from jobgen.jobfile.schema import AT, SCHEDULERS, WORD, JobFile, fits, table_of
+from jobgen.options import OPTIONS
+from jobgen.program import read_program
+from jobgen.spec import SET, Layer, SiteName, Text
+from jobgen.sweep import read_sweep
+
+
+def read_job(path: str | None, settings: Sequence[str], program: tuple[str, ...]) -> Layer:
+    """Return the job file (None: an empty one) after ``--set``, with the program that was typed.
+
+    Raises:
+        JobgenError: it cannot be read, or something in it is wrong.
+    """
+    text = read_text(path, f"the job file {shown(path)}") if path is not None else ""
+    name = (path if path.isprintable() else ascii(path)) if path else SET
+    data = decode(text, name)
+    changed = {_change(data, one) for one in settings}
+
+    def origin(place: Path) -> str:
+        if any(one == place[: len(one)] for one in changed):
+            return SET
+        line = line_of(text, place)
+        if any(place == one[: len(place)] for one in changed):
+            return f"{name}, line {line}, and {SET}" if line else SET
+        return f"{name}, line {line}" if line else name
+
+    layer = layer_of(data, program, origin)
+    beside = os.path.dirname(path or "")
+    return layer._replace(site=layer.site._replace(beside=beside)) if layer.site else layer
+
+
+def layer_of(data: Mapping[str, Any], program: tuple[str, ...], origin: Callable[[Path], str]) -> Layer:
+    """Return the content of these tables; ``origin`` returns the place of each key.
+
+    Raises:
+        JobgenError: something in them is wrong.
+    """
+    try:
+        return _layer(msgspec.convert(data, JobFile), program, origin)
+    except msgspec.ValidationError as error:
+        raise JobgenError(sentence(str(error), data, origin)) from None
+
+
+def read_text(path: str, said: str) -> str:
+    """Return the text of a file; ``said`` names the file in errors."""
+    try:
+        with open(path, encoding="utf-8-sig") as file:
+            return file.read()
+    except UnicodeDecodeError:
+        raise JobgenError(f"{said} is not text in UTF-8") from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise JobgenError(f"{said} cannot be read: {reason}") from None
+
+
+def decode(text: str, name: str) -> dict[str, Any]:
+    """Parse TOML; ``name`` is the name of the file."""
+    try:
+        data: dict[str, Any] = msgspec.toml.decode(text)
+    except (msgspec.DecodeError, RecursionError) as error:
+        where = re.search(r" \(at line (\d+), column (\d+)\)", str(error))
+        line = f", line {where[1]}, column {where[2]}" if where else ""
+        reason = str(error).split(" (at ")[0]
+        raise JobgenError(f"{name}{line}: is not TOML: {reason}") from None
+    return data
+
+
+def _change(data: dict[str, Any], setting: str) -> Path:
+    """Apply one ``--set`` to the data, and return the place of its key."""
+    name, equals, text = setting.partition("=")
+    place = tuple(name.split(".", 2))
+    if not equals or not all(place):
+        raise JobgenError(
+            f"--set {shown(setting)} (command line): must be TABLE.KEY=VALUE, such as resources.nodes=4"
+        )
+    table = data
+    for part in place[:-1]:
+        table = table.setdefault(part, {})
+        if not isinstance(table, dict):
+            raise JobgenError(f"--set {shown(setting)} (command line): {part} is no table")
+    table[place[-1]] = _typed(text, place)
+    return place
+
+
+def _typed(text: str, place: Path) -> Any:
+    """Return a value with its type in the file; text may be without quotes."""
+    try:
+        [value] = msgspec.toml.decode(f"value = {text}").values()
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        value = text
+    if place[0] == "train":
+        return value if fits(value, WORD) else text
+    option = AT.get(place)
+    if option is not None and option.switch:
+        return {"yes": True, "no": False}.get(text, value)
+    if isinstance(value, (str, list, dict)) and not (option and option.multiple and isinstance(value, str)):
+        return value
+    return [value if isinstance(value, str) else text] if option and option.multiple else text
+
+
+def _layer(job: Any, program: tuple[str, ...], origin: Callable[[Path], str]) -> Layer:
+    if job.scheduler not in (msgspec.UNSET, *SCHEDULERS):
+        raise JobgenError(
+            f"scheduler = {shown(job.scheduler)} ({origin(('scheduler',))}): must be {one_of(SCHEDULERS)}"
+            f"{nearest(job.scheduler, SCHEDULERS)}"
+        )
+    values, origins = options_of(job, origin)
+    words, whence = _program(job, program, origin)
+    scheduler = None if job.scheduler is msgspec.UNSET else job.scheduler
+    site = None if job.site is msgspec.UNSET else SiteName(job.site, origin(("site",)))
+    swept = None
+    if job.sweep is not msgspec.UNSET:
+        swept, origins["sweep"] = read_sweep(job.sweep, origin), origin(("sweep",))
+    return Layer(values, origins | ({"program": whence} if whence else {}), words, scheduler, site, swept)
+
+
+def options_of(tables: Any, origin: Callable[[Path], str]) -> tuple[dict[str, Text], dict[str, str]]:
+    """Return the options in some tables as text, and the origin of each."""
+    values: dict[str, Text] = {}
+    origins: dict[str, str] = {}
+    for option in OPTIONS:
+        table = getattr(tables, table_of(option))
+        value = getattr(table, option.name) if table else msgspec.UNSET
+        if value not in (msgspec.UNSET, [], {}):
+            values[option.key] = _text(value)
+            origins[option.key] = origin((table_of(option), option.name))
+    return values, origins
+
+
+def _text(value: Any) -> str | Sequence[str]:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, dict):
+        return [f"{name}={one}" for name, one in value.items()]
+    return value if isinstance(value, list) else str(value)
+
+
+def _program(job: Any, typed: tuple[str, ...], origin: Callable[[Path], str]) -> tuple[Path, str | None]:
+    """Return the program and its origin: a typed program overrides it; typed options are added to [train]."""
+    if job.program and job.train is not msgspec.UNSET:
+        raise JobgenError(
+            f"[train] ({origin(('train',))}): there is a [program] too; keep the one that shall run"
+        )
+    only_options = bool(typed) and typed[0].startswith("-") and typed[0] != "-m"
+    if job.program:
+        where = origin(("program", "command"))
+        if only_options:
+            raise JobgenError(
+                f"{shown(typed[0])} (after --): names no program, but {where} does; write it out"
+            )
+        try:
+            read_program(tuple(job.program.command))
+        except JobgenError:
+            command = shown(" ".join(job.program.command))
+            rule = "must begin with a script, -m MODULE or a command"
+            raise JobgenError(f"command = {command} ({where}): {rule}") from None
+        return (typed, "command line") if typed else (tuple(job.program.command), where)
+    if not job.train or (typed and not only_options):
+        return typed, "command line" if typed else None
+    swept = job.sweep or {}  # overrides [train]
+    said = {f"--{key.removeprefix('--')}".replace("_", "-") for key in swept}
+    said |= {word.partition("=")[0].replace("_", "-") for word in typed if word.startswith("--")}
+    words = [word for key, value in job.train.items() for word in _option(key, value, said, origin)]
+    return (*words, *typed), origin(("train",)) + (" and command line" if typed else "")
+
+
+def _option(key: str, value: Any, said: set[str], origin: Callable[[Path], str]) -> list[str]:
+    """Return one option of the training module as words; none if it was typed, or is false."""
+    if not re.fullmatch(r"[A-Za-z][\w-]*", key, re.ASCII):
+        raise JobgenError(f"{shown(key)} = ({origin(('train', key))}): is no option of the training module")
+    flag = "--" + key.replace("_", "-")
+    if value is False or flag in said:
+        return []
+    if value is True:
+        return [flag]
+    text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+    return [f"{flag}={text}"] if text.startswith("-") else [flag, text]

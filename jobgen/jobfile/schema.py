@@ -1,0 +1,132 @@
+"""The tables of a job file as frozen types, generated from the table of options.
+
+msgspec is slow to import: import this module only where a job file is needed.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from jobgen.options import OPTIONS, Option
+from jobgen.values import Choice, Whole
+
+SCHEDULERS = ("pbs", "slurm", "local")
+VARIABLE = int | str
+WORD = bool | int | float | str | list[int | float | str]
+SWEPT = str | list[WORD]
+
+
+def table_of(option: Option) -> str:
+    """Return the table of an option: its group, but [job] for the group Scheduler."""
+    return {"Scheduler": "job"}.get(option.group, option.group.lower())
+
+
+AT: dict[tuple[str, ...], Option] = {(table_of(option), option.name): option for option in OPTIONS}
+TABLES = tuple(dict.fromkeys(table_of(option) for option in OPTIONS))
+TITLES = {"job": "What the scheduler is told."}  # for the others, the name of the group suffices
+
+
+def type_of(option: Option) -> Any:
+    """Return the type of an option in a file: numbers may also be text, as on the command line."""
+    if option.key == "env":
+        return dict[str, VARIABLE]
+    if option.switch:
+        return bool
+    if option.multiple:
+        return list[str]
+    if isinstance(option.parse, Whole):
+        limits = {"minimum": option.parse.minimum, "maximum": option.parse.maximum}
+        return Annotated[int, Meta(extra_json_schema=limits)] | str
+    return str
+
+
+def _field(option: Option) -> tuple[str, Any, Any]:
+    more: dict[str, Any] = {}
+    if isinstance(option.parse, Choice):
+        more["enum"] = list(option.parse.allowed)
+    if isinstance(option.default, (str, int)):
+        more["default"] = option.default
+    about = Meta(description=meaning(option), extra_json_schema=more)
+    return option.name, Annotated[type_of(option), about] | UnsetType, UNSET
+
+
+def meaning(option: Option) -> str:
+    """Return the help of an option for a file."""
+    text = "Environment variables of every rank." if option.key == "env" else option.about
+    return text.replace("  [", " [")
+
+
+def _struct(name: str, fields: list[Any], about: str) -> Any:
+    made: Any = msgspec.defstruct(name, fields, frozen=True, forbid_unknown_fields=True, kw_only=True)
+    return Annotated[made, Meta(description=about)] | UnsetType
+
+
+def _table(name: str) -> Any:
+    fields = [_field(option) for option in OPTIONS if table_of(option) == name]
+    return _struct(name, fields, TITLES.get(name, f"{name.capitalize()}."))
+
+
+_SCHEDULER = Annotated[
+    str,
+    Meta(
+        description="What it is for: the command that it is meant to be used with.",
+        extra_json_schema={"enum": list(SCHEDULERS)},
+    ),
+]
+_TRAIN = Meta(
+    description="Options of the training module: lr = 0.01 is --lr 0.01, true is the option alone, "
+    "false leaves it out, a list is joined by commas."
+)
+_SWEEP = Meta(
+    description="One array job for many values: lr = [0.1, 0.01] gives each task one of them as its --lr. "
+    'Several lists make every combination, or with mode = "zip" go side by side.'
+)
+_COMMAND = Meta(
+    description="train.py ARG..., -m MODULE ARG..., or any other command.",
+    min_length=1,
+)
+
+_TABLES: list[Any] = [(name, _table(name), UNSET) for name in TABLES]
+_SITE = Annotated[str, Meta(description="The site that it runs at: jobgen site list")]
+
+OptionTables: Any = msgspec.defstruct(
+    "OptionTables", _TABLES, frozen=True, forbid_unknown_fields=True, kw_only=True
+)
+
+JobFile: Any = msgspec.defstruct(
+    "JobFile",
+    [
+        ("scheduler", _SCHEDULER | UnsetType, UNSET),
+        ("site", _SITE | UnsetType, UNSET),
+        *_TABLES,
+        (
+            "program",
+            _struct("program", [("command", Annotated[list[str], _COMMAND])], "What every rank runs."),
+            UNSET,
+        ),
+        ("train", Annotated[dict[str, WORD], _TRAIN] | UnsetType, UNSET),
+        ("sweep", Annotated[dict[str, SWEPT], _SWEEP] | UnsetType, UNSET),
+    ],
+    frozen=True,
+    forbid_unknown_fields=True,
+    kw_only=True,
+)
+
+
+def known_keys(path: tuple[str, ...]) -> list[str]:
+    """Return the keys that the file, or one of its tables, may hold."""
+    if not path:
+        return list(JobFile.__struct_fields__)
+    return ["command"] if path == ("program",) else [o.name for o in OPTIONS if (table_of(o),) == path]
+
+
+def fits(value: Any, kind: Any) -> bool:
+    """Return whether a value is of this type."""
+    try:
+        msgspec.convert(value, kind)
+    except msgspec.ValidationError:
+        return False
+    return True

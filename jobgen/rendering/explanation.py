@@ -1,0 +1,140 @@
+"""``--explain``: every resolved value with its origin and its meaning."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import Any, NamedTuple
+
+from jobgen.options import OPTIONS
+from jobgen.plan import Plan
+from jobgen.schedulers.base import clock
+
+
+class Row(NamedTuple):
+    """A value of a plan: text, a number, a list or None."""
+
+    name: str
+    value: Any
+    origin: str
+    meaning: str
+
+
+def rows(plan: Plan) -> list[Row]:
+    """Return the options with their resolved values, then the values derived from them."""
+    spec, survive = plan.spec, plan.survival
+    resolved = {
+        "dialect": None if "dialect" in plan.scheduler.lacks else plan.scheduler.name,
+        "walltime": plan.walltime if plan.scheduler.limits_time or spec.walltime else None,
+        "nodes": plan.mixed or plan.nodes,
+        "gpus_per_node": None if plan.mixed else plan.gpus_per_node,
+        "ranks_per_node": None if plan.mixed else plan.ranks_per_node,
+        "cpus_per_rank": plan.cpus.rank,
+        "cpus_per_node": None if plan.mixed or "cpus_per_node" in plan.scheduler.lacks else plan.cpus.node,
+        "cpu_bind": ";".join(plan.cpus.lists) or plan.cpus.bind,
+        "mem": plan.memory,
+        "accelerator": plan.accelerator_name,
+        "mpi": plan.mpi_name,
+        "include": plan.active.text if spec.include else None,
+        "exclude": plan.active.text if spec.exclude else None,
+        "master_port": spec.master_port or "a free one, from the job id",
+        "array": plan.array,
+        "after": [f"{kind}:{job}" for kind, job in spec.after],
+        "workdir": spec.workdir or "where the job is submitted",
+        "env": [f"{name}={value}" for name, value in spec.env],
+        "grace": None if survive.grace is None else clock(survive.grace),
+        "signal": survive.signal + (f"@{spec.signal[1]}" if spec.signal and spec.signal[1] else ""),
+        "preflight": {None: "no", "always": "yes"}.get(
+            survive.preflight, "where python3 has the training module"
+        ),
+        "stall": clock(spec.stall or 1800) if plan.program.is_ours else None,
+    }
+    asked = [
+        Row(
+            option.key,
+            resolved.get(option.key, getattr(spec, option.key)),
+            spec.origin(option.key),
+            option.meaning,
+        )
+        for option in OPTIONS
+    ]
+    return [*asked, *_derived(plan)]
+
+
+def _derived(plan: Plan) -> list[Row]:
+    spec = plan.spec
+    directory = f"{spec.run_dir}/{spec.name}-JOBID"
+    what = "the training module of jobgen" if plan.program.is_ours else "your own program"
+    nodes = {
+        "here": "started on this one node",
+        "srun": "one launcher a node, started by srun",
+        "each": f"one launcher a node, started by {' or else '.join(plan.agents)}",
+        "pdsh": "started by pdsh over ssh",
+        "mpirun": "started by mpirun"
+        + (f", its daemons by {' or else '.join(plan.agents)}" if plan.agents else ""),
+    }[plan.start_nodes if spec.launcher != "srun" else "srun"]
+    values = (
+        *_site_rows(plan),
+        ("scheduler", plan.scheduler.title, f"Submitted with {plan.scheduler.command}."),
+        (
+            "world_size",
+            plan.active.world_size,
+            f"Ranks in all, on {plan.active.nodes} of {plan.nodes} nodes.",
+        ),
+        ("slots", plan.mixed or plan.ranks_per_node, "Ranks that the hostfile allows a host."),
+        ("hostfile", f"{directory}/hostfile", "HOST slots=N lines, made and checked by the script."),
+        ("rendezvous", "MASTER_ADDR:MASTER_PORT", "The first host, and the port above."),
+        (
+            "devices",
+            ", ".join(filter(None, (chunk.devices for chunk in plan.chunks))) or None,
+            "How the scheduler is asked for the accelerators.",
+        ),
+        ("start", nodes, "How the ranks come onto the nodes."),
+        ("program", shlex.join(plan.program.words), f"What every rank runs: {what}."),
+        ("output", directory, "The run directory: hostfile, environment, metrics and status."),
+    )
+    swept = (("sweep", plan.sweep.title, "Each point is a task of the array."),) if plan.sweep else ()
+    return [
+        Row(name, value, spec.origins.get(name, "derived"), meaning)
+        for name, value, meaning in (*values, *swept)
+    ]
+
+
+def _site_rows(plan: Plan) -> list[tuple[str, Any, str]]:
+    site = plan.spec.site
+    if site is None:
+        return []
+    asked = "; ".join((*plan.site.request, *plan.site.directives))
+    return [
+        ("site", site.title, f"Its rules and limits: {site.path}."),
+        ("request", asked or None, "How the site is asked for nodes and devices."),
+    ]
+
+
+def as_json(plan: Plan) -> str:
+    """Return the rows as a JSON object: name to value, origin and meaning."""
+    table = {
+        row.name: {"value": row.value, "origin": row.origin, "meaning": row.meaning} for row in rows(plan)
+    }
+    return json.dumps(table, indent=2) + "\n"
+
+
+def as_table(plan: Plan) -> str:
+    """Return the rows as an aligned table for people."""
+    cells = [
+        ("VALUE", "IS", "FROM", "MEANING"),
+        *((r.name, _cell(r.value), r.origin, r.meaning) for r in rows(plan)),
+    ]
+    widths = [max(len(row[i]) for row in cells) for i in range(3)]
+    lines = (
+        "  ".join((*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]))
+        for row in cells
+    )
+    return "\n".join(lines) + "\n"
+
+
+def _cell(value: Any) -> str:
+    if value is None or value in ((), []):
+        return "-"
+    text = shlex.join(value) if isinstance(value, (list, tuple)) else str(value)
+    return text if text.isprintable() else ascii(text)

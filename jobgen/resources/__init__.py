@@ -1,0 +1,1 @@
+"""The resources of a job: nodes, cores, devices, and the launch method that uses them."""

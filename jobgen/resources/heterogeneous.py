@@ -1,0 +1,123 @@
+"""Jobs whose nodes differ: ``--nodes 2x4+1x8`` is 2 nodes of 4 ranks and 1 node of 8."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from jobgen.values import Whole
+
+if TYPE_CHECKING:
+    from jobgen.resources.cores import Cores
+    from jobgen.schedulers.base import Scheduler
+    from jobgen.spec import JobSpec
+
+
+class Group(NamedTuple):
+    """A number of nodes with the same number of ranks."""
+
+    nodes: int
+    ranks: int
+
+
+class Chunk(NamedTuple):
+    """A group as it is requested: with the cores of each node, and the scheduler's option for its devices."""
+
+    nodes: int
+    ranks: int
+    cpus: int
+    devices: str
+
+
+Nodes = int | tuple[Group, ...]
+
+
+class WholeOrGroups(Whole):
+    """A parser for a number of nodes, or for groups of nodes with different numbers of ranks."""
+
+    def __call__(self, text: str) -> Nodes:  # type: ignore[override]
+        if re.fullmatch(r"-?[0-9]+", text):
+            return super().__call__(text)
+        number = "[1-9][0-9]{0,4}"
+        if not re.fullmatch(rf"{number}x{number}(\+{number}x{number})*", text):
+            raise ValueError(
+                "must be a whole number of at least 1, or nodes x ranks of nodes that differ, such as 2x4+1x8"
+            )
+        groups = tuple(Group(*map(int, part.split("x"))) for part in text.split("+"))
+        if len({group.ranks for group in groups}) == 1:
+            raise ValueError(
+                "must be of nodes that differ, such as 2x4+1x8; for nodes that are alike "
+                f"say --nodes {total(groups)} --ranks-per-node {groups[0].ranks}"
+            )
+        return groups
+
+
+def total(nodes: Nodes) -> int:
+    """Return the number of nodes."""
+    return nodes if isinstance(nodes, int) else sum(group.nodes for group in nodes)
+
+
+def world_size(nodes: Nodes, ranks: int) -> int:
+    """Return the number of ranks; equal nodes have ``ranks`` each."""
+    return sum(group.nodes * group.ranks for group in groups_of(nodes, ranks))
+
+
+def groups_of(nodes: Nodes, ranks: int) -> tuple[Group, ...]:
+    """Return the groups; equal nodes, with ``ranks`` each, are one group."""
+    return (Group(nodes, ranks),) if isinstance(nodes, int) else nodes
+
+
+def most_ranks(nodes: Nodes) -> int | None:
+    """Return the ranks of the largest node; None if the nodes are equal."""
+    return None if isinstance(nodes, int) else max(group.ranks for group in nodes)
+
+
+def chunks(spec: JobSpec, cpus: Cores, ranks: int, devices: str, gpus: int) -> tuple[Chunk, ...]:
+    """Return the request of each group, in order; ``devices`` is the option for ``{n}`` devices."""
+    if isinstance(spec.nodes, int):
+        nodes = spec.nodes + (spec.spare_nodes or 0)
+        return (Chunk(nodes, ranks, cpus.node, devices.format(n=gpus)),)
+    return tuple(
+        Chunk(group.nodes, group.ranks, group.ranks * cpus.rank, devices.format(n=group.ranks))
+        for group in spec.nodes
+    )
+
+
+def written(nodes: Nodes) -> str | None:
+    """Return the groups by number of ranks, each number once, as the script counts its nodes."""
+    if isinstance(nodes, int):
+        return None
+    counts = dict.fromkeys(sorted(group.ranks for group in nodes), 0)
+    for group in nodes:
+        counts[group.ranks] += group.nodes
+    return "+".join(f"{count}x{size}" for size, count in counts.items())
+
+
+# Options that cannot be used with groups, and the reason.
+_AGAINST = {
+    "ranks_per_node": "--nodes {nodes} says the ranks of each node; leave one of the two out",
+    "gpus_per_node": "each rank of --nodes {nodes} has one, or none with --accelerator cpu; leave it out",
+    "cpus_per_node": "the nodes of --nodes {nodes} differ in it; say --cpus-per-rank",
+    "include": "the nodes of --nodes {nodes} differ in their devices; leave it out",
+    "exclude": "the nodes of --nodes {nodes} differ in their devices; leave it out",
+    "spare_nodes": "a spare node cannot stand in for any one of --nodes {nodes}; leave it out",
+    "container": "is for nodes that are alike, not for --nodes {nodes}",
+}
+
+
+def check_groups(spec: JobSpec, scheduler: Scheduler) -> None:
+    """Refuse groups if the scheduler or another option does not support them.
+
+    Raises:
+        JobgenError: the message names the reason.
+    """
+    if isinstance(spec.nodes, int):
+        return
+    for key, reason in scheduler.lacks_if_mixed.items():
+        if getattr(spec, key) is not None:
+            raise spec.refuse(key, reason)
+    if spec.site is not None:
+        raise spec.refuse("nodes", f"the nodes of {spec.site.title} are asked for alike; say a number")
+    for key, reason in _AGAINST.items():
+        if getattr(spec, key) is not None:
+            raise spec.refuse(key, reason.format(nodes=written(spec.nodes)))

@@ -1,0 +1,127 @@
+"""Cancels jobs: a running job is asked to save and end; the second time, or at once, the scheduler ends it.
+
+The request is a line in attempt-N/control, which the script and its helpers on all nodes read. This works
+under every scheduler. A signal does not: PBS sends it to every process of the job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from jobgen.errors import JobgenError, shown
+from jobgen.runs import run_directory
+from jobgen.runs.calls import SchedulerError
+from jobgen.runs.job_query import SCHEDULERS, Answer
+from jobgen.runs.jobs import Job, number
+from jobgen.runs.states import State, states
+
+MARK = "cancelled"  # in the run directory: the script does not submit itself again
+CONTROL = "control"
+_QUESTION = "save cancel\n"
+_REACHABLE = ("running", "suspended", "unknown")  # in these states an attempt reads requests
+
+
+class _Part(NamedTuple):
+    """A run, or a task of an array: its job in the scheduler, and the attempt that can be asked to save."""
+
+    directory: Path
+    job: str
+    attempt: Path | None
+
+
+def cancel(run: Path, at_once: bool) -> str:
+    """Cancel the job of a run; return a message that tells what was done.
+
+    Raises:
+        JobgenError: it has no job to end, or cannot be asked.
+        SchedulerError: the message is the scheduler's own.
+    """
+    [state], answer = states([run])
+    if not state.live and state.state != "unknown":
+        raise JobgenError(f"{state.name} is {state.state}: there is nothing to cancel")
+    parts = list(_parts(run, state, answer))
+    asked = [part for part in parts if part.attempt]
+    at_once = at_once or any((part.directory / MARK).exists() for part in asked)
+    if state.scheduler not in SCHEDULERS or state.id is None:
+        if at_once or any(map(_is_old, asked or parts)):
+            raise JobgenError(f"{state.name} is a run of this machine: end its script with Ctrl-C or kill")
+    elif at_once or not asked:
+        _mark(run, parts)
+        SCHEDULERS[state.scheduler].end([state.id])
+        return f"{state.name}: job {state.id} is cancelled"
+    return _ask(run, state, asked, [part for part in parts if not part.attempt])
+
+
+def _parts(run: Path, state: State, answer: Answer) -> Iterator[_Part]:
+    """Yield the parts to end: the run, or each task of its array that the scheduler still has."""
+    tasks = {path.name.removeprefix("task-"): path for path in run_directory.tasks(run)}
+    if not tasks:
+        attempt = _attempt(run) if state.state in _REACHABLE or state.scheduler is None else None
+        yield _Part(run, state.id or "", attempt)
+        return
+    for job in _jobs(state, answer):
+        directory = tasks.get(job.task or "", run / f"task-{job.task}")
+        yield _Part(directory, job.id, _attempt(directory) if job.state in _REACHABLE else None)
+
+
+def _jobs(state: State, answer: Answer) -> list[Job]:
+    """Return the tasks of an array that have not ended.
+
+    Raises:
+        SchedulerError: the scheduler cannot be asked for them.
+    """
+    known = answer.of(state.scheduler or "", number(state.id or ""))
+    if known is None:
+        raise SchedulerError(answer.silent.get(state.scheduler or "", "the scheduler does not answer"))
+    return [job for job in known if job.live and job.task is not None]
+
+
+def _attempt(directory: Path) -> Path | None:
+    """Return the attempt that has begun and not ended; None if there is none."""
+    last, events = run_directory.last_attempt(directory)
+    ended = any(event.what == "ended" for event in events)
+    return directory / f"attempt-{last}" if last and not ended else None
+
+
+def _is_old(part: _Part) -> bool:
+    """Return whether the script is of an older jobgen, which reads no requests."""
+    return part.attempt is None or not (part.attempt / CONTROL).exists()
+
+
+def _ask(run: Path, state: State, asked: Sequence[_Part], others: Sequence[_Part]) -> str:
+    """Ask the parts that have begun to save and end, and remove the others from the queue."""
+    scheduler = SCHEDULERS.get(state.scheduler or "")
+    old = [part for part in asked if _is_old(part)]
+    if old and not (scheduler and scheduler.SAVES_ON_SIGNAL):
+        raise JobgenError(
+            f"{state.name} was made by an older version of jobgen, whose jobs cannot be asked to save here: "
+            "--now ends it without saving"
+        )
+    _mark(run, (*asked, *others))
+    if scheduler and others:
+        scheduler.end([part.job for part in others], strict=False)
+    if scheduler and old:
+        scheduler.signal([part.job for part in old])
+    for part in asked:
+        if part.attempt and part not in old:
+            _write(part.attempt / CONTROL)
+    told = f"{state.name}: {f'job {state.id}' if scheduler else 'it'} is asked to save and end"
+    told += f", and {len(others)} of its tasks are taken out of the queue" if others else ""
+    return told + ("; cancel it again to end it at once" if scheduler else "")
+
+
+def _mark(run: Path, parts: Sequence[_Part]) -> None:
+    for directory in {run, *(part.directory for part in parts)}:
+        if directory.is_dir():
+            (directory / MARK).touch()
+
+
+def _write(path: Path) -> None:
+    """Append the request to a file that others read."""
+    try:
+        with open(path, "a", encoding="utf-8") as file:
+            file.write(_QUESTION)
+    except OSError as error:
+        raise JobgenError(f"{shown(str(path))} cannot be written: {error.strerror}") from None

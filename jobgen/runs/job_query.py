@@ -1,0 +1,39 @@
+"""Queries to the schedulers for the jobs of many runs at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from types import ModuleType
+from typing import NamedTuple
+
+from jobgen.runs import pbs, slurm
+from jobgen.runs.calls import SchedulerError
+from jobgen.runs.jobs import Job, by_number
+
+SCHEDULERS: dict[str, ModuleType] = {"slurm": slurm, "pbs": pbs}
+
+
+class Answer(NamedTuple):
+    """The jobs of each scheduler by the number of their id, and the errors of schedulers that failed."""
+
+    jobs: dict[str, dict[str, list[Job]]]
+    silent: dict[str, str]
+
+    def of(self, scheduler: str, number: str) -> list[Job] | None:
+        """Return the scheduler's entries for a job: empty if it has none, None if it was not asked."""
+        known = self.jobs.get(scheduler)
+        return None if known is None else known.get(number, [])
+
+
+def ask(wanted: Iterable[tuple[str, str]]) -> Answer:
+    """Ask each scheduler once for all the pairs of a scheduler and an id."""
+    ids: dict[str, list[str]] = {}
+    for scheduler, job_id in wanted:
+        ids.setdefault(scheduler, []).append(job_id)
+    answer = Answer({}, {})
+    for scheduler, some in ids.items():
+        try:
+            answer.jobs[scheduler] = by_number(SCHEDULERS[scheduler].ask(some))
+        except SchedulerError as error:
+            answer.silent[scheduler] = str(error)
+    return answer

@@ -1,0 +1,184 @@
+"""Prints the output of a job, or of one of its ranks, and follows it until the job ends."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from jobgen.errors import JobgenError, shown
+from jobgen.runs import node_files, pbs, run_directory, states
+from jobgen.runs.jobs import number
+from jobgen.runs.lookup import job_id
+from jobgen.runs.node_files import Log
+
+_PAUSE = 0.5  # s between two reads of a file
+_ASK = 5.0  # s between two queries to the scheduler
+_CHUNK = 1 << 20  # bytes
+
+
+class Which(NamedTuple):
+    """The log to print: of a rank (None: the job's output), of an attempt (None: the last one)."""
+
+    rank: int | None
+    attempt: int | None
+
+
+def find(run: Path, which: Which) -> tuple[int, Log | None]:
+    """Return the attempt, 0 before the first one, and its log at this time; None if there is none yet.
+
+    While a job runs, PBS keeps its output on the node: the log of the first node, or that of rank 0 only,
+    replaces it. This log is searched before the events are read. The events name the output before any rank
+    begins, so a race cannot prefer the log to the output.
+    """
+    attempt = which.attempt or run_directory.last_number(run)
+    if not attempt:  # a job may end before its first attempt begins
+        output = _output(run, job_id(run) or "") if which.rank is None else None
+        return 0, Log(output) if output else None
+    directory = run / f"attempt-{attempt}"
+    ranked = node_files.log_of(directory, which.rank or 0)
+    if which.rank is not None:
+        return attempt, ranked
+    events = run_directory.events(directory)
+    said = next((Path(event.value) for event in events if event.what == "output"), None)
+    began = next((event.value for event in events if event.what == "began"), "")
+    outputs = [Log(path) for path in (said, _output(run, began)) if path and path.is_file()]
+    found = [*outputs, *([Log(ranked.path)] if ranked else [])]
+    return attempt, found[0] if found else None
+
+
+def _output(run: Path, job: str) -> Path | None:
+    """Return the output file of PBS or Slurm in the run directory, for a job that has not recorded it."""
+    index = pbs.task(job) or job.partition("_")[2]
+    ends = [f".o{number(job)}", f"-{number(job)}.log"]
+    if index:  # of PBS Pro, Torque and Slurm; jobs are submitted from the parent of the task's directory
+        ends = [f".o{number(job)}.{index}", f".o{number(job)}-{index}", f"-{number(job)}_{index}.log"]
+    folders = (run, run.parent) if index else (run,)
+    return next((path for folder in folders for end in ends for path in folder.glob(f"*{end}")), None)
+
+
+def check_task(run: Path) -> None:
+    """Refuse an array: each of its tasks has a log of its own.
+
+    Raises:
+        JobgenError: the run is an array.
+    """
+    if tasks := run_directory.tasks(run):
+        raise JobgenError(f"{run.name} is an array: say which task, such as {run.name}/{tasks[0].name}")
+
+
+def show(run: Path, which: Which) -> None:
+    """Print the log as it is now.
+
+    Raises:
+        JobgenError: there is no log, or the run has no such attempt, or the attempt no such rank.
+    """
+    last = run_directory.last_number(run)
+    if which.attempt is not None and which.attempt > last:
+        raise JobgenError(f"--attempt {which.attempt} (command line): {run.name} has had {last}")
+    attempt, log = find(run, which)
+    if log is None:
+        why = _why_none(run, attempt, which.rank)
+        raise JobgenError(why or f"{shown(run.name)} has no log yet: {_word(run)}; -f waits for it")
+    _print(log, 0, whole=True)
+
+
+def _why_none(run: Path, attempt: int, rank: int | None) -> str:
+    """Return why an attempt has no log of a rank; empty if the log may still come."""
+    known = node_files.ranks(run / f"attempt-{attempt}") if rank is not None else ()
+    if any(one.number == rank for one in known):
+        kept = "--rank-logs failed keeps only the logs of the ranks that failed, none keeps no log"
+        return f"attempt-{attempt} has no log of rank {rank}: {kept}"
+    if known and rank is not None and rank > known[-1].number:
+        return f"--rank {rank} (command line): attempt-{attempt} has the ranks 0 to {known[-1].number}"
+    return ""
+
+
+def follow(run: Path, which: Which) -> None:
+    """Print the log, and follow it until the job ends.
+
+    Raises:
+        JobgenError: the job has ended without a log.
+    """
+    log: Log | None = None
+    at = followed = 0
+    asked = 0.0
+    over = False
+    while not over:
+        if time.monotonic() - asked > (1 if _ended(run) else _ASK):
+            over = not _goes_on(run, which)  # before the last read of the file
+            if not asked and find(run, which)[1] is None:
+                print(f"jobgen: {run.name} is {_word(run)}; waiting for its output", file=sys.stderr)
+            asked = time.monotonic()
+        looked, pause = time.monotonic(), _PAUSE
+        # Within an attempt, stay with the log of the first node: PBS delivers the output later.
+        if log is None or (which.attempt or run_directory.last_number(run)) != followed:
+            attempt, now = find(run, which)
+            if now is not None and log is not None and now != log:
+                _drain(log, at, whole=True)
+                print(f"jobgen: {now.path}", file=sys.stderr)
+            if now is not None:
+                log, at, followed = now, at if now == log else 0, attempt
+            pause = max(_PAUSE, 10 * (time.monotonic() - looked))  # find() is slow with thousands of nodes
+        if log is not None:
+            at = _drain(log, at, whole=over)
+        if not over:
+            time.sleep(pause)
+    attempt, whole = find(run, which)
+    if log is None:
+        why = _why_none(run, attempt, which.rank)
+        raise JobgenError(why or f"{run.name} left no such log: it is {_word(run)}")
+    if whole not in (None, log):
+        print(f"jobgen: the whole output is in {whole.path}", file=sys.stderr)
+
+
+def _ended(run: Path) -> bool:
+    return any(event.what == "ended" for event in run_directory.last_attempt(run)[1])
+
+
+def _goes_on(run: Path, which: Which) -> bool:
+    """Return whether more output may come: the scheduler has the job, or cannot be asked."""
+    if which.attempt is not None and which.attempt < run_directory.last_attempt(run)[0]:
+        return False
+    [state], _ = states.states([run])
+    return state.live or (state.state == "unknown" and not _ended(run))
+
+
+def _word(run: Path) -> str:
+    [state], _ = states.states([run])
+    return state.state + (f" ({state.reason})" if state.reason else "")
+
+
+def _drain(log: Log, at: int, whole: bool) -> int:
+    """Print what is new after ``at`` and return its end. Begin again if the file has shrunk."""
+    try:
+        return _print(log, 0 if log.path.stat().st_size < at else at, whole)
+    except OSError:
+        return at  # the file may come back; the end of the job ends this loop
+
+
+def _print(log: Log, at: int, whole: bool) -> int:
+    """Print a log from ``at`` on and return its end. In the output of several ranks, an incomplete last line
+    is left for later, unless the log is ``whole``."""
+    rest = b""
+    with open(log.path, "rb") as file:
+        file.seek(at)
+        while chunk := file.read(_CHUNK):
+            at += len(chunk)
+            lines, rest = _lines(rest + chunk) if log.prefix else (chunk, b"")
+            _write(node_files.only(lines, log.prefix))
+    if whole:
+        _write(node_files.only(rest, log.prefix))
+    return at if whole else at - len(rest)
+
+
+def _lines(data: bytes) -> tuple[bytes, bytes]:
+    """Return the complete lines, and the beginning of an incomplete one."""
+    lines, end, rest = data.rpartition(b"\n")
+    return lines + end, rest
+
+
+def _write(chunk: bytes) -> None:
+    sys.stdout.buffer.write(chunk)
+    sys.stdout.buffer.flush()

@@ -1,0 +1,173 @@
+"""The commands of OpenPBS, PBS Pro and Torque: https://2021.help.altair.com/2021.1.2/PBS%20Professional/PBSReferenceGuide2021.1.2.pdf
+
+The text of qstat is read: its JSON is invalid for certain values in a job's environment, and some versions
+print only the first job (https://github.com/openpbs/openpbs/issues/2541, 1255 and 2672).
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from jobgen.runs.calls import Done, SchedulerError, batched, call, complaint
+from jobgen.runs.jobs import Job, number
+from jobgen.values import seconds
+
+SAVES_ON_SIGNAL = False  # a signal reaches every process of a job, the login shell too, and ends the job
+_OVER = r"has finished|nonexistent|unknown job id|state of job"  # messages of qdel for a job that has ended
+_STATES = {
+    "Q": "pending",
+    "T": "pending",
+    "W": "pending",
+    "H": "held",
+    "M": "pending",
+    "R": "running",
+    "B": "running",
+    "S": "suspended",
+    "U": "suspended",
+    "E": "ending",
+}
+_ENDED = "FXC"
+_ID = re.compile(r"Job Id:\s*(\S+)")
+_ATTRIBUTE = re.compile(r"\s+([A-Za-z_][\w.]*) = (.*)")
+# The status of a job that a signal ended is 256 plus its number (271 after qdel, 265 by force, 266 after
+# USR1), or 128 plus its number if the script ended before its shell. The statuses of limits are negative:
+# https://github.com/openpbs/openpbs/blob/master/src/include/job.h
+_SENT = (
+    "SIGHUP",
+    "SIGINT",
+    "SIGTERM",
+    "SIGUSR1",
+    "SIGUSR2",
+)  # sent to end a job; other signals are errors of its program
+_CANCELLED = {256 + signal.SIGKILL, *(signal.Signals[name] + base for name in _SENT for base in (128, 256))}
+_DELETED = "91"  # the substate on PBS Pro after qdel
+_UNMET = "PBS has deleted it, as what it waited for could not come about any more"
+_LIMITS = {-29: "timeout", -27: "out of memory", -26: "out of memory"}
+
+
+def submit(directory: Path, script: str) -> str:
+    """Submit a script from ``directory`` and return the id of the job.
+
+    Raises:
+        SchedulerError: the message is PBS's own.
+    """
+    done = call(("qsub", script), directory, patience=None)
+    found = re.findall(r"^\d+(?:\[\])?(?:\.\S+)?$", done.out, re.MULTILINE)  # hooks of a site may print more
+    if done.status != 0 or not found:
+        raise SchedulerError(f"qsub refuses the job: {complaint(done)}")
+    return str(found[-1])
+
+
+def ask(ids: Sequence[str]) -> list[Job]:
+    """Return what PBS reports on these jobs, with every task of an array. Jobs that have ended are included
+    if PBS keeps a history.
+
+    Raises:
+        SchedulerError: PBS does not answer.
+    """
+    words = list(dict.fromkeys(map(_argument, ids)))
+    jobs = _ask(words)
+    known = {number(job.id) for job in jobs}
+    # Slurm's qstat accepts an array only by its number.
+    bare = [number(word) for word in words if word.endswith("[]") and number(word) not in known]
+    return jobs + _ask(bare) if bare else jobs
+
+
+def _ask(words: Sequence[str]) -> list[Job]:
+    # -x is the history on PBS Pro and XML on Torque; Slurm's qstat does not have it.
+    for options in (("-x", "-t", "-f"), ("-t", "-f"), ("-f",)):
+        done = call(("qstat", *options, *words))
+        if _ID.search(done.out) or _says_unknown(done):
+            return [_job(one) for one in _records(done.out)]
+    if done.status not in (0, 153):
+        raise SchedulerError(f"qstat does not answer: {complaint(done)}")
+    return []
+
+
+def _argument(job_id: str) -> str:
+    """Return an id without its server, as qstat of the default server takes it: 12, or 12[] for an array."""
+    return job_id.partition(".")[0]
+
+
+def _says_unknown(done: Done) -> bool:
+    return "Unknown Job Id" in done.err or "has finished" in done.err
+
+
+def _records(text: str) -> Iterator[dict[str, str]]:
+    """Yield the attributes of each job; a long value continues on lines that begin with a tab."""
+    record: dict[str, str] = {}
+    key = ""
+    for line in text.splitlines():
+        if head := _ID.match(line):
+            if record:
+                yield record
+            record, key = {"id": head[1]}, ""
+        elif attribute := _ATTRIBUTE.match(line):
+            key = attribute[1]
+            record[key] = attribute[2]
+        elif key and line.startswith("\t"):
+            record[key] += line[1:]
+    if record:
+        yield record
+
+
+def _job(record: dict[str, str]) -> Job:
+    letter = record.get("job_state", "?")[:1]
+    word = record.get("Exit_status", record.get("exit_status", ""))
+    status = int(word) if re.fullmatch(r"-?\d+", word) and not _never_ran(record) else None
+    state = _how_it_ended(record, status) if letter in _ENDED else _STATES.get(letter, letter)
+    reason = record.get("comment", "") if state in ("pending", "held") else ""
+    return Job(
+        record["id"],
+        state,
+        _UNMET if state == "cancelled" and status is None and record.get("substate") == "92" else reason,
+        _left(record) if state == "running" else None,
+        task(record["id"]),
+        status if letter in _ENDED else None,
+    )
+
+
+def task(job_id: str) -> str | None:
+    """Return the index of a task in its id: 3 of 12[3].server, and of 12-3 on older versions of Torque."""
+    index = re.match(r"\d+\[(\d+)\]", job_id) or re.match(r"\d+-(\d+)", job_id)
+    return index[1] if index else None
+
+
+def _how_it_ended(record: dict[str, str], status: int | None) -> str:
+    if status is None:
+        return "cancelled" if _never_ran(record) else "ended"
+    if status == 0:
+        return "finished"
+    if status in _CANCELLED or (status > 128 and record.get("substate") == _DELETED):
+        return "cancelled"
+    return _LIMITS.get(status, "failed")
+
+
+def _never_ran(record: dict[str, str]) -> bool:
+    """Return whether an ended job was deleted before it began; such a task has status 1 on PBS Pro."""
+    if "substate" in record:  # PBS Pro
+        return "run_count" not in record
+    return "fault_tolerant" in record and "start_time" not in record  # Torque
+
+
+def _left(record: dict[str, str]) -> int | None:
+    limit = seconds(record.get("Resource_List.walltime", ""))
+    used = seconds(record.get("resources_used.walltime", "00:00:00"))
+    return None if limit is None or used is None else max(0, limit - used)
+
+
+def end(ids: Sequence[str], strict: bool = True) -> None:
+    """End jobs; unless ``strict``, a job that has ended meanwhile is not an error.
+
+    Raises:
+        SchedulerError: the message is PBS's own.
+    """
+    for some in batched(list(map(_argument, ids))):
+        done = call(("qdel", *some))
+        refused = [line for line in done.err.splitlines() if strict or not re.search(_OVER, line, re.I)]
+        if done.status != 0 and (refused or not done.err):
+            words = complaint(done._replace(err="\n".join(refused)))
+            raise SchedulerError(f"qdel refuses {', '.join(some)}: {words}")

@@ -1,0 +1,261 @@
+"""Reader of run directories: their attempts, failures and metrics. It never writes.
+
+README.md, "What a job leaves behind", describes a run directory. Jobs are killed while they write: a file
+that is missing, truncated or invalid counts as absent and is not an error.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import signal
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from jobgen.runs import node_files
+from jobgen.runs.node_files import Log, Rank
+
+RESUMABLE = 75
+_SIGNS = ("job.sh", "plan.json", "metrics.jsonl", "status.json", "attempt-1")
+_MEANINGS = {
+    0: "finished",
+    70: "the allocation is not what was asked for",
+    71: "a file, a module, a command or the program is missing",
+    72: "a directory cannot be used",
+    73: "no proof that every rank finished",
+    74: "the preflight found a fault",
+    RESUMABLE: "not finished, but can go on",
+    124: "stopped at the wall time",
+}
+_TRAINING = {
+    1: "the training failed",
+    2: "bad input",
+    3: "finished, but missed its target",
+    4: "checkpoints cannot be written",
+}
+
+
+class Event(NamedTuple):
+    """An entry of the script: began JOBID, output FILE, deadline SECONDS, signal NAME, ended STATUS."""
+
+    time: float
+    what: str
+    value: str
+
+
+class Attempt(NamedTuple):
+    """An attempt of a job. ``status`` is None if no end is recorded: it runs, or was killed with its script;
+    ``ended`` is then the last time that it was known to run."""
+
+    number: int
+    directory: Path
+    began: float | None
+    ended: float | None
+    status: int | None
+    events: tuple[Event, ...]
+    ranks: tuple[Rank, ...]
+
+
+class Run(NamedTuple):
+    """A run directory. ``status`` is status.json of the training; ``bad_hosts`` have a reason each."""
+
+    directory: Path
+    name: str
+    status: dict[str, Any]
+    attempts: tuple[Attempt, ...]
+    hosts: tuple[str, ...]
+    bad_hosts: tuple[tuple[str, str], ...]
+
+
+class Metrics(NamedTuple):
+    """The objects of metrics.jsonl, in order, and the number of its lines that are not objects."""
+
+    rows: list[dict[str, Any]]
+    skipped: int
+
+
+def is_run(path: Path) -> bool:
+    """Return whether a job, or the training module by itself, has written files there."""
+    return any(os.path.exists(path / sign) for sign in _SIGNS)
+
+
+def tasks(path: Path) -> list[Path]:
+    """Return the run directories of an array's tasks, in the order of their indices."""
+    return inside(path, "task-*")
+
+
+def inside(path: Path, pattern: str = "*") -> list[Path]:
+    """Return the run directories in a directory, sorted by name; numbers in names are sorted by value."""
+
+    def order(path: Path) -> list[tuple[int, str]]:
+        words = re.split(r"([0-9]+)", path.name)
+        return [(int(word), "") if word.isdecimal() else (-1, word) for word in words]
+
+    return sorted((child for child in path.glob(pattern) if is_run(child)), key=order)
+
+
+def read(directory: Path) -> Run:
+    """Return a run without its metrics, which may be large."""
+    path = directory.absolute()
+    return Run(
+        directory=path,
+        name=f"{path.parent.name}/{path.name}" if path.name.startswith("task-") else path.name,
+        status=as_object(text(path / "status.json")),
+        attempts=tuple(attempts(path)),
+        hosts=tuple(text(path / "hosts").split()),
+        bad_hosts=tuple(_bad_hosts(text(path / "bad-hosts"))),
+    )
+
+
+def attempts(directory: Path) -> Iterator[Attempt]:
+    """Yield the attempts of a run, the first one first."""
+    numbers = (child.name.removeprefix("attempt-") for child in directory.glob("attempt-*"))
+    for number in sorted(int(word) for word in numbers if word.isascii() and word.isdecimal()):
+        yield _attempt(directory / f"attempt-{number}", number)
+
+
+def _attempt(directory: Path, number: int) -> Attempt:
+    events = tuple(_events(text(directory / "events")))
+    began = next((event.time for event in events if event.what == "began"), None)
+    ended = next((event for event in reversed(events) if event.what == "ended"), None)
+    status = _integer(ended.value) if ended else None
+    ranks = node_files.ranks(directory, complete=status in (0, RESUMABLE))
+    signs = [time for rank in ranks for time in (rank.began, rank.ended) if time is not None]
+    return Attempt(
+        number,
+        directory,
+        began if began is not None else min(signs, default=None),
+        ended.time if ended else _last_sign(directory, events, signs),
+        status,
+        events,
+        ranks,
+    )
+
+
+def _last_sign(directory: Path, events: tuple[Event, ...], signs: list[float]) -> float | None:
+    """Return when an attempt without a recorded end was last known to run."""
+    noted = (event.time for event in events)
+    return max((*signs, *noted, *node_files.times(directory)), default=None)
+
+
+def _events(lines: str) -> Iterator[Event]:
+    for line in lines.splitlines():
+        time, _, rest = line.partition(" ")
+        what, _, value = rest.partition(" ")
+        if (seconds := number(time)) is not None and what:
+            yield Event(seconds, what, value)
+
+
+def failed(attempt: Attempt) -> list[Rank]:
+    """Return the ranks that failed, in the order of time, then ranks of a failed attempt without a status."""
+    bad = [rank for rank in attempt.ranks if rank.status not in (None, 0, RESUMABLE)]
+    over = attempt.status not in (None, 0, RESUMABLE)
+    silent = [rank for rank in attempt.ranks if over and rank.status is None]
+    return sorted(bad, key=lambda rank: rank.ended or math.inf) + silent
+
+
+def read_metrics(directory: Path) -> Metrics:
+    """Return every line of metrics.jsonl that is a JSON object; NaN and Infinity are numbers there."""
+    rows: list[dict[str, Any]] = []
+    skipped = 0
+    with suppress(OSError), open(directory / "metrics.jsonl", encoding="utf-8", errors="replace") as file:
+        for line in file:
+            if row := as_object(line):
+                rows.append(row)
+            elif line.strip():
+                skipped += 1
+    return Metrics(rows, skipped)
+
+
+def plan(directory: Path) -> dict[str, Any]:
+    """Return plan.json of a run, or of its array; empty if the job was not submitted by jobgen."""
+    own = as_object(text(directory / "plan.json"))
+    return own or (
+        as_object(text(directory.parent / "plan.json")) if directory.name.startswith("task-") else {}
+    )
+
+
+def script(directory: Path) -> str:
+    """Return job.sh of a run, or of its array; empty if it does not exist."""
+    own = text(directory / "job.sh")
+    return own or (text(directory.parent / "job.sh") if directory.name.startswith("task-") else "")
+
+
+def meaning(status: int | None, training: bool = False) -> str:
+    """Return an exit status in words; ``training`` if the program is jobgen's training module."""
+    if status is None:
+        return "no end is recorded: it runs, or was killed with its script"
+    if status > 128:  # 128 plus a signal from the shell, 256 plus a signal from PBS
+        with suppress(ValueError):
+            return f"killed by {signal.Signals(status - (256 if status > 256 else 128)).name}"
+    return (_TRAINING if training else {}).get(status) or _MEANINGS.get(status) or "failed"
+
+
+def tail(path: Path, lines: int = 20) -> str:
+    """Return the last lines of a file of any size."""
+    return node_files.tail(Log(path), lines)
+
+
+def text(path: Path) -> str:
+    """Return a small file as text; empty if it cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def as_object(line: str) -> dict[str, Any]:
+    """Return a JSON object; empty if the line is not one."""
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def number(value: Any) -> float | None:
+    """Return a finite number, also from text; None for anything else."""
+    if isinstance(value, bool):
+        return None
+    try:
+        result = float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return result if abs(result) < 1e300 else None  # so that differences are finite, too
+
+
+def _integer(word: str) -> int | None:
+    return int(word) if re.fullmatch(r"[0-9]{1,9}", word) else None
+
+
+def _bad_hosts(lines: str) -> Iterator[tuple[str, str]]:
+    for line in dict.fromkeys(lines.splitlines()):
+        host, _, reason = line.partition("\t")
+        if host:
+            yield host, reason
+
+
+def last_number(directory: Path) -> int:
+    """Return the number of the last attempt; 0 if there is none."""
+    try:
+        names = [
+            name.removeprefix("attempt-") for name in os.listdir(directory) if name.startswith("attempt-")
+        ]
+    except OSError:
+        return 0
+    return max((int(name) for name in names if name.isascii() and name.isdecimal()), default=0)
+
+
+def last_attempt(directory: Path) -> tuple[int, tuple[Event, ...]]:
+    """Return the number of the last attempt (0: none) and its events, without reading its ranks."""
+    number = last_number(directory)
+    return number, events(directory / f"attempt-{number}") if number else ()
+
+
+def events(attempt: Path) -> tuple[Event, ...]:
+    """Return the entries of the script in an attempt."""
+    return tuple(_events(text(attempt / "events")))

@@ -1,0 +1,197 @@
+"""The states of runs, from their directories and from their schedulers."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from jobgen.runs import run_directory
+from jobgen.runs.job_query import SCHEDULERS, Answer, ask
+from jobgen.runs.jobs import LIVE, Job, number
+from jobgen.runs.lookup import born, job_id
+
+_HARD = ("cancelled", "timeout", "out of memory", "node failed", "preempted")  # no script can record these
+
+
+class Seen(NamedTuple):
+    """The content of a run directory. ``status`` is that of the last attempt, None before its end."""
+
+    directory: Path
+    id: str | None
+    scheduler: str | None
+    attempts: int
+    status: int | None
+    cancelled: bool
+    tasks: tuple[Seen, ...]
+
+    @property
+    def may_live(self) -> bool:
+        return self.status in (None, run_directory.RESUMABLE)
+
+
+class State(NamedTuple):
+    """The state of a run. ``tasks`` counts the tasks of an array by their state; times are in seconds."""
+
+    run: str
+    name: str
+    id: str | None
+    scheduler: str | None
+    state: str
+    reason: str
+    attempts: int
+    step: int | None
+    loss: float | None
+    accuracy: float | None
+    seconds_left: int | None
+    submitted: float
+    status: int | None
+    tasks: dict[str, int]
+
+    @property
+    def live(self) -> bool:
+        return self.state in LIVE
+
+
+def see(directory: Path) -> Seen:
+    """Read a run directory, except the metrics."""
+    scheduler = _scheduler(directory)
+    tasks = tuple(_see(path, None, scheduler) for path in directory.glob("task-*"))
+    return _see(directory, job_id(directory), scheduler, tasks)
+
+
+def _see(directory: Path, job: str | None, scheduler: str | None, tasks: tuple[Seen, ...] = ()) -> Seen:
+    attempt, events = run_directory.last_attempt(directory)
+    status = next((event.value for event in reversed(events) if event.what == "ended"), "")
+    return Seen(
+        directory,
+        job,
+        scheduler,
+        attempt,
+        int(status) if status.isdecimal() else None if events else _old(directory),
+        os.path.exists(directory / "cancelled"),
+        tasks,
+    )
+
+
+def _old(directory: Path) -> int | None:
+    """Return the status recorded by the training, for a run whose script has recorded none."""
+    said = run_directory.as_object(run_directory.text(directory / "status.json"))
+    return {"finished": 0, "resumable": run_directory.RESUMABLE}.get(
+        str(said.get("state")), said.get("exit_status")
+    )
+
+
+def _scheduler(directory: Path) -> str | None:
+    """Return the scheduler of a run by plan.json or by the directives of the script; None for a local run."""
+    if (name := run_directory.plan(directory).get("scheduler")) in SCHEDULERS:
+        return str(name)
+    try:
+        with open(directory / "job.sh", "rb") as file:
+            found = re.search(rb"^#(SBATCH|PBS) ", file.read(4096), re.MULTILINE)
+    except OSError:
+        return None
+    return {b"SBATCH": "slurm", b"PBS": "pbs"}[found[1]] if found else None
+
+
+def states(directories: Sequence[Path]) -> tuple[list[State], Answer]:
+    """Return the states of these runs, with one query per scheduler, and the answers of the schedulers."""
+    seen = [see(directory) for directory in directories]
+    answer = ask((one.scheduler, one.id) for one in seen if one.scheduler and one.id and one.may_live)
+    return [_state(one, answer) for one in seen], answer
+
+
+def _state(seen: Seen, answer: Answer) -> State:
+    jobs: list[Job] | None = []
+    if seen.scheduler and seen.id and seen.may_live:
+        jobs = answer.of(seen.scheduler, number(seen.id))
+        if not any(job.live for job in jobs or ()):
+            seen = see(seen.directory)  # it may have ended meanwhile
+    directory = seen.directory.absolute()
+    name = directory.name
+    if name.startswith("task-"):  # the number of its id is that of the whole array
+        jobs = jobs and [job for job in jobs if job.task in (None, name.removeprefix("task-"))]
+        name = f"{directory.parent.name}/{name}"
+    tasks = _tasks(seen, jobs)
+    word, reason, left = _word(seen, jobs, answer.silent.get(seen.scheduler or "", ""))
+    if tasks and word not in ("pending", "held", "unknown"):
+        word = next((one for one in ("running", "pending", "failed", *tasks) if tasks.get(one)), word)
+        reason = ""
+    step, loss, accuracy = _progress(seen.directory)
+    return State(
+        str(seen.directory),
+        name,
+        seen.id,
+        seen.scheduler,
+        word,
+        reason,
+        seen.attempts,
+        step,
+        loss,
+        accuracy,
+        left,
+        born(seen.directory),
+        seen.status,
+        tasks,
+    )
+
+
+def _word(seen: Seen, jobs: Sequence[Job] | None, silent: str) -> tuple[str, str, int | None]:
+    """Return the state, its reason, and the seconds left."""
+    last = next((job for job in jobs or () if job.live), jobs[-1] if jobs else None)
+    if last and last.live:
+        return last.state, last.reason, last.seconds_left
+    if last and last.state in _HARD and seen.status != 0:
+        return last.state, last.reason, None
+    if seen.status == run_directory.RESUMABLE:
+        how = f"not finished; to go on, submit job.sh again from {seen.directory}"
+        return ("cancelled" if seen.cancelled else "resumable"), how, None
+    if seen.status is not None:
+        word = "cancelled" if seen.cancelled else "failed"
+        return ("finished", "", None) if seen.status == 0 else (word, _said(seen.status), None)
+    if last:
+        return last.state, "" if last.status is None else _said(last.status), None
+    if jobs is None:
+        return "unknown", silent, None
+    if seen.scheduler is None:
+        return ("running", "", None) if _lives_here(seen.id) else ("lost", run_directory.meaning(None), None)
+    if seen.attempts:
+        return "lost", "its script left no word of its end, and the scheduler has forgotten the job", None
+    return "gone", "it began no attempt, and the scheduler does not know it any more", None
+
+
+def _said(status: int) -> str:
+    return f"status {status}: {run_directory.meaning(status)}" if status else f"status {status}"
+
+
+def _lives_here(local_id: str | None) -> bool:
+    """Return whether the process of a local run is alive; its number is the end of the run's id."""
+    return bool(local_id) and os.path.exists(f"/proc/{str(local_id).rpartition('-')[2]}")
+
+
+def _tasks(seen: Seen, jobs: Sequence[Job] | None) -> dict[str, int]:
+    """Return the number of an array's tasks in each state, by the scheduler, or else by their directories."""
+    by_index = {job.task: job for job in jobs or () if job.task is not None}
+    whole = next((job for job in jobs or () if job.task is None and job.live), None)
+    for task in seen.tasks:
+        index = task.directory.name.removeprefix("task-")
+        job = by_index.pop(index, None) or (whole if task.status is None else None)
+        by_index[index] = Job("", _word(task, [job] if job else [], "")[0])
+    return dict(Counter(job.state for job in by_index.values()).most_common())
+
+
+def _progress(directory: Path) -> tuple[int | None, float | None, float | None]:
+    """Return the last step, its loss and the last accuracy in the metrics."""
+    found: dict[str, float] = {}
+    for line in reversed(run_directory.tail(directory / "metrics.jsonl", 30).splitlines()):
+        row = run_directory.as_object(line)
+        for key in ("step", "loss", "accuracy"):
+            if key not in found and (value := run_directory.number(row.get(key))) is not None:
+                found[key] = value
+        if len(found) == 3:
+            break
+    step = found.get("step")
+    return None if step is None else int(step), found.get("loss"), found.get("accuracy")

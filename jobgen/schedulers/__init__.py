@@ -1,0 +1,1 @@
+"""The schedulers: their directives, arrays and dependencies."""

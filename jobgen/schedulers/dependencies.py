@@ -1,0 +1,38 @@
+"""The jobs that a job waits for: ``--after``, and the notation of each scheduler."""
+
+from __future__ import annotations
+
+import re
+
+from jobgen.schedulers.base import Scheduler
+from jobgen.spec import JobSpec
+
+_KINDS = ("after", "afterany", "afterok", "afternotok", "aftercorr")
+_ID = r"\d{1,10}(?:_\d{1,7}|(?:\[\d{0,7}\])?(?:\.[A-Za-z0-9][A-Za-z0-9.-]{0,253})?)"
+
+
+def dependency(text: str) -> tuple[str, str]:
+    """Parse ``ID`` or ``KIND:ID`` as a pair of kind and id; the default kind is afterok."""
+    kind, _, job = text.rpartition(":")
+    if kind not in ("", *_KINDS) or not re.fullmatch(_ID, job, re.ASCII):
+        raise ValueError(
+            f"must be the id of a job, or afterany:ID, afterok:ID or the like ({', '.join(_KINDS)}); "
+            "repeat the option for more"
+        )
+    return kind or "afterok", job
+
+
+def dependencies(spec: JobSpec, scheduler: Scheduler) -> str | None:
+    """Return all dependencies as one directive, grouped by kind; None if there are none.
+
+    Raises:
+        JobgenError: an id or a kind belongs to another scheduler.
+    """
+    kinds: dict[str, list[str]] = {}
+    for kind, job in spec.after:
+        try:
+            kinds.setdefault(scheduler.dependency(kind, job), []).append(job)
+        except ValueError as error:
+            raise spec.refuse("after", str(error)) from None
+    text = ",".join(f"{kind}:{':'.join(jobs)}" for kind, jobs in kinds.items())
+    return scheduler.dependency_form.format(text) if text else None

@@ -1,0 +1,109 @@
+"""Directives of each scheduler except those for sizes: reservations, mail, output and the like."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from jobgen.errors import JobgenError, shown
+from jobgen.schedulers.base import Scheduler
+from jobgen.schedulers.dependencies import dependencies
+from jobgen.schedulers.table import SCHEDULERS
+from jobgen.spec import JobSpec
+
+
+class Directives(NamedTuple):
+    """The directives of a job. ``chunk`` follows the request of each node; ``place`` is PBS Pro's.
+
+    ``log`` is the file of the output; None leaves it to PBS.
+    """
+
+    lines: tuple[str, ...]
+    chunk: str
+    place: str
+    mail_on: str
+    log: str | None
+
+
+def check_directives(spec: JobSpec, scheduler: Scheduler) -> None:
+    """Refuse what the scheduler would refuse, or would ignore without a message.
+
+    Raises:
+        JobgenError: the scheduler does not support an option, refuses the name, or a directive
+            belongs to another scheduler.
+    """
+    for key, reason in scheduler.lacks.items():
+        if spec.origin(key) != "default":
+            raise spec.refuse(key, reason)
+    if not re.fullmatch(scheduler.name_pattern, spec.name, re.ASCII):
+        raise spec.refuse("name", f"a job name {scheduler.name_rule}")
+    if not scheduler.queue_lists and spec.queue and "," in spec.queue:
+        raise spec.refuse("queue", "a list of queues is only for Slurm; PBS takes one")
+    for line in spec.directive:
+        if (misplaced := scheduler.misplaced(line)) is not None:
+            raise JobgenError(f"--directive {shown(line)} ({spec.origin('directive')}): {misplaced}")
+
+
+def directives(spec: JobSpec, scheduler: Scheduler, array: str | None) -> Directives:
+    """Return the directives of a job.
+
+    Raises:
+        JobgenError: the scheduler does not accept a value.
+    """
+    own: list[str] = []
+    for key in (*scheduler.forms, *scheduler.lists):
+        if (value := getattr(spec, key)) not in (None, False):
+            own += _accepted(spec, key, lambda: scheduler.lines(key, value))  # noqa: B023
+    scheduler.check(spec)
+    chunk = ""
+    if scheduler.constraint_in_request:
+        _check_site_request(spec)
+        if text := spec.constraint:
+            chunk = _accepted(spec, "constraint", lambda: scheduler.constraint(text))
+    events = spec.mail_on or (("begin", "end", "fail") if spec.mail else ())
+    return Directives(
+        lines=tuple(line for line in (array, dependencies(spec, scheduler), *own) if line),
+        chunk=chunk,
+        place="scatter:excl" if spec.exclusive else "scatter",
+        mail_on=scheduler.mail(events),
+        log=_log(spec, scheduler, bool(array)),
+    )
+
+
+def _check_site_request(spec: JobSpec) -> None:
+    if spec.site and (request := "".join(spec.site.file.request)):
+        for key in ("constraint", "exclusive"):
+            if getattr(spec, key) and f"{{{key}}}" not in request:
+                raise spec.refuse(key, "the site has a form of its own for the nodes; leave it out")
+
+
+def _accepted(spec: JobSpec, key: str, form: Callable[[], Any]) -> Any:
+    """Return a value in its form for the scheduler; raise JobgenError if the scheduler does not accept it."""
+    try:
+        return form()
+    except ValueError as error:
+        raise spec.refuse(key, str(error)) from None
+
+
+def _log(spec: JobSpec, scheduler: Scheduler, array: bool) -> str | None:
+    """Return the path of the output with the patterns of the scheduler."""
+    log = spec.log
+    if log is None:
+        return scheduler.default_log(spec.name, array)
+    codes = set(re.findall(r"%(.)", log))
+    if array and not scheduler.one_file_a_task & codes:
+        raise spec.refuse("log", "all tasks of the array would write into one file: it needs %a")
+    if not array and {"a", "A"} & codes:
+        raise spec.refuse("log", "%A and %a are of arrays; the id of a job is %j")
+    path: str = _accepted(spec, "log", lambda: scheduler.log(spec.name, log))
+    return path
+
+
+def unpattern(path: str) -> str:
+    """Return a path of PBS with Slurm's patterns: the inverse of ``Scheduler.log``."""
+    path = re.sub(r"\$\{(\w+)\}", r"$\1", path)
+    for scheduler in SCHEDULERS.values():
+        for code, word in scheduler.log_codes.items():
+            path = path.replace(word, f"%{code}")
+    return path

@@ -1,0 +1,101 @@
+"""Creation of a site file from the facts of a scheduler."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections import Counter
+
+from jobgen.schedulers.base import clock, size
+from jobgen.schedulers.table import SCHEDULERS
+from jobgen.sites.discovery import Facts, QueueFacts
+from jobgen.sites.display import toml
+
+_HEAD = """\
+# A site file of jobgen, made from what the scheduler said of queues and nodes; what it cannot know is
+# written as a comment. jobgen site check finds mistakes in it.
+title = {title}
+# The addresses of the manual, and the day it was read.
+# manual = ["https://..."]
+read = {today}
+scheduler = {scheduler}
+
+# How nodes and devices are asked for; the numbers in braces are the job's.
+request = {request}
+# More directives, of every job.
+# directives = ["..."]
+
+# What a job cannot do without, with an example.
+# [mandatory]
+# account = "PROJECT"
+
+# How this machine is recognised: jobgen site detect
+[detect]
+hosts = {hosts}
+
+# What a node has, where its queue does not say otherwise.
+[node]
+{node}
+# What the site does otherwise than the scheduler's manual says.
+# [rules]
+# module_use = ["/path/of/modulefiles"]
+
+# Defaults of options, in the tables of a job file.
+[job]
+{job}
+[resources]
+accelerator = {accelerator}
+
+[launch]
+launcher = {launcher}
+
+# [environment]
+# module = ["..."]
+"""
+
+
+def site_file(facts: Facts, host: str) -> str:
+    """Return the text of the file; ``host`` is the name of this machine, which identifies the site later."""
+    gpus, cores = max((one.gpus for one in facts.queues), default=0), _common(facts)
+    chosen = next((one for one in facts.queues if one.default), facts.queues[0] if facts.queues else None)
+    devices = bool(gpus)
+    job = [f"queue = {toml(chosen.name)}\n"] if chosen else []
+    scheduler = SCHEDULERS[facts.kind]
+    if "dialect" in scheduler.starter:
+        job.append(f"dialect = {toml(scheduler.name)}\n")
+    node = [f"gpus = {gpus}\n"] + ([f"cores = {cores}\n"] if cores else [])
+    if devices and cores and cores >= gpus:
+        node.append(f"cores_per_gpu = {cores // gpus}\n")
+    head = _HEAD.format(
+        title=toml(facts.name),
+        today=datetime.date.today().isoformat(),
+        scheduler=toml(scheduler.command_name),
+        request=toml(scheduler.site_request(facts.gres if devices else None)),
+        hosts=toml([re.sub(r"\d+", "*", host)]),
+        node="".join(node),
+        job="".join(job),
+        accelerator=toml("cpu" if not devices else "npu" if facts.gres.startswith("npu") else "cuda"),
+        launcher=toml(scheduler.default_launcher),
+    )
+    return head + "".join(_queue(one, gpus, cores) for one in facts.queues)
+
+
+def _common(facts: Facts) -> int | None:
+    """Return the most frequent number of cores per node."""
+    counted = Counter(one.cores for one in facts.queues if one.cores)
+    return counted.most_common(1)[0][0] if counted else None
+
+
+def _queue(queue: QueueFacts, gpus: int, cores: int | None) -> str:
+    lines = [f"\n[queues.{toml(queue.name)}]"]
+    if queue.most_nodes:
+        lines.append(f"nodes = [{queue.least_nodes or 1}, {queue.most_nodes}]")
+    if queue.walltime:
+        lines.append(f"walltime = {toml(clock(queue.walltime))}")
+    if queue.gpus != gpus:
+        lines.append(f"gpus = {queue.gpus}")
+    if queue.cores and queue.cores != cores:
+        lines.append(f"cores = {queue.cores}")
+    if queue.memory:
+        lines.append(f"memory = {toml(size(queue.memory).upper())}")
+    return "\n".join(lines) + "\n"

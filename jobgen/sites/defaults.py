@@ -1,0 +1,101 @@
+"""The values that a site adds to a job: its defaults, and what follows from its nodes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from jobgen import values
+from jobgen.errors import shown
+from jobgen.options import DEFAULT_WALLTIME, OPTIONS, parse
+from jobgen.schedulers.table import scheduler_of
+from jobgen.sites.limits import longest
+
+if TYPE_CHECKING:
+    from jobgen.sites.site_file import Node, Site
+from jobgen.spec import JobSpec
+
+
+def completed(spec: JobSpec, site: Site) -> JobSpec:
+    """Return the specification with the site's defaults; environment variables are added to those given.
+
+    Raises:
+        JobgenError: a value of the site cannot be read.
+    """
+    fields = spec._asdict()
+    origins, given = dict(spec.origins), dict(spec.given)
+    for option in OPTIONS:
+        key = option.key
+        if (text := site.values.get(key)) is None or (key in origins and key != "env"):
+            continue
+        if _excluded(key, spec, fields):
+            continue
+        lines = [text] if isinstance(text, str) else text
+        parsed = tuple(parse(option, line, site.origins[key]) for line in lines)
+        if key in origins:
+            named = {name for name, _ in spec.env}
+            fields[key] = (*(pair for pair in parsed if pair[0] not in named), *spec.env)
+            origins[key] = f"{site.origins[key]} and {origins[key]}"
+        else:
+            fields[key] = parsed if option.multiple else parsed[0]
+            origins[key], given[key] = site.origins[key], shown(" ".join(lines))
+    _fill(site, fields, origins)
+    return spec._replace(**fields | {"origins": origins, "given": given, "site": site})
+
+
+def _excluded(key: str, spec: JobSpec, fields: dict[str, Any]) -> bool:
+    """Return whether given values exclude a default of the site."""
+    return {
+        "queue": scheduler_of(spec).reservation_is_queue and spec.reservation is not None,
+        "mpi": fields["launcher"] not in ("mpirun", "srun"),  # other launchers start no MPI
+        "conda": spec.container is not None,  # the image has its own Python
+        "venv": spec.container is not None,
+    }.get(key, False)
+
+
+def without(spec: JobSpec) -> JobSpec:
+    """Return the specification without the values that its site added."""
+    if spec.site is None:
+        return spec
+    added = [key for key, origin in spec.origins.items() if origin.startswith("site ")]
+    fresh: dict[str, Any] = {option.key: option.default for option in OPTIONS if option.key in added}
+    origins = {key: origin for key, origin in spec.origins.items() if key not in added}
+    if " and " in (both := spec.origins.get("env", "")):
+        theirs = dict(values.assignment(line) for line in spec.site.values["env"])
+        fresh["env"] = tuple((name, value) for name, value in spec.env if theirs.get(name) != value)
+        origins["env"] = both.split(" and ", 1)[1]
+    given = {key: value for key, value in spec.given.items() if key in origins}
+    return spec._replace(**fresh, origins=origins, given=given, site=None)
+
+
+def _fill(site: Site, fields: dict[str, Any], origins: dict[str, str]) -> None:
+    node = site.node(fields["queue"])
+
+    def say(key: str, value: Any) -> None:
+        if value is not None and fields[key] is None:
+            fields[key] = value
+            origins[key] = site.said
+
+    if (fields["gpus_per_node"] == 0 or node.gpus == 0) and origins.get("accelerator", "site ").startswith(
+        "site "
+    ):
+        fields["accelerator"] = None
+        say("accelerator", "cpu")
+    if fields["accelerator"] != "cpu":
+        say("gpus_per_node", node.gpus)
+    gpus = fields["gpus_per_node"] or 0
+    cores = cores_of(node, gpus)
+    listed = fields["cpu_bind"] and fields["cpu_bind"][1]
+    if fields["cpus_per_node"] is None and not listed:  # they determine the cores
+        say("cpus_per_rank", cores and max(1, cores // (fields["ranks_per_node"] or gpus or 1)))
+    if node.memory_per_gpu and gpus:
+        say("mem", values.memory(node.memory_per_gpu) * gpus)
+    limit = longest(site, fields["queue"], fields["nodes"])
+    if limit is not None and limit < DEFAULT_WALLTIME:
+        say("walltime", limit)
+
+
+def cores_of(node: Node, gpus: int) -> int | None:
+    """Return the cores that a job gets on a node if it uses so many GPUs of it."""
+    if gpus and node.cores_per_gpu is not None:
+        return gpus * node.cores_per_gpu
+    return node.cores

@@ -1,0 +1,70 @@
+"""The output of a site: as TOML with the place of each value, or as JSON."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import re
+from typing import Any
+
+from jobgen.schedulers.table import named
+from jobgen.sites.site_file import Site
+
+
+def summary(site: Site) -> dict[str, Any]:
+    """Return the entry of a site in the list of sites."""
+    file = site.file
+    return {
+        "name": site.name,
+        "title": file.title,
+        "scheduler": scheduler(site),
+        "read": file.read and file.read.isoformat(),
+        "manual": list(file.manual),
+        "queues": list(file.queues),
+        "file": site.path,
+    }
+
+
+def scheduler(site: Site) -> str:
+    """Return ``slurm``, ``pbspro`` or ``torque``."""
+    dialect = site.values.get("dialect")
+    return named(site.file.scheduler, str(dialect) if dialect else None).name
+
+
+def values(site: Site) -> dict[str, Any]:
+    """Return the content of the site, ready for JSON."""
+    content: dict[str, Any] = json.loads(json.dumps(dict(site.data), default=str))
+    return content
+
+
+def as_toml(site: Site) -> str:
+    """Return the content as TOML; a comment after each value has its file and line."""
+    lines = [f"# {site.name}: {site.path}"]
+    _table(site, dict(site.data), (), lines)
+    return "\n".join(lines) + "\n"
+
+
+def _table(site: Site, data: dict[str, Any], at: tuple[str, ...], lines: list[str]) -> None:
+    plain = {key: value for key, value in data.items() if not isinstance(value, dict)}
+    if at and (plain or not data):
+        lines += ["", f"[{'.'.join(map(_key, at))}]"]
+    for key, value in plain.items():
+        file, line = site.places[(*at, key)]
+        lines.append(f"{_key(key)} = {toml(value)}  # {os.path.basename(file)}, line {line}")
+    for key, value in data.items():
+        if isinstance(value, dict):
+            _table(site, value, (*at, key), lines)
+
+
+def _key(key: str) -> str:
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else json.dumps(key)
+
+
+def toml(value: Any) -> str:
+    """Return a value as TOML: like JSON, but dates are bare."""
+    if isinstance(value, datetime.date):
+        return value.isoformat()
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(toml, value))}]"
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,138 @@
+"""Reader of site files: each is checked alone, so that errors have a file and line; then they are merged."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from jobgen.errors import JobgenError, shown
+from jobgen.jobfile.errors import Path, sentence
+from jobgen.jobfile.locations import line_of
+from jobgen.jobfile.reader import decode, options_of, read_text
+from jobgen.jobfile.schema import TABLES, OptionTables
+from jobgen.sites.search import find
+from jobgen.sites.site_errors import site_sentence
+from jobgen.sites.site_file import Site, SiteFile
+from jobgen.sites.value_checks import check_site
+
+Places = dict[Path, tuple[str, int | None]]
+
+
+def load(name: str, origin: str | None = None, beside: str | None = None) -> Site:
+    """Return a site by its name, or by the path of its file, with all that it extends.
+
+    Raises:
+        JobgenError: there is no such site, or something in its file is wrong.
+    """
+    return read_site(find(name, origin or f"site {shown(name)}", beside))
+
+
+def choose(name: str, origin: str, scheduler: str, beside: str) -> Site:
+    """Return the site of a job, which must have this scheduler (a command's name).
+
+    Raises:
+        JobgenError: there is no such site, something in it is wrong, or it has another scheduler.
+    """
+    said = f"{'--site' if origin == 'command line' else 'site ='} {shown(name)} ({origin})"
+    site = load(name, said, beside)
+    if site.file.scheduler != scheduler:
+        has = {"pbs": "PBS", "slurm": "Slurm"}[site.file.scheduler]
+        other = "a local run has no site" if scheduler == "local" else f"{site.title} has {has}"
+        leave = "say --site none" if scheduler == "local" else f"use jobgen {site.file.scheduler}"
+        raise JobgenError(f"{said}: {other}; {leave}")
+    return site
+
+
+def read_site(path: str) -> Site:
+    """Return the site of a file, merged with the sites that it extends.
+
+    Raises:
+        JobgenError: a file cannot be read, something in it is wrong, or files extend one another in a circle.
+    """
+    data: dict[str, Any] = {}
+    places: Places = {}
+    for one, text, table in reversed(_chain(path)):
+        _check(table, _origin(one, text))
+        data = _merged(data, table, (), one, text, places)
+    data.pop("extends", None)  # done
+    return _site(path, data, places)
+
+
+def _chain(path: str) -> list[tuple[str, str, dict[str, Any]]]:
+    """Return path, text and content of the file and of those that it extends, in this order. A file that is
+    extended may be next to the other."""
+    chain: list[tuple[str, str, dict[str, Any]]] = []
+    while True:
+        text = read_text(path, f"the site file {shown(path)}")
+        data = decode(text, path)
+        chain.append((path, text, data))
+        base = data.get("extends")
+        if not isinstance(base, str):
+            return chain
+        where = f"extends = {shown(base)} ({_origin(path, text)(('extends',))})"
+        path = find(base, where, os.path.dirname(path), after=path if base == _name(path) else None)
+        if any(os.path.realpath(path) == os.path.realpath(one) for one, _, _ in chain):
+            circle = " -> ".join(_name(one) for one, _, _ in (*chain, (path, "", {})))
+            raise JobgenError(f"{where}: the sites extend one another in a circle: {circle}")
+
+
+def _name(path: str) -> str:
+    return os.path.basename(path).removesuffix(".toml")
+
+
+def _origin(path: str, text: str) -> Callable[[Path], str]:
+    def origin(place: Path) -> str:
+        line = line_of(text, place)
+        return f"{path}, line {line}" if line else path
+
+    return origin
+
+
+def _check(data: Mapping[str, Any], origin: Callable[[Path], str]) -> None:
+    """Check the types and keys of one file."""
+    own = {key: value for key, value in data.items() if key not in TABLES}
+    try:
+        msgspec.convert(own, SiteFile)
+    except msgspec.ValidationError as error:
+        raise JobgenError(site_sentence(str(error), own, origin)) from None
+    tables = {key: value for key, value in data.items() if key in TABLES}
+    try:
+        msgspec.convert(tables, OptionTables)
+    except msgspec.ValidationError as error:
+        raise JobgenError(sentence(str(error), tables, origin)) from None
+
+
+def _merged(
+    below: Mapping[str, Any], above: Mapping[str, Any], at: Path, path: str, text: str, places: Places
+) -> dict[str, Any]:
+    """Merge tables and replace all other values; store the place of each value in ``places``."""
+    merged = dict(below)
+    for key, value in above.items():
+        place = (*at, key)
+        if isinstance(value, dict):
+            merged[key] = _merged(below.get(key, {}), value, place, path, text, places)
+        else:
+            merged[key] = value
+            places[place] = (path, line_of(text, place))
+    return merged
+
+
+def _site(path: str, data: dict[str, Any], places: Places) -> Site:
+    name = _name(path)
+    file = msgspec.convert({key: value for key, value in data.items() if key not in TABLES}, SiteFile)
+    tables = msgspec.convert({key: value for key, value in data.items() if key in TABLES}, OptionTables)
+    for key in ("title", "scheduler"):
+        if not getattr(file, key):
+            raise JobgenError(f"{path}: needs a {key}, or to extend a site that has one")
+
+    def origin(place: Path) -> str:
+        inner = (*place, next(iter(data[place[0]][place[1]]))) if place[-1] == "env" else place
+        return f"site {_name(places[inner][0])}"
+
+    values, origins = options_of(tables, origin)
+    site = Site(name, path, file, values, origins, data, places)
+    check_site(site)
+    return site

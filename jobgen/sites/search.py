@@ -1,0 +1,43 @@
+"""Search for site files by name, without a parser."""
+
+from __future__ import annotations
+
+import os
+
+from jobgen.errors import JobgenError, nearest, one_of, shown
+
+
+def folders(beside: str | None = None) -> tuple[str, ...]:
+    """Return the folders of site files in order: next to the job file, the user's own, the packaged ones."""
+    import jobgen.templates
+
+    home = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
+    own = (beside,) if beside is not None else ()
+    return (*own, os.path.join(home, "jobgen", "sites"), os.path.join(jobgen.templates.__path__[0], "sites"))
+
+
+def names() -> list[str]:
+    """Return the sorted names of the user's own and the packaged sites, without those next to a job file."""
+    found = (name for folder in folders() if os.path.isdir(folder) for name in os.listdir(folder))
+    return sorted({name[:-5] for name in found if name.endswith(".toml") and not name.startswith(".")})
+
+
+def find(name: str, origin: str, beside: str | None = None, after: str | None = None) -> str:
+    """Return the path of a site file; with ``after``, the file of the same name that ``after`` hides.
+
+    Raises:
+        JobgenError: there is no site of that name.
+    """
+    if os.sep in name or name.endswith(".toml"):
+        path = os.path.join(beside or "", name)
+        if not os.path.isfile(path):
+            raise JobgenError(f"{origin}: there is no file {shown(path)}")
+        return path
+    paths = [os.path.join(folder, f"{name}.toml") for folder in folders(beside)]
+    if after is not None:
+        paths = [path for path in paths if os.path.realpath(path) != os.path.realpath(after)]
+    for path in paths:
+        if os.path.isfile(path):
+            return path
+    known = names()
+    raise JobgenError(f"{origin}: there is no such site: use {one_of(known)}{nearest(name, known)}")

@@ -1,0 +1,183 @@
+"""The changes of a site to a script, as the templates print them; without a site nothing changes."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from jobgen.errors import JobgenError, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from jobgen.resources.cores import Cores
+    from jobgen.schedulers.base import Scheduler
+    from jobgen.spec import JobSpec
+
+# The numbers that the lines of a site may name, in braces.
+NUMBERS = (
+    "nodes",
+    "ranks_per_node",
+    "cpus_per_rank",
+    "cpus_per_task",
+    "cpus_per_node",
+    "gpus_per_node",
+    "cores_per_node",
+    "gpus_total",
+    "cores_total",
+    "cpu_lists",
+    "cpu_masks",
+    "constraint",
+    "mem",
+    "mem_total",
+)
+
+
+class SiteWords(NamedTuple):
+    """Lines and options of a site.
+
+    ``request`` replaces the directives for resources; ``account`` and ``queue`` are the options for these;
+    ``queue_name`` is the scheduler's name of the queue.
+    """
+
+    head: tuple[str, ...] = ()
+    request: tuple[str, ...] = ()
+    directives: tuple[str, ...] = ()
+    account: str | None = None
+    queue: str | None = None
+    queue_name: str | None = None
+    master_suffix: str = ""
+    module_use: tuple[str, ...] = ()
+    bind: str = ""
+    srun_ranks: str = ""
+    srun_nodes: str = ""
+
+
+def at_site(
+    spec: JobSpec,
+    scheduler: Scheduler,
+    nodes: int,
+    walltime: int,
+    gpus: int,
+    ranks: int,
+    cpus: Cores,
+    memory: str | None,
+) -> SiteWords:
+    """Check the limits of the site of ``spec`` and return its changes to the script.
+
+    Raises:
+        JobgenError: the site would refuse the job, or a line of its file needs a value that is not given.
+    """
+    if spec.site is None:
+        return SiteWords()
+    from jobgen.sites.defaults import cores_of
+    from jobgen.sites.limits import Request, check
+
+    node = spec.site.node(spec.queue)
+    cores = cores_of(node, gpus) or cpus.node
+    numbers = {
+        "nodes": nodes,
+        "ranks_per_node": ranks,
+        "cpus_per_rank": cpus.rank,
+        "cpus_per_task": cpus.task,
+        "cpus_per_node": cpus.node,
+        "gpus_per_node": gpus,
+        "cores_per_node": cores,
+        "gpus_total": nodes * gpus,
+        "cores_total": nodes * cores,
+        **cpu_lists(node.cpu_lists, ranks),
+        "constraint": spec.constraint,
+        "mem": memory,
+        "mem_total": spec.mem and scheduler.total_memory(nodes * spec.mem),
+    }
+    words = _words(spec, scheduler, numbers)
+    lines = (*words.request, *words.directives, *spec.directive)
+    check(spec, Request(nodes, walltime, gpus, cpus.node, spec.mem), lines)
+    return words
+
+
+def _words(spec: JobSpec, scheduler: Scheduler, numbers: Mapping[str, object]) -> SiteWords:
+    """Return the words of the site, with ``numbers`` for the ``{names}`` in its lines."""
+    assert spec.site is not None
+    file = spec.site.file
+    queue = file.queues.get(spec.queue) if spec.queue else None
+
+    def told(lines: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(_told(line, numbers, spec) for line in lines)
+
+    own = {_key(line) for line in spec.directive}
+    own.update(_key(form) for key, form in scheduler.forms.items() if form[:2] == "--" and getattr(spec, key))
+    if spec.mem is not None and spec.origin("mem") != spec.site.said:
+        own.update(scheduler.memory_options)
+    asks_for_memory = any(name in ("mem", "mem_total") for line in file.request for name in names_in(line))
+    if file.request and scheduler.memory_in_request and spec.mem is not None and not asks_for_memory:
+        raise spec.refuse(
+            "mem", f"{file.title} takes no such request: memory comes with the nodes; leave it out"
+        )
+    more = told(file.directives + (queue.directives if queue else ()))
+    rules = file.rules
+    bind = told((rules.bind,))[0] if _binds(spec, rules.bind, numbers) else ""
+    srun_bind = (bind,) if bind and scheduler.node_step else ()
+    return SiteWords(
+        head=(
+            f"Site: {file.title}, by its manual" + (f" as read on {file.read}:" if file.read else ":"),
+            *file.manual,
+            *([f"jobgen: disable={','.join(file.silence)}"] if file.silence else []),
+        ),
+        request=tuple(line for line in told(file.request) if _key(line) not in own),
+        directives=tuple(line for line in more if _key(line) not in own),
+        account=rules.account,
+        queue=rules.queue,
+        queue_name=queue.name if queue else None,
+        master_suffix=rules.master_suffix,
+        module_use=rules.module_use,
+        bind=bind,
+        srun_ranks="".join(f"{line} " for line in (*told(rules.srun + rules.srun_ranks), *srun_bind)),
+        srun_nodes="".join(f"{line} " for line in told(rules.srun + rules.srun_nodes)),
+    )
+
+
+def _binds(spec: JobSpec, bind: str, numbers: Mapping[str, object]) -> bool:
+    """Return whether the site binds the ranks: not with --cpu-bind, nor without a list for each rank."""
+    return bool(bind) and spec.cpu_bind is None and not ("{cpu_" in bind and numbers["cpu_lists"] is None)
+
+
+def cpu_lists(lists: tuple[str, ...] | None, ranks: int) -> dict[str, str | None]:
+    """Return the lists of CPUs for PALS and as masks for Slurm; None if there is not one for each rank."""
+    if not lists or len(lists) != ranks:
+        return {"cpu_lists": None, "cpu_masks": None}
+    return {"cpu_lists": ":".join(lists), "cpu_masks": ",".join(map(_mask, lists))}
+
+
+def _mask(cpus: str) -> str:
+    """Return the mask of a list of CPUs: 0x2fe for ``1-7,9``."""
+    spans = (part.partition("-") for part in cpus.split(","))
+    return hex(sum(1 << cpu for a, _, b in spans for cpu in range(int(a), int(b or a) + 1)))
+
+
+def names_in(line: str) -> list[str]:
+    """Return the names in braces in a line."""
+    return re.findall(r"\{(\w*)\}", line)
+
+
+def _told(line: str, numbers: Mapping[str, object], spec: JobSpec) -> str:
+    def number(match: re.Match[str]) -> str:
+        assert spec.site is not None
+        where = f"{shown(line)} ({spec.site.said})"
+        if match[1] in ("gpus_per_node", "gpus_total") and not numbers[match[1]]:
+            raise JobgenError(
+                f"{where}: is for accelerators; this job has none, so it needs another queue or site"
+            )
+        if numbers[match[1]] is None:
+            raise JobgenError(
+                f"{where}: needs {match[1].removesuffix('_total')}: add --{match[1].removesuffix('_total')}"
+            )
+        return str(numbers[match[1]])
+
+    return re.sub(r"\{(\w+)\}", number, line)
+
+
+def _key(line: str) -> str:
+    """Return the key that a directive sets, without blanks: ``-lselect``, ``--constraint``, ``-q``."""
+    match = re.match(r"(--[\w-]+|-[lW] *[\w]+|-\w)", line)
+    return match[0].replace(" ", "") if match else line

@@ -1,0 +1,37 @@
+"""A test of a site's defaults: each may be valid, but together they may contradict each other."""
+
+from __future__ import annotations
+
+from jobgen.api import JobSpec
+from jobgen.errors import JobgenError
+from jobgen.plan import resolve
+from jobgen.sites.defaults import completed
+from jobgen.sites.site_file import Site
+from jobgen.spec import JobSpec as Specification
+
+
+def try_defaults(site: Site) -> None:
+    """Plan the smallest job of each queue until a job is accepted.
+
+    Raises:
+        JobgenError: no job is accepted; the message is that of the first one.
+    """
+    faults = []
+    for queue in site.queues or (None,):
+        try:
+            resolve(_smallest(site, queue))
+            return
+        except JobgenError as error:
+            faults.append(error)
+    raise JobgenError(f"{site.path}: its own defaults make no job: {faults[0]}")
+
+
+def _smallest(site: Site, queue: str | None) -> Specification:
+    """Return a job with only the mandatory values of the site, from the examples of its file."""
+    limits = site.queues.get(queue) if queue else None
+    demanded = {**site.file.mandatory, **(limits.mandatory if limits else {})}
+    said = {key: example for key, example in demanded.items() if not key.startswith("-")}
+    directives = [f"{key}={example}" for key, example in demanded.items() if key.startswith("-")]
+    nodes = limits.nodes[0] if limits and limits.nodes else None
+    chosen = {**said, "queue": queue, "nodes": nodes, "directive": directives}
+    return completed(JobSpec(site.file.scheduler, **chosen), site)  # type: ignore[arg-type]
