@@ -36,8 +36,8 @@ from jobgen.errors import nearest, shown
 
 @rule("unknown-rule", WARNING, "A comment that silences no rule")
 def unknown_rule(script: Script) -> Iterator[Hit]:
-    """A comment that silences a rule has to name it as `jobgen check --list` does; a misspelt name silences
-    nothing.
+    """A comment that disables a rule must name it as `jobgen check --list` does; a misspelt name has no
+    effect.
 
     Bad:
 

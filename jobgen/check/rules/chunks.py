@@ -20,7 +20,7 @@ def _totals(script: Script) -> dict[str, tuple[int, str]]:
 
 @rule("select-with-nodes", ERROR, "select= or place= with nodes=")
 def select_with_nodes(script: Script) -> Iterator[Hit]:
-    """`select=` and `place=` are PBS Pro's language, `nodes=` is the old one: qsub refuses them together
+    """`select=` and `place=` are the syntax of PBS Pro, `nodes=` is the old one: qsub refuses them together
     ("Cannot be used with select or place").
 
     Bad:
@@ -109,9 +109,9 @@ def walltime_in_select(script: Script) -> Iterator[Hit]:
 
 @rule("torque-gpus", ERROR, "Torque's gpus= in PBS Pro")
 def torque_gpus(script: Script) -> Iterator[Hit]:
-    """`nodes=2:ppn=1:gpus=1` is Torque's way of asking for GPUs. PBS Pro refuses it ("node(s) specification
-    error", status 241). What else stands in the script decides which of the two it is for; `--scheduler
-    torque` or `--scheduler pbspro` says it.
+    """`nodes=2:ppn=1:gpus=1` is the syntax of Torque for GPUs. PBS Pro refuses it ("node(s) specification
+    error", status 241). The rest of the script decides whether it is for PBS Pro or Torque; `--scheduler
+    torque` or `--scheduler pbspro` overrides this.
 
     Bad:
 
@@ -170,9 +170,9 @@ def unallocated_gpus(script: Script) -> Iterator[Hit]:
 
 @rule("packed-chunks", WARNING, "Chunks that may share a host")
 def packed_chunks(script: Script) -> Iterator[Hit]:
-    """`select=2` asks for two chunks, not for two nodes. Without `place=scatter` PBS packs them: both may
-    be on one host, which the node file then lists again, and a launcher that counts on two hosts fails.
-    (For chunks of the size of a node this is only a note.)
+    """`select=2` requests two chunks, not two nodes. Without `place=scatter` PBS may pack both onto one
+    host. The node file then lists this host twice, and a launcher that expects two hosts fails. (For
+    chunks of the size of a node this is only a note.)
 
     Bad:
 
@@ -205,8 +205,8 @@ def packed_chunks(script: Script) -> Iterator[Hit]:
 
 @rule("no-mpiprocs", WARNING, "GPUs without mpiprocs")
 def no_mpiprocs(script: Script) -> Iterator[Hit]:
-    """The node file has `mpiprocs` lines for each chunk, and one if `mpiprocs` is not given. An mpirun that
-    is told no number of ranks then starts one for each chunk, and all GPUs but one stay idle.
+    """The node file has `mpiprocs` lines for each chunk, or one line if `mpiprocs` is not given. An mpirun
+    without a number of ranks then starts one rank for each chunk, and all GPUs but one stay idle.
 
     Bad:
 

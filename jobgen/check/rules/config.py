@@ -15,7 +15,7 @@ _GONE = {"elasticity": "0.19.8", "sparse_attention": "0.19.7"}
 
 @rule("config-json", ERROR, "A DeepSpeed config that is no JSON")
 def not_json(script: Script) -> Iterator[Hit]:
-    """The config that the script names is no JSON: every rank fails when it reads it.
+    """The config that the script names is not valid JSON: every rank fails when it reads the file.
 
     Bad:
 
@@ -48,9 +48,9 @@ def not_json(script: Script) -> Iterator[Hit]:
 
 @rule("config-batch", ERROR, "Batch sizes that do not multiply")
 def batch(script: Script) -> Iterator[Hit]:
-    """`train_batch_size` is micro batch x accumulation steps x data-parallel ranks. When all three are
-    given and do not multiply, `deepspeed.initialize` fails on every rank. The number of ranks comes from
-    the request; pipeline and tensor parallelism, which divide it, are left alone.
+    """`train_batch_size` is micro batch x accumulation steps x data-parallel ranks. If all three are given
+    and the product differs, `deepspeed.initialize` fails on every rank. The number of ranks comes from
+    the request. Scripts with pipeline or tensor parallelism, which divide the ranks, are not checked.
 
     Bad:
 
@@ -124,7 +124,7 @@ def _world(script: Script) -> int | None:
 
 @rule("config-key", ERROR, "A key that DeepSpeed ignores")
 def keys(script: Script) -> Iterator[Hit]:
-    """DeepSpeed accepts unknown keys at the top of its config in silence, and ignores them.
+    """DeepSpeed accepts unknown keys at the top level of its config without a message, and ignores them.
 
     Bad:
 

@@ -21,8 +21,8 @@ def runner(launch: Launch) -> str:
 
 @rule("no-hostfile", ERROR, "deepspeed on several nodes without a hostfile")
 def missing_hostfile(script: Script) -> Iterator[Hit]:
-    """deepspeed knows no scheduler. Without a hostfile it warns in one line and trains on the first node
-    alone, while the job pays for all.
+    """deepspeed does not query the scheduler. Without a hostfile it prints a warning of one line and trains
+    only on the first node, while the whole allocation is charged.
 
     Bad:
 
@@ -58,7 +58,8 @@ def missing_hostfile(script: Script) -> Iterator[Hit]:
 
 @rule("ignored-launcher", WARNING, "--launcher without a hostfile")
 def ignored_launcher(script: Script) -> Iterator[Hit]:
-    """Without a hostfile deepspeed starts the ranks on its own node, and ignores `--launcher` in silence.
+    """Without a hostfile deepspeed starts the ranks on its own node, and ignores `--launcher` without a
+    message.
 
     Bad:
 
@@ -124,7 +125,7 @@ def filtered_runner(script: Script) -> Iterator[Hit]:
 
 @rule("filter-range", ERROR, "A filter that is none")
 def filter_range(script: Script) -> Iterator[Hit]:
-    """DeepSpeed's filters list slots one by one, `host:0,1@host2:0`; `0-3` is refused. And `srun` knows no
+    """DeepSpeed's filters list slots one by one, `host:0,1@host2:0`; `0-3` is refused. `srun` has no option
     `--include`.
 
     Bad:
@@ -154,8 +155,8 @@ def filter_range(script: Script) -> Iterator[Hit]:
 
 @rule("absent-hostfile", WARNING, "A hostfile that nothing makes")
 def absent_hostfile(script: Script) -> Iterator[Hit]:
-    """deepspeed says no more than a warning when its hostfile is not there, and trains on the first node
-    alone. The file is looked for beside the script, and in what the script writes.
+    """If its hostfile does not exist, deepspeed only prints a warning, and trains on the first node alone.
+    The file is searched beside the script, and among the files that the script writes.
 
     Bad:
 

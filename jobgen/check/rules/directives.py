@@ -20,10 +20,9 @@ def _prefix(script: Script) -> str:
 
 @rule("inert-directive", ERROR, "A directive that is only a comment")
 def inert(script: Script) -> Iterator[Hit]:
-    """A directive counts only as `#PBS` or `#SBATCH`, in capitals, without a blank in it, and on Slurm at
-    the very beginning of the line. `# PBS`, `#pbs` and `##PBS` are comments: the job runs with the
-    queue's defaults and nobody says so. (`##` is how many people switch a directive off: that is only a
-    note.)
+    """A directive must begin with `#PBS` or `#SBATCH`, in capitals, without a blank, and on Slurm in the
+    first column. `# PBS`, `#pbs` and `##PBS` are comments: the job runs with the defaults of the queue,
+    without a message. (`##` is a common way to disable a directive: that is only a note.)
 
     Bad:
 
@@ -54,8 +53,9 @@ def inert(script: Script) -> Iterator[Hit]:
 
 @rule("late-directive", ERROR, "A directive after the first command")
 def late(script: Script) -> Iterator[Hit]:
-    """qsub and sbatch read directives until the first command. Blank lines and comments do not stop them,
-    but everything else does, also `set -e` or an assignment; what comes later is ignored in silence.
+    """qsub and sbatch read directives up to the first command. Blank lines and comments do not end this
+    part; everything else does, including `set -e` and assignments. Later directives are ignored without
+    a message.
 
     Bad:
 
@@ -96,8 +96,8 @@ def commented(rest: str) -> bool:
 
 @rule("trailing-comment", ERROR, "A comment behind a PBS directive")
 def trailing_comment(script: Script) -> Iterator[Hit]:
-    """PBS takes all that follows on the line for the directive: with a comment behind it qsub refuses the
-    script. (sbatch allows comments there.)
+    """PBS reads the whole line as the directive: qsub refuses a script with a comment after it. (sbatch
+    allows comments there.)
 
     Bad:
 
@@ -129,9 +129,9 @@ def trailing_comment(script: Script) -> Iterator[Hit]:
 
 @rule("carriage-return", ERROR, "Line ends of Windows")
 def carriage_return(script: Script) -> Iterator[Hit]:
-    """A file that was edited on Windows ends its lines with a carriage return and a line feed. sbatch
-    refuses it ("DOS line breaks"), PBS does so with a worse message, and bash takes the character for a
-    part of the last word of each line.
+    """A file edited on Windows ends its lines with a carriage return and a line feed. sbatch refuses it
+    ("DOS line breaks"), PBS refuses it with a less clear message, and bash reads the character as a part
+    of the last word of each line.
 
     Bad:
 
@@ -159,10 +159,10 @@ def carriage_return(script: Script) -> Iterator[Hit]:
 
 @rule("repeated-directive", WARNING, "A directive twice, with two values")
 def repeated(script: Script) -> Iterator[Hit]:
-    """Slurm and Torque heed the **last** of them. PBS Pro heeds the **first** of each resource of `-l`, and
-    of all other options the **last**. One of the two values is a surprise to somebody. (Some add up: `-W
-    depend` on PBS Pro, `-W stagein`, `-W stageout` and `-W x` on Torque, `--mail-type` on Slurm. What is
-    said on the command line wins over the script.)
+    """Slurm and Torque use the **last** one. PBS Pro uses the **first** one for each resource of `-l`, and
+    the **last** one for all other options. One of the two values has no effect. (Some options add up:
+    `-W depend` on PBS Pro, `-W stagein`, `-W stageout` and `-W x` on Torque, `--mail-type` on Slurm.
+    Options on the command line win over the script.)
 
     Bad:
 
@@ -200,8 +200,8 @@ def _has_value(key: str, script: Script) -> bool:
 
 @rule("no-shebang", WARNING, "No #! line")
 def no_shebang(script: Script) -> Iterator[Hit]:
-    """sbatch refuses a script whose very first line is no `#!`. PBS hands it to the login shell, which need
-    not be bash.
+    """sbatch refuses a script whose first line does not begin with `#!`. PBS runs it with the login shell,
+    which may not be bash.
 
     Bad:
 

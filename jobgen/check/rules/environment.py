@@ -11,8 +11,8 @@ from jobgen.check.script import Hit, Script
 
 @rule("source-activate", WARNING, "source activate")
 def source_activate(script: Script) -> Iterator[Hit]:
-    """`source activate` is the way of conda before 4.4. Today it finds no such file, or that of another
-    installation that happens to be on PATH.
+    """`source activate` is the syntax of conda before 4.4. Today it finds no such file, or that of another
+    installation on PATH.
 
     Bad:
 
@@ -74,8 +74,8 @@ def conda_init(script: Script) -> Iterator[Hit]:
 
 @rule("bashrc", WARNING, "A person's start-up file in a job")
 def bashrc(script: Script) -> Iterator[Hit]:
-    """Start-up files are for people at a prompt. Many end at once in a shell that is none, others ask
-    something, and they differ from one user to the next.
+    """Start-up files are for interactive shells. Many return at once in other shells, some ask questions,
+    and they differ between users.
 
     Bad:
 
@@ -107,7 +107,7 @@ def bashrc(script: Script) -> Iterator[Hit]:
 
 @rule("conda-hook", WARNING, "conda activate without its hook")
 def conda_hook(script: Script) -> Iterator[Hit]:
-    """`conda activate` is a function of the shell that conda's hook defines. A batch script on Slurm is no
+    """`conda activate` is a shell function that conda's hook defines. A batch script on Slurm is not a
     login shell and reads no start-up file.
 
     Bad:
@@ -150,8 +150,8 @@ def conda_hook(script: Script) -> Iterator[Hit]:
 
 @rule("personal-path", NOTE, "One person's directory")
 def personal_path(script: Script) -> Iterator[Hit]:
-    """A script with somebody's home directory in it runs for that person alone: 21 of 45 public scripts
-    have one.
+    """A script with the home directory of a user works only for that user: 21 of 45 public scripts have
+    one.
 
     Bad:
 

@@ -28,9 +28,9 @@ _SILENT = (
 
 @rule("unforwarded", WARNING, "Variables that stay on the first node")
 def unforwarded(script: Script) -> Iterator[Hit]:
-    """Over pdsh deepspeed hands on the variables that begin with NCCL, PYTHON, MV2, UCX and MLFLOW (on
-    Ascend ASCEND, HCCL, LD_LIBRARY and PATH). All others stay on the first node, unless the file that
-    `DS_ENV_FILE` names holds them as `NAME=VALUE` lines, without blank lines and comments.
+    """Over pdsh deepspeed forwards the variables that begin with NCCL, PYTHON, MV2, UCX and MLFLOW (on
+    Ascend ASCEND, HCCL, LD_LIBRARY and PATH). All others are set only on the first node, unless the file
+    named by `DS_ENV_FILE` contains them as `NAME=VALUE` lines, without blank lines and comments.
 
     Bad:
 
@@ -92,8 +92,8 @@ def unforwarded(script: Script) -> Iterator[Hit]:
 
 @rule("shared-deepspeed-env", WARNING, "One .deepspeed_env for all jobs")
 def shared_ds_env(script: Script) -> Iterator[Hit]:
-    """The `.deepspeed_env` in the home directory is read by every job. Two at a time mix their variables,
-    and an old one haunts later jobs.
+    """Every job reads the `.deepspeed_env` in the home directory. Two jobs at the same time mix their
+    variables, and an old file changes later jobs.
 
     Bad:
 
@@ -124,8 +124,8 @@ def shared_ds_env(script: Script) -> Iterator[Hit]:
 
 @rule("deepspeed-env-lines", ERROR, "Comments in DeepSpeed's environment file")
 def env_lines(script: Script) -> Iterator[Hit]:
-    """The launcher splits each line of `.deepspeed_env`, or of the file that `DS_ENV_FILE` names, at its
-    `=`. A blank line or a comment has none, and ends it with a traceback.
+    """The launcher splits each line of `.deepspeed_env`, or of the file named by `DS_ENV_FILE`, at its `=`.
+    On a blank line or a comment it fails with a traceback.
 
     Bad:
 

@@ -42,8 +42,8 @@ _NPU = (
 
 @rule("forced-devices", WARNING, "Devices chosen by hand")
 def forced_devices(script: Script) -> Iterator[Hit]:
-    """The scheduler gives a job some devices of a node. Numbers that are written by hand may be those of
-    another job. (All numbers that the job has, in whatever order, are only a note.)
+    """The scheduler assigns some devices of a node to a job. Hand-written numbers may belong to another
+    job. (All numbers that the job has, in any order, are only a note.)
 
     Bad:
 
@@ -80,8 +80,8 @@ def forced_devices(script: Script) -> Iterator[Hit]:
 
 @rule("old-nccl", WARNING, "Names that NCCL and PyTorch have given up")
 def old_nccl(script: Script) -> Iterator[Hit]:
-    """PyTorch has renamed its variables to `TORCH_NCCL_*`, and NCCL has dropped some of its own: the old
-    names are ignored, or warned about on every rank.
+    """PyTorch has renamed its variables to `TORCH_NCCL_*`, and NCCL has removed some of its own: the old
+    names are ignored, or every rank prints a warning.
 
     Bad:
 
@@ -168,8 +168,8 @@ def cann(script: Script) -> Iterator[Hit]:
 
 @rule("rank-table", WARNING, "A rank table and variables for HCCL")
 def rank_table(script: Script) -> Iterator[Hit]:
-    """HCCL learns where the ranks are from a rank table **or** from environment variables; with both it
-    refuses to start.
+    """HCCL reads the placement of the ranks from a rank table **or** from environment variables; with both
+    it does not start.
 
     Bad:
 

@@ -118,8 +118,8 @@ def shared_hostfile(script: Script) -> Iterator[Hit]:
 
 @rule("appended-hostfile", WARNING, "A hostfile that grows")
 def appended_hostfile(script: Script) -> Iterator[Hit]:
-    """`>>` keeps what an earlier job has left in the file: its hosts are used, too, or stand there twice,
-    which DeepSpeed refuses.
+    """`>>` keeps the lines of an earlier job in the file: its hosts are used, too, or appear twice, which
+    DeepSpeed refuses.
 
     Bad:
 
@@ -169,7 +169,7 @@ def appended_hostfile(script: Script) -> Iterator[Hit]:
 @rule("bare-hostfile", ERROR, "A hostfile without slots for DeepSpeed")
 def bare_hostfile(script: Script) -> Iterator[Hit]:
     """The deepspeed launcher reads lines of the form `HOST slots=N`. A bare host is an error, and so is a
-    host that stands there twice: `$PBS_NODEFILE` is no hostfile for it.
+    host that appears twice: `$PBS_NODEFILE` is not a hostfile for DeepSpeed.
 
     Bad:
 

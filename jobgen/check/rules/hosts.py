@@ -13,8 +13,8 @@ from jobgen.check.script import Hit, Script
 
 @rule("hand-written-hosts", WARNING, "Hosts written by hand")
 def hand_written(script: Script) -> Iterator[Hit]:
-    r"""The scheduler chooses the hosts of a job. A list that is written by hand names those of an earlier
-    one, which now belong to somebody else.
+    r"""The scheduler selects the hosts of a job. A hand-written list names the hosts of an earlier job,
+    which now belong to other users.
 
     Bad:
 
@@ -117,9 +117,9 @@ def nodefile_count(script: Script) -> Iterator[Hit]:
 
 @rule("sorted-hosts", WARNING, "Hosts in another order")
 def sorted_nodefile(script: Script) -> Iterator[Hit]:
-    """The first line of the node file is the host that runs the script. `sort -u` puts another one first,
-    which is then taken for the master, and changes which rank runs where. To collapse the list, keep its
-    order.
+    """The first line of the node file is the host that runs the script. `sort -u` may put another host
+    first, which is then used as the master, and it changes the placement of ranks. Remove duplicates
+    without changing the order.
 
     Bad:
 

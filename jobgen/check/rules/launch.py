@@ -16,8 +16,8 @@ _TOTAL = {"mpirun": ("-n", "-np", "--np"), "srun": ("-n", "--ntasks"), "accelera
 
 @rule("nodes-mismatch", ERROR, "A launcher is told other nodes than the job has")
 def nodes_mismatch(script: Script) -> Iterator[Hit]:
-    """The request and the launch each name a number of nodes, and one of them was changed without the
-    other. The launcher waits for nodes that are not there, or leaves some idle.
+    """The request and the launch command have different numbers of nodes. The launcher waits for nodes that
+    are not there, or leaves some idle.
 
     Bad:
 
@@ -138,8 +138,8 @@ def _slots(script: Script) -> int | None:
 
 @rule("first-node-only", ERROR, "A launcher on the first node only")
 def first_node_only(script: Script) -> Iterator[Hit]:
-    """A batch script runs on the first node of the job alone. torchrun and accelerate start ranks on their
-    own node only: without srun, mpirun or ssh around them the others stay empty, and the first waits for
+    """A batch script runs only on the first node of the job. torchrun and accelerate start ranks only on
+    their own node: without srun, mpirun or ssh the other nodes stay empty, and the first one waits for
     them until the time limit.
 
     Bad:
@@ -240,8 +240,7 @@ def nested_tasks(script: Script) -> Iterator[Hit]:
 
 @rule("pdsh-rsh", WARNING, "pdsh by rsh")
 def pdsh_rsh(script: Script) -> Iterator[Hit]:
-    """pdsh uses rsh unless `PDSH_RCMD_TYPE=ssh` says otherwise. It then fails on every host, **with status
-    0**.
+    """pdsh uses rsh unless `PDSH_RCMD_TYPE=ssh` is set. It then fails on every host, **with status 0**.
 
     Bad:
 

@@ -22,9 +22,9 @@ _DOWNLOADS = {
 
 @rule("fixed-interface", WARNING, "A network interface by its name")
 def interface(script: Script) -> Iterator[Hit]:
-    """Interfaces have other names on other clusters, and sometimes on other nodes of the same one. NCCL
-    then hangs at the first collective. Excluding what is wrong is safer than naming what is right. (The
-    names of fast networks, such as `ib0` and `hsn0`, are only a note.)
+    """Interface names differ between clusters, and sometimes between nodes of one cluster. With a wrong
+    name NCCL hangs at the first collective. It is safer to exclude wrong interfaces than to name the
+    right one. (The names of fast networks, such as `ib0` and `hsn0`, are only a note.)
 
     Bad:
 
@@ -58,8 +58,8 @@ def interface(script: Script) -> Iterator[Hit]:
 
 @rule("download-in-job", WARNING, "Downloads inside the job")
 def download(script: Script) -> Iterator[Hit]:
-    """Compute nodes often have no way to the internet, and where they have one, the GPUs wait for the
-    download, in every job again.
+    """Compute nodes often have no internet access. Where they have, the GPUs wait for the download in every
+    job.
 
     Bad:
 
@@ -104,8 +104,8 @@ def _is_ssh(node: Node) -> bool:
 
 @rule("ssh-between-nodes", NOTE, "ssh to another node")
 def ssh_nodes(script: Script) -> Iterator[Hit]:
-    """Many clusters allow no ssh between the nodes of a job, and where it works the scheduler knows nothing
-    of what it starts. Slurm has `srun`, PBS Pro `pbs_tmrsh`, Torque `pbsdsh`.
+    """Many clusters do not allow ssh between the nodes of a job. Where it works, the scheduler does not
+    know the processes that it starts. Use `srun` on Slurm, `pbs_tmrsh` on PBS Pro, `pbsdsh` on Torque.
 
     Bad:
 
@@ -143,7 +143,7 @@ def ssh_nodes(script: Script) -> Iterator[Hit]:
 @rule("ssh-eats-list", WARNING, "A command that reads its loop's input")
 def ssh_stdin(script: Script) -> Iterator[Hit]:
     """ssh, srun and mpirun read their standard input, which in such a loop is the list of hosts: the first
-    round reads all that is left of it, and the loop ends.
+    iteration reads the rest of it, and the loop ends.
 
     Bad:
 

@@ -21,8 +21,8 @@ def _misspelt(flag: str) -> str:
 
 @rule("unknown-option", ERROR, "An option that qsub or sbatch does not know")
 def unknown(script: Script) -> Iterator[Hit]:
-    """qsub and sbatch refuse a script with an option that they do not know, and with a word that belongs to
-    no option: a forgotten dash, or a value with a blank and no quotes.
+    """qsub and sbatch refuse a script with an unknown option, and with a word that belongs to no option:
+    the dash is missing, or a value contains a blank without quotes.
 
     Bad:
 
@@ -108,8 +108,9 @@ def dialect(script: Script) -> Iterator[Hit]:
 
 @rule("bad-name", ERROR, "A job name that PBS refuses")
 def bad_name(script: Script) -> Iterator[Hit]:
-    """PBS Pro allows letters, digits and `. _ + -` in a job's name, 230 of them, Torque all but blanks.
-    qsub refuses all others. Servers of many years ago take 15 characters and a letter at the beginning.
+    """PBS Pro allows up to 230 letters, digits and `. _ + -` in a job name; Torque allows everything except
+    blanks. qsub refuses other names. Very old servers allow 15 characters, of which the first is a
+    letter.
 
     Bad:
 

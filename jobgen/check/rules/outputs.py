@@ -19,9 +19,8 @@ def _outputs(script: Script) -> Iterator[Option]:
 
 @rule("output-variable", ERROR, "A variable in the path of an output file")
 def output_variable(script: Script) -> Iterator[Hit]:
-    """Directives are not read by a shell: `-o $HOME/x` is a file with a dollar in its name, in PBS Pro as
-    in Slurm. PBS Pro knows `^array_index^` only, Slurm `%j`, `%x`, `%A` and `%a`, and neither knows the
-    other's.
+    """Directives are not read by a shell: `-o $HOME/x` is a file with a dollar sign in its name, on PBS Pro
+    and on Slurm. PBS Pro supports only `^array_index^`; Slurm supports `%j`, `%x`, `%A` and `%a`.
 
     Bad:
 
@@ -61,9 +60,9 @@ def output_variable(script: Script) -> Iterator[Hit]:
 
 @rule("output-directory", WARNING, "The directory of an output file is missing")
 def output_directory(script: Script) -> Iterator[Hit]:
-    """The scheduler does not make the directory of an output file. Slurm then starts no job; PBS runs it,
-    ends it with status 0, and loses the output. A `mkdir` in a Slurm script comes too late. (The
-    directory is looked for beside the script.)
+    """The scheduler does not create the directory of an output file. Slurm then does not start the job; PBS
+    runs it, ends it with status 0, and loses the output. A `mkdir` in a Slurm script runs too late. (The
+    directory is searched beside the script.)
 
     Bad:
 
@@ -149,7 +148,8 @@ def rerun_array(script: Script) -> Iterator[Hit]:
 
 @rule("array-output", WARNING, "One output file for all tasks of an array")
 def array_output(script: Script) -> Iterator[Hit]:
-    """Without `%a` (or `%j`) in its name all tasks of an array write into the same file, over each other.
+    """Without `%a` (or `%j`) in the name, all tasks of an array write to the same file and overwrite each
+    other.
 
     Bad:
 

@@ -51,7 +51,7 @@ def exported_list(script: Script) -> Iterator[Hit]:
 @rule("afterok-array", WARNING, "afterok on an array")
 def after_array(script: Script) -> Iterator[Hit]:
     """`afterok` on an array is satisfied although one of its tasks has failed (measured on OpenPBS 23.06).
-    And a dependency that can never be satisfied deletes the job in silence.
+    If a dependency can never be satisfied, the job is deleted without a message.
 
     Bad:
 
@@ -123,7 +123,8 @@ def home_directory(script: Script) -> Iterator[Hit]:
 
 @rule("pbsdsh-status", WARNING, "pbsdsh loses the status")
 def pbsdsh_status(script: Script) -> Iterator[Hit]:
-    """`pbsdsh` ends with status 0 whatever its command did. `pbs_tmrsh` keeps the status of what it ran.
+    """`pbsdsh` exits with status 0, whatever the status of its command. `pbs_tmrsh` returns the status of
+    its command.
 
     Bad:
 
@@ -154,8 +155,8 @@ def pbsdsh_status(script: Script) -> Iterator[Hit]:
 
 @rule("setsid-outlives", WARNING, "A process that outlives the job")
 def outliving(script: Script) -> Iterator[Hit]:
-    """When a job ends, PBS kills the processes that it knows. What `setsid` started is not among them, and
-    goes on using the node.
+    """When a job ends, PBS kills the processes that it knows. Processes started with `setsid` are not among
+    them and continue to use the node.
 
     Bad:
 
@@ -187,8 +188,8 @@ def outliving(script: Script) -> Iterator[Hit]:
 @rule("tmrsh-agent", ERROR, "pbs_tmrsh as mpirun's agent")
 def tmrsh_agent(script: Script) -> Iterator[Hit]:
     """An Open MPI without PBS support can start its daemons through `pbs_tmrsh`, but not directly:
-    `pbs_tmrsh` does no shell parsing, and what it gets is a line for a shell. A wrapper of two lines
-    does it.
+    `pbs_tmrsh` does not parse shell syntax, and Open MPI passes it a shell command line. A wrapper of
+    two lines solves this.
 
     Bad:
 

@@ -15,7 +15,7 @@ _ONE_BIT = ("onebitadam", "onebitlamb", "zerooneadam")
 
 @rule("config-precision", ERROR, "Precisions that exclude each other")
 def precisions(script: Script) -> Iterator[Hit]:
-    """fp16 and bf16 exclude each other. And fp16 at ZeRO stage 0 never scales the loss but unscales the
+    """fp16 and bf16 exclude each other. At ZeRO stage 0, fp16 never scales the loss but unscales the
     gradients (DeepSpeed 0.18.9 to 0.19.8): a warning.
 
     Bad:
@@ -58,7 +58,7 @@ def precisions(script: Script) -> Iterator[Hit]:
 
 @rule("config-amp", ERROR, "AMP with ZeRO or another precision")
 def amp(script: Script) -> Iterator[Hit]:
-    """AMP goes with neither fp16, bf16 nor ZeRO.
+    """AMP cannot be combined with fp16, bf16 or ZeRO.
 
     Bad:
 
@@ -99,8 +99,8 @@ def amp(script: Script) -> Iterator[Hit]:
 
 @rule("config-pipeline", ERROR, "ZeRO 2 or 3 with a pipeline")
 def pipeline(script: Script) -> Iterator[Hit]:
-    """A pipeline cuts the gradients in time, ZeRO 2 and 3 cut them in space: DeepSpeed refuses both
-    together. ZeRO 0 and 1 go with a pipeline.
+    """A pipeline splits the gradients by time, ZeRO 2 and 3 split them by parameters: DeepSpeed refuses
+    both together. A pipeline works with ZeRO 0 and 1.
 
     Bad:
 
@@ -140,8 +140,8 @@ def pipeline(script: Script) -> Iterator[Hit]:
 
 @rule("config-optimizer", ERROR, "An optimizer that ZeRO refuses")
 def optimizer(script: Script) -> Iterator[Hit]:
-    """With ZeRO DeepSpeed refuses optimizers that it has not tested, such as SGD, unless
-    `zero_allow_untested_optimizer` is true. The 1-bit optimizers left with 0.19.7.
+    """With ZeRO, DeepSpeed refuses optimizers that it has not tested, such as SGD, unless
+    `zero_allow_untested_optimizer` is true. The 1-bit optimizers were removed in 0.19.7.
 
     Bad:
 

@@ -11,8 +11,8 @@ from jobgen.check.script import Hit, Script
 
 @rule("bare-wait", WARNING, "wait that loses the status")
 def bare_wait(script: Script) -> Iterator[Hit]:
-    """`wait` without a process waits for all of them, and ends with 0 whatever they did: `$?` behind it
-    says nothing, and the job succeeds. Wait for each process.
+    """`wait` without a process waits for all processes and exits with 0, whatever their status: `$?` after
+    it has no information, and the job succeeds. Wait for each process.
 
     Bad:
 
@@ -50,7 +50,8 @@ def bare_wait(script: Script) -> Iterator[Hit]:
 
 @rule("unwaited-background", WARNING, "A background process that nobody waits for")
 def unwaited(script: Script) -> Iterator[Hit]:
-    """When the script ends, so does the job: the scheduler kills what is still running in the background.
+    """When the script exits, the job ends: the scheduler kills the processes that still run in the
+    background.
 
     Bad:
 
@@ -90,8 +91,8 @@ def unwaited(script: Script) -> Iterator[Hit]:
 
 @rule("sleep-as-sync", WARNING, "sleep to wait for a process")
 def sleep_sync(script: Script) -> Iterator[Hit]:
-    """Some seconds are enough until the file system, the network or the node has a slow day. Ask, in a loop
-    with a limit, whether the other side is ready.
+    """A fixed delay fails when the file system, the network or the node is slow. Test in a loop with a
+    limit whether the other side is ready.
 
     Bad:
 

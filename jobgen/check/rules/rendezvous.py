@@ -14,8 +14,8 @@ from jobgen.check.script import Hit, Script
 @rule("mpi-discovery", WARNING, "DeepSpeed under mpirun without its variables")
 def mpi_discovery(script: Script) -> Iterator[Hit]:
     """Unless RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT are all set,
-    `deepspeed.init_distributed` asks mpi4py. It then takes the first address of the first host, which
-    may be on the wrong network, and the port 29500, which is every other job's, too.
+    `deepspeed.init_distributed` queries mpi4py. It then uses the first address of the first host, which
+    may be on the wrong network, and the port 29500, which other jobs use, too.
 
     Bad:
 
@@ -55,7 +55,7 @@ def mpi_discovery(script: Script) -> Iterator[Hit]:
 
 @rule("colossalai-ranks", ERROR, "colossalai run without a number of ranks")
 def colossalai_ranks(script: Script) -> Iterator[Hit]:
-    """`colossalai run` is torchrun underneath, but without its defaults: it does not start without
+    """`colossalai run` calls torchrun, but without its defaults: it does not start without
     `--nproc_per_node`.
 
     Bad:
@@ -85,8 +85,7 @@ def colossalai_ranks(script: Script) -> Iterator[Hit]:
 
 @rule("local-master", ERROR, "localhost as the meeting place of several nodes")
 def master_local(script: Script) -> Iterator[Hit]:
-    """`localhost` is another machine on each node: the ranks of the other nodes wait for a master that they
-    never reach.
+    """`localhost` is a different machine on each node: the ranks of the other nodes never reach the master.
 
     Bad:
 
@@ -131,7 +130,7 @@ def master_local(script: Script) -> Iterator[Hit]:
 
 @rule("fixed-master", WARNING, "A master that is written by hand")
 def fixed_master(script: Script) -> Iterator[Hit]:
-    """The scheduler chooses the hosts; one that is written by hand is not among them the next time.
+    """The scheduler selects the hosts. A hand-written host will not be among those of the next job.
 
     Bad:
 
@@ -169,8 +168,8 @@ def fixed_master(script: Script) -> Iterator[Hit]:
 
 @rule("fixed-node-rank", ERROR, "The same node rank everywhere")
 def fixed_node_rank(script: Script) -> Iterator[Hit]:
-    """Each node has to say which one it is. With the same `--node_rank` on all of them the rendezvous
-    fails, or hangs.
+    """Each node needs its own node rank. With the same `--node_rank` on all nodes the rendezvous fails or
+    hangs.
 
     Bad:
 
@@ -228,9 +227,9 @@ _USUAL_PORTS -= {23456}
 
 @rule("fixed-port", WARNING, "A fixed port")
 def fixed_port(script: Script) -> Iterator[Hit]:
-    """Two jobs on one node with the same port meet each other, or the second cannot start. 29500 is what
-    everybody uses who says nothing; 16 of 45 public scripts write a port by hand. (For a port that is in
-    no tutorial this is only a note.)
+    """Two jobs on one node with the same port connect to each other, or the second one cannot start. 29500
+    is the default; 16 of 45 public scripts set a fixed port. (For a port that no tutorial uses this is
+    only a note.)
 
     Bad:
 

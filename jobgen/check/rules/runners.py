@@ -11,9 +11,9 @@ from jobgen.check.script import Hit, Script
 
 @rule("deepspeed-slurm", WARNING, "DeepSpeed's Slurm runner")
 def slurm_runner(script: Script) -> Iterator[Hit]:
-    """DeepSpeed's Slurm runner calls `srun` without `-c`, so that each rank has one core; it splits
+    """DeepSpeed's Slurm runner calls `srun` without `-c`, so that each rank has one core. It splits
     variables at commas, sets no rank variables, and drops `--module`, `--master_addr` and
-    `--master_port` (an error where they are given).
+    `--master_port` (an error if they are given).
 
     Bad:
 
@@ -51,8 +51,8 @@ def slurm_runner(script: Script) -> Iterator[Hit]:
 
 @rule("deepspeed-mpich", WARNING, "DeepSpeed's MPICH runner")
 def mpich_runner(script: Script) -> Iterator[Hit]:
-    """`deepspeed --launcher mpich` never passes the status of the training on: the job succeeds although
-    the training has failed.
+    """`deepspeed --launcher mpich` never returns the status of the training: the job succeeds although the
+    training has failed.
 
     Bad:
 
@@ -86,8 +86,8 @@ def mpich_runner(script: Script) -> Iterator[Hit]:
 
 @rule("deepspeed-openmpi", WARNING, "DeepSpeed's Open MPI runner")
 def openmpi_runner(script: Script) -> Iterator[Hit]:
-    """DeepSpeed's Open MPI runner forces `btl ^openib`, `UCX_TLS=tcp` and the interface `eth0`, unless
-    `--launcher_args` says otherwise: the fast network lies idle, or no interface is found.
+    """DeepSpeed's Open MPI runner sets `btl ^openib`, `UCX_TLS=tcp` and the interface `eth0`, unless
+    `--launcher_args` overrides them: the fast network is not used, or no interface is found.
 
     Bad:
 

@@ -12,8 +12,9 @@ from jobgen.check.script import Hit, Script
 
 @rule("no-errexit", WARNING, "No set -e")
 def no_errexit(script: Script) -> Iterator[Hit]:
-    """Without `set -e` a script goes on after a command that failed, and ends with the status of its last
-    one: 35 of 45 public scripts. A failed `module load` or training is then a job that succeeded.
+    """Without `set -e` a script continues after a failed command, and exits with the status of its last
+    command: 35 of 45 public scripts. A job with a failed `module load` or training then counts as
+    successful.
 
     Bad:
 
@@ -48,7 +49,7 @@ def no_errexit(script: Script) -> Iterator[Hit]:
 
 @rule("no-pipefail", WARNING, "set -e without pipefail")
 def no_pipefail(script: Script) -> Iterator[Hit]:
-    """`set -e` looks at the last command of a pipeline only.
+    """`set -e` checks only the last command of a pipeline.
 
     Bad:
 
@@ -84,8 +85,8 @@ def _teed(pipeline: Node) -> bool:
 
 @rule("lost-status", WARNING, "The status of the training is lost in a pipe")
 def lost_status(script: Script) -> Iterator[Hit]:
-    """The status of `training | tee log` is tee's, which is 0: the scheduler calls the job completed, and
-    jobs that depend on it start.
+    """The status of `training | tee log` is that of tee, 0: the scheduler records the job as completed, and
+    dependent jobs start.
 
     Bad:
 
@@ -115,8 +116,8 @@ def lost_status(script: Script) -> Iterator[Hit]:
 
 @rule("unchecked-cd", WARNING, "A cd that may fail unseen")
 def unchecked_cd(script: Script) -> Iterator[Hit]:
-    """When `cd` fails in a script without `set -e`, all that follows happens in another directory: files
-    are overwritten there, or deleted.
+    """If `cd` fails in a script without `set -e`, the following commands run in the wrong directory and may
+    overwrite or delete files there.
 
     Bad:
 

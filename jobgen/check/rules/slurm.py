@@ -12,8 +12,8 @@ from jobgen.check.script import Hit, Script
 
 @rule("gres-total", WARNING, "GPUs of all nodes asked for on each")
 def gres_total(script: Script) -> Iterator[Hit]:
-    """`--gres` and `--gpus-per-node` count on each node. 16 GPUs on two nodes are `--gres=gpu:8`; `gpu:16`
-    asks for 32, and waits for ever where no node has 16.
+    """`--gres` and `--gpus-per-node` count per node. 16 GPUs on two nodes are `--gres=gpu:8`; `gpu:16`
+    requests 32, and the job waits forever if no node has 16.
 
     Bad:
 
@@ -52,7 +52,7 @@ def gres_total(script: Script) -> Iterator[Hit]:
 @rule("uneven-tasks", WARNING, "Tasks without --ntasks-per-node")
 def uneven_tasks(script: Script) -> Iterator[Hit]:
     """`--nodes=2 --ntasks=4` may put three tasks on one node and one on the other (measured on Slurm
-    22.05). `--ntasks-per-node` says what is meant.
+    22.05). Use `--ntasks-per-node`.
 
     Bad:
 
@@ -143,7 +143,7 @@ def signal_to_steps(script: Script) -> Iterator[Hit]:
 
 @rule("bad-dependency", ERROR, "A dependency that Slurm refuses")
 def empty_dependency(script: Script) -> Iterator[Hit]:
-    """sbatch refuses a dependency without a job's number, and a type that it does not know.
+    """sbatch refuses a dependency without a job id, and an unknown type of dependency.
 
     Bad:
 

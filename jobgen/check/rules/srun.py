@@ -54,8 +54,8 @@ def _program(launch: Launch) -> str:
 
 @rule("srun-cpus", WARNING, "--cpus-per-task for sbatch, but not for srun")
 def srun_cpus(script: Script) -> Iterator[Hit]:
-    """Since Slurm 22.05 `srun` does not take `--cpus-per-task` from the job: each task is bound to one
-    core, and data loaders crawl. Say it again on `srun`, or export `SRUN_CPUS_PER_TASK`.
+    """Since Slurm 22.05 `srun` does not inherit `--cpus-per-task` from the job: each task is bound to one
+    core, and data loaders are slow. Repeat the option on `srun`, or export `SRUN_CPUS_PER_TASK`.
 
     Bad:
 
@@ -101,7 +101,7 @@ def srun_cpus(script: Script) -> Iterator[Hit]:
 
 @rule("export-commas", WARNING, "Commas in --export")
 def export_list(script: Script) -> Iterator[Hit]:
-    """`--export` splits at every comma: of `X=1,2` only `X=1` arrives.
+    """`--export` splits at every comma: of `X=1,2` only `X=1` is exported.
 
     Bad:
 
@@ -137,9 +137,9 @@ def _continues(parts: list[str]) -> bool:
 
 @rule("early-expansion", ERROR, "A task's variable, expanded before the tasks start")
 def early_expansion(script: Script) -> Iterator[Hit]:
-    """`SLURM_PROCID`, `SLURM_LOCALID` and `SLURM_NODEID` differ from task to task. The batch script's own
-    shell expands them once, before `srun` starts the tasks: all of them get the first one's, and take
-    themselves for rank 0.
+    """`SLURM_PROCID`, `SLURM_LOCALID` and `SLURM_NODEID` differ from task to task. The shell of the batch
+    script expands them once, before `srun` starts the tasks: all tasks get the values of the first one,
+    and each takes itself for rank 0.
 
     Bad:
 
@@ -184,8 +184,9 @@ def _in_function(node: Node) -> bool:
 
 @rule("mpi-plugin", WARNING, "srun's --mpi for another MPI")
 def mpi_plugin(script: Script) -> Iterator[Hit]:
-    """Ranks under `srun` meet through a plug-in: PMIx for Open MPI, PMI-2 for MPICH and its kin. With the
-    wrong one each rank becomes a world of its own, and N equal runs overwrite each other.
+    """Ranks under `srun` find each other through a plug-in: PMIx for Open MPI, PMI-2 for MPICH and its
+    derivatives. With the wrong plug-in each rank becomes a world of size 1, and N identical runs
+    overwrite each other.
 
     Bad:
 

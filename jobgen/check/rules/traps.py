@@ -60,7 +60,7 @@ def trap_kill(script: Script) -> Iterator[Hit]:
 
 @rule("trap-status", WARNING, "A trap that hides the failure")
 def trap_status(script: Script) -> Iterator[Hit]:
-    """A handler of EXIT that ends with `exit 0` makes every job a success.
+    """With a handler of EXIT that ends with `exit 0`, every job succeeds.
 
     Bad:
 
@@ -90,8 +90,8 @@ def trap_status(script: Script) -> Iterator[Hit]:
 
 @rule("trap-late", WARNING, "A trap that runs too late")
 def trap_late(script: Script) -> Iterator[Hit]:
-    """bash runs a trap when the command in the foreground has ended, which for a training is after KILL.
-    With the launcher in the background and `wait` in the foreground the trap runs at once.
+    """bash runs a trap after the foreground command has ended; for a training this is after KILL. If the
+    launcher runs in the background and `wait` in the foreground, the trap runs at once.
 
     Bad:
 
@@ -134,7 +134,7 @@ def trap_late(script: Script) -> Iterator[Hit]:
 
 @rule("single-wait", WARNING, "One wait where a trap interrupts it")
 def single_wait(script: Script) -> Iterator[Hit]:
-    """When a trap runs, the `wait` that it interrupts returns at once, with the signal's number, and the
+    """When a trap runs, the interrupted `wait` returns at once with the number of the signal, and the
     script ends while the ranks are still saving. Wait a second time.
 
     Bad:

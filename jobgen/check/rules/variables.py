@@ -95,9 +95,9 @@ _PATHS = (
 
 @rule("unquoted-path", WARNING, "A path without quotes")
 def unquoted(script: Script) -> Iterator[Hit]:
-    """Without quotes a path with a blank becomes two words, and an empty one vanishes: `rm -rf $dir/*` is
-    then `rm -rf /*`. Only places where a path is expected are reported; options in a variable are often
-    meant to be several words.
+    """Without quotes a path with a blank becomes two words, and an empty one disappears: `rm -rf $dir/*`
+    becomes `rm -rf /*`. Only places where a path is expected are reported, because options in a variable
+    are often meant to be several words.
 
     Bad:
 
@@ -189,9 +189,9 @@ def _is_counter(script: Script, name: str) -> bool:
 
 @rule("unset-variable", WARNING, "A variable that nothing sets")
 def unknown_variable(script: Script) -> Iterator[Hit]:
-    """A variable that nothing sets is empty, without a word. Only names in small letters are reported,
-    which no scheduler, site or module sets, and only in scripts that read no other file. `set -u` finds
-    the rest when the job runs.
+    """A variable that nothing sets is empty, without a message. Only lower-case names are reported, which
+    no scheduler, site or module sets, and only in scripts that read no other file. `set -u` finds the
+    others when the job runs.
 
     Bad:
 

@@ -13,8 +13,8 @@ from jobgen.errors import shown
 
 @rule("no-walltime", WARNING, "No time limit")
 def no_walltime(script: Script) -> Iterator[Hit]:
-    """Without a time limit the queue's default holds. On some clusters that is minutes, and the job is
-    killed; on others it is days, and the job waits until so large a gap is free.
+    """Without a time limit the default of the queue applies. On some clusters that is minutes, and the job
+    is killed. On others it is days, and the job waits until a gap of that length is free.
 
     Bad:
 
@@ -94,8 +94,8 @@ def bad_walltime(script: Script) -> Iterator[Hit]:
 
 @rule("short-walltime", WARNING, "Minutes that look like hours")
 def short_walltime(script: Script) -> Iterator[Hit]:
-    """`24:00` is 24 **minutes**, in PBS as in Slurm. A bare number is seconds for PBS and minutes for
-    Slurm. (Where minutes may well be meant, as in `30:00`, this is only a note.)
+    """`24:00` is 24 **minutes**, on PBS and on Slurm. A bare number is seconds on PBS and minutes on Slurm.
+    (If minutes are plausible, as in `30:00`, this is only a note.)
 
     Bad:
 
