@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from jobgen.check.bash import Node, in_background, literal, statement
 
@@ -14,8 +14,7 @@ _WORK = {*PYTHON, "srun", "mpirun", "mpiexec", "torchrun", "deepspeed", "acceler
 STARTERS = ("srun", "mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prun", "aprun", "jsrun", "ibrun")
 
 
-@dataclass(frozen=True)
-class Command:
+class Command(NamedTuple):
     """A simple command. ``name`` is its first word without directories, "" if unknown."""
 
     node: Node
