@@ -14,9 +14,10 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from ..engines import Micro
-from . import Data, Split, augment
+from ..engines.base import Micro
+from . import augment
 from .augment import Augmentation
+from .dataset import Data, Split
 from .sampling import Piece, Step
 
 AHEAD = 2  # steps that each worker prepares in advance

@@ -15,7 +15,8 @@ from ..checkpoints import storage
 from ..config import plugins
 from ..config.dsconfig import Config, optimizer_name
 from ..errors import BadInput
-from . import Job, Micro, Part, Save, Share, colossalai_patches, evaluation, loss_of
+from . import colossalai_patches
+from .base import Job, Micro, Part, Save, Share, evaluation, loss_of
 from .ema import Average
 
 

@@ -13,7 +13,7 @@ from ..checkpoints import storage
 from ..config.dsconfig import Config, enabled, optimizer_name
 from ..errors import BadInput
 from ..models import summed_loss
-from . import Job, Micro, Part, Save, Share, evaluation, loss_of
+from .base import Job, Micro, Part, Save, Share, evaluation, loss_of
 from .ema import Average
 from .muon import MuonAndAdam
 

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 
 import torch
 
-from . import Job, Micro, Part, Share, evaluation, loss_of, padded
+from .base import Job, Micro, Part, Share, evaluation, loss_of, padded
 from .batch_norm import normalise_in_fp32
 from .deepspeed_common import Common, deepspeed_config, load_deepspeed, mistakes_of_the_config
 from .ema import Average, SpreadAverage

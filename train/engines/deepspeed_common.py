@@ -14,7 +14,7 @@ from torch import distributed
 from ..config.dsconfig import enabled, optimizer_name
 from ..device import Device
 from ..errors import CommonMistake, TrainingFailure
-from . import Save
+from .base import Save
 
 CHECKPOINT = "deepspeed"  # the folder of DeepSpeed's files in a checkpoint
 

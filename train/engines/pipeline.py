@@ -15,7 +15,7 @@ from torch import nn
 
 from ..errors import CommonMistake
 from ..models import summed_loss
-from . import Job, Micro, Part, Share, evaluation, padded
+from .base import Job, Micro, Part, Share, evaluation, padded
 from .batch_norm import normalise_in_fp32
 from .deepspeed_common import Common, deepspeed_config, load_deepspeed, mistakes_of_the_config
 from .ema import Average
