@@ -171,6 +171,7 @@ def _saver(
         start = saving.restore(engine, found, universal, mine, run)
         run.go_on(start.step)
     folder = checkpoints.place(asked.settings, run.directory)
+    assert folder is not None
     facts = saving.facts(asked.how, samples, asked.me.world_size)
     saver = saving.Saver(engine, mine, run, folder, facts, start)
     if found:

@@ -98,7 +98,8 @@ def _with_deepspeed(model: nn.Module, mine: device.Device) -> nn.Module:
 
     deepspeed = load_deepspeed(mine)
     # DeepSpeed has kernels for some transformers only; any other model runs unchanged.
-    return deepspeed.init_inference(model, dtype=torch.float32, replace_with_kernel_inject=False)
+    engine: nn.Module = deepspeed.init_inference(model, dtype=torch.float32, replace_with_kernel_inject=False)
+    return engine
 
 
 class Single:
@@ -116,7 +117,8 @@ class Single:
 
     @torch.no_grad()
     def predict(self, images: torch.Tensor) -> torch.Tensor:
-        return self.module(images)
+        logits: torch.Tensor = self.module(images)
+        return logits
 
 
 def report(scores: Scores) -> Iterator[str]:

@@ -74,7 +74,8 @@ def read(file: Path) -> Weights:
             from safetensors.torch import load_file
 
             return load_file(file)
-        return storage.load(file)
+        state: Weights = storage.load(file)
+        return state
     except ModuleNotFoundError:
         raise
     except Exception as error:  # a damaged file can raise almost any exception
@@ -113,7 +114,8 @@ def collected(found: Checkpoint, ema: bool) -> Weights:
 
 def _whole(found: Checkpoint) -> Weights:
     """Return the weights of an engine that saves them in one file."""
-    return storage.load(found.directory / "model.pt")["model"]
+    state: Weights = storage.load(found.directory / "model.pt")["model"]
+    return state
 
 
 def _pipeline(found: Checkpoint) -> Weights:

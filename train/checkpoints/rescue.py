@@ -13,7 +13,8 @@ from threading import Thread
 from torch import distributed
 
 from . import RECORD, files, storage
-from .saving import WRITING, Saver, own_state, rank_file
+from .directory import WRITING
+from .saving import Saver, own_state, rank_file
 
 PATIENCE = 60.0  # seconds; the file system may hang, too
 

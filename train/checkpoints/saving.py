@@ -95,7 +95,7 @@ class Saver:
                 (self.directory / draft).mkdir(parents=True)
             except OSError as error:
                 failed = storage.failure(error, self.directory / draft)
-        return self._agree(name, failed, draft)[0]
+        return str(self._agree(name, failed, draft)[0])
 
     def _write(self, draft: Path, progress: Progress) -> files.Entries:
         """Write this rank's files. Return the entries of all ranks' files when they are on the disk."""
@@ -269,7 +269,8 @@ def buffers(found: Checkpoint) -> dict[str, torch.Tensor]:
 def random_state(device: Device) -> dict[str, Any]:
     """Return the random states of Python, NumPy, torch and the device, as plain values and tensors."""
     layout, numbers, gauss = random.getstate()
-    kind, keys, *rest = np.random.get_state()
+    of_numpy: Any = np.random.get_state()
+    kind, keys, *rest = of_numpy
     on_device = None if device.kind == "cpu" else torch.get_device_module(device.torch).get_rng_state()
     return {
         "python": (layout, numbers, gauss),

@@ -38,7 +38,7 @@ class Written:
             file.parent.mkdir(parents=True, exist_ok=True)
             with open(file, "wb") as stream, ThreadPoolExecutor(2) as threads, _without_crc32():
                 hashed = _Hashed(stream, threads)
-                torch.save(state, hashed)
+                torch.save(state, hashed)  # type: ignore[arg-type]  # it needs write and flush only
                 hashed.finish()
         except OSError as error:
             self.failed(error, file)

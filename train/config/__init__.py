@@ -134,12 +134,13 @@ def recorded(settings: Settings) -> dict[str, Any]:
 def restored(values: Mapping[str, Any]) -> Settings:
     """Return the settings that `recorded` returned, possibly in a version with fewer options."""
     settings = parse([])
+    known: dict[str, Any] = {}
     for key, value in values.items():
         if key in PATHS and value is not None:
             value = Path(value)
         if hasattr(settings, key):
-            settings = replace(settings, **{key: tuple(value) if isinstance(value, list) else value})
-    return settings
+            known[key] = tuple(value) if isinstance(value, list) else value
+    return replace(settings, **known)
 
 
 def _check(settings: Settings) -> None:

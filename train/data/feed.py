@@ -8,7 +8,7 @@ they live as long as the run, share the arrays and avoid a fork under MPI. Copyi
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
@@ -72,7 +72,7 @@ class Feed:
             for step in steps:
                 yield self._prepare(step, epoch), step.total
             return
-        waiting: deque = deque()
+        waiting: deque[tuple[Future[list[Raw]], int]] = deque()
         for step in steps:
             waiting.append((self._pool.submit(self._prepare, step, epoch), step.total))
             if len(waiting) > self._ahead:

@@ -81,13 +81,12 @@ class ColossalaiEngine:
 
     @torch.no_grad()
     def predict(self, images: torch.Tensor) -> torch.Tensor:
-        if self._plugin == "torch_ddp":
-            return self.module(images)
-        if self._plugin == "torch_ddp_fp16":
-            # Not through DistributedDataParallel, which would broadcast rank 0's running statistics.
-            with torch.autocast(self._type, torch.float16):
-                return self.module(images)
-        return self._model(images)
+        # Not through DistributedDataParallel, which would broadcast rank 0's running statistics.
+        model = self.module if self._plugin.startswith("torch_ddp") else self._model
+        cast = self._plugin == "torch_ddp_fp16"
+        with torch.autocast(self._type, torch.float16) if cast else nullcontext():
+            logits: torch.Tensor = model(images)
+        return logits
 
     def learning_rate(self) -> float:
         return float(self.optimizer.param_groups[0]["lr"])
@@ -148,7 +147,8 @@ class ColossalaiEngine:
 
     def _scaler_state(self) -> dict[str, Any]:
         if hasattr(self._boosted, "scaler"):
-            return self._boosted.scaler.state_dict()
+            state: dict[str, Any] = self._boosted.scaler.state_dict()
+            return state
         scaler = getattr(self._mixin(), "grad_scaler", None)
         return {name: getattr(scaler, name) for name in SCALER} if scaler else {}
 
@@ -166,7 +166,8 @@ class ColossalaiEngine:
         if last or not self._booster.plugin.support_no_sync():
             return nullcontext()
         model = self._model.module if self._plugin == "torch_ddp_fp16" else self._model
-        return self._booster.no_sync(model, self._boosted)
+        context: AbstractContextManager[Any] = self._booster.no_sync(model, self._boosted)
+        return context
 
 
 SCALER = ("_scale", "_growth_step", "_hysteresis_step")
@@ -187,13 +188,16 @@ def _optimizer(colossalai: Any, job: Job) -> torch.optim.Optimizer:
     if name == "sgd":
         return torch.optim.SGD(job.model.parameters(), **params)
     try:
-        return colossalai.nn.optimizer.HybridAdam(job.model.parameters(), adamw_mode=adamw, **params)
+        adam: torch.optim.Optimizer = colossalai.nn.optimizer.HybridAdam(
+            job.model.parameters(), adamw_mode=adamw, **params
+        )
     except (AssertionError, ImportError, OSError, RuntimeError) as error:
         reason = (str(error) or type(error).__name__).partition("\n")[0]
         raise BadInput(
             f"ColossalAI's HybridAdam cannot be made for this {job.device.kind} device: it compiles "
             f"kernels with the CUDA toolkit of CUDA_HOME, and says: {reason}"
         ) from None
+    return adam
 
 
 def _plugin(colossalai: Any, name: str, job: Job) -> Any:

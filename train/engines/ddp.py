@@ -1,6 +1,6 @@
 """Plain torch: DistributedDataParallel, torch's optimizers and autocast. Reference for the other engines."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -58,7 +58,7 @@ class DdpEngine:
             self._autocast(),
         ):
             logits = self._model(micro.images.to(self._dtype))
-        summed_loss(logits, micro.labels).backward()
+        summed_loss(logits, micro.labels).backward()  # type: ignore[no-untyped-call]
         self.optimizer.zero_grad()
         for buffer, before in zip(self.module.buffers(), buffers, strict=True):
             buffer.copy_(before)
@@ -76,7 +76,8 @@ class DdpEngine:
                 loss = loss_of(self.module, logits, labels, real)
                 # DDP averages the gradients over the ranks. This factor undoes that and gives the mean over
                 # samples.
-                self._scaler.scale(loss * (self.share.size / total)).backward()
+                scaled = self._scaler.scale(loss * (self.share.size / total))
+                scaled.backward()  # type: ignore[no-untyped-call]
             summed.append(loss.detach())
         if self._first:
             self._first = False
@@ -112,7 +113,8 @@ class DdpEngine:
     @torch.no_grad()
     def predict(self, images: torch.Tensor) -> torch.Tensor:
         with self._autocast():
-            return self.module(images.to(self._dtype))
+            logits: torch.Tensor = self.module(images.to(self._dtype))
+        return logits
 
     def learning_rate(self) -> float:
         return float(self.optimizer.param_groups[0]["lr"])
@@ -180,7 +182,7 @@ def optimizer(config: Config, module: nn.Module) -> torch.optim.Optimizer:
     if name == "adam" and params.pop("adam_w_mode", True):
         name = "adamw"
     params.pop("adam_w_mode", None)
-    kinds = {
+    kinds: dict[str, Callable[..., torch.optim.Optimizer]] = {
         "sgd": torch.optim.SGD,
         "adam": torch.optim.Adam,
         "adamw": torch.optim.AdamW,

@@ -68,7 +68,8 @@ class DeepSpeedEngine(Common):
         count = len(images)
         if count < self._rows:
             images = images[torch.arange(self._rows, device=images.device) % count]
-        return self._engine(images.to(self._dtype))[:count]
+        logits: torch.Tensor = self._engine(images.to(self._dtype))
+        return logits[:count]
 
 
 def experts_shared_by(model: torch.nn.Module) -> int:

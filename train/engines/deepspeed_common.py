@@ -78,7 +78,7 @@ class Common:
         """Write DeepSpeed's own checkpoint into the folder deepspeed/. `save` writes its files."""
         from deepspeed.runtime.checkpoint_engine import TorchCheckpointEngine
 
-        class Writer(TorchCheckpointEngine):
+        class Writer(TorchCheckpointEngine):  # type: ignore[misc]  # it has no types
             def save(self, state_dict: Any, path: str) -> None:
                 save(state_dict, Path(path))
 

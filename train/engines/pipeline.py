@@ -42,7 +42,7 @@ class PipelineEngine(Common):
         parameters = [p for p in module.parameters() if p.requires_grad]
         for parameter in parameters:
             # Without this mark, DeepSpeed clips by the norm of the first stage's gradients only.
-            parameter.model_parallel = True  # type: ignore[attr-defined]
+            parameter.model_parallel = True
         with mistakes_of_the_config():
             engine, *_ = deepspeed.initialize(
                 model=module, model_parameters=parameters, config=config, lr_scheduler=job.schedule.attach
@@ -70,7 +70,8 @@ class PipelineEngine(Common):
             self.average.update()
         if not self._engine.is_last_stage():
             return torch.zeros((), device=self._engine.device)
-        return (self._engine.total_loss / self._factor).float()
+        loss: torch.Tensor = self._engine.total_loss / self._factor
+        return loss.float()
 
     def evaluating(self) -> AbstractContextManager[None]:
         return evaluation(self.module, self.average, self._replicas)

@@ -99,7 +99,12 @@ def versions(mine: device.Device | None, env: Mapping[str, str]) -> dict[str, st
         found["CANN"] = _cann(env)
     else:
         found["toolkit"] = torch.version.cuda or torch.version.hip
-        found["NCCL"] = ".".join(map(str, torch.cuda.nccl.version()))
+        found["NCCL"] = ".".join(
+            map(
+                str,
+                torch.cuda.nccl.version(),  # type: ignore[no-untyped-call]
+            )
+        )
     return found
 
 
