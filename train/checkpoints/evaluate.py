@@ -1,5 +1,7 @@
-"""python -m jobgen.train evaluate CKPT|EXPORTED: its scores on the test set, on one process, without a
-launcher. What is evaluated says itself of which task and model it is."""
+"""python -m jobgen.train evaluate CKPT|EXPORTED: scores on the test set, in one process, without a launcher.
+
+The checkpoint or exported file determines the task and the model.
+"""
 
 import json
 import os
@@ -47,7 +49,8 @@ def main(argv: Sequence[str]) -> None:
 
 
 def _parser() -> Parser:
-    parser = Parser(prog="python -m jobgen.train evaluate", description=__doc__)
+    about = "Evaluate a checkpoint or exported weights on the test set of its task, in one process."
+    parser = Parser(prog="python -m jobgen.train evaluate", description=about)
     parser.add_argument(
         "source", type=Path, metavar="CKPT|EXPORTED", help="a checkpoint, a run directory, an exported file"
     )

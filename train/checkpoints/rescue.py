@@ -12,9 +12,10 @@ from threading import Thread
 
 from torch import distributed
 
-from . import RECORD, files, storage
-from .directory import WRITING
-from .saving import Saver, own_state, rank_file
+from .. import atomic
+from . import storage
+from .directory import RECORD, WRITING, Entries
+from .saving import Saver
 
 PATIENCE = 60.0  # seconds; the file system may hang, too
 
@@ -44,20 +45,20 @@ def _save(saver: Saver) -> None:
         draft.mkdir(parents=True, exist_ok=True)
         written = storage.Written(draft)
         saver.engine.save(draft, written.save, here.numbers())
-        written.save(own_state(saver.engine, saver.device, here), rank_file(draft, rank))
+        written.save(storage.own_state(saver.engine, saver.device, here), storage.rank_file(draft, rank))
         if written.failure:
             return
-        files.write_json(draft / f"entries-{rank}.json", written.entries)
+        atomic.write_json(draft / f"entries-{rank}.json", written.entries)
         if rank:
             return
-        entries: files.Entries = {}
+        entries: Entries = {}
         for each in range(distributed.get_world_size()):
             told = draft / f"entries-{each}.json"
             while not told.exists():
                 time.sleep(0.1)
             entries |= json.loads(told.read_text(encoding="utf-8"))
             told.unlink()
-        files.write_json(draft / RECORD, saver.record(name, here, entries))
+        atomic.write_json(draft / RECORD, saver.record(name, here, entries))
         saver.publish(draft, saver.directory / name, here)
     except OSError:
         return  # the previous checkpoint remains the latest
