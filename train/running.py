@@ -18,7 +18,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from . import checkpoints, config, explain, npu, ranks, report, signals, sinks, stall
-from .config import plugins, recipe, refusals
+from .config import recipe, refusals
+from .config.engines import spec_of
 from .config.schedules import Plan as Schedule
 from .errors import BadInput, TargetMissed
 
@@ -89,7 +90,7 @@ def _settle(settings: config.Settings, me: ranks.Ranks, run: report.Run) -> _Ask
     places = sinks.plan(settings, how.config)
     if os.environ.get("JOBGEN_ACCELERATOR") == "npu":
         npu.check_environment(os.environ)
-    plugins.check_environment(settings)
+    spec_of(settings).check_environment()
     # Before the run gets a new directory, which cannot contain a checkpoint.
     place = checkpoints.place(settings, run.directory)
     resume = checkpoints.LATEST if attempt(os.environ) > 1 and checkpoints.any_in(place) else settings.resume

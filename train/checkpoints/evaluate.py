@@ -5,7 +5,7 @@ The checkpoint or exported file determines the task and the model.
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -39,7 +39,7 @@ def main(argv: Sequence[str]) -> None:
     peers.connect(me, mine)  # the scores are summed over a group of one rank
     model = engines.model(replace(settings, expert_parallel=None), samples, mine)
     _fill(model, state, asked.source)
-    runner = Single(_with_deepspeed(model, mine) if asked.with_ == "deepspeed" else model.to(mine.torch))
+    runner = Single(RUNNERS[asked.with_](model, mine))
     test_set = feed.Feed(samples.test, samples, mine.torch)
     scores = evaluate(runner, test_set, samples.classes, mine, asked.batch_size)
     for line in report(scores):
@@ -57,7 +57,7 @@ def _parser() -> Parser:
     parser.add_argument(
         "--with",
         dest="with_",
-        type=one_of(("torch", "deepspeed")),
+        type=one_of(tuple(RUNNERS)),
         default="torch",
         metavar="torch|deepspeed",
         help="plain torch (default), or DeepSpeed's inference engine",
@@ -103,6 +103,12 @@ def _with_deepspeed(model: nn.Module, mine: device.Device) -> nn.Module:
     # DeepSpeed has kernels for some transformers only; any other model runs unchanged.
     engine: nn.Module = deepspeed.init_inference(model, dtype=torch.float32, replace_with_kernel_inject=False)
     return engine
+
+
+RUNNERS: dict[str, Callable[[nn.Module, device.Device], nn.Module]] = {
+    "torch": lambda model, mine: model.to(mine.torch),
+    "deepspeed": _with_deepspeed,
+}
 
 
 class Single:

@@ -18,7 +18,8 @@ import torch
 
 from .. import atomic, checkpoints
 from ..config.converters import file_named
-from ..config.dsconfig import enabled
+from ..config.dsquery import enabled
+from ..config.engines import spec_of
 from ..config.options import Parser
 from ..errors import BadInput
 from . import storage
@@ -109,8 +110,7 @@ def collected(found: Checkpoint, ema: bool) -> Weights:
     verify(found.directory, found.record["files"])
     if ema and found.settings.ema is None:
         raise BadInput(f"{found.directory} has no averaged weights: its run had no --ema")
-    parts = {"deepspeed": _deepspeed, "pipeline": _pipeline}
-    state = parts.get(found.settings.engine, _whole)(found) | storage.buffers(found)
+    state = LAYOUTS[spec_of(found.settings).layout](found) | storage.buffers(found)
     if ema:
         state |= _averaged(found)
     return state
@@ -191,6 +191,9 @@ def _masters_of_one_file(saved: dict[str, Any], state: Weights) -> Weights:
     if len(groups) != 1 or [each.shape for each in groups[0]] != [state[name].shape for name in names]:
         return {}
     return dict(zip(names, (each.detach() for each in groups[0]), strict=True))
+
+
+LAYOUTS = {"one file": _whole, "deepspeed": _deepspeed, "deepspeed, a file a layer": _pipeline}
 
 
 def _half(found: Checkpoint) -> bool:

@@ -7,9 +7,10 @@ import re
 from pathlib import Path
 from typing import Any
 
-from ..config import MOE_OPTIONS, plugins
+from ..config import MOE_OPTIONS
 from ..config.batches import stages_of
-from ..config.dsconfig import PRECISION_BLOCKS, enabled, optimizer_name
+from ..config.dsquery import PRECISION_BLOCKS, enabled, optimizer_name
+from ..config.engines import spec_of
 from ..config.recipe import Recipe
 from ..errors import BadInput, CommonMistake, suggestion
 from .directory import FOLDER, LATEST, RECORD, Checkpoint, complete, ids, put_back, read
@@ -151,7 +152,7 @@ def identity(how: Recipe, world_size: int) -> dict[str, Any]:
         "task": settings.task,
         "model": settings.model,
         "engine": settings.engine,
-        "plugin": plugins.name(settings) if settings.engine == "colossalai" else None,
+        "plugin": spec_of(settings).plugin(settings),
         "stages": stages_of(settings, world_size),
         "partition": settings.partition,
         "seed": settings.seed,
@@ -179,17 +180,16 @@ def check(found: Checkpoint, how: Recipe, world_size: int) -> bool:
                 f"--resume {name} was trained with {_said(option, other)}, but this run has "
                 f"{_said(option, value)}: a run goes on as it began"
             )
-    if before == world_size or how.settings.engine == "ddp":
+    spec = spec_of(how.settings)
+    if before == world_size or spec.replicated:
         return False
     ranks = f"--resume {name} was saved by {before} ranks and cannot go on with {world_size}"
     if how.settings.model == "moe":
         raise CommonMistake(f"{ranks}: DeepSpeed's universal checkpoint leaves the experts out")
     if not how.config["zero_optimization"]["stage"]:
         return False  # every rank has the whole state
-    if how.settings.engine == "colossalai":
-        raise CommonMistake(
-            f"{ranks}: each rank has saved its own share; --plugin torch_ddp spreads nothing, and can"
-        )
+    if spec.fixed_ranks:
+        raise CommonMistake(f"{ranks}: {spec.fixed_ranks}")
     if optimizer_name(how.config) not in ("adam", "adamw", "lamb"):
         raise CommonMistake(
             f"{ranks}: DeepSpeed's universal checkpoint knows the states of adam, adamw and lamb only, not "

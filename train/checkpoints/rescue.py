@@ -13,6 +13,7 @@ from threading import Thread
 from torch import distributed
 
 from .. import atomic
+from ..config.engines import ENGINES
 from . import storage
 from .directory import RECORD, WRITING, Entries
 from .saving import Saver
@@ -22,8 +23,8 @@ PATIENCE = 60.0  # seconds; the file system may hang, too
 
 def possible(saver: Saver, step: int) -> bool:
     """Return whether this rank can save its state after `step`."""
-    engine, here = saver.engine, saver.here
-    alone = getattr(engine, "replicated", False) and engine.average is None
+    here, spec = saver.here, ENGINES[saver.facts["settings"]["engine"]]
+    alone = spec.replicated and saver.engine.average is None
     return alone and here is not None and here.step == step > saver.saved_step
 
 

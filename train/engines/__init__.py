@@ -1,8 +1,8 @@
 """The training engines.
 
 base.py has the protocol by which the loop uses them. ddp.py is plain torch, deepspeed.py is DeepSpeed's data
-parallelism with ZeRO and experts, pipeline.py is its pipeline, colossalai.py has ColossalAI's plug-ins. A new
-engine needs a module of its own and an entry in building.py.
+parallelism with ZeRO and experts, pipeline.py is its pipeline, colossalai.py has ColossalAI's plug-ins. Each
+engine declares what it supports in config/engine_NAME.py, and config/engines.py lists the engines.
 """
 
 from .base import Engine, Evaluator, Job, Micro, Share

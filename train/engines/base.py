@@ -97,7 +97,7 @@ class Job:
     """The arguments of every engine.
 
     config: DeepSpeed's dict, without schedule and amp; schedule: attaches the scheduler to an optimizer;
-    micro: maximum number of samples of a forward pass
+    micro: maximum number of samples of a forward pass; plugin: '' for engines without plug-ins
     """
 
     model: nn.Module
@@ -109,6 +109,7 @@ class Job:
     ema: float | None
     stages: int
     partition: str
+    plugin: str
 
 
 @contextmanager

@@ -1,11 +1,14 @@
 """Construction of the model, and of the engine that --engine names."""
 
+from importlib import import_module
+
 import torch
 from torch import nn
 
 from .. import models
-from ..config import Settings, plugins
+from ..config import Settings
 from ..config.batches import stages_of
+from ..config.engines import spec_of
 from ..config.recipe import Recipe
 from ..config.schedules import Plan
 from ..data import Data
@@ -20,7 +23,7 @@ def build(how: Recipe, schedule: Plan, samples: Data, ranks: Ranks, device: Devi
 
     Raise BadInput for settings that the model or the device does not support.
     """
-    settings = how.settings
+    settings, spec = how.settings, spec_of(how.settings)
     job = Job(
         model=model(settings, samples, device),
         config={key: value for key, value in how.config.items() if key != "scheduler"},
@@ -31,23 +34,12 @@ def build(how: Recipe, schedule: Plan, samples: Data, ranks: Ranks, device: Devi
         ema=settings.ema,
         stages=stages_of(settings, ranks.world_size),
         partition=settings.partition or "parameters",
+        plugin=spec.plugin(settings) or "",
     )
     # Only the selected engine is imported: DeepSpeed's import takes half a second.
-    if settings.engine == "ddp":
-        from .ddp import DdpEngine
-
-        return DdpEngine(job)
-    if settings.engine == "colossalai":
-        from .colossalai import ColossalaiEngine
-
-        return ColossalaiEngine(job, plugins.name(settings))
-    if settings.engine == "pipeline":
-        from .pipeline import PipelineEngine
-
-        return PipelineEngine(job)
-    from .deepspeed import DeepSpeedEngine
-
-    return DeepSpeedEngine(job)
+    module, _, name = spec.implementation.partition(":")
+    made: Engine = getattr(import_module(f".{module}", __package__), name)(job)
+    return made
 
 
 def model(settings: Settings, samples: Data, device: Device) -> nn.Module:

@@ -10,7 +10,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from ..checkpoints import storage
-from ..config.dsconfig import Config, enabled, optimizer_name
+from ..config.dsquery import Config, enabled, optimizer_name
 from ..errors import BadInput
 from ..models import summed_loss
 from .base import Job, Micro, Part, Save, Share, evaluation, loss_of
@@ -24,8 +24,6 @@ class DdpEngine:
     bf16 and fp16 are torch's autocast with fp32 weights, fp16 with dynamic loss scaling. bf16 without a
     master copy casts the weights themselves.
     """
-
-    replicated = True  # every rank has the whole state
 
     def __init__(self, job: Job) -> None:
         self.share = Share(job.ranks.rank, job.ranks.world_size)

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import distributed
 
-from ..config.dsconfig import enabled, optimizer_name
+from ..config.dsquery import enabled, optimizer_name
 from ..device import Device
 from ..errors import CommonMistake, TrainingFailure
 from .base import Save
