@@ -15,13 +15,33 @@ from typing import Any
 
 import numpy as np
 
+from ..config.converters import is_own
 from ..errors import BadInput
+from . import cache, own
 from .dataset import Data, Split
 
 NUMERALS = tuple("0123456789")
 CIFAR_CLASSES = ("plane", "car", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 # Mean and standard deviation of each training set's pixels, on a scale of 0 to 1.
 CIFAR_MEAN, CIFAR_STD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
+
+
+def load(task: str, directory: Path | None, cached: Path | None = None) -> Data:
+    """Return the data of `task`, read from `directory` (None for digits).
+
+    cached: the directory of --cache, or None. A task package.module:name is the user's own, see own.py. Raise
+    BadInput, naming the file, if a file is missing or damaged.
+    """
+    if directory is not None and not directory.is_dir():
+        raise BadInput(f"--data {directory} is not a directory on this host")
+    if cached is not None:
+        return cache.through(cached, task, directory, lambda: load(task, directory))
+    if is_own(task):
+        return own.load(task, directory)
+    if task == "digits":
+        return digits()
+    assert directory is not None
+    return mnist(directory) if task == "mnist" else cifar10(directory)
 
 
 def digits() -> Data:
