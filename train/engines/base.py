@@ -1,7 +1,7 @@
 """The protocol by which the loop uses an engine, and functions that several engines share."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -125,14 +125,9 @@ def evaluation(module: nn.Module, average: Average | None, group: Any = None) ->
             if buffer.is_floating_point():
                 distributed.all_reduce(buffer, group=group)
                 buffer /= size
-    with average.in_place() if average else _nothing():
+    with average.in_place() if average else nullcontext():
         yield
     module.train()
-
-
-@contextmanager
-def _nothing() -> Iterator[None]:
-    yield
 
 
 def padded(micro: Micro, rows: int) -> Micro:
