@@ -18,7 +18,7 @@ from train_support import clean_environment, launcher_command, module_needs, sta
 module_needs("torch", "numpy", "sklearn")
 
 from jobgen.train import checkpoints  # noqa: E402
-from jobgen.train.checkpoints import files  # noqa: E402
+from jobgen.train.checkpoints import directory  # noqa: E402
 
 RUN = ["--epochs", "1", "--save-every", "2", "--log-every", "2"]
 PATIENCE = 120  # seconds; a rank that waited for another would wait ten minutes
@@ -88,7 +88,7 @@ def assert_whole(place: Path) -> str:
     found = checkpoints.at(place)
     assert found.trouble == ()
     for name in checkpoints.ids(place):
-        files.verify(place / name, checkpoints.at(place / name).record["files"])
+        directory.verify(place / name, checkpoints.at(place / name).record["files"])
     assert sorted(path.name for path in place.iterdir()) == sorted(["latest", *checkpoints.ids(place)])
     assert found.directory.name == checkpoints.ids(place)[-1]
     return found.directory.name

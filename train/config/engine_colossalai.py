@@ -11,25 +11,24 @@
 import importlib.util
 import sys
 from collections.abc import Iterator
-from typing import Any
 
 from ..errors import CommonMistake
-from . import Settings
+from .dsquery import Config, optimizer_name, precision
+from .engine import EngineSpec
+from .settings import Settings
 
 DEFAULT = "torch_ddp"
 VERSION = "0.5.0"
 
-Config = dict[str, Any]
 
-
-def name(settings: Settings) -> str:
+def _plugin(settings: Settings) -> str:
     """Return the plug-in of a run with --engine colossalai."""
     return settings.plugin or DEFAULT
 
 
-def check_environment(settings: Settings) -> None:
-    """Raise CommonMistake if --engine colossalai is given and ColossalAI is not installed."""
-    if settings.engine == "colossalai" and importlib.util.find_spec("colossalai") is None:
+def _check_environment() -> None:
+    """Raise CommonMistake if ColossalAI is not installed."""
+    if not importlib.util.find_spec("colossalai"):
         raise CommonMistake(
             f"--engine colossalai: ColossalAI is not installed in {sys.prefix}, and its pins exclude today's "
             "torch: in a checkout of jobgen, `make colossalai` makes an environment for it, .venv-colossalai "
@@ -38,11 +37,9 @@ def check_environment(settings: Settings) -> None:
         )
 
 
-def settle(config: Config, settings: Settings) -> list[str]:
+def _settle(config: Config, settings: Settings) -> list[str]:
     """Set the plug-in's defaults in DeepSpeed's config where no value is given. Return notes on them."""
-    if settings.engine != "colossalai":
-        return []
-    plugin, said = name(settings), settings.precision or settings.amp or precision(config) != "fp32"
+    plugin, said = _plugin(settings), settings.precision or settings.amp or precision(config) != "fp32"
     zero = config["zero_optimization"]
     if plugin == "low_level_zero" and settings.zero_stage is None and not zero["stage"]:
         zero["stage"] = 1
@@ -56,18 +53,6 @@ def settle(config: Config, settings: Settings) -> list[str]:
     return []
 
 
-def precision(config: Config) -> str:
-    """Return the config's precision, as a value of --precision or 'pure-bf16'."""
-    if config.get("bf16", {}).get("enabled"):
-        return "pure-bf16" if config["bf16"].get("bf16_master_weights_and_grads") else "bf16"
-    if config.get("fp16", {}).get("enabled"):
-        return "fp16"
-    autocast = config.get("torch_autocast", {})
-    if autocast.get("enabled"):
-        return "autocast-fp16" if autocast.get("dtype") == "float16" else "autocast"
-    return "fp32"
-
-
 PRECISIONS = {
     "torch_ddp": ("fp32",),
     "torch_ddp_fp16": ("autocast-fp16",),
@@ -75,14 +60,15 @@ PRECISIONS = {
     "gemini": ("bf16", "fp16"),
 }
 STAGES = {"torch_ddp": (0,), "torch_ddp_fp16": (0,), "low_level_zero": (1, 2), "gemini": (3,)}
+PLUGINS = tuple(STAGES)
 OPTIMIZERS = dict.fromkeys(STAGES, ("adam", "adamw", "sgd")) | {"gemini": ("adam", "adamw")}
 
 
-def reasons(config: Config, settings: Settings) -> Iterator[str]:
+def _reasons(config: Config, settings: Settings) -> Iterator[str]:
     """Yield the reasons why the plug-in cannot train this run; nothing if it can."""
-    plugin = name(settings)
+    plugin = _plugin(settings)
     wanted, stage = precision(config), config["zero_optimization"]["stage"]
-    optimizer = str(config["optimizer"].get("type", "")).lower()
+    optimizer = optimizer_name(config)
     if wanted not in PRECISIONS[plugin]:
         others = [other for other in PRECISIONS if wanted in PRECISIONS[other]]
         yield (
@@ -95,3 +81,17 @@ def reasons(config: Config, settings: Settings) -> Iterator[str]:
         yield f"--plugin {plugin} goes with --optimizer {' or '.join(OPTIMIZERS[plugin])}, not {optimizer}"
     if settings.ema is not None and plugin == "gemini":
         yield "--ema goes with every plug-in but gemini: there no rank has the whole weights to average"
+
+
+SPEC = EngineSpec(
+    name="colossalai",
+    implementation="colossalai:ColossalaiEngine",
+    layout="one file",
+    options=("plugin",),
+    no_experts="the expert layer is DeepSpeed's",
+    fixed_ranks="each rank has saved its own share; --plugin torch_ddp spreads nothing, and can",
+    settle=_settle,
+    reasons=_reasons,
+    plugin=_plugin,
+    check_environment=_check_environment,
+)
