@@ -2,11 +2,14 @@
 
 import contextlib
 import fcntl
+import random
 import re
 import socket
 import struct
 
 from .errors import BadInput
+
+PORTS = range(20000, 32000)  # those of the job script, too: templates/runtime/rendezvous.sh
 
 
 def first_host(nodelist: str) -> str:
@@ -32,10 +35,17 @@ def own_address() -> str:
 
 
 def free_port() -> int:
-    """Return a TCP port that is currently free on this host."""
-    with socket.socket() as probe:
-        probe.bind(("", 0))
-        return int(probe.getsockname()[1])
+    """Return a TCP port that is currently free on this host.
+
+    It is below the ports that Linux gives to outgoing connections (32768 and above, ip(7)), of which one would
+    take it before it is used.
+    """
+    ports = random.SystemRandom().sample(PORTS, 100)  # the seed of the training is the same in all jobs
+    for port in [*ports, 0]:
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("", port))
+            return int(probe.getsockname()[1])
+    raise OSError("this host has no free TCP port")
 
 
 def interface_to(address: str) -> str | None:
