@@ -9,7 +9,9 @@ import struct
 
 from .errors import BadInput
 
-PORTS = range(20000, 32000)  # those of the job script, too: templates/runtime/rendezvous.sh
+# Above those that the job script takes (templates/runtime/rendezvous.sh), and below those that Linux gives to
+# outgoing connections (ip(7)), of which one would take it before it is used.
+PORTS = range(30000, 32768)
 
 
 def first_host(nodelist: str) -> str:
@@ -35,11 +37,7 @@ def own_address() -> str:
 
 
 def free_port() -> int:
-    """Return a TCP port that is currently free on this host.
-
-    It is below the ports that Linux gives to outgoing connections (32768 and above, ip(7)), of which one would
-    take it before it is used.
-    """
+    """Return a TCP port that is currently free on this host, of PORTS if possible."""
     ports = random.SystemRandom().sample(PORTS, 100)  # the seed of the training is the same in all jobs
     for port in [*ports, 0]:
         with socket.socket() as probe, contextlib.suppress(OSError):
