@@ -164,17 +164,29 @@ def devices_0_and_1_of_node1_taken(slurm_cluster: Cluster, tmp_path: Path) -> It
     slurm_cluster.exec("head", ["scancel", blocker])
 
 
-# The options, then the devices that each rank must see; None for a rank that is left out.
-DEVICES: dict[str, tuple[list[str], list[str | None]]] = {
-    "srun": (["--launcher", "srun"], ["2,3", "2,3", "0,1", "0,1"]),
-    "mpirun": (["--launcher", "mpirun"], ["2,3", "2,3", "0,1", "0,1"]),
-    "torchrun": (["--launcher", "torchrun"], ["2,3", "2,3", "0,1", "0,1"]),
-    "deepspeed": (["--launcher", "deepspeed"], ["2,3", "2,3", "0,1", "0,1"]),
-    "pdsh, exclude": (["--remote", "ssh", "--exclude", "node1:0"], ["3", "0,1", "0,1"]),
-    "exclude": (["--exclude", "node1:0@node2:1"], ["3", "0"]),
-    "exclude a host": (["--exclude", "node1"], [None, None, "0,1", "0,1"]),
-    "include in another order": (["--include", "node2:1@node1:0"], ["2", "1"]),
+# The options, then for each rank the node and which of the two devices that the job has there it must see.
+BOTH = ["node1 0,1", "node1 0,1", "node2 0,1", "node2 0,1"]
+DEVICES: dict[str, tuple[list[str], list[str]]] = {
+    "srun": (["--launcher", "srun"], BOTH),
+    "mpirun": (["--launcher", "mpirun"], BOTH),
+    "torchrun": (["--launcher", "torchrun"], BOTH),
+    "deepspeed": (["--launcher", "deepspeed"], BOTH),
+    "pdsh, exclude": (["--remote", "ssh", "--exclude", "node1:0"], ["node1 1", "node2 0,1", "node2 0,1"]),
+    "exclude": (["--exclude", "node1:0@node2:1"], ["node1 1", "node2 0"]),
+    "exclude a host": (["--exclude", "node1"], ["node2 0,1", "node2 0,1"]),
+    "include in another order": (["--include", "node2:1@node1:0"], ["node1 0", "node2 1"]),
 }
+
+
+def devices_given(cluster: Cluster, text: str) -> dict[str, list[str]]:
+    """The devices of a job by node, as scontrol shows it while it runs: other jobs may have the first ones."""
+    found = {}
+    for nodes, indices in re.findall(r"Nodes=(\S+) .*GRES=gpu:2\(IDX:([\d,-]+)\)", text):
+        spans = [part.partition("-") for part in indices.split(",")]
+        devices = [str(one) for a, _, b in spans for one in range(int(a), int(b or a) + 1)]
+        for node in cluster.exec("head", ["scontrol", "show", "hostnames", nodes]).stdout.split():
+            found[node] = devices
+    return found
 
 
 @pytest.mark.xdist_group("devices")  # they would wait for each other
@@ -197,13 +209,17 @@ def test_ranks_see_the_devices_that_the_job_was_given(
             *options,
         ),
         *("--directive", "--nodelist=node1,node2", *probing(tmp_path)),
+        *("--before", f'scontrol --details show job "$SLURM_JOB_ID" > {tmp_path}/given'),
         program=[PROBE],
     )
     job = submit(slurm_cluster, tmp_path, script)
     assert job.ok, job.output
     ranks = jobs.ranks_in(tmp_path / "seen")
     seen = [rank.env["CUDA_VISIBLE_DEVICES"] for rank in ranks]
-    assert seen == [devices for devices in expected if devices]
+    given = devices_given(slurm_cluster, (tmp_path / "given").read_text())
+    assert given["node1"] != ["0", "1"]  # a number alone would do there
+    places = [place.split() for place in expected]
+    assert seen == [",".join(given[node][int(at)] for at in which.split(",")) for node, which in places]
     assert {rank.number("WORLD_SIZE") for rank in ranks} == {len(seen)}
     assert {rank.number("JOBGEN_WORLD_SIZE") for rank in ranks} == {len(seen)}
     assert {rank.env["MASTER_ADDR"] for rank in ranks} == {ranks[0].host}
