@@ -147,6 +147,8 @@ def _check(spec: JobSpec, runtime: Runtime, accelerator: str, start_nodes: str) 
 def _check_pyxis(spec: JobSpec) -> None:
     if spec.scheduler != "slurm":
         raise spec.refuse("container", "pyxis is a part of Slurm's srun; use another runtime")
-    if spec.launcher == "mpirun" or spec.remote == "ssh":
-        what = "mpirun" if spec.launcher == "mpirun" else "ssh"
+    launcher = LAUNCHERS[spec.launcher]
+    own = not launcher.once_a_node and launcher.command != RUNTIMES["pyxis"].command
+    if own or spec.remote == "ssh":
+        what = spec.launcher if own else "ssh"
         raise spec.refuse("container", f"pyxis is a part of srun, but {what} starts the ranks; use enroot")

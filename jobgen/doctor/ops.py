@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from jobgen.doctor.devices import runs_on
-from jobgen.doctor.finding import NOTE, OK, PROBLEM, WARNING, Case, Finding
+from jobgen.doctor.finding import DEEPSPEED, NOTE, OK, PROBLEM, WARNING, Case, Finding
 
 # https://github.com/pytorch/pytorch#from-source: torch's headers require its C++17 since 2.1.
 _LEAST_GCC = (9, 0)
@@ -21,7 +21,7 @@ _OLD_LOCK = 600  # s; the slowest op takes two or three minutes
 
 def ops(case: Case) -> Iterator[Finding]:
     """Check DeepSpeed's ops: which are installed, and whether the job can compile the others."""
-    if "deepspeed" not in case.facts("python").get("packages", {}):
+    if DEEPSPEED not in case.facts("python").get("packages", {}):
         return
     table = report(case.text("ds_report"))
     if not table:

@@ -9,7 +9,7 @@ import os
 import shlex
 from collections.abc import Sequence
 
-from jobgen.doctor.finding import Case
+from jobgen.doctor.finding import DEEPSPEED, Case
 from jobgen.errors import JobgenError
 
 # The ops that most programs use: Adam, Adam with offload, LAMB; on CPUs the reduction in shared memory.
@@ -31,7 +31,7 @@ def recipe(case: Case) -> str:
         JobgenError: the environment has no torch or no DeepSpeed to build for.
     """
     torch, packages = case.facts("torch"), case.facts("python").get("packages", {})
-    if "deepspeed" not in packages or not torch:
+    if DEEPSPEED not in packages or not torch:
         lacking = "torch" if not torch else "DeepSpeed"
         raise JobgenError(
             f"--recipe (command line): this environment has no {lacking} to build for; see jobgen doctor"

@@ -27,18 +27,19 @@ _SILENT = (
 )
 
 
-def _deepspeeds(script: Script) -> Iterator[Launch]:
-    return (launch for launch in script.launches if launch.kind == "deepspeed")
-
-
 def _runner(launch: Launch) -> str:
     return (launch.options.get("--launcher") or "pdsh").lower() if launch.has("--launcher") else "pdsh"
+
+
+def _run_by(script: Script, *runners: str) -> Iterator[Launch]:
+    """Yield the calls of deepspeed with one of these runners as ``--launcher``."""
+    return (launch for launch in script.launched("deepspeed") if _runner(launch) in runners)
 
 
 def missing_hostfile(script: Script) -> Iterator[Hit]:
     if not script.is_batch or not script.request.several:
         return
-    for launch in _deepspeeds(script):
+    for launch in script.launched("deepspeed"):
         if not launch.has("--hostfile", "-H", "--no-ssh", "--node-rank") and launch.alone:
             yield Hit(
                 launch.line,
@@ -49,7 +50,7 @@ def missing_hostfile(script: Script) -> Iterator[Hit]:
 
 
 def ignored_launcher(script: Script) -> Iterator[Hit]:
-    for launch in _deepspeeds(script):
+    for launch in script.launched("deepspeed"):
         if launch.has("--launcher") and not launch.has("--hostfile", "-H") and not script.request.several:
             yield Hit(
                 launch.line,
@@ -59,7 +60,7 @@ def ignored_launcher(script: Script) -> Iterator[Hit]:
 
 
 def slurm_runner(script: Script) -> Iterator[Hit]:
-    for launch in _deepspeeds(script):
+    for launch in script.launched("deepspeed"):
         if _runner(launch) == "slurm":
             lost = [name for name in ("--module", "--master-addr", "--master-port") if launch.has(name)]
             yield Hit(
@@ -72,18 +73,17 @@ def slurm_runner(script: Script) -> Iterator[Hit]:
 
 
 def mpich_runner(script: Script) -> Iterator[Hit]:
-    for launch in _deepspeeds(script):
-        if _runner(launch) == "mpich":
-            yield Hit(
-                launch.line,
-                "--launcher mpich never passes the status of the training on: the job always succeeds",
-                "start the ranks with mpirun, or look for a file that the training writes at its end",
-            )
+    for launch in _run_by(script, "mpich"):
+        yield Hit(
+            launch.line,
+            "--launcher mpich never passes the status of the training on: the job always succeeds",
+            "start the ranks with mpirun, or look for a file that the training writes at its end",
+        )
 
 
 def openmpi_runner(script: Script) -> Iterator[Hit]:
-    for launch in _deepspeeds(script):
-        if _runner(launch) == "openmpi" and not launch.has("--launcher-args"):
+    for launch in _run_by(script, "openmpi"):
+        if not launch.has("--launcher-args"):
             yield Hit(
                 launch.line,
                 "--launcher openmpi forces eth0, UCX_TLS=tcp and no InfiniBand, unless told otherwise",
@@ -92,10 +92,8 @@ def openmpi_runner(script: Script) -> Iterator[Hit]:
 
 
 def filtered_runner(script: Script) -> Iterator[Hit]:
-    for launch in _deepspeeds(script):
-        if _runner(launch) in ("openmpi", "mpich", "impi", "mvapich") and launch.has(
-            "--include", "--exclude", "-i", "-e"
-        ):
+    for launch in _run_by(script, "openmpi", "mpich", "impi", "mvapich"):
+        if launch.has("--include", "--exclude", "-i", "-e"):
             yield Hit(
                 launch.line,
                 f"--launcher {_runner(launch)} refuses --include and --exclude",
@@ -104,13 +102,13 @@ def filtered_runner(script: Script) -> Iterator[Hit]:
 
 
 def filter_range(script: Script) -> Iterator[Hit]:
-    for launch in script.launches:
+    for launch in script.launched("deepspeed"):
         for name in ("--include", "--exclude"):
-            value = launch.options.get(name) or ""
-            if launch.kind == "deepspeed" and re.search(r":[\d,]*\d-\d", value):
+            if re.search(r":[\d,]*\d-\d", launch.options.get(name) or ""):
                 yield Hit(launch.line, f"{name} knows no ranges", "write the slots one by one: host:0,1,2,3")
-            elif launch.kind == "srun" and launch.has(name) and name == "--include":
-                yield Hit(launch.line, "--include is DeepSpeed's: srun does not know it", "use --nodelist")
+    for launch in script.launched("srun"):
+        if launch.has("--include"):
+            yield Hit(launch.line, "--include is DeepSpeed's: srun does not know it", "use --nodelist")
 
 
 def unforwarded(script: Script) -> Iterator[Hit]:
@@ -120,7 +118,7 @@ def unforwarded(script: Script) -> Iterator[Hit]:
         or any(name == "DS_ENV_FILE" for name, _, _ in script.assignments)
     ):
         return
-    for launch in _deepspeeds(script):
+    for launch in script.launched("deepspeed"):
         if (
             _runner(launch) != "pdsh"
             or not launch.has("--hostfile", "-H")
@@ -164,7 +162,7 @@ def absent_hostfile(script: Script) -> Iterator[Hit]:
     """Yield a hit for a hostfile that does not exist and that the script mentions nowhere else."""
     if any(script.named("bash", "sh", "source", ".", "python", "python3")):
         return  # they may make it
-    for launch in _deepspeeds(script):
+    for launch in script.launched("deepspeed"):
         name = launch.options.get("--hostfile") or launch.options.get("-H")
         path = script.path(name) if name else None
         if name is None or path is None or os.path.exists(path):
@@ -182,10 +180,10 @@ def absent_hostfile(script: Script) -> Iterator[Hit]:
 def mpi_discovery(script: Script) -> Iterator[Hit]:
     """Yield a hit if mpirun starts Python directly, so that DeepSpeed has to get its rank from mpi4py."""
     exported = {name for name, _, _ in script.assignments}
-    for launch in script.launches:
+    for launch in script.launched("mpirun"):
         words = " ".join(word.text for word in launch.program)
         python = bool(launch.program) and launch.program[0].text.rpartition("/")[2].startswith("python")
-        if launch.kind == "mpirun" and python and "--deepspeed" in words and "RANK" not in exported:
+        if python and "--deepspeed" in words and "RANK" not in exported:
             yield Hit(
                 launch.line,
                 "without RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT DeepSpeed asks mpi4py, "
@@ -211,8 +209,8 @@ def env_lines(script: Script) -> Iterator[Hit]:
 
 
 def colossalai_ranks(script: Script) -> Iterator[Hit]:
-    for launch in script.launches:
-        if launch.kind == "colossalai" and not launch.has("--nproc-per-node", "--help"):
+    for launch in script.launched("colossalai"):
+        if not launch.has("--nproc-per-node", "--help"):
             yield Hit(
                 launch.line,
                 "colossalai run needs the number of ranks: it has no default",

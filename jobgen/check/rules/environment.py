@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from jobgen.check.bash import literal
 from jobgen.check.rule import ERROR, NOTE, WARNING, Rule
 from jobgen.check.script import Hit, Script
-from jobgen.check.shell_commands import STARTERS
+from jobgen.launchers import LAUNCHERS
 
 _OLD_NCCL = {
     "NCCL_ASYNC_ERROR_HANDLING": "TORCH_NCCL_ASYNC_ERROR_HANDLING",
@@ -28,6 +28,8 @@ _DEVICES = (
     "ROCR_VISIBLE_DEVICES",
     "HIP_VISIBLE_DEVICES",
 )
+# The commands that start a Python program.
+_STARTS = ("python", "python3", *(name for row in LAUNCHERS.values() for name in row.line.names))
 _NPU = (
     "torch_npu",
     "ASCEND_RT_VISIBLE_DEVICES",
@@ -151,11 +153,7 @@ def cann(script: Script) -> Iterator[Hit]:
         return
     where = next((option.line for option in script.options if "npu" in option.value), None)
     work = next(
-        (
-            command.line
-            for command in script.commands
-            if command.name in ("python", "python3", *STARTERS, "torchrun", "deepspeed")
-        ),
+        (command.line for command in script.commands if command.name in _STARTS),
         None,
     )
     if line := work or where:

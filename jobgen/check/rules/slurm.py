@@ -40,7 +40,7 @@ _MPI = {
 
 
 def _sruns(script: Script) -> Iterator[Launch]:
-    return (launch for launch in script.launches if launch.kind == "srun" and script.scheduler == "slurm")
+    return (launch for launch in script.launched("srun") if script.scheduler == "slurm")
 
 
 def _program(launch: Launch) -> str:
@@ -170,9 +170,7 @@ def signal_to_steps(script: Script) -> Iterator[Hit]:
                 f"write --signal=B:{option.value}",
             )
         elif caught in ("USR1", "USR2"):
-            swallower = next(
-                (one for one in script.launches if one.kind in ("torchrun", "accelerate", "deepspeed")), None
-            )
+            swallower = next((one for one in script.launches if one.row.once_a_node), None)
             if swallower is not None:
                 yield Hit(
                     option.line,
