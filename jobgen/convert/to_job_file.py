@@ -15,6 +15,7 @@ from jobgen.convert.conversion import Converted
 from jobgen.convert.job_file_builder import JobFile
 from jobgen.convert.remark import Remark
 from jobgen.launchers import DEFAULT_MPI, LAUNCHERS, MPI_FLAVOURS
+from jobgen.resources.accelerators import ACCELERATORS, GENERIC_RESOURCES
 from jobgen.schedulers.base import clock
 from jobgen.schedulers.directives import EVENTS, unpattern
 
@@ -66,10 +67,10 @@ def _head(file: JobFile, script: Script) -> None:
     text = script.tree.text.lower()
     if ours := re.search(r"\bJOBGEN_ACCELERATOR=(\w+)", script.tree.text):
         file.try_add("accelerator", ours[1])
-    elif asked.accelerator == "npu":
-        file.add("accelerator", "npu")
-    elif "rocm" in text:
-        file.add("accelerator", "rocm")
+    elif asked.accelerator in GENERIC_RESOURCES:
+        file.add("accelerator", GENERIC_RESOURCES[asked.accelerator])
+    elif marked := [name for name, row in ACCELERATORS.items() if any(word in text for word in row.marks)]:
+        file.add("accelerator", marked[0])
     elif asked.gpus_per_node is None and not any(word in text for word in _ON_GPUS):
         file.add("accelerator", "cpu")
     left = _told(file, script, wanted, line)

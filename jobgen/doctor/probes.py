@@ -90,7 +90,7 @@ def commands(plan: Plan, here: Surroundings) -> dict[str, tuple[str, ...]]:
     asked: dict[str, tuple[str, ...]] = {
         name: (*inside, "python3", "-c", _JSON + code + _PRINT) for name, code in QUESTIONS.items()
     }
-    if plan.accelerator_name != "npu":
+    if not plan.accelerator.cann:
         del asked["torch_npu"]
     compiler = here.env.get("CXX", "").split() or ["c++" if inside or here.which("c++") else "g++"]
     mpi = plan.mpi or MPI_FLAVOURS[DEFAULT_MPI]

@@ -176,10 +176,8 @@ def _network(plan: Plan) -> list[str]:
         return []
     first = interface.partition(",")[0]
     lines = [f"export NCCL_SOCKET_IFNAME={interface} GLOO_SOCKET_IFNAME={interface} TP_SOCKET_IFNAME={first}"]
-    if plan.accelerator_name == "npu":
-        lines.append(f"export HCCL_SOCKET_IFNAME='={interface}'  # =: these alone, not all that begin so")
-    if plan.mpi and plan.mpi.network:
-        lines.append(plan.mpi.network.format(interface=interface))
+    libraries = (plan.accelerator.network, plan.mpi.network if plan.mpi else "")
+    lines += [line.format(interface=interface) for line in libraries if line]
     return [one for line in lines for one in ("# jobgen: disable=fixed-interface", line)]
 
 
