@@ -21,8 +21,8 @@ class RankVariables(NamedTuple):
 class CommandLine(NamedTuple):
     """The command line of a launcher as check and convert read it.
 
-    ``names`` are its commands, ``modules`` those of ``python3 -m``; with ``subcommand`` a word such as run
-    follows. ``module_options`` say that the program is a Python module. ``nodes``, ``ranks`` and
+    ``names`` are its other commands, ``modules`` those of ``python3 -m``; with ``subcommand`` a word such as
+    run follows. ``module_options`` say that the program is a Python module. ``nodes``, ``ranks`` and
     ``local_ranks`` are the options that set the number of nodes, of all ranks, and of the ranks on a node.
     ``reaches_nodes``: one call starts ranks on all nodes. ``config_file``: a file may hold its options.
     """
@@ -72,6 +72,11 @@ class Launcher(NamedTuple):
     line: CommandLine = CommandLine()
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """Return the commands of the launcher."""
+        return (self.command, *self.line.names)
+
+    @property
     def of_mpi(self) -> bool:
         """Return whether the command is the mpirun of an MPI."""
         return self.default_mpi is not None
@@ -103,7 +108,6 @@ LAUNCHERS = {
             "export LOCAL_RANK=$((RANK - before)) LOCAL_WORLD_SIZE=$LOCAL_SIZE",
         ),
         line=CommandLine(
-            names=("deepspeed",),
             modules=("deepspeed.launcher.runner",),
             module_options=_MODULE,
             nodes=_NODES,
@@ -114,7 +118,7 @@ LAUNCHERS = {
         "mpirun",
         default_mpi=DEFAULT_MPI,
         line=CommandLine(
-            names=("mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prun", "aprun", "jsrun", "ibrun"),
+            names=("mpiexec", "mpiexec.hydra", "orterun", "prun", "aprun", "jsrun", "ibrun"),
             ranks=("-n", "-np", "--np"),
         ),
     ),
@@ -122,7 +126,6 @@ LAUNCHERS = {
         "torchrun",
         once_a_node=True,
         line=CommandLine(
-            names=("torchrun",),
             modules=("torch.distributed.run", "torch.distributed.launch"),
             module_options=_MODULE,
             nodes=_NODES,
@@ -137,7 +140,7 @@ LAUNCHERS = {
         mpi_plugin=True,
         by_scheduler=True,
         start="one launcher a node, started by srun",
-        line=CommandLine(names=("srun",), nodes=("-N", "--nodes"), ranks=("-n", "--ntasks")),
+        line=CommandLine(nodes=("-N", "--nodes"), ranks=("-n", "--ntasks")),
     ),
 }
 # Launchers that check reads, but that jobgen does not write.
@@ -146,7 +149,6 @@ READ_ONLY = {
         "accelerate",
         once_a_node=True,
         line=CommandLine(
-            names=("accelerate",),
             modules=("accelerate.commands.launch",),
             subcommand=True,
             module_options=_MODULE,
@@ -157,7 +159,7 @@ READ_ONLY = {
     ),
     "colossalai": Launcher(
         "colossalai",
-        line=CommandLine(names=("colossalai",), subcommand=True, module_options=_MODULE, nodes=_NODES),
+        line=CommandLine(subcommand=True, module_options=_MODULE, nodes=_NODES),
     ),
 }
 

@@ -15,7 +15,7 @@ from jobgen.launchers import Launcher, known
 _FRONT = ("exec", "time", "nohup", "command", "env", "numactl", "nice", "stdbuf", "timeout")
 _LAUNCHERS = known()
 _MODULES = {module: kind for kind, row in _LAUNCHERS.items() for module in row.line.modules}
-_KINDS = {name: kind for kind, row in _LAUNCHERS.items() for name in row.line.names}
+_KINDS = {name: kind for kind, row in _LAUNCHERS.items() for name in row.names}
 _PYTHON_LAUNCHERS = {name for name, kind in _KINDS.items() if _LAUNCHERS[kind].line.module_options}
 # Words that end the options of a launcher.
 _PROGRAMS = (*PYTHON, "bash", "sh", "singularity", "apptainer", "shifter", "numactl", "ssh")

@@ -12,8 +12,9 @@ from jobgen.check.shell_commands import Command
 from jobgen.convert import variables
 from jobgen.convert.launch_options import MPI_FLAGS, MPI_VALUES, SRUN_FLAGS, SRUN_VALUES
 from jobgen.convert.remark import Edit, Remark, apply
+from jobgen.launchers import LAUNCHERS
 
-_SRUNS = ("srun",)
+_SRUNS = LAUNCHERS["srun"].names
 _MPIRUNS = ("mpirun", "mpiexec", "mpiexec.hydra", "orterun")
 
 

@@ -30,7 +30,7 @@ _DEVICES = (
     "HIP_VISIBLE_DEVICES",
 )
 # The commands that start a Python program.
-_STARTS = ("python", "python3", *(name for row in LAUNCHERS.values() for name in row.line.names))
+_STARTS = ("python", "python3", *(name for row in LAUNCHERS.values() for name in row.names))
 _ON_CANN = tuple(name for name, row in ACCELERATORS.items() if row.cann)
 _NPU = (
     "torch_npu",
