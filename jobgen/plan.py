@@ -14,16 +14,9 @@ from jobgen.resources.cores import Cores, cores
 from jobgen.resources.device_filter import Active, active
 from jobgen.resources.heterogeneous import Chunk, check_groups, chunks, groups_of, most_ranks, total, written
 from jobgen.schedulers.array_tasks import tasks
-from jobgen.schedulers.base import (
-    SCHEDULERS,
-    Scheduler,
-    check_directives,
-    clock,
-    scheduler_of,
-    size,
-    torque_memory,
-)
-from jobgen.schedulers.directives import Directives, directives
+from jobgen.schedulers.base import Scheduler, clock
+from jobgen.schedulers.directives import Directives, check_directives, directives
+from jobgen.schedulers.table import SCHEDULERS, scheduler_of
 from jobgen.sites.site_directives import SiteWords, at_site
 from jobgen.spec import JobSpec
 from jobgen.survival import Survival, survival
@@ -100,31 +93,30 @@ def resolve(spec: JobSpec) -> Plan:
     Raises:
         JobgenError: the request contradicts itself, or the scheduler cannot express it.
     """
-    row = scheduler_of(spec)
-    scheduler = SCHEDULERS[row]
-    check_directives(spec, row)
-    check_groups(spec, row)
-    accelerator_name, gpus, ranks = _devices(spec)
+    scheduler = scheduler_of(spec)
+    check_directives(spec, scheduler)
+    check_groups(spec, scheduler)
+    accelerator_name, gpus, ranks = _devices(spec, scheduler)
     accelerator = ACCELERATORS[accelerator_name]
-    mpi_name = _mpi(spec, row)
+    mpi_name = _mpi(spec, scheduler)
     mpi = MPI_FLAVOURS[mpi_name] if mpi_name else None
-    cpus = cores(spec, row, ranks)
+    cpus = cores(spec, scheduler, ranks)
     nodes, mixed = total(spec.nodes), written(spec.nodes)
-    if row == "local" and nodes != 1:
+    if scheduler.one_host and nodes != 1:
         raise spec.refuse("nodes", "a local run has this one node; use pbs or slurm for more")
-    _check_remote(spec, row, mpi)
+    _check_remote(spec, scheduler, mpi)
     part = active(spec, ranks)
     program = read_program(spec.program)
     launcher = LAUNCHERS[spec.launcher]
-    start_nodes = launch_method.start_nodes(spec, row)
-    agents = launch_method.agents(spec, row, mpi)
+    start_nodes = launch_method.start_nodes(spec, scheduler)
+    agents = launch_method.agents(spec, scheduler, mpi)
     box = container(spec, accelerator_name, program, start_nodes)
     walltime = spec.walltime or DEFAULT_WALLTIME
-    survive = survival(spec, program, walltime)
+    survive = survival(spec, scheduler, program, walltime)
     spare = survive.spare_nodes
-    device_words = _device_words(spec, row, accelerator) if gpus else ""
-    memory = _memory(spec, row, cpus.node)
-    site = at_site(spec, row, nodes + spare, walltime, gpus, ranks, cpus, memory)
+    device_words = _device_words(spec, scheduler, accelerator) if gpus else ""
+    memory = scheduler.memory(spec.mem, nodes, cpus.node) if spec.mem is not None else None
+    site = at_site(spec, scheduler, nodes + spare, walltime, gpus, ranks, cpus, memory)
     world = '"$JOBGEN_WORLD_SIZE"' if spare else str(part.world_size)
     command = mpi.command if mpi and launcher.of_mpi else launcher.command
     python = program.head is not None or launcher.once_a_node
@@ -133,7 +125,7 @@ def resolve(spec: JobSpec) -> Plan:
         from jobgen.sweep import sweep  # late: only sweeps need it
 
         swept = sweep(spec, program)
-    array = tasks(spec, row, swept.points if swept else 0)
+    array = tasks(spec, scheduler, swept.points if swept else 0)
     return Plan(
         version=__version__,
         spec=spec,
@@ -156,8 +148,7 @@ def resolve(spec: JobSpec) -> Plan:
         walltime=clock(walltime),
         devices=device_words.format(n=gpus) or None,
         memory=memory,
-        # Only timeout ends a local run in time.
-        run=f"timeout {spec.walltime} " if row == "local" and spec.walltime else "",
+        run=f"timeout {spec.walltime} " if spec.walltime and not scheduler.limits_time else "",
         start_nodes=start_nodes,
         agents=agents,
         force_ssh=spec.remote == "ssh",
@@ -169,9 +160,8 @@ def resolve(spec: JobSpec) -> Plan:
         launcher_args=spec.launcher_arg,
         activate=f"{spec.venv}/bin/activate" if spec.venv else None,
         restore_devices=launcher.renumbers_devices and accelerator.visible is not None,
-        devices_by_node=start_nodes == "pdsh" and row == "slurm",
-        # Torque lists a host once for each processor.
-        lines_per_rank=cpus.rank if mixed and row == "torque" else None,
+        devices_by_node=start_nodes == "pdsh" and scheduler.sets_devices,
+        lines_per_rank=cpus.rank if mixed and scheduler.hosts_by_core else None,
         rank_variables=launch_method.rank_variables(spec, mpi),
         active=part,
         program=program,
@@ -182,12 +172,12 @@ def resolve(spec: JobSpec) -> Plan:
         # With spare nodes, only the script knows which nodes take part.
         nodes_word=f"$((JOBGEN_WORLD_SIZE / {ranks}))" if spare else str(part.nodes),
         world_word=world,
-        reach=launch_method.reach(spec, row, agents),
+        reach=launch_method.reach(spec, scheduler, agents),
         queue=site.queue_name or spec.queue,
         site=site,
         array=array,
         sweep=swept,
-        directives=directives(spec, row, array),
+        directives=directives(spec, scheduler, array),
     )
 
 
@@ -198,12 +188,12 @@ def _commands(box: Container | None, command: str, python: bool, once_a_node: bo
     return tuple(dict.fromkeys((box.runtime.command, *(() if once_a_node else (command,)))))
 
 
-def _devices(spec: JobSpec) -> tuple[str, int, int]:
+def _devices(spec: JobSpec, scheduler: Scheduler) -> tuple[str, int, int]:
     """Return accelerator, devices and ranks per node; a value that is not given follows from the others."""
     gpus, ranks = spec.gpus_per_node, spec.ranks_per_node or most_ranks(spec.nodes)
     name = spec.accelerator
     if name is None:
-        name = "cpu" if gpus == 0 or (gpus is None and spec.scheduler == "local") else "cuda"
+        name = "cpu" if gpus == 0 or (gpus is None and scheduler.one_host) else "cuda"
     if name == "cpu":
         if gpus:
             raise spec.refuse(
@@ -221,7 +211,7 @@ def _devices(spec: JobSpec) -> tuple[str, int, int]:
     return name, gpus, ranks
 
 
-def _mpi(spec: JobSpec, row: str) -> str | None:
+def _mpi(spec: JobSpec, scheduler: Scheduler) -> str | None:
     launcher = LAUNCHERS[spec.launcher]
     if spec.scheduler not in launcher.schedulers:
         others = one_of(name for name, other in LAUNCHERS.items() if spec.scheduler in other.schedulers)
@@ -233,7 +223,7 @@ def _mpi(spec: JobSpec, row: str) -> str | None:
     if not launcher.starts_mpi:
         raise spec.refuse("mpi", f"--launcher {spec.launcher} starts no MPI; leave it out or use mpirun")
     mpi = MPI_FLAVOURS[spec.mpi]
-    if mpi.dialects and row not in mpi.dialects:
+    if mpi.dialects and scheduler.name not in mpi.dialects:
         titles = one_of(SCHEDULERS[one].title for one in mpi.dialects)
         raise spec.refuse("mpi", f"{spec.mpi.upper()} starts jobs of {titles} only; use another MPI")
     if not isinstance(spec.nodes, int) and not mpi.mixed:
@@ -243,33 +233,23 @@ def _mpi(spec: JobSpec, row: str) -> str | None:
     return spec.mpi
 
 
-def _check_remote(spec: JobSpec, row: str, mpi: MpiFlavour | None) -> None:
+def _check_remote(spec: JobSpec, scheduler: Scheduler, mpi: MpiFlavour | None) -> None:
     if spec.remote == "auto":
         return
-    if row == "local":
+    if scheduler.one_host:
         raise spec.refuse("remote", "a local run has no other nodes; leave it out")
     if spec.remote == "ssh" and launch_method.by_scheduler(spec, mpi):
         who = spec.launcher if LAUNCHERS[spec.launcher].by_scheduler else str(spec.mpi).upper()
         raise spec.refuse("remote", f"{who} goes through the scheduler and never through ssh")
 
 
-def _device_words(spec: JobSpec, row: str, accelerator: Accelerator) -> str:
+def _device_words(spec: JobSpec, scheduler: Scheduler, accelerator: Accelerator) -> str:
     """Return the scheduler's option for ``{n}`` devices per node."""
-    if row == "local":
-        return ""
-    words = {"pbspro": accelerator.select, "torque": accelerator.torque, "slurm": accelerator.gres}[row]
+    words = scheduler.devices(accelerator)
     if words is None:
-        title = SCHEDULERS[row].title
+        title = scheduler.title
         raise spec.refuse("accelerator", f"{title} has no word for {accelerator.title}; use PBS Pro or Slurm")
     return words
-
-
-def _memory(spec: JobSpec, row: str, processes: int) -> str | None:
-    if spec.mem is None:
-        return None
-    if row == "torque":
-        return torque_memory(spec.mem, total(spec.nodes), processes)
-    return size(spec.mem, "b") if row == "pbspro" else size(spec.mem).upper()
 
 
 def _mpi_options(

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from jobgen.program import Program
-from jobgen.schedulers.base import clock
+from jobgen.schedulers.base import Scheduler, clock
 from jobgen.spec import JobSpec
 
 GRACE = 120  # s; less if the job is short
@@ -28,14 +28,14 @@ class Survival(NamedTuple):
     stall: int | None
 
 
-def survival(spec: JobSpec, program: Program, walltime: int) -> Survival:
+def survival(spec: JobSpec, scheduler: Scheduler, program: Program, walltime: int) -> Survival:
     """Resolve the options; ``walltime`` is that of the job.
 
     Raises:
         JobgenError: a margin is not shorter than the wall time, or the program or the scheduler does
             not support an option.
     """
-    limited = spec.scheduler != "local" or spec.walltime is not None
+    limited = scheduler.limits_time or spec.walltime is not None
     _check(spec, program)
     grace = min(GRACE, walltime // 10) if spec.grace is None else spec.grace
     name, seconds = spec.signal or ("USR1", None)
@@ -54,7 +54,7 @@ def survival(spec: JobSpec, program: Program, walltime: int) -> Survival:
         grace=grace if limited else None,
         signal=name,
         signal_seconds=seconds or grace,
-        timer=limited and informed and not (spec.signal and spec.scheduler == "slurm"),
+        timer=limited and informed and not (spec.signal and scheduler.sends_signal),
         preflight=_preflight(spec, program),
         preflight_limit=PREFLIGHT_LIMIT,
         spare_nodes=spec.spare_nodes or 0,

@@ -25,7 +25,6 @@ from jobgen.doctor.recipe import recipe
 from jobgen.errors import JobgenError
 from jobgen.plan import resolve
 from jobgen.resources.accelerators import ACCELERATORS
-from jobgen.schedulers.base import scheduler_of
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
@@ -347,7 +346,7 @@ def case(
         for name, one in (well | answers).items()
     }
     here = Surroundings({"HOME": "/nowhere", "PATH": os.environ["PATH"], **(env or {})}, "/tmp")
-    return Case(plan, scheduler_of(plan.spec), here, said, in_job)
+    return Case(plan, here, said, in_job)
 
 
 def worst(judge: Callable[[Case], Iterator[Finding]], check: str, one: Case) -> Finding:

@@ -23,8 +23,8 @@ from jobgen.jobfile.reader import read_job
 from jobgen.jobfile.schema import TABLES, table_of
 from jobgen.options import BY_KEY, OPTIONS
 from jobgen.plan import resolve
-from jobgen.schedulers.base import SCHEDULERS
 from jobgen.schedulers.detection import detect
+from jobgen.schedulers.table import SCHEDULERS
 from jobgen.spec import JobSpec
 
 ROOT = Path(__file__).resolve().parent.parent

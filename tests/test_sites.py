@@ -19,7 +19,7 @@ from jobgen import JobSpec, render
 from jobgen.config import read_spec
 from jobgen.errors import JobgenError
 from jobgen.plan import resolve
-from jobgen.schedulers.base import scheduler_of
+from jobgen.schedulers.table import scheduler_of
 from jobgen.sites import loader, search
 from jobgen.sites.creation import site_file
 from jobgen.sites.discovery import pbs, slurm
@@ -785,6 +785,6 @@ def test_new_of_torque(tmp_path: Path) -> None:
     queues = QSTAT.replace("resources_max.nodect", "resources_max.nodes")
     site = written(pbs("cluster", "torque", queues, TORQUE_NODES), tmp_path)
     job = spec("pbs new nodes=2", tmp_path)
-    assert scheduler_of(job) == "torque"
+    assert scheduler_of(job).name == "torque"
     assert site.queues["workq"].memory == "64401M"
     assert "#PBS -l nodes=2:ppn=16:gpus=1\n" in render(spec("pbs new nodes=2 walltime=1h", tmp_path))

@@ -13,7 +13,7 @@ from jobgen.launchers import LAUNCHERS, MPI_FLAVOURS, READ_ONLY
 from jobgen.resources.accelerators import ACCELERATORS
 
 ROOT = Path(__file__).resolve().parent.parent
-ACYCLIC = ("jobgen",)  # add "train" as soon as it has no import cycle
+ACYCLIC = ("jobgen", "train")
 MOST_AT_THE_TOP = 15
 HEAVY = ("torch", "deepspeed", "mpi4py", "jobgen.train")
 COMMANDS = "jobgen.commands"

@@ -2,11 +2,16 @@
 
 import contextlib
 import fcntl
+import random
 import re
 import socket
 import struct
 
 from .errors import BadInput
+
+# Above those that the job script takes (templates/runtime/rendezvous.sh), and below those that Linux gives to
+# outgoing connections (ip(7)), of which one would take it before it is used.
+PORTS = range(30000, 32768)
 
 
 def first_host(nodelist: str) -> str:
@@ -32,10 +37,13 @@ def own_address() -> str:
 
 
 def free_port() -> int:
-    """Return a TCP port that is currently free on this host."""
-    with socket.socket() as probe:
-        probe.bind(("", 0))
-        return int(probe.getsockname()[1])
+    """Return a TCP port that is currently free on this host, of PORTS if possible."""
+    ports = random.SystemRandom().sample(PORTS, 100)  # the seed of the training is the same in all jobs
+    for port in [*ports, 0]:
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("", port))
+            return int(probe.getsockname()[1])
+    raise OSError("this host has no free TCP port")
 
 
 def interface_to(address: str) -> str | None:

@@ -137,8 +137,16 @@ class Training:
             return
 
         def here() -> Progress:
-            at = (epoch, self._step, in_epoch, losses.reported, losses.samples)
-            return Progress(*at, time.monotonic() - self._began, self._scores, losses.since)
+            return Progress(
+                epoch=epoch,
+                step=self._step,
+                in_epoch=in_epoch,
+                epoch_loss=losses.reported,
+                samples=losses.samples,
+                seconds=time.monotonic() - self._began,
+                scores=self._scores,
+                since_log=losses.since,
+            )
 
         self._saver.here = here()
         last = in_epoch == self._per_epoch

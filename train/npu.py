@@ -105,5 +105,6 @@ def flatten(tensors: Sequence["Tensor"]) -> "Tensor":
 
 def unflatten(flat: "Tensor", tensors: Sequence["Tensor"]) -> tuple["Tensor", ...]:
     """Return views of `flat` with the shapes of `tensors`, which may be on any device."""
-    parts = flat.split([tensor.numel() for tensor in tensors])
+    sizes = [tensor.numel() for tensor in tensors]
+    parts = flat.split(sizes)  # type: ignore[no-untyped-call]
     return tuple(part.view(tensor.shape) for part, tensor in zip(parts, tensors, strict=True))

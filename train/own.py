@@ -15,7 +15,7 @@ def find(option: str, name: str) -> Callable[..., Any]:
     """
     module, _, attribute = name.partition(":")
     try:
-        found: Any = importlib.import_module(module)
+        found: Callable[..., Any] | Any = importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
             raise  # a module that the user's module imports

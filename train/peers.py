@@ -31,10 +31,18 @@ def connect(ranks: Ranks, device: Device, patience: timedelta = TIMEOUT) -> None
     """
     choose_interface(ranks, device)
     _be_patient(patience)
-    bound = {"device_id": device.torch} if device.type == "cuda" and ranks.world_size > 1 else {}
     distributed.init_process_group(
-        device.backend, rank=ranks.rank, world_size=ranks.world_size, timeout=patience, **bound
+        device.backend,
+        rank=ranks.rank,
+        world_size=ranks.world_size,
+        timeout=patience,
+        device_id=bound_device(ranks, device),
     )
+
+
+def bound_device(ranks: Ranks, device: Device) -> torch.device | None:
+    """Return the device to which NCCL binds the process group, or None."""
+    return device.torch if device.type == "cuda" and ranks.world_size > 1 else None
 
 
 def _be_patient(patience: timedelta) -> None:

@@ -210,7 +210,7 @@ def versions() -> dict[str, str]:
 def _step(line: str) -> float:
     """Return the step of a line of metrics; infinity if the line is incomplete because of a full disk."""
     try:
-        return json.loads(line).get("step", 0)
+        return float(json.loads(line).get("step", 0))
     except ValueError:
         return math.inf
 

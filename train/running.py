@@ -14,11 +14,13 @@ For the variables of the ranks see ranks.py.
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from . import checkpoints, config, explain, npu, ranks, report, signals, sinks, stall
-from .config import plugins, recipe, refusals
+from .config import recipe, refusals
+from .config.engines import spec_of
 from .config.schedules import Plan as Schedule
 from .errors import BadInput, TargetMissed
 
@@ -30,37 +32,57 @@ if TYPE_CHECKING:
     from .scoring import Scores
 
 
-class _Asked(NamedTuple):
-    """The parameters of a run that are determined without torch.
+@dataclass(frozen=True)
+class _Resume:
+    """The checkpoint to resume from, and its verification on this rank."""
 
-    places: destinations of the metrics; found: checkpoint to resume from; whole: its verification
-    """
+    found: checkpoints.Checkpoint
+    check: checkpoints.Check
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """The parameters of a run that are determined without torch. places: destinations of the metrics"""
 
     settings: config.Settings
     me: ranks.Ranks
     how: recipe.Recipe
     places: sinks.Places
     stall_limit: float
-    found: checkpoints.Checkpoint | None
-    whole: checkpoints.Check | None  # of `found`
+    resume: _Resume | None
 
 
-class _Parts(NamedTuple):
-    """The parts of a training.
+@dataclass(frozen=True)
+class _Intact:
+    """A checkpoint that all ranks have verified. universal: load DeepSpeed's universal form of it"""
 
-    hosts: names without repetition; patience: time that ranks wait for each other; found: checkpoint to
-    resume from
+    found: checkpoints.Checkpoint
+    universal: bool
+
+
+@dataclass(frozen=True)
+class _Peers:
+    """The connected ranks.
+
+    hosts: names without repetition; threads: of this rank; patience: time that ranks wait for each other
     """
+
+    hosts: list[str]
+    threads: int
+    patience: timedelta
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """The parts of a training. intact: the checkpoint that was loaded"""
 
     samples: "Data"
     device: "Device"
     schedule: Schedule
+    peers: _Peers
+    intact: _Intact | None
     engine: "Engine"
     saver: "Saver"
-    hosts: list[str]
-    threads: int
-    patience: timedelta
-    found: checkpoints.Checkpoint | None
 
 
 def train(argv: Sequence[str], run: report.Run) -> None:
@@ -89,113 +111,114 @@ def _settle(settings: config.Settings, me: ranks.Ranks, run: report.Run) -> _Ask
     places = sinks.plan(settings, how.config)
     if os.environ.get("JOBGEN_ACCELERATOR") == "npu":
         npu.check_environment(os.environ)
-    plugins.check_environment(settings)
+    spec_of(settings).check_environment()
     # Before the run gets a new directory, which cannot contain a checkpoint.
     place = checkpoints.place(settings, run.directory)
     resume = checkpoints.LATEST if attempt(os.environ) > 1 and checkpoints.any_in(place) else settings.resume
     found = checkpoints.find(resume, place) if resume else None
     if found:
         checkpoints.check(found, how, me.world_size)
-    whole = checkpoints.Check(found, me.rank, me.world_size) if found else None
+    resuming = _Resume(found, checkpoints.Check(found, me.rank, me.world_size)) if found else None
     run.prepare()
     if run.is_main:
         stall.forget(run.directory)
         if folder := checkpoints.place(settings, run.directory):
             checkpoints.make_ready(folder)
     run.clock.mark("ranks")
-    return _Asked(settings, me, how, places, stall_limit, found, whole)
+    return _Asked(settings, me, how, places, stall_limit, resuming)
 
 
 def _assemble(asked: _Asked, run: report.Run) -> _Parts:
     """Load the data, connect the ranks, build the engine, and load the checkpoint to resume from."""
-    import torch
-
-    from . import data, device, engines, peers
+    from . import data, device, engines
     from .data import sampling
 
-    settings, me, how, *_ = asked
-    mine = device.choose(me, os.environ)
+    settings, how = asked.settings, asked.how
+    mine = device.choose(asked.me, os.environ)
     refusals.check_device(how.config, mine.kind)
     run.clock.mark("torch")
     samples = data.load(settings.task, settings.data, settings.cache)
     run.clock.mark("data")
     per_epoch = sampling.steps_per_epoch(len(samples.train.labels), *how.batch, how.parallel)
     schedule = how.schedule(per_epoch)
-
-    patience = max(peers.TIMEOUT, stall.patience(asked.stall_limit))
-    peers.connect(me, mine, patience)
-    facts = peers.exchange([run.host, peers.cores(), str(run.directory)], mine)
-    hosts, cores, directories = (list(column) for column in zip(*facts, strict=True))
-    run.adopt(directories[0])
-    threads = int(os.environ.get("OMP_NUM_THREADS") or peers.share_of_cores(me.rank, hosts, cores))
-    torch.set_num_threads(threads)
+    connected = _connect(asked, mine, run)
     run.clock.mark("peers")
-
-    found, universal = _whole(asked, mine, run)
-    if universal:
+    intact = _intact(asked, mine, run)
+    if intact and intact.universal:
         how.config["checkpoint"] = {**how.config.get("checkpoint", {}), "load_universal": True}
-    engine = engines.build(how, schedule, samples, me, mine)
-    saver = _saver(asked, engine, samples, mine, found, universal, run)
+    engine = engines.build(how, schedule, samples, asked.me, mine)
+    saver = _saver(asked, engine, samples, mine, intact, run)
     if run.is_main and run.directory:
         run.sinks = sinks.open_all(asked.places, run.directory, saver.start.step)
     run.clock.mark("engine")
-    return _Parts(
-        samples, mine, schedule, engine, saver, list(dict.fromkeys(hosts)), threads, patience, found
-    )
+    return _Parts(samples, mine, schedule, connected, intact, engine, saver)
 
 
-def _whole(asked: _Asked, mine: "Device", run: report.Run) -> tuple[checkpoints.Checkpoint | None, bool]:
-    """Return an intact checkpoint to resume from, or None, and whether to load its universal form."""
+def _connect(asked: _Asked, mine: "Device", run: report.Run) -> _Peers:
+    """Connect the ranks, and set the number of threads of this one."""
+    import torch
+
+    from . import peers
+
+    patience = max(peers.TIMEOUT, stall.patience(asked.stall_limit))
+    peers.connect(asked.me, mine, patience)
+    facts = peers.exchange([run.host, peers.cores(), str(run.directory)], mine)
+    hosts, cores, directories = (list(column) for column in zip(*facts, strict=True))
+    run.adopt(directories[0])
+    threads = int(os.environ.get("OMP_NUM_THREADS") or peers.share_of_cores(asked.me.rank, hosts, cores))
+    torch.set_num_threads(threads)
+    return _Peers(list(dict.fromkeys(hosts)), threads, patience)
+
+
+def _intact(asked: _Asked, mine: "Device", run: report.Run) -> _Intact | None:
+    """Return an intact checkpoint to resume from, or None."""
     from .checkpoints import settling
 
-    if not (asked.found and asked.whole):
-        return None, False
-    found = settling.settle(asked.found, asked.whole, mine, run)
-    return found, checkpoints.check(found, asked.how, asked.me.world_size)
+    if not asked.resume:
+        return None
+    found = settling.settle(asked.resume.found, asked.resume.check, mine, run)
+    return _Intact(found, checkpoints.check(found, asked.how, asked.me.world_size))
 
 
 def _saver(
-    asked: _Asked,
-    engine: "Engine",
-    samples: "Data",
-    mine: "Device",
-    found: checkpoints.Checkpoint | None,
-    universal: bool,
-    run: report.Run,
+    asked: _Asked, engine: "Engine", samples: "Data", mine: "Device", intact: _Intact | None, run: report.Run
 ) -> "Saver":
-    """Return the saver of the engine, after the engine has loaded `found`."""
+    """Return the saver of the engine, after the engine has loaded the checkpoint."""
     from .checkpoints import saving
 
     start = checkpoints.Progress()
-    if found:
-        start = saving.restore(engine, found, universal, mine, run)
+    if intact:
+        start = saving.restore(engine, intact.found, intact.universal, mine, run)
         run.go_on(start.step)
     folder = checkpoints.place(asked.settings, run.directory)
+    assert folder is not None
     facts = saving.facts(asked.how, samples, asked.me.world_size)
     saver = saving.Saver(engine, mine, run, folder, facts, start)
-    if found:
-        saver.latest = found.directory.name if found.directory.parent == folder else str(found.directory)
+    if intact:
+        found = intact.found.directory
+        saver.latest = found.name if found.parent == folder else str(found)
     return saver
 
 
 def _announce(asked: _Asked, parts: _Parts, run: report.Run) -> None:
-    settings, me, how, *_ = asked
+    settings, me, how = asked.settings, asked.me, asked.how
     for note in how.notes:
         run.line(f"note: {note}")
     run.line(
         f"{settings.task}, {settings.model}, {settings.engine}: {me.world_size} rank(s) on "
-        f"{len(parts.hosts)} host(s) ({me.source}), {parts.device.kind}, {parts.threads} thread(s) each, "
+        f"{len(parts.peers.hosts)} host(s) ({me.source}), {parts.device.kind}, "
+        f"{parts.peers.threads} thread(s) each, "
         f"batch {how.batch.micro} x {how.batch.accumulation} x {how.parallel}"
     )
     run.line(f"run directory: {run.directory}")
-    if parts.found:
-        run.line(f"goes on from {parts.found.directory}, after step {parts.saver.start.step}")
+    if parts.intact:
+        run.line(f"goes on from {parts.intact.found.directory}, after step {parts.saver.start.step}")
     block = parts.schedule.block
     run.metric(
         "start",
         engine=settings.engine,
         world_size=me.world_size,
-        hosts=parts.hosts,
+        hosts=parts.peers.hosts,
         device=parts.device.kind,
         source=me.source,
         versions=report.versions(),
@@ -209,11 +232,18 @@ def _train(asked: _Asked, parts: _Parts, run: report.Run) -> tuple["Scores", int
 
     from . import loop, stopping
 
-    settings, me, how, *_ = asked
-    stop = stopping.Stopping(os.environ, parts.patience)
-    with stall.Watchdog(asked.stall_limit, run, me, parts.saver) as watchdog:
+    stop = stopping.Stopping(os.environ, parts.peers.patience)
+    with stall.Watchdog(asked.stall_limit, run, asked.me, parts.saver) as watchdog:
         training = loop.Training(
-            parts.engine, parts.samples, parts.device, how.batch, settings, run, parts.saver, stop, watchdog
+            parts.engine,
+            parts.samples,
+            parts.device,
+            asked.how.batch,
+            asked.settings,
+            run,
+            saver=parts.saver,
+            stopping=stop,
+            watchdog=watchdog,
         )
         scores, steps = training.run()
         # Rank 0 may report the end only when every rank has come to this line.
@@ -239,7 +269,7 @@ def _conclude(asked: _Asked, parts: _Parts, scores: "Scores", steps: int, run: r
         epochs=settings.epochs,
         steps=steps,
         world_size=asked.me.world_size,
-        hosts=parts.hosts,
+        hosts=parts.peers.hosts,
         device=parts.device.kind,
     )
     run.line(f"finished: accuracy {scores.accuracy:.2%} in {run.clock.seconds():.1f} s")

@@ -32,7 +32,7 @@ from tempfile import TemporaryFile
 from types import FunctionType, MethodType, TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from . import nodefiles
+from . import atomic, nodefiles
 from .config.converters import seconds
 from .errors import RESUMABLE, BadInput
 from .ranks import Ranks, named, span
@@ -195,7 +195,8 @@ class Watchdog:
         alike = len(reports) == self._world and len({report["step"] for report in reports.values()}) == 1
         save = alike and all(report["able"] for report in reports.values())
         with contextlib.suppress(OSError):
-            _put(self._folder / VERDICT, json.dumps({"rank": self._rank, "save": save}))
+            verdict = json.dumps({"rank": self._rank, "save": save})
+            atomic.write_text(self._folder / VERDICT, verdict, forced=False)
         return reports
 
     def _is_lowest(self) -> bool:
@@ -295,9 +296,3 @@ def _reports(folder: Path) -> dict[int, dict[str, Any]]:
 def _lines(folder: Path) -> Iterator[dict[str, Any]]:
     for file in nodefiles.listed(folder / NODES):
         yield from nodefiles.objects(file)
-
-
-def _put(file: Path, text: str) -> None:
-    draft = file.with_name(f".{file.name}.writing")
-    draft.write_text(text, encoding="utf-8")
-    os.replace(draft, file)

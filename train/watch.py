@@ -16,7 +16,7 @@ from .report import Run
 
 Item = TypeVar("Item")
 SKIPPED = 2  # steps that are not profiled: the first ones allocate and choose kernels
-ROWS = 20  # of the table at the end, besides the last epoch
+ROWS = 20  # of the table at the end; the last epoch may be one more
 
 
 class Bar:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from jobgen.check import directive_reader
-from jobgen.check.rules.table import RULES, UNKNOWN_RULE
-from jobgen.check.script import Hit, Script
-from jobgen.errors import JobgenError, nearest, shown
+from jobgen.check.rules.table import RULES
+from jobgen.check.script import Script
+from jobgen.errors import JobgenError, shown
 from jobgen.rendering.runtime import MARK
 
 _LARGEST = 1_000_000  # bytes; no batch script is this long
@@ -65,7 +63,7 @@ def check(
     script = Script(
         source, scheduler or directive_reader.guess([line.rstrip("\r") for line in lines]), folder
     )
-    whole, by_line, faults = _silenced(script)
+    whole, by_line = _silenced(script)
     # In a script of jobgen, only the job part is the user's.
     marked = (number for number, line in enumerate(lines, 1) if line.startswith(MARK))
     runtime = next(marked, sys.maxsize)
@@ -76,41 +74,22 @@ def check(
         for hit in rule.find(script)
         if hit.line < runtime and rule.id not in by_line.get(hit.line, ())
     }
-    found |= {
-        Finding(file, hit.line, UNKNOWN_RULE.id, UNKNOWN_RULE.severity, hit.reason, hit.fix) for hit in faults
-    }
     return sorted(found, key=lambda finding: (finding.line, finding.rule, finding.reason))
 
 
-def _silenced(script: Script) -> tuple[set[str], dict[int, set[str]], list[Hit]]:
-    """Return the rules disabled for the whole file, those disabled by line, and hits for unknown names.
+def _silenced(script: Script) -> tuple[set[str], dict[int, set[str]]]:
+    """Return the rules disabled for the whole file, and those disabled by line.
 
-    ``# jobgen: disable=RULE,RULE`` above the first command is for the file, below for the next line.
+    A comment above the first command is for the file, below for the next line.
     """
     whole: set[str] = set()
     by_line: dict[int, set[str]] = {}
-    faults: list[Hit] = []
-    for number, names in _comments(script):
-        faults += [
-            Hit(
-                number,
-                f"there is no rule {shown(name)}{nearest(name, RULES)}",
-                "jobgen check --list names them all",
-            )
-            for name in names
-            if name not in RULES
-        ]
-        first = script.directives.first_command or sys.maxsize
+    first = script.directives.first_command or sys.maxsize
+    for number, names in script.disabling:
         if number < first:
             whole |= names
         by_line.setdefault(_following(script, number), set()).update(names)
-    return whole, by_line, faults
-
-
-def _comments(script: Script) -> Iterator[tuple[int, set[str]]]:
-    for number, line in enumerate(script.lines, 1):
-        if match := re.match(r"\s*#\s*jobgen:\s*disable=([^#]*)", line):
-            yield number, {name.strip() for name in match[1].split(",") if name.strip()}
+    return whole, by_line
 
 
 def _following(script: Script, number: int) -> int:

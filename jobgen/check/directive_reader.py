@@ -10,7 +10,7 @@ import re
 import shlex
 from typing import NamedTuple
 
-from jobgen.schedulers.precedence import LETTERS
+from jobgen.schedulers.table import letters
 
 PBS = ("pbspro", "torque")
 SCHEDULERS = (*PBS, "slurm", "shell")
@@ -145,7 +145,7 @@ def read_options(line: Line, scheduler: str) -> list[Option]:
             flag = SHORT.get("--" + flag, "--" + flag)
             found.append(Option(line.number, flag, value, word))
         elif word.startswith("-") and len(word) > 1:
-            value, takes = word[2:], f"{word[1]}:" in LETTERS.get(scheduler, "")
+            value, takes = word[2:], f"{word[1]}:" in letters(scheduler)
             if takes and not value:
                 value, at = following, at + 1
             flag = SHORT.get(word[:2], word[:2]) if scheduler == "slurm" else word[:2]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from jobgen.check.bash import literal
@@ -88,6 +87,8 @@ def find(script: Script) -> tuple[int, str, Any] | None:
 
 
 def _read(path: str) -> Any:
+    import json  # late: few scripts name a config
+
     try:
         with open(path, encoding="utf-8") as file:
             return json.loads(file.read(_LARGEST))

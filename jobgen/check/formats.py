@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
-from urllib.parse import quote
 
 from jobgen import __version__
 from jobgen.check.checker import Finding
@@ -33,6 +31,8 @@ def summary(findings: Sequence[Finding], files: int) -> str:
 
 
 def as_json(findings: Sequence[Finding]) -> str:
+    import json  # late: the text does not need it
+
     return (
         json.dumps([found._asdict() | {"page": _PAGE.format(found.rule)} for found in findings], indent=2)
         + "\n"
@@ -40,6 +40,8 @@ def as_json(findings: Sequence[Finding]) -> str:
 
 
 def as_sarif(findings: Sequence[Finding]) -> str:
+    import json
+
     ids = list(RULES)
     rules = [
         {
@@ -57,6 +59,8 @@ def as_sarif(findings: Sequence[Finding]) -> str:
 
 
 def _result(found: Finding, index: int) -> dict[str, Any]:
+    from urllib.parse import quote
+
     place = {"artifactLocation": {"uri": quote(found.file)}, "region": {"startLine": found.line}}
     return {
         "ruleId": found.rule,

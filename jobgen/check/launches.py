@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from jobgen.check.bash import Node, parse
 from jobgen.check.constants import Constants
@@ -21,8 +21,7 @@ _PYTHON_LAUNCHERS = {name for name, kind in _KINDS.items() if _LAUNCHERS[kind].l
 _PROGRAMS = (*PYTHON, "bash", "sh", "singularity", "apptainer", "shifter", "numactl", "ssh")
 
 
-@dataclass(frozen=True)
-class Launch:
+class Launch(NamedTuple):
     """A call of a launcher: its options by name (with dashes), the nodes of their values, and its program.
 
     ``outer`` is the launcher that starts this one.
@@ -31,7 +30,7 @@ class Launch:
     kind: str
     command: Command
     options: dict[str, str | None]
-    nodes: dict[str, Node] = field(default_factory=dict)
+    nodes: dict[str, Node]
     outer: Launch | None = None
     line: int = 0
     program: tuple[Node, ...] = ()

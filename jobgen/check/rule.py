@@ -1,4 +1,8 @@
-"""The type of a rule: a row of the table, with the function that yields its hits in a script."""
+"""The type of a rule, and the decorator that makes a rule of a function.
+
+The docstring of the function is the source of the rule's page: the reason, a bad script and a good script.
+Only the generator of the pages and the tests read it.
+"""
 
 from __future__ import annotations
 
@@ -17,3 +21,8 @@ class Rule(NamedTuple):
     severity: str
     title: str
     find: Callable[[Script], Iterator[Hit]]
+
+
+def rule(id: str, severity: str, title: str) -> Callable[[Callable[[Script], Iterator[Hit]]], Rule]:
+    """Make a rule of the function that yields its hits in a script."""
+    return lambda find: Rule(id, severity, title, find)

@@ -56,6 +56,19 @@ class Script:
         return read_request(self.options, self.scheduler)
 
     @cached_property
+    def disabling(self) -> list[tuple[int, set[str]]]:
+        """The comments ``# jobgen: disable=RULE,RULE``: the line and the names of the rules."""
+        found = [
+            (number, re.match(r"\s*#\s*jobgen:\s*disable=([^#]*)", line))
+            for number, line in enumerate(self.lines, 1)
+        ]
+        return [
+            (number, {name.strip() for name in match[1].split(",") if name.strip()})
+            for number, match in found
+            if match
+        ]
+
+    @cached_property
     def tree(self) -> bash.Node:
         # Carriage returns have their own rule; they would make the whole tree wrong.
         return bash.parse(self.source.replace(b"\r\n", b"\n") if self._for_a_shell else b"")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from jobgen.check.bash import Node, in_background, literal, statement
 
@@ -13,8 +13,7 @@ PYTHON = ("python", "python2", "python3")
 _WORK = {*PYTHON, "srun", "mpirun", "mpiexec", "torchrun", "deepspeed", "accelerate", "aprun", "colossalai"}
 
 
-@dataclass(frozen=True)
-class Command:
+class Command(NamedTuple):
     """A simple command. ``name`` is its first word without directories, "" if unknown."""
 
     node: Node

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,13 +12,13 @@ import click
 import jobgen
 from jobgen.commands.parameter_types import FILE, Typed
 from jobgen.errors import shown
+from jobgen.schedulers.table import SCHEDULERS
 from jobgen.values import choice
 
 if TYPE_CHECKING:
     from jobgen.options import Option
     from jobgen.sites.site_file import Site
 
-_KINDS = ("slurm", "pbspro", "torque", "local")
 # Example values of options whose default or first choice is not a good example.
 _EXAMPLES: dict[str, Any] = {
     "queue": "gpu",
@@ -66,19 +67,6 @@ _EXAMPLES: dict[str, Any] = {
     "before": 'cp -r "$HOME/data" /tmp/data',
     "after_block": 'echo "it ended with status $JOBGEN_STATUS"',
 }
-_DIRECTIVES = {
-    "slurm": "--constraint=a100",
-    "pbspro": "-l filesystems=home",
-    "torque": "-l naccesspolicy=singlejob",
-}
-_CONSTRAINTS = {"slurm": "a100", "pbspro": "gpu_type=a100", "torque": "a100"}
-# The values of a starter that are not comments.
-_LIVE: dict[str, dict[str, Any]] = {
-    "slurm": {"walltime": "1h", "nodes": 2, "gpus_per_node": 4, "launcher": "torchrun"},
-    "pbspro": {"walltime": "1h", "nodes": 2, "gpus_per_node": 4, "launcher": "mpirun"},
-    "torque": {"walltime": "1h", "dialect": "torque", "nodes": 2, "gpus_per_node": 1, "launcher": "mpirun"},
-    "local": {"ranks_per_node": 2, "launcher": "mpirun"},
-}
 _PROGRAM = """
 # What every rank runs: your own program, or else the training module of jobgen.
 # [program]
@@ -99,7 +87,7 @@ epochs = 2
 
 
 def _kind(text: str) -> str:
-    return choice(*_KINDS)("pbspro" if text == "pbs" else text)
+    return choice(*SCHEDULERS)("pbspro" if text == "pbs" else text)
 
 
 @click.command(
@@ -110,7 +98,7 @@ def _kind(text: str) -> str:
 @click.option(
     "--scheduler",
     type=Typed(_kind),
-    metavar="|".join(_KINDS),
+    metavar="|".join(SCHEDULERS),
     help="What to write it for.  [default: what is found]",
 )
 @click.option(
@@ -136,7 +124,7 @@ def init(scheduler: str | None, output: str, force: bool) -> None:
 
 
 def _next(kind: str, output: str) -> str:
-    command = "jobgen pbs" if kind in ("pbspro", "torque") else f"jobgen {kind}"
+    command = f"jobgen {SCHEDULERS[kind].command_name}"
     return f"{command} --explain" if output == "jobgen.toml" else f"{command} --job {shown(output)} --explain"
 
 
@@ -157,17 +145,16 @@ def starter(kind: str, site: Site | None = None) -> str:
     that the site sets are left to the site."""
     from jobgen.jobfile.schema import TABLES, table_of
     from jobgen.options import OPTIONS
-    from jobgen.schedulers.base import SCHEDULERS
 
     schema = os.path.join(os.path.dirname(os.path.abspath(jobgen.__file__)), "jobgen.schema.json")
-    command = "pbs" if kind in ("pbspro", "torque") else kind
+    scheduler = SCHEDULERS[kind]
+    command = scheduler.command_name
     lines = [f"#:schema {schema}", f"# A job for: jobgen {command}. Options of the command line win over it."]
     lines += ["", f'scheduler = "{command}"']
     lines += ["# The site: jobgen site list", f'site = "{site.name}"' if site else '# site = "polaris"']
-    live = _site_live(site) if site else _LIVE[kind]
-    lacks = SCHEDULERS[kind].lacks
+    live: Mapping[str, Any] = _site_live(site) if site else scheduler.starter
     for table in TABLES:
-        held = [one for one in OPTIONS if table_of(one) == table and one.key not in lacks]
+        held = [one for one in OPTIONS if table_of(one) == table and one.key not in scheduler.lacks]
         lines += ["", f"[{table}]", *(line for option in held for line in _lines(option, kind, live))]
     return "\n".join(lines) + "\n" + _PROGRAM
 
@@ -178,7 +165,7 @@ def _site_live(site: Site) -> dict[str, Any]:
     return {"nodes": 2, **{key: example for key, example in demanded.items() if not key.startswith("-")}}
 
 
-def _lines(option: Option, kind: str, said: dict[str, Any]) -> list[str]:
+def _lines(option: Option, kind: str, said: Mapping[str, Any]) -> list[str]:
     from jobgen.jobfile.schema import meaning
 
     live = said.get(option.key)
@@ -191,9 +178,9 @@ def example(option: Option, kind: str) -> Any:
     from jobgen.values import Choice
 
     if option.key == "directive":
-        return [_DIRECTIVES[kind]]
+        return [SCHEDULERS[kind].example_directive]
     if option.key == "constraint":
-        return _CONSTRAINTS[kind]
+        return SCHEDULERS[kind].example_constraint
     if option.key in _EXAMPLES:
         return _EXAMPLES[option.key]
     return option.parse.allowed[0] if isinstance(option.parse, Choice) else option.default

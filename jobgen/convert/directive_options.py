@@ -1,7 +1,7 @@
 """Directives for which jobgen has options, except sizes: read as values of the options, and written from
 them.
 
-The spelling of each scheduler is that of schedulers/directives.py.
+The spelling of each scheduler is that of schedulers/.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 from jobgen.check.directive_reader import Option
 from jobgen.options import BY_KEY
-from jobgen.schedulers import directives
-from jobgen.schedulers.base import SCHEDULERS
+from jobgen.schedulers.table import SCHEDULERS
 
 _DATE = r"(?:(?:(\d\d)?(\d\d))?(\d\d)(\d\d))?(\d\d)(\d\d)(?:\.(\d\d))?"
 _UNITS = {"second": "s", "minute": "m", "hour": "h", "day": "d", "": "s"}
@@ -37,7 +36,7 @@ class Written(NamedTuple):
 
 def _beginnings(row: str) -> dict[str, str]:
     """Return the keys of the options by the beginning of their directives: ``--nice``, ``-l advres``."""
-    forms = {key: form for key, form in directives.FORMS[row].items() if key != "exclusive"}
+    forms = {key: form for key, form in SCHEDULERS[row].forms.items() if key != "exclusive"}
     return {form.partition("{}")[0].rstrip('= "'): key for key, form in forms.items() if form[:2] != "-q"}
 
 
@@ -106,8 +105,8 @@ def _write(key: str, value: str, source: str, target: str, queue: str | None) ->
         value = _constraint(value, source, target)
     BY_KEY[key].parse(value)
     if key == "constraint" and target != "slurm":
-        return [], directives.chunk(value, target)
-    return directives.lines(key, int(value) if key == "priority" else BY_KEY[key].parse(value), target), ""
+        return [], SCHEDULERS[target].constraint(value)
+    return SCHEDULERS[target].lines(key, int(value) if key == "priority" else BY_KEY[key].parse(value)), ""
 
 
 def _constraint(value: str, source: str, target: str) -> str:

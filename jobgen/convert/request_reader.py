@@ -11,11 +11,11 @@ from jobgen.check.request import Request, heeded
 from jobgen.check.script import Script
 from jobgen.convert.directive_options import Told, key_of, value_of
 from jobgen.resources.accelerators import GENERIC_RESOURCES
-from jobgen.schedulers.dependencies import TORQUES_ARRAYS
-from jobgen.schedulers.directives import RESERVATION
+from jobgen.schedulers.pbspro import RESERVATION
+from jobgen.schedulers.torque import ARRAY_KINDS
 
-_KINDS = {array: kind for kind, array in TORQUES_ARRAYS.items()}
-_KIND = "|".join([*TORQUES_ARRAYS, *_KINDS])
+_KINDS = {array: kind for kind, array in ARRAY_KINDS.items()}
+_KIND = "|".join([*ARRAY_KINDS, *_KINDS])
 _DEPENDENCIES = rf"({_KIND}):\d+(\[])?(\.[\w.-]+)?(:\d+(\[])?(\.[\w.-]+)?)*"
 _CHUNK = {"", "ncpus", "mpiprocs", "ngpus", "nnpus", "naccelerators", "mem"}
 _NODES = {"", "ppn", "gpus"}
@@ -234,6 +234,6 @@ def dependencies(asked: Request, target: str) -> Iterator[str]:
         for kind, job in jobs(one):
             array = "[]" if "[]" in job and target != "slurm" else ""
             if array and target == "torque":
-                kind = TORQUES_ARRAYS[kind]
+                kind = ARRAY_KINDS[kind]
             kinds.setdefault(kind, []).append(re.match(r"\d+", job)[0] + array)  # type: ignore[index]
         yield from (":".join([kind, *ids]) for kind, ids in kinds.items())

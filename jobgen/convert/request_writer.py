@@ -8,10 +8,14 @@ from collections.abc import Iterator
 from jobgen.check.request import Request
 from jobgen.convert.directive_options import Written
 from jobgen.convert.request_reader import Wanted, dependencies
-from jobgen.schedulers import arrays, directives
-from jobgen.schedulers.base import clock
+from jobgen.schedulers import arrays
+from jobgen.schedulers.base import EVENTS, clock
+from jobgen.schedulers.directives import unpattern
+from jobgen.schedulers.pbs import EVENT_LETTERS
+from jobgen.schedulers.pbspro import RESERVATION
+from jobgen.schedulers.table import SCHEDULERS
 
-_MAILS = {letter: word for word, letter in directives.EVENTS.values()}
+_MAILS = {letter: EVENTS[event] for event, letter in EVENT_LETTERS.items()}
 
 
 def write(
@@ -64,14 +68,14 @@ def _slurm_output(asked: Request) -> Iterator[tuple[str, str]]:
     for kind, letter in (("output", "o"), ("error", "e")):
         if kind == "error" and asked.join:
             continue
-        yield kind, directives.unpattern(own[kind] or f"%x.{letter}{number}").rpartition(":")[2]
+        yield kind, unpattern(own[kind] or f"%x.{letter}{number}").rpartition(":")[2]
 
 
 def _array(asked: Request, target: str, lost: list[tuple[str, str]]) -> str | None:
     if asked.array is None:
         return None
     array = arrays.read(asked.array)
-    text = arrays.write(array, target) if array else None
+    text = SCHEDULERS[target].array(array) if array else None
     if text is None:
         lost.append((f"the array {asked.array}", "PBS Pro takes one range of two indices at least"))
     return text
@@ -81,7 +85,11 @@ def _pbs(wanted: Wanted, source: str, target: str, chunk: str, lost: list[tuple[
     asked = wanted.request
     pro = target == "pbspro"
     name = re.sub(r"[^A-Za-z0-9._+-]", "_", asked.name) if asked.name else None
-    flags = [("-N", name), ("-q", asked.queue), ("-A", asked.account)]
+    queue = asked.queue
+    if pro and queue and re.fullmatch(RESERVATION, queue, re.ASCII):
+        lost.append((f"the queue {queue}", "to PBS Pro a queue of such a name is a reservation"))
+        queue = None
+    flags = [("-N", name), ("-q", queue), ("-A", asked.account)]
     yield from (f"{flag} {value}" for flag, value in flags if value)
     yield from _select(asked, chunk) if pro else _nodes(asked, chunk, lost)
     if asked.walltime is not None:
@@ -101,7 +109,7 @@ def _pbs(wanted: Wanted, source: str, target: str, chunk: str, lost: list[tuple[
     yield from ["-V"] * wanted.all_variables
     if wanted.names:
         yield f"-v {','.join(wanted.names)}"
-    yield from [directives.FORMS["torque"]["exclusive"]] * (asked.exclusive and not pro)
+    yield from [SCHEDULERS["torque"].forms["exclusive"]] * (asked.exclusive and not pro)
 
 
 def _select(asked: Request, chunk: str) -> Iterator[str]:
@@ -144,9 +152,9 @@ def _pbs_output(asked: Request, source: str, target: str, lost: list[tuple[str, 
     for flag, path in (("-o", asked.output), ("-e", None if asked.join else asked.error)):
         if path is None:
             continue
-        log = path if source == "slurm" else directives.unpattern(path)
+        log = path if source == "slurm" else unpattern(path)
         try:
-            yield f"{flag} {directives.pattern(asked.name or 'job', log, target)}"
+            yield f"{flag} {SCHEDULERS[target].log(asked.name or 'job', log)}"
         except ValueError as error:
             lost.append((f"the output file {path}", str(error)))
     if asked.join:

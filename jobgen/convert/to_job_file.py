@@ -17,7 +17,8 @@ from jobgen.convert.remark import Remark
 from jobgen.launchers import DEFAULT_MPI, LAUNCHERS, MPI_FLAVOURS
 from jobgen.resources.accelerators import ACCELERATORS, GENERIC_RESOURCES
 from jobgen.schedulers.base import clock
-from jobgen.schedulers.directives import EVENTS, unpattern
+from jobgen.schedulers.directives import unpattern
+from jobgen.schedulers.pbs import EVENT_LETTERS
 
 # Variables that the rendered script sets itself or does not need.
 _OURS = (
@@ -157,7 +158,7 @@ def _mail_on(file: JobFile, script: Script) -> None:
     mail, and PBS sends mail if the job is aborted."""
     asked = script.request
     letters = asked.mail or ("n" if script.scheduler == "slurm" else "a") * bool(asked.mail_user)
-    events = [name for name, (_, letter) in EVENTS.items() if letter in letters]
+    events = [name for name, letter in EVENT_LETTERS.items() if letter in letters]
     if events and not (asked.mail_user and events == ["begin", "end", "fail"]):
         file.values["mail_on"] = ",".join(events)
 

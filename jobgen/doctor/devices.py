@@ -8,12 +8,6 @@ from pathlib import Path
 
 from jobgen.doctor.finding import NOTE, OK, PROBLEM, Case, Finding
 
-_ON_A_NODE = {
-    "slurm": "srun --nodes=1 {one} --pty jobgen doctor slurm",
-    "pbspro": "qsub -I -l select=1:{one}, and there: jobgen doctor pbs",
-    "torque": "qsub -I -l nodes=1:ppn=1:{one}, and there: jobgen doctor pbs --dialect torque",
-    "local": "jobgen doctor local, on the machine that has them",
-}
 _WHEELS = "https://download.pytorch.org/whl/"
 
 
@@ -99,9 +93,8 @@ def nothing_here(case: Case, check: str, found: str) -> Finding:
             check, PROBLEM, found, why, "ask for them: --gpus-per-node N; else tell the site's support"
         )
     why = "a login node often has none, and then the rest is seen on a compute node only"
-    kind = case.plan.accelerator
-    words = {"slurm": kind.gres, "pbspro": kind.select, "torque": kind.torque}.get(case.row) or ""
-    return Finding(check, NOTE, found, why, _ON_A_NODE[case.row].format(one=words.format(n=1)))
+    words = case.plan.scheduler.devices(case.plan.accelerator) or ""
+    return Finding(check, NOTE, found, why, case.plan.scheduler.interactive.format(one=words.format(n=1)))
 
 
 def cann(case: Case) -> Iterator[Finding]:

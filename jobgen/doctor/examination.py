@@ -12,7 +12,6 @@ from jobgen.doctor.probes import answers
 from jobgen.plan import Plan
 from jobgen.rendering.render import cache_dir, render
 from jobgen.rendering.runtime import DOCTOR
-from jobgen.schedulers.base import scheduler_of
 
 # In the order of the script.
 _JUDGEMENTS: tuple[Callable[[Case], Iterator[Finding]], ...] = (
@@ -42,7 +41,7 @@ def examine(plan: Plan, template_dirs: Sequence[str], limit: float) -> Case:
     script = render(plan, template_dirs, cache_dir(), main=DOCTOR)
     in_job = "SLURM_JOB_ID" in os.environ or "PBS_JOBID" in os.environ
     with surroundings(script, limit) as here:
-        return Case(plan, scheduler_of(plan.spec), here, answers(plan, here, limit), in_job)
+        return Case(plan, here, answers(plan, here, limit), in_job)
 
 
 def findings(case: Case) -> list[Finding]:

@@ -27,7 +27,6 @@ class Case(NamedTuple):
     """The input of the checks: the job, the environment, and the answers of the probes."""
 
     plan: Plan
-    row: str
     here: Surroundings
     answers: Mapping[str, Answer]
     in_job: bool

@@ -23,7 +23,7 @@ def reach(case: Case) -> Iterator[Finding]:
     ssh = case.plan.force_ssh or case.plan.agents[-1:] == ("ssh",)
     if not ssh and case.plan.start_nodes != "pdsh":
         return
-    other = "--remote scheduler does without it" if case.row != "local" else ""
+    other = "" if case.plan.scheduler.one_host else "--remote scheduler does without it"
     names = ("pdsh", "ssh") if case.plan.start_nodes == "pdsh" else ("ssh",)
     for name in names:
         if not case.here.which(name):

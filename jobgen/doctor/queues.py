@@ -18,7 +18,7 @@ def queue(case: Case) -> Iterator[Finding]:
     said, server = case.text("queues"), _server(case)
     queues = dict(records(said, r"Queue: (\S+)"))
     name = case.plan.queue or case.plan.spec.reservation or server.get("default_queue")
-    if case.row not in ("pbspro", "torque") or not queues or not name:
+    if not queues or not name:
         return
     name = name.partition(".")[0] if name not in queues else name
     there = queues.get(name)
@@ -68,7 +68,7 @@ def _beyond(case: Case, name: str, limits: Mapping[str, str]) -> Iterator[Findin
 def nodes(case: Case) -> Iterator[Finding]:
     """Check whether PBS has as many nodes of that size as requested; qsub accepts the job anyway."""
     known = [node_facts(fields) for _, fields in records(case.text("pbsnodes"), r"(\S+)")]
-    if case.row not in ("pbspro", "torque") or not known:
+    if not known:
         return
     wanted = case.plan.allocated
     if wanted > len(known):

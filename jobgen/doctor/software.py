@@ -8,15 +8,8 @@ from collections.abc import Iterator
 from jobgen import __version__
 from jobgen.doctor.finding import DEEPSPEED, NOTE, OK, PROBLEM, WARNING, Case, Finding
 from jobgen.launchers import MPI_FLAVOURS
-from jobgen.schedulers.base import SCHEDULERS
+from jobgen.schedulers.pbspro import PBSPRO
 
-# The commands that submit and watch jobs, and those that the script runs on the compute nodes.
-_COMMANDS = {
-    "slurm": (("sbatch", "squeue"), ("scontrol", "srun")),
-    "pbspro": (("qsub", "qstat"), ("pbs_tmrsh",)),
-    "torque": (("qsub", "qstat"), ("pbsdsh",)),
-    "local": ((), ()),
-}
 _FLAVOURS = {"Open MPI": "openmpi", "MPICH": "mpich", "HYDRA": "mpich", "Intel": "intel"}
 
 
@@ -59,8 +52,8 @@ def environment(case: Case) -> Iterator[Finding]:
 
 def scheduler(case: Case) -> Iterator[Finding]:
     """Check the scheduler's commands, here and on the compute nodes, and the type of the scheduler."""
-    title = SCHEDULERS[case.row].title
-    submit, script = _COMMANDS[case.row]
+    scheduler = case.plan.scheduler
+    title, submit, script = scheduler.title, scheduler.submit_commands, scheduler.node_commands
     missing = [name for name in submit if not case.here.which(name)]
     later = [name for name in script if not case.here.which(name)]
     if missing:
@@ -79,7 +72,7 @@ def scheduler(case: Case) -> Iterator[Finding]:
         yield Finding(
             "scheduler", WARNING, f"{' and '.join(later)} not on PATH", why, "look on a compute node, too"
         )
-    if case.row == "pbspro" and (said := case.text("qsub")) and "pbs_version" not in said.lower():
+    if scheduler is PBSPRO and (said := case.text("qsub")) and "pbs_version" not in said.lower():
         why = "Torque refuses select= and place="
         yield Finding(
             "scheduler",

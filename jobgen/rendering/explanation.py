@@ -24,13 +24,13 @@ def rows(plan: Plan) -> list[Row]:
     """Return the options with their resolved values, then the values derived from them."""
     spec, survive = plan.spec, plan.survival
     resolved = {
-        "dialect": spec.dialect or ("pbspro" if spec.scheduler == "pbs" else None),
-        "walltime": plan.walltime if spec.scheduler != "local" or spec.walltime else None,
+        "dialect": None if "dialect" in plan.scheduler.lacks else plan.scheduler.name,
+        "walltime": plan.walltime if plan.scheduler.limits_time or spec.walltime else None,
         "nodes": plan.mixed or plan.nodes,
         "gpus_per_node": None if plan.mixed else plan.gpus_per_node,
         "ranks_per_node": None if plan.mixed else plan.ranks_per_node,
         "cpus_per_rank": plan.cpus.rank,
-        "cpus_per_node": plan.cpus.node if spec.scheduler != "local" and not plan.mixed else None,
+        "cpus_per_node": None if plan.mixed or "cpus_per_node" in plan.scheduler.lacks else plan.cpus.node,
         "cpu_bind": ";".join(plan.cpus.lists) or plan.cpus.bind,
         "mem": plan.memory,
         "accelerator": plan.accelerator_name,

@@ -15,8 +15,8 @@ import jobgen.templates
 from jobgen.errors import JobgenError, nearest
 from jobgen.rendering.runtime import MAIN, Setting, runtime, settings
 from jobgen.resources.launch_method import alone
-from jobgen.schedulers.base import scheduler_of
 from jobgen.schedulers.precedence import split_user_directives
+from jobgen.schedulers.table import scheduler_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -104,7 +104,7 @@ def _each(words: Sequence[object]) -> str:
 def _words(plan: Plan) -> dict[str, object]:
     """Return the values for the templates besides the fields of the plan: quoted parts of command lines."""
     spec, box = plan.spec, plan.container
-    first, last = split_user_directives(spec.directive, scheduler_of(spec))
+    first, last = split_user_directives(spec.directive, scheduler_of(spec).name)
     image = _pyxis_words(plan) if box is not None and box.kind == "pyxis" else ""
     return {
         "settings": [" ".join(map(_assignment, line)) for line in settings(plan)],

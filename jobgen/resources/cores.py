@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from jobgen.schedulers.base import SCHEDULERS
+from jobgen.schedulers.base import Scheduler
 from jobgen.spec import JobSpec
 
 
@@ -19,7 +19,7 @@ class Cores(NamedTuple):
     lists: tuple[str, ...]
 
 
-def cores(spec: JobSpec, row: str, ranks: int) -> Cores:
+def cores(spec: JobSpec, scheduler: Scheduler, ranks: int) -> Cores:
     """Return the cores of a job; a number that is not given follows from the others.
 
     Raises:
@@ -29,12 +29,12 @@ def cores(spec: JobSpec, row: str, ranks: int) -> Cores:
     node = spec.cpus_per_node
     if node is not None and node < ranks:
         raise spec.refuse("cpus_per_node", f"{ranks} ranks a node need at least {ranks} cores")
-    rank = spec.cpus_per_rank or _default(row, ranks, node, lists)
+    rank = spec.cpus_per_rank or _default(scheduler, ranks, node, lists)
     if node is not None and node < ranks * rank:
         raise spec.refuse("cpus_per_node", f"{ranks} ranks of {rank} cores are {ranks * rank} a node")
-    if node is not None and row == "slurm" and node % ranks:
+    if node is not None and scheduler.equal_tasks and node % ranks:
         near = f"{node - node % ranks} or {node - node % ranks + ranks}"
-        title = SCHEDULERS[row].title
+        title = scheduler.title
         raise spec.refuse("cpus_per_node", f"{title} gives each of the {ranks} ranks as many: say {near}")
     if bind == "list" and len(lists) < ranks:
         raise spec.refuse("cpu_bind", f"has {len(lists)} lists for {ranks} ranks a node; write one for each")
@@ -45,12 +45,12 @@ def cores(spec: JobSpec, row: str, ranks: int) -> Cores:
     return Cores(rank, node, node // ranks, bind, lists[:ranks])
 
 
-def _default(row: str, ranks: int, node: int | None, lists: tuple[str, ...]) -> int:
+def _default(scheduler: Scheduler, ranks: int, node: int | None, lists: tuple[str, ...]) -> int:
     if lists:
         return min(map(count, lists[:ranks]))
     if node is not None:
         return node // ranks
-    return 1 if row == "local" else 2
+    return scheduler.default_cpus_per_rank
 
 
 def count(cpus: str) -> int:

@@ -9,6 +9,7 @@ from jobgen.values import Whole
 
 if TYPE_CHECKING:
     from jobgen.resources.cores import Cores
+    from jobgen.schedulers.base import Scheduler
     from jobgen.spec import JobSpec
 
 
@@ -104,7 +105,7 @@ _AGAINST = {
 }
 
 
-def check_groups(spec: JobSpec, row: str) -> None:
+def check_groups(spec: JobSpec, scheduler: Scheduler) -> None:
     """Refuse groups if the scheduler or another option does not support them.
 
     Raises:
@@ -112,18 +113,11 @@ def check_groups(spec: JobSpec, row: str) -> None:
     """
     if isinstance(spec.nodes, int):
         return
-    if row == "slurm":
-        raise spec.refuse(
-            "nodes",
-            "Slurm gives all nodes of a job the same share (the components of a hetjob are several "
-            "steps): say a number of nodes and --ranks-per-node",
-        )
-    if row == "local":
-        raise spec.refuse("nodes", "a local run has this one node; use pbs for nodes that differ")
+    for key, reason in scheduler.lacks_if_mixed.items():
+        if getattr(spec, key) is not None:
+            raise spec.refuse(key, reason)
     if spec.site is not None:
         raise spec.refuse("nodes", f"the nodes of {spec.site.title} are asked for alike; say a number")
     for key, reason in _AGAINST.items():
         if getattr(spec, key) is not None:
             raise spec.refuse(key, reason.format(nodes=written(spec.nodes)))
-    if row == "torque" and spec.mem is not None:
-        raise spec.refuse("mem", "Torque counts it by the process, of which the nodes have different numbers")

@@ -1,6 +1,7 @@
 """The ways to start the launcher on the other nodes, and to send them a signal."""
 
 from jobgen.launchers import LAUNCHERS, MpiFlavour, RankVariables
+from jobgen.schedulers.base import Scheduler
 from jobgen.spec import JobSpec
 
 
@@ -9,7 +10,7 @@ def alone(spec: JobSpec) -> bool:
     return spec.nodes == 1 and not spec.spare_nodes
 
 
-def start_nodes(spec: JobSpec, row: str) -> str:
+def start_nodes(spec: JobSpec, scheduler: Scheduler) -> str:
     """Return how a launcher is started once per node: the end of a template's name in launcher/.
 
     It is launcher if the launcher itself starts the ranks on all nodes.
@@ -21,7 +22,7 @@ def start_nodes(spec: JobSpec, row: str) -> str:
         return "here"
     if spec.remote == "ssh" and launcher.remote_shell:
         return launcher.remote_shell
-    return "srun" if row == "slurm" and spec.remote != "ssh" else "each"
+    return scheduler.node_step if scheduler.node_step and spec.remote != "ssh" else "each"
 
 
 def rank_variables(spec: JobSpec, mpi: MpiFlavour | None) -> RankVariables | None:
@@ -35,22 +36,22 @@ def by_scheduler(spec: JobSpec, mpi: MpiFlavour | None) -> bool:
     return LAUNCHERS[spec.launcher].by_scheduler or (mpi is not None and mpi.by_scheduler)
 
 
-def reach(spec: JobSpec, row: str, agents: tuple[str, ...]) -> str | None:
+def reach(spec: JobSpec, scheduler: Scheduler, agents: tuple[str, ...]) -> str | None:
     """Return how the script reaches another host: srun, remote (jobgen-remote) or ssh; None without one."""
     if alone(spec):
         return None
-    if row == "slurm" and spec.remote != "ssh":
-        return "srun"
+    if scheduler.node_step and spec.remote != "ssh":
+        return scheduler.node_step
     return "remote" if agents else "ssh"
 
 
-def agents(spec: JobSpec, row: str, mpi: MpiFlavour | None) -> tuple[str, ...]:
+def agents(spec: JobSpec, scheduler: Scheduler, mpi: MpiFlavour | None) -> tuple[str, ...]:
     """Return the replacements of ssh between nodes, in the order of trial: names of templates in remote/."""
-    if alone(spec) or by_scheduler(spec, mpi) or start_nodes(spec, row) not in ("launcher", "each"):
+    if alone(spec) or by_scheduler(spec, mpi) or start_nodes(spec, scheduler) not in ("launcher", "each"):
         return ()
     if spec.remote == "ssh":
         return ("ssh",)
-    if row == "slurm":
-        return () if mpi and mpi.knows_slurm else ("srun",)
-    own = {"pbspro": "pbs_tmrsh", "torque": "pbsdsh"}[row]
-    return (own,) if spec.remote == "scheduler" else (own, "ssh")
+    assert scheduler.agent
+    if scheduler.node_step:
+        return () if mpi and mpi.knows_slurm else (scheduler.agent,)
+    return (scheduler.agent,) if spec.remote == "scheduler" else (scheduler.agent, "ssh")

@@ -1,6 +1,6 @@
 """Reader of run directories: their attempts, failures and metrics. It never writes.
 
-README.md, "What a job leaves behind", describes a run directory. Jobs are killed while they write: a file
+README.md, "The run directory", describes a run directory. Jobs are killed while they write: a file
 that is missing, truncated or invalid counts as absent and is not an error.
 """
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from jobgen.schedulers import arrays
 from jobgen.schedulers.arrays import Array
-from jobgen.schedulers.base import SCHEDULERS
+from jobgen.schedulers.base import Scheduler
 from jobgen.spec import JobSpec
 
-_WORDS = {"pbspro": "-J ", "torque": "-t ", "slurm": "--array="}
 
-
-def tasks(spec: JobSpec, row: str, points: int) -> str | None:
+def tasks(spec: JobSpec, scheduler: Scheduler, points: int) -> str | None:
     """Return the directive of the array, None if there is none; ``points`` are those of a sweep, or 0.
 
     Raises:
@@ -18,24 +16,23 @@ def tasks(spec: JobSpec, row: str, points: int) -> str | None:
     """
     asked = spec.array
     if points:
-        asked = _of_sweep(spec, points)
+        asked = _of_sweep(spec, scheduler, points)
     if asked is None:
         return None
     if not asked.ranges:
         raise spec.refuse("array", "is the limit alone, which only a sweep takes; name the indices")
-    if spec.requeue and row != "slurm":
+    if spec.requeue and not scheduler.requeues_tasks:
         raise spec.refuse("requeue", "PBS would submit the whole array again; leave it out")
-    text = arrays.write(asked, row)
+    text = scheduler.array(asked)
     if text is None:
-        why = "a step needs a list that is too long" if row == "torque" else "and two indices at least"
         key = "array" if spec.array else "sweep"
-        raise spec.refuse(key, f"{SCHEDULERS[row].title} takes one range, {why}")
-    return _WORDS[row] + text
+        raise spec.refuse(key, f"{scheduler.title} takes one range, {scheduler.array_rule}")
+    return scheduler.array_form.format(text)
 
 
-def _of_sweep(spec: JobSpec, points: int) -> Array:
+def _of_sweep(spec: JobSpec, scheduler: Scheduler, points: int) -> Array:
     """Return the array of all points, or of those in --array, with its limit."""
-    if spec.scheduler == "local":
+    if "array" in scheduler.lacks:
         raise spec.refuse("sweep", "a local run is one job; run a point of it by its own options")
     if points > arrays.MOST:
         raise spec.refuse("sweep", f"has {points} points, but an array has at most {arrays.MOST} tasks")

@@ -1,7 +1,4 @@
-"""Job arrays: their indices, and the notation of each scheduler.
-
-PBS Pro accepts one range, Torque a list without steps, Slurm any list.
-"""
+"""Job arrays and their indices."""
 
 from __future__ import annotations
 
@@ -14,19 +11,27 @@ MOST = 4_000_000  # tasks: the greatest MaxArraySize that Slurm can be set to
 _RULE = "must be indices such as 0-9, 0-20:5 or 1,3,7, with %N at the end for at most N at a time"
 
 
+Ranges = tuple[tuple[int, int, int], ...]  # first, last and step
+
+
 class Array(NamedTuple):
     """Ranges of first, last and step, and the number of tasks that may run at a time.
 
     No ranges: all points of a sweep.
     """
 
-    ranges: tuple[tuple[int, int, int], ...]
+    ranges: Ranges
     limit: int | None = None
 
     @property
     def last(self) -> int:
         """The greatest index; -1 if there are no ranges."""
         return max((first + (last - first) // step * step for first, last, step in self.ranges), default=-1)
+
+    def text(self) -> str:
+        """Return the array as the schedulers write it."""
+        indices = ",".join(_range(*one) for one in self.ranges)
+        return indices if self.limit is None else f"{indices}%{self.limit}"
 
 
 def read(text: str) -> Array | None:
@@ -64,19 +69,13 @@ def array(text: str) -> Array:
     return found
 
 
-def write(array: Array, scheduler: str) -> str | None:
-    """Return the array in the notation of the scheduler; None if the scheduler cannot express it."""
-    ranges = array.ranges
-    if scheduler == "pbspro":
-        ranges = _one_range(ranges)
-        if not ranges:
-            return None
-    elif scheduler == "torque" and any(step > 1 for _, _, step in ranges):
-        if sum((last - first) // step for first, last, step in ranges) > _MANY:
-            return None
-        ranges = tuple((one, one, 1) for part in ranges for one in range(part[0], part[1] + 1, part[2]))
-    text = ",".join(_range(*one) for one in ranges)
-    return text if array.limit is None else f"{text}%{array.limit}"
+def listed(ranges: Ranges) -> Ranges:
+    """Return ranges without steps; none if the list were too long."""
+    if all(step == 1 for _, _, step in ranges):
+        return ranges
+    if sum((last - first) // step for first, last, step in ranges) > _MANY:
+        return ()
+    return tuple((one, one, 1) for first, last, step in ranges for one in range(first, last + 1, step))
 
 
 def _range(first: int, last: int, step: int) -> str:
@@ -85,7 +84,7 @@ def _range(first: int, last: int, step: int) -> str:
     return f"{first}-{last}" if step == 1 else f"{first}-{last}:{step}"
 
 
-def _one_range(ranges: tuple[tuple[int, int, int], ...]) -> tuple[tuple[int, int, int], ...]:
+def one_range(ranges: Ranges) -> Ranges:
     """Return evenly spaced indices as one range; an empty tuple if they are not, or if there is only one."""
     if len(ranges) == 1:
         first, last, step = ranges[0]

@@ -1,143 +1,139 @@
-"""The schedulers: the rules of their directives, and their notation of sizes. One row each."""
+"""The interface of a scheduler: its names, what it lacks, and how a request is written as directives.
+
+Each scheduler, and each dialect of PBS, is a module beside this one. What a method cannot express is a
+ValueError whose message is the reason.
+"""
+
+from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, ClassVar
 
-from jobgen.errors import JobgenError, shown
-from jobgen.spec import JobSpec
+from jobgen.schedulers.arrays import Array, Ranges
+
+if TYPE_CHECKING:
+    from jobgen.resources.accelerators import Accelerator
+    from jobgen.spec import JobSpec
+
+EVENTS = {"begin": "BEGIN", "end": "END", "fail": "FAIL", "none": "NONE"}
 
 
-class Scheduler(NamedTuple):
-    """A scheduler, or a dialect of PBS.
+class Scheduler:
+    """What is the same for most schedulers; a module overrides what is different for its own."""
 
-    ``runtime`` is its file in templates/runtime/; ``name_rule`` describes ``name_pattern``; ``lacks`` are the
-    options that it does not support, with the reason.
-    """
-
+    name: str  # of its row: a dialect has its own
+    command_name: str  # of jobgen's command: ``jobgen pbs``
     title: str
-    template: str
-    runtime: str
-    command: str
+    template: str  # in templates/
+    runtime: str  # of its file in templates/runtime/
+    command: str  # that submits a script
     manual: str
-    name_pattern: str
-    name_rule: str
-    lacks: dict[str, str]
+    lacks: Mapping[str, str] = {}  # options that it does not support, with the reason
+    lacks_if_mixed: Mapping[str, str] = {}  # the same for nodes that differ
 
+    # Directives
+    forms: Mapping[str, str] = {}  # of options with a directive of their own
+    lists: tuple[str, ...] = ()  # options with several directives
+    letters = ""  # its options as getopt(3) takes them: a colon follows a letter that has a value
+    heeds_first: frozenset[str] = frozenset()  # of repeated options the first applies; of all others the last
+    heeds_all: frozenset[str] = frozenset()
+    array_form = ""
+    array_rule = "and two indices at least"
+    dependency_form = ""
+    queue_lists = True  # a job may name several queues
+    constraint_in_request = False  # it is a part of the request of each node
+    memory_in_request = False
+    memory_options: tuple[str, ...] = ()  # of which it takes one
+    log_codes: Mapping[str, str] = {}  # its equivalents of Slurm's filename patterns
+    one_file_a_task = frozenset("a")  # codes, of which a log of an array needs one
+    reservation_is_queue = False
 
-_WORD_NAME = r"[A-Za-z0-9][A-Za-z0-9._+-]{0,229}"
-_WORD_RULE = (
-    "must be at most 230 letters, digits and . _ + - without blanks, and begin with a letter or digit"
-)
+    # What it does with a job
+    one_host = False  # a job has this host alone
+    limits_time = True
+    sends_signal = False  # some time before the limit
+    requeues_tasks = False  # a task of an array without the others
+    sets_devices = False  # those of a node are visible in its own steps alone
+    equal_tasks = False  # each task gets as many cores
+    hosts_by_core = False  # the node file has a line for each core
+    default_cpus_per_rank = 2
+    node_step: str | None = None  # its command that starts a process on each node
+    agent: str | None = None  # its replacement of ssh: the name of a template in remote/
 
-SCHEDULERS = {
-    "pbspro": Scheduler(
-        "PBS Pro",
-        "pbs.sh.j2",
-        "pbs",
-        "qsub",
-        "https://help.altair.com/2024.1.0/PBS%20Professional/PBSUserGuide2024.1.pdf",
-        _WORD_NAME,
-        _WORD_RULE,
-        {
-            "qos": "PBS Pro has no word for it: it goes by queue",
-            "comment": "PBS Pro takes no comment from users",
-        },
-    ),
-    "torque": Scheduler(
-        "Torque",
-        "torque.sh.j2",
-        "pbs",
-        "qsub",
-        "https://docs.adaptivecomputing.com/torque/4-2-10/Content/topics/commands/qsub.htm",
-        _WORD_NAME,
-        _WORD_RULE,
-        {
-            "comment": "Torque takes no comment from users",
-            "licenses": "Torque leaves licenses to its scheduler: say it by --directive as yours has it",
-        },
-    ),
-    "slurm": Scheduler(
-        "Slurm",
-        "slurm.sh.j2",
-        "slurm",
-        "sbatch",
-        "https://slurm.schedmd.com/sbatch.html",
-        _WORD_NAME,
-        _WORD_RULE,
-        {"dialect": "is only for PBS"},
-    ),
-    "local": Scheduler(
-        "this machine",
-        "local.sh.j2",
-        "local",
-        "bash",
-        "https://www.gnu.org/software/bash/manual/",
-        _WORD_NAME,
-        _WORD_RULE,
-        {
-            "dialect": "is only for PBS",
-            "queue": "a local run has no queue",
-            "account": "a local run has no account",
-            "mail": "a local run sends no mail",
-            "mem": "a local run reserves no memory",
-            "cpus_per_node": "a local run reserves no cores",
-            "array": "a local run is one job; run a task of it by its own options",
-            "after": "a local run waits for no job",
-            **dict.fromkeys(
-                ("reservation", "qos", "constraint", "licenses", "comment", "begin", "priority", "exclusive"),
-                "a local run asks no scheduler",
-            ),
-            "mail_on": "a local run sends no mail",
-            "log": "a local run writes to the terminal: say 2> FILE",
-            "directive": "a local run has no directives",
-            "requeue": "a local run has no queue",
-            "spare_nodes": "a local run has this one node",
-        },
-    ),
-}
+    # What users and jobgen run
+    submit_commands: tuple[str, ...] = ()  # that submit jobs and look at them
+    node_commands: tuple[str, ...] = ()  # that the script needs on the compute nodes
+    interactive = ""  # how to get a node with ``{one}`` device
+    default_launcher = "torchrun"
+    starter: Mapping[str, object] = {}  # values of options in a job file to start from
+    example_directive = ""
+    example_constraint = ""
 
+    name_pattern: ClassVar[str] = r"[A-Za-z0-9][A-Za-z0-9._+-]{0,229}"
+    name_rule: ClassVar[str] = (
+        "must be at most 230 letters, digits and . _ + - without blanks, and begin with a letter or digit"
+    )
 
-def scheduler_of(spec: JobSpec) -> str:
-    """Return the row of SCHEDULERS for a specification."""
-    return (spec.dialect or "pbspro") if spec.scheduler == "pbs" else spec.scheduler
+    def check(self, spec: JobSpec) -> None:
+        """Refuse combinations of options that the scheduler does not support."""
 
-
-def check_directives(spec: JobSpec, row: str) -> None:
-    """Refuse what the scheduler would refuse, or would ignore without a message.
-
-    Raises:
-        JobgenError: the scheduler does not support an option, refuses the name, or a directive
-            belongs to another scheduler.
-    """
-    scheduler = SCHEDULERS[row]
-    for key, reason in scheduler.lacks.items():
-        if spec.origin(key) != "default":
-            raise spec.refuse(key, reason)
-    if not re.fullmatch(scheduler.name_pattern, spec.name, re.ASCII):
-        raise spec.refuse("name", f"a job name {scheduler.name_rule}")
-    if row in ("pbspro", "torque") and spec.queue and "," in spec.queue:
-        raise spec.refuse("queue", "a list of queues is only for Slurm; PBS takes one")
-    for line in spec.directive:
-        if (misplaced := _misplaced(line, row)) is not None:
-            raise JobgenError(f"--directive {shown(line)} ({spec.origin('directive')}): {misplaced}")
-
-
-def _misplaced(line: str, row: str) -> str | None:
-    """Return why a directive does not belong to this scheduler; None if it does."""
-    if row == "slurm":
-        if re.match(r"-(l|W|S|j)\b", line):
-            return "is PBS; Slurm takes options such as --constraint=gpu"
+    def misplaced(self, line: str) -> str | None:
+        """Return why a directive does not belong to this scheduler; None if it does."""
         return None
-    if re.search(r"\s#", line):
-        return "PBS takes no comment after a directive; leave it out"
-    if line.startswith("--"):
-        return "is Slurm; PBS takes options such as -l filesystems=home"
-    if row == "pbspro":
-        if re.search(r"\bnodes=|\bppn=|\bpmem=|\bgpus=|^-t\b", line):
-            return "is Torque; PBS Pro takes select=, place= and -J (or say --dialect torque)"
-    elif re.search(r"\b(select|place|ngpus|mpiprocs|ncpus)=|^-J\b", line):
-        return "is PBS Pro; Torque takes nodes=N:ppn=M and -t (or say --dialect pbspro)"
-    return None
+
+    def lines(self, key: str, value: object) -> list[str]:
+        """Return the directives of one option of ``forms`` or ``lists``."""
+        return [self.forms[key].format(self.value(key, value))]
+
+    def value(self, key: str, value: object) -> object:
+        """Return the value of an option as its directive has it."""
+        return value
+
+    def constraint(self, text: str) -> str:
+        """Return a constraint as it follows the request of each node."""
+        raise NotImplementedError
+
+    def devices(self, accelerator: Accelerator) -> str | None:
+        """Return the request for ``{n}`` devices per node; None if there is none for this accelerator."""
+        raise NotImplementedError
+
+    def memory(self, mib: int, nodes: int, processes: int) -> str:
+        """Return the request of ``mib`` MiB per node; ``processes`` are those of a node."""
+        return size(mib)
+
+    def site_request(self, gres: str | None) -> list[str]:
+        """Return the request of a site file; ``gres`` is None without devices."""
+        raise NotImplementedError
+
+    def total_memory(self, mib: int) -> str:
+        """Return a size of all nodes together."""
+        return size(mib)
+
+    def array(self, array: Array) -> str | None:
+        """Return an array in the notation of the scheduler; None if there is none for it."""
+        ranges = self.ranges(array.ranges)
+        return array._replace(ranges=ranges).text() if ranges else None
+
+    def ranges(self, ranges: Ranges) -> Ranges:
+        """Return the ranges of an array as the scheduler takes them; none if it does not."""
+        return ranges
+
+    def dependency(self, kind: str, job: str) -> str:
+        """Return the kind of a dependency on a job as the scheduler calls it."""
+        return kind
+
+    def mail(self, events: Iterable[str]) -> str:
+        """Return the events of which the scheduler sends mail."""
+        return ",".join(EVENTS[event] for event in events)
+
+    def default_log(self, name: str, array: bool) -> str | None:
+        """Return the path of the output; None leaves it to the scheduler."""
+        return None
+
+    def log(self, name: str, path: str) -> str:
+        """Return a path with Slurm's filename patterns as the scheduler takes it."""
+        return path
 
 
 def clock(seconds: int) -> str:
@@ -150,8 +146,6 @@ def size(mib: int, suffix: str = "") -> str:
     return f"{mib // 1024}g{suffix}" if mib % 1024 == 0 else f"{mib}m{suffix}"
 
 
-def torque_memory(mib: int, nodes: int, processes: int) -> str:
-    """Return the memory for Torque: ``mem=`` of the job on one node, ``pmem=`` of a process on several."""
-    if nodes == 1:
-        return f"mem={size(mib, 'b')}"
-    return f"pmem={-(-mib * 1024 // processes)}kb"
+def matches(pattern: str, text: object) -> bool:
+    """Return whether all of a text matches; digits and letters are those of ASCII."""
+    return re.fullmatch(pattern, str(text), re.ASCII) is not None

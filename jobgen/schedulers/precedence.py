@@ -10,27 +10,19 @@ import re
 from collections.abc import Iterable
 from typing import Literal
 
+from jobgen.schedulers.base import Scheduler
+from jobgen.schedulers.table import SCHEDULERS
+
 Heeded = Literal["first", "last", "all"]
-# The options of qsub and sbatch as getopt(3) takes them: a colon follows a letter that has a value.
-LETTERS = {
-    "pbspro": "a:A:c:C:e:fhIj:J:k:l:m:M:N:o:p:P:q:r:R:S:u:v:VW:Xz",
-    "torque": "a:A:b:c:C:d:D:e:fFhIj:k:K:l:L:m:M:nN:o:p:P:q:r:S:t:T:u:v:Vw:W:xXz",
-    "slurm": "a:A:b:B:c:C:d:D:e:F:G:hHi:IJ:k:K:L:m:M:n:N:o:Op:q:QsS:t:uvVw:Wx:",
-}
-_FIRST = {"pbspro": {"-l"}}  # by the letter; all others: the last
-_ALL = {
-    "pbspro": {"-W depend"},
-    "torque": {"-W stagein", "-W stageout", "-W x"},
-    "slurm": {"--mail-type"},
-}
 _WORD = re.compile(r"""(?:[^\s"'\\]|\\.|"(?:[^"\\]|\\.)*"|'[^']*')+""")
 
 
 def heeded(key: str, row: str) -> Heeded:
     """Return which of repeated options applies: ``-N``, ``-l walltime``, ``-W depend``, ``--time``."""
-    if key in _ALL.get(row, ()):
+    scheduler = SCHEDULERS.get(row, Scheduler)
+    if key in scheduler.heeds_all:
         return "all"
-    return "first" if key.split(" ")[0] in _FIRST.get(row, ()) else "last"
+    return "first" if key.split(" ")[0] in scheduler.heeds_first else "last"
 
 
 def split_user_directives(lines: Iterable[str], row: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -42,7 +34,7 @@ def split_user_directives(lines: Iterable[str], row: str) -> tuple[tuple[str, ..
     first: list[str] = []
     last: list[str] = []
     for line in lines:
-        options = _options(line, row) if _FIRST.get(row) else [("", line)]
+        options = _options(line, row) if SCHEDULERS[row].heeds_first else [("", line)]
         early = [text for letter, text in options if heeded(letter, row) == "first"]
         late = [text for letter, text in options if heeded(letter, row) != "first"]
         if early:
@@ -74,6 +66,6 @@ def _option(word: str, row: str) -> tuple[str, bool]:
     if not re.match(r"-[^-]", word):
         return "", True
     for at, letter in enumerate(word[1:], 2):
-        if f"{letter}:" in LETTERS[row]:
+        if f"{letter}:" in SCHEDULERS[row].letters:
             return f"-{letter}", len(word) > at
     return word[:2], True

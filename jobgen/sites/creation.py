@@ -7,6 +7,7 @@ import re
 from collections import Counter
 
 from jobgen.schedulers.base import clock, size
+from jobgen.schedulers.table import SCHEDULERS
 from jobgen.sites.discovery import Facts, QueueFacts
 from jobgen.sites.display import toml
 
@@ -59,20 +60,22 @@ def site_file(facts: Facts, host: str) -> str:
     chosen = next((one for one in facts.queues if one.default), facts.queues[0] if facts.queues else None)
     devices = bool(gpus)
     job = [f"queue = {toml(chosen.name)}\n"] if chosen else []
-    job += ['dialect = "torque"\n'] if facts.kind == "torque" else []
+    scheduler = SCHEDULERS[facts.kind]
+    if "dialect" in scheduler.starter:
+        job.append(f"dialect = {toml(scheduler.name)}\n")
     node = [f"gpus = {gpus}\n"] + ([f"cores = {cores}\n"] if cores else [])
     if devices and cores and cores >= gpus:
         node.append(f"cores_per_gpu = {cores // gpus}\n")
     head = _HEAD.format(
         title=toml(facts.name),
         today=datetime.date.today().isoformat(),
-        scheduler=toml("slurm" if facts.kind == "slurm" else "pbs"),
-        request=_request(facts, devices),
+        scheduler=toml(scheduler.command_name),
+        request=toml(scheduler.site_request(facts.gres if devices else None)),
         hosts=toml([re.sub(r"\d+", "*", host)]),
         node="".join(node),
         job="".join(job),
         accelerator=toml("cpu" if not devices else "npu" if facts.gres.startswith("npu") else "cuda"),
-        launcher=toml("srun" if facts.kind == "slurm" else "torchrun"),
+        launcher=toml(scheduler.default_launcher),
     )
     return head + "".join(_queue(one, gpus, cores) for one in facts.queues)
 
@@ -81,18 +84,6 @@ def _common(facts: Facts) -> int | None:
     """Return the most frequent number of cores per node."""
     counted = Counter(one.cores for one in facts.queues if one.cores)
     return counted.most_common(1)[0][0] if counted else None
-
-
-def _request(facts: Facts, devices: bool) -> str:
-    if facts.kind == "slurm":
-        lines = ["--nodes={nodes}", "--ntasks-per-node={ranks_per_node}", "--cpus-per-task={cpus_per_task}"]
-        lines += [f"--gres={facts.gres}:{{gpus_per_node}}"] if devices else []
-    elif facts.kind == "torque":
-        lines = ["-l nodes={nodes}:ppn={cpus_per_node}" + (":gpus={gpus_per_node}" if devices else "")]
-    else:
-        ask = "-l select={nodes}:ncpus={cpus_per_node}:mpiprocs={ranks_per_node}"
-        lines = [ask + (":ngpus={gpus_per_node}" if devices else ""), "-l place=scatter"]
-    return toml(lines)
 
 
 def _queue(queue: QueueFacts, gpus: int, cores: int | None) -> str:

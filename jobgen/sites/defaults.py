@@ -8,11 +8,12 @@ from jobgen import values
 from jobgen.errors import shown
 from jobgen.launchers import LAUNCHERS
 from jobgen.options import DEFAULT_WALLTIME, OPTIONS, parse
+from jobgen.schedulers.table import scheduler_of
 from jobgen.sites.limits import longest
 
 if TYPE_CHECKING:
     from jobgen.sites.site_file import Node, Site
-    from jobgen.spec import JobSpec
+from jobgen.spec import JobSpec
 
 
 def completed(spec: JobSpec, site: Site) -> JobSpec:
@@ -45,7 +46,7 @@ def completed(spec: JobSpec, site: Site) -> JobSpec:
 def _excluded(key: str, spec: JobSpec, fields: dict[str, Any]) -> bool:
     """Return whether given values exclude a default of the site."""
     return {
-        "queue": spec.scheduler == "pbs" and spec.reservation is not None,  # a reservation is a queue
+        "queue": scheduler_of(spec).reservation_is_queue and spec.reservation is not None,
         "mpi": not LAUNCHERS[fields["launcher"]].starts_mpi,  # other launchers start no MPI
         "conda": spec.container is not None,  # the image has its own Python
         "venv": spec.container is not None,

@@ -10,7 +10,7 @@ from shutil import which
 from typing import NamedTuple
 
 from jobgen.errors import JobgenError
-from jobgen.schedulers.directives import RESERVATION
+from jobgen.schedulers.pbspro import RESERVATION
 from jobgen.values import seconds
 
 

@@ -8,6 +8,7 @@ import os
 import re
 from typing import Any
 
+from jobgen.schedulers.table import named
 from jobgen.sites.site_file import Site
 
 
@@ -27,7 +28,8 @@ def summary(site: Site) -> dict[str, Any]:
 
 def scheduler(site: Site) -> str:
     """Return ``slurm``, ``pbspro`` or ``torque``."""
-    return "slurm" if site.file.scheduler == "slurm" else str(site.values.get("dialect", "pbspro"))
+    dialect = site.values.get("dialect")
+    return named(site.file.scheduler, str(dialect) if dialect else None).name
 
 
 def values(site: Site) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from jobgen import values
 from jobgen.errors import JobgenError, nearest, one_of
 from jobgen.schedulers.base import clock, size
-from jobgen.schedulers.directives import RESERVATION
+from jobgen.schedulers.pbspro import RESERVATION
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

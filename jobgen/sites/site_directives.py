@@ -6,12 +6,12 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from jobgen.errors import JobgenError, shown
-from jobgen.schedulers.base import size
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from jobgen.resources.cores import Cores
+    from jobgen.schedulers.base import Scheduler
     from jobgen.spec import JobSpec
 
 # The numbers that the lines of a site may name, in braces.
@@ -31,8 +31,6 @@ NUMBERS = (
     "mem",
     "mem_total",
 )
-_AS_OPTIONS = ("constraint", "exclusive", "qos", "licenses", "comment", "reservation", "begin")
-_MEMORY = ("--mem", "--mem-per-cpu", "--mem-per-gpu")  # Slurm takes one of them
 
 
 class SiteWords(NamedTuple):
@@ -56,7 +54,14 @@ class SiteWords(NamedTuple):
 
 
 def at_site(
-    spec: JobSpec, row: str, nodes: int, walltime: int, gpus: int, ranks: int, cpus: Cores, memory: str | None
+    spec: JobSpec,
+    scheduler: Scheduler,
+    nodes: int,
+    walltime: int,
+    gpus: int,
+    ranks: int,
+    cpus: Cores,
+    memory: str | None,
 ) -> SiteWords:
     """Check the limits of the site of ``spec`` and return its changes to the script.
 
@@ -83,15 +88,15 @@ def at_site(
         **cpu_lists(node.cpu_lists, ranks),
         "constraint": spec.constraint,
         "mem": memory,
-        "mem_total": spec.mem and size(nodes * spec.mem, "b" if row == "pbspro" else ""),
+        "mem_total": spec.mem and scheduler.total_memory(nodes * spec.mem),
     }
-    words = _words(spec, row, numbers)
+    words = _words(spec, scheduler, numbers)
     lines = (*words.request, *words.directives, *spec.directive)
     check(spec, Request(nodes, walltime, gpus, cpus.node, spec.mem), lines)
     return words
 
 
-def _words(spec: JobSpec, row: str, numbers: Mapping[str, object]) -> SiteWords:
+def _words(spec: JobSpec, scheduler: Scheduler, numbers: Mapping[str, object]) -> SiteWords:
     """Return the words of the site, with ``numbers`` for the ``{names}`` in its lines."""
     assert spec.site is not None
     file = spec.site.file
@@ -101,18 +106,18 @@ def _words(spec: JobSpec, row: str, numbers: Mapping[str, object]) -> SiteWords:
         return tuple(_told(line, numbers, spec) for line in lines)
 
     own = {_key(line) for line in spec.directive}
-    own.update(f"--{key}" for key in _AS_OPTIONS if getattr(spec, key) and row == "slurm")
+    own.update(_key(form) for key, form in scheduler.forms.items() if form[:2] == "--" and getattr(spec, key))
     if spec.mem is not None and spec.origin("mem") != spec.site.said:
-        own.update(_MEMORY if row == "slurm" else ())
+        own.update(scheduler.memory_options)
     asks_for_memory = any(name in ("mem", "mem_total") for line in file.request for name in names_in(line))
-    if file.request and row == "pbspro" and spec.mem is not None and not asks_for_memory:
+    if file.request and scheduler.memory_in_request and spec.mem is not None and not asks_for_memory:
         raise spec.refuse(
             "mem", f"{file.title} takes no such request: memory comes with the nodes; leave it out"
         )
     more = told(file.directives + (queue.directives if queue else ()))
     rules = file.rules
     bind = told((rules.bind,))[0] if _binds(spec, rules.bind, numbers) else ""
-    srun_bind = (bind,) if bind and row == "slurm" else ()
+    srun_bind = (bind,) if bind and scheduler.node_step else ()
     return SiteWords(
         head=(
             f"Site: {file.title}, by its manual" + (f" as read on {file.read}:" if file.read else ":"),

@@ -8,14 +8,21 @@ import sys
 from pathlib import Path
 
 import pytest
+from check import pages
 
 from jobgen.check.checker import check
 from jobgen.check.directive_reader import guess
 from jobgen.check.rules.table import RULES
 
-FIXTURES = Path(__file__).parent / "fixtures"
-BAD = FIXTURES / "late-directive/bad.sh"
-WARNING = FIXTURES / "lost-status/bad.sh"
+ROOT = Path(__file__).resolve().parent.parent.parent
+BAD, GOOD, WARNING = "bad.sh", "good.sh", "warning.sh"
+
+
+@pytest.fixture(autouse=True)
+def scripts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pages.write(RULES["late-directive"], tmp_path)
+    (tmp_path / WARNING).write_bytes(pages.script("lost-status", "bad"))
+    monkeypatch.chdir(tmp_path)
 
 
 def jobgen(*words: object, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
@@ -37,7 +44,7 @@ def test_warnings_alone_are_no_failure() -> None:
 
 
 def test_several_files_and_standard_input() -> None:
-    done = jobgen(FIXTURES / "late-directive/good.sh", "-", stdin=BAD.read_text())
+    done = jobgen(GOOD, "-", stdin=Path(BAD).read_text())
     assert done.returncode == 1
     assert done.stdout.startswith("<stdin>:4: ")
     assert done.stderr == "1 error found in 2 scripts\n"
@@ -45,7 +52,7 @@ def test_several_files_and_standard_input() -> None:
 
 def test_json() -> None:
     (found,) = json.loads(jobgen("--json", BAD).stdout)
-    assert found["file"] == str(BAD)
+    assert found["file"] == BAD
     assert (found["line"], found["rule"], found["severity"]) == (4, "late-directive", "error")
     assert found["page"] == "docs/rules/late-directive.md"
     assert found["reason"]
@@ -59,7 +66,7 @@ def test_sarif() -> None:
     driver = run["tool"]["driver"]
     assert [rule["id"] for rule in driver["rules"]] == list(RULES)
     assert {rule["defaultConfiguration"]["level"] for rule in driver["rules"]} == {"error", "warning", "note"}
-    assert all((FIXTURES.parent.parent.parent / rule["help"]["text"]).is_file() for rule in driver["rules"])
+    assert all((ROOT / rule["help"]["text"]).is_file() for rule in driver["rules"])
     for result in run["results"]:
         assert driver["rules"][result["ruleIndex"]]["id"] == result["ruleId"]
         assert result["level"] in ("error", "warning", "note")

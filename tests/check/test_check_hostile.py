@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 
 import pytest
+from check import pages
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from jobgen.check.checker import check
 from jobgen.check.directive_reader import SCHEDULERS
+from jobgen.check.rules.table import RULES
 
-FIXTURES = sorted((Path(__file__).parent / "fixtures").glob("*/*.sh"))
+SCRIPTS = [pages.script(rule, name) for rule in sorted(RULES) for name in ("bad", "good")]
 PIECES = st.sampled_from(
     [
         "#PBS",
@@ -124,12 +125,18 @@ def test_pieces_of_scripts(pieces: list[tuple[str, str]], scheduler: str | None)
     check(source.encode(), scheduler=scheduler, folder="/nowhere")
 
 
-@given(st.sampled_from(FIXTURES), st.floats(0, 1), st.floats(0, 0.3))
+@pytest.fixture(scope="module")
+def configs(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("configs")
+    pages.write(RULES["config-batch"], folder)
+    return str(folder)
+
+
+@given(source=st.sampled_from(SCRIPTS), start=st.floats(0, 1), length=st.floats(0, 0.3))
 @settings(deadline=None, max_examples=200)
-def test_scripts_that_are_cut(path: Path, start: float, length: float) -> None:
-    source = path.read_bytes()
+def test_scripts_that_are_cut(configs: str, source: bytes, start: float, length: float) -> None:
     at = int(start * len(source))
-    check(source[:at] + source[at + int(length * len(source)) :], folder=str(path.parent))
+    check(source[:at] + source[at + int(length * len(source)) :], folder=configs)
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,12 @@ import re
 from pathlib import Path
 
 import pytest
+from check import pages
 from support.cluster import Cluster
 
 from jobgen.check.checker import check
 from jobgen.check.directive_reader import LONG
 
-FIXTURES = Path(__file__).resolve().parent.parent / "check" / "fixtures"
 REFUSED = ("unknown-option", "memory-unit", "bad-choice", "bad-count", "carriage-return", "bad-dependency")
 DIRECTIVES = {
     "--time=2h": True, "--time=1d": True, "--time=90s": True, "--time=1-2:3": False, "--time=24:00:00": False,
@@ -31,9 +31,9 @@ def refuses(cluster: Cluster, script: bytes, directory: Path) -> bool:
 
 @pytest.mark.parametrize("rule", REFUSED)
 def test_bad_and_good_scripts(slurm_cluster: Cluster, tmp_path: Path, rule: str) -> None:
-    assert refuses(slurm_cluster, (FIXTURES / rule / "bad.sh").read_bytes(), tmp_path)
+    assert refuses(slurm_cluster, pages.script(rule, "bad"), tmp_path)
     if rule != "bad-dependency":  # the job that the good one depends on is not there
-        assert not refuses(slurm_cluster, (FIXTURES / rule / "good.sh").read_bytes(), tmp_path)
+        assert not refuses(slurm_cluster, pages.script(rule, "good"), tmp_path)
 
 
 @pytest.mark.parametrize("directive", DIRECTIVES)

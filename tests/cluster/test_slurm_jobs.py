@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import re
 import shutil
 import sys
@@ -155,16 +154,7 @@ def test_three_nodes_and_daemons_that_start_daemons(
 
 
 @pytest.fixture
-def devices_0_and_1_of_node1_taken(
-    slurm_cluster: Cluster, session_dir: Path, tmp_path: Path
-) -> Iterator[None]:
-    with (session_dir / "devices_of_node1.lock").open("w") as lock:
-        # Two of these at once, in two processes of the test session, would take all devices.
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield from _devices_taken(slurm_cluster, tmp_path)
-
-
-def _devices_taken(slurm_cluster: Cluster, tmp_path: Path) -> Iterator[None]:
+def devices_0_and_1_of_node1_taken(slurm_cluster: Cluster, tmp_path: Path) -> Iterator[None]:
     blocker = slurm_cluster.sbatch(
         "#!/bin/bash\nsleep 300\n", tmp_path, "--nodelist=node1", "--gpus-per-node=2", "--output=/dev/null"
     )
@@ -187,6 +177,7 @@ DEVICES: dict[str, tuple[list[str], list[str | None]]] = {
 }
 
 
+@pytest.mark.xdist_group("devices")  # they would wait for each other
 @pytest.mark.usefixtures("devices_0_and_1_of_node1_taken")
 @pytest.mark.parametrize("name", DEVICES)
 def test_ranks_see_the_devices_that_the_job_was_given(

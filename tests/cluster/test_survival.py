@@ -43,7 +43,7 @@ TRAINING = (
 )
 STEPS = 6 * 12  # 1437 samples in batches of 4 x 32
 ENDS_SOON = """overrides() {
-  job_find_end() { job_ends=$(($(date +%s) + 40 + job_grace)); }
+  job_find_end() { job_ends=$(($(date +%s) + (job_attempt == 1 ? 40 : 600) + job_grace)); }
 }
 """
 ZERO = tuple("deepspeed" if word == "ddp" else word for word in (*TRAINING, "--zero-stage", "1"))

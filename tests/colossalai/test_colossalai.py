@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import warm
 from support.colossalai import colossalai_python
 
 pytestmark = [
@@ -55,19 +56,21 @@ class Finished:
 
 
 def run(directory: Path, *options: str, ranks: int = 2, python: Path | None = None) -> Finished:
-    python = python or colossalai_python()
+    """Run a training with ColossalAI's environment; with `python` one that has none, and no torch to wait for."""
     env = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
     env |= {"JOBGEN_ACCELERATOR": "cpu", "JOBGEN_RUN_DIR": str(directory / "run"), "OMP_NUM_THREADS": "1"}
-    command = [str(python), "-m", "jobgen.train", *options]
-    if ranks > 1:
-        rendezvous = ["--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0"]
-        launcher = [str(python), "-m", "torch.distributed.run", *rendezvous, "--nproc-per-node", str(ranks)]
-        command = [*launcher, "-m", "jobgen.train", *options]
     directory.mkdir(parents=True, exist_ok=True)
+    if python is None:
+        return Finished(*warm.run(options, env, directory, ranks, with_colossalai), directory / "run")
+    command = [str(python), "-m", "jobgen.train", *options]
     done = subprocess.run(
         command, env=env, cwd=directory, capture_output=True, text=True, timeout=300, check=False
     )
     return Finished(done.returncode, done.stdout, done.stderr, directory / "run")
+
+
+def with_colossalai() -> warm.Nursery:
+    return warm.nursery(str(colossalai_python()), (*warm.TRAINING, "peft"))
 
 
 def colossalai(directory: Path, plugin: str, *options: str, ranks: int = 2) -> Finished:

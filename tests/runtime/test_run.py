@@ -73,11 +73,12 @@ PAUSES = (
 @pytest.mark.parametrize(("hosts", "stopped"), [("a b", True), ("a", False)])
 def test_stragglers_are_ended_when_a_rank_has_failed(shell: Shell, hosts: str, stopped: bool) -> None:
     (shell.logs / "failed").write_text("0 3 a\n")
-    code = f"{PAUSES} launch() {{ command -p sleep 4; }}; job_hosts=({hosts}); job_run; echo $job_status"
+    launch = 'trap "echo ended >> pauses; exit 143" TERM; command -p sleep 4 & wait'
+    code = f"{PAUSES} launch() {{ {launch}; }}; job_hosts=({hosts}); job_run; echo $job_status"
     done = shell.run("signals run", f"{RUN} {code}")
     assert done.out == ("143\n" if stopped else "0\n"), done.said
     if stopped:
-        assert (shell.folder / "pauses").read_text().split()[:2] == ["0", "30"]
+        assert (shell.folder / "pauses").read_text().split()[:3] == ["0", "30", "ended"]
 
 
 def test_nobody_is_a_straggler_before_a_failure(shell: Shell) -> None:

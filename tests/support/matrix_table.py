@@ -16,21 +16,21 @@ from support.story import RANKS, Outcome
 
 Rows = dict[Cell, dict[str, Any]]
 
-HEAD = """# What becomes of a job
+HEAD = """# How jobs end
 
-Real jobs of two nodes with two ranks each, on a real Slurm, OpenPBS and Torque, by every launcher and in every way in which a
-job can end. A field has the status of the job as the scheduler keeps it, how many of its ranks have saved, and the hosts that the
-job named as bad. No process of a job is left on any node, except where a field says so. `make matrix` runs the jobs and
-writes this page.
+Real jobs of two nodes with two ranks each, on a real Slurm, OpenPBS and Torque, with every launcher and every end of a job.
+A cell contains the status of the job in the records of the scheduler, the number of ranks that saved, and the hosts that the job
+reported as bad. No process of a job remains on any node, unless the cell says so. `make matrix` runs the jobs and writes this page.
 
 Open MPI 4 is Debian's; Open MPI 5 and MPICH are the wheels of PyPI. The program saves and ends with 75 when USR1 asks for it.
-271 and 265 are what PBS keeps of a job that TERM and KILL have ended, whatever status the script had.
+271 and 265 are the statuses that PBS records for a job that TERM and KILL ended, whatever the status of the script.
 
-What a scheduler makes impossible:
+Limits of the schedulers:
 
-- `qdel -W force`, `qdel -p` and `scancel --full --signal=KILL` kill at once, and nothing can be saved. Torque's nodes notice only when
-  they next compare their jobs with the server's, up to a minute later.
-- `scancel` sends TERM to the programs themselves, which die of it: `jobgen cancel`, or `scancel --batch --signal=USR1`, lets them save.
+- `qdel -W force`, `qdel -p` and `scancel --full --signal=KILL` kill at once, and nothing can be saved. The nodes of Torque
+  detect this only at the next comparison of their jobs with those of the server, up to a minute later.
+- `scancel` sends TERM to the programs themselves, which die of it. `jobgen cancel` and `scancel --batch --signal=USR1`
+  let them save.
 - Torque sends KILL within a millisecond after TERM, so after `qdel` and `qrerun` the ranks save only if they are quick.
 """
 NAMES = {"slurm": "Slurm", "openpbs": "OpenPBS", "torque": "Torque"}

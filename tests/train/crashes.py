@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from jobgen.train import checkpoints, device, peers, ranks, report
 from jobgen.train.addresses import free_port
-from jobgen.train.checkpoints import files, saving
+from jobgen.train.checkpoints import directory, saving
 from torch import nn
 
 EVENTS = ("open", "os.rename", "os.mkdir", "os.rmdir", "os.remove", "os.listdir", "os.scandir")
@@ -67,7 +67,7 @@ def outcome(place: Path) -> dict[str, Any]:
     """What is whole, and what a run would go on from."""
     found = checkpoints.find("latest", place) if checkpoints.any_in(place) else None
     for path in place.glob("step-*"):
-        files.verify(path, checkpoints.at(path).record["files"])
+        directory.verify(path, checkpoints.at(path).record["files"])
     if found is None:
         return {"step": 0, "trouble": []}
     return {"step": found.record["progress"]["step"], "trouble": found.trouble}

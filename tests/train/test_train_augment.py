@@ -157,7 +157,7 @@ def test_decoded_arrays_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     source.mkdir()
     write_mnist(source, compress=True)
     first = data.load("mnist", source, kept)
-    monkeypatch.setattr(data, "mnist", lambda directory: pytest.fail("decoded again"))
+    monkeypatch.setattr("jobgen.train.data.readers.mnist", lambda directory: pytest.fail("decoded again"))
     again = data.load("mnist", source, kept)
     assert isinstance(again.train.images, np.memmap)
     for one, two in zip((*first.train, *first.test), (*again.train, *again.test), strict=True):

@@ -17,7 +17,7 @@ module_needs("torch", "deepspeed", "numpy", "sklearn")
 
 import torch  # noqa: E402
 from jobgen.train import checkpoints, config  # noqa: E402
-from jobgen.train.checkpoints import files, storage  # noqa: E402
+from jobgen.train.checkpoints import directory, storage  # noqa: E402
 from jobgen.train.errors import BadInput, CommonMistake  # noqa: E402
 
 pytestmark = pytest.mark.xdist_group("checkpoints")  # its tests share trainings, which one worker runs
@@ -162,7 +162,7 @@ RUN = ["--engine", "ddp", "--epochs", "1", "--save-every", "2", "--keep", "3", "
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
-    done = start(tmp_path_factory.mktemp("whole"), "one", RUN, ranks=1)
+    done = start(tmp_path_factory.mktemp("whole"), "warm", RUN, ranks=1)
     assert done.returncode == 0, done.stderr
     return done
 
@@ -183,8 +183,8 @@ def test_a_killed_run_goes_on_as_if_nothing_had_been(finished: Finished, tmp_pat
         process.kill()
         process.wait()
         found = checkpoints.at(place)
-        files.verify(found.directory, found.record["files"])
-    done = start(tmp_path, "one", [*RUN, "--resume"], ranks=1)
+        directory.verify(found.directory, found.record["files"])
+    done = start(tmp_path, "warm", [*RUN, "--resume"], ranks=1)
     assert done.returncode == 0, done.stderr
     assert "goes on from" in done.stdout
     keys = ("epoch", "step", "loss", "lr")
@@ -229,7 +229,7 @@ def test_export_and_evaluate_from_the_command_line(suffix: str, finished: Finish
 def test_an_accuracy_below_the_target_has_its_own_status(finished: Finished, tmp_path: Path) -> None:
     """A finished run that goes on has nothing left to do but to say how it was."""
     place = str(finished.directory / "checkpoints")
-    done = start(tmp_path, "one", [*RUN[:4], "--resume", place, "--target-accuracy", "0.999"], ranks=1)
+    done = start(tmp_path, "warm", [*RUN[:4], "--resume", place, "--target-accuracy", "0.999"], ranks=1)
     assert done.returncode == 3, done.stderr
     assert (done.status["state"], done.status["exit_status"]) == ("failed", 3)
     assert done.status["accuracy"] == finished.status["accuracy"]
@@ -278,19 +278,19 @@ def test_another_run_s_checkpoint(option: list[str], says: str, finished: Finish
 def test_damage_is_noticed(tmp_path: Path) -> None:
     written = storage.Written(tmp_path)
     written.save({"weight": torch.arange(1000)}, tmp_path / "model.pt")
-    files.verify(tmp_path, written.entries)
+    directory.verify(tmp_path, written.entries)
     assert torch.equal(storage.load(tmp_path / "model.pt")["weight"], torch.arange(1000))
     content = bytearray((tmp_path / "model.pt").read_bytes())
     content[-3000] ^= 1
     (tmp_path / "model.pt").write_bytes(content)
     with pytest.raises(BadInput, match="model.pt is damaged: its SHA-256"):
-        files.verify(tmp_path, written.entries)
+        directory.verify(tmp_path, written.entries)
     (tmp_path / "model.pt").write_bytes(content[:-1])
     with pytest.raises(BadInput, match="model.pt is damaged: it has"):
-        files.verify(tmp_path, written.entries)
+        directory.verify(tmp_path, written.entries)
     (tmp_path / "model.pt").unlink()
     with pytest.raises(BadInput, match="model.pt cannot be read: No such file"):
-        files.verify(tmp_path, written.entries)
+        directory.verify(tmp_path, written.entries)
 
 
 def test_those_saved_last_are_kept(tmp_path: Path) -> None:

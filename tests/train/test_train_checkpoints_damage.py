@@ -3,6 +3,7 @@ it cannot; what crashes have left is cleared away."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from pathlib import Path
@@ -12,8 +13,8 @@ from train_support import Finished, module_needs, start
 
 module_needs("torch", "numpy", "sklearn")
 
-from jobgen.train import checkpoints  # noqa: E402
-from jobgen.train.checkpoints import directory, files  # noqa: E402
+from jobgen.train import atomic, checkpoints  # noqa: E402
+from jobgen.train.checkpoints import directory  # noqa: E402
 from jobgen.train.errors import BadInput, CommonMistake  # noqa: E402
 
 RUN = ["--engine", "ddp", "--epochs", "1", "--save-every", "5", "--log-every", "5"]  # 23 steps
@@ -25,10 +26,10 @@ def checkpoint(place: Path, step: int, content: bytes = b"weights") -> Path:
     folder = place / f"step-{step:06d}"
     folder.mkdir(parents=True)
     (folder / "model.pt").write_bytes(content)
-    digest = files.hashlib.sha256(content).hexdigest()
+    digest = hashlib.sha256(content).hexdigest()
     record = {"format": 1, "files": {"model.pt": {"bytes": len(content), "sha256": digest}}}
-    files.write_json(folder / "checkpoint.json", record)
-    files.write_text(place / "latest", folder.name + "\n")
+    atomic.write_json(folder / "checkpoint.json", record)
+    atomic.write_text(place / "latest", folder.name + "\n")
     return folder
 
 
@@ -118,9 +119,9 @@ def test_every_file_is_looked_at_by_some_rank(how: str, tmp_path: Path) -> None:
         (folder / f"rank-{number:05d}.pt").write_bytes(bytes([number]) * (number + 1))
     record = json.loads((folder / "checkpoint.json").read_text())
     for file in folder.glob("rank-*"):
-        digest = files.hashlib.sha256(file.read_bytes()).hexdigest()
+        digest = hashlib.sha256(file.read_bytes()).hexdigest()
         record["files"][file.name] = {"bytes": file.stat().st_size, "sha256": digest}
-    files.write_json(folder / "checkpoint.json", record)
+    atomic.write_json(folder / "checkpoint.json", record)
     found = checkpoints.find("latest", tmp_path)
     assert [checkpoints.Check(found, rank, 2).damage() for rank in (0, 1)] == [None, None]
     file = folder / "rank-00003.pt"
@@ -154,7 +155,7 @@ def test_one_that_was_being_replaced_gets_its_name_back(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
-    done = start(tmp_path_factory.mktemp("whole"), "torchrun", RUN)
+    done = start(tmp_path_factory.mktemp("whole"), "warm", RUN)
     assert done.returncode == 0, done.stderr
     return done
 
@@ -173,7 +174,7 @@ def test_a_run_falls_back(finished: Finished, copy: Path, tmp_path: Path) -> Non
     content[len(content) // 2] ^= 1
     model.write_bytes(content)
     (copy / ".step-000021.node-7.writing").mkdir()
-    done = start(tmp_path, "torchrun", [*RUN, "--resume"])
+    done = start(tmp_path, "warm", [*RUN, "--resume"])
     assert done.returncode == 0, done.stderr
     [warning] = [line for line in done.stderr.splitlines() if "warning" in line and "jobgen" in line]
     assert f"{copy / LAST / 'rank-00001.pt'} cannot be read: No such file or directory" in warning
@@ -184,13 +185,13 @@ def test_a_run_falls_back(finished: Finished, copy: Path, tmp_path: Path) -> Non
     assert not list(copy.glob(".*"))
     found = checkpoints.at(copy)
     assert found.directory.name == LAST
-    files.verify(found.directory, found.record["files"])
+    directory.verify(found.directory, found.record["files"])
 
 
 def test_a_run_that_names_its_checkpoint_does_not_fall_back(copy: Path, tmp_path: Path) -> None:
     (copy / "step-000020" / "rank-00000.pt").write_bytes(b"")
     (copy / "step-000010" / "model.pt").unlink()
-    done = start(tmp_path, "torchrun", [*RUN, "--resume", "step-000020"])
+    done = start(tmp_path, "warm", [*RUN, "--resume", "step-000020"])
     assert done.status["exit_status"] == 2
     [line] = [line for line in done.stderr.splitlines() if "jobgen.train: " in line]
     assert "--resume step-000020: " in line
@@ -201,7 +202,7 @@ def test_a_run_that_names_its_checkpoint_does_not_fall_back(copy: Path, tmp_path
 def test_a_run_with_nothing_whole(copy: Path, tmp_path: Path) -> None:
     for file in copy.glob("step-*/model.pt"):
         file.unlink()
-    done = start(tmp_path, "one", [*RUN, "--global-batch", "64", "--resume"], ranks=1)
+    done = start(tmp_path, "warm", [*RUN, "--global-batch", "64", "--resume"], ranks=1)
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     assert done.stderr.count("model.pt cannot be read: No such file") == 5

@@ -18,7 +18,7 @@ from train_support import clean_environment, launcher_command, module_needs, sta
 module_needs("torch", "numpy", "sklearn")
 
 from jobgen.train import checkpoints  # noqa: E402
-from jobgen.train.checkpoints import files  # noqa: E402
+from jobgen.train.checkpoints import directory  # noqa: E402
 
 RUN = ["--epochs", "1", "--save-every", "2", "--log-every", "2"]
 PATIENCE = 120  # seconds; a rank that waited for another would wait ten minutes
@@ -88,7 +88,7 @@ def assert_whole(place: Path) -> str:
     found = checkpoints.at(place)
     assert found.trouble == ()
     for name in checkpoints.ids(place):
-        files.verify(place / name, checkpoints.at(place / name).record["files"])
+        directory.verify(place / name, checkpoints.at(place / name).record["files"])
     assert sorted(path.name for path in place.iterdir()) == sorted(["latest", *checkpoints.ids(place)])
     assert found.directory.name == checkpoints.ids(place)[-1]
     return found.directory.name
@@ -155,9 +155,9 @@ def test_a_run_goes_on_when_there_is_space_again(tmp_path: Path) -> None:
     assert left.returncode == 4
     (left.disk / "checkpoints").rename(disk)
     options = [*RUN, "--engine", "ddp", "--resume", "--keep", "1", "--checkpoint-dir", str(disk)]
-    resumed = start(tmp_path, "one", options, ranks=1)
+    resumed = start(tmp_path, "warm", options, ranks=1)
     assert resumed.returncode == 0, resumed.stderr
-    undisturbed = start(tmp_path / "other", "one", [*RUN[:2], "--engine", "ddp", *RUN[4:]], ranks=1)
+    undisturbed = start(tmp_path / "other", "warm", [*RUN[:2], "--engine", "ddp", *RUN[4:]], ranks=1)
     assert resumed.metrics("epoch")[-1]["test_loss"] == undisturbed.metrics("epoch")[-1]["test_loss"]
 
 
@@ -190,7 +190,7 @@ def test_a_directory_that_is_read_only_from_the_start(tmp_path: Path) -> None:
 
 def test_a_file_in_the_place_of_the_directory(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    done = start(tmp_path, "one", [*RUN, "--checkpoint-dir", str(tmp_path / "file")], ranks=1)
+    done = start(tmp_path, "warm", [*RUN, "--checkpoint-dir", str(tmp_path / "file")], ranks=1)
     assert done.returncode == 4
     assert "checkpoints cannot be written to" in done.stderr
     assert done.stderr.count("\n") == 1

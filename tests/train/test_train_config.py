@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 from jobgen.train import config
-from jobgen.train.config import batches, dsconfig, refusals
+from jobgen.train.config import batches, dsconfig, options, recipe, refusals
 from jobgen.train.config.batches import Batch
+from jobgen.train.config.engine import EngineSpec
+from jobgen.train.config.engines import ENGINES
 from jobgen.train.errors import BadInput, CommonMistake
 
 
@@ -187,3 +189,29 @@ def test_bad_config_files(tmp_path: Path, text: str, says: str) -> None:
         dsconfig.read(file)
     with pytest.raises(CommonMistake, match="cannot be read"):
         dsconfig.read(tmp_path / "absent.json")
+
+
+def test_an_engine_is_one_declaration(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new engine is an option, a reason and a word of help; what it does not declare is refused."""
+    toy = EngineSpec(
+        "toy",
+        "toy:Toy",
+        "one file",
+        options=("residual",),
+        no_experts="it is a toy",
+        reasons=lambda config, settings: iter(["--engine toy plays only"] * (settings.seed == 1)),
+    )
+    monkeypatch.setitem(ENGINES, "toy", toy)
+    assert "|toy" in options.parser().format_help()
+    assert recipe.resolve(config.parse(["--engine", "toy"]), world_size=2).parallel == 2
+    for argv, says in (
+        (["--seed", "1"], "--engine toy plays only"),
+        (["--model", "moe"], "--model moe needs --engine deepspeed, not toy: it is a toy"),
+        (["--stages", "2"], "--stages is for --engine pipeline, not for toy"),
+        (
+            ["--offload", "optimizer", "--zero-stage", "1"],
+            "--offload optimizer needs --engine deepspeed, not toy",
+        ),
+    ):
+        with pytest.raises(CommonMistake, match=says):
+            recipe.resolve(config.parse(["--engine", "toy", *argv]), world_size=2)

@@ -17,9 +17,7 @@ PIPELINE = ["--engine", "pipeline", "--stages", "2", "--accumulation", "2"]
 
 
 def trained(folder: Path, options: list[str], ranks: int) -> Finished:
-    launcher = "one" if ranks == 1 else "torchrun"
-    env = {"OMP_NUM_THREADS": "1"}
-    done = start(folder, launcher, [*SHORT, *options], ranks=ranks, env=env)
+    done = start(folder, "warm", [*SHORT, *options], ranks)
     assert done.returncode == 0, done.stderr
     return done
 

@@ -233,7 +233,7 @@ def test_a_run_with_own_model_and_data(tmp_path: Path, own: Path) -> None:
     options = ["--model", "my_things:build", "--dataset", "my_things:named", "--epochs", "2"]
     options += ["--augment", "crop,flip", "--workers", "2", "--cache", "kept", "--batch-size", "8"]
     (tmp_path / "kept").mkdir()
-    done = start(tmp_path, "mpirun", options)
+    done = start(tmp_path, "warm", options)
     assert done.returncode == 0, done.stderr
     assert done.status["task"] == "my_things:named"
     assert list(done.status["per_class"]) == ["a", "b", "c"]
@@ -245,7 +245,7 @@ def test_a_run_of_resnet18(tmp_path: Path) -> None:
     write_cifar(tmp_path, samples=3)
     options = ["--task", "cifar10", "--data", ".", "--model", "resnet18", "--augment", "crop,flip"]
     options += ["--epochs", "1", "--batch-size", "4", "--engine", "ddp", "--log-every", "1"]
-    done = start(tmp_path, "mpirun", options)
+    done = start(tmp_path, "warm", options)
     assert done.returncode == 0, done.stderr
     assert len(done.losses()) == 2  # of 15 images
     assert done.status["accuracy"] * 3 == pytest.approx(round(done.status["accuracy"] * 3), abs=1e-4)

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import warm
 from jobgen.train.addresses import free_port
 from jobgen.train.preflight import judge, table
 from jobgen.train.preflight.judge import Finding, Job
 from jobgen.train.preflight.visit import GATHER, GRACE, reasons
 from jobgen.train.ranks import span
+from support import warm
 from support.require import need_command, need_package, need_root
 from train_support import PYTHON, clean_environment, launcher_command
 

@@ -34,7 +34,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Finished:
     (folder / "ds.json").write_text(json.dumps({"tensorboard": block, "csv_monitor": block}))
     options = ["--epochs", "2", "--deepspeed_config", "ds.json", "--tensorboard", "--csv"]
     options += ["--profile", "3", "--wall-clock-breakdown", "--zero-stage", "1"]
-    done = start(folder, "mpirun", options)
+    done = start(folder, "warm", options)
     assert done.returncode == 0, done.stderr
     return done
 
@@ -116,7 +116,7 @@ def test_of_many_epochs_the_table_shows_some() -> None:
 
 
 def test_a_run_too_short_to_profile_says_so(tmp_path: Path) -> None:
-    done = start(tmp_path, "one", ["--epochs", "1", "--batch-size", "1000", "--profile"], ranks=1)
+    done = start(tmp_path, "warm", ["--epochs", "1", "--batch-size", "1000", "--profile"], ranks=1)
     assert done.returncode == 0, done.stderr
     assert "note: --profile begins after 2 steps, and this run has 2" in done.stdout
     assert not (done.directory / "profile").exists()

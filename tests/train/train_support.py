@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from support import warm
 from support.require import need_command, need_package, on_ci
 
 if TYPE_CHECKING:
@@ -94,14 +95,22 @@ def launcher_command(name: str, ranks: int) -> list[str]:
     raise ValueError(name)
 
 
+def trainings() -> warm.Nursery:
+    return warm.nursery(modules=(*warm.TRAINING, "deepspeed"))
+
+
 def start(
     directory: Path, launcher: str, options: Sequence[str], ranks: int = 2, env: dict[str, str] | None = None
 ) -> Finished:
-    command = [*launcher_command(launcher, ranks), *options]
+    """Train with that launcher, or as "warm" with ranks that need not import torch: what is tested is not the start."""
+    env = {**clean_environment(), "JOBGEN_RUN_DIR": str(directory / "run"), **(env or {})}
     directory.mkdir(parents=True, exist_ok=True)
+    if launcher == "warm":
+        need_package("torch", "deepspeed", "numpy", "sklearn")
+        return Finished(*warm.run(options, env, directory, ranks, trainings), directory / "run")
     done = subprocess.run(
-        command,
-        env={**clean_environment(), "JOBGEN_RUN_DIR": str(directory / "run"), **(env or {})},
+        [*launcher_command(launcher, ranks), *options],
+        env=env,
         cwd=directory,
         capture_output=True,
         text=True,

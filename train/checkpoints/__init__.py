@@ -12,15 +12,14 @@ DIR/.step-000123.….writing   a checkpoint that is being written, or that a kil
 DIR/.step-000123.….replaced  an old checkpoint, while a new one takes its name
 DIR/.step-000123.removing    an old checkpoint that is being removed
 
-directory.py defines these names. finding.py selects a checkpoint, checking.py and settling.py verify its
-files, and identity.py compares its options with those of the run. saving.py writes and reads checkpoints with
-storage.py and files.py. Importing the package itself does not import torch.
+directory.py defines these names and verifies the files. finding.py selects a checkpoint and compares its
+options with those of the run; in settling.py, all ranks agree on it. saving.py writes and reads checkpoints
+with storage.py, and rescue.py writes one when the training hangs. Importing the package itself does not
+import torch.
 """
 
-from .checking import Check
-from .directory import FOLDER, LATEST, RECORD, Checkpoint, Progress, ids, make_ready, place, prune
-from .finding import any_in, at, find
-from .identity import check, identity
+from .directory import FOLDER, LATEST, RECORD, Check, Checkpoint, Progress, ids, make_ready, place, prune
+from .finding import any_in, at, check, find, identity
 
 __all__ = [
     "FOLDER",

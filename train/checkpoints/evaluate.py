@@ -1,9 +1,11 @@
-"""python -m jobgen.train evaluate CKPT|EXPORTED: its scores on the test set, on one process, without a
-launcher. What is evaluated says itself of which task and model it is."""
+"""python -m jobgen.train evaluate CKPT|EXPORTED: scores on the test set, in one process, without a launcher.
+
+The checkpoint or exported file determines the task and the model.
+"""
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -37,7 +39,7 @@ def main(argv: Sequence[str]) -> None:
     peers.connect(me, mine)  # the scores are summed over a group of one rank
     model = engines.model(replace(settings, expert_parallel=None), samples, mine)
     _fill(model, state, asked.source)
-    runner = Single(_with_deepspeed(model, mine) if asked.with_ == "deepspeed" else model.to(mine.torch))
+    runner = Single(RUNNERS[asked.with_](model, mine))
     test_set = feed.Feed(samples.test, samples, mine.torch)
     scores = evaluate(runner, test_set, samples.classes, mine, asked.batch_size)
     for line in report(scores):
@@ -47,14 +49,15 @@ def main(argv: Sequence[str]) -> None:
 
 
 def _parser() -> Parser:
-    parser = Parser(prog="python -m jobgen.train evaluate", description=__doc__)
+    about = "Evaluate a checkpoint or exported weights on the test set of its task, in one process."
+    parser = Parser(prog="python -m jobgen.train evaluate", description=about)
     parser.add_argument(
         "source", type=Path, metavar="CKPT|EXPORTED", help="a checkpoint, a run directory, an exported file"
     )
     parser.add_argument(
         "--with",
         dest="with_",
-        type=one_of(("torch", "deepspeed")),
+        type=one_of(tuple(RUNNERS)),
         default="torch",
         metavar="torch|deepspeed",
         help="plain torch (default), or DeepSpeed's inference engine",
@@ -98,7 +101,14 @@ def _with_deepspeed(model: nn.Module, mine: device.Device) -> nn.Module:
 
     deepspeed = load_deepspeed(mine)
     # DeepSpeed has kernels for some transformers only; any other model runs unchanged.
-    return deepspeed.init_inference(model, dtype=torch.float32, replace_with_kernel_inject=False)
+    engine: nn.Module = deepspeed.init_inference(model, dtype=torch.float32, replace_with_kernel_inject=False)
+    return engine
+
+
+RUNNERS: dict[str, Callable[[nn.Module, device.Device], nn.Module]] = {
+    "torch": lambda model, mine: model.to(mine.torch),
+    "deepspeed": _with_deepspeed,
+}
 
 
 class Single:
@@ -116,7 +126,8 @@ class Single:
 
     @torch.no_grad()
     def predict(self, images: torch.Tensor) -> torch.Tensor:
-        return self.module(images)
+        logits: torch.Tensor = self.module(images)
+        return logits
 
 
 def report(scores: Scores) -> Iterator[str]:

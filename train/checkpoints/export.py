@@ -7,6 +7,7 @@ copy of weights in half precision: with experts, and without a master copy (amp 
 
 import os
 import re
+from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
@@ -15,15 +16,18 @@ from typing import Any
 
 import torch
 
-from .. import checkpoints
+from .. import atomic, checkpoints
 from ..config.converters import file_named
-from ..config.dsconfig import enabled
+from ..config.dsquery import enabled
+from ..config.engines import spec_of
 from ..config.options import Parser
 from ..errors import BadInput
-from . import Checkpoint, files, masters, saving, storage
+from . import storage
+from .directory import Checkpoint, verify
 
 SUFFIXES = (".pt", ".safetensors")
 Weights = dict[str, torch.Tensor]
+SHARE = re.compile(r"zero_pp_rank_(\d+)_mp_rank_(\d+)_optim_states\.pt$")
 
 
 def main(argv: Sequence[str]) -> None:
@@ -32,7 +36,8 @@ def main(argv: Sequence[str]) -> None:
     Raise BadInput if the checkpoint does not exist or is damaged, or if it lacks the requested averaged
     weights.
     """
-    parser = Parser(prog="python -m jobgen.train export", description=__doc__.partition("\n\n")[0])
+    about = "Write the weights of a checkpoint to OUT, as one plain-torch state_dict."
+    parser = Parser(prog="python -m jobgen.train export", description=about)
     parser.add_argument("checkpoint", type=Path, metavar="CKPT", help="a checkpoint, or a run directory")
     parser.add_argument("output", type=file_named(SUFFIXES), metavar="OUT", help="file.pt or .safetensors")
     parser.add_argument("--ema", action="store_true", help="the averaged weights of a run with --ema")
@@ -41,9 +46,9 @@ def main(argv: Sequence[str]) -> None:
     state = collected(found, asked.ema)
     write(in_fp32(state), asked.output)
     halves = {str(each.dtype) for each in state.values() if each.is_floating_point()} - {"torch.float32"}
-    about = {key: found.record[key] for key in ("id", "settings", "shape", "classes", "progress")}
-    about |= {"ema": asked.ema, "rounded_to": min(halves, default=None)}
-    files.write_json(description(asked.output), about)
+    facts = {key: found.record[key] for key in ("id", "settings", "shape", "classes", "progress")}
+    facts |= {"ema": asked.ema, "rounded_to": min(halves, default=None)}
+    atomic.write_json(description(asked.output), facts)
     print(f"{found.directory} -> {asked.output}: {asked.output.stat().st_size} bytes")
 
 
@@ -74,7 +79,8 @@ def read(file: Path) -> Weights:
             from safetensors.torch import load_file
 
             return load_file(file)
-        return storage.load(file)
+        state: Weights = storage.load(file)
+        return state
     except ModuleNotFoundError:
         raise
     except Exception as error:  # a damaged file can raise almost any exception
@@ -101,11 +107,10 @@ def collected(found: Checkpoint, ema: bool) -> Weights:
     checkpoint has one. Raise BadInput if the checkpoint is damaged, or if `ema` is set and it has no averaged
     weights.
     """
-    files.verify(found.directory, found.record["files"])
+    verify(found.directory, found.record["files"])
     if ema and found.settings.ema is None:
         raise BadInput(f"{found.directory} has no averaged weights: its run had no --ema")
-    parts = {"deepspeed": _deepspeed, "pipeline": _pipeline}
-    state = parts.get(found.settings.engine, _whole)(found) | saving.buffers(found)
+    state = LAYOUTS[spec_of(found.settings).layout](found) | storage.buffers(found)
     if ema:
         state |= _averaged(found)
     return state
@@ -113,7 +118,8 @@ def collected(found: Checkpoint, ema: bool) -> Weights:
 
 def _whole(found: Checkpoint) -> Weights:
     """Return the weights of an engine that saves them in one file."""
-    return storage.load(found.directory / "model.pt")["model"]
+    state: Weights = storage.load(found.directory / "model.pt")["model"]
+    return state
 
 
 def _pipeline(found: Checkpoint) -> Weights:
@@ -125,7 +131,7 @@ def _pipeline(found: Checkpoint) -> Weights:
     for file in sorted((found.directory / "deepspeed").glob("layer_*-model_states.pt")):
         layer = int(file.name.removeprefix("layer_").partition("-")[0])
         state |= {f"{layer}.{name}": tensor for name, tensor in _trusted(file).items()}
-    return state | (masters.of_shares(found.directory / "deepspeed", state) if _half(found) else {})
+    return state | (_masters_of_shares(found.directory / "deepspeed", state) if _half(found) else {})
 
 
 def _deepspeed(found: Checkpoint) -> Weights:
@@ -146,10 +152,48 @@ def _deepspeed(found: Checkpoint) -> Weights:
     saved = _trusted(folder / "mp_rank_00_model_states.pt")
     state: Weights = saved["module"]
     if _half(found) and not experts:
-        state |= masters.of_one_file(saved, state)
+        state |= _masters_of_one_file(saved, state)
     for file in experts:
         state |= _trusted(file)
     return state
+
+
+def _masters_of_shares(folder: Path, state: Weights) -> Weights:
+    """Return the fp32 weights of a pipeline, combined from the shares of its ranks.
+
+    Each rank saves its share and the position of each parameter in it. The result has the parameters of
+    `state` that are complete.
+    """
+    os.environ.setdefault("DS_ACCELERATOR", "cpu")  # loading imports DeepSpeed, which would look for one
+    shards = [(match, file) for file in folder.iterdir() if (match := SHARE.search(file.name))]
+    pieces: dict[str, list[torch.Tensor]] = defaultdict(list)
+    for _, file in sorted(shards, key=lambda each: tuple(map(int, each[0].groups()))):
+        optimizer = _trusted(file)["optimizer_state_dict"]
+        shares = optimizer.get("single_partition_of_fp32_groups", ())
+        for places, share in zip(optimizer.get("param_slice_mappings", ()), shares, strict=False):
+            for name, place in places.items():
+                pieces[name].append(share[place.start : place.start + place.numel])
+    whole = {name: torch.cat(some) for name, some in pieces.items() if name in state}
+    return {
+        name: flat.view(state[name].shape)
+        for name, flat in whole.items()
+        if flat.numel() == state[name].numel()
+    }
+
+
+def _masters_of_one_file(saved: dict[str, Any], state: Weights) -> Weights:
+    """Return the fp32 weights at ZeRO stage 0, where every rank saves all of them.
+
+    Return {} if there are none, or if their shapes are not those of the parameters in order.
+    """
+    groups = (saved.get("optimizer") or {}).get("fp32_groups") or []
+    names = [name for name in state if name not in saved.get("buffer_names", ())]
+    if len(groups) != 1 or [each.shape for each in groups[0]] != [state[name].shape for name in names]:
+        return {}
+    return dict(zip(names, (each.detach() for each in groups[0]), strict=True))
+
+
+LAYOUTS = {"one file": _whole, "deepspeed": _deepspeed, "deepspeed, a file a layer": _pipeline}
 
 
 def _half(found: Checkpoint) -> bool:

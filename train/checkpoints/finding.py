@@ -1,11 +1,17 @@
-"""Selection of the checkpoint to resume from: a named one, or the newest. Does not import torch.
+"""Selection of the checkpoint to resume from, and its comparison with the run. Does not import torch.
 
 In settling.py, all ranks verify its files together.
 """
 
 import re
 from pathlib import Path
+from typing import Any
 
+from ..config import MOE_OPTIONS
+from ..config.batches import stages_of
+from ..config.dsquery import PRECISION_BLOCKS, enabled, optimizer_name
+from ..config.engines import spec_of
+from ..config.recipe import Recipe
 from ..errors import BadInput, CommonMistake, suggestion
 from .directory import FOLDER, LATEST, RECORD, Checkpoint, complete, ids, put_back, read
 
@@ -134,3 +140,63 @@ def _saved(path: Path) -> tuple[float, str]:
 def _step(name: str) -> int | None:
     match = STEP.fullmatch(name)
     return int(match[1]) if match else None
+
+
+def identity(how: Recipe, world_size: int) -> dict[str, Any]:
+    """Return the options that a run and the checkpoint from which it resumes must have in common.
+
+    They determine the shapes of the states and the position in the data.
+    """
+    settings, config = how.settings, how.config
+    same: dict[str, Any] = {
+        "task": settings.task,
+        "model": settings.model,
+        "engine": settings.engine,
+        "plugin": spec_of(settings).plugin(settings),
+        "stages": stages_of(settings, world_size),
+        "partition": settings.partition,
+        "seed": settings.seed,
+        "augment": ",".join(settings.augment) or "none",
+        "optimizer": optimizer_name(config),
+        "zero-stage": config["zero_optimization"]["stage"],
+        "precision": next((p for block, p in PRECISION_BLOCKS.items() if enabled(config, block)), "fp32"),
+        "ema": settings.ema,
+        "global-batch": how.batch.micro * how.batch.accumulation * how.parallel,
+    }
+    return same | {name.replace("_", "-"): getattr(settings, name) for name in MOE_OPTIONS}
+
+
+def check(found: Checkpoint, how: Recipe, world_size: int) -> bool:
+    """Return whether the run needs DeepSpeed's universal form of the checkpoint.
+
+    Any number of ranks can read this form. Raise CommonMistake, with the reason, if the run cannot resume
+    from the checkpoint.
+    """
+    name, before = found.directory.name, found.record["world_size"]
+    for option, value in identity(how, world_size).items():
+        other = found.record["identity"].get(option, value)
+        if other != value:
+            raise CommonMistake(
+                f"--resume {name} was trained with {_said(option, other)}, but this run has "
+                f"{_said(option, value)}: a run goes on as it began"
+            )
+    spec = spec_of(how.settings)
+    if before == world_size or spec.replicated:
+        return False
+    ranks = f"--resume {name} was saved by {before} ranks and cannot go on with {world_size}"
+    if how.settings.model == "moe":
+        raise CommonMistake(f"{ranks}: DeepSpeed's universal checkpoint leaves the experts out")
+    if not how.config["zero_optimization"]["stage"]:
+        return False  # every rank has the whole state
+    if spec.fixed_ranks:
+        raise CommonMistake(f"{ranks}: {spec.fixed_ranks}")
+    if optimizer_name(how.config) not in ("adam", "adamw", "lamb"):
+        raise CommonMistake(
+            f"{ranks}: DeepSpeed's universal checkpoint knows the states of adam, adamw and lamb only, not "
+            f"of {optimizer_name(how.config)}; ZeRO stage 0 needs none"
+        )
+    return True
+
+
+def _said(option: str, value: Any) -> str:
+    return f"no --{option}" if value is None else f"--{option} {value}"

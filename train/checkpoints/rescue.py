@@ -12,16 +12,19 @@ from threading import Thread
 
 from torch import distributed
 
-from . import RECORD, files, storage
-from .saving import WRITING, Saver, own_state, rank_file
+from .. import atomic
+from ..config.engines import ENGINES
+from . import storage
+from .directory import RECORD, WRITING, Entries
+from .saving import Saver
 
 PATIENCE = 60.0  # seconds; the file system may hang, too
 
 
 def possible(saver: Saver, step: int) -> bool:
     """Return whether this rank can save its state after `step`."""
-    engine, here = saver.engine, saver.here
-    alone = getattr(engine, "replicated", False) and engine.average is None
+    here, spec = saver.here, ENGINES[saver.facts["settings"]["engine"]]
+    alone = spec.replicated and saver.engine.average is None
     return alone and here is not None and here.step == step > saver.saved_step
 
 
@@ -43,20 +46,20 @@ def _save(saver: Saver) -> None:
         draft.mkdir(parents=True, exist_ok=True)
         written = storage.Written(draft)
         saver.engine.save(draft, written.save, here.numbers())
-        written.save(own_state(saver.engine, saver.device, here), rank_file(draft, rank))
+        written.save(storage.own_state(saver.engine, saver.device, here), storage.rank_file(draft, rank))
         if written.failure:
             return
-        files.write_json(draft / f"entries-{rank}.json", written.entries)
+        atomic.write_json(draft / f"entries-{rank}.json", written.entries)
         if rank:
             return
-        entries: files.Entries = {}
+        entries: Entries = {}
         for each in range(distributed.get_world_size()):
             told = draft / f"entries-{each}.json"
             while not told.exists():
                 time.sleep(0.1)
             entries |= json.loads(told.read_text(encoding="utf-8"))
             told.unlink()
-        files.write_json(draft / RECORD, saver.record(name, here, entries))
+        atomic.write_json(draft / RECORD, saver.record(name, here, entries))
         saver.publish(draft, saver.directory / name, here)
     except OSError:
         return  # the previous checkpoint remains the latest

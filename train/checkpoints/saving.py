@@ -1,7 +1,6 @@
 """Saving checkpoints and resuming from them, on all ranks. For the files see __init__.py."""
 
 import os
-import random
 import subprocess
 import sys
 import time
@@ -13,11 +12,9 @@ from pathlib import Path
 from shutil import rmtree
 from typing import Any
 
-import numpy as np
-import torch
 from torch import distributed
 
-from .. import checkpoints, peers, report
+from .. import atomic, peers, report
 from ..config import recorded
 from ..config.recipe import Recipe
 from ..data import Data
@@ -25,8 +22,9 @@ from ..device import Device
 from ..engines import Engine
 from ..errors import CannotSave, TrainingFailure
 from ..report import Run
-from . import LATEST, RECORD, Checkpoint, Progress, files, storage
-from .directory import REPLACED, WRITING
+from . import storage
+from .directory import LATEST, RECORD, REPLACED, WRITING, Checkpoint, Entries, Progress, prune
+from .finding import identity
 
 
 @dataclass
@@ -95,9 +93,9 @@ class Saver:
                 (self.directory / draft).mkdir(parents=True)
             except OSError as error:
                 failed = storage.failure(error, self.directory / draft)
-        return self._agree(name, failed, draft)[0]
+        return str(self._agree(name, failed, draft)[0])
 
-    def _write(self, draft: Path, progress: Progress) -> files.Entries:
+    def _write(self, draft: Path, progress: Progress) -> Entries:
         """Write this rank's files. Return the entries of all ranks' files when they are on the disk."""
         written = storage.Written(draft)
         try:
@@ -105,7 +103,7 @@ class Saver:
         except OSError as error:
             written.failed(error, draft)
         rank, part = distributed.get_rank(), self.engine.part
-        written.save(own_state(self.engine, self.device, progress), rank_file(draft, rank))
+        written.save(storage.own_state(self.engine, self.device, progress), storage.rank_file(draft, rank))
         average = self.engine.average
         averaged = average.state_dict() if average and (part.writes or average.spread) else None
         if averaged and part.writes:
@@ -113,43 +111,43 @@ class Saver:
         entries = self._agree(f"step-{progress.step:06d}", written.failure, written.entries, draft)
         return {name: entry for some in entries for name, entry in some.items()}
 
-    def _finish(self, draft: Path, final: Path, progress: Progress, written: files.Entries) -> None:
+    def _finish(self, draft: Path, final: Path, progress: Progress, written: Entries) -> None:
         failed = None
         if self.run.is_main:
             try:
-                files.write_json(draft / RECORD, self.record(final.name, progress, written))
+                atomic.write_json(draft / RECORD, self.record(final.name, progress, written))
                 self.publish(draft, final, progress)
             except OSError as error:
                 failed = storage.failure(error, draft)
         self._agree(final.name, failed, None, draft)
         if self.run.is_main:
             try:
-                checkpoints.prune(self.directory, self.facts["settings"]["keep"])
+                prune(self.directory, self.facts["settings"]["keep"])
             except OSError as error:
                 report.complain(f"warning: older checkpoints cannot be removed: {error}")
 
-    def record(self, name: str, progress: Progress, written: files.Entries) -> dict[str, Any]:
+    def record(self, name: str, progress: Progress, written: Entries) -> dict[str, Any]:
         """Return the content of checkpoint.json."""
         return {"format": 1, "id": name, **self.facts, "progress": progress.numbers(), "files": written}
 
     def publish(self, draft: Path, final: Path, progress: Progress) -> None:
         """Rename the draft to `final`, and only then make it the latest. Called on rank 0."""
         for folder in {file.parent for file in draft.rglob("*")}:
-            files.sync_directory(folder)
+            atomic.sync_directory(folder)
         if final.exists():  # this run resumed from an older checkpoint
             self._make_room(final)
         os.replace(draft, final)
-        files.sync_directory(self.directory)
-        files.write_text(self.directory / LATEST, final.name + "\n")
+        atomic.sync_directory(self.directory)
+        atomic.write_text(self.directory / LATEST, final.name + "\n")
         if self.run.directory:  # the job script retries only while this increases
-            files.write_text(self.run.directory / "saved-step", f"{progress.step}\n")
+            atomic.write_text(self.run.directory / "saved-step", f"{progress.step}\n")
         self._saved_at, self.latest = (progress.step, progress.epoch, progress.in_epoch), final.name
 
     def _make_room(self, final: Path) -> None:
         """Rename the old checkpoint of this name, after `latest` names another one, if there is any."""
         other = self.directory / self.latest if self.latest else None
         if other and other != final and other.parent == self.directory and other.is_dir():
-            files.write_text(self.directory / LATEST, other.name + "\n")
+            atomic.write_text(self.directory / LATEST, other.name + "\n")
         old = self.directory / f".{final.name}.{self.run.host}-{os.getpid()}{REPLACED}"
         rmtree(old, ignore_errors=True)
         os.replace(final, old)
@@ -179,7 +177,7 @@ def facts(how: Recipe, samples: Data, world_size: int) -> dict[str, Any]:
     """Return what checkpoint.json says of the run: enough to resume, export and evaluate it."""
     return {
         "world_size": world_size,
-        "identity": checkpoints.identity(how, world_size),
+        "identity": identity(how, world_size),
         "settings": recorded(how.settings),
         "deepspeed": how.config,
         "shape": list(samples.train.images.shape[1:]),
@@ -195,19 +193,6 @@ def _version(package: str) -> str | None:
         return None
 
 
-def own_state(engine: Engine, device: Device, progress: Progress) -> dict[str, Any]:
-    """Return the state that each rank saves for itself: random states, buffers, losses not reported yet.
-
-    Engines that shard the weights save one copy of the buffers only, but each rank has its own running
-    statistics.
-    """
-    return {
-        "random": random_state(device),
-        "buffers": {name: buffer.detach().cpu() for name, buffer in engine.module.named_buffers()},
-        "since_log": torch.stack(progress.since_log).cpu() if progress.since_log else torch.zeros(0),
-    }
-
-
 def restore(engine: Engine, found: Checkpoint, universal: bool, device: Device, run: Run) -> Progress:
     """Load the checkpoint on all ranks and return its position. settling.py must have verified it.
 
@@ -219,14 +204,14 @@ def restore(engine: Engine, found: Checkpoint, universal: bool, device: Device, 
         engine.load(directory, converted)
     if engine.average:
         engine.average.load_state_dict(storage.load(directory / f"ema-{engine.part.number:02d}.pt"))
-    mine = storage.load(rank_file(directory, rank % before))
-    state = mine["buffers"] if now == before else buffers(found)
+    mine = storage.load(storage.rank_file(directory, rank % before))
+    state = mine["buffers"] if now == before else storage.buffers(found)
     for name, buffer in engine.module.named_buffers():
         buffer.copy_(state[name])
     # With another number of ranks, the losses of the old ranks are distributed over the new ones.
-    old = [storage.load(rank_file(directory, other)) for other in range(rank, before, now)]
+    old = [storage.load(storage.rank_file(directory, other)) for other in range(rank, before, now)]
     losses = [loss.to(device.torch) for state in old for loss in state["since_log"]]
-    set_random_state(mine["random"], device)
+    storage.set_random_state(mine["random"], device)
     return replace(Progress(**found.record["progress"]), since_log=losses)
 
 
@@ -248,41 +233,3 @@ def _universal(found: Checkpoint, run: Run) -> Iterator[Path]:
     distributed.barrier()
     if run.is_main:
         rmtree(target, ignore_errors=True)
-
-
-def rank_file(directory: Path, rank: int) -> Path:
-    return directory / f"rank-{rank:05d}.pt"
-
-
-def buffers(found: Checkpoint) -> dict[str, torch.Tensor]:
-    """Return the model's buffers for an evaluation: running statistics are averaged over the ranks."""
-    columns: dict[str, list[torch.Tensor]] = {}
-    for rank in range(found.record["world_size"]):
-        for name, buffer in storage.load(rank_file(found.directory, rank))["buffers"].items():
-            columns.setdefault(name, []).append(buffer)
-    return {
-        name: torch.stack(column).mean(0) if column[0].is_floating_point() else column[0]
-        for name, column in columns.items()
-    }
-
-
-def random_state(device: Device) -> dict[str, Any]:
-    """Return the random states of Python, NumPy, torch and the device, as plain values and tensors."""
-    layout, numbers, gauss = random.getstate()
-    kind, keys, *rest = np.random.get_state()
-    on_device = None if device.kind == "cpu" else torch.get_device_module(device.torch).get_rng_state()
-    return {
-        "python": (layout, numbers, gauss),
-        "numpy": (kind, torch.from_numpy(keys.astype(np.int64)), *rest),
-        "torch": torch.get_rng_state(),
-        "device": on_device,
-    }
-
-
-def set_random_state(state: dict[str, Any], device: Device) -> None:
-    random.setstate(state["python"])
-    kind, keys, *rest = state["numpy"]
-    np.random.set_state((kind, keys.numpy().astype(np.uint32), *rest))
-    torch.set_rng_state(state["torch"])
-    if device.kind != "cpu" and state["device"] is not None:
-        torch.get_device_module(device.torch).set_rng_state(state["device"])

@@ -9,8 +9,7 @@ from .. import peers, report
 from ..device import Device
 from ..errors import CommonMistake
 from ..report import Run
-from .checking import Check, damage
-from .directory import Checkpoint, ids, read
+from .directory import Check, Checkpoint, damage, ids, read
 from .finding import none_is_whole, whole_ones
 
 

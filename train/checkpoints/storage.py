@@ -1,7 +1,11 @@
-"""Tensors in files, which are hashed while they are written and forced to the disk before they are used."""
+"""The files of tensors, and the state that each rank saves for itself.
+
+The files are hashed while they are written, and forced to the disk before they are used.
+"""
 
 import hashlib
 import os
+import random
 import shutil
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -9,9 +13,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import numpy as np
 import torch
 
-from .files import Entries
+from ..device import Device
+from ..engines.base import Engine
+from .directory import Checkpoint, Entries, Progress
 
 _sync = getattr(os, "fdatasync", os.fsync)  # macOS has no fdatasync
 LARGE = 1 << 20  # bytes; for smaller writes, a thread costs more than it saves
@@ -38,7 +45,7 @@ class Written:
             file.parent.mkdir(parents=True, exist_ok=True)
             with open(file, "wb") as stream, ThreadPoolExecutor(2) as threads, _without_crc32():
                 hashed = _Hashed(stream, threads)
-                torch.save(state, hashed)
+                torch.save(state, hashed)  # type: ignore[arg-type]  # it needs write and flush only
                 hashed.finish()
         except OSError as error:
             self.failed(error, file)
@@ -130,3 +137,55 @@ def _without_crc32() -> Iterator[None]:
 def load(file: Path) -> Any:
     """Load a file of Written.save on the CPU: only tensors and plain values, so it cannot execute code."""
     return torch.load(file, map_location="cpu", weights_only=True)
+
+
+def own_state(engine: Engine, device: Device, progress: Progress) -> dict[str, Any]:
+    """Return the state of this rank.
+
+    Engines that shard the weights save one copy of the buffers only, but each rank has its own running
+    statistics.
+    """
+    return {
+        "random": random_state(device),
+        "buffers": {name: buffer.detach().cpu() for name, buffer in engine.module.named_buffers()},
+        "since_log": torch.stack(progress.since_log).cpu() if progress.since_log else torch.zeros(0),
+    }
+
+
+def rank_file(directory: Path, rank: int) -> Path:
+    return directory / f"rank-{rank:05d}.pt"
+
+
+def buffers(found: Checkpoint) -> dict[str, torch.Tensor]:
+    """Return the model's buffers for an evaluation: running statistics are averaged over the ranks."""
+    columns: dict[str, list[torch.Tensor]] = {}
+    for rank in range(found.record["world_size"]):
+        for name, buffer in load(rank_file(found.directory, rank))["buffers"].items():
+            columns.setdefault(name, []).append(buffer)
+    return {
+        name: torch.stack(column).mean(0) if column[0].is_floating_point() else column[0]
+        for name, column in columns.items()
+    }
+
+
+def random_state(device: Device) -> dict[str, Any]:
+    """Return the random states of Python, NumPy, torch and the device, as plain values and tensors."""
+    layout, numbers, gauss = random.getstate()
+    of_numpy: Any = np.random.get_state()
+    kind, keys, *rest = of_numpy
+    on_device = None if device.kind == "cpu" else torch.get_device_module(device.torch).get_rng_state()
+    return {
+        "python": (layout, numbers, gauss),
+        "numpy": (kind, torch.from_numpy(keys.astype(np.int64)), *rest),
+        "torch": torch.get_rng_state(),
+        "device": on_device,
+    }
+
+
+def set_random_state(state: dict[str, Any], device: Device) -> None:
+    random.setstate(state["python"])
+    kind, keys, *rest = state["numpy"]
+    np.random.set_state((kind, keys.numpy().astype(np.uint32), *rest))
+    torch.set_rng_state(state["torch"])
+    if device.kind != "cpu" and state["device"] is not None:
+        torch.get_device_module(device.torch).set_rng_state(state["device"])

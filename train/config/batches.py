@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ..errors import CommonMistake
-from . import Settings
+from .engines import spec_of
+from .settings import Settings
 
 MICRO, ACCUMULATION, TOTAL = (
     "train_micro_batch_size_per_gpu",
@@ -52,7 +53,7 @@ def replicas(settings: Settings, world_size: int) -> int:
 
 def stages_of(settings: Settings, world_size: int) -> int:
     """Return the number of pipeline stages; 1 for engines without a pipeline."""
-    return (settings.stages or world_size) if settings.engine == "pipeline" else 1
+    return (settings.stages or world_size) if spec_of(settings).pipelined else 1
 
 
 def batch_sizes(config: Mapping[str, Any], settings: Settings, parallel: int) -> tuple[Batch, list[str]]:

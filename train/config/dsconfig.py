@@ -10,15 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import CommonMistake
-from . import Settings, dskeys, dsvalues, plugins
+from . import dskeys, dsvalues
 from .batches import ACCUMULATION, MICRO, TOTAL, Batch
-
-Config = dict[str, Any]
+from .dsquery import PRECISION_BLOCKS, Config, clips_the_update, enabled, learning_rate, optimizer_name
+from .engines import spec_of
+from .settings import Settings
 
 DEFAULT_LR = {"adam": 0.002, "adamw": 0.002, "lamb": 0.002, "sgd": 0.05, "muon": 0.02}
 TYPES = {"adam": "Adam", "adamw": "AdamW", "lamb": "Lamb", "sgd": "SGD", "muon": "Muon"}
-# The precision blocks of the config, and the corresponding values of --precision.
-PRECISION_BLOCKS = {"fp16": "fp16", "bf16": "bf16", "torch_autocast": "autocast"}
 # Keys that the engines without DeepSpeed follow, too.
 EVERY_ENGINE = frozenset(
     (
@@ -65,7 +64,7 @@ def build(base: Config, settings: Settings, batch: Batch, parallel: int) -> tupl
     notes += _scaled_rate(config, settings, parallel)
     notes += _precision(config, settings)
     notes += _zero(config, settings)
-    notes += plugins.settle(config, settings)
+    notes += spec_of(settings).settle(config, settings)
     if settings.clip is not None:
         if config.get("gradient_clipping", settings.clip) != settings.clip:
             notes.append(f"--clip {settings.clip} wins over the config file's {config['gradient_clipping']}")
@@ -86,7 +85,7 @@ def _unused(base: Config, settings: Settings) -> list[str]:
     notes = []
     if base.get("dataloader_drop_last"):
         notes.append("the config file's dataloader_drop_last is not followed: every sample is trained on")
-    if settings.engine in ("ddp", "colossalai"):
+    if not spec_of(settings).runs_deepspeed:
         said = {key: value for key, value in base.items() if value and key not in EVERY_ENGINE}
         names = [key for key, value in said.items() if not _is_off(value)]
         if names:
@@ -145,16 +144,6 @@ def _block(name: str, lr: float, warmup: int, total: int, settings: Settings) ->
     return {"type": kind, "params": params}
 
 
-def learning_rate(config: Config) -> float:
-    """Return the optimizer's learning rate, before any schedule. DeepSpeed's default is 0.001."""
-    return float(config["optimizer"]["params"].get("lr", 0.001))
-
-
-def optimizer_name(config: Config) -> str:
-    """Return the optimizer's type in lower case, as DeepSpeed compares it."""
-    return str(config["optimizer"].get("type", "")).lower()
-
-
 def _optimizer(config: Config, settings: Settings) -> list[str]:
     notes = []
     from_file = config.get("optimizer")
@@ -208,11 +197,6 @@ def _scaled_rate(config: Config, settings: Settings, parallel: int) -> list[str]
             if name.endswith("_lr") or name == "eta_min":
                 block[name] *= factor
     return [f"--scale-lr {settings.scale_lr}: the learning rate is {params['lr']:.4g} for {parallel} ranks"]
-
-
-def enabled(config: Config, section: str) -> bool:
-    """Return whether an optional section of the config is enabled."""
-    return bool(config.get(section, {}).get("enabled"))
 
 
 def _precision(config: Config, settings: Settings) -> list[str]:
@@ -289,7 +273,7 @@ def _zero(config: Config, settings: Settings) -> list[str]:
         enabled(config, "fp16")
         and settings.zero_stage is None
         and "stage" not in zero
-        and settings.engine in ("deepspeed", "pipeline")
+        and spec_of(settings).runs_deepspeed
     ):
         stage = 1
         notes.append("fp16 runs at ZeRO stage 1, because at stage 0 this DeepSpeed does not scale the loss")
@@ -307,11 +291,6 @@ def _zero(config: Config, settings: Settings) -> list[str]:
         # ZeRO accepts only Adam by name, but is correct for every elementwise optimizer.
         config.setdefault("zero_allow_untested_optimizer", True)
     return notes
-
-
-def clips_the_update(config: Config) -> bool:
-    """Return whether DeepSpeed 0.19.8 would clip the optimizer's final update, not the gradients."""
-    return bool(config["zero_optimization"]["stage"]) and optimizer_name(config) == "muon"
 
 
 def _no_key_twice(pairs: list[tuple[str, Any]]) -> Config:

@@ -42,8 +42,7 @@ module_granularity_threshold number_checkpoints param_persistence_threshold pref
 profile_step sub_group_size vocabulary_size zero_hpz_partition_size
 """
 _POSITIVE = (
-    "loss_scale_window reduce_bucket_size steps_per_print top_modules gradient_predivide_factor T_max "
-    "cycle_first_step_size cycle_second_step_size lr_range_test_step_size"
+    "gradient_predivide_factor T_max cycle_first_step_size cycle_second_step_size lr_range_test_step_size"
 )
 _WHOLE = "loss_scale_window reduce_bucket_size steps_per_print top_modules"
 _NUMBERS = "gradient_clipping loss_scale recompute_fwd_factor"
@@ -128,8 +127,8 @@ def wrong(path: str, key: str, value: Any, least: float = -math.inf) -> str:
     if name in WORDS:
         allowed = WORDS[name]
         given = value.lower() if isinstance(value, str) and name in _ANY_CASE else value
-        good = given in (*allowed, *map(str.lower, allowed)) if isinstance(given, str) else False
-        return "" if good else "one of " + ", ".join(allowed)
+        known = isinstance(given, str) and given in (*allowed, *map(str.lower, allowed))
+        return "" if known else "one of " + ", ".join(allowed)
     for names, wanted, good in _KINDS:
         if name in names:
             return "" if good(value) else wanted

@@ -26,11 +26,11 @@ from .converters import (
     whole,
     wholes,
 )
+from .engine_colossalai import PLUGINS
+from .engines import ENGINES
 
 TASKS = ("digits", "mnist", "cifar10")
 MODELS = ("cnn", "mlp", "resnet18", "moe")
-ENGINES = ("deepspeed", "pipeline", "ddp", "colossalai")
-PLUGINS = ("torch_ddp", "torch_ddp_fp16", "low_level_zero", "gemini")
 OPTIMIZERS = ("sgd", "adam", "adamw", "lamb", "muon")
 PRECISIONS = ("fp32", "bf16", "fp16", "autocast", "autocast-fp16")
 AMP_LEVELS = ("O0", "O1", "O2", "O3")
@@ -219,7 +219,7 @@ def engine(add: Add) -> None:
     _choice(
         add,
         "--engine",
-        ENGINES,
+        tuple(ENGINES),
         "deepspeed (default: data parallel, ZeRO), pipeline (DeepSpeed's, of an nn.Sequential), "
         "ddp (plain torch) or colossalai (in an environment of its own)",
         "deepspeed",

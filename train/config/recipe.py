@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 
 from .. import own
-from . import Settings, batches, dsconfig, refusals, schedules
+from . import batches, dsconfig, dsquery, refusals, schedules
 from .converters import is_own
+from .settings import Settings
 
 
 @dataclass(frozen=True)
@@ -18,7 +19,7 @@ class Recipe:
     settings: Settings
     batch: batches.Batch
     parallel: int
-    config: dsconfig.Config
+    config: dsquery.Config
     notes: list[str]
 
     def schedule(self, per_epoch: int) -> schedules.Plan:
@@ -31,7 +32,7 @@ class Recipe:
         block = dsconfig.schedule(self.config, self.settings, total).get("scheduler")
         if block and is_own(block["type"]):
             own.find("--scheduler", block["type"])
-        return schedules.Plan(block, dsconfig.learning_rate(self.config), total, by_epoch)
+        return schedules.Plan(block, dsquery.learning_rate(self.config), total, by_epoch)
 
 
 def resolve(settings: Settings, world_size: int) -> Recipe:

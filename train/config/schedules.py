@@ -77,8 +77,10 @@ def warmup_cosine(params: Params, lr: float, total: int) -> Curve:
     The ratio begins with warmup_min_ratio and ends with cos_min_ratio. The first step has warmup_min_ratio.
     With DeepSpeed's class, this step has a learning rate of 0 and no effect.
     """
-    steps, low = _warmup_steps(params), params.get("warmup_min_ratio", 0.0)
-    end, floor = params.get("total_num_steps", total), params.get("cos_min_ratio", 0.0001)
+    steps: int = _warmup_steps(params)
+    low: float = params.get("warmup_min_ratio", 0.0)
+    end: int = params.get("total_num_steps", total)
+    floor: float = params.get("cos_min_ratio", 0.0001)
 
     def rate(done: int) -> float:
         after = done - 1
@@ -111,24 +113,27 @@ def cosine(params: Params, lr: float, total: int) -> Curve:
 
 def one_cycle(params: Params) -> Schedule:
     """Return OneCycle: up, down, then decay, and the opposite for Adam's beta (Smith, arXiv 1803.09820)."""
-    low, high = params["cycle_min_lr"], params["cycle_max_lr"]
-    least, most = params.get("cycle_min_mom", 0.8), params.get("cycle_max_mom", 0.9)
-    first = params.get("cycle_first_step_size", 2000)
-    second = params.get("cycle_second_step_size")
+    low: float = params["cycle_min_lr"]
+    high: float = params["cycle_max_lr"]
+    least: float = params.get("cycle_min_mom", 0.8)
+    most: float = params.get("cycle_max_mom", 0.9)
+    first: int = params.get("cycle_first_step_size", 2000)
+    second: int | None = params.get("cycle_second_step_size")
     second = first if second is None else second
-    stairs = params.get("cycle_first_stair_count", 0)
-    stairs = (stairs, params.get("cycle_second_stair_count") or stairs)
-    interval = params.get("decay_step_size", 0)
+    up_stairs: int = params.get("cycle_first_stair_count", 0)
+    down_stairs: int = params.get("cycle_second_stair_count") or up_stairs
+    interval: int = params.get("decay_step_size", 0)
 
     def height(done: int) -> float:
         place = done % (first + second)
         up = place <= first
         part = place / first if up else (first + second - place) / second
-        count = stairs[0 if up else 1]
+        count = up_stairs if up else down_stairs
         return math.floor(part * count) / count if count else part
 
     def decay(done: int, rate: str) -> float:
-        return 1 + params.get(rate, 0.0) * (done - first - second) / interval if interval else 1.0
+        slope: float = params.get(rate, 0.0)
+        return 1 + slope * (done - first - second) / interval if interval else 1.0
 
     def lr(done: int) -> float:
         if done <= first + second:
@@ -146,7 +151,8 @@ def one_cycle(params: Params) -> Schedule:
 
 
 def _from_low_to_high(params: Params, high: float, then: Curve) -> Curve:
-    steps, low = _warmup_steps(params), params.get("warmup_min_lr", 0.0)
+    steps: int = _warmup_steps(params)
+    low: float = params.get("warmup_min_lr", 0.0)
 
     def rate(done: int) -> float:
         after = done - 1
@@ -156,7 +162,8 @@ def _from_low_to_high(params: Params, high: float, then: Curve) -> Curve:
 
 
 def _warmup_steps(params: Params) -> int:
-    return max(2, params.get("warmup_num_steps", 1000))
+    steps: int = params.get("warmup_num_steps", 1000)
+    return max(2, steps)
 
 
 def _rise(params: Params, after: int, steps: int) -> float:

@@ -8,15 +8,16 @@ they live as long as the run, share the arrays and avoid a fork under MPI. Copyi
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
 import torch
 
-from ..engines import Micro
-from . import Data, Split, augment
+from ..engines.base import Micro
+from . import augment
 from .augment import Augmentation
+from .dataset import Data, Split
 from .sampling import Piece, Step
 
 AHEAD = 2  # steps that each worker prepares in advance
@@ -71,7 +72,7 @@ class Feed:
             for step in steps:
                 yield self._prepare(step, epoch), step.total
             return
-        waiting: deque = deque()
+        waiting: deque[tuple[Future[list[Raw]], int]] = deque()
         for step in steps:
             waiting.append((self._pool.submit(self._prepare, step, epoch), step.total))
             if len(waiting) > self._ahead:

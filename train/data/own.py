@@ -19,7 +19,7 @@ import numpy as np
 
 from .. import own
 from ..errors import BadInput
-from . import Data, Split
+from .dataset import Data, Split
 
 KEYS = ("train", "test", "classes", "full", "mean", "std")
 

@@ -22,13 +22,13 @@ def _forward(layer: _BatchNorm, images: torch.Tensor) -> torch.Tensor:
     mean, var, weight, bias = layer.running_mean, layer.running_var, layer.weight, layer.bias
     if mean is None or var is None or weight is None or weight.dtype == mean.dtype:
         return type(layer).forward(layer, images)
-    layer._check_input_dim(images)
+    layer._check_input_dim(images)  # type: ignore[no-untyped-call]
     share = layer.momentum
     if layer.training and layer.num_batches_tracked is not None:
         layer.num_batches_tracked.add_(1)
         if share is None:
             share = 1.0 / float(layer.num_batches_tracked)
-    bias = None if bias is None else bias.to(mean.dtype)
+    shift = None if bias is None else bias.to(mean.dtype)
     return functional.batch_norm(
-        images, mean, var, weight.to(mean.dtype), bias, layer.training, share or 0.0, layer.eps
+        images, mean, var, weight.to(mean.dtype), shift, layer.training, share or 0.0, layer.eps
     )

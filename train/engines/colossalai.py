@@ -1,4 +1,4 @@
-"""ColossalAI's Booster: data parallelism by plug-ins (see the table in config/plugins.py), and HybridAdam.
+"""ColossalAI's Booster: data parallelism by plug-ins (table: config/engine_colossalai.py), and HybridAdam.
 
 The plug-ins are used as in ColossalAI's own examples, except for settings whose defaults suit models of
 billions of weights. The compiled HybridAdam, for CUDA, has never been run here.
@@ -12,28 +12,28 @@ from typing import Any
 import torch
 
 from ..checkpoints import storage
-from ..config import plugins
-from ..config.dsconfig import Config, optimizer_name
+from ..config.dsquery import Config, optimizer_name, precision
 from ..errors import BadInput
-from . import Job, Micro, Part, Save, Share, colossalai_patches, evaluation, loss_of
+from . import colossalai_patches
+from .base import Job, Micro, Part, Save, Share, evaluation, loss_of
 from .ema import Average
 
 
 class ColossalaiEngine:
     """An engine with one of ColossalAI's plug-ins. The process group must be initialised."""
 
-    def __init__(self, job: Job, plugin: str) -> None:
+    def __init__(self, job: Job) -> None:
         colossalai = colossalai_patches.load(job.device)
         self.share = Share(job.ranks.rank, job.ranks.world_size)
         self.part = Part(0, job.ranks.rank == 0)
         self.module = job.model
-        self._plugin = plugin
-        self._precision = plugins.precision(job.config)
+        self._plugin = job.plugin
+        self._precision = precision(job.config)
         self._clip = float(job.config.get("gradient_clipping", 0))
         self._type = job.device.type
         self.optimizer = _optimizer(colossalai, job)
-        made = _plugin(colossalai, plugin, job)
-        mixed = "fp16" if plugin == "torch_ddp_fp16" else None
+        made = _plugin(colossalai, job)
+        mixed = "fp16" if job.plugin == "torch_ddp_fp16" else None
         self._booster = colossalai.booster.Booster(plugin=made, mixed_precision=mixed)
         self._model, self._boosted, *_ = self._booster.boost(job.model, self.optimizer)
         if mixed:
@@ -80,13 +80,12 @@ class ColossalaiEngine:
 
     @torch.no_grad()
     def predict(self, images: torch.Tensor) -> torch.Tensor:
-        if self._plugin == "torch_ddp":
-            return self.module(images)
-        if self._plugin == "torch_ddp_fp16":
-            # Not through DistributedDataParallel, which would broadcast rank 0's running statistics.
-            with torch.autocast(self._type, torch.float16):
-                return self.module(images)
-        return self._model(images)
+        # Not through DistributedDataParallel, which would broadcast rank 0's running statistics.
+        model = self.module if self._plugin.startswith("torch_ddp") else self._model
+        cast = self._plugin == "torch_ddp_fp16"
+        with torch.autocast(self._type, torch.float16) if cast else nullcontext():
+            logits: torch.Tensor = model(images)
+        return logits
 
     def learning_rate(self) -> float:
         return float(self.optimizer.param_groups[0]["lr"])
@@ -147,7 +146,8 @@ class ColossalaiEngine:
 
     def _scaler_state(self) -> dict[str, Any]:
         if hasattr(self._boosted, "scaler"):
-            return self._boosted.scaler.state_dict()
+            state: dict[str, Any] = self._boosted.scaler.state_dict()
+            return state
         scaler = getattr(self._mixin(), "grad_scaler", None)
         return {name: getattr(scaler, name) for name in SCALER} if scaler else {}
 
@@ -165,7 +165,8 @@ class ColossalaiEngine:
         if last or not self._booster.plugin.support_no_sync():
             return nullcontext()
         model = self._model.module if self._plugin == "torch_ddp_fp16" else self._model
-        return self._booster.no_sync(model, self._boosted)
+        context: AbstractContextManager[Any] = self._booster.no_sync(model, self._boosted)
+        return context
 
 
 SCALER = ("_scale", "_growth_step", "_hysteresis_step")
@@ -186,25 +187,28 @@ def _optimizer(colossalai: Any, job: Job) -> torch.optim.Optimizer:
     if name == "sgd":
         return torch.optim.SGD(job.model.parameters(), **params)
     try:
-        return colossalai.nn.optimizer.HybridAdam(job.model.parameters(), adamw_mode=adamw, **params)
+        adam: torch.optim.Optimizer = colossalai.nn.optimizer.HybridAdam(
+            job.model.parameters(), adamw_mode=adamw, **params
+        )
     except (AssertionError, ImportError, OSError, RuntimeError) as error:
         reason = (str(error) or type(error).__name__).partition("\n")[0]
         raise BadInput(
             f"ColossalAI's HybridAdam cannot be made for this {job.device.kind} device: it compiles "
             f"kernels with the CUDA toolkit of CUDA_HOME, and says: {reason}"
         ) from None
+    return adam
 
 
-def _plugin(colossalai: Any, name: str, job: Job) -> Any:
+def _plugin(colossalai: Any, job: Job) -> Any:
     """Return the plug-in for this model and device."""
     kinds, on_cpu = colossalai.booster.plugin, job.device.kind == "cpu"
-    precision, clip = plugins.precision(job.config), float(job.config.get("gradient_clipping", 0))
-    if name.startswith("torch_ddp"):
+    clip = float(job.config.get("gradient_clipping", 0))
+    if job.plugin.startswith("torch_ddp"):
         return kinds.TorchDDPPlugin()
     scale = {_SCALE[key]: value for key, value in _scale(job.config).items()}
     # ColossalAI's loss scale starts at 2**32, so that the first dozens of steps would be skipped.
-    common = {"precision": precision, "max_norm": clip, **scale}
-    if name == "low_level_zero":
+    common = {"precision": precision(job.config), "max_norm": clip, **scale}
+    if job.plugin == "low_level_zero":
         stage = job.config["zero_optimization"]["stage"]
         return kinds.LowLevelZeroPlugin(stage=stage, overlap_communication=not on_cpu, **common)
     # Up to min_chunk_size_m (32) million weights, gemini would shard nothing. It would then multiply the

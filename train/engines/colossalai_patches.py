@@ -153,10 +153,10 @@ class _Kernel:
             div_scale: float,
         ) -> None:
             done = [torch.tensor(float(step - 1))]
-            rates = {"lr": lr, "beta1": beta1, "beta2": beta2, "eps": eps, "weight_decay": decay}
+            how: dict[str, Any] = {"amsgrad": False, "maximize": False, "foreach": False, "fused": True}
+            how |= {"lr": lr, "beta1": beta1, "beta2": beta2, "eps": eps, "weight_decay": decay}
             grads = [gradient.to(weights.dtype)]
-            how = {"amsgrad": False, "maximize": False, "foreach": False, "fused": True}
-            self._update([weights], grads, [mean], [square], [], done, **how, **rates)
+            self._update([weights], grads, [mean], [square], [], done, **how)
 
 
 def _adam_without_nvcc() -> None:

@@ -1,6 +1,6 @@
 """Plain torch: DistributedDataParallel, torch's optimizers and autocast. Reference for the other engines."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -10,10 +10,10 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from ..checkpoints import storage
-from ..config.dsconfig import Config, enabled, optimizer_name
+from ..config.dsquery import Config, enabled, optimizer_name
 from ..errors import BadInput
 from ..models import summed_loss
-from . import Job, Micro, Part, Save, Share, evaluation, loss_of
+from .base import Job, Micro, Part, Save, Share, evaluation, loss_of
 from .ema import Average
 from .muon import MuonAndAdam
 
@@ -24,8 +24,6 @@ class DdpEngine:
     bf16 and fp16 are torch's autocast with fp32 weights, fp16 with dynamic loss scaling. bf16 without a
     master copy casts the weights themselves.
     """
-
-    replicated = True  # every rank has the whole state
 
     def __init__(self, job: Job) -> None:
         self.share = Share(job.ranks.rank, job.ranks.world_size)
@@ -58,7 +56,7 @@ class DdpEngine:
             self._autocast(),
         ):
             logits = self._model(micro.images.to(self._dtype))
-        summed_loss(logits, micro.labels).backward()
+        summed_loss(logits, micro.labels).backward()  # type: ignore[no-untyped-call]
         self.optimizer.zero_grad()
         for buffer, before in zip(self.module.buffers(), buffers, strict=True):
             buffer.copy_(before)
@@ -76,7 +74,8 @@ class DdpEngine:
                 loss = loss_of(self.module, logits, labels, real)
                 # DDP averages the gradients over the ranks. This factor undoes that and gives the mean over
                 # samples.
-                self._scaler.scale(loss * (self.share.size / total)).backward()
+                scaled = self._scaler.scale(loss * (self.share.size / total))
+                scaled.backward()  # type: ignore[no-untyped-call]
             summed.append(loss.detach())
         if self._first:
             self._first = False
@@ -112,7 +111,8 @@ class DdpEngine:
     @torch.no_grad()
     def predict(self, images: torch.Tensor) -> torch.Tensor:
         with self._autocast():
-            return self.module(images.to(self._dtype))
+            logits: torch.Tensor = self.module(images.to(self._dtype))
+        return logits
 
     def learning_rate(self) -> float:
         return float(self.optimizer.param_groups[0]["lr"])
@@ -180,7 +180,7 @@ def optimizer(config: Config, module: nn.Module) -> torch.optim.Optimizer:
     if name == "adam" and params.pop("adam_w_mode", True):
         name = "adamw"
     params.pop("adam_w_mode", None)
-    kinds = {
+    kinds: dict[str, Callable[..., torch.optim.Optimizer]] = {
         "sgd": torch.optim.SGD,
         "adam": torch.optim.Adam,
         "adamw": torch.optim.AdamW,

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 
 import torch
 
-from . import Job, Micro, Part, Share, evaluation, loss_of, padded
+from .base import Job, Micro, Part, Share, evaluation, loss_of, padded
 from .batch_norm import normalise_in_fp32
 from .deepspeed_common import Common, deepspeed_config, load_deepspeed, mistakes_of_the_config
 from .ema import Average, SpreadAverage
@@ -68,7 +68,8 @@ class DeepSpeedEngine(Common):
         count = len(images)
         if count < self._rows:
             images = images[torch.arange(self._rows, device=images.device) % count]
-        return self._engine(images.to(self._dtype))[:count]
+        logits: torch.Tensor = self._engine(images.to(self._dtype))
+        return logits[:count]
 
 
 def experts_shared_by(model: torch.nn.Module) -> int:

@@ -11,10 +11,10 @@ from typing import Any
 import torch
 from torch import distributed
 
-from ..config.dsconfig import enabled, optimizer_name
+from ..config.dsquery import enabled, optimizer_name
 from ..device import Device
 from ..errors import CommonMistake, TrainingFailure
-from . import Save
+from .base import Save
 
 CHECKPOINT = "deepspeed"  # the folder of DeepSpeed's files in a checkpoint
 
@@ -78,7 +78,7 @@ class Common:
         """Write DeepSpeed's own checkpoint into the folder deepspeed/. `save` writes its files."""
         from deepspeed.runtime.checkpoint_engine import TorchCheckpointEngine
 
-        class Writer(TorchCheckpointEngine):
+        class Writer(TorchCheckpointEngine):  # type: ignore[misc]  # it has no types
             def save(self, state_dict: Any, path: str) -> None:
                 save(state_dict, Path(path))
 

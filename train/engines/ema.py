@@ -70,7 +70,7 @@ class SpreadAverage(Average):
         super().__init__(module, decay)
 
     def _held(self, parameters: list[nn.Parameter]) -> list[torch.Tensor]:
-        self._whole: list[Any] = parameters
+        self._whole: list[Any] = list(parameters)
         return [p.ds_tensor for p in self._whole]
 
     def state_dict(self) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from torch import nn
 
 from ..errors import CommonMistake
 from ..models import summed_loss
-from . import Job, Micro, Part, Share, evaluation, padded
+from .base import Job, Micro, Part, Share, evaluation, padded
 from .batch_norm import normalise_in_fp32
 from .deepspeed_common import Common, deepspeed_config, load_deepspeed, mistakes_of_the_config
 from .ema import Average
@@ -42,7 +42,7 @@ class PipelineEngine(Common):
         parameters = [p for p in module.parameters() if p.requires_grad]
         for parameter in parameters:
             # Without this mark, DeepSpeed clips by the norm of the first stage's gradients only.
-            parameter.model_parallel = True  # type: ignore[attr-defined]
+            parameter.model_parallel = True
         with mistakes_of_the_config():
             engine, *_ = deepspeed.initialize(
                 model=module, model_parameters=parameters, config=config, lr_scheduler=job.schedule.attach
@@ -70,7 +70,8 @@ class PipelineEngine(Common):
             self.average.update()
         if not self._engine.is_last_stage():
             return torch.zeros((), device=self._engine.device)
-        return (self._engine.total_loss / self._factor).float()
+        loss: torch.Tensor = self._engine.total_loss / self._factor
+        return loss.float()
 
     def evaluating(self) -> AbstractContextManager[None]:
         return evaluation(self.module, self.average, self._replicas)

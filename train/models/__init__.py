@@ -48,7 +48,7 @@ def _check_logits(model: nn.Module, name: str, classes: int) -> None:
     hook = last.register_forward_hook(check)
 
 
-def cnn(shape: tuple[int, int, int], classes: int) -> nn.Module:
+def cnn(shape: tuple[int, int, int], classes: int) -> nn.Sequential:
     """Return the small convolutional network of the tutorials, after LeNet-5.
 
     It has two convolutions, each followed by a pooling, and three dense layers. The convolutions are padded,

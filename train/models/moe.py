@@ -86,12 +86,14 @@ class MoeCnn(nn.Module):
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         hidden, self._balance, _ = self.experts(self.features(images))
-        return self.head(hidden)
+        logits: torch.Tensor = self.head(hidden)
+        return logits
 
     def auxiliary_loss(self) -> torch.Tensor:
         """Return the weighted load-balancing loss per sample of the last forward pass."""
         assert self._balance is not None
-        return self._aux_weight * self._balance.float()
+        loss: torch.Tensor = self._aux_weight * self._balance.float()
+        return loss
 
 
 def count(shape: tuple[int, int, int], classes: int, chosen: Experts) -> int:

@@ -151,10 +151,11 @@ def _gather_facts(mine: Visit, me: ranks.Ranks, board: "Board") -> dict[int, dic
                 look = now + LOOKS * (time.monotonic() - now)
             time.sleep(POLL)
     facts = dict(sorted(facts.items()))
-    words, absent = mine.words() if waiting else {}, {}
+    words = mine.words() if waiting else {}
+    absent: dict[int, tuple[str, dict[str, Any] | None]] = {}
     for rank in sorted(waiting):
-        said = words.get(rank)
-        absent[rank] = (said["host"] if said else mine.job.host(rank, "an unknown host"), said)
+        wrote = words.get(rank)
+        absent[rank] = (wrote["host"] if wrote else mine.job.host(rank, "an unknown host"), wrote)
     mine.findings += judge.missing(absent, facts, f"{me.master_addr}:{me.master_port}")
     mine.findings += judge.alone(mine.job, facts, me.world_size)
     present = mine.present()

@@ -4,7 +4,6 @@ Every error becomes a sentence in `problems`, so that rank 0 can name the host.
 """
 
 import contextlib
-import os
 import re
 import shutil
 import socket
@@ -16,7 +15,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from .. import device
+from .. import atomic, device
 from ..addresses import interface_to
 from ..errors import BadInput
 from ..ranks import Ranks
@@ -99,7 +98,12 @@ def versions(mine: device.Device | None, env: Mapping[str, str]) -> dict[str, st
         found["CANN"] = _cann(env)
     else:
         found["toolkit"] = torch.version.cuda or torch.version.hip
-        found["NCCL"] = ".".join(map(str, torch.cuda.nccl.version()))
+        found["NCCL"] = ".".join(
+            map(
+                str,
+                torch.cuda.nccl.version(),  # type: ignore[no-untyped-call]
+            )
+        )
     return found
 
 
@@ -160,25 +164,10 @@ def write(directory: Path, name: Path, problems: list[str]) -> dict[str, Any] | 
     file = directory / name
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        put(file, nonce)
+        atomic.write_text(file, nonce)
         free = shutil.disk_usage(directory).free
     except OSError as error:
         problems.append(f"cannot write into {directory}: {error.strerror or error}")
         return None
     seconds = round(time.monotonic() - began, 4)
     return {"directory": str(directory), "file": str(file), "nonce": nonce, "seconds": seconds, "free": free}
-
-
-def put(file: Path, text: str) -> None:
-    """Write `text` to `file` atomically and force it to the disk."""
-    draft = file.with_name(f".{file.name}.writing")
-    with open(draft, "w", encoding="utf-8") as stream:
-        stream.write(text)
-        stream.flush()
-        os.fsync(stream.fileno())
-    os.replace(draft, file)
-    descriptor = os.open(file.parent, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -77,7 +77,7 @@ def missing(
     away = {host for host, _ in absent.values()}
     home = {each["host"] for each in facts.values()}
     if len(home) == 1 and away - home and all(left and left.get("lost") for _, left in absent.values()):
-        findings = [Finding(*home, "port", True, f"no other host can reach rank 0 at {meeting}")]
+        findings = [Finding(home.pop(), "port", True, f"no other host can reach rank 0 at {meeting}")]
         if len(away) > 1:  # of two hosts, either one may be the cause
             return findings
     for host, ranks in _grouped({rank: host for rank, (host, _) in absent.items()}).items():
@@ -228,7 +228,7 @@ def _world(job: Job, facts: Facts, started: int) -> list[Finding]:
     have = _grouped({rank: each["host"] for rank, each in facts.items()})
     # The hostfile determines the ranks of a host only if all slots are to be used.
     short_of = [host for host, count in job.hosts if wanted == slots and len(have.get(host, ())) < count]
-    return [Finding(host, "hosts", True, text) for host in short_of or [None]]
+    return [Finding(host, "hosts", True, text) for host in short_of or (None,)]
 
 
 def _places(facts: Facts) -> list[Finding]:

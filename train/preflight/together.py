@@ -19,6 +19,8 @@ from typing import Any
 
 import torch
 from torch import distributed
+from torch.distributed.distributed_c10d import PrefixStore, Store
+from torch.distributed.rendezvous import rendezvous
 
 from .. import peers
 from ..device import Device
@@ -32,7 +34,7 @@ WORKERS = 32
 ALL = 32  # maximum number of hosts of which each one tests all others
 
 
-def open_store(me: Ranks, until: float, serve: bool) -> distributed.Store:
+def open_store(me: Ranks, until: float, serve: bool) -> Store:
     """Return a connection to the store. serve: rank 0 also runs the store.
 
     until: deadline, in seconds of time.monotonic(). Raise OSError or RuntimeError if the connection fails.
@@ -41,13 +43,13 @@ def open_store(me: Ranks, until: float, serve: bool) -> distributed.Store:
         wait_for_port(me.master_addr, me.master_port, until)
     timeout = timedelta(seconds=max(1.0, until - time.monotonic()))
     if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
-        store, _, _ = next(distributed.rendezvous("env://", me.rank, me.world_size, timeout=timeout))
+        store, _, _ = next(rendezvous("env://", me.rank, me.world_size, timeout=timeout))
     else:
         # Like env://, but without waiting for all ranks: rank 0 finds missing ranks by their messages.
-        store = distributed.TCPStore(
+        store = distributed.TCPStore(  # type: ignore[attr-defined]
             me.master_addr, me.master_port, None, serve and me.rank == 0, timeout, wait_for_workers=False
         )
-    return distributed.PrefixStore("jobgen-preflight", store)
+    return PrefixStore("jobgen-preflight", store)
 
 
 def wait_for_port(address: str, port: int, until: float) -> None:
@@ -69,7 +71,7 @@ def wait_for_port(address: str, port: int, until: float) -> None:
 class Board:
     """Messages between the ranks: values as JSON, under names, in the store."""
 
-    def __init__(self, store: distributed.Store) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
         self._arrived, self._open = 0, list[int]()
 
@@ -230,7 +232,7 @@ def in_time(work: Callable[[], dict[str, Any]], until: float) -> dict[str, Any]:
     return results[0] if results else {"error": LATE}
 
 
-def all_reduce(store: distributed.Store, me: Ranks, mine: Device, until: float) -> dict[str, Any]:
+def all_reduce(store: Store, me: Ranks, mine: Device, until: float) -> dict[str, Any]:
     """Sum one number and then a large array over all ranks. Return the speed of the second sum.
 
     algorithm_gb_per_s is the size of the array divided by the time. bus_gb_per_s is the rate on the links if
@@ -240,9 +242,13 @@ def all_reduce(store: distributed.Store, me: Ranks, mine: Device, until: float) 
     if mine.kind != "cpu":
         getattr(torch, mine.type).set_device(mine.index)  # each thread has a current device of its own
     peers.choose_interface(me, mine)
-    bound = {"device_id": mine.torch} if mine.type == "cuda" and me.world_size > 1 else {}
     distributed.init_process_group(
-        mine.backend, store=store, rank=me.rank, world_size=me.world_size, timeout=timeout, **bound
+        mine.backend,
+        store=store,
+        rank=me.rank,
+        world_size=me.world_size,
+        timeout=timeout,
+        device_id=peers.bound_device(me, mine),
     )
     _sum(me, mine, 1)
     size = (16 if mine.kind == "cpu" else 256) << 20

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
-from .. import nodefiles, ranks, report
+from .. import atomic, nodefiles, ranks, report
 from ..errors import BAD_HOSTS, CommonMistake
 from . import judge, table
 from .judge import Finding, Job
@@ -187,7 +187,9 @@ def write_result(visit: Visit, rows: Sequence[Mapping[str, str]]) -> None:
     """Write bad-hosts, then result.json. The latter allows the ranks that gave up to exit."""
     bad = judge.bad_hosts(visit.findings)
     if visit.failed:
-        put(visit.folder / BAD, "".join(f"{host}\t{' '.join(text.split())}\n" for host, text in bad.items()))
+        atomic.write_text(
+            visit.folder / BAD, "".join(f"{host}\t{' '.join(text.split())}\n" for host, text in bad.items())
+        )
     result = {
         "state": "failed" if visit.failed else "passed",
         "seconds": round(time.monotonic() - visit.began, 3),
@@ -200,7 +202,7 @@ def write_result(visit: Visit, rows: Sequence[Mapping[str, str]]) -> None:
     }
     # With indent, json does not use its C code, which is slow for thousands of hosts.
     lines = ",\n".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in result.items())
-    put(visit.folder / RESULT, f"{{\n{lines}\n}}\n")
+    atomic.write_text(visit.folder / RESULT, f"{{\n{lines}\n}}\n")
 
 
 def tell(visit: Visit, rows: Sequence[Mapping[str, str]], world_size: int) -> None:
@@ -224,16 +226,6 @@ def reasons(findings: Iterable[Finding]) -> list[str]:
     for host, _, _, text in findings:
         by_text.setdefault(text, []).append(host or "")
     return [f"{judge.some(hosts)}: {text}" if all(hosts) else text for text, hosts in by_text.items()]
-
-
-def put(file: Path, text: str) -> None:
-    """Write `text` to `file` atomically and force it to the disk."""
-    draft = file.with_name(f".{file.name}.writing")
-    with open(draft, "w", encoding="utf-8") as stream:
-        stream.write(text)
-        stream.flush()
-        os.fsync(stream.fileno())
-    os.replace(draft, file)
 
 
 def leave() -> NoReturn:

@@ -1,4 +1,4 @@
-"""Rules about DeepSpeed's launcher and its runners."""
+"""Rules about the deepspeed launcher: its hostfile and its filters."""
 
 from __future__ import annotations
 
@@ -6,37 +6,45 @@ import os
 import re
 from collections.abc import Iterator
 
-from jobgen.check.bash import exported
 from jobgen.check.launches import Launch
-from jobgen.check.rule import ERROR, WARNING, Rule
+from jobgen.check.rule import ERROR, WARNING, rule
 from jobgen.check.script import Hit, Script
 
-# Prefixes of the variables that DeepSpeed's pdsh runner exports.
-_FORWARDED = ("MLFLOW", "PYTHON", "MV2", "UCX", "NCCL", "ASCEND", "HCCL", "LD_LIBRARY")
-_SILENT = (
-    "PATH",
-    "MASTER_",
-    "PDSH_",
-    "DS_ENV_FILE",
-    "CUDA_VISIBLE_DEVICES",
-    "SLURM_",
-    "PBS_",
-    "RANK",
-    "WORLD_SIZE",
-    "DLTS_",
-)
 
-
-def _runner(launch: Launch) -> str:
+def runner(launch: Launch) -> str:
     return (launch.options.get("--launcher") or "pdsh").lower() if launch.has("--launcher") else "pdsh"
 
 
-def _run_by(script: Script, *runners: str) -> Iterator[Launch]:
+def run_by(script: Script, *runners: str) -> Iterator[Launch]:
     """Yield the calls of deepspeed with one of these runners as ``--launcher``."""
-    return (launch for launch in script.launched("deepspeed") if _runner(launch) in runners)
+    return (launch for launch in script.launched("deepspeed") if runner(launch) in runners)
 
 
+@rule("no-hostfile", ERROR, "deepspeed on several nodes without a hostfile")
 def missing_hostfile(script: Script) -> Iterator[Hit]:
+    """deepspeed does not query the scheduler. Without a hostfile it prints a warning of one line and trains
+    only on the first node, while the whole allocation is charged.
+
+    Bad:
+
+        #!/bin/bash
+        #SBATCH --nodes=2
+        #SBATCH --gpus-per-node=4
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        deepspeed train.py --deepspeed_config ds.json
+
+    Good:
+
+        #!/bin/bash
+        #SBATCH --nodes=2
+        #SBATCH --gpus-per-node=4
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        hostfile=hostfile.$SLURM_JOB_ID
+        scontrol show hostnames | sed 's/$/ slots=4/' > "$hostfile"
+        deepspeed --hostfile "$hostfile" train.py --deepspeed_config ds.json
+    """
     if not script.is_batch or not script.request.several:
         return
     for launch in script.launched("deepspeed"):
@@ -49,7 +57,27 @@ def missing_hostfile(script: Script) -> Iterator[Hit]:
             )
 
 
+@rule("ignored-launcher", WARNING, "--launcher without a hostfile")
 def ignored_launcher(script: Script) -> Iterator[Hit]:
+    """Without a hostfile deepspeed starts the ranks on its own node, and ignores `--launcher` without a
+    message.
+
+    Bad:
+
+        #!/bin/bash
+        #SBATCH --gpus-per-node=4
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        deepspeed --launcher pdsh train.py
+
+    Good:
+
+        #!/bin/bash
+        #SBATCH --gpus-per-node=4
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        deepspeed train.py
+    """
     for launch in script.launched("deepspeed"):
         if launch.has("--launcher") and not launch.has("--hostfile", "-H") and not script.request.several:
             yield Hit(
@@ -59,49 +87,62 @@ def ignored_launcher(script: Script) -> Iterator[Hit]:
             )
 
 
-def slurm_runner(script: Script) -> Iterator[Hit]:
-    for launch in script.launched("deepspeed"):
-        if _runner(launch) == "slurm":
-            lost = [name for name in ("--module", "--master-addr", "--master-port") if launch.has(name)]
-            yield Hit(
-                launch.line,
-                "--launcher slurm calls srun without cores, splits variables at commas and sets no "
-                "rank variables" + (f"; it drops {', '.join(lost)}" if lost else ""),
-                "start the ranks with srun, or deepspeed --no_ssh --node_rank once a node",
-                ERROR if lost else None,
-            )
-
-
-def mpich_runner(script: Script) -> Iterator[Hit]:
-    for launch in _run_by(script, "mpich"):
-        yield Hit(
-            launch.line,
-            "--launcher mpich never passes the status of the training on: the job always succeeds",
-            "start the ranks with mpirun, or look for a file that the training writes at its end",
-        )
-
-
-def openmpi_runner(script: Script) -> Iterator[Hit]:
-    for launch in _run_by(script, "openmpi"):
-        if not launch.has("--launcher-args"):
-            yield Hit(
-                launch.line,
-                "--launcher openmpi forces eth0, UCX_TLS=tcp and no InfiniBand, unless told otherwise",
-                'say what you want: --launcher_args "--mca btl_tcp_if_include ib0 -x UCX_TLS=..."',
-            )
-
-
+@rule("deepspeed-filter", ERROR, "Filters with an MPI runner")
 def filtered_runner(script: Script) -> Iterator[Hit]:
-    for launch in _run_by(script, "openmpi", "mpich", "impi", "mvapich"):
+    """The runners for Open MPI, MPICH, Intel MPI and MVAPICH refuse `--include` and `--exclude`.
+
+    Bad:
+
+        #!/bin/bash
+        #SBATCH --nodes=2
+        #SBATCH --gpus-per-node=4
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        hostfile=hostfile.$SLURM_JOB_ID
+        scontrol show hostnames | sed 's/$/ slots=4/' > "$hostfile"
+        deepspeed --hostfile "$hostfile" --include node1:0,1 --launcher impi train.py
+
+    Good:
+
+        #!/bin/bash
+        #SBATCH --nodes=2
+        #SBATCH --gpus-per-node=4
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        hostfile=hostfile.$SLURM_JOB_ID
+        scontrol show hostnames | sed 's/$/ slots=2/' > "$hostfile"
+        deepspeed --hostfile "$hostfile" --launcher impi train.py
+    """
+    for launch in run_by(script, "openmpi", "mpich", "impi", "mvapich"):
         if launch.has("--include", "--exclude", "-i", "-e"):
             yield Hit(
                 launch.line,
-                f"--launcher {_runner(launch)} refuses --include and --exclude",
+                f"--launcher {runner(launch)} refuses --include and --exclude",
                 "write a hostfile of the hosts and slots that are wanted",
             )
 
 
+@rule("filter-range", ERROR, "A filter that is none")
 def filter_range(script: Script) -> Iterator[Hit]:
+    """DeepSpeed's filters list slots one by one, `host:0,1@host2:0`; `0-3` is refused. `srun` has no option
+    `--include`.
+
+    Bad:
+
+        #!/bin/bash
+        #SBATCH --gpus-per-node=4
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        deepspeed --include localhost:0-3 train.py
+
+    Good:
+
+        #!/bin/bash
+        #SBATCH --gpus-per-node=4
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        deepspeed --include localhost:0,1,2,3 train.py
+    """
     for launch in script.launched("deepspeed"):
         for name in ("--include", "--exclude"):
             if re.search(r":[\d,]*\d-\d", launch.options.get(name) or ""):
@@ -111,55 +152,31 @@ def filter_range(script: Script) -> Iterator[Hit]:
             yield Hit(launch.line, "--include is DeepSpeed's: srun does not know it", "use --nodelist")
 
 
-def unforwarded(script: Script) -> Iterator[Hit]:
-    if (
-        not script.request.several
-        or "deepspeed_env" in script.tree.text
-        or any(name == "DS_ENV_FILE" for name, _, _ in script.assignments)
-    ):
-        return
-    for launch in script.launched("deepspeed"):
-        if (
-            _runner(launch) != "pdsh"
-            or not launch.has("--hostfile", "-H")
-            or launch.has("--no-ssh")
-            or launch.outer
-        ):
-            continue
-        lost = [
-            name
-            for name, _, node in script.assignments
-            if exported(node)
-            and node.parent is not None
-            and node.parent.type == "declaration_command"
-            and not name.startswith((*_FORWARDED, *_SILENT))
-            and node.start < launch.command.node.start
-        ]
-        if lost:
-            names = ", ".join(dict.fromkeys(lost))
-            yield Hit(
-                launch.line,
-                f"deepspeed hands few variables on to the other nodes; these stay here: {names}",
-                'write them as NAME=VALUE into a file of the job and export DS_ENV_FILE="$file"',
-            )
-            return
-
-
-def shared_ds_env(script: Script) -> Iterator[Hit]:
-    for node in script.tree.all("file_redirect"):
-        target = node.get("destination")
-        text = target.text.strip("\"'") if target is not None else ""
-        if text.endswith("/.deepspeed_env") and text.startswith(("~", "$HOME", "${HOME}")):
-            yield Hit(
-                node.line,
-                "~/.deepspeed_env is the same file for every job: two at a time mix their variables",
-                "write a file of the job's own and name it in DS_ENV_FILE",
-            )
-            return
-
-
+@rule("absent-hostfile", WARNING, "A hostfile that nothing makes")
 def absent_hostfile(script: Script) -> Iterator[Hit]:
-    """Yield a hit for a hostfile that does not exist and that the script mentions nowhere else."""
+    """If its hostfile does not exist, deepspeed only prints a warning, and trains on the first node alone.
+    The file is searched beside the script, and among the files that the script writes.
+
+    Bad:
+
+        #!/bin/bash
+        #SBATCH --nodes=2
+        #SBATCH --gpus-per-node=4
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        deepspeed --hostfile hosts.of.yesterday train.py
+
+    Good:
+
+        #!/bin/bash
+        #SBATCH --nodes=2
+        #SBATCH --gpus-per-node=4
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        hostfile=hostfile.$SLURM_JOB_ID
+        scontrol show hostnames | sed 's/$/ slots=4/' > "$hostfile"
+        deepspeed --hostfile "$hostfile" train.py
+    """
     if any(script.named("bash", "sh", "source", ".", "python", "python3")):
         return  # they may make it
     for launch in script.launched("deepspeed"):
@@ -177,59 +194,31 @@ def absent_hostfile(script: Script) -> Iterator[Hit]:
             )
 
 
-def mpi_discovery(script: Script) -> Iterator[Hit]:
-    """Yield a hit if mpirun starts Python directly, so that DeepSpeed has to get its rank from mpi4py."""
-    exported = {name for name, _, _ in script.assignments}
-    for launch in script.launched("mpirun"):
-        words = " ".join(word.text for word in launch.program)
-        python = bool(launch.program) and launch.program[0].text.rpartition("/")[2].startswith("python")
-        if python and "--deepspeed" in words and "RANK" not in exported:
+@rule("hostfile-format", ERROR, "A hostfile that DeepSpeed cannot read")
+def hostfile_format(script: Script) -> Iterator[Hit]:
+    r"""DeepSpeed matches `^(\S+)\s+slots=(\d+)`: no blanks around the `=`, no `host:4`.
+
+    Bad:
+
+        #!/bin/bash
+        #SBATCH --nodes=2
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        scontrol show hostnames | sed 's/$/ slots = 4/' > "hostfile.$SLURM_JOB_ID"
+
+    Good:
+
+        #!/bin/bash
+        #SBATCH --nodes=2
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        scontrol show hostnames | sed 's/$/ slots=4/' > "hostfile.$SLURM_JOB_ID"
+    """
+    for node in script.tree.all("string_content", "raw_string", "heredoc_body", "word"):
+        if re.search(r"\bslots(\s+=\s*|=\s+)[\d$]", node.text):
             yield Hit(
-                launch.line,
-                "without RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT DeepSpeed asks mpi4py, "
-                "and all jobs meet at the port 29500",
-                "have each rank export all five, from OMPI_COMM_WORLD_RANK and the like",
+                node.line,
+                "DeepSpeed's hostfile takes no blanks around the = of slots=",
+                "write HOST slots=4",
             )
             return
-
-
-def env_lines(script: Script) -> Iterator[Hit]:
-    for node in script.tree.all("redirected_statement"):
-        body = next(node.all("heredoc_body"), None)
-        target = " ".join(part.text for part in node.all("file_redirect"))
-        if body is None or ("deepspeed_env" not in target and "DS_ENV_FILE" not in target):
-            continue
-        lines = body.text.rstrip("\n").split("\n")
-        if any(not line.strip() or line.lstrip().startswith("#") for line in lines):
-            yield Hit(
-                body.line,
-                "a blank line or a comment in DeepSpeed's environment file crashes the launcher",
-                "write NAME=VALUE lines only",
-            )
-
-
-def colossalai_ranks(script: Script) -> Iterator[Hit]:
-    for launch in script.launched("colossalai"):
-        if not launch.has("--nproc-per-node", "--help"):
-            yield Hit(
-                launch.line,
-                "colossalai run needs the number of ranks: it has no default",
-                "add --nproc_per_node N",
-            )
-
-
-RULES = (
-    Rule("absent-hostfile", WARNING, "A hostfile that nothing makes", absent_hostfile),
-    Rule("mpi-discovery", WARNING, "DeepSpeed under mpirun without its variables", mpi_discovery),
-    Rule("deepspeed-env-lines", ERROR, "Comments in DeepSpeed's environment file", env_lines),
-    Rule("colossalai-ranks", ERROR, "colossalai run without a number of ranks", colossalai_ranks),
-    Rule("no-hostfile", ERROR, "deepspeed on several nodes without a hostfile", missing_hostfile),
-    Rule("ignored-launcher", WARNING, "--launcher without a hostfile", ignored_launcher),
-    Rule("deepspeed-slurm", WARNING, "DeepSpeed's Slurm runner", slurm_runner),
-    Rule("deepspeed-mpich", WARNING, "DeepSpeed's MPICH runner", mpich_runner),
-    Rule("deepspeed-openmpi", WARNING, "DeepSpeed's Open MPI runner", openmpi_runner),
-    Rule("deepspeed-filter", ERROR, "Filters with an MPI runner", filtered_runner),
-    Rule("filter-range", ERROR, "A filter that is none", filter_range),
-    Rule("unforwarded", WARNING, "Variables that stay on the first node", unforwarded),
-    Rule("shared-deepspeed-env", WARNING, "One .deepspeed_env for all jobs", shared_ds_env),
-)

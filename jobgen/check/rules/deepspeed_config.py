@@ -5,23 +5,77 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from jobgen.check.dsconfig import KEYS, contents, find, is_on, whole, zero_stage
-from jobgen.check.rule import ERROR, WARNING, Rule
+from jobgen.check.dsconfig import KEYS, contents, find, whole
+from jobgen.check.rule import ERROR, rule
 from jobgen.check.script import Hit, Script
 from jobgen.errors import nearest
 
 _GONE = {"elasticity": "0.19.8", "sparse_attention": "0.19.7"}
-_TESTED = ("adam", "adamw", "lamb", "adagrad", "lion", "muon")
-_ONE_BIT = ("onebitadam", "onebitlamb", "zerooneadam")
 
 
+@rule("config-json", ERROR, "A DeepSpeed config that is no JSON")
 def not_json(script: Script) -> Iterator[Hit]:
+    """The config that the script names is not valid JSON: every rank fails when it reads the file.
+
+    Bad:
+
+        #!/bin/bash
+        #SBATCH --gpus-per-node=1
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        deepspeed train.py --deepspeed_config bad.json
+
+    bad.json:
+
+        {"train_batch_size": 32,}
+
+    Good:
+
+        #!/bin/bash
+        #SBATCH --gpus-per-node=1
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        deepspeed train.py --deepspeed_config good.json
+
+    good.json:
+
+        {"train_batch_size": 32}
+    """
     found = find(script)
     if found and isinstance(found[2], str):
         yield Hit(found[0], f"{found[1]} is not valid JSON: {found[2]}", "correct the file")
 
 
+@rule("config-batch", ERROR, "Batch sizes that do not multiply")
 def batch(script: Script) -> Iterator[Hit]:
+    """`train_batch_size` is micro batch x accumulation steps x data-parallel ranks. If all three are given
+    and the product differs, `deepspeed.initialize` fails on every rank. The number of ranks comes from
+    the request. Scripts with pipeline or tensor parallelism, which divide the ranks, are not checked.
+
+    Bad:
+
+        #!/bin/bash
+        #SBATCH --gpus-per-node=4
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        deepspeed train.py --deepspeed_config bad.json
+
+    bad.json:
+
+        {"train_batch_size": 64, "train_micro_batch_size_per_gpu": 8, "gradient_accumulation_steps": 1}
+
+    Good:
+
+        #!/bin/bash
+        #SBATCH --gpus-per-node=4
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        deepspeed train.py --deepspeed_config good.json
+
+    good.json:
+
+        {"train_batch_size": 64, "train_micro_batch_size_per_gpu": 8, "gradient_accumulation_steps": 2}
+    """
     found = contents(script)
     world = _world(script)
     if not found or not world:
@@ -68,70 +122,34 @@ def _world(script: Script) -> int | None:
     return nodes * each if each else None
 
 
-def precisions(script: Script) -> Iterator[Hit]:
-    if found := contents(script):
-        line, name, config = found
-        half = is_on(config, "fp16")
-        if half and (is_on(config, "bf16") or is_on(config, "bfloat16")):
-            yield Hit(line, f"{name}: fp16 and bf16 are both on", "switch one of them off")
-        if half and zero_stage(config) == 0:
-            yield Hit(
-                line,
-                f"{name}: fp16 at ZeRO stage 0 divides the gradients by a loss scale that the loss never got",
-                "set zero_optimization.stage to 1, or use bf16",
-                WARNING,
-            )
-
-
-def amp(script: Script) -> Iterator[Hit]:
-    if found := contents(script):
-        line, name, config = found
-        other = next(
-            (key for key in ("fp16", "bf16") if is_on(config, key)), "ZeRO" if zero_stage(config) else None
-        )
-        if is_on(config, "amp") and other:
-            yield Hit(
-                line,
-                f"{name}: amp goes with neither fp16, bf16 nor ZeRO; here is {other}, too",
-                "keep one of them",
-            )
-
-
-def pipeline(script: Script) -> Iterator[Hit]:
-    if found := contents(script):
-        line, name, config = found
-        block = config.get("pipeline")
-        stages = block.get("stages") if isinstance(block, dict) else None
-        if isinstance(stages, int) and stages > 1 and zero_stage(config) > 1:
-            yield Hit(
-                line,
-                f"{name}: a pipeline goes with ZeRO 0 and 1 only; here is stage {zero_stage(config)}",
-                "set zero_optimization.stage to 1",
-            )
-
-
-def optimizer(script: Script) -> Iterator[Hit]:
-    if not (found := contents(script)):
-        return
-    line, name, config = found
-    block = config.get("optimizer")
-    kind = str(block.get("type", "")).lower() if isinstance(block, dict) else ""
-    if kind in _ONE_BIT:
-        yield Hit(line, f"{name}: the 1-bit optimizers have left DeepSpeed with 0.19.7", "use Adam")
-    elif (
-        kind
-        and zero_stage(config)
-        and kind not in _TESTED
-        and not config.get("zero_allow_untested_optimizer")
-    ):
-        yield Hit(
-            line,
-            f"{name}: DeepSpeed has not tested {kind} with ZeRO, and refuses it",
-            'add "zero_allow_untested_optimizer": true',
-        )
-
-
+@rule("config-key", ERROR, "A key that DeepSpeed ignores")
 def keys(script: Script) -> Iterator[Hit]:
+    """DeepSpeed accepts unknown keys at the top level of its config without a message, and ignores them.
+
+    Bad:
+
+        #!/bin/bash
+        #SBATCH --gpus-per-node=1
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        deepspeed train.py --deepspeed_config bad.json
+
+    bad.json:
+
+        {"train_batch_size": 32, "gradient_cliping": 1.0}
+
+    Good:
+
+        #!/bin/bash
+        #SBATCH --gpus-per-node=1
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        deepspeed train.py --deepspeed_config good.json
+
+    good.json:
+
+        {"train_batch_size": 32, "gradient_clipping": 1.0}
+    """
     if found := contents(script):
         line, name, config = found
         for key in config:
@@ -143,14 +161,3 @@ def keys(script: Script) -> Iterator[Hit]:
                     f"{name}: DeepSpeed has no key {key}, and ignores it in silence{hint}",
                     "correct the name",
                 )
-
-
-RULES = (
-    Rule("config-json", ERROR, "A DeepSpeed config that is no JSON", not_json),
-    Rule("config-batch", ERROR, "Batch sizes that do not multiply", batch),
-    Rule("config-precision", ERROR, "Precisions that exclude each other", precisions),
-    Rule("config-amp", ERROR, "AMP with ZeRO or another precision", amp),
-    Rule("config-pipeline", ERROR, "ZeRO 2 or 3 with a pipeline", pipeline),
-    Rule("config-optimizer", ERROR, "An optimizer that ZeRO refuses", optimizer),
-    Rule("config-key", ERROR, "A key that DeepSpeed ignores", keys),
-)

@@ -1,24 +1,45 @@
-"""Rules about directives of PBS and Slurm: which of them have an effect."""
+"""Rules about directives: those that the scheduler ignores or reads otherwise than meant."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
-from jobgen.check.directive_reader import LONG, Option
-from jobgen.check.request import resources, settings
-from jobgen.check.rule import ERROR, NOTE, WARNING, Rule
+from jobgen.check.directive_reader import LONG
+from jobgen.check.request import settings
+from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.check.script import Hit, Script
-from jobgen.errors import nearest, shown
-from jobgen.schedulers.base import SCHEDULERS
-from jobgen.schedulers.precedence import LETTERS, heeded
+from jobgen.errors import shown
+from jobgen.schedulers.precedence import heeded
+from jobgen.schedulers.table import SCHEDULERS, letters
 
 
 def _prefix(script: Script) -> str:
     return "#SBATCH" if script.scheduler == "slurm" else "#PBS"
 
 
+@rule("inert-directive", ERROR, "A directive that is only a comment")
 def inert(script: Script) -> Iterator[Hit]:
+    """A directive must begin with `#PBS` or `#SBATCH`, in capitals, without a blank, and on Slurm in the
+    first column. `# PBS`, `#pbs` and `##PBS` are comments: the job runs with the defaults of the queue,
+    without a message. (`##` is a common way to disable a directive: that is only a note.)
+
+    Bad:
+
+        #!/bin/bash
+        #PBS -l select=1:ncpus=8
+        # PBS -q gpu
+        #PBS -l walltime=01:00:00
+        cd "$PBS_O_WORKDIR" || exit 1
+
+    Good:
+
+        #!/bin/bash
+        #PBS -l select=1:ncpus=8
+        #PBS -q gpu
+        #PBS -l walltime=01:00:00
+        cd "$PBS_O_WORKDIR" || exit 1
+    """
     for line in script.directives.inert:
         doubled = line.text.lstrip().startswith("##")  # a common way to disable a directive
         yield Hit(
@@ -30,7 +51,29 @@ def inert(script: Script) -> Iterator[Hit]:
         )
 
 
+@rule("late-directive", ERROR, "A directive after the first command")
 def late(script: Script) -> Iterator[Hit]:
+    """qsub and sbatch read directives up to the first command. Blank lines and comments do not end this
+    part; everything else does, including `set -e` and assignments. Later directives are ignored without
+    a message.
+
+    Bad:
+
+        #!/bin/bash
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        #SBATCH --nodes=2
+        srun hostname
+
+    Good:
+
+        #!/bin/bash
+        #SBATCH --time=01:00:00
+        #SBATCH --nodes=2
+
+        set -euo pipefail
+        srun hostname
+    """
     texts = [
         (node.line, node.line + node.text.count("\n"))
         for node in script.tree.all("heredoc_body", "raw_string", "string")
@@ -51,7 +94,28 @@ def commented(rest: str) -> bool:
     return re.search(r"\s#", re.sub(r"-C\s*#\S*", "", rest)) is not None
 
 
+@rule("trailing-comment", ERROR, "A comment behind a PBS directive")
 def trailing_comment(script: Script) -> Iterator[Hit]:
+    """PBS reads the whole line as the directive: qsub refuses a script with a comment after it. (sbatch
+    allows comments there.)
+
+    Bad:
+
+        #!/bin/bash
+        #PBS -l select=2:ncpus=8  # two nodes
+        #PBS -l walltime=01:00:00
+        #PBS -l place=scatter
+        hostname
+
+    Good:
+
+        #!/bin/bash
+        # two nodes
+        #PBS -l select=2:ncpus=8
+        #PBS -l walltime=01:00:00
+        #PBS -l place=scatter
+        hostname
+    """
     if not script.is_pbs:
         return  # sbatch accepts them
     for line in script.directives.live:
@@ -63,7 +127,24 @@ def trailing_comment(script: Script) -> Iterator[Hit]:
             )
 
 
+@rule("carriage-return", ERROR, "Line ends of Windows")
 def carriage_return(script: Script) -> Iterator[Hit]:
+    """A file edited on Windows ends its lines with a carriage return and a line feed. sbatch refuses it
+    ("DOS line breaks"), PBS refuses it with a less clear message, and bash reads the character as a part
+    of the last word of each line.
+
+    Bad:
+
+        #!/bin/bash\r
+        #SBATCH --time=01:00:00\r
+        hostname\r
+
+    Good:
+
+        #!/bin/bash
+        #SBATCH --time=01:00:00
+        hostname
+    """
     for number, line in enumerate(script.lines, 1):
         if line.endswith("\r"):
             yield Hit(
@@ -76,7 +157,28 @@ def carriage_return(script: Script) -> Iterator[Hit]:
             return
 
 
+@rule("repeated-directive", WARNING, "A directive twice, with two values")
 def repeated(script: Script) -> Iterator[Hit]:
+    """Slurm and Torque use the **last** one. PBS Pro uses the **first** one for each resource of `-l`, and
+    the **last** one for all other options. One of the two values has no effect. (Some options add up:
+    `-W depend` on PBS Pro, `-W stagein`, `-W stageout` and `-W x` on Torque, `--mail-type` on Slurm.
+    Options on the command line win over the script.)
+
+    Bad:
+
+        #!/bin/bash
+        #PBS -l select=1:ncpus=8
+        #PBS -l walltime=01:00:00
+        #PBS -l walltime=12:00:00
+        hostname
+
+    Good:
+
+        #!/bin/bash
+        #PBS -l select=1:ncpus=8
+        #PBS -l walltime=12:00:00
+        hostname
+    """
     seen: dict[str, str] = {}
     for key, option in settings(script.options, script.scheduler):
         which = heeded(key, script.scheduler)
@@ -93,79 +195,27 @@ def repeated(script: Script) -> Iterator[Hit]:
 def _has_value(key: str, script: Script) -> bool:
     if not script.is_pbs:
         return LONG.get(key[2:]) == "="
-    return " " in key or (len(key) == 2 and f"{key[1]}:" in LETTERS[script.scheduler])
+    return " " in key or (len(key) == 2 and f"{key[1]}:" in letters(script.scheduler))
 
 
-def _misspelt(flag: str) -> str:
-    """Return a hint at the nearest option of sbatch; sites add options, so only likely typos are reported."""
-    return nearest(flag[2:], LONG, cutoff=0.8) if flag.startswith("--") and flag[2:] not in LONG else ""
-
-
-def unknown(script: Script) -> Iterator[Hit]:
-    faulty = set()
-    if script.is_pbs:  # trailing-comment reports these
-        faulty |= {line.number for line in script.directives.live if commented(line.rest)}
-    for option in script.options:
-        if option.line not in faulty and (fault := _fault(option, script)):
-            faulty.add(option.line)  # report only the first error of a line
-            if fault[0]:
-                yield Hit(option.line, *fault)
-
-
-def _fault(option: Option, script: Script) -> tuple[str, str] | None:
-    """Return why an option is invalid, and the fix; an empty reason if another rule reports it."""
-    command = "qsub" if script.is_pbs else "sbatch"
-    if not option.flag:
-        if option.value in ("hetjob", "packjob") and not script.is_pbs:
-            return None
-        reason = (
-            f"{shown(option.value)} is neither an option nor the value of one: {command} refuses the script"
-        )
-        return reason, "begin every option with a dash, and write values with blanks in quotes"
-    if script.is_pbs and option.flag.startswith("--"):
-        return f"{option.given} is Slurm's, not PBS's: qsub refuses it", _FOREIGN_FIX
-    if len(option.flag) == 2 and option.flag[1] not in LETTERS[script.scheduler].replace(":", ""):
-        return ("" if _elsewhere(option, script) else f"{command} has no option {option.flag}"), _FOREIGN_FIX
-    if script.scheduler == "slurm" and (hint := _misspelt(option.flag)):
-        return f"sbatch has no option {option.given}{hint}", "correct the name"
-    return None
-
-
-def _elsewhere(option: Option, script: Script) -> str:
-    """Return the other scheduler that the option belongs to; empty if there is none."""
-    names = {("slurm", "-l"): "PBS", ("pbspro", "-t"): "Torque", ("torque", "-J"): "PBS Pro"}
-    return names.get((script.scheduler, option.flag), "")
-
-
-_FOREIGN_FIX = "use this scheduler's own option; jobgen convert translates a whole script"
-
-
-def dialect(script: Script) -> Iterator[Hit]:
-    """Yield a hit for each option that belongs to another scheduler."""
-    for option in script.options:
-        where = option.value.partition("=")[0]
-        if owner := _elsewhere(option, script):
-            use = {"-l": _FOREIGN_FIX, "-t": "for an array write -J 0-9", "-J": "for an array write -t 0-9"}
-            yield Hit(option.line, f"{option.flag} is {owner}'s: it is refused here", use[option.flag])
-        elif script.scheduler == "torque" and option.flag == "-l" and where in ("select", "place"):
-            yield Hit(option.line, f"{where}= is PBS Pro's: Torque asks for nodes=N:ppn=M", _FOREIGN_FIX)
-
-
-def no_walltime(script: Script) -> Iterator[Hit]:
-    if not script.is_batch:
-        return
-    names = {name for _, name, _ in resources(script.options)} | {option.flag for option in script.options}
-    if not names & {"walltime", "--time", "cput"}:
-        line = script.directives.live[-1].number
-        option = "#SBATCH --time=01:00:00" if script.scheduler == "slurm" else "#PBS -l walltime=01:00:00"
-        yield Hit(
-            line,
-            "no time limit: the queue's own holds, which may be minutes, or days that keep the job waiting",
-            f"add {option}",
-        )
-
-
+@rule("no-shebang", WARNING, "No #! line")
 def no_shebang(script: Script) -> Iterator[Hit]:
+    """sbatch refuses a script whose first line does not begin with `#!`. PBS runs it with the login shell,
+    which may not be bash.
+
+    Bad:
+
+        #PBS -l select=1:ncpus=8
+        #PBS -l walltime=01:00:00
+        hostname
+
+    Good:
+
+        #!/bin/bash
+        #PBS -l select=1:ncpus=8
+        #PBS -l walltime=01:00:00
+        hostname
+    """
     if script.lines and not script.lines[0].startswith("#!") and (script.is_batch or script.commands):
         refused = (
             "sbatch refuses a script without it" if script.scheduler == "slurm" else "the login shell runs it"
@@ -176,16 +226,3 @@ def no_shebang(script: Script) -> Iterator[Hit]:
             "begin with #!/bin/bash",
             ERROR if script.scheduler == "slurm" else None,
         )
-
-
-RULES = (
-    Rule("inert-directive", ERROR, "A directive that is only a comment", inert),
-    Rule("late-directive", ERROR, "A directive after the first command", late),
-    Rule("trailing-comment", ERROR, "A comment behind a PBS directive", trailing_comment),
-    Rule("carriage-return", ERROR, "Line ends of Windows", carriage_return),
-    Rule("repeated-directive", WARNING, "A directive twice, with two values", repeated),
-    Rule("unknown-option", ERROR, "An option that qsub or sbatch does not know", unknown),
-    Rule("other-dialect", ERROR, "An option of another scheduler", dialect),
-    Rule("no-walltime", WARNING, "No time limit", no_walltime),
-    Rule("no-shebang", WARNING, "No #! line", no_shebang),
-)

@@ -2,15 +2,37 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from jobgen.check.bash import literal
-from jobgen.check.rule import ERROR, WARNING, Rule
+from jobgen.check.rule import ERROR, WARNING, rule
 from jobgen.check.script import Hit, Script
 
 
+@rule("nodes-mismatch", ERROR, "A launcher is told other nodes than the job has")
 def nodes_mismatch(script: Script) -> Iterator[Hit]:
+    """The request and the launch command have different numbers of nodes. The launcher waits for nodes that
+    are not there, or leaves some idle.
+
+    Bad:
+
+        #!/bin/bash
+        #SBATCH --nodes=16
+        #SBATCH --ntasks-per-node=1
+        #SBATCH --gpus-per-node=4
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        srun torchrun --nnodes=32 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint="$(hostname):0" train.py
+
+    Good:
+
+        #!/bin/bash
+        #SBATCH --nodes=16
+        #SBATCH --ntasks-per-node=1
+        #SBATCH --gpus-per-node=4
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        srun torchrun --nnodes="$SLURM_NNODES" --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint="$(hostname):0" train.py
+    """
     asked = script.request
     if not asked.nodes or not script.is_batch or len(asked.chunks) > 1:
         return
@@ -34,7 +56,27 @@ def nodes_mismatch(script: Script) -> Iterator[Hit]:
             )
 
 
+@rule("ranks-mismatch", ERROR, "A launcher starts other ranks than the job has room for")
 def ranks_mismatch(script: Script) -> Iterator[Hit]:
+    """The launcher starts more ranks than the job has GPUs on a node or slots in all, or leaves GPUs idle
+    (a warning).
+
+    Bad:
+
+        #!/bin/bash
+        #SBATCH --gpus-per-node=4
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        torchrun --standalone --nproc-per-node=8 train.py
+
+    Good:
+
+        #!/bin/bash
+        #SBATCH --gpus-per-node=4
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        torchrun --standalone --nproc-per-node=4 train.py
+    """
     asked = script.request
     if not script.is_batch or len(asked.chunks) > 1:
         return
@@ -79,8 +121,32 @@ def _slots(script: Script) -> int | None:
     return None
 
 
+@rule("first-node-only", ERROR, "A launcher on the first node only")
 def first_node_only(script: Script) -> Iterator[Hit]:
-    """Yield a hit if torchrun runs in the batch script itself: it starts nothing on the other nodes."""
+    """A batch script runs only on the first node of the job. torchrun and accelerate start ranks only on
+    their own node: without srun, mpirun or ssh the other nodes stay empty, and the first one waits for
+    them until the time limit.
+
+    Bad:
+
+        #!/bin/bash
+        #SBATCH --nodes=2
+        #SBATCH --ntasks-per-node=1
+        #SBATCH --gpus-per-node=4
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint="$(hostname):0" train.py
+
+    Good:
+
+        #!/bin/bash
+        #SBATCH --nodes=2
+        #SBATCH --ntasks-per-node=1
+        #SBATCH --gpus-per-node=4
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        srun torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint="$(hostname):0" train.py
+    """
     if not script.is_batch or not script.request.several:
         return
     if any(script.named("ssh", "pdsh", "pbsdsh", "clush", "parallel", "pbs_tmrsh")):
@@ -104,8 +170,31 @@ def first_node_only(script: Script) -> Iterator[Hit]:
             return
 
 
+@rule("nested-tasks", ERROR, "Launchers inside each other")
 def nested_tasks(script: Script) -> Iterator[Hit]:
-    """Yield a hit if srun starts one task per GPU and each task starts one rank per GPU."""
+    """torchrun, accelerate and deepspeed are started once on each node and start the ranks there. `srun`
+    with a task for each GPU starts them once for each GPU.
+
+    Bad:
+
+        #!/bin/bash
+        #SBATCH --nodes=2
+        #SBATCH --ntasks-per-node=4
+        #SBATCH --gpus-per-node=4
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        srun torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint="$(hostname):0" train.py
+
+    Good:
+
+        #!/bin/bash
+        #SBATCH --nodes=2
+        #SBATCH --ntasks-per-node=1
+        #SBATCH --gpus-per-node=4
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        srun torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint="$(hostname):0" train.py
+    """
     for launch in script.launches:
         outer = launch.outer
         if not launch.row.once_a_node or outer is None or not outer.row.by_scheduler:
@@ -130,57 +219,27 @@ def nested_tasks(script: Script) -> Iterator[Hit]:
             )
 
 
-def master_local(script: Script) -> Iterator[Hit]:
-    if not script.request.several:
-        return
-    found = [(node.line, literal(value)) for name, value, node in script.assignments if name == "MASTER_ADDR"]
-    for launch in script.launches:
-        if not launch.has("--no-ssh-check"):
-            found += [
-                (launch.line, launch.options.get(name)) for name in ("--master-addr", "--main-process-ip")
-            ]
-            found.append((launch.line, (launch.options.get("--rdzv-endpoint") or "").rpartition(":")[0]))
-    for line, text in found:
-        if text in ("localhost", "127.0.0.1", "::1"):
-            yield Hit(
-                line,
-                f"{text} is another machine on each of the {script.request.nodes} nodes: the ranks "
-                "never meet",
-                "take the first host of the job",
-            )
-            return
-
-
-def fixed_master(script: Script) -> Iterator[Hit]:
-    if not script.is_batch:
-        return
-    for name, value, node in script.assignments:
-        text = literal(value) or ""
-        host = re.fullmatch(r"[A-Za-z][A-Za-z-]*\d[\w.-]*|\d+\.\d+\.\d+\.\d+", text)
-        if name == "MASTER_ADDR" and host and not text.startswith("127."):
-            yield Hit(
-                node.line,
-                f"the host {text} is written by hand: the scheduler gives the job others",
-                "take the first host of the job",
-            )
-
-
-def fixed_node_rank(script: Script) -> Iterator[Hit]:
-    for launch in script.launches:
-        rank = launch.number("--node-rank", "--machine-rank")
-        line = launch.row.line
-        of_job = None if line.reaches_nodes or line.config_file else script.request.nodes
-        nodes = launch.number(*line.nodes) or of_job or 1
-        several = [one for one in script.launches if one.kind == launch.kind]
-        if rank is not None and nodes > 1 and len(several) == 1 and script.is_batch:
-            yield Hit(
-                launch.line,
-                f"the node rank is {rank} on every node: all take themselves for the same one",
-                "let each node say who it is, such as SLURM_NODEID, expanded on that node",
-            )
-
-
+@rule("pdsh-rsh", WARNING, "pdsh by rsh")
 def pdsh_rsh(script: Script) -> Iterator[Hit]:
+    """pdsh uses rsh unless `PDSH_RCMD_TYPE=ssh` is set. It then fails on every host, **with status 0**.
+
+    Bad:
+
+        #!/bin/bash
+        #SBATCH --nodes=2
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        pdsh -w "$SLURM_JOB_NODELIST" hostname
+
+    Good:
+
+        #!/bin/bash
+        #SBATCH --nodes=2
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        export PDSH_RCMD_TYPE=ssh
+        pdsh -w "$SLURM_JOB_NODELIST" hostname
+    """
     if any(name == "PDSH_RCMD_TYPE" for name, _, _ in script.assignments):
         return
     for command in script.named("pdsh"):
@@ -192,15 +251,3 @@ def pdsh_rsh(script: Script) -> Iterator[Hit]:
                 "export PDSH_RCMD_TYPE=ssh",
             )
             return
-
-
-RULES = (
-    Rule("nodes-mismatch", ERROR, "A launcher is told other nodes than the job has", nodes_mismatch),
-    Rule("ranks-mismatch", ERROR, "A launcher starts other ranks than the job has room for", ranks_mismatch),
-    Rule("first-node-only", ERROR, "A launcher on the first node only", first_node_only),
-    Rule("nested-tasks", ERROR, "Launchers inside each other", nested_tasks),
-    Rule("local-master", ERROR, "localhost as the meeting place of several nodes", master_local),
-    Rule("fixed-master", WARNING, "A master that is written by hand", fixed_master),
-    Rule("fixed-node-rank", ERROR, "The same node rank everywhere", fixed_node_rank),
-    Rule("pdsh-rsh", WARNING, "pdsh by rsh", pdsh_rsh),
-)

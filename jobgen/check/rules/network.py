@@ -1,4 +1,4 @@
-"""Rules about networks: interfaces, ports, downloads, ssh."""
+"""Rules about the network, and about ssh between nodes."""
 
 from __future__ import annotations
 
@@ -6,28 +6,12 @@ import re
 from collections.abc import Iterator
 
 from jobgen.check.bash import Node, literal
-from jobgen.check.rule import NOTE, WARNING, Rule
+from jobgen.check.rule import NOTE, WARNING, rule
 from jobgen.check.script import Hit, Script
 from jobgen.errors import shown
 
 _NIC_VARIABLES = ("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "HCCL_SOCKET_IFNAME", "TP_SOCKET_IFNAME")
-# The ports of tutorials and defaults, which other jobs use, too.
-_USUAL_PORTS = {
-    *range(29400, 29411),
-    *range(29500, 29511),
-    6000,
-    6001,
-    1234,
-    12345,
-    12355,
-    8888,
-    9901,
-    10000,
-    12340,
-    23456,
-    60000,
-}
-_USUAL_PORTS -= {23456}
+
 _DOWNLOADS = {
     "pip": ("install", "download"), "pip3": ("install", "download"), "conda": ("install", "create", "update"),
     "mamba": ("install", "create"), "git": ("clone", "pull", "fetch"), "wget": (), "curl": (),
@@ -36,7 +20,29 @@ _DOWNLOADS = {
 }  # fmt: skip
 
 
+@rule("fixed-interface", WARNING, "A network interface by its name")
 def interface(script: Script) -> Iterator[Hit]:
+    """Interface names differ between clusters, and sometimes between nodes of one cluster. With a wrong
+    name NCCL hangs at the first collective. It is safer to exclude wrong interfaces than to name the
+    right one. (The names of fast networks, such as `ib0` and `hsn0`, are only a note.)
+
+    Bad:
+
+        #!/bin/bash
+        #SBATCH --gpus-per-node=1
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        export NCCL_SOCKET_IFNAME=eth0
+        srun python3 train.py
+
+    Good:
+
+        #!/bin/bash
+        #SBATCH --gpus-per-node=1
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        srun python3 train.py
+    """
     for name, value, node in script.assignments:
         text = literal(value) or ""
         if name in _NIC_VARIABLES and text:
@@ -50,40 +56,26 @@ def interface(script: Script) -> Iterator[Hit]:
             )
 
 
-def fixed_port(script: Script) -> Iterator[Hit]:
-    found = [(node.line, literal(value)) for name, value, node in script.assignments if name == "MASTER_PORT"]
-    for launch in script.launches:
-        for option in ("--master-port", "--main-process-port"):
-            node = launch.nodes.get(option)
-            if node is not None and (text := literal(node)) is not None:
-                found.append((launch.line, text.rpartition("=")[2]))
-        endpoint = launch.options.get("--rdzv-endpoint") or ""
-        if endpoint.rpartition(":")[2].isdigit() and script.request.several:
-            found.append((launch.line, endpoint.rpartition(":")[2]))
-        elif (node := launch.nodes.get("--rdzv-endpoint")) is not None and (
-            match := re.search(r":(\d{4,5})\"?$", node.text)
-        ):
-            found.append((launch.line, match[1]))
-    seen: set[str] = set()
-    for line, port in found:
-        if (
-            port
-            and port.isdigit()
-            and port != "0"
-            and script.is_batch
-            and not script.request.exclusive
-            and port not in seen
-        ):
-            seen.add(port)
-            yield Hit(
-                line,
-                f"the port {port} is fixed: a second job on the same node meets this one, or cannot start",
-                "take it from the job id: MASTER_PORT=$((20000 + JOBID % 10000))",
-                None if int(port) in _USUAL_PORTS else NOTE,
-            )
-
-
+@rule("download-in-job", WARNING, "Downloads inside the job")
 def download(script: Script) -> Iterator[Hit]:
+    """Compute nodes often have no internet access. Where they have, the GPUs wait for the download in every
+    job.
+
+    Bad:
+
+        #!/bin/bash
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        pip install deepspeed
+        srun python3 train.py
+
+    Good:
+
+        #!/bin/bash
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        srun python3 train.py
+    """
     if not script.is_batch:
         return
     for command in script.commands:
@@ -110,7 +102,29 @@ def _is_ssh(node: Node) -> bool:
     return not node.under("function_definition")
 
 
+@rule("ssh-between-nodes", NOTE, "ssh to another node")
 def ssh_nodes(script: Script) -> Iterator[Hit]:
+    """Many clusters do not allow ssh between the nodes of a job. Where it works, the scheduler does not
+    know the processes that it starts. Use `srun` on Slurm, `pbs_tmrsh` on PBS Pro, `pbsdsh` on Torque.
+
+    Bad:
+
+        #!/bin/bash
+        #SBATCH --nodes=2
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        for host in $(scontrol show hostnames); do
+          ssh "$host" /opt/site/prepare
+        done
+
+    Good:
+
+        #!/bin/bash
+        #SBATCH --nodes=2
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        srun --ntasks-per-node=1 /opt/site/prepare
+    """
     for command in script.named("ssh"):
         if (
             script.is_batch
@@ -126,8 +140,33 @@ def ssh_nodes(script: Script) -> Iterator[Hit]:
             return
 
 
+@rule("ssh-eats-list", WARNING, "A command that reads its loop's input")
 def ssh_stdin(script: Script) -> Iterator[Hit]:
-    """Yield a hit for ``while read host; do ssh $host ...; done < hosts``: it ends after the first host."""
+    """ssh, srun and mpirun read their standard input, which in such a loop is the list of hosts: the first
+    iteration reads the rest of it, and the loop ends.
+
+    Bad:
+
+        #!/bin/bash
+        #PBS -l select=2:ncpus=64
+        #PBS -l place=scatter
+        #PBS -l walltime=01:00:00
+        set -euo pipefail
+        while read -r host; do
+          pbs_tmrsh "$host" /opt/site/prepare
+        done < "$PBS_NODEFILE"
+
+    Good:
+
+        #!/bin/bash
+        #PBS -l select=2:ncpus=64
+        #PBS -l place=scatter
+        #PBS -l walltime=01:00:00
+        set -euo pipefail
+        while read -r host; do
+          pbs_tmrsh "$host" /opt/site/prepare < /dev/null
+        done < "$PBS_NODEFILE"
+    """
     for command in script.named("ssh", "srun", "mpirun", "mpiexec", "pbs_tmrsh"):
         loop = next((above for above in command.node.above() if above.type == "while_statement"), None)
         if loop is None or command.background or {"-n", "--input=none", "-nf", "-fn"} & set(command.literals):
@@ -141,12 +180,3 @@ def ssh_stdin(script: Script) -> Iterator[Hit]:
                 "gets its turn",
                 "give it no input: < /dev/null",
             )
-
-
-RULES = (
-    Rule("fixed-interface", WARNING, "A network interface by its name", interface),
-    Rule("fixed-port", WARNING, "A fixed port", fixed_port),
-    Rule("download-in-job", WARNING, "Downloads inside the job", download),
-    Rule("ssh-between-nodes", NOTE, "ssh to another node", ssh_nodes),
-    Rule("ssh-eats-list", WARNING, "A command that reads its loop's input", ssh_stdin),
-)

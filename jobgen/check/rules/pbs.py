@@ -1,4 +1,4 @@
-"""Rules about PBS only: the placement of jobs, errors of qsub, and effects without a message."""
+"""Rules about jobs under PBS Pro and Torque."""
 
 from __future__ import annotations
 
@@ -6,105 +6,33 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from jobgen.check.bash import expansions
-from jobgen.check.request import heeded, number, resources
-from jobgen.check.rule import ERROR, NOTE, WARNING, Rule
+from jobgen.check.request import resources
+from jobgen.check.rule import ERROR, WARNING, rule
 from jobgen.check.script import Hit, Script
 from jobgen.errors import shown
 
 
-def _totals(script: Script) -> dict[str, tuple[int, str]]:
-    """Return PBS Pro's -l resources: name to line and value."""
-    if script.scheduler != "pbspro":
-        return {}
-    said = heeded(script.options, script.scheduler)
-    return {key[3:]: (option.line, option.value) for key, option in said.items() if option.flag == "-l"}
-
-
-def select_with_nodes(script: Script) -> Iterator[Hit]:
-    totals = _totals(script)
-    for name in ("select", "place"):
-        if name in totals and "nodes" in totals:
-            line = max(totals[name][0], totals["nodes"][0])
-            yield Hit(
-                line, f"nodes= with {name}= is refused: they are two languages", "use select= and place= only"
-            )
-            return
-
-
-def select_with_totals(script: Script) -> Iterator[Hit]:
-    totals = _totals(script)
-    for name in ("ncpus", "mem", "ngpus", "mpiprocs"):
-        if "select" in totals and name in totals:
-            yield Hit(
-                max(totals["select"][0], totals[name][0]),
-                f"-l {name} beside a select is refused",
-                f"say it of each chunk: select=N:{name}={totals[name][1]}",
-            )
-
-
-def walltime_in_select(script: Script) -> Iterator[Hit]:
-    line, select = _totals(script).get("select", (0, ""))
-    if match := re.search(r":(walltime|cput)=", select):
-        yield Hit(
-            line,
-            f"{match[1]} belongs to the job, not to a chunk: PBS refuses it",
-            f"write -l {match[1]}= on its own",
-        )
-
-
-def torque_gpus(script: Script) -> Iterator[Hit]:
-    line, nodes = _totals(script).get("nodes", (0, ""))
-    if re.search(r":gpus=", nodes):
-        yield Hit(
-            line,
-            "nodes=...:gpus= is Torque's: PBS Pro refuses it (node(s) specification error)",
-            "write select=2:ncpus=8:ngpus=1; for Torque say --scheduler torque",
-        )
-
-
-def unallocated_gpus(script: Script) -> Iterator[Hit]:
-    totals = _totals(script)
-    if "nodes" in totals and "ngpus" in totals:
-        yield Hit(
-            totals["ngpus"][0],
-            "ngpus beside nodes= is accepted, but no GPU is allocated",
-            "write select=2:ncpus=8:ngpus=4",
-        )
-
-
-def packed_chunks(script: Script) -> Iterator[Hit]:
-    totals = _totals(script)
-    if "select" not in totals or "place" in totals or not script.request.several:
-        return
-    chunk = script.request.chunks[0]
-    cpus, gpus = number(chunk.get("ncpus")), number(chunk.get("ngpus"))
-    whole = cpus is None or cpus >= 32 or (gpus or 0) >= 4 or len(script.request.chunks) > 1
-    yield Hit(
-        totals["select"][0],
-        "without place=scatter PBS packs the chunks: several may share a host, which is then listed again",
-        "add -l place=scatter",
-        NOTE if whole else None,
-    )
-
-
-def no_mpiprocs(script: Script) -> Iterator[Hit]:
-    line, select = _totals(script).get("select", (0, ""))
-    chunk = script.request.chunks[0] if script.request.chunks else {}
-    if not select or "mpiprocs=" in select or (number(chunk.get("ngpus")) or 0) < 2:
-        return
-    for launch in script.launched("mpirun"):
-        told = launch.has("-n", "-np", "--np", "-ppn", "--ppn", "--npernode", "-npernode", "--map-by", "-N")
-        if not told and launch.outer is None:
-            yield Hit(
-                line,
-                "without mpiprocs the node file has one line a chunk, so that mpirun starts one rank a chunk",
-                f"add :mpiprocs={chunk['ngpus']} to the select",
-            )
-            return
-
-
+@rule("pbs-export-list", WARNING, "Quotes, backslashes or commas in -v")
 def exported_list(script: Script) -> Iterator[Hit]:
+    """`-v` splits at commas and mangles quotes and backslashes. An `export` in the body of the script is
+    safe.
+
+    Bad:
+
+        #!/bin/bash
+        #PBS -l select=1:ncpus=8
+        #PBS -l walltime=01:00:00
+        #PBS -v UCX_TLS="rc,cuda"
+        hostname
+
+    Good:
+
+        #!/bin/bash
+        #PBS -l select=1:ncpus=8
+        #PBS -l walltime=01:00:00
+        export UCX_TLS=rc,cuda
+        hostname
+    """
     if not script.is_pbs:
         return
     for option in script.options:
@@ -120,7 +48,27 @@ def exported_list(script: Script) -> Iterator[Hit]:
             )
 
 
+@rule("afterok-array", WARNING, "afterok on an array")
 def after_array(script: Script) -> Iterator[Hit]:
+    """`afterok` on an array is satisfied although one of its tasks has failed (measured on OpenPBS 23.06).
+    If a dependency can never be satisfied, the job is deleted without a message.
+
+    Bad:
+
+        #!/bin/bash
+        #PBS -l select=1:ncpus=8
+        #PBS -l walltime=01:00:00
+        #PBS -W depend=afterok:1234[].server
+        hostname
+
+    Good:
+
+        #!/bin/bash
+        #PBS -l select=1:ncpus=8
+        #PBS -l walltime=01:00:00
+        #PBS -W depend=afterok:1234.server
+        hostname
+    """
     if not script.is_pbs:
         return
     for option in script.options:
@@ -132,8 +80,28 @@ def after_array(script: Script) -> Iterator[Hit]:
             )
 
 
+@rule("home-directory", WARNING, "A relative path in the home directory")
 def home_directory(script: Script) -> Iterator[Hit]:
-    """Yield a hit for a relative path if the script stays in the home directory, where PBS starts a job."""
+    """PBS starts a job in the home directory, wherever it was submitted from; Slurm starts it where it was
+    submitted. A relative path is looked up there.
+
+    Bad:
+
+        #!/bin/bash
+        #PBS -l select=1:ncpus=8
+        #PBS -l walltime=01:00:00
+        set -euo pipefail
+        python3 train.py
+
+    Good:
+
+        #!/bin/bash
+        #PBS -l select=1:ncpus=8
+        #PBS -l walltime=01:00:00
+        set -euo pipefail
+        cd "$PBS_O_WORKDIR"
+        python3 train.py
+    """
     if not script.is_pbs or not script.is_batch:
         return
     moved = any(script.named("cd", "pushd")) or any("PBS_O_WORKDIR" in name for name, _ in script.expansions)
@@ -153,7 +121,29 @@ def home_directory(script: Script) -> Iterator[Hit]:
                 return
 
 
+@rule("pbsdsh-status", WARNING, "pbsdsh loses the status")
 def pbsdsh_status(script: Script) -> Iterator[Hit]:
+    """`pbsdsh` exits with status 0, whatever the status of its command. `pbs_tmrsh` returns the status of
+    its command.
+
+    Bad:
+
+        #!/bin/bash
+        #PBS -l select=2:ncpus=64
+        #PBS -l place=scatter
+        #PBS -l walltime=01:00:00
+        set -euo pipefail
+        pbsdsh -- /opt/site/prepare
+
+    Good:
+
+        #!/bin/bash
+        #PBS -l select=2:ncpus=64
+        #PBS -l place=scatter
+        #PBS -l walltime=01:00:00
+        set -euo pipefail
+        while read -r host; do pbs_tmrsh "$host" /opt/site/prepare < /dev/null; done < "$PBS_NODEFILE"
+    """
     for command in script.named("pbsdsh"):
         yield Hit(
             command.line,
@@ -163,7 +153,29 @@ def pbsdsh_status(script: Script) -> Iterator[Hit]:
         return
 
 
+@rule("setsid-outlives", WARNING, "A process that outlives the job")
 def outliving(script: Script) -> Iterator[Hit]:
+    """When a job ends, PBS kills the processes that it knows. Processes started with `setsid` are not among
+    them and continue to use the node.
+
+    Bad:
+
+        #!/bin/bash
+        #PBS -l select=1:ncpus=8
+        #PBS -l walltime=01:00:00
+        set -euo pipefail
+        setsid /opt/site/monitor > /dev/null &
+        /opt/site/solver
+
+    Good:
+
+        #!/bin/bash
+        #PBS -l select=1:ncpus=8
+        #PBS -l walltime=01:00:00
+        set -euo pipefail
+        /opt/site/monitor > /dev/null &
+        /opt/site/solver
+    """
     for command in script.named("setsid"):
         if script.is_pbs:
             yield Hit(
@@ -173,7 +185,31 @@ def outliving(script: Script) -> Iterator[Hit]:
             )
 
 
+@rule("tmrsh-agent", ERROR, "pbs_tmrsh as mpirun's agent")
 def tmrsh_agent(script: Script) -> Iterator[Hit]:
+    """An Open MPI without PBS support can start its daemons through `pbs_tmrsh`, but not directly:
+    `pbs_tmrsh` does not parse shell syntax, and Open MPI passes it a shell command line. A wrapper of
+    two lines solves this.
+
+    Bad:
+
+        #!/bin/bash
+        #PBS -l select=2:ncpus=32:mpiprocs=4
+        #PBS -l place=scatter
+        #PBS -l walltime=01:00:00
+        set -euo pipefail
+        mpirun --mca plm_rsh_agent pbs_tmrsh -np 8 /opt/site/solver
+
+    Good:
+
+        #!/bin/bash
+        #PBS -l select=2:ncpus=32:mpiprocs=4
+        #PBS -l place=scatter
+        #PBS -l walltime=01:00:00
+        set -euo pipefail
+        agent=$PBS_O_WORKDIR/agent  # exec pbs_tmrsh "$1" /bin/sh -c "${*:2}"
+        mpirun --mca plm_rsh_agent "$agent" -np 8 /opt/site/solver
+    """
     said = "pbs_tmrsh does no shell parsing: mpirun's remote command fails"
     fix = 'name a wrapper that calls pbs_tmrsh HOST /bin/sh -c "$*"'
     for name, value, node in script.assignments:
@@ -184,64 +220,3 @@ def tmrsh_agent(script: Script) -> Iterator[Hit]:
         for agent, given in pairwise(words):
             if agent.endswith(("rsh_agent", "ssh_agent")) and given.endswith("pbs_tmrsh"):
                 yield Hit(command.line, said, fix)
-
-
-# Variables that only other schedulers set, and the equivalent of this one.
-_PBS_ONLY = {
-    "PBS_O_WORKDIR": "SLURM_SUBMIT_DIR",
-    "PBS_JOBID": "SLURM_JOB_ID",
-    "PBS_NODEFILE": "scontrol show hostnames",
-}
-_TORQUE_ONLY = {
-    "PBS_NP": "the number of lines of $PBS_NODEFILE",
-    "PBS_NUM_PPN": "mpiprocs, written out",
-    "PBS_NUM_NODES": "the number of hosts in $PBS_NODEFILE",
-    "PBS_GPUFILE": "ngpus, written out",
-    "PBS_ARRAYID": "PBS_ARRAY_INDEX",
-}
-_FOREIGN = {
-    "pbspro": _TORQUE_ONLY,
-    "torque": {"PBS_ARRAY_INDEX": "PBS_ARRAYID"},
-    "slurm": {
-        **_PBS_ONLY,
-        **_TORQUE_ONLY,
-        "PBS_ARRAYID": "SLURM_ARRAY_TASK_ID",
-        "PBS_ARRAY_INDEX": "SLURM_ARRAY_TASK_ID",
-    },
-}
-
-
-def foreign_variable(script: Script) -> Iterator[Hit]:
-    seen: set[str] = set()
-    own = {name for name, _, _ in script.assignments}
-    foreign = _FOREIGN.get(script.scheduler, {}) if script.is_batch else {}
-    for name, node in script.expansions:
-        slurm = script.is_pbs and name.startswith("SLURM_")
-        safe = node.type == "expansion" and any(sign in node.text for sign in (":-", ":+", "-", "+", ":="))
-        inside = next(expansions(node), ("", node))[1] is not node
-        if name in own or name in seen or safe or inside or not (slurm or name in foreign):
-            continue
-        seen.add(name)
-        title = {"pbspro": "PBS Pro", "torque": "Torque", "slurm": "Slurm"}[script.scheduler]
-        if not any(above.type == "expansion" for above in node.above()):
-            yield Hit(
-                node.line, f"{title} does not set {name}", f"use {foreign.get(name, 'PBS_* variables')}"
-            )
-
-
-RULES = (
-    Rule("select-with-nodes", ERROR, "select= or place= with nodes=", select_with_nodes),
-    Rule("select-with-totals", ERROR, "select= with a total of the job", select_with_totals),
-    Rule("walltime-in-select", ERROR, "walltime inside select=", walltime_in_select),
-    Rule("torque-gpus", ERROR, "Torque's gpus= in PBS Pro", torque_gpus),
-    Rule("unallocated-gpus", ERROR, "GPUs that are asked for, but not allocated", unallocated_gpus),
-    Rule("packed-chunks", WARNING, "Chunks that may share a host", packed_chunks),
-    Rule("no-mpiprocs", WARNING, "GPUs without mpiprocs", no_mpiprocs),
-    Rule("pbs-export-list", WARNING, "Quotes, backslashes or commas in -v", exported_list),
-    Rule("afterok-array", WARNING, "afterok on an array", after_array),
-    Rule("home-directory", WARNING, "A relative path in the home directory", home_directory),
-    Rule("pbsdsh-status", WARNING, "pbsdsh loses the status", pbsdsh_status),
-    Rule("setsid-outlives", WARNING, "A process that outlives the job", outliving),
-    Rule("tmrsh-agent", ERROR, "pbs_tmrsh as mpirun's agent", tmrsh_agent),
-    Rule("foreign-variable", ERROR, "A variable of another scheduler", foreign_variable),
-)

@@ -1,19 +1,41 @@
-"""Rules about processes: waiting for them, and traps."""
+"""Rules about processes in the background."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from jobgen.check.bash import LOOPS, literal
-from jobgen.check.rule import ERROR, WARNING, Rule
+from jobgen.check.bash import LOOPS
+from jobgen.check.rule import WARNING, rule
 from jobgen.check.script import Hit, Script
-from jobgen.check.shell_commands import Command
-
-_CAUGHT = ("TERM", "USR1", "USR2", "INT", "HUP", "CONT")
 
 
+@rule("bare-wait", WARNING, "wait that loses the status")
 def bare_wait(script: Script) -> Iterator[Hit]:
+    """`wait` without a process waits for all processes and exits with 0, whatever their status: `$?` after
+    it has no information, and the job succeeds. Wait for each process.
+
+    Bad:
+
+        #!/bin/bash
+        #SBATCH --nodes=2
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        srun --nodes=1 --ntasks=1 --exact python3 train.py --fold 1 &
+        srun --nodes=1 --ntasks=1 --exact python3 train.py --fold 2 &
+        wait
+
+    Good:
+
+        #!/bin/bash
+        #SBATCH --nodes=2
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        srun --nodes=1 --ntasks=1 --exact python3 train.py --fold 1 &
+        one=$!
+        srun --nodes=1 --ntasks=1 --exact python3 train.py --fold 2 &
+        wait "$one"
+        wait "$!"
+    """
     works = [command for command in script.commands if command.works and command.background]
     waits = list(script.named("wait"))
     if not works or not waits or any(wait.arguments for wait in waits):
@@ -26,7 +48,28 @@ def bare_wait(script: Script) -> Iterator[Hit]:
     )
 
 
+@rule("unwaited-background", WARNING, "A background process that nobody waits for")
 def unwaited(script: Script) -> Iterator[Hit]:
+    """When the script exits, the job ends: the scheduler kills the processes that still run in the
+    background.
+
+    Bad:
+
+        #!/bin/bash
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        srun python3 train.py &
+        echo started
+
+    Good:
+
+        #!/bin/bash
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        srun python3 train.py &
+        echo started
+        wait "$!"
+    """
     waits = [wait.node.start for wait in script.named("wait", "fg")]
     works = [
         command
@@ -46,7 +89,34 @@ def unwaited(script: Script) -> Iterator[Hit]:
             return
 
 
+@rule("sleep-as-sync", WARNING, "sleep to wait for a process")
 def sleep_sync(script: Script) -> Iterator[Hit]:
+    """A fixed delay fails when the file system, the network or the node is slow. Test in a loop with a
+    limit whether the other side is ready.
+
+    Bad:
+
+        #!/bin/bash
+        #SBATCH --nodes=2
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        /opt/site/server &
+        sleep 20
+        srun /opt/site/client
+
+    Good:
+
+        #!/bin/bash
+        #SBATCH --nodes=2
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        /opt/site/server &
+        for ((try = 0; try < 60; try++)); do
+          if /opt/site/ping; then break; fi
+          sleep 1
+        done
+        srun /opt/site/client
+    """
     for command in script.named("sleep"):
         whole = command.statement
         before = whole.previous()
@@ -56,86 +126,3 @@ def sleep_sync(script: Script) -> Iterator[Hit]:
                 "a sleep does not know when the process before it is ready: it is too short on a slow day",
                 "ask in a loop, with a limit, until it answers",
             )
-
-
-def _handler(script: Script, command: Command) -> str:
-    """Return the code that a trap runs: its text, or the function that it names."""
-    if not command.arguments:
-        return ""
-    text = literal(command.arguments[0]) or command.arguments[0].text
-    for node in script.tree.all("function_definition"):
-        name = node.get("name")
-        if name is not None and name.text in text.split():
-            return node.text
-    return text
-
-
-def _caught(command: Command) -> set[str]:
-    return {word.upper().removeprefix("SIG") for word in command.literals[1:]}
-
-
-def trap_kill(script: Script) -> Iterator[Hit]:
-    for command in script.named("trap"):
-        if lost := _caught(command) & {"KILL", "9", "STOP", "19"}:
-            yield Hit(
-                command.line,
-                f"no process can catch {lost.pop()}: this trap never runs",
-                "catch TERM, which comes before it",
-            )
-
-
-def trap_status(script: Script) -> Iterator[Hit]:
-    for command in script.named("trap"):
-        handler = _handler(script, command).rstrip("\"'; }\n")
-        if "EXIT" in _caught(command) and re.search(r"(^|[\s;])exit\s+0$", handler):
-            yield Hit(
-                command.line,
-                "the handler ends with exit 0: the job succeeds, however it ended",
-                'begin the handler with status=$? and end it with exit "$status"',
-            )
-
-
-def trap_late(script: Script) -> Iterator[Hit]:
-    """Yield a hit for a trap that waits: bash runs it only when the command in the foreground has ended."""
-    for command in script.named("trap"):
-        caught = _caught(command) & set(_CAUGHT)
-        if not caught or not command.arguments or literal(command.arguments[0]) in ("", "-"):
-            continue
-        works = [
-            other
-            for other in script.commands
-            if other.works and not other.node.under("function_definition", "command_substitution")
-        ]
-        if works and not any(script.named("wait")) and script.is_batch:
-            yield Hit(
-                command.line,
-                f"bash runs the trap of {', '.join(sorted(caught))} only when the command in the "
-                "foreground has ended, which is too late",
-                "start the launcher with & and wait for it",
-            )
-            return
-
-
-def single_wait(script: Script) -> Iterator[Hit]:
-    traps = [one for one in script.named("trap") if _caught(one) & set(_CAUGHT) and one.arguments]
-    handlers = [_handler(script, one) for one in traps]
-    if not traps or any(re.search(r"\b(exit|wait)\b", handler) for handler in handlers):
-        return
-    waits = list(script.named("wait"))
-    if len(waits) == 1 and not waits[0].node.under(*LOOPS):
-        yield Hit(
-            waits[0].line,
-            "the first wait returns as soon as the trap has run, while the process is still busy",
-            "wait again after it",
-        )
-
-
-RULES = (
-    Rule("bare-wait", WARNING, "wait that loses the status", bare_wait),
-    Rule("unwaited-background", WARNING, "A background process that nobody waits for", unwaited),
-    Rule("sleep-as-sync", WARNING, "sleep to wait for a process", sleep_sync),
-    Rule("trap-kill", ERROR, "A trap for what cannot be caught", trap_kill),
-    Rule("trap-status", WARNING, "A trap that hides the failure", trap_status),
-    Rule("trap-late", WARNING, "A trap that runs too late", trap_late),
-    Rule("single-wait", WARNING, "One wait where a trap interrupts it", single_wait),
-)

@@ -6,21 +6,42 @@ from collections.abc import Iterator
 
 from jobgen.check.grammar import FOREIGN, place_fault, select_faults, value_fault
 from jobgen.check.request import heeded, settings
-from jobgen.check.rule import ERROR, WARNING, Rule
+from jobgen.check.rule import ERROR, WARNING, rule
 from jobgen.check.rules.directive_effects import commented
 from jobgen.check.script import Hit, Script
 from jobgen.errors import shown
-from jobgen.schedulers.precedence import LETTERS
+from jobgen.schedulers.pbspro import PBSPRO
 
 _ELSEWHERE = ("-j", "-m", "-N", "-J")  # other rules report these
 
 
+@rule("bad-value", ERROR, "A value that qsub refuses")
 def bad_value(script: Script) -> Iterator[Hit]:
+    """PBS Pro's qsub checks the values of `-a -c -k -o -p -r -R -S` and of `-W`, and refuses the script
+    where one has another form: `-p 2000`, `-a 20:00`, `-S bash`, `-W depend=afterok:`. An option without
+    its value is refused, too.
+
+    Bad:
+
+        #!/bin/bash
+        #PBS -l select=1:ncpus=8
+        #PBS -l walltime=01:00:00
+        #PBS -p 2000
+        hostname
+
+    Good:
+
+        #!/bin/bash
+        #PBS -l select=1:ncpus=8
+        #PBS -l walltime=01:00:00
+        #PBS -p 1000
+        hostname
+    """
     if script.scheduler != "pbspro":
         return
     trailing = {line.number for line in script.directives.live if commented(line.rest)}
     for option in script.options:
-        takes = len(option.flag) == 2 and f"{option.flag[1]}:" in LETTERS["pbspro"]
+        takes = len(option.flag) == 2 and f"{option.flag[1]}:" in PBSPRO.letters
         if takes and not option.value and option.flag not in _ELSEWHERE:
             yield Hit(
                 option.line,
@@ -47,7 +68,26 @@ def bad_value(script: Script) -> Iterator[Hit]:
             yield Hit(option.line, reason, "leave it out")
 
 
+@rule("bad-select", ERROR, "A select or place that qsub refuses")
 def bad_select(script: Script) -> Iterator[Hit]:
+    """A chunk is a number and `NAME=VALUE` between colons, such as `2:ncpus=8:mpiprocs=4`; `place` has at
+    most one word of `free pack scatter vscatter`, one of `excl shared exclhost`, and `group=NAME`, and
+    needs a `select`. qsub refuses all others.
+
+    Bad:
+
+        #!/bin/bash
+        #PBS -l select=1:ncpus=8:ngpu=1
+        #PBS -l walltime=01:00:00
+        hostname
+
+    Good:
+
+        #!/bin/bash
+        #PBS -l select=1:ncpus=8:ngpus=1
+        #PBS -l walltime=01:00:00
+        hostname
+    """
     if script.scheduler != "pbspro":
         return
     said = heeded(script.options, script.scheduler)
@@ -63,7 +103,27 @@ def bad_select(script: Script) -> Iterator[Hit]:
             yield Hit(place.line, f"place is refused: {fault}", "write place=scatter:excl")
 
 
+@rule("unknown-resource", ERROR, "A resource of another scheduler")
 def unknown_resource(script: Script) -> Iterator[Hit]:
+    """`-l gpus`, `procs`, `qos`, `advres`, `naccesspolicy` and `feature` are of Torque and Moab. PBS Pro's
+    qsub refuses a resource that it does not know.
+
+    Bad:
+
+        #!/bin/bash
+        #PBS -l select=1:ncpus=8:ngpus=1
+        #PBS -l walltime=01:00:00
+        #PBS -l naccesspolicy=singlejob
+        hostname
+
+    Good:
+
+        #!/bin/bash
+        #PBS -l select=1:ncpus=8:ngpus=1
+        #PBS -l walltime=01:00:00
+        #PBS -l place=excl
+        hostname
+    """
     if script.scheduler != "pbspro":
         return
     for key, option in heeded(script.options, script.scheduler).items():
@@ -71,10 +131,3 @@ def unknown_resource(script: Script) -> Iterator[Hit]:
             yield Hit(
                 option.line, f"PBS Pro has no resource {key[3:]}, and refuses the job", FOREIGN[key[3:]]
             )
-
-
-RULES = (
-    Rule("bad-value", ERROR, "A value that qsub refuses", bad_value),
-    Rule("bad-select", ERROR, "A select or place that qsub refuses", bad_select),
-    Rule("unknown-resource", ERROR, "A resource of another scheduler", unknown_resource),
-)

@@ -1,99 +1,36 @@
-"""Rules about Slurm only."""
+"""Rules about the directives of Slurm."""
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
-from itertools import pairwise
 
-from jobgen.check.bash import Node, exported
-from jobgen.check.launches import Launch
 from jobgen.check.request import number
-from jobgen.check.rule import ERROR, WARNING, Rule
+from jobgen.check.rule import ERROR, WARNING, rule
 from jobgen.check.script import Hit, Script
 
-# Variables of a task; the batch script has those of the first task.
-_TASK = ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID")
-_TRIFLES = (
-    "hostname",
-    "nvidia-smi",
-    "npu-smi",
-    "rocm-smi",
-    "true",
-    "echo",
-    "date",
-    "env",
-    "mkdir",
-    "ls",
-    "cat",
-    "rm",
-)
-_MPI = {
-    "openmpi": "pmix",
-    "hpcx": "pmix",
-    "mpich": "pmi2",
-    "mvapich": "pmi2",
-    "intel-mpi": "pmi2",
-    "impi": "pmi2",
-}
 
-
-def _sruns(script: Script) -> Iterator[Launch]:
-    return (launch for launch in script.launched("srun") if script.scheduler == "slurm")
-
-
-def _program(launch: Launch) -> str:
-    """Return the first word after srun's options that is not the value of an option."""
-    words = [word.text for word in launch.command.arguments]
-    return next(
-        (os.path.basename(word) for word in words if not word.startswith("-") and not word.isdigit()), ""
-    )
-
-
-def srun_cpus(script: Script) -> Iterator[Hit]:
-    asked = next((option for option in script.options if option.flag == "--cpus-per-task"), None)
-    if asked is None or script.request.cpus_per_rank in (None, 1):
-        return
-    if any(name == "SRUN_CPUS_PER_TASK" for name, _, _ in script.assignments):
-        return
-    sruns = list(_sruns(script))
-    if any(launch.has("-c", "--cpus-per-task") for launch in sruns):
-        return  # the option is known; the other calls are helpers
-    for launch in sruns:
-        if launch.has("--cpu-bind", "--exact", "--overlap") or _program(launch) in _TRIFLES:
-            continue
-        if any("cpus-per-task" in word.text for word in launch.command.words):
-            continue
-        yield Hit(
-            launch.line,
-            "srun does not take --cpus-per-task from the job (Slurm 22.05 and later): each task gets "
-            "one core",
-            f"write srun --cpus-per-task={script.request.cpus_per_rank}, or export SRUN_CPUS_PER_TASK",
-        )
-        return
-
-
-def export_list(script: Script) -> Iterator[Hit]:
-    found = [(option.line, option.value) for option in script.options if option.flag == "--export"]
-    found += [(launch.line, launch.options.get("--export") or "") for launch in _sruns(script)]
-    for line, value in found:
-        parts = value.split(",")
-        bad = [part for part in parts if part and not re.match(r"[A-Za-z_]\w*(=|$)", part, re.ASCII)]
-        if bad or (any("=" in part for part in parts[:-1]) and _continues(parts)):
-            yield Hit(
-                line,
-                "--export splits at every comma: what follows it is taken for another variable",
-                "export the variables in the body of the script, and leave --export=ALL",
-            )
-
-
-def _continues(parts: list[str]) -> bool:
-    """Return whether a lower-case part without = follows a part with =: it is not the name of a variable."""
-    return any("=" in before and "=" not in after and after.islower() for before, after in pairwise(parts))
-
-
+@rule("gres-total", WARNING, "GPUs of all nodes asked for on each")
 def gres_total(script: Script) -> Iterator[Hit]:
+    """`--gres` and `--gpus-per-node` count per node. 16 GPUs on two nodes are `--gres=gpu:8`; `gpu:16`
+    requests 32, and the job waits forever if no node has 16.
+
+    Bad:
+
+        #!/bin/bash
+        #SBATCH --nodes=2
+        #SBATCH --gres=gpu:16
+        #SBATCH --time=01:00:00
+        hostname
+
+    Good:
+
+        #!/bin/bash
+        #SBATCH --nodes=2
+        #SBATCH --gres=gpu:8
+        #SBATCH --time=01:00:00
+        hostname
+    """
     asked = script.request
     if script.scheduler != "slurm" or not asked.several or not asked.nodes:
         return
@@ -112,7 +49,27 @@ def gres_total(script: Script) -> Iterator[Hit]:
             )
 
 
+@rule("uneven-tasks", WARNING, "Tasks without --ntasks-per-node")
 def uneven_tasks(script: Script) -> Iterator[Hit]:
+    """`--nodes=2 --ntasks=4` may put three tasks on one node and one on the other (measured on Slurm
+    22.05). Use `--ntasks-per-node`.
+
+    Bad:
+
+        #!/bin/bash
+        #SBATCH --nodes=2
+        #SBATCH --ntasks=4
+        #SBATCH --time=01:00:00
+        hostname
+
+    Good:
+
+        #!/bin/bash
+        #SBATCH --nodes=2
+        #SBATCH --ntasks-per-node=2
+        #SBATCH --time=01:00:00
+        hostname
+    """
     asked = script.request
     flags = {option.flag: option for option in script.options}
     if script.scheduler != "slurm" or not asked.nodes or "--ntasks" not in flags or not asked.ranks:
@@ -133,30 +90,33 @@ def uneven_tasks(script: Script) -> Iterator[Hit]:
     )
 
 
-def early_expansion(script: Script) -> Iterator[Hit]:
-    """Yield a hit if the batch script's shell expands a variable of a task: all tasks get the first one's."""
-    if script.scheduler != "slurm" or not script.is_batch:
-        return
-    in_sruns = [launch.command.node for launch in _sruns(script)]
-    for name, node in script.expansions:
-        if name not in _TASK or any(above.type == "heredoc_body" for above in node.above()):
-            continue
-        inside = any(command in in_sruns for command in node.above())
-        assigned = next((above for above in node.above() if above.type == "variable_assignment"), None)
-        if inside or (assigned is not None and exported(assigned) and in_sruns and not _in_function(node)):
-            yield Hit(
-                node.line,
-                f"${name} is expanded here, once, before srun starts the tasks: all of them get the "
-                "first one's",
-                f"have each task expand it: srun bash -c '... ${name} ...', in single quotes",
-            )
-
-
-def _in_function(node: Node) -> bool:
-    return node.under("function_definition")
-
-
+@rule("signal-to-steps", WARNING, "A signal that nobody hears")
 def signal_to_steps(script: Script) -> Iterator[Hit]:
+    """Without `B:` Slurm sends `--signal` to the job's steps only, so that a trap in the batch script never
+    runs. And torchrun, accelerate and deepspeed do not pass USR1 on to the training processes.
+
+    Bad:
+
+        #!/bin/bash
+        #SBATCH --signal=USR1@60
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        trap 'echo "time is nearly up"; kill -TERM "$pid"; wait "$pid"' USR1
+        srun /opt/site/solver &
+        pid=$!
+        wait "$pid"
+
+    Good:
+
+        #!/bin/bash
+        #SBATCH --signal=B:USR1@60
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        trap 'echo "time is nearly up"; kill -TERM "$pid"; wait "$pid"' USR1
+        srun /opt/site/solver &
+        pid=$!
+        wait "$pid"
+    """
     for option in script.options:
         name = option.value.partition("@")[0]
         if option.flag != "--signal" or ":" in name:
@@ -179,27 +139,24 @@ def signal_to_steps(script: Script) -> Iterator[Hit]:
                 )
 
 
-def mpi_plugin(script: Script) -> Iterator[Hit]:
-    loaded = " ".join(word for command in script.named("module", "ml") for word in command.literals).lower()
-    for launch in _sruns(script):
-        plugin = launch.options.get("--mpi") or ""
-        for module, wanted in _MPI.items():
-            if re.search(rf"(^|[\s/]){module}\b", loaded) and plugin.rstrip("_v0123456789") not in (
-                "",
-                wanted.rstrip("2"),
-                "none",
-                "cray_shasta",
-                "cray_shast",
-            ):
-                yield Hit(
-                    launch.line,
-                    f"--mpi={plugin} is not how {module} meets its ranks: each becomes a world of one",
-                    f"write --mpi={wanted}",
-                )
-                return
-
-
+@rule("bad-dependency", ERROR, "A dependency that Slurm refuses")
 def empty_dependency(script: Script) -> Iterator[Hit]:
+    """sbatch refuses a dependency without a job id, and an unknown type of dependency.
+
+    Bad:
+
+        #!/bin/bash
+        #SBATCH --dependency=afterok
+        #SBATCH --time=01:00:00
+        hostname
+
+    Good:
+
+        #!/bin/bash
+        #SBATCH --dependency=afterok:1234
+        #SBATCH --time=01:00:00
+        hostname
+    """
     job = r":\d+(_\w+)?(\+\d+)?"
     pattern = rf"after(any|ok|notok|corr|burstbuffer)?({job})+|singleton|expand:\d+"
     for option in script.options:
@@ -214,8 +171,25 @@ def empty_dependency(script: Script) -> Iterator[Hit]:
                     break
 
 
+@rule("bad-count", ERROR, "A number that Slurm refuses")
 def bad_count(script: Script) -> Iterator[Hit]:
-    """Yield a hit for ``-N=2`` and for invalid numbers: getopt keeps the equals sign in the value."""
+    """After a short option `=` belongs to the value: `-N=2` asks for "=2" nodes. sbatch refuses it, as it
+    refuses a count of 0 or a word.
+
+    Bad:
+
+        #!/bin/bash
+        #SBATCH -N=2
+        #SBATCH --time=01:00:00
+        hostname
+
+    Good:
+
+        #!/bin/bash
+        #SBATCH -N 2
+        #SBATCH --time=01:00:00
+        hostname
+    """
     counts = ("--ntasks", "--ntasks-per-node", "--cpus-per-task") if script.scheduler == "slurm" else ()
     for option in script.options:
         if script.scheduler == "slurm" and len(option.given) == 2 and option.value.startswith("="):
@@ -230,16 +204,3 @@ def bad_count(script: Script) -> Iterator[Hit]:
                 f"{option.given} takes a number, not {option.value or 'nothing'}",
                 f"write {option.flag}=N",
             )
-
-
-RULES = (
-    Rule("srun-cpus", WARNING, "--cpus-per-task for sbatch, but not for srun", srun_cpus),
-    Rule("export-commas", WARNING, "Commas in --export", export_list),
-    Rule("gres-total", WARNING, "GPUs of all nodes asked for on each", gres_total),
-    Rule("uneven-tasks", WARNING, "Tasks without --ntasks-per-node", uneven_tasks),
-    Rule("early-expansion", ERROR, "A task's variable, expanded before the tasks start", early_expansion),
-    Rule("signal-to-steps", WARNING, "A signal that nobody hears", signal_to_steps),
-    Rule("mpi-plugin", WARNING, "srun's --mpi for another MPI", mpi_plugin),
-    Rule("bad-dependency", ERROR, "A dependency that Slurm refuses", empty_dependency),
-    Rule("bad-count", ERROR, "A number that Slurm refuses", bad_count),
-)

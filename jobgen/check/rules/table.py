@@ -1,44 +1,75 @@
 """The table of all rules: their names, their severities, and the functions that find them."""
 
-from jobgen.check.rule import WARNING, Rule
+from collections.abc import Iterator
+
+from jobgen.check.rule import WARNING, Rule, rule
 from jobgen.check.rules import (
+    chunks,
     deepspeed,
     deepspeed_config,
     directive_effects,
-    directive_values,
     environment,
+    forwarding,
+    gpus,
     hostfile,
     hosts,
     launch,
     network,
+    options,
+    outputs,
     pbs,
+    precision,
     processes,
     qsub,
+    rendezvous,
+    runners,
     shell,
     slurm,
+    srun,
+    traps,
+    variables,
+    walltime,
 )
+from jobgen.check.script import Hit, Script
+from jobgen.errors import nearest, shown
 
-# checker.py itself reports this one.
-UNKNOWN_RULE = Rule("unknown-rule", WARNING, "A comment that silences no rule", lambda script: iter(()))
 
+@rule("unknown-rule", WARNING, "A comment that silences no rule")
+def unknown_rule(script: Script) -> Iterator[Hit]:
+    """A comment that disables a rule must name it as `jobgen check --list` does; a misspelt name has no
+    effect.
+
+    Bad:
+
+        #!/bin/bash
+        #SBATCH --nodes=1
+        #SBATCH --time=01:00:00
+        # jobgen: disable=personal-paths
+        srun /opt/site/solver
+
+    Good:
+
+        #!/bin/bash
+        #SBATCH --nodes=1
+        #SBATCH --time=01:00:00
+        # jobgen: disable=personal-path
+        srun /home/alice/solver
+    """
+    for number, names in script.disabling:
+        for name in names - RULES.keys():
+            yield Hit(
+                number,
+                f"there is no rule {shown(name)}{nearest(name, RULES)}",
+                "jobgen check --list names them all",
+            )
+
+
+# In the order of `jobgen check --list`; in a module, the order is that of the functions.
 _MODULES = (
-    directive_effects,
-    directive_values,
-    qsub,
-    pbs,
-    slurm,
-    hosts,
-    hostfile,
-    launch,
-    deepspeed,
-    network,
-    environment,
+    *(directive_effects, options, walltime, outputs, qsub, chunks, pbs, slurm, srun),
+    *(hosts, hostfile, launch, rendezvous, deepspeed, runners, forwarding, network, environment, gpus),
+    *(shell, variables, processes, traps, deepspeed_config, precision),
 )
 RULES: dict[str, Rule] = {
-    rule.id: rule
-    for rules in (
-        *(module.RULES for module in (*_MODULES, shell, processes, deepspeed_config)),
-        (UNKNOWN_RULE,),
-    )
-    for rule in rules
-}
+    found.id: found for module in _MODULES for found in vars(module).values() if isinstance(found, Rule)
+} | {unknown_rule.id: unknown_rule}

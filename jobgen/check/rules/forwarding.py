@@ -1,0 +1,162 @@
+"""Rules about the environment that the deepspeed launcher forwards to other nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jobgen.check.bash import exported
+from jobgen.check.rule import ERROR, WARNING, rule
+from jobgen.check.rules.deepspeed import runner
+from jobgen.check.script import Hit, Script
+
+# Prefixes of the variables that DeepSpeed's pdsh runner exports.
+_FORWARDED = ("MLFLOW", "PYTHON", "MV2", "UCX", "NCCL", "ASCEND", "HCCL", "LD_LIBRARY")
+
+_SILENT = (
+    "PATH",
+    "MASTER_",
+    "PDSH_",
+    "DS_ENV_FILE",
+    "CUDA_VISIBLE_DEVICES",
+    "SLURM_",
+    "PBS_",
+    "RANK",
+    "WORLD_SIZE",
+    "DLTS_",
+)
+
+
+@rule("unforwarded", WARNING, "Variables that stay on the first node")
+def unforwarded(script: Script) -> Iterator[Hit]:
+    """Over pdsh deepspeed forwards the variables that begin with NCCL, PYTHON, MV2, UCX and MLFLOW (on
+    Ascend ASCEND, HCCL, LD_LIBRARY and PATH). All others are set only on the first node, unless the file
+    named by `DS_ENV_FILE` contains them as `NAME=VALUE` lines, without blank lines and comments.
+
+    Bad:
+
+        #!/bin/bash
+        #SBATCH --nodes=2
+        #SBATCH --gpus-per-node=4
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        hostfile=hostfile.$SLURM_JOB_ID
+        scontrol show hostnames | sed 's/$/ slots=4/' > "$hostfile"
+        export OMP_NUM_THREADS=8
+        deepspeed --hostfile "$hostfile" train.py
+
+    Good:
+
+        #!/bin/bash
+        #SBATCH --nodes=2
+        #SBATCH --gpus-per-node=4
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        hostfile=hostfile.$SLURM_JOB_ID
+        scontrol show hostnames | sed 's/$/ slots=4/' > "$hostfile"
+        export DS_ENV_FILE=$PWD/environment.$SLURM_JOB_ID
+        echo OMP_NUM_THREADS=8 > "$DS_ENV_FILE"
+        deepspeed --hostfile "$hostfile" train.py
+    """
+    if (
+        not script.request.several
+        or "deepspeed_env" in script.tree.text
+        or any(name == "DS_ENV_FILE" for name, _, _ in script.assignments)
+    ):
+        return
+    for launch in script.launched("deepspeed"):
+        if (
+            runner(launch) != "pdsh"
+            or not launch.has("--hostfile", "-H")
+            or launch.has("--no-ssh")
+            or launch.outer
+        ):
+            continue
+        lost = [
+            name
+            for name, _, node in script.assignments
+            if exported(node)
+            and node.parent is not None
+            and node.parent.type == "declaration_command"
+            and not name.startswith((*_FORWARDED, *_SILENT))
+            and node.start < launch.command.node.start
+        ]
+        if lost:
+            names = ", ".join(dict.fromkeys(lost))
+            yield Hit(
+                launch.line,
+                f"deepspeed hands few variables on to the other nodes; these stay here: {names}",
+                'write them as NAME=VALUE into a file of the job and export DS_ENV_FILE="$file"',
+            )
+            return
+
+
+@rule("shared-deepspeed-env", WARNING, "One .deepspeed_env for all jobs")
+def shared_ds_env(script: Script) -> Iterator[Hit]:
+    """Every job reads the `.deepspeed_env` in the home directory. Two jobs at the same time mix their
+    variables, and an old file changes later jobs.
+
+    Bad:
+
+        #!/bin/bash
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        echo OMP_NUM_THREADS=8 > ~/.deepspeed_env
+
+    Good:
+
+        #!/bin/bash
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        export DS_ENV_FILE=$PWD/environment.$SLURM_JOB_ID
+        echo OMP_NUM_THREADS=8 > "$DS_ENV_FILE"
+    """
+    for node in script.tree.all("file_redirect"):
+        target = node.get("destination")
+        text = target.text.strip("\"'") if target is not None else ""
+        if text.endswith("/.deepspeed_env") and text.startswith(("~", "$HOME", "${HOME}")):
+            yield Hit(
+                node.line,
+                "~/.deepspeed_env is the same file for every job: two at a time mix their variables",
+                "write a file of the job's own and name it in DS_ENV_FILE",
+            )
+            return
+
+
+@rule("deepspeed-env-lines", ERROR, "Comments in DeepSpeed's environment file")
+def env_lines(script: Script) -> Iterator[Hit]:
+    """The launcher splits each line of `.deepspeed_env`, or of the file named by `DS_ENV_FILE`, at its `=`.
+    On a blank line or a comment it fails with a traceback.
+
+    Bad:
+
+        #!/bin/bash
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        export DS_ENV_FILE=$PWD/environment.$SLURM_JOB_ID
+        cat > "$DS_ENV_FILE" <<END
+        # the network
+        UCX_TLS=all
+        END
+
+    Good:
+
+        #!/bin/bash
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        export DS_ENV_FILE=$PWD/environment.$SLURM_JOB_ID
+        cat > "$DS_ENV_FILE" <<END
+        UCX_TLS=all
+        END
+    """
+    for node in script.tree.all("redirected_statement"):
+        body = next(node.all("heredoc_body"), None)
+        target = " ".join(part.text for part in node.all("file_redirect"))
+        if body is None or ("deepspeed_env" not in target and "DS_ENV_FILE" not in target):
+            continue
+        lines = body.text.rstrip("\n").split("\n")
+        if any(not line.strip() or line.lstrip().startswith("#") for line in lines):
+            yield Hit(
+                body.line,
+                "a blank line or a comment in DeepSpeed's environment file crashes the launcher",
+                "write NAME=VALUE lines only",
+            )

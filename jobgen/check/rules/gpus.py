@@ -1,0 +1,207 @@
+"""Rules about GPUs and NPUs: their variables and libraries."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from jobgen.check.bash import literal
+from jobgen.check.rule import NOTE, WARNING, rule
+from jobgen.check.script import Hit, Script
+from jobgen.launchers import LAUNCHERS
+from jobgen.resources.accelerators import ACCELERATORS
+
+# The commands that start a Python program.
+_STARTS = ("python", "python3", *(name for row in LAUNCHERS.values() for name in row.names))
+_ON_CANN = tuple(name for name, row in ACCELERATORS.items() if row.cann)
+
+_OLD_NCCL = {
+    "NCCL_ASYNC_ERROR_HANDLING": "TORCH_NCCL_ASYNC_ERROR_HANDLING",
+    "NCCL_BLOCKING_WAIT": "TORCH_NCCL_BLOCKING_WAIT",
+    "NCCL_DESYNC_DEBUG": "TORCH_NCCL_DESYNC_DEBUG",
+    "NCCL_ENABLE_TIMING": "TORCH_NCCL_ENABLE_TIMING",
+    "NCCL_IB_CUDA_SUPPORT": "NCCL_NET_GDR_LEVEL",
+    "NCCL_LL_THRESHOLD": "NCCL_PROTO",
+    "NCCL_MAX_NRINGS": "NCCL_MAX_NCHANNELS",
+    "NCCL_MIN_NRINGS": "NCCL_MIN_NCHANNELS",
+    "NCCL_SINGLE_RING_THRESHOLD": "NCCL_ALGO",
+    "NCCL_TREE_THRESHOLD": "NCCL_ALGO",
+}
+
+_DEVICES = (
+    "CUDA_VISIBLE_DEVICES",
+    "ASCEND_RT_VISIBLE_DEVICES",
+    "ROCR_VISIBLE_DEVICES",
+    "HIP_VISIBLE_DEVICES",
+)
+
+_NPU = (
+    "torch_npu",
+    "ASCEND_RT_VISIBLE_DEVICES",
+    "HCCL_CONNECT_TIMEOUT",
+    "HCCL_IF_BASE_PORT",
+    "HCCL_IF_IP",
+    "ASCEND_DEVICE_ID",
+)
+
+
+@rule("forced-devices", WARNING, "Devices chosen by hand")
+def forced_devices(script: Script) -> Iterator[Hit]:
+    """The scheduler assigns some devices of a node to a job. Hand-written numbers may belong to another
+    job. (All numbers that the job has, in any order, are only a note.)
+
+    Bad:
+
+        #!/bin/bash
+        #SBATCH --gpus-per-node=2
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        export CUDA_VISIBLE_DEVICES=2,3
+        srun python3 train.py
+
+    Good:
+
+        #!/bin/bash
+        #SBATCH --gpus-per-node=2
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        srun python3 train.py
+    """
+    for name, value, node in script.assignments:
+        text = literal(value) or ""
+        if name in _DEVICES and re.fullmatch(r"\d+(,\d+)*", text, re.ASCII) and script.is_batch:
+            # All devices of the job, in any order: a job that has the whole node may set them.
+            whole = {int(number) for number in text.split(",")} == set(
+                range(script.request.gpus_per_node or 0)
+            )
+            yield Hit(
+                node.line,
+                f"{name} is set by hand: the scheduler may have given the job other devices, and those "
+                "of others are used",
+                "leave it to the scheduler",
+                NOTE if whole else None,
+            )
+
+
+@rule("old-nccl", WARNING, "Names that NCCL and PyTorch have given up")
+def old_nccl(script: Script) -> Iterator[Hit]:
+    """PyTorch has renamed its variables to `TORCH_NCCL_*`, and NCCL has removed some of its own: the old
+    names are ignored, or every rank prints a warning.
+
+    Bad:
+
+        #!/bin/bash
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        export NCCL_ASYNC_ERROR_HANDLING=1
+        srun python3 train.py
+
+    Good:
+
+        #!/bin/bash
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        export TORCH_NCCL_ASYNC_ERROR_HANDLING=1
+        srun python3 train.py
+    """
+    for name, _, node in script.assignments:
+        if name in _OLD_NCCL:
+            yield Hit(
+                node.line, f"{name} is obsolete: it is ignored, or warned about", f"use {_OLD_NCCL[name]}"
+            )
+
+
+@rule("cann-not-sourced", WARNING, "CANN is never sourced")
+def cann(script: Script) -> Iterator[Hit]:
+    """`torch_npu` needs the libraries of the CANN toolkit, whose `set_env.sh` puts them on the path.
+    Without it the import ends with `libhccl.so: cannot open shared object file`. Three of six Ascend
+    scripts forget it.
+
+    Bad:
+
+        #!/bin/bash
+        #SBATCH --gres=npu:8
+        #SBATCH --ntasks-per-node=8
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        srun python3 train.py
+
+    Good:
+
+        #!/bin/bash
+        #SBATCH --gres=npu:8
+        #SBATCH --ntasks-per-node=8
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        source /usr/local/Ascend/ascend-toolkit/set_env.sh
+        srun python3 train.py
+    """
+    text = " ".join(
+        node.text for node in script.tree.all("word", "variable_name", "string_content", "raw_string")
+    )
+    asked = script.request.accelerator in _ON_CANN or any(
+        name in text.split() or f" {name}" in text for name in _NPU
+    )
+    sourced = any(
+        "set_env" in word.text or "setenv" in word.text or "scend" in word.text
+        for command in script.named("source", ".")
+        for word in command.arguments
+    )
+    if (
+        not asked
+        or sourced
+        or any(script.named("module", "ml", "singularity", "apptainer", "docker"))
+        or any(script.named("source", ".", "job_cann"))
+    ):
+        return
+    where = next(
+        (option.line for option in script.options if any(name in option.value for name in _ON_CANN)), None
+    )
+    work = next(
+        (command.line for command in script.commands if command.name in _STARTS),
+        None,
+    )
+    if line := work or where:
+        yield Hit(
+            line,
+            "CANN is never sourced: torch_npu does not find its libraries (libhccl.so)",
+            "source /usr/local/Ascend/ascend-toolkit/set_env.sh first",
+        )
+
+
+@rule("rank-table", WARNING, "A rank table and variables for HCCL")
+def rank_table(script: Script) -> Iterator[Hit]:
+    """HCCL reads the placement of the ranks from a rank table **or** from environment variables; with both
+    it does not start.
+
+    Bad:
+
+        #!/bin/bash
+        #SBATCH --ntasks=8
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        source /usr/local/Ascend/ascend-toolkit/set_env.sh
+        export RANK_TABLE_FILE=/opt/site/ranks.json
+        export CM_CHIEF_IP=10.0.0.1 CM_CHIEF_PORT=6000
+        srun python3 train.py
+
+    Good:
+
+        #!/bin/bash
+        #SBATCH --ntasks=8
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        source /usr/local/Ascend/ascend-toolkit/set_env.sh
+        export RANK_TABLE_FILE=/opt/site/ranks.json
+        srun python3 train.py
+    """
+    names = {name: node for name, _, node in script.assignments}
+    others = [
+        name for name in ("CM_CHIEF_IP", "CM_CHIEF_PORT", "CM_WORKER_SIZE", "CM_WORKER_IP") if name in names
+    ]
+    if "RANK_TABLE_FILE" in names and others:
+        yield Hit(
+            names["RANK_TABLE_FILE"].line,
+            f"HCCL takes a rank table or environment variables, never both; {others[0]} is set, too",
+            "keep one of them",
+        )

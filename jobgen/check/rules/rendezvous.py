@@ -1,0 +1,282 @@
+"""Rules about the rendezvous: the master, its port, and the rank of each node."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from jobgen.check.bash import literal
+from jobgen.check.rule import ERROR, NOTE, WARNING, rule
+from jobgen.check.script import Hit, Script
+
+
+@rule("mpi-discovery", WARNING, "DeepSpeed under mpirun without its variables")
+def mpi_discovery(script: Script) -> Iterator[Hit]:
+    """Unless RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT are all set,
+    `deepspeed.init_distributed` queries mpi4py. It then uses the first address of the first host, which
+    may be on the wrong network, and the port 29500, which other jobs use, too.
+
+    Bad:
+
+        #!/bin/bash
+        #SBATCH --nodes=2
+        #SBATCH --ntasks-per-node=4
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        mpirun python3 train.py --deepspeed_config ds.json
+
+    Good:
+
+        #!/bin/bash
+        #SBATCH --nodes=2
+        #SBATCH --ntasks-per-node=4
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        MASTER_ADDR=$(scontrol show hostnames | awk 'NR == 1')
+        export MASTER_ADDR MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))
+        mpirun -x MASTER_ADDR -x MASTER_PORT bash -c '
+          export RANK=$OMPI_COMM_WORLD_RANK WORLD_SIZE=$OMPI_COMM_WORLD_SIZE LOCAL_RANK=$OMPI_COMM_WORLD_LOCAL_RANK
+          exec python3 train.py --deepspeed_config ds.json'
+    """
+    exported = {name for name, _, _ in script.assignments}
+    for launch in script.launched("mpirun"):
+        words = " ".join(word.text for word in launch.program)
+        python = bool(launch.program) and launch.program[0].text.rpartition("/")[2].startswith("python")
+        if python and "--deepspeed" in words and "RANK" not in exported:
+            yield Hit(
+                launch.line,
+                "without RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT DeepSpeed asks mpi4py, "
+                "and all jobs meet at the port 29500",
+                "have each rank export all five, from OMPI_COMM_WORLD_RANK and the like",
+            )
+            return
+
+
+@rule("colossalai-ranks", ERROR, "colossalai run without a number of ranks")
+def colossalai_ranks(script: Script) -> Iterator[Hit]:
+    """`colossalai run` calls torchrun, but without its defaults: it does not start without
+    `--nproc_per_node`.
+
+    Bad:
+
+        #!/bin/bash
+        #SBATCH --gpus-per-node=4
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        colossalai run train.py
+
+    Good:
+
+        #!/bin/bash
+        #SBATCH --gpus-per-node=4
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        colossalai run --nproc_per_node 4 train.py
+    """
+    for launch in script.launched("colossalai"):
+        if not launch.has("--nproc-per-node", "--help"):
+            yield Hit(
+                launch.line,
+                "colossalai run needs the number of ranks: it has no default",
+                "add --nproc_per_node N",
+            )
+
+
+@rule("local-master", ERROR, "localhost as the meeting place of several nodes")
+def master_local(script: Script) -> Iterator[Hit]:
+    """`localhost` is a different machine on each node: the ranks of the other nodes never reach the master.
+
+    Bad:
+
+        #!/bin/bash
+        #SBATCH --nodes=2
+        #SBATCH --ntasks-per-node=4
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        export MASTER_ADDR=localhost
+        srun python3 train.py
+
+    Good:
+
+        #!/bin/bash
+        #SBATCH --nodes=2
+        #SBATCH --ntasks-per-node=4
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        MASTER_ADDR=$(scontrol show hostnames | awk 'NR == 1')
+        export MASTER_ADDR
+        srun python3 train.py
+    """
+    if not script.request.several:
+        return
+    found = [(node.line, literal(value)) for name, value, node in script.assignments if name == "MASTER_ADDR"]
+    for launch in script.launches:
+        if not launch.has("--no-ssh-check"):
+            found += [
+                (launch.line, launch.options.get(name)) for name in ("--master-addr", "--main-process-ip")
+            ]
+            found.append((launch.line, (launch.options.get("--rdzv-endpoint") or "").rpartition(":")[0]))
+    for line, text in found:
+        if text in ("localhost", "127.0.0.1", "::1"):
+            yield Hit(
+                line,
+                f"{text} is another machine on each of the {script.request.nodes} nodes: the ranks "
+                "never meet",
+                "take the first host of the job",
+            )
+            return
+
+
+@rule("fixed-master", WARNING, "A master that is written by hand")
+def fixed_master(script: Script) -> Iterator[Hit]:
+    """The scheduler selects the hosts. A hand-written host will not be among those of the next job.
+
+    Bad:
+
+        #!/bin/bash
+        #SBATCH --nodes=2
+        #SBATCH --ntasks-per-node=4
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        export MASTER_ADDR=gpu-node07
+        srun python3 train.py
+
+    Good:
+
+        #!/bin/bash
+        #SBATCH --nodes=2
+        #SBATCH --ntasks-per-node=4
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        MASTER_ADDR=$(scontrol show hostnames | awk 'NR == 1')
+        export MASTER_ADDR
+        srun python3 train.py
+    """
+    if not script.is_batch:
+        return
+    for name, value, node in script.assignments:
+        text = literal(value) or ""
+        host = re.fullmatch(r"[A-Za-z][A-Za-z-]*\d[\w.-]*|\d+\.\d+\.\d+\.\d+", text)
+        if name == "MASTER_ADDR" and host and not text.startswith("127."):
+            yield Hit(
+                node.line,
+                f"the host {text} is written by hand: the scheduler gives the job others",
+                "take the first host of the job",
+            )
+
+
+@rule("fixed-node-rank", ERROR, "The same node rank everywhere")
+def fixed_node_rank(script: Script) -> Iterator[Hit]:
+    """Each node needs its own node rank. With the same `--node_rank` on all nodes the rendezvous fails or
+    hangs.
+
+    Bad:
+
+        #!/bin/bash
+        #SBATCH --nodes=2
+        #SBATCH --ntasks-per-node=1
+        #SBATCH --gpus-per-node=4
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        srun torchrun --nnodes=2 --node-rank=0 --nproc-per-node=4 --master-addr="$(hostname)" train.py
+
+    Good:
+
+        #!/bin/bash
+        #SBATCH --nodes=2
+        #SBATCH --ntasks-per-node=1
+        #SBATCH --gpus-per-node=4
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        MASTER_ADDR=$(hostname)
+        export MASTER_ADDR
+        srun bash -c 'exec torchrun --nnodes=2 --node-rank="$SLURM_NODEID" --nproc-per-node=4 --master-addr="$MASTER_ADDR" train.py'
+    """
+    for launch in script.launches:
+        rank = launch.number("--node-rank", "--machine-rank")
+        line = launch.row.line
+        of_job = None if line.reaches_nodes or line.config_file else script.request.nodes
+        nodes = launch.number(*line.nodes) or of_job or 1
+        several = [one for one in script.launches if one.kind == launch.kind]
+        if rank is not None and nodes > 1 and len(several) == 1 and script.is_batch:
+            yield Hit(
+                launch.line,
+                f"the node rank is {rank} on every node: all take themselves for the same one",
+                "let each node say who it is, such as SLURM_NODEID, expanded on that node",
+            )
+
+
+# The ports of tutorials and defaults, which other jobs use, too.
+_USUAL_PORTS = {
+    *range(29400, 29411),
+    *range(29500, 29511),
+    6000,
+    6001,
+    1234,
+    12345,
+    12355,
+    8888,
+    9901,
+    10000,
+    12340,
+    23456,
+    60000,
+}
+
+_USUAL_PORTS -= {23456}
+
+
+@rule("fixed-port", WARNING, "A fixed port")
+def fixed_port(script: Script) -> Iterator[Hit]:
+    """Two jobs on one node with the same port connect to each other, or the second one cannot start. 29500
+    is the default; 16 of 45 public scripts set a fixed port. (For a port that no tutorial uses this is
+    only a note.)
+
+    Bad:
+
+        #!/bin/bash
+        #SBATCH --gpus-per-node=1
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        export MASTER_PORT=29500
+        srun python3 train.py
+
+    Good:
+
+        #!/bin/bash
+        #SBATCH --gpus-per-node=1
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        export MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))
+        srun python3 train.py
+    """
+    found = [(node.line, literal(value)) for name, value, node in script.assignments if name == "MASTER_PORT"]
+    for launch in script.launches:
+        for option in ("--master-port", "--main-process-port"):
+            node = launch.nodes.get(option)
+            if node is not None and (text := literal(node)) is not None:
+                found.append((launch.line, text.rpartition("=")[2]))
+        endpoint = launch.options.get("--rdzv-endpoint") or ""
+        if endpoint.rpartition(":")[2].isdigit() and script.request.several:
+            found.append((launch.line, endpoint.rpartition(":")[2]))
+        elif (node := launch.nodes.get("--rdzv-endpoint")) is not None and (
+            match := re.search(r":(\d{4,5})\"?$", node.text)
+        ):
+            found.append((launch.line, match[1]))
+    seen: set[str] = set()
+    for line, port in found:
+        if (
+            port
+            and port.isdigit()
+            and port != "0"
+            and script.is_batch
+            and not script.request.exclusive
+            and port not in seen
+        ):
+            seen.add(port)
+            yield Hit(
+                line,
+                f"the port {port} is fixed: a second job on the same node meets this one, or cannot start",
+                "take it from the job id: MASTER_PORT=$((20000 + JOBID % 10000))",
+                None if int(port) in _USUAL_PORTS else NOTE,
+            )

@@ -1,0 +1,225 @@
+"""Rules about srun."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+
+from jobgen.check.bash import Node, exported
+from jobgen.check.launches import Launch
+from jobgen.check.rule import ERROR, WARNING, rule
+from jobgen.check.script import Hit, Script
+
+# Variables of a task; the batch script has those of the first task.
+_TASK = ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID")
+
+_TRIFLES = (
+    "hostname",
+    "nvidia-smi",
+    "npu-smi",
+    "rocm-smi",
+    "true",
+    "echo",
+    "date",
+    "env",
+    "mkdir",
+    "ls",
+    "cat",
+    "rm",
+)
+
+_MPI = {
+    "openmpi": "pmix",
+    "hpcx": "pmix",
+    "mpich": "pmi2",
+    "mvapich": "pmi2",
+    "intel-mpi": "pmi2",
+    "impi": "pmi2",
+}
+
+
+def _sruns(script: Script) -> Iterator[Launch]:
+    return (launch for launch in script.launched("srun") if script.scheduler == "slurm")
+
+
+def _program(launch: Launch) -> str:
+    """Return the first word after srun's options that is not the value of an option."""
+    words = [word.text for word in launch.command.arguments]
+    return next(
+        (os.path.basename(word) for word in words if not word.startswith("-") and not word.isdigit()), ""
+    )
+
+
+@rule("srun-cpus", WARNING, "--cpus-per-task for sbatch, but not for srun")
+def srun_cpus(script: Script) -> Iterator[Hit]:
+    """Since Slurm 22.05 `srun` does not inherit `--cpus-per-task` from the job: each task is bound to one
+    core, and data loaders are slow. Repeat the option on `srun`, or export `SRUN_CPUS_PER_TASK`.
+
+    Bad:
+
+        #!/bin/bash
+        #SBATCH --nodes=2
+        #SBATCH --ntasks-per-node=4
+        #SBATCH --cpus-per-task=8
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        srun python3 train.py
+
+    Good:
+
+        #!/bin/bash
+        #SBATCH --nodes=2
+        #SBATCH --ntasks-per-node=4
+        #SBATCH --cpus-per-task=8
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        srun --cpus-per-task=8 python3 train.py
+    """
+    asked = next((option for option in script.options if option.flag == "--cpus-per-task"), None)
+    if asked is None or script.request.cpus_per_rank in (None, 1):
+        return
+    if any(name == "SRUN_CPUS_PER_TASK" for name, _, _ in script.assignments):
+        return
+    sruns = list(_sruns(script))
+    if any(launch.has("-c", "--cpus-per-task") for launch in sruns):
+        return  # the option is known; the other calls are helpers
+    for launch in sruns:
+        if launch.has("--cpu-bind", "--exact", "--overlap") or _program(launch) in _TRIFLES:
+            continue
+        if any("cpus-per-task" in word.text for word in launch.command.words):
+            continue
+        yield Hit(
+            launch.line,
+            "srun does not take --cpus-per-task from the job (Slurm 22.05 and later): each task gets "
+            "one core",
+            f"write srun --cpus-per-task={script.request.cpus_per_rank}, or export SRUN_CPUS_PER_TASK",
+        )
+        return
+
+
+@rule("export-commas", WARNING, "Commas in --export")
+def export_list(script: Script) -> Iterator[Hit]:
+    """`--export` splits at every comma: of `X=1,2` only `X=1` is exported.
+
+    Bad:
+
+        #!/bin/bash
+        #SBATCH --export=ALL,CUDA_ORDER=0,1,2
+        #SBATCH --time=01:00:00
+        hostname
+
+    Good:
+
+        #!/bin/bash
+        #SBATCH --time=01:00:00
+        export CUDA_ORDER=0,1,2
+        hostname
+    """
+    found = [(option.line, option.value) for option in script.options if option.flag == "--export"]
+    found += [(launch.line, launch.options.get("--export") or "") for launch in _sruns(script)]
+    for line, value in found:
+        parts = value.split(",")
+        bad = [part for part in parts if part and not re.match(r"[A-Za-z_]\w*(=|$)", part, re.ASCII)]
+        if bad or (any("=" in part for part in parts[:-1]) and _continues(parts)):
+            yield Hit(
+                line,
+                "--export splits at every comma: what follows it is taken for another variable",
+                "export the variables in the body of the script, and leave --export=ALL",
+            )
+
+
+def _continues(parts: list[str]) -> bool:
+    """Return whether a lower-case part without = follows a part with =: it is not the name of a variable."""
+    return any("=" in before and "=" not in after and after.islower() for before, after in pairwise(parts))
+
+
+@rule("early-expansion", ERROR, "A task's variable, expanded before the tasks start")
+def early_expansion(script: Script) -> Iterator[Hit]:
+    """`SLURM_PROCID`, `SLURM_LOCALID` and `SLURM_NODEID` differ from task to task. The shell of the batch
+    script expands them once, before `srun` starts the tasks: all tasks get the values of the first one,
+    and each takes itself for rank 0.
+
+    Bad:
+
+        #!/bin/bash
+        #SBATCH --nodes=2
+        #SBATCH --ntasks-per-node=1
+        #SBATCH --gpus-per-node=4
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        srun torchrun --nnodes=2 --nproc-per-node=4 --node-rank="$SLURM_NODEID" train.py
+
+    Good:
+
+        #!/bin/bash
+        #SBATCH --nodes=2
+        #SBATCH --ntasks-per-node=1
+        #SBATCH --gpus-per-node=4
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        srun bash -c 'exec torchrun --nnodes=2 --nproc-per-node=4 --node-rank="$SLURM_NODEID" train.py'
+    """
+    if script.scheduler != "slurm" or not script.is_batch:
+        return
+    in_sruns = [launch.command.node for launch in _sruns(script)]
+    for name, node in script.expansions:
+        if name not in _TASK or any(above.type == "heredoc_body" for above in node.above()):
+            continue
+        inside = any(command in in_sruns for command in node.above())
+        assigned = next((above for above in node.above() if above.type == "variable_assignment"), None)
+        if inside or (assigned is not None and exported(assigned) and in_sruns and not _in_function(node)):
+            yield Hit(
+                node.line,
+                f"${name} is expanded here, once, before srun starts the tasks: all of them get the "
+                "first one's",
+                f"have each task expand it: srun bash -c '... ${name} ...', in single quotes",
+            )
+
+
+def _in_function(node: Node) -> bool:
+    return node.under("function_definition")
+
+
+@rule("mpi-plugin", WARNING, "srun's --mpi for another MPI")
+def mpi_plugin(script: Script) -> Iterator[Hit]:
+    """Ranks under `srun` find each other through a plug-in: PMIx for Open MPI, PMI-2 for MPICH and its
+    derivatives. With the wrong plug-in each rank becomes a world of size 1, and N identical runs
+    overwrite each other.
+
+    Bad:
+
+        #!/bin/bash
+        #SBATCH --ntasks=4
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        module load openmpi/4.1
+        srun --mpi=pmi2 /opt/site/solver
+
+    Good:
+
+        #!/bin/bash
+        #SBATCH --ntasks=4
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        module load openmpi/4.1
+        srun --mpi=pmix /opt/site/solver
+    """
+    loaded = " ".join(word for command in script.named("module", "ml") for word in command.literals).lower()
+    for launch in _sruns(script):
+        plugin = launch.options.get("--mpi") or ""
+        for module, wanted in _MPI.items():
+            if re.search(rf"(^|[\s/]){module}\b", loaded) and plugin.rstrip("_v0123456789") not in (
+                "",
+                wanted.rstrip("2"),
+                "none",
+                "cray_shasta",
+                "cray_shast",
+            ):
+                yield Hit(
+                    launch.line,
+                    f"--mpi={plugin} is not how {module} meets its ranks: each becomes a world of one",
+                    f"write --mpi={wanted}",
+                )
+                return

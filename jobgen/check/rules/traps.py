@@ -1,0 +1,174 @@
+"""Rules about signals and traps."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from jobgen.check.bash import LOOPS, literal
+from jobgen.check.rule import ERROR, WARNING, rule
+from jobgen.check.script import Hit, Script
+from jobgen.check.shell_commands import Command
+
+_CAUGHT = ("TERM", "USR1", "USR2", "INT", "HUP", "CONT")
+
+
+def _handler(script: Script, command: Command) -> str:
+    """Return the code that a trap runs: its text, or the function that it names."""
+    if not command.arguments:
+        return ""
+    text = literal(command.arguments[0]) or command.arguments[0].text
+    for node in script.tree.all("function_definition"):
+        name = node.get("name")
+        if name is not None and name.text in text.split():
+            return node.text
+    return text
+
+
+def _caught(command: Command) -> set[str]:
+    return {word.upper().removeprefix("SIG") for word in command.literals[1:]}
+
+
+@rule("trap-kill", ERROR, "A trap for what cannot be caught")
+def trap_kill(script: Script) -> Iterator[Hit]:
+    """No process can catch KILL or STOP. Schedulers send TERM first, PBS ten seconds before KILL.
+
+    Bad:
+
+        #!/bin/bash
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        trap 'rm -rf "$TMPDIR/cache"' EXIT KILL
+        srun python3 train.py
+
+    Good:
+
+        #!/bin/bash
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        trap 'rm -rf "$TMPDIR/cache"' EXIT
+        srun python3 train.py
+    """
+    for command in script.named("trap"):
+        if lost := _caught(command) & {"KILL", "9", "STOP", "19"}:
+            yield Hit(
+                command.line,
+                f"no process can catch {lost.pop()}: this trap never runs",
+                "catch TERM, which comes before it",
+            )
+
+
+@rule("trap-status", WARNING, "A trap that hides the failure")
+def trap_status(script: Script) -> Iterator[Hit]:
+    """With a handler of EXIT that ends with `exit 0`, every job succeeds.
+
+    Bad:
+
+        #!/bin/bash
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        trap 'rm -rf "$TMPDIR/cache"; exit 0' EXIT
+        srun python3 train.py
+
+    Good:
+
+        #!/bin/bash
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        trap 'status=$?; rm -rf "$TMPDIR/cache"; exit "$status"' EXIT
+        srun python3 train.py
+    """
+    for command in script.named("trap"):
+        handler = _handler(script, command).rstrip("\"'; }\n")
+        if "EXIT" in _caught(command) and re.search(r"(^|[\s;])exit\s+0$", handler):
+            yield Hit(
+                command.line,
+                "the handler ends with exit 0: the job succeeds, however it ended",
+                'begin the handler with status=$? and end it with exit "$status"',
+            )
+
+
+@rule("trap-late", WARNING, "A trap that runs too late")
+def trap_late(script: Script) -> Iterator[Hit]:
+    """bash runs a trap after the foreground command has ended; for a training this is after KILL. If the
+    launcher runs in the background and `wait` in the foreground, the trap runs at once.
+
+    Bad:
+
+        #!/bin/bash
+        #SBATCH --signal=B:USR1@60
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        trap 'touch save.now' USR1
+        srun python3 train.py
+
+    Good:
+
+        #!/bin/bash
+        #SBATCH --signal=B:USR1@60
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        trap 'touch save.now' USR1
+        srun python3 train.py &
+        pid=$!
+        wait "$pid" || wait "$pid"
+    """
+    for command in script.named("trap"):
+        caught = _caught(command) & set(_CAUGHT)
+        if not caught or not command.arguments or literal(command.arguments[0]) in ("", "-"):
+            continue
+        works = [
+            other
+            for other in script.commands
+            if other.works and not other.node.under("function_definition", "command_substitution")
+        ]
+        if works and not any(script.named("wait")) and script.is_batch:
+            yield Hit(
+                command.line,
+                f"bash runs the trap of {', '.join(sorted(caught))} only when the command in the "
+                "foreground has ended, which is too late",
+                "start the launcher with & and wait for it",
+            )
+            return
+
+
+@rule("single-wait", WARNING, "One wait where a trap interrupts it")
+def single_wait(script: Script) -> Iterator[Hit]:
+    """When a trap runs, the interrupted `wait` returns at once with the number of the signal, and the
+    script ends while the ranks are still saving. Wait a second time.
+
+    Bad:
+
+        #!/bin/bash
+        #SBATCH --signal=B:USR1@60
+        #SBATCH --time=01:00:00
+        # jobgen: disable=no-errexit
+        set -uo pipefail
+        trap 'touch save.now' USR1
+        srun python3 train.py &
+        wait "$!"
+
+    Good:
+
+        #!/bin/bash
+        #SBATCH --signal=B:USR1@60
+        #SBATCH --time=01:00:00
+        # jobgen: disable=no-errexit
+        set -uo pipefail
+        trap 'touch save.now' USR1
+        srun python3 train.py &
+        pid=$!
+        wait "$pid"
+        wait "$pid"
+    """
+    traps = [one for one in script.named("trap") if _caught(one) & set(_CAUGHT) and one.arguments]
+    handlers = [_handler(script, one) for one in traps]
+    if not traps or any(re.search(r"\b(exit|wait)\b", handler) for handler in handlers):
+        return
+    waits = list(script.named("wait"))
+    if len(waits) == 1 and not waits[0].node.under(*LOOPS):
+        yield Hit(
+            waits[0].line,
+            "the first wait returns as soon as the trap has run, while the process is still busy",
+            "wait again after it",
+        )

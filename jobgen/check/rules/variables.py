@@ -1,0 +1,239 @@
+"""Rules about variables of bash."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from jobgen.check.bash import LOOPS, Node, expansions, literal
+from jobgen.check.rule import ERROR, WARNING, rule
+from jobgen.check.script import Hit, Script
+
+# Variables that only other schedulers set, and the equivalent of this one.
+_PBS_ONLY = {
+    "PBS_O_WORKDIR": "SLURM_SUBMIT_DIR",
+    "PBS_JOBID": "SLURM_JOB_ID",
+    "PBS_NODEFILE": "scontrol show hostnames",
+}
+
+_TORQUE_ONLY = {
+    "PBS_NP": "the number of lines of $PBS_NODEFILE",
+    "PBS_NUM_PPN": "mpiprocs, written out",
+    "PBS_NUM_NODES": "the number of hosts in $PBS_NODEFILE",
+    "PBS_GPUFILE": "ngpus, written out",
+    "PBS_ARRAYID": "PBS_ARRAY_INDEX",
+}
+
+_FOREIGN = {
+    "pbspro": _TORQUE_ONLY,
+    "torque": {"PBS_ARRAY_INDEX": "PBS_ARRAYID"},
+    "slurm": {
+        **_PBS_ONLY,
+        **_TORQUE_ONLY,
+        "PBS_ARRAYID": "SLURM_ARRAY_TASK_ID",
+        "PBS_ARRAY_INDEX": "SLURM_ARRAY_TASK_ID",
+    },
+}
+
+
+@rule("foreign-variable", ERROR, "A variable of another scheduler")
+def foreign_variable(script: Script) -> Iterator[Hit]:
+    """`PBS_NP`, `PBS_NUM_PPN`, `PBS_GPUFILE` and `PBS_ARRAYID` are Torque's and empty in PBS Pro, where
+    arrays have `PBS_ARRAY_INDEX`. Slurm sets none of PBS's variables, and PBS none of Slurm's. (With a
+    default, as in `${PBS_ARRAYID:-0}`, nothing is reported.)
+
+    Bad:
+
+        #!/bin/bash
+        #PBS -l select=1:ncpus=8
+        #PBS -l walltime=01:00:00
+        #PBS -J 0-9
+        echo "task $PBS_ARRAYID"
+
+    Good:
+
+        #!/bin/bash
+        #PBS -l select=1:ncpus=8
+        #PBS -l walltime=01:00:00
+        #PBS -J 0-9
+        echo "task $PBS_ARRAY_INDEX"
+    """
+    seen: set[str] = set()
+    own = {name for name, _, _ in script.assignments}
+    foreign = _FOREIGN.get(script.scheduler, {}) if script.is_batch else {}
+    for name, node in script.expansions:
+        slurm = script.is_pbs and name.startswith("SLURM_")
+        safe = node.type == "expansion" and any(sign in node.text for sign in (":-", ":+", "-", "+", ":="))
+        inside = next(expansions(node), ("", node))[1] is not node
+        if name in own or name in seen or safe or inside or not (slurm or name in foreign):
+            continue
+        seen.add(name)
+        title = {"pbspro": "PBS Pro", "torque": "Torque", "slurm": "Slurm"}[script.scheduler]
+        if not any(above.type == "expansion" for above in node.above()):
+            yield Hit(
+                node.line, f"{title} does not set {name}", f"use {foreign.get(name, 'PBS_* variables')}"
+            )
+
+
+_PATHS = (
+    "cd",
+    "pushd",
+    "mkdir",
+    "rm",
+    "rmdir",
+    "cp",
+    "mv",
+    "ln",
+    "touch",
+    "source",
+    ".",
+    "tar",
+    "chmod",
+    "rsync",
+)
+
+
+@rule("unquoted-path", WARNING, "A path without quotes")
+def unquoted(script: Script) -> Iterator[Hit]:
+    """Without quotes a path with a blank becomes two words, and an empty one disappears: `rm -rf $dir/*`
+    becomes `rm -rf /*`. Only places where a path is expected are reported, because options in a variable
+    are often meant to be several words.
+
+    Bad:
+
+        #!/bin/bash
+        #PBS -l select=1:ncpus=8
+        #PBS -l walltime=01:00:00
+        set -euo pipefail
+        cd $PBS_O_WORKDIR
+        hostname
+
+    Good:
+
+        #!/bin/bash
+        #PBS -l select=1:ncpus=8
+        #PBS -l walltime=01:00:00
+        set -euo pipefail
+        cd "$PBS_O_WORKDIR"
+        hostname
+    """
+    seen: set[str] = set()
+    for name, node in script.expansions:
+        if (
+            name in seen
+            or (not name[0].isalpha() and name[0] != "_")
+            or not _splits(node)
+            or "[@]" in node.text
+        ):
+            continue
+        value = script.constants.node(name)
+        if (value is not None and _harmless(value)) or (
+            name.startswith("SLURM_") and name != "SLURM_SUBMIT_DIR"
+        ):
+            continue
+        if _is_counter(script, name) or name in (
+            "HOME",
+            "USER",
+            "PBS_NODEFILE",
+            "PBS_JOBID",
+            "PBS_ARRAY_INDEX",
+            "PBS_NP",
+        ):
+            continue
+        if _is_path(node) and not re.search(r"ADDR|HOST|NODE|URL|_IP$", name):
+            seen.add(name)
+            yield Hit(
+                node.line,
+                f"the path in ${name} falls apart at a blank, and vanishes when it is empty",
+                f'write "${name}" in double quotes',
+            )
+
+
+def _splits(node: Node) -> bool:
+    """Return whether the shell splits the result of this expansion into words."""
+    above = node.parent
+    while above is not None and above.type == "concatenation":
+        above = above.parent
+    return above is not None and above.type in ("command", "command_name", "file_redirect")
+
+
+def _is_path(node: Node) -> bool:
+    word = node
+    while word.parent is not None and word.parent.type == "concatenation":
+        word = word.parent
+    if word.type == "concatenation" and "/" in word.text and "=" not in word.text.partition("/")[0]:
+        return True
+    parent = word.parent
+    if parent is None or parent.type == "file_redirect":
+        return parent is not None
+    name = parent.get("name")
+    return parent.type == "command" and name is not None and name is not word and name.text in _PATHS
+
+
+def _harmless(value: Node) -> bool:
+    text = literal(value)
+    return text is not None and not re.search(r"[\s*?\[]", text)
+
+
+def _is_counter(script: Script, name: str) -> bool:
+    """Return whether a variable is only ever a number, a harmless word, or the variable of a for loop."""
+    values = [value for other, value, _ in script.assignments if other == name]
+    loops = [
+        node
+        for node in script.tree.all(*LOOPS)
+        if (bound := node.get("variable")) is not None and bound.text == name
+    ]
+    numbers = all(value.type in ("number", "arithmetic_expansion") or _harmless(value) for value in values)
+    return bool(values or loops) and numbers
+
+
+@rule("unset-variable", WARNING, "A variable that nothing sets")
+def unknown_variable(script: Script) -> Iterator[Hit]:
+    """A variable that nothing sets is empty, without a message. Only lower-case names are reported, which
+    no scheduler, site or module sets, and only in scripts that read no other file. `set -u` finds the
+    others when the job runs.
+
+    Bad:
+
+        #!/bin/bash
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        workdir=/scratch/project
+        cd "$work_dir"
+
+    Good:
+
+        #!/bin/bash
+        #SBATCH --time=01:00:00
+        set -euo pipefail
+        workdir=/scratch/project
+        cd "$workdir"
+    """
+    if any(
+        script.named(
+            "source", ".", "eval", "getopts", "read", "mapfile", "readarray", "printf", "let", "module", "ml"
+        )
+    ):
+        return
+    if not script.is_batch:
+        return
+    known = {name for name, _, _ in script.assignments}
+    known |= {bound.text for node in script.tree.all(*LOOPS) if (bound := node.get("variable")) is not None}
+    known |= {
+        node.text
+        for node in script.tree.all("variable_name")
+        if node.under("declaration_command", "compound_statement", "c_style_for_statement")
+        and not node.under("simple_expansion", "expansion")
+    }
+    for name, node in script.expansions:
+        if (
+            not re.fullmatch(r"[a-z_][a-z0-9_]*", name)
+            or name in known
+            or name == "_"
+            or name.endswith(("_proxy", "proxy"))
+        ):
+            continue
+        if node.type == "expansion" and re.search(r"[:+?=-]", node.text[2 + len(name) :]):
+            continue
+        known.add(name)
+        yield Hit(node.line, f"nothing sets ${name}: it is empty", "correct the name, or set it")

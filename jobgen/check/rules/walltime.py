@@ -1,0 +1,127 @@
+"""Rules about the wall time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jobgen.check.directive_reader import Option
+from jobgen.check.request import resources, seconds, without_fraction
+from jobgen.check.rule import ERROR, NOTE, WARNING, rule
+from jobgen.check.script import Hit, Script
+from jobgen.errors import shown
+
+
+@rule("no-walltime", WARNING, "No time limit")
+def no_walltime(script: Script) -> Iterator[Hit]:
+    """Without a time limit the default of the queue applies. On some clusters that is minutes, and the job
+    is killed. On others it is days, and the job waits until a gap of that length is free.
+
+    Bad:
+
+        #!/bin/bash
+        #SBATCH --nodes=1
+        hostname
+
+    Good:
+
+        #!/bin/bash
+        #SBATCH --nodes=1
+        #SBATCH --time=01:00:00
+        hostname
+    """
+    if not script.is_batch:
+        return
+    names = {name for _, name, _ in resources(script.options)} | {option.flag for option in script.options}
+    if not names & {"walltime", "--time", "cput"}:
+        line = script.directives.live[-1].number
+        option = "#SBATCH --time=01:00:00" if script.scheduler == "slurm" else "#PBS -l walltime=01:00:00"
+        yield Hit(
+            line,
+            "no time limit: the queue's own holds, which may be minutes, or days that keep the job waiting",
+            f"add {option}",
+        )
+
+
+# First numbers of H:M that users mean as hours; other values may be meant as minutes.
+_HOURS = {6, 8, 12, 16, 18, 24, 36, 48, 72, 96, 120, 168}
+
+
+def _times(script: Script) -> Iterator[tuple[Option, str]]:
+    for option in script.options:
+        if option.flag in ("--time", "--time-min"):
+            yield option, option.value
+    if script.is_pbs:
+        yield from (
+            (option, without_fraction(value) if script.scheduler == "pbspro" else value)
+            for option, name, value in resources(script.options)
+            if name in ("walltime", "cput", "pcput", "min_walltime", "max_walltime")
+        )
+
+
+@rule("bad-walltime", ERROR, "A time that the scheduler refuses")
+def bad_walltime(script: Script) -> Iterator[Hit]:
+    """PBS Pro takes seconds, `M:S` and `H:M:S`, Torque also `D:H:M:S`, Slurm minutes, `M:S`, `H:M:S`,
+    `D-H`, `D-H:M` and `D-H:M:S`. `1h`, `1d` and, on PBS, `1-00:00:00` are refused. `HH:MM:SS` means the
+    same everywhere.
+
+    Bad:
+
+        #!/bin/bash
+        #PBS -l select=1:ncpus=8
+        #PBS -l walltime=1-00:00:00
+        hostname
+
+    Good:
+
+        #!/bin/bash
+        #PBS -l select=1:ncpus=8
+        #PBS -l walltime=24:00:00
+        hostname
+    """
+    for option, text in _times(script):
+        if script.scheduler == "slurm" and text.lower() in ("infinite", "unlimited"):
+            continue
+        if seconds(text, script.scheduler) is None:
+            forms = {
+                "slurm": "minutes, M:S, H:M:S, D-H, D-H:M and D-H:M:S",
+                "torque": "seconds, M:S, H:M:S and D:H:M:S",
+                "pbspro": "seconds, M:S and H:M:S",
+            }[script.scheduler]
+            yield Hit(
+                option.line, f"the time {shown(text)} is refused: allowed are {forms}", "write HH:MM:SS"
+            )
+
+
+@rule("short-walltime", WARNING, "Minutes that look like hours")
+def short_walltime(script: Script) -> Iterator[Hit]:
+    """`24:00` is 24 **minutes**, on PBS and on Slurm. A bare number is seconds on PBS and minutes on Slurm.
+    (If minutes are plausible, as in `30:00`, this is only a note.)
+
+    Bad:
+
+        #!/bin/bash
+        #SBATCH --time=24:00
+        hostname
+
+    Good:
+
+        #!/bin/bash
+        #SBATCH --time=24:00:00
+        hostname
+    """
+    for option, text in _times(script):
+        total = seconds(text, script.scheduler)
+        if total is None:
+            continue
+        first, colon, rest = text.partition(":")
+        if colon and ":" not in rest and "-" not in text:
+            hours = int(first) in _HOURS or total < 300
+            yield Hit(
+                option.line,
+                f"{text} is {int(first)} minutes and {int(rest)} seconds, not hours and minutes",
+                f"write {int(first):02}:{int(rest):02}:00 for hours, 00:{int(first):02}:{int(rest):02} "
+                "for minutes",
+                None if hours else NOTE,
+            )
+        elif script.is_pbs and not colon and total < 300:
+            yield Hit(option.line, f"{text} is {total} seconds for PBS", "write HH:MM:SS")

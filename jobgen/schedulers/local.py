@@ -1,0 +1,49 @@
+"""This machine, without a scheduler."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jobgen.schedulers.base import Scheduler
+
+if TYPE_CHECKING:
+    from jobgen.resources.accelerators import Accelerator
+
+
+class Local(Scheduler):
+    name = command_name = runtime = "local"
+    title = "this machine"
+    template = "local.sh.j2"
+    command = "bash"
+    manual = "https://www.gnu.org/software/bash/manual/"
+    lacks = {
+        "dialect": "is only for PBS",
+        "queue": "a local run has no queue",
+        "account": "a local run has no account",
+        "mail": "a local run sends no mail",
+        "mem": "a local run reserves no memory",
+        "cpus_per_node": "a local run reserves no cores",
+        "array": "a local run is one job; run a task of it by its own options",
+        "after": "a local run waits for no job",
+        **dict.fromkeys(
+            ("reservation", "qos", "constraint", "licenses", "comment", "begin", "priority", "exclusive"),
+            "a local run asks no scheduler",
+        ),
+        "mail_on": "a local run sends no mail",
+        "log": "a local run writes to the terminal: say 2> FILE",
+        "directive": "a local run has no directives",
+        "requeue": "a local run has no queue",
+        "spare_nodes": "a local run has this one node",
+    }
+    lacks_if_mixed = {"nodes": "a local run has this one node; use pbs for nodes that differ"}
+    one_host = True
+    limits_time = False
+    default_cpus_per_rank = 1
+    interactive = "jobgen doctor local, on the machine that has them"
+    starter = {"ranks_per_node": 2, "launcher": "mpirun"}
+
+    def devices(self, accelerator: Accelerator) -> str | None:
+        return ""
+
+
+LOCAL = Local()

@@ -1,0 +1,95 @@
+"""OpenPBS and PBS Pro: https://help.altair.com/2024.1.0/PBS%20Professional/PBSUserGuide2024.1.pdf"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from jobgen.schedulers.arrays import Ranges, one_range
+from jobgen.schedulers.base import matches, size
+from jobgen.schedulers.pbs import OURS, Pbs
+
+if TYPE_CHECKING:
+    from jobgen.resources.accelerators import Accelerator
+    from jobgen.spec import JobSpec
+
+# The name of a reservation, which is a queue for jobs. pbs_rsub prints it with its server, but qsub does not
+# accept that form.
+RESERVATION = r"[RMS]\d+(\.[\w.-]+)?"
+
+
+class PbsPro(Pbs):
+    name = "pbspro"
+    title = "PBS Pro"
+    template = "pbs.sh.j2"
+    manual = "https://help.altair.com/2024.1.0/PBS%20Professional/PBSUserGuide2024.1.pdf"
+    lacks = {
+        "qos": "PBS Pro has no word for it: it goes by queue",
+        "comment": "PBS Pro takes no comment from users",
+    }
+    forms = {"reservation": "-q {}", "begin": "-a {}", "priority": "-p {}"}
+    lists = ("licenses",)
+    letters = "a:A:c:C:e:fhIj:J:k:l:m:M:N:o:p:P:q:r:R:S:u:v:VW:Xz"
+    heeds_first = frozenset({"-l"})
+    heeds_all = frozenset({"-W depend"})
+    array_form = "-J {}"
+    memory_in_request = True
+    log_codes = {"a": "^array_index^"}
+    features = (r"\w+=[\w.-]+(:\w+=[\w.-]+)*", "a resource of a node in PBS Pro, such as gpu_type=a100")
+    reservation_is_queue = True
+    agent = "pbs_tmrsh"
+    node_commands = ("pbs_tmrsh",)
+    interactive = "qsub -I -l select=1:{one}, and there: jobgen doctor pbs"
+    starter = {"walltime": "1h", "nodes": 2, "gpus_per_node": 4, "launcher": "mpirun"}
+    example_directive = "-l filesystems=home"
+    example_constraint = "gpu_type=a100"
+
+    def check(self, spec: JobSpec) -> None:
+        if spec.reservation and spec.queue:
+            raise spec.refuse("reservation", "is a queue of its own in PBS Pro; leave out --queue")
+
+    def misplaced(self, line: str) -> str | None:
+        if re.search(r"\bnodes=|\bppn=|\bpmem=|\bgpus=|^-t\b", line) and not super().misplaced(line):
+            return "is Torque; PBS Pro takes select=, place= and -J (or say --dialect torque)"
+        return super().misplaced(line)
+
+    def lines(self, key: str, value: object) -> list[str]:
+        if key != "licenses":
+            return super().lines(key, value)
+        found = [one.partition(":") for one in str(value).split(",")]
+        for name, _, _ in found:
+            if name in OURS or not matches(r"[A-Za-z][\w-]*", name):
+                raise ValueError(f"{name} is no license of PBS Pro, where each is a plain resource")
+        return [f"-l {name}={count or 1}" for name, _, count in found]
+
+    def value(self, key: str, value: object) -> object:
+        value = super().value(key, value)
+        if key == "reservation" and matches(RESERVATION, value):
+            return str(value).partition(".")[0]
+        return value
+
+    def devices(self, accelerator: Accelerator) -> str | None:
+        return accelerator.select
+
+    def memory(self, mib: int, nodes: int, processes: int) -> str:
+        return size(mib, "b")
+
+    def site_request(self, gres: str | None) -> list[str]:
+        ask = "-l select={nodes}:ncpus={cpus_per_node}:mpiprocs={ranks_per_node}"
+        return [ask + (":ngpus={gpus_per_node}" if gres is not None else ""), "-l place=scatter"]
+
+    def total_memory(self, mib: int) -> str:
+        return size(mib, "b")
+
+    def ranges(self, ranges: Ranges) -> Ranges:
+        return one_range(ranges)
+
+    def dependency(self, kind: str, job: str) -> str:
+        kind = super().dependency(kind, job)
+        if re.search(r"\[\d", job):
+            whole = re.sub(r"\d+]", "]", job)
+            raise ValueError(f"PBS Pro waits for no single task: use {whole}, the whole array")
+        return kind
+
+
+PBSPRO = PbsPro()

@@ -1,0 +1,32 @@
+"""The table of schedulers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jobgen.schedulers.base import Scheduler
+from jobgen.schedulers.local import LOCAL
+from jobgen.schedulers.pbspro import PBSPRO
+from jobgen.schedulers.slurm import SLURM
+from jobgen.schedulers.torque import TORQUE
+
+if TYPE_CHECKING:
+    from jobgen.spec import JobSpec
+
+SCHEDULERS: dict[str, Scheduler] = {one.name: one for one in (SLURM, PBSPRO, TORQUE, LOCAL)}
+
+
+def named(command_name: str, dialect: str | None) -> Scheduler:
+    """Return the scheduler of a command of jobgen: without a dialect of it the first one."""
+    known = [one for one in SCHEDULERS.values() if one.command_name == command_name]
+    return next((one for one in known if one.name == dialect), known[0])
+
+
+def letters(name: str) -> str:
+    """Return the options of a scheduler as getopt(3) takes them; empty for a script without a scheduler."""
+    return SCHEDULERS[name].letters if name in SCHEDULERS else ""
+
+
+def scheduler_of(spec: JobSpec) -> Scheduler:
+    """Return the scheduler of a specification."""
+    return named(spec.scheduler, spec.dialect)

@@ -1,0 +1,82 @@
+"""Torque: https://docs.adaptivecomputing.com/torque/4-2-10/Content/topics/commands/qsub.htm
+
+advres, qos and naccesspolicy are resources of Moab.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from jobgen.schedulers.arrays import Ranges, listed
+from jobgen.schedulers.base import size
+from jobgen.schedulers.pbs import Pbs
+
+if TYPE_CHECKING:
+    from jobgen.resources.accelerators import Accelerator
+
+# The kinds of dependencies on arrays.
+ARRAY_KINDS = {
+    "after": "afterstartarray", "afterany": "afteranyarray", "afterok": "afterokarray",
+    "afternotok": "afternotokarray",
+}  # fmt: skip
+
+
+class Torque(Pbs):
+    name = "torque"
+    title = "Torque"
+    template = "torque.sh.j2"
+    manual = "https://docs.adaptivecomputing.com/torque/4-2-10/Content/topics/commands/qsub.htm"
+    lacks = {
+        "comment": "Torque takes no comment from users",
+        "licenses": "Torque leaves licenses to its scheduler: say it by --directive as yours has it",
+    }
+    lacks_if_mixed = {"mem": "Torque counts it by the process, of which the nodes have different numbers"}
+    forms = {
+        "reservation": "-l advres={}",
+        "qos": "-l qos={}",
+        "begin": "-a {}",
+        "priority": "-p {}",
+        "exclusive": "-l naccesspolicy=singlejob",
+    }
+    letters = "a:A:b:c:C:d:D:e:fFhIj:k:K:l:L:m:M:nN:o:p:P:q:r:S:t:T:u:v:Vw:W:xXz"
+    heeds_all = frozenset({"-W stagein", "-W stageout", "-W x"})
+    array_form = "-t {}"
+    array_rule = "a step needs a list that is too long"
+    log_codes = {"j": "$PBS_JOBID", "A": "$PBS_JOBID", "a": "$PBS_ARRAYID"}
+    features = (r"[A-Za-z][\w.-]*(:[A-Za-z][\w.-]*)*", "a property of a node in Torque, such as a100")
+    hosts_by_core = True
+    agent = "pbsdsh"
+    node_commands = ("pbsdsh",)
+    interactive = "qsub -I -l nodes=1:ppn=1:{one}, and there: jobgen doctor pbs --dialect torque"
+    starter = {"walltime": "1h", "dialect": "torque", "nodes": 2, "gpus_per_node": 1, "launcher": "mpirun"}
+    example_directive = "-l naccesspolicy=singlejob"
+    example_constraint = "a100"
+
+    def misplaced(self, line: str) -> str | None:
+        wrong = re.search(r"\b(select|place|ngpus|mpiprocs|ncpus)=|^-J\b", line)
+        if wrong and not super().misplaced(line):
+            return "is PBS Pro; Torque takes nodes=N:ppn=M and -t (or say --dialect pbspro)"
+        return super().misplaced(line)
+
+    def devices(self, accelerator: Accelerator) -> str | None:
+        return accelerator.torque
+
+    def memory(self, mib: int, nodes: int, processes: int) -> str:
+        """Return ``mem=`` of the job on one node, ``pmem=`` of a process on several."""
+        return f"mem={size(mib, 'b')}" if nodes == 1 else f"pmem={-(-mib * 1024 // processes)}kb"
+
+    def site_request(self, gres: str | None) -> list[str]:
+        return [
+            "-l nodes={nodes}:ppn={cpus_per_node}" + (":gpus={gpus_per_node}" if gres is not None else "")
+        ]
+
+    def ranges(self, ranges: Ranges) -> Ranges:
+        return listed(ranges)
+
+    def dependency(self, kind: str, job: str) -> str:
+        kind = super().dependency(kind, job)
+        return ARRAY_KINDS[kind] if "[]" in job else kind
+
+
+TORQUE = Torque()

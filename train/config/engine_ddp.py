@@ -1,0 +1,26 @@
+"""--engine ddp: plain torch. Does not import torch."""
+
+from collections.abc import Iterator
+
+from .dsquery import Config, optimizer_name
+from .engine import EngineSpec
+from .settings import Settings
+
+
+def _reasons(config: Config, settings: Settings) -> Iterator[str]:
+    stage = config["zero_optimization"]["stage"]
+    if stage:
+        yield f"ZeRO stage {stage} needs --engine deepspeed: plain torch's ddp keeps all states on every rank"
+    name = optimizer_name(config)
+    if name in ("lamb", "lion"):
+        yield f"--optimizer {name} needs --engine deepspeed: plain torch has none for all parameters"
+
+
+SPEC = EngineSpec(
+    name="ddp",
+    implementation="ddp:DdpEngine",
+    layout="one file",
+    replicated=True,
+    no_experts="its expert layer is DeepSpeed's",
+    reasons=_reasons,
+)

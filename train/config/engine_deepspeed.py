@@ -1,0 +1,44 @@
+"""--engine deepspeed: DeepSpeed's data parallelism with ZeRO, offload and experts. Does not import torch."""
+
+from collections.abc import Iterator
+
+from .dsquery import Config, clips_the_update, enabled
+from .engine import EngineSpec
+from .settings import Settings
+
+
+def common_reasons(config: Config) -> Iterator[str]:
+    """Yield the reasons why DeepSpeed cannot train with the config, with or without a pipeline."""
+    stage = config["zero_optimization"]["stage"]
+    if enabled(config, "fp16") and stage == 0:
+        yield (
+            "fp16 needs ZeRO stage 1, 2 or 3: at stage 0 this DeepSpeed does not scale the loss but does "
+            "unscale the gradients"
+        )
+    if clips_the_update(config) and config["gradient_clipping"]:
+        yield f"--clip goes not with muon at ZeRO stage {stage}: DeepSpeed would clip Muon's finished update"
+    if config.get("bf16", {}).get("bf16_master_weights_and_grads") and enabled(config, "bf16") and stage == 0:
+        yield "bf16 without an fp32 master copy (amp O3) needs --engine ddp: DeepSpeed has it with ZeRO only"
+
+
+def _reasons(config: Config, settings: Settings) -> Iterator[str]:
+    yield from common_reasons(config)
+    zero = config["zero_optimization"]
+    stage = zero["stage"]
+    if settings.model == "moe" and stage == 3:
+        yield "--model moe goes with ZeRO stage 0, 1 or 2: DeepSpeed refuses experts at stage 3"
+    if settings.ema is not None and stage == 3:
+        if (zero.get("offload_param") or {}).get("device") == "nvme":
+            yield "--ema goes not with weights on nvme (offload_param), where their average could not stay"
+        if zero.get("zero_hpz_partition_size", 1) > 1:
+            yield "--ema goes not with zero_hpz_partition_size, by which the weights are kept twice"
+
+
+SPEC = EngineSpec(
+    name="deepspeed",
+    implementation="deepspeed:DeepSpeedEngine",
+    layout="deepspeed",
+    runs_deepspeed=True,
+    offloads=True,
+    reasons=_reasons,
+)

@@ -1,0 +1,37 @@
+"""--engine pipeline: DeepSpeed's pipeline. Does not import torch."""
+
+from collections.abc import Iterator
+
+from .dsquery import Config, optimizer_name, precision
+from .engine import EngineSpec
+from .engine_deepspeed import common_reasons
+from .settings import Settings
+
+
+def _reasons(config: Config, settings: Settings) -> Iterator[str]:
+    yield from common_reasons(config)
+    stage = config["zero_optimization"]["stage"]
+    if stage > 1:
+        yield (
+            f"--engine pipeline goes with ZeRO stage 0 or 1, not {stage}: it adds up the gradients of "
+            "several micro batches, which stages 2 and 3 have already spread over the ranks"
+        )
+    if precision(config) == "autocast-fp16":
+        yield (
+            "--precision autocast-fp16 needs --engine deepspeed or ddp, not pipeline: there DeepSpeed scales "
+            "the loss in the last stage only, and the others know nothing of it; autocast, to bf16, works"
+        )
+    if optimizer_name(config) == "muon":
+        yield "--optimizer muon needs --engine deepspeed, not pipeline: its stages would wait for ever"
+
+
+SPEC = EngineSpec(
+    name="pipeline",
+    implementation="pipeline:PipelineEngine",
+    layout="deepspeed, a file a layer",
+    options=("stages", "partition"),
+    runs_deepspeed=True,
+    pipelined=True,
+    no_experts="its load-balancing loss cannot travel from stage to stage",
+    reasons=_reasons,
+)

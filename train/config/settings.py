@@ -1,0 +1,103 @@
+"""The values of the options."""
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The values of the options, under their names in options.py.
+
+    None means that the option was not given: a DeepSpeed config file, or a default that depends on other
+    options, then determines the value. task holds the value of --dataset if that is given.
+    """
+
+    task: str
+    data: Path | None
+    model: str
+    epochs: int
+    seed: int
+    log_every: int
+
+    augment: tuple[str, ...]
+    workers: int
+    cache: Path | None
+
+    batch_size: int | None
+    accumulation: int | None
+    global_batch: int | None
+    explain: bool
+    explain_for: tuple[int, int] | None
+    device_memory: float | None
+
+    optimizer: str | None
+    lr: float | None
+    scale_lr: str
+    momentum: float | None
+    weight_decay: float | None
+    clip: float | None
+    ema: float | None
+    scheduler: str | None
+    scheduler_unit: str
+    warmup_steps: int | None
+    milestones: tuple[int, ...] | None
+    gamma: float | None
+
+    precision: str | None
+    amp: str | None
+
+    engine: str
+    plugin: str | None
+    zero_stage: int | None
+    offload: str | None
+    stages: int | None
+    partition: str | None
+    deepspeed_config: Path | None
+
+    experts: int | None
+    expert_parallel: int | None
+    top_k: int | None
+    capacity: float | None
+    min_capacity: int | None
+    residual: bool | None
+    noisy_gate: str | None
+    aux_weight: float | None
+
+    tensorboard: Path | None
+    csv: Path | None
+    wall_clock_breakdown: bool
+    profile: int | None
+
+    save_every: int | None
+    save_every_epochs: int | None
+    checkpoint_dir: Path | None
+    keep: int | None
+    resume: str | None
+    target_accuracy: float | None
+
+    stall: float | None
+    local_rank: int | None
+
+
+MOE_OPTIONS = (
+    "experts",
+    "expert_parallel",
+    "top_k",
+    "capacity",
+    "min_capacity",
+    "residual",
+    "noisy_gate",
+    "aux_weight",
+)
+
+
+PATHS = ("data", "cache", "deepspeed_config", "tensorboard", "csv", "checkpoint_dir")
+
+
+def recorded(settings: Settings) -> dict[str, Any]:
+    """Return the settings as values for JSON. Paths are absolute."""
+    return {
+        key: str(value.absolute()) if isinstance(value, Path) else value
+        for key, value in asdict(settings).items()
+    }
