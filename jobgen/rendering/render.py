@@ -14,7 +14,6 @@ import jinja2
 import jobgen.templates
 from jobgen.errors import JobgenError, nearest
 from jobgen.rendering.runtime import MAIN, Setting, runtime, settings
-from jobgen.resources.launch_method import alone
 from jobgen.schedulers.precedence import split_user_directives
 from jobgen.schedulers.table import scheduler_of
 
@@ -115,7 +114,7 @@ def _words(plan: Plan) -> dict[str, object]:
         "launcher_words": _each(plan.launcher_args),
         "container_words": _each(spec.container_arg),
         "pyxis_words": image,
-        "srun_container": "" if alone(plan.spec) else image,
+        "srun_container": "" if plan.start_nodes == "here" else image,
         "node_prefix": box.node if box else "",
         "node_ranks": f'"$({_RANKS_OF_NODE})"' if plan.mixed else plan.ranks_per_node,
         "filter_words": f"{plan.active.option} {sh(plan.active.text)} " if plan.active.option else "",
