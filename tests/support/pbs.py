@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -232,6 +233,13 @@ class PbsCluster:
             time.sleep(0.5)
         return _ended_job(job, self.facts(job))
 
+    def keep_scheduling(self, end: threading.Event) -> None:
+        """Start the scheduler again where it is gone: OpenPBS's may crash over jobs that are deleted at once."""
+        while not end.wait(5):
+            names = [_name(pid) for pid in self._pids(self.kind.head)]
+            if names and not any(name.startswith("pbs_sched") for name in names):
+                self.exec("head", ["pbs_sched"], root=True, check=False)
+
     def _script(self, *words: str) -> None:
         argv = [self.build / f"{self.name}.sh", *words]
         done = subprocess.run(
@@ -248,12 +256,15 @@ def shared_pbs(cluster: PbsCluster) -> Iterator[PbsCluster]:
     Each user holds a shared lock on a file. A watcher takes the cluster down when nobody holds it any more, even
     if all of them were killed. A cluster that somebody else had brought up stays.
     """
+    end = threading.Event()
     with _locked(Path(f"{cluster.lab}.lease"), fcntl.LOCK_SH) as lease:
         with _locked(Path(f"{cluster.lab}.lock"), fcntl.LOCK_EX):
             if not cluster.runs():
                 cluster.up()
                 _watch(cluster, lease)
+                threading.Thread(target=cluster.keep_scheduling, args=(end,), daemon=True).start()
         yield cluster
+        end.set()
 
 
 @contextmanager
@@ -267,6 +278,14 @@ def _watch(cluster: PbsCluster, lease: Path) -> None:
     command = ["flock", lease, cluster.build / f"{cluster.name}.sh", "down"]
     quiet = subprocess.DEVNULL
     subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True, cwd="/")
+
+
+def _name(pid: str) -> str:
+    """The name of a process; empty where it has ended."""
+    try:
+        return Path("/proc", pid, "comm").read_text()
+    except OSError:
+        return ""
 
 
 def _ended_job(job: str, facts: Mapping[str, str]) -> Job:
