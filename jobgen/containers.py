@@ -100,7 +100,7 @@ def _check(spec: JobSpec, runtime: Runtime, accelerator: str, start_nodes: str) 
     able = ACCELERATORS[accelerator].containers
     if spec.container not in able:
         way = f"use {one_of(name for name in RUNTIMES if name in able)}" if able else "leave it out"
-        raise spec.refuse("container", f"{runtime.title} is not known to give {accelerator}; {way}")
+        raise spec.refuse("container", f"{runtime.title} does not support {accelerator}; {way}")
     if start_nodes == "pdsh":
         raise spec.refuse("container", "pdsh starts ranks on the hosts, outside of it; leave out --remote")
     if spec.container == "shifter" and not re.fullmatch(r"[\w.:/@+-]+", spec.image, re.ASCII):

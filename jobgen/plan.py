@@ -248,7 +248,7 @@ def _device_words(spec: JobSpec, scheduler: Scheduler, accelerator: Accelerator)
     words = scheduler.devices(accelerator)
     if words is None:
         title = scheduler.title
-        raise spec.refuse("accelerator", f"{title} has no word for {accelerator.title}; use PBS Pro or Slurm")
+        raise spec.refuse("accelerator", f"{title} cannot request {accelerator.title}; use PBS Pro or Slurm")
     return words
 
 

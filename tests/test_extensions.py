@@ -151,5 +151,5 @@ def test_a_container_without_the_accelerator_is_refused(
     spec = JobSpec("slurm", TWO, gpus_per_node=1, container="apptainer", image="a")
     with pytest.raises(JobgenError) as error:
         render(spec._replace(accelerator="gaudi"), template_dirs=gaudi)
-    sentence = f"container = apptainer (Python): Apptainer is not known to give gaudi; {way}"
+    sentence = f"container = apptainer (Python): Apptainer does not support gaudi; {way}"
     assert str(error.value) == sentence

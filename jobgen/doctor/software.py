@@ -57,7 +57,7 @@ def scheduler(case: Case) -> Iterator[Finding]:
     missing = [name for name in submit if not case.here.which(name)]
     later = [name for name in script if not case.here.which(name)]
     if missing:
-        why = f"{title} cannot be spoken to from here"
+        why = f"{title} is not reachable from here"
         remedy = "load the scheduler's module, or submit from a login node; jobgen itself needs neither"
         yield Finding("scheduler", PROBLEM, f"{' and '.join(missing)} not on PATH", why, remedy)
     elif submit and case.answers[submit[0]].status != 0:

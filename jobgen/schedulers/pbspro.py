@@ -24,8 +24,8 @@ class PbsPro(Pbs):
     template = "pbs.sh.j2"
     manual = "https://help.altair.com/2024.1.0/PBS%20Professional/PBSUserGuide2024.1.pdf"
     lacks = {
-        "qos": "PBS Pro has no word for it: it goes by queue",
-        "comment": "PBS Pro takes no comment from users",
+        "qos": "PBS Pro has no equivalent; use a queue",
+        "comment": "PBS Pro does not store comments of users",
     }
     forms = {"reservation": "-q {}", "begin": "-a {}", "priority": "-p {}"}
     lists = ("licenses",)
