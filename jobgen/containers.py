@@ -2,74 +2,38 @@
 lines are in templates/container/."""
 
 import re
-from collections.abc import Mapping
 from typing import NamedTuple
 
 from jobgen.errors import one_of
 from jobgen.launchers import LAUNCHERS
 from jobgen.program import Program
+from jobgen.resources.accelerators import ACCELERATORS
 from jobgen.spec import JobSpec
 
 
 class Runtime(NamedTuple):
-    """A container runtime.
+    """A container runtime; its options for devices are in the rows of the accelerators.
 
-    ``devices`` are its options for each accelerator that it supports; ``template`` is in
-    templates/container/. ``prefix`` begins the variables that set PATH in the container, for a runtime that
-    sets PATH itself.
+    ``template`` is in templates/container/. ``prefix`` begins the variables that set PATH in the container,
+    for a runtime that sets PATH itself.
     """
 
     title: str
     command: str
     template: str
-    devices: Mapping[str, str]
     prefix: str | None = None
 
 
-# Intel's devices are in /dev, which Apptainer mounts as it is.
-_SINGULARITY = {"cpu": "", "cuda": "--nv", "rocm": "--rocm", "npu": "", "xpu": ""}
-_XPU_DEVICES = "--device=/dev/dri"
-_ROCM_DEVICES = "--device=/dev/kfd --device=/dev/dri --group-add="
-# https://apptainer.org/docs/user/latest/cli/apptainer_exec.html
-# https://docs.docker.com/reference/cli/docker/container/run/
-# https://docs.podman.io/en/latest/markdown/podman-run.1.html
-# https://github.com/NVIDIA/enroot/blob/master/doc/cmd/start.md
 # https://github.com/NVIDIA/pyxis/wiki/Usage
 # https://docs.nersc.gov/development/containers/shifter/how-to-use/
 RUNTIMES = {
-    "apptainer": Runtime("Apptainer", "apptainer", "apptainer", _SINGULARITY, "APPTAINERENV_"),
-    "singularity": Runtime("Singularity", "singularity", "apptainer", _SINGULARITY, "SINGULARITYENV_"),
-    "docker": Runtime(
-        "Docker",
-        "docker",
-        "docker",
-        {"cpu": "", "cuda": "--gpus all", "rocm": _ROCM_DEVICES + "video", "npu": "", "xpu": _XPU_DEVICES},
-    ),
-    "podman": Runtime(
-        "Podman",
-        "podman",
-        "docker",
-        {
-            "cpu": "",
-            "cuda": "--device nvidia.com/gpu=all",
-            "rocm": _ROCM_DEVICES + "keep-groups",
-            "npu": "",
-            "xpu": _XPU_DEVICES,
-        },
-    ),
-    "enroot": Runtime(
-        "Enroot",
-        "enroot",
-        "enroot",
-        {
-            "cpu": "",
-            "cuda": "--env NVIDIA_VISIBLE_DEVICES=all --env NVIDIA_DRIVER_CAPABILITIES=compute,utility",
-            "rocm": "",
-            "npu": "",
-        },
-    ),
-    "pyxis": Runtime("pyxis", "srun", "pyxis", {"cpu": "", "cuda": "", "rocm": ""}),
-    "shifter": Runtime("Shifter", "shifter", "shifter", {"cpu": "", "cuda": "--module=gpu"}),
+    "apptainer": Runtime("Apptainer", "apptainer", "apptainer", "APPTAINERENV_"),
+    "singularity": Runtime("Singularity", "singularity", "apptainer", "SINGULARITYENV_"),
+    "docker": Runtime("Docker", "docker", "docker"),
+    "podman": Runtime("Podman", "podman", "docker"),
+    "enroot": Runtime("Enroot", "enroot", "enroot"),
+    "pyxis": Runtime("pyxis", "srun", "pyxis"),
+    "shifter": Runtime("Shifter", "shifter", "shifter"),
 }
 
 # Variables that modules of the host set to paths of the host.
@@ -117,7 +81,7 @@ def container(spec: JobSpec, accelerator: str, program: Program, start_nodes: st
     return Container(
         kind=spec.container,
         runtime=runtime,
-        devices=runtime.devices[accelerator],
+        devices=ACCELERATORS[accelerator].containers[spec.container],
         binds=tuple(one if ":" in one else f"{one}:{one}" for one in spec.bind),
         leaks=tuple(name for name in _LEAKS if name not in named or runtime.prefix),
         carried=tuple(name for name in ("PATH", *_LEAKS) if name in named),
@@ -133,9 +97,10 @@ def _check(spec: JobSpec, runtime: Runtime, accelerator: str, start_nodes: str) 
     for key in ("conda", "venv"):
         if getattr(spec, key):
             raise spec.refuse(key, "is the host's; in a container the image brings its own Python")
-    if accelerator not in runtime.devices:
-        able = one_of(name for name, row in RUNTIMES.items() if accelerator in row.devices)
-        raise spec.refuse("container", f"{runtime.title} is not known to give {accelerator}; use {able}")
+    able = ACCELERATORS[accelerator].containers
+    if spec.container not in able:
+        way = f"use {one_of(name for name in RUNTIMES if name in able)}" if able else "leave it out"
+        raise spec.refuse("container", f"{runtime.title} does not support {accelerator}; {way}")
     if start_nodes == "pdsh":
         raise spec.refuse("container", "pdsh starts ranks on the hosts, outside of it; leave out --remote")
     if spec.container == "shifter" and not re.fullmatch(r"[\w.:/@+-]+", spec.image, re.ASCII):
@@ -147,6 +112,8 @@ def _check(spec: JobSpec, runtime: Runtime, accelerator: str, start_nodes: str) 
 def _check_pyxis(spec: JobSpec) -> None:
     if spec.scheduler != "slurm":
         raise spec.refuse("container", "pyxis is a part of Slurm's srun; use another runtime")
-    if spec.launcher == "mpirun" or spec.remote == "ssh":
-        what = "mpirun" if spec.launcher == "mpirun" else "ssh"
+    launcher = LAUNCHERS[spec.launcher]
+    own = not launcher.once_a_node and launcher.command != RUNTIMES["pyxis"].command
+    if own or spec.remote == "ssh":
+        what = spec.launcher if own else "ssh"
         raise spec.refuse("container", f"pyxis is a part of srun, but {what} starts the ranks; use enroot")

@@ -6,20 +6,167 @@ The command lines are in templates/launcher/.
 from typing import NamedTuple
 
 
+class RankVariables(NamedTuple):
+    """Shell expansions of the variables with which a launcher numbers its ranks.
+
+    Without ``local_size``, the nodes of a job must not differ in their ranks.
+    """
+
+    rank: str
+    size: str
+    local_rank: str
+    local_size: str = ""
+
+
+class CommandLine(NamedTuple):
+    """The command line of a launcher as check and convert read it.
+
+    ``names`` are its other commands, ``modules`` those of ``python3 -m``; with ``subcommand`` a word such as
+    run follows. ``module_options`` say that the program is a Python module. ``nodes``, ``ranks`` and
+    ``local_ranks`` are the options that set the number of nodes, of all ranks, and of the ranks on a node.
+    ``reaches_nodes``: one call starts ranks on all nodes. ``config_file``: a file may hold its options.
+    """
+
+    names: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
+    subcommand: bool = False
+    module_options: tuple[str, ...] = ()
+    nodes: tuple[str, ...] = ()
+    ranks: tuple[str, ...] = ()
+    local_ranks: tuple[str, ...] = ()
+    reaches_nodes: bool = True
+    config_file: bool = False
+
+
 class Launcher(NamedTuple):
-    """A launcher. With ``once_a_node`` it is started once on every node and starts the ranks there."""
+    """A launcher. With ``once_a_node`` it is started once on every node and starts the ranks there;
+    otherwise it is started once and its template is templates/launcher/NAME.sh.j2.
+
+    ``ranks`` are its rank variables; a launcher without them sets RANK, WORLD_SIZE and LOCAL_RANK itself.
+    With ``default_mpi`` its command, options and rank variables are those of an MPI; with ``mpi_plugin`` it
+    takes the name of a plugin for one. ``by_scheduler``: its ranks are started through the scheduler, and
+    need neither ssh nor an agent. ``remote_shell`` ends the name of the template that starts it on all nodes
+    with ``--remote ssh`` (empty: the script starts it on each node). ``start`` is the text of --explain.
+
+    ``package`` is the Python package that the job must have for it. ``filters_devices``: it supports
+    ``--include`` and ``--exclude``. ``renumbers_devices``: it counts the devices of a node from 0, whatever
+    devices the scheduler gives. ``local_rank_option``: it passes ``--local_rank`` to a Python program,
+    directly after its name. ``mixed_ranks`` are the lines that correct its numbers if the nodes differ, with
+    ``{before}`` for the number of ranks on the nodes before.
+    """
 
     command: str
     once_a_node: bool = False
     schedulers: tuple[str, ...] = ("pbs", "slurm", "local")
+    ranks: RankVariables | None = None
+    default_mpi: str | None = None
+    mpi_plugin: bool = False
+    by_scheduler: bool = False
+    remote_shell: str = ""
+    start: str = ""
+    package: str = ""
+    filters_devices: bool = False
+    renumbers_devices: bool = False
+    local_rank_option: bool = False
+    mixed_ranks: tuple[str, ...] = ()
+    line: CommandLine = CommandLine()
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the commands of the launcher."""
+        return (self.command, *self.line.names)
+
+    @property
+    def of_mpi(self) -> bool:
+        """Return whether the command is the mpirun of an MPI."""
+        return self.default_mpi is not None
+
+    @property
+    def starts_mpi(self) -> bool:
+        """Return whether the ranks can be those of an MPI program."""
+        return self.of_mpi or self.mpi_plugin
+
+
+DEFAULT_MPI = "openmpi"
+_MODULE = ("-m", "--module")
+_NODES = ("--nnodes", "--num-nodes", "--num-machines")
+_LOCAL_RANKS = ("--nproc-per-node", "--num-gpus")
 
 LAUNCHERS = {
-    "deepspeed": Launcher("deepspeed", once_a_node=True),
-    "mpirun": Launcher("mpirun"),
-    "torchrun": Launcher("torchrun", once_a_node=True),
-    "srun": Launcher("srun", schedulers=("slurm",)),
+    "deepspeed": Launcher(
+        "deepspeed",
+        once_a_node=True,
+        remote_shell="pdsh",
+        package="deepspeed",
+        filters_devices=True,
+        renumbers_devices=True,
+        local_rank_option=True,
+        mixed_ranks=(
+            "# The deepspeed launcher takes RANK modulo the ranks of the node, as if all nodes had as many.",
+            "local before",
+            "before=$({before})",
+            "export LOCAL_RANK=$((RANK - before)) LOCAL_WORLD_SIZE=$LOCAL_SIZE",
+        ),
+        line=CommandLine(
+            modules=("deepspeed.launcher.runner",),
+            module_options=_MODULE,
+            nodes=_NODES,
+            local_ranks=_LOCAL_RANKS,
+        ),
+    ),
+    "mpirun": Launcher(
+        "mpirun",
+        default_mpi=DEFAULT_MPI,
+        line=CommandLine(
+            names=("mpiexec", "mpiexec.hydra", "orterun", "prun", "aprun", "jsrun", "ibrun"),
+            ranks=("-n", "-np", "--np"),
+        ),
+    ),
+    "torchrun": Launcher(
+        "torchrun",
+        once_a_node=True,
+        line=CommandLine(
+            modules=("torch.distributed.run", "torch.distributed.launch"),
+            module_options=_MODULE,
+            nodes=_NODES,
+            local_ranks=_LOCAL_RANKS,
+            reaches_nodes=False,
+        ),
+    ),
+    "srun": Launcher(
+        "srun",
+        schedulers=("slurm",),
+        ranks=RankVariables("$SLURM_PROCID", "$SLURM_NTASKS", "$SLURM_LOCALID"),
+        mpi_plugin=True,
+        by_scheduler=True,
+        start="one launcher a node, started by srun",
+        line=CommandLine(nodes=("-N", "--nodes"), ranks=("-n", "--ntasks")),
+    ),
 }
+# Launchers that check reads, but that jobgen does not write.
+READ_ONLY = {
+    "accelerate": Launcher(
+        "accelerate",
+        once_a_node=True,
+        line=CommandLine(
+            modules=("accelerate.commands.launch",),
+            subcommand=True,
+            module_options=_MODULE,
+            nodes=_NODES,
+            reaches_nodes=False,
+            config_file=True,
+        ),
+    ),
+    "colossalai": Launcher(
+        "colossalai",
+        line=CommandLine(subcommand=True, module_options=_MODULE, nodes=_NODES),
+    ),
+}
+
+
+def known() -> dict[str, Launcher]:
+    """Return the launchers that check reads, by name."""
+    return {**LAUNCHERS, **READ_ONLY}
 
 
 class MpiFlavour(NamedTuple):
@@ -31,8 +178,9 @@ class MpiFlavour(NamedTuple):
     passes the variable ``{name}`` to every rank. ``version`` is a part of what ``--version`` prints (empty:
     not checked). ``srun`` is Slurm's plugin for this MPI. ``knows_slurm``: it starts its daemons with srun
     however it was built. ``shows_values``: ``export`` puts values on the command line, where all users see
-    them. ``rank``, ``size``, ``local_rank`` and ``local_size`` are shell expansions of the variables that
-    number the ranks.
+    them. ``dialects`` are the schedulers whose jobs it can start (empty: all). ``by_scheduler``: it starts
+    its ranks through the scheduler, and needs neither ssh nor an agent. ``network`` sets its ``{interface}``.
+    ``overcommit`` allows more ranks than processors. ``marks`` are options by which convert knows it.
     """
 
     title: str
@@ -40,18 +188,21 @@ class MpiFlavour(NamedTuple):
     place: tuple[str, ...]
     export: tuple[str, ...]
     version: str
-    rank: str
-    size: str
-    local_rank: str
+    ranks: RankVariables
     srun: str = "none"
     knows_slurm: bool = True
     shows_values: bool = False
     unbound: tuple[str, ...] = ()
     mixed: tuple[str, ...] = ()
-    local_size: str = ""
     runtime: tuple[str, ...] = ("mpi",)
+    dialects: tuple[str, ...] = ()
+    by_scheduler: bool = False
+    network: str = ""
+    overcommit: tuple[str, ...] = ()
+    marks: tuple[str, ...] = ()
 
 
+_HYDRA = RankVariables("$PMI_RANK", "$PMI_SIZE", "$MPI_LOCALRANKID", "$MPI_LOCALNRANKS")
 MPI_FLAVOURS = {
     # https://docs.open-mpi.org/en/v5.0.x/man-openmpi/man1/mpirun.1.html
     # Open MPI binds each rank to one core or one socket by default.
@@ -65,14 +216,18 @@ MPI_FLAVOURS = {
         ),
         ("-x {name}",),
         "Open MPI",
-        "$OMPI_COMM_WORLD_RANK",
-        "$OMPI_COMM_WORLD_SIZE",
-        "$OMPI_COMM_WORLD_LOCAL_RANK",
-        local_size="$OMPI_COMM_WORLD_LOCAL_SIZE",
+        RankVariables(
+            "$OMPI_COMM_WORLD_RANK",
+            "$OMPI_COMM_WORLD_SIZE",
+            "$OMPI_COMM_WORLD_LOCAL_RANK",
+            "$OMPI_COMM_WORLD_LOCAL_SIZE",
+        ),
         mixed=("-np {ranks}", '--hostfile "$JOBGEN_RUN_DIR/hostfile"', "--map-by slot --bind-to none"),
         srun="pmix",
         knows_slurm=False,
         runtime=("mpi", "openmpi"),
+        network="export OMPI_MCA_btl_tcp_if_include={interface}",
+        overcommit=("--oversubscribe",),
     ),
     # https://github.com/pmodels/mpich/blob/main/doc/wiki/how_to/Using_the_Hydra_Process_Manager.md
     "mpich": MpiFlavour(
@@ -81,15 +236,13 @@ MPI_FLAVOURS = {
         ("-n {ranks} -ppn {ranks_per_node}", '-f "$JOBGEN_RUN_DIR/hosts"'),
         ('-genv {name} "${name}"',),
         "HYDRA",
-        "$PMI_RANK",
-        "$PMI_SIZE",
-        "$MPI_LOCALRANKID",
+        _HYDRA,
         srun="pmi2",
         shows_values=True,
         unbound=("-n {ranks} -ppn {ranks_per_node} -bind-to none", '-f "$JOBGEN_RUN_DIR/hosts"'),
         mixed=("-n {ranks} -bind-to none", '-f "$JOBGEN_RUN_DIR/machines"'),
-        local_size="$MPI_LOCALNRANKS",
         runtime=("mpi", "mpich"),
+        marks=("-genv", "-ppn", "-f"),
     ),
     # https://www.intel.com/content/www/us/en/docs/mpi-library/developer-reference-linux/
     "intel": MpiFlavour(
@@ -98,9 +251,7 @@ MPI_FLAVOURS = {
         ("-n {ranks} -ppn {ranks_per_node}", '-f "$JOBGEN_RUN_DIR/hosts"'),
         ('-genv {name} "${name}"',),
         "Intel",
-        "$PMI_RANK",
-        "$PMI_SIZE",
-        "$MPI_LOCALRANKID",
+        _HYDRA,
         srun="pmi2",
         shows_values=True,
         unbound=("-n {ranks} -ppn {ranks_per_node} -genv I_MPI_PIN off", '-f "$JOBGEN_RUN_DIR/hosts"'),
@@ -116,9 +267,10 @@ MPI_FLAVOURS = {
         ),
         ('--env {name}="${name}"',),
         "",
-        "$PALS_RANKID",
-        "${PMI_SIZE:-$JOBGEN_WORLD_SIZE}",
-        "$PALS_LOCAL_RANKID",
+        RankVariables("$PALS_RANKID", "${PMI_SIZE:-$JOBGEN_WORLD_SIZE}", "$PALS_LOCAL_RANKID"),
+        dialects=("pbspro",),
+        by_scheduler=True,
+        marks=("--ppn", "--depth", "--cpu-bind", "--env"),
         shows_values=True,
         unbound=("-n {ranks} --ppn {ranks_per_node} --cpu-bind none", '--hostfile "$JOBGEN_RUN_DIR/hosts"'),
     ),

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from jobgen import __version__
 from jobgen.containers import Container, container
 from jobgen.errors import one_of
-from jobgen.launchers import LAUNCHERS, MPI_FLAVOURS, MpiFlavour
+from jobgen.launchers import LAUNCHERS, MPI_FLAVOURS, Launcher, MpiFlavour, RankVariables
 from jobgen.options import DEFAULT_WALLTIME
 from jobgen.program import Program, read_program
 from jobgen.resources import launch_method
@@ -16,7 +16,7 @@ from jobgen.resources.heterogeneous import Chunk, check_groups, chunks, groups_o
 from jobgen.schedulers.array_tasks import tasks
 from jobgen.schedulers.base import Scheduler, clock
 from jobgen.schedulers.directives import Directives, check_directives, directives
-from jobgen.schedulers.table import scheduler_of
+from jobgen.schedulers.table import SCHEDULERS, scheduler_of
 from jobgen.sites.site_directives import SiteWords, at_site
 from jobgen.spec import JobSpec
 from jobgen.survival import Survival, survival
@@ -42,7 +42,6 @@ class Plan(NamedTuple):
     nodes: int
     chunks: tuple[Chunk, ...]
     mixed: str | None
-    local_size: str
     gpus_per_node: int
     ranks_per_node: int
     cpus: Cores
@@ -58,7 +57,7 @@ class Plan(NamedTuple):
     restore_devices: bool
     devices_by_node: bool
     lines_per_rank: int | None
-    rank_words: tuple[str, str, str]
+    rank_variables: RankVariables | None
     commands: tuple[str, ...]
     mpi_options: tuple[str, ...]
     launcher_args: tuple[str, ...]
@@ -76,6 +75,16 @@ class Plan(NamedTuple):
     array: str | None
     sweep: "Sweep | None"
     directives: Directives
+
+    @property
+    def launch_row(self) -> Launcher:
+        """Return the row of the launcher."""
+        return LAUNCHERS[self.launcher]
+
+    @property
+    def mpirun(self) -> MpiFlavour | None:
+        """Return the MPI whose mpirun starts the ranks; None with another launcher."""
+        return self.mpi if self.launch_row.of_mpi else None
 
 
 def resolve(spec: JobSpec) -> Plan:
@@ -95,7 +104,7 @@ def resolve(spec: JobSpec) -> Plan:
     nodes, mixed = total(spec.nodes), written(spec.nodes)
     if scheduler.one_host and nodes != 1:
         raise spec.refuse("nodes", "a local run has this one node; use pbs or slurm for more")
-    _check_remote(spec, scheduler)
+    _check_remote(spec, scheduler, mpi)
     part = active(spec, ranks)
     program = read_program(spec.program)
     launcher = LAUNCHERS[spec.launcher]
@@ -109,7 +118,7 @@ def resolve(spec: JobSpec) -> Plan:
     memory = scheduler.memory(spec.mem, nodes, cpus.node) if spec.mem is not None else None
     site = at_site(spec, scheduler, nodes + spare, walltime, gpus, ranks, cpus, memory)
     world = '"$JOBGEN_WORLD_SIZE"' if spare else str(part.world_size)
-    command = mpi.command if mpi and spec.launcher == "mpirun" else launcher.command
+    command = mpi.command if mpi and launcher.of_mpi else launcher.command
     python = program.head is not None or launcher.once_a_node
     swept = None
     if spec.sweep:
@@ -122,9 +131,7 @@ def resolve(spec: JobSpec) -> Plan:
         spec=spec,
         scheduler=scheduler,
         launcher=spec.launcher,
-        launch_template=spec.launcher
-        if start_nodes == "mpirun" or spec.launcher == "srun"
-        else f"start_{start_nodes}",
+        launch_template=f"start_{start_nodes}" if launcher.once_a_node else spec.launcher,
         node_function=launcher.once_a_node and start_nodes != "pdsh",
         accelerator_name=accelerator_name,
         accelerator=accelerator,
@@ -134,7 +141,6 @@ def resolve(spec: JobSpec) -> Plan:
         nodes=nodes,
         chunks=chunks(spec, cpus, ranks, device_words, gpus),
         mixed=mixed,
-        local_size=launch_method.local_size(spec, mpi) if mixed else str(ranks),
         gpus_per_node=gpus,
         ranks_per_node=ranks,
         cpus=cpus,
@@ -150,21 +156,17 @@ def resolve(spec: JobSpec) -> Plan:
             *_commands(box, command, python, launcher.once_a_node),
             *(agents if spec.remote == "scheduler" else ()),
         ),
-        mpi_options=_mpi_options(spec, mpi, ranks, world, cpus, site.bind)
-        if spec.launcher == "mpirun"
-        else (),
+        mpi_options=_mpi_options(spec, mpi, ranks, world, cpus, site.bind) if launcher.of_mpi else (),
         launcher_args=spec.launcher_arg,
         activate=f"{spec.venv}/bin/activate" if spec.venv else None,
-        restore_devices=spec.launcher == "deepspeed" and accelerator.visible is not None,
+        restore_devices=launcher.renumbers_devices and accelerator.visible is not None,
         devices_by_node=start_nodes == "pdsh" and scheduler.sets_devices,
         lines_per_rank=cpus.rank if mixed and scheduler.hosts_by_core else None,
-        rank_words=launch_method.rank_words(spec, mpi),
+        rank_variables=launch_method.rank_variables(spec, mpi),
         active=part,
         program=program,
-        # The deepspeed launcher passes --local_rank to a Python program, directly after its name.
-        local_rank_at=program.head if spec.launcher == "deepspeed" else None,
-        sets_ranks=spec.launcher == "srun"
-        or (spec.launcher == "mpirun" and not (program.is_ours and box is None)),
+        local_rank_at=program.head if launcher.local_rank_option else None,
+        sets_ranks=not (launcher.of_mpi and program.is_ours and box is None),
         survival=survive,
         allocated=nodes + spare,
         # With spare nodes, only the script knows which nodes take part.
@@ -210,29 +212,34 @@ def _devices(spec: JobSpec, scheduler: Scheduler) -> tuple[str, int, int]:
 
 
 def _mpi(spec: JobSpec, scheduler: Scheduler) -> str | None:
-    if spec.scheduler not in LAUNCHERS[spec.launcher].schedulers:
+    launcher = LAUNCHERS[spec.launcher]
+    if spec.scheduler not in launcher.schedulers:
         others = one_of(name for name, other in LAUNCHERS.items() if spec.scheduler in other.schedulers)
         raise spec.refuse("launcher", f"{spec.launcher} is Slurm's own; with {spec.scheduler} use {others}")
+    if not isinstance(spec.nodes, int) and launcher.ranks and not launcher.ranks.local_size:
+        raise spec.refuse("launcher", f"{spec.launcher} starts as many ranks on each node; use torchrun")
     if spec.mpi is None:
-        return "openmpi" if spec.launcher == "mpirun" else None
-    if spec.launcher not in ("mpirun", "srun"):
+        return launcher.default_mpi
+    if not launcher.starts_mpi:
         raise spec.refuse("mpi", f"--launcher {spec.launcher} starts no MPI; leave it out or use mpirun")
-    if spec.mpi == "pals" and not scheduler.starts_pals:
-        raise spec.refuse("mpi", "PALS starts jobs of PBS Pro only; use another MPI")
-    if spec.mpi is not None and not isinstance(spec.nodes, int) and not MPI_FLAVOURS[spec.mpi].mixed:
+    mpi = MPI_FLAVOURS[spec.mpi]
+    if mpi.dialects and scheduler.name not in mpi.dialects:
+        titles = one_of(SCHEDULERS[one].title for one in mpi.dialects)
+        raise spec.refuse("mpi", f"{spec.mpi.upper()} starts jobs of {titles} only; use another MPI")
+    if not isinstance(spec.nodes, int) and not mpi.mixed:
         raise spec.refuse(
             "mpi", "nodes that differ are for openmpi and mpich here; use one of them, torchrun or deepspeed"
         )
     return spec.mpi
 
 
-def _check_remote(spec: JobSpec, scheduler: Scheduler) -> None:
+def _check_remote(spec: JobSpec, scheduler: Scheduler, mpi: MpiFlavour | None) -> None:
     if spec.remote == "auto":
         return
     if scheduler.one_host:
         raise spec.refuse("remote", "a local run has no other nodes; leave it out")
-    if spec.remote == "ssh" and (spec.launcher == "srun" or spec.mpi == "pals"):
-        who = "srun" if spec.launcher == "srun" else "PALS"
+    if spec.remote == "ssh" and launch_method.by_scheduler(spec, mpi):
+        who = spec.launcher if LAUNCHERS[spec.launcher].by_scheduler else str(spec.mpi).upper()
         raise spec.refuse("remote", f"{who} goes through the scheduler and never through ssh")
 
 
@@ -241,7 +248,7 @@ def _device_words(spec: JobSpec, scheduler: Scheduler, accelerator: Accelerator)
     words = scheduler.devices(accelerator)
     if words is None:
         title = scheduler.title
-        raise spec.refuse("accelerator", f"{title} has no word for {accelerator.title}; use PBS Pro or Slurm")
+        raise spec.refuse("accelerator", f"{title} cannot request {accelerator.title}; use PBS Pro or Slurm")
     return words
 
 

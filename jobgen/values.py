@@ -77,7 +77,7 @@ def walltime(text: str) -> int:
     days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
     total = ((days * 24 + hours) * 60 + minutes) * 60 + seconds
     if total == 0:
-        raise ValueError("must be longer than nothing")
+        raise ValueError("must be greater than zero")
     return total
 
 

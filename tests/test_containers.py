@@ -120,6 +120,13 @@ def test_an_image_that_is_not_there_is_named(tmp_path: Path) -> None:
     assert "cannot start the container apptainer with the image /none.sif" in done.stderr
 
 
+def test_pyxis_starts_the_container_also_on_one_node() -> None:
+    words = ("--nodes", "1", "--ranks-per-node", "2", "--container", "pyxis", "--image", "a")
+    script = jobs.render("slurm", *words, "--launcher", "srun", program=["true"])
+    launch = script.partition("\nlaunch() {")[2].partition("\n}\n")[0]
+    assert "--container-image=a " in launch
+
+
 REFUSED = [
     ("slurm --container apptainer", ["--container apptainer", "needs an --image"]),
     ("slurm --image a.sif", ["--image a.sif", "needs a --container"]),

@@ -21,9 +21,10 @@ from jobgen.config import read_spec
 from jobgen.doctor import devices, findings_table, machine, ops, queues, software
 from jobgen.doctor.finding import Case, Finding
 from jobgen.doctor.job_environment import Answer, Surroundings
-from jobgen.doctor.recipe import _OPS, recipe
+from jobgen.doctor.recipe import recipe
 from jobgen.errors import JobgenError
 from jobgen.plan import resolve
+from jobgen.resources.accelerators import ACCELERATORS
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
@@ -595,7 +596,7 @@ def test_the_worst_finding_decides() -> None:
 # -------------------------------------------------------------------------------------------- --recipe
 
 
-@pytest.mark.parametrize("accelerator", _OPS)
+@pytest.mark.parametrize("accelerator", ACCELERATORS)
 def test_the_recipe_names_ops_that_deepspeed_has(accelerator: str, tmp_path: Path) -> None:
     """Its variables are those that the installed DeepSpeed's builders read."""
     need_package("deepspeed")
@@ -613,7 +614,7 @@ def test_the_recipe_names_ops_that_deepspeed_has(accelerator: str, tmp_path: Pat
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
     )
     known = ast.literal_eval(done.stdout.splitlines()[-1])
-    assert all(f"{known[op]}=1" in text for op in _OPS[accelerator])
+    assert all(f"{known[op]}=1" in text for op in ACCELERATORS[accelerator].ops)
 
 
 def test_the_recipe_builds_for_the_devices_that_are_seen() -> None:

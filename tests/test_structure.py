@@ -9,12 +9,23 @@ from pathlib import Path
 
 import pytest
 
+from jobgen.launchers import LAUNCHERS, MPI_FLAVOURS, READ_ONLY
+from jobgen.resources.accelerators import ACCELERATORS
+
 ROOT = Path(__file__).resolve().parent.parent
 ACYCLIC = ("jobgen", "train")
 MOST_AT_THE_TOP = 15
 HEAVY = ("torch", "deepspeed", "mpi4py", "jobgen.train")
 COMMANDS = "jobgen.commands"
 MAY_IMPORT_COMMANDS = ("jobgen.__main__", COMMANDS)
+# Names that only the modules of their rows compare with; elsewhere the row says what differs.
+ROWS = {
+    "jobgen.launchers": (
+        *("mpirun", "deepspeed", "torchrun", "srun", "accelerate", "colossalai"),
+        *("openmpi", "mpich", "intel", "pals"),
+    ),
+    "jobgen.resources.accelerators": ("cuda", "npu", "rocm", "xpu"),
+}
 
 
 def _name(path: Path) -> str:
@@ -128,3 +139,33 @@ def test_every_package_is_installed() -> None:
     listed = (ROOT / "setup.cfg").read_text(encoding="utf-8").split("packages =\n")[1].split("package_dir")[0]
     packages = {name for name, (path, _) in modules("jobgen").items() if path.name == "__init__.py"}
     assert packages <= set(listed.split())
+
+
+def compared(tree: ast.Module) -> set[str]:
+    """Return the strings that a module compares with, or that its ``match`` statements name."""
+    nodes = (node for node in ast.walk(tree) if isinstance(node, (ast.Compare, ast.MatchValue)))
+    inner = (one for node in nodes for one in ast.walk(node))
+    return {one.value for one in inner if isinstance(one, ast.Constant) and isinstance(one.value, str)}
+
+
+@pytest.mark.parametrize("home", ROWS)
+def test_only_a_row_knows_its_name(home: str) -> None:
+    wrong = {
+        (name, word)
+        for name, (_, tree) in modules("jobgen").items()
+        for word in compared(tree) & set(ROWS[home])
+        if name != home
+    }
+    assert not wrong
+
+
+def test_the_names_of_rows_are_complete() -> None:
+    known = {*LAUNCHERS, *READ_ONLY, *MPI_FLAVOURS}
+    assert known == set(ROWS["jobgen.launchers"])
+    # cpu is the absence of an accelerator.
+    assert set(ACCELERATORS) - {"cpu"} == set(ROWS["jobgen.resources.accelerators"])
+
+
+def test_a_comparison_is_found() -> None:
+    tree = ast.parse("if kind in ('srun', *others) or 'npu' == kind: say('rocm')")
+    assert compared(tree) == {"srun", "npu"}

@@ -8,16 +8,15 @@ from typing import NamedTuple
 
 from jobgen.check.bash import Node, parse
 from jobgen.check.constants import Constants
-from jobgen.check.shell_commands import PYTHON, STARTERS, Command, commands
+from jobgen.check.shell_commands import PYTHON, Command, commands
+from jobgen.launchers import Launcher, known
 
 # Commands that run another command: the launcher follows them.
 _FRONT = ("exec", "time", "nohup", "command", "env", "numactl", "nice", "stdbuf", "timeout")
-_MODULES = {
-    **dict.fromkeys(("torch.distributed.run", "torch.distributed.launch"), "torchrun"),
-    "accelerate.commands.launch": "accelerate",
-    "deepspeed.launcher.runner": "deepspeed",
-}
-_LAUNCHERS = {name: name for name in ("torchrun", "deepspeed", "accelerate", "colossalai")}
+_LAUNCHERS = known()
+_MODULES = {module: kind for kind, row in _LAUNCHERS.items() for module in row.line.modules}
+_KINDS = {name: kind for kind, row in _LAUNCHERS.items() for name in row.names}
+_PYTHON_LAUNCHERS = {name for name, kind in _KINDS.items() if _LAUNCHERS[kind].line.module_options}
 # Words that end the options of a launcher.
 _PROGRAMS = (*PYTHON, "bash", "sh", "singularity", "apptainer", "shifter", "numactl", "ssh")
 
@@ -35,6 +34,11 @@ class Launch(NamedTuple):
     outer: Launch | None = None
     line: int = 0
     program: tuple[Node, ...] = ()
+
+    @property
+    def row(self) -> Launcher:
+        """Return the row of the launcher."""
+        return _LAUNCHERS[self.kind]
 
     def number(self, *names: str) -> int | None:
         for name in names:
@@ -92,11 +96,8 @@ def _behind_front(texts: list[str | None]) -> int:
 def _kind(texts: list[str | None], at: int) -> tuple[str | None, int]:
     """Return the launcher at this word, None if there is none, and the index where its options begin."""
     name = os.path.basename(texts[at] or "")
-    if name in STARTERS:
-        return ("srun" if name == "srun" else "mpirun"), at + 1
-    if name in _LAUNCHERS:
-        kind = _LAUNCHERS[name]
-        return kind, at + (2 if kind in ("accelerate", "colossalai") else 1)
+    if kind := _KINDS.get(name):
+        return kind, at + (2 if _LAUNCHERS[kind].line.subcommand else 1)
     if name in PYTHON:
         for place in range(at + 1, min(at + 5, len(texts) - 1)):
             if texts[place] == "-m" and (module := _MODULES.get(texts[place + 1] or "")):
@@ -112,9 +113,9 @@ def _end(texts: list[str | None], start: int, kind: str) -> int:
         name = os.path.basename(text)
         if text.endswith((".py", ".sh")) and not text.startswith("-"):
             return at
-        if name in _PROGRAMS or name in _LAUNCHERS or (name in STARTERS and at > start):
+        if name in _PROGRAMS or name in _PYTHON_LAUNCHERS or (name in _KINDS and at > start):
             return at
-        if kind not in ("srun", "mpirun") and text in ("-m", "--module"):
+        if text in _LAUNCHERS[kind].line.module_options:
             return at
         if text.startswith("-"):
             values = (

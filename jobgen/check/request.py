@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from jobgen.check.directive_reader import PBS, Option
+from jobgen.resources.accelerators import GENERIC_RESOURCES
 from jobgen.schedulers import precedence
 
 _UNITS = {"k": 1 / 1024, "m": 1, "g": 1024, "t": 1024 * 1024}
@@ -234,7 +235,7 @@ def _read_slurm(last: dict[str, str]) -> Request:
     asked.gpus_per_node = number(last.get("--gpus-per-node", "").rpartition(":")[2])
     for part in last.get("--gres", "").split(","):
         kind = part.partition(":")[0]
-        if kind in ("gpu", "npu"):
+        if kind in ("gpu", *GENERIC_RESOURCES):
             asked.gpus_per_node, asked.accelerator = number(part.rpartition(":")[2]) or 1, kind
     asked.gpus = number(last.get("--gpus", "").rpartition(":")[2])
     each = number(last.get("--gpus-per-task", "").rpartition(":")[2])

@@ -101,6 +101,10 @@ class Script:
     def launches(self) -> list[Launch]:
         return launches(self.commands, self.constants)
 
+    def launched(self, *kinds: str) -> Iterator[Launch]:
+        """Yield the calls of these launchers."""
+        return (launch for launch in self.launches if launch.kind in kinds)
+
     def named(self, *names: str) -> Iterator[Command]:
         return (command for command in self.commands if command.name in names)
 

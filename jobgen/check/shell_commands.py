@@ -11,7 +11,6 @@ from jobgen.check.bash import Node, in_background, literal, statement
 PYTHON = ("python", "python2", "python3")
 # Commands that do the job's work: their exit status must not be lost.
 _WORK = {*PYTHON, "srun", "mpirun", "mpiexec", "torchrun", "deepspeed", "accelerate", "aprun", "colossalai"}
-STARTERS = ("srun", "mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prun", "aprun", "jsrun", "ibrun")
 
 
 class Command(NamedTuple):

@@ -32,12 +32,12 @@ def base(accelerator: str, cuda: str = CUDA, cann: str = CANN, chip: str = CHIP)
     https://hub.docker.com/r/nvidia/cuda, https://quay.io/repository/ascend/cann
     """
     index = "https://download.pytorch.org/whl/"
-    if accelerator == "cuda":
-        major, minor, _ = cuda.split(".")
-        return Base(f"nvidia/cuda:{cuda}-cudnn-devel-ubuntu22.04", "train", f"{index}cu{major}{minor}")
-    if accelerator == "npu":
-        return Base(f"quay.io/ascend/cann:{cann}-{chip}-ubuntu22.04-py3.11", "train,npu", f"{index}cpu")
-    return Base("debian:12", "train", f"{index}cpu")
+    release = "".join(cuda.split(".")[:2])
+    return {
+        "cuda": Base(f"nvidia/cuda:{cuda}-cudnn-devel-ubuntu22.04", "train", f"{index}cu{release}"),
+        "npu": Base(f"quay.io/ascend/cann:{cann}-{chip}-ubuntu22.04-py3.11", "train,npu", f"{index}cpu"),
+        "cpu": Base("debian:12", "train", f"{index}cpu"),
+    }[accelerator]
 
 
 def recipe(kind: str, accelerator: str, made: Base) -> str:

@@ -12,7 +12,9 @@ from jobgen.check.shell_commands import Command
 from jobgen.convert import variables
 from jobgen.convert.launch_options import MPI_FLAGS, MPI_VALUES, SRUN_FLAGS, SRUN_VALUES
 from jobgen.convert.remark import Edit, Remark, apply
+from jobgen.launchers import LAUNCHERS
 
+_SRUNS = LAUNCHERS["srun"].names
 _MPIRUNS = ("mpirun", "mpiexec", "mpiexec.hydra", "orterun")
 
 
@@ -36,7 +38,7 @@ def launches(script: Script, target: str) -> Iterator[Edit | Remark]:
         return
     other = variables.names(script.scheduler, target)
     for command in script.commands:
-        if target != "slurm" and command.name == "srun":
+        if target != "slurm" and command.name in _SRUNS:
             yield from _replaced(command, script, _srun(command.words[1:], other), _as_mpirun, target)
         elif target == "slurm" and command.name in _MPIRUNS:
             yield from _replaced(command, script, _mpirun(command.words[1:], other), _as_srun, target)

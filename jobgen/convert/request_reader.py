@@ -10,6 +10,7 @@ from jobgen.check.directive_reader import Option
 from jobgen.check.request import Request, heeded
 from jobgen.check.script import Script
 from jobgen.convert.directive_options import Told, key_of, value_of
+from jobgen.resources.accelerators import GENERIC_RESOURCES
 from jobgen.schedulers.pbspro import RESERVATION
 from jobgen.schedulers.torque import ARRAY_KINDS
 
@@ -92,7 +93,7 @@ def _slurm_fault(option: Option, asked: Request) -> str:
         r":[A-Za-z]\w*:|^[A-Za-z]\w*:\d+$", option.value
     ):
         kind = option.value.split(":")[-2]
-        if kind not in ("gpu", "npu"):
+        if kind not in ("gpu", *GENERIC_RESOURCES):
             return f"the number is translated, but not the type {kind}"
     if option.flag == "--gres" and asked.gpus_per_node is None:
         return "has no counterpart"

@@ -12,6 +12,7 @@ from jobgen.schedulers import arrays
 from jobgen.schedulers.base import EVENTS, clock
 from jobgen.schedulers.directives import unpattern
 from jobgen.schedulers.pbs import EVENT_LETTERS
+from jobgen.schedulers.pbspro import RESERVATION
 from jobgen.schedulers.table import SCHEDULERS
 
 _MAILS = {letter: EVENTS[event] for event, letter in EVENT_LETTERS.items()}
@@ -84,7 +85,11 @@ def _pbs(wanted: Wanted, source: str, target: str, chunk: str, lost: list[tuple[
     asked = wanted.request
     pro = target == "pbspro"
     name = re.sub(r"[^A-Za-z0-9._+-]", "_", asked.name) if asked.name else None
-    flags = [("-N", name), ("-q", asked.queue), ("-A", asked.account)]
+    queue = asked.queue
+    if pro and queue and re.fullmatch(RESERVATION, queue, re.ASCII):
+        lost.append((f"the queue {queue}", "to PBS Pro a queue of such a name is a reservation"))
+        queue = None
+    flags = [("-N", name), ("-q", queue), ("-A", asked.account)]
     yield from (f"{flag} {value}" for flag, value in flags if value)
     yield from _select(asked, chunk) if pro else _nodes(asked, chunk, lost)
     if asked.walltime is not None:

@@ -14,12 +14,12 @@ from jobgen.convert import directive_options, request_reader
 from jobgen.convert.conversion import Converted
 from jobgen.convert.job_file_builder import JobFile
 from jobgen.convert.remark import Remark
-from jobgen.launchers import LAUNCHERS
+from jobgen.launchers import DEFAULT_MPI, LAUNCHERS, MPI_FLAVOURS
+from jobgen.resources.accelerators import ACCELERATORS, GENERIC_RESOURCES
 from jobgen.schedulers.base import clock
 from jobgen.schedulers.directives import unpattern
 from jobgen.schedulers.pbs import EVENT_LETTERS
 
-_LAUNCHERS = ("deepspeed", "mpirun", "torchrun", "srun")
 # Variables that the rendered script sets itself or does not need.
 _OURS = (
     "MASTER_ADDR",
@@ -68,10 +68,10 @@ def _head(file: JobFile, script: Script) -> None:
     text = script.tree.text.lower()
     if ours := re.search(r"\bJOBGEN_ACCELERATOR=(\w+)", script.tree.text):
         file.try_add("accelerator", ours[1])
-    elif asked.accelerator == "npu":
-        file.add("accelerator", "npu")
-    elif "rocm" in text:
-        file.add("accelerator", "rocm")
+    elif asked.accelerator in GENERIC_RESOURCES:
+        file.add("accelerator", GENERIC_RESOURCES[asked.accelerator])
+    elif marked := [name for name, row in ACCELERATORS.items() if any(word in text for word in row.marks)]:
+        file.add("accelerator", marked[0])
     elif asked.gpus_per_node is None and not any(word in text for word in _ON_GPUS):
         file.add("accelerator", "cpu")
     left = _told(file, script, wanted, line)
@@ -176,8 +176,8 @@ def _own_directives(script: Script, left: list[str]) -> Iterator[str]:
 
 def _last_launch(script: Script) -> Launch | None:
     """Return the launcher of the ranks: the last one, but not the srun that starts it on each node."""
-    found = [one for one in script.launches if one.kind in _LAUNCHERS]
-    inner = [one for one in found if one.kind in LAUNCHERS and LAUNCHERS[one.kind].once_a_node]
+    found = [one for one in script.launches if one.kind in LAUNCHERS]
+    inner = [one for one in found if one.row.once_a_node]
     return next(iter(reversed(inner or found)), None)
 
 
@@ -191,13 +191,9 @@ def _launch(file: JobFile, script: Script, launch: Launch | None) -> None:
         _program(file, [literal(word) for word in work.words], work)
         return
     file.add("launcher", launch.kind, launch.line)
-    if launch.kind == "mpirun":
-        pals = launch.has("--ppn", "--depth", "--cpu-bind", "--env")
-        file.add(
-            "mpi",
-            "pals" if pals else "mpich" if launch.has("-genv", "-ppn", "-f") else "openmpi",
-            launch.line,
-        )
+    if launch.row.of_mpi:
+        marked = (name for name, mpi in reversed(MPI_FLAVOURS.items()) if launch.has(*mpi.marks))
+        file.add("mpi", next(marked, DEFAULT_MPI), launch.line)
     if (port := launch.number("--master-port")) is not None:
         file.add("master_port", port, launch.line)
     _ranks(file, script, launch)
@@ -210,7 +206,7 @@ def _ranks(file: JobFile, script: Script, launch: Launch) -> None:
     total, nodes = launch.number("-n", "-np", "--ntasks"), script.request.nodes
     if each is None and total and nodes and total % nodes == 0:
         each = total // nodes
-    if launch.kind == "srun" and each == 1 != (script.request.ranks_per_node or 1):
+    if launch.row.by_scheduler and each == 1 != (script.request.ranks_per_node or 1):
         return  # one task on each node, which starts the ranks
     if each:
         file.add("ranks_per_node", each, launch.line)

@@ -13,7 +13,7 @@ _WHEELS = "https://download.pytorch.org/whl/"
 
 def torch(case: Case) -> Iterator[Finding]:
     """Check torch, and whether it was built for the accelerator."""
-    facts, name = case.facts("torch"), case.plan.accelerator_name
+    facts, wanted = case.facts("torch"), case.plan.accelerator.torch
     needed = case.plan.program.head is not None
     if not facts:
         if needed and case.facts("python"):
@@ -26,14 +26,13 @@ def torch(case: Case) -> Iterator[Finding]:
         f"CUDA {facts['cuda']}" if facts["cuda"] else f"ROCm {facts['hip']}" if facts["hip"] else "CPUs alone"
     )
     found = f"{facts['version']}, for {built}"
-    wanted = {"cuda": "cuda", "rocm": "hip"}.get(name)
     if wanted and not facts[wanted]:
         why = f"the job asks for {case.plan.accelerator.title}"
         remedy = f"install a build of torch for them: {_WHEELS}; or say --accelerator cpu"
         yield Finding("torch", PROBLEM, found, why, remedy)
         return
     yield Finding("torch", OK, found)
-    if name == "cuda":
+    if case.plan.accelerator.nvcc:
         yield from _cuda(case, facts["cuda"], facts["archs"], facts["devices"], facts.get("warnings", []))
         if not facts["nccl"]:
             why = "the ranks of several devices speak through it"
@@ -100,7 +99,7 @@ def nothing_here(case: Case, check: str, found: str) -> Finding:
 
 def cann(case: Case) -> Iterator[Finding]:
     """Check CANN, torch_npu and the NPUs."""
-    if case.plan.accelerator_name != "npu":
+    if not case.plan.accelerator.cann:
         return
     home = case.here.env.get("ASCEND_HOME_PATH")
     if not home or not Path(home).is_dir():

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from jobgen.doctor.job_environment import Answer, Surroundings
 from jobgen.plan import Plan
 
+DEEPSPEED = "deepspeed"  # the Python package
 OK, NOTE, WARNING, PROBLEM = STATES = ("ok", "note", "warning", "problem")
 
 
@@ -47,4 +48,4 @@ class Case(NamedTuple):
     @property
     def wants_deepspeed(self) -> bool:
         """Return whether the job is known to use DeepSpeed."""
-        return self.plan.launcher == "deepspeed" or self.plan.program.is_ours
+        return self.plan.launch_row.package == DEEPSPEED or self.plan.program.is_ours

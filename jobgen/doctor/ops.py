@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from jobgen.doctor.devices import runs_on
-from jobgen.doctor.finding import NOTE, OK, PROBLEM, WARNING, Case, Finding
+from jobgen.doctor.finding import DEEPSPEED, NOTE, OK, PROBLEM, WARNING, Case, Finding
 
 # https://github.com/pytorch/pytorch#from-source: torch's headers require its C++17 since 2.1.
 _LEAST_GCC = (9, 0)
@@ -21,7 +21,7 @@ _OLD_LOCK = 600  # s; the slowest op takes two or three minutes
 
 def ops(case: Case) -> Iterator[Finding]:
     """Check DeepSpeed's ops: which are installed, and whether the job can compile the others."""
-    if "deepspeed" not in case.facts("python").get("packages", {}):
+    if DEEPSPEED not in case.facts("python").get("packages", {}):
         return
     table = report(case.text("ds_report"))
     if not table:
@@ -70,7 +70,7 @@ def _compiler(case: Case) -> Iterator[Finding]:
     remedy = "load a module of gcc, at least 9, or set CXX; or build the ops before: jobgen doctor --recipe"
     version = re.search(r"^(\d+)(?:\.(\d+))?", said.strip())
     name = case.here.env.get("CXX", "") or "g++"
-    bounds = case.facts("torch").get("gcc", {}) if case.plan.accelerator_name == "cuda" else {}
+    bounds = case.facts("torch").get("gcc", {}) if case.plan.accelerator.nvcc else {}
     most = bounds.get(nvcc_version(case.text("nvcc")) or "")
     if not version:
         yield Finding("compiler", WARNING, answer.last, why, remedy)
@@ -102,7 +102,7 @@ def nvcc_version(said: str) -> str | None:
 
 def _nvcc(case: Case) -> Iterator[Finding]:
     cuda, mine = case.facts("torch").get("cuda"), nvcc_version(case.text("nvcc"))
-    if case.plan.accelerator_name != "cuda" or not cuda:
+    if not case.plan.accelerator.nvcc or not cuda:
         return
     why = "DeepSpeed compiles its ops with it, unless they are built before"
     home = case.facts("torch").get("cuda_home") or case.here.env.get("CUDA_HOME")
@@ -183,7 +183,7 @@ def file_system(path: Path, mounts: Path) -> str | None:
 
 def _arch_list(case: Case) -> Iterator[Finding]:
     said = case.here.env.get("TORCH_CUDA_ARCH_LIST")
-    if case.plan.accelerator_name != "cuda":
+    if not case.plan.accelerator.nvcc:
         return
     if said is None:
         yield Finding(

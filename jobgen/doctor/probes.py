@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from jobgen.doctor.job_environment import Answer, Surroundings
+from jobgen.launchers import DEFAULT_MPI, MPI_FLAVOURS
 from jobgen.plan import Plan
 
 LIMIT = 60  # s; torch on a cold network file system takes half of that
@@ -89,20 +90,19 @@ def commands(plan: Plan, here: Surroundings) -> dict[str, tuple[str, ...]]:
     asked: dict[str, tuple[str, ...]] = {
         name: (*inside, "python3", "-c", _JSON + code + _PRINT) for name, code in QUESTIONS.items()
     }
-    if plan.accelerator_name != "npu":
+    if not plan.accelerator.cann:
         del asked["torch_npu"]
     compiler = here.env.get("CXX", "").split() or ["c++" if inside or here.which("c++") else "g++"]
-    mpirun = plan.mpi.command if plan.mpi else "mpirun"
-    # Open MPI starts no more ranks than slots, and a node of one core has one slot.
-    more = ("--oversubscribe",) if plan.mpi_name in (None, "openmpi") else ()
+    mpi = plan.mpi or MPI_FLAVOURS[DEFAULT_MPI]
     return {
         **asked,
         **_COMMANDS,
         **(_PBS if plan.spec.scheduler == "pbs" else {}),
         **{name: (*inside, *words) for name, words in _COMPILING.items()},
         "compiler": (*inside, *compiler, "-dumpfullversion", "-dumpversion"),
-        "mpirun": (mpirun, "--version"),
-        "world": (mpirun, "-n", "2", *more, *inside, "python3", "-c", _WORLD),
+        "mpirun": (mpi.command, "--version"),
+        # Open MPI starts no more ranks than slots, and a node of one core has one slot.
+        "world": (mpi.command, "-n", "2", *mpi.overcommit, *inside, "python3", "-c", _WORLD),
     }
 
 

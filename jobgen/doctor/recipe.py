@@ -9,17 +9,9 @@ import os
 import shlex
 from collections.abc import Sequence
 
-from jobgen.doctor.finding import Case
+from jobgen.doctor.finding import DEEPSPEED, Case
 from jobgen.errors import JobgenError
 
-# The ops that most programs use: Adam, Adam with offload, LAMB; on CPUs the reduction in shared memory.
-_OPS = {
-    "cuda": ("fused_adam", "cpu_adam", "fused_lamb"),
-    "rocm": ("fused_adam", "cpu_adam", "fused_lamb"),
-    "npu": ("cpu_adam",),
-    "xpu": ("fused_adam", "cpu_adam"),
-    "cpu": ("cpu_adam", "fused_adam", "deepspeed_shm_comm"),
-}
 _MEMORY = 4 * 1024**3  # bytes; the most that one compiler uses
 
 
@@ -31,12 +23,12 @@ def recipe(case: Case) -> str:
         JobgenError: the environment has no torch or no DeepSpeed to build for.
     """
     torch, packages = case.facts("torch"), case.facts("python").get("packages", {})
-    if "deepspeed" not in packages or not torch:
+    if DEEPSPEED not in packages or not torch:
         lacking = "torch" if not torch else "DeepSpeed"
         raise JobgenError(
             f"--recipe (command line): this environment has no {lacking} to build for; see jobgen doctor"
         )
-    ops = _OPS[case.plan.accelerator_name]
+    ops = case.plan.accelerator.ops
     wheels = f"wheels/torch-{torch['version']}-{case.plan.accelerator_name}"
     lines = [
         "# Made by jobgen doctor --recipe, for a job's setup or by itself. Once for all: where the ops are",
@@ -62,13 +54,13 @@ def recipe(case: Case) -> str:
 
 
 def _exports(case: Case, ops: Sequence[str], torch: dict[str, object]) -> list[str]:
-    name = {"rocm": "cuda"}.get(case.plan.accelerator_name, case.plan.accelerator_name)
+    name = case.plan.accelerator.deepspeed or case.plan.accelerator_name
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     jobs = max(1, min(len(os.sched_getaffinity(0)), memory // _MEMORY))
     build = (f"DS_BUILD_{op.removeprefix('deepspeed_').upper()}=1" for op in ops)
     lines = [f"export DS_ACCELERATOR={name}  # the job's: ops that were built for another are left out"]
     lines += [f"export {' '.join(build)}", f"export MAX_JOBS={jobs}"]
-    if case.plan.accelerator_name == "cuda":
+    if case.plan.accelerator.nvcc:
         lines += [f"export TORCH_CUDA_ARCH_LIST='{arch_list(case, torch)}'"]
     return lines
 

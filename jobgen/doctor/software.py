@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from jobgen import __version__
-from jobgen.doctor.finding import NOTE, OK, PROBLEM, WARNING, Case, Finding
+from jobgen.doctor.finding import DEEPSPEED, NOTE, OK, PROBLEM, WARNING, Case, Finding
 from jobgen.launchers import MPI_FLAVOURS
 from jobgen.schedulers.pbspro import PBSPRO
 
@@ -57,7 +57,7 @@ def scheduler(case: Case) -> Iterator[Finding]:
     missing = [name for name in submit if not case.here.which(name)]
     later = [name for name in script if not case.here.which(name)]
     if missing:
-        why = f"{title} cannot be spoken to from here"
+        why = f"{title} is not reachable from here"
         remedy = "load the scheduler's module, or submit from a login node; jobgen itself needs neither"
         yield Finding("scheduler", PROBLEM, f"{' and '.join(missing)} not on PATH", why, remedy)
     elif submit and case.answers[submit[0]].status != 0:
@@ -105,14 +105,14 @@ def python(case: Case) -> Iterator[Finding]:
         )
     else:
         yield Finding("jobgen.train", OK, __version__)
-    if "deepspeed" not in packages and case.wants_deepspeed:
+    if DEEPSPEED not in packages and case.wants_deepspeed:
         remedy = f"{facts['executable']} -m pip install deepspeed"
         yield Finding("deepspeed", PROBLEM, "is not installed", "the job uses it", remedy)
 
 
 def mpi(case: Case) -> Iterator[Finding]:
     """Check whether mpirun and mpi4py are of one MPI; otherwise every rank is alone in a world of size 1."""
-    needed = case.plan.launcher == "mpirun"
+    needed = case.plan.launch_row.of_mpi
     command = case.plan.mpi.command if case.plan.mpi else "mpirun"
     path, said = case.here.which(command), case.text("mpirun")
     if path is None:
@@ -171,7 +171,7 @@ def _mpi4py(case: Case, flavour: str | None, version: str, library: str, bad: st
 def srun_mpi(case: Case) -> Iterator[Finding]:
     """Check whether Slurm has the plugin for --mpi."""
     wanted = case.plan.mpi.srun if case.plan.mpi else None
-    if case.plan.launcher != "srun" or wanted is None or not (said := case.text("srun_mpi")):
+    if not case.plan.launch_row.mpi_plugin or wanted is None or not (said := case.text("srun_mpi")):
         return
     if re.search(rf"\b{wanted}", said):
         yield Finding("srun", OK, f"has --mpi={wanted}")

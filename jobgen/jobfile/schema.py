@@ -26,7 +26,7 @@ def table_of(option: Option) -> str:
 
 AT: dict[tuple[str, ...], Option] = {(table_of(option), option.name): option for option in OPTIONS}
 TABLES = tuple(dict.fromkeys(table_of(option) for option in OPTIONS))
-TITLES = {"job": "What the scheduler is told."}  # for the others, the name of the group suffices
+TITLES = {"job": "Directives of the scheduler."}  # for the others, the name of the group suffices
 
 
 def type_of(option: Option) -> Any:

@@ -70,9 +70,9 @@ def _derived(plan: Plan) -> list[Row]:
         "srun": "one launcher a node, started by srun",
         "each": f"one launcher a node, started by {' or else '.join(plan.agents)}",
         "pdsh": "started by pdsh over ssh",
-        "mpirun": "started by mpirun"
+        "launcher": (plan.launch_row.start or f"started by {spec.launcher}")
         + (f", its daemons by {' or else '.join(plan.agents)}" if plan.agents else ""),
-    }[plan.start_nodes if spec.launcher != "srun" else "srun"]
+    }[plan.start_nodes]
     values = (
         *_site_rows(plan),
         ("scheduler", plan.scheduler.title, f"Submitted with {plan.scheduler.command}."),

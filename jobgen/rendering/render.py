@@ -114,7 +114,7 @@ def _words(plan: Plan) -> dict[str, object]:
         "launcher_words": _each(plan.launcher_args),
         "container_words": _each(spec.container_arg),
         "pyxis_words": image,
-        "srun_container": image if plan.start_nodes != "here" else "",
+        "srun_container": "" if plan.start_nodes == "here" else image,
         "node_prefix": box.node if box else "",
         "node_ranks": f'"$({_RANKS_OF_NODE})"' if plan.mixed else plan.ranks_per_node,
         "filter_words": f"{plan.active.option} {sh(plan.active.text)} " if plan.active.option else "",
@@ -156,18 +156,15 @@ _RANKS_BEFORE = (
 
 def _rank_lines(plan: Plan) -> tuple[str, ...]:
     """Return the body of the function rank: it sets torchrun's variables from those of the launcher."""
-    if plan.launcher == "deepspeed" and plan.mixed:
-        return (
-            "# The deepspeed launcher takes RANK modulo the ranks of the node, as if all nodes had as many.",
-            "local before",
-            f"before=$({_RANKS_BEFORE})",
-            "export LOCAL_RANK=$((RANK - before)) LOCAL_WORLD_SIZE=$LOCAL_SIZE",
-        )
-    if plan.launcher not in ("mpirun", "srun"):
+    if plan.mixed and plan.launch_row.mixed_ranks:
+        return tuple(line.replace("{before}", _RANKS_BEFORE) for line in plan.launch_row.mixed_ranks)
+    names = plan.rank_variables
+    if names is None:
         return ()
-    rank, size, local = plan.rank_words
     export = "export " if plan.sets_ranks else ""
-    line = f"{export}RANK={rank} WORLD_SIZE={size} LOCAL_RANK={local} LOCAL_WORLD_SIZE={plan.local_size}"
+    local_size = names.local_size if plan.mixed else plan.ranks_per_node
+    line = f"{export}RANK={names.rank} WORLD_SIZE={names.size} LOCAL_RANK={names.local_rank}"
+    line += f" LOCAL_WORLD_SIZE={local_size}"
     return (line if export else f"{line}  # not exported: the training module asks mpi4py",)
 
 
@@ -178,10 +175,8 @@ def _network(plan: Plan) -> list[str]:
         return []
     first = interface.partition(",")[0]
     lines = [f"export NCCL_SOCKET_IFNAME={interface} GLOO_SOCKET_IFNAME={interface} TP_SOCKET_IFNAME={first}"]
-    if plan.accelerator_name == "npu":
-        lines.append(f"export HCCL_SOCKET_IFNAME='={interface}'  # =: these alone, not all that begin so")
-    if plan.mpi_name == "openmpi":
-        lines.append(f"export OMPI_MCA_btl_tcp_if_include={interface}")
+    libraries = (plan.accelerator.network, plan.mpi.network if plan.mpi else "")
+    lines += [line.format(interface=interface) for line in libraries if line]
     return [one for line in lines for one in ("# jobgen: disable=fixed-interface", line)]
 
 

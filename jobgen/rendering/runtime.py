@@ -82,7 +82,7 @@ def _files(plan: Plan, main: str) -> Iterator[str]:
         "rendezvous": True,
         "deadline": survive.timer or survive.grace is not None,
         "handover": True,
-        "mpi_version": plan.mpi and plan.launcher == "mpirun" and plan.mpi.version,
+        "mpi_version": plan.mpirun and plan.mpirun.version,
         "pdsh": plan.start_nodes == "pdsh",
         "before_after": spec.before or spec.after_block,
         "run": True,
@@ -96,8 +96,8 @@ def _files(plan: Plan, main: str) -> Iterator[str]:
         f"{plan.scheduler.runtime}_requeue": spec.requeue,
     }
     yield from (name for name, needed in wanted.items() if needed)
-    if plan.mpi and plan.launcher == "mpirun":
-        yield from plan.mpi.runtime
+    if plan.mpirun:
+        yield from plan.mpirun.runtime
     yield main
     yield "start"
 
@@ -165,7 +165,7 @@ def _times(plan: Plan) -> Iterator[Setting]:
 
 
 def _program(plan: Plan) -> Iterator[Setting]:
-    mpi = plan.mpi if plan.launcher == "mpirun" else None
+    mpi = plan.mpirun
     yield Setting("job_launcher_name", plan.launcher)
     yield Setting("job_training", "yes" if plan.program.is_ours else "")
     yield Setting("job_rank_logs", plan.spec.rank_logs)

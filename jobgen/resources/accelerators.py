@@ -1,5 +1,8 @@
 """The kinds of accelerator that ranks compute on: one row each."""
 
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 
@@ -10,7 +13,11 @@ class Accelerator(NamedTuple):
     the resource of PBS Pro and ``torque`` that of Torque; None if there is none. ``visible`` is the variable
     with which a scheduler and the deepspeed launcher list the devices that a process sees. ``runtime`` are
     the files of templates/runtime/ that it needs; ``runtime_in_container`` are those that it needs if the
-    image provides its software.
+    image provides its software. ``containers`` are the options for it of each container runtime that
+    supports it. ``network`` sets the ``{interface}`` of its communication library. ``marks`` are words that
+    show it in a script. ``torch`` is the field of torch.version that a build of torch for it has. ``ops``
+    are the DeepSpeed ops that most programs use, compiled with nvcc if ``nvcc`` is true, and ``deepspeed``
+    is DeepSpeed's name of it, if that is another one.
     """
 
     title: str
@@ -21,7 +28,27 @@ class Accelerator(NamedTuple):
     visible: str | None = None
     runtime: tuple[str, ...] = ()
     runtime_in_container: tuple[str, ...] = ()
+    containers: Mapping[str, str] = MappingProxyType({})
+    network: str = ""
+    marks: tuple[str, ...] = ()
+    torch: str | None = None
+    ops: tuple[str, ...] = ("cpu_adam",)
+    nvcc: bool = False
+    deepspeed: str = ""
 
+    @property
+    def cann(self) -> bool:
+        """Return whether its software is CANN."""
+        return "cann" in self.runtime
+
+
+# https://apptainer.org/docs/user/latest/cli/apptainer_exec.html
+# https://docs.docker.com/reference/cli/docker/container/run/
+# https://docs.podman.io/en/latest/markdown/podman-run.1.html
+# https://github.com/NVIDIA/enroot/blob/master/doc/cmd/start.md
+_ROCM_DEVICES = "--device=/dev/kfd --device=/dev/dri --group-add="
+_XPU_DEVICES = "--device=/dev/dri"
+_NO_OPTIONS = {"apptainer": "", "singularity": "", "docker": "", "podman": ""}
 
 ACCELERATORS = {
     "cuda": Accelerator(
@@ -32,6 +59,18 @@ ACCELERATORS = {
         torque="gpus={n}",
         visible="CUDA_VISIBLE_DEVICES",
         runtime=("cuda",),
+        containers={
+            "apptainer": "--nv",
+            "singularity": "--nv",
+            "docker": "--gpus all",
+            "podman": "--device nvidia.com/gpu=all",
+            "enroot": "--env NVIDIA_VISIBLE_DEVICES=all --env NVIDIA_DRIVER_CAPABILITIES=compute,utility",
+            "pyxis": "",
+            "shifter": "--module=gpu",
+        },
+        torch="cuda",
+        ops=("fused_adam", "cpu_adam", "fused_lamb"),
+        nvcc=True,
     ),
     # Slurm has no option for NPUs: they are a generic resource that the site calls npu.
     # PBS has no common name for them except naccelerators.
@@ -43,6 +82,8 @@ ACCELERATORS = {
         visible="ASCEND_RT_VISIBLE_DEVICES",
         runtime=("cann", "hccl"),
         runtime_in_container=("hccl",),
+        containers={**_NO_OPTIONS, "enroot": ""},
+        network="export HCCL_SOCKET_IFNAME='={interface}'  # =: these alone, not all that begin so",
     ),
     # Slurm limits AMD GPUs with ROCR_VISIBLE_DEVICES, which is below the numbers that a program sees.
     "rocm": Accelerator(
@@ -52,6 +93,18 @@ ACCELERATORS = {
         select="ngpus={n}",
         torque="gpus={n}",
         runtime=("rocm",),
+        containers={
+            "apptainer": "--rocm",
+            "singularity": "--rocm",
+            "docker": _ROCM_DEVICES + "video",
+            "podman": _ROCM_DEVICES + "keep-groups",
+            "enroot": "",
+            "pyxis": "",
+        },
+        marks=("rocm",),
+        torch="hip",
+        ops=("fused_adam", "cpu_adam", "fused_lamb"),
+        deepspeed="cuda",
     ),
     # ZE_FLAT_DEVICE_HIERARCHY defines what a device is: a tile, unless the value is COMPOSITE.
     "xpu": Accelerator(
@@ -61,6 +114,20 @@ ACCELERATORS = {
         select="ngpus={n}",
         torque="gpus={n}",
         visible="ZE_AFFINITY_MASK",
+        # Its devices are in /dev, which Apptainer mounts as it is.
+        containers={"apptainer": "", "singularity": "", "docker": _XPU_DEVICES, "podman": _XPU_DEVICES},
+        ops=("fused_adam", "cpu_adam"),
     ),
-    "cpu": Accelerator("CPUs", "accelerator/cpu.sh.j2"),
+    "cpu": Accelerator(
+        "CPUs",
+        "accelerator/cpu.sh.j2",
+        containers={**_NO_OPTIONS, "enroot": "", "pyxis": "", "shifter": ""},
+        ops=("cpu_adam", "fused_adam", "deepspeed_shm_comm"),
+    ),
+}
+# The generic resources of Slurm that are an accelerator of their own; gpu does not say which one.
+GENERIC_RESOURCES = {
+    match[1]: name
+    for name, row in ACCELERATORS.items()
+    if (match := re.match(r"--gres=(\w+):", row.gres or ""))
 }

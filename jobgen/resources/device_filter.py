@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from jobgen.launchers import LAUNCHERS
 from jobgen.resources.heterogeneous import total, world_size
 from jobgen.spec import Filter, JobSpec
 
@@ -34,7 +35,7 @@ def active(spec: JobSpec, ranks: int) -> Active:
     chosen: Filter | None = getattr(spec, key)
     if not chosen:
         return Active(total(spec.nodes), world_size(spec.nodes, ranks))
-    if spec.launcher != "deepspeed":
+    if not LAUNCHERS[spec.launcher].filters_devices:
         raise spec.refuse(key, f"only the deepspeed launcher filters devices; {spec.launcher} ignores it")
     for host, slots in chosen:
         if outside := [slot for slot in slots if slot >= ranks]:

@@ -1,11 +1,8 @@
 """The ways to start the launcher on the other nodes, and to send them a signal."""
 
-from jobgen.launchers import MpiFlavour
+from jobgen.launchers import LAUNCHERS, MpiFlavour, RankVariables
 from jobgen.schedulers.base import Scheduler
 from jobgen.spec import JobSpec
-
-_SRUN_RANK = ("$SLURM_PROCID", "$SLURM_NTASKS", "$SLURM_LOCALID")
-_OWN_RANK = ("$RANK", "$WORLD_SIZE", "$LOCAL_RANK")
 
 
 def alone(spec: JobSpec) -> bool:
@@ -14,26 +11,29 @@ def alone(spec: JobSpec) -> bool:
 
 
 def start_nodes(spec: JobSpec, scheduler: Scheduler) -> str:
-    """Return how a launcher is started once per node: the end of a template's name in launcher/."""
-    if spec.launcher == "mpirun":
-        return "mpirun"  # starts its own daemons
+    """Return how a launcher is started once per node: the end of a template's name in launcher/.
+
+    It is launcher if the launcher itself starts the ranks on all nodes.
+    """
+    launcher = LAUNCHERS[spec.launcher]
+    if not launcher.once_a_node:
+        return "launcher"
     if alone(spec):
         return "here"
-    if spec.remote == "ssh" and spec.launcher == "deepspeed":
-        return "pdsh"
+    if spec.remote == "ssh" and launcher.remote_shell:
+        return launcher.remote_shell
     return scheduler.node_step if scheduler.node_step and spec.remote != "ssh" else "each"
 
 
-def rank_words(spec: JobSpec, mpi: MpiFlavour | None) -> tuple[str, str, str]:
-    """Return the shell expansions of rank, world size and local rank, as the launcher sets them."""
-    if spec.launcher == "mpirun" and mpi:
-        return mpi.rank, mpi.size, mpi.local_rank
-    return _SRUN_RANK if spec.launcher == "srun" else _OWN_RANK
+def rank_variables(spec: JobSpec, mpi: MpiFlavour | None) -> RankVariables | None:
+    """Return the launcher's rank variables; None if it sets RANK, WORLD_SIZE and LOCAL_RANK itself."""
+    launcher = LAUNCHERS[spec.launcher]
+    return mpi.ranks if mpi and launcher.of_mpi else launcher.ranks
 
 
-def local_size(spec: JobSpec, mpi: MpiFlavour | None) -> str:
-    """Return the shell expansion of the number of ranks on a host, if hosts differ."""
-    return mpi.local_size if spec.launcher == "mpirun" and mpi else "$LOCAL_WORLD_SIZE"
+def by_scheduler(spec: JobSpec, mpi: MpiFlavour | None) -> bool:
+    """Return whether the scheduler starts the ranks, for the launcher or its MPI."""
+    return LAUNCHERS[spec.launcher].by_scheduler or (mpi is not None and mpi.by_scheduler)
 
 
 def reach(spec: JobSpec, scheduler: Scheduler, agents: tuple[str, ...]) -> str | None:
@@ -47,12 +47,7 @@ def reach(spec: JobSpec, scheduler: Scheduler, agents: tuple[str, ...]) -> str |
 
 def agents(spec: JobSpec, scheduler: Scheduler, mpi: MpiFlavour | None) -> tuple[str, ...]:
     """Return the replacements of ssh between nodes, in the order of trial: names of templates in remote/."""
-    if (
-        alone(spec)
-        or spec.launcher == "srun"
-        or spec.mpi == "pals"
-        or start_nodes(spec, scheduler) in ("srun", "pdsh")
-    ):
+    if alone(spec) or by_scheduler(spec, mpi) or start_nodes(spec, scheduler) not in ("launcher", "each"):
         return ()
     if spec.remote == "ssh":
         return ("ssh",)

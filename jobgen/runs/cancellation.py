@@ -46,7 +46,7 @@ def cancel(run: Path, at_once: bool) -> str:
     at_once = at_once or any((part.directory / MARK).exists() for part in asked)
     if state.scheduler not in SCHEDULERS or state.id is None:
         if at_once or any(map(_is_old, asked or parts)):
-            raise JobgenError(f"{state.name} is a run of this machine: end its script with Ctrl-C or kill")
+            raise JobgenError(f"{state.name} is a local run: end its script with Ctrl-C or kill")
     elif at_once or not asked:
         _mark(run, parts)
         SCHEDULERS[state.scheduler].end([state.id])

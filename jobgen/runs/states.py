@@ -159,7 +159,7 @@ def _word(seen: Seen, jobs: Sequence[Job] | None, silent: str) -> tuple[str, str
     if seen.scheduler is None:
         return ("running", "", None) if _lives_here(seen.id) else ("lost", run_directory.meaning(None), None)
     if seen.attempts:
-        return "lost", "its script left no word of its end, and the scheduler has forgotten the job", None
+        return "lost", "its script recorded no exit status, and the scheduler has forgotten the job", None
     return "gone", "it began no attempt, and the scheduler does not know it any more", None
 
 

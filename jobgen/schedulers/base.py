@@ -59,7 +59,6 @@ class Scheduler:
     hosts_by_core = False  # the node file has a line for each core
     default_cpus_per_rank = 2
     node_step: str | None = None  # its command that starts a process on each node
-    starts_pals = False  # HPE's launcher of MPI programs
     agent: str | None = None  # its replacement of ssh: the name of a template in remote/
 
     # What users and jobgen run

@@ -24,8 +24,8 @@ class PbsPro(Pbs):
     template = "pbs.sh.j2"
     manual = "https://help.altair.com/2024.1.0/PBS%20Professional/PBSUserGuide2024.1.pdf"
     lacks = {
-        "qos": "PBS Pro has no word for it: it goes by queue",
-        "comment": "PBS Pro takes no comment from users",
+        "qos": "PBS Pro has no equivalent; use a queue",
+        "comment": "PBS Pro does not store comments of users",
     }
     forms = {"reservation": "-q {}", "begin": "-a {}", "priority": "-p {}"}
     lists = ("licenses",)
@@ -37,7 +37,6 @@ class PbsPro(Pbs):
     log_codes = {"a": "^array_index^"}
     features = (r"\w+=[\w.-]+(:\w+=[\w.-]+)*", "a resource of a node in PBS Pro, such as gpu_type=a100")
     reservation_is_queue = True
-    starts_pals = True
     agent = "pbs_tmrsh"
     node_commands = ("pbs_tmrsh",)
     interactive = "qsub -I -l select=1:{one}, and there: jobgen doctor pbs"

@@ -28,7 +28,7 @@ class Torque(Pbs):
     template = "torque.sh.j2"
     manual = "https://docs.adaptivecomputing.com/torque/4-2-10/Content/topics/commands/qsub.htm"
     lacks = {
-        "comment": "Torque takes no comment from users",
+        "comment": "Torque does not store comments of users",
         "licenses": "Torque leaves licenses to its scheduler: say it by --directive as yours has it",
     }
     lacks_if_mixed = {"mem": "Torque counts it by the process, of which the nodes have different numbers"}

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from jobgen import values
 from jobgen.errors import shown
+from jobgen.launchers import LAUNCHERS
 from jobgen.options import DEFAULT_WALLTIME, OPTIONS, parse
 from jobgen.schedulers.table import scheduler_of
 from jobgen.sites.limits import longest
@@ -46,7 +47,7 @@ def _excluded(key: str, spec: JobSpec, fields: dict[str, Any]) -> bool:
     """Return whether given values exclude a default of the site."""
     return {
         "queue": scheduler_of(spec).reservation_is_queue and spec.reservation is not None,
-        "mpi": fields["launcher"] not in ("mpirun", "srun"),  # other launchers start no MPI
+        "mpi": not LAUNCHERS[fields["launcher"]].starts_mpi,  # other launchers start no MPI
         "conda": spec.container is not None,  # the image has its own Python
         "venv": spec.container is not None,
     }.get(key, False)

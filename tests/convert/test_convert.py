@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -22,6 +23,7 @@ from jobgen.check.script import Script
 from jobgen.convert import conversion, request_reader, to_job_file
 from jobgen.options import BY_KEY
 from jobgen.schedulers import arrays
+from jobgen.schedulers.pbspro import RESERVATION
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
@@ -116,7 +118,7 @@ def slurm(draw: st.DrawFn, one_core: bool = False, more: tuple[str, ...] = ()) -
     lines.append(f"--time={hours}:{minutes:02}:00")
     optional = {
         "--job-name=": WORDS,
-        "--partition=": WORDS,
+        "--partition=": WORDS.filter(lambda word: not re.fullmatch(RESERVATION, word)),
         "--account=": WORDS,
         "--gpus-per-node=": st.integers(1, 16),
         "--array=": st.sampled_from(["0-9", "0-9:3", "2-8%4", "0-100:50%1"]),
@@ -155,6 +157,12 @@ def indices(text: str | None) -> object:
     if array is None:
         return None
     return {one for first, last, step in array.ranges for one in range(first, last + 1, step)}, array.limit
+
+
+def test_a_partition_with_the_name_of_a_reservation() -> None:
+    done = convert("#!/bin/bash\n#SBATCH --partition=R0\n#SBATCH --nodes=1\nhostname\n", "pbspro")
+    assert "#PBS -q" not in done.text
+    assert "to PBS Pro a queue of such a name is a reservation" in str(done.remarks)
 
 
 @given(slurm(more=("--reservation=",)))

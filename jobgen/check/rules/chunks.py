@@ -232,9 +232,9 @@ def no_mpiprocs(script: Script) -> Iterator[Hit]:
     chunk = script.request.chunks[0] if script.request.chunks else {}
     if not select or "mpiprocs=" in select or (number(chunk.get("ngpus")) or 0) < 2:
         return
-    for launch in script.launches:
+    for launch in script.launched("mpirun"):
         told = launch.has("-n", "-np", "--np", "-ppn", "--ppn", "--npernode", "-npernode", "--map-by", "-N")
-        if launch.kind == "mpirun" and not told and launch.outer is None:
+        if not told and launch.outer is None:
             yield Hit(
                 line,
                 "without mpiprocs the node file has one line a chunk, so that mpirun starts one rank a chunk",

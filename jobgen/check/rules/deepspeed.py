@@ -11,12 +11,13 @@ from jobgen.check.rule import ERROR, WARNING, rule
 from jobgen.check.script import Hit, Script
 
 
-def deepspeeds(script: Script) -> Iterator[Launch]:
-    return (launch for launch in script.launches if launch.kind == "deepspeed")
-
-
 def runner(launch: Launch) -> str:
     return (launch.options.get("--launcher") or "pdsh").lower() if launch.has("--launcher") else "pdsh"
+
+
+def run_by(script: Script, *runners: str) -> Iterator[Launch]:
+    """Yield the calls of deepspeed with one of these runners as ``--launcher``."""
+    return (launch for launch in script.launched("deepspeed") if runner(launch) in runners)
 
 
 @rule("no-hostfile", ERROR, "deepspeed on several nodes without a hostfile")
@@ -46,7 +47,7 @@ def missing_hostfile(script: Script) -> Iterator[Hit]:
     """
     if not script.is_batch or not script.request.several:
         return
-    for launch in deepspeeds(script):
+    for launch in script.launched("deepspeed"):
         if not launch.has("--hostfile", "-H", "--no-ssh", "--node-rank") and launch.alone:
             yield Hit(
                 launch.line,
@@ -77,7 +78,7 @@ def ignored_launcher(script: Script) -> Iterator[Hit]:
         set -euo pipefail
         deepspeed train.py
     """
-    for launch in deepspeeds(script):
+    for launch in script.launched("deepspeed"):
         if launch.has("--launcher") and not launch.has("--hostfile", "-H") and not script.request.several:
             yield Hit(
                 launch.line,
@@ -112,10 +113,8 @@ def filtered_runner(script: Script) -> Iterator[Hit]:
         scontrol show hostnames | sed 's/$/ slots=2/' > "$hostfile"
         deepspeed --hostfile "$hostfile" --launcher impi train.py
     """
-    for launch in deepspeeds(script):
-        if runner(launch) in ("openmpi", "mpich", "impi", "mvapich") and launch.has(
-            "--include", "--exclude", "-i", "-e"
-        ):
+    for launch in run_by(script, "openmpi", "mpich", "impi", "mvapich"):
+        if launch.has("--include", "--exclude", "-i", "-e"):
             yield Hit(
                 launch.line,
                 f"--launcher {runner(launch)} refuses --include and --exclude",
@@ -144,13 +143,13 @@ def filter_range(script: Script) -> Iterator[Hit]:
         set -euo pipefail
         deepspeed --include localhost:0,1,2,3 train.py
     """
-    for launch in script.launches:
+    for launch in script.launched("deepspeed"):
         for name in ("--include", "--exclude"):
-            value = launch.options.get(name) or ""
-            if launch.kind == "deepspeed" and re.search(r":[\d,]*\d-\d", value):
+            if re.search(r":[\d,]*\d-\d", launch.options.get(name) or ""):
                 yield Hit(launch.line, f"{name} knows no ranges", "write the slots one by one: host:0,1,2,3")
-            elif launch.kind == "srun" and launch.has(name) and name == "--include":
-                yield Hit(launch.line, "--include is DeepSpeed's: srun does not know it", "use --nodelist")
+    for launch in script.launched("srun"):
+        if launch.has("--include"):
+            yield Hit(launch.line, "--include is DeepSpeed's: srun does not know it", "use --nodelist")
 
 
 @rule("absent-hostfile", WARNING, "A hostfile that nothing makes")
@@ -180,7 +179,7 @@ def absent_hostfile(script: Script) -> Iterator[Hit]:
     """
     if any(script.named("bash", "sh", "source", ".", "python", "python3")):
         return  # they may make it
-    for launch in deepspeeds(script):
+    for launch in script.launched("deepspeed"):
         name = launch.options.get("--hostfile") or launch.options.get("-H")
         path = script.path(name) if name else None
         if name is None or path is None or os.path.exists(path):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from jobgen.check.bash import exported
 from jobgen.check.rule import ERROR, WARNING, rule
-from jobgen.check.rules.deepspeed import deepspeeds, runner
+from jobgen.check.rules.deepspeed import runner
 from jobgen.check.script import Hit, Script
 
 # Prefixes of the variables that DeepSpeed's pdsh runner exports.
@@ -63,7 +63,7 @@ def unforwarded(script: Script) -> Iterator[Hit]:
         or any(name == "DS_ENV_FILE" for name, _, _ in script.assignments)
     ):
         return
-    for launch in deepspeeds(script):
+    for launch in script.launched("deepspeed"):
         if (
             runner(launch) != "pdsh"
             or not launch.has("--hostfile", "-H")

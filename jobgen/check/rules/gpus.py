@@ -8,7 +8,12 @@ from collections.abc import Iterator
 from jobgen.check.bash import literal
 from jobgen.check.rule import NOTE, WARNING, rule
 from jobgen.check.script import Hit, Script
-from jobgen.check.shell_commands import STARTERS
+from jobgen.launchers import LAUNCHERS
+from jobgen.resources.accelerators import ACCELERATORS
+
+# The commands that start a Python program.
+_STARTS = ("python", "python3", *(name for row in LAUNCHERS.values() for name in row.names))
+_ON_CANN = tuple(name for name, row in ACCELERATORS.items() if row.cann)
 
 _OLD_NCCL = {
     "NCCL_ASYNC_ERROR_HANDLING": "TORCH_NCCL_ASYNC_ERROR_HANDLING",
@@ -134,7 +139,7 @@ def cann(script: Script) -> Iterator[Hit]:
     text = " ".join(
         node.text for node in script.tree.all("word", "variable_name", "string_content", "raw_string")
     )
-    asked = script.request.accelerator == "npu" or any(
+    asked = script.request.accelerator in _ON_CANN or any(
         name in text.split() or f" {name}" in text for name in _NPU
     )
     sourced = any(
@@ -149,13 +154,11 @@ def cann(script: Script) -> Iterator[Hit]:
         or any(script.named("source", ".", "job_cann"))
     ):
         return
-    where = next((option.line for option in script.options if "npu" in option.value), None)
+    where = next(
+        (option.line for option in script.options if any(name in option.value for name in _ON_CANN)), None
+    )
     work = next(
-        (
-            command.line
-            for command in script.commands
-            if command.name in ("python", "python3", *STARTERS, "torchrun", "deepspeed")
-        ),
+        (command.line for command in script.commands if command.name in _STARTS),
         None,
     )
     if line := work or where:

@@ -197,9 +197,7 @@ def bare_hostfile(script: Script) -> Iterator[Hit]:
         "slots=" in node.text
         for node in script.tree.all("string_content", "raw_string", "word", "heredoc_body", "string")
     )
-    for launch in script.launches:
-        if launch.kind != "deepspeed":
-            continue
+    for launch in script.launched("deepspeed"):
         node = launch.nodes.get("--hostfile", launch.nodes.get("-H"))
         if node is None:
             continue
@@ -245,9 +243,7 @@ def duplicate_hosts(script: Script) -> Iterator[Hit]:
         awk '!seen[$1]++ { print $1 " slots=4" }' "$PBS_NODEFILE" > "$hostfile"
         deepspeed --hostfile "$hostfile" train.py
     """
-    if (script.request.lines_per_node or 1) < 2 or not any(
-        one.kind == "deepspeed" for one in script.launches
-    ):
+    if (script.request.lines_per_node or 1) < 2 or not any(script.launched("deepspeed")):
         return
     text = script.tree.text
     if "PBS_NODEFILE" not in text or re.search(r"\buniq\b|sort -u|sort .*-u|\+\+|declare -A|unique", text):

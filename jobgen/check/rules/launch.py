@@ -7,12 +7,6 @@ from collections.abc import Iterator
 from jobgen.check.rule import ERROR, WARNING, rule
 from jobgen.check.script import Hit, Script
 
-NODES = ("--nnodes", "--num-nodes", "--num-machines")
-
-_EACH = ("--nproc-per-node", "--num-gpus")
-
-_TOTAL = {"mpirun": ("-n", "-np", "--np"), "srun": ("-n", "--ntasks"), "accelerate": ("--num-processes",)}
-
 
 @rule("nodes-mismatch", ERROR, "A launcher is told other nodes than the job has")
 def nodes_mismatch(script: Script) -> Iterator[Hit]:
@@ -43,10 +37,7 @@ def nodes_mismatch(script: Script) -> Iterator[Hit]:
     if not asked.nodes or not script.is_batch or len(asked.chunks) > 1:
         return
     for launch in script.launches:
-        if launch.kind in ("srun", "mpirun"):
-            count = launch.number("-N", "--nodes") if launch.kind == "srun" else None
-        else:
-            count = launch.number(*NODES)
+        count = launch.number(*launch.row.line.nodes)
         if count is None or count == asked.nodes or launch.has("--standalone"):
             continue
         single = len([one for one in script.launches if one.kind == launch.kind]) == 1
@@ -56,12 +47,7 @@ def nodes_mismatch(script: Script) -> Iterator[Hit]:
                 f"{launch.kind} is told {count} nodes, but the job asks for {asked.nodes}",
                 "make them agree: take the number from the scheduler",
             )
-        elif (
-            single
-            and launch.kind in ("torchrun", "deepspeed", "accelerate")
-            and launch.outer is None
-            and count == 1
-        ):
+        elif single and launch.row.once_a_node and launch.outer is None and count == 1:
             yield Hit(
                 launch.line,
                 f"{launch.kind} is told one node, but the job pays for {asked.nodes}",
@@ -95,8 +81,8 @@ def ranks_mismatch(script: Script) -> Iterator[Hit]:
     if not script.is_batch or len(asked.chunks) > 1:
         return
     for launch in script.launches:
-        each, gpus = launch.number(*_EACH), asked.gpus_per_node
-        if each and gpus and launch.kind in ("torchrun", "deepspeed") and each != gpus:
+        each, gpus = launch.number(*launch.row.line.local_ranks), asked.gpus_per_node
+        if each and gpus and each != gpus:
             more = each > gpus
             yield Hit(
                 launch.line,
@@ -105,13 +91,12 @@ def ranks_mismatch(script: Script) -> Iterator[Hit]:
                 f"write {gpus}, or ask for {each}",
                 None if more else WARNING,
             )
-        total = launch.number(*_TOTAL.get(launch.kind, ()))
+        total = launch.number(*launch.row.line.ranks)
         slots = _slots(script)
         if (
             total
             and slots
             and total > slots
-            and launch.kind != "accelerate"
             and not launch.has("--oversubscribe", "-oversubscribe", "--overcommit", "-O")
         ):
             yield Hit(
@@ -167,10 +152,9 @@ def first_node_only(script: Script) -> Iterator[Hit]:
     if any(script.named("ssh", "pdsh", "pbsdsh", "clush", "parallel", "pbs_tmrsh")):
         return
     for launch in script.launches:
-        if launch.kind in ("torchrun", "accelerate") and launch.alone and not launch.command.background:
-            if launch.has("--standalone") or any(
-                other.kind in ("srun", "mpirun") for other in script.launches
-            ):
+        if not launch.row.line.reaches_nodes and launch.alone and not launch.command.background:
+            others = (other for other in script.launches if not other.row.line.module_options)
+            if launch.has("--standalone") or any(others):
                 continue
             way = (
                 "srun --ntasks-per-node=1"
@@ -213,11 +197,7 @@ def nested_tasks(script: Script) -> Iterator[Hit]:
     """
     for launch in script.launches:
         outer = launch.outer
-        if (
-            launch.kind not in ("torchrun", "accelerate", "deepspeed")
-            or outer is None
-            or outer.kind != "srun"
-        ):
+        if not launch.row.once_a_node or outer is None or not outer.row.by_scheduler:
             continue
         tasks = outer.number("--ntasks-per-node")
         if tasks is None and not outer.has("-n", "--ntasks", "--ntasks-per-node"):
@@ -229,11 +209,12 @@ def nested_tasks(script: Script) -> Iterator[Hit]:
         ):
             nodes = outer.number("-N", "--nodes") or script.request.nodes or 1
             tasks = (outer.number("-n", "--ntasks") or 1) // nodes
-        each = launch.number(*_EACH)
+        each = launch.number(*launch.row.line.local_ranks)
         if tasks and tasks > 1 and (each is None or each > 1):
             yield Hit(
                 launch.line,
-                f"srun starts {tasks} tasks on each node, and in each of them {launch.kind} starts its ranks",
+                f"{outer.kind} starts {tasks} tasks on each node, and in each of them {launch.kind} "
+                "starts its ranks",
                 "write srun --ntasks-per-node=1",
             )
 

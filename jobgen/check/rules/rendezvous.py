@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 from jobgen.check.bash import literal
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
-from jobgen.check.rules.launch import NODES
 from jobgen.check.script import Hit, Script
 
 
@@ -40,10 +39,10 @@ def mpi_discovery(script: Script) -> Iterator[Hit]:
           exec python3 train.py --deepspeed_config ds.json'
     """
     exported = {name for name, _, _ in script.assignments}
-    for launch in script.launches:
+    for launch in script.launched("mpirun"):
         words = " ".join(word.text for word in launch.program)
         python = bool(launch.program) and launch.program[0].text.rpartition("/")[2].startswith("python")
-        if launch.kind == "mpirun" and python and "--deepspeed" in words and "RANK" not in exported:
+        if python and "--deepspeed" in words and "RANK" not in exported:
             yield Hit(
                 launch.line,
                 "without RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT DeepSpeed asks mpi4py, "
@@ -74,8 +73,8 @@ def colossalai_ranks(script: Script) -> Iterator[Hit]:
         set -euo pipefail
         colossalai run --nproc_per_node 4 train.py
     """
-    for launch in script.launches:
-        if launch.kind == "colossalai" and not launch.has("--nproc-per-node", "--help"):
+    for launch in script.launched("colossalai"):
+        if not launch.has("--nproc-per-node", "--help"):
             yield Hit(
                 launch.line,
                 "colossalai run needs the number of ranks: it has no default",
@@ -195,7 +194,9 @@ def fixed_node_rank(script: Script) -> Iterator[Hit]:
     """
     for launch in script.launches:
         rank = launch.number("--node-rank", "--machine-rank")
-        nodes = launch.number(*NODES) or (script.request.nodes if launch.kind == "torchrun" else None) or 1
+        line = launch.row.line
+        of_job = None if line.reaches_nodes or line.config_file else script.request.nodes
+        nodes = launch.number(*line.nodes) or of_job or 1
         several = [one for one in script.launches if one.kind == launch.kind]
         if rank is not None and nodes > 1 and len(several) == 1 and script.is_batch:
             yield Hit(

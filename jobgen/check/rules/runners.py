@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jobgen.check.rule import ERROR, WARNING, rule
-from jobgen.check.rules.deepspeed import deepspeeds, runner
+from jobgen.check.rules.deepspeed import run_by
 from jobgen.check.script import Hit, Script
 
 
@@ -37,16 +37,15 @@ def slurm_runner(script: Script) -> Iterator[Hit]:
         set -euo pipefail
         srun --cpus-per-task=8 python3 train.py
     """
-    for launch in deepspeeds(script):
-        if runner(launch) == "slurm":
-            lost = [name for name in ("--module", "--master-addr", "--master-port") if launch.has(name)]
-            yield Hit(
-                launch.line,
-                "--launcher slurm calls srun without cores, splits variables at commas and sets no "
-                "rank variables" + (f"; it drops {', '.join(lost)}" if lost else ""),
-                "start the ranks with srun, or deepspeed --no_ssh --node_rank once a node",
-                ERROR if lost else None,
-            )
+    for launch in run_by(script, "slurm"):
+        lost = [name for name in ("--module", "--master-addr", "--master-port") if launch.has(name)]
+        yield Hit(
+            launch.line,
+            "--launcher slurm calls srun without cores, splits variables at commas and sets no "
+            "rank variables" + (f"; it drops {', '.join(lost)}" if lost else ""),
+            "start the ranks with srun, or deepspeed --no_ssh --node_rank once a node",
+            ERROR if lost else None,
+        )
 
 
 @rule("deepspeed-mpich", WARNING, "DeepSpeed's MPICH runner")
@@ -75,13 +74,12 @@ def mpich_runner(script: Script) -> Iterator[Hit]:
         scontrol show hostnames > "hosts.$SLURM_JOB_ID"
         mpirun -n 8 -ppn 4 -f "hosts.$SLURM_JOB_ID" python3 train.py
     """
-    for launch in deepspeeds(script):
-        if runner(launch) == "mpich":
-            yield Hit(
-                launch.line,
-                "--launcher mpich never passes the status of the training on: the job always succeeds",
-                "start the ranks with mpirun, or look for a file that the training writes at its end",
-            )
+    for launch in run_by(script, "mpich"):
+        yield Hit(
+            launch.line,
+            "--launcher mpich never passes the status of the training on: the job always succeeds",
+            "start the ranks with mpirun, or look for a file that the training writes at its end",
+        )
 
 
 @rule("deepspeed-openmpi", WARNING, "DeepSpeed's Open MPI runner")
@@ -111,8 +109,8 @@ def openmpi_runner(script: Script) -> Iterator[Hit]:
         scontrol show hostnames | sed 's/$/ slots=4/' > "$hostfile"
         deepspeed --hostfile "$hostfile" --launcher openmpi --launcher_args "--mca btl_tcp_if_include ib0 -x UCX_TLS=all" train.py
     """
-    for launch in deepspeeds(script):
-        if runner(launch) == "openmpi" and not launch.has("--launcher-args"):
+    for launch in run_by(script, "openmpi"):
+        if not launch.has("--launcher-args"):
             yield Hit(
                 launch.line,
                 "--launcher openmpi forces eth0, UCX_TLS=tcp and no InfiniBand, unless told otherwise",

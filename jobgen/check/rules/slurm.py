@@ -130,9 +130,7 @@ def signal_to_steps(script: Script) -> Iterator[Hit]:
                 f"write --signal=B:{option.value}",
             )
         elif caught in ("USR1", "USR2"):
-            swallower = next(
-                (one for one in script.launches if one.kind in ("torchrun", "accelerate", "deepspeed")), None
-            )
+            swallower = next((one for one in script.launches if one.row.once_a_node), None)
             if swallower is not None:
                 yield Hit(
                     option.line,

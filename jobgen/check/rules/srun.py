@@ -41,7 +41,7 @@ _MPI = {
 
 
 def _sruns(script: Script) -> Iterator[Launch]:
-    return (launch for launch in script.launches if launch.kind == "srun" and script.scheduler == "slurm")
+    return (launch for launch in script.launched("srun") if script.scheduler == "slurm")
 
 
 def _program(launch: Launch) -> str:

@@ -12,9 +12,9 @@
 #PBS -p 5
 # not translated: the output file told-$PBS_JOBID.out: PBS Pro puts no %j into a name; leave it out
 # not translated: -l nodes=2:ppn=4:gpus=4:a100:ib: must be a resource of a node in PBS Pro, such as gpu_type=a100
-# not translated: -l qos=high: PBS Pro has no word for it: it goes by queue
+# not translated: -l qos=high: PBS Pro has no equivalent; use a queue
 cd "$PBS_O_WORKDIR" || exit 1
 mpirun -np 8 python train.py
 # 2: the output file told-$PBS_JOBID.out: PBS Pro puts no %j into a name; leave it out
 # 3: -l nodes=2:ppn=4:gpus=4:a100:ib: must be a resource of a node in PBS Pro, such as gpu_type=a100
-# 4: -l qos=high: PBS Pro has no word for it: it goes by queue
+# 4: -l qos=high: PBS Pro has no equivalent; use a queue
