@@ -178,7 +178,7 @@ def test_a_sweep_that_was_submitted_on_the_cluster(page: Any, slurm_cluster: Clu
     plan = opened.run(
         "[...document.querySelectorAll('#plan tr')].map(r => [...r.cells].map(c => c.textContent.trim()))"
     )
-    assert ["launcher", "torchrun", "command line", "What starts the ranks."] in plan
+    assert ["launcher", "torchrun", "command line", "Program that starts the ranks."] in plan
     assert ["sweep", "product lr 0.01 1e-06", "", ""] in plan
     assert opened.run("document.querySelector('h1').textContent").startswith("swept-")
     assert table[1][0].endswith("task-0")

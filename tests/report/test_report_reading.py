@@ -524,7 +524,8 @@ def test_a_submitted_run_shows_its_plan(tmp_path: Path) -> None:
     )
     plan_file.write(plan, made.run(tmp_path / "array/task-3").parent)
     found = facts.facts(run_directory.read(tmp_path / "array/task-3"), [])
-    assert found["nodes"] == ("2", "command line", "Nodes; 2x4+1x8 are 2 nodes of 4 ranks and 1 of 8 (PBS).")
+    meaning = "Number of nodes; 2x4+1x8 is 2 nodes of 4 ranks and 1 node of 8 (PBS)."
+    assert found["nodes"] == ("2", "command line", meaning)
     assert found["program"].value == "python3 -m jobgen.train --task digits"
     assert found["world_size"].origin == "derived"
     compared = facts.compare([found])
