@@ -49,7 +49,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.1.0, SHA-256 44c3694041c3eda1850619d05db7e5652d9d365e5acb05c644f634b91617070f ========
+# ======== jobgen runtime 0.1.0, SHA-256 2342305384ab72462cd0aec6dc87562564908df1f278fb36c2b6ff1139df1c56 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -211,6 +211,8 @@ job_open() {
   job_find_directory
   job_parent=$job_dir  # of all tasks of an array, each of which has one in it
   [[ -z ${job_array_id:-} ]] || job_dir=$job_parent/task-$job_index
+  # The processes of the job are found by names in their environment, one a line.
+  [[ $job_dir != *$'\n'* ]] || job_die 72 "a run directory may have no line break in its name: ${job_dir@Q}"
   mkdir -p "$job_dir" || job_die 72 "cannot make the run directory $job_dir"
   [[ -w $job_dir ]] || job_die 72 "cannot write into the run directory $job_dir"
   rm -f "$job_dir/status.json" "$job_dir/cancelled"

@@ -58,7 +58,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.1.0, SHA-256 dac98977a12f66aa3678ca5332b4bec2a7aa418930221f2654377cc75ed29b3a ========
+# ======== jobgen runtime 0.1.0, SHA-256 c109a03962913292b6496eced2f15ed7913786e5c5c45a75e6c76c39db4395b1 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -220,6 +220,8 @@ job_open() {
   job_find_directory
   job_parent=$job_dir  # of all tasks of an array, each of which has one in it
   [[ -z ${job_array_id:-} ]] || job_dir=$job_parent/task-$job_index
+  # The processes of the job are found by names in their environment, one a line.
+  [[ $job_dir != *$'\n'* ]] || job_die 72 "a run directory may have no line break in its name: ${job_dir@Q}"
   mkdir -p "$job_dir" || job_die 72 "cannot make the run directory $job_dir"
   [[ -w $job_dir ]] || job_die 72 "cannot write into the run directory $job_dir"
   rm -f "$job_dir/status.json" "$job_dir/cancelled"

@@ -20,6 +20,8 @@ job_open() {
   job_find_directory
   job_parent=$job_dir  # of all tasks of an array, each of which has one in it
   [[ -z ${job_array_id:-} ]] || job_dir=$job_parent/task-$job_index
+  # The processes of the job are found by names in their environment, one a line.
+  [[ $job_dir != *$'\n'* ]] || job_die 72 "a run directory may have no line break in its name: ${job_dir@Q}"
   mkdir -p "$job_dir" || job_die 72 "cannot make the run directory $job_dir"
   [[ -w $job_dir ]] || job_die 72 "cannot write into the run directory $job_dir"
   rm -f "$job_dir/status.json" "$job_dir/cancelled"

@@ -231,6 +231,7 @@ def test_where_it_is(shell: Shell, settings: str, where: str, run: str) -> None:
         ("job_workdir=/none", "cannot enter /none"),
         ("job_run_dir=/dev/null", "cannot make the run directory /dev/null/my-12.head"),
         ("job_run_dir=/proc", "cannot make the run directory /proc/my-12.head"),
+        ("job_run_dir=$'a\\nb'", "a run directory may have no line break in its name: $'"),
         ("mkdir() { :; }", "cannot write into the run directory"),
         ("mkdir() { [[ $1 == -p ]] && command mkdir $*; }", "cannot make the directory"),
     ],
