@@ -5,6 +5,8 @@ The command lines are in templates/launcher/.
 
 from typing import NamedTuple
 
+from jobgen.schedulers.table import COMMANDS
+
 
 class RankVariables(NamedTuple):
     """Shell expansions of the variables with which a launcher numbers its ranks.
@@ -57,7 +59,7 @@ class Launcher(NamedTuple):
 
     command: str
     once_a_node: bool = False
-    schedulers: tuple[str, ...] = ("pbs", "slurm", "local")
+    schedulers: tuple[str, ...] = COMMANDS
     ranks: RankVariables | None = None
     default_mpi: str | None = None
     mpi_plugin: bool = False
@@ -270,7 +272,7 @@ MPI_FLAVOURS = {
         RankVariables("$PALS_RANKID", "${PMI_SIZE:-$JOBGEN_WORLD_SIZE}", "$PALS_LOCAL_RANKID"),
         dialects=("pbspro",),
         by_scheduler=True,
-        marks=("--ppn", "--depth", "--cpu-bind", "--env"),
+        marks=("--ppn", "--depth", "-d", "--cpu-bind", "--env"),
         shows_values=True,
         unbound=("-n {ranks} --ppn {ranks_per_node} --cpu-bind none", '--hostfile "$JOBGEN_RUN_DIR/hosts"'),
     ),

@@ -18,12 +18,11 @@ from jobgen.commands.job_options import (
 )
 from jobgen.commands.parameter_types import Typed
 from jobgen.errors import JobgenError
+from jobgen.schedulers.table import COMMANDS, SCHEDULERS
 from jobgen.values import choice, whole
 
 if TYPE_CHECKING:
     from jobgen.spec import Layer
-
-_SCHEDULERS = ("pbs", "slurm", "local")
 
 
 @click.pass_obj
@@ -74,15 +73,15 @@ def _scheduler(
         return load(place, None, beside).file.scheduler, None
     from jobgen.schedulers.detection import detect
 
-    kind, _ = detect()
-    return ("pbs", kind) if kind in ("pbspro", "torque") else (kind, None)
+    found = SCHEDULERS[detect()[0]]
+    return found.command_name, None if "dialect" in found.lacks else found.name
 
 
 doctor = Command(
     "doctor",
     callback=_doctor,
     params=[
-        click.Argument(["scheduler"], type=Typed(choice(*_SCHEDULERS)), required=False),
+        click.Argument(["scheduler"], type=Typed(choice(*COMMANDS)), required=False),
         *job_options(),
         *file_options(),
         click.Option(["--json"], is_flag=True, help="Print JSON."),

@@ -12,7 +12,7 @@ from jobgen.check.shell_commands import Command
 from jobgen.convert import variables
 from jobgen.convert.launch_options import MPI_FLAGS, MPI_VALUES, SRUN_FLAGS, SRUN_VALUES
 from jobgen.convert.remark import Edit, Remark, apply
-from jobgen.launchers import LAUNCHERS
+from jobgen.launchers import LAUNCHERS, MPI_FLAVOURS
 
 _SRUNS = LAUNCHERS["srun"].names
 _MPIRUNS = ("mpirun", "mpiexec", "mpiexec.hydra", "orterun")
@@ -26,7 +26,7 @@ class _Read:
     exports: list[str] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
     program: Node | None = None
-    pmi: str = "pmix"
+    mpi: str = "pmix"
 
 
 _Write = Callable[[Script, _Read, Command, str], str]
@@ -69,16 +69,21 @@ def _replaced(
     yield Edit(command.words[0].start, read.program.start, write(script, read, command, target) + " ")
 
 
+def _begun(read: _Read, word: Node, text: str) -> _Read | str:
+    """Return the command line whose program begins at this word, or why that is not known."""
+    if word.type in ("simple_expansion", "expansion"):
+        return f"what {text} holds is not known"
+    read.program = word
+    return read
+
+
 def _srun(words: Sequence[Node], other: Mapping[str, str]) -> _Read | str:
     read = _Read()
     at = 0
     while at < len(words):
         text = _source(words[at], other)
         if not text.startswith("-"):
-            if words[at].type in ("simple_expansion", "expansion"):
-                return f"what {text} holds is not known"
-            read.program = words[at]
-            return read
+            return _begun(read, words[at], text)
         name, equals, value = text.partition("=")
         if not name.startswith("--") and len(name) > 2 and name[:2] in SRUN_VALUES:
             name, equals, value = name[:2], "=", text[2:]
@@ -137,10 +142,7 @@ def _mpirun(words: Sequence[Node], other: Mapping[str, str]) -> _Read | str:
     while at < len(words):
         text = _source(words[at], other)
         if not text.startswith("-"):
-            if words[at].type in ("simple_expansion", "expansion"):
-                return f"what {text} holds is not known"
-            read.program = words[at]
-            return read
+            return _begun(read, words[at], text)
         name, equals, value = text.partition("=")
         meaning = MPI_VALUES.get(name)
         at += 1
@@ -158,10 +160,7 @@ def _mpirun(words: Sequence[Node], other: Mapping[str, str]) -> _Read | str:
 
 
 def _mean(read: _Read, name: str, meaning: str, values: list[str]) -> None:
-    if name in ("-genv", "-ppn", "-f"):
-        read.pmi = "pmi2"
-    if name in ("--ppn", "--depth", "--cpu-bind", "--env", "-d"):
-        read.pmi = ""  # Cray's: srun needs no --mpi for it
+    read.mpi = next((mpi.srun for mpi in MPI_FLAVOURS.values() if name in mpi.marks), read.mpi)
     value = values[0] if values else ""
     if meaning == "export":
         read.exports += [value] * ("=" in value)
@@ -194,7 +193,7 @@ def _as_srun(script: Script, read: _Read, command: Command, target: str) -> str:
     words += ["--overcommit"] * ("overcommit" in read.said)
     if "chdir" in read.said:
         words.append(f"--chdir={read.said['chdir']}")
-    words += ["--kill-on-bad-exit=1", *([f"--mpi={read.pmi}"] if read.pmi else [])]
+    words += ["--kill-on-bad-exit=1", *([f"--mpi={read.mpi}"] if read.mpi != "none" else [])]
     return " ".join([*(["env", *read.exports] if read.exports else []), *words])
 
 

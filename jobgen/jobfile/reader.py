@@ -16,9 +16,10 @@ import msgspec
 from jobgen.errors import JobgenError, nearest, one_of, shown
 from jobgen.jobfile.errors import Path, sentence
 from jobgen.jobfile.locations import line_of
-from jobgen.jobfile.schema import AT, SCHEDULERS, WORD, JobFile, fits, table_of
+from jobgen.jobfile.schema import AT, WORD, JobFile, fits, table_of
 from jobgen.options import OPTIONS
 from jobgen.program import read_program
+from jobgen.schedulers.table import COMMANDS
 from jobgen.spec import SET, Layer, SiteName, Text
 from jobgen.sweep import read_sweep
 
@@ -117,10 +118,10 @@ def _typed(text: str, place: Path) -> Any:
 
 
 def _layer(job: Any, program: tuple[str, ...], origin: Callable[[Path], str]) -> Layer:
-    if job.scheduler not in (msgspec.UNSET, *SCHEDULERS):
+    if job.scheduler not in (msgspec.UNSET, *COMMANDS):
         raise JobgenError(
-            f"scheduler = {shown(job.scheduler)} ({origin(('scheduler',))}): must be {one_of(SCHEDULERS)}"
-            f"{nearest(job.scheduler, SCHEDULERS)}"
+            f"scheduler = {shown(job.scheduler)} ({origin(('scheduler',))}): must be {one_of(COMMANDS)}"
+            f"{nearest(job.scheduler, COMMANDS)}"
         )
     values, origins = options_of(job, origin)
     words, whence = _program(job, program, origin)

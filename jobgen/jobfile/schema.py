@@ -11,9 +11,9 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from jobgen.options import OPTIONS, Option
+from jobgen.schedulers.table import COMMANDS
 from jobgen.values import Choice, Whole
 
-SCHEDULERS = ("pbs", "slurm", "local")
 VARIABLE = int | str
 WORD = bool | int | float | str | list[int | float | str]
 SWEPT = str | list[WORD]
@@ -73,7 +73,7 @@ _SCHEDULER = Annotated[
     str,
     Meta(
         description="What it is for: the command that it is meant to be used with.",
-        extra_json_schema={"enum": list(SCHEDULERS)},
+        extra_json_schema={"enum": list(COMMANDS)},
     ),
 ]
 _TRAIN = Meta(

@@ -20,7 +20,7 @@ EVENTS = {"begin": "BEGIN", "end": "END", "fail": "FAIL", "none": "NONE"}
 
 
 class Scheduler:
-    """What is the same for most schedulers; a module overrides what is different for its own."""
+    """The common part of the schedulers; the module of each overrides what differs."""
 
     name: str  # of its row: a dialect has its own
     command_name: str  # of jobgen's command: ``jobgen pbs``

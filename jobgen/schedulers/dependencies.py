@@ -1,11 +1,8 @@
-"""The jobs that a job waits for: ``--after``, and the notation of each scheduler."""
+"""The jobs that a job waits for: ``--after``."""
 
 from __future__ import annotations
 
 import re
-
-from jobgen.schedulers.base import Scheduler
-from jobgen.spec import JobSpec
 
 _KINDS = ("after", "afterany", "afterok", "afternotok", "aftercorr")
 _ID = r"\d{1,10}(?:_\d{1,7}|(?:\[\d{0,7}\])?(?:\.[A-Za-z0-9][A-Za-z0-9.-]{0,253})?)"
@@ -20,19 +17,3 @@ def dependency(text: str) -> tuple[str, str]:
             "repeat the option for more"
         )
     return kind or "afterok", job
-
-
-def dependencies(spec: JobSpec, scheduler: Scheduler) -> str | None:
-    """Return all dependencies as one directive, grouped by kind; None if there are none.
-
-    Raises:
-        JobgenError: an id or a kind belongs to another scheduler.
-    """
-    kinds: dict[str, list[str]] = {}
-    for kind, job in spec.after:
-        try:
-            kinds.setdefault(scheduler.dependency(kind, job), []).append(job)
-        except ValueError as error:
-            raise spec.refuse("after", str(error)) from None
-    text = ",".join(f"{kind}:{':'.join(jobs)}" for kind, jobs in kinds.items())
-    return scheduler.dependency_form.format(text) if text else None

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 from jobgen.errors import JobgenError, shown
 from jobgen.schedulers.base import Scheduler
-from jobgen.schedulers.dependencies import dependencies
 from jobgen.schedulers.table import SCHEDULERS
 from jobgen.spec import JobSpec
 
@@ -54,16 +53,16 @@ def directives(spec: JobSpec, scheduler: Scheduler, array: str | None) -> Direct
     own: list[str] = []
     for key in (*scheduler.forms, *scheduler.lists):
         if (value := getattr(spec, key)) not in (None, False):
-            own += _accepted(spec, key, lambda: scheduler.lines(key, value))  # noqa: B023
+            own += _accepted(spec, key, scheduler.lines, key, value)
     scheduler.check(spec)
     chunk = ""
     if scheduler.constraint_in_request:
         _check_site_request(spec)
-        if text := spec.constraint:
-            chunk = _accepted(spec, "constraint", lambda: scheduler.constraint(text))
+        if spec.constraint:
+            chunk = _accepted(spec, "constraint", scheduler.constraint, spec.constraint)
     events = spec.mail_on or (("begin", "end", "fail") if spec.mail else ())
     return Directives(
-        lines=tuple(line for line in (array, dependencies(spec, scheduler), *own) if line),
+        lines=tuple(line for line in (array, _dependencies(spec, scheduler), *own) if line),
         chunk=chunk,
         place="scatter:excl" if spec.exclusive else "scatter",
         mail_on=scheduler.mail(events),
@@ -78,10 +77,19 @@ def _check_site_request(spec: JobSpec) -> None:
                 raise spec.refuse(key, "the site has a form of its own for the nodes; leave it out")
 
 
-def _accepted(spec: JobSpec, key: str, form: Callable[[], Any]) -> Any:
-    """Return a value in its form for the scheduler; raise JobgenError if the scheduler does not accept it."""
+def _dependencies(spec: JobSpec, scheduler: Scheduler) -> str | None:
+    """Return all dependencies as one directive, grouped by kind; None if there are none."""
+    kinds: dict[str, list[str]] = {}
+    for kind, job in spec.after:
+        kinds.setdefault(_accepted(spec, "after", scheduler.dependency, kind, job), []).append(job)
+    text = ",".join(f"{kind}:{':'.join(jobs)}" for kind, jobs in kinds.items())
+    return scheduler.dependency_form.format(text) if text else None
+
+
+def _accepted(spec: JobSpec, key: str, form: Callable[..., Any], *values: object) -> Any:
+    """Return values in their form for the scheduler; raise JobgenError if it does not accept them."""
     try:
-        return form()
+        return form(*values)
     except ValueError as error:
         raise spec.refuse(key, str(error)) from None
 
@@ -96,7 +104,7 @@ def _log(spec: JobSpec, scheduler: Scheduler, array: bool) -> str | None:
         raise spec.refuse("log", "all tasks of the array would write into one file: it needs %a")
     if not array and {"a", "A"} & codes:
         raise spec.refuse("log", "%A and %a are of arrays; the id of a job is %j")
-    path: str = _accepted(spec, "log", lambda: scheduler.log(spec.name, log))
+    path: str = _accepted(spec, "log", scheduler.log, spec.name, log)
     return path
 
 

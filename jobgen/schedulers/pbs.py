@@ -1,4 +1,4 @@
-"""What the dialects of PBS have in common."""
+"""The common part of the dialects of PBS."""
 
 from __future__ import annotations
 

@@ -49,9 +49,10 @@ class PbsPro(Pbs):
             raise spec.refuse("reservation", "is a queue of its own in PBS Pro; leave out --queue")
 
     def misplaced(self, line: str) -> str | None:
-        if re.search(r"\bnodes=|\bppn=|\bpmem=|\bgpus=|^-t\b", line) and not super().misplaced(line):
-            return "is Torque; PBS Pro takes select=, place= and -J (or say --dialect torque)"
-        return super().misplaced(line)
+        if (why := super().misplaced(line)) is not None:
+            return why
+        wrong = re.search(r"\bnodes=|\bppn=|\bpmem=|\bgpus=|^-t\b", line)
+        return "is Torque; PBS Pro takes select=, place= and -J (or say --dialect torque)" if wrong else None
 
     def lines(self, key: str, value: object) -> list[str]:
         if key != "licenses":

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from jobgen.spec import JobSpec
 
 SCHEDULERS: dict[str, Scheduler] = {one.name: one for one in (SLURM, PBSPRO, TORQUE, LOCAL)}
+COMMANDS = ("pbs", "slurm", "local")  # of jobgen: the command names, in the order of the help
 
 
 def named(command_name: str, dialect: str | None) -> Scheduler:
@@ -24,7 +25,7 @@ def named(command_name: str, dialect: str | None) -> Scheduler:
 
 def letters(name: str) -> str:
     """Return the options of a scheduler as getopt(3) takes them; empty for a script without a scheduler."""
-    return SCHEDULERS[name].letters if name in SCHEDULERS else ""
+    return SCHEDULERS.get(name, Scheduler).letters
 
 
 def scheduler_of(spec: JobSpec) -> Scheduler:

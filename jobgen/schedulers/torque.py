@@ -54,10 +54,10 @@ class Torque(Pbs):
     example_constraint = "a100"
 
     def misplaced(self, line: str) -> str | None:
+        if (why := super().misplaced(line)) is not None:
+            return why
         wrong = re.search(r"\b(select|place|ngpus|mpiprocs|ncpus)=|^-J\b", line)
-        if wrong and not super().misplaced(line):
-            return "is PBS Pro; Torque takes nodes=N:ppn=M and -t (or say --dialect pbspro)"
-        return super().misplaced(line)
+        return "is PBS Pro; Torque takes nodes=N:ppn=M and -t (or say --dialect pbspro)" if wrong else None
 
     def devices(self, accelerator: Accelerator) -> str | None:
         return accelerator.torque

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 
 from jobgen.schedulers.base import clock, size
-from jobgen.schedulers.table import SCHEDULERS
+from jobgen.schedulers.table import SCHEDULERS, named
 from jobgen.sites.discovery import Facts, QueueFacts
 from jobgen.sites.display import toml
 
@@ -61,7 +61,7 @@ def site_file(facts: Facts, host: str) -> str:
     devices = bool(gpus)
     job = [f"queue = {toml(chosen.name)}\n"] if chosen else []
     scheduler = SCHEDULERS[facts.kind]
-    if "dialect" in scheduler.starter:
+    if scheduler is not named(scheduler.command_name, None):
         job.append(f"dialect = {toml(scheduler.name)}\n")
     node = [f"gpus = {gpus}\n"] + ([f"cores = {cores}\n"] if cores else [])
     if devices and cores and cores >= gpus:

@@ -257,14 +257,19 @@ def shared_pbs(cluster: PbsCluster) -> Iterator[PbsCluster]:
     if all of them were killed. A cluster that somebody else had brought up stays.
     """
     end = threading.Event()
+    keeper = threading.Thread(target=cluster.keep_scheduling, args=(end,), daemon=True)
     with _locked(Path(f"{cluster.lab}.lease"), fcntl.LOCK_SH) as lease:
         with _locked(Path(f"{cluster.lab}.lock"), fcntl.LOCK_EX):
             if not cluster.runs():
                 cluster.up()
                 _watch(cluster, lease)
-                threading.Thread(target=cluster.keep_scheduling, args=(end,), daemon=True).start()
-        yield cluster
-        end.set()
+                keeper.start()
+        try:
+            yield cluster
+        finally:  # nothing is started any more when the watcher takes the cluster down
+            end.set()
+            if keeper.is_alive():
+                keeper.join()
 
 
 @contextmanager

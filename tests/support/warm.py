@@ -132,13 +132,21 @@ def run(
         {**world, "RANK": str(rank), "LOCAL_RANK": str(rank)} if ranks > 1 else {} for rank in range(ranks)
     ]
     processes = [Rank(argv, {**env, **own}, cwd, parent) for own in each]
+    statuses, out, err = finish(processes, 300)
+    return next(filter(None, statuses), 0), out, err
+
+
+def finish(
+    processes: Sequence[Rank | subprocess.Popen[str]], seconds: float
+) -> tuple[list[int | None], str, str]:
+    """Wait for the ends of ranks, and return their statuses and what all wrote."""
     try:
-        said = [process.communicate(timeout=300) for process in processes]
+        said = [process.communicate(timeout=seconds) for process in processes]
     finally:
         for process in processes:
             process.kill()
     out, err = ("".join(texts) for texts in zip(*said, strict=True))
-    return next((process.returncode for process in processes if process.returncode), 0), out, err
+    return [process.returncode for process in processes], out, err
 
 
 def serve(ours: socket.socket, modules: Sequence[str]) -> None:

@@ -456,14 +456,8 @@ def begin(
 def end(
     processes: Sequence[subprocess.Popen[str] | warm.Rank], env: Mapping[str, str], began: float
 ) -> Flight:
-    try:
-        said = [process.communicate(timeout=120) for process in processes]
-    finally:
-        for process in processes:
-            process.kill()
-    out, err = ("".join(texts) for texts in zip(*said, strict=True))
-    statuses = [process.returncode for process in processes]
-    return Flight(statuses, out, err, Path(env["JOBGEN_RUN_DIR"]), time.monotonic() - began)
+    ends = warm.finish(processes, 120)
+    return Flight(*ends, Path(env["JOBGEN_RUN_DIR"]), time.monotonic() - began)
 
 
 def fly(env: Mapping[str, str], count: int, *options: str, each: Mapping[int, Any] | None = None) -> Flight:

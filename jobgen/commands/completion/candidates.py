@@ -10,11 +10,11 @@ from typing import NamedTuple
 import click
 
 from jobgen.options import BY_KEY, OPTIONS
+from jobgen.schedulers.table import COMMANDS
 from jobgen.values import Choice
 
 FILES, DIRECTORIES = ":files", ":directories"
 _PATIENCE = 2  # s; the user is typing
-_SCHEDULERS = ("pbs", "slurm", "local")
 
 
 class Line(NamedTuple):
@@ -49,7 +49,7 @@ def values(
     elif metavar in ("FILE", "DIR"):
         yield Line(FILES if metavar == "FILE" else DIRECTORIES)
     elif parameter.name == "scheduler":
-        yield from map(Line, _SCHEDULERS)
+        yield from map(Line, COMMANDS)
 
 
 def _queues(command: str, given: Mapping[str, str], arguments: Sequence[str]) -> Iterator[Line]:
@@ -59,7 +59,7 @@ def _queues(command: str, given: Mapping[str, str], arguments: Sequence[str]) ->
 
         yield from map(Line, load(site).queues)
         return
-    scheduler = next((word for word in (command, *arguments) if word in _SCHEDULERS), None)
+    scheduler = next((word for word in (command, *arguments) if word in COMMANDS), None)
     if scheduler in ("slurm", None):
         yield from (Line(line) for line in _said("sinfo", "-h", "-o", "%R"))
     if scheduler in ("pbs", None):  # -Q without -f truncates long names
