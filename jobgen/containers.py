@@ -8,6 +8,7 @@ from jobgen.errors import one_of
 from jobgen.launchers import LAUNCHERS
 from jobgen.program import Program
 from jobgen.resources.accelerators import ACCELERATORS
+from jobgen.schedulers.table import scheduler_of
 from jobgen.spec import JobSpec
 
 
@@ -110,7 +111,7 @@ def _check(spec: JobSpec, runtime: Runtime, accelerator: str, start_nodes: str) 
 
 
 def _check_pyxis(spec: JobSpec) -> None:
-    if spec.scheduler != "slurm":
+    if scheduler_of(spec).node_step != RUNTIMES["pyxis"].command:
         raise spec.refuse("container", "pyxis is a part of Slurm's srun; use another runtime")
     launcher = LAUNCHERS[spec.launcher]
     own = not launcher.once_a_node and launcher.command != RUNTIMES["pyxis"].command

@@ -19,10 +19,11 @@ from jobgen import JobSpec, render
 from jobgen.config import read_spec
 from jobgen.errors import JobgenError
 from jobgen.plan import resolve
-from jobgen.schedulers.table import scheduler_of
+from jobgen.schedulers import pbs_cluster, slurm_cluster
+from jobgen.schedulers.cluster import Facts
+from jobgen.schedulers.table import SCHEDULERS, scheduler_of
 from jobgen.sites import loader, search
 from jobgen.sites.creation import site_file
-from jobgen.sites.discovery import pbs, slurm
 from jobgen.sites.host_match import reason
 from jobgen.sites.limits import Request, excesses
 from jobgen.sites.site_file import Site
@@ -662,7 +663,7 @@ def test_a_job_file_names_its_site_which_the_command_line_replaces(tmp_path: Pat
     assert "ngpus=4" in jobgen("pbs", "--set", "site=derecho", cwd=tmp_path).stdout
     assert "# Site" not in jobgen("pbs", "--site", "none", cwd=tmp_path).stdout
     done = jobgen("slurm", cwd=tmp_path)
-    assert "site = polaris (jobgen.toml, line 1): ALCF Polaris has PBS; use jobgen pbs" in done.stderr
+    assert "site = polaris (jobgen.toml, line 1): ALCF Polaris has PBS Pro; use jobgen pbs" in done.stderr
     shown = json.loads(jobgen("pbs", "--explain", "--json", cwd=tmp_path).stdout)
     assert shown["cpus_per_rank"]["value"], shown["cpus_per_rank"]["origin"] == (8, "site polaris")
     assert shown["site"]["value"] == "ALCF Polaris"
@@ -757,13 +758,13 @@ node01
 """
 
 
-def written(facts: object, tmp_path: Path) -> Site:
-    (tmp_path / "new.toml").write_text(site_file(facts, "login01"))  # type: ignore[arg-type]
+def written(scheduler: str, facts: Facts, tmp_path: Path) -> Site:
+    (tmp_path / "new.toml").write_text(site_file(SCHEDULERS[scheduler], facts, "login01"))
     return loader.load("new", beside=str(tmp_path))
 
 
 def test_new_of_slurm(tmp_path: Path) -> None:
-    site = written(slurm("cluster", SINFO), tmp_path)
+    site = written("slurm", slurm_cluster.read("cluster", SINFO), tmp_path)
     assert site.file.request[-1] == "--gres=gpu:a100:{gpus_per_node}"
     assert (site.values["queue"], site.file.node.gpus, site.file.detect.hosts) == ("gpu", 4, ("login*",))
     assert site.queues["gpu"].nodes == (1, 12)
@@ -773,7 +774,7 @@ def test_new_of_slurm(tmp_path: Path) -> None:
 
 
 def test_new_of_pbs(tmp_path: Path) -> None:
-    site = written(pbs("cluster", "pbspro", QSTAT, PBSNODES), tmp_path)
+    site = written("pbspro", pbs_cluster.read("cluster", QSTAT, PBSNODES), tmp_path)
     assert list(site.queues) == ["workq"]
     assert (site.queues["workq"].nodes, site.queues["workq"].walltime) == ((2, 16), "24:00:00")
     assert (site.file.node.gpus, site.file.node.cores) == (4, 64)
@@ -783,7 +784,7 @@ def test_new_of_pbs(tmp_path: Path) -> None:
 
 def test_new_of_torque(tmp_path: Path) -> None:
     queues = QSTAT.replace("resources_max.nodect", "resources_max.nodes")
-    site = written(pbs("cluster", "torque", queues, TORQUE_NODES), tmp_path)
+    site = written("torque", pbs_cluster.read("cluster", queues, TORQUE_NODES), tmp_path)
     job = spec("pbs new nodes=2", tmp_path)
     assert scheduler_of(job).name == "torque"
     assert site.queues["workq"].memory == "64401M"

@@ -12,7 +12,7 @@ import click
 import jobgen
 from jobgen.commands.parameter_types import FILE, Typed
 from jobgen.errors import shown
-from jobgen.schedulers.table import SCHEDULERS
+from jobgen.schedulers.table import COMMANDS, SCHEDULERS, named
 from jobgen.values import choice
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ epochs = 2
 
 
 def _kind(text: str) -> str:
-    return choice(*SCHEDULERS)("pbspro" if text == "pbs" else text)
+    return choice(*SCHEDULERS)(named(text, None).name if text in COMMANDS else text)
 
 
 @click.command(

@@ -10,6 +10,7 @@ import click
 
 from jobgen.commands.parameter_types import FILE
 from jobgen.errors import JobgenError, nearest, one_of, shown
+from jobgen.schedulers.table import SCHEDULERS
 
 
 class _Group(click.Group):
@@ -109,16 +110,21 @@ def detect(as_json: bool) -> int:
 @click.option("--force", is_flag=True, help="Overwrite FILE.")
 def new(name: str | None, output: str | None, force: bool) -> None:
     from jobgen.rendering.script_file import write_script
+    from jobgen.schedulers.detection import detect
     from jobgen.sites.creation import site_file
-    from jobgen.sites.discovery import ask
 
-    facts = ask()
+    scheduler = SCHEDULERS[detect()[0]]
+    if scheduler.one_host:
+        raise JobgenError(
+            "site new: there is neither sbatch nor qsub on PATH; run it on a login node of the cluster"
+        )
+    facts = scheduler.cluster().facts()
     name = name or facts.name
     path = output or f"{name}.toml"
-    write_script(path, site_file(facts, socket.gethostname()), force=force, executable=False)
+    write_script(path, site_file(scheduler, facts, socket.gethostname()), force=force, executable=False)
     count = len(facts.queues)
     click.echo(
-        f"{path}: {count} queue{'' if count == 1 else 's'} of {facts.kind}; look at it, then: "
+        f"{path}: {count} queue{'' if count == 1 else 's'} of {scheduler.name}; look at it, then: "
         f"jobgen site check {path}; where it lies, or in {_home()}, --site {name} finds it",
         err=True,
     )

@@ -71,11 +71,6 @@ _COMMANDS = {
     "nvidia_smi": ("nvidia-smi",),
     "npu_smi": ("npu-smi", "info"),
 }
-_PBS = {
-    "queues": ("qstat", "-Q", "-f"),
-    "server": ("qstat", "-B", "-f"),
-    "pbsnodes": ("pbsnodes", "-a"),
-}
 _COMPILING = {
     "nvcc": ("nvcc", "--version"),
     "ninja": ("ninja", "--version"),
@@ -97,7 +92,7 @@ def commands(plan: Plan, here: Surroundings) -> dict[str, tuple[str, ...]]:
     return {
         **asked,
         **_COMMANDS,
-        **(_PBS if plan.spec.scheduler == "pbs" else {}),
+        **plan.scheduler.probes(),
         **{name: (*inside, *words) for name, words in _COMPILING.items()},
         "compiler": (*inside, *compiler, "-dumpfullversion", "-dumpversion"),
         "mpirun": (mpi.command, "--version"),

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from jobgen.doctor.finding import OK, PROBLEM, WARNING, Case, Finding
 from jobgen.errors import nearest, one_of, shown
-from jobgen.sites.discovery import node_facts, records
+from jobgen.schedulers.pbs_cluster import QUEUE, node_facts, records
 from jobgen.values import seconds
 
 _NEVER = "the job would wait in the queue for ever"
@@ -16,7 +16,7 @@ _NEVER = "the job would wait in the queue for ever"
 def queue(case: Case) -> Iterator[Finding]:
     """Check the queue of the job, or the default queue: qsub refuses a job that exceeds its limits."""
     said, server = case.text("queues"), _server(case)
-    queues = dict(records(said, r"Queue: (\S+)"))
+    queues = dict(records(said, QUEUE))
     name = case.plan.queue or case.plan.spec.reservation or server.get("default_queue")
     if not queues or not name:
         return

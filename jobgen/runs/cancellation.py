@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 from jobgen.errors import JobgenError, shown
 from jobgen.runs import run_directory
-from jobgen.runs.calls import SchedulerError
 from jobgen.runs.job_query import SCHEDULERS, Answer
-from jobgen.runs.jobs import Job, number
 from jobgen.runs.states import State, states
+from jobgen.schedulers.calls import SchedulerError
+from jobgen.schedulers.jobs import Job, number
 
 MARK = "cancelled"  # in the run directory: the script does not submit itself again
 CONTROL = "control"
@@ -49,7 +49,7 @@ def cancel(run: Path, at_once: bool) -> str:
             raise JobgenError(f"{state.name} is a local run: end its script with Ctrl-C or kill")
     elif at_once or not asked:
         _mark(run, parts)
-        SCHEDULERS[state.scheduler].end([state.id])
+        SCHEDULERS[state.scheduler].jobs().end([state.id])
         return f"{state.name}: job {state.id} is cancelled"
     return _ask(run, state, asked, [part for part in parts if not part.attempt])
 
@@ -92,24 +92,24 @@ def _is_old(part: _Part) -> bool:
 
 def _ask(run: Path, state: State, asked: Sequence[_Part], others: Sequence[_Part]) -> str:
     """Ask the parts that have begun to save and end, and remove the others from the queue."""
-    scheduler = SCHEDULERS.get(state.scheduler or "")
+    jobs = SCHEDULERS[state.scheduler].jobs() if state.scheduler in SCHEDULERS else None
     old = [part for part in asked if _is_old(part)]
-    if old and not (scheduler and scheduler.SAVES_ON_SIGNAL):
+    if old and not (jobs and jobs.save_by_signal):
         raise JobgenError(
             f"{state.name} was made by an older version of jobgen, whose jobs cannot be asked to save here: "
             "--now ends it without saving"
         )
     _mark(run, (*asked, *others))
-    if scheduler and others:
-        scheduler.end([part.job for part in others], strict=False)
-    if scheduler and old:
-        scheduler.signal([part.job for part in old])
+    if jobs and others:
+        jobs.end([part.job for part in others], strict=False)
+    if jobs and jobs.save_by_signal and old:
+        jobs.save_by_signal([part.job for part in old])
     for part in asked:
         if part.attempt and part not in old:
             _write(part.attempt / CONTROL)
-    told = f"{state.name}: {f'job {state.id}' if scheduler else 'it'} is asked to save and end"
+    told = f"{state.name}: {f'job {state.id}' if jobs else 'it'} is asked to save and end"
     told += f", and {len(others)} of its tasks are taken out of the queue" if others else ""
-    return told + ("; cancel it again to end it at once" if scheduler else "")
+    return told + ("; cancel it again to end it at once" if jobs else "")
 
 
 def _mark(run: Path, parts: Sequence[_Part]) -> None:

@@ -1,5 +1,5 @@
-"""Dependencies of a PBS job on jobs that have ended already: Torque refuses or holds such a job, and PBS Pro
-may delete it without a message."""
+"""Dependencies on jobs that have ended already: Torque refuses or holds a job that has one, and PBS Pro may
+delete it without a message."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from jobgen.runs import pbs, states
-from jobgen.runs.calls import SchedulerError
-from jobgen.runs.jobs import LIVE, Job, number
+from jobgen.runs import states
 from jobgen.runs.lookup import all_runs, by_id
+from jobgen.schedulers.calls import SchedulerError
+from jobgen.schedulers.jobs import LIVE, Job, number, task
+from jobgen.schedulers.table import scheduler_of
 from jobgen.spec import JobSpec
 
 _UNCLEAR = ("ended", "lost", "gone", "unknown", "")  # the end is not known
@@ -22,17 +23,20 @@ def settled(spec: JobSpec, root: Path) -> JobSpec:
     Raises:
         JobgenError: a dependency cannot be met any more, or its job is unknown.
     """
-    if spec.scheduler != "pbs" or not spec.after:
+    scheduler = scheduler_of(spec)
+    if not (scheduler.loses_dependents and spec.after):
         return spec
     try:
-        jobs = pbs.ask([job for _, job in spec.after])
+        jobs = scheduler.jobs().ask([job for _, job in spec.after])
     except SchedulerError:
-        return spec  # qsub reports the error
+        return spec  # the submission reports the error
     waits = []
     for kind, job in spec.after:
         ends = _ends(job, jobs, root)
         if not ends:
-            raise spec.refuse("after", f"PBS does not know job {job}, and the new one would never begin")
+            raise spec.refuse(
+                "after", f"{scheduler.title} does not know job {job}, and the new one would never begin"
+            )
         if any(end in LIVE for end in ends) or set(ends) & set(_UNCLEAR):
             waits.append((kind, job))
             continue
@@ -45,10 +49,10 @@ def settled(spec: JobSpec, root: Path) -> JobSpec:
 
 
 def _ends(job: str, jobs: Sequence[Job], root: Path) -> list[str]:
-    """Return the states of a job or of an array's tasks, by PBS or by the run directory; empty if unknown."""
+    """Return the states of a job or of an array's tasks, by the scheduler or by the run directory; empty if
+    unknown."""
     mine = [one for one in jobs if number(one.id) == number(job)]
-    task = pbs.task(job)
-    mine = [one for one in mine if task in (None, one.task)]
+    mine = [one for one in mine if task(job) in (None, one.task)]
     tasks = [one for one in mine if one.task is not None]
     if mine:
         return [one.state for one in tasks or mine]

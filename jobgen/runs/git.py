@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import NamedTuple
 
-from jobgen.runs.calls import SchedulerError, call
+from jobgen.schedulers.calls import SchedulerError, call
 
 _PATIENCE = 20  # s; a checkout on a slow file system must not keep a job from being submitted
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from types import ModuleType
 from typing import NamedTuple
 
-from jobgen.runs import pbs, slurm
-from jobgen.runs.calls import SchedulerError
-from jobgen.runs.jobs import Job, by_number
+from jobgen.schedulers.calls import SchedulerError
+from jobgen.schedulers.jobs import Job, by_number
+from jobgen.schedulers.table import queued
 
-SCHEDULERS: dict[str, ModuleType] = {"slurm": slurm, "pbs": pbs}
+SCHEDULERS = queued()
 
 
 class Answer(NamedTuple):
@@ -33,7 +32,7 @@ def ask(wanted: Iterable[tuple[str, str]]) -> Answer:
     answer = Answer({}, {})
     for scheduler, some in ids.items():
         try:
-            answer.jobs[scheduler] = by_number(SCHEDULERS[scheduler].ask(some))
+            answer.jobs[scheduler] = by_number(SCHEDULERS[scheduler].jobs().ask(some))
         except SchedulerError as error:
             answer.silent[scheduler] = str(error)
     return answer

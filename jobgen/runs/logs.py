@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from jobgen.errors import JobgenError, shown
-from jobgen.runs import node_files, pbs, run_directory, states
-from jobgen.runs.jobs import number
+from jobgen.runs import node_files, run_directory, states
 from jobgen.runs.lookup import job_id
 from jobgen.runs.node_files import Log
+from jobgen.schedulers.jobs import number, task
 
 _PAUSE = 0.5  # s between two reads of a file
 _ASK = 5.0  # s between two queries to the scheduler
@@ -50,7 +50,7 @@ def find(run: Path, which: Which) -> tuple[int, Log | None]:
 
 def _output(run: Path, job: str) -> Path | None:
     """Return the output file of PBS or Slurm in the run directory, for a job that has not recorded it."""
-    index = pbs.task(job) or job.partition("_")[2]
+    index = task(job) or ""
     ends = [f".o{number(job)}", f"-{number(job)}.log"]
     if index:  # of PBS Pro, Torque and Slurm; jobs are submitted from the parent of the task's directory
         ends = [f".o{number(job)}.{index}", f".o{number(job)}-{index}", f"-{number(job)}_{index}.log"]

@@ -9,8 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from jobgen.errors import JobgenError, nearest, shown
-from jobgen.runs.jobs import number
 from jobgen.runs.run_directory import is_run, text
+from jobgen.schedulers.jobs import number
 
 _JOB_FILE = "jobgen.toml"
 

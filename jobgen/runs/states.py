@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from jobgen.runs import run_directory
 from jobgen.runs.job_query import SCHEDULERS, Answer, ask
-from jobgen.runs.jobs import LIVE, Job, number
 from jobgen.runs.lookup import born, job_id
+from jobgen.schedulers.jobs import LIVE, Job, number
 
 _HARD = ("cancelled", "timeout", "out of memory", "node failed", "preempted")  # no script can record these
 

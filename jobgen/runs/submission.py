@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from jobgen.errors import JobgenError, nearest, shown
+from jobgen.errors import JobgenError, nearest, one_of, shown
 from jobgen.plan import Plan, resolve
 from jobgen.rendering.runtime import runtime
 from jobgen.rendering.script_file import umask
@@ -18,6 +18,7 @@ from jobgen.runs import git as checkout
 from jobgen.runs import plan_file
 from jobgen.runs.job_query import SCHEDULERS
 from jobgen.runs.plan_file import Git, PlanFile
+from jobgen.schedulers.table import COMMANDS
 from jobgen.spec import JobSpec, Layer
 
 DIFF_LIMIT = 1_000_000  # bytes; of a larger change only the hash is kept
@@ -47,10 +48,10 @@ def scheduler_of(typed: str | None, layer: Layer | None, site: str | None, besid
         name = load(place, None, beside).file.scheduler
     if name is None:
         raise JobgenError("submit: say to which: jobgen submit slurm, or pbs, or a --site")
-    if name == "local":
+    if name in COMMANDS and name not in SCHEDULERS:
         raise JobgenError("submit: a local run has no queue to wait in: jobgen local ... | bash")
     if name not in SCHEDULERS:
-        raise JobgenError(f"submit: {shown(name)} must be slurm or pbs{nearest(name, SCHEDULERS)}")
+        raise JobgenError(f"submit: {shown(name)} must be {one_of(SCHEDULERS)}{nearest(name, SCHEDULERS)}")
     return name
 
 
@@ -152,7 +153,7 @@ def submit(order: Order, text: str) -> tuple[str, Path]:
         if spec.runtime == "beside":
             beside = runtime(order.plan)
             (directory / beside.file).write_text(beside.text, encoding="utf-8")
-        job_id = SCHEDULERS[file.scheduler].submit(directory, "job.sh")
+        job_id = SCHEDULERS[file.scheduler].jobs().submit(directory, "job.sh")
     except JobgenError:
         shutil.rmtree(directory, ignore_errors=True)
         with suppress(OSError):

@@ -14,6 +14,8 @@ from jobgen.schedulers.arrays import Array, Ranges
 
 if TYPE_CHECKING:
     from jobgen.resources.accelerators import Accelerator
+    from jobgen.schedulers.cluster import ClusterCommands
+    from jobgen.schedulers.jobs import JobCommands
     from jobgen.spec import JobSpec
 
 EVENTS = {"begin": "BEGIN", "end": "END", "fail": "FAIL", "none": "NONE"}
@@ -35,6 +37,8 @@ class Scheduler:
     # Directives
     forms: Mapping[str, str] = {}  # of options with a directive of their own
     lists: tuple[str, ...] = ()  # options with several directives
+    option_pattern = ""  # of any directive
+    option_rule = ""  # the same for users
     letters = ""  # its options as getopt(3) takes them: a colon follows a letter that has a value
     heeds_first: frozenset[str] = frozenset()  # of repeated options the first applies; of all others the last
     heeds_all: frozenset[str] = frozenset()
@@ -47,7 +51,7 @@ class Scheduler:
     memory_options: tuple[str, ...] = ()  # of which it takes one
     log_codes: Mapping[str, str] = {}  # its equivalents of Slurm's filename patterns
     one_file_a_task = frozenset("a")  # codes, of which a log of an array needs one
-    reservation_is_queue = False
+    reservation_queue: str | None = None  # the pattern of the queues that are reservations
 
     # What it does with a job
     one_host = False  # a job has this host alone
@@ -57,6 +61,7 @@ class Scheduler:
     sets_devices = False  # those of a node are visible in its own steps alone
     equal_tasks = False  # each task gets as many cores
     hosts_by_core = False  # the node file has a line for each core
+    loses_dependents = False  # it may hold or delete a job that depends on one that has ended
     default_cpus_per_rank = 2
     node_step: str | None = None  # its command that starts a process on each node
     agent: str | None = None  # its replacement of ssh: the name of a template in remote/
@@ -74,6 +79,22 @@ class Scheduler:
     name_rule: ClassVar[str] = (
         "must be at most 230 letters, digits and . _ + - without blanks, and begin with a letter or digit"
     )
+
+    def jobs(self) -> JobCommands:
+        """Return the commands that submit, query and end jobs."""
+        raise NotImplementedError
+
+    def cluster(self) -> ClusterCommands:
+        """Return the commands that list queues and nodes."""
+        raise NotImplementedError
+
+    def probes(self) -> Mapping[str, tuple[str, ...]]:
+        """Return the commands by which the doctor asks for queues and nodes, by the name of the answer."""
+        return {}
+
+    def is_reservation(self, queue: str | None) -> bool:
+        """Return whether a queue is a reservation."""
+        return bool(queue and self.reservation_queue and matches(self.reservation_queue, queue))
 
     def check(self, spec: JobSpec) -> None:
         """Refuse combinations of options that the scheduler does not support."""

@@ -18,12 +18,10 @@ def detect() -> tuple[str, str]:
 
 
 def _version(qsub: str) -> str:
-    import subprocess
+    from jobgen.schedulers.calls import SchedulerError, call
 
     try:
-        done = subprocess.run(
-            [qsub, "--version"], stdin=subprocess.DEVNULL, capture_output=True, timeout=10, check=False
-        )
-    except (OSError, subprocess.SubprocessError):
+        done = call((qsub, "--version"), patience=10)
+    except SchedulerError:
         return ""
-    return (done.stdout + done.stderr).decode("utf-8", "replace")
+    return done.out + done.err

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from jobgen.schedulers.base import Scheduler, matches
+
+if TYPE_CHECKING:
+    from jobgen.schedulers.cluster import ClusterCommands
+    from jobgen.schedulers.jobs import JobCommands
 
 # Resources that the script itself requests, in the chunk of each node or outside of it.
 OURS = ("ncpus", "mpiprocs", "ompthreads", "ngpus", "mem", "nodes", "select", "place", "walltime")
@@ -15,11 +20,29 @@ EVENT_LETTERS = {"begin": "b", "end": "e", "fail": "a", "none": "n"}  # of the e
 class Pbs(Scheduler):
     command_name = runtime = "pbs"
     command = "qsub"
+    option_pattern = r"-[A-Za-z][^\x00-\x1f\x7f\u2028\u2029#]*"
+    option_rule = "an option of qsub, such as -l place=scatter"
     dependency_form = "-W depend={}"
     queue_lists = False
     constraint_in_request = True
+    loses_dependents = True
     submit_commands = ("qsub", "qstat")
     features: tuple[str, str]  # a pattern of what may be requested of a node, and the rule
+
+    def jobs(self) -> JobCommands:
+        from jobgen.schedulers import pbs_jobs
+
+        return pbs_jobs
+
+    def cluster(self) -> ClusterCommands:
+        from jobgen.schedulers import pbs_cluster
+
+        return pbs_cluster
+
+    def probes(self) -> Mapping[str, tuple[str, ...]]:
+        from jobgen.schedulers.pbs_cluster import PROBES
+
+        return PROBES
 
     def misplaced(self, line: str) -> str | None:
         if re.search(r"\s#", line):

@@ -36,7 +36,7 @@ class PbsPro(Pbs):
     memory_in_request = True
     log_codes = {"a": "^array_index^"}
     features = (r"\w+=[\w.-]+(:\w+=[\w.-]+)*", "a resource of a node in PBS Pro, such as gpu_type=a100")
-    reservation_is_queue = True
+    reservation_queue = RESERVATION
     agent = "pbs_tmrsh"
     node_commands = ("pbs_tmrsh",)
     interactive = "qsub -I -l select=1:{one}, and there: jobgen doctor pbs"
@@ -65,7 +65,7 @@ class PbsPro(Pbs):
 
     def value(self, key: str, value: object) -> object:
         value = super().value(key, value)
-        if key == "reservation" and matches(RESERVATION, value):
+        if key == "reservation" and self.is_reservation(str(value)):
             return str(value).partition(".")[0]
         return value
 

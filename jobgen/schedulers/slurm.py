@@ -9,6 +9,8 @@ from jobgen.schedulers.base import Scheduler, matches, size
 
 if TYPE_CHECKING:
     from jobgen.resources.accelerators import Accelerator
+    from jobgen.schedulers.cluster import ClusterCommands
+    from jobgen.schedulers.jobs import JobCommands
 
 
 class Slurm(Scheduler):
@@ -32,6 +34,8 @@ class Slurm(Scheduler):
         "priority": "--nice={}",
         "exclusive": "--exclusive",
     }
+    option_pattern = r"--?[A-Za-z][^\x00-\x1f\x7f\u2028\u2029]*"
+    option_rule = "an option of sbatch, such as --gres=gpu:4"
     letters = "a:A:b:B:c:C:d:D:e:F:G:hHi:IJ:k:K:L:m:M:n:N:o:Op:q:QsS:t:uvVw:Wx:"
     heeds_all = frozenset({"--mail-type"})
     array_form = "--array={}"
@@ -48,6 +52,16 @@ class Slurm(Scheduler):
     starter = {"walltime": "1h", "nodes": 2, "gpus_per_node": 4, "launcher": "torchrun"}
     example_directive = "--constraint=a100"
     example_constraint = "a100"
+
+    def jobs(self) -> JobCommands:
+        from jobgen.schedulers import slurm_jobs
+
+        return slurm_jobs
+
+    def cluster(self) -> ClusterCommands:
+        from jobgen.schedulers import slurm_cluster
+
+        return slurm_cluster
 
     def misplaced(self, line: str) -> str | None:
         wrong = re.match(r"-(l|W|S|j)\b", line)

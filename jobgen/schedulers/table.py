@@ -31,3 +31,8 @@ def letters(name: str) -> str:
 def scheduler_of(spec: JobSpec) -> Scheduler:
     """Return the scheduler of a specification."""
     return named(spec.scheduler, spec.dialect)
+
+
+def queued() -> dict[str, Scheduler]:
+    """Return the schedulers that jobs are submitted to, by their commands."""
+    return {name: named(name, None) for name in COMMANDS if not named(name, None).one_host}

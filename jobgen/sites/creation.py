@@ -6,9 +6,9 @@ import datetime
 import re
 from collections import Counter
 
-from jobgen.schedulers.base import clock, size
-from jobgen.schedulers.table import SCHEDULERS, named
-from jobgen.sites.discovery import Facts, QueueFacts
+from jobgen.schedulers.base import Scheduler, clock, size
+from jobgen.schedulers.cluster import Facts, QueueFacts
+from jobgen.schedulers.table import named
 from jobgen.sites.display import toml
 
 _HEAD = """\
@@ -54,13 +54,16 @@ launcher = {launcher}
 """
 
 
-def site_file(facts: Facts, host: str) -> str:
+def site_file(scheduler: Scheduler, facts: Facts, host: str) -> str:
     """Return the text of the file; ``host`` is the name of this machine, which identifies the site later."""
+    # PBS Pro has a queue for each reservation.
+    facts = facts._replace(
+        queues=tuple(one for one in facts.queues if not scheduler.is_reservation(one.name))
+    )
     gpus, cores = max((one.gpus for one in facts.queues), default=0), _common(facts)
     chosen = next((one for one in facts.queues if one.default), facts.queues[0] if facts.queues else None)
     devices = bool(gpus)
     job = [f"queue = {toml(chosen.name)}\n"] if chosen else []
-    scheduler = SCHEDULERS[facts.kind]
     if scheduler is not named(scheduler.command_name, None):
         job.append(f"dialect = {toml(scheduler.name)}\n")
     node = [f"gpus = {gpus}\n"] + ([f"cores = {cores}\n"] if cores else [])

@@ -46,7 +46,7 @@ def completed(spec: JobSpec, site: Site) -> JobSpec:
 def _excluded(key: str, spec: JobSpec, fields: dict[str, Any]) -> bool:
     """Return whether given values exclude a default of the site."""
     return {
-        "queue": scheduler_of(spec).reservation_is_queue and spec.reservation is not None,
+        "queue": scheduler_of(spec).reservation_queue is not None and spec.reservation is not None,
         "mpi": not LAUNCHERS[fields["launcher"]].starts_mpi,  # other launchers start no MPI
         "conda": spec.container is not None,  # the image has its own Python
         "venv": spec.container is not None,

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from jobgen import values
 from jobgen.errors import JobgenError, nearest, one_of
 from jobgen.schedulers.base import clock, size
-from jobgen.schedulers.pbspro import RESERVATION
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,7 +49,7 @@ def check(spec: JobSpec, request: Request, lines: tuple[str, ...]) -> None:
     for key, reason in site.file.lacks.items():
         if spec.origin(key) not in ("default", site.said):
             raise spec.refuse(key, f"{site.title}: {reason}")
-    if site.queues and not spec.reservation and not (spec.queue and re.fullmatch(RESERVATION, spec.queue)):
+    if site.queues and not spec.reservation and not site.scheduler.is_reservation(spec.queue):
         _check_queue(spec, site, request)
     queue = site.queues.get(spec.queue) if spec.queue else None
     demanded = {**site.file.mandatory, **(queue.mandatory if queue else {})}

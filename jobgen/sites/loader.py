@@ -13,6 +13,7 @@ from jobgen.jobfile.errors import Path, sentence
 from jobgen.jobfile.locations import line_of
 from jobgen.jobfile.reader import decode, options_of, read_text
 from jobgen.jobfile.schema import TABLES, OptionTables
+from jobgen.schedulers.table import named
 from jobgen.sites.search import find
 from jobgen.sites.site_errors import site_sentence
 from jobgen.sites.site_file import Site, SiteFile
@@ -39,9 +40,9 @@ def choose(name: str, origin: str, scheduler: str, beside: str) -> Site:
     said = f"{'--site' if origin == 'command line' else 'site ='} {shown(name)} ({origin})"
     site = load(name, said, beside)
     if site.file.scheduler != scheduler:
-        has = {"pbs": "PBS", "slurm": "Slurm"}[site.file.scheduler]
-        other = "a local run has no site" if scheduler == "local" else f"{site.title} has {has}"
-        leave = "say --site none" if scheduler == "local" else f"use jobgen {site.file.scheduler}"
+        local = named(scheduler, None).one_host
+        other = "a local run has no site" if local else f"{site.title} has {site.scheduler.title}"
+        leave = "say --site none" if local else f"use jobgen {site.file.scheduler}"
         raise JobgenError(f"{said}: {other}; {leave}")
     return site
 

@@ -9,6 +9,9 @@ from typing import Annotated, Any, Literal, NamedTuple
 import msgspec
 from msgspec import Meta
 
+from jobgen.schedulers.base import Scheduler
+from jobgen.schedulers.table import named
+
 Count = Annotated[int, Meta(ge=0)]
 Lines = tuple[str, ...]
 
@@ -119,6 +122,11 @@ class Site(NamedTuple):
     @property
     def title(self) -> str:
         return self.file.title
+
+    @property
+    def scheduler(self) -> Scheduler:
+        dialect = self.values.get("dialect")
+        return named(self.file.scheduler, dialect if isinstance(dialect, str) else None)
 
     @property
     def queues(self) -> Mapping[str, Queue]:

@@ -21,8 +21,6 @@ Path = tuple[str, ...]
 _LINE = values.text("one line of text", r"[^\x00-\x1f\x7f\u2028\u2029]+")
 _URL = values.text("an address that begins with https://", r"https?://[^\s\x00-\x1f\x7f]+")
 _WORD = values.text("one word of letters, digits and . _ + - : @ , /", r"[A-Za-z0-9][\w.+:@,/-]{0,254}")
-_SLURM = values.text("an option of sbatch, such as --gres=gpu:4", r"--?[A-Za-z][^\x00-\x1f\x7f\u2028\u2029]*")
-_PBS = values.text("an option of qsub, such as -l place=scatter", r"-[A-Za-z][^\x00-\x1f\x7f\u2028\u2029#]*")
 _FLAG = values.text("an option's name, such as -P or --qos", r"--?[A-Za-z][A-Za-z-]*")
 _SRUN = values.text("an option of srun, such as --cpu-bind=none", r"--[a-z][a-z-]*(=[\w:,.+/@%{}-]+)?")
 _BIND = values.text("one option, such as --cpu-bind depth", r"--[a-z][a-z-]*([= ][\w:,.+{}-]+)?")
@@ -101,7 +99,7 @@ def _check_text(site: Site, place: Path, text: str) -> None:
         _check_key(place[-1])
     directive = any(_fits(place, path) for path in _DIRECTIVES)
     if directive:
-        (_SLURM if site.file.scheduler == "slurm" else _PBS)(text)
+        values.text(site.scheduler.option_rule, site.scheduler.option_pattern)(text)
     if directive or place[0] == "rules":
         for name in names_in(text):
             if name not in NUMBERS:

@@ -389,7 +389,7 @@ def test_a_dependency_on_a_job_that_runs_and_on_none(either: Lab) -> None:
     assert "depend" in either.cluster.facts(done.stdout.strip()), done.stderr
     either.call("qdel", done.stdout.strip())
     either.call("qdel", job)
-    assert "PBS does not know job 999999" in submit_after(either, "999999").stderr
+    assert "does not know job 999999" in submit_after(either, "999999").stderr
 
 
 def test_a_dependency_on_a_run_that_pbs_has_forgotten(either: Lab) -> None:

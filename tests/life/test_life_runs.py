@@ -87,7 +87,7 @@ def test_run_directories_of_one_second(tmp_path: Path) -> None:
 WRONG = {
     "submit": "say to which: jobgen submit slurm, or pbs",
     "submit local": "a local run has no queue to wait in",
-    "submit slrm": "must be slurm or pbs; did you mean slurm?",
+    "submit slrm": "must be pbs or slurm; did you mean slurm?",
     "submit slurm --nodes 0": "--nodes 0 (command line)",
     "submit slurm train.py": "goes after --",
     "submit --again nothing": "there is no run nothing in runs",

@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 from support.jobs import path_with
 
-from jobgen.runs import job_query, pbs, slurm
-from jobgen.runs.calls import SchedulerError
-from jobgen.runs.jobs import Job
+from jobgen.runs import job_query
+from jobgen.schedulers import pbs_jobs as pbs
+from jobgen.schedulers import slurm_jobs as slurm
+from jobgen.schedulers.calls import SchedulerError
+from jobgen.schedulers.jobs import Job
 from jobgen.values import seconds
 
 ANSWERS = Path(__file__).with_name("qstat")
@@ -164,9 +166,9 @@ def test_scancel_that_finds_nothing_to_signal(
     commands(monkeypatch, tmp_path, scancel="exit 1", squeue=squeue)
     if refused:
         with pytest.raises(SchedulerError, match="scancel refuses 7"):
-            slurm.signal(["7"])
+            slurm.save_by_signal(["7"])
     else:
-        slurm.signal(["7"])
+        slurm.save_by_signal(["7"])
     with pytest.raises(SchedulerError, match="scancel refuses 7"):
         slurm.end(["7"])
 

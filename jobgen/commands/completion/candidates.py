@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 import click
 
 from jobgen.options import BY_KEY, OPTIONS
-from jobgen.schedulers.table import COMMANDS
+from jobgen.schedulers.table import COMMANDS, queued
 from jobgen.values import Choice
 
 FILES, DIRECTORIES = ":files", ":directories"
@@ -59,23 +60,12 @@ def _queues(command: str, given: Mapping[str, str], arguments: Sequence[str]) ->
 
         yield from map(Line, load(site).queues)
         return
+    from jobgen.schedulers.calls import SchedulerError
+
     scheduler = next((word for word in (command, *arguments) if word in COMMANDS), None)
-    if scheduler in ("slurm", None):
-        yield from (Line(line) for line in _said("sinfo", "-h", "-o", "%R"))
-    if scheduler in ("pbs", None):  # -Q without -f truncates long names
-        found = (re.fullmatch(r"Queue:\s+(\S+)", line) for line in _said("qstat", "-Q", "-f"))
-        yield from (Line(match[1]) for match in found if match)
-
-
-def _said(*words: str) -> list[str]:
-    """Return the lines that a command prints; none if it is not installed, fails or takes too long."""
-    from subprocess import DEVNULL, SubprocessError, run
-
-    try:
-        done = run(words, stdin=DEVNULL, capture_output=True, timeout=_PATIENCE, check=True)
-    except (OSError, SubprocessError):
-        return []
-    return list(dict.fromkeys(done.stdout.decode("utf-8", "replace").splitlines()))
+    for name, one in queued().items():
+        with suppress(SchedulerError):  # it is not installed, or does not answer
+            yield from map(Line, one.cluster().queues(_PATIENCE) if scheduler in (name, None) else ())
 
 
 def _settings(current: str) -> Iterator[Line]:

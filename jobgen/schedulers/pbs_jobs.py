@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from jobgen.runs.calls import Done, SchedulerError, batched, call, complaint
-from jobgen.runs.jobs import Job, number
+from jobgen.schedulers.calls import Done, SchedulerError, batched, call, complaint
+from jobgen.schedulers.jobs import Job, number, task
 from jobgen.values import seconds
 
-SAVES_ON_SIGNAL = False  # a signal reaches every process of a job, the login shell too, and ends the job
+# A signal reaches every process of a job, the login shell too, and ends the job.
+save_by_signal: Callable[[Sequence[str]], None] | None = None
 _OVER = r"has finished|nonexistent|unknown job id|state of job"  # messages of qdel for a job that has ended
 _STATES = {
     "Q": "pending",
@@ -128,12 +129,6 @@ def _job(record: dict[str, str]) -> Job:
         task(record["id"]),
         status if letter in _ENDED else None,
     )
-
-
-def task(job_id: str) -> str | None:
-    """Return the index of a task in its id: 3 of 12[3].server, and of 12-3 on older versions of Torque."""
-    index = re.match(r"\d+\[(\d+)\]", job_id) or re.match(r"\d+-(\d+)", job_id)
-    return index[1] if index else None
 
 
 def _how_it_ended(record: dict[str, str], status: int | None) -> str:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from jobgen.runs.calls import SchedulerError, batched, call, complaint
-from jobgen.runs.jobs import Job, number
+from jobgen.schedulers.calls import SchedulerError, batched, call, complaint
+from jobgen.schedulers.jobs import Job, number, task
 from jobgen.values import seconds
 
-SAVES_ON_SIGNAL = True  # a signal reaches only the script
 _STATES = {
     "PENDING": "pending",
     "CONFIGURING": "pending",
@@ -98,14 +97,13 @@ def _job(job_id: str, state: str, reason: str, left: int | None, exit_code: str 
     word = _STATES.get(state.split(" ")[0].rstrip("+"), state.lower())  # CANCELLED by 1000
     if word == "pending" and reason.startswith("JobHeld"):
         word = "held"
-    index = re.fullmatch(r"\d+_(\d+)", job_id)
     status = re.fullmatch(r"(\d+):(\d+)", exit_code)
     return Job(
         job_id,
         word,
         reason if word in ("pending", "held") else "",
         left if word == "running" else None,
-        index[1] if index else None,
+        task(job_id),
         (int(status[1]) or (128 + int(status[2]) if status[2] != "0" else 0)) if status else None,
     )
 
@@ -119,13 +117,11 @@ def end(ids: Sequence[str], strict: bool = True) -> None:
     _scancel((), ids, strict)
 
 
-def signal(ids: Sequence[str]) -> None:
-    """Have the scripts of jobs of an older jobgen save and end.
-
-    Raises:
-        SchedulerError: the message is Slurm's own.
-    """
+def _signal(ids: Sequence[str]) -> None:
     _scancel(("--batch", "--signal=USR1"), ids, strict=False)
+
+
+save_by_signal: Callable[[Sequence[str]], None] | None = _signal  # it reaches only the script
 
 
 def _scancel(options: Sequence[str], ids: Sequence[str], strict: bool) -> None:

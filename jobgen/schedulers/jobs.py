@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple, Protocol
 
 LIVE = ("pending", "held", "running", "suspended", "ending")
 
@@ -28,10 +29,36 @@ class Job(NamedTuple):
         return self.state in LIVE
 
 
+class JobCommands(Protocol):
+    """The commands of a scheduler that submit, query and end jobs: a module of functions.
+
+    Each raises SchedulerError with the scheduler's own message.
+    """
+
+    # Has the scripts of an older jobgen save and end; None if a signal ends a job at once.
+    save_by_signal: Callable[[Sequence[str]], None] | None
+
+    def submit(self, directory: Path, script: str) -> str:
+        """Submit a script from ``directory`` and return the id of the job."""
+
+    def ask(self, ids: Sequence[str]) -> list[Job]:
+        """Return what the scheduler reports on these jobs, with every task of an array."""
+
+    def end(self, ids: Sequence[str], strict: bool = True) -> None:
+        """End jobs; unless ``strict``, a job that has ended meanwhile is not an error."""
+
+
 def number(job_id: str) -> str:
     """Return the number in an id, which every command accepts: 12 for 12.server, 12[].server and 12_3."""
     found = re.match(r"\d+", job_id)
     return found[0] if found else job_id
+
+
+def task(job_id: str) -> str | None:
+    """Return the index of a task in its id: 3 of 12_3, of 12[3].server, and of 12-3 on older versions of
+    Torque; None for another id."""
+    index = re.match(r"\d+[\[_-](\d+)", job_id)
+    return index[1] if index else None
 
 
 def by_number(jobs: Iterable[Job]) -> dict[str, list[Job]]:

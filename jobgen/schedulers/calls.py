@@ -1,4 +1,4 @@
-"""Calls to the commands of schedulers and git: the only place of this package that starts processes."""
+"""Calls to the commands of schedulers and git."""
 
 from __future__ import annotations
 
@@ -55,6 +55,18 @@ def call(
     return Done(
         done.returncode, *(said.decode("utf-8", "surrogateescape") for said in (done.stdout, done.stderr))
     )
+
+
+def output(*words: str, patience: float = PATIENCE) -> str:
+    """Return what a command prints.
+
+    Raises:
+        SchedulerError: it cannot be run, takes too long, or fails.
+    """
+    done = call(words, patience=patience)
+    if done.status != 0:
+        raise SchedulerError(f"{' '.join(words)} failed: {complaint(done)}")
+    return done.out
 
 
 def batched(words: Sequence[str], size: int = 200) -> Iterator[Sequence[str]]:
