@@ -32,6 +32,8 @@ class Option(NamedTuple):
     """True for an option without a value: --name or --no-name."""
     in_file: str = ""
     """The key in a job file, if it differs."""
+    example: Any = None
+    """A value for ``jobgen init``; by default the first allowed word, or the default."""
 
     @property
     def flag(self) -> str:
@@ -90,17 +92,31 @@ _COMMENT = r"(?!.*\s#)[^\x00-\x1f\x7f\u2028\u2029\"'`\\]{1,200}"
 
 OPTIONS = (
     Option("name", _SCHEDULER, values.text("a job name", r"(?s).*"), "NAME", "Name of the job.", "jobgen"),
-    Option("queue", _SCHEDULER, _WORD, "QUEUE", "Queue (a partition on Slurm).", alias="--partition"),
-    Option("account", _SCHEDULER, _WORD, "ACCOUNT", "Account or project that pays."),
+    Option(
+        "queue",
+        _SCHEDULER,
+        _WORD,
+        "QUEUE",
+        "Queue (a partition on Slurm).",
+        alias="--partition",
+        example="gpu",
+    ),
+    Option("account", _SCHEDULER, _WORD, "ACCOUNT", "Account or project that pays.", example="proj42"),
     Option(
         "walltime",
         _SCHEDULER,
         values.walltime,
         "TIME",
         "Time limit: 2h30m, 90m, HH:MM:SS or D-HH:MM:SS.  [default: 1h]",
+        example="2h30m",
     ),
     Option(
-        "mail", _SCHEDULER, _MAIL, "ADDRESS", "Send mail at the start and the end of the job and on failure."
+        "mail",
+        _SCHEDULER,
+        _MAIL,
+        "ADDRESS",
+        "Send mail at the start and the end of the job and on failure.",
+        example="me@example.org",
     ),
     Option(
         "array",
@@ -108,6 +124,7 @@ OPTIONS = (
         arrays.array,
         "INDICES",
         "Array of tasks: 0-9, 0-20:5 or 1,3,7; 0-9%3 runs at most 3 at a time. JOBGEN_TASK is the index.",
+        example="0-9%3",
     ),
     Option(
         "after",
@@ -117,9 +134,10 @@ OPTIONS = (
         "Start after this job has ended with status 0, or by KIND: afterany, afternotok, after. Repeatable.",
         (),
         multiple=True,
+        example=["afterok:1234"],
     ),
-    Option("reservation", _SCHEDULER, _WORD, "NAME", "Run in this reservation."),
-    Option("qos", _SCHEDULER, _WORD, "NAME", "Quality of service."),
+    Option("reservation", _SCHEDULER, _WORD, "NAME", "Run in this reservation.", example="night"),
+    Option("qos", _SCHEDULER, _WORD, "NAME", "Quality of service.", example="high"),
     Option(
         "constraint",
         _SCHEDULER,
@@ -133,6 +151,7 @@ OPTIONS = (
         values.text("licenses such as matlab:2,ansys", _LICENSES),
         "NAME:N",
         "Licenses that the job needs.",
+        example="matlab:2",
     ),
     Option(
         "comment",
@@ -140,6 +159,7 @@ OPTIONS = (
         values.text("printable text without quotes, backslash and # behind a blank", _COMMENT),
         "TEXT",
         "Comment on the job, stored by the scheduler.",
+        example="the last one before the deadline",
     ),
     Option(
         "mail_on",
@@ -147,6 +167,7 @@ OPTIONS = (
         values.choices("begin", "end", "fail", "none"),
         "EVENTS",
         "Events that send mail: a list of begin, end and fail; or none.  [default: all three, with --mail]",
+        example="end,fail",
     ),
     Option(
         "log",
@@ -155,6 +176,7 @@ OPTIONS = (
         "PATTERN",
         "Output file; its directory must exist. %x is the job name, %j the job id, %A and %a are the id and "
         "the index of an array task.  [default: the scheduler's, beside the script]",
+        example="logs/%x.log",
     ),
     Option(
         "begin",
@@ -162,6 +184,7 @@ OPTIONS = (
         values.begin,
         "TIME",
         "Earliest start time: 2030-01-31T20:00, 20:00, or +2h (Slurm).",
+        example="20:00",
     ),
     Option(
         "priority",
@@ -169,6 +192,7 @@ OPTIONS = (
         values.whole(-1024, 1023),
         "N",
         "Priority among your own jobs, from -1024 to 1023; Slurm can only lower it (--nice).",
+        example=-10,
     ),
     Option(
         "directive",
@@ -200,6 +224,7 @@ OPTIONS = (
         values.whole(0),
         "N",
         "Accelerators (GPUs or NPUs) per node.  [default: one per rank]",
+        example=4,
     ),
     Option(
         "ranks_per_node",
@@ -207,6 +232,7 @@ OPTIONS = (
         values.whole(1),
         "N",
         "Processes per node.  [default: one per accelerator]",
+        example=4,
     ),
     Option(
         "cpus_per_rank",
@@ -214,6 +240,7 @@ OPTIONS = (
         values.whole(1),
         "N",
         "Cores per rank, also OMP_NUM_THREADS.  [default: 2; local: 1]",
+        example=8,
     ),
     Option(
         "cpus_per_node",
@@ -221,11 +248,25 @@ OPTIONS = (
         values.whole(1),
         "N",
         "Cores allocated per node, if more than the ranks use.  [default: the cores of the ranks]",
+        example=32,
     ),
     Option(
-        "mem", _RESOURCES, values.memory, "SIZE", "Memory per node, with a unit: 64G.  [default: the queue's]"
+        "mem",
+        _RESOURCES,
+        values.memory,
+        "SIZE",
+        "Memory per node, with a unit: 64G.  [default: the queue's]",
+        example="64G",
     ),
-    Option("exclusive", _RESOURCES, values.switch, "", "Request the nodes exclusively.", switch=True),
+    Option(
+        "exclusive",
+        _RESOURCES,
+        values.switch,
+        "",
+        "Request the nodes exclusively.",
+        switch=True,
+        example=True,
+    ),
     Option(
         "accelerator",
         _RESOURCES,
@@ -264,6 +305,7 @@ OPTIONS = (
         "Additional argument of the launcher. Repeatable.",
         (),
         multiple=True,
+        example=["--verbose"],
     ),
     Option(
         "cpu_bind",
@@ -272,6 +314,7 @@ OPTIONS = (
         "none|cores|numa|LISTS",
         "CPUs that each rank is bound to: its share of the cores, its NUMA nodes, or one of the lists of "
         "CPUs, such as '0-7;8-15'.  [default: the binding of the launcher]",
+        example="cores",
     ),
     Option(
         "interface",
@@ -279,6 +322,7 @@ OPTIONS = (
         values.interfaces,
         "NAME,...",
         "Network interfaces for NCCL, Gloo, HCCL and MPI over TCP: hsn0,hsn1.",
+        example="hsn0",
     ),
     Option(
         "include",
@@ -286,6 +330,7 @@ OPTIONS = (
         values.device_filter,
         "FILTER",
         "Hosts and devices to use, as DeepSpeed's filter: host:0,1@host2.",
+        example="host1:0,1@host2",
     ),
     Option(
         "exclude",
@@ -293,6 +338,7 @@ OPTIONS = (
         values.device_filter,
         "FILTER",
         "Hosts and devices to leave out, as the same filter.",
+        example="host3",
     ),
     Option(
         "master_port",
@@ -300,6 +346,7 @@ OPTIONS = (
         values.whole(1024, 65535),
         "PORT",
         "Port of the rendezvous.  [default: a free port, derived from the job id]",
+        example=29500,
     ),
     Option(
         "grace",
@@ -308,6 +355,7 @@ OPTIONS = (
         "TIME",
         "Time before the time limit at which the training saves and exits.  [default: 2m, or a tenth of a "
         "shorter time limit]",
+        example="5m",
     ),
     Option(
         "signal",
@@ -316,6 +364,7 @@ OPTIONS = (
         "NAME[@SECONDS]",
         "Signal that asks the ranks to save and exit, USR1 or USR2, and its time before the time limit.  "
         "[default: USR1]",
+        example="USR1@300",
     ),
     Option(
         "requeue",
@@ -323,6 +372,7 @@ OPTIONS = (
         values.whole(1, 1000),
         "N",
         "Requeue the job, up to N times, if it ends with status 75 (not finished) and has made progress.",
+        example=3,
     ),
     Option(
         "preflight",
@@ -332,6 +382,7 @@ OPTIONS = (
         "Check hosts, devices, network and directories before the program starts.  [default: with more "
         "than one node]",
         switch=True,
+        example=True,
     ),
     Option(
         "spare_nodes",
@@ -339,6 +390,7 @@ OPTIONS = (
         values.whole(1, 1000),
         "K",
         "Request K more nodes, to replace nodes on which the preflight fails.",
+        example=1,
     ),
     Option(
         "stall",
@@ -347,8 +399,18 @@ OPTIONS = (
         "TIME",
         "Hang timeout: end a training without a step in this time and keep the stacks of all ranks.  "
         "[default: 30m]",
+        example="30m",
     ),
-    Option("module", _ENVIRONMENT, values.module, "NAME", "Module to load. Repeatable.", (), multiple=True),
+    Option(
+        "module",
+        _ENVIRONMENT,
+        values.module,
+        "NAME",
+        "Module to load. Repeatable.",
+        (),
+        multiple=True,
+        example=["cuda/12.4"],
+    ),
     Option(
         "source",
         _ENVIRONMENT,
@@ -357,9 +419,10 @@ OPTIONS = (
         "Shell script to source, as an absolute path. Repeatable, in order.",
         (),
         multiple=True,
+        example=["/etc/profile.d/site.sh"],
     ),
-    Option("conda", _ENVIRONMENT, _CONDA, "ENV", "Conda environment, by name or path."),
-    Option("venv", _ENVIRONMENT, values.path, "DIR", "Python virtual environment."),
+    Option("conda", _ENVIRONMENT, _CONDA, "ENV", "Conda environment, by name or path.", example="train"),
+    Option("venv", _ENVIRONMENT, values.path, "DIR", "Python virtual environment.", example=".venv"),
     Option(
         "env",
         _ENVIRONMENT,
@@ -368,6 +431,7 @@ OPTIONS = (
         "Environment variable of every rank. Repeatable.",
         (),
         multiple=True,
+        example={"NCCL_DEBUG": "WARN"},
     ),
     Option(
         "container",
@@ -375,6 +439,7 @@ OPTIONS = (
         values.choice(*RUNTIMES),
         "|".join(RUNTIMES),
         "Container runtime of the ranks.",
+        example="apptainer",
     ),
     Option(
         "image",
@@ -382,6 +447,7 @@ OPTIONS = (
         _IMAGE,
         "IMAGE",
         "Container image: a file, or a name that the runtime accepts.",
+        example="/images/train.sif",
     ),
     Option(
         "bind",
@@ -391,6 +457,7 @@ OPTIONS = (
         "Directory or file of the host to mount in the container. Repeatable.",
         (),
         multiple=True,
+        example=["/data:/data:ro"],
     ),
     Option(
         "container_arg",
@@ -400,6 +467,7 @@ OPTIONS = (
         "Additional option of the container runtime. Repeatable.",
         (),
         multiple=True,
+        example=["--no-home"],
     ),
     Option(
         "setup",
@@ -407,6 +475,7 @@ OPTIONS = (
         values.block("setup"),
         "BASH",
         "Shell code to run after the environment is set up, before anything is checked.",
+        example="ulimit -l unlimited",
     ),
     Option(
         "before",
@@ -414,6 +483,7 @@ OPTIONS = (
         values.block("before"),
         "BASH",
         "Shell code to run on the first node before the ranks start.",
+        example='cp -r "$HOME/data" /tmp/data',
     ),
     Option(
         "after_block",
@@ -422,6 +492,7 @@ OPTIONS = (
         "BASH",
         "Shell code to run on the first node after the ranks have ended; JOBGEN_STATUS is their status.",
         in_file="after",
+        example='echo "it ended with status $JOBGEN_STATUS"',
     ),
     Option(
         "workdir",
@@ -429,6 +500,7 @@ OPTIONS = (
         values.path,
         "DIR",
         "Working directory of the program.  [default: the directory of submission]",
+        example="/scratch/me",
     ),
     Option(
         "run_dir",

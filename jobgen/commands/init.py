@@ -19,54 +19,6 @@ if TYPE_CHECKING:
     from jobgen.options import Option
     from jobgen.sites.site_file import Site
 
-# Example values of options whose default or first choice is not a good example.
-_EXAMPLES: dict[str, Any] = {
-    "queue": "gpu",
-    "account": "proj42",
-    "walltime": "2h30m",
-    "mail": "me@example.org",
-    "array": "0-9%3",
-    "after": ["afterok:1234"],
-    "reservation": "night",
-    "qos": "high",
-    "licenses": "matlab:2",
-    "comment": "the last one before the deadline",
-    "mail_on": "end,fail",
-    "log": "logs/%x.log",
-    "begin": "20:00",
-    "priority": -10,
-    "exclusive": True,
-    "gpus_per_node": 4,
-    "ranks_per_node": 4,
-    "cpus_per_rank": 8,
-    "cpus_per_node": 32,
-    "mem": "64G",
-    "cpu_bind": "cores",
-    "interface": "hsn0",
-    "include": "host1:0,1@host2",
-    "exclude": "host3",
-    "master_port": 29500,
-    "grace": "5m",
-    "signal": "USR1@300",
-    "requeue": 3,
-    "preflight": True,
-    "spare_nodes": 1,
-    "stall": "30m",
-    "module": ["cuda/12.4"],
-    "source": ["/etc/profile.d/site.sh"],
-    "conda": "train",
-    "venv": ".venv",
-    "workdir": "/scratch/me",
-    "env": {"NCCL_DEBUG": "WARN"},
-    "launcher_arg": ["--verbose"],
-    "container": "apptainer",
-    "image": "/images/train.sif",
-    "bind": ["/data:/data:ro"],
-    "container_arg": ["--no-home"],
-    "setup": "ulimit -l unlimited",
-    "before": 'cp -r "$HOME/data" /tmp/data',
-    "after_block": 'echo "it ended with status $JOBGEN_STATUS"',
-}
 _PROGRAM = """
 # What every rank runs: your own program, or else the training module of jobgen.
 # [program]
@@ -181,8 +133,8 @@ def example(option: Option, kind: str) -> Any:
         return [SCHEDULERS[kind].example_directive]
     if option.key == "constraint":
         return SCHEDULERS[kind].example_constraint
-    if option.key in _EXAMPLES:
-        return _EXAMPLES[option.key]
+    if option.example is not None:
+        return option.example
     return option.parse.allowed[0] if isinstance(option.parse, Choice) else option.default
 
 
