@@ -22,6 +22,7 @@ from jobgen.commands.job_options import (
 )
 from jobgen.commands.parameter_types import FILE
 from jobgen.errors import JobgenError, nearest, one_of, shown
+from jobgen.schedulers.table import COMMANDS, named, queued
 
 USAGE = 2
 
@@ -98,7 +99,7 @@ class _Group(click.Group):
     """The group of commands. It loads a command at its first use and suggests the nearest name for a typo."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [*_COMMANDS, "submit", *_ELSEWHERE]
+        return [*COMMANDS, "submit", *_ELSEWHERE]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name in _ELSEWHERE:
@@ -107,7 +108,7 @@ class _Group(click.Group):
             return command
         if cmd_name == "submit":
             return _submit_command()
-        return _job_command(cmd_name) if cmd_name in _COMMANDS else None
+        return _job_command(cmd_name) if cmd_name in COMMANDS else None
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         name = args[0]
@@ -122,7 +123,7 @@ def _output_options() -> list[click.Parameter]:
             ["-o", "--output"], metavar="FILE", type=FILE, help="Write the script to FILE, ready to run."
         ),
         click.Option(["--force"], is_flag=True, help="Overwrite FILE."),
-        click.Option(["--explain"], is_flag=True, help="Print what each value is, whence and what it means."),
+        click.Option(["--explain"], is_flag=True, help="Print each value, its source and its meaning."),
         click.Option(["--json"], is_flag=True, help="With --explain: as JSON."),
         template_option(),
     ]
@@ -225,22 +226,6 @@ def _submit(
     click.echo(f"jobgen: its files are in {directory}", err=True)
 
 
-_COMMANDS = {
-    "pbs": (
-        "Print a script for OpenPBS, PBS Pro or Torque.",
-        "jobgen pbs --nodes 2 --launcher mpirun > job.pbs && qsub job.pbs",
-    ),
-    "slurm": (
-        "Print a script for Slurm.",
-        "jobgen slurm --nodes 2 --gpus-per-node 4 --launcher torchrun -o job.sh -- train.py --lr 0.1",
-    ),
-    "local": (
-        "Print the same script for this machine alone.",
-        "jobgen local --ranks-per-node 2 --launcher mpirun -- --task digits | bash",
-    ),
-}
-
-
 # Commands in other modules: the module of each, and the name of the function if it differs.
 _ELSEWHERE = {
     "check": "jobgen.commands.check",
@@ -277,7 +262,7 @@ def _submit_command() -> click.Command:
             template_option(),
         ],
     )
-    command.target = "[slurm|pbs]"
+    command.target = f"[{'|'.join(queued())}]"
     command.example = (
         "jobgen submit slurm --nodes 2 --gpus-per-node 4 --launcher torchrun -- train.py --lr 0.1"
     )
@@ -285,12 +270,12 @@ def _submit_command() -> click.Command:
 
 
 def _job_command(name: str) -> click.Command:
-    summary, example = _COMMANDS[name]
+    scheduler = named(name, None)
     command = Command(
         name,
         callback=click.pass_obj(_generate(name)),
-        help=summary,
+        help=scheduler.summary,
         params=[*job_options(), *file_options(), *_output_options()],
     )
-    command.example = example
+    command.example = scheduler.example
     return command

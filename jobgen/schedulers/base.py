@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from jobgen.spec import JobSpec
 
 EVENTS = {"begin": "BEGIN", "end": "END", "fail": "FAIL", "none": "NONE"}
+# Options that not every scheduler has.
+OPTIONAL = (
+    *("array", "after", "reservation", "qos", "constraint", "licenses", "comment", "begin", "priority"),
+    "exclusive",
+)
 
 
 class Scheduler:
@@ -27,6 +32,8 @@ class Scheduler:
     name: str  # of its row: a dialect has its own
     command_name: str  # of jobgen's command: ``jobgen pbs``
     title: str
+    summary: str  # the help of jobgen's command
+    example: str  # of jobgen's command
     template: str  # in templates/
     runtime: str  # of its file in templates/runtime/
     command: str  # that submits a script
@@ -37,6 +44,7 @@ class Scheduler:
     # Directives
     forms: Mapping[str, str] = {}  # of options with a directive of their own
     lists: tuple[str, ...] = ()  # options with several directives
+    in_template: tuple[str, ...] = ()  # options that its template writes into the request of the nodes
     option_pattern = ""  # of any directive
     option_rule = ""  # the same for users
     letters = ""  # its options as getopt(3) takes them: a colon follows a letter that has a value
@@ -46,7 +54,6 @@ class Scheduler:
     array_rule = "and two indices at least"
     dependency_form = ""
     queue_lists = True  # a job may name several queues
-    constraint_in_request = False  # it is a part of the request of each node
     memory_in_request = False
     memory_options: tuple[str, ...] = ()  # of which it takes one
     log_codes: Mapping[str, str] = {}  # its equivalents of Slurm's filename patterns
@@ -95,6 +102,11 @@ class Scheduler:
     def is_reservation(self, queue: str | None) -> bool:
         """Return whether a queue is a reservation."""
         return bool(queue and self.reservation_queue and matches(self.reservation_queue, queue))
+
+    def writes(self, key: str) -> bool:
+        """Return whether the scheduler has a directive for one of the OPTIONAL options."""
+        known = {"array": self.array_form, "after": self.dependency_form}
+        return bool(known.get(key)) or key in (*self.forms, *self.lists, *self.in_template)
 
     def check(self, spec: JobSpec) -> None:
         """Refuse combinations of options that the scheduler does not support."""

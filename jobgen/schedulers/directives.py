@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from jobgen.errors import JobgenError, shown
-from jobgen.schedulers.base import Scheduler
+from jobgen.schedulers.base import OPTIONAL, Scheduler
 from jobgen.schedulers.table import SCHEDULERS
 from jobgen.spec import JobSpec
 
@@ -35,6 +35,9 @@ def check_directives(spec: JobSpec, scheduler: Scheduler) -> None:
     for key, reason in scheduler.lacks.items():
         if spec.origin(key) != "default":
             raise spec.refuse(key, reason)
+    for key in OPTIONAL:
+        if getattr(spec, key) not in (None, False, ()) and not scheduler.writes(key):
+            raise spec.refuse(key, f"{scheduler.title} has no equivalent; leave it out, or use --directive")
     if not re.fullmatch(scheduler.name_pattern, spec.name, re.ASCII):
         raise spec.refuse("name", f"a job name {scheduler.name_rule}")
     if not scheduler.queue_lists and spec.queue and "," in spec.queue:
@@ -56,7 +59,7 @@ def directives(spec: JobSpec, scheduler: Scheduler, array: str | None) -> Direct
             own += _accepted(spec, key, scheduler.lines, key, value)
     scheduler.check(spec)
     chunk = ""
-    if scheduler.constraint_in_request:
+    if "constraint" in scheduler.in_template:
         _check_site_request(spec)
         if spec.constraint:
             chunk = _accepted(spec, "constraint", scheduler.constraint, spec.constraint)

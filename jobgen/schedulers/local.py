@@ -15,6 +15,8 @@ class Local(Scheduler):
     title = "this machine"
     template = "local.sh.j2"
     command = "bash"
+    summary = "Print the same script for this machine alone."
+    example = "jobgen local --ranks-per-node 2 --launcher mpirun -- --task digits | bash"
     manual = "https://www.gnu.org/software/bash/manual/"
     lacks = {
         "dialect": "is only for PBS",

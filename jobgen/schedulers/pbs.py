@@ -20,11 +20,13 @@ EVENT_LETTERS = {"begin": "b", "end": "e", "fail": "a", "none": "n"}  # of the e
 class Pbs(Scheduler):
     command_name = runtime = "pbs"
     command = "qsub"
+    summary = "Print a script for OpenPBS, PBS Pro or Torque."
+    example = "jobgen pbs --nodes 2 --launcher mpirun > job.pbs && qsub job.pbs"
     option_pattern = r"-[A-Za-z][^\x00-\x1f\x7f\u2028\u2029#]*"
     option_rule = "an option of qsub, such as -l place=scatter"
     dependency_form = "-W depend={}"
     queue_lists = False
-    constraint_in_request = True
+    in_template: tuple[str, ...] = ("constraint",)
     loses_dependents = True
     submit_commands = ("qsub", "qstat")
     features: tuple[str, str]  # a pattern of what may be requested of a node, and the rule

@@ -28,6 +28,7 @@ class PbsPro(Pbs):
         "comment": "PBS Pro does not store comments of users",
     }
     forms = {"reservation": "-q {}", "begin": "-a {}", "priority": "-p {}"}
+    in_template = ("constraint", "exclusive")
     lists = ("licenses",)
     letters = "a:A:c:C:e:fhIj:J:k:l:m:M:N:o:p:P:q:r:R:S:u:v:VW:Xz"
     heeds_first = frozenset({"-l"})

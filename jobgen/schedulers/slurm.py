@@ -18,6 +18,8 @@ class Slurm(Scheduler):
     title = "Slurm"
     template = "slurm.sh.j2"
     command = "sbatch"
+    summary = "Print a script for Slurm."
+    example = "jobgen slurm --nodes 2 --gpus-per-node 4 --launcher torchrun -o job.sh -- train.py --lr 0.1"
     manual = "https://slurm.schedmd.com/sbatch.html"
     lacks = {"dialect": "is only for PBS"}
     lacks_if_mixed = {

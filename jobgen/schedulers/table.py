@@ -13,8 +13,9 @@ from jobgen.schedulers.torque import TORQUE
 if TYPE_CHECKING:
     from jobgen.spec import JobSpec
 
-SCHEDULERS: dict[str, Scheduler] = {one.name: one for one in (SLURM, PBSPRO, TORQUE, LOCAL)}
-COMMANDS = ("pbs", "slurm", "local")  # of jobgen: the command names, in the order of the help
+SCHEDULERS: dict[str, Scheduler] = {one.name: one for one in (PBSPRO, TORQUE, SLURM, LOCAL)}
+# The commands of jobgen, in the order of its help.
+COMMANDS = tuple(dict.fromkeys(one.command_name for one in SCHEDULERS.values()))
 
 
 def named(command_name: str, dialect: str | None) -> Scheduler:
