@@ -34,6 +34,8 @@ class Option(NamedTuple):
     """The key in a job file, if it differs."""
     example: Any = None
     """A value for ``jobgen init``; by default the first allowed word, or the default."""
+    directive: bool = False
+    """True if a scheduler without a directive for it refuses it."""
 
     @property
     def flag(self) -> str:
@@ -125,6 +127,7 @@ OPTIONS = (
         "INDICES",
         "Array of tasks: 0-9, 0-20:5 or 1,3,7; 0-9%3 runs at most 3 at a time. JOBGEN_TASK is the index.",
         example="0-9%3",
+        directive=True,
     ),
     Option(
         "after",
@@ -135,15 +138,19 @@ OPTIONS = (
         (),
         multiple=True,
         example=["afterok:1234"],
+        directive=True,
     ),
-    Option("reservation", _SCHEDULER, _WORD, "NAME", "Run in this reservation.", example="night"),
-    Option("qos", _SCHEDULER, _WORD, "NAME", "Quality of service.", example="high"),
+    Option(
+        "reservation", _SCHEDULER, _WORD, "NAME", "Run in this reservation.", example="night", directive=True
+    ),
+    Option("qos", _SCHEDULER, _WORD, "NAME", "Quality of service.", example="high", directive=True),
     Option(
         "constraint",
         _SCHEDULER,
         values.text("features of nodes without blanks", r"[^\s\"'`$\\#;%{}<>!-][^\s\"'`$\\#;%{}<>!]{0,254}"),
         "FEATURE",
         "Required node feature: a100 or a100&ib (Slurm), NAME=VALUE (PBS Pro), a property (Torque).",
+        directive=True,
     ),
     Option(
         "licenses",
@@ -152,6 +159,7 @@ OPTIONS = (
         "NAME:N",
         "Licenses that the job needs.",
         example="matlab:2",
+        directive=True,
     ),
     Option(
         "comment",
@@ -160,6 +168,7 @@ OPTIONS = (
         "TEXT",
         "Comment on the job, stored by the scheduler.",
         example="the last one before the deadline",
+        directive=True,
     ),
     Option(
         "mail_on",
@@ -185,6 +194,7 @@ OPTIONS = (
         "TIME",
         "Earliest start time: 2030-01-31T20:00, 20:00, or +2h (Slurm).",
         example="20:00",
+        directive=True,
     ),
     Option(
         "priority",
@@ -193,6 +203,7 @@ OPTIONS = (
         "N",
         "Priority among your own jobs, from -1024 to 1023; Slurm can only lower it (--nice).",
         example=-10,
+        directive=True,
     ),
     Option(
         "directive",
@@ -266,6 +277,7 @@ OPTIONS = (
         "Request the nodes exclusively.",
         switch=True,
         example=True,
+        directive=True,
     ),
     Option(
         "accelerator",

@@ -10,16 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).resolve().parent.parent
-PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-
-
-def block(section: str, language: str) -> str:
-    """Return the block of a language in a section of the page."""
-    text = PAGE.partition(f"\n## {section}\n")[2].partition("\n## ")[0]
-    (found,) = re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    return found
+from support.walkthroughs import ROOT, block
 
 
 @pytest.fixture
@@ -85,6 +76,89 @@ def test_a_site_costs_one_file(copy: Path) -> None:
     assert "#SBATCH --partition=gpu\n" in done.stdout
     assert changed(copy, before) == {"templates/sites/example.toml"}
     assert "example" in run(copy, "jobgen site list").stdout
+
+
+def insert(path: Path, after: str, text: str) -> None:
+    """Insert a text behind the first place of another one."""
+    before, found, rest = path.read_text().partition(after)
+    assert found
+    path.write_text(before + found + text + rest)
+
+
+def complete(copy: Path, name: str) -> None:
+    """Run the tests of completeness of one name in the copy."""
+    words = f"python -m pytest -q -p no:cacheprovider tests/test_completeness.py -k {name}"
+    tests = run(copy, words)
+    assert " passed" in tests.stdout, tests.stdout + tests.stderr
+    assert tests.returncode == 0, tests.stdout
+
+
+def test_an_option_costs_a_row_a_field_and_its_directive(copy: Path) -> None:
+    section, before = "Add an option", contents(copy)
+    insert(copy / "jobgen/options.py", "\nOPTIONS = (\n", block(section, "text", 0))
+    insert(copy / "jobgen/spec.py", "    comment: str | None\n", block(section, "text", 1))
+    insert(copy / "jobgen/schedulers/slurm.py", "    forms = {\n", block(section, "text", 2))
+    insert(copy / "docs/jobfile.md", "`comment`, ", "`wckey`, ")
+    assert "#SBATCH --wckey=climate\n" in run(copy, block(section, "bash")).stdout
+    generated = {"jobgen/settings.pyi", "jobgen/jobgen.schema.json"}
+    own = {"jobgen/options.py", "jobgen/spec.py", "jobgen/schedulers/slurm.py", "docs/jobfile.md"}
+    assert changed(copy, before) == own | generated
+    complete(copy, "wckey")
+
+
+@pytest.mark.parametrize(
+    ("section", "table", "template", "line"),
+    [
+        (
+            "Add a launcher",
+            "jobgen/launchers.py",
+            "launcher/jsrun",
+            '  exec jsrun -n 8 -r 4 bash "$JOBGEN_RUN_DIR/rank.sh" "$@"\n',
+        ),
+        ("Add an accelerator", "jobgen/resources/accelerators.py", "accelerator/gaudi", "--gres=gaudi:8\n"),
+    ],
+)
+def test_a_row_and_a_template(copy: Path, section: str, table: str, template: str, line: str) -> None:
+    """What test_extensions.py also runs: a launcher and an accelerator."""
+    before = contents(copy)
+    insert(copy / table, "S = {\n", block(section, "python"))
+    (copy / f"templates/{template}.sh.j2").write_text(block(section, "jinja"))
+    assert line in run(copy, block(section, "bash")).stdout
+    assert changed(copy, before) == {table, f"templates/{template}.sh.j2"}
+
+
+def test_a_scheduler_costs_a_module_a_template_and_a_runtime_file(copy: Path) -> None:
+    section, before = "Add a scheduler", contents(copy)
+    (copy / "jobgen/schedulers/lsf.py").write_text(block(section, "python"))
+    (copy / "templates/lsf.sh.j2").write_text(block(section, "jinja"))
+    (copy / "templates/runtime/lsf.sh").write_text(block(section, "shell"))
+    table = copy / "jobgen/schedulers/table.py"
+    insert(table, "import LOCAL\n", "from jobgen.schedulers.lsf import LSF\n")
+    insert(table, "SLURM, ", "LSF, ")
+    done = run(copy, block(section, "bash"))
+    assert done.returncode == 0, done.stdout
+    assert "#BSUB -q long\n" in done.stdout
+    assert "\n57 passed" in done.stdout
+    modules = {"jobgen/schedulers/lsf.py", "jobgen/schedulers/table.py"}
+    assert changed(copy, before) == modules | {"templates/lsf.sh.j2", "templates/runtime/lsf.sh"}
+    two = "--accelerator cpu --ranks-per-node 2 --launcher mpirun"
+    job = run(
+        copy,
+        f"""jobgen lsf {two} -o job.lsf -- bash -c 'echo "saw $RANK of $WORLD_SIZE"'
+        LSB_JOBID=7 LSB_HOSTS="$(hostname) $(hostname)" bash job.lsf""",
+    )
+    assert sorted(line for line in job.stdout.splitlines() if line.startswith("saw")) == [
+        "saw 0 of 2",
+        "saw 1 of 2",
+    ]
+    assert "jobgen: job 7 finished" in job.stderr
+    for words, sentence in (
+        ("lsf --begin 20:00", "--begin 20:00 (command line): LSF has no equivalent; leave it out, or use"),
+        ("submit lsf", "jobgen does not submit jobs of LSF"),
+    ):
+        refused = run(copy, f"jobgen {words} 2>&1 || true").stdout
+        assert sentence in refused
+        assert "Traceback" not in refused
 
 
 def test_the_hooks_are_the_linters_of_make_lint() -> None:

@@ -1,4 +1,4 @@
-"""A launcher and an accelerator that jobgen does not have, each added by one row and one template."""
+"""The launcher and the accelerator of CONTRIBUTING.md, each added by one row and one template."""
 
 from __future__ import annotations
 
@@ -8,27 +8,15 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from support.walkthroughs import block, row
 
-from jobgen import JobgenError, JobSpec, render
-from jobgen.launchers import LAUNCHERS, Launcher, RankVariables
-from jobgen.resources.accelerators import ACCELERATORS, Accelerator
+from jobgen import JobgenError, JobSpec, launchers, render
+from jobgen.launchers import LAUNCHERS
+from jobgen.resources import accelerators
+from jobgen.resources.accelerators import ACCELERATORS
 
-JSRUN = Launcher(
-    "jsrun",
-    schedulers=("slurm", "local"),
-    ranks=RankVariables("$JSM_NAMESPACE_RANK", "$JSM_NAMESPACE_SIZE", "$JSM_NAMESPACE_LOCAL_RANK"),
-    by_scheduler=True,
-)
-JSRUN_TEMPLATE = """\
-  exec {{ run }}jsrun -n {{ world_word }} -r {{ ranks_per_node }} bash "$JOBGEN_RUN_DIR/rank.sh" "$@"
-"""
-GAUDI = Accelerator(
-    "Gaudi",
-    "accelerator/gaudi.sh.j2",
-    gres="--gres=gaudi:{n}",
-    visible="HABANA_VISIBLE_DEVICES",
-    containers={"docker": "--runtime=habana"},
-)
+JSRUN = row("Add a launcher", launchers)
+GAUDI = row("Add an accelerator", accelerators)
 # Each starts the processes of one node, with variables of its own.
 RUN_JSRUN = """\
 for ((rank = 0; rank < $2; rank++)); do
@@ -55,13 +43,13 @@ def add_template(folder: Path, name: str, text: str) -> list[Path]:
 @pytest.fixture
 def jsrun(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Path]:
     monkeypatch.setitem(LAUNCHERS, "jsrun", JSRUN)
-    return add_template(tmp_path, "launcher/jsrun.sh.j2", JSRUN_TEMPLATE)
+    return add_template(tmp_path, "launcher/jsrun.sh.j2", block("Add a launcher", "jinja"))
 
 
 @pytest.fixture
 def gaudi(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Path]:
     monkeypatch.setitem(ACCELERATORS, "gaudi", GAUDI)
-    return add_template(tmp_path, "accelerator/gaudi.sh.j2", "  export DS_ACCELERATOR=hpu\n")
+    return add_template(tmp_path, "accelerator/gaudi.sh.j2", block("Add an accelerator", "jinja"))
 
 
 def run(script: str, folder: Path, command: str, text: str, **env: str) -> list[str]:

@@ -49,9 +49,10 @@ def agents(spec: JobSpec, scheduler: Scheduler, mpi: MpiFlavour | None) -> tuple
     """Return the replacements of ssh between nodes, in the order of trial: names of templates in remote/."""
     if alone(spec) or by_scheduler(spec, mpi) or start_nodes(spec, scheduler) not in ("launcher", "each"):
         return ()
-    if spec.remote == "ssh":
+    if scheduler.agent is None and spec.remote == "scheduler":
+        raise spec.refuse("remote", f"{scheduler.title} starts no process on another node; leave it out")
+    if scheduler.agent is None or spec.remote == "ssh":
         return ("ssh",)
-    assert scheduler.agent
     if scheduler.node_step:
         return () if mpi and mpi.knows_slurm else (scheduler.agent,)
     return (scheduler.agent,) if spec.remote == "scheduler" else (scheduler.agent, "ssh")

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, ClassVar
 
+from jobgen.errors import JobgenError
 from jobgen.schedulers.arrays import Array, Ranges
 
 if TYPE_CHECKING:
@@ -19,11 +20,6 @@ if TYPE_CHECKING:
     from jobgen.spec import JobSpec
 
 EVENTS = {"begin": "BEGIN", "end": "END", "fail": "FAIL", "none": "NONE"}
-# Options that not every scheduler has.
-OPTIONAL = (
-    *("array", "after", "reservation", "qos", "constraint", "licenses", "comment", "begin", "priority"),
-    "exclusive",
-)
 
 
 class Scheduler:
@@ -89,11 +85,11 @@ class Scheduler:
 
     def jobs(self) -> JobCommands:
         """Return the commands that submit, query and end jobs."""
-        raise NotImplementedError
+        raise JobgenError(f"jobgen does not submit jobs of {self.title}: use {self.command}")
 
     def cluster(self) -> ClusterCommands:
         """Return the commands that list queues and nodes."""
-        raise NotImplementedError
+        raise JobgenError(f"jobgen cannot list the queues of {self.title}")
 
     def probes(self) -> Mapping[str, tuple[str, ...]]:
         """Return the commands by which the doctor asks for queues and nodes, by the name of the answer."""
@@ -104,7 +100,7 @@ class Scheduler:
         return bool(queue and self.reservation_queue and matches(self.reservation_queue, queue))
 
     def writes(self, key: str) -> bool:
-        """Return whether the scheduler has a directive for one of the OPTIONAL options."""
+        """Return whether the scheduler has a directive for an option."""
         known = {"array": self.array_form, "after": self.dependency_form}
         return bool(known.get(key)) or key in (*self.forms, *self.lists, *self.in_template)
 

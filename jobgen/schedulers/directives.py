@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from jobgen.errors import JobgenError, shown
-from jobgen.schedulers.base import OPTIONAL, Scheduler
+from jobgen.options import OPTIONS
+from jobgen.schedulers.base import Scheduler
 from jobgen.schedulers.table import SCHEDULERS
 from jobgen.spec import JobSpec
 
@@ -35,7 +36,7 @@ def check_directives(spec: JobSpec, scheduler: Scheduler) -> None:
     for key, reason in scheduler.lacks.items():
         if spec.origin(key) != "default":
             raise spec.refuse(key, reason)
-    for key in OPTIONAL:
+    for key in (option.key for option in OPTIONS if option.directive):
         if getattr(spec, key) not in (None, False, ()) and not scheduler.writes(key):
             raise spec.refuse(key, f"{scheduler.title} has no equivalent; leave it out, or use --directive")
     if not re.fullmatch(scheduler.name_pattern, spec.name, re.ASCII):
