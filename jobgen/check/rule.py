@@ -21,8 +21,16 @@ class Rule(NamedTuple):
     severity: str
     title: str
     find: Callable[[Script], Iterator[Hit]]
+    schedulers: tuple[str, ...] = ()  # or jobgen's commands for them; without them all scripts
+
+    def concerns(self, script: Script) -> bool:
+        """Return whether the rule is about scripts of this scheduler."""
+        own = (script.dialect.name, script.dialect.command_name)
+        return not self.schedulers or any(name in self.schedulers for name in own)
 
 
-def rule(id: str, severity: str, title: str) -> Callable[[Callable[[Script], Iterator[Hit]]], Rule]:
+def rule(
+    id: str, severity: str, title: str, schedulers: tuple[str, ...] = ()
+) -> Callable[[Callable[[Script], Iterator[Hit]]], Rule]:
     """Make a rule of the function that yields its hits in a script."""
-    return lambda find: Rule(id, severity, title, find)
+    return lambda find: Rule(id, severity, title, find, schedulers)

@@ -5,20 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from jobgen.check.request import heeded, number
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.check.script import Hit, Script
+from jobgen.schedulers.request import number
 
 
 def _totals(script: Script) -> dict[str, tuple[int, str]]:
     """Return PBS Pro's -l resources: name to line and value."""
-    if script.scheduler != "pbspro":
-        return {}
-    said = heeded(script.options, script.scheduler)
-    return {key[3:]: (option.line, option.value) for key, option in said.items() if option.flag == "-l"}
+    return {key[3:]: (one.line, one.value) for key, one in script.heeded.items() if one.flag == "-l"}
 
 
-@rule("select-with-nodes", ERROR, "select= or place= with nodes=")
+@rule("select-with-nodes", ERROR, "select= or place= with nodes=", schedulers=("pbspro",))
 def select_with_nodes(script: Script) -> Iterator[Hit]:
     """`select=` and `place=` are the syntax of PBS Pro, `nodes=` is the old one: qsub refuses them together
     ("Cannot be used with select or place").
@@ -50,7 +47,7 @@ def select_with_nodes(script: Script) -> Iterator[Hit]:
             return
 
 
-@rule("select-with-totals", ERROR, "select= with a total of the job")
+@rule("select-with-totals", ERROR, "select= with a total of the job", schedulers=("pbspro",))
 def select_with_totals(script: Script) -> Iterator[Hit]:
     """`-l ncpus=`, `-l mem=` and `-l ngpus=` count for the whole job, `select=` for each chunk: qsub
     refuses them together.
@@ -80,7 +77,7 @@ def select_with_totals(script: Script) -> Iterator[Hit]:
             )
 
 
-@rule("walltime-in-select", ERROR, "walltime inside select=")
+@rule("walltime-in-select", ERROR, "walltime inside select=", schedulers=("pbspro",))
 def walltime_in_select(script: Script) -> Iterator[Hit]:
     """A chunk has no time limit, the job has one: qsub refuses `walltime` inside `select=`.
 
@@ -107,7 +104,7 @@ def walltime_in_select(script: Script) -> Iterator[Hit]:
         )
 
 
-@rule("torque-gpus", ERROR, "Torque's gpus= in PBS Pro")
+@rule("torque-gpus", ERROR, "Torque's gpus= in PBS Pro", schedulers=("pbspro",))
 def torque_gpus(script: Script) -> Iterator[Hit]:
     """`nodes=2:ppn=1:gpus=1` is the syntax of Torque for GPUs. PBS Pro refuses it ("node(s) specification
     error", status 241). The rest of the script decides whether it is for PBS Pro or Torque; `--scheduler
@@ -139,7 +136,7 @@ def torque_gpus(script: Script) -> Iterator[Hit]:
         )
 
 
-@rule("unallocated-gpus", ERROR, "GPUs that are asked for, but not allocated")
+@rule("unallocated-gpus", ERROR, "GPUs that are asked for, but not allocated", schedulers=("pbspro",))
 def unallocated_gpus(script: Script) -> Iterator[Hit]:
     """`nodes=2:ppn=2,ngpus=2` is accepted by PBS Pro, but the GPUs are **not allocated**: the job runs
     beside others on the same cards.
@@ -168,7 +165,7 @@ def unallocated_gpus(script: Script) -> Iterator[Hit]:
         )
 
 
-@rule("packed-chunks", WARNING, "Chunks that may share a host")
+@rule("packed-chunks", WARNING, "Chunks that may share a host", schedulers=("pbspro",))
 def packed_chunks(script: Script) -> Iterator[Hit]:
     """`select=2` requests two chunks, not two nodes. Without `place=scatter` PBS may pack both onto one
     host. The node file then lists this host twice, and a launcher that expects two hosts fails. (For
@@ -203,7 +200,7 @@ def packed_chunks(script: Script) -> Iterator[Hit]:
     )
 
 
-@rule("no-mpiprocs", WARNING, "GPUs without mpiprocs")
+@rule("no-mpiprocs", WARNING, "GPUs without mpiprocs", schedulers=("pbspro",))
 def no_mpiprocs(script: Script) -> Iterator[Hit]:
     """The node file has `mpiprocs` lines for each chunk, or one line if `mpiprocs` is not given. An mpirun
     without a number of ranks then starts one rank for each chunk, and all GPUs but one stay idle.

@@ -107,7 +107,7 @@ def _world(script: Script) -> int | None:
     text = script.tree.text
     if re.search(r"pipeline|tensor.?model.?parallel|--tp|--pp|sequence.?parallel", text, re.I):
         return None
-    nodes = asked.nodes or (1 if script.scheduler == "slurm" and not asked.ranks else None)
+    nodes = asked.nodes or (None if asked.ranks else script.dialect.default_nodes)
     if not script.is_batch or not nodes or len(asked.chunks) > 1:
         return None
     each = next(

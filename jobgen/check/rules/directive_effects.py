@@ -5,17 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from jobgen.check.directive_reader import LONG
-from jobgen.check.request import settings
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.check.script import Hit, Script
 from jobgen.errors import shown
 from jobgen.schedulers.precedence import heeded
-from jobgen.schedulers.table import SCHEDULERS, letters
-
-
-def _prefix(script: Script) -> str:
-    return "#SBATCH" if script.scheduler == "slurm" else "#PBS"
 
 
 @rule("inert-directive", ERROR, "A directive that is only a comment")
@@ -40,13 +33,14 @@ def inert(script: Script) -> Iterator[Hit]:
         #PBS -l walltime=01:00:00
         cd "$PBS_O_WORKDIR" || exit 1
     """
+    dialect = script.dialect
     for line in script.directives.inert:
         doubled = line.text.lstrip().startswith("##")  # a common way to disable a directive
         yield Hit(
             line.number,
-            f"{shown(line.text.strip())} is a comment: only {_prefix(script)} counts, in capitals and "
-            "without a blank" + ("" if script.is_pbs else ", at the beginning of the line"),
-            f"write {_prefix(script)} {line.rest}, or take the line out",
+            f"{shown(line.text.strip())} is a comment: only {dialect.prefix} counts, in capitals and "
+            "without a blank" + ("" if dialect.indented_directives else ", at the beginning of the line"),
+            f"write {dialect.prefix} {line.rest}, or take the line out",
             NOTE if doubled else None,
         )
 
@@ -94,7 +88,13 @@ def commented(rest: str) -> bool:
     return re.search(r"\s#", re.sub(r"-C\s*#\S*", "", rest)) is not None
 
 
-@rule("trailing-comment", ERROR, "A comment behind a PBS directive")
+def trailing(script: Script) -> list[int]:
+    """Return the lines whose directive takes a comment for a part of it."""
+    lines = () if script.dialect.directive_comments else script.directives.live
+    return [line.number for line in lines if commented(line.rest)]
+
+
+@rule("trailing-comment", ERROR, "A comment behind a PBS directive", schedulers=("pbs",))
 def trailing_comment(script: Script) -> Iterator[Hit]:
     """PBS reads the whole line as the directive: qsub refuses a script with a comment after it. (sbatch
     allows comments there.)
@@ -116,15 +116,12 @@ def trailing_comment(script: Script) -> Iterator[Hit]:
         #PBS -l place=scatter
         hostname
     """
-    if not script.is_pbs:
-        return  # sbatch accepts them
-    for line in script.directives.live:
-        if commented(line.rest):
-            yield Hit(
-                line.number,
-                "PBS takes the comment for a part of the directive and refuses the job",
-                "put the comment on a line of its own",
-            )
+    for number in trailing(script):
+        yield Hit(
+            number,
+            "PBS takes the comment for a part of the directive and refuses the job",
+            "put the comment on a line of its own",
+        )
 
 
 @rule("carriage-return", ERROR, "Line ends of Windows")
@@ -180,22 +177,16 @@ def repeated(script: Script) -> Iterator[Hit]:
         hostname
     """
     seen: dict[str, str] = {}
-    for key, option in settings(script.options, script.scheduler):
+    for key, option in script.settings:
         which = heeded(key, script.scheduler)
-        once = which != "all" and option.value and _has_value(key, script)
+        once = which != "all" and option.value and script.dialect.takes_value(key)
         if once and seen.setdefault(key, option.value) != option.value:
             yield Hit(
                 option.line,
                 f"{key} is there already, as {shown(seen[key])}: of repeated directives "
-                f"{SCHEDULERS[script.scheduler].title} heeds the {which}",
+                f"{script.dialect.title} heeds the {which}",
                 "keep one of them",
             )
-
-
-def _has_value(key: str, script: Script) -> bool:
-    if not script.is_pbs:
-        return LONG.get(key[2:]) == "="
-    return " " in key or (len(key) == 2 and f"{key[1]}:" in letters(script.scheduler))
 
 
 @rule("no-shebang", WARNING, "No #! line")
@@ -217,12 +208,11 @@ def no_shebang(script: Script) -> Iterator[Hit]:
         hostname
     """
     if script.lines and not script.lines[0].startswith("#!") and (script.is_batch or script.commands):
-        refused = (
-            "sbatch refuses a script without it" if script.scheduler == "slurm" else "the login shell runs it"
-        )
+        refused = script.dialect.needs_shebang
+        what = "sbatch refuses a script without it" if refused else "the login shell runs it"
         yield Hit(
             1,
-            f"the first line does not say which shell this is for: {refused}",
+            f"the first line does not say which shell this is for: {what}",
             "begin with #!/bin/bash",
-            ERROR if script.scheduler == "slurm" else None,
+            ERROR if refused else None,
         )

@@ -132,12 +132,9 @@ def conda_hook(script: Script) -> Iterator[Hit]:
         for command in script.named("source", ".", "eval", "module", "ml", "conda", "mamba")
         if "activate" not in command.literals
     ]
-    if any(name in ("BASH_ENV",) for name, _, _ in script.assignments) or any(
-        "-l" in line.split() or "--login" in line for line in script.lines[:1]
-    ):
+    login = any("-l" in line.split() or "--login" in line for line in script.lines[:1])
+    if login or script.dialect.login_shell or any(name == "BASH_ENV" for name, _, _ in script.assignments):
         return
-    if script.is_pbs:
-        return  # PBS runs the script in a login shell
     for command in script.named("conda", "mamba"):
         if command.literals[:1] == ["activate"] and not any(start < command.node.start for start in ready):
             yield Hit(

@@ -83,7 +83,7 @@ def shared_hostfile(script: Script) -> Iterator[Hit]:
         cd "$PBS_O_WORKDIR"
         awk '{ print $1 " slots=4" }' "$PBS_NODEFILE" > "hostfile.$PBS_JOBID"
     """
-    seen = set()
+    seen, job_id = set(), script.dialect.job_id
     if not script.is_batch:
         return
     for node, _, text in _writes(script):
@@ -105,14 +105,7 @@ def shared_hostfile(script: Script) -> Iterator[Hit]:
         yield Hit(
             node.line,
             f"{name} is the same file for every job: two at a time overwrite each other's hosts",
-            "put the job's id into the path"
-            + (
-                ": hostfile.$SLURM_JOB_ID"
-                if script.scheduler == "slurm"
-                else ": hostfile.$PBS_JOBID"
-                if script.is_pbs
-                else ""
-            ),
+            "put the job's id into the path" + (job_id and f": hostfile.{job_id}"),
         )
 
 

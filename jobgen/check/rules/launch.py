@@ -109,14 +109,9 @@ def ranks_mismatch(script: Script) -> Iterator[Hit]:
 def _slots(script: Script) -> int | None:
     """Return how many ranks a launcher may start; None if the request does not determine it."""
     asked = script.request
-    if script.scheduler == "slurm":
+    if not asked.chunks:
         return asked.ranks
-    if (
-        asked.chunks
-        and asked.nodes
-        and asked.ranks_per_node
-        and asked.chunks[0].get("ppn", asked.chunks[0].get("mpiprocs"))
-    ):
+    if asked.nodes and asked.ranks_per_node and asked.chunks[0].get("ppn", asked.chunks[0].get("mpiprocs")):
         return asked.nodes * asked.ranks_per_node
     return None
 
@@ -156,11 +151,8 @@ def first_node_only(script: Script) -> Iterator[Hit]:
             others = (other for other in script.launches if not other.row.line.module_options)
             if launch.has("--standalone") or any(others):
                 continue
-            way = (
-                "srun --ntasks-per-node=1"
-                if script.scheduler == "slurm"
-                else "mpirun or pbs_tmrsh, once a node"
-            )
+            step = script.dialect.node_step
+            way = f"{step} --ntasks-per-node=1" if step else "mpirun or pbs_tmrsh, once a node"
             yield Hit(
                 launch.line,
                 f"a batch script runs on the first node only: {launch.kind} there waits for the other "

@@ -131,7 +131,7 @@ def ssh_nodes(script: Script) -> Iterator[Hit]:
             and any(word.type != "word" for word in command.arguments)
             and _is_ssh(command.node)
         ):
-            way = "srun" if script.scheduler == "slurm" else "pbs_tmrsh or pbsdsh"
+            way = script.dialect.node_step or "pbs_tmrsh or pbsdsh"
             yield Hit(
                 command.line,
                 "many clusters allow no ssh between nodes, and what it starts outlives the job",

@@ -12,7 +12,7 @@ from jobgen.check.script import Hit, Script
 from jobgen.errors import shown
 
 
-@rule("pbs-export-list", WARNING, "Quotes, backslashes or commas in -v")
+@rule("pbs-export-list", WARNING, "Quotes, backslashes or commas in -v", schedulers=("pbs",))
 def exported_list(script: Script) -> Iterator[Hit]:
     """`-v` splits at commas and mangles quotes and backslashes. An `export` in the body of the script is
     safe.
@@ -33,8 +33,6 @@ def exported_list(script: Script) -> Iterator[Hit]:
         export UCX_TLS=rc,cuda
         hostname
     """
-    if not script.is_pbs:
-        return
     for option in script.options:
         if option.flag != "-v":
             continue
@@ -48,7 +46,7 @@ def exported_list(script: Script) -> Iterator[Hit]:
             )
 
 
-@rule("afterok-array", WARNING, "afterok on an array")
+@rule("afterok-array", WARNING, "afterok on an array", schedulers=("pbs",))
 def after_array(script: Script) -> Iterator[Hit]:
     """`afterok` on an array is satisfied although one of its tasks has failed (measured on OpenPBS 23.06).
     If a dependency can never be satisfied, the job is deleted without a message.
@@ -69,8 +67,6 @@ def after_array(script: Script) -> Iterator[Hit]:
         #PBS -W depend=afterok:1234.server
         hostname
     """
-    if not script.is_pbs:
-        return
     for option in script.options:
         if option.flag == "-W" and re.search(r"\bafterok:[^,]*\[", option.value):
             yield Hit(
@@ -80,7 +76,7 @@ def after_array(script: Script) -> Iterator[Hit]:
             )
 
 
-@rule("home-directory", WARNING, "A relative path in the home directory")
+@rule("home-directory", WARNING, "A relative path in the home directory", schedulers=("pbs",))
 def home_directory(script: Script) -> Iterator[Hit]:
     """PBS starts a job in the home directory, wherever it was submitted from; Slurm starts it where it was
     submitted. A relative path is looked up there.
@@ -102,7 +98,7 @@ def home_directory(script: Script) -> Iterator[Hit]:
         cd "$PBS_O_WORKDIR"
         python3 train.py
     """
-    if not script.is_pbs or not script.is_batch:
+    if not script.is_batch:
         return
     moved = any(script.named("cd", "pushd")) or any("PBS_O_WORKDIR" in name for name, _ in script.expansions)
     flags = {option.flag for option in script.options} | {name for _, name, _ in resources(script.options)}
@@ -153,7 +149,7 @@ def pbsdsh_status(script: Script) -> Iterator[Hit]:
         return
 
 
-@rule("setsid-outlives", WARNING, "A process that outlives the job")
+@rule("setsid-outlives", WARNING, "A process that outlives the job", schedulers=("pbs",))
 def outliving(script: Script) -> Iterator[Hit]:
     """When a job ends, PBS kills the processes that it knows. Processes started with `setsid` are not among
     them and continue to use the node.
@@ -177,12 +173,11 @@ def outliving(script: Script) -> Iterator[Hit]:
         /opt/site/solver
     """
     for command in script.named("setsid"):
-        if script.is_pbs:
-            yield Hit(
-                command.line,
-                "what setsid starts outlives the job: PBS no longer knows it",
-                "start it with & and wait for it",
-            )
+        yield Hit(
+            command.line,
+            "what setsid starts outlives the job: PBS no longer knows it",
+            "start it with & and wait for it",
+        )
 
 
 @rule("tmrsh-agent", ERROR, "pbs_tmrsh as mpirun's agent")

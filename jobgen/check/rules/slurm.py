@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from jobgen.check.request import number
 from jobgen.check.rule import ERROR, WARNING, rule
 from jobgen.check.script import Hit, Script
+from jobgen.schedulers.request import number
 
 
-@rule("gres-total", WARNING, "GPUs of all nodes asked for on each")
+@rule("gres-total", WARNING, "GPUs of all nodes asked for on each", schedulers=("slurm",))
 def gres_total(script: Script) -> Iterator[Hit]:
     """`--gres` and `--gpus-per-node` count per node. 16 GPUs on two nodes are `--gres=gpu:8`; `gpu:16`
     requests 32, and the job waits forever if no node has 16.
@@ -32,7 +32,7 @@ def gres_total(script: Script) -> Iterator[Hit]:
         hostname
     """
     asked = script.request
-    if script.scheduler != "slurm" or not asked.several or not asked.nodes:
+    if not asked.several or not asked.nodes:
         return
     for option in script.options:
         if option.flag not in ("--gres", "--gpus-per-node") or not asked.gpus_per_node:
@@ -49,7 +49,7 @@ def gres_total(script: Script) -> Iterator[Hit]:
             )
 
 
-@rule("uneven-tasks", WARNING, "Tasks without --ntasks-per-node")
+@rule("uneven-tasks", WARNING, "Tasks without --ntasks-per-node", schedulers=("slurm",))
 def uneven_tasks(script: Script) -> Iterator[Hit]:
     """`--nodes=2 --ntasks=4` may put three tasks on one node and one on the other (measured on Slurm
     22.05). Use `--ntasks-per-node`.
@@ -72,7 +72,7 @@ def uneven_tasks(script: Script) -> Iterator[Hit]:
     """
     asked = script.request
     flags = {option.flag: option for option in script.options}
-    if script.scheduler != "slurm" or not asked.nodes or "--ntasks" not in flags or not asked.ranks:
+    if not asked.nodes or "--ntasks" not in flags or not asked.ranks:
         return
     if (
         asked.nodes < 2
@@ -171,7 +171,7 @@ def empty_dependency(script: Script) -> Iterator[Hit]:
                     break
 
 
-@rule("bad-count", ERROR, "A number that Slurm refuses")
+@rule("bad-count", ERROR, "A number that Slurm refuses", schedulers=("slurm",))
 def bad_count(script: Script) -> Iterator[Hit]:
     """After a short option `=` belongs to the value: `-N=2` asks for "=2" nodes. sbatch refuses it, as it
     refuses a count of 0 or a word.
@@ -190,9 +190,9 @@ def bad_count(script: Script) -> Iterator[Hit]:
         #SBATCH --time=01:00:00
         hostname
     """
-    counts = ("--ntasks", "--ntasks-per-node", "--cpus-per-task") if script.scheduler == "slurm" else ()
+    counts = ("--ntasks", "--ntasks-per-node", "--cpus-per-task")
     for option in script.options:
-        if script.scheduler == "slurm" and len(option.given) == 2 and option.value.startswith("="):
+        if len(option.given) == 2 and option.value.startswith("="):
             yield Hit(
                 option.line,
                 f"{option.given}{option.value}: the value is '{option.value}', with the equals sign",

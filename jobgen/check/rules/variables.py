@@ -9,32 +9,6 @@ from jobgen.check.bash import LOOPS, Node, expansions, literal
 from jobgen.check.rule import ERROR, WARNING, rule
 from jobgen.check.script import Hit, Script
 
-# Variables that only other schedulers set, and the equivalent of this one.
-_PBS_ONLY = {
-    "PBS_O_WORKDIR": "SLURM_SUBMIT_DIR",
-    "PBS_JOBID": "SLURM_JOB_ID",
-    "PBS_NODEFILE": "scontrol show hostnames",
-}
-
-_TORQUE_ONLY = {
-    "PBS_NP": "the number of lines of $PBS_NODEFILE",
-    "PBS_NUM_PPN": "mpiprocs, written out",
-    "PBS_NUM_NODES": "the number of hosts in $PBS_NODEFILE",
-    "PBS_GPUFILE": "ngpus, written out",
-    "PBS_ARRAYID": "PBS_ARRAY_INDEX",
-}
-
-_FOREIGN = {
-    "pbspro": _TORQUE_ONLY,
-    "torque": {"PBS_ARRAY_INDEX": "PBS_ARRAYID"},
-    "slurm": {
-        **_PBS_ONLY,
-        **_TORQUE_ONLY,
-        "PBS_ARRAYID": "SLURM_ARRAY_TASK_ID",
-        "PBS_ARRAY_INDEX": "SLURM_ARRAY_TASK_ID",
-    },
-}
-
 
 @rule("foreign-variable", ERROR, "A variable of another scheduler")
 def foreign_variable(script: Script) -> Iterator[Hit]:
@@ -60,18 +34,19 @@ def foreign_variable(script: Script) -> Iterator[Hit]:
     """
     seen: set[str] = set()
     own = {name for name, _, _ in script.assignments}
-    foreign = _FOREIGN.get(script.scheduler, {}) if script.is_batch else {}
+    foreign = script.dialect.foreign_variables if script.is_batch else {}
     for name, node in script.expansions:
-        slurm = script.is_pbs and name.startswith("SLURM_")
+        prefixed = name.startswith(script.dialect.foreign_prefixes)
         safe = node.type == "expansion" and any(sign in node.text for sign in (":-", ":+", "-", "+", ":="))
         inside = next(expansions(node), ("", node))[1] is not node
-        if name in own or name in seen or safe or inside or not (slurm or name in foreign):
+        if name in own or name in seen or safe or inside or not (prefixed or name in foreign):
             continue
         seen.add(name)
-        title = {"pbspro": "PBS Pro", "torque": "Torque", "slurm": "Slurm"}[script.scheduler]
         if not any(above.type == "expansion" for above in node.above()):
             yield Hit(
-                node.line, f"{title} does not set {name}", f"use {foreign.get(name, 'PBS_* variables')}"
+                node.line,
+                f"{script.dialect.title} does not set {name}",
+                f"use {foreign.get(name, 'PBS_* variables')}",
             )
 
 

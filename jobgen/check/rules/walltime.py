@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jobgen.check.directive_reader import Option
-from jobgen.check.request import resources, seconds, without_fraction
+from jobgen.check.request import resources
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.check.script import Hit, Script
 from jobgen.errors import shown
+from jobgen.schedulers.request import Option
 
 
 @rule("no-walltime", WARNING, "No time limit")
@@ -34,7 +34,7 @@ def no_walltime(script: Script) -> Iterator[Hit]:
     names = {name for _, name, _ in resources(script.options)} | {option.flag for option in script.options}
     if not names & {"walltime", "--time", "cput"}:
         line = script.directives.live[-1].number
-        option = "#SBATCH --time=01:00:00" if script.scheduler == "slurm" else "#PBS -l walltime=01:00:00"
+        option = f"{script.dialect.prefix} {script.dialect.walltime_form.format('01:00:00')}"
         yield Hit(
             line,
             "no time limit: the queue's own holds, which may be minutes, or days that keep the job waiting",
@@ -50,12 +50,9 @@ def _times(script: Script) -> Iterator[tuple[Option, str]]:
     for option in script.options:
         if option.flag in ("--time", "--time-min"):
             yield option, option.value
-    if script.is_pbs:
-        yield from (
-            (option, without_fraction(value) if script.scheduler == "pbspro" else value)
-            for option, name, value in resources(script.options)
-            if name in ("walltime", "cput", "pcput", "min_walltime", "max_walltime")
-        )
+    for option, name, value in resources(script.options):
+        if name in script.dialect.time_resources:
+            yield option, script.dialect.time(value)
 
 
 @rule("bad-walltime", ERROR, "A time that the scheduler refuses")
@@ -79,14 +76,8 @@ def bad_walltime(script: Script) -> Iterator[Hit]:
         hostname
     """
     for option, text in _times(script):
-        if script.scheduler == "slurm" and text.lower() in ("infinite", "unlimited"):
-            continue
-        if seconds(text, script.scheduler) is None:
-            forms = {
-                "slurm": "minutes, M:S, H:M:S, D-H, D-H:M and D-H:M:S",
-                "torque": "seconds, M:S, H:M:S and D:H:M:S",
-                "pbspro": "seconds, M:S and H:M:S",
-            }[script.scheduler]
+        if text.lower() not in script.dialect.unlimited and script.dialect.seconds(text) is None:
+            forms = script.dialect.time_forms
             yield Hit(
                 option.line, f"the time {shown(text)} is refused: allowed are {forms}", "write HH:MM:SS"
             )
@@ -110,7 +101,7 @@ def short_walltime(script: Script) -> Iterator[Hit]:
         hostname
     """
     for option, text in _times(script):
-        total = seconds(text, script.scheduler)
+        total = script.dialect.seconds(text)
         if total is None:
             continue
         first, colon, rest = text.partition(":")
@@ -123,5 +114,5 @@ def short_walltime(script: Script) -> Iterator[Hit]:
                 "for minutes",
                 None if hours else NOTE,
             )
-        elif script.is_pbs and not colon and total < 300:
+        elif script.dialect.bare_seconds and not colon and total < 300:
             yield Hit(option.line, f"{text} is {total} seconds for PBS", "write HH:MM:SS")
