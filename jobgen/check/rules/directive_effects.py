@@ -11,28 +11,29 @@ from jobgen.errors import shown
 from jobgen.schedulers.precedence import heeded
 
 
-@rule("inert-directive", ERROR, "A directive that is only a comment")
-def inert(script: Script) -> Iterator[Hit]:
+@rule(
+    "inert-directive",
+    ERROR,
+    "A directive that is only a comment",
     """A directive must begin with `#PBS` or `#SBATCH`, in capitals, without a blank, and on Slurm in the
     first column. `# PBS`, `#pbs` and `##PBS` are comments: the job runs with the defaults of the queue,
-    without a message. (`##` is a common way to disable a directive: that is only a note.)
-
-    Bad:
-
-        #!/bin/bash
-        #PBS -l select=1:ncpus=8
-        # PBS -q gpu
-        #PBS -l walltime=01:00:00
-        cd "$PBS_O_WORKDIR" || exit 1
-
-    Good:
-
-        #!/bin/bash
-        #PBS -l select=1:ncpus=8
-        #PBS -q gpu
-        #PBS -l walltime=01:00:00
-        cd "$PBS_O_WORKDIR" || exit 1
-    """
+    without a message. (`##` is a common way to disable a directive: that is only a note.)""",
+    bad="""
+    #!/bin/bash
+    #PBS -l select=1:ncpus=8
+    # PBS -q gpu
+    #PBS -l walltime=01:00:00
+    cd "$PBS_O_WORKDIR" || exit 1
+    """,
+    good="""
+    #!/bin/bash
+    #PBS -l select=1:ncpus=8
+    #PBS -q gpu
+    #PBS -l walltime=01:00:00
+    cd "$PBS_O_WORKDIR" || exit 1
+    """,
+)
+def inert(script: Script) -> Iterator[Hit]:
     dialect = script.dialect
     for line in script.directives.inert:
         doubled = line.text.lstrip().startswith("##")  # a common way to disable a directive
@@ -45,29 +46,30 @@ def inert(script: Script) -> Iterator[Hit]:
         )
 
 
-@rule("late-directive", ERROR, "A directive after the first command")
-def late(script: Script) -> Iterator[Hit]:
+@rule(
+    "late-directive",
+    ERROR,
+    "A directive after the first command",
     """qsub and sbatch read directives up to the first command. Blank lines and comments do not end this
     part; everything else does, including `set -e` and assignments. Later directives are ignored without
-    a message.
+    a message.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    #SBATCH --nodes=2
+    srun hostname
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    #SBATCH --nodes=2
 
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        #SBATCH --nodes=2
-        srun hostname
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --time=01:00:00
-        #SBATCH --nodes=2
-
-        set -euo pipefail
-        srun hostname
-    """
+    set -euo pipefail
+    srun hostname
+    """,
+)
+def late(script: Script) -> Iterator[Hit]:
     texts = [
         (node.line, node.line + node.text.count("\n"))
         for node in script.tree.all("heredoc_body", "raw_string", "string")
@@ -94,28 +96,30 @@ def trailing(script: Script) -> list[int]:
     return [line.number for line in lines if commented(line.rest)]
 
 
-@rule("trailing-comment", ERROR, "A comment behind a PBS directive", schedulers=("pbs",))
-def trailing_comment(script: Script) -> Iterator[Hit]:
+@rule(
+    "trailing-comment",
+    ERROR,
+    "A comment behind a PBS directive",
     """PBS reads the whole line as the directive: qsub refuses a script with a comment after it. (sbatch
-    allows comments there.)
-
-    Bad:
-
-        #!/bin/bash
-        #PBS -l select=2:ncpus=8  # two nodes
-        #PBS -l walltime=01:00:00
-        #PBS -l place=scatter
-        hostname
-
-    Good:
-
-        #!/bin/bash
-        # two nodes
-        #PBS -l select=2:ncpus=8
-        #PBS -l walltime=01:00:00
-        #PBS -l place=scatter
-        hostname
-    """
+    allows comments there.)""",
+    bad="""
+    #!/bin/bash
+    #PBS -l select=2:ncpus=8  # two nodes
+    #PBS -l walltime=01:00:00
+    #PBS -l place=scatter
+    hostname
+    """,
+    good="""
+    #!/bin/bash
+    # two nodes
+    #PBS -l select=2:ncpus=8
+    #PBS -l walltime=01:00:00
+    #PBS -l place=scatter
+    hostname
+    """,
+    schedulers=("pbs",),
+)
+def trailing_comment(script: Script) -> Iterator[Hit]:
     for number in trailing(script):
         yield Hit(
             number,
@@ -124,24 +128,25 @@ def trailing_comment(script: Script) -> Iterator[Hit]:
         )
 
 
-@rule("carriage-return", ERROR, "Line ends of Windows")
-def carriage_return(script: Script) -> Iterator[Hit]:
+@rule(
+    "carriage-return",
+    ERROR,
+    "Line ends of Windows",
     """A file edited on Windows ends its lines with a carriage return and a line feed. sbatch refuses it
     ("DOS line breaks"), PBS refuses it with a less clear message, and bash reads the character as a part
-    of the last word of each line.
-
-    Bad:
-
-        #!/bin/bash\r
-        #SBATCH --time=01:00:00\r
-        hostname\r
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --time=01:00:00
-        hostname
-    """
+    of the last word of each line.""",
+    bad="""
+    #!/bin/bash\r
+    #SBATCH --time=01:00:00\r
+    hostname\r
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    hostname
+    """,
+)
+def carriage_return(script: Script) -> Iterator[Hit]:
     for number, line in enumerate(script.lines, 1):
         if line.endswith("\r"):
             yield Hit(
@@ -154,28 +159,29 @@ def carriage_return(script: Script) -> Iterator[Hit]:
             return
 
 
-@rule("repeated-directive", WARNING, "A directive twice, with two values")
-def repeated(script: Script) -> Iterator[Hit]:
+@rule(
+    "repeated-directive",
+    WARNING,
+    "A directive twice, with two values",
     """Slurm and Torque use the **last** one. PBS Pro uses the **first** one for each resource of `-l`, and
     the **last** one for all other options. One of the two values has no effect. (Some options add up:
     `-W depend` on PBS Pro, `-W stagein`, `-W stageout` and `-W x` on Torque, `--mail-type` on Slurm.
-    Options on the command line win over the script.)
-
-    Bad:
-
-        #!/bin/bash
-        #PBS -l select=1:ncpus=8
-        #PBS -l walltime=01:00:00
-        #PBS -l walltime=12:00:00
-        hostname
-
-    Good:
-
-        #!/bin/bash
-        #PBS -l select=1:ncpus=8
-        #PBS -l walltime=12:00:00
-        hostname
-    """
+    Options on the command line win over the script.)""",
+    bad="""
+    #!/bin/bash
+    #PBS -l select=1:ncpus=8
+    #PBS -l walltime=01:00:00
+    #PBS -l walltime=12:00:00
+    hostname
+    """,
+    good="""
+    #!/bin/bash
+    #PBS -l select=1:ncpus=8
+    #PBS -l walltime=12:00:00
+    hostname
+    """,
+)
+def repeated(script: Script) -> Iterator[Hit]:
     seen: dict[str, str] = {}
     for key, option in script.settings:
         which = heeded(key, script.scheduler)
@@ -189,24 +195,25 @@ def repeated(script: Script) -> Iterator[Hit]:
             )
 
 
-@rule("no-shebang", WARNING, "No #! line")
-def no_shebang(script: Script) -> Iterator[Hit]:
+@rule(
+    "no-shebang",
+    WARNING,
+    "No #! line",
     """sbatch refuses a script whose first line does not begin with `#!`. PBS runs it with the login shell,
-    which may not be bash.
-
-    Bad:
-
-        #PBS -l select=1:ncpus=8
-        #PBS -l walltime=01:00:00
-        hostname
-
-    Good:
-
-        #!/bin/bash
-        #PBS -l select=1:ncpus=8
-        #PBS -l walltime=01:00:00
-        hostname
-    """
+    which may not be bash.""",
+    bad="""
+    #PBS -l select=1:ncpus=8
+    #PBS -l walltime=01:00:00
+    hostname
+    """,
+    good="""
+    #!/bin/bash
+    #PBS -l select=1:ncpus=8
+    #PBS -l walltime=01:00:00
+    hostname
+    """,
+)
+def no_shebang(script: Script) -> Iterator[Hit]:
     if script.lines and not script.lines[0].startswith("#!") and (script.is_batch or script.commands):
         refused = script.dialect.needs_shebang
         what = "sbatch refuses a script without it" if refused else "the login shell runs it"

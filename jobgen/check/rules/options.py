@@ -20,25 +20,26 @@ def _misspelt(flag: str, known: Mapping[str, str]) -> str:
     return nearest(flag[2:], known, cutoff=0.8) if flag.startswith("--") and flag[2:] not in known else ""
 
 
-@rule("unknown-option", ERROR, "An option that qsub or sbatch does not know")
-def unknown(script: Script) -> Iterator[Hit]:
+@rule(
+    "unknown-option",
+    ERROR,
+    "An option that qsub or sbatch does not know",
     """qsub and sbatch refuse a script with an unknown option, and with a word that belongs to no option:
-    the dash is missing, or a value contains a blank without quotes.
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --time=01:00:00
-        #SBATCH --ntask-per-node=4
-        hostname
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --time=01:00:00
-        #SBATCH --ntasks-per-node=4
-        hostname
-    """
+    the dash is missing, or a value contains a blank without quotes.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    #SBATCH --ntask-per-node=4
+    hostname
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    #SBATCH --ntasks-per-node=4
+    hostname
+    """,
+)
+def unknown(script: Script) -> Iterator[Hit]:
     faulty = set(trailing(script))  # trailing-comment reports these
     for option in script.options:
         if option.line not in faulty and (fault := _fault(option, script)):
@@ -71,27 +72,28 @@ def _fault(option: Option, script: Script) -> tuple[str, str] | None:
 _FOREIGN_FIX = "use this scheduler's own option; jobgen convert translates a whole script"
 
 
-@rule("other-dialect", ERROR, "An option of another scheduler")
-def dialect(script: Script) -> Iterator[Hit]:
+@rule(
+    "other-dialect",
+    ERROR,
+    "An option of another scheduler",
     """PBS Pro and Torque share `#PBS`, but not all that follows: arrays are `-J 0-9` in PBS Pro and `-t
-    0-9` in Torque; `select=` and `place=` are PBS Pro's; resource lists (`-l`) are not Slurm's.
-
-    Bad:
-
-        #!/bin/bash
-        #PBS -l select=1:ncpus=8
-        #PBS -l walltime=01:00:00
-        #PBS -t 0-9
-        hostname
-
-    Good:
-
-        #!/bin/bash
-        #PBS -l select=1:ncpus=8
-        #PBS -l walltime=01:00:00
-        #PBS -J 0-9
-        hostname
-    """
+    0-9` in Torque; `select=` and `place=` are PBS Pro's; resource lists (`-l`) are not Slurm's.""",
+    bad="""
+    #!/bin/bash
+    #PBS -l select=1:ncpus=8
+    #PBS -l walltime=01:00:00
+    #PBS -t 0-9
+    hostname
+    """,
+    good="""
+    #!/bin/bash
+    #PBS -l select=1:ncpus=8
+    #PBS -l walltime=01:00:00
+    #PBS -J 0-9
+    hostname
+    """,
+)
+def dialect(script: Script) -> Iterator[Hit]:
     for option in script.options:
         where = option.value.partition("=")[0]
         if option.flag in script.dialect.foreign_options:
@@ -101,28 +103,29 @@ def dialect(script: Script) -> Iterator[Hit]:
             yield Hit(option.line, f"{where}= is {reason}", _FOREIGN_FIX)
 
 
-@rule("bad-name", ERROR, "A job name that PBS refuses")
-def bad_name(script: Script) -> Iterator[Hit]:
+@rule(
+    "bad-name",
+    ERROR,
+    "A job name that PBS refuses",
     """PBS Pro allows up to 230 letters, digits and `. _ + -` in a job name; Torque allows everything except
     blanks. qsub refuses other names. Very old servers allow 15 characters, of which the first is a
-    letter.
-
-    Bad:
-
-        #!/bin/bash
-        #PBS -N cifar/run1
-        #PBS -l select=1:ncpus=8
-        #PBS -l walltime=01:00:00
-        hostname
-
-    Good:
-
-        #!/bin/bash
-        #PBS -N cifar-run1
-        #PBS -l select=1:ncpus=8
-        #PBS -l walltime=01:00:00
-        hostname
-    """
+    letter.""",
+    bad="""
+    #!/bin/bash
+    #PBS -N cifar/run1
+    #PBS -l select=1:ncpus=8
+    #PBS -l walltime=01:00:00
+    hostname
+    """,
+    good="""
+    #!/bin/bash
+    #PBS -N cifar-run1
+    #PBS -l select=1:ncpus=8
+    #PBS -l walltime=01:00:00
+    hostname
+    """,
+)
+def bad_name(script: Script) -> Iterator[Hit]:
     for option in script.options:
         if option.flag == "-N" and (why := script.dialect.name_fault(option.value)):
             yield Hit(
@@ -132,26 +135,27 @@ def bad_name(script: Script) -> Iterator[Hit]:
             )
 
 
-@rule("memory-unit", ERROR, "A memory size that the scheduler refuses or misreads")
-def memory(script: Script) -> Iterator[Hit]:
+@rule(
+    "memory-unit",
+    ERROR,
+    "A memory size that the scheduler refuses or misreads",
     """PBS takes whole numbers with `kb`, `mb`, `gb` or `tb`; a bare number is bytes. Slurm takes whole
     numbers with `K`, `M`, `G` or `T`; a bare number is megabytes. `64GiB` and `1.5G` are refused by
-    both.
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --time=01:00:00
-        #SBATCH --mem=1.5G
-        hostname
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --time=01:00:00
-        #SBATCH --mem=1536M
-        hostname
-    """
+    both.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    #SBATCH --mem=1.5G
+    hostname
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    #SBATCH --mem=1536M
+    hostname
+    """,
+)
+def memory(script: Script) -> Iterator[Hit]:
     bare, unit, likely = script.dialect.bare_size
     for option, name, text in _memories(script):
         if matches(bare, text):
@@ -179,25 +183,26 @@ def _memories(script: Script) -> Iterator[tuple[Option, str, str]]:
                     yield option, key, text
 
 
-@rule("bad-choice", ERROR, "A word that the option does not know")
-def bad_choice(script: Script) -> Iterator[Hit]:
+@rule(
+    "bad-choice",
+    ERROR,
+    "A word that the option does not know",
     """`-j` takes `oe`, `eo` or `n`; `-m` takes `n` or letters of `abe`; `--mail-type` takes words such as
-    `END,FAIL`. The scheduler refuses all others.
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --time=01:00:00
-        #SBATCH --mail-type=ENDED
-        hostname
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --time=01:00:00
-        #SBATCH --mail-type=END
-        hostname
-    """
+    `END,FAIL`. The scheduler refuses all others.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    #SBATCH --mail-type=ENDED
+    hostname
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    #SBATCH --mail-type=END
+    hostname
+    """,
+)
+def bad_choice(script: Script) -> Iterator[Hit]:
     for option in script.options:
         pattern, words, fix = script.dialect.choices.get(option.flag, (".*", "", ""))
         if not matches(pattern, option.value):

@@ -17,25 +17,26 @@ def _outputs(script: Script) -> Iterator[Option]:
     return (option for option in script.options if option.flag in script.dialect.log_options)
 
 
-@rule("output-variable", ERROR, "A variable in the path of an output file")
-def output_variable(script: Script) -> Iterator[Hit]:
+@rule(
+    "output-variable",
+    ERROR,
+    "A variable in the path of an output file",
     """Directives are not read by a shell: `-o $HOME/x` is a file with a dollar sign in its name, on PBS Pro
-    and on Slurm. PBS Pro supports only `^array_index^`; Slurm supports `%j`, `%x`, `%A` and `%a`.
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --time=01:00:00
-        #SBATCH --output=train-$SLURM_JOB_ID.log
-        hostname
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --time=01:00:00
-        #SBATCH --output=train-%j.log
-        hostname
-    """
+    and on Slurm. PBS Pro supports only `^array_index^`; Slurm supports `%j`, `%x`, `%A` and `%a`.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    #SBATCH --output=train-$SLURM_JOB_ID.log
+    hostname
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    #SBATCH --output=train-%j.log
+    hostname
+    """,
+)
+def output_variable(script: Script) -> Iterator[Hit]:
     for option in _outputs(script):
         if not script.dialect.log_variables and re.search(r"\$\{?[A-Za-z_]", option.value):
             yield Hit(
@@ -57,26 +58,27 @@ def output_variable(script: Script) -> Iterator[Hit]:
             )
 
 
-@rule("output-directory", WARNING, "The directory of an output file is missing")
-def output_directory(script: Script) -> Iterator[Hit]:
+@rule(
+    "output-directory",
+    WARNING,
+    "The directory of an output file is missing",
     """The scheduler does not create the directory of an output file. Slurm then does not start the job; PBS
     runs it, ends it with status 0, and loses the output. A `mkdir` in a Slurm script runs too late. (The
-    directory is searched beside the script.)
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --time=01:00:00
-        #SBATCH --output=no-such-directory/train-%j.log
-        hostname
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --time=01:00:00
-        #SBATCH --output=train-%j.log
-        hostname
-    """
+    directory is searched beside the script.)""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    #SBATCH --output=no-such-directory/train-%j.log
+    hostname
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    #SBATCH --output=train-%j.log
+    hostname
+    """,
+)
+def output_directory(script: Script) -> Iterator[Hit]:
     made = " ".join(word for command in script.named("mkdir") for word in command.literals)
     copied = script.dialect.copies_logs
     for option in _outputs(script):
@@ -93,27 +95,28 @@ def output_directory(script: Script) -> Iterator[Hit]:
         )
 
 
-@rule("bad-array", ERROR, "An array that the scheduler refuses")
-def bad_array(script: Script) -> Iterator[Hit]:
+@rule(
+    "bad-array",
+    ERROR,
+    "An array that the scheduler refuses",
     """PBS Pro takes `0-9`, `0-9:2` and `0-9%3`, and neither a single number nor a list; Torque takes lists
-    and ranges; Slurm takes both, with steps.
-
-    Bad:
-
-        #!/bin/bash
-        #PBS -l select=1:ncpus=8
-        #PBS -l walltime=01:00:00
-        #PBS -J 3,5,7
-        hostname
-
-    Good:
-
-        #!/bin/bash
-        #PBS -l select=1:ncpus=8
-        #PBS -l walltime=01:00:00
-        #PBS -J 3-7:2
-        hostname
-    """
+    and ranges; Slurm takes both, with steps.""",
+    bad="""
+    #!/bin/bash
+    #PBS -l select=1:ncpus=8
+    #PBS -l walltime=01:00:00
+    #PBS -J 3,5,7
+    hostname
+    """,
+    good="""
+    #!/bin/bash
+    #PBS -l select=1:ncpus=8
+    #PBS -l walltime=01:00:00
+    #PBS -J 3-7:2
+    hostname
+    """,
+)
+def bad_array(script: Script) -> Iterator[Hit]:
     yield from rerun_array(script)
     dialect = script.dialect
     for option in script.options:
@@ -129,27 +132,29 @@ def rerun_array(script: Script) -> Iterator[Hit]:
         yield Hit(said["-J"].line, "an array that may not be run again is refused", "leave out -r n")
 
 
-@rule("array-output", WARNING, "One output file for all tasks of an array", schedulers=("slurm",))
-def array_output(script: Script) -> Iterator[Hit]:
+@rule(
+    "array-output",
+    WARNING,
+    "One output file for all tasks of an array",
     """Without `%a` (or `%j`) in the name, all tasks of an array write to the same file and overwrite each
-    other.
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --time=01:00:00
-        #SBATCH --array=0-9
-        #SBATCH --output=train.log
-        hostname
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --time=01:00:00
-        #SBATCH --array=0-9
-        #SBATCH --output=train-%A_%a.log
-        hostname
-    """
+    other.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    #SBATCH --array=0-9
+    #SBATCH --output=train.log
+    hostname
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    #SBATCH --array=0-9
+    #SBATCH --output=train-%A_%a.log
+    hostname
+    """,
+    schedulers=("slurm",),
+)
+def array_output(script: Script) -> Iterator[Hit]:
     if script.request.array:
         for option in _outputs(script):
             if option.flag != "--input" and "%" not in option.value and not option.value.startswith("/dev/"):

@@ -13,28 +13,30 @@ from jobgen.schedulers.pbspro_values import FOREIGN, place_fault, select_faults,
 _ELSEWHERE = ("-j", "-m", "-N", "-J")  # other rules report these
 
 
-@rule("bad-value", ERROR, "A value that qsub refuses", schedulers=("pbspro",))
-def bad_value(script: Script) -> Iterator[Hit]:
+@rule(
+    "bad-value",
+    ERROR,
+    "A value that qsub refuses",
     """PBS Pro's qsub checks the values of `-a -c -k -o -p -r -R -S` and of `-W`, and refuses the script
     where one has another form: `-p 2000`, `-a 20:00`, `-S bash`, `-W depend=afterok:`. An option without
-    its value is refused, too.
-
-    Bad:
-
-        #!/bin/bash
-        #PBS -l select=1:ncpus=8
-        #PBS -l walltime=01:00:00
-        #PBS -p 2000
-        hostname
-
-    Good:
-
-        #!/bin/bash
-        #PBS -l select=1:ncpus=8
-        #PBS -l walltime=01:00:00
-        #PBS -p 1000
-        hostname
-    """
+    its value is refused, too.""",
+    bad="""
+    #!/bin/bash
+    #PBS -l select=1:ncpus=8
+    #PBS -l walltime=01:00:00
+    #PBS -p 2000
+    hostname
+    """,
+    good="""
+    #!/bin/bash
+    #PBS -l select=1:ncpus=8
+    #PBS -l walltime=01:00:00
+    #PBS -p 1000
+    hostname
+    """,
+    schedulers=("pbspro",),
+)
+def bad_value(script: Script) -> Iterator[Hit]:
     commented = trailing(script)
     for option in script.options:
         takes = len(option.flag) == 2 and f"{option.flag[1]}:" in script.dialect.letters
@@ -64,26 +66,28 @@ def bad_value(script: Script) -> Iterator[Hit]:
             yield Hit(option.line, reason, "leave it out")
 
 
-@rule("bad-select", ERROR, "A select or place that qsub refuses", schedulers=("pbspro",))
-def bad_select(script: Script) -> Iterator[Hit]:
+@rule(
+    "bad-select",
+    ERROR,
+    "A select or place that qsub refuses",
     """A chunk is a number and `NAME=VALUE` between colons, such as `2:ncpus=8:mpiprocs=4`; `place` has at
     most one word of `free pack scatter vscatter`, one of `excl shared exclhost`, and `group=NAME`, and
-    needs a `select`. qsub refuses all others.
-
-    Bad:
-
-        #!/bin/bash
-        #PBS -l select=1:ncpus=8:ngpu=1
-        #PBS -l walltime=01:00:00
-        hostname
-
-    Good:
-
-        #!/bin/bash
-        #PBS -l select=1:ncpus=8:ngpus=1
-        #PBS -l walltime=01:00:00
-        hostname
-    """
+    needs a `select`. qsub refuses all others.""",
+    bad="""
+    #!/bin/bash
+    #PBS -l select=1:ncpus=8:ngpu=1
+    #PBS -l walltime=01:00:00
+    hostname
+    """,
+    good="""
+    #!/bin/bash
+    #PBS -l select=1:ncpus=8:ngpus=1
+    #PBS -l walltime=01:00:00
+    hostname
+    """,
+    schedulers=("pbspro",),
+)
+def bad_select(script: Script) -> Iterator[Hit]:
     said = script.heeded
     if select := said.get("-l select"):
         fix = "write select=2:ncpus=8:mpiprocs=4"
@@ -97,27 +101,29 @@ def bad_select(script: Script) -> Iterator[Hit]:
             yield Hit(place.line, f"place is refused: {fault}", "write place=scatter:excl")
 
 
-@rule("unknown-resource", ERROR, "A resource of another scheduler", schedulers=("pbspro",))
-def unknown_resource(script: Script) -> Iterator[Hit]:
+@rule(
+    "unknown-resource",
+    ERROR,
+    "A resource of another scheduler",
     """`-l gpus`, `procs`, `qos`, `advres`, `naccesspolicy` and `feature` are of Torque and Moab. PBS Pro's
-    qsub refuses a resource that it does not know.
-
-    Bad:
-
-        #!/bin/bash
-        #PBS -l select=1:ncpus=8:ngpus=1
-        #PBS -l walltime=01:00:00
-        #PBS -l naccesspolicy=singlejob
-        hostname
-
-    Good:
-
-        #!/bin/bash
-        #PBS -l select=1:ncpus=8:ngpus=1
-        #PBS -l walltime=01:00:00
-        #PBS -l place=excl
-        hostname
-    """
+    qsub refuses a resource that it does not know.""",
+    bad="""
+    #!/bin/bash
+    #PBS -l select=1:ncpus=8:ngpus=1
+    #PBS -l walltime=01:00:00
+    #PBS -l naccesspolicy=singlejob
+    hostname
+    """,
+    good="""
+    #!/bin/bash
+    #PBS -l select=1:ncpus=8:ngpus=1
+    #PBS -l walltime=01:00:00
+    #PBS -l place=excl
+    hostname
+    """,
+    schedulers=("pbspro",),
+)
+def unknown_resource(script: Script) -> Iterator[Hit]:
     for key, option in script.heeded.items():
         if option.flag == "-l" and key[3:] in FOREIGN:
             yield Hit(

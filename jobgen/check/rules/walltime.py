@@ -11,24 +11,25 @@ from jobgen.errors import shown
 from jobgen.schedulers.request import Option
 
 
-@rule("no-walltime", WARNING, "No time limit")
-def no_walltime(script: Script) -> Iterator[Hit]:
+@rule(
+    "no-walltime",
+    WARNING,
+    "No time limit",
     """Without a time limit the default of the queue applies. On some clusters that is minutes, and the job
-    is killed. On others it is days, and the job waits until a gap of that length is free.
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --nodes=1
-        hostname
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --nodes=1
-        #SBATCH --time=01:00:00
-        hostname
-    """
+    is killed. On others it is days, and the job waits until a gap of that length is free.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --nodes=1
+    hostname
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --nodes=1
+    #SBATCH --time=01:00:00
+    hostname
+    """,
+)
+def no_walltime(script: Script) -> Iterator[Hit]:
     if not script.is_batch:
         return
     names = {name for _, name, _ in resources(script.options)} | {option.flag for option in script.options}
@@ -55,26 +56,27 @@ def _times(script: Script) -> Iterator[tuple[Option, str]]:
             yield option, script.dialect.time(value)
 
 
-@rule("bad-walltime", ERROR, "A time that the scheduler refuses")
-def bad_walltime(script: Script) -> Iterator[Hit]:
+@rule(
+    "bad-walltime",
+    ERROR,
+    "A time that the scheduler refuses",
     """PBS Pro takes seconds, `M:S` and `H:M:S`, Torque also `D:H:M:S`, Slurm minutes, `M:S`, `H:M:S`,
     `D-H`, `D-H:M` and `D-H:M:S`. `1h`, `1d` and, on PBS, `1-00:00:00` are refused. `HH:MM:SS` means the
-    same everywhere.
-
-    Bad:
-
-        #!/bin/bash
-        #PBS -l select=1:ncpus=8
-        #PBS -l walltime=1-00:00:00
-        hostname
-
-    Good:
-
-        #!/bin/bash
-        #PBS -l select=1:ncpus=8
-        #PBS -l walltime=24:00:00
-        hostname
-    """
+    same everywhere.""",
+    bad="""
+    #!/bin/bash
+    #PBS -l select=1:ncpus=8
+    #PBS -l walltime=1-00:00:00
+    hostname
+    """,
+    good="""
+    #!/bin/bash
+    #PBS -l select=1:ncpus=8
+    #PBS -l walltime=24:00:00
+    hostname
+    """,
+)
+def bad_walltime(script: Script) -> Iterator[Hit]:
     for option, text in _times(script):
         if text.lower() not in script.dialect.unlimited and script.dialect.seconds(text) is None:
             forms = script.dialect.time_forms
@@ -83,23 +85,24 @@ def bad_walltime(script: Script) -> Iterator[Hit]:
             )
 
 
-@rule("short-walltime", WARNING, "Minutes that look like hours")
-def short_walltime(script: Script) -> Iterator[Hit]:
+@rule(
+    "short-walltime",
+    WARNING,
+    "Minutes that look like hours",
     """`24:00` is 24 **minutes**, on PBS and on Slurm. A bare number is seconds on PBS and minutes on Slurm.
-    (If minutes are plausible, as in `30:00`, this is only a note.)
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --time=24:00
-        hostname
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --time=24:00:00
-        hostname
-    """
+    (If minutes are plausible, as in `30:00`, this is only a note.)""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --time=24:00
+    hostname
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --time=24:00:00
+    hostname
+    """,
+)
+def short_walltime(script: Script) -> Iterator[Hit]:
     for option, text in _times(script):
         total = script.dialect.seconds(text)
         if total is None:
