@@ -42,7 +42,7 @@ class Scheduler:
     letters = ""  # its options as getopt(3) takes them: a colon follows a letter that has a value
     heeds_first: frozenset[str] = frozenset()  # of repeated options the first applies; of all others the last
     heeds_all: frozenset[str] = frozenset()
-    walltime_form = ""
+    request_forms: Mapping[str, str] = {}  # of the fields of a Request
     array_form = ""
     array_rule = "and two indices at least"
     dependency_form = ""
@@ -190,7 +190,14 @@ class Scheduler:
         """Return the request that options in effect make, by their keys."""
         from jobgen.schedulers.request import Request
 
-        return Request()
+        asked, forms = Request(), self.request_forms
+        for key in ("name", "queue", "account", "output", "error", "mail_user") if forms else ():
+            setattr(asked, key, given.get(key_of(forms[key])))
+        asked.array = given.get(key_of(self.array_form))
+        depend = given.get(key_of(self.dependency_form), "")
+        asked.depend = tuple(part for part in depend.split(",") if part)
+        asked.walltime = self.seconds(given.get(key_of(forms.get("walltime", "")), ""))
+        return asked
 
     def time(self, text: str) -> str:
         """Return a time limit without what the scheduler ignores."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from jobgen.schedulers.base import Scheduler, key_of, matches
+from jobgen.schedulers.base import Scheduler, matches
 
 if TYPE_CHECKING:
     from jobgen.schedulers.request import Option, Request
@@ -20,7 +20,15 @@ class Pbs(Scheduler):
     command_name = runtime = "pbs"
     command = "qsub"
     prefix = "#PBS"
-    walltime_form = "-l walltime={}"
+    request_forms = {
+        "name": "-N {}",
+        "queue": "-q {}",
+        "account": "-A {}",
+        "walltime": "-l walltime={}",
+        "output": "-o {}",
+        "error": "-e {}",
+        "mail_user": "-M {}",
+    }
     dependency_form = "-W depend={}"
     queue_lists = False
     constraint_in_request = True
@@ -98,30 +106,15 @@ class Pbs(Scheduler):
         return [text]
 
     def request(self, given: Mapping[str, str]) -> Request:
-        from jobgen.schedulers.request import Request
-
-        totals = {key[len("-l ") :]: value for key, value in given.items() if key.startswith("-l ")}
-        place = totals.get("place")
-        alone = totals.get("naccesspolicy", "").lower() == "singlejob"
-        depend = given.get(key_of(self.dependency_form))
-        asked = Request(
-            name=given.get("-N"),
-            queue=given.get("-q"),
-            account=given.get("-A") or None,
-            array=given.get(key_of(self.array_form)),
-            output=given.get("-o"),
-            error=given.get("-e"),
-            join=given.get("-j", "n") in ("oe", "eo"),
-            mail=given.get("-m", ""),
-            mail_user=given.get("-M"),
-            rerun={"y": True, "n": False}.get(given.get("-r", "")),
-            depend=() if depend is None else tuple(depend.split(",")),
-            totals=totals,
-            walltime=self.seconds(totals["walltime"]) if "walltime" in totals else None,
-            place=place,
-            exclusive=alone or "excl" in (place or "") or "-n" in given,
-        )
-        _read_nodes(asked, totals)
+        asked = super().request(given)
+        asked.join = given.get("-j", "n") in ("oe", "eo")
+        asked.mail = given.get("-m", "")
+        asked.rerun = {"y": True, "n": False}.get(given.get("-r", ""))
+        asked.totals = {key[len("-l ") :]: value for key, value in given.items() if key.startswith("-l ")}
+        asked.place = asked.totals.get("place")
+        alone = asked.totals.get("naccesspolicy", "").lower() == "singlejob"
+        asked.exclusive = alone or "excl" in (asked.place or "") or "-n" in given
+        _read_nodes(asked, asked.totals)
         return asked
 
 

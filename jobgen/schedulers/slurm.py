@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from jobgen import values
 from jobgen.schedulers import torque
-from jobgen.schedulers.base import Scheduler, key_of, matches, size
+from jobgen.schedulers.base import Scheduler, matches, size
 
 if TYPE_CHECKING:
     from jobgen.resources.accelerators import Accelerator
@@ -71,7 +71,15 @@ class Slurm(Scheduler):
     }
     letters = "a:A:b:B:c:C:d:D:e:F:G:hHi:IJ:k:K:L:m:M:n:N:o:Op:q:QsS:t:uvVw:Wx:"
     heeds_all = frozenset({"--mail-type"})
-    walltime_form = "--time={}"
+    request_forms = {
+        "name": "--job-name={}",
+        "queue": "--partition={}",
+        "account": "--account={}",
+        "walltime": "--time={}",
+        "output": "--output={}",
+        "error": "--error={}",
+        "mail_user": "--mail-user={}",
+    }
     array_form = "--array={}"
     dependency_form = "--dependency={}"
     memory_options = ("--mem", "--mem-per-cpu", "--mem-per-gpu")
@@ -158,32 +166,17 @@ class Slurm(Scheduler):
         return super().seconds(text) and values.seconds(text + ":00" * missing)
 
     def request(self, given: Mapping[str, str]) -> Request:
-        from jobgen.schedulers.request import Request, mebibytes, number
+        from jobgen.schedulers.request import mebibytes, number
 
-        output, error, nodes = given.get("--output"), given.get("--error"), given.get("--nodes", "")
-        least, _, most = nodes.partition("-")
-        asked = Request(
-            name=given.get("--job-name"),
-            queue=given.get("--partition"),
-            account=given.get("--account"),
-            walltime=self.seconds(given.get("--time", "")),
-            nodes=number(least) if most in ("", least) else None,
-            ranks=number(given.get("--ntasks")),
-            ranks_per_node=number(given.get("--ntasks-per-node")),
-            cpus_per_rank=number(given.get("--cpus-per-task")),
-            mem=mebibytes(given["--mem"]) if "--mem" in given else None,
-            array=given.get(key_of(self.array_form)),
-            depend=tuple(part for part in given.get(key_of(self.dependency_form), "").split(",") if part),
-            output=output,
-            error=error,
-            join=error in (None, output),
-            mail=_mail(given.get("--mail-type", "")),
-            mail_user=given.get("--mail-user"),
-            # With =user and the like, other jobs may share the node.
-            exclusive=given.get(self.forms["exclusive"]) == "",
-            rerun=True if "--requeue" in given else False if "--no-requeue" in given else None,
-        )
-        _read_ranks(asked)
+        asked = super().request(given)
+        asked.join = asked.error in (None, asked.output)
+        asked.mail = _mail(given.get("--mail-type", ""))
+        # With =user and the like, other jobs may share the node.
+        asked.exclusive = given.get(self.forms["exclusive"]) == ""
+        asked.rerun = True if "--requeue" in given else False if "--no-requeue" in given else None
+        asked.cpus_per_rank = number(given.get("--cpus-per-task"))
+        asked.mem = mebibytes(given["--mem"]) if "--mem" in given else None
+        _read_ranks(asked, given)
         _read_devices(asked, given)
         return asked
 
@@ -196,8 +189,13 @@ class Slurm(Scheduler):
         }  # fmt: skip
 
 
-def _read_ranks(asked: Request) -> None:
-    """Set the ranks from those of each node, or the nodes from the ranks."""
+def _read_ranks(asked: Request, given: Mapping[str, str]) -> None:
+    """Set the nodes and ranks; of nodes, ranks and ranks per node the third follows from two."""
+    from jobgen.schedulers.request import number
+
+    least, _, most = given.get("--nodes", "").partition("-")
+    asked.nodes = number(least) if most in ("", least) else None
+    asked.ranks, asked.ranks_per_node = number(given.get("--ntasks")), number(given.get("--ntasks-per-node"))
     if asked.ranks is None and asked.ranks_per_node and asked.nodes:
         asked.ranks = asked.ranks_per_node * asked.nodes
     if asked.nodes is None and asked.ranks and asked.ranks_per_node:

@@ -35,7 +35,7 @@ def no_walltime(script: Script) -> Iterator[Hit]:
     names = {name for _, name, _ in resources(script.options)} | {option.flag for option in script.options}
     if not names & {"walltime", "--time", "cput"}:
         line = script.directives.live[-1].number
-        option = f"{script.dialect.prefix} {script.dialect.walltime_form.format('01:00:00')}"
+        option = f"{script.dialect.prefix} {script.dialect.request_forms['walltime'].format('01:00:00')}"
         yield Hit(
             line,
             "no time limit: the queue's own holds, which may be minutes, or days that keep the job waiting",
