@@ -65,11 +65,7 @@ class Scheduler:
     time_resources: frozenset[str] = frozenset()  # of -l
     unlimited: frozenset[str] = frozenset()  # words for no time limit
     bare_seconds = False  # a number alone is a time in seconds
-    bare_size = (
-        NEVER,
-        "",
-        "",
-    )  # sizes that lack a unit: pattern, meaning, and likely unit
+    bare_size = (NEVER, "", "")  # a pattern of sizes that lack their unit, what they mean, and a likely unit
     size_units = size_example = ""
     array_pattern = NEVER
     array_forms = ""  # the same in words

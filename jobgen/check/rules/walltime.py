@@ -8,6 +8,7 @@ from jobgen.check.request import resources
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.check.script import Hit, Script
 from jobgen.errors import shown
+from jobgen.schedulers.base import key_of
 from jobgen.schedulers.request import Option
 
 
@@ -33,9 +34,10 @@ def no_walltime(script: Script) -> Iterator[Hit]:
     if not script.is_batch:
         return
     names = {name for _, name, _ in resources(script.options)} | {option.flag for option in script.options}
-    if not names & {"walltime", "--time", "cput"}:
+    form = script.dialect.request_forms["walltime"]
+    if not names & {"walltime", "--time", "cput", key_of(form)}:
         line = script.directives.live[-1].number
-        option = f"{script.dialect.prefix} {script.dialect.request_forms['walltime'].format('01:00:00')}"
+        option = f"{script.dialect.prefix} {form.format('01:00:00')}"
         yield Hit(
             line,
             "no time limit: the queue's own holds, which may be minutes, or days that keep the job waiting",
@@ -48,8 +50,9 @@ _HOURS = {6, 8, 12, 16, 18, 24, 36, 48, 72, 96, 120, 168}
 
 
 def _times(script: Script) -> Iterator[tuple[Option, str]]:
+    flags = ("--time", "--time-min", key_of(script.dialect.request_forms.get("walltime", "-")))
     for option in script.options:
-        if option.flag in ("--time", "--time-min"):
+        if option.flag in flags:
             yield option, option.value
     for option, name, value in resources(script.options):
         if name in script.dialect.time_resources:
