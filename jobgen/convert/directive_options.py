@@ -10,8 +10,8 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from jobgen.check.directive_reader import Option
 from jobgen.options import BY_KEY
+from jobgen.schedulers.request import Option
 from jobgen.schedulers.table import SCHEDULERS
 
 _DATE = r"(?:(?:(\d\d)?(\d\d))?(\d\d)(\d\d))?(\d\d)(\d\d)(?:\.(\d\d))?"

@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from jobgen.check.directive_reader import Option
-from jobgen.check.request import Request, heeded
+from jobgen.check.request import heeded
 from jobgen.check.script import Script
 from jobgen.convert.directive_options import Told, key_of, value_of
 from jobgen.resources.accelerators import GENERIC_RESOURCES
 from jobgen.schedulers.pbspro import RESERVATION
+from jobgen.schedulers.request import Option, Request
 from jobgen.schedulers.torque import ARRAY_KINDS
 
 _KINDS = {array: kind for kind, array in ARRAY_KINDS.items()}
@@ -109,7 +109,7 @@ def _bad_dependencies(asked: Request) -> str:
 
 
 def _memory_of_cores(asked: Request, last: dict[str, Option]) -> None:
-    from jobgen.check.request import mebibytes
+    from jobgen.schedulers.request import mebibytes
 
     each = mebibytes(last["--mem-per-cpu"].value) if "--mem-per-cpu" in last else None
     if each and asked.mem is None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from jobgen.check.request import Request
 from jobgen.convert.directive_options import Written
 from jobgen.convert.request_reader import Wanted, dependencies
 from jobgen.schedulers import arrays
@@ -13,6 +12,7 @@ from jobgen.schedulers.base import EVENTS, clock
 from jobgen.schedulers.directives import unpattern
 from jobgen.schedulers.pbs import EVENT_LETTERS
 from jobgen.schedulers.pbspro import RESERVATION
+from jobgen.schedulers.request import Request
 from jobgen.schedulers.table import SCHEDULERS
 
 _MAILS = {letter: EVENTS[event] for event, letter in EVENT_LETTERS.items()}

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 
 from jobgen.check.bash import exported, literal
-from jobgen.check.directive_reader import Option
 from jobgen.check.launches import Launch
 from jobgen.check.script import Script
 from jobgen.check.shell_commands import Command
@@ -19,6 +18,7 @@ from jobgen.resources.accelerators import ACCELERATORS, GENERIC_RESOURCES
 from jobgen.schedulers.base import clock
 from jobgen.schedulers.directives import unpattern
 from jobgen.schedulers.pbs import EVENT_LETTERS
+from jobgen.schedulers.request import Option
 
 # Variables that the rendered script sets itself or does not need.
 _OURS = (
