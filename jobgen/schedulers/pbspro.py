@@ -10,6 +10,7 @@ from jobgen.schedulers.base import matches, size
 from jobgen.schedulers.pbs import OURS, Pbs
 
 if TYPE_CHECKING:
+    from jobgen.check.request import Request
     from jobgen.resources.accelerators import Accelerator
     from jobgen.spec import JobSpec
 
@@ -43,6 +44,19 @@ class PbsPro(Pbs):
     starter = {"walltime": "1h", "nodes": 2, "gpus_per_node": 4, "launcher": "mpirun"}
     example_directive = "-l filesystems=home"
     example_constraint = "gpu_type=a100"
+
+    # Conversion
+    converted = Pbs.converted | {"-P"}
+    project_option = "-P"
+    features_are_resources = True
+    chunks_share_nodes = True
+    job_variables = {
+        **Pbs.job_variables,
+        "PBS_ARRAY_INDEX": "array_index",
+        "PBS_ARRAY_ID": "array_id",
+        "NCPUS": "cpus_per_chunk",
+    }
+    unset_variables = frozenset({"PBS_GPUFILE"})
 
     def check(self, spec: JobSpec) -> None:
         if spec.reservation and spec.queue:
@@ -91,6 +105,28 @@ class PbsPro(Pbs):
             whole = re.sub(r"\d+]", "]", job)
             raise ValueError(f"PBS Pro waits for no single task: use {whole}, the whole array")
         return kind
+
+    # Conversion
+
+    def is_reservation(self, queue: str) -> bool:
+        return matches(RESERVATION, queue)
+
+    def resources(self, asked: Request, devices: str, chunk: str) -> tuple[list[str], list[tuple[str, str]]]:
+        """Return select and place. Equal nodes are scattered; PBS places tasks without nodes freely."""
+        ranks, cpus = asked.ranks_per_node, asked.cpus_per_rank
+        count = asked.nodes or (asked.ranks if not ranks else None) or 1
+        forms = {
+            "select={}": count,
+            "ncpus={}": (cpus or 1) * (ranks or 1) if cpus or ranks else None,
+            "mpiprocs={}": ranks,
+            "{}": devices * bool(asked.gpus_per_node),
+            "mem={}mb": asked.mem,
+        }
+        lines = ["-l " + ":".join(form.format(value) for form, value in forms.items() if value) + chunk]
+        if asked.nodes or asked.exclusive:
+            place = "scatter" if asked.nodes else "free"
+            lines.append(f"-l place={place}{':excl' if asked.exclusive else ''}")
+        return lines, []
 
 
 PBSPRO = PbsPro()
