@@ -146,11 +146,12 @@ def _changes_directory(script: Script) -> bool:
 
 def _node_file(script: Script, source: Scheduler, target: Scheduler) -> list[str]:
     """Return lines that write the node file, if the script uses it and only the source has one."""
-    if target.node_file or all(name != source.node_file for name, _ in script.expansions):
+    file = variables.variable("node_file", source)
+    if variables.variable("node_file", target) or not any(name == file for name, _ in script.expansions):
         return []
     slots = script.request.lines_per_node or 1
     comment = f"# The hosts of the job, one line a slot, as {source.family} lists them."
-    return [comment, *target.write_node_file(source.node_file, slots)]
+    return [comment, *target.write_node_file(str(file), slots)]
 
 
 def _behind_set(script: Script) -> int:

@@ -92,8 +92,9 @@ def translate(
 def _foreign(name: str, target: Scheduler) -> bool:
     """Return whether a variable is set by other schedulers only; the script itself sets their node file."""
     others = [one for one in SCHEDULERS.values() if one.family != target.family and one.variable_prefix]
-    own = any(name.startswith(one.variable_prefix) and name != one.node_file for one in others)
-    return own or name in target.unset_variables
+    found = any(name.startswith(one.variable_prefix) for one in others)
+    files = {variable("node_file", one) for one in others}
+    return name in target.unset_variables or (found and name not in files)
 
 
 def _spelt(node: Node, name: str, target: Scheduler) -> str:

@@ -95,13 +95,14 @@ class Scheduler:
     default_logs: Mapping[str, str] = {}  # with ``{}`` for the id
     default_mail = "none"  # the event of which it sends mail to an address
     starts_at_home = False  # a job starts in the home directory; otherwise where it was submitted
-    job_variables: Mapping[str, str] = {}  # their meanings; the first with a meaning is written
-    substitutes: Mapping[str, str] = {}  # variables that are near to a meaning which only others have
+    # The meanings of its variables: job_id, submit_dir, node_file (with a line for each slot) and so on. The
+    # first with a meaning is written; substitutes are those nearest to a meaning that only others have.
+    job_variables: Mapping[str, str] = {}
+    substitutes: Mapping[str, str] = {"home": "HOME", "user": "LOGNAME"}
     variable_prefix = ""
     unset_variables: frozenset[str] = frozenset()  # of its other dialects, without an equivalent
     counts: Mapping[str, str] = {}  # shell expressions of numbers, by their meanings
     job_number = ""  # the id of the job in arithmetic, if the variable is not a number
-    node_file = ""  # the variable with the file that has a line for each slot
     hosts = ""  # a command that prints each host of a job
     host_list: tuple[str, ...] = ()  # a command that prints the hosts in the variable of the node list
     commands: tuple[str, ...] = ()  # of its own

@@ -47,6 +47,7 @@ class Pbs(Scheduler):
     job_variables = {
         "PBS_O_WORKDIR": "submit_dir", "PBS_O_HOST": "submit_host", "PBS_O_HOME": "home",
         "PBS_O_LOGNAME": "user", "PBS_JOBID": "job_id", "PBS_JOBNAME": "job_name", "PBS_QUEUE": "queue",
+        "PBS_NODEFILE": "node_file",
     }  # fmt: skip
     variable_prefix = "PBS_"
     counts = {
@@ -54,7 +55,6 @@ class Pbs(Scheduler):
         "slots": '$(wc -l < "$PBS_NODEFILE")',
     }
     job_number = "${PBS_JOBID%%[!0-9]*}"
-    node_file = "PBS_NODEFILE"
     hosts = "awk '!seen[$1]++' \"$PBS_NODEFILE\""
     commands = ("qsub", "qdel", "qstat", "qalter", "qrerun", "qsig", "pbsdsh", "pbs_tmrsh", "pbsnodes")
 

@@ -76,7 +76,7 @@ class Slurm(Scheduler):
         "SLURM_GPUS_ON_NODE": "gpus_per_node", "SLURM_GPUS_PER_NODE": "gpus_per_node",
     }  # fmt: skip
     substitutes = {
-        "array_id": "SLURM_ARRAY_JOB_ID", "home": "HOME", "user": "LOGNAME", "slots": "SLURM_NTASKS",
+        **Scheduler.substitutes, "array_id": "SLURM_ARRAY_JOB_ID", "slots": "SLURM_NTASKS",
         "slots_per_node": "SLURM_NTASKS_PER_NODE", "chunks": "SLURM_JOB_NUM_NODES",
         "cpus_per_chunk": "SLURM_CPUS_ON_NODE",
     }  # fmt: skip
