@@ -1,4 +1,4 @@
-"""A launcher and an accelerator that jobgen does not have, each added by one row and one template."""
+"""A launcher, an accelerator and directives that jobgen does not have, added by a row and a template each."""
 
 from __future__ import annotations
 
@@ -10,8 +10,13 @@ from pathlib import Path
 import pytest
 
 from jobgen import JobgenError, JobSpec, render
+from jobgen.check.checker import check
+from jobgen.check.directive_reader import guess
+from jobgen.check.script import Script
 from jobgen.launchers import LAUNCHERS, Launcher, RankVariables
 from jobgen.resources.accelerators import ACCELERATORS, Accelerator
+from jobgen.schedulers.base import Scheduler
+from jobgen.schedulers.table import SCHEDULERS
 
 JSRUN = Launcher(
     "jsrun",
@@ -153,3 +158,33 @@ def test_a_container_without_the_accelerator_is_refused(
         render(spec._replace(accelerator="gaudi"), template_dirs=gaudi)
     sentence = f"container = apptainer (Python): Apptainer does not support gaudi; {way}"
     assert str(error.value) == sentence
+
+
+LSF_FORMS = {
+    **{"name": "-J {}", "queue": "-q {}", "account": "-P {}", "walltime": "-W {}"},
+    **{"output": "-o {}", "error": "-e {}", "mail_user": "-u {}"},
+}
+
+
+class Lsf(Scheduler):
+    name = command_name = "lsf"
+    title = "LSF"
+    command = "bsub"
+    prefix = "#BSUB"
+    letters = "e:J:n:o:P:q:u:W:"
+    request_forms = LSF_FORMS
+    time_pattern = r"\d+:\d\d"
+    time_forms = "H:M"
+
+
+def test_the_directives_of_a_scheduler_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SCHEDULERS, "lsf", Lsf())
+    script = "#!/bin/bash\n#BSUB -J train -q gpu\n#BSUB -W 90\n#BSUB -q a\n#BSUB -z\nhostname\n"
+    assert guess(script.splitlines()) == "lsf"
+    request = Script(script.encode(), "lsf").request
+    assert (request.name, request.queue, request.walltime) == ("train", "a", None)
+    assert [(one.line, one.rule, one.reason) for one in check(script.encode())] == [
+        (3, "bad-walltime", "the time 90 is refused: allowed are H:M"),
+        (4, "repeated-directive", "-q is there already, as gpu: of repeated directives LSF heeds the last"),
+        (5, "unknown-option", "bsub has no option -z"),
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache, lru_cache
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from jobgen.launchers import LAUNCHERS, MPI_FLAVOURS, READ_ONLY
 from jobgen.resources.accelerators import ACCELERATORS
+from jobgen.schedulers.table import SCHEDULERS
 
 ROOT = Path(__file__).resolve().parent.parent
 ACYCLIC = ("jobgen", "train")
@@ -25,6 +27,19 @@ ROWS = {
         *("openmpi", "mpich", "intel", "pals"),
     ),
     "jobgen.resources.accelerators": ("cuda", "npu", "rocm", "xpu"),
+}
+# Modules outside of jobgen.schedulers that compare with the name of a scheduler, and how often. The list may
+# only become shorter: ask for an attribute of the scheduler, or declare the schedulers of a rule.
+COMPARE_SCHEDULERS = {
+    "jobgen.commands.completion.candidates": 2,
+    "jobgen.commands.init": 1,
+    "jobgen.containers": 1,
+    "jobgen.doctor.probes": 1,
+    "jobgen.runs.ended_dependencies": 1,
+    "jobgen.runs.submission": 1,
+    "jobgen.sites.discovery": 2,
+    "jobgen.sites.loader": 2,
+    "jobgen.sites.value_checks": 1,
 }
 
 
@@ -141,11 +156,12 @@ def test_every_package_is_installed() -> None:
     assert packages <= set(listed.split())
 
 
-def compared(tree: ast.Module) -> set[str]:
-    """Return the strings that a module compares with, or that its ``match`` statements name."""
-    nodes = (node for node in ast.walk(tree) if isinstance(node, (ast.Compare, ast.MatchValue)))
-    inner = (one for node in nodes for one in ast.walk(node))
-    return {one.value for one in inner if isinstance(one, ast.Constant) and isinstance(one.value, str)}
+def comparisons(tree: ast.Module) -> Iterator[set[str]]:
+    """Yield the strings of each comparison, and of each case of a ``match`` statement."""
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Compare, ast.MatchValue)):
+            inner = (one.value for one in ast.walk(node) if isinstance(one, ast.Constant))
+            yield {one for one in inner if isinstance(one, str)}
 
 
 @pytest.mark.parametrize("home", ROWS)
@@ -153,10 +169,22 @@ def test_only_a_row_knows_its_name(home: str) -> None:
     wrong = {
         (name, word)
         for name, (_, tree) in modules("jobgen").items()
-        for word in compared(tree) & set(ROWS[home])
+        for words in comparisons(tree)
+        for word in words & set(ROWS[home])
         if name != home
     }
     assert not wrong
+
+
+def test_few_modules_compare_the_name_of_a_scheduler() -> None:
+    names = {name for row in SCHEDULERS.values() for name in (row.name, row.command_name)}
+    found = Counter(
+        name
+        for name, (_, tree) in modules("jobgen").items()
+        for words in comparisons(tree)
+        if words & names and not _within(name, ("jobgen.schedulers",))
+    )
+    assert found == COMPARE_SCHEDULERS
 
 
 def test_the_names_of_rows_are_complete() -> None:
@@ -168,4 +196,4 @@ def test_the_names_of_rows_are_complete() -> None:
 
 def test_a_comparison_is_found() -> None:
     tree = ast.parse("if kind in ('srun', *others) or 'npu' == kind: say('rocm')")
-    assert compared(tree) == {"srun", "npu"}
+    assert list(comparisons(tree)) == [{"srun"}, {"npu"}]

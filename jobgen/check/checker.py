@@ -70,7 +70,7 @@ def check(
     found = {
         Finding(file, hit.line, rule.id, hit.level or rule.severity, hit.reason, hit.fix)
         for rule in RULES.values()
-        if rule.id not in whole
+        if rule.id not in whole and rule.concerns(script)
         for hit in rule.find(script)
         if hit.line < runtime and rule.id not in by_line.get(hit.line, ())
     }

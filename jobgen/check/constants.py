@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from jobgen.check.bash import LATER, Node, expansions, literal
-from jobgen.check.request import Request
 
 _PARTS = ("string", "concatenation", "command_name")
 _DEPTH = 8
 
 
 class Constants:
-    """Known values by name. ``value`` evaluates a word; ``node`` is the node that a name is set to."""
+    """Known values by name. ``value`` evaluates a word; ``node`` is the node that a name is set to.
 
-    def __init__(self, assignments: list[tuple[str, Node, Node]], asked: Request, scheduler: str) -> None:
+    ``given`` are the variables that the scheduler sets.
+    """
+
+    def __init__(self, assignments: list[tuple[str, Node, Node]], given: dict[str, int | None]) -> None:
         found: dict[str, list[tuple[Node, Node]]] = {}
         for name, value, assignment in assignments:
             found.setdefault(name, []).append((value, assignment))
@@ -20,9 +22,7 @@ class Constants:
             name: pairs[0][0] for name, pairs in found.items() if len(pairs) == 1 and _certain(pairs[0][1])
         }
         self._given = {
-            name: str(value)
-            for name, value in _from(asked, scheduler).items()
-            if value is not None and name not in found
+            name: str(value) for name, value in given.items() if value is not None and name not in found
         }
 
     def node(self, name: str) -> Node | None:
@@ -97,25 +97,3 @@ def _certain(assignment: Node) -> bool:
     return "+=" not in {child.type for child in assignment.children} and not assignment.under(
         *LATER, "subshell", "command_substitution", "list"
     )
-
-
-def _from(asked: Request, scheduler: str) -> dict[str, int | None]:
-    """Return the variables that the scheduler will set, as far as the request determines them."""
-    if scheduler == "slurm":
-        return {
-            "SLURM_NNODES": asked.nodes,
-            "SLURM_JOB_NUM_NODES": asked.nodes,
-            "SLURM_NTASKS": asked.ranks,
-            "SLURM_NPROCS": asked.ranks,
-            "SLURM_NTASKS_PER_NODE": asked.ranks_per_node,
-            "SLURM_CPUS_PER_TASK": asked.cpus_per_rank,
-            "SLURM_GPUS_ON_NODE": asked.gpus_per_node,
-            "SLURM_GPUS_PER_NODE": asked.gpus_per_node,
-        }
-    if scheduler == "torque":
-        return {
-            "PBS_NUM_NODES": asked.nodes,
-            "PBS_NUM_PPN": asked.ranks_per_node,
-            "PBS_NP": asked.ranks,
-        }
-    return {}

@@ -8,48 +8,14 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Mapping
 from typing import NamedTuple
 
-from jobgen.schedulers.table import letters
+from jobgen.schedulers.base import Scheduler
+from jobgen.schedulers.request import Option
+from jobgen.schedulers.table import SCHEDULERS, SHELL
 
-PBS = ("pbspro", "torque")
-SCHEDULERS = (*PBS, "slurm", "shell")
-_PREFIXES = {"pbspro": "#PBS", "torque": "#PBS", "slurm": "#SBATCH"}
-_LONG = """
-account= acctg-freq= array= batch= bb= bbf= begin= chdir= cluster-constraint= clusters= comment=
-constraint= container= container-id= contiguous core-spec= cores-per-socket= cpu-freq= cpus-per-gpu=
-cpus-per-task= deadline= delay-boot= dependency= distribution= error= exclude= exclusive? export=
-export-file= extra= extra-node-info= get-user-env? gid= gpu-bind= gpu-freq= gpus= gpus-per-node=
-gpus-per-socket= gpus-per-task= gres= gres-flags= help hint= hold ignore-pbs input= job-name=
-kill-on-invalid-dep= licenses= mail-type= mail-user= mcs-label= mem= mem-bind= mem-per-cpu= mem-per-gpu=
-mincpus= network= nice? no-kill? no-requeue nodefile= nodelist= nodes= ntasks= ntasks-per-core=
-ntasks-per-gpu= ntasks-per-node= ntasks-per-socket= ntasks-per-tres= oom-kill-step? open-mode= output=
-overcommit oversubscribe parsable? partition= power= prefer= priority= profile= propagate? qos= quiet
-reboot requeue reservation= resv-ports? segment= share shared signal= sockets-per-node= spread-job
-stepmgr switches= tasks-per-node= test-only thread-spec= threads-per-core= time= time-min= tmp=
-tree-width= tres-bind= tres-per-task= uid= usage use-min-nodes verbose version wait wait-all-nodes= warn
-wckey= workdir= wrap=
-"""
-LONG = {name.rstrip("=?"): name[-1] for name in _LONG.split()}
-SHORT = {
-    "-A": "--account", "-a": "--array", "-b": "--begin", "-D": "--chdir", "-C": "--constraint",
-    "-c": "--cpus-per-task", "-d": "--dependency", "-m": "--distribution", "-e": "--error",
-    "-x": "--exclude", "-B": "--extra-node-info", "-G": "--gpus", "-i": "--input", "-J": "--job-name",
-    "-L": "--licenses", "-M": "--clusters", "-w": "--nodelist", "-F": "--nodefile", "-N": "--nodes",
-    "-n": "--ntasks", "-o": "--output", "-p": "--partition", "-q": "--qos", "-t": "--time",
-    "-k": "--no-kill", "-H": "--hold", "-O": "--overcommit", "-s": "--oversubscribe", "-W": "--wait",
-    "-Q": "--quiet", "-v": "--verbose", "-S": "--core-spec",
-    "--tasks-per-node": "--ntasks-per-node", "--workdir": "--chdir",
-}  # fmt: skip
-
-
-class Option(NamedTuple):
-    """An option of a directive. On Slurm ``flag`` is the long name; ``given`` is the option as written."""
-
-    line: int
-    flag: str
-    value: str
-    given: str
+LONG = {name: value for row in SCHEDULERS.values() for name, value in row.long_options.items()}
 
 
 class Line(NamedTuple):
@@ -71,35 +37,36 @@ class Directives(NamedTuple):
     inert: tuple[Line, ...]
     first_command: int
 
-    def options(self, scheduler: str) -> tuple[Option, ...]:
+    def options(self, scheduler: Scheduler) -> tuple[Option, ...]:
         return tuple(option for line in self.live for option in read_options(line, scheduler))
 
 
 def guess(lines: list[str]) -> str:
-    """Return the scheduler of a script. A script for PBS is for Torque only if something is Torque's own."""
-    marks = [match[1].upper() for line in lines if (match := re.match(r"\s*#+ ?(PBS|SBATCH)\b", line, re.I))]
+    """Return the scheduler of a script; the first of several with its prefix, unless a mark is another's."""
+    prefixes = {row.prefix[1:]: row.prefix for row in SCHEDULERS.values() if row.prefix}
+    mark = rf"\s*#+ ?({'|'.join(prefixes)})\b"
+    marks = [match[1].upper() for line in lines if (match := re.match(mark, line, re.I))]
     if not marks:
-        return "shell"
-    if marks.count("SBATCH") >= marks.count("PBS"):
-        return "slurm"
-    directives = " ".join(line for line in lines if re.match(r"\s*#PBS\b", line))
-    if re.search(r"\belapstim_req=|\s-b \d", directives):
-        return "shell"  # NEC's NQSV: its directives look like those of PBS
-    if re.search(r"\b(select|place|ngpus|ncpus|mpiprocs)=|\s-J\b", directives):
-        return "pbspro"
-    torque = re.search(r"\bnodes=[^,\s]*:gpus=|\s-t\s*\d|\bwalltime=\d+:\d+:\d+:\d+|\bpmem=", directives)
+        return SHELL
+    prefix = prefixes[max(prefixes, key=marks.count)]
+    rows = [row for row in SCHEDULERS.values() if row.prefix == prefix]
+    directives = " ".join(line for line in lines if re.match(rf"\s*{prefix}\b", line))
+    if re.search(rows[0].foreign_directives, directives):
+        return SHELL
     text = "\n".join(line for line in lines if not line.lstrip().startswith("#"))
-    return "torque" if torque or re.search(r"\bPBS_(GPUFILE|NP|NUM_PPN)\b", text) else "pbspro"
+    own = [row for row in rows if re.search(row.own_directives, directives)]
+    own += [row for row in rows if re.search(row.own_variables, text)]
+    return (*own, rows[0])[0].name
 
 
-def read(lines: list[str], scheduler: str) -> Directives:
+def read(lines: list[str], scheduler: Scheduler) -> Directives:
     """Return the directives of this scheduler, and the lines that look like them."""
     live: list[Line] = []
     late: list[Line] = []
     inert: list[Line] = []
-    prefix, first = _PREFIXES.get(scheduler), 0
+    prefix, first = scheduler.prefix, 0
     for number, text in enumerate(lines, 1):
-        found = text.lstrip(" \t") if scheduler in PBS else text
+        found = text.lstrip(" \t") if scheduler.indented_directives else text
         if prefix and found.startswith(prefix):
             (late if first else live).append(Line(number, text, found[len(prefix) :].strip()))
         elif prefix and not first and (match := re.match(_lookalike(prefix), text, re.I)):
@@ -115,11 +82,11 @@ def _lookalike(prefix: str) -> str:
     return rf"\s*#[#\s]*{prefix[1:]}\s+(-.*)"
 
 
-def words(rest: str, scheduler: str) -> list[str]:
-    """Return the words of a directive. All schedulers accept quotes; only sbatch accepts comments."""
+def words(rest: str, scheduler: Scheduler) -> list[str]:
+    """Return the words of a directive. All schedulers accept quotes."""
     lexer = shlex.shlex(rest, posix=True, punctuation_chars=False)
     lexer.whitespace_split = True
-    lexer.commenters = "#" if scheduler == "slurm" else ""
+    lexer.commenters = "#" if scheduler.directive_comments else ""
     found = []
     try:
         while (word := lexer.get_token()) is not None:
@@ -129,8 +96,12 @@ def words(rest: str, scheduler: str) -> list[str]:
     return found
 
 
-def read_options(line: Line, scheduler: str) -> list[Option]:
-    """Return the options of a directive. A word that is neither option nor value has an empty flag."""
+def read_options(line: Line, scheduler: Scheduler) -> list[Option]:
+    """Return the options of a directive. A word that is neither option nor value has an empty flag.
+
+    Where there are no long options, those of another scheduler are read, so that a rule can name them.
+    """
+    long, short = scheduler.long_options or LONG, scheduler.short_options
     given = words(line.rest, scheduler)
     found, at = [], 0
     while at < len(given):
@@ -139,25 +110,25 @@ def read_options(line: Line, scheduler: str) -> list[Option]:
         at += 1
         if word.startswith("--") and len(word) > 2:
             name, equals, value = word[2:].partition("=")
-            flag = _long(name)
-            if not equals and LONG.get(flag) == "=":
+            flag = _whole(name, long)
+            if not equals and long.get(flag) == "=":
                 value, at = following, at + 1
-            flag = SHORT.get("--" + flag, "--" + flag)
+            flag = short.get("--" + flag, "--" + flag)
             found.append(Option(line.number, flag, value, word))
         elif word.startswith("-") and len(word) > 1:
-            value, takes = word[2:], f"{word[1]}:" in letters(scheduler)
+            value, takes = word[2:], f"{word[1]}:" in scheduler.letters
             if takes and not value:
                 value, at = following, at + 1
-            flag = SHORT.get(word[:2], word[:2]) if scheduler == "slurm" else word[:2]
+            flag = short.get(word[:2], word[:2])
             found.append(Option(line.number, flag, value, word[:2]))
         else:
             found.append(Option(line.number, "", word, word))
     return found
 
 
-def _long(name: str) -> str:
+def _whole(name: str, long: Mapping[str, str]) -> str:
     """Return the full name of a long option: getopt accepts any unambiguous prefix."""
-    if name in LONG:
+    if name in long:
         return name
-    whole = [known for known in LONG if known.startswith(name)]
+    whole = [known for known in long if known.startswith(name)]
     return whole[0] if len(whole) == 1 else name

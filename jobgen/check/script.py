@@ -11,12 +11,15 @@ from typing import NamedTuple
 
 from jobgen.check import bash
 from jobgen.check.constants import Constants
-from jobgen.check.directive_reader import PBS, Directives, Option
+from jobgen.check.directive_reader import Directives
 from jobgen.check.directive_reader import read as read_directives
 from jobgen.check.launches import Launch, launches
-from jobgen.check.request import Request
-from jobgen.check.request import read as read_request
+from jobgen.check.request import heeded, settings
 from jobgen.check.shell_commands import Command, commands
+from jobgen.schedulers.base import Scheduler
+from jobgen.schedulers.pbs import Pbs
+from jobgen.schedulers.request import Option, Request
+from jobgen.schedulers.table import of_script
 
 
 class Hit(NamedTuple):
@@ -44,16 +47,30 @@ class Script:
             self.lines.pop()
 
     @cached_property
+    def dialect(self) -> Scheduler:
+        return of_script(self.scheduler)
+
+    @cached_property
     def directives(self) -> Directives:
-        return read_directives([line.rstrip("\r") for line in self.lines], self.scheduler)
+        return read_directives([line.rstrip("\r") for line in self.lines], self.dialect)
 
     @cached_property
     def options(self) -> tuple[Option, ...]:
-        return self.directives.options(self.scheduler)
+        return self.directives.options(self.dialect)
+
+    @property
+    def settings(self) -> Iterator[tuple[str, Option]]:
+        """The options with the keys that identify their repetitions."""
+        return settings(self.options, self.scheduler)
+
+    @cached_property
+    def heeded(self) -> dict[str, Option]:
+        """The options in effect by key."""
+        return heeded(self.options, self.scheduler)
 
     @cached_property
     def request(self) -> Request:
-        return read_request(self.options, self.scheduler)
+        return self.dialect.request({key: option.value for key, option in self.heeded.items()})
 
     @cached_property
     def disabling(self) -> list[tuple[int, set[str]]]:
@@ -95,7 +112,7 @@ class Script:
 
     @cached_property
     def constants(self) -> Constants:
-        return Constants(self.assignments, self.request, self.scheduler)
+        return Constants(self.assignments, self.dialect.variables(self.request))
 
     @cached_property
     def launches(self) -> list[Launch]:
@@ -110,7 +127,7 @@ class Script:
 
     @property
     def is_pbs(self) -> bool:
-        return self.scheduler in PBS
+        return isinstance(self.dialect, Pbs)
 
     @property
     def is_batch(self) -> bool:

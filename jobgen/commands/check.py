@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from jobgen.check.directive_reader import SCHEDULERS
 from jobgen.commands.parameter_types import Typed
 from jobgen.errors import JobgenError
+from jobgen.schedulers.table import SCRIPT_SCHEDULERS
 from jobgen.values import choice
 
 
@@ -21,8 +21,8 @@ from jobgen.values import choice
 @click.option("--sarif", "as_sarif", is_flag=True, help="Print SARIF 2.1.0, as code-review tools read it.")
 @click.option(
     "--scheduler",
-    type=Typed(choice(*SCHEDULERS)),
-    metavar="|".join(SCHEDULERS),
+    type=Typed(choice(*SCRIPT_SCHEDULERS)),
+    metavar="|".join(SCRIPT_SCHEDULERS),
     help="Whose script it is.  [default: by its directives]",
 )
 @click.option("--list", "listing", is_flag=True, help="Print all rules.")

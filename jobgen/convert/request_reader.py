@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from jobgen.check.request import Request, heeded, mebibytes
+from jobgen.check.request import heeded
 from jobgen.check.script import Script
 from jobgen.schedulers.base import Scheduler
+from jobgen.schedulers.request import Request, mebibytes
 from jobgen.schedulers.table import SCHEDULERS
 from jobgen.schedulers.wanted import Wanted
 

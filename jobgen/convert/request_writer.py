@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from jobgen.check.request import Request
 from jobgen.convert.directive_options import Written
 from jobgen.convert.request_reader import dependencies
 from jobgen.resources.accelerators import ACCELERATORS, GENERIC_RESOURCES
@@ -10,6 +9,7 @@ from jobgen.schedulers import arrays
 from jobgen.schedulers.base import Scheduler, clock
 from jobgen.schedulers.directives import unpattern
 from jobgen.schedulers.pbs import EVENT_LETTERS
+from jobgen.schedulers.request import Request
 from jobgen.schedulers.wanted import Wanted
 
 Lost = list[tuple[str, str]]

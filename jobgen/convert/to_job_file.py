@@ -6,9 +6,7 @@ import re
 from collections.abc import Iterator
 
 from jobgen.check.bash import exported, literal
-from jobgen.check.directive_reader import Option
 from jobgen.check.launches import Launch
-from jobgen.check.request import Request
 from jobgen.check.script import Script
 from jobgen.check.shell_commands import Command
 from jobgen.convert import directive_options, request_reader
@@ -20,6 +18,7 @@ from jobgen.resources.accelerators import ACCELERATORS, GENERIC_RESOURCES
 from jobgen.schedulers.base import Scheduler, clock
 from jobgen.schedulers.directives import unpattern
 from jobgen.schedulers.pbs import EVENT_LETTERS
+from jobgen.schedulers.request import Option, Request
 from jobgen.schedulers.table import SCHEDULERS, named
 from jobgen.schedulers.wanted import Wanted
 

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator
 
 from jobgen.check.bash import Node, parse
-from jobgen.check.request import Request
 from jobgen.check.script import Script
 from jobgen.convert.remark import Definition, Edit, Remark
 from jobgen.launchers import DEFAULT_MPI, LAUNCHERS, MPI_FLAVOURS
 from jobgen.schedulers.base import Scheduler
+from jobgen.schedulers.request import Request
 from jobgen.schedulers.table import SCHEDULERS
 
 

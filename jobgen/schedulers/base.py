@@ -1,4 +1,4 @@
-"""The interface of a scheduler: its names, what it lacks, and how a request is written as directives.
+"""The interface of a scheduler: its names, what it lacks, and how directives are written and read.
 
 Each scheduler, and each dialect of PBS, is a module beside this one. What a method cannot express is a
 ValueError whose message is the reason.
@@ -7,18 +7,19 @@ ValueError whose message is the reason.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, ClassVar
 
+from jobgen import values
 from jobgen.schedulers.arrays import Array, Ranges
 
 if TYPE_CHECKING:
-    from jobgen.check.directive_reader import Option
-    from jobgen.check.request import Request
     from jobgen.resources.accelerators import Accelerator
+    from jobgen.schedulers.request import Option, Request
     from jobgen.schedulers.wanted import Wanted
     from jobgen.spec import JobSpec
 
+NEVER = r"(?!)"  # a pattern that matches nothing
 EVENTS = {"begin": "BEGIN", "end": "END", "fail": "FAIL", "none": "NONE"}
 
 
@@ -36,6 +37,7 @@ class Scheduler:
     lacks_if_mixed: Mapping[str, str] = {}  # the same for nodes that differ
 
     # Directives
+    prefix = ""
     forms: Mapping[str, str] = {}  # of options with a directive of their own
     lists: tuple[str, ...] = ()  # options with several directives
     letters = ""  # its options as getopt(3) takes them: a colon follows a letter that has a value
@@ -52,6 +54,36 @@ class Scheduler:
     one_file_a_task = frozenset("a")  # codes, of which a log of an array needs one
     reservation_is_queue = False
 
+    # How directives are read
+    indented_directives = False
+    directive_comments = False  # a comment may follow a directive
+    component_words: frozenset[str] = frozenset()  # between the components of a job; they have no dash
+    long_options: Mapping[str, str] = {}  # "=" if an option takes a value, "?" if it may take one
+    short_options: Mapping[str, str] = {}  # their long names
+    time_pattern = r"\d+(:\d+){0,2}"
+    time_forms = "seconds, M:S and H:M:S"  # the same in words
+    time_resources: frozenset[str] = frozenset()  # of -l
+    unlimited: frozenset[str] = frozenset()  # words for no time limit
+    bare_seconds = False  # a number alone is a time in seconds
+    bare_size = (NEVER, "", "")  # a pattern of sizes that lack their unit, what they mean, and a likely unit
+    size_units = size_example = ""
+    array_pattern = NEVER
+    array_forms = ""  # the same in words
+    least_range = 1  # indices
+    array_needs_rerun = False
+    log_options: tuple[str, ...] = ()
+    log_words = ""  # names in a path that it replaces
+    percent_codes = False  # it replaces Slurm's filename patterns
+    log_variables = False  # it replaces variables in a path
+    copies_logs = False  # when the job has ended, to HOST:PATH
+    choices: Mapping[str, tuple[str, str, str]] = {}  # of an option: the pattern, the rule, and an example
+    foreign_options: Mapping[str, tuple[str, str]] = {}  # whose they are, and what to do
+    foreign_resources: Mapping[str, str] = {}  # of -l: the reason
+    foreign_variables: Mapping[str, str] = {}  # that another scheduler sets, and the equivalent
+    foreign_prefixes: tuple[str, ...] = ()  # of such variables
+    # Patterns that tell schedulers with the same prefix apart: in directives, and in the commands.
+    own_directives = own_variables = foreign_directives = NEVER
+
     # What it does with a job
     one_host = False  # a job has this host alone
     limits_time = True
@@ -62,6 +94,10 @@ class Scheduler:
     hosts_by_core = False  # the node file has a line for each core
     default_cpus_per_rank = 2
     node_step: str | None = None  # its command that starts a process on each node
+    job_id = ""  # the variable, with its dollar sign
+    default_nodes: int | None = None  # if a job asks for no number of nodes or ranks
+    needs_shebang = False
+    login_shell = False  # runs the script
     agent: str | None = None  # its replacement of ssh: the name of a template in remote/
 
     # What users and jobgen run
@@ -75,7 +111,6 @@ class Scheduler:
 
     # Conversion
     family = ""  # the title that its dialects have in common
-    prefix = ""  # of a directive
     request_forms: Mapping[str, str] = {}  # of the fields of a request, in the order of a script
     converted: frozenset[str] = frozenset()  # options that other schedulers have, too
     common_limits: tuple[str, ...] = ()  # of -l, that all its dialects have
@@ -90,8 +125,6 @@ class Scheduler:
     feature_separator = ":"  # in a constraint
     features_are_resources = False  # with names of their own
     chunks_share_nodes = False
-    percent_codes = False  # its logs have Slurm's filename patterns
-    copies_logs = False  # to HOST:PATH
     default_logs: Mapping[str, str] = {}  # with ``{}`` for the id
     default_mail = "none"  # the event of which it sends mail to an address
     starts_at_home = False  # a job starts in the home directory; otherwise where it was submitted
@@ -208,6 +241,54 @@ class Scheduler:
     def write_node_file(self, variable: str, slots: int) -> list[str]:
         """Return lines of a script that write the node file of another scheduler."""
         raise NotImplementedError
+
+    def settings(self, option: Option) -> Iterator[tuple[str, Option]]:
+        """Yield the parts of an option, each with the key that identifies its repetitions."""
+        yield option.flag, option
+
+    def takes_value(self, key: str) -> bool:
+        """Return whether the option with this key has a value."""
+        return " " in key or (len(key) == 2 and f"{key[1]}:" in self.letters)
+
+    def request(self, given: Mapping[str, str]) -> Request:
+        """Return the request that options in effect make, by their keys."""
+        from jobgen.schedulers.request import Request
+
+        asked, forms = Request(), self.request_forms
+        for key in ("name", "queue", "account", "output", "error", "mail_user") if forms else ():
+            setattr(asked, key, given.get(key_of(forms[key])))
+        asked.array = given.get(key_of(self.array_form))
+        depend = given.get(key_of(self.dependency_form), "")
+        asked.depend = tuple(part for part in depend.split(",") if part)
+        asked.walltime = self.seconds(given.get(key_of(forms.get("walltime", "")), ""))
+        return asked
+
+    def time(self, text: str) -> str:
+        """Return a time limit without what the scheduler ignores."""
+        return text
+
+    def seconds(self, text: str) -> int | None:
+        """Return a time limit in seconds; None if the scheduler refuses it."""
+        return values.seconds(text) if len(text) <= 40 and matches(self.time_pattern, text) else None
+
+    def accepts_array(self, text: str) -> bool:
+        """Return whether the scheduler accepts an array."""
+        ends = re.match(r"(\d+)-(\d+)", text, re.ASCII)
+        indices = int(ends[2]) - int(ends[1]) + 1 if ends else self.least_range
+        return matches(self.array_pattern, text) and indices >= self.least_range
+
+    def name_fault(self, name: str) -> str:
+        """Return why the scheduler refuses a name in a script; empty if it accepts it."""
+        return ""
+
+    def variables(self, asked: Request) -> dict[str, int | None]:
+        """Return the variables of a job, as far as its request determines them."""
+        return {}
+
+
+def key_of(form: str) -> str:
+    """Return the key of the option that a form writes: ``-W depend`` of ``-W depend={}``."""
+    return form.partition("{}")[0].rstrip('= "')
 
 
 def clock(seconds: int) -> str:

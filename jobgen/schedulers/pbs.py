@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from jobgen.schedulers.base import Scheduler, matches
 
 if TYPE_CHECKING:
-    from jobgen.check.directive_reader import Option
+    from jobgen.schedulers.request import Option, Request
     from jobgen.schedulers.wanted import Wanted
 
 # Resources that the script itself requests, in the chunk of each node or outside of it.
@@ -20,15 +20,32 @@ EVENT_LETTERS = {"begin": "b", "end": "e", "fail": "a", "none": "n"}  # of the e
 class Pbs(Scheduler):
     command_name = runtime = "pbs"
     command = "qsub"
+    prefix = "#PBS"
     dependency_form = "-W depend={}"
     queue_lists = False
     constraint_in_request = True
+    indented_directives = True
+    time_resources = frozenset({"walltime", "cput", "pcput", "min_walltime", "max_walltime"})
+    bare_seconds = True
+    bare_size = (r"\d+", "bytes for PBS", "gb")
+    size_units = "kb, mb, gb and tb"
+    size_example = "write 64gb instead of 64GiB, and 1536mb instead of 1.5gb"
+    log_options = ("-o", "-e")
+    log_words = "^array_index^"
+    copies_logs = True
+    choices = {
+        "-j": (r"oe|eo|n", "oe, eo or n", "write -j oe"),
+        "-m": (r"n|[abejfp]+", "n, or letters of abe", "write -m abe"),
+    }
+    foreign_prefixes = ("SLURM_",)
+    foreign_directives = r"\belapstim_req=|\s-b \d"  # of NEC's NQSV
+    job_id = "$PBS_JOBID"
+    login_shell = True
     submit_commands = ("qsub", "qstat")
     features: tuple[str, str]  # a pattern of what may be requested of a node, and the rule
 
     # Conversion
     family = "PBS"
-    prefix = "#PBS"
     request_forms = {
         "name": "-N {}", "queue": "-q {}", "account": "-A {}", "resources": "{}",
         "walltime": "-l walltime={}", "array": "{}", "dependency": "{}", "output": "-o {}", "error": "-e {}",
@@ -40,7 +57,6 @@ class Pbs(Scheduler):
     shell_option = "-S"
     array_id = "[]"
     yearless_dates = True
-    copies_logs = True
     default_logs = {"output": "%x.o{}", "error": "%x.e{}"}
     default_mail = "fail"
     starts_at_home = True
@@ -114,6 +130,30 @@ class Pbs(Scheduler):
     def job_name(self, name: str) -> str:
         return re.sub(r"[^A-Za-z0-9._+-]", "_", name)
 
+    def settings(self, option: Option) -> Iterator[tuple[str, Option]]:
+        if option.flag not in ("-l", "-W"):
+            yield option.flag, option
+            return
+        for part in option.value.split(",") if option.flag == "-l" else self.attributes(option.value):
+            name, _, value = part.strip().partition("=")
+            yield f"{option.flag} {name}", option._replace(value=value)
+
+    def attributes(self, text: str) -> list[str]:
+        """Return the attributes in a value of -W."""
+        return [text]
+
+    def request(self, given: Mapping[str, str]) -> Request:
+        asked = super().request(given)
+        asked.join = given.get("-j", "n") in ("oe", "eo")
+        asked.mail = given.get("-m", "")
+        asked.rerun = {"y": True, "n": False}.get(given.get("-r", ""))
+        asked.totals = {key[len("-l ") :]: value for key, value in given.items() if key.startswith("-l ")}
+        asked.place = asked.totals.get("place")
+        alone = asked.totals.get("naccesspolicy", "").lower() == "singlejob"
+        asked.exclusive = alone or "excl" in (asked.place or "") or "-n" in given
+        _read_nodes(asked, asked.totals)
+        return asked
+
 
 def _begin(begin: str) -> str:
     """Return a date and time as PBS's digits; there are no relative times."""
@@ -121,3 +161,47 @@ def _begin(begin: str) -> str:
         raise ValueError("PBS takes a date or a time of day, such as 2030-01-31T20:00 or 20:00")
     digits = re.sub(r"[-T:]", "", begin)
     return f"{digits[:-2]}.{digits[-2:]}" if begin.count(":") == 2 else digits
+
+
+def _read_nodes(asked: Request, totals: dict[str, str]) -> None:
+    """Set the nodes and their resources from select=, nodes= or the totals of the whole job."""
+    from jobgen.schedulers.request import mebibytes, number
+
+    key = "select" if "select" in totals else "nodes"
+    asked.chunks = tuple(_chunk(part) for part in totals[key].split("+")) if key in totals else ()
+    if not asked.chunks:
+        asked.gpus = number(totals.get("ngpus"))  # a total, as some sites define it
+        return
+    counts = [number(chunk[""]) or 1 for chunk in asked.chunks]
+    asked.nodes = sum(counts)
+    if len(asked.chunks) > 1:
+        return  # the nodes differ
+    chunk = asked.chunks[0]
+    if key == "nodes":
+        asked.ranks_per_node, asked.gpus_per_node = number(chunk.get("ppn")), number(chunk.get("gpus"))
+        asked.mem = mebibytes(totals["mem"], "b") if "mem" in totals and asked.nodes == 1 else None
+        if "pmem" in totals and (each := mebibytes(totals["pmem"], "b")) is not None:
+            asked.mem = each * (asked.ranks_per_node or 1)
+        asked.cpus_per_rank = 1 if asked.ranks_per_node else None
+    else:
+        asked.ranks_per_node, asked.gpus_per_node = number(chunk.get("mpiprocs")), number(chunk.get("ngpus"))
+        npus = chunk.get("naccelerators", chunk.get("nnpus"))
+        if asked.gpus_per_node is None and npus:
+            asked.gpus_per_node, asked.accelerator = number(npus), "npu"
+        cpus = number(chunk.get("ncpus"))
+        asked.cpus_per_rank = cpus // max(asked.ranks_per_node or 1, 1) if cpus else None
+        asked.mem = mebibytes(chunk["mem"], "b") if "mem" in chunk else None
+    asked.ranks = (asked.ranks_per_node or 1) * asked.nodes
+
+
+def _chunk(text: str) -> dict[str, str]:
+    """Return ``2:ncpus=4:mpiprocs=2`` as a dict, with the count under the empty key."""
+    found: dict[str, str] = {}
+    for at, part in enumerate(text.strip().split(":")):
+        name, equals, value = part.partition("=")
+        if at == 0 and not equals:
+            found[""] = name
+        else:
+            found[name] = value
+    found.setdefault("", "1")
+    return found

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 from jobgen.schedulers.wanted import Told, Wanted
 
 if TYPE_CHECKING:
-    from jobgen.check.directive_reader import Option
-    from jobgen.check.request import Request
     from jobgen.schedulers.base import Scheduler
+    from jobgen.schedulers.request import Option, Request
 
 _DATE = r"(?:(?:(\d\d)?(\d\d))?(\d\d)(\d\d))?(\d\d)(\d\d)(?:\.(\d\d))?"
 # What can be converted of the request of each node.

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from jobgen.schedulers import torque
 from jobgen.schedulers.arrays import Ranges, one_range
 from jobgen.schedulers.base import matches, size
 from jobgen.schedulers.pbs import OURS, Pbs
 
 if TYPE_CHECKING:
-    from jobgen.check.request import Request
     from jobgen.resources.accelerators import Accelerator
+    from jobgen.schedulers.request import Request
     from jobgen.spec import JobSpec
 
 # The name of a reservation, which is a queue for jobs. pbs_rsub prints it with its server, but qsub does not
@@ -34,6 +36,13 @@ class PbsPro(Pbs):
     heeds_first = frozenset({"-l"})
     heeds_all = frozenset({"-W depend"})
     array_form = "-J {}"
+    array_pattern = r"\d+-\d+(:0*[1-9]\d*)?(%\d+)?"
+    array_forms = "FIRST-LAST, FIRST-LAST:STEP and FIRST-LAST%LIMIT"
+    least_range = 2
+    array_needs_rerun = True
+    foreign_options = {"-t": ("Torque", "for an array write -J 0-9")}
+    foreign_variables = torque.VARIABLES
+    own_directives = r"\b(select|place|ngpus|ncpus|mpiprocs)=|\s-J\b"
     memory_in_request = True
     log_codes = {"a": "^array_index^"}
     features = (r"\w+=[\w.-]+(:\w+=[\w.-]+)*", "a resource of a node in PBS Pro, such as gpu_type=a100")
@@ -127,6 +136,27 @@ class PbsPro(Pbs):
             place = "scatter" if asked.nodes else "free"
             lines.append(f"-l place={place}{':excl' if asked.exclusive else ''}")
         return lines, []
+
+    def attributes(self, text: str) -> list[str]:
+        """Return the attributes in a value of -W, some of which are lists themselves."""
+        return re.split(r",(?=\s*\w+=)", text)
+
+    def request(self, given: Mapping[str, str]) -> Request:
+        asked = super().request(given)
+        asked.account = asked.account or given.get("-P")
+        return asked
+
+    def time(self, text: str) -> str:
+        """Return a time limit without the fraction of a second, which PBS Pro accepts and ignores."""
+        return re.sub(r"(?<=\d)\.\d*$", "", text)
+
+    def seconds(self, text: str) -> int | None:
+        return super().seconds(self.time(text))
+
+    def name_fault(self, name: str) -> str:
+        if not matches(r"[A-Za-z0-9._+-]+", name):
+            return "is refused: PBS Pro allows letters, digits and . _ + - only"
+        return "is too long: 230 characters are allowed" if len(name) > 230 else ""
 
 
 PBSPRO = PbsPro()

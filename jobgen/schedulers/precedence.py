@@ -10,8 +10,7 @@ import re
 from collections.abc import Iterable
 from typing import Literal
 
-from jobgen.schedulers.base import Scheduler
-from jobgen.schedulers.table import SCHEDULERS
+from jobgen.schedulers.table import SCHEDULERS, of_script
 
 Heeded = Literal["first", "last", "all"]
 _WORD = re.compile(r"""(?:[^\s"'\\]|\\.|"(?:[^"\\]|\\.)*"|'[^']*')+""")
@@ -19,7 +18,7 @@ _WORD = re.compile(r"""(?:[^\s"'\\]|\\.|"(?:[^"\\]|\\.)*"|'[^']*')+""")
 
 def heeded(key: str, row: str) -> Heeded:
     """Return which of repeated options applies: ``-N``, ``-l walltime``, ``-W depend``, ``--time``."""
-    scheduler = SCHEDULERS.get(row, Scheduler)
+    scheduler = of_script(row)
     if key in scheduler.heeds_all:
         return "all"
     return "first" if key.split(" ")[0] in scheduler.heeds_first else "last"

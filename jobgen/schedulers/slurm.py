@@ -6,13 +6,46 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from jobgen import values
+from jobgen.schedulers import torque
 from jobgen.schedulers.base import Scheduler, matches, size
 
 if TYPE_CHECKING:
-    from jobgen.check.directive_reader import Option
-    from jobgen.check.request import Request
     from jobgen.resources.accelerators import Accelerator
+    from jobgen.schedulers.request import Option, Request
     from jobgen.schedulers.wanted import Wanted
+
+_LONG = """
+account= acctg-freq= array= batch= bb= bbf= begin= chdir= cluster-constraint= clusters= comment=
+constraint= container= container-id= contiguous core-spec= cores-per-socket= cpu-freq= cpus-per-gpu=
+cpus-per-task= deadline= delay-boot= dependency= distribution= error= exclude= exclusive? export=
+export-file= extra= extra-node-info= get-user-env? gid= gpu-bind= gpu-freq= gpus= gpus-per-node=
+gpus-per-socket= gpus-per-task= gres= gres-flags= help hint= hold ignore-pbs input= job-name=
+kill-on-invalid-dep= licenses= mail-type= mail-user= mcs-label= mem= mem-bind= mem-per-cpu= mem-per-gpu=
+mincpus= network= nice? no-kill? no-requeue nodefile= nodelist= nodes= ntasks= ntasks-per-core=
+ntasks-per-gpu= ntasks-per-node= ntasks-per-socket= ntasks-per-tres= oom-kill-step? open-mode= output=
+overcommit oversubscribe parsable? partition= power= prefer= priority= profile= propagate? qos= quiet
+reboot requeue reservation= resv-ports? segment= share shared signal= sockets-per-node= spread-job
+stepmgr switches= tasks-per-node= test-only thread-spec= threads-per-core= time= time-min= tmp=
+tree-width= tres-bind= tres-per-task= uid= usage use-min-nodes verbose version wait wait-all-nodes= warn
+wckey= workdir= wrap=
+"""
+LONG_OPTIONS = {name.rstrip("=?"): name[-1] for name in _LONG.split()}
+_SHORT_OPTIONS = {
+    "-A": "--account", "-a": "--array", "-b": "--begin", "-D": "--chdir", "-C": "--constraint",
+    "-c": "--cpus-per-task", "-d": "--dependency", "-m": "--distribution", "-e": "--error",
+    "-x": "--exclude", "-B": "--extra-node-info", "-G": "--gpus", "-i": "--input", "-J": "--job-name",
+    "-L": "--licenses", "-M": "--clusters", "-w": "--nodelist", "-F": "--nodefile", "-N": "--nodes",
+    "-n": "--ntasks", "-o": "--output", "-p": "--partition", "-q": "--qos", "-t": "--time",
+    "-k": "--no-kill", "-H": "--hold", "-O": "--overcommit", "-s": "--oversubscribe", "-W": "--wait",
+    "-Q": "--quiet", "-v": "--verbose", "-S": "--core-spec",
+    "--tasks-per-node": "--ntasks-per-node", "--workdir": "--chdir",
+}  # fmt: skip
+_MAIL_TYPES = """
+NONE BEGIN END FAIL REQUEUE ALL INVALID_DEPEND STAGE_OUT ARRAY_TASKS
+TIME_LIMIT TIME_LIMIT_90 TIME_LIMIT_80 TIME_LIMIT_50
+"""
+MAIL_TYPES = tuple(_MAIL_TYPES.split())
 
 
 class Slurm(Scheduler):
@@ -26,6 +59,7 @@ class Slurm(Scheduler):
         "nodes": "Slurm gives all nodes of a job the same share (the components of a hetjob are several "
         "steps): say a number of nodes and --ranks-per-node"
     }
+    prefix = "#SBATCH"
     forms = {
         "reservation": "--reservation={}",
         "qos": "--qos={}",
@@ -42,6 +76,33 @@ class Slurm(Scheduler):
     dependency_form = "--dependency={}"
     memory_options = ("--mem", "--mem-per-cpu", "--mem-per-gpu")
     one_file_a_task = frozenset("aj")
+    directive_comments = True
+    component_words = frozenset({"hetjob", "packjob"})
+    long_options = LONG_OPTIONS
+    short_options = _SHORT_OPTIONS
+    time_pattern = r"\d+(:\d+){0,2}|\d+-\d+(:\d+){0,2}"
+    time_forms = "minutes, M:S, H:M:S, D-H, D-H:M and D-H:M:S"
+    unlimited = frozenset({"infinite", "unlimited"})
+    bare_size = (r"[1-9]\d?|1\d\d", "megabytes", "G")
+    size_units = "K, M, G and T"
+    size_example = "write 64G instead of 64GiB, and 1536M instead of 1.5G"
+    array_pattern = r"\d+(-\d+(:\d+)?)?(,\d+(-\d+(:\d+)?)?)*(%\d+)?"
+    array_forms = "a list of numbers and FIRST-LAST:STEP, then %LIMIT"
+    log_options = ("--output", "--error", "--input")
+    log_words = "%j and %x"
+    percent_codes = True
+    foreign_options = {"-l": ("PBS", "")}
+    foreign_variables = {
+        "PBS_O_WORKDIR": "SLURM_SUBMIT_DIR",
+        "PBS_JOBID": "SLURM_JOB_ID",
+        "PBS_NODEFILE": "scontrol show hostnames",
+        **torque.VARIABLES,
+        "PBS_ARRAYID": "SLURM_ARRAY_TASK_ID",
+        "PBS_ARRAY_INDEX": "SLURM_ARRAY_TASK_ID",
+    }
+    job_id = "$SLURM_JOB_ID"
+    default_nodes = 1
+    needs_shebang = True
     sends_signal = requeues_tasks = sets_devices = equal_tasks = True
     node_step = agent = "srun"
 
@@ -55,7 +116,6 @@ class Slurm(Scheduler):
 
     # Conversion
     family = "Slurm"
-    prefix = "#SBATCH"
     request_forms = {
         "name": "--job-name={}", "queue": "--partition={}", "account": "--account={}", "resources": "{}",
         "walltime": "--time={}", "array": "{}", "dependency": "{}", "output": "--output={}",
@@ -65,7 +125,6 @@ class Slurm(Scheduler):
     }  # fmt: skip
     memory_per_core = "--mem-per-cpu"
     feature_separator = "&"
-    percent_codes = True
     job_variables = {
         "SLURM_SUBMIT_DIR": "submit_dir", "SLURM_SUBMIT_HOST": "submit_host", "SLURM_JOB_ID": "job_id",
         "SLURM_JOBID": "job_id", "SLURM_JOB_NAME": "job_name", "SLURM_JOB_PARTITION": "queue",
@@ -148,6 +207,74 @@ class Slurm(Scheduler):
             f'scontrol show hostnames "$SLURM_JOB_NODELIST"{each} > "${variable}"',
             f"export {variable}",
         ]
+
+    def takes_value(self, key: str) -> bool:
+        return LONG_OPTIONS.get(key[2:]) == "="
+
+    def seconds(self, text: str) -> int | None:
+        """Return a time limit; with days, hours come first, and a number alone is minutes."""
+        missing = 2 - text.count(":") if "-" in text else text.isdigit()
+        return super().seconds(text) and values.seconds(text + ":00" * missing)
+
+    def request(self, given: Mapping[str, str]) -> Request:
+        from jobgen.schedulers.request import mebibytes, number
+
+        asked = super().request(given)
+        asked.join = asked.error in (None, asked.output)
+        asked.mail = _mail(given.get("--mail-type", ""))
+        # With =user and the like, other jobs may share the node.
+        asked.exclusive = given.get(self.forms["exclusive"]) == ""
+        asked.rerun = True if "--requeue" in given else False if "--no-requeue" in given else None
+        asked.cpus_per_rank = number(given.get("--cpus-per-task"))
+        asked.mem = mebibytes(given["--mem"]) if "--mem" in given else None
+        _read_ranks(asked, given)
+        _read_devices(asked, given)
+        return asked
+
+    def variables(self, asked: Request) -> dict[str, int | None]:
+        return {
+            "SLURM_NNODES": asked.nodes, "SLURM_JOB_NUM_NODES": asked.nodes, "SLURM_NTASKS": asked.ranks,
+            "SLURM_NPROCS": asked.ranks, "SLURM_NTASKS_PER_NODE": asked.ranks_per_node,
+            "SLURM_CPUS_PER_TASK": asked.cpus_per_rank, "SLURM_GPUS_ON_NODE": asked.gpus_per_node,
+            "SLURM_GPUS_PER_NODE": asked.gpus_per_node,
+        }  # fmt: skip
+
+
+def _read_ranks(asked: Request, given: Mapping[str, str]) -> None:
+    """Set the nodes and ranks; of nodes, ranks and ranks per node the third follows from two."""
+    from jobgen.schedulers.request import number
+
+    least, _, most = given.get("--nodes", "").partition("-")
+    asked.nodes = number(least) if most in ("", least) else None
+    asked.ranks, asked.ranks_per_node = number(given.get("--ntasks")), number(given.get("--ntasks-per-node"))
+    if asked.ranks is None and asked.ranks_per_node and asked.nodes:
+        asked.ranks = asked.ranks_per_node * asked.nodes
+    if asked.nodes is None and asked.ranks and asked.ranks_per_node:
+        asked.nodes = -(-asked.ranks // asked.ranks_per_node)
+
+
+def _read_devices(asked: Request, given: Mapping[str, str]) -> None:
+    from jobgen.resources.accelerators import GENERIC_RESOURCES
+    from jobgen.schedulers.request import number
+
+    each, asked.gpus, asked.gpus_per_node = (
+        number(given.get(f"--gpus{per}", "").rpartition(":")[2]) for per in ("-per-task", "", "-per-node")
+    )
+    for part in given.get("--gres", "").split(","):
+        kind = part.partition(":")[0]
+        if kind in ("gpu", *GENERIC_RESOURCES):
+            asked.gpus_per_node, asked.accelerator = number(part.rpartition(":")[2]) or 1, kind
+    if asked.gpus_per_node is None and each and asked.ranks_per_node:
+        asked.gpus_per_node = each * asked.ranks_per_node
+    if asked.gpus_per_node is None and asked.gpus and asked.nodes:
+        asked.gpus_per_node = asked.gpus // asked.nodes
+
+
+def _mail(types: str) -> str:
+    """Return Slurm's mail events as the letters of PBS."""
+    letters = {"ALL": "abe", "BEGIN": "b", "END": "e", "FAIL": "a", "NONE": "n"}
+    found = {letter for name in types.upper().split(",") for letter in letters.get(name.strip(), "")}
+    return "".join(sorted(found - {"n"} or found))
 
 
 SLURM = Slurm()

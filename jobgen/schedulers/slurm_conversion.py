@@ -10,9 +10,8 @@ from jobgen.resources.accelerators import GENERIC_RESOURCES
 from jobgen.schedulers.wanted import Told, Wanted
 
 if TYPE_CHECKING:
-    from jobgen.check.directive_reader import Option
-    from jobgen.check.request import Request
     from jobgen.schedulers.base import Scheduler
+    from jobgen.schedulers.request import Option, Request
 
 _UNITS = {"second": "s", "minute": "m", "hour": "h", "day": "d", "": "s"}
 _MAILS = {"BEGIN", "END", "FAIL", "ALL", "NONE"}

@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 
 SCHEDULERS: dict[str, Scheduler] = {one.name: one for one in (SLURM, PBSPRO, TORQUE, LOCAL)}
 COMMANDS = ("pbs", "slurm", "local")  # of jobgen: the command names, in the order of the help
+SHELL = "shell"  # the word for a script without a scheduler
+SCRIPT_SCHEDULERS = (
+    *(name for one in COMMANDS for name, row in SCHEDULERS.items() if row.command_name == one and row.prefix),
+    SHELL,
+)
 
 
 def named(command_name: str, dialect: str | None) -> Scheduler:
@@ -23,9 +28,9 @@ def named(command_name: str, dialect: str | None) -> Scheduler:
     return next((one for one in known if one.name == dialect), known[0])
 
 
-def letters(name: str) -> str:
-    """Return the options of a scheduler as getopt(3) takes them; empty for a script without a scheduler."""
-    return SCHEDULERS.get(name, Scheduler).letters
+def of_script(name: str) -> Scheduler:
+    """Return the scheduler of a script; one without a scheduler is for this machine."""
+    return SCHEDULERS.get(name, LOCAL)
 
 
 def scheduler_of(spec: JobSpec) -> Scheduler:

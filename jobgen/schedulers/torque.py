@@ -13,14 +13,23 @@ from jobgen.schedulers.base import size
 from jobgen.schedulers.pbs import Pbs
 
 if TYPE_CHECKING:
-    from jobgen.check.request import Request
     from jobgen.resources.accelerators import Accelerator
+    from jobgen.schedulers.request import Request
 
 # The kinds of dependencies on arrays.
 ARRAY_KINDS = {
     "after": "afterstartarray", "afterany": "afteranyarray", "afterok": "afterokarray",
     "afternotok": "afternotokarray",
 }  # fmt: skip
+
+# Variables that only Torque sets, and the equivalents elsewhere.
+VARIABLES = {
+    "PBS_NP": "the number of lines of $PBS_NODEFILE",
+    "PBS_NUM_PPN": "mpiprocs, written out",
+    "PBS_NUM_NODES": "the number of hosts in $PBS_NODEFILE",
+    "PBS_GPUFILE": "ngpus, written out",
+    "PBS_ARRAYID": "PBS_ARRAY_INDEX",
+}
 
 
 class Torque(Pbs):
@@ -42,7 +51,17 @@ class Torque(Pbs):
     }
     letters = "a:A:b:c:C:d:D:e:fFhIj:k:K:l:L:m:M:nN:o:p:P:q:r:S:t:T:u:v:Vw:W:xXz"
     heeds_all = frozenset({"-W stagein", "-W stageout", "-W x"})
+    time_pattern = r"\d+(:\d+){0,3}"
+    time_forms = "seconds, M:S, H:M:S and D:H:M:S"
     array_form = "-t {}"
+    array_pattern = r"\d+(-\d+)?(,\d+(-\d+)?)*(%\d+)?"
+    array_forms = "a list of numbers and FIRST-LAST, then %LIMIT"
+    foreign_options = {"-J": ("PBS Pro", "for an array write -t 0-9")}
+    foreign_resources = dict.fromkeys(("select", "place"), "PBS Pro's: Torque asks for nodes=N:ppn=M")
+    foreign_variables = {"PBS_ARRAY_INDEX": "PBS_ARRAYID"}
+    own_directives = r"\bnodes=[^,\s]*:gpus=|\s-t\s*\d|\bwalltime=\d+:\d+:\d+:\d+|\bpmem="
+    own_variables = r"\bPBS_(GPUFILE|NP|NUM_PPN)\b"
+    log_variables = True
     array_rule = "a step needs a list that is too long"
     log_codes = {"j": "$PBS_JOBID", "A": "$PBS_JOBID", "a": "$PBS_ARRAYID"}
     features = (r"[A-Za-z][\w.-]*(:[A-Za-z][\w.-]*)*", "a property of a node in Torque, such as a100")
@@ -104,6 +123,14 @@ class Torque(Pbs):
             each = f"pmem={asked.mem * 1024 // (ranks * cpus)}kb"
             lines.append(f"-l mem={asked.mem}mb" if nodes == 1 else f"-l {each}")
         return lines, lost
+
+    def name_fault(self, name: str) -> str:
+        return "is refused: Torque allows no blanks" if re.search(r"\s", name) or not name else ""
+
+    def variables(self, asked: Request) -> dict[str, int | None]:
+        return {
+            "PBS_NUM_NODES": asked.nodes, "PBS_NUM_PPN": asked.ranks_per_node, "PBS_NP": asked.ranks,
+        }  # fmt: skip
 
 
 TORQUE = Torque()

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from jobgen.check.directive_reader import Option
-    from jobgen.check.request import Request
+    from jobgen.schedulers.request import Option, Request
 
 
 class Told(NamedTuple):

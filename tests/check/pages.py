@@ -1,15 +1,13 @@
-"""The pages of the rules, generated from the docstrings of the rules.
+"""The pages of the rules, generated from the rules.
 
 ``python tests/check/pages.py`` writes all pages of docs/rules anew; read the difference before you commit it.
 """
 
 from __future__ import annotations
 
-import re
 import sys
 import tempfile
-import textwrap
-from inspect import getdoc
+from inspect import cleandoc
 from pathlib import Path
 
 from jobgen.check import formats
@@ -39,28 +37,24 @@ Good:
 
 Silence it for the next line, or above the first command for the file, with `# jobgen: disable={rule.id}`.
 
-<!-- Generated from the docstring of the rule by tests/check/pages.py. -->
+<!-- Generated from the rule by tests/check/pages.py. -->
 """
 
 
-def parts(rule: Rule) -> tuple[str, dict[str, str]]:
-    """Return the reason of a rule and its files by name: bad.sh, good.sh, and a config that they use."""
-    reason, *rest = re.split(r"^(Bad|Good|\w+\.json):\n\n", getdoc(rule.find) or "", flags=re.MULTILINE)
-    files = {
-        name if "." in name else f"{name.lower()}.sh": textwrap.dedent(text).strip("\n") + "\n"
-        for name, text in zip(rest[::2], rest[1::2], strict=True)
-    }
-    return reason.strip(), files
+def files(rule: Rule) -> dict[str, str]:
+    """Return the files of a rule by name: bad.sh, good.sh, and a config that they use."""
+    texts = {"bad.sh": rule.bad, "good.sh": rule.good, **rule.files}
+    return {name: cleandoc(text) + "\n" for name, text in texts.items()}
 
 
 def script(rule: str, name: str) -> bytes:
     """Return the script ``bad`` or ``good`` of a rule."""
-    return parts(RULES[rule])[1][f"{name}.sh"].encode()
+    return files(RULES[rule])[f"{name}.sh"].encode()
 
 
 def write(rule: Rule, folder: Path) -> None:
     """Write the files of a rule."""
-    for name, text in parts(rule)[1].items():
+    for name, text in files(rule).items():
         (folder / name).write_bytes(text.encode())
 
 
@@ -74,16 +68,20 @@ def findings(rule: Rule, name: str) -> list[Finding]:
 
 def page(rule: Rule) -> str:
     """Return the page of a rule."""
-    reason, files = parts(rule)
     blocks = {
         kind: "\n\n".join(
             f"```{Path(name).suffix[1:]}\n{text}```".replace("\r", "")  # a page cannot show a carriage return
-            for name, text in files.items()
+            for name, text in files(rule).items()
             if name.startswith(kind)
         )
         for kind in ("bad", "good")
     }
-    return _PAGE.format(rule=rule, reason=reason, finding=formats.as_text(findings(rule, "bad")), **blocks)
+    return _PAGE.format(
+        rule=rule,
+        reason=cleandoc(rule.reason).rstrip(),
+        finding=formats.as_text(findings(rule, "bad")),
+        **blocks,
+    )
 
 
 def main() -> None:

@@ -10,8 +10,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from jobgen.check.checker import check
-from jobgen.check.directive_reader import SCHEDULERS
 from jobgen.check.rules.table import RULES
+from jobgen.schedulers.table import SCRIPT_SCHEDULERS
 
 SCRIPTS = [pages.script(rule, name) for rule in sorted(RULES) for name in ("bad", "good")]
 PIECES = st.sampled_from(
@@ -111,13 +111,13 @@ PIECES = st.sampled_from(
 SEPARATORS = st.sampled_from([" ", "\n", "", "\r\n", "\t"])
 
 
-@given(st.binary(max_size=300), st.sampled_from([*SCHEDULERS, None]))
+@given(st.binary(max_size=300), st.sampled_from([*SCRIPT_SCHEDULERS, None]))
 @settings(deadline=None, max_examples=200)
 def test_any_bytes(source: bytes, scheduler: str | None) -> None:
     check(source, scheduler=scheduler)
 
 
-@given(st.lists(st.tuples(PIECES, SEPARATORS), max_size=60), st.sampled_from([*SCHEDULERS, None]))
+@given(st.lists(st.tuples(PIECES, SEPARATORS), max_size=60), st.sampled_from([*SCRIPT_SCHEDULERS, None]))
 @settings(deadline=None, max_examples=400)
 @example([("#PBS", " "), ("-l", " "), ("select=", "\n")], "pbspro")
 def test_pieces_of_scripts(pieces: list[tuple[str, str]], scheduler: str | None) -> None:

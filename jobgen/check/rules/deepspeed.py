@@ -20,31 +20,32 @@ def run_by(script: Script, *runners: str) -> Iterator[Launch]:
     return (launch for launch in script.launched("deepspeed") if runner(launch) in runners)
 
 
-@rule("no-hostfile", ERROR, "deepspeed on several nodes without a hostfile")
-def missing_hostfile(script: Script) -> Iterator[Hit]:
+@rule(
+    "no-hostfile",
+    ERROR,
+    "deepspeed on several nodes without a hostfile",
     """deepspeed does not query the scheduler. Without a hostfile it prints a warning of one line and trains
-    only on the first node, while the whole allocation is charged.
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --nodes=2
-        #SBATCH --gpus-per-node=4
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        deepspeed train.py --deepspeed_config ds.json
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --nodes=2
-        #SBATCH --gpus-per-node=4
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        hostfile=hostfile.$SLURM_JOB_ID
-        scontrol show hostnames | sed 's/$/ slots=4/' > "$hostfile"
-        deepspeed --hostfile "$hostfile" train.py --deepspeed_config ds.json
-    """
+    only on the first node, while the whole allocation is charged.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    deepspeed train.py --deepspeed_config ds.json
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    hostfile=hostfile.$SLURM_JOB_ID
+    scontrol show hostnames | sed 's/$/ slots=4/' > "$hostfile"
+    deepspeed --hostfile "$hostfile" train.py --deepspeed_config ds.json
+    """,
+)
+def missing_hostfile(script: Script) -> Iterator[Hit]:
     if not script.is_batch or not script.request.several:
         return
     for launch in script.launched("deepspeed"):
@@ -57,27 +58,28 @@ def missing_hostfile(script: Script) -> Iterator[Hit]:
             )
 
 
-@rule("ignored-launcher", WARNING, "--launcher without a hostfile")
-def ignored_launcher(script: Script) -> Iterator[Hit]:
+@rule(
+    "ignored-launcher",
+    WARNING,
+    "--launcher without a hostfile",
     """Without a hostfile deepspeed starts the ranks on its own node, and ignores `--launcher` without a
-    message.
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --gpus-per-node=4
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        deepspeed --launcher pdsh train.py
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --gpus-per-node=4
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        deepspeed train.py
-    """
+    message.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    deepspeed --launcher pdsh train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    deepspeed train.py
+    """,
+)
+def ignored_launcher(script: Script) -> Iterator[Hit]:
     for launch in script.launched("deepspeed"):
         if launch.has("--launcher") and not launch.has("--hostfile", "-H") and not script.request.several:
             yield Hit(
@@ -87,32 +89,33 @@ def ignored_launcher(script: Script) -> Iterator[Hit]:
             )
 
 
-@rule("deepspeed-filter", ERROR, "Filters with an MPI runner")
+@rule(
+    "deepspeed-filter",
+    ERROR,
+    "Filters with an MPI runner",
+    """The runners for Open MPI, MPICH, Intel MPI and MVAPICH refuse `--include` and `--exclude`.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    hostfile=hostfile.$SLURM_JOB_ID
+    scontrol show hostnames | sed 's/$/ slots=4/' > "$hostfile"
+    deepspeed --hostfile "$hostfile" --include node1:0,1 --launcher impi train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    hostfile=hostfile.$SLURM_JOB_ID
+    scontrol show hostnames | sed 's/$/ slots=2/' > "$hostfile"
+    deepspeed --hostfile "$hostfile" --launcher impi train.py
+    """,
+)
 def filtered_runner(script: Script) -> Iterator[Hit]:
-    """The runners for Open MPI, MPICH, Intel MPI and MVAPICH refuse `--include` and `--exclude`.
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --nodes=2
-        #SBATCH --gpus-per-node=4
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        hostfile=hostfile.$SLURM_JOB_ID
-        scontrol show hostnames | sed 's/$/ slots=4/' > "$hostfile"
-        deepspeed --hostfile "$hostfile" --include node1:0,1 --launcher impi train.py
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --nodes=2
-        #SBATCH --gpus-per-node=4
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        hostfile=hostfile.$SLURM_JOB_ID
-        scontrol show hostnames | sed 's/$/ slots=2/' > "$hostfile"
-        deepspeed --hostfile "$hostfile" --launcher impi train.py
-    """
     for launch in run_by(script, "openmpi", "mpich", "impi", "mvapich"):
         if launch.has("--include", "--exclude", "-i", "-e"):
             yield Hit(
@@ -122,27 +125,28 @@ def filtered_runner(script: Script) -> Iterator[Hit]:
             )
 
 
-@rule("filter-range", ERROR, "A filter that is none")
-def filter_range(script: Script) -> Iterator[Hit]:
+@rule(
+    "filter-range",
+    ERROR,
+    "A filter that is none",
     """DeepSpeed's filters list slots one by one, `host:0,1@host2:0`; `0-3` is refused. `srun` has no option
-    `--include`.
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --gpus-per-node=4
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        deepspeed --include localhost:0-3 train.py
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --gpus-per-node=4
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        deepspeed --include localhost:0,1,2,3 train.py
-    """
+    `--include`.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    deepspeed --include localhost:0-3 train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    deepspeed --include localhost:0,1,2,3 train.py
+    """,
+)
+def filter_range(script: Script) -> Iterator[Hit]:
     for launch in script.launched("deepspeed"):
         for name in ("--include", "--exclude"):
             if re.search(r":[\d,]*\d-\d", launch.options.get(name) or ""):
@@ -152,31 +156,32 @@ def filter_range(script: Script) -> Iterator[Hit]:
             yield Hit(launch.line, "--include is DeepSpeed's: srun does not know it", "use --nodelist")
 
 
-@rule("absent-hostfile", WARNING, "A hostfile that nothing makes")
-def absent_hostfile(script: Script) -> Iterator[Hit]:
+@rule(
+    "absent-hostfile",
+    WARNING,
+    "A hostfile that nothing makes",
     """If its hostfile does not exist, deepspeed only prints a warning, and trains on the first node alone.
-    The file is searched beside the script, and among the files that the script writes.
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --nodes=2
-        #SBATCH --gpus-per-node=4
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        deepspeed --hostfile hosts.of.yesterday train.py
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --nodes=2
-        #SBATCH --gpus-per-node=4
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        hostfile=hostfile.$SLURM_JOB_ID
-        scontrol show hostnames | sed 's/$/ slots=4/' > "$hostfile"
-        deepspeed --hostfile "$hostfile" train.py
-    """
+    The file is searched beside the script, and among the files that the script writes.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    deepspeed --hostfile hosts.of.yesterday train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    hostfile=hostfile.$SLURM_JOB_ID
+    scontrol show hostnames | sed 's/$/ slots=4/' > "$hostfile"
+    deepspeed --hostfile "$hostfile" train.py
+    """,
+)
+def absent_hostfile(script: Script) -> Iterator[Hit]:
     if any(script.named("bash", "sh", "source", ".", "python", "python3")):
         return  # they may make it
     for launch in script.launched("deepspeed"):
@@ -194,26 +199,27 @@ def absent_hostfile(script: Script) -> Iterator[Hit]:
             )
 
 
-@rule("hostfile-format", ERROR, "A hostfile that DeepSpeed cannot read")
+@rule(
+    "hostfile-format",
+    ERROR,
+    "A hostfile that DeepSpeed cannot read",
+    r"""DeepSpeed matches `^(\S+)\s+slots=(\d+)`: no blanks around the `=`, no `host:4`.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    scontrol show hostnames | sed 's/$/ slots = 4/' > "hostfile.$SLURM_JOB_ID"
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    scontrol show hostnames | sed 's/$/ slots=4/' > "hostfile.$SLURM_JOB_ID"
+    """,
+)
 def hostfile_format(script: Script) -> Iterator[Hit]:
-    r"""DeepSpeed matches `^(\S+)\s+slots=(\d+)`: no blanks around the `=`, no `host:4`.
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --nodes=2
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        scontrol show hostnames | sed 's/$/ slots = 4/' > "hostfile.$SLURM_JOB_ID"
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --nodes=2
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        scontrol show hostnames | sed 's/$/ slots=4/' > "hostfile.$SLURM_JOB_ID"
-    """
     for node in script.tree.all("string_content", "raw_string", "heredoc_body", "word"):
         if re.search(r"\bslots(\s+=\s*|=\s+)[\d$]", node.text):
             yield Hit(

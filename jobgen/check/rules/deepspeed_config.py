@@ -13,69 +13,63 @@ from jobgen.errors import nearest
 _GONE = {"elasticity": "0.19.8", "sparse_attention": "0.19.7"}
 
 
-@rule("config-json", ERROR, "A DeepSpeed config that is no JSON")
+@rule(
+    "config-json",
+    ERROR,
+    "A DeepSpeed config that is no JSON",
+    """The config that the script names is not valid JSON: every rank fails when it reads the file.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --gpus-per-node=1
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    deepspeed train.py --deepspeed_config bad.json
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --gpus-per-node=1
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    deepspeed train.py --deepspeed_config good.json
+    """,
+    files={
+        "bad.json": '{"train_batch_size": 32,}',
+        "good.json": '{"train_batch_size": 32}',
+    },
+)
 def not_json(script: Script) -> Iterator[Hit]:
-    """The config that the script names is not valid JSON: every rank fails when it reads the file.
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --gpus-per-node=1
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        deepspeed train.py --deepspeed_config bad.json
-
-    bad.json:
-
-        {"train_batch_size": 32,}
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --gpus-per-node=1
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        deepspeed train.py --deepspeed_config good.json
-
-    good.json:
-
-        {"train_batch_size": 32}
-    """
     found = find(script)
     if found and isinstance(found[2], str):
         yield Hit(found[0], f"{found[1]} is not valid JSON: {found[2]}", "correct the file")
 
 
-@rule("config-batch", ERROR, "Batch sizes that do not multiply")
-def batch(script: Script) -> Iterator[Hit]:
+@rule(
+    "config-batch",
+    ERROR,
+    "Batch sizes that do not multiply",
     """`train_batch_size` is micro batch x accumulation steps x data-parallel ranks. If all three are given
     and the product differs, `deepspeed.initialize` fails on every rank. The number of ranks comes from
-    the request. Scripts with pipeline or tensor parallelism, which divide the ranks, are not checked.
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --gpus-per-node=4
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        deepspeed train.py --deepspeed_config bad.json
-
-    bad.json:
-
-        {"train_batch_size": 64, "train_micro_batch_size_per_gpu": 8, "gradient_accumulation_steps": 1}
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --gpus-per-node=4
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        deepspeed train.py --deepspeed_config good.json
-
-    good.json:
-
-        {"train_batch_size": 64, "train_micro_batch_size_per_gpu": 8, "gradient_accumulation_steps": 2}
-    """
+    the request. Scripts with pipeline or tensor parallelism, which divide the ranks, are not checked.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    deepspeed train.py --deepspeed_config bad.json
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    deepspeed train.py --deepspeed_config good.json
+    """,
+    files={
+        "bad.json": '{"train_batch_size": 64, "train_micro_batch_size_per_gpu": 8, "gradient_accumulation_steps": 1}',
+        "good.json": '{"train_batch_size": 64, "train_micro_batch_size_per_gpu": 8, "gradient_accumulation_steps": 2}',
+    },
+)
+def batch(script: Script) -> Iterator[Hit]:
     found = contents(script)
     world = _world(script)
     if not found or not world:
@@ -107,7 +101,7 @@ def _world(script: Script) -> int | None:
     text = script.tree.text
     if re.search(r"pipeline|tensor.?model.?parallel|--tp|--pp|sequence.?parallel", text, re.I):
         return None
-    nodes = asked.nodes or (1 if script.scheduler == "slurm" and not asked.ranks else None)
+    nodes = asked.nodes or (None if asked.ranks else script.dialect.default_nodes)
     if not script.is_batch or not nodes or len(asked.chunks) > 1:
         return None
     each = next(
@@ -122,34 +116,31 @@ def _world(script: Script) -> int | None:
     return nodes * each if each else None
 
 
-@rule("config-key", ERROR, "A key that DeepSpeed ignores")
+@rule(
+    "config-key",
+    ERROR,
+    "A key that DeepSpeed ignores",
+    """DeepSpeed accepts unknown keys at the top level of its config without a message, and ignores them.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --gpus-per-node=1
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    deepspeed train.py --deepspeed_config bad.json
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --gpus-per-node=1
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    deepspeed train.py --deepspeed_config good.json
+    """,
+    files={
+        "bad.json": '{"train_batch_size": 32, "gradient_cliping": 1.0}',
+        "good.json": '{"train_batch_size": 32, "gradient_clipping": 1.0}',
+    },
+)
 def keys(script: Script) -> Iterator[Hit]:
-    """DeepSpeed accepts unknown keys at the top level of its config without a message, and ignores them.
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --gpus-per-node=1
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        deepspeed train.py --deepspeed_config bad.json
-
-    bad.json:
-
-        {"train_batch_size": 32, "gradient_cliping": 1.0}
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --gpus-per-node=1
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        deepspeed train.py --deepspeed_config good.json
-
-    good.json:
-
-        {"train_batch_size": 32, "gradient_clipping": 1.0}
-    """
     if found := contents(script):
         line, name, config = found
         for key in config:

@@ -9,28 +9,29 @@ from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.check.script import Hit, Script
 
 
-@rule("source-activate", WARNING, "source activate")
-def source_activate(script: Script) -> Iterator[Hit]:
+@rule(
+    "source-activate",
+    WARNING,
+    "source activate",
     """`source activate` is the syntax of conda before 4.4. Today it finds no such file, or that of another
-    installation on PATH.
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        source activate training
-        srun python3 train.py
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        eval "$(conda shell.bash hook)"
-        conda activate training
-        srun python3 train.py
-    """
+    installation on PATH.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    source activate training
+    srun python3 train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    eval "$(conda shell.bash hook)"
+    conda activate training
+    srun python3 train.py
+    """,
+)
+def source_activate(script: Script) -> Iterator[Hit]:
     for command in script.named("source", "."):
         words = command.literals
         if words and words[0] == "activate":
@@ -41,28 +42,29 @@ def source_activate(script: Script) -> Iterator[Hit]:
             )
 
 
-@rule("conda-init", WARNING, "conda init in a job")
-def conda_init(script: Script) -> Iterator[Hit]:
+@rule(
+    "conda-init",
+    WARNING,
+    "conda init in a job",
     """`conda init` edits `~/.bashrc`, for shells that start later. In the script itself `conda activate`
-    fails as before, and every job edits the file again.
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        conda init bash
-        srun python3 train.py
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        eval "$(conda shell.bash hook)"
-        conda activate training
-        srun python3 train.py
-    """
+    fails as before, and every job edits the file again.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    conda init bash
+    srun python3 train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    eval "$(conda shell.bash hook)"
+    conda activate training
+    srun python3 train.py
+    """,
+)
+def conda_init(script: Script) -> Iterator[Hit]:
     for command in script.named("conda", "mamba"):
         if command.literals[:1] == ["init"]:
             yield Hit(
@@ -72,27 +74,28 @@ def conda_init(script: Script) -> Iterator[Hit]:
             )
 
 
-@rule("bashrc", WARNING, "A person's start-up file in a job")
-def bashrc(script: Script) -> Iterator[Hit]:
+@rule(
+    "bashrc",
+    WARNING,
+    "A person's start-up file in a job",
     """Start-up files are for interactive shells. Many return at once in other shells, some ask questions,
-    and they differ between users.
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        source ~/.bashrc
-        srun python3 train.py
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        module load cuda python
-        srun python3 train.py
-    """
+    and they differ between users.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    source ~/.bashrc
+    srun python3 train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    module load cuda python
+    srun python3 train.py
+    """,
+)
+def bashrc(script: Script) -> Iterator[Hit]:
     for command in script.named("source", "."):
         name = command.arguments[0].text.strip("\"'") if command.arguments else ""
         if name.endswith((".bashrc", ".bash_profile", ".profile", ".zshrc")) and (
@@ -105,39 +108,37 @@ def bashrc(script: Script) -> Iterator[Hit]:
             )
 
 
-@rule("conda-hook", WARNING, "conda activate without its hook")
-def conda_hook(script: Script) -> Iterator[Hit]:
+@rule(
+    "conda-hook",
+    WARNING,
+    "conda activate without its hook",
     """`conda activate` is a shell function that conda's hook defines. A batch script on Slurm is not a
-    login shell and reads no start-up file.
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        conda activate training
-        srun python3 train.py
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        eval "$(conda shell.bash hook)"
-        conda activate training
-        srun python3 train.py
-    """
+    login shell and reads no start-up file.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    conda activate training
+    srun python3 train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    eval "$(conda shell.bash hook)"
+    conda activate training
+    srun python3 train.py
+    """,
+)
+def conda_hook(script: Script) -> Iterator[Hit]:
     ready = [
         command.node.start
         for command in script.named("source", ".", "eval", "module", "ml", "conda", "mamba")
         if "activate" not in command.literals
     ]
-    if any(name in ("BASH_ENV",) for name, _, _ in script.assignments) or any(
-        "-l" in line.split() or "--login" in line for line in script.lines[:1]
-    ):
+    login = any("-l" in line.split() or "--login" in line for line in script.lines[:1])
+    if login or script.dialect.login_shell or any(name == "BASH_ENV" for name, _, _ in script.assignments):
         return
-    if script.is_pbs:
-        return  # PBS runs the script in a login shell
     for command in script.named("conda", "mamba"):
         if command.literals[:1] == ["activate"] and not any(start < command.node.start for start in ready):
             yield Hit(
@@ -148,25 +149,26 @@ def conda_hook(script: Script) -> Iterator[Hit]:
             return
 
 
-@rule("personal-path", NOTE, "One person's directory")
-def personal_path(script: Script) -> Iterator[Hit]:
+@rule(
+    "personal-path",
+    NOTE,
+    "One person's directory",
     """A script with the home directory of a user works only for that user: 21 of 45 public scripts have
-    one.
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        srun python3 /home/alice/train.py
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        srun python3 "$HOME/train.py"
-    """
+    one.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    srun python3 /home/alice/train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    srun python3 "$HOME/train.py"
+    """,
+)
+def personal_path(script: Script) -> Iterator[Hit]:
     for node in script.tree.all("word", "string_content", "raw_string"):
         if match := re.search(r"(?<![\w$}])/(home|Users|users)/[\w.-]+", node.text):
             yield Hit(
@@ -177,28 +179,29 @@ def personal_path(script: Script) -> Iterator[Hit]:
             return
 
 
-@rule("root-mpirun", ERROR, "Half of what mpirun asks of root")
+@rule(
+    "root-mpirun",
+    ERROR,
+    "Half of what mpirun asks of root",
+    """In a container the user is often root. Open MPI then starts only when both variables are set.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --ntasks=8
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    export OMPI_ALLOW_RUN_AS_ROOT=1
+    mpirun /opt/site/solver
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --ntasks=8
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    mpirun /opt/site/solver
+    """,
+)
 def root_mpirun(script: Script) -> Iterator[Hit]:
-    """In a container the user is often root. Open MPI then starts only when both variables are set.
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --ntasks=8
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        export OMPI_ALLOW_RUN_AS_ROOT=1
-        mpirun /opt/site/solver
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --ntasks=8
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-        mpirun /opt/site/solver
-    """
     names = {name: node for name, _, node in script.assignments}
     for prefix in ("OMPI", "PRTE"):
         first, second = f"{prefix}_ALLOW_RUN_AS_ROOT", f"{prefix}_ALLOW_RUN_AS_ROOT_CONFIRM"

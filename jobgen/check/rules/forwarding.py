@@ -26,37 +26,38 @@ _SILENT = (
 )
 
 
-@rule("unforwarded", WARNING, "Variables that stay on the first node")
-def unforwarded(script: Script) -> Iterator[Hit]:
+@rule(
+    "unforwarded",
+    WARNING,
+    "Variables that stay on the first node",
     """Over pdsh deepspeed forwards the variables that begin with NCCL, PYTHON, MV2, UCX and MLFLOW (on
     Ascend ASCEND, HCCL, LD_LIBRARY and PATH). All others are set only on the first node, unless the file
-    named by `DS_ENV_FILE` contains them as `NAME=VALUE` lines, without blank lines and comments.
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --nodes=2
-        #SBATCH --gpus-per-node=4
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        hostfile=hostfile.$SLURM_JOB_ID
-        scontrol show hostnames | sed 's/$/ slots=4/' > "$hostfile"
-        export OMP_NUM_THREADS=8
-        deepspeed --hostfile "$hostfile" train.py
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --nodes=2
-        #SBATCH --gpus-per-node=4
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        hostfile=hostfile.$SLURM_JOB_ID
-        scontrol show hostnames | sed 's/$/ slots=4/' > "$hostfile"
-        export DS_ENV_FILE=$PWD/environment.$SLURM_JOB_ID
-        echo OMP_NUM_THREADS=8 > "$DS_ENV_FILE"
-        deepspeed --hostfile "$hostfile" train.py
-    """
+    named by `DS_ENV_FILE` contains them as `NAME=VALUE` lines, without blank lines and comments.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    hostfile=hostfile.$SLURM_JOB_ID
+    scontrol show hostnames | sed 's/$/ slots=4/' > "$hostfile"
+    export OMP_NUM_THREADS=8
+    deepspeed --hostfile "$hostfile" train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    hostfile=hostfile.$SLURM_JOB_ID
+    scontrol show hostnames | sed 's/$/ slots=4/' > "$hostfile"
+    export DS_ENV_FILE=$PWD/environment.$SLURM_JOB_ID
+    echo OMP_NUM_THREADS=8 > "$DS_ENV_FILE"
+    deepspeed --hostfile "$hostfile" train.py
+    """,
+)
+def unforwarded(script: Script) -> Iterator[Hit]:
     if (
         not script.request.several
         or "deepspeed_env" in script.tree.text
@@ -90,26 +91,27 @@ def unforwarded(script: Script) -> Iterator[Hit]:
             return
 
 
-@rule("shared-deepspeed-env", WARNING, "One .deepspeed_env for all jobs")
-def shared_ds_env(script: Script) -> Iterator[Hit]:
+@rule(
+    "shared-deepspeed-env",
+    WARNING,
+    "One .deepspeed_env for all jobs",
     """Every job reads the `.deepspeed_env` in the home directory. Two jobs at the same time mix their
-    variables, and an old file changes later jobs.
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        echo OMP_NUM_THREADS=8 > ~/.deepspeed_env
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        export DS_ENV_FILE=$PWD/environment.$SLURM_JOB_ID
-        echo OMP_NUM_THREADS=8 > "$DS_ENV_FILE"
-    """
+    variables, and an old file changes later jobs.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    echo OMP_NUM_THREADS=8 > ~/.deepspeed_env
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    export DS_ENV_FILE=$PWD/environment.$SLURM_JOB_ID
+    echo OMP_NUM_THREADS=8 > "$DS_ENV_FILE"
+    """,
+)
+def shared_ds_env(script: Script) -> Iterator[Hit]:
     for node in script.tree.all("file_redirect"):
         target = node.get("destination")
         text = target.text.strip("\"'") if target is not None else ""
@@ -122,32 +124,33 @@ def shared_ds_env(script: Script) -> Iterator[Hit]:
             return
 
 
-@rule("deepspeed-env-lines", ERROR, "Comments in DeepSpeed's environment file")
-def env_lines(script: Script) -> Iterator[Hit]:
+@rule(
+    "deepspeed-env-lines",
+    ERROR,
+    "Comments in DeepSpeed's environment file",
     """The launcher splits each line of `.deepspeed_env`, or of the file named by `DS_ENV_FILE`, at its `=`.
-    On a blank line or a comment it fails with a traceback.
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        export DS_ENV_FILE=$PWD/environment.$SLURM_JOB_ID
-        cat > "$DS_ENV_FILE" <<END
-        # the network
-        UCX_TLS=all
-        END
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        export DS_ENV_FILE=$PWD/environment.$SLURM_JOB_ID
-        cat > "$DS_ENV_FILE" <<END
-        UCX_TLS=all
-        END
-    """
+    On a blank line or a comment it fails with a traceback.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    export DS_ENV_FILE=$PWD/environment.$SLURM_JOB_ID
+    cat > "$DS_ENV_FILE" <<END
+    # the network
+    UCX_TLS=all
+    END
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    export DS_ENV_FILE=$PWD/environment.$SLURM_JOB_ID
+    cat > "$DS_ENV_FILE" <<END
+    UCX_TLS=all
+    END
+    """,
+)
+def env_lines(script: Script) -> Iterator[Hit]:
     for node in script.tree.all("redirected_statement"):
         body = next(node.all("heredoc_body"), None)
         target = " ".join(part.text for part in node.all("file_redirect"))

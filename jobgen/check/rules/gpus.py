@@ -45,28 +45,29 @@ _NPU = (
 )
 
 
-@rule("forced-devices", WARNING, "Devices chosen by hand")
-def forced_devices(script: Script) -> Iterator[Hit]:
+@rule(
+    "forced-devices",
+    WARNING,
+    "Devices chosen by hand",
     """The scheduler assigns some devices of a node to a job. Hand-written numbers may belong to another
-    job. (All numbers that the job has, in any order, are only a note.)
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --gpus-per-node=2
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        export CUDA_VISIBLE_DEVICES=2,3
-        srun python3 train.py
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --gpus-per-node=2
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        srun python3 train.py
-    """
+    job. (All numbers that the job has, in any order, are only a note.)""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --gpus-per-node=2
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    export CUDA_VISIBLE_DEVICES=2,3
+    srun python3 train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --gpus-per-node=2
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    srun python3 train.py
+    """,
+)
+def forced_devices(script: Script) -> Iterator[Hit]:
     for name, value, node in script.assignments:
         text = literal(value) or ""
         if name in _DEVICES and re.fullmatch(r"\d+(,\d+)*", text, re.ASCII) and script.is_batch:
@@ -83,27 +84,28 @@ def forced_devices(script: Script) -> Iterator[Hit]:
             )
 
 
-@rule("old-nccl", WARNING, "Names that NCCL and PyTorch have given up")
-def old_nccl(script: Script) -> Iterator[Hit]:
+@rule(
+    "old-nccl",
+    WARNING,
+    "Names that NCCL and PyTorch have given up",
     """PyTorch has renamed its variables to `TORCH_NCCL_*`, and NCCL has removed some of its own: the old
-    names are ignored, or every rank prints a warning.
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        export NCCL_ASYNC_ERROR_HANDLING=1
-        srun python3 train.py
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        export TORCH_NCCL_ASYNC_ERROR_HANDLING=1
-        srun python3 train.py
-    """
+    names are ignored, or every rank prints a warning.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    export NCCL_ASYNC_ERROR_HANDLING=1
+    srun python3 train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    export TORCH_NCCL_ASYNC_ERROR_HANDLING=1
+    srun python3 train.py
+    """,
+)
+def old_nccl(script: Script) -> Iterator[Hit]:
     for name, _, node in script.assignments:
         if name in _OLD_NCCL:
             yield Hit(
@@ -111,31 +113,32 @@ def old_nccl(script: Script) -> Iterator[Hit]:
             )
 
 
-@rule("cann-not-sourced", WARNING, "CANN is never sourced")
-def cann(script: Script) -> Iterator[Hit]:
+@rule(
+    "cann-not-sourced",
+    WARNING,
+    "CANN is never sourced",
     """`torch_npu` needs the libraries of the CANN toolkit, whose `set_env.sh` puts them on the path.
     Without it the import ends with `libhccl.so: cannot open shared object file`. Three of six Ascend
-    scripts forget it.
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --gres=npu:8
-        #SBATCH --ntasks-per-node=8
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        srun python3 train.py
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --gres=npu:8
-        #SBATCH --ntasks-per-node=8
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        source /usr/local/Ascend/ascend-toolkit/set_env.sh
-        srun python3 train.py
-    """
+    scripts forget it.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --gres=npu:8
+    #SBATCH --ntasks-per-node=8
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    srun python3 train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --gres=npu:8
+    #SBATCH --ntasks-per-node=8
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    source /usr/local/Ascend/ascend-toolkit/set_env.sh
+    srun python3 train.py
+    """,
+)
+def cann(script: Script) -> Iterator[Hit]:
     text = " ".join(
         node.text for node in script.tree.all("word", "variable_name", "string_content", "raw_string")
     )
@@ -169,32 +172,33 @@ def cann(script: Script) -> Iterator[Hit]:
         )
 
 
-@rule("rank-table", WARNING, "A rank table and variables for HCCL")
-def rank_table(script: Script) -> Iterator[Hit]:
+@rule(
+    "rank-table",
+    WARNING,
+    "A rank table and variables for HCCL",
     """HCCL reads the placement of the ranks from a rank table **or** from environment variables; with both
-    it does not start.
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --ntasks=8
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        source /usr/local/Ascend/ascend-toolkit/set_env.sh
-        export RANK_TABLE_FILE=/opt/site/ranks.json
-        export CM_CHIEF_IP=10.0.0.1 CM_CHIEF_PORT=6000
-        srun python3 train.py
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --ntasks=8
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        source /usr/local/Ascend/ascend-toolkit/set_env.sh
-        export RANK_TABLE_FILE=/opt/site/ranks.json
-        srun python3 train.py
-    """
+    it does not start.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --ntasks=8
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    source /usr/local/Ascend/ascend-toolkit/set_env.sh
+    export RANK_TABLE_FILE=/opt/site/ranks.json
+    export CM_CHIEF_IP=10.0.0.1 CM_CHIEF_PORT=6000
+    srun python3 train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --ntasks=8
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    source /usr/local/Ascend/ascend-toolkit/set_env.sh
+    export RANK_TABLE_FILE=/opt/site/ranks.json
+    srun python3 train.py
+    """,
+)
+def rank_table(script: Script) -> Iterator[Hit]:
     names = {name: node for name, _, node in script.assignments}
     others = [
         name for name in ("CM_CHIEF_IP", "CM_CHIEF_PORT", "CM_WORKER_SIZE", "CM_WORKER_IP") if name in names

@@ -58,32 +58,33 @@ def _own(script: Script, node: Node) -> bool:
     return target is not None and "mktemp" in target.text
 
 
-@rule("shared-hostfile", WARNING, "One hostfile for all jobs")
-def shared_hostfile(script: Script) -> Iterator[Hit]:
+@rule(
+    "shared-hostfile",
+    WARNING,
+    "One hostfile for all jobs",
     """A hostfile at one path for all jobs is overwritten by the next job that starts, and the launcher of
-    the first then reads the hosts of the second. Ten of 45 public scripts do that.
-
-    Bad:
-
-        #!/bin/bash
-        #PBS -l select=2:ncpus=32:mpiprocs=1
-        #PBS -l place=scatter
-        #PBS -l walltime=01:00:00
-        set -euo pipefail
-        cd "$PBS_O_WORKDIR"
-        awk '{ print $1 " slots=4" }' "$PBS_NODEFILE" > hostfile
-
-    Good:
-
-        #!/bin/bash
-        #PBS -l select=2:ncpus=32:mpiprocs=1
-        #PBS -l place=scatter
-        #PBS -l walltime=01:00:00
-        set -euo pipefail
-        cd "$PBS_O_WORKDIR"
-        awk '{ print $1 " slots=4" }' "$PBS_NODEFILE" > "hostfile.$PBS_JOBID"
-    """
-    seen = set()
+    the first then reads the hosts of the second. Ten of 45 public scripts do that.""",
+    bad="""
+    #!/bin/bash
+    #PBS -l select=2:ncpus=32:mpiprocs=1
+    #PBS -l place=scatter
+    #PBS -l walltime=01:00:00
+    set -euo pipefail
+    cd "$PBS_O_WORKDIR"
+    awk '{ print $1 " slots=4" }' "$PBS_NODEFILE" > hostfile
+    """,
+    good="""
+    #!/bin/bash
+    #PBS -l select=2:ncpus=32:mpiprocs=1
+    #PBS -l place=scatter
+    #PBS -l walltime=01:00:00
+    set -euo pipefail
+    cd "$PBS_O_WORKDIR"
+    awk '{ print $1 " slots=4" }' "$PBS_NODEFILE" > "hostfile.$PBS_JOBID"
+    """,
+)
+def shared_hostfile(script: Script) -> Iterator[Hit]:
+    seen, job_id = set(), script.dialect.job_id
     if not script.is_batch:
         return
     for node, _, text in _writes(script):
@@ -105,45 +106,39 @@ def shared_hostfile(script: Script) -> Iterator[Hit]:
         yield Hit(
             node.line,
             f"{name} is the same file for every job: two at a time overwrite each other's hosts",
-            "put the job's id into the path"
-            + (
-                ": hostfile.$SLURM_JOB_ID"
-                if script.scheduler == "slurm"
-                else ": hostfile.$PBS_JOBID"
-                if script.is_pbs
-                else ""
-            ),
+            "put the job's id into the path" + (job_id and f": hostfile.{job_id}"),
         )
 
 
-@rule("appended-hostfile", WARNING, "A hostfile that grows")
-def appended_hostfile(script: Script) -> Iterator[Hit]:
+@rule(
+    "appended-hostfile",
+    WARNING,
+    "A hostfile that grows",
     """`>>` keeps the lines of an earlier job in the file: its hosts are used, too, or appear twice, which
-    DeepSpeed refuses.
-
-    Bad:
-
-        #!/bin/bash
-        # jobgen: disable=shared-hostfile
-        #SBATCH --nodes=2
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        for host in $(scontrol show hostnames); do
-          echo "$host slots=4" >> hostfile
-        done
-
-    Good:
-
-        #!/bin/bash
-        # jobgen: disable=shared-hostfile
-        #SBATCH --nodes=2
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        : > hostfile
-        for host in $(scontrol show hostnames); do
-          echo "$host slots=4" >> hostfile
-        done
-    """
+    DeepSpeed refuses.""",
+    bad="""
+    #!/bin/bash
+    # jobgen: disable=shared-hostfile
+    #SBATCH --nodes=2
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    for host in $(scontrol show hostnames); do
+      echo "$host slots=4" >> hostfile
+    done
+    """,
+    good="""
+    #!/bin/bash
+    # jobgen: disable=shared-hostfile
+    #SBATCH --nodes=2
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    : > hostfile
+    for host in $(scontrol show hostnames); do
+      echo "$host slots=4" >> hostfile
+    done
+    """,
+)
+def appended_hostfile(script: Script) -> Iterator[Hit]:
     fresh = {text for _, sign, text in _writes(script) if sign != ">>"}
     removed = {
         word.text.strip("\"'")
@@ -166,33 +161,34 @@ def appended_hostfile(script: Script) -> Iterator[Hit]:
             return
 
 
-@rule("bare-hostfile", ERROR, "A hostfile without slots for DeepSpeed")
-def bare_hostfile(script: Script) -> Iterator[Hit]:
+@rule(
+    "bare-hostfile",
+    ERROR,
+    "A hostfile without slots for DeepSpeed",
     """The deepspeed launcher reads lines of the form `HOST slots=N`. A bare host is an error, and so is a
-    host that appears twice: `$PBS_NODEFILE` is not a hostfile for DeepSpeed.
-
-    Bad:
-
-        #!/bin/bash
-        #PBS -l select=2:ncpus=32:mpiprocs=4:ngpus=4
-        #PBS -l place=scatter
-        #PBS -l walltime=01:00:00
-        set -euo pipefail
-        cd "$PBS_O_WORKDIR"
-        deepspeed --hostfile "$PBS_NODEFILE" train.py
-
-    Good:
-
-        #!/bin/bash
-        #PBS -l select=2:ncpus=32:mpiprocs=4:ngpus=4
-        #PBS -l place=scatter
-        #PBS -l walltime=01:00:00
-        set -euo pipefail
-        cd "$PBS_O_WORKDIR"
-        hostfile=$PBS_O_WORKDIR/hostfile.$PBS_JOBID
-        awk '!seen[$1]++ { print $1 " slots=4" }' "$PBS_NODEFILE" > "$hostfile"
-        deepspeed --hostfile "$hostfile" train.py
-    """
+    host that appears twice: `$PBS_NODEFILE` is not a hostfile for DeepSpeed.""",
+    bad="""
+    #!/bin/bash
+    #PBS -l select=2:ncpus=32:mpiprocs=4:ngpus=4
+    #PBS -l place=scatter
+    #PBS -l walltime=01:00:00
+    set -euo pipefail
+    cd "$PBS_O_WORKDIR"
+    deepspeed --hostfile "$PBS_NODEFILE" train.py
+    """,
+    good="""
+    #!/bin/bash
+    #PBS -l select=2:ncpus=32:mpiprocs=4:ngpus=4
+    #PBS -l place=scatter
+    #PBS -l walltime=01:00:00
+    set -euo pipefail
+    cd "$PBS_O_WORKDIR"
+    hostfile=$PBS_O_WORKDIR/hostfile.$PBS_JOBID
+    awk '!seen[$1]++ { print $1 " slots=4" }' "$PBS_NODEFILE" > "$hostfile"
+    deepspeed --hostfile "$hostfile" train.py
+    """,
+)
+def bare_hostfile(script: Script) -> Iterator[Hit]:
     slots = any(
         "slots=" in node.text
         for node in script.tree.all("string_content", "raw_string", "word", "heredoc_body", "string")
@@ -214,35 +210,36 @@ def bare_hostfile(script: Script) -> Iterator[Hit]:
             return
 
 
-@rule("duplicate-hosts", ERROR, "A hostfile that lists a host twice")
-def duplicate_hosts(script: Script) -> Iterator[Hit]:
+@rule(
+    "duplicate-hosts",
+    ERROR,
+    "A hostfile that lists a host twice",
     """`$PBS_NODEFILE` lists a host once for each slot. A hostfile with one line for each of these lines
-    names the host several times, each time with all slots: DeepSpeed refuses it.
-
-    Bad:
-
-        #!/bin/bash
-        #PBS -l select=2:ncpus=32:mpiprocs=4:ngpus=4
-        #PBS -l place=scatter
-        #PBS -l walltime=01:00:00
-        set -euo pipefail
-        cd "$PBS_O_WORKDIR"
-        hostfile=$PBS_O_WORKDIR/hostfile.$PBS_JOBID
-        awk '{ print $1 " slots=4" }' "$PBS_NODEFILE" > "$hostfile"
-        deepspeed --hostfile "$hostfile" train.py
-
-    Good:
-
-        #!/bin/bash
-        #PBS -l select=2:ncpus=32:mpiprocs=4:ngpus=4
-        #PBS -l place=scatter
-        #PBS -l walltime=01:00:00
-        set -euo pipefail
-        cd "$PBS_O_WORKDIR"
-        hostfile=$PBS_O_WORKDIR/hostfile.$PBS_JOBID
-        awk '!seen[$1]++ { print $1 " slots=4" }' "$PBS_NODEFILE" > "$hostfile"
-        deepspeed --hostfile "$hostfile" train.py
-    """
+    names the host several times, each time with all slots: DeepSpeed refuses it.""",
+    bad="""
+    #!/bin/bash
+    #PBS -l select=2:ncpus=32:mpiprocs=4:ngpus=4
+    #PBS -l place=scatter
+    #PBS -l walltime=01:00:00
+    set -euo pipefail
+    cd "$PBS_O_WORKDIR"
+    hostfile=$PBS_O_WORKDIR/hostfile.$PBS_JOBID
+    awk '{ print $1 " slots=4" }' "$PBS_NODEFILE" > "$hostfile"
+    deepspeed --hostfile "$hostfile" train.py
+    """,
+    good="""
+    #!/bin/bash
+    #PBS -l select=2:ncpus=32:mpiprocs=4:ngpus=4
+    #PBS -l place=scatter
+    #PBS -l walltime=01:00:00
+    set -euo pipefail
+    cd "$PBS_O_WORKDIR"
+    hostfile=$PBS_O_WORKDIR/hostfile.$PBS_JOBID
+    awk '!seen[$1]++ { print $1 " slots=4" }' "$PBS_NODEFILE" > "$hostfile"
+    deepspeed --hostfile "$hostfile" train.py
+    """,
+)
+def duplicate_hosts(script: Script) -> Iterator[Hit]:
     if (script.request.lines_per_node or 1) < 2 or not any(script.launched("deepspeed")):
         return
     text = script.tree.text

@@ -11,27 +11,28 @@ from jobgen.check.script import Hit, Script
 from jobgen.check.shell_commands import Command
 
 
-@rule("hand-written-hosts", WARNING, "Hosts written by hand")
+@rule(
+    "hand-written-hosts",
+    WARNING,
+    "Hosts written by hand",
+    """The scheduler selects the hosts of a job. A hand-written list names the hosts of an earlier job,
+    which now belong to other users.""",
+    bad=r"""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    printf 'node01 slots=4\nnode02 slots=4\n' > "hostfile.$SLURM_JOB_ID"
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    scontrol show hostnames | sed 's/$/ slots=4/' > "hostfile.$SLURM_JOB_ID"
+    """,
+)
 def hand_written(script: Script) -> Iterator[Hit]:
-    r"""The scheduler selects the hosts of a job. A hand-written list names the hosts of an earlier job,
-    which now belong to other users.
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --nodes=2
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        printf 'node01 slots=4\nnode02 slots=4\n' > "hostfile.$SLURM_JOB_ID"
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --nodes=2
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        scontrol show hostnames | sed 's/$/ slots=4/' > "hostfile.$SLURM_JOB_ID"
-    """
     for command in script.named("echo", "printf"):
         for word in command.arguments:
             if re.match(r"[A-Za-z][\w.-]*\d[\w.-]*\s+slots=\d+", literal(word) or ""):
@@ -70,31 +71,32 @@ def _names(node: Node) -> list[str]:
     return [word.text for word in node.all("command_name")]
 
 
-@rule("nodefile-count", WARNING, "Slots counted as nodes")
-def nodefile_count(script: Script) -> Iterator[Hit]:
+@rule(
+    "nodefile-count",
+    WARNING,
+    "Slots counted as nodes",
     """`$PBS_NODEFILE` has one line for each slot (`mpiprocs`, or `ppn`), not for each node. Nine of 45
-    public scripts that were looked at take `wc -l` for the number of nodes.
-
-    Bad:
-
-        #!/bin/bash
-        #PBS -l select=2:ncpus=32:mpiprocs=4
-        #PBS -l place=scatter
-        #PBS -l walltime=01:00:00
-        set -euo pipefail
-        nnodes=$(wc -l < "$PBS_NODEFILE")
-        echo "$nnodes nodes"
-
-    Good:
-
-        #!/bin/bash
-        #PBS -l select=2:ncpus=32:mpiprocs=4
-        #PBS -l place=scatter
-        #PBS -l walltime=01:00:00
-        set -euo pipefail
-        nnodes=$(sort -u "$PBS_NODEFILE" | wc -l)
-        echo "$nnodes nodes"
-    """
+    public scripts that were looked at take `wc -l` for the number of nodes.""",
+    bad="""
+    #!/bin/bash
+    #PBS -l select=2:ncpus=32:mpiprocs=4
+    #PBS -l place=scatter
+    #PBS -l walltime=01:00:00
+    set -euo pipefail
+    nnodes=$(wc -l < "$PBS_NODEFILE")
+    echo "$nnodes nodes"
+    """,
+    good="""
+    #!/bin/bash
+    #PBS -l select=2:ncpus=32:mpiprocs=4
+    #PBS -l place=scatter
+    #PBS -l walltime=01:00:00
+    set -euo pipefail
+    nnodes=$(sort -u "$PBS_NODEFILE" | wc -l)
+    echo "$nnodes nodes"
+    """,
+)
+def nodefile_count(script: Script) -> Iterator[Hit]:
     for name, value, node in script.assignments:
         # The name of the variable shows what it counts.
         if not re.search(r"node|host|nnod", name, re.I) or re.search(
@@ -115,30 +117,31 @@ def nodefile_count(script: Script) -> Iterator[Hit]:
             )
 
 
-@rule("sorted-hosts", WARNING, "Hosts in another order")
-def sorted_nodefile(script: Script) -> Iterator[Hit]:
+@rule(
+    "sorted-hosts",
+    WARNING,
+    "Hosts in another order",
     """The first line of the node file is the host that runs the script. `sort -u` may put another host
     first, which is then used as the master, and it changes the placement of ranks. Remove duplicates
-    without changing the order.
-
-    Bad:
-
-        #!/bin/bash
-        #PBS -l select=2:ncpus=32:mpiprocs=4
-        #PBS -l place=scatter
-        #PBS -l walltime=01:00:00
-        set -euo pipefail
-        sort -u "$PBS_NODEFILE" > "hosts.$PBS_JOBID"
-
-    Good:
-
-        #!/bin/bash
-        #PBS -l select=2:ncpus=32:mpiprocs=4
-        #PBS -l place=scatter
-        #PBS -l walltime=01:00:00
-        set -euo pipefail
-        awk '!seen[$1]++' "$PBS_NODEFILE" > "hosts.$PBS_JOBID"
-    """
+    without changing the order.""",
+    bad="""
+    #!/bin/bash
+    #PBS -l select=2:ncpus=32:mpiprocs=4
+    #PBS -l place=scatter
+    #PBS -l walltime=01:00:00
+    set -euo pipefail
+    sort -u "$PBS_NODEFILE" > "hosts.$PBS_JOBID"
+    """,
+    good="""
+    #!/bin/bash
+    #PBS -l select=2:ncpus=32:mpiprocs=4
+    #PBS -l place=scatter
+    #PBS -l walltime=01:00:00
+    set -euo pipefail
+    awk '!seen[$1]++' "$PBS_NODEFILE" > "hosts.$PBS_JOBID"
+    """,
+)
+def sorted_nodefile(script: Script) -> Iterator[Hit]:
     for command in script.named("sort"):
         whole = _pipeline(command)
         if (not uses(whole, *_LISTS) and "scontrol" not in whole.text) or {"wc", "grep", "tail"} & set(

@@ -8,31 +8,32 @@ from jobgen.check.rule import ERROR, WARNING, rule
 from jobgen.check.script import Hit, Script
 
 
-@rule("nodes-mismatch", ERROR, "A launcher is told other nodes than the job has")
-def nodes_mismatch(script: Script) -> Iterator[Hit]:
+@rule(
+    "nodes-mismatch",
+    ERROR,
+    "A launcher is told other nodes than the job has",
     """The request and the launch command have different numbers of nodes. The launcher waits for nodes that
-    are not there, or leaves some idle.
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --nodes=16
-        #SBATCH --ntasks-per-node=1
-        #SBATCH --gpus-per-node=4
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        srun torchrun --nnodes=32 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint="$(hostname):0" train.py
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --nodes=16
-        #SBATCH --ntasks-per-node=1
-        #SBATCH --gpus-per-node=4
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        srun torchrun --nnodes="$SLURM_NNODES" --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint="$(hostname):0" train.py
-    """
+    are not there, or leaves some idle.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --nodes=16
+    #SBATCH --ntasks-per-node=1
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    srun torchrun --nnodes=32 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint="$(hostname):0" train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --nodes=16
+    #SBATCH --ntasks-per-node=1
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    srun torchrun --nnodes="$SLURM_NNODES" --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint="$(hostname):0" train.py
+    """,
+)
+def nodes_mismatch(script: Script) -> Iterator[Hit]:
     asked = script.request
     if not asked.nodes or not script.is_batch or len(asked.chunks) > 1:
         return
@@ -56,27 +57,28 @@ def nodes_mismatch(script: Script) -> Iterator[Hit]:
             )
 
 
-@rule("ranks-mismatch", ERROR, "A launcher starts other ranks than the job has room for")
-def ranks_mismatch(script: Script) -> Iterator[Hit]:
+@rule(
+    "ranks-mismatch",
+    ERROR,
+    "A launcher starts other ranks than the job has room for",
     """The launcher starts more ranks than the job has GPUs on a node or slots in all, or leaves GPUs idle
-    (a warning).
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --gpus-per-node=4
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        torchrun --standalone --nproc-per-node=8 train.py
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --gpus-per-node=4
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        torchrun --standalone --nproc-per-node=4 train.py
-    """
+    (a warning).""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    torchrun --standalone --nproc-per-node=8 train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    torchrun --standalone --nproc-per-node=4 train.py
+    """,
+)
+def ranks_mismatch(script: Script) -> Iterator[Hit]:
     asked = script.request
     if not script.is_batch or len(asked.chunks) > 1:
         return
@@ -109,44 +111,40 @@ def ranks_mismatch(script: Script) -> Iterator[Hit]:
 def _slots(script: Script) -> int | None:
     """Return how many ranks a launcher may start; None if the request does not determine it."""
     asked = script.request
-    if script.scheduler == "slurm":
+    if not asked.chunks:
         return asked.ranks
-    if (
-        asked.chunks
-        and asked.nodes
-        and asked.ranks_per_node
-        and asked.chunks[0].get("ppn", asked.chunks[0].get("mpiprocs"))
-    ):
+    if asked.nodes and asked.ranks_per_node and asked.chunks[0].get("ppn", asked.chunks[0].get("mpiprocs")):
         return asked.nodes * asked.ranks_per_node
     return None
 
 
-@rule("first-node-only", ERROR, "A launcher on the first node only")
-def first_node_only(script: Script) -> Iterator[Hit]:
+@rule(
+    "first-node-only",
+    ERROR,
+    "A launcher on the first node only",
     """A batch script runs only on the first node of the job. torchrun and accelerate start ranks only on
     their own node: without srun, mpirun or ssh the other nodes stay empty, and the first one waits for
-    them until the time limit.
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --nodes=2
-        #SBATCH --ntasks-per-node=1
-        #SBATCH --gpus-per-node=4
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint="$(hostname):0" train.py
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --nodes=2
-        #SBATCH --ntasks-per-node=1
-        #SBATCH --gpus-per-node=4
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        srun torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint="$(hostname):0" train.py
-    """
+    them until the time limit.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=1
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint="$(hostname):0" train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=1
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    srun torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint="$(hostname):0" train.py
+    """,
+)
+def first_node_only(script: Script) -> Iterator[Hit]:
     if not script.is_batch or not script.request.several:
         return
     if any(script.named("ssh", "pdsh", "pbsdsh", "clush", "parallel", "pbs_tmrsh")):
@@ -156,11 +154,8 @@ def first_node_only(script: Script) -> Iterator[Hit]:
             others = (other for other in script.launches if not other.row.line.module_options)
             if launch.has("--standalone") or any(others):
                 continue
-            way = (
-                "srun --ntasks-per-node=1"
-                if script.scheduler == "slurm"
-                else "mpirun or pbs_tmrsh, once a node"
-            )
+            step = script.dialect.node_step
+            way = f"{step} --ntasks-per-node=1" if step else "mpirun or pbs_tmrsh, once a node"
             yield Hit(
                 launch.line,
                 f"a batch script runs on the first node only: {launch.kind} there waits for the other "
@@ -170,31 +165,32 @@ def first_node_only(script: Script) -> Iterator[Hit]:
             return
 
 
-@rule("nested-tasks", ERROR, "Launchers inside each other")
-def nested_tasks(script: Script) -> Iterator[Hit]:
+@rule(
+    "nested-tasks",
+    ERROR,
+    "Launchers inside each other",
     """torchrun, accelerate and deepspeed are started once on each node and start the ranks there. `srun`
-    with a task for each GPU starts them once for each GPU.
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --nodes=2
-        #SBATCH --ntasks-per-node=4
-        #SBATCH --gpus-per-node=4
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        srun torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint="$(hostname):0" train.py
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --nodes=2
-        #SBATCH --ntasks-per-node=1
-        #SBATCH --gpus-per-node=4
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        srun torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint="$(hostname):0" train.py
-    """
+    with a task for each GPU starts them once for each GPU.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=4
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    srun torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint="$(hostname):0" train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=1
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    srun torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint="$(hostname):0" train.py
+    """,
+)
+def nested_tasks(script: Script) -> Iterator[Hit]:
     for launch in script.launches:
         outer = launch.outer
         if not launch.row.once_a_node or outer is None or not outer.row.by_scheduler:
@@ -219,27 +215,28 @@ def nested_tasks(script: Script) -> Iterator[Hit]:
             )
 
 
-@rule("pdsh-rsh", WARNING, "pdsh by rsh")
+@rule(
+    "pdsh-rsh",
+    WARNING,
+    "pdsh by rsh",
+    """pdsh uses rsh unless `PDSH_RCMD_TYPE=ssh` is set. It then fails on every host, **with status 0**.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    pdsh -w "$SLURM_JOB_NODELIST" hostname
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    export PDSH_RCMD_TYPE=ssh
+    pdsh -w "$SLURM_JOB_NODELIST" hostname
+    """,
+)
 def pdsh_rsh(script: Script) -> Iterator[Hit]:
-    """pdsh uses rsh unless `PDSH_RCMD_TYPE=ssh` is set. It then fails on every host, **with status 0**.
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --nodes=2
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        pdsh -w "$SLURM_JOB_NODELIST" hostname
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --nodes=2
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        export PDSH_RCMD_TYPE=ssh
-        pdsh -w "$SLURM_JOB_NODELIST" hostname
-    """
     if any(name == "PDSH_RCMD_TYPE" for name, _, _ in script.assignments):
         return
     for command in script.named("pdsh"):

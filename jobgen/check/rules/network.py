@@ -20,29 +20,30 @@ _DOWNLOADS = {
 }  # fmt: skip
 
 
-@rule("fixed-interface", WARNING, "A network interface by its name")
-def interface(script: Script) -> Iterator[Hit]:
+@rule(
+    "fixed-interface",
+    WARNING,
+    "A network interface by its name",
     """Interface names differ between clusters, and sometimes between nodes of one cluster. With a wrong
     name NCCL hangs at the first collective. It is safer to exclude wrong interfaces than to name the
-    right one. (The names of fast networks, such as `ib0` and `hsn0`, are only a note.)
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --gpus-per-node=1
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        export NCCL_SOCKET_IFNAME=eth0
-        srun python3 train.py
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --gpus-per-node=1
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        srun python3 train.py
-    """
+    right one. (The names of fast networks, such as `ib0` and `hsn0`, are only a note.)""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --gpus-per-node=1
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    export NCCL_SOCKET_IFNAME=eth0
+    srun python3 train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --gpus-per-node=1
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    srun python3 train.py
+    """,
+)
+def interface(script: Script) -> Iterator[Hit]:
     for name, value, node in script.assignments:
         text = literal(value) or ""
         if name in _NIC_VARIABLES and text:
@@ -56,26 +57,27 @@ def interface(script: Script) -> Iterator[Hit]:
             )
 
 
-@rule("download-in-job", WARNING, "Downloads inside the job")
-def download(script: Script) -> Iterator[Hit]:
+@rule(
+    "download-in-job",
+    WARNING,
+    "Downloads inside the job",
     """Compute nodes often have no internet access. Where they have, the GPUs wait for the download in every
-    job.
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        pip install deepspeed
-        srun python3 train.py
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        srun python3 train.py
-    """
+    job.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    pip install deepspeed
+    srun python3 train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    srun python3 train.py
+    """,
+)
+def download(script: Script) -> Iterator[Hit]:
     if not script.is_batch:
         return
     for command in script.commands:
@@ -102,36 +104,37 @@ def _is_ssh(node: Node) -> bool:
     return not node.under("function_definition")
 
 
-@rule("ssh-between-nodes", NOTE, "ssh to another node")
-def ssh_nodes(script: Script) -> Iterator[Hit]:
+@rule(
+    "ssh-between-nodes",
+    NOTE,
+    "ssh to another node",
     """Many clusters do not allow ssh between the nodes of a job. Where it works, the scheduler does not
-    know the processes that it starts. Use `srun` on Slurm, `pbs_tmrsh` on PBS Pro, `pbsdsh` on Torque.
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --nodes=2
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        for host in $(scontrol show hostnames); do
-          ssh "$host" /opt/site/prepare
-        done
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --nodes=2
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        srun --ntasks-per-node=1 /opt/site/prepare
-    """
+    know the processes that it starts. Use `srun` on Slurm, `pbs_tmrsh` on PBS Pro, `pbsdsh` on Torque.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    for host in $(scontrol show hostnames); do
+      ssh "$host" /opt/site/prepare
+    done
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    srun --ntasks-per-node=1 /opt/site/prepare
+    """,
+)
+def ssh_nodes(script: Script) -> Iterator[Hit]:
     for command in script.named("ssh"):
         if (
             script.is_batch
             and any(word.type != "word" for word in command.arguments)
             and _is_ssh(command.node)
         ):
-            way = "srun" if script.scheduler == "slurm" else "pbs_tmrsh or pbsdsh"
+            way = script.dialect.node_step or "pbs_tmrsh or pbsdsh"
             yield Hit(
                 command.line,
                 "many clusters allow no ssh between nodes, and what it starts outlives the job",
@@ -140,33 +143,34 @@ def ssh_nodes(script: Script) -> Iterator[Hit]:
             return
 
 
-@rule("ssh-eats-list", WARNING, "A command that reads its loop's input")
-def ssh_stdin(script: Script) -> Iterator[Hit]:
+@rule(
+    "ssh-eats-list",
+    WARNING,
+    "A command that reads its loop's input",
     """ssh, srun and mpirun read their standard input, which in such a loop is the list of hosts: the first
-    iteration reads the rest of it, and the loop ends.
-
-    Bad:
-
-        #!/bin/bash
-        #PBS -l select=2:ncpus=64
-        #PBS -l place=scatter
-        #PBS -l walltime=01:00:00
-        set -euo pipefail
-        while read -r host; do
-          pbs_tmrsh "$host" /opt/site/prepare
-        done < "$PBS_NODEFILE"
-
-    Good:
-
-        #!/bin/bash
-        #PBS -l select=2:ncpus=64
-        #PBS -l place=scatter
-        #PBS -l walltime=01:00:00
-        set -euo pipefail
-        while read -r host; do
-          pbs_tmrsh "$host" /opt/site/prepare < /dev/null
-        done < "$PBS_NODEFILE"
-    """
+    iteration reads the rest of it, and the loop ends.""",
+    bad="""
+    #!/bin/bash
+    #PBS -l select=2:ncpus=64
+    #PBS -l place=scatter
+    #PBS -l walltime=01:00:00
+    set -euo pipefail
+    while read -r host; do
+      pbs_tmrsh "$host" /opt/site/prepare
+    done < "$PBS_NODEFILE"
+    """,
+    good="""
+    #!/bin/bash
+    #PBS -l select=2:ncpus=64
+    #PBS -l place=scatter
+    #PBS -l walltime=01:00:00
+    set -euo pipefail
+    while read -r host; do
+      pbs_tmrsh "$host" /opt/site/prepare < /dev/null
+    done < "$PBS_NODEFILE"
+    """,
+)
+def ssh_stdin(script: Script) -> Iterator[Hit]:
     for command in script.named("ssh", "srun", "mpirun", "mpiexec", "pbs_tmrsh"):
         loop = next((above for above in command.node.above() if above.type == "while_statement"), None)
         if loop is None or command.background or {"-n", "--input=none", "-nf", "-fn"} & set(command.literals):

@@ -12,29 +12,29 @@ from jobgen.check.script import Hit, Script
 from jobgen.errors import shown
 
 
-@rule("pbs-export-list", WARNING, "Quotes, backslashes or commas in -v")
-def exported_list(script: Script) -> Iterator[Hit]:
+@rule(
+    "pbs-export-list",
+    WARNING,
+    "Quotes, backslashes or commas in -v",
     """`-v` splits at commas and mangles quotes and backslashes. An `export` in the body of the script is
-    safe.
-
-    Bad:
-
-        #!/bin/bash
-        #PBS -l select=1:ncpus=8
-        #PBS -l walltime=01:00:00
-        #PBS -v UCX_TLS="rc,cuda"
-        hostname
-
-    Good:
-
-        #!/bin/bash
-        #PBS -l select=1:ncpus=8
-        #PBS -l walltime=01:00:00
-        export UCX_TLS=rc,cuda
-        hostname
-    """
-    if not script.is_pbs:
-        return
+    safe.""",
+    bad="""
+    #!/bin/bash
+    #PBS -l select=1:ncpus=8
+    #PBS -l walltime=01:00:00
+    #PBS -v UCX_TLS="rc,cuda"
+    hostname
+    """,
+    good="""
+    #!/bin/bash
+    #PBS -l select=1:ncpus=8
+    #PBS -l walltime=01:00:00
+    export UCX_TLS=rc,cuda
+    hostname
+    """,
+    schedulers=("pbs",),
+)
+def exported_list(script: Script) -> Iterator[Hit]:
     for option in script.options:
         if option.flag != "-v":
             continue
@@ -48,29 +48,29 @@ def exported_list(script: Script) -> Iterator[Hit]:
             )
 
 
-@rule("afterok-array", WARNING, "afterok on an array")
-def after_array(script: Script) -> Iterator[Hit]:
+@rule(
+    "afterok-array",
+    WARNING,
+    "afterok on an array",
     """`afterok` on an array is satisfied although one of its tasks has failed (measured on OpenPBS 23.06).
-    If a dependency can never be satisfied, the job is deleted without a message.
-
-    Bad:
-
-        #!/bin/bash
-        #PBS -l select=1:ncpus=8
-        #PBS -l walltime=01:00:00
-        #PBS -W depend=afterok:1234[].server
-        hostname
-
-    Good:
-
-        #!/bin/bash
-        #PBS -l select=1:ncpus=8
-        #PBS -l walltime=01:00:00
-        #PBS -W depend=afterok:1234.server
-        hostname
-    """
-    if not script.is_pbs:
-        return
+    If a dependency can never be satisfied, the job is deleted without a message.""",
+    bad="""
+    #!/bin/bash
+    #PBS -l select=1:ncpus=8
+    #PBS -l walltime=01:00:00
+    #PBS -W depend=afterok:1234[].server
+    hostname
+    """,
+    good="""
+    #!/bin/bash
+    #PBS -l select=1:ncpus=8
+    #PBS -l walltime=01:00:00
+    #PBS -W depend=afterok:1234.server
+    hostname
+    """,
+    schedulers=("pbs",),
+)
+def after_array(script: Script) -> Iterator[Hit]:
     for option in script.options:
         if option.flag == "-W" and re.search(r"\bafterok:[^,]*\[", option.value):
             yield Hit(
@@ -80,29 +80,31 @@ def after_array(script: Script) -> Iterator[Hit]:
             )
 
 
-@rule("home-directory", WARNING, "A relative path in the home directory")
-def home_directory(script: Script) -> Iterator[Hit]:
+@rule(
+    "home-directory",
+    WARNING,
+    "A relative path in the home directory",
     """PBS starts a job in the home directory, wherever it was submitted from; Slurm starts it where it was
-    submitted. A relative path is looked up there.
-
-    Bad:
-
-        #!/bin/bash
-        #PBS -l select=1:ncpus=8
-        #PBS -l walltime=01:00:00
-        set -euo pipefail
-        python3 train.py
-
-    Good:
-
-        #!/bin/bash
-        #PBS -l select=1:ncpus=8
-        #PBS -l walltime=01:00:00
-        set -euo pipefail
-        cd "$PBS_O_WORKDIR"
-        python3 train.py
-    """
-    if not script.is_pbs or not script.is_batch:
+    submitted. A relative path is looked up there.""",
+    bad="""
+    #!/bin/bash
+    #PBS -l select=1:ncpus=8
+    #PBS -l walltime=01:00:00
+    set -euo pipefail
+    python3 train.py
+    """,
+    good="""
+    #!/bin/bash
+    #PBS -l select=1:ncpus=8
+    #PBS -l walltime=01:00:00
+    set -euo pipefail
+    cd "$PBS_O_WORKDIR"
+    python3 train.py
+    """,
+    schedulers=("pbs",),
+)
+def home_directory(script: Script) -> Iterator[Hit]:
+    if not script.is_batch:
         return
     moved = any(script.named("cd", "pushd")) or any("PBS_O_WORKDIR" in name for name, _ in script.expansions)
     flags = {option.flag for option in script.options} | {name for _, name, _ in resources(script.options)}
@@ -121,29 +123,30 @@ def home_directory(script: Script) -> Iterator[Hit]:
                 return
 
 
-@rule("pbsdsh-status", WARNING, "pbsdsh loses the status")
-def pbsdsh_status(script: Script) -> Iterator[Hit]:
+@rule(
+    "pbsdsh-status",
+    WARNING,
+    "pbsdsh loses the status",
     """`pbsdsh` exits with status 0, whatever the status of its command. `pbs_tmrsh` returns the status of
-    its command.
-
-    Bad:
-
-        #!/bin/bash
-        #PBS -l select=2:ncpus=64
-        #PBS -l place=scatter
-        #PBS -l walltime=01:00:00
-        set -euo pipefail
-        pbsdsh -- /opt/site/prepare
-
-    Good:
-
-        #!/bin/bash
-        #PBS -l select=2:ncpus=64
-        #PBS -l place=scatter
-        #PBS -l walltime=01:00:00
-        set -euo pipefail
-        while read -r host; do pbs_tmrsh "$host" /opt/site/prepare < /dev/null; done < "$PBS_NODEFILE"
-    """
+    its command.""",
+    bad="""
+    #!/bin/bash
+    #PBS -l select=2:ncpus=64
+    #PBS -l place=scatter
+    #PBS -l walltime=01:00:00
+    set -euo pipefail
+    pbsdsh -- /opt/site/prepare
+    """,
+    good="""
+    #!/bin/bash
+    #PBS -l select=2:ncpus=64
+    #PBS -l place=scatter
+    #PBS -l walltime=01:00:00
+    set -euo pipefail
+    while read -r host; do pbs_tmrsh "$host" /opt/site/prepare < /dev/null; done < "$PBS_NODEFILE"
+    """,
+)
+def pbsdsh_status(script: Script) -> Iterator[Hit]:
     for command in script.named("pbsdsh"):
         yield Hit(
             command.line,
@@ -153,63 +156,65 @@ def pbsdsh_status(script: Script) -> Iterator[Hit]:
         return
 
 
-@rule("setsid-outlives", WARNING, "A process that outlives the job")
-def outliving(script: Script) -> Iterator[Hit]:
+@rule(
+    "setsid-outlives",
+    WARNING,
+    "A process that outlives the job",
     """When a job ends, PBS kills the processes that it knows. Processes started with `setsid` are not among
-    them and continue to use the node.
-
-    Bad:
-
-        #!/bin/bash
-        #PBS -l select=1:ncpus=8
-        #PBS -l walltime=01:00:00
-        set -euo pipefail
-        setsid /opt/site/monitor > /dev/null &
-        /opt/site/solver
-
-    Good:
-
-        #!/bin/bash
-        #PBS -l select=1:ncpus=8
-        #PBS -l walltime=01:00:00
-        set -euo pipefail
-        /opt/site/monitor > /dev/null &
-        /opt/site/solver
-    """
+    them and continue to use the node.""",
+    bad="""
+    #!/bin/bash
+    #PBS -l select=1:ncpus=8
+    #PBS -l walltime=01:00:00
+    set -euo pipefail
+    setsid /opt/site/monitor > /dev/null &
+    /opt/site/solver
+    """,
+    good="""
+    #!/bin/bash
+    #PBS -l select=1:ncpus=8
+    #PBS -l walltime=01:00:00
+    set -euo pipefail
+    /opt/site/monitor > /dev/null &
+    /opt/site/solver
+    """,
+    schedulers=("pbs",),
+)
+def outliving(script: Script) -> Iterator[Hit]:
     for command in script.named("setsid"):
-        if script.is_pbs:
-            yield Hit(
-                command.line,
-                "what setsid starts outlives the job: PBS no longer knows it",
-                "start it with & and wait for it",
-            )
+        yield Hit(
+            command.line,
+            "what setsid starts outlives the job: PBS no longer knows it",
+            "start it with & and wait for it",
+        )
 
 
-@rule("tmrsh-agent", ERROR, "pbs_tmrsh as mpirun's agent")
-def tmrsh_agent(script: Script) -> Iterator[Hit]:
+@rule(
+    "tmrsh-agent",
+    ERROR,
+    "pbs_tmrsh as mpirun's agent",
     """An Open MPI without PBS support can start its daemons through `pbs_tmrsh`, but not directly:
     `pbs_tmrsh` does not parse shell syntax, and Open MPI passes it a shell command line. A wrapper of
-    two lines solves this.
-
-    Bad:
-
-        #!/bin/bash
-        #PBS -l select=2:ncpus=32:mpiprocs=4
-        #PBS -l place=scatter
-        #PBS -l walltime=01:00:00
-        set -euo pipefail
-        mpirun --mca plm_rsh_agent pbs_tmrsh -np 8 /opt/site/solver
-
-    Good:
-
-        #!/bin/bash
-        #PBS -l select=2:ncpus=32:mpiprocs=4
-        #PBS -l place=scatter
-        #PBS -l walltime=01:00:00
-        set -euo pipefail
-        agent=$PBS_O_WORKDIR/agent  # exec pbs_tmrsh "$1" /bin/sh -c "${*:2}"
-        mpirun --mca plm_rsh_agent "$agent" -np 8 /opt/site/solver
-    """
+    two lines solves this.""",
+    bad="""
+    #!/bin/bash
+    #PBS -l select=2:ncpus=32:mpiprocs=4
+    #PBS -l place=scatter
+    #PBS -l walltime=01:00:00
+    set -euo pipefail
+    mpirun --mca plm_rsh_agent pbs_tmrsh -np 8 /opt/site/solver
+    """,
+    good="""
+    #!/bin/bash
+    #PBS -l select=2:ncpus=32:mpiprocs=4
+    #PBS -l place=scatter
+    #PBS -l walltime=01:00:00
+    set -euo pipefail
+    agent=$PBS_O_WORKDIR/agent  # exec pbs_tmrsh "$1" /bin/sh -c "${*:2}"
+    mpirun --mca plm_rsh_agent "$agent" -np 8 /opt/site/solver
+    """,
+)
+def tmrsh_agent(script: Script) -> Iterator[Hit]:
     said = "pbs_tmrsh does no shell parsing: mpirun's remote command fails"
     fix = 'name a wrapper that calls pbs_tmrsh HOST /bin/sh -c "$*"'
     for name, value, node in script.assignments:

@@ -13,35 +13,32 @@ _TESTED = ("adam", "adamw", "lamb", "adagrad", "lion", "muon")
 _ONE_BIT = ("onebitadam", "onebitlamb", "zerooneadam")
 
 
-@rule("config-precision", ERROR, "Precisions that exclude each other")
-def precisions(script: Script) -> Iterator[Hit]:
+@rule(
+    "config-precision",
+    ERROR,
+    "Precisions that exclude each other",
     """fp16 and bf16 exclude each other. At ZeRO stage 0, fp16 never scales the loss but unscales the
-    gradients (DeepSpeed 0.18.9 to 0.19.8): a warning.
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --gpus-per-node=1
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        deepspeed train.py --deepspeed_config bad.json
-
-    bad.json:
-
-        {"train_batch_size": 32, "fp16": {"enabled": true}, "bf16": {"enabled": true}, "zero_optimization": {"stage": 1}}
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --gpus-per-node=1
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        deepspeed train.py --deepspeed_config good.json
-
-    good.json:
-
-        {"train_batch_size": 32, "bf16": {"enabled": true}, "zero_optimization": {"stage": 1}}
-    """
+    gradients (DeepSpeed 0.18.9 to 0.19.8): a warning.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --gpus-per-node=1
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    deepspeed train.py --deepspeed_config bad.json
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --gpus-per-node=1
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    deepspeed train.py --deepspeed_config good.json
+    """,
+    files={
+        "bad.json": '{"train_batch_size": 32, "fp16": {"enabled": true}, "bf16": {"enabled": true}, "zero_optimization": {"stage": 1}}',
+        "good.json": '{"train_batch_size": 32, "bf16": {"enabled": true}, "zero_optimization": {"stage": 1}}',
+    },
+)
+def precisions(script: Script) -> Iterator[Hit]:
     if found := contents(script):
         line, name, config = found
         half = is_on(config, "fp16")
@@ -56,34 +53,31 @@ def precisions(script: Script) -> Iterator[Hit]:
             )
 
 
-@rule("config-amp", ERROR, "AMP with ZeRO or another precision")
+@rule(
+    "config-amp",
+    ERROR,
+    "AMP with ZeRO or another precision",
+    """AMP cannot be combined with fp16, bf16 or ZeRO.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --gpus-per-node=1
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    deepspeed train.py --deepspeed_config bad.json
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --gpus-per-node=1
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    deepspeed train.py --deepspeed_config good.json
+    """,
+    files={
+        "bad.json": '{"train_batch_size": 32, "amp": {"enabled": true, "opt_level": "O1"}, "zero_optimization": {"stage": 2}}',
+        "good.json": '{"train_batch_size": 32, "amp": {"enabled": true, "opt_level": "O1"}}',
+    },
+)
 def amp(script: Script) -> Iterator[Hit]:
-    """AMP cannot be combined with fp16, bf16 or ZeRO.
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --gpus-per-node=1
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        deepspeed train.py --deepspeed_config bad.json
-
-    bad.json:
-
-        {"train_batch_size": 32, "amp": {"enabled": true, "opt_level": "O1"}, "zero_optimization": {"stage": 2}}
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --gpus-per-node=1
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        deepspeed train.py --deepspeed_config good.json
-
-    good.json:
-
-        {"train_batch_size": 32, "amp": {"enabled": true, "opt_level": "O1"}}
-    """
     if found := contents(script):
         line, name, config = found
         other = next(
@@ -97,35 +91,32 @@ def amp(script: Script) -> Iterator[Hit]:
             )
 
 
-@rule("config-pipeline", ERROR, "ZeRO 2 or 3 with a pipeline")
-def pipeline(script: Script) -> Iterator[Hit]:
+@rule(
+    "config-pipeline",
+    ERROR,
+    "ZeRO 2 or 3 with a pipeline",
     """A pipeline splits the gradients by time, ZeRO 2 and 3 split them by parameters: DeepSpeed refuses
-    both together. A pipeline works with ZeRO 0 and 1.
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --gpus-per-node=4
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        deepspeed train.py --deepspeed_config bad.json
-
-    bad.json:
-
-        {"train_batch_size": 32, "pipeline": {"stages": 2}, "zero_optimization": {"stage": 2}}
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --gpus-per-node=4
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        deepspeed train.py --deepspeed_config good.json
-
-    good.json:
-
-        {"train_batch_size": 32, "pipeline": {"stages": 2}, "zero_optimization": {"stage": 1}}
-    """
+    both together. A pipeline works with ZeRO 0 and 1.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    deepspeed train.py --deepspeed_config bad.json
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    deepspeed train.py --deepspeed_config good.json
+    """,
+    files={
+        "bad.json": '{"train_batch_size": 32, "pipeline": {"stages": 2}, "zero_optimization": {"stage": 2}}',
+        "good.json": '{"train_batch_size": 32, "pipeline": {"stages": 2}, "zero_optimization": {"stage": 1}}',
+    },
+)
+def pipeline(script: Script) -> Iterator[Hit]:
     if found := contents(script):
         line, name, config = found
         block = config.get("pipeline")
@@ -138,35 +129,32 @@ def pipeline(script: Script) -> Iterator[Hit]:
             )
 
 
-@rule("config-optimizer", ERROR, "An optimizer that ZeRO refuses")
-def optimizer(script: Script) -> Iterator[Hit]:
+@rule(
+    "config-optimizer",
+    ERROR,
+    "An optimizer that ZeRO refuses",
     """With ZeRO, DeepSpeed refuses optimizers that it has not tested, such as SGD, unless
-    `zero_allow_untested_optimizer` is true. The 1-bit optimizers were removed in 0.19.7.
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --gpus-per-node=1
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        deepspeed train.py --deepspeed_config bad.json
-
-    bad.json:
-
-        {"train_batch_size": 32, "optimizer": {"type": "SGD", "params": {"lr": 0.1}}, "zero_optimization": {"stage": 1}}
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --gpus-per-node=1
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        deepspeed train.py --deepspeed_config good.json
-
-    good.json:
-
-        {"train_batch_size": 32, "optimizer": {"type": "SGD", "params": {"lr": 0.1}}, "zero_optimization": {"stage": 1}, "zero_allow_untested_optimizer": true}
-    """
+    `zero_allow_untested_optimizer` is true. The 1-bit optimizers were removed in 0.19.7.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --gpus-per-node=1
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    deepspeed train.py --deepspeed_config bad.json
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --gpus-per-node=1
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    deepspeed train.py --deepspeed_config good.json
+    """,
+    files={
+        "bad.json": '{"train_batch_size": 32, "optimizer": {"type": "SGD", "params": {"lr": 0.1}}, "zero_optimization": {"stage": 1}}',
+        "good.json": '{"train_batch_size": 32, "optimizer": {"type": "SGD", "params": {"lr": 0.1}}, "zero_optimization": {"stage": 1}, "zero_allow_untested_optimizer": true}',
+    },
+)
+def optimizer(script: Script) -> Iterator[Hit]:
     if not (found := contents(script)):
         return
     line, name, config = found

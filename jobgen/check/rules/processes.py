@@ -9,33 +9,34 @@ from jobgen.check.rule import WARNING, rule
 from jobgen.check.script import Hit, Script
 
 
-@rule("bare-wait", WARNING, "wait that loses the status")
-def bare_wait(script: Script) -> Iterator[Hit]:
+@rule(
+    "bare-wait",
+    WARNING,
+    "wait that loses the status",
     """`wait` without a process waits for all processes and exits with 0, whatever their status: `$?` after
-    it has no information, and the job succeeds. Wait for each process.
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --nodes=2
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        srun --nodes=1 --ntasks=1 --exact python3 train.py --fold 1 &
-        srun --nodes=1 --ntasks=1 --exact python3 train.py --fold 2 &
-        wait
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --nodes=2
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        srun --nodes=1 --ntasks=1 --exact python3 train.py --fold 1 &
-        one=$!
-        srun --nodes=1 --ntasks=1 --exact python3 train.py --fold 2 &
-        wait "$one"
-        wait "$!"
-    """
+    it has no information, and the job succeeds. Wait for each process.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    srun --nodes=1 --ntasks=1 --exact python3 train.py --fold 1 &
+    srun --nodes=1 --ntasks=1 --exact python3 train.py --fold 2 &
+    wait
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    srun --nodes=1 --ntasks=1 --exact python3 train.py --fold 1 &
+    one=$!
+    srun --nodes=1 --ntasks=1 --exact python3 train.py --fold 2 &
+    wait "$one"
+    wait "$!"
+    """,
+)
+def bare_wait(script: Script) -> Iterator[Hit]:
     works = [command for command in script.commands if command.works and command.background]
     waits = list(script.named("wait"))
     if not works or not waits or any(wait.arguments for wait in waits):
@@ -48,28 +49,29 @@ def bare_wait(script: Script) -> Iterator[Hit]:
     )
 
 
-@rule("unwaited-background", WARNING, "A background process that nobody waits for")
-def unwaited(script: Script) -> Iterator[Hit]:
+@rule(
+    "unwaited-background",
+    WARNING,
+    "A background process that nobody waits for",
     """When the script exits, the job ends: the scheduler kills the processes that still run in the
-    background.
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        srun python3 train.py &
-        echo started
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        srun python3 train.py &
-        echo started
-        wait "$!"
-    """
+    background.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    srun python3 train.py &
+    echo started
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    srun python3 train.py &
+    echo started
+    wait "$!"
+    """,
+)
+def unwaited(script: Script) -> Iterator[Hit]:
     waits = [wait.node.start for wait in script.named("wait", "fg")]
     works = [
         command
@@ -89,34 +91,35 @@ def unwaited(script: Script) -> Iterator[Hit]:
             return
 
 
-@rule("sleep-as-sync", WARNING, "sleep to wait for a process")
-def sleep_sync(script: Script) -> Iterator[Hit]:
+@rule(
+    "sleep-as-sync",
+    WARNING,
+    "sleep to wait for a process",
     """A fixed delay fails when the file system, the network or the node is slow. Test in a loop with a
-    limit whether the other side is ready.
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --nodes=2
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        /opt/site/server &
-        sleep 20
-        srun /opt/site/client
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --nodes=2
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        /opt/site/server &
-        for ((try = 0; try < 60; try++)); do
-          if /opt/site/ping; then break; fi
-          sleep 1
-        done
-        srun /opt/site/client
-    """
+    limit whether the other side is ready.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    /opt/site/server &
+    sleep 20
+    srun /opt/site/client
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    /opt/site/server &
+    for ((try = 0; try < 60; try++)); do
+      if /opt/site/ping; then break; fi
+      sleep 1
+    done
+    srun /opt/site/client
+    """,
+)
+def sleep_sync(script: Script) -> Iterator[Hit]:
     for command in script.named("sleep"):
         whole = command.statement
         before = whole.previous()

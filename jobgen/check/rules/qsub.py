@@ -1,47 +1,45 @@
-"""Rules about values that PBS Pro's qsub refuses; their grammar is in check/grammar.py."""
+"""Rules about values that PBS Pro's qsub refuses; their grammar is in schedulers/pbspro_values.py."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jobgen.check.grammar import FOREIGN, place_fault, select_faults, value_fault
-from jobgen.check.request import heeded, settings
 from jobgen.check.rule import ERROR, WARNING, rule
-from jobgen.check.rules.directive_effects import commented
+from jobgen.check.rules.directive_effects import trailing
 from jobgen.check.script import Hit, Script
 from jobgen.errors import shown
-from jobgen.schedulers.pbspro import PBSPRO
+from jobgen.schedulers.pbspro_values import FOREIGN, place_fault, select_faults, value_fault
 
 _ELSEWHERE = ("-j", "-m", "-N", "-J")  # other rules report these
 
 
-@rule("bad-value", ERROR, "A value that qsub refuses")
-def bad_value(script: Script) -> Iterator[Hit]:
+@rule(
+    "bad-value",
+    ERROR,
+    "A value that qsub refuses",
     """PBS Pro's qsub checks the values of `-a -c -k -o -p -r -R -S` and of `-W`, and refuses the script
     where one has another form: `-p 2000`, `-a 20:00`, `-S bash`, `-W depend=afterok:`. An option without
-    its value is refused, too.
-
-    Bad:
-
-        #!/bin/bash
-        #PBS -l select=1:ncpus=8
-        #PBS -l walltime=01:00:00
-        #PBS -p 2000
-        hostname
-
-    Good:
-
-        #!/bin/bash
-        #PBS -l select=1:ncpus=8
-        #PBS -l walltime=01:00:00
-        #PBS -p 1000
-        hostname
-    """
-    if script.scheduler != "pbspro":
-        return
-    trailing = {line.number for line in script.directives.live if commented(line.rest)}
+    its value is refused, too.""",
+    bad="""
+    #!/bin/bash
+    #PBS -l select=1:ncpus=8
+    #PBS -l walltime=01:00:00
+    #PBS -p 2000
+    hostname
+    """,
+    good="""
+    #!/bin/bash
+    #PBS -l select=1:ncpus=8
+    #PBS -l walltime=01:00:00
+    #PBS -p 1000
+    hostname
+    """,
+    schedulers=("pbspro",),
+)
+def bad_value(script: Script) -> Iterator[Hit]:
+    commented = trailing(script)
     for option in script.options:
-        takes = len(option.flag) == 2 and f"{option.flag[1]}:" in PBSPRO.letters
+        takes = len(option.flag) == 2 and f"{option.flag[1]}:" in script.dialect.letters
         if takes and not option.value and option.flag not in _ELSEWHERE:
             yield Hit(
                 option.line,
@@ -58,8 +56,8 @@ def bad_value(script: Script) -> Iterator[Hit]:
                 f"PBS takes {shown(host.partition(':')[0])} for a host, and refuses the job if there is none"
             )
             yield Hit(option.line, reason, "write the path from /", level)
-    for key, option in settings(script.options, script.scheduler):
-        if option.line in trailing or not (option.value or key.startswith("-W ")):
+    for key, option in script.settings:
+        if option.line in commented or not (option.value or key.startswith("-W ")):
             continue
         if fault := value_fault(key, option.value):
             yield Hit(option.line, fault, "write it so, or leave it out")
@@ -68,29 +66,29 @@ def bad_value(script: Script) -> Iterator[Hit]:
             yield Hit(option.line, reason, "leave it out")
 
 
-@rule("bad-select", ERROR, "A select or place that qsub refuses")
-def bad_select(script: Script) -> Iterator[Hit]:
+@rule(
+    "bad-select",
+    ERROR,
+    "A select or place that qsub refuses",
     """A chunk is a number and `NAME=VALUE` between colons, such as `2:ncpus=8:mpiprocs=4`; `place` has at
     most one word of `free pack scatter vscatter`, one of `excl shared exclhost`, and `group=NAME`, and
-    needs a `select`. qsub refuses all others.
-
-    Bad:
-
-        #!/bin/bash
-        #PBS -l select=1:ncpus=8:ngpu=1
-        #PBS -l walltime=01:00:00
-        hostname
-
-    Good:
-
-        #!/bin/bash
-        #PBS -l select=1:ncpus=8:ngpus=1
-        #PBS -l walltime=01:00:00
-        hostname
-    """
-    if script.scheduler != "pbspro":
-        return
-    said = heeded(script.options, script.scheduler)
+    needs a `select`. qsub refuses all others.""",
+    bad="""
+    #!/bin/bash
+    #PBS -l select=1:ncpus=8:ngpu=1
+    #PBS -l walltime=01:00:00
+    hostname
+    """,
+    good="""
+    #!/bin/bash
+    #PBS -l select=1:ncpus=8:ngpus=1
+    #PBS -l walltime=01:00:00
+    hostname
+    """,
+    schedulers=("pbspro",),
+)
+def bad_select(script: Script) -> Iterator[Hit]:
+    said = script.heeded
     if select := said.get("-l select"):
         fix = "write select=2:ncpus=8:mpiprocs=4"
         yield from (
@@ -103,30 +101,30 @@ def bad_select(script: Script) -> Iterator[Hit]:
             yield Hit(place.line, f"place is refused: {fault}", "write place=scatter:excl")
 
 
-@rule("unknown-resource", ERROR, "A resource of another scheduler")
-def unknown_resource(script: Script) -> Iterator[Hit]:
+@rule(
+    "unknown-resource",
+    ERROR,
+    "A resource of another scheduler",
     """`-l gpus`, `procs`, `qos`, `advres`, `naccesspolicy` and `feature` are of Torque and Moab. PBS Pro's
-    qsub refuses a resource that it does not know.
-
-    Bad:
-
-        #!/bin/bash
-        #PBS -l select=1:ncpus=8:ngpus=1
-        #PBS -l walltime=01:00:00
-        #PBS -l naccesspolicy=singlejob
-        hostname
-
-    Good:
-
-        #!/bin/bash
-        #PBS -l select=1:ncpus=8:ngpus=1
-        #PBS -l walltime=01:00:00
-        #PBS -l place=excl
-        hostname
-    """
-    if script.scheduler != "pbspro":
-        return
-    for key, option in heeded(script.options, script.scheduler).items():
+    qsub refuses a resource that it does not know.""",
+    bad="""
+    #!/bin/bash
+    #PBS -l select=1:ncpus=8:ngpus=1
+    #PBS -l walltime=01:00:00
+    #PBS -l naccesspolicy=singlejob
+    hostname
+    """,
+    good="""
+    #!/bin/bash
+    #PBS -l select=1:ncpus=8:ngpus=1
+    #PBS -l walltime=01:00:00
+    #PBS -l place=excl
+    hostname
+    """,
+    schedulers=("pbspro",),
+)
+def unknown_resource(script: Script) -> Iterator[Hit]:
+    for key, option in script.heeded.items():
         if option.flag == "-l" and key[3:] in FOREIGN:
             yield Hit(
                 option.line, f"PBS Pro has no resource {key[3:]}, and refuses the job", FOREIGN[key[3:]]

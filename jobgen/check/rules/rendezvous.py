@@ -10,34 +10,35 @@ from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.check.script import Hit, Script
 
 
-@rule("mpi-discovery", WARNING, "DeepSpeed under mpirun without its variables")
-def mpi_discovery(script: Script) -> Iterator[Hit]:
+@rule(
+    "mpi-discovery",
+    WARNING,
+    "DeepSpeed under mpirun without its variables",
     """Unless RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT are all set,
     `deepspeed.init_distributed` queries mpi4py. It then uses the first address of the first host, which
-    may be on the wrong network, and the port 29500, which other jobs use, too.
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --nodes=2
-        #SBATCH --ntasks-per-node=4
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        mpirun python3 train.py --deepspeed_config ds.json
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --nodes=2
-        #SBATCH --ntasks-per-node=4
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        MASTER_ADDR=$(scontrol show hostnames | awk 'NR == 1')
-        export MASTER_ADDR MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))
-        mpirun -x MASTER_ADDR -x MASTER_PORT bash -c '
-          export RANK=$OMPI_COMM_WORLD_RANK WORLD_SIZE=$OMPI_COMM_WORLD_SIZE LOCAL_RANK=$OMPI_COMM_WORLD_LOCAL_RANK
-          exec python3 train.py --deepspeed_config ds.json'
-    """
+    may be on the wrong network, and the port 29500, which other jobs use, too.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    mpirun python3 train.py --deepspeed_config ds.json
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    MASTER_ADDR=$(scontrol show hostnames | awk 'NR == 1')
+    export MASTER_ADDR MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))
+    mpirun -x MASTER_ADDR -x MASTER_PORT bash -c '
+      export RANK=$OMPI_COMM_WORLD_RANK WORLD_SIZE=$OMPI_COMM_WORLD_SIZE LOCAL_RANK=$OMPI_COMM_WORLD_LOCAL_RANK
+      exec python3 train.py --deepspeed_config ds.json'
+    """,
+)
+def mpi_discovery(script: Script) -> Iterator[Hit]:
     exported = {name for name, _, _ in script.assignments}
     for launch in script.launched("mpirun"):
         words = " ".join(word.text for word in launch.program)
@@ -52,27 +53,28 @@ def mpi_discovery(script: Script) -> Iterator[Hit]:
             return
 
 
-@rule("colossalai-ranks", ERROR, "colossalai run without a number of ranks")
-def colossalai_ranks(script: Script) -> Iterator[Hit]:
+@rule(
+    "colossalai-ranks",
+    ERROR,
+    "colossalai run without a number of ranks",
     """`colossalai run` calls torchrun, but without its defaults: it does not start without
-    `--nproc_per_node`.
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --gpus-per-node=4
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        colossalai run train.py
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --gpus-per-node=4
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        colossalai run --nproc_per_node 4 train.py
-    """
+    `--nproc_per_node`.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    colossalai run train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    colossalai run --nproc_per_node 4 train.py
+    """,
+)
+def colossalai_ranks(script: Script) -> Iterator[Hit]:
     for launch in script.launched("colossalai"):
         if not launch.has("--nproc-per-node", "--help"):
             yield Hit(
@@ -82,31 +84,33 @@ def colossalai_ranks(script: Script) -> Iterator[Hit]:
             )
 
 
-@rule("local-master", ERROR, "localhost as the meeting place of several nodes")
-def master_local(script: Script) -> Iterator[Hit]:
+@rule(
+    "local-master",
+    ERROR,
+    "localhost as the meeting place of several nodes",
     """`localhost` is a different machine on each node: the ranks of the other nodes never reach the master.
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --nodes=2
-        #SBATCH --ntasks-per-node=4
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        export MASTER_ADDR=localhost
-        srun python3 train.py
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --nodes=2
-        #SBATCH --ntasks-per-node=4
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        MASTER_ADDR=$(scontrol show hostnames | awk 'NR == 1')
-        export MASTER_ADDR
-        srun python3 train.py
-    """
+    """,
+    bad="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    export MASTER_ADDR=localhost
+    srun python3 train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    MASTER_ADDR=$(scontrol show hostnames | awk 'NR == 1')
+    export MASTER_ADDR
+    srun python3 train.py
+    """,
+)
+def master_local(script: Script) -> Iterator[Hit]:
     if not script.request.several:
         return
     found = [(node.line, literal(value)) for name, value, node in script.assignments if name == "MASTER_ADDR"]
@@ -127,31 +131,32 @@ def master_local(script: Script) -> Iterator[Hit]:
             return
 
 
-@rule("fixed-master", WARNING, "A master that is written by hand")
+@rule(
+    "fixed-master",
+    WARNING,
+    "A master that is written by hand",
+    """The scheduler selects the hosts. A hand-written host will not be among those of the next job.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    export MASTER_ADDR=gpu-node07
+    srun python3 train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    MASTER_ADDR=$(scontrol show hostnames | awk 'NR == 1')
+    export MASTER_ADDR
+    srun python3 train.py
+    """,
+)
 def fixed_master(script: Script) -> Iterator[Hit]:
-    """The scheduler selects the hosts. A hand-written host will not be among those of the next job.
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --nodes=2
-        #SBATCH --ntasks-per-node=4
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        export MASTER_ADDR=gpu-node07
-        srun python3 train.py
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --nodes=2
-        #SBATCH --ntasks-per-node=4
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        MASTER_ADDR=$(scontrol show hostnames | awk 'NR == 1')
-        export MASTER_ADDR
-        srun python3 train.py
-    """
     if not script.is_batch:
         return
     for name, value, node in script.assignments:
@@ -165,33 +170,34 @@ def fixed_master(script: Script) -> Iterator[Hit]:
             )
 
 
-@rule("fixed-node-rank", ERROR, "The same node rank everywhere")
-def fixed_node_rank(script: Script) -> Iterator[Hit]:
+@rule(
+    "fixed-node-rank",
+    ERROR,
+    "The same node rank everywhere",
     """Each node needs its own node rank. With the same `--node_rank` on all nodes the rendezvous fails or
-    hangs.
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --nodes=2
-        #SBATCH --ntasks-per-node=1
-        #SBATCH --gpus-per-node=4
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        srun torchrun --nnodes=2 --node-rank=0 --nproc-per-node=4 --master-addr="$(hostname)" train.py
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --nodes=2
-        #SBATCH --ntasks-per-node=1
-        #SBATCH --gpus-per-node=4
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        MASTER_ADDR=$(hostname)
-        export MASTER_ADDR
-        srun bash -c 'exec torchrun --nnodes=2 --node-rank="$SLURM_NODEID" --nproc-per-node=4 --master-addr="$MASTER_ADDR" train.py'
-    """
+    hangs.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=1
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    srun torchrun --nnodes=2 --node-rank=0 --nproc-per-node=4 --master-addr="$(hostname)" train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=1
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    MASTER_ADDR=$(hostname)
+    export MASTER_ADDR
+    srun bash -c 'exec torchrun --nnodes=2 --node-rank="$SLURM_NODEID" --nproc-per-node=4 --master-addr="$MASTER_ADDR" train.py'
+    """,
+)
+def fixed_node_rank(script: Script) -> Iterator[Hit]:
     for launch in script.launches:
         rank = launch.number("--node-rank", "--machine-rank")
         line = launch.row.line
@@ -226,30 +232,31 @@ _USUAL_PORTS = {
 _USUAL_PORTS -= {23456}
 
 
-@rule("fixed-port", WARNING, "A fixed port")
-def fixed_port(script: Script) -> Iterator[Hit]:
+@rule(
+    "fixed-port",
+    WARNING,
+    "A fixed port",
     """Two jobs on one node with the same port connect to each other, or the second one cannot start. 29500
     is the default; 16 of 45 public scripts set a fixed port. (For a port that no tutorial uses this is
-    only a note.)
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --gpus-per-node=1
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        export MASTER_PORT=29500
-        srun python3 train.py
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --gpus-per-node=1
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        export MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))
-        srun python3 train.py
-    """
+    only a note.)""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --gpus-per-node=1
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    export MASTER_PORT=29500
+    srun python3 train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --gpus-per-node=1
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    export MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))
+    srun python3 train.py
+    """,
+)
+def fixed_port(script: Script) -> Iterator[Hit]:
     found = [(node.line, literal(value)) for name, value, node in script.assignments if name == "MASTER_PORT"]
     for launch in script.launches:
         for option in ("--master-port", "--main-process-port"):

@@ -9,34 +9,35 @@ from jobgen.check.rules.deepspeed import run_by
 from jobgen.check.script import Hit, Script
 
 
-@rule("deepspeed-slurm", WARNING, "DeepSpeed's Slurm runner")
-def slurm_runner(script: Script) -> Iterator[Hit]:
+@rule(
+    "deepspeed-slurm",
+    WARNING,
+    "DeepSpeed's Slurm runner",
     """DeepSpeed's Slurm runner calls `srun` without `-c`, so that each rank has one core. It splits
     variables at commas, sets no rank variables, and drops `--module`, `--master_addr` and
-    `--master_port` (an error if they are given).
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --nodes=2
-        #SBATCH --ntasks-per-node=4
-        #SBATCH --gpus-per-node=4
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        hostfile=hostfile.$SLURM_JOB_ID
-        scontrol show hostnames | sed 's/$/ slots=4/' > "$hostfile"
-        deepspeed --hostfile "$hostfile" --launcher slurm train.py
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --nodes=2
-        #SBATCH --ntasks-per-node=4
-        #SBATCH --gpus-per-node=4
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        srun --cpus-per-task=8 python3 train.py
-    """
+    `--master_port` (an error if they are given).""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=4
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    hostfile=hostfile.$SLURM_JOB_ID
+    scontrol show hostnames | sed 's/$/ slots=4/' > "$hostfile"
+    deepspeed --hostfile "$hostfile" --launcher slurm train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=4
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    srun --cpus-per-task=8 python3 train.py
+    """,
+)
+def slurm_runner(script: Script) -> Iterator[Hit]:
     for launch in run_by(script, "slurm"):
         lost = [name for name in ("--module", "--master-addr", "--master-port") if launch.has(name)]
         yield Hit(
@@ -48,32 +49,33 @@ def slurm_runner(script: Script) -> Iterator[Hit]:
         )
 
 
-@rule("deepspeed-mpich", WARNING, "DeepSpeed's MPICH runner")
-def mpich_runner(script: Script) -> Iterator[Hit]:
+@rule(
+    "deepspeed-mpich",
+    WARNING,
+    "DeepSpeed's MPICH runner",
     """`deepspeed --launcher mpich` never returns the status of the training: the job succeeds although the
-    training has failed.
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --nodes=2
-        #SBATCH --gpus-per-node=4
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        hostfile=hostfile.$SLURM_JOB_ID
-        scontrol show hostnames | sed 's/$/ slots=4/' > "$hostfile"
-        deepspeed --hostfile "$hostfile" --launcher mpich train.py
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --nodes=2
-        #SBATCH --gpus-per-node=4
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        scontrol show hostnames > "hosts.$SLURM_JOB_ID"
-        mpirun -n 8 -ppn 4 -f "hosts.$SLURM_JOB_ID" python3 train.py
-    """
+    training has failed.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    hostfile=hostfile.$SLURM_JOB_ID
+    scontrol show hostnames | sed 's/$/ slots=4/' > "$hostfile"
+    deepspeed --hostfile "$hostfile" --launcher mpich train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    scontrol show hostnames > "hosts.$SLURM_JOB_ID"
+    mpirun -n 8 -ppn 4 -f "hosts.$SLURM_JOB_ID" python3 train.py
+    """,
+)
+def mpich_runner(script: Script) -> Iterator[Hit]:
     for launch in run_by(script, "mpich"):
         yield Hit(
             launch.line,
@@ -82,33 +84,34 @@ def mpich_runner(script: Script) -> Iterator[Hit]:
         )
 
 
-@rule("deepspeed-openmpi", WARNING, "DeepSpeed's Open MPI runner")
-def openmpi_runner(script: Script) -> Iterator[Hit]:
+@rule(
+    "deepspeed-openmpi",
+    WARNING,
+    "DeepSpeed's Open MPI runner",
     """DeepSpeed's Open MPI runner sets `btl ^openib`, `UCX_TLS=tcp` and the interface `eth0`, unless
-    `--launcher_args` overrides them: the fast network is not used, or no interface is found.
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --nodes=2
-        #SBATCH --gpus-per-node=4
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        hostfile=hostfile.$SLURM_JOB_ID
-        scontrol show hostnames | sed 's/$/ slots=4/' > "$hostfile"
-        deepspeed --hostfile "$hostfile" --launcher openmpi train.py
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --nodes=2
-        #SBATCH --gpus-per-node=4
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        hostfile=hostfile.$SLURM_JOB_ID
-        scontrol show hostnames | sed 's/$/ slots=4/' > "$hostfile"
-        deepspeed --hostfile "$hostfile" --launcher openmpi --launcher_args "--mca btl_tcp_if_include ib0 -x UCX_TLS=all" train.py
-    """
+    `--launcher_args` overrides them: the fast network is not used, or no interface is found.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    hostfile=hostfile.$SLURM_JOB_ID
+    scontrol show hostnames | sed 's/$/ slots=4/' > "$hostfile"
+    deepspeed --hostfile "$hostfile" --launcher openmpi train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    hostfile=hostfile.$SLURM_JOB_ID
+    scontrol show hostnames | sed 's/$/ slots=4/' > "$hostfile"
+    deepspeed --hostfile "$hostfile" --launcher openmpi --launcher_args "--mca btl_tcp_if_include ib0 -x UCX_TLS=all" train.py
+    """,
+)
+def openmpi_runner(script: Script) -> Iterator[Hit]:
     for launch in run_by(script, "openmpi"):
         if not launch.has("--launcher-args"):
             yield Hit(

@@ -10,29 +10,30 @@ from jobgen.check.script import Hit, Script
 from jobgen.check.shell_commands import commands
 
 
-@rule("no-errexit", WARNING, "No set -e")
-def no_errexit(script: Script) -> Iterator[Hit]:
+@rule(
+    "no-errexit",
+    WARNING,
+    "No set -e",
     """Without `set -e` a script continues after a failed command, and exits with the status of its last
     command: 35 of 45 public scripts. A job with a failed `module load` or training then counts as
-    successful.
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --time=01:00:00
-        module load cuda
-        srun python3 train.py
-        echo finished
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        module load cuda
-        srun python3 train.py
-        echo finished
-    """
+    successful.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    module load cuda
+    srun python3 train.py
+    echo finished
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    module load cuda
+    srun python3 train.py
+    echo finished
+    """,
+)
+def no_errexit(script: Script) -> Iterator[Hit]:
     if script.errexit or not script.commands:
         return
     first, last = script.commands[0], script.commands[-1]
@@ -47,24 +48,25 @@ def no_errexit(script: Script) -> Iterator[Hit]:
         )
 
 
-@rule("no-pipefail", WARNING, "set -e without pipefail")
+@rule(
+    "no-pipefail",
+    WARNING,
+    "set -e without pipefail",
+    """`set -e` checks only the last command of a pipeline.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    set -eu
+    scontrol show hostnames | sed 's/$/ slots=4/' > "hostfile.$SLURM_JOB_ID"
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    scontrol show hostnames | sed 's/$/ slots=4/' > "hostfile.$SLURM_JOB_ID"
+    """,
+)
 def no_pipefail(script: Script) -> Iterator[Hit]:
-    """`set -e` checks only the last command of a pipeline.
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --time=01:00:00
-        set -eu
-        scontrol show hostnames | sed 's/$/ slots=4/' > "hostfile.$SLURM_JOB_ID"
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        scontrol show hostnames | sed 's/$/ slots=4/' > "hostfile.$SLURM_JOB_ID"
-    """
     if not script.errexit or script.pipefail:
         return
     for node in script.tree.all("pipeline"):
@@ -83,25 +85,26 @@ def _teed(pipeline: Node) -> bool:
     return any(command.works for command in inner[:-1])
 
 
-@rule("lost-status", WARNING, "The status of the training is lost in a pipe")
-def lost_status(script: Script) -> Iterator[Hit]:
+@rule(
+    "lost-status",
+    WARNING,
+    "The status of the training is lost in a pipe",
     """The status of `training | tee log` is that of tee, 0: the scheduler records the job as completed, and
-    dependent jobs start.
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --time=01:00:00
-        set -e
-        srun python3 train.py 2>&1 | tee "train.$SLURM_JOB_ID.log"
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --time=01:00:00
-        set -eo pipefail
-        srun python3 train.py 2>&1 | tee "train.$SLURM_JOB_ID.log"
-    """
+    dependent jobs start.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    set -e
+    srun python3 train.py 2>&1 | tee "train.$SLURM_JOB_ID.log"
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    set -eo pipefail
+    srun python3 train.py 2>&1 | tee "train.$SLURM_JOB_ID.log"
+    """,
+)
+def lost_status(script: Script) -> Iterator[Hit]:
     if script.pipefail or any(name == "PIPESTATUS" for name, _ in script.expansions):
         return
     for node in script.tree.all("pipeline"):
@@ -114,27 +117,28 @@ def lost_status(script: Script) -> Iterator[Hit]:
             )
 
 
-@rule("unchecked-cd", WARNING, "A cd that may fail unseen")
-def unchecked_cd(script: Script) -> Iterator[Hit]:
+@rule(
+    "unchecked-cd",
+    WARNING,
+    "A cd that may fail unseen",
     """If `cd` fails in a script without `set -e`, the following commands run in the wrong directory and may
-    overwrite or delete files there.
-
-    Bad:
-
-        #!/bin/bash
-        #PBS -l select=1:ncpus=8
-        #PBS -l walltime=01:00:00
-        cd "$PBS_O_WORKDIR"
-        rm -f core.*
-
-    Good:
-
-        #!/bin/bash
-        #PBS -l select=1:ncpus=8
-        #PBS -l walltime=01:00:00
-        cd "$PBS_O_WORKDIR" || exit 1
-        rm -f core.*
-    """
+    overwrite or delete files there.""",
+    bad="""
+    #!/bin/bash
+    #PBS -l select=1:ncpus=8
+    #PBS -l walltime=01:00:00
+    cd "$PBS_O_WORKDIR"
+    rm -f core.*
+    """,
+    good="""
+    #!/bin/bash
+    #PBS -l select=1:ncpus=8
+    #PBS -l walltime=01:00:00
+    cd "$PBS_O_WORKDIR" || exit 1
+    rm -f core.*
+    """,
+)
+def unchecked_cd(script: Script) -> Iterator[Hit]:
     if script.errexit:
         return
     for command in script.named("cd", "pushd"):

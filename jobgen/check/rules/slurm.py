@@ -5,34 +5,36 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from jobgen.check.request import number
 from jobgen.check.rule import ERROR, WARNING, rule
 from jobgen.check.script import Hit, Script
+from jobgen.schedulers.request import number
 
 
-@rule("gres-total", WARNING, "GPUs of all nodes asked for on each")
-def gres_total(script: Script) -> Iterator[Hit]:
+@rule(
+    "gres-total",
+    WARNING,
+    "GPUs of all nodes asked for on each",
     """`--gres` and `--gpus-per-node` count per node. 16 GPUs on two nodes are `--gres=gpu:8`; `gpu:16`
-    requests 32, and the job waits forever if no node has 16.
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --nodes=2
-        #SBATCH --gres=gpu:16
-        #SBATCH --time=01:00:00
-        hostname
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --nodes=2
-        #SBATCH --gres=gpu:8
-        #SBATCH --time=01:00:00
-        hostname
-    """
+    requests 32, and the job waits forever if no node has 16.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --gres=gpu:16
+    #SBATCH --time=01:00:00
+    hostname
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --gres=gpu:8
+    #SBATCH --time=01:00:00
+    hostname
+    """,
+    schedulers=("slurm",),
+)
+def gres_total(script: Script) -> Iterator[Hit]:
     asked = script.request
-    if script.scheduler != "slurm" or not asked.several or not asked.nodes:
+    if not asked.several or not asked.nodes:
         return
     for option in script.options:
         if option.flag not in ("--gres", "--gpus-per-node") or not asked.gpus_per_node:
@@ -49,30 +51,32 @@ def gres_total(script: Script) -> Iterator[Hit]:
             )
 
 
-@rule("uneven-tasks", WARNING, "Tasks without --ntasks-per-node")
-def uneven_tasks(script: Script) -> Iterator[Hit]:
+@rule(
+    "uneven-tasks",
+    WARNING,
+    "Tasks without --ntasks-per-node",
     """`--nodes=2 --ntasks=4` may put three tasks on one node and one on the other (measured on Slurm
-    22.05). Use `--ntasks-per-node`.
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --nodes=2
-        #SBATCH --ntasks=4
-        #SBATCH --time=01:00:00
-        hostname
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --nodes=2
-        #SBATCH --ntasks-per-node=2
-        #SBATCH --time=01:00:00
-        hostname
-    """
+    22.05). Use `--ntasks-per-node`.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks=4
+    #SBATCH --time=01:00:00
+    hostname
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=2
+    #SBATCH --time=01:00:00
+    hostname
+    """,
+    schedulers=("slurm",),
+)
+def uneven_tasks(script: Script) -> Iterator[Hit]:
     asked = script.request
     flags = {option.flag: option for option in script.options}
-    if script.scheduler != "slurm" or not asked.nodes or "--ntasks" not in flags or not asked.ranks:
+    if not asked.nodes or "--ntasks" not in flags or not asked.ranks:
         return
     if (
         asked.nodes < 2
@@ -90,33 +94,34 @@ def uneven_tasks(script: Script) -> Iterator[Hit]:
     )
 
 
-@rule("signal-to-steps", WARNING, "A signal that nobody hears")
-def signal_to_steps(script: Script) -> Iterator[Hit]:
+@rule(
+    "signal-to-steps",
+    WARNING,
+    "A signal that nobody hears",
     """Without `B:` Slurm sends `--signal` to the job's steps only, so that a trap in the batch script never
-    runs. And torchrun, accelerate and deepspeed do not pass USR1 on to the training processes.
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --signal=USR1@60
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        trap 'echo "time is nearly up"; kill -TERM "$pid"; wait "$pid"' USR1
-        srun /opt/site/solver &
-        pid=$!
-        wait "$pid"
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --signal=B:USR1@60
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        trap 'echo "time is nearly up"; kill -TERM "$pid"; wait "$pid"' USR1
-        srun /opt/site/solver &
-        pid=$!
-        wait "$pid"
-    """
+    runs. And torchrun, accelerate and deepspeed do not pass USR1 on to the training processes.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --signal=USR1@60
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    trap 'echo "time is nearly up"; kill -TERM "$pid"; wait "$pid"' USR1
+    srun /opt/site/solver &
+    pid=$!
+    wait "$pid"
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --signal=B:USR1@60
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    trap 'echo "time is nearly up"; kill -TERM "$pid"; wait "$pid"' USR1
+    srun /opt/site/solver &
+    pid=$!
+    wait "$pid"
+    """,
+)
+def signal_to_steps(script: Script) -> Iterator[Hit]:
     for option in script.options:
         name = option.value.partition("@")[0]
         if option.flag != "--signal" or ":" in name:
@@ -139,24 +144,25 @@ def signal_to_steps(script: Script) -> Iterator[Hit]:
                 )
 
 
-@rule("bad-dependency", ERROR, "A dependency that Slurm refuses")
+@rule(
+    "bad-dependency",
+    ERROR,
+    "A dependency that Slurm refuses",
+    """sbatch refuses a dependency without a job id, and an unknown type of dependency.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --dependency=afterok
+    #SBATCH --time=01:00:00
+    hostname
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --dependency=afterok:1234
+    #SBATCH --time=01:00:00
+    hostname
+    """,
+)
 def empty_dependency(script: Script) -> Iterator[Hit]:
-    """sbatch refuses a dependency without a job id, and an unknown type of dependency.
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --dependency=afterok
-        #SBATCH --time=01:00:00
-        hostname
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --dependency=afterok:1234
-        #SBATCH --time=01:00:00
-        hostname
-    """
     job = r":\d+(_\w+)?(\+\d+)?"
     pattern = rf"after(any|ok|notok|corr|burstbuffer)?({job})+|singleton|expand:\d+"
     for option in script.options:
@@ -171,28 +177,30 @@ def empty_dependency(script: Script) -> Iterator[Hit]:
                     break
 
 
-@rule("bad-count", ERROR, "A number that Slurm refuses")
-def bad_count(script: Script) -> Iterator[Hit]:
+@rule(
+    "bad-count",
+    ERROR,
+    "A number that Slurm refuses",
     """After a short option `=` belongs to the value: `-N=2` asks for "=2" nodes. sbatch refuses it, as it
-    refuses a count of 0 or a word.
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH -N=2
-        #SBATCH --time=01:00:00
-        hostname
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH -N 2
-        #SBATCH --time=01:00:00
-        hostname
-    """
-    counts = ("--ntasks", "--ntasks-per-node", "--cpus-per-task") if script.scheduler == "slurm" else ()
+    refuses a count of 0 or a word.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH -N=2
+    #SBATCH --time=01:00:00
+    hostname
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH -N 2
+    #SBATCH --time=01:00:00
+    hostname
+    """,
+    schedulers=("slurm",),
+)
+def bad_count(script: Script) -> Iterator[Hit]:
+    counts = ("--ntasks", "--ntasks-per-node", "--cpus-per-task")
     for option in script.options:
-        if script.scheduler == "slurm" and len(option.given) == 2 and option.value.startswith("="):
+        if len(option.given) == 2 and option.value.startswith("="):
             yield Hit(
                 option.line,
                 f"{option.given}{option.value}: the value is '{option.value}', with the equals sign",

@@ -40,8 +40,8 @@ _MPI = {
 }
 
 
-def _sruns(script: Script) -> Iterator[Launch]:
-    return (launch for launch in script.launched("srun") if script.scheduler == "slurm")
+def _steps(script: Script) -> Iterator[Launch]:
+    return script.launched(script.dialect.node_step or "")
 
 
 def _program(launch: Launch) -> str:
@@ -52,37 +52,39 @@ def _program(launch: Launch) -> str:
     )
 
 
-@rule("srun-cpus", WARNING, "--cpus-per-task for sbatch, but not for srun")
-def srun_cpus(script: Script) -> Iterator[Hit]:
+@rule(
+    "srun-cpus",
+    WARNING,
+    "--cpus-per-task for sbatch, but not for srun",
     """Since Slurm 22.05 `srun` does not inherit `--cpus-per-task` from the job: each task is bound to one
-    core, and data loaders are slow. Repeat the option on `srun`, or export `SRUN_CPUS_PER_TASK`.
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --nodes=2
-        #SBATCH --ntasks-per-node=4
-        #SBATCH --cpus-per-task=8
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        srun python3 train.py
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --nodes=2
-        #SBATCH --ntasks-per-node=4
-        #SBATCH --cpus-per-task=8
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        srun --cpus-per-task=8 python3 train.py
-    """
+    core, and data loaders are slow. Repeat the option on `srun`, or export `SRUN_CPUS_PER_TASK`.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=4
+    #SBATCH --cpus-per-task=8
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    srun python3 train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=4
+    #SBATCH --cpus-per-task=8
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    srun --cpus-per-task=8 python3 train.py
+    """,
+    schedulers=("slurm",),
+)
+def srun_cpus(script: Script) -> Iterator[Hit]:
     asked = next((option for option in script.options if option.flag == "--cpus-per-task"), None)
     if asked is None or script.request.cpus_per_rank in (None, 1):
         return
     if any(name == "SRUN_CPUS_PER_TASK" for name, _, _ in script.assignments):
         return
-    sruns = list(_sruns(script))
+    sruns = list(_steps(script))
     if any(launch.has("-c", "--cpus-per-task") for launch in sruns):
         return  # the option is known; the other calls are helpers
     for launch in sruns:
@@ -99,26 +101,27 @@ def srun_cpus(script: Script) -> Iterator[Hit]:
         return
 
 
-@rule("export-commas", WARNING, "Commas in --export")
+@rule(
+    "export-commas",
+    WARNING,
+    "Commas in --export",
+    """`--export` splits at every comma: of `X=1,2` only `X=1` is exported.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --export=ALL,CUDA_ORDER=0,1,2
+    #SBATCH --time=01:00:00
+    hostname
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    export CUDA_ORDER=0,1,2
+    hostname
+    """,
+)
 def export_list(script: Script) -> Iterator[Hit]:
-    """`--export` splits at every comma: of `X=1,2` only `X=1` is exported.
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --export=ALL,CUDA_ORDER=0,1,2
-        #SBATCH --time=01:00:00
-        hostname
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --time=01:00:00
-        export CUDA_ORDER=0,1,2
-        hostname
-    """
     found = [(option.line, option.value) for option in script.options if option.flag == "--export"]
-    found += [(launch.line, launch.options.get("--export") or "") for launch in _sruns(script)]
+    found += [(launch.line, launch.options.get("--export") or "") for launch in _steps(script)]
     for line, value in found:
         parts = value.split(",")
         bad = [part for part in parts if part and not re.match(r"[A-Za-z_]\w*(=|$)", part, re.ASCII)]
@@ -135,35 +138,37 @@ def _continues(parts: list[str]) -> bool:
     return any("=" in before and "=" not in after and after.islower() for before, after in pairwise(parts))
 
 
-@rule("early-expansion", ERROR, "A task's variable, expanded before the tasks start")
-def early_expansion(script: Script) -> Iterator[Hit]:
+@rule(
+    "early-expansion",
+    ERROR,
+    "A task's variable, expanded before the tasks start",
     """`SLURM_PROCID`, `SLURM_LOCALID` and `SLURM_NODEID` differ from task to task. The shell of the batch
     script expands them once, before `srun` starts the tasks: all tasks get the values of the first one,
-    and each takes itself for rank 0.
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --nodes=2
-        #SBATCH --ntasks-per-node=1
-        #SBATCH --gpus-per-node=4
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        srun torchrun --nnodes=2 --nproc-per-node=4 --node-rank="$SLURM_NODEID" train.py
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --nodes=2
-        #SBATCH --ntasks-per-node=1
-        #SBATCH --gpus-per-node=4
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        srun bash -c 'exec torchrun --nnodes=2 --nproc-per-node=4 --node-rank="$SLURM_NODEID" train.py'
-    """
-    if script.scheduler != "slurm" or not script.is_batch:
+    and each takes itself for rank 0.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=1
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    srun torchrun --nnodes=2 --nproc-per-node=4 --node-rank="$SLURM_NODEID" train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=1
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    srun bash -c 'exec torchrun --nnodes=2 --nproc-per-node=4 --node-rank="$SLURM_NODEID" train.py'
+    """,
+    schedulers=("slurm",),
+)
+def early_expansion(script: Script) -> Iterator[Hit]:
+    if not script.is_batch:
         return
-    in_sruns = [launch.command.node for launch in _sruns(script)]
+    in_sruns = [launch.command.node for launch in _steps(script)]
     for name, node in script.expansions:
         if name not in _TASK or any(above.type == "heredoc_body" for above in node.above()):
             continue
@@ -182,32 +187,34 @@ def _in_function(node: Node) -> bool:
     return node.under("function_definition")
 
 
-@rule("mpi-plugin", WARNING, "srun's --mpi for another MPI")
-def mpi_plugin(script: Script) -> Iterator[Hit]:
+@rule(
+    "mpi-plugin",
+    WARNING,
+    "srun's --mpi for another MPI",
     """Ranks under `srun` find each other through a plug-in: PMIx for Open MPI, PMI-2 for MPICH and its
     derivatives. With the wrong plug-in each rank becomes a world of size 1, and N identical runs
-    overwrite each other.
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --ntasks=4
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        module load openmpi/4.1
-        srun --mpi=pmi2 /opt/site/solver
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --ntasks=4
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        module load openmpi/4.1
-        srun --mpi=pmix /opt/site/solver
-    """
+    overwrite each other.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --ntasks=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    module load openmpi/4.1
+    srun --mpi=pmi2 /opt/site/solver
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --ntasks=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    module load openmpi/4.1
+    srun --mpi=pmix /opt/site/solver
+    """,
+    schedulers=("slurm",),
+)
+def mpi_plugin(script: Script) -> Iterator[Hit]:
     loaded = " ".join(word for command in script.named("module", "ml") for word in command.literals).lower()
-    for launch in _sruns(script):
+    for launch in _steps(script):
         plugin = launch.options.get("--mpi") or ""
         for module, wanted in _MPI.items():
             if re.search(rf"(^|[\s/]){module}\b", loaded) and plugin.rstrip("_v0123456789") not in (

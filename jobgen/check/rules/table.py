@@ -34,27 +34,28 @@ from jobgen.check.script import Hit, Script
 from jobgen.errors import nearest, shown
 
 
-@rule("unknown-rule", WARNING, "A comment that silences no rule")
-def unknown_rule(script: Script) -> Iterator[Hit]:
+@rule(
+    "unknown-rule",
+    WARNING,
+    "A comment that silences no rule",
     """A comment that disables a rule must name it as `jobgen check --list` does; a misspelt name has no
-    effect.
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --nodes=1
-        #SBATCH --time=01:00:00
-        # jobgen: disable=personal-paths
-        srun /opt/site/solver
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --nodes=1
-        #SBATCH --time=01:00:00
-        # jobgen: disable=personal-path
-        srun /home/alice/solver
-    """
+    effect.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --nodes=1
+    #SBATCH --time=01:00:00
+    # jobgen: disable=personal-paths
+    srun /opt/site/solver
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --nodes=1
+    #SBATCH --time=01:00:00
+    # jobgen: disable=personal-path
+    srun /home/alice/solver
+    """,
+)
+def unknown_rule(script: Script) -> Iterator[Hit]:
     for number, names in script.disabling:
         for name in names - RULES.keys():
             yield Hit(

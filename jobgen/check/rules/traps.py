@@ -29,26 +29,27 @@ def _caught(command: Command) -> set[str]:
     return {word.upper().removeprefix("SIG") for word in command.literals[1:]}
 
 
-@rule("trap-kill", ERROR, "A trap for what cannot be caught")
+@rule(
+    "trap-kill",
+    ERROR,
+    "A trap for what cannot be caught",
+    """No process can catch KILL or STOP. Schedulers send TERM first, PBS ten seconds before KILL.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    trap 'rm -rf "$TMPDIR/cache"' EXIT KILL
+    srun python3 train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    trap 'rm -rf "$TMPDIR/cache"' EXIT
+    srun python3 train.py
+    """,
+)
 def trap_kill(script: Script) -> Iterator[Hit]:
-    """No process can catch KILL or STOP. Schedulers send TERM first, PBS ten seconds before KILL.
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        trap 'rm -rf "$TMPDIR/cache"' EXIT KILL
-        srun python3 train.py
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        trap 'rm -rf "$TMPDIR/cache"' EXIT
-        srun python3 train.py
-    """
     for command in script.named("trap"):
         if lost := _caught(command) & {"KILL", "9", "STOP", "19"}:
             yield Hit(
@@ -58,26 +59,27 @@ def trap_kill(script: Script) -> Iterator[Hit]:
             )
 
 
-@rule("trap-status", WARNING, "A trap that hides the failure")
+@rule(
+    "trap-status",
+    WARNING,
+    "A trap that hides the failure",
+    """With a handler of EXIT that ends with `exit 0`, every job succeeds.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    trap 'rm -rf "$TMPDIR/cache"; exit 0' EXIT
+    srun python3 train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    trap 'status=$?; rm -rf "$TMPDIR/cache"; exit "$status"' EXIT
+    srun python3 train.py
+    """,
+)
 def trap_status(script: Script) -> Iterator[Hit]:
-    """With a handler of EXIT that ends with `exit 0`, every job succeeds.
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        trap 'rm -rf "$TMPDIR/cache"; exit 0' EXIT
-        srun python3 train.py
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        trap 'status=$?; rm -rf "$TMPDIR/cache"; exit "$status"' EXIT
-        srun python3 train.py
-    """
     for command in script.named("trap"):
         handler = _handler(script, command).rstrip("\"'; }\n")
         if "EXIT" in _caught(command) and re.search(r"(^|[\s;])exit\s+0$", handler):
@@ -88,31 +90,32 @@ def trap_status(script: Script) -> Iterator[Hit]:
             )
 
 
-@rule("trap-late", WARNING, "A trap that runs too late")
-def trap_late(script: Script) -> Iterator[Hit]:
+@rule(
+    "trap-late",
+    WARNING,
+    "A trap that runs too late",
     """bash runs a trap after the foreground command has ended; for a training this is after KILL. If the
-    launcher runs in the background and `wait` in the foreground, the trap runs at once.
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --signal=B:USR1@60
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        trap 'touch save.now' USR1
-        srun python3 train.py
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --signal=B:USR1@60
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        trap 'touch save.now' USR1
-        srun python3 train.py &
-        pid=$!
-        wait "$pid" || wait "$pid"
-    """
+    launcher runs in the background and `wait` in the foreground, the trap runs at once.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --signal=B:USR1@60
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    trap 'touch save.now' USR1
+    srun python3 train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --signal=B:USR1@60
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    trap 'touch save.now' USR1
+    srun python3 train.py &
+    pid=$!
+    wait "$pid" || wait "$pid"
+    """,
+)
+def trap_late(script: Script) -> Iterator[Hit]:
     for command in script.named("trap"):
         caught = _caught(command) & set(_CAUGHT)
         if not caught or not command.arguments or literal(command.arguments[0]) in ("", "-"):
@@ -132,35 +135,36 @@ def trap_late(script: Script) -> Iterator[Hit]:
             return
 
 
-@rule("single-wait", WARNING, "One wait where a trap interrupts it")
-def single_wait(script: Script) -> Iterator[Hit]:
+@rule(
+    "single-wait",
+    WARNING,
+    "One wait where a trap interrupts it",
     """When a trap runs, the interrupted `wait` returns at once with the number of the signal, and the
-    script ends while the ranks are still saving. Wait a second time.
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --signal=B:USR1@60
-        #SBATCH --time=01:00:00
-        # jobgen: disable=no-errexit
-        set -uo pipefail
-        trap 'touch save.now' USR1
-        srun python3 train.py &
-        wait "$!"
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --signal=B:USR1@60
-        #SBATCH --time=01:00:00
-        # jobgen: disable=no-errexit
-        set -uo pipefail
-        trap 'touch save.now' USR1
-        srun python3 train.py &
-        pid=$!
-        wait "$pid"
-        wait "$pid"
-    """
+    script ends while the ranks are still saving. Wait a second time.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --signal=B:USR1@60
+    #SBATCH --time=01:00:00
+    # jobgen: disable=no-errexit
+    set -uo pipefail
+    trap 'touch save.now' USR1
+    srun python3 train.py &
+    wait "$!"
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --signal=B:USR1@60
+    #SBATCH --time=01:00:00
+    # jobgen: disable=no-errexit
+    set -uo pipefail
+    trap 'touch save.now' USR1
+    srun python3 train.py &
+    pid=$!
+    wait "$pid"
+    wait "$pid"
+    """,
+)
+def single_wait(script: Script) -> Iterator[Hit]:
     traps = [one for one in script.named("trap") if _caught(one) & set(_CAUGHT) and one.arguments]
     handlers = [_handler(script, one) for one in traps]
     if not traps or any(re.search(r"\b(exit|wait)\b", handler) for handler in handlers):

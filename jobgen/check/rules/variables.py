@@ -9,69 +9,45 @@ from jobgen.check.bash import LOOPS, Node, expansions, literal
 from jobgen.check.rule import ERROR, WARNING, rule
 from jobgen.check.script import Hit, Script
 
-# Variables that only other schedulers set, and the equivalent of this one.
-_PBS_ONLY = {
-    "PBS_O_WORKDIR": "SLURM_SUBMIT_DIR",
-    "PBS_JOBID": "SLURM_JOB_ID",
-    "PBS_NODEFILE": "scontrol show hostnames",
-}
 
-_TORQUE_ONLY = {
-    "PBS_NP": "the number of lines of $PBS_NODEFILE",
-    "PBS_NUM_PPN": "mpiprocs, written out",
-    "PBS_NUM_NODES": "the number of hosts in $PBS_NODEFILE",
-    "PBS_GPUFILE": "ngpus, written out",
-    "PBS_ARRAYID": "PBS_ARRAY_INDEX",
-}
-
-_FOREIGN = {
-    "pbspro": _TORQUE_ONLY,
-    "torque": {"PBS_ARRAY_INDEX": "PBS_ARRAYID"},
-    "slurm": {
-        **_PBS_ONLY,
-        **_TORQUE_ONLY,
-        "PBS_ARRAYID": "SLURM_ARRAY_TASK_ID",
-        "PBS_ARRAY_INDEX": "SLURM_ARRAY_TASK_ID",
-    },
-}
-
-
-@rule("foreign-variable", ERROR, "A variable of another scheduler")
-def foreign_variable(script: Script) -> Iterator[Hit]:
+@rule(
+    "foreign-variable",
+    ERROR,
+    "A variable of another scheduler",
     """`PBS_NP`, `PBS_NUM_PPN`, `PBS_GPUFILE` and `PBS_ARRAYID` are Torque's and empty in PBS Pro, where
     arrays have `PBS_ARRAY_INDEX`. Slurm sets none of PBS's variables, and PBS none of Slurm's. (With a
-    default, as in `${PBS_ARRAYID:-0}`, nothing is reported.)
-
-    Bad:
-
-        #!/bin/bash
-        #PBS -l select=1:ncpus=8
-        #PBS -l walltime=01:00:00
-        #PBS -J 0-9
-        echo "task $PBS_ARRAYID"
-
-    Good:
-
-        #!/bin/bash
-        #PBS -l select=1:ncpus=8
-        #PBS -l walltime=01:00:00
-        #PBS -J 0-9
-        echo "task $PBS_ARRAY_INDEX"
-    """
+    default, as in `${PBS_ARRAYID:-0}`, nothing is reported.)""",
+    bad="""
+    #!/bin/bash
+    #PBS -l select=1:ncpus=8
+    #PBS -l walltime=01:00:00
+    #PBS -J 0-9
+    echo "task $PBS_ARRAYID"
+    """,
+    good="""
+    #!/bin/bash
+    #PBS -l select=1:ncpus=8
+    #PBS -l walltime=01:00:00
+    #PBS -J 0-9
+    echo "task $PBS_ARRAY_INDEX"
+    """,
+)
+def foreign_variable(script: Script) -> Iterator[Hit]:
     seen: set[str] = set()
     own = {name for name, _, _ in script.assignments}
-    foreign = _FOREIGN.get(script.scheduler, {}) if script.is_batch else {}
+    foreign = script.dialect.foreign_variables if script.is_batch else {}
     for name, node in script.expansions:
-        slurm = script.is_pbs and name.startswith("SLURM_")
+        prefixed = name.startswith(script.dialect.foreign_prefixes)
         safe = node.type == "expansion" and any(sign in node.text for sign in (":-", ":+", "-", "+", ":="))
         inside = next(expansions(node), ("", node))[1] is not node
-        if name in own or name in seen or safe or inside or not (slurm or name in foreign):
+        if name in own or name in seen or safe or inside or not (prefixed or name in foreign):
             continue
         seen.add(name)
-        title = {"pbspro": "PBS Pro", "torque": "Torque", "slurm": "Slurm"}[script.scheduler]
         if not any(above.type == "expansion" for above in node.above()):
             yield Hit(
-                node.line, f"{title} does not set {name}", f"use {foreign.get(name, 'PBS_* variables')}"
+                node.line,
+                f"{script.dialect.title} does not set {name}",
+                f"use {foreign.get(name, 'PBS_* variables')}",
             )
 
 
@@ -93,30 +69,31 @@ _PATHS = (
 )
 
 
-@rule("unquoted-path", WARNING, "A path without quotes")
-def unquoted(script: Script) -> Iterator[Hit]:
+@rule(
+    "unquoted-path",
+    WARNING,
+    "A path without quotes",
     """Without quotes a path with a blank becomes two words, and an empty one disappears: `rm -rf $dir/*`
     becomes `rm -rf /*`. Only places where a path is expected are reported, because options in a variable
-    are often meant to be several words.
-
-    Bad:
-
-        #!/bin/bash
-        #PBS -l select=1:ncpus=8
-        #PBS -l walltime=01:00:00
-        set -euo pipefail
-        cd $PBS_O_WORKDIR
-        hostname
-
-    Good:
-
-        #!/bin/bash
-        #PBS -l select=1:ncpus=8
-        #PBS -l walltime=01:00:00
-        set -euo pipefail
-        cd "$PBS_O_WORKDIR"
-        hostname
-    """
+    are often meant to be several words.""",
+    bad="""
+    #!/bin/bash
+    #PBS -l select=1:ncpus=8
+    #PBS -l walltime=01:00:00
+    set -euo pipefail
+    cd $PBS_O_WORKDIR
+    hostname
+    """,
+    good="""
+    #!/bin/bash
+    #PBS -l select=1:ncpus=8
+    #PBS -l walltime=01:00:00
+    set -euo pipefail
+    cd "$PBS_O_WORKDIR"
+    hostname
+    """,
+)
+def unquoted(script: Script) -> Iterator[Hit]:
     seen: set[str] = set()
     for name, node in script.expansions:
         if (
@@ -187,28 +164,29 @@ def _is_counter(script: Script, name: str) -> bool:
     return bool(values or loops) and numbers
 
 
-@rule("unset-variable", WARNING, "A variable that nothing sets")
-def unknown_variable(script: Script) -> Iterator[Hit]:
+@rule(
+    "unset-variable",
+    WARNING,
+    "A variable that nothing sets",
     """A variable that nothing sets is empty, without a message. Only lower-case names are reported, which
     no scheduler, site or module sets, and only in scripts that read no other file. `set -u` finds the
-    others when the job runs.
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        workdir=/scratch/project
-        cd "$work_dir"
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --time=01:00:00
-        set -euo pipefail
-        workdir=/scratch/project
-        cd "$workdir"
-    """
+    others when the job runs.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    workdir=/scratch/project
+    cd "$work_dir"
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    workdir=/scratch/project
+    cd "$workdir"
+    """,
+)
+def unknown_variable(script: Script) -> Iterator[Hit]:
     if any(
         script.named(
             "source", ".", "eval", "getopts", "read", "mapfile", "readarray", "printf", "let", "module", "ml"

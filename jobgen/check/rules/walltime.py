@@ -4,37 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jobgen.check.directive_reader import Option
-from jobgen.check.request import resources, seconds, without_fraction
+from jobgen.check.request import resources
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.check.script import Hit, Script
 from jobgen.errors import shown
+from jobgen.schedulers.base import key_of
+from jobgen.schedulers.request import Option
 
 
-@rule("no-walltime", WARNING, "No time limit")
-def no_walltime(script: Script) -> Iterator[Hit]:
+@rule(
+    "no-walltime",
+    WARNING,
+    "No time limit",
     """Without a time limit the default of the queue applies. On some clusters that is minutes, and the job
-    is killed. On others it is days, and the job waits until a gap of that length is free.
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --nodes=1
-        hostname
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --nodes=1
-        #SBATCH --time=01:00:00
-        hostname
-    """
+    is killed. On others it is days, and the job waits until a gap of that length is free.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --nodes=1
+    hostname
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --nodes=1
+    #SBATCH --time=01:00:00
+    hostname
+    """,
+)
+def no_walltime(script: Script) -> Iterator[Hit]:
     if not script.is_batch:
         return
     names = {name for _, name, _ in resources(script.options)} | {option.flag for option in script.options}
-    if not names & {"walltime", "--time", "cput"}:
+    form = script.dialect.request_forms["walltime"]
+    if not names & {"walltime", "--time", "cput", key_of(form)}:
         line = script.directives.live[-1].number
-        option = "#SBATCH --time=01:00:00" if script.scheduler == "slurm" else "#PBS -l walltime=01:00:00"
+        option = f"{script.dialect.prefix} {form.format('01:00:00')}"
         yield Hit(
             line,
             "no time limit: the queue's own holds, which may be minutes, or days that keep the job waiting",
@@ -47,70 +50,64 @@ _HOURS = {6, 8, 12, 16, 18, 24, 36, 48, 72, 96, 120, 168}
 
 
 def _times(script: Script) -> Iterator[tuple[Option, str]]:
+    flags = ("--time", "--time-min", key_of(script.dialect.request_forms.get("walltime", "-")))
     for option in script.options:
-        if option.flag in ("--time", "--time-min"):
+        if option.flag in flags:
             yield option, option.value
-    if script.is_pbs:
-        yield from (
-            (option, without_fraction(value) if script.scheduler == "pbspro" else value)
-            for option, name, value in resources(script.options)
-            if name in ("walltime", "cput", "pcput", "min_walltime", "max_walltime")
-        )
+    for option, name, value in resources(script.options):
+        if name in script.dialect.time_resources:
+            yield option, script.dialect.time(value)
 
 
-@rule("bad-walltime", ERROR, "A time that the scheduler refuses")
-def bad_walltime(script: Script) -> Iterator[Hit]:
+@rule(
+    "bad-walltime",
+    ERROR,
+    "A time that the scheduler refuses",
     """PBS Pro takes seconds, `M:S` and `H:M:S`, Torque also `D:H:M:S`, Slurm minutes, `M:S`, `H:M:S`,
     `D-H`, `D-H:M` and `D-H:M:S`. `1h`, `1d` and, on PBS, `1-00:00:00` are refused. `HH:MM:SS` means the
-    same everywhere.
-
-    Bad:
-
-        #!/bin/bash
-        #PBS -l select=1:ncpus=8
-        #PBS -l walltime=1-00:00:00
-        hostname
-
-    Good:
-
-        #!/bin/bash
-        #PBS -l select=1:ncpus=8
-        #PBS -l walltime=24:00:00
-        hostname
-    """
+    same everywhere.""",
+    bad="""
+    #!/bin/bash
+    #PBS -l select=1:ncpus=8
+    #PBS -l walltime=1-00:00:00
+    hostname
+    """,
+    good="""
+    #!/bin/bash
+    #PBS -l select=1:ncpus=8
+    #PBS -l walltime=24:00:00
+    hostname
+    """,
+)
+def bad_walltime(script: Script) -> Iterator[Hit]:
     for option, text in _times(script):
-        if script.scheduler == "slurm" and text.lower() in ("infinite", "unlimited"):
-            continue
-        if seconds(text, script.scheduler) is None:
-            forms = {
-                "slurm": "minutes, M:S, H:M:S, D-H, D-H:M and D-H:M:S",
-                "torque": "seconds, M:S, H:M:S and D:H:M:S",
-                "pbspro": "seconds, M:S and H:M:S",
-            }[script.scheduler]
+        if text.lower() not in script.dialect.unlimited and script.dialect.seconds(text) is None:
+            forms = script.dialect.time_forms
             yield Hit(
                 option.line, f"the time {shown(text)} is refused: allowed are {forms}", "write HH:MM:SS"
             )
 
 
-@rule("short-walltime", WARNING, "Minutes that look like hours")
-def short_walltime(script: Script) -> Iterator[Hit]:
+@rule(
+    "short-walltime",
+    WARNING,
+    "Minutes that look like hours",
     """`24:00` is 24 **minutes**, on PBS and on Slurm. A bare number is seconds on PBS and minutes on Slurm.
-    (If minutes are plausible, as in `30:00`, this is only a note.)
-
-    Bad:
-
-        #!/bin/bash
-        #SBATCH --time=24:00
-        hostname
-
-    Good:
-
-        #!/bin/bash
-        #SBATCH --time=24:00:00
-        hostname
-    """
+    (If minutes are plausible, as in `30:00`, this is only a note.)""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --time=24:00
+    hostname
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --time=24:00:00
+    hostname
+    """,
+)
+def short_walltime(script: Script) -> Iterator[Hit]:
     for option, text in _times(script):
-        total = seconds(text, script.scheduler)
+        total = script.dialect.seconds(text)
         if total is None:
             continue
         first, colon, rest = text.partition(":")
@@ -123,5 +120,5 @@ def short_walltime(script: Script) -> Iterator[Hit]:
                 "for minutes",
                 None if hours else NOTE,
             )
-        elif script.is_pbs and not colon and total < 300:
+        elif script.dialect.bare_seconds and not colon and total < 300:
             yield Hit(option.line, f"{text} is {total} seconds for PBS", "write HH:MM:SS")

@@ -1,0 +1,74 @@
+"""The options of directives, and the request that they make, in one form for all schedulers."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+_UNITS = {"k": 1 / 1024, "m": 1, "g": 1024, "t": 1024 * 1024}
+_OCTET = r"(\d+(?:\.\d+)?)\s*(?:([kmgt])(?:i?[bw])?|[bw])?"
+
+
+class Option(NamedTuple):
+    """An option of a directive. On Slurm ``flag`` is the long name; ``given`` is the option as written."""
+
+    line: int
+    flag: str
+    value: str
+    given: str
+
+
+@dataclass
+class Request:
+    """The request of a script. Numbers are per node or per rank; what is missing or unreadable is None."""
+
+    name: str | None = None
+    queue: str | None = None
+    account: str | None = None
+    walltime: int | None = None  # in s
+    nodes: int | None = None
+    ranks_per_node: int | None = None
+    cpus_per_rank: int | None = None
+    gpus_per_node: int | None = None
+    accelerator: str = "gpu"
+    mem: int | None = None  # in MiB, per node
+    ranks: int | None = None  # of all nodes
+    gpus: int | None = None  # of all nodes
+    array: str | None = None
+    depend: tuple[str, ...] = ()
+    output: str | None = None
+    error: str | None = None
+    join: bool = False
+    mail_user: str | None = None
+    mail: str = ""  # letters of a, b and e; n for none
+    place: str | None = None
+    exclusive: bool = False
+    rerun: bool | None = None
+    chunks: tuple[dict[str, str], ...] = ()  # of select; the count has the key ""
+    totals: dict[str, str] = field(default_factory=dict)  # -l resources of the whole job
+
+    @property
+    def lines_per_node(self) -> int | None:
+        """The number of lines per node in $PBS_NODEFILE; None if the request does not determine it."""
+        if not self.chunks:
+            return None
+        key = "ppn" if any("ppn" in chunk for chunk in self.chunks) else "mpiprocs"
+        return max(number(chunk.get(key)) or 1 for chunk in self.chunks)
+
+    @property
+    def several(self) -> bool:
+        return (self.nodes or 1) > 1
+
+
+def number(text: str | None) -> int | None:
+    return int(text) if text is not None and re.fullmatch(r"\d{1,9}", text.strip(), re.ASCII) else None
+
+
+def mebibytes(text: str, default: str = "m") -> int | None:
+    """Return a size in MiB. ``default`` is the unit of a bare number: m on Slurm, b (bytes) on PBS."""
+    match = re.fullmatch(_OCTET, text.strip(), re.I | re.ASCII)
+    if not match:
+        return None
+    unit = (match[2] or ("b" if match[0][-1:].lower() in ("b", "w") else default)).lower()
+    return int(float(match[1]) * _UNITS.get(unit, 1 / 1048576))
