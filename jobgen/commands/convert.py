@@ -8,9 +8,10 @@ import click
 
 from jobgen.commands.parameter_types import FILE, Typed
 from jobgen.errors import JobgenError, one_of, shown
+from jobgen.schedulers.table import SCHEDULERS
 from jobgen.values import choice
 
-_SOURCES = ("slurm", "pbspro", "torque")
+_SOURCES = tuple(one.name for one in SCHEDULERS.values() if one.prefix)
 _TARGETS = (*_SOURCES, "toml")
 
 

@@ -9,11 +9,10 @@ from jobgen.check.bash import Node, expansions
 from jobgen.check.script import Script
 from jobgen.convert import directive_options, launch_translation, request_reader, request_writer, variables
 from jobgen.convert.remark import Definition, Edit, Remark, apply
-
-_SLURM_COMMANDS = ("scontrol", "sbatch", "scancel", "squeue", "sacct", "sinfo", "sbcast", "sstat", "salloc")
-_PBS_COMMANDS = ("qsub", "qdel", "qstat", "qalter", "qrerun", "qsig", "pbsdsh", "pbs_tmrsh", "pbsnodes")
-_OF_BOTH = r"-l (vmem|pvmem|cput|pcput|file|nice)="  # limits with one name on PBS Pro and Torque
-TITLES = {"slurm": "Slurm", "pbspro": "PBS Pro", "torque": "Torque"}
+from jobgen.launchers import DEFAULT_MPI, MPI_FLAVOURS
+from jobgen.schedulers.base import Scheduler
+from jobgen.schedulers.table import SCHEDULERS
+from jobgen.schedulers.wanted import Wanted
 
 
 class Converted(NamedTuple):
@@ -23,35 +22,36 @@ class Converted(NamedTuple):
     remarks: tuple[Remark, ...]
 
 
-def convert(script: Script, target: str) -> Converted:
-    """Return the script of the same job for ``target``: slurm, pbspro or torque."""
-    if target == script.scheduler:
+def convert(script: Script, to: str) -> Converted:
+    """Return the script of the same job for the scheduler ``to``: slurm, pbspro or torque."""
+    source, target = SCHEDULERS[script.scheduler], SCHEDULERS[to]
+    if target is source:
         return Converted(script.source.decode("utf-8", "replace"), ())
     wanted = request_reader.read(script)
-    extra = directive_options.write(wanted.told, script.scheduler, target, wanted.request.queue)
-    head, lost = request_writer.write(wanted, script.scheduler, target, extra)
-    first = script.directives.live[0].number if script.directives.live else 0
-    remarks = [Remark(first, what, why) for what, why in lost]
+    extra = directive_options.write(wanted.told, source, target, wanted.request.queue)
+    head, lost = request_writer.write(wanted, source, target, extra)
+    remarks = [Remark(_first(script, 0), what, why) for what, why in lost]
     remarks += [Remark(one.option.line, one.text, why) for one, why in extra.lost]
+    limits = tuple(f"-l {name}=" for name in source.common_limits if source.family == target.family)
     for option, text, why in wanted.left:
-        if "slurm" not in (script.scheduler, target) and re.match(_OF_BOTH, text):
-            head.append(f"#PBS {text}")
+        if text.startswith(limits):
+            head.append(f"{target.prefix} {text}")
         else:
-            remarks.append(Remark(option.line, text, f"{why} in {TITLES[target]}"))
-    body = _body(script, target)
+            remarks.append(Remark(option.line, text, f"{why} in {target.title}"))
+    body = _body(script, source, target)
     remarks += [one for one in body if isinstance(one, Remark)]
-    remarks += _lookouts(script, target)
+    remarks += _lookouts(script, source, target)
     defined = [one for one in body if isinstance(one, Definition)]
     edits = [one for one in body if isinstance(one, Edit)]
     head += [_comment(remark) for remark in remarks if remark.lost and remark.line <= _end(script)]
-    edits += _directives(script, head) + _start(script, target, wanted, defined)
-    return Converted(
-        apply(script.source.replace(b"\r\n", b"\n"), edits).decode("utf-8", "replace"), _sorted(remarks)
-    )
+    edits += _directives(script, head) + _start(script, source, target, wanted, defined)
+    text = apply(script.source.replace(b"\r\n", b"\n"), edits).decode("utf-8", "replace")
+    return Converted(text, tuple(sorted(set(remarks))))
 
 
-def _sorted(remarks: list[Remark]) -> tuple[Remark, ...]:
-    return tuple(sorted(set(remarks)))
+def _first(script: Script, default: int) -> int:
+    """Return the line of the first directive."""
+    return script.directives.live[0].number if script.directives.live else default
 
 
 def _comment(remark: Remark) -> str:
@@ -83,55 +83,35 @@ def _directives(script: Script, head: list[str]) -> list[Edit]:
     return [edits[0]._replace(text=text), *edits[1:]]
 
 
-def _body(script: Script, target: str) -> list[Edit | Remark | Definition]:
-    found: list[Edit | Remark | Definition] = list(launch_translation.launches(script, target))
-    gone: list[Node] = []
-    if script.scheduler == "slurm":
-        for node, text in _host_lists(script):
-            gone.append(node)
-            found.append(Edit(node.start, node.end, text))
-    found += _foreign_commands(script, target, gone)
-    return found + list(variables.translate(script, target, gone))
+def _body(script: Script, source: Scheduler, target: Scheduler) -> list[Edit | Remark | Definition]:
+    found: list[Edit | Remark | Definition] = list(launch_translation.launches(script, source, target))
+    gone = _host_lists(script, source)
+    found += [Edit(node.start, node.end, target.hosts) for node in gone]
+    if source.family != target.family:
+        found += [
+            Remark(command.line, command.node.text.split("\n")[0][:60], f"{command.name} is {source.title}'s")
+            for command in script.named(*source.commands)
+            if command.node not in gone
+        ]
+    return found + list(variables.translate(script, source, target, gone))
 
 
-def _foreign_commands(script: Script, target: str, gone: list[Node]) -> list[Remark]:
-    """Return remarks on the scheduler's own commands in the body."""
-    if "slurm" not in (script.scheduler, target):
-        return []
-    own = _SLURM_COMMANDS if script.scheduler == "slurm" else _PBS_COMMANDS
-    title = TITLES[script.scheduler]
+def _host_lists(script: Script, source: Scheduler) -> list[Node]:
+    """Return the commands that print the hosts of the job."""
+    lists = [name for name, meaning in source.job_variables.items() if meaning == "node_list"]
     return [
-        Remark(command.line, command.node.text.split("\n")[0][:60], f"{command.name} is {title}'s")
-        for command in script.named(*own)
-        if command.node not in gone
-    ]
-
-
-def _host_lists(script: Script) -> list[tuple[Node, str]]:
-    """Return each ``scontrol show hostnames``, with the command that lists the hosts on PBS."""
-    lists = ("SLURM_JOB_NODELIST", "SLURM_NODELIST")
-    return [
-        (command.node, "awk '!seen[$1]++' \"$PBS_NODEFILE\"")
-        for command in script.named("scontrol")
-        if command.literals[:2] == ["show", "hostnames"]
+        command.node
+        for command in script.named(*source.host_list[:1])
+        if tuple(command.literals[: len(source.host_list) - 1]) == source.host_list[1:]
         and all(name in lists for name, _ in expansions(command.node))
     ]
 
 
 def _start(
-    script: Script, target: str, wanted: request_reader.Wanted, defined: list[Definition]
+    script: Script, source: Scheduler, target: Scheduler, wanted: Wanted, defined: list[Definition]
 ) -> list[Edit]:
     """Return the edit that inserts lines before the first command, but after ``set``."""
-    lines: list[str] = []
-    if target == "slurm" and script.scheduler != "slurm":
-        lines += _from_home(script)
-        if any(name == "PBS_NODEFILE" for name, _ in script.expansions):
-            lines += _node_file(script)
-    elif target != "slurm" and script.scheduler == "slurm":
-        lines += ['cd "$PBS_O_WORKDIR" || exit 1  # where Slurm starts a job']
-        lines += [f"cd {wanted.directory} || exit 1"] if wanted.directory and wanted.directory != "." else []
-    elif wanted.directory and target == "pbspro":
-        lines += [f"cd {wanted.directory} || exit 1"]
+    lines = _directory(script, source, target, wanted.directory) + _node_file(script, source, target)
     lines += [f"{name}={value}" for name, value in defined]
     lines += ["export " + " ".join(name for name, _ in defined)] if defined else []
     lines += [f"export {name}={_shell(value)}" for name, value in wanted.exports]
@@ -146,25 +126,32 @@ def _shell(value: str) -> str:
     )
 
 
-def _from_home(script: Script) -> list[str]:
-    """Return a cd to the home directory, where PBS starts a job, unless the script changes the directory."""
-    wd = any(name == "wd" for name in script.request.totals) or any(
-        one.flag in ("-d", "-w") for one in script.options
-    )
-    if wd or any(script.named("cd", "pushd")):
+def _directory(script: Script, source: Scheduler, target: Scheduler, directory: str | None) -> list[str]:
+    """Return lines that change to the directory where the source starts the job."""
+    lines = []
+    moved = source.starts_at_home != target.starts_at_home
+    if moved and not (source.starts_at_home and _changes_directory(script)):
+        start = variables.variable("home" if source.starts_at_home else "submit_dir", target)
+        lines.append(f'cd "${start}" || exit 1  # where {source.family} starts a job')
+    if directory and "directory" not in target.request_forms and not (moved and directory == "."):
+        lines.append(f"cd {directory} || exit 1")
+    return lines
+
+
+def _changes_directory(script: Script) -> bool:
+    """Return whether the script itself, or one of its directives, names its directory."""
+    flags = any(option.flag in ("-d", "-w") for option in script.options)
+    return flags or "wd" in script.request.totals or any(script.named("cd", "pushd"))
+
+
+def _node_file(script: Script, source: Scheduler, target: Scheduler) -> list[str]:
+    """Return lines that write the node file, if the script uses it and only the source has one."""
+    file = variables.variable("node_file", source)
+    if variables.variable("node_file", target) or not any(name == file for name, _ in script.expansions):
         return []
-    return ['cd "$HOME" || exit 1  # where PBS starts a job']
-
-
-def _node_file(script: Script) -> list[str]:
     slots = script.request.lines_per_node or 1
-    each = f" | awk '{{ for (i = 0; i < {slots}; i++) print }}'" if slots > 1 else ""
-    return [
-        "# The hosts of the job, one line a slot, as PBS lists them.",
-        "PBS_NODEFILE=${TMPDIR:-/tmp}/nodefile.$SLURM_JOB_ID",
-        f'scontrol show hostnames "$SLURM_JOB_NODELIST"{each} > "$PBS_NODEFILE"',
-        "export PBS_NODEFILE",
-    ]
+    comment = f"# The hosts of the job, one line a slot, as {source.family} lists them."
+    return [comment, *target.write_node_file(str(file), slots)]
 
 
 def _behind_set(script: Script) -> int:
@@ -177,22 +164,18 @@ def _behind_set(script: Script) -> int:
     return starts[min(line, len(starts)) - 1]
 
 
-def _lookouts(script: Script, target: str) -> list[Remark]:
+def _lookouts(script: Script, source: Scheduler, target: Scheduler) -> list[Remark]:
     """Return remarks on translations that the user should check."""
-    asked, found = script.request, []
-    line = script.directives.live[0].number if script.directives.live else 1
-    shell = next((option for option in script.options if option.flag == "-S" and script.is_pbs), None)
-    if target == "slurm" and shell and script.lines[0].split()[:1] != [f"#!{shell.value}"]:
-        why = f"Slurm takes the shell that the first line names: {script.lines[0]}"
-        found.append(Remark(shell.line, f"-S {shell.value}", why))
-    if (
-        script.scheduler == "pbspro"
-        and asked.several
-        and "scatter" not in (asked.place or "scatter" * ("nodes" in asked.totals))
-    ):
+    asked, found, line = script.request, [], _first(script, 1)
+    shell = next((option for option in script.options if option.flag == source.shell_option), None)
+    if shell and not target.shell_option and script.lines[0].split()[:1] != [f"#!{shell.value}"]:
+        why = f"{target.title} takes the shell that the first line names: {script.lines[0]}"
+        found.append(Remark(shell.line, f"{shell.flag} {shell.value}", why))
+    place = asked.place or "scatter" * ("nodes" in asked.totals)
+    if source.chunks_share_nodes and asked.several and "scatter" not in place:
         found.append(Remark(line, "select=", "each chunk becomes a node", lost=False))
-    if script.scheduler == "slurm" and any(
-        name in ("SLURM_PROCID", "SLURM_LOCALID") for name, _ in script.expansions
-    ):
-        found.append(Remark(line, "SLURM_PROCID", "became Open MPI's variables", lost=False))
+    ranks = variables.rank_names(source, target)
+    if any(name in ranks for name, _ in script.expansions):
+        why = f"became {MPI_FLAVOURS[DEFAULT_MPI].title}'s variables"
+        found.append(Remark(line, next(iter(ranks)), why, lost=False))
     return found

@@ -58,9 +58,9 @@ class JobFile:
         assert isinstance(held, dict)
         held[name] = value
 
-    def text(self, scheduler: str) -> str:
+    def text(self, command_name: str) -> str:
         """Return the text of the file."""
-        lines = [f"scheduler = {_value('slurm' if scheduler == 'slurm' else 'pbs')}"]
+        lines = [f"scheduler = {_value(command_name)}"]
         for table in (*TABLES, "program"):
             keys = [(option.name, option.key) for option in OPTIONS if table_of(option) == table]
             keys += [("command", "command")] * (table == "program")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from jobgen.check.bash import Node, literal
 from jobgen.check.script import Script
@@ -13,8 +14,8 @@ from jobgen.convert import variables
 from jobgen.convert.launch_options import MPI_FLAGS, MPI_VALUES, SRUN_FLAGS, SRUN_VALUES
 from jobgen.convert.remark import Edit, Remark, apply
 from jobgen.launchers import LAUNCHERS, MPI_FLAVOURS
+from jobgen.schedulers.base import Scheduler
 
-_SRUNS = LAUNCHERS["srun"].names
 _MPIRUNS = ("mpirun", "mpiexec", "mpiexec.hydra", "orterun")
 
 
@@ -29,27 +30,29 @@ class _Read:
     mpi: str = "pmix"
 
 
-_Write = Callable[[Script, _Read, Command, str], str]
+class _Launcher(NamedTuple):
+    """The commands of a launcher, and the functions that read and write its options."""
+
+    names: tuple[str, ...]
+    read: Callable[[Sequence[Node], Mapping[str, str]], _Read | str]
+    write: Callable[[Script, _Read, Command, Scheduler, Scheduler], str]
 
 
-def launches(script: Script, target: str) -> Iterator[Edit | Remark]:
+def launches(script: Script, source: Scheduler, target: Scheduler) -> Iterator[Edit | Remark]:
     """Yield the edits of all launchers that the other scheduler does not have."""
-    if "slurm" not in (script.scheduler, target):
+    if source.node_step == target.node_step or not {source.node_step, target.node_step} <= _LAUNCHERS.keys():
         return
-    other = variables.names(script.scheduler, target)
-    for command in script.commands:
-        if target != "slurm" and command.name in _SRUNS:
-            yield from _replaced(command, script, _srun(command.words[1:], other), _as_mpirun, target)
-        elif target == "slurm" and command.name in _MPIRUNS:
-            yield from _replaced(command, script, _mpirun(command.words[1:], other), _as_srun, target)
+    old, other = _LAUNCHERS[source.node_step], variables.names(source, target)
+    for command in script.named(*old.names):
+        yield from _replaced(command, script, old.read(command.words[1:], other), source, target)
 
 
 def _replaced(
     command: Command,
     script: Script,
     read: _Read | str,
-    write: Callable[[Script, _Read, Command, str], str],
-    target: str,
+    source: Scheduler,
+    target: Scheduler,
 ) -> Iterator[Edit | Remark]:
     what = command.node.text.split("\n")[0][:60]
     if isinstance(read, str):
@@ -61,12 +64,13 @@ def _replaced(
     if "hosts" in read.said:
         yield Remark(command.line, read.said["hosts"], "srun takes the hosts of the job", lost=False)
     fewer = read.said.get("ranks", "")
-    if write is _as_mpirun and fewer.isdigit() and int(fewer) < (script.request.ranks or 0):
+    if target.node_step is None and fewer.isdigit() and int(fewer) < (script.request.ranks or 0):
         why = "srun takes a free node, mpirun always begins on the first"
         yield Remark(command.line, what, why, lost=False)
     for option in read.lost:
         yield Remark(command.line, option, "has no counterpart")
-    yield Edit(command.words[0].start, read.program.start, write(script, read, command, target) + " ")
+    text = _LAUNCHERS[target.node_step].write(script, read, command, source, target)
+    yield Edit(command.words[0].start, read.program.start, f"{text} ")
 
 
 def _begun(read: _Read, word: Node, text: str) -> _Read | str:
@@ -106,33 +110,35 @@ def _srun(words: Sequence[Node], other: Mapping[str, str]) -> _Read | str:
     return read
 
 
-def _exported(script: Script, command: Command, target: str) -> Iterator[str]:
+def _exported(script: Script, command: Command, source: Scheduler, target: Scheduler) -> Iterator[str]:
     """Yield the variables that srun exports by itself: those of the script, and those used in ``bash -c``."""
     for node in script.tree.all("declaration_command"):
         if node.children[0].type == "export" and node.start < command.node.start:
             yield from (part.text for part in node.children if part.type == "variable_name")
             yield from (part.children[0].text for part in node.children if part.type == "variable_assignment")
-    other = variables.names(script.scheduler, target)
+    other, ranks = variables.names(source, target), variables.rank_names(source, target)
+    defined = variables.definitions(script.request, source, target)
     for word in command.arguments:
         for name in variables.inner_names(word):
-            if name in other and not other[name].startswith("OMPI_"):
+            if name in other and name not in ranks:
                 yield other[name]
-            elif name in variables.definitions(script, target):
+            elif name in defined:
                 yield name
 
 
-def _as_mpirun(script: Script, read: _Read, command: Command, target: str) -> str:
+def _as_mpirun(script: Script, read: _Read, command: Command, source: Scheduler, target: Scheduler) -> str:
     asked = script.request
     each = read.said.get("each") or (str(asked.ranks_per_node) if asked.ranks_per_node else None)
     ranks = read.said.get("ranks")
     nodes = read.said.get("nodes") or (str(asked.nodes) if asked.nodes else None)
     if ranks is None and each and nodes and (each + nodes).isdigit():
         ranks = str(int(each) * int(nodes))
-    words = [f"mpirun -np {ranks or asked.ranks or 1}", '--hostfile "$PBS_NODEFILE"']
+    hosts = variables.variable("node_file", target)
+    words = [f"mpirun -np {ranks or asked.ranks or 1}", f'--hostfile "${hosts}"']
     if each:
         words.append(f"--map-by ppr:{each}:node")
     words.append("--bind-to none")
-    words += [f"-x {name}" for name in dict.fromkeys(["PATH", *_exported(script, command, target)])]
+    words += [f"-x {name}" for name in dict.fromkeys(["PATH", *_exported(script, command, source, target)])]
     return " ".join(words)
 
 
@@ -178,7 +184,7 @@ def _mean(read: _Read, name: str, meaning: str, values: list[str]) -> None:
         read.said[meaning] = value
 
 
-def _as_srun(script: Script, read: _Read, command: Command, target: str) -> str:
+def _as_srun(script: Script, read: _Read, command: Command, source: Scheduler, target: Scheduler) -> str:
     asked = script.request
     words = ["srun"]
     if "ranks" in read.said:
@@ -212,3 +218,10 @@ def _source(word: Node, other: Mapping[str, str]) -> str:
         if node.text in other
     ]
     return apply(word.text.encode(), edits).decode("utf-8", "replace")
+
+
+# By the command of a scheduler that starts processes on its nodes.
+_LAUNCHERS = {
+    "srun": _Launcher(LAUNCHERS["srun"].names, _srun, _as_srun),
+    None: _Launcher(_MPIRUNS, _mpirun, _as_mpirun),
+}

@@ -15,10 +15,12 @@ from jobgen.convert.job_file_builder import JobFile
 from jobgen.convert.remark import Remark
 from jobgen.launchers import DEFAULT_MPI, LAUNCHERS, MPI_FLAVOURS
 from jobgen.resources.accelerators import ACCELERATORS, GENERIC_RESOURCES
-from jobgen.schedulers.base import clock
+from jobgen.schedulers.base import Scheduler, clock
 from jobgen.schedulers.directives import unpattern
 from jobgen.schedulers.pbs import EVENT_LETTERS
-from jobgen.schedulers.request import Option
+from jobgen.schedulers.request import Option, Request
+from jobgen.schedulers.table import SCHEDULERS, named
+from jobgen.schedulers.wanted import Wanted
 
 # Variables that the rendered script sets itself or does not need.
 _OURS = (
@@ -41,16 +43,16 @@ _ON_GPUS = ("deepspeed", "torch", "cuda", "nccl", "gpu", "rocm")  # the queue ma
 
 def convert(script: Script) -> Converted:
     """Return the job file of a script."""
-    file = JobFile()
-    _head(file, script)
+    file, source = JobFile(), SCHEDULERS[script.scheduler]
+    _head(file, script, source)
     launch = _last_launch(script)
-    _launch(file, script, launch)
+    _launch(file, script, source, launch)
     _environment(file, script, launch)
     _rest(file, script, launch)
-    return Converted(file.text(script.scheduler), tuple(sorted(set(file.remarks))))
+    return Converted(file.text(source.command_name), tuple(sorted(set(file.remarks))))
 
 
-def _head(file: JobFile, script: Script) -> None:
+def _head(file: JobFile, script: Script, source: Scheduler) -> None:
     wanted, asked = request_reader.read(script), script.request
     line = script.directives.live[0].number if script.directives.live else 1
     account = asked.account if any(option.flag in ("-A", "--account") for option in script.options) else None
@@ -58,7 +60,7 @@ def _head(file: JobFile, script: Script) -> None:
         "name": asked.name, "queue": asked.queue, "account": account, "mail": asked.mail_user,
         "workdir": wanted.directory,
         "walltime": clock(asked.walltime) if asked.walltime else None,
-        "dialect": "torque" if script.scheduler == "torque" else None,
+        "dialect": None if source is named(source.command_name, None) else source.name,
         "nodes": asked.nodes, "gpus_per_node": asked.gpus_per_node, "ranks_per_node": asked.ranks_per_node,
         "cpus_per_rank": asked.cpus_per_rank, "mem": f"{asked.mem}M" if asked.mem else None,
     }  # fmt: skip
@@ -74,50 +76,42 @@ def _head(file: JobFile, script: Script) -> None:
         file.add("accelerator", marked[0])
     elif asked.gpus_per_node is None and not any(word in text for word in _ON_GPUS):
         file.add("accelerator", "cpu")
-    left = _told(file, script, wanted, line)
-    for directive in _own_directives(script, left):
+    left = _told(file, script, source, wanted, line)
+    for directive in _own_directives(asked.rerun, source, left):
         file.add("directive", directive, line)
     for name, value in wanted.exports:
         file.set_variable(name, value, line)
 
 
-def _told(file: JobFile, script: Script, wanted: request_reader.Wanted, line: int) -> list[str]:
+def _told(file: JobFile, script: Script, source: Scheduler, wanted: Wanted, line: int) -> list[str]:
     """Set the options that the directives correspond to; return the texts of directives without an option."""
     asked = script.request
-    array, depend, output = _FLAGS[script.scheduler]
     left = []
     if asked.array and not file.try_add("array", asked.array):
-        left.append(array + asked.array)
+        left.append(source.array_form.format(asked.array))
     after = [f"{kind}:{job}" for one in asked.depend for kind, job in request_reader.jobs(one)]
     if asked.depend and not file.try_add("after", after):
-        left.append(depend + ",".join(asked.depend))
+        left.append(source.dependency_form.format(",".join(asked.depend)))
     if asked.exclusive:
         file.values["exclusive"] = True
-    if asked.output and not _log(file, script):
-        left.append(output + asked.output)
+    if asked.output and not _log(file, source, asked.output, bool(asked.array)):
+        left.append(source.request_forms["output"].format(asked.output))
     if asked.error and asked.error != asked.output:
         at = next((option.line for option in script.options if option.flag in ("-e", "--error")), line)
         file.remarks.append(Remark(at, f"the error file {asked.error}", "jobgen's jobs write both into one"))
-    _mail_on(file, script)
-    refused = [
-        one for one, _ in directive_options.write(wanted.told, script.scheduler, script.scheduler, None).lost
-    ]
+    _mail_on(file, asked, source)
+    refused = [one for one, _ in directive_options.write(wanted.told, source, source, None).lost]
     for key, one in wanted.told.items():
         if one in refused or not file.try_add(key, one.value):
             left.append(_quoted(one.option, one.text))
     for option, text, why in wanted.left:
         if text.startswith(("-l select", "-l nodes")):
             file.remarks.append(Remark(option.line, text, why))
-        elif text not in _WRITTEN and not text.startswith(depend):
+        elif text not in _WRITTEN and not text.startswith(source.dependency_form.format("")):
             left.append(_quoted(option, text))
-    return list(dict.fromkeys([*left, *_as_they_are(script, wanted)]))
+    return list(dict.fromkeys([*left, *_as_they_are(source, wanted)]))
 
 
-_FLAGS = {
-    "pbspro": ("-J ", "-W depend=", "-o "),
-    "torque": ("-t ", "-W depend=", "-o "),
-    "slurm": ("--array=", "--dependency=", "--output="),
-}
 _WRITTEN = ("--open-mode=append",)  # every job of jobgen has it
 
 
@@ -126,51 +120,34 @@ def _quoted(option: Option, text: str) -> str:
     return f'{option.flag}="{option.value}"' if option.flag[:2] == "--" and " " in option.value else text
 
 
-def _as_they_are(script: Script, wanted: request_reader.Wanted) -> Iterator[str]:
+def _as_they_are(source: Scheduler, wanted: Wanted) -> Iterator[str]:
     """Yield directives that can be translated for other schedulers, but have no option in jobgen."""
-    slurm, last = script.scheduler == "slurm", {option.flag: option for option in script.options}
-    if wanted.hold:
-        yield "--hold" if slurm else "-h"
-    if slurm and "--export" in last and not wanted.all_variables:
-        yield f"--export={last['--export'].value}"
-    if not slurm and wanted.all_variables:
-        yield "-V"
-    if not slurm and wanted.names:
-        yield f"-v {','.join(wanted.names)}"
-    if not slurm and (wanted.request.place or "scatter").removesuffix(":excl") != "scatter":
-        yield f"-l place={wanted.request.place}"
-    if script.scheduler == "pbspro" and "-A" not in last and "-P" in last:
-        yield f"-P {last['-P'].value}"
+    said = {"hold": wanted.hold, "all_variables": wanted.all_variables, "names": ",".join(wanted.names)}
+    forms = source.request_forms
+    yield from (forms[key].format(value) for key, value in said.items() if value and key in forms)
+    yield from wanted.own
 
 
-def _log(file: JobFile, script: Script) -> bool:
+def _log(file: JobFile, source: Scheduler, path: str, array: bool) -> bool:
     """Set the file of the output if jobgen accepts it; return whether it does."""
-    asked, slurm = script.request, script.scheduler == "slurm"
-    assert asked.output
-    log = asked.output if slurm else unpattern(asked.output)
-    of_task = "%a" in log or (slurm and "%j" in log)
-    fits = of_task if asked.array else not re.search("%[aA]", log)
+    log = path if source.percent_codes else unpattern(path)
+    of_task = any(f"%{code}" in log for code in source.one_file_a_task)
+    fits = of_task if array else not re.search("%[aA]", log)
     return fits and file.try_add("log", log)
 
 
-def _mail_on(file: JobFile, script: Script) -> None:
-    """Set the events of mail, unless they are jobgen's default with an address. Without events Slurm sends no
-    mail, and PBS sends mail if the job is aborted."""
-    asked = script.request
-    letters = asked.mail or ("n" if script.scheduler == "slurm" else "a") * bool(asked.mail_user)
+def _mail_on(file: JobFile, asked: Request, source: Scheduler) -> None:
+    """Set the events of mail, unless they are jobgen's default with an address."""
+    letters = asked.mail or EVENT_LETTERS[source.default_mail] * bool(asked.mail_user)
     events = [name for name, letter in EVENT_LETTERS.items() if letter in letters]
     if events and not (asked.mail_user and events == ["begin", "end", "fail"]):
         file.values["mail_on"] = ",".join(events)
 
 
-def _own_directives(script: Script, left: list[str]) -> Iterator[str]:
+def _own_directives(rerun: bool | None, source: Scheduler, left: list[str]) -> Iterator[str]:
     """Yield directives that jobgen has no option for; they stay as they are, for the same scheduler."""
-    asked = script.request
-    slurm = script.scheduler == "slurm"
-    if asked.rerun is not None:
-        yield (
-            ("--requeue" if asked.rerun else "--no-requeue") if slurm else f"-r {'y' if asked.rerun else 'n'}"
-        )
+    if rerun is not None:
+        yield source.request_forms["requeue" if rerun else "no_requeue"]
     yield from left
 
 
@@ -181,13 +158,13 @@ def _last_launch(script: Script) -> Launch | None:
     return next(iter(reversed(inner or found)), None)
 
 
-def _launch(file: JobFile, script: Script, launch: Launch | None) -> None:
+def _launch(file: JobFile, script: Script, source: Scheduler, launch: Launch | None) -> None:
     if launch is None:
         work = next((one for one in reversed(script.commands) if one.name in ("python", "python3")), None)
         if work is None:
             file.remarks.append(Remark(1, "the program", "no launcher and no Python program can be found"))
             return
-        file.add("launcher", "torchrun" if script.scheduler != "slurm" else "srun", work.line)
+        file.add("launcher", source.default_launcher, work.line)
         _program(file, [literal(word) for word in work.words], work)
         return
     file.add("launcher", launch.kind, launch.line)

@@ -8,81 +8,69 @@ from collections.abc import Iterator
 from jobgen.check.bash import Node, parse
 from jobgen.check.script import Script
 from jobgen.convert.remark import Definition, Edit, Remark
-
-_TO_SLURM = {
-    "PBS_O_WORKDIR": "SLURM_SUBMIT_DIR",
-    "PBS_JOBID": "SLURM_JOB_ID",
-    "PBS_JOBNAME": "SLURM_JOB_NAME",
-    "PBS_ARRAY_INDEX": "SLURM_ARRAY_TASK_ID",
-    "PBS_ARRAYID": "SLURM_ARRAY_TASK_ID",
-    "PBS_ARRAY_ID": "SLURM_ARRAY_JOB_ID",
-    "PBS_QUEUE": "SLURM_JOB_PARTITION",
-    "PBS_O_HOST": "SLURM_SUBMIT_HOST",
-    "PBS_NP": "SLURM_NTASKS",
-    "PBS_NUM_NODES": "SLURM_JOB_NUM_NODES",
-    "PBS_NUM_PPN": "SLURM_NTASKS_PER_NODE",
-    "PBS_O_HOME": "HOME",
-    "PBS_O_LOGNAME": "LOGNAME",
-    "NCPUS": "SLURM_CPUS_ON_NODE",
-}
-_TO_PBS = {
-    "SLURM_SUBMIT_DIR": "PBS_O_WORKDIR",
-    "SLURM_JOB_ID": "PBS_JOBID",
-    "SLURM_JOBID": "PBS_JOBID",
-    "SLURM_JOB_NAME": "PBS_JOBNAME",
-    "SLURM_ARRAY_TASK_ID": "PBS_ARRAY_INDEX",
-    "SLURM_JOB_PARTITION": "PBS_QUEUE",
-    "SLURM_SUBMIT_HOST": "PBS_O_HOST",
-}
-# Variables of each rank under mpirun (Open MPI).
-_RANKS = {"SLURM_PROCID": "OMPI_COMM_WORLD_RANK", "SLURM_LOCALID": "OMPI_COMM_WORLD_LOCAL_RANK"}
-_COUNT_NODES = '$(sort -u "$PBS_NODEFILE" | wc -l)'
-_COUNT_SLOTS = '$(wc -l < "$PBS_NODEFILE")'
+from jobgen.launchers import DEFAULT_MPI, LAUNCHERS, MPI_FLAVOURS
+from jobgen.schedulers.base import Scheduler
+from jobgen.schedulers.request import Request
+from jobgen.schedulers.table import SCHEDULERS
 
 
-def names(source: str, target: str) -> dict[str, str]:
-    """Return the new names of the variables."""
-    if target == "slurm":
-        return _TO_SLURM
-    if source == "slurm":
-        index = {"SLURM_ARRAY_TASK_ID": "PBS_ARRAYID"} if target == "torque" else {}
-        return {**_TO_PBS, **_RANKS, **index}
-    if target == "torque":
-        return {"PBS_ARRAY_INDEX": "PBS_ARRAYID"}
-    return {"PBS_ARRAYID": "PBS_ARRAY_INDEX"}
+def _meanings(source: Scheduler) -> dict[str, str]:
+    """Return the variables of a scheduler and its dialects, with their meanings."""
+    known = (one.job_variables for one in SCHEDULERS.values() if one.family == source.family)
+    return {name: meaning for variables in known for name, meaning in variables.items()}
 
 
-def definitions(script: Script, target: str) -> dict[str, str]:
-    """Return the variables without a new name that can be set at the top of the script, with their values."""
-    asked = script.request
-    if target == "slurm":
+def variable(meaning: str, target: Scheduler) -> str | None:
+    """Return the variable of a scheduler that has a meaning, or is near to it."""
+    own = (name for name, one in target.job_variables.items() if one == meaning)
+    return next(own, target.substitutes.get(meaning))
+
+
+def rank_names(source: Scheduler, target: Scheduler) -> dict[str, str]:
+    """Return the new names of each rank's variables, if mpirun replaces the launcher of the scheduler."""
+    if source.node_step not in LAUNCHERS or target.node_step:
         return {}
-    if script.scheduler != "slurm":  # from one PBS to the other: Torque sets these by itself
-        slots = str(asked.lines_per_node or 1)
-        found = {"PBS_NP": _COUNT_SLOTS, "PBS_NUM_NODES": _COUNT_NODES, "PBS_NUM_PPN": slots}
-        return found if target == "pbspro" else {}
-    ranks = asked.ranks_per_node or 1
+    old, new = LAUNCHERS[source.node_step].ranks, MPI_FLAVOURS[DEFAULT_MPI].ranks
+    return {old.rank[1:]: new.rank[1:], old.local_rank[1:]: new.local_rank[1:]} if old else {}
+
+
+def names(source: Scheduler, target: Scheduler) -> dict[str, str]:
+    """Return the new names of the variables."""
     found = {
-        "SLURM_NNODES": _COUNT_NODES,
-        "SLURM_JOB_NUM_NODES": _COUNT_NODES,
-        "SLURM_NTASKS": str(asked.ranks or 1),
-        "SLURM_NPROCS": str(asked.ranks or 1),
-        "SLURM_NTASKS_PER_NODE": str(ranks),
-        "SLURM_CPUS_PER_TASK": str(asked.cpus_per_rank or 1),
-        "SLURM_CPUS_ON_NODE": str((asked.cpus_per_rank or 1) * ranks),
+        name: new
+        for name, meaning in _meanings(source).items()
+        if name not in target.job_variables and (new := variable(meaning, target))
+    }
+    return {**found, **rank_names(source, target)}
+
+
+def definitions(asked: Request, source: Scheduler, target: Scheduler) -> dict[str, str]:
+    """Return the variables without a new name that can be set at the top of the script, with their values."""
+    ranks, cpus = asked.ranks_per_node or 1, asked.cpus_per_rank or 1
+    values = {
+        **target.counts,
+        "slots_per_node": str(asked.lines_per_node or 1),
+        "ranks": str(asked.ranks or 1),
+        "ranks_per_node": str(ranks),
+        "cpus_per_rank": str(cpus),
+        "cpus_per_node": str(cpus * ranks),
     }
     if asked.gpus_per_node:
-        found |= dict.fromkeys(("SLURM_GPUS_ON_NODE", "SLURM_GPUS_PER_NODE"), str(asked.gpus_per_node))
-    return found
+        values["gpus_per_node"] = str(asked.gpus_per_node)
+    new = {*names(source, target), *target.job_variables}
+    known = _meanings(source).items()
+    return {name: values[meaning] for name, meaning in known if meaning in values and name not in new}
 
 
-def translate(script: Script, target: str, gone: list[Node]) -> Iterator[Edit | Remark | Definition]:
+def translate(
+    script: Script, source: Scheduler, target: Scheduler, gone: list[Node]
+) -> Iterator[Edit | Remark | Definition]:
     """Yield an edit for each renamed variable, a definition for those without a new name, and remarks.
 
     ``gone`` are nodes that another edit replaces as a whole.
     """
-    other = names(script.scheduler, target)
-    defined = definitions(script, target)
+    other = names(source, target)
+    defined = definitions(script.request, source, target)
     own = {name for name, _, _ in script.assignments}
     seen: set[str] = set()
     for node, offset in _variables(script.tree, 0):
@@ -91,7 +79,7 @@ def translate(script: Script, target: str, gone: list[Node]) -> Iterator[Edit | 
             continue
         if name in other:
             start, end = node.start + offset, node.end + offset
-            yield Edit(start, end, _spelt(node, other[name]))
+            yield Edit(start, end, _spelt(node, other[name], target))
         elif name in defined:
             if name not in seen:
                 yield Definition(name, defined[name])
@@ -101,22 +89,23 @@ def translate(script: Script, target: str, gone: list[Node]) -> Iterator[Edit | 
             yield Remark(node.line, f"${name}", "has no counterpart")
 
 
-def _foreign(name: str, target: str) -> bool:
-    if target == "slurm":
-        return name.startswith("PBS_") and name != "PBS_NODEFILE"
-    torques = ("PBS_GPUFILE",) if target == "pbspro" else ()
-    return name.startswith("SLURM_") or name in torques
+def _foreign(name: str, target: Scheduler) -> bool:
+    """Return whether a variable is set by other schedulers only; the script itself sets their node file."""
+    others = [one for one in SCHEDULERS.values() if one.family != target.family and one.variable_prefix]
+    found = any(name.startswith(one.variable_prefix) for one in others)
+    files = {variable("node_file", one) for one in others}
+    return name in target.unset_variables or (found and name not in files)
 
 
-def _spelt(node: Node, name: str) -> str:
-    """Return the name; in arithmetic, a job id of PBS is reduced to its number."""
+def _spelt(node: Node, name: str, target: Scheduler) -> str:
+    """Return the name; in arithmetic, a job id that is not a number is reduced to one."""
     arithmetic = any(
         above.type in ("arithmetic_expansion", "compound_statement") and "((" in above.text[:3]
         for above in node.above()
     )
     bare = node.parent is not None and node.parent.type not in ("simple_expansion", "expansion")
-    if name == "PBS_JOBID" and arithmetic and bare:
-        return "${PBS_JOBID%%[!0-9]*}"
+    if target.job_number and name == variable("job_id", target) and arithmetic and bare:
+        return target.job_number
     return name
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from jobgen.schedulers.cluster import ClusterCommands
     from jobgen.schedulers.jobs import JobCommands
     from jobgen.schedulers.request import Option, Request
+    from jobgen.schedulers.wanted import Wanted
     from jobgen.spec import JobSpec
 
 NEVER = r"(?!)"  # a pattern that matches nothing
@@ -50,7 +51,6 @@ class Scheduler:
     letters = ""  # its options as getopt(3) takes them: a colon follows a letter that has a value
     heeds_first: frozenset[str] = frozenset()  # of repeated options the first applies; of all others the last
     heeds_all: frozenset[str] = frozenset()
-    request_forms: Mapping[str, str] = {}  # of the fields of a Request
     array_form = ""
     array_rule = "and two indices at least"
     dependency_form = ""
@@ -116,6 +116,37 @@ class Scheduler:
     starter: Mapping[str, object] = {}  # values of options in a job file to start from
     example_directive = ""
     example_constraint = ""
+
+    # Conversion
+    family = ""  # the title that its dialects have in common
+    request_forms: Mapping[str, str] = {}  # of the fields of a request, in the order of a script
+    converted: frozenset[str] = frozenset()  # options that other schedulers have, too
+    common_limits: tuple[str, ...] = ()  # of -l, that all its dialects have
+    memory_per_core: str | None = None  # the option
+    shell_option: str | None = None
+    directory_options: tuple[str, ...] = ()  # each names the directory of the job
+    project_option: str | None = None  # the account, if the option of the account is missing
+    directive_attributes = ""  # a pattern of other spellings of -l, in ``-W x=``
+    array_kinds: Mapping[str, str] = {}  # its kinds of dependencies on whole arrays
+    array_id = ""  # what ends the id of an array
+    yearless_dates = False  # a date without its year is the next such day
+    feature_separator = ":"  # in a constraint
+    features_are_resources = False  # with names of their own
+    chunks_share_nodes = False
+    default_logs: Mapping[str, str] = {}  # with ``{}`` for the id
+    default_mail = "none"  # the event of which it sends mail to an address
+    starts_at_home = False  # a job starts in the home directory; otherwise where it was submitted
+    # The meanings of its variables: job_id, submit_dir, node_file (with a line for each slot) and so on. The
+    # first with a meaning is written; substitutes are those nearest to a meaning that only others have.
+    job_variables: Mapping[str, str] = {}
+    substitutes: Mapping[str, str] = {"home": "HOME", "user": "LOGNAME"}
+    variable_prefix = ""
+    unset_variables: frozenset[str] = frozenset()  # of its other dialects, without an equivalent
+    counts: Mapping[str, str] = {}  # shell expressions of numbers, by their meanings
+    job_number = ""  # the id of the job in arithmetic, if the variable is not a number
+    hosts = ""  # a command that prints each host of a job
+    host_list: tuple[str, ...] = ()  # a command that prints the hosts in the variable of the node list
+    commands: tuple[str, ...] = ()  # of its own
 
     name_pattern: ClassVar[str] = r"[A-Za-z0-9][A-Za-z0-9._+-]{0,229}"
     name_rule: ClassVar[str] = (
@@ -202,6 +233,39 @@ class Scheduler:
     def log(self, name: str, path: str) -> str:
         """Return a path with Slurm's filename patterns as the scheduler takes it."""
         return path
+
+    # Conversion
+
+    def option_of(self, beginning: str) -> str | None:
+        """Return the key of the option that a directive sets, such as ``--nice`` or ``-l advres``."""
+        for key, form in self.forms.items():
+            own = "{}" in form and not (key == "reservation" and self.reservation_queue)
+            if own and form.partition("{}")[0].rstrip('= "') == beginning:
+                return key
+        return None
+
+    def read_value(self, key: str, value: str) -> str:
+        """Return the value of a directive as its option takes it; unchanged if it cannot be converted."""
+        return value
+
+    def read_more(self, wanted: Wanted, given: Mapping[str, Option]) -> None:
+        """Add what a request has no field for; ``given`` are the options in effect, by their keys."""
+        raise NotImplementedError
+
+    def job_name(self, name: str) -> str:
+        """Return a name of a job as the scheduler accepts it."""
+        return name
+
+    def resources(self, asked: Request, devices: str, chunk: str) -> tuple[list[str], list[tuple[str, str]]]:
+        """Return the directives of the nodes, and what they cannot express, with the reason.
+
+        ``devices`` is the request for those of a node; ``chunk`` follows the request of each node.
+        """
+        raise NotImplementedError
+
+    def write_node_file(self, variable: str, slots: int) -> list[str]:
+        """Return lines of a script that write the node file of another scheduler."""
+        raise NotImplementedError
 
     def settings(self, option: Option) -> Iterator[tuple[str, Option]]:
         """Yield the parts of an option, each with the key that identifies its repetitions."""

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from jobgen.schedulers.cluster import ClusterCommands
     from jobgen.schedulers.jobs import JobCommands
     from jobgen.schedulers.request import Option, Request
+    from jobgen.schedulers.wanted import Wanted
 
 # Resources that the script itself requests, in the chunk of each node or outside of it.
 OURS = ("ncpus", "mpiprocs", "ompthreads", "ngpus", "mem", "nodes", "select", "place", "walltime")
@@ -30,15 +31,6 @@ class Pbs(Scheduler):
     in_template: tuple[str, ...] = ("constraint",)
     loses_dependents = True
     prefix = "#PBS"
-    request_forms = {
-        "name": "-N {}",
-        "queue": "-q {}",
-        "account": "-A {}",
-        "walltime": "-l walltime={}",
-        "output": "-o {}",
-        "error": "-e {}",
-        "mail_user": "-M {}",
-    }
     indented_directives = True
     time_resources = frozenset({"walltime", "cput", "pcput", "min_walltime", "max_walltime"})
     bare_seconds = True
@@ -58,6 +50,36 @@ class Pbs(Scheduler):
     login_shell = True
     submit_commands = ("qsub", "qstat")
     features: tuple[str, str]  # a pattern of what may be requested of a node, and the rule
+
+    # Conversion
+    family = "PBS"
+    request_forms = {
+        "name": "-N {}", "queue": "-q {}", "account": "-A {}", "resources": "{}",
+        "walltime": "-l walltime={}", "array": "{}", "dependency": "{}", "output": "-o {}", "error": "-e {}",
+        "join": "-j oe", "mail": "-m {}", "mail_user": "-M {}", "requeue": "-r y", "no_requeue": "-r n",
+        "hold": "-h", "all_variables": "-V", "names": "-v {}", "exclusive": "{}",
+    }  # fmt: skip
+    converted = frozenset(f"-{letter}" for letter in "NqAJtoejmMrVShap")
+    common_limits = ("vmem", "pvmem", "cput", "pcput", "file", "nice")
+    shell_option = "-S"
+    array_id = "[]"
+    yearless_dates = True
+    default_logs = {"output": "%x.o{}", "error": "%x.e{}"}
+    default_mail = "fail"
+    starts_at_home = True
+    job_variables = {
+        "PBS_O_WORKDIR": "submit_dir", "PBS_O_HOST": "submit_host", "PBS_O_HOME": "home",
+        "PBS_O_LOGNAME": "user", "PBS_JOBID": "job_id", "PBS_JOBNAME": "job_name", "PBS_QUEUE": "queue",
+        "PBS_NODEFILE": "node_file",
+    }  # fmt: skip
+    variable_prefix = "PBS_"
+    counts = {
+        **dict.fromkeys(("nodes", "chunks"), '$(sort -u "$PBS_NODEFILE" | wc -l)'),
+        "slots": '$(wc -l < "$PBS_NODEFILE")',
+    }
+    job_number = "${PBS_JOBID%%[!0-9]*}"
+    hosts = "awk '!seen[$1]++' \"$PBS_NODEFILE\""
+    commands = ("qsub", "qdel", "qstat", "qalter", "qrerun", "qsig", "pbsdsh", "pbs_tmrsh", "pbsnodes")
 
     def jobs(self) -> JobCommands:
         from jobgen.schedulers import pbs_jobs
@@ -114,6 +136,21 @@ class Pbs(Scheduler):
         if unknown := [code for code in re.findall(r"%(.?)", path) if code not in known]:
             raise ValueError(f"{self.title} puts no %{unknown[0]} into a name; leave it out")
         return re.sub(r"%(.)", lambda found: known[found[1]], path)
+
+    # Conversion
+
+    def read_value(self, key: str, value: str) -> str:
+        from jobgen.schedulers import pbs_conversion
+
+        return pbs_conversion.date(value) if key == "begin" else value
+
+    def read_more(self, wanted: Wanted, given: Mapping[str, Option]) -> None:
+        from jobgen.schedulers import pbs_conversion
+
+        pbs_conversion.read(self, wanted, given)
+
+    def job_name(self, name: str) -> str:
+        return re.sub(r"[^A-Za-z0-9._+-]", "_", name)
 
     def settings(self, option: Option) -> Iterator[tuple[str, Option]]:
         if option.flag not in ("-l", "-W"):

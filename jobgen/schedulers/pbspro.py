@@ -55,6 +55,19 @@ class PbsPro(Pbs):
     example_directive = "-l filesystems=home"
     example_constraint = "gpu_type=a100"
 
+    # Conversion
+    converted = Pbs.converted | {"-P"}
+    project_option = "-P"
+    features_are_resources = True
+    chunks_share_nodes = True
+    job_variables = {
+        **Pbs.job_variables,
+        "PBS_ARRAY_INDEX": "array_index",
+        "PBS_ARRAY_ID": "array_id",
+        "NCPUS": "cpus_per_chunk",
+    }
+    unset_variables = frozenset({"PBS_GPUFILE"})
+
     def check(self, spec: JobSpec) -> None:
         if spec.reservation and spec.queue:
             raise spec.refuse("reservation", "is a queue of its own in PBS Pro; leave out --queue")
@@ -102,6 +115,25 @@ class PbsPro(Pbs):
             whole = re.sub(r"\d+]", "]", job)
             raise ValueError(f"PBS Pro waits for no single task: use {whole}, the whole array")
         return kind
+
+    # Conversion
+
+    def resources(self, asked: Request, devices: str, chunk: str) -> tuple[list[str], list[tuple[str, str]]]:
+        """Return select and place. Equal nodes are scattered; PBS places tasks without nodes freely."""
+        ranks, cpus = asked.ranks_per_node, asked.cpus_per_rank
+        count = asked.nodes or (asked.ranks if not ranks else None) or 1
+        forms = {
+            "select={}": count,
+            "ncpus={}": (cpus or 1) * (ranks or 1) if cpus or ranks else None,
+            "mpiprocs={}": ranks,
+            "{}": devices * bool(asked.gpus_per_node),
+            "mem={}mb": asked.mem,
+        }
+        lines = ["-l " + ":".join(form.format(value) for form, value in forms.items() if value) + chunk]
+        if asked.nodes or asked.exclusive:
+            place = "scatter" if asked.nodes else "free"
+            lines.append(f"-l place={place}{':excl' if asked.exclusive else ''}")
+        return lines, []
 
     def attributes(self, text: str) -> list[str]:
         """Return the attributes in a value of -W, some of which are lists themselves."""

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from jobgen.resources.accelerators import Accelerator
     from jobgen.schedulers.cluster import ClusterCommands
     from jobgen.schedulers.jobs import JobCommands
-    from jobgen.schedulers.request import Request
+    from jobgen.schedulers.request import Option, Request
+    from jobgen.schedulers.wanted import Wanted
 
 _LONG = """
 account= acctg-freq= array= batch= bb= bbf= begin= chdir= cluster-constraint= clusters= comment=
@@ -77,15 +78,6 @@ class Slurm(Scheduler):
     option_rule = "an option of sbatch, such as --gres=gpu:4"
     letters = "a:A:b:B:c:C:d:D:e:F:G:hHi:IJ:k:K:L:m:M:n:N:o:Op:q:QsS:t:uvVw:Wx:"
     heeds_all = frozenset({"--mail-type"})
-    request_forms = {
-        "name": "--job-name={}",
-        "queue": "--partition={}",
-        "account": "--account={}",
-        "walltime": "--time={}",
-        "output": "--output={}",
-        "error": "--error={}",
-        "mail_user": "--mail-user={}",
-    }
     array_form = "--array={}"
     dependency_form = "--dependency={}"
     memory_options = ("--mem", "--mem-per-cpu", "--mem-per-gpu")
@@ -127,6 +119,35 @@ class Slurm(Scheduler):
     starter = {"walltime": "1h", "nodes": 2, "gpus_per_node": 4, "launcher": "torchrun"}
     example_directive = "--constraint=a100"
     example_constraint = "a100"
+
+    # Conversion
+    family = "Slurm"
+    request_forms = {
+        "name": "--job-name={}", "queue": "--partition={}", "account": "--account={}", "resources": "{}",
+        "walltime": "--time={}", "array": "{}", "dependency": "{}", "output": "--output={}",
+        "error": "--error={}", "mail": "--mail-type={}", "mail_user": "--mail-user={}",
+        "directory": "--chdir={}", "exclusive": "{}", "hold": "--hold", "requeue": "--requeue",
+        "no_requeue": "--no-requeue",
+    }  # fmt: skip
+    memory_per_core = "--mem-per-cpu"
+    feature_separator = "&"
+    job_variables = {
+        "SLURM_SUBMIT_DIR": "submit_dir", "SLURM_SUBMIT_HOST": "submit_host", "SLURM_JOB_ID": "job_id",
+        "SLURM_JOBID": "job_id", "SLURM_JOB_NAME": "job_name", "SLURM_JOB_PARTITION": "queue",
+        "SLURM_ARRAY_TASK_ID": "array_index", "SLURM_JOB_NODELIST": "node_list",
+        "SLURM_NODELIST": "node_list", "SLURM_JOB_NUM_NODES": "nodes", "SLURM_NNODES": "nodes",
+        "SLURM_NTASKS": "ranks", "SLURM_NPROCS": "ranks", "SLURM_NTASKS_PER_NODE": "ranks_per_node",
+        "SLURM_CPUS_PER_TASK": "cpus_per_rank", "SLURM_CPUS_ON_NODE": "cpus_per_node",
+        "SLURM_GPUS_ON_NODE": "gpus_per_node", "SLURM_GPUS_PER_NODE": "gpus_per_node",
+    }  # fmt: skip
+    substitutes = {
+        **Scheduler.substitutes, "array_id": "SLURM_ARRAY_JOB_ID", "slots": "SLURM_NTASKS",
+        "slots_per_node": "SLURM_NTASKS_PER_NODE", "chunks": "SLURM_JOB_NUM_NODES",
+        "cpus_per_chunk": "SLURM_CPUS_ON_NODE",
+    }  # fmt: skip
+    variable_prefix = "SLURM_"
+    host_list = ("scontrol", "show", "hostnames")
+    commands = ("scontrol", "sbatch", "scancel", "squeue", "sacct", "sinfo", "sbcast", "sstat", "salloc")
 
     def jobs(self) -> JobCommands:
         from jobgen.schedulers import slurm_jobs
@@ -172,6 +193,36 @@ class Slurm(Scheduler):
 
     def default_log(self, name: str, array: bool) -> str:
         return f"{name}-{'%A_%a' if array else '%j'}.log"
+
+    # Conversion
+
+    def read_value(self, key: str, value: str) -> str:
+        from jobgen.schedulers import slurm_conversion
+
+        return slurm_conversion.value(key, value)
+
+    def read_more(self, wanted: Wanted, given: Mapping[str, Option]) -> None:
+        from jobgen.schedulers import slurm_conversion
+
+        slurm_conversion.read(self, wanted, given)
+
+    def resources(self, asked: Request, devices: str, chunk: str) -> tuple[list[str], list[tuple[str, str]]]:
+        forms = {
+            "--nodes={}": asked.nodes,
+            "--ntasks-per-node={}": asked.ranks_per_node,
+            "--cpus-per-task={}": asked.cpus_per_rank,
+            "{}": devices or None,
+            "--mem={}M": asked.mem or None,
+        }
+        return [form.format(value) for form, value in forms.items() if value is not None], []
+
+    def write_node_file(self, variable: str, slots: int) -> list[str]:
+        each = f" | awk '{{ for (i = 0; i < {slots}; i++) print }}'" if slots > 1 else ""
+        return [
+            f"{variable}=${{TMPDIR:-/tmp}}/nodefile.$SLURM_JOB_ID",
+            f'scontrol show hostnames "$SLURM_JOB_NODELIST"{each} > "${variable}"',
+            f"export {variable}",
+        ]
 
     def takes_value(self, key: str) -> bool:
         return LONG_OPTIONS.get(key[2:]) == "="

@@ -73,6 +73,16 @@ class Torque(Pbs):
     example_directive = "-l naccesspolicy=singlejob"
     example_constraint = "a100"
 
+    # Conversion
+    converted = Pbs.converted | {"-d", "-w", "-n"}
+    directory_options = ("-d", "-w")
+    directive_attributes = r"(?:FLAGS:)?(ADVRES|QOS)[:=]([\w.-]+)"
+    array_kinds = ARRAY_KINDS
+    job_variables = {
+        **Pbs.job_variables, "PBS_ARRAYID": "array_index", "PBS_NP": "slots", "PBS_NUM_NODES": "chunks",
+        "PBS_NUM_PPN": "slots_per_node", "PBS_GPUFILE": "gpu_file",
+    }  # fmt: skip
+
     def misplaced(self, line: str) -> str | None:
         if (why := super().misplaced(line)) is not None:
             return why
@@ -97,6 +107,22 @@ class Torque(Pbs):
     def dependency(self, kind: str, job: str) -> str:
         kind = super().dependency(kind, job)
         return ARRAY_KINDS[kind] if "[]" in job else kind
+
+    # Conversion
+
+    def resources(self, asked: Request, devices: str, chunk: str) -> tuple[list[str], list[tuple[str, str]]]:
+        ranks, cpus = asked.ranks_per_node or 1, asked.cpus_per_rank or 1
+        nodes = asked.nodes or asked.ranks or 1
+        lost = []
+        if cpus > 1 and ranks > 1:
+            why = "Torque counts cores only: ppn is their product"
+            lost.append((f"{cpus} cores for each of {ranks} ranks", why))
+        gpus = f":{devices}" if devices and asked.gpus_per_node else ""
+        lines = [f"-l nodes={nodes}:ppn={ranks * cpus}{gpus}{chunk}"]
+        if asked.mem:
+            each = f"pmem={asked.mem * 1024 // (ranks * cpus)}kb"
+            lines.append(f"-l mem={asked.mem}mb" if nodes == 1 else f"-l {each}")
+        return lines, lost
 
     def name_fault(self, name: str) -> str:
         return "is refused: Torque allows no blanks" if re.search(r"\s", name) or not name else ""

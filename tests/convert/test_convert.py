@@ -418,10 +418,10 @@ def test_the_command_writes_a_file_and_reads_standard_input(tmp_path: Path) -> N
     ("words", "sentence"),
     [
         ((), "convert: name a script, or - for standard input"),
-        (("job.sh",), "--to is missing: say slurm, pbspro, torque or toml"),
+        (("job.sh",), "--to is missing: say pbspro, torque, slurm or toml"),
         (
             ("job.sh", "--to", "slrm"),
-            "--to slrm (command line): must be slurm, pbspro, torque or toml; did you mean slurm?",
+            "--to slrm (command line): must be pbspro, torque, slurm or toml; did you mean slurm?",
         ),
         (("/nowhere", "--to", "slurm"), "/nowhere (command line): cannot be read: No such file or directory"),
         (
@@ -430,7 +430,7 @@ def test_the_command_writes_a_file_and_reads_standard_input(tmp_path: Path) -> N
         ),
         (
             ("job.sh", "--to", "slurm", "--scheduler", "lsf"),
-            "--scheduler lsf (command line): must be slurm, pbspro or torque",
+            "--scheduler lsf (command line): must be pbspro, torque or slurm",
         ),
     ],
 )

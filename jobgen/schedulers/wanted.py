@@ -1,0 +1,33 @@
+"""The directives of a script for their conversion: a request, and what it has no field for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from jobgen.schedulers.request import Option, Request
+
+
+class Told(NamedTuple):
+    """A directive, its text, and its value as the option of jobgen takes it."""
+
+    option: Option
+    text: str
+    value: str
+
+
+@dataclass
+class Wanted:
+    """The request of a script, and the directives that a Request has no field for."""
+
+    request: Request
+    bad_dependency: str = ""  # the first that cannot be converted
+    exports: list[tuple[str, str]] = field(default_factory=list)
+    all_variables: bool = False
+    names: list[str] = field(default_factory=list)  # variables that are exported
+    hold: bool = False
+    directory: str | None = None
+    own: list[str] = field(default_factory=list)  # directives that only the same scheduler has
+    told: dict[str, Told] = field(default_factory=dict)  # by the keys of jobgen's options
+    left: list[tuple[Option, str, str]] = field(default_factory=list)  # the option, its text, and why
