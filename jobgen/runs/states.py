@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -91,10 +90,10 @@ def _scheduler(directory: Path) -> str | None:
         return str(name)
     try:
         with open(directory / "job.sh", "rb") as file:
-            found = re.search(rb"^#(SBATCH|PBS) ", file.read(4096), re.MULTILINE)
+            begin = b"\n" + file.read(4096)
     except OSError:
         return None
-    return {b"SBATCH": "slurm", b"PBS": "pbs"}[found[1]] if found else None
+    return next((name for name, one in SCHEDULERS.items() if f"\n{one.prefix} ".encode() in begin), None)
 
 
 def states(directories: Sequence[Path]) -> tuple[list[State], Answer]:
