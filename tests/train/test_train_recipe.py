@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -274,62 +273,56 @@ def test_the_keys_of_jobgen_check_are_deepspeed_s() -> None:
     assert set(schema["properties"]) | set(GONE) >= KEYS
 
 
-VALUES = (
-    "x",
-    "auto",
-    "",
-    "1",
-    "1.0",
-    "-3",
-    "true",
-    "off",
-    -1,
-    0,
-    1,
-    2,
-    1.0,
-    1.5,
-    5e8,
-    True,
-    False,
-    None,
-    [],
-    ["x"],
-    {},
-)
+VALUES = (None, True, False, -1, 0, 1, 2, 1.0, 1.5, 5e8, [], ["x"], {})
+VALUES += ("x", "", "auto", "1", "1.0", " 1", "1e3", "-3", "true", "off")
+# The models check these by functions, so that they refuse more than the schema, in one sentence.
+VALIDATED = {
+    *(("fp16", key) for key in ("loss_scale", "loss_scale_window", "min_loss_scale")),
+    *(("tensor_parallel", "dtype"), ("zero_optimization", "compute_grad_norm")),
+}
 
 
-def test_what_deepspeed_s_models_take_is_taken() -> None:
-    """Each key of a model, by itself. Validators of four keys refuse more than the schema, in one sentence."""
+def test_values_are_those_of_deepspeed_s_models() -> None:
+    """Each key of a model, by itself."""
     need_package("torch", "deepspeed")
     import write_deepspeed_schema
 
-    refused, taken = set(), set()
+    wrong = []
     for section, model in write_deepspeed_schema.models().items():
         names = {name for key, field in model.model_fields.items() for name in (key, field.alias) if name}
         for key, value in itertools.product(sorted(names), VALUES):
-            config: Any = {key: value}
-            for part in reversed(section.split(".")):
-                config = {part: config}
-            ours, theirs = accepts(dskeys.check, config, "ds.json"), accepts(model, **{key: value})
-            if ours != theirs and not (section == "tensor_parallel" and key == "dtype"):
-                (refused if theirs else taken).add((section, key, repr(value)))
-    assert not refused
-    validated = {("fp16", "loss_scale"), ("fp16", "loss_scale_window"), ("fp16", "min_loss_scale")}
-    assert {(section, key) for section, key, _ in taken} <= {
-        *validated,
-        ("zero_optimization", "compute_grad_norm"),
-    }
+            ours, theirs = read(section, key, value), read_by(model, key, value)
+            useless = isinstance(ours, str) and any(reason in ours for _, reason in dsvalues.USELESS.values())
+            if useless or (section, key) in VALIDATED:
+                continue
+            other = isinstance(ours, bool | int | float) and theirs not in (ours, None)
+            if other or isinstance(ours, str) != isinstance(theirs, str):
+                wrong.append((section, key, value, ours, theirs))
+    assert not wrong
 
 
-def accepts(check: Callable[..., object], *arguments: Any, **options: Any) -> bool:
+def read(section: str, key: str, value: Any) -> Any:
+    """What a key of a file becomes, as a list if it is a text; the message if it is refused."""
+    block: Any = {key: value}
+    for part in reversed(section.split(".")):
+        block = {part: block}
     try:
-        check(*arguments, **options)
+        block = dskeys.check(block, "ds.json")
     except CommonMistake as error:
-        return str(error).partition(": ")[2].partition(": ")[0] in dsvalues.USELESS
-    except (TypeError, ValueError):
-        return False
-    return True
+        return str(error)
+    for part in section.split("."):
+        block = block[part]
+    return [block[key]] if isinstance(block.get(key), str) else block.get(key)
+
+
+def read_by(model: Any, key: str, value: Any) -> Any:
+    try:
+        made = model(**{key: value})
+    except (TypeError, ValueError) as error:
+        return str(error)
+    name = next((name for name, field in model.model_fields.items() if field.alias == key), key)
+    found = getattr(made, name, None)  # a deprecated key is gone
+    return [found] if isinstance(found, str) else found
 
 
 def test_every_scheduler_s_keys_are_deepspeed_s() -> None:
@@ -420,7 +413,7 @@ def test_no_value_of_a_config_file_ends_in_a_trace(tmp_path: Path) -> None:
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=500,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]

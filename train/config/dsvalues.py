@@ -6,6 +6,7 @@ of a run, with a traceback on every rank. Here, each error is reported in one se
 
 import math
 import operator
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -72,8 +73,6 @@ USELESS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "tensor_parallel": (lambda value: value.get("autotp_size"), "it is for models of language"),
     "zero_optimization.legacy_stage1": (bool, "the first form of ZeRO 1 left DeepSpeed in 0.5.9"),
 }
-
-
 _KINDS = {
     "array": "a list",
     "boolean": "true or false",
@@ -133,6 +132,8 @@ def _convert(value: Any, kind: str, model: bool) -> Any:
 
 
 def _number(value: Any, whole: bool, model: bool) -> float:
+    if model and isinstance(value, str) and whole and not re.fullmatch(r"\s*[+-]?\d+(\.0*)?\s*", value):
+        raise ValueError
     if model and isinstance(value, str | bool):
         value = float(value)
     if not is_number(value) or (whole and value != int(value)):
