@@ -34,12 +34,8 @@ def any_case(*words: str) -> Schema:
     return {"enum": list(dict.fromkeys((*words, *map(str.lower, words), *map(str.upper, words))))}
 
 
-NUMBER, TEXT, FLAG, OBJECT = (
-    {"type": "number", "minimum": 0},
-    {"type": "string"},
-    {"type": "boolean"},
-    {"type": "object"},
-)
+NUMBER: Schema = {"type": "number", "minimum": 0}
+TEXT, FLAG, OBJECT = {"type": "string"}, {"type": "boolean"}, {"type": "object"}
 TEXTS = {"type": "array", "items": TEXT}
 DTYPES = [*("float32", "fp32", "float", "torch.float32", "float16", "fp16", "half", "torch.float16")]
 DTYPES += ["bfloat16", "bf16", "torch.bfloat16"]
@@ -241,7 +237,8 @@ def place(top: Schema, path: str, one: Schema) -> None:
     """Put the schema of a key at its path."""
     *sections, key = path.split(".")
     for name in sections:
-        top = top.setdefault(name, {**OBJECT}).setdefault("properties", {})
+        top[name] = {"properties": {}, **top.get(name, {}), **OBJECT}
+        top = top[name]["properties"]
     top[key] = copy.deepcopy(one)
 
 

@@ -27,7 +27,7 @@ VALUES: tuple[Any, ...] = ("x", -1, 1.5, True, None, [])
 def cases(base: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """The config with one key of it changed, by the key and the value."""
     made = {}
-    for path in sorted(keys(json.loads(dskeys.SCHEMA.read_text()))):
+    for path in sorted(keys(dskeys.schema())):
         for value in VALUES:
             config = copy.deepcopy(base)
             block = config

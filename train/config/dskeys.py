@@ -8,6 +8,7 @@ run starts.
 
 import json
 from collections.abc import Collection, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,13 @@ OPTIMIZERS = {
 REQUIRED = {"MultiStepLR": ("milestones",), "OneCycle": ("cycle_min_lr", "cycle_max_lr")}
 
 
+@cache
+def schema() -> Schema:
+    """Return the schema of DeepSpeed's config. Its title is the version of DeepSpeed."""
+    made: Schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
+    return made
+
+
 def check(config: Config, where: str) -> Config:
     """Return the config as DeepSpeed reads it. where: the file, for messages.
 
@@ -57,26 +65,26 @@ def check(config: Config, where: str) -> Config:
     if isinstance(zero, bool):  # DeepSpeed's first form of this section
         zero = {"stage": int(zero), "allgather_bucket_size": config.get("allgather_size", 500_000_000)}
         config = {**config, "zero_optimization": zero}
-    config = _section(config, json.loads(SCHEMA.read_text(encoding="utf-8")), where, "")
+    config = _section(config, schema(), where, "")
     for section, types in (("optimizer", OPTIMIZERS), ("scheduler", SCHEDULERS)):
         if section in config:
             _check_type(config[section], section, types, where)
     return config
 
 
-def _section(block: Config, schema: Schema, where: str, path: str) -> Config:
+def _section(block: Config, part: Schema, where: str, path: str) -> Config:
     """Return a section with the values that DeepSpeed's models make of those of the file.
 
     The models are the sections without additional properties. Theirs is the default for 'auto'.
     """
-    model = schema.get("additionalProperties") is False
-    _known(block, schema["properties"], where, path)
+    model = part.get("additionalProperties") is False
+    _known(block, part["properties"], where, path)
     made = {}
     for key, value in block.items():
         full = f"{path}.{key}" if path else key
         if model and value == "auto":
             continue
-        value = _value(value, schema["properties"][key], model, where, full)
+        value = _value(value, part["properties"][key], model, where, full)
         useless, reason = dsvalues.USELESS.get(full, (None, ""))
         if useless and useless(value):
             raise CommonMistake(f"{where}: {full}: {reason}")
@@ -85,12 +93,12 @@ def _section(block: Config, schema: Schema, where: str, path: str) -> Config:
     return made
 
 
-def _value(value: Any, schema: Schema, model: bool, where: str, full: str) -> Any:
-    sections = [one for one in schema.get("anyOf", [schema]) if "properties" in one]
+def _value(value: Any, part: Schema, model: bool, where: str, full: str) -> Any:
+    sections = [one for one in part.get("anyOf", [part]) if "properties" in one]
     if sections and isinstance(value, dict):
         return _section(value, sections[0], where, full)
     try:
-        return dsvalues.read(value, schema, model)
+        return dsvalues.read(value, part, model)
     except ValueError as error:
         raise CommonMistake(f"{where}: {full} must be {error}, not {value!r}") from None
 
@@ -130,7 +138,9 @@ def _known(block: Mapping[str, Any], allowed: Collection[str], where: str, path:
         if gone:
             raise CommonMistake(f"{where}: {path + '.' if path else ''}{key}: {gone}")
         inside = f" in {path}" if path else ""
-        raise CommonMistake(f"{where}: DeepSpeed has no key {key!r}{inside}{suggestion(key, allowed)}")
+        raise CommonMistake(
+            f"{where}: {schema()['title']} has no key {key!r}{inside}{suggestion(key, allowed)}"
+        )
 
 
 def named(file: Path) -> str:
