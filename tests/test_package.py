@@ -135,7 +135,11 @@ def test_the_wheel_holds_every_file(wheel: Path) -> None:
         for path in (ROOT / "jobgen").rglob("*")
         if path.suffix in (".py", ".pyi", ".json") or path.name == "py.typed"
     }
-    here |= {f"jobgen/{path.relative_to(ROOT)}" for path in (ROOT / "train").rglob("*.py")}
+    here |= {
+        f"jobgen/{path.relative_to(ROOT)}"
+        for path in (ROOT / "train").rglob("*")
+        if path.suffix in (".py", ".json")
+    }
     here |= {
         f"jobgen/templates/{path.relative_to(ROOT / 'templates')}"
         for path in (ROOT / "templates").rglob("*")

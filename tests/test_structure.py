@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import cache, lru_cache
 from pathlib import Path
 
+import jobgen.train.accelerators as training
 import pytest
 
 from jobgen.launchers import LAUNCHERS, MPI_FLAVOURS, READ_ONLY
@@ -162,6 +163,15 @@ def test_only_a_row_knows_its_name(home: str) -> None:
         if not _within(name, (home,))
     }
     assert not wrong
+
+
+def test_train_knows_no_device_by_name() -> None:
+    """What differs between devices is in the rows of train/accelerators.py."""
+    names = set(ACCELERATORS) - {"cpu"}
+    assert not {
+        (name, word) for name, (_, tree) in modules("train").items() for word in compared(tree) & names
+    }
+    assert set(training.ACCELERATORS) == set(ACCELERATORS)
 
 
 def test_the_names_of_rows_are_complete() -> None:

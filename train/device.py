@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from . import npu
+from .accelerators import ACCELERATORS, Accelerator
 from .errors import BadInput, suggestion
 from .ranks import Ranks
 
@@ -18,14 +18,6 @@ os.environ.setdefault("TORCH_DEVICE_BACKEND_AUTOLOAD", "0")
 
 import torch
 
-BACKENDS = {"cuda": "nccl", "rocm": "nccl", "npu": "hccl", "xpu": "xccl", "cpu": "gloo"}
-# Variables that select the devices which a process sees; the process numbers these from 0.
-VISIBLE = {
-    "cuda": "CUDA_VISIBLE_DEVICES",
-    "rocm": "ROCR_VISIBLE_DEVICES",
-    "npu": npu.VISIBLE,
-    "xpu": "ZE_AFFINITY_MASK",
-}
 # Parameters of malloc.h, in bytes: M_MMAP_THRESHOLD (its maximum), M_TRIM_THRESHOLD and M_TOP_PAD.
 MALLOC = {-3: 32 << 20, -1: 1 << 30, -2: 64 << 20}
 
@@ -34,16 +26,19 @@ MALLOC = {-3: 32 << 20, -1: 1 << 30, -2: 64 << 20}
 class Device:
     """A device of this rank.
 
-    kind: cuda, rocm, npu, xpu or cpu (torch and DeepSpeed call rocm cuda); index: its number among the
-    devices that the process sees
+    kind: a key of ACCELERATORS; index: its number among the devices that the process sees
     """
 
     kind: str
     index: int
 
     @property
+    def row(self) -> Accelerator:
+        return ACCELERATORS[self.kind]
+
+    @property
     def type(self) -> str:
-        return "cuda" if self.kind == "rocm" else self.kind
+        return self.row.type
 
     @property
     def torch(self) -> torch.device:
@@ -52,7 +47,7 @@ class Device:
     @property
     def backend(self) -> str:
         """The collective library for this kind of device."""
-        return BACKENDS[self.kind]
+        return self.row.backend
 
 
 def _keep_freed_memory() -> None:
@@ -74,10 +69,9 @@ def choose(ranks: Ranks, env: Mapping[str, str]) -> Device:
     kind, or a device for the local rank, is not available.
     """
     wanted = env.get("JOBGEN_ACCELERATOR", "")
-    if wanted and wanted not in BACKENDS:
-        raise BadInput(
-            f"JOBGEN_ACCELERATOR={wanted!r} is none of {', '.join(BACKENDS)}{suggestion(wanted, BACKENDS)}"
-        )
+    if wanted and wanted not in ACCELERATORS:
+        known = ", ".join(ACCELERATORS)
+        raise BadInput(f"JOBGEN_ACCELERATOR={wanted!r} is none of {known}{suggestion(wanted, ACCELERATORS)}")
     kind = wanted or _best()
     if kind == "cpu":
         _keep_freed_memory()
@@ -85,14 +79,14 @@ def choose(ranks: Ranks, env: Mapping[str, str]) -> Device:
     reason = _why_not(kind)
     if reason:
         raise BadInput(f"JOBGEN_ACCELERATOR={wanted} but {reason}")
-    if kind == "npu":
-        npu.check_environment(env)
-    module = _module(kind)
+    row = ACCELERATORS[kind]
+    row.check_environment(env)
+    module = _module(row)
     count = module.device_count()
     if count > 1 and ranks.local_rank >= count:
         raise BadInput(
             f"local rank {ranks.local_rank} has no device of its own: this host shows {count} {kind} devices "
-            f"to {ranks.local_world_size} ranks{_visible(kind, env)}"
+            f"to {ranks.local_world_size} ranks{_visible(row, env)}"
         )
     # If a rank sees a single device, the launcher or Slurm has assigned it, for any local rank.
     index = 0 if count == 1 else ranks.local_rank
@@ -100,38 +94,37 @@ def choose(ranks: Ranks, env: Mapping[str, str]) -> Device:
     return Device(kind, index)
 
 
-def _visible(kind: str, env: Mapping[str, str]) -> str:
-    name = VISIBLE[kind]
-    return f" ({name}={env[name]})" if name in env else ""
+def _visible(row: Accelerator, env: Mapping[str, str]) -> str:
+    return f" ({row.visible}={env[row.visible]})" if row.visible in env else ""
 
 
 def _best() -> str:
-    if importlib.util.find_spec("torch_npu"):
-        reason = _why_not("npu")
+    for kind, row in ACCELERATORS.items():
+        if row.package and not importlib.util.find_spec(row.package):
+            continue
+        reason = _why_not(kind)
         if not reason:
-            return "npu"
-        print(f"jobgen.train: {reason}: looking for another device", file=sys.stderr)
-    if torch.cuda.is_available():
-        return "rocm" if torch.version.hip else "cuda"
-    return "xpu" if torch.xpu.is_available() else "cpu"
+            return kind
+        if row.package:
+            print(f"jobgen.train: {reason}: looking for another device", file=sys.stderr)
+    return "cpu"
 
 
 def _why_not(kind: str) -> str | None:
     """Return the reason why this kind of device cannot be used here, or None if it can."""
-    if kind == "npu":
-        try:
-            npu.load()
-        except (ImportError, OSError, RuntimeError) as error:
-            return f"torch_npu cannot be loaded ({str(error).splitlines()[0]})"
-    elif kind != "xpu":
-        built = "rocm" if torch.version.hip else "cuda" if torch.version.cuda else "cpu"
-        if built != kind:
-            return f"this torch {torch.__version__} is built for {built}, not for {kind}"
-    module = _module(kind)
+    row = ACCELERATORS[kind]
+    try:
+        row.load()
+    except (ImportError, OSError, RuntimeError) as error:
+        return f"{row.package} cannot be loaded ({str(error).splitlines()[0]})"
+    built = [name for name, one in ACCELERATORS.items() if one.built and getattr(torch.version, one.built)]
+    if row.built and kind not in built:
+        return f"this torch {torch.__version__} is built for {', '.join(built) or 'cpu'}, not for {kind}"
+    module = _module(row)
     if not module.is_available() or module.device_count() == 0:
         return f"torch sees no {kind} device on this host"
     return None
 
 
-def _module(kind: str) -> Any:
-    return getattr(torch, kind if kind in ("npu", "xpu") else "cuda")
+def _module(row: Accelerator) -> Any:
+    return getattr(torch, row.type)

@@ -43,7 +43,7 @@ class Training:
         self._train_set = Feed(data.train, data, device.torch, settings.workers, changes, settings.seed)
         self._test_set = Feed(data.test, data, device.torch, settings.workers)
         self._watch = Stopwatch(device.torch, settings.wall_clock_breakdown, bool(settings.profile))
-        self._profile = Profile(settings.profile, device.torch, run)
+        self._profile = Profile(settings.profile, device, run)
         self._per_epoch = sampling.steps_per_epoch(self._train_set.size, *batch, engine.share.size)
         self._engine, self._device, self._classes = engine, device, data.classes
         self._batch, self._settings, self._run = batch, settings, run

@@ -42,7 +42,7 @@ def connect(ranks: Ranks, device: Device, patience: timedelta = TIMEOUT) -> None
 
 def bound_device(ranks: Ranks, device: Device) -> torch.device | None:
     """Return the device to which NCCL binds the process group, or None."""
-    return device.torch if device.type == "cuda" and ranks.world_size > 1 else None
+    return device.torch if device.backend == "nccl" and ranks.world_size > 1 else None
 
 
 def _be_patient(patience: timedelta) -> None:

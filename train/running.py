@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from . import checkpoints, config, explain, npu, ranks, report, signals, sinks, stall
+from . import checkpoints, config, explain, ranks, report, signals, sinks, stall
+from .accelerators import ACCELERATORS
 from .config import recipe, refusals
 from .config.engines import spec_of
 from .config.schedules import Plan as Schedule
@@ -109,8 +110,8 @@ def _settle(settings: config.Settings, me: ranks.Ranks, run: report.Run) -> _Ask
     stall_limit = stall.limit(settings.stall, os.environ)
     how = recipe.resolve(settings, me.world_size)
     places = sinks.plan(settings, how.config)
-    if os.environ.get("JOBGEN_ACCELERATOR") == "npu":
-        npu.check_environment(os.environ)
+    if accelerator := ACCELERATORS.get(os.environ.get("JOBGEN_ACCELERATOR", "")):
+        accelerator.check_environment(os.environ)
     spec_of(settings).check_environment()
     # Before the run gets a new directory, which cannot contain a checkpoint.
     place = checkpoints.place(settings, run.directory)

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import torch
 
+from .device import Device
 from .report import Run
 
 Item = TypeVar("Item")
@@ -99,16 +100,15 @@ class Profile:
     profile/operations.txt.
     """
 
-    def __init__(self, steps: int | None, device: torch.device, run: Run) -> None:
+    def __init__(self, steps: int | None, device: Device, run: Run) -> None:
         self._steps, self._device, self._run = steps, device, run
+        self._recorded = device.row.profiler or "CPU"
         self._profiler: Any = None
         self._done = 0
 
     def before_step(self) -> None:
         if self._steps and self._profiler is None and self._done == SKIPPED:
-            kinds = [torch.profiler.ProfilerActivity.CPU]
-            if self._device.type == "cuda":
-                kinds.append(torch.profiler.ProfilerActivity.CUDA)
+            kinds = [getattr(torch.profiler.ProfilerActivity, name) for name in {"CPU", self._recorded}]
             self._profiler = torch.profiler.profile(activities=kinds)
             self._profiler.start()
 
@@ -133,13 +133,13 @@ class Profile:
         if self._run.is_main:
             self._write_table(folder / "operations.txt")
             self._run.line(f"profile of {steps} steps: {folder}")
-            if self._device.type not in ("cpu", "cuda"):
+            if not self._device.row.profiler:
                 self._run.line(
                     f"note: --profile has recorded the host only, not the {self._device.type} devices"
                 )
 
     def _write_table(self, file: Path) -> None:
-        key = "self_cuda_time_total" if self._device.type == "cuda" else "self_cpu_time_total"
+        key = f"self_{self._recorded.lower()}_time_total"
         table = self._profiler.key_averages().table(sort_by=key, row_limit=30)
         file.write_text(table + "\n", encoding="utf-8")
 

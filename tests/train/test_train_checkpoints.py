@@ -40,7 +40,7 @@ CASES: dict[str, list[str]] = {
         *("--engine", "pipeline", "--augment", "flip", "--accumulation", "2", "--workers", "1"),
         *("--scheduler", "cosine", "--scheduler-unit", "epoch"),
     ],
-    "pipeline-bf16": ["--engine", "pipeline", "--precision", "bf16", "--zero-stage", "1"],
+    "pipeline-bf16": ["--engine", "pipeline", "--precision", "bf16"],  # at ZeRO stage 1
     "pipeline-dp": ["--engine", "pipeline", "--stages", "1", "--zero-stage", "1"],
     "moe": ["--model", "moe", "--noisy-gate", "rsample"],
     "moe-ep2": ["--model", "moe", "--expert-parallel", "2", "--zero-stage", "2", "--ema", "0.9"],

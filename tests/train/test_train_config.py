@@ -150,6 +150,12 @@ def test_fp16_is_lifted_to_stage_1() -> None:
     assert "fp16 runs at ZeRO stage 1" in notes[0]
 
 
+def test_bf16_in_a_pipeline_is_lifted_to_stage_1() -> None:
+    made, notes = build({}, "--precision", "bf16", "--engine", "pipeline")
+    assert made["zero_optimization"]["stage"] == 1
+    assert "bf16 runs at ZeRO stage 1" in notes[0]
+
+
 def test_sgd_is_allowed_with_zero() -> None:
     made, _ = build({}, "--optimizer", "sgd", "--zero-stage", "2")
     assert made["zero_allow_untested_optimizer"] is True

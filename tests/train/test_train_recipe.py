@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import subprocess
@@ -11,9 +12,9 @@ from typing import Any
 
 import pytest
 from jobgen.train import config, explain
-from jobgen.train.config import batches, dskeys, recipe, schedules
+from jobgen.train.config import batches, dskeys, dsvalues, recipe, schedules
 from jobgen.train.config.batches import Batch
-from jobgen.train.config.dskeys import SECTIONS, TOP
+from jobgen.train.config.converters import GONE
 from jobgen.train.errors import CommonMistake
 from support.require import need_package
 
@@ -83,6 +84,11 @@ def test_options_win_over_the_file_s_sizes(tmp_path: Path) -> None:
             2,
             "scales the loss in the last stage only",
         ),
+        (
+            ["--engine", "pipeline", "--precision", "bf16", "--zero-stage", "0"],
+            1,
+            "with bf16 needs ZeRO stage 1: at stage 0 .* checkpoints that it cannot load",
+        ),
         (["--scheduler-unit", "epoch"], 2, "--scheduler-unit epoch needs a scheduler"),
         (["--scheduler-unit", "epoch", "--scheduler", "none"], 2, "--scheduler-unit epoch needs a scheduler"),
         (["--clip", "1", "--optimizer", "muon", "--zero-stage", "1"], 2, "would clip Muon's finished update"),
@@ -128,7 +134,7 @@ def test_lamb_needs_a_gpu() -> None:
         ({"optimizer": {"type": "Adamw2"}}, r"none of .* \(did you mean 'adamw'\?\)"),
         ({"scheduler": {"type": "WarmupLr"}}, "did you mean 'WarmupLR'"),
         ({"scheduler": {"type": "WarmupLR", "params": {"warmup_steps": 1}}}, "no key 'warmup_steps'"),
-        ({"scheduler": {"type": "WarmupLR", "params": {"warmup_max_lr": [1]}}}, "must be one number"),
+        ({"scheduler": {"type": "WarmupLR", "params": {"warmup_max_lr": [1]}}}, "must be a number, not"),
         ({"scheduler": {"type": "OneCycle"}}, "params of OneCycle needs cycle_min_lr"),
         ({"scheduler": {"type": "MultiStepLR"}}, "params of MultiStepLR needs milestones"),
         ({"scheduler": {"type": "MultiStepLR", "params": {"milestones": 3}}}, "must be a list of numbers"),
@@ -142,18 +148,22 @@ def test_lamb_needs_a_gpu() -> None:
         ({"optimizer": "Adam"}, "optimizer must be an object, not 'Adam'"),
         ({"optimizer": {"type": "Foo"}}, "optimizer.type 'Foo' is none of sgd, adam"),
         ({"optimizer": {"type": "SGDD"}}, r"none of .* \(did you mean 'sgd'\?\)"),
-        ({"optimizer": {"type": "Adam", "params": {"lr": "0.1"}}}, "lr must be one number, not '0.1'"),
-        ({"optimizer": {"type": "Adam", "params": {"lr": -1}}}, "lr must be at least 0, not -1"),
+        (
+            {"optimizer": {"type": "Adam", "params": {"lr": "0.1"}}},
+            "lr must be a number of at least 0, not '0.1'",
+        ),
+        ({"optimizer": {"type": "Adam", "params": {"lr": -1}}}, "lr must be a number of at least 0, not -1"),
         ({"optimizer": {"type": "Adam", "params": {"betas": 0.9}}}, "betas must be two numbers"),
         ({"optimizer": {"type": "Adam", "params": {"amsgrad": "no"}}}, "amsgrad must be true or false"),
         ({"gradient_clipping": "1"}, "gradient_clipping must be a number of at least 0, not '1'"),
-        ({"steps_per_print": "x"}, "steps_per_print must be a whole number above 0, not 'x'"),
+        ({"steps_per_print": "x"}, "steps_per_print must be a whole number of at least 1, not 'x'"),
         ({"wall_clock_breakdown": "x"}, "wall_clock_breakdown must be true or false, not 'x'"),
         ({"data_efficiency": 3}, "data_efficiency must be an object, not 3"),
+        ({"timers": 3}, "timers must be an object, not 3"),
         ({"csv_monitor": {"enabled": True, "job_name": 3}}, "csv_monitor.job_name must be a text, not 3"),
         ({"optimizer": {"type": "SGD", "params": {"nesterov": True}}}, "nesterov .* needs a momentum"),
         ({"amp": {"enabled": True, "opt_level": []}}, r"amp.opt_level \[\] .* is none of O0"),
-        ({"fp16": {"enabled": "false"}}, "fp16.enabled must be true or false, not 'false'"),
+        ({"fp16": {"enabled": "maybe"}}, "fp16.enabled must be true or false, not 'maybe'"),
         (
             {"torch_autocast": {"enabled": True, "dtype": "bf8"}},
             "torch_autocast.dtype must be one of float16, fp16, .*, not 'bf8'",
@@ -167,15 +177,23 @@ def test_lamb_needs_a_gpu() -> None:
         ),
         ({"checkpoint": {"tag_validation": "maybe"}}, "tag_validation must be one of Warn, Ignore, Fail"),
         ({"flops_profiler": {"profile_step": "5"}}, "profile_step must be a whole number of at least 0"),
-        ({"zero_optimization": {"overlap_comm": "yes"}}, "overlap_comm must be true or false, not 'yes'"),
+        ({"zero_optimization": {"overlap_comm": "x"}}, "overlap_comm must be true or false, not 'x'"),
         ({"zero_optimization": {"reduce_bucket_size": 1.5}}, "reduce_bucket_size must be a whole number"),
         ({"zero_optimization": {"offload_optimizer": {"device": "gpu"}}}, "device must be one of none, cpu"),
-        ({"timers": {"throughput": {"enabled": 1}}}, "timers.throughput.enabled must be true or false"),
+        ({"timers": {"throughput": {"enabled": 2}}}, "timers.throughput.enabled must be true or false"),
         ({"sparse_gradients": True}, "sparse_gradients: .* left DeepSpeed in 0.19.8"),
         ({"compression_training": {}}, "compression_training: compression left DeepSpeed in 0.19.7"),
         ({"gradient_allreduce_op": "sum"}, "would multiply the gradients by the number of ranks"),
         ({"pipeline": {"stages": 2}}, "pipeline.stages: DeepSpeed makes no use of it: give --stages"),
         ({"managed_gradient_accumulation": False}, "left to DeepSpeed to count"),
+        ({"sequence_parallel_size": 2}, "sequence_parallel_size: it is for models of language"),
+        ({"aio": {"blocksize": 1}}, r"no key 'blocksize' in aio \(did you mean 'block_size'\?\)"),
+        ({"compile": {"depcompile": True}}, r"no key 'depcompile' in compile \(did you mean 'deepcompile'"),
+        ({"zero_optimization": {"zenflow": {"topk": 0.1}}}, "no key 'topk' in zero_optimization.zenflow"),
+        (
+            {"zero_optimization": {"offload_optimizer": {"ratio": 2}}},
+            "a number of at least 0.0 and of at most 1.0, not 2",
+        ),
     ],
 )
 def test_nested_keys_are_checked(tmp_path: Path, base: dict[str, Any], says: str) -> None:
@@ -198,7 +216,20 @@ def test_what_deepspeed_takes_is_taken(tmp_path: Path) -> None:
         data_types={"grad_accum_dtype": "fp32"},
         pipeline={"stages": "auto", "partition": "best"},
         gradient_allreduce_op="mean",
+        tensorboard={"enabled": "off", "job_name": "auto"},
+        datastates_ckpt=False,
+        aio=None,
     )
+
+
+def test_values_are_read_as_deepspeed_reads_them(tmp_path: Path) -> None:
+    file = tmp_path / "ds.json"
+    how = resolve(file=file, bf16={"enabled": "true"}, fp16={"enabled": "auto"}, zero_optimization=True)
+    assert how.config["bf16"] == {"enabled": True}
+    assert how.config["fp16"] == {}
+    assert how.config["zero_optimization"]["stage"] == 1
+    how = resolve(file=file, zero_optimization={"stage": "2", "reduce_bucket_size": 5e8})
+    assert how.config["zero_optimization"] == {"stage": 2, "reduce_bucket_size": 500_000_000}
 
 
 @pytest.mark.parametrize("kind", ["WarmupLR", "WarmupDecayLR", "WarmupCosineLR", "LRRangeTest"])
@@ -228,23 +259,70 @@ def test_what_deepspeed_s_validators_refuse_is_one_sentence() -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_the_keys_are_deepspeed_s() -> None:
+def test_the_schema_is_the_installed_deepspeed_s() -> None:
     need_package("torch", "deepspeed")
-    from deepspeed.runtime import precision_config
-    from deepspeed.runtime.zero import config as zero
-    from deepspeed.runtime.zero import offload_config
+    import write_deepspeed_schema
 
-    models = {
-        "zero_optimization": zero.DeepSpeedZeroConfig,
-        "zero_optimization.offload_param": offload_config.DeepSpeedZeroOffloadParamConfig,
-        "zero_optimization.offload_optimizer": offload_config.DeepSpeedZeroOffloadOptimizerConfig,
-        "bf16": precision_config.DeepSpeedBF16Config,
-        "fp16": precision_config.DeepSpeedFP16Config,
-    }
-    for section, model in models.items():
-        fields = {name for key, field in model.model_fields.items() for name in (key, field.alias) if name}
-        assert set(SECTIONS[section].split()) == fields, section
-    assert {path.partition(".")[0] for path in SECTIONS} <= TOP
+    made = write_deepspeed_schema.text()
+    assert dskeys.SCHEMA.read_text() == made, "run: python tests/write_deepspeed_schema.py"
+
+
+def test_the_keys_of_jobgen_check_are_deepspeed_s() -> None:
+    from jobgen.check.dsconfig import KEYS
+
+    assert set(dskeys.schema()["properties"]) <= KEYS <= set(dskeys.schema()["properties"]) | set(GONE)
+
+
+VALUES = (None, True, False, -1, 0, 1, 2, 1.0, 1.5, 5e8, [], ["x"], {})
+VALUES += ("x", "", "auto", "1", "1.0", " 1", "1e3", "-3", "true", "off")
+# The models check these by functions, so that they refuse more than the schema, in one sentence.
+VALIDATED = {
+    *(("fp16", key) for key in ("loss_scale", "loss_scale_window", "min_loss_scale")),
+    *(("tensor_parallel", "dtype"), ("zero_optimization", "compute_grad_norm")),
+}
+
+
+def test_values_are_those_of_deepspeed_s_models() -> None:
+    """Each key of a model, by itself."""
+    need_package("torch", "deepspeed")
+    import write_deepspeed_schema
+
+    wrong = []
+    for section, model in write_deepspeed_schema.models().items():
+        names = {name for key, field in model.model_fields.items() for name in (key, field.alias) if name}
+        for key, value in itertools.product(sorted(names), VALUES):
+            ours, theirs = read(section, key, value), read_by(model, key, value)
+            useless = isinstance(ours, str) and any(reason in ours for _, reason in dsvalues.USELESS.values())
+            if useless or (section, key) in VALIDATED:
+                continue
+            other = isinstance(ours, bool | int | float) and theirs not in (ours, None)
+            if other or isinstance(ours, str) != isinstance(theirs, str):
+                wrong.append((section, key, value, ours, theirs))
+    assert not wrong
+
+
+def read(section: str, key: str, value: Any) -> Any:
+    """What a key of a file becomes, as a list if it is a text; the message if it is refused."""
+    block: Any = {key: value}
+    for part in reversed(section.split(".")):
+        block = {part: block}
+    try:
+        block = dskeys.check(block, "ds.json")
+    except CommonMistake as error:
+        return str(error)
+    for part in section.split("."):
+        block = block[part]
+    return [block[key]] if isinstance(block.get(key), str) else block.get(key)
+
+
+def read_by(model: Any, key: str, value: Any) -> Any:
+    try:
+        made = model(**{key: value})
+    except (TypeError, ValueError) as error:
+        return str(error)
+    name = next((name for name, field in model.model_fields.items() if field.alias == key), key)
+    found = getattr(made, name, None)  # a deprecated key is gone
+    return [found] if isinstance(found, str) else found
 
 
 def test_every_scheduler_s_keys_are_deepspeed_s() -> None:
@@ -335,7 +413,7 @@ def test_no_value_of_a_config_file_ends_in_a_trace(tmp_path: Path) -> None:
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=500,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]

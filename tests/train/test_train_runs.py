@@ -11,7 +11,7 @@ import struct
 import subprocess
 import termios
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -208,6 +208,25 @@ def test_an_accelerator_that_is_not_there(
     me = Ranks(0, 1, 0, 1, "127.0.0.1", 1, "one process")
     with pytest.raises(BadInput, match=says):
         device.choose(me, {"JOBGEN_ACCELERATOR": accelerator})
+
+
+def test_an_accelerator_is_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    need_package("torch")
+    from jobgen.train import accelerators, device
+    from jobgen.train.errors import BadInput
+    from jobgen.train.ranks import Ranks
+
+    def refuse(env: Mapping[str, str]) -> None:
+        if env.get("TOYS") != "1":
+            raise BadInput("TOYS is not 1")
+
+    toy = accelerators.Accelerator("cpu", "toys", check_environment=refuse)
+    monkeypatch.setitem(accelerators.ACCELERATORS, "toy", toy)
+    me = Ranks(0, 1, 0, 1, "127.0.0.1", 1, "one process")
+    mine = device.choose(me, {"JOBGEN_ACCELERATOR": "toy", "TOYS": "1"})
+    assert (mine.type, mine.backend, mine.torch.type) == ("cpu", "toys", "cpu")
+    with pytest.raises(BadInput, match="TOYS is not 1"):
+        device.choose(me, {"JOBGEN_ACCELERATOR": "toy"})
 
 
 def test_threads_are_shared_by_the_ranks_of_a_host() -> None:

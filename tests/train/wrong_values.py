@@ -11,6 +11,7 @@ import json
 import os
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +26,8 @@ VALUES: tuple[Any, ...] = ("x", -1, 1.5, True, None, [])
 
 def cases(base: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """The config with one key of it changed, by the key and the value."""
-    keys = [(key,) for key in dskeys.TOP]
-    keys += [(*path.split("."), key) for path, words in dskeys.SECTIONS.items() for key in words.split()]
     made = {}
-    for path in sorted(keys):
+    for path in sorted(keys(dskeys.schema())):
         for value in VALUES:
             config = copy.deepcopy(base)
             block = config
@@ -39,6 +38,14 @@ def cases(base: dict[str, Any]) -> dict[str, dict[str, Any]]:
                 config[path[0]] = {"enabled": True, **block}
             made[f"{'.'.join(path)} = {json.dumps(value)}"] = config
     return made
+
+
+def keys(schema: dict[str, Any]) -> Iterator[tuple[str, ...]]:
+    """The path of each key of a schema."""
+    for one in schema.get("anyOf", [schema]):
+        for key, inner in one.get("properties", {}).items():
+            yield (key,)
+            yield from ((key, *path) for path in keys(inner))
 
 
 def main() -> None:

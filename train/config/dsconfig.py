@@ -12,7 +12,16 @@ from typing import Any
 from ..errors import CommonMistake
 from . import dskeys, dsvalues
 from .batches import ACCUMULATION, MICRO, TOTAL, Batch
-from .dsquery import PRECISION_BLOCKS, Config, clips_the_update, enabled, learning_rate, optimizer_name
+from .dsquery import (
+    PRECISION_BLOCKS,
+    Config,
+    clips_the_update,
+    enabled,
+    learning_rate,
+    optimizer_name,
+    precision,
+)
+from .engine import EngineSpec
 from .engines import spec_of
 from .settings import Settings
 
@@ -43,8 +52,7 @@ def read(file: Path | None) -> Config:
         raise CommonMistake(f"--deepspeed_config {file} is not valid JSON: {error}") from None
     if not isinstance(config, dict):
         raise CommonMistake(f"--deepspeed_config {file} holds no JSON object")
-    dskeys.check(config, dskeys.named(file))
-    return config
+    return dskeys.check(config, dskeys.named(file))
 
 
 def build(base: Config, settings: Settings, batch: Batch, parallel: int) -> tuple[Config, list[str]]:
@@ -269,14 +277,10 @@ def _zero(config: Config, settings: Settings) -> list[str]:
     stage = _stage(config, settings)
     if zero.get("stage", stage) != stage:
         notes.append(f"--zero-stage {stage} wins over the config file's {zero['stage']}")
-    if (
-        enabled(config, "fp16")
-        and settings.zero_stage is None
-        and "stage" not in zero
-        and spec_of(settings).runs_deepspeed
-    ):
+    reason = _needs_stage_1(config, spec_of(settings))
+    if reason and settings.zero_stage is None and "stage" not in zero:
         stage = 1
-        notes.append("fp16 runs at ZeRO stage 1, because at stage 0 this DeepSpeed does not scale the loss")
+        notes.append(reason)
     zero["stage"] = stage
     if settings.offload is not None:
         for part, kinds in (("offload_optimizer", ("optimizer", "all")), ("offload_param", ("all",))):
@@ -291,6 +295,15 @@ def _zero(config: Config, settings: Settings) -> list[str]:
         # ZeRO accepts only Adam by name, but is correct for every elementwise optimizer.
         config.setdefault("zero_allow_untested_optimizer", True)
     return notes
+
+
+def _needs_stage_1(config: Config, spec: EngineSpec) -> str:
+    """Return the reason why DeepSpeed cannot train with this precision at ZeRO stage 0; '' if it can."""
+    if spec.runs_deepspeed and enabled(config, "fp16"):
+        return "fp16 runs at ZeRO stage 1, because at stage 0 this DeepSpeed does not scale the loss"
+    if spec.pipelined and precision(config) == "bf16":
+        return "bf16 runs at ZeRO stage 1, because at stage 0 this DeepSpeed cannot load a pipeline's states"
+    return ""
 
 
 def _no_key_twice(pairs: list[tuple[str, Any]]) -> Config:

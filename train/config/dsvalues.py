@@ -1,94 +1,44 @@
-"""Allowed values of the keys of DeepSpeed's config, by key, for all sections. Does not import torch.
+"""Values of DeepSpeed's config, checked against parts of a JSON Schema. Does not import torch.
 
 DeepSpeed validates some of its sections at the start. It checks the others where it uses them: in the middle
 of a run, with a traceback on every rank. Here, each error is reported in one sentence before the run starts.
 """
 
 import math
+import operator
+import re
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from .converters import GONE
 
+Schema = dict[str, Any]
 # Names of dtypes in DeepSpeed and in torch.
 _HALF, _BRAIN = ("float16", "fp16", "half", "torch.float16"), ("bfloat16", "bf16", "torch.bfloat16")
-_SINGLE = ("float32", "fp32", "float", "torch.float32")
 AUTOCAST = {alias: names[0] for names in (_HALF, _BRAIN) for alias in names}
-TYPES = (*_SINGLE, *_HALF, *_BRAIN)
-
-_FLAGS = """
-adam_w_mode allgather_partitions allgather_sequential amsgrad auto_cast bf16_master_weights_and_grads
-bf16_optimizer_states bias_correction check_grad_overflow checkpoint_serialization compute_grad_norm
-consecutive_hysteresis contiguous_gradients contiguous_memory_optimization cpu_checkpointing cpu_offload
-cpu_offload_param cpu_offload_use_pin_memory cycle_momentum dataloader_drop_last debug detailed
-disable_allgather disable_python_gc dump_state elastic_checkpoint enable_sanity_checks enabled
-eps_inside_sqrt fast_init foreach fp16_master_weights_and_grads fp32_optimizer_states
-gather_16bit_weights_on_model_save gather_fp16_weights_on_model_save grad_partitioned
-ignore_unused_parameters immediate_grad_update legacy_fusion legacy_stage1 load_from_fp32_weights
-load_universal log_trace_cache_warnings lr_range_test_staircase managed_gradient_accumulation
-memory_breakdown memory_efficient_linear nesterov overlap_comm override_module_apply parameter_alignment
-partition_activations pin_memory pipe_partitioned pipeline_loading_checkpoint pipeline_read pipeline_stage
-pipeline_write prescale_gradients prof_all profile reduce_scatter round_robin_gradients
-save_muon_momentum_buffer_in_memory seed_layers super_offload synchronize_checkpoint_boundary synchronized
-torch_adam use_all_reduce_for_fetch_params use_data_before_expert_parallelism use_multi_rank_bucket_allreduce
-use_node_local_storage use_reentrant verbose wall_clock_breakdown zero_allow_untested_optimizer
-zero_force_ds_cpu_optimizer zero_quantized_gradients zero_quantized_nontrainable_weights
-zero_quantized_weights
-"""
-_COUNTS = """
-activation_checkpoint_interval allgather_bucket_size buffer_count buffer_size hysteresis initial_scale_power
-max_in_cpu max_live_parameters max_reuse_distance min_loss_scale model_persistence_threshold
-module_granularity_threshold number_checkpoints param_persistence_threshold prefetch_bucket_size
-profile_step sub_group_size vocabulary_size zero_hpz_partition_size
-"""
-_POSITIVE = (
-    "gradient_predivide_factor T_max cycle_first_step_size cycle_second_step_size lr_range_test_step_size"
-)
-_WHOLE = "loss_scale_window reduce_bucket_size steps_per_print top_modules"
-_NUMBERS = "gradient_clipping loss_scale recompute_fwd_factor"
-_TEXTS = "group job_name nvme_path output_file output_path partition project team"
-_LISTS = "classes lower_precision_safe_modules name_suffixes names prof_ops"
-_OBJECTS = """
-aio autotuning comet compile data_efficiency expert_parallel hybrid_engine leaf_module parallel_write
-tensor_parallel throughput timers weight_quantization zenflow
-"""
-WORDS: dict[str, tuple[str, ...]] = {
-    "communication_data_type": ("fp16", "bf16", "fp32"),
-    "seq_parallel_communication_data_type": ("fp16", "bf16", "fp32"),
-    "grad_accum_dtype": TYPES,
-    "param_dtype": TYPES,
-    "buffer_dtype": TYPES,
-    "dtype": tuple(AUTOCAST),
-    "gradient_allreduce_op": ("mean", "sum"),
-    "log_level": ("debug", "info", "warning", "error", "critical"),
-    "tag_validation": ("Warn", "Ignore", "Fail"),
-    "device": ("none", "cpu", "nvme"),
-    "warmup_type": ("log", "linear"),
-    "ns_method": ("gram", "standard"),
-}
-# Keys whose values DeepSpeed compares without regard to case.
-_ANY_CASE = ("communication_data_type", "seq_parallel_communication_data_type", "gradient_allreduce_op",
-             "log_level", "tag_validation")  # fmt: skip
-# Keys that may be null, because null is DeepSpeed's own default.
-_NULL = """
-buffer_dtype communication_data_type cpu_offload cpu_offload_param cpu_offload_use_pin_memory
-fp32_optimizer_states foreach grad_accum_dtype group log_level number_checkpoints nvme_path
-offload_optimizer offload_param output_file overlap_comm param_dtype seq_parallel_communication_data_type
-team vocabulary_size zenflow
-"""
-# Sections in which 'auto' is allowed: transformers replaces it, DeepSpeed uses its default.
-_AUTO = ("zero_optimization", "fp16", "bf16", "bfloat16")
-_SPECIAL = {
-    "betas": ("two numbers from 0 to 1", lambda value: _are(value, lambda x: is_number(x) and 0 <= x < 1, 2)),
-    "milestones": ("a list of numbers", lambda value: bool(value) and _are(value, is_number)),
-    "module_depth": ("a whole number of at least -1", lambda value: _is_whole(value, -1)),
-    "ratio": ("a number from 0 to 1", lambda value: is_number(value) and 0 <= value <= 1),
-    "cpuadam_cores_perc": ("a number from 0 to 1", lambda value: is_number(value) and 0 <= value <= 1),
-    "stages": ("auto or a whole number", lambda value: value == "auto" or _is_whole(value, 1)),
-    "keep_in_fp32_modules": (
-        "'auto' or a list of texts",
-        lambda value: value == "auto" or _are(value, lambda x: isinstance(x, str)),
+_FLAG: Schema = {"type": "boolean"}
+_FLAG_OR_NULL: Schema = {"anyOf": [_FLAG, {"type": "null"}]}
+_ABOVE_0: Schema = {"type": "number", "exclusiveMinimum": 0}
+# Parameters of optimizers and schedulers. The others are numbers.
+PARAMETERS: dict[str, Schema] = {
+    **dict.fromkeys(
+        ("adam_w_mode", "amsgrad", "bias_correction", "cycle_momentum", "eps_inside_sqrt"), _FLAG
     ),
+    **dict.fromkeys(("lr_range_test_staircase", "nesterov", "torch_adam"), _FLAG),
+    **dict.fromkeys(("foreach", "fp32_optimizer_states"), _FLAG_OR_NULL),
+    **dict.fromkeys(("T_max", "cycle_first_step_size", "cycle_second_step_size"), _ABOVE_0),
+    "lr_range_test_step_size": _ABOVE_0,
+    "betas": {
+        "title": "two numbers from 0 to 1",
+        "type": "array",
+        "items": {"type": "number", "minimum": 0, "exclusiveMaximum": 1},
+        "minItems": 2,
+        "maxItems": 2,
+    },
+    "milestones": {"type": "array", "items": {"type": "number"}, "minItems": 1},
+    "ns_method": {"enum": ["gram", "standard"]},
+    "warmup_type": {"enum": ["log", "linear"]},
 }
 # Settings that make no sense here: a test of the value, and the reason for the message.
 USELESS: dict[str, tuple[Callable[[Any], bool], str]] = {
@@ -96,9 +46,17 @@ USELESS: dict[str, tuple[Callable[[Any], bool], str]] = {
         lambda value: value is not None,
         "the files of checkpoints are written otherwise here",
     ),
+    "data_parallel_size": (lambda value: value != 1, "the ranks share out the data by themselves"),
+    "datastates_ckpt": (
+        lambda value: value is not False,
+        "the files of checkpoints are written otherwise here",
+    ),
     "checkpoint.load_universal": (bool, "--resume sees by itself whether the universal form is needed"),
     "data_efficiency": (lambda value: value.get("enabled"), "DeepSpeed does not load the data here"),
-    "expert_parallel": (lambda value: value.get("enabled"), "the experts here are those of --model moe"),
+    "expert_parallel": (
+        lambda value: value and value.get("enabled"),
+        "the experts here are those of --model moe",
+    ),
     "fp16.auto_cast": (bool, "the images are cast already"),
     "gradient_allreduce_op": (
         lambda value: value.lower() == "sum",
@@ -111,60 +69,95 @@ USELESS: dict[str, tuple[Callable[[Any], bool], str]] = {
     ),
     "pipeline.stages": (lambda value: value != "auto", "DeepSpeed makes no use of it: give --stages"),
     "pipeline.partition": (lambda value: value != "best", "DeepSpeed makes no use of it: give --partition"),
+    "sequence_parallel_size": (lambda value: value != 1, "it is for models of language"),
     "tensor_parallel": (lambda value: value.get("autotp_size"), "it is for models of language"),
     "zero_optimization.legacy_stage1": (bool, "the first form of ZeRO 1 left DeepSpeed in 0.5.9"),
 }
+_KINDS = {
+    "array": "a list",
+    "boolean": "true or false",
+    "integer": "a whole number",
+    "number": "a number",
+    "object": "an object",
+    "string": "a text",
+}
+_BOUNDS: dict[str, tuple[Callable[[Any, Any], bool], str]] = {
+    "minimum": (operator.ge, "of at least"),
+    "exclusiveMinimum": (operator.gt, "above"),
+    "maximum": (operator.le, "of at most"),
+    "exclusiveMaximum": (operator.lt, "below"),
+}
+# Texts that pydantic reads as true or false.
+_FLAGS = {
+    **dict.fromkeys(("1", "on", "t", "true", "y", "yes"), True),
+    **dict.fromkeys(("0", "off", "f", "false", "n", "no"), False),
+}
 
 
-def wrong(path: str, key: str, value: Any, least: float = -math.inf) -> str:
-    """Return a description of what `key` in section `path` must hold, or '' if `value` is valid.
+def read(value: Any, schema: Schema, model: bool) -> Any:
+    """Return the value as DeepSpeed reads it. Raise ValueError with what it must be.
 
-    least: lower bound for a number that no table lists, such as a parameter of an optimizer
+    model: one of DeepSpeed's pydantic models reads it, which convert texts and numbers
     """
-    name = key.removeprefix("stage3_")
-    if (value is None and name in _NULL.split()) or (value == "auto" and path.partition(".")[0] in _AUTO):
-        return ""
-    if name in WORDS:
-        allowed = WORDS[name]
-        given = value.lower() if isinstance(value, str) and name in _ANY_CASE else value
-        known = isinstance(given, str) and given in (*allowed, *map(str.lower, allowed))
-        return "" if known else "one of " + ", ".join(allowed)
-    for names, wanted, good in _KINDS:
-        if name in names:
-            return "" if good(value) else wanted
-    if path.endswith("params"):
-        if not is_number(value):
-            return "one number"
-        return "" if value >= least else f"at least {least}"
-    return ""
+    for one in schema.get("anyOf", [schema]):
+        with suppress(TypeError, ValueError):
+            return _read(value, one, model)
+    raise ValueError(_wanted(schema))
 
 
-def gone(key: str) -> str:
-    """Return the message about a key that DeepSpeed has removed, or '' for any other key."""
-    return GONE.get("mics" if key.startswith("mics_") else key, "")
+def _read(value: Any, schema: Schema, model: bool) -> Any:
+    if "type" in schema:
+        value = _convert(value, schema["type"], model)
+    if "enum" in schema and not any(value == one and type(value) is type(one) for one in schema["enum"]):
+        raise ValueError
+    if any(name in schema and not good(value, schema[name]) for name, (good, _) in _BOUNDS.items()):
+        raise ValueError
+    if not isinstance(value, list):
+        return value
+    if not schema.get("minItems", 0) <= len(value) <= schema.get("maxItems", len(value)):
+        raise ValueError
+    return [read(one, schema.get("items", {}), model) for one in value]
+
+
+def _convert(value: Any, kind: str, model: bool) -> Any:
+    """Return the value as one of a type of JSON Schema. Raise ValueError if it is none."""
+    if kind in ("integer", "number"):
+        return _number(value, kind == "integer", model)
+    if kind == "boolean" and model and isinstance(value, str | float | int):
+        value = _FLAGS.get(str(int(value) if value in (0, 1) else value).lower())
+    types = {"array": list, "boolean": bool, "null": type(None), "object": dict, "string": str}
+    if not isinstance(value, types[kind]):
+        raise ValueError
+    return value
+
+
+def _number(value: Any, whole: bool, model: bool) -> float:
+    if model and isinstance(value, str) and whole and not re.fullmatch(r"\s*[+-]?\d+(\.0*)?\s*", value):
+        raise ValueError
+    if model and isinstance(value, str | bool):
+        value = float(value)
+    if not is_number(value) or (whole and value != int(value)):
+        raise ValueError
+    return int(value) if whole else value  # JSON reads 5e8 as a float
 
 
 def is_number(value: Any) -> bool:
     return type(value) is int or (isinstance(value, float) and math.isfinite(value))
 
 
-def _is_whole(value: Any, least: int) -> bool:
-    return is_number(value) and value == int(value) and value >= least  # JSON reads 5e8 as a float
+def _wanted(schema: Schema) -> str:
+    if "title" in schema:
+        return str(schema["title"])
+    if "anyOf" in schema:
+        return " or ".join(_wanted(one) for one in schema["anyOf"] if one.get("type") != "null")
+    if "enum" in schema:
+        words = list({str(word).lower(): str(word) for word in reversed(schema["enum"])}.values())
+        return ("one of " if len(words) > 1 else "") + ", ".join(reversed(words))
+    items = f" of {_wanted(schema['items'])}s".replace(" of a ", " of ") if "items" in schema else ""
+    bounds = [f" {word} {schema[name]}" for name, (_, word) in _BOUNDS.items() if name in schema]
+    return _KINDS[schema["type"]] + items + " and".join(bounds)
 
 
-def _are(value: Any, good: Callable[[Any], bool], count: int | None = None) -> bool:
-    return isinstance(value, list) and all(map(good, value)) and count in (None, len(value))
-
-
-_Kind = tuple[frozenset[str], str, Callable[[Any], bool]]
-_KINDS: list[_Kind] = [
-    *((frozenset((name,)), wanted, good) for name, (wanted, good) in _SPECIAL.items()),
-    (frozenset(_FLAGS.split()), "true or false", lambda value: isinstance(value, bool)),
-    (frozenset(_WHOLE.split()), "a whole number above 0", lambda value: _is_whole(value, 1)),
-    (frozenset(_POSITIVE.split()), "a number above 0", lambda value: is_number(value) and value > 0),
-    (frozenset(_COUNTS.split()), "a whole number of at least 0", lambda value: _is_whole(value, 0)),
-    (frozenset(_NUMBERS.split()), "a number of at least 0", lambda value: is_number(value) and value >= 0),
-    (frozenset(_TEXTS.split()), "a text", lambda value: isinstance(value, str)),
-    (frozenset(_LISTS.split()), "a list of texts", lambda value: _are(value, lambda x: isinstance(x, str))),
-    (frozenset(_OBJECTS.split()), "an object", lambda value: isinstance(value, dict)),
-]
+def gone(key: str) -> str:
+    """Return the message about a key that DeepSpeed has removed, or '' for any other key."""
+    return GONE.get("mics" if key.startswith("mics_") else key, "")

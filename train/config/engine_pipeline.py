@@ -16,6 +16,12 @@ def _reasons(config: Config, settings: Settings) -> Iterator[str]:
             f"--engine pipeline goes with ZeRO stage 0 or 1, not {stage}: it adds up the gradients of "
             "several micro batches, which stages 2 and 3 have already spread over the ranks"
         )
+    if precision(config) == "bf16" and stage == 0:
+        # DeepSpeed 0.19.8 spreads the optimizer's states over the ranks, but saves those of the first only.
+        yield (
+            "--engine pipeline with bf16 needs ZeRO stage 1: at stage 0 this DeepSpeed saves checkpoints "
+            "that it cannot load"
+        )
     if precision(config) == "autocast-fp16":
         yield (
             "--precision autocast-fp16 needs --engine deepspeed or ddp, not pipeline: there DeepSpeed scales "

@@ -6,6 +6,7 @@ They are checked before the run starts. Does not import torch.
 from collections.abc import Iterator
 from typing import Any
 
+from ..accelerators import ACCELERATORS
 from ..errors import CommonMistake
 from .dsquery import Config, enabled, optimizer_name
 from .engine import EngineSpec
@@ -42,11 +43,13 @@ def _offload(zero: dict[str, Any], spec: EngineSpec) -> Iterator[str]:
 
 
 def check_device(config: Config, kind: str) -> None:
-    """Raise CommonMistake for settings that this kind of device (cuda, rocm, npu, cpu) does not support."""
-    if config["zero_optimization"].get("zenflow") is not None and kind != "cuda":
+    """Raise CommonMistake for settings that this kind of device does not support."""
+    if ACCELERATORS[kind].deepspeed_kernels:
+        return
+    if config["zero_optimization"].get("zenflow") is not None:
         raise CommonMistake(f"zero_optimization.zenflow needs CUDA devices, not {kind}")
     name = optimizer_name(config)
-    if name in ("lamb", "lion") and kind != "cuda":
+    if name in ("lamb", "lion"):
         raise CommonMistake(
             f"--optimizer {name} needs a CUDA device: DeepSpeed has no kernel of it for {kind}"
         )

@@ -51,7 +51,7 @@ def load(device: Device) -> Any:
             import colossalai.nn.optimizer
         finally:
             logging.disable(logging.NOTSET)
-    if device.type != "cuda":
+    if not device.row.hybrid_adam:
         _adam_without_nvcc()
     if device.kind == "cpu":
         _one_memory()

@@ -212,9 +212,8 @@ def load_deepspeed(device: Device) -> Any:
         # DeepSpeed would compile this collective for 90 s, with a compiler that may be missing. Setting
         # the whole table also avoids the probe that would fill it.
         deepspeed.ops.__compatible_ops__ = {"deepspeed_shm_comm": False}
-    if device.kind in ("cpu", "npu"):
-        # Muon's module compiles its functions when it is imported, which takes a minute and needs the same
-        # compiler; torch has none for NPUs.
+    if not device.row.compiles:
+        # Muon's module compiles its functions when it is imported, which takes a minute on a CPU.
         deepspeed.runtime.compiler.compile = lambda *args, **kwargs: lambda function: function
     _muon_for_matrices(deepspeed)
     _no_step_before_the_first()

@@ -65,7 +65,7 @@ def _look(mine: Visit, me: ranks.Ranks, directory: Path) -> "Device | None":
     device = facts.own_device(me, os.environ, problems)
     if device:
         mine.facts["device"] = facts.devices(device, os.environ)
-        mine.facts["interface"] = facts.interface(device.backend, me.master_addr, os.environ)
+        mine.facts["interface"] = facts.interface(device.row, me.master_addr, os.environ)
     mine.phase("looking at versions and the directory", versions=facts.versions(device, os.environ))
     if mine.leads_host(me.local_rank):
         name = nodefiles.place(Path(".preflight"), me.rank, me.local_rank, mine.host)

@@ -4,7 +4,6 @@ Every error becomes a sentence in `problems`, so that rank 0 can name the host.
 """
 
 import contextlib
-import re
 import shutil
 import socket
 import sys
@@ -16,19 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from .. import atomic, device
+from ..accelerators import Accelerator, find_version
 from ..addresses import interface_to
 from ..errors import BadInput
 from ..ranks import Ranks
 from .judge import short
 
 PACKAGES = ("torch", "deepspeed", "torch_npu", "colossalai", "mpi4py", "numpy", "jobgen")
-VARIABLES = {"gloo": "GLOO_SOCKET_IFNAME", "nccl": "NCCL_SOCKET_IFNAME", "hccl": "HCCL_SOCKET_IFNAME"}
-DRIVERS = {
-    "cuda": ("/sys/module/nvidia/version", r"(\S+)"),
-    "rocm": ("/sys/module/amdgpu/version", r"(\S+)"),
-    "npu": ("/usr/local/Ascend/driver/version.info", r"Version=(\S+)"),
-}
-CANN = ("runtime/version.info", "compiler/version.info", "version.cfg")  # below ASCEND_HOME_PATH
 
 
 def is_here(host: str, hostname: str) -> bool | None:
@@ -77,8 +70,8 @@ def devices(mine: device.Device, env: Mapping[str, str]) -> dict[str, Any]:
         return {"kind": "cpu", "names": [], "id": None}
     module = getattr(torch, mine.type)
     names = [str(module.get_device_name(index)) for index in range(module.device_count())]
-    unique = getattr(module.get_device_properties(mine.index), "uuid", None) if mine.type == "cuda" else None
-    visible = env.get(device.VISIBLE[mine.kind], "")
+    unique = getattr(module.get_device_properties(mine.index), "uuid", None) if mine.row.uuid else None
+    visible = env.get(mine.row.visible, "")
     return {"kind": mine.kind, "names": names, "id": str(unique or f"{visible}/{mine.index}")}
 
 
@@ -93,51 +86,22 @@ def versions(mine: device.Device | None, env: Mapping[str, str]) -> dict[str, st
     found["torch"] = str(torch.__version__)  # includes the kind of build
     if mine is None or mine.kind == "cpu":
         return found
-    found["driver"] = _driver(mine.kind)
-    if mine.kind == "npu":
-        found["CANN"] = _cann(env)
-    else:
-        found["toolkit"] = torch.version.cuda or torch.version.hip
-        found["NCCL"] = ".".join(
-            map(
-                str,
-                torch.cuda.nccl.version(),  # type: ignore[no-untyped-call]
-            )
-        )
-    return found
+    driver = mine.row.driver
+    return {**found, "driver": driver and find_version([driver[0]], driver[1]), **mine.row.versions(env)}
 
 
-def _driver(kind: str) -> str | None:
-    return _match(Path(DRIVERS[kind][0]), DRIVERS[kind][1])
-
-
-def _cann(env: Mapping[str, str]) -> str | None:
-    home = Path(env.get("ASCEND_HOME_PATH", "/nowhere"))
-    said = (_match(home / name, r"(?im)^(?:version|runtime_running_version)=\W*([\w.]+)") for name in CANN)
-    return next((text for text in said if text), None)
-
-
-def _match(file: Path, pattern: str) -> str | None:
-    try:
-        found = re.search(pattern, file.read_text(encoding="utf-8", errors="replace"))
-    except OSError:
-        return None
-    return found[1] if found else None
-
-
-def interface(backend: str, address: str, env: Mapping[str, str]) -> dict[str, Any]:
+def interface(row: Accelerator, address: str, env: Mapping[str, str]) -> dict[str, Any]:
     """Return facts about the interface set for the collective library, or the one that leads to rank 0."""
     there = [name for _, name in socket.if_nameindex()]
-    variable = VARIABLES[backend]
-    asked = env.get(variable, "")
+    asked = env.get(row.interface, "")
     name = asked or interface_to(address)
     return {
-        "variable": variable,
+        "variable": row.interface,
         "asked": asked,
         "name": name,
-        "missing": bool(asked) and not named(asked, there, backend),
+        "missing": bool(asked) and not named(asked, there, row.backend),
         # By default, NCCL and HCCL use loopback only as the last choice.
-        "loopback": name == "lo" and (backend == "gloo" or bool(asked)),
+        "loopback": name == "lo" and (row.backend == "gloo" or bool(asked)),
         "all": there,
     }
 
