@@ -169,7 +169,10 @@ def test_train_knows_no_device_by_name() -> None:
     """What differs between devices is in the rows of train/accelerators.py."""
     names = set(ACCELERATORS) - {"cpu"}
     assert not {
-        (name, word) for name, (_, tree) in modules("train").items() for word in compared(tree) & names
+        (name, word)
+        for name, (_, tree) in modules("train").items()
+        for words in comparisons(tree)
+        for word in words & names
     }
     assert set(training.ACCELERATORS) == set(ACCELERATORS)
 
