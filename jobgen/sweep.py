@@ -70,14 +70,13 @@ def _fault(key: str, value: Any, origin: Callable[[tuple[str, ...]], str], why: 
     return JobgenError(f"{shown(key)} = {shown(str(value))} ({origin(('sweep', key))}): {why}")
 
 
-def sweep(spec: JobSpec, program: Program) -> Sweep | None:
-    """Return the values of each task, as options of the program; None if there is no sweep.
+def sweep(spec: JobSpec, program: Program) -> Sweep:
+    """Return the values of each task, as options of the program.
 
     Raises:
         JobgenError: the lists do not fit each other, or the program does not accept an option.
     """
-    if spec.sweep is None:
-        return None
+    assert spec.sweep
     lists = spec.sweep.values
     points, indices = _indices(spec, [len(values) for _, values in lists])
     found = tuple(
