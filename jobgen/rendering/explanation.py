@@ -22,17 +22,23 @@ class Row(NamedTuple):
 
 def rows(plan: Plan) -> list[Row]:
     """Return the options with their resolved values, then the values derived from them."""
-    spec, resources, survive = plan.spec, plan.resources, plan.survival
-    resolved = {
-        "dialect": None if "dialect" in plan.scheduler.lacks else plan.scheduler.name,
+    values, spec = plan.spec._asdict() | _resolved(plan), plan.spec
+    asked = [Row(one.key, values[one.key], spec.origin(one.key), one.meaning) for one in OPTIONS]
+    return [*asked, *_derived(plan)]
+
+
+def _resolved(plan: Plan) -> dict[str, Any]:
+    """Return the options whose values differ from those that were asked for."""
+    spec, resources, survive, lacks = plan.spec, plan.resources, plan.survival, plan.scheduler.lacks
+    mixed = resources.mixed
+    return {
+        "dialect": None if "dialect" in lacks else plan.scheduler.name,
         "walltime": clock(resources.walltime) if plan.scheduler.limits_time or spec.walltime else None,
-        "nodes": resources.mixed or resources.nodes,
-        "gpus_per_node": None if resources.mixed else resources.gpus_per_node,
-        "ranks_per_node": None if resources.mixed else resources.ranks_per_node,
+        "nodes": mixed or resources.nodes,
+        "gpus_per_node": None if mixed else resources.gpus_per_node,
+        "ranks_per_node": None if mixed else resources.ranks_per_node,
         "cpus_per_rank": resources.cpus.rank,
-        "cpus_per_node": None
-        if resources.mixed or "cpus_per_node" in plan.scheduler.lacks
-        else resources.cpus.node,
+        "cpus_per_node": None if mixed or "cpus_per_node" in lacks else resources.cpus.node,
         "cpu_bind": ";".join(resources.cpus.lists) or resources.cpus.bind,
         "mem": resources.memory,
         "accelerator": resources.accelerator_name,
@@ -51,16 +57,6 @@ def rows(plan: Plan) -> list[Row]:
         ),
         "stall": clock(spec.stall or 1800) if plan.program.is_ours else None,
     }
-    asked = [
-        Row(
-            option.key,
-            resolved.get(option.key, getattr(spec, option.key)),
-            spec.origin(option.key),
-            option.meaning,
-        )
-        for option in OPTIONS
-    ]
-    return [*asked, *_derived(plan)]
 
 
 def _derived(plan: Plan) -> list[Row]:

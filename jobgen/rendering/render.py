@@ -97,11 +97,12 @@ def render(
         check_syntax(plan.spec, given)
     folders = tuple(template_dirs)
     env = environment(folders, cache_dir)
+    values = plan._asdict() | words(plan)
     if folders:
         _check_blocks(env, folders)
+        values = former_names(plan) | values
     try:
         template = env.get_template(plan.scheduler.template)
-        values = former_names(plan) | plan._asdict() | words(plan)
         return template.render(values, runtime=runtime(plan, main))
     except jinja2.TemplateSyntaxError as error:
         raise JobgenError(
