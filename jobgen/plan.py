@@ -25,6 +25,7 @@ class Plan(NamedTuple):
     version: str
     spec: JobSpec
     scheduler: Scheduler
+    title: str
     resources: Resources
     launch: Launch
     program: Program
@@ -38,18 +39,6 @@ class Plan(NamedTuple):
     def queue(self) -> str | None:
         """Return the scheduler's name of the queue."""
         return self.site.queue_name or self.spec.queue
-
-    @property
-    def title(self) -> str:
-        """Return the job in one line."""
-        spec, resources, launch = self.spec, self.resources, self.launch
-        each = " + ".join(
-            f"{_count(group.nodes, 'node')} x {_count(group.ranks, 'rank')}"
-            for group in groups_of(spec.nodes, resources.ranks_per_node)
-        )
-        by = f"{spec.launcher} ({launch.mpi.title})" if launch.mpi else spec.launcher
-        ranks = _count(resources.active.world_size, "rank")
-        return f"{each}, {ranks} in all, by {by} on {resources.accelerator.title}"
 
 
 def resolve(spec: JobSpec) -> Plan:
@@ -72,6 +61,7 @@ def resolve(spec: JobSpec) -> Plan:
         version=__version__,
         spec=spec,
         scheduler=scheduler,
+        title=_title(spec, resources, launch),
         resources=resources,
         launch=launch,
         program=program,
@@ -89,6 +79,14 @@ def _sweep(spec: JobSpec, program: Program) -> "Sweep | None":
     from jobgen.sweep import sweep  # late: only sweeps need it
 
     return sweep(spec, program)
+
+
+def _title(spec: JobSpec, resources: Resources, launch: Launch) -> str:
+    groups = groups_of(spec.nodes, resources.ranks_per_node)
+    each = " + ".join(f"{_count(one.nodes, 'node')} x {_count(one.ranks, 'rank')}" for one in groups)
+    by = f"{spec.launcher} ({launch.mpi.title})" if launch.mpi else spec.launcher
+    ranks = _count(resources.active.world_size, "rank")
+    return f"{each}, {ranks} in all, by {by} on {resources.accelerator.title}"
 
 
 def _count(number: int, noun: str) -> str:

@@ -22,7 +22,6 @@ def words(plan: Plan) -> dict[str, object]:
     first, last = split_user_directives(spec.directive, plan.scheduler.name)
     image = _pyxis_words(plan) if box is not None and box.kind == "pyxis" else ""
     return {
-        "title": plan.title,
         "queue": plan.queue,
         "walltime": clock(plan.resources.walltime),
         "settings": [" ".join(map(_assignment, line)) for line in settings(plan)],
