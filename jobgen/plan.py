@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from jobgen import __version__
 from jobgen.containers import Container, container
+from jobgen.errors import counted
 from jobgen.program import Program, read_program
 from jobgen.resources.allocation import Resources, resources_of
 from jobgen.resources.heterogeneous import check_groups, groups_of
@@ -83,11 +84,7 @@ def _sweep(spec: JobSpec, program: Program) -> "Sweep | None":
 
 def _title(spec: JobSpec, resources: Resources, launch: Launch) -> str:
     groups = groups_of(spec.nodes, resources.ranks_per_node)
-    each = " + ".join(f"{_count(one.nodes, 'node')} x {_count(one.ranks, 'rank')}" for one in groups)
+    each = " + ".join(f"{counted(one.nodes, 'node')} x {counted(one.ranks, 'rank')}" for one in groups)
     by = f"{spec.launcher} ({launch.mpi.title})" if launch.mpi else spec.launcher
-    ranks = _count(resources.active.world_size, "rank")
+    ranks = counted(resources.active.world_size, "rank")
     return f"{each}, {ranks} in all, by {by} on {resources.accelerator.title}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

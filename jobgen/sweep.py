@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from jobgen.errors import JobgenError, nearest, one_of, shown
+from jobgen.errors import JobgenError, counted, nearest, one_of, shown
 from jobgen.program import Program
 from jobgen.spec import JobSpec, SweepAsked
 
@@ -95,7 +95,7 @@ def sweep(spec: JobSpec, program: Program) -> Sweep:
     how = "every combination, of which the last changes fastest"
     if spec.sweep.mode == "zip":
         names, how = " with ".join(one.key for one in found), "each task has the next value of every list"
-    return Sweep(found, points, f"{names}: {points} point{'s' * (points > 1)}, {how}.")
+    return Sweep(found, points, f"{names}: {counted(points, 'point')}, {how}.")
 
 
 def _kind(values: Sequence[Value]) -> str:
