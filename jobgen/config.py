@@ -39,14 +39,8 @@ def read_spec(
         if value is None:
             fields[option.key] = option.default
             continue
+        fields[option.key], texts[option.key] = parse(option, value, origin)
         origins[option.key] = origin
-        if option.multiple:
-            fields[option.key] = tuple(parse(option, item, origin) for item in value)
-            texts[option.key] = shown(" ".join(value))
-        else:
-            assert isinstance(value, str)
-            fields[option.key] = parse(option, value, origin)
-            texts[option.key] = shown(value)
     if below is not None and below.sweep is not None:
         fields["sweep"], origins["sweep"] = below.sweep, below.origins["sweep"]
         texts["sweep"] = shown(" ".join(key for key, _ in below.sweep.values))

@@ -17,6 +17,11 @@ def one_of(values: Iterable[str]) -> str:
     return f"{', '.join(first)} or {last}" if first else last
 
 
+def counted(number: int, noun: str) -> str:
+    """Return ``1 node`` or ``2 nodes``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def nearest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
     """Return ``; did you mean X?`` with the known word nearest to a misspelt one; empty if there is none."""
     from difflib import get_close_matches  # late: only errors need this import

@@ -3,7 +3,7 @@
 The command line, the error messages and ``--explain`` are generated from this table.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from jobgen import values
@@ -57,8 +57,17 @@ class Option(NamedTuple):
         return self.in_file or self.key
 
 
-def parse(option: Option, value: str, origin: str) -> Any:
-    """Return the value of an option, parsed from a text that comes from ``origin``."""
+def parse(option: Option, text: str | Sequence[str], origin: str) -> tuple[Any, str]:
+    """Return the value of an option, and its text as messages show it.
+
+    ``text`` comes from ``origin``; it is a list for a repeatable option.
+    """
+    lines = [text] if isinstance(text, str) else text
+    parsed = tuple(_parse(option, line, origin) for line in lines)
+    return parsed if option.multiple else parsed[0], shown(" ".join(lines))
+
+
+def _parse(option: Option, value: str, origin: str) -> Any:
     try:
         if "\0" in value:
             raise ValueError("can hold no NUL")

@@ -15,9 +15,11 @@ class Survival(NamedTuple):
 
     ``preflight`` is "always", or "if_there" if it was not requested and the program's environment may lack
     it. With ``timer`` the script itself sends ``signal`` to the ranks shortly before the end of its time.
+    ``timeout`` ends the launcher if the scheduler has no limit.
     """
 
     walltime: int | None
+    timeout: int | None
     grace: int | None
     signal: str
     signal_seconds: int | None
@@ -51,6 +53,7 @@ def survival(spec: JobSpec, scheduler: Scheduler, program: Program, walltime: in
     informed = program.is_ours or spec.signal is not None or bool(spec.requeue)
     return Survival(
         walltime=walltime if limited else None,
+        timeout=None if scheduler.limits_time else spec.walltime,
         grace=grace if limited else None,
         signal=name,
         signal_seconds=seconds or grace,

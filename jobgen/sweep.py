@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from jobgen.errors import JobgenError, nearest, one_of, shown
+from jobgen.errors import JobgenError, counted, nearest, one_of, shown
 from jobgen.program import Program
 from jobgen.spec import JobSpec, SweepAsked
 
@@ -70,14 +70,13 @@ def _fault(key: str, value: Any, origin: Callable[[tuple[str, ...]], str], why: 
     return JobgenError(f"{shown(key)} = {shown(str(value))} ({origin(('sweep', key))}): {why}")
 
 
-def sweep(spec: JobSpec, program: Program) -> Sweep | None:
-    """Return the values of each task, as options of the program; None if there is no sweep.
+def sweep(spec: JobSpec, program: Program) -> Sweep:
+    """Return the values of each task, as options of the program.
 
     Raises:
         JobgenError: the lists do not fit each other, or the program does not accept an option.
     """
-    if spec.sweep is None:
-        return None
+    assert spec.sweep
     lists = spec.sweep.values
     points, indices = _indices(spec, [len(values) for _, values in lists])
     found = tuple(
@@ -96,7 +95,7 @@ def sweep(spec: JobSpec, program: Program) -> Sweep | None:
     how = "every combination, of which the last changes fastest"
     if spec.sweep.mode == "zip":
         names, how = " with ".join(one.key for one in found), "each task has the next value of every list"
-    return Sweep(found, points, f"{names}: {points} point{'s' * (points > 1)}, {how}.")
+    return Sweep(found, points, f"{names}: {counted(points, 'point')}, {how}.")
 
 
 def _kind(values: Sequence[Value]) -> str:

@@ -103,11 +103,11 @@ def plan(scheduler: str, **options: str) -> Plan:
 
 
 def test_cores_of_a_rank_and_of_a_node() -> None:
-    assert plan("slurm").cpus[:3] == (2, 8, 2)
-    assert plan("slurm", cpus_per_node="64").cpus[:3] == (16, 64, 16)
-    assert plan("slurm", cpus_per_node="64", cpus_per_rank="7").cpus[:3] == (7, 64, 16)
-    assert plan("pbs", cpus_per_node="67").cpus[:3] == (16, 67, 16)
-    assert plan("pbs", cpu_bind="1-7:9-15:17-23:25-31,33").cpus[:3] == (7, 28, 7)
+    assert plan("slurm").resources.cpus[:3] == (2, 8, 2)
+    assert plan("slurm", cpus_per_node="64").resources.cpus[:3] == (16, 64, 16)
+    assert plan("slurm", cpus_per_node="64", cpus_per_rank="7").resources.cpus[:3] == (7, 64, 16)
+    assert plan("pbs", cpus_per_node="67").resources.cpus[:3] == (16, 67, 16)
+    assert plan("pbs", cpu_bind="1-7:9-15:17-23:25-31,33").resources.cpus[:3] == (7, 28, 7)
 
 
 @pytest.mark.parametrize(

@@ -11,14 +11,9 @@ import pytest
 from support.walkthroughs import block, row
 
 from jobgen import JobgenError, JobSpec, launchers, render
-from jobgen.check.checker import check
-from jobgen.check.directive_reader import guess
-from jobgen.check.script import Script
 from jobgen.launchers import LAUNCHERS
 from jobgen.resources import accelerators
 from jobgen.resources.accelerators import ACCELERATORS
-from jobgen.schedulers.base import Scheduler
-from jobgen.schedulers.table import SCHEDULERS
 
 JSRUN = row("Add a launcher", launchers)
 GAUDI = row("Add an accelerator", accelerators)
@@ -148,31 +143,10 @@ def test_a_container_without_the_accelerator_is_refused(
     assert str(error.value) == sentence
 
 
-LSF_FORMS = {
-    **{"name": "-J {}", "queue": "-q {}", "account": "-P {}", "walltime": "-W {}"},
-    **{"output": "-o {}", "error": "-e {}", "mail_user": "-u {}"},
-}
-
-
-class Lsf(Scheduler):
-    name = command_name = "lsf"
-    title = "LSF"
-    command = "bsub"
-    prefix = "#BSUB"
-    letters = "e:J:n:o:P:q:u:W:"
-    request_forms = LSF_FORMS
-    time_pattern = r"\d+:\d\d"
-    time_forms = "H:M"
-
-
-def test_the_directives_of_a_scheduler_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(SCHEDULERS, "lsf", Lsf())
-    script = "#!/bin/bash\n#BSUB -J train -q gpu\n#BSUB -W 90\n#BSUB -q a\n#BSUB -z\nhostname\n"
-    assert guess(script.splitlines()) == "lsf"
-    request = Script(script.encode(), "lsf").request
-    assert (request.name, request.queue, request.walltime) == ("train", "a", None)
-    assert [(one.line, one.rule, one.reason) for one in check(script.encode())] == [
-        (3, "bad-walltime", "the time 90 is refused: allowed are H:M"),
-        (4, "repeated-directive", "-q is there already, as gpu: of repeated directives LSF heeds the last"),
-        (5, "unknown-option", "bsub has no option -z"),
-    ]
+def test_a_template_of_an_earlier_version_has_its_names(tmp_path: Path) -> None:
+    block = "{{ nodes }} {{ resources.nodes }} {{ launcher }} {{ launch_template }} {{ mpi.title }} {{ walltime }}"
+    text = '{% extends "builtin/pbs.sh.j2" %}{% block launch %}' + block + "{% endblock %}"
+    script = render(
+        JobSpec("pbs", nodes=2, launcher="mpirun"), template_dirs=add_template(tmp_path, "pbs.sh.j2", text)
+    )
+    assert "2 2 mpirun mpirun Open MPI 01:00:00" in script

@@ -17,7 +17,8 @@ from support.require import find_command
 from jobgen.config import read_spec
 from jobgen.errors import JobgenError
 from jobgen.plan import resolve
-from jobgen.rendering.render import render, sh
+from jobgen.rendering.quoting import sh
+from jobgen.rendering.render import render
 
 SHELLCHECK = find_command("shellcheck")
 
@@ -213,11 +214,11 @@ def test_nodes_are_a_number_or_groups_that_differ(text: str) -> None:
         assert "2x4+1x8" in refused or re.fullmatch(r"-?[0-9]+", text)
         assert not (pairs and len({ranks for _, ranks in parts}) > 1)
         return
-    if plan.mixed is None:
+    if plan.resources.mixed is None:
         assert re.fullmatch("[0-9]{1,9}", text)
         return
-    assert plan.nodes == sum(int(nodes) for nodes, _ in parts)
-    assert plan.active.world_size == sum(int(nodes) * int(ranks) for nodes, ranks in parts)
+    assert plan.resources.nodes == sum(int(nodes) for nodes, _ in parts)
+    assert plan.resources.active.world_size == sum(int(nodes) * int(ranks) for nodes, ranks in parts)
     select = "+".join(
         f"{nodes}:ncpus={2 * int(ranks)}:mpiprocs={ranks}:ngpus={ranks}" for nodes, ranks in parts
     )

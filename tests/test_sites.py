@@ -307,13 +307,13 @@ def test_a_reservation_is_no_unknown_queue() -> None:
 
 
 def test_a_queue_without_devices_makes_a_job_for_cpus() -> None:
-    plan = resolve(spec("pbs abci account=x queue=rt_HC"))
-    assert (plan.accelerator_name, plan.gpus_per_node, plan.cpus.rank) == ("cpu", 0, 32)
+    resources = resolve(spec("pbs abci account=x queue=rt_HC")).resources
+    assert (resources.accelerator_name, resources.gpus_per_node, resources.cpus.rank) == ("cpu", 0, 32)
 
 
 def test_the_time_is_shortened_only_where_nobody_said_it() -> None:
     plan = resolve(spec("slurm perlmutter account=x queue=debug"))
-    assert (plan.walltime, plan.spec.origin("walltime")) == ("00:30:00", "site perlmutter")
+    assert (plan.resources.walltime, plan.spec.origin("walltime")) == (1800, "site perlmutter")
     assert "at most 00:30:00" in sentence("slurm perlmutter account=x queue=debug walltime=1h")
 
 
@@ -335,8 +335,8 @@ def test_a_directive_of_the_user_replaces_the_sites_own() -> None:
 
 
 def test_cores_follow_from_what_was_said_of_the_node_or_of_lists() -> None:
-    assert resolve(spec("pbs polaris account=x cpus_per_node=16")).cpus.rank == 4
-    assert resolve(spec("pbs polaris account=x cpu_bind=0-3;4-7;8-11;12-15")).cpus.rank == 4
+    assert resolve(spec("pbs polaris account=x cpus_per_node=16")).resources.cpus.rank == 4
+    assert resolve(spec("pbs polaris account=x cpu_bind=0-3;4-7;8-11;12-15")).resources.cpus.rank == 4
     assert "--cpus-per-node 64" in sentence("pbs polaris account=x cpus_per_node=64")
     text = render(spec("slurm lumi account=x cpu_bind=numa"))
     assert "mask_cpu" not in text
@@ -367,7 +367,7 @@ def spec_of_site(name: str, given: dict[str, str | None]) -> JobSpec:
 
 
 def test_defaults_give_way_to_what_excludes_them() -> None:
-    assert resolve(spec("pbs polaris account=x launcher=torchrun")).mpi_name is None
+    assert resolve(spec("pbs polaris account=x launcher=torchrun")).launch.mpi_name is None
     job = spec("pbs polaris account=x container=apptainer image=/images/train.sif")
     assert (job.conda, job.module) == (None, ("conda",))
     render(job)

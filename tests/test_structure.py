@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
 from functools import cache, lru_cache
 from pathlib import Path
+from typing import Any, get_args, get_type_hints
 
 import jobgen.train.accelerators as training
 import pytest
 
-from jobgen.launchers import LAUNCHERS, MPI_FLAVOURS, READ_ONLY
-from jobgen.resources.accelerators import ACCELERATORS
+from jobgen.launchers import LAUNCHERS, MPI_FLAVOURS, READ_ONLY, Launcher, MpiFlavour
+from jobgen.plan import Plan
+from jobgen.resources.accelerators import ACCELERATORS, Accelerator
+from jobgen.schedulers.base import Scheduler
 from jobgen.schedulers.table import COMMANDS as SCHEDULER_COMMANDS
 from jobgen.schedulers.table import SCHEDULERS
+from jobgen.spec import JobSpec
+from jobgen.sweep import Sweep
 
 ROOT = Path(__file__).resolve().parent.parent
 ACYCLIC = ("jobgen", "train")
 MOST_AT_THE_TOP = 15
+MOST_FIELDS = 15
+TABLES = (Scheduler, Launcher, MpiFlavour, Accelerator, JobSpec)  # their rows and options are no parts
 HEAVY = ("torch", "deepspeed", "mpi4py", "jobgen.train")
 COMMANDS = "jobgen.commands"
 MAY_IMPORT_COMMANDS = ("jobgen.__main__", COMMANDS)
@@ -115,6 +123,27 @@ def test_a_cycle_is_found() -> None:
 
 def test_few_modules_at_the_top() -> None:
     assert len(list((ROOT / "jobgen").glob("*.py"))) <= MOST_AT_THE_TOP
+
+
+def parts(hint: Any) -> Iterator[type]:
+    """Yield the types of jobgen in a type: its own, and those of its fields."""
+    if inner := get_args(hint):
+        yield from (part for one in inner for part in parts(one))
+    elif isinstance(hint, type) and hint.__module__.startswith("jobgen.") and not issubclass(hint, TABLES):
+        yield hint
+        yield from (
+            part for one in get_type_hints(hint, None, {"Sweep": Sweep}).values() for part in parts(one)
+        )
+
+
+def test_the_plan_is_in_parts() -> None:
+    found = set(parts(Plan))
+    assert {Plan, Sweep} < found
+    sizes = {
+        part.__name__: len(fields(part) if is_dataclass(part) else part._fields)  # type: ignore[attr-defined]
+        for part in found
+    }
+    assert {name: size for name, size in sizes.items() if size > MOST_FIELDS} == {}
 
 
 def test_nothing_heavy_is_imported() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -23,6 +23,9 @@ from jobgen.commands.job_options import (
 from jobgen.commands.parameter_types import FILE
 from jobgen.errors import JobgenError, nearest, one_of, shown
 from jobgen.schedulers.table import COMMANDS, named, queued
+
+if TYPE_CHECKING:
+    from jobgen.plan import Plan
 
 USAGE = 2
 
@@ -158,30 +161,35 @@ def _generate(scheduler: str) -> Callable[..., None]:
         if force and output is None:
             raise JobgenError("--force goes with -o FILE only; nothing is overwritten without it")
         plan = plan_of(scheduler, given, program, job_file(job, no_job, settings, program), site, job)
-        if explain:
-            from jobgen.rendering.explanation import as_json, as_table
-
-            text = as_json(plan) if json else as_table(plan)
-        else:
-            from jobgen.rendering.render import cache_dir, render
-
-            if plan.spec.runtime == "beside" and output is None:
-                raise plan.spec.refuse("runtime", "writes a second file: give -o FILE")
-            text = render(plan, template_dirs(template_dir), cache_dir())
-        if output is not None:
-            from jobgen.rendering.script_file import write_script
-
-            write_script(output, text, force=force, executable=not explain)
-            if plan.spec.runtime == "beside" and not explain:
-                from jobgen.rendering.runtime import runtime
-
-                beside = runtime(plan)
-                path = os.path.join(os.path.dirname(output), beside.file)
-                write_script(path, beside.text, force=True, executable=False)
-        else:
+        text = _explanation(plan, json) if explain else _script(plan, template_dir, output)
+        if output is None:
             click.echo(text, nl=False)
+            return
+        from jobgen.rendering.script_file import write_script
+
+        write_script(output, text, force=force, executable=not explain)
+        if plan.spec.runtime == "beside" and not explain:
+            from jobgen.rendering.runtime import runtime
+
+            beside = runtime(plan)
+            path = os.path.join(os.path.dirname(output), beside.file)
+            write_script(path, beside.text, force=True, executable=False)
 
     return command
+
+
+def _explanation(plan: Plan, json: bool) -> str:
+    from jobgen.rendering.explanation import as_json, as_table
+
+    return as_json(plan) if json else as_table(plan)
+
+
+def _script(plan: Plan, template_dir: Sequence[str], output: str | None) -> str:
+    from jobgen.rendering.render import cache_dir, render
+
+    if plan.spec.runtime == "beside" and output is None:
+        raise plan.spec.refuse("runtime", "writes a second file: give -o FILE")
+    return render(plan, template_dirs(template_dir), cache_dir())
 
 
 def _submit(

@@ -13,7 +13,7 @@ _WHEELS = "https://download.pytorch.org/whl/"
 
 def torch(case: Case) -> Iterator[Finding]:
     """Check torch, and whether it was built for the accelerator."""
-    facts, wanted = case.facts("torch"), case.plan.accelerator.torch
+    facts, wanted = case.facts("torch"), case.plan.resources.accelerator.torch
     needed = case.plan.program.head is not None
     if not facts:
         if needed and case.facts("python"):
@@ -27,12 +27,12 @@ def torch(case: Case) -> Iterator[Finding]:
     )
     found = f"{facts['version']}, for {built}"
     if wanted and not facts[wanted]:
-        why = f"the job asks for {case.plan.accelerator.title}"
+        why = f"the job asks for {case.plan.resources.accelerator.title}"
         remedy = f"install a build of torch for them: {_WHEELS}; or say --accelerator cpu"
         yield Finding("torch", PROBLEM, found, why, remedy)
         return
     yield Finding("torch", OK, found)
-    if case.plan.accelerator.nvcc:
+    if case.plan.resources.accelerator.nvcc:
         yield from _cuda(case, facts["cuda"], facts["archs"], facts["devices"], facts.get("warnings", []))
         if not facts["nccl"]:
             why = "the ranks of several devices speak through it"
@@ -93,13 +93,13 @@ def nothing_here(case: Case, check: str, found: str) -> Finding:
             check, PROBLEM, found, why, "ask for them: --gpus-per-node N; else tell the site's support"
         )
     why = "a login node often has none, and then the rest is seen on a compute node only"
-    words = case.plan.scheduler.devices(case.plan.accelerator) or ""
+    words = case.plan.scheduler.devices(case.plan.resources.accelerator) or ""
     return Finding(check, NOTE, found, why, case.plan.scheduler.interactive.format(one=words.format(n=1)))
 
 
 def cann(case: Case) -> Iterator[Finding]:
     """Check CANN, torch_npu and the NPUs."""
-    if not case.plan.accelerator.cann:
+    if not case.plan.resources.accelerator.cann:
         return
     home = case.here.env.get("ASCEND_HOME_PATH")
     if not home or not Path(home).is_dir():

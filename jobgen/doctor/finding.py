@@ -48,4 +48,4 @@ class Case(NamedTuple):
     @property
     def wants_deepspeed(self) -> bool:
         """Return whether the job is known to use DeepSpeed."""
-        return self.plan.launch_row.package == DEEPSPEED or self.plan.program.is_ours
+        return self.plan.launch.row.package == DEEPSPEED or self.plan.program.is_ours

@@ -27,8 +27,8 @@ def as_json(case: Case, findings: Sequence[Finding]) -> str:
                 "host": os.uname().nodename,
                 "in_job": case.in_job,
                 "scheduler": case.plan.spec.scheduler,
-                "launcher": case.plan.launcher,
-                "accelerator": case.plan.accelerator_name,
+                "launcher": case.plan.spec.launcher,
+                "accelerator": case.plan.resources.accelerator_name,
                 "state": worst(findings),
                 "findings": [finding._asdict() for finding in findings],
             },
@@ -42,7 +42,9 @@ def as_table(case: Case, findings: Sequence[Finding]) -> str:
     """Return one line per finding; below those that are not ok, the reason and the remedy."""
     plan = case.plan
     where = f"on {os.uname().nodename}, {'in a job' if case.in_job else 'not in a job'}"
-    lines = [f"For {plan.scheduler.title}, {plan.launcher}, {plan.accelerator.title}; {where}."]
+    lines = [
+        f"For {plan.scheduler.title}, {plan.spec.launcher}, {plan.resources.accelerator.title}; {where}."
+    ]
     for finding in findings:
         lines += _wrapped(finding.state.ljust(_INDENT - 2), f"{finding.check}: {finding.found}")
         if finding.state != OK:

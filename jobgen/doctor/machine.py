@@ -20,11 +20,11 @@ _SKEW = 2  # s
 
 def reach(case: Case) -> Iterator[Finding]:
     """Check ssh and pdsh, if the launcher uses them."""
-    ssh = case.plan.force_ssh or case.plan.agents[-1:] == ("ssh",)
-    if not ssh and case.plan.start_nodes != "pdsh":
+    ssh = case.plan.spec.remote == "ssh" or case.plan.launch.agents[-1:] == ("ssh",)
+    if not ssh and case.plan.launch.start_nodes != "pdsh":
         return
     other = "" if case.plan.scheduler.one_host else "--remote scheduler does without it"
-    names = ("pdsh", "ssh") if case.plan.start_nodes == "pdsh" else ("ssh",)
+    names = ("pdsh", "ssh") if case.plan.launch.start_nodes == "pdsh" else ("ssh",)
     for name in names:
         if not case.here.which(name):
             yield Finding(name, WARNING, "is not on PATH", "the other nodes are started with it", other)
@@ -34,7 +34,7 @@ def reach(case: Case) -> Iterator[Finding]:
     answer = case.here.ask((*words, os.uname().nodename, "true"), 15)
     if answer.status == 0:
         yield Finding("ssh", OK, "enters this host without a password")
-    elif case.plan.agents[:1] not in ((), ("ssh",)):
+    elif case.plan.launch.agents[:1] not in ((), ("ssh",)):
         yield Finding("ssh", NOTE, answer.last, "it is only taken where the scheduler's own way fails")
     else:
         remedy = "ssh-keygen -t ed25519, then append its .pub to ~/.ssh/authorized_keys; " + other

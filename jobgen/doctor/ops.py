@@ -70,7 +70,7 @@ def _compiler(case: Case) -> Iterator[Finding]:
     remedy = "load a module of gcc, at least 9, or set CXX; or build the ops before: jobgen doctor --recipe"
     version = re.search(r"^(\d+)(?:\.(\d+))?", said.strip())
     name = case.here.env.get("CXX", "") or "g++"
-    bounds = case.facts("torch").get("gcc", {}) if case.plan.accelerator.nvcc else {}
+    bounds = case.facts("torch").get("gcc", {}) if case.plan.resources.accelerator.nvcc else {}
     most = bounds.get(nvcc_version(case.text("nvcc")) or "")
     if not version:
         yield Finding("compiler", WARNING, answer.last, why, remedy)
@@ -102,7 +102,7 @@ def nvcc_version(said: str) -> str | None:
 
 def _nvcc(case: Case) -> Iterator[Finding]:
     cuda, mine = case.facts("torch").get("cuda"), nvcc_version(case.text("nvcc"))
-    if not case.plan.accelerator.nvcc or not cuda:
+    if not case.plan.resources.accelerator.nvcc or not cuda:
         return
     why = "DeepSpeed compiles its ops with it, unless they are built before"
     home = case.facts("torch").get("cuda_home") or case.here.env.get("CUDA_HOME")
@@ -149,7 +149,7 @@ def _cache(case: Case) -> Iterator[Finding]:
         yield Finding(
             "TORCH_EXTENSIONS_DIR", PROBLEM, f"{place} cannot be written", "the ops are compiled there", local
         )
-    elif shared and case.plan.nodes > 1:
+    elif shared and case.plan.resources.nodes > 1:
         why = "all nodes compile there at once, behind one lock, and what one compiles may not fit another"
         yield Finding(
             "TORCH_EXTENSIONS_DIR", WARNING, f"{place} is on a file system that nodes share", why, local
@@ -183,7 +183,7 @@ def file_system(path: Path, mounts: Path) -> str | None:
 
 def _arch_list(case: Case) -> Iterator[Finding]:
     said = case.here.env.get("TORCH_CUDA_ARCH_LIST")
-    if not case.plan.accelerator.nvcc:
+    if not case.plan.resources.accelerator.nvcc:
         return
     if said is None:
         yield Finding(

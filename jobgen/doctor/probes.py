@@ -85,10 +85,10 @@ def commands(plan: Plan, here: Surroundings) -> dict[str, tuple[str, ...]]:
     asked: dict[str, tuple[str, ...]] = {
         name: (*inside, "python3", "-c", _JSON + code + _PRINT) for name, code in QUESTIONS.items()
     }
-    if not plan.accelerator.cann:
+    if not plan.resources.accelerator.cann:
         del asked["torch_npu"]
     compiler = here.env.get("CXX", "").split() or ["c++" if inside or here.which("c++") else "g++"]
-    mpi = plan.mpi or MPI_FLAVOURS[DEFAULT_MPI]
+    mpi = plan.launch.mpi or MPI_FLAVOURS[DEFAULT_MPI]
     return {
         **asked,
         **_COMMANDS,

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from jobgen.doctor.finding import OK, PROBLEM, WARNING, Case, Finding
 from jobgen.errors import nearest, one_of, shown
+from jobgen.schedulers.base import clock
 from jobgen.schedulers.pbs_cluster import QUEUE, node_facts, records
 from jobgen.values import seconds
 
@@ -35,7 +36,8 @@ def queue(case: Case) -> Iterator[Finding]:
     faults = [*_shut(name, there), *_beyond(case, name, limits)]
     yield from faults
     if not faults:
-        yield Finding("queue", OK, f"{name} takes {case.plan.allocated} nodes for {case.plan.walltime}")
+        asked = case.plan.resources
+        yield Finding("queue", OK, f"{name} takes {asked.allocated} nodes for {clock(asked.walltime)}")
 
 
 def _server(case: Case) -> Mapping[str, str]:
@@ -55,11 +57,12 @@ def _shut(name: str, there: Mapping[str, str]) -> Iterator[Finding]:
 def _beyond(case: Case, name: str, limits: Mapping[str, str]) -> Iterator[Finding]:
     time, nodes = limits["resources_max.walltime"], limits["resources_max.nodect"]
     most = seconds(time) if time else None
-    if most is not None and (seconds(case.plan.walltime) or 0) > most:
-        why = f"{case.plan.walltime} are asked for, and qsub refuses that"
+    asked = case.plan.resources
+    if most is not None and asked.walltime > most:
+        why = f"{clock(asked.walltime)} are asked for, and qsub refuses that"
         yield Finding("queue", PROBLEM, f"{name} takes at most {time}", why, f"say --walltime {time} or less")
-    if nodes.isdecimal() and case.plan.allocated > int(nodes):
-        why = f"{case.plan.allocated} are asked for"
+    if nodes.isdecimal() and asked.allocated > int(nodes):
+        why = f"{asked.allocated} are asked for"
         yield Finding(
             "queue", PROBLEM, f"{name} takes at most {nodes} nodes", why, f"say --nodes {nodes} or less"
         )
@@ -70,7 +73,7 @@ def nodes(case: Case) -> Iterator[Finding]:
     known = [node_facts(fields) for _, fields in records(case.text("pbsnodes"), r"(\S+)")]
     if not known:
         return
-    wanted = case.plan.allocated
+    wanted = case.plan.resources.allocated
     if wanted > len(known):
         remedy = f"say --nodes {len(known)} or less"
         yield Finding(
@@ -78,7 +81,7 @@ def nodes(case: Case) -> Iterator[Finding]:
         )
         return
     has_devices = any(one.gpus for one in known)  # otherwise the site has another name for them
-    for chunk in case.plan.chunks:
+    for chunk in case.plan.resources.chunks:
         asked = re.search(r"=(\d+)$", chunk.devices)
         devices = int(asked[1]) if asked and has_devices else 0
         fit = sum((one.cores or chunk.cpus) >= chunk.cpus and one.gpus >= devices for one in known)

@@ -28,8 +28,8 @@ def recipe(case: Case) -> str:
         raise JobgenError(
             f"--recipe (command line): this environment has no {lacking} to build for; see jobgen doctor"
         )
-    ops = case.plan.accelerator.ops
-    wheels = f"wheels/torch-{torch['version']}-{case.plan.accelerator_name}"
+    ops = case.plan.resources.accelerator.ops
+    wheels = f"wheels/torch-{torch['version']}-{case.plan.resources.accelerator_name}"
     lines = [
         "# Made by jobgen doctor --recipe, for a job's setup or by itself. Once for all: where the ops are",
         "# installed, nothing is done. It needs the compiler, and a network or the source from before:",
@@ -54,13 +54,13 @@ def recipe(case: Case) -> str:
 
 
 def _exports(case: Case, ops: Sequence[str], torch: dict[str, object]) -> list[str]:
-    name = case.plan.accelerator.deepspeed or case.plan.accelerator_name
+    name = case.plan.resources.accelerator.deepspeed or case.plan.resources.accelerator_name
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     jobs = max(1, min(len(os.sched_getaffinity(0)), memory // _MEMORY))
     build = (f"DS_BUILD_{op.removeprefix('deepspeed_').upper()}=1" for op in ops)
     lines = [f"export DS_ACCELERATOR={name}  # the job's: ops that were built for another are left out"]
     lines += [f"export {' '.join(build)}", f"export MAX_JOBS={jobs}"]
-    if case.plan.accelerator.nvcc:
+    if case.plan.resources.accelerator.nvcc:
         lines += [f"export TORCH_CUDA_ARCH_LIST='{arch_list(case, torch)}'"]
     return lines
 

@@ -112,8 +112,8 @@ def python(case: Case) -> Iterator[Finding]:
 
 def mpi(case: Case) -> Iterator[Finding]:
     """Check whether mpirun and mpi4py are of one MPI; otherwise every rank is alone in a world of size 1."""
-    needed = case.plan.launch_row.of_mpi
-    command = case.plan.mpi.command if case.plan.mpi else "mpirun"
+    launch = case.plan.launch
+    needed, command = launch.row.of_mpi, launch.mpi.command if launch.mpi else "mpirun"
     path, said = case.here.which(command), case.text("mpirun")
     if path is None:
         if needed:
@@ -123,9 +123,9 @@ def mpi(case: Case) -> Iterator[Finding]:
     version = (said.strip().splitlines() or ["its version is unknown"])[0]
     flavour, library = _flavour(said), case.facts("mpi4py").get("library", "")
     yield Finding("mpirun", OK, f"{version}, {path}")
-    if needed and flavour and case.plan.mpi_name != flavour:
+    if needed and flavour and launch.mpi_name != flavour:
         title = MPI_FLAVOURS[flavour].title
-        why = f"the options of {case.plan.mpi.title if case.plan.mpi else 'another MPI'} mean nothing to it"
+        why = f"the options of {launch.mpi.title if launch.mpi else 'another MPI'} mean nothing to it"
         yield Finding(
             "mpirun", PROBLEM, f"is {title}'s", why, f"say --mpi {flavour}, or load the module of the other"
         )
@@ -142,7 +142,8 @@ def _mpi4py(case: Case, flavour: str | None, version: str, library: str, bad: st
             yield Finding("mpi4py", bad, found, why, "pip install mpi4py in the environment")
         return
     worlds = re.findall(r"world (\d+)", case.text("world"))
-    command = case.plan.mpi.command if case.plan.mpi else "mpirun"
+    own = case.plan.launch.mpi
+    command = own.command if own else "mpirun"
     rebuild = f"load the module of the MPI that {command} is of, then: pip install --no-binary mpi4py mpi4py"
     if _flavour(library) and flavour and _flavour(library) != flavour:
         why = "ranks of another MPI's mpirun are each alone, in a world of one"
@@ -170,8 +171,9 @@ def _mpi4py(case: Case, flavour: str | None, version: str, library: str, bad: st
 
 def srun_mpi(case: Case) -> Iterator[Finding]:
     """Check whether Slurm has the plugin for --mpi."""
-    wanted = case.plan.mpi.srun if case.plan.mpi else None
-    if not case.plan.launch_row.mpi_plugin or wanted is None or not (said := case.text("srun_mpi")):
+    launch = case.plan.launch
+    wanted = launch.mpi.srun if launch.mpi else None
+    if not launch.row.mpi_plugin or wanted is None or not (said := case.text("srun_mpi")):
         return
     if re.search(rf"\b{wanted}", said):
         yield Finding("srun", OK, f"has --mpi={wanted}")

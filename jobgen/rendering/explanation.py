@@ -22,23 +22,31 @@ class Row(NamedTuple):
 
 def rows(plan: Plan) -> list[Row]:
     """Return the options with their resolved values, then the values derived from them."""
-    spec, survive = plan.spec, plan.survival
-    resolved = {
-        "dialect": None if "dialect" in plan.scheduler.lacks else plan.scheduler.name,
-        "walltime": plan.walltime if plan.scheduler.limits_time or spec.walltime else None,
-        "nodes": plan.mixed or plan.nodes,
-        "gpus_per_node": None if plan.mixed else plan.gpus_per_node,
-        "ranks_per_node": None if plan.mixed else plan.ranks_per_node,
-        "cpus_per_rank": plan.cpus.rank,
-        "cpus_per_node": None if plan.mixed or "cpus_per_node" in plan.scheduler.lacks else plan.cpus.node,
-        "cpu_bind": ";".join(plan.cpus.lists) or plan.cpus.bind,
-        "mem": plan.memory,
-        "accelerator": plan.accelerator_name,
-        "mpi": plan.mpi_name,
-        "include": plan.active.text if spec.include else None,
-        "exclude": plan.active.text if spec.exclude else None,
+    values, spec = plan.spec._asdict() | _resolved(plan), plan.spec
+    asked = [Row(one.key, values[one.key], spec.origin(one.key), one.meaning) for one in OPTIONS]
+    return [*asked, *_derived(plan)]
+
+
+def _resolved(plan: Plan) -> dict[str, Any]:
+    """Return the options whose values differ from those that were asked for."""
+    spec, resources, survive, lacks = plan.spec, plan.resources, plan.survival, plan.scheduler.lacks
+    mixed = resources.mixed
+    return {
+        "dialect": None if "dialect" in lacks else plan.scheduler.name,
+        "walltime": clock(resources.walltime) if plan.scheduler.limits_time or spec.walltime else None,
+        "nodes": mixed or resources.nodes,
+        "gpus_per_node": None if mixed else resources.gpus_per_node,
+        "ranks_per_node": None if mixed else resources.ranks_per_node,
+        "cpus_per_rank": resources.cpus.rank,
+        "cpus_per_node": None if mixed or "cpus_per_node" in lacks else resources.cpus.node,
+        "cpu_bind": ";".join(resources.cpus.lists) or resources.cpus.bind,
+        "mem": resources.memory,
+        "accelerator": resources.accelerator_name,
+        "mpi": plan.launch.mpi_name,
+        "include": resources.active.text if spec.include else None,
+        "exclude": resources.active.text if spec.exclude else None,
         "master_port": spec.master_port or "a free one, from the job id",
-        "array": plan.array,
+        "array": plan.directives.array,
         "after": [f"{kind}:{job}" for kind, job in spec.after],
         "workdir": spec.workdir or "where the job is submitted",
         "env": [f"{name}={value}" for name, value in spec.env],
@@ -49,44 +57,34 @@ def rows(plan: Plan) -> list[Row]:
         ),
         "stall": clock(spec.stall or 1800) if plan.program.is_ours else None,
     }
-    asked = [
-        Row(
-            option.key,
-            resolved.get(option.key, getattr(spec, option.key)),
-            spec.origin(option.key),
-            option.meaning,
-        )
-        for option in OPTIONS
-    ]
-    return [*asked, *_derived(plan)]
 
 
 def _derived(plan: Plan) -> list[Row]:
-    spec = plan.spec
+    spec, resources, launch = plan.spec, plan.resources, plan.launch
     directory = f"{spec.run_dir}/{spec.name}-JOBID"
     what = "the training module of jobgen" if plan.program.is_ours else "your own program"
     nodes = {
         "here": "started on this one node",
         "srun": "one launcher a node, started by srun",
-        "each": f"one launcher a node, started by {' or else '.join(plan.agents)}",
+        "each": f"one launcher a node, started by {' or else '.join(launch.agents)}",
         "pdsh": "started by pdsh over ssh",
-        "launcher": (plan.launch_row.start or f"started by {spec.launcher}")
-        + (f", its daemons by {' or else '.join(plan.agents)}" if plan.agents else ""),
-    }[plan.start_nodes]
+        "launcher": (launch.row.start or f"started by {spec.launcher}")
+        + (f", its daemons by {' or else '.join(launch.agents)}" if launch.agents else ""),
+    }[launch.start_nodes]
     values = (
         *_site_rows(plan),
         ("scheduler", plan.scheduler.title, f"Submitted with {plan.scheduler.command}."),
         (
             "world_size",
-            plan.active.world_size,
-            f"Ranks in all, on {plan.active.nodes} of {plan.nodes} nodes.",
+            resources.active.world_size,
+            f"Ranks in all, on {resources.active.nodes} of {resources.nodes} nodes.",
         ),
-        ("slots", plan.mixed or plan.ranks_per_node, "Ranks that the hostfile allows a host."),
+        ("slots", resources.mixed or resources.ranks_per_node, "Ranks that the hostfile allows a host."),
         ("hostfile", f"{directory}/hostfile", "HOST slots=N lines, made and checked by the script."),
         ("rendezvous", "MASTER_ADDR:MASTER_PORT", "The first host, and the port above."),
         (
             "devices",
-            ", ".join(filter(None, (chunk.devices for chunk in plan.chunks))) or None,
+            ", ".join(filter(None, (chunk.devices for chunk in resources.chunks))) or None,
             "How the scheduler is asked for the accelerators.",
         ),
         ("start", nodes, "How the ranks come onto the nodes."),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import jobgen.templates
 from jobgen import __version__
+from jobgen.schedulers.base import clock
 
 if TYPE_CHECKING:
     from jobgen.plan import Plan
@@ -64,10 +65,11 @@ def _written(name: str) -> str:
 
 def _files(plan: Plan, main: str) -> Iterator[str]:
     """Yield the files in the order of the script."""
-    spec, survive, box = plan.spec, plan.survival, plan.container
+    spec, survive, box, launch = plan.spec, plan.survival, plan.container, plan.launch
     yield from ("messages", "finish", "signals", plan.scheduler.runtime, "run_directory")
-    software = plan.accelerator.runtime if box is None else plan.accelerator.runtime_in_container
-    if spec.source or plan.activate or spec.conda or spec.setup or "cann" in software:
+    accelerator, filtered = plan.resources.accelerator, plan.resources.active
+    software = accelerator.runtime if box is None else accelerator.runtime_in_container
+    if spec.source or spec.venv or spec.conda or spec.setup or "cann" in software:
         yield "source"
     yield from software
     wanted = {
@@ -78,16 +80,16 @@ def _files(plan: Plan, main: str) -> Iterator[str]:
         "container": box,
         "sweep": plan.sweep,
         "hostfile": True,
-        "filter": plan.active.option,
+        "filter": filtered.option,
         "rendezvous": True,
         "deadline": survive.timer or survive.grace is not None,
         "handover": True,
-        "mpi_version": plan.mpirun and plan.mpirun.version,
-        "pdsh": plan.start_nodes == "pdsh",
+        "mpi_version": launch.mpirun and launch.mpirun.version,
+        "pdsh": launch.start_nodes == "pdsh",
         "before_after": spec.before or spec.after_block,
         "run": True,
-        "remote_start": plan.reach,
-        f"reach_{plan.reach}": plan.reach,
+        "remote_start": launch.reach,
+        f"reach_{launch.reach}": launch.reach,
         "preflight": survive.preflight,
         "spare_nodes": survive.spare_nodes,
         "leftover": box and box.kind in _DOCKER,
@@ -96,21 +98,21 @@ def _files(plan: Plan, main: str) -> Iterator[str]:
         f"{plan.scheduler.runtime}_requeue": spec.requeue,
     }
     yield from (name for name, needed in wanted.items() if needed)
-    if plan.mpirun:
-        yield from plan.mpirun.runtime
+    if launch.mpirun:
+        yield from launch.mpirun.runtime
     yield main
     yield "start"
 
 
 def _node_files(plan: Plan) -> Iterator[str]:
     yield from ("rank", "watch")
-    if plan.node_function:
+    if plan.launch.node_function:
         yield "node"
-    if plan.start_nodes == "each":
+    if plan.launch.start_nodes == "each":
         yield "each_node"
-    if plan.agents or plan.reach == "remote":
+    if plan.launch.agents or plan.launch.reach == "remote":
         yield "remote"
-    if plan.cpus.bind and plan.cpus.bind != "none":
+    if plan.resources.cpus.bind not in (None, "none"):
         yield "bind"
     if plan.container:
         yield "container"
@@ -137,18 +139,20 @@ def _names(plan: Plan) -> Iterator[Setting]:
     yield Setting("job_title", plan.title)
     yield Setting("job_run_dir", spec.run_dir)
     yield Setting("job_workdir", spec.workdir or "")
-    yield Setting("job_array", "yes" if plan.array else "")
+    yield Setting("job_array", "yes" if plan.directives.array else "")
     yield Setting("job_dependency", "yes" if spec.after else "")
 
 
 def _sizes(plan: Plan) -> Iterator[Setting]:
-    yield Setting("job_nodes", plan.allocated)
-    yield Setting("job_needed_nodes", plan.nodes if plan.survival.spare_nodes else "")
-    yield Setting("job_ranks_per_node", plan.ranks_per_node)
-    yield Setting("job_world_size", plan.active.world_size)
-    yield Setting("job_cpus_per_node", plan.cpus.node)
-    yield Setting("job_mixed", plan.mixed or "")
-    yield Setting("job_lines_per_rank", plan.lines_per_rank or "")
+    resources = plan.resources
+    yield Setting("job_nodes", resources.allocated)
+    yield Setting("job_needed_nodes", resources.nodes if plan.survival.spare_nodes else "")
+    yield Setting("job_ranks_per_node", resources.ranks_per_node)
+    yield Setting("job_world_size", resources.active.world_size)
+    yield Setting("job_cpus_per_node", resources.cpus.node)
+    if resources.mixed:
+        yield Setting("job_mixed", resources.mixed)
+        yield Setting("job_lines_per_rank", resources.cpus.rank if plan.scheduler.hosts_by_core else "")
 
 
 def _times(plan: Plan) -> Iterator[Setting]:
@@ -157,7 +161,7 @@ def _times(plan: Plan) -> Iterator[Setting]:
     yield Setting("job_grace", "" if survive.grace is None else survive.grace)
     yield Setting("job_timer", "yes" if survive.timer else "")
     yield Setting("job_signal", survive.signal)
-    yield Setting("job_limit", plan.walltime if plan.run else "")
+    yield Setting("job_limit", clock(survive.timeout) if survive.timeout else "")
     yield Setting("job_requeue", spec.requeue or "")
     yield Setting("job_stall", f"{survive.stall}s" if survive.stall else "")
     yield Setting("job_preflight_kind", survive.preflight or "")
@@ -165,8 +169,8 @@ def _times(plan: Plan) -> Iterator[Setting]:
 
 
 def _program(plan: Plan) -> Iterator[Setting]:
-    mpi = plan.mpirun
-    yield Setting("job_launcher_name", plan.launcher)
+    mpi = plan.launch.mpirun
+    yield Setting("job_launcher_name", plan.spec.launcher)
     yield Setting("job_training", "yes" if plan.program.is_ours else "")
     yield Setting("job_rank_logs", plan.spec.rank_logs)
     yield Setting("job_mpirun", mpi.command if mpi and mpi.version else "")
@@ -175,25 +179,27 @@ def _program(plan: Plan) -> Iterator[Setting]:
 
 
 def _nodes(plan: Plan) -> Iterator[Setting]:
-    yield Setting("job_agents", " ".join(plan.agents))
-    yield Setting("job_force_agent", "yes" if plan.agents and plan.force_ssh else "")
-    yield Setting("job_reach", plan.reach or "")
-    yield Setting("job_port", plan.spec.master_port or "")
+    spec, launch, active = plan.spec, plan.launch, plan.resources.active
+    yield Setting("job_agents", " ".join(launch.agents))
+    yield Setting("job_force_agent", "yes" if launch.agents and spec.remote == "ssh" else "")
+    yield Setting("job_reach", launch.reach or "")
+    yield Setting("job_port", spec.master_port or "")
     yield Setting("job_master_suffix", plan.site.master_suffix)
-    active = plan.active
     yield Setting("job_filter_option", active.option or "")
     yield Setting("job_filter_named", active.named)
     yield Setting("job_filter_whole", active.included or active.excluded)
 
 
 def _devices(plan: Plan) -> Iterator[Setting]:
-    yield Setting("job_accelerator", plan.accelerator_name)
-    if plan.restore_devices:
-        yield Setting("job_visible", plan.accelerator.visible or "")
-        yield Setting("job_devices_by_node", "yes" if plan.devices_by_node else "")
-    if plan.cpus.bind and plan.cpus.bind != "none":
-        yield Setting("job_bind", plan.cpus.bind)
-        yield Setting("job_cpu_lists", plan.cpus.lists)
+    cpus, visible = plan.resources.cpus, plan.resources.accelerator.visible
+    yield Setting("job_accelerator", plan.resources.accelerator_name)
+    if plan.launch.row.renumbers_devices and visible:
+        by_node = plan.launch.start_nodes == "pdsh" and plan.scheduler.sets_devices
+        yield Setting("job_visible", visible)
+        yield Setting("job_devices_by_node", "yes" if by_node else "")
+    if cpus.bind and cpus.bind != "none":
+        yield Setting("job_bind", cpus.bind)
+        yield Setting("job_cpu_lists", cpus.lists)
 
 
 def _box(plan: Plan) -> Iterator[Setting]:

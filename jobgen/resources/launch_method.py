@@ -1,8 +1,94 @@
-"""The ways to start the launcher on the other nodes, and to send them a signal."""
+"""The launch of the ranks: the launcher, its MPI, and how it comes onto the other nodes."""
 
-from jobgen.launchers import LAUNCHERS, MpiFlavour, RankVariables
+from typing import NamedTuple
+
+from jobgen.errors import one_of
+from jobgen.launchers import LAUNCHERS, MPI_FLAVOURS, Launcher, MpiFlavour, RankVariables
 from jobgen.schedulers.base import Scheduler
+from jobgen.schedulers.table import SCHEDULERS
 from jobgen.spec import JobSpec
+
+
+class Launch(NamedTuple):
+    """The launcher of a job, its MPI, and its way to the other nodes: see the functions of these names.
+
+    ``template`` is in templates/launcher/. With ``node_function`` it starts the function node of the script,
+    which has the launcher itself.
+    """
+
+    row: Launcher
+    mpi_name: str | None
+    mpi: MpiFlavour | None
+    template: str
+    node_function: bool
+    start_nodes: str
+    agents: tuple[str, ...]
+    reach: str | None
+
+    @property
+    def mpirun(self) -> MpiFlavour | None:
+        """Return the MPI whose mpirun starts the ranks; None with another launcher."""
+        return self.mpi if self.row.of_mpi else None
+
+    @property
+    def rank_variables(self) -> RankVariables | None:
+        """Return the launcher's rank variables; None if it sets RANK, WORLD_SIZE and LOCAL_RANK itself."""
+        return (self.mpirun or self.row).ranks
+
+
+def launch_of(spec: JobSpec, scheduler: Scheduler) -> Launch:
+    """Return the launch of the ranks.
+
+    Raises:
+        JobgenError: the launcher, the MPI or the way to the other nodes does not suit the rest of the job.
+    """
+    row = LAUNCHERS[spec.launcher]
+    name = _mpi(spec, scheduler, row)
+    mpi = MPI_FLAVOURS[name] if name else None
+    _check_remote(spec, scheduler, mpi)
+    start, others = start_nodes(spec, scheduler), agents(spec, scheduler, mpi)
+    return Launch(
+        row=row,
+        mpi_name=name,
+        mpi=mpi,
+        template=f"start_{start}" if row.once_a_node else spec.launcher,
+        node_function=row.once_a_node and start != "pdsh",
+        start_nodes=start,
+        agents=others,
+        reach=reach(spec, scheduler, others),
+    )
+
+
+def _mpi(spec: JobSpec, scheduler: Scheduler, launcher: Launcher) -> str | None:
+    """Return the name of the MPI, None without one; refuse a launcher that cannot start the job."""
+    if spec.scheduler not in launcher.schedulers:
+        others = one_of(name for name, other in LAUNCHERS.items() if spec.scheduler in other.schedulers)
+        raise spec.refuse("launcher", f"{spec.launcher} is Slurm's own; with {spec.scheduler} use {others}")
+    if not isinstance(spec.nodes, int) and launcher.ranks and not launcher.ranks.local_size:
+        raise spec.refuse("launcher", f"{spec.launcher} starts as many ranks on each node; use torchrun")
+    if spec.mpi is None:
+        return launcher.default_mpi
+    if not launcher.starts_mpi:
+        raise spec.refuse("mpi", f"--launcher {spec.launcher} starts no MPI; leave it out or use mpirun")
+    mpi = MPI_FLAVOURS[spec.mpi]
+    if mpi.dialects and scheduler.name not in mpi.dialects:
+        titles = one_of(SCHEDULERS[one].title for one in mpi.dialects)
+        raise spec.refuse("mpi", f"{spec.mpi.upper()} starts jobs of {titles} only; use another MPI")
+    if not isinstance(spec.nodes, int) and not mpi.mixed:
+        raise spec.refuse(
+            "mpi", "nodes that differ are for openmpi and mpich here; use one of them, torchrun or deepspeed"
+        )
+    return spec.mpi
+
+
+def _check_remote(spec: JobSpec, scheduler: Scheduler, mpi: MpiFlavour | None) -> None:
+    if spec.remote == "auto":
+        return
+    if scheduler.one_host:
+        raise spec.refuse("remote", "a local run has no other nodes; leave it out")
+    if spec.remote == "ssh" and by_scheduler(spec, mpi):
+        who = spec.launcher if LAUNCHERS[spec.launcher].by_scheduler else str(spec.mpi).upper()
+        raise spec.refuse("remote", f"{who} goes through the scheduler and never through ssh")
 
 
 def alone(spec: JobSpec) -> bool:
@@ -23,12 +109,6 @@ def start_nodes(spec: JobSpec, scheduler: Scheduler) -> str:
     if spec.remote == "ssh" and launcher.remote_shell:
         return launcher.remote_shell
     return scheduler.node_step if scheduler.node_step and spec.remote != "ssh" else "each"
-
-
-def rank_variables(spec: JobSpec, mpi: MpiFlavour | None) -> RankVariables | None:
-    """Return the launcher's rank variables; None if it sets RANK, WORLD_SIZE and LOCAL_RANK itself."""
-    launcher = LAUNCHERS[spec.launcher]
-    return mpi.ranks if mpi and launcher.of_mpi else launcher.ranks
 
 
 def by_scheduler(spec: JobSpec, mpi: MpiFlavour | None) -> bool:

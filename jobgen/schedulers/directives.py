@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from jobgen.errors import JobgenError, shown
 from jobgen.options import OPTIONS
+from jobgen.schedulers.array_tasks import tasks
 from jobgen.schedulers.base import Scheduler
 from jobgen.schedulers.table import SCHEDULERS
 from jobgen.spec import JobSpec
@@ -16,9 +17,10 @@ from jobgen.spec import JobSpec
 class Directives(NamedTuple):
     """The directives of a job. ``chunk`` follows the request of each node; ``place`` is PBS Pro's.
 
-    ``log`` is the file of the output; None leaves it to PBS.
+    ``array`` is one of ``lines``; ``log`` is the file of the output; None leaves it to PBS.
     """
 
+    array: str | None
     lines: tuple[str, ...]
     chunk: str
     place: str
@@ -48,37 +50,30 @@ def check_directives(spec: JobSpec, scheduler: Scheduler) -> None:
             raise JobgenError(f"--directive {shown(line)} ({spec.origin('directive')}): {misplaced}")
 
 
-def directives(spec: JobSpec, scheduler: Scheduler, array: str | None) -> Directives:
-    """Return the directives of a job.
+def directives(spec: JobSpec, scheduler: Scheduler, points: int) -> Directives:
+    """Return the directives of a job; ``points`` are those of a sweep, or 0.
 
     Raises:
         JobgenError: the scheduler does not accept a value.
     """
+    array = tasks(spec, scheduler, points)
     own: list[str] = []
     for key in (*scheduler.forms, *scheduler.lists):
         if (value := getattr(spec, key)) not in (None, False):
             own += _accepted(spec, key, scheduler.lines, key, value)
     scheduler.check(spec)
     chunk = ""
-    if "constraint" in scheduler.in_template:
-        _check_site_request(spec)
-        if spec.constraint:
-            chunk = _accepted(spec, "constraint", scheduler.constraint, spec.constraint)
+    if "constraint" in scheduler.in_template and spec.constraint:
+        chunk = _accepted(spec, "constraint", scheduler.constraint, spec.constraint)
     events = spec.mail_on or (("begin", "end", "fail") if spec.mail else ())
     return Directives(
+        array=array,
         lines=tuple(line for line in (array, _dependencies(spec, scheduler), *own) if line),
         chunk=chunk,
         place="scatter:excl" if spec.exclusive else "scatter",
         mail_on=scheduler.mail(events),
         log=_log(spec, scheduler, bool(array)),
     )
-
-
-def _check_site_request(spec: JobSpec) -> None:
-    if spec.site and (request := "".join(spec.site.file.request)):
-        for key in ("constraint", "exclusive"):
-            if getattr(spec, key) and f"{{{key}}}" not in request:
-                raise spec.refuse(key, "the site has a form of its own for the nodes; leave it out")
 
 
 def _dependencies(spec: JobSpec, scheduler: Scheduler) -> str | None:

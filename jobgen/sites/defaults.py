@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from jobgen import values
-from jobgen.errors import shown
 from jobgen.launchers import LAUNCHERS
 from jobgen.options import DEFAULT_WALLTIME, OPTIONS, parse
 from jobgen.schedulers.table import scheduler_of
@@ -30,15 +29,14 @@ def completed(spec: JobSpec, site: Site) -> JobSpec:
             continue
         if _excluded(key, spec, fields):
             continue
-        lines = [text] if isinstance(text, str) else text
-        parsed = tuple(parse(option, line, site.origins[key]) for line in lines)
+        value, told = parse(option, text, site.origins[key])
         if key in origins:
             named = {name for name, _ in spec.env}
-            fields[key] = (*(pair for pair in parsed if pair[0] not in named), *spec.env)
+            fields[key] = (*(pair for pair in value if pair[0] not in named), *spec.env)
             origins[key] = f"{site.origins[key]} and {origins[key]}"
         else:
-            fields[key] = parsed if option.multiple else parsed[0]
-            origins[key], given[key] = site.origins[key], shown(" ".join(lines))
+            fields[key], given[key] = value, told
+            origins[key] = site.origins[key]
     _fill(site, fields, origins)
     return spec._replace(**fields | {"origins": origins, "given": given, "site": site})
 

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from jobgen import values
-from jobgen.errors import JobgenError, nearest, one_of
+from jobgen.errors import JobgenError, counted, nearest, one_of
 from jobgen.schedulers.base import clock, size
 
 if TYPE_CHECKING:
@@ -79,13 +79,13 @@ def excesses(site: Site, name: str, request: Request) -> Iterator[Excess]:
     queue, node = site.queues[name], site.node(name)
     if queue.nodes is not None and not queue.nodes[0] <= request.nodes <= queue.nodes[1]:
         least, most = queue.nodes
-        yield Excess("nodes", f"{least} to {most} nodes" if least != most else _count(most, "node"))
+        yield Excess("nodes", f"{least} to {most} nodes" if least != most else counted(most, "node"))
     limit = longest(site, name, request.nodes)
     if limit is not None and request.walltime > limit:
-        of = f" of {_count(request.nodes, 'node')}" if queue.walltime_by_nodes else ""
+        of = f" of {counted(request.nodes, 'node')}" if queue.walltime_by_nodes else ""
         yield Excess("walltime", f"at most {clock(limit)} for a job{of}")
     if node.gpus is not None and request.gpus_per_node > node.gpus:
-        yield Excess("gpus_per_node", f"at most {_count(node.gpus, 'accelerator')} a node")
+        yield Excess("gpus_per_node", f"at most {counted(node.gpus, 'accelerator')} a node")
     elif node.whole_nodes and request.nodes > 1 and 0 < request.gpus_per_node != node.gpus:
         yield Excess("gpus_per_node", f"jobs of several nodes only with all {node.gpus} accelerators of each")
     cores = node.cores
@@ -97,10 +97,6 @@ def excesses(site: Site, name: str, request: Request) -> Iterator[Excess]:
         yield Excess("cpus_per_rank", f"at most {cores} cores a node{per_gpu}")
     if node.memory is not None and request.mem is not None and request.mem > values.memory(node.memory):
         yield Excess("mem", f"at most {size(values.memory(node.memory)).upper()} a node")
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def longest(site: Site, name: str | None, nodes: int) -> int | None:

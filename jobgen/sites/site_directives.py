@@ -10,7 +10,7 @@ from jobgen.errors import JobgenError, shown
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from jobgen.resources.cores import Cores
+    from jobgen.resources.allocation import Resources
     from jobgen.schedulers.base import Scheduler
     from jobgen.spec import JobSpec
 
@@ -53,16 +53,7 @@ class SiteWords(NamedTuple):
     srun_nodes: str = ""
 
 
-def at_site(
-    spec: JobSpec,
-    scheduler: Scheduler,
-    nodes: int,
-    walltime: int,
-    gpus: int,
-    ranks: int,
-    cpus: Cores,
-    memory: str | None,
-) -> SiteWords:
+def site_words(spec: JobSpec, scheduler: Scheduler, resources: Resources) -> SiteWords:
     """Check the limits of the site of ``spec`` and return its changes to the script.
 
     Raises:
@@ -70,14 +61,43 @@ def at_site(
     """
     if spec.site is None:
         return SiteWords()
-    from jobgen.sites.defaults import cores_of
     from jobgen.sites.limits import Request, check
 
+    _check_request(spec, scheduler)
+    words = _words(spec, scheduler, _numbers(spec, scheduler, resources))
+    lines = (*words.request, *words.directives, *spec.directive)
+    cpus, gpus = resources.cpus.node, resources.gpus_per_node
+    check(spec, Request(resources.allocated, resources.walltime, gpus, cpus, spec.mem), lines)
+    return words
+
+
+def _check_request(spec: JobSpec, scheduler: Scheduler) -> None:
+    """Refuse options that would be a part of the request of the nodes, if that of the site lacks them."""
+    assert spec.site is not None
+    file = spec.site.file
+    names = {name for line in file.request for name in names_in(line)}
+    if file.request and "constraint" in scheduler.in_template:
+        for key in ("constraint", "exclusive"):
+            if getattr(spec, key) and key not in names:
+                raise spec.refuse(key, "the site has a form of its own for the nodes; leave it out")
+    asks_for_memory = names & {"mem", "mem_total"}
+    if file.request and scheduler.memory_in_request and spec.mem is not None and not asks_for_memory:
+        raise spec.refuse(
+            "mem", f"{file.title} takes no such request: memory comes with the nodes; leave it out"
+        )
+
+
+def _numbers(spec: JobSpec, scheduler: Scheduler, resources: Resources) -> dict[str, object]:
+    """Return the values of ``NUMBERS``; None if one is not given."""
+    from jobgen.sites.defaults import cores_of
+
+    assert spec.site is not None
     node = spec.site.node(spec.queue)
+    nodes, gpus, cpus = resources.allocated, resources.gpus_per_node, resources.cpus
     cores = cores_of(node, gpus) or cpus.node
-    numbers = {
+    return {
         "nodes": nodes,
-        "ranks_per_node": ranks,
+        "ranks_per_node": resources.ranks_per_node,
         "cpus_per_rank": cpus.rank,
         "cpus_per_task": cpus.task,
         "cpus_per_node": cpus.node,
@@ -85,15 +105,11 @@ def at_site(
         "cores_per_node": cores,
         "gpus_total": nodes * gpus,
         "cores_total": nodes * cores,
-        **cpu_lists(node.cpu_lists, ranks),
+        **cpu_lists(node.cpu_lists, resources.ranks_per_node),
         "constraint": spec.constraint,
-        "mem": memory,
+        "mem": resources.memory,
         "mem_total": spec.mem and scheduler.total_memory(nodes * spec.mem),
     }
-    words = _words(spec, scheduler, numbers)
-    lines = (*words.request, *words.directives, *spec.directive)
-    check(spec, Request(nodes, walltime, gpus, cpus.node, spec.mem), lines)
-    return words
 
 
 def _words(spec: JobSpec, scheduler: Scheduler, numbers: Mapping[str, object]) -> SiteWords:
@@ -109,11 +125,6 @@ def _words(spec: JobSpec, scheduler: Scheduler, numbers: Mapping[str, object]) -
     own.update(_key(form) for key, form in scheduler.forms.items() if form[:2] == "--" and getattr(spec, key))
     if spec.mem is not None and spec.origin("mem") != spec.site.said:
         own.update(scheduler.memory_options)
-    asks_for_memory = any(name in ("mem", "mem_total") for line in file.request for name in names_in(line))
-    if file.request and scheduler.memory_in_request and spec.mem is not None and not asks_for_memory:
-        raise spec.refuse(
-            "mem", f"{file.title} takes no such request: memory comes with the nodes; leave it out"
-        )
     more = told(file.directives + (queue.directives if queue else ()))
     rules = file.rules
     bind = told((rules.bind,))[0] if _binds(spec, rules.bind, numbers) else ""

@@ -1,0 +1,61 @@
+"""Values as words of bash; most of these functions are filters of the templates."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+
+_PLAIN = re.compile(r"[A-Za-z0-9_@%+=:,./-]+")
+_CALM = re.compile(r"[A-Za-z0-9 _@%+=:,./()\[\]{}#&;|<>*?!^-]+")
+_NAMED = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "'": "\\'", "\\": "\\\\"}
+
+
+def sh(value: object) -> str:
+    """Return a value as one word of bash: bare, in single quotes, or as ``$'...'``.
+
+    The word contains no newline and no invisible character, so a user's text cannot add a line to a script.
+    """
+    text = str(value)
+    if _PLAIN.fullmatch(text):
+        return text
+    if _CALM.fullmatch(text):
+        return f"'{text}'"
+    return "$'" + "".join(map(_ansi_c, text)) + "'" if text else "''"
+
+
+def item(value: object) -> str:
+    """Return a value as an element of a bash array; with a comma it is quoted, or it looks like a mistake."""
+    word = sh(value)
+    return f"'{word}'" if "," in word and word == str(value) else word
+
+
+def _ansi_c(character: str) -> str:
+    if character in _NAMED:
+        return _NAMED[character]
+    # Letters of any alphabet stay readable; the rest of Unicode (typographic quotes, marks that
+    # reverse the line) is written byte by byte.
+    if " " <= character <= "~" or character.isalnum():
+        return character
+    return "".join(f"\\{byte:03o}" for byte in os.fsencode(character))
+
+
+def quoted(value: object) -> str:
+    """Return a value as one word in quotes: shellcheck takes ``job_program=env`` for a missing ``$(env)``."""
+    word = sh(value)
+    return f"'{word}'" if word == value else word
+
+
+def prefixed(value: object, prefix: str) -> str:
+    """Return the value after the prefix; empty if there is no value."""
+    return f"{prefix}{value}" if value else ""
+
+
+def suffixed(value: object, suffix: str) -> str:
+    """Return the value before the suffix; empty if there is no value."""
+    return f"{value}{suffix}" if value else ""
+
+
+def each(words: Sequence[object]) -> str:
+    """Return the words, each followed by a blank."""
+    return "".join(f"{sh(word)} " for word in words)

@@ -1,0 +1,95 @@
+"""The resources of a job: its nodes, ranks, cores, devices, memory and time, as numbers and as requests."""
+
+from typing import NamedTuple
+
+from jobgen.options import DEFAULT_WALLTIME
+from jobgen.resources.accelerators import ACCELERATORS, Accelerator
+from jobgen.resources.cores import Cores, cores
+from jobgen.resources.device_filter import Active, active
+from jobgen.resources.heterogeneous import Chunk, chunks, most_ranks, total, written
+from jobgen.schedulers.base import Scheduler
+from jobgen.spec import JobSpec
+
+
+class Resources(NamedTuple):
+    """The resources of a job.
+
+    ``allocated`` are the nodes with the spare ones; ``mixed`` describes nodes that differ. ``active`` is the
+    part that a filter of devices leaves. ``chunks``, ``devices`` and ``memory`` are requests in the words of
+    the scheduler. ``walltime`` is in seconds.
+    """
+
+    accelerator_name: str
+    accelerator: Accelerator
+    nodes: int
+    allocated: int
+    mixed: str | None
+    gpus_per_node: int
+    ranks_per_node: int
+    cpus: Cores
+    active: Active
+    chunks: tuple[Chunk, ...]
+    devices: str | None
+    memory: str | None
+    walltime: int
+
+
+def resources_of(spec: JobSpec, scheduler: Scheduler) -> Resources:
+    """Return the resources of a job; a number that is not given follows from the others.
+
+    Raises:
+        JobgenError: the numbers contradict each other, or the scheduler cannot request them.
+    """
+    name, gpus, ranks = _devices(spec, scheduler)
+    cpus = cores(spec, scheduler, ranks)
+    nodes = total(spec.nodes)
+    if scheduler.one_host and nodes != 1:
+        raise spec.refuse("nodes", "a local run has this one node; use pbs or slurm for more")
+    devices = _device_option(spec, scheduler, ACCELERATORS[name]) if gpus else ""
+    return Resources(
+        accelerator_name=name,
+        accelerator=ACCELERATORS[name],
+        nodes=nodes,
+        allocated=nodes + (spec.spare_nodes or 0),
+        mixed=written(spec.nodes),
+        gpus_per_node=gpus,
+        ranks_per_node=ranks,
+        cpus=cpus,
+        active=active(spec, ranks),
+        chunks=chunks(spec, cpus, ranks, devices, gpus),
+        devices=devices.format(n=gpus) or None,
+        memory=None if spec.mem is None else scheduler.memory(spec.mem, nodes, cpus.node),
+        walltime=spec.walltime or DEFAULT_WALLTIME,
+    )
+
+
+def _devices(spec: JobSpec, scheduler: Scheduler) -> tuple[str, int, int]:
+    """Return accelerator, devices and ranks per node; a value that is not given follows from the others."""
+    gpus, ranks = spec.gpus_per_node, spec.ranks_per_node or most_ranks(spec.nodes)
+    name = spec.accelerator
+    if name is None:
+        name = "cpu" if gpus == 0 or (gpus is None and scheduler.one_host) else "cuda"
+    if name == "cpu":
+        if gpus:
+            raise spec.refuse(
+                "gpus_per_node", "there are none with --accelerator cpu; leave one of the two out"
+            )
+        return name, 0, ranks or 1
+    if gpus == 0:
+        raise spec.refuse("gpus_per_node", f"--accelerator {name} needs at least 1, or say --accelerator cpu")
+    gpus = gpus or ranks or 1
+    ranks = ranks or gpus
+    if ranks > gpus:
+        raise spec.refuse(
+            "ranks_per_node", f"{ranks} ranks do not fit {gpus} accelerators a node: each needs its own"
+        )
+    return name, gpus, ranks
+
+
+def _device_option(spec: JobSpec, scheduler: Scheduler, accelerator: Accelerator) -> str:
+    """Return the scheduler's option for ``{n}`` devices per node."""
+    option = scheduler.devices(accelerator)
+    if option is None:
+        title = scheduler.title
+        raise spec.refuse("accelerator", f"{title} cannot request {accelerator.title}; use PBS Pro or Slurm")
+    return option
