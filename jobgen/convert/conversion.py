@@ -151,7 +151,8 @@ def _node_file(script: Script, source: Scheduler, target: Scheduler) -> list[str
         return []
     slots = script.request.lines_per_node or 1
     comment = f"# The hosts of the job, one line a slot, as {source.family} lists them."
-    return [comment, *target.write_node_file(str(file), slots)]
+    lines = target.write_node_file(str(file), slots)
+    return [comment, *lines] if lines else []
 
 
 def _behind_set(script: Script) -> int:

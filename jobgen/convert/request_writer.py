@@ -6,7 +6,7 @@ from jobgen.convert.directive_options import Written
 from jobgen.convert.request_reader import dependencies
 from jobgen.resources.accelerators import ACCELERATORS, GENERIC_RESOURCES
 from jobgen.schedulers import arrays
-from jobgen.schedulers.base import Scheduler, clock
+from jobgen.schedulers.base import Scheduler
 from jobgen.schedulers.directives import unpattern
 from jobgen.schedulers.pbs import EVENT_LETTERS
 from jobgen.schedulers.request import Request
@@ -42,7 +42,7 @@ def _values(
         "queue": queue,
         "account": asked.account,
         "resources": resources,
-        "walltime": None if asked.walltime is None else clock(asked.walltime),
+        "walltime": None if asked.walltime is None else target.clock(asked.walltime),
         "array": array and target.array_form.format(array),
         "dependency": depend and target.dependency_form.format(depend),
         **_logs(asked, source, target, lost),

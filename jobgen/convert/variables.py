@@ -94,7 +94,8 @@ def _foreign(name: str, target: Scheduler) -> bool:
     others = [one for one in SCHEDULERS.values() if one.family != target.family and one.variable_prefix]
     found = any(name.startswith(one.variable_prefix) for one in others)
     files = {variable("node_file", one) for one in others}
-    return name in target.unset_variables or (found and name not in files)
+    written = name in files and target.write_node_file(name, 1)
+    return name in target.unset_variables or (found and not written)
 
 
 def _spelt(node: Node, name: str, target: Scheduler) -> str:

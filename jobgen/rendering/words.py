@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from jobgen.rendering.launch_words import launch_words
 from jobgen.rendering.quoting import each, item, quoted, sh
 from jobgen.rendering.runtime import Setting, settings
-from jobgen.schedulers.base import clock
 from jobgen.schedulers.precedence import split_user_directives
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ def words(plan: Plan) -> dict[str, object]:
     image = _pyxis_words(plan) if box is not None and box.kind == "pyxis" else ""
     return {
         "queue": plan.queue,
-        "walltime": clock(plan.resources.walltime),
+        "walltime": plan.scheduler.clock(plan.resources.walltime),
         "settings": [" ".join(map(_assignment, line)) for line in settings(plan)],
         "first_directives": first,
         "last_directives": last,

@@ -183,6 +183,8 @@ class Scheduler:
 
     def lines(self, key: str, value: object) -> list[str]:
         """Return the directives of one option of ``forms`` or ``lists``."""
+        if key not in self.forms:
+            raise ValueError(f"{self.title} has no equivalent")
         return [self.forms[key].format(self.value(key, value))]
 
     def value(self, key: str, value: object) -> object:
@@ -250,7 +252,14 @@ class Scheduler:
 
     def read_more(self, wanted: Wanted, given: Mapping[str, Option]) -> None:
         """Add what a request has no field for; ``given`` are the options in effect, by their keys."""
-        raise NotImplementedError
+        read = {
+            key_of(form) for form in (*self.request_forms.values(), self.array_form, self.dependency_form)
+        }
+        wanted.left += [
+            (one, f"{one.flag} {one.value}".strip(), "has no counterpart")
+            for key, one in given.items()
+            if key not in read
+        ]
 
     def job_name(self, name: str) -> str:
         """Return a name of a job as the scheduler accepts it."""
@@ -264,8 +273,8 @@ class Scheduler:
         raise NotImplementedError
 
     def write_node_file(self, variable: str, slots: int) -> list[str]:
-        """Return lines of a script that write the node file of another scheduler."""
-        raise NotImplementedError
+        """Return lines of a script that write the node file of another scheduler; none if it cannot."""
+        return []
 
     def settings(self, option: Option) -> Iterator[tuple[str, Option]]:
         """Yield the parts of an option, each with the key that identifies its repetitions."""
@@ -291,6 +300,10 @@ class Scheduler:
     def time(self, text: str) -> str:
         """Return a time limit without what the scheduler ignores."""
         return text
+
+    def clock(self, seconds: int) -> str:
+        """Return a time limit as the scheduler takes it."""
+        return clock(seconds)
 
     def seconds(self, text: str) -> int | None:
         """Return a time limit in seconds; None if the scheduler refuses it."""
