@@ -12,7 +12,7 @@ from jobgen.config import at_site, read_spec
 from jobgen.errors import JobgenError, nearest, shown
 from jobgen.jobfile.reader import layer_of, read_job
 from jobgen.jobfile.schema import TABLES, JobFile
-from jobgen.options import BY_KEY, Option
+from jobgen.options import BY_KEY, RENAMED, Option, note
 from jobgen.plan import resolve
 from jobgen.program import read_program
 from jobgen.sites.defaults import without
@@ -84,6 +84,7 @@ def render(spec: Specification, *, template_dirs: Sequence[str | os.PathLike[str
 
 def spec_of(scheduler: str, program: Sequence[str], settings: Mapping[str, Any]) -> Specification:
     """Return the specification made from Python values; see JobSpec."""
+    settings = _renamed(settings)
     known = ["site", *BY_KEY, *_TABLES]
     if unknown := next((key for key in settings if key not in known), None):
         raise JobgenError(f"{unknown} ({PYTHON}): there is no such setting{nearest(unknown, known)}")
@@ -98,6 +99,13 @@ def spec_of(scheduler: str, program: Sequence[str], settings: Mapping[str, Any])
     return read_spec(scheduler, given, layer.program, layer, PYTHON, site)
 
 
+def _renamed(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings with their present names."""
+    for old in RENAMED.keys() & settings:
+        note(old, RENAMED[old].key, PYTHON)
+    return {RENAMED[key].key if key in RENAMED else key: value for key, value in settings.items()}
+
+
 def spec_of_file(
     path: str | os.PathLike[str], scheduler: str | None, changes: Sequence[str]
 ) -> Specification:
@@ -110,6 +118,7 @@ def spec_of_file(
 
 def replaced(spec: Specification, settings: Mapping[str, Any]) -> Specification:
     """Return the specification with other settings; see JobSpec.replace."""
+    settings = _renamed(settings)
     rest = dict(settings)
     site = SiteName(spec.site.path, PYTHON) if spec.site else None
     if "site" in rest:

@@ -3,6 +3,7 @@
 The command line, the error messages and ``--explain`` are generated from this table.
 """
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -34,6 +35,8 @@ class Option(NamedTuple):
     """The key in a job file, if it differs."""
     example: Any = None
     """A value for ``jobgen init``; by default the first allowed word, or the default."""
+    old: str = ""
+    """The earlier key, which still works in this version."""
     directive: bool = False
     """True if a scheduler without a directive for it refuses it."""
 
@@ -414,13 +417,14 @@ OPTIONS = (
         example=1,
     ),
     Option(
-        "stall",
+        "hang_timeout",
         _SURVIVAL,
         values.walltime,
         "TIME",
         "Hang timeout: end a training without a step in this time and keep the stacks of all ranks.  "
         "[default: 30m]",
         example="30m",
+        old="stall",
     ),
     Option(
         "module",
@@ -524,12 +528,13 @@ OPTIONS = (
         example="/scratch/me",
     ),
     Option(
-        "run_dir",
+        "runs_dir",
         _FILES,
         values.path,
         "DIR",
         "Parent of the run directories; each job creates NAME-JOBID in it.",
         "runs",
+        old="run_dir",
     ),
     Option(
         "rank_logs",
@@ -551,3 +556,10 @@ OPTIONS = (
 )
 
 BY_KEY = {option.key: option for option in OPTIONS}
+RENAMED = {option.old: option for option in OPTIONS if option.old}
+
+
+def note(old: str, new: str, origin: str) -> None:
+    """Print that a name has changed, and still works."""
+    text = f"jobgen: note: {old} ({origin}) is {new} now; the earlier name works in this version only"
+    print(text, file=sys.stderr)

@@ -86,7 +86,7 @@ class Settings(TypedDict, total=False):
     r"""Check hosts, devices, network and directories before the program starts. [default: with more than one node]"""
     spare_nodes: int | str | None
     r"""Request K more nodes, to replace nodes on which the preflight fails."""
-    stall: str | timedelta | None
+    hang_timeout: str | timedelta | None
     r"""Hang timeout: end a training without a step in this time and keep the stacks of all ranks. [default: 30m]"""
     module: Sequence[str] | str | None
     r"""Module to load."""
@@ -114,7 +114,7 @@ class Settings(TypedDict, total=False):
     r"""Shell code to run on the first node after the ranks have ended; JOBGEN_STATUS is their status."""
     workdir: str | os.PathLike[str] | None
     r"""Working directory of the program. [default: the directory of submission]"""
-    run_dir: str | os.PathLike[str] | None
+    runs_dir: str | os.PathLike[str] | None
     r"""Parent of the run directories; each job creates NAME-JOBID in it."""
     rank_logs: Literal["node", "rank", "failed", "none"] | None
     r"""Which output of the ranks is kept: one file per node, one file per rank, only that of failed ranks, or none."""

@@ -89,7 +89,7 @@ class _Values(NamedTuple):
     requeue: int | None
     preflight: bool | None
     spare_nodes: int | None
-    stall: int | None
+    hang_timeout: int | None
     module: tuple[str, ...]
     source: tuple[str, ...]
     conda: str | None
@@ -103,7 +103,7 @@ class _Values(NamedTuple):
     before: str | None
     after_block: str | None
     workdir: str | None
-    run_dir: str
+    runs_dir: str
     rank_logs: str
     runtime: str
     sweep: SweepAsked | None

@@ -27,7 +27,7 @@ class Survival(NamedTuple):
     preflight: str | None
     preflight_limit: int
     spare_nodes: int
-    stall: int | None
+    hang_timeout: int | None
 
 
 def survival(spec: JobSpec, scheduler: Scheduler, program: Program, walltime: int) -> Survival:
@@ -61,7 +61,7 @@ def survival(spec: JobSpec, scheduler: Scheduler, program: Program, walltime: in
         preflight=_preflight(spec, program),
         preflight_limit=PREFLIGHT_LIMIT,
         spare_nodes=spec.spare_nodes or 0,
-        stall=spec.stall,
+        hang_timeout=spec.hang_timeout,
     )
 
 
@@ -81,5 +81,5 @@ def _check(spec: JobSpec, program: Program) -> None:
     for key in ("include", "exclude"):
         if spec.spare_nodes and getattr(spec, key):
             raise spec.refuse("spare_nodes", f"never goes with --{key}, which names the hosts")
-    if spec.stall is not None and not program.is_ours:
-        raise spec.refuse("stall", "is the training module's; your own program has to watch itself")
+    if spec.hang_timeout is not None and not program.is_ours:
+        raise spec.refuse("hang_timeout", "is the training module's; your own program has to watch itself")

@@ -38,7 +38,7 @@ VALUES: dict[str, Any] = {
     "nodes": 3,
     "name": "other",
     "walltime": "2h",
-    "run_dir": "elsewhere",
+    "runs_dir": "elsewhere",
     "remote": "ssh",
 }
 

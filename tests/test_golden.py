@@ -83,7 +83,7 @@ def combinations() -> list[str]:
         "conda": "/c/e v",
         "venv": "/v" + HOSTILE,
         "workdir": "/w" + HOSTILE,
-        "run_dir": "r" + HOSTILE,
+        "runs_dir": "r" + HOSTILE,
         "launcher_arg": ["--x", HOSTILE],
         "master_port": "12345",
         "setup": "echo a\n'\n$(b)'",

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.require import need_package
 
+from jobgen import JobSpec as Job
 from jobgen.commands import init
 from jobgen.commands.schema import schema_text
 from jobgen.config import read_spec
@@ -76,7 +77,7 @@ signal = "USR2@400"
 requeue = 3
 preflight = false
 spare_nodes = 1
-stall = "10m"
+hang_timeout = "10m"
 [environment]
 module = ["cuda/12.4", "openmpi"]
 source = ["/etc/profile.d/site.sh"]
@@ -96,7 +97,7 @@ before = "date"
 after = "sync"
 [directories]
 workdir = "/scratch/me"
-run_dir = "out"
+runs_dir = "out"
 rank_logs = "failed"
 runtime = "beside"
 [program]
@@ -109,8 +110,8 @@ FLAGS = """
 --directive=-r_y --dialect pbspro --nodes 2 --gpus-per-node 4 --ranks-per-node 4 --cpus-per-rank 8 --mem 64G
 --accelerator cuda --launcher mpirun --mpi openmpi --remote auto --launcher-arg=--bind-to --launcher-arg=core
 --include n1:0,1 --exclude n2 --master-port 29500 --grace 5m --signal USR2@400 --requeue 3 --no-preflight
---spare-nodes 1 --stall 10m --module cuda/12.4 --module openmpi --source /etc/profile.d/site.sh --conda train
---venv .venv --env NCCL_DEBUG=WARN --env THREADS=4 --cpus-per-node 64 --cpu-bind 0-7;8-15;16-23;24-31 --interface hsn0 --container apptainer --image a.sif --bind /data --container-arg=--no-home --setup true --before date --after-block sync --workdir /scratch/me --run-dir out --rank-logs failed --runtime beside
+--spare-nodes 1 --hang-timeout 10m --module cuda/12.4 --module openmpi --source /etc/profile.d/site.sh --conda train
+--venv .venv --env NCCL_DEBUG=WARN --env THREADS=4 --cpus-per-node 64 --cpu-bind 0-7;8-15;16-23;24-31 --interface hsn0 --container apptainer --image a.sif --bind /data --container-arg=--no-home --setup true --before date --after-block sync --workdir /scratch/me --runs-dir out --rank-logs failed --runtime beside
 """
 
 
@@ -442,3 +443,26 @@ def test_detection(
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert detect()[0] == kind
+
+
+def test_earlier_names_still_work(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "jobgen.toml").write_text('[survival]\nstall = "soon"\n[directories]\nrun_dir = "out"\n')
+    done = jobgen("slurm", cwd=tmp_path)
+    assert done.returncode == 2
+    *notes, error = done.stderr.splitlines()
+    assert error.startswith("jobgen: hang_timeout = soon (jobgen.toml, line 2): ")
+    works = "the earlier name works in this version only"
+    assert notes == [
+        f"jobgen: note: stall (jobgen.toml) is hang_timeout now; {works}",
+        f"jobgen: note: run_dir (jobgen.toml) is runs_dir now; {works}",
+    ]
+    words = ("--set", "survival.stall=5m", "--run-dir=other", "-o", "job.sh")
+    done = jobgen("slurm", *words, cwd=tmp_path)
+    assert done.returncode == 0
+    assert f"jobgen: note: --run-dir (command line) is --runs-dir now; {works}\n" in done.stderr
+    script = (tmp_path / "job.sh").read_text()
+    assert "job_stall=300s" in script
+    assert "job_run_dir=other" in script
+    spec = Job("slurm", ("true",), stall="5m").replace(run_dir="x")  # type: ignore[call-arg]
+    assert (spec.hang_timeout, spec.runs_dir) == (300, "x")
+    assert "note: run_dir (Python) is runs_dir now" in capsys.readouterr().err

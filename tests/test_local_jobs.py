@@ -108,7 +108,7 @@ def test_every_rank_gets_all_that_was_given(tmp_path: Path, launcher: str) -> No
     }
     script = jobs.render(
         *("local", "--ranks-per-node", "2", "--cpus-per-rank", "3", *options),
-        *("--workdir", workdir, "--run-dir", "my 'runs' $(touch canary)"),
+        *("--workdir", workdir, "--runs-dir", "my 'runs' $(touch canary)"),
         *(*probing(tmp_path), *jobs.env_options(ENVIRONMENT)),
         program=[PROBE, *HOSTILE],
     )
@@ -326,7 +326,7 @@ def test_what_is_missing_is_named(tmp_path: Path) -> None:
     )
     other = jobs.path_with(tmp_path / "bare", python3="exit 1")
     assert "has no jobgen.train" in refused(tmp_path, path=[other], program=["--epochs", "1"])
-    for directory in ("--workdir", "--run-dir"):
+    for directory in ("--workdir", "--runs-dir"):
         script = jobs.render("local", directory, "/dev/null/x", program=["true"])
         done = run(script, tmp_path)
         assert done.status == 72

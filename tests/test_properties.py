@@ -101,7 +101,7 @@ def test_a_rendered_script_hands_everything_on(
         options: dict[str, str | list[str]] = {
             "launcher": "torchrun",
             "workdir": folder,
-            "run_dir": runs,
+            "runs_dir": runs,
             "env": [f"{name}={value}" for name, value in variables.items()],
         }
         try:
@@ -240,7 +240,7 @@ COMBINATIONS = st.fixed_dictionaries(
         "requeue": st.sampled_from(["1", "1000"]),
         "preflight": st.sampled_from(["yes", "no"]),
         "spare_nodes": st.sampled_from(["1", "3"]),
-        "stall": st.sampled_from(["1s", "1h"]),
+        "hang_timeout": st.sampled_from(["1s", "1h"]),
         "exclude": st.just("n2:0"),
         "master_port": st.just("29500"),
         "workdir": st.just("a 'b'"),

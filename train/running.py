@@ -6,7 +6,7 @@ JOBGEN_WORLD_SIZE   number of ranks that the job requested; any other number is 
 JOBGEN_ACCELERATOR  cuda, rocm, npu, xpu or cpu; an error if not available (default: the best available)
 JOBGEN_START_TIME   start of the job script, in seconds since the epoch, for the start-up times
 JOBGEN_DEADLINE     latest time to begin a save, in seconds since the epoch (default: no limit)
-JOBGEN_STALL        --stall, if that is not given: time without a step after which all ranks exit
+JOBGEN_STALL        --hang-timeout, if that is not given: time without a step after which all ranks exit
 JOBGEN_ATTEMPT      from the second attempt on, the training resumes from the latest checkpoint, if any
 MASTER_ADDR, MASTER_PORT   address of the rendezvous; OMP_NUM_THREADS   threads of each rank
 For the variables of the ranks see ranks.py.
@@ -107,7 +107,7 @@ def train(argv: Sequence[str], run: report.Run) -> None:
 def _settle(settings: config.Settings, me: ranks.Ranks, run: report.Run) -> _Asked:
     """Validate everything that needs no torch, and create the run directory."""
     ranks.check_world(me, os.environ)
-    stall_limit = stall.limit(settings.stall, os.environ)
+    stall_limit = stall.limit(settings.hang_timeout, os.environ)
     how = recipe.resolve(settings, me.world_size)
     places = sinks.plan(settings, how.config)
     if accelerator := ACCELERATORS.get(os.environ.get("JOBGEN_ACCELERATOR", "")):

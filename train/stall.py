@@ -1,7 +1,7 @@
 """Watchdogs for a training that hangs: each rank writes its stacks, and all ranks exit as resumable.
 
-A rank that does no step for --stall hangs. Training is synchronous, so all ranks hang soon. The first rank
-that notices it creates the directory `stall` of the run, at which the others also write their stacks.
+A rank that does no step for --hang-timeout hangs. Training is synchronous, so all ranks hang soon. The first
+rank that notices it creates the directory `stall` of the run, at which the others also write their stacks.
 
 RUN/stacks/S/HOST.txt        stacks of all Python threads of the ranks on that host, those of each rank below
                              a line with its number (jobgen/runs/node_files.py defines S)

@@ -22,6 +22,7 @@ from jobgen.commands.job_options import (
 )
 from jobgen.commands.parameter_types import FILE
 from jobgen.errors import JobgenError, nearest, one_of, shown
+from jobgen.options import RENAMED, note
 from jobgen.schedulers.table import COMMANDS, named, queued
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ def run(arguments: Sequence[str]) -> int:
 
         return answer(cli, shell, arguments)
     ours, program = _split(arguments)
+    ours = [_renamed(word) for word in ours]
     try:
         status = cli.main(ours, prog_name="jobgen", standalone_mode=False, obj=program)
     except JobgenError as error:
@@ -85,6 +87,16 @@ def run(arguments: Sequence[str]) -> int:
     except click.Abort:
         return _fail("interrupted")
     return status if isinstance(status, int) else 0
+
+
+def _renamed(word: str) -> str:
+    """Return a word of the command line with the present name of an option."""
+    flag, equals, value = word.partition("=")
+    option = RENAMED.get(flag[2:].replace("-", "_")) if flag.startswith("--") else None
+    if option is None:
+        return word
+    note(flag, option.flag, "command line")
+    return f"{option.flag}{equals}{value}"
 
 
 def _split(arguments: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:

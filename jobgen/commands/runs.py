@@ -8,8 +8,8 @@ from jobgen.commands.parameter_types import Typed
 from jobgen.values import whole
 
 _RUNS = "RUN is a run directory, its name or the beginning of it, or a job's id."
-_run_dir = click.option(
-    "--run-dir", metavar="DIR", help="Where the runs are.  [default: the job file's, or runs]"
+_runs_dir = click.option(
+    "--runs-dir", metavar="DIR", help="Where the runs are.  [default: the job file's, or runs]"
 )
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
@@ -20,25 +20,25 @@ _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
     epilog="Example: jobgen status",
 )
 @click.argument("names", metavar="[RUN]...", nargs=-1)
-@_run_dir
+@_runs_dir
 @_json
 @click.pass_obj
-def status(more: tuple[str, ...], names: tuple[str, ...], run_dir: str | None, as_json: bool) -> None:
+def status(more: tuple[str, ...], names: tuple[str, ...], runs_dir: str | None, as_json: bool) -> None:
     from jobgen.commands import run_tables
     from jobgen.runs import lookup, states
 
-    found, answer = states.states(lookup.some_runs(names + more, lookup.root_of(run_dir)))
+    found, answer = states.states(lookup.some_runs(names + more, lookup.root_of(runs_dir)))
     _say(run_tables.as_json(found) if as_json else run_tables.blocks(found), answer.silent)
 
 
-@click.command("list", help="List all runs, the newest first.", epilog="Example: jobgen list --run-dir runs")
-@_run_dir
+@click.command("list", help="List all runs, the newest first.", epilog="Example: jobgen list --runs-dir runs")
+@_runs_dir
 @_json
-def list_runs(run_dir: str | None, as_json: bool) -> None:
+def list_runs(runs_dir: str | None, as_json: bool) -> None:
     from jobgen.commands import run_tables
     from jobgen.runs import lookup, states
 
-    root = lookup.root_of(run_dir)
+    root = lookup.root_of(runs_dir)
     found, answer = states.states(lookup.all_runs(root))
     if not found and not as_json:
         click.echo(f"jobgen: there is no run in {root}", err=True)
@@ -61,14 +61,14 @@ def _say(text: str, silent: dict[str, str]) -> None:
 @click.option("-f", "--follow", is_flag=True, help="Go on until the job is over, over all its attempts.")
 @click.option("--rank", metavar="R", type=Typed(whole(0)), help="The log of one rank instead.")
 @click.option("--attempt", metavar="N", type=Typed(whole(1)), help="Of this attempt.  [default: the last]")
-@_run_dir
+@_runs_dir
 def logs(
-    name: str | None, follow: bool, rank: int | None, attempt: int | None, run_dir: str | None
+    name: str | None, follow: bool, rank: int | None, attempt: int | None, runs_dir: str | None
 ) -> int | None:
     from jobgen.runs import logs as life_logs
     from jobgen.runs import lookup
 
-    [run] = lookup.some_runs((name,) if name else (), lookup.root_of(run_dir))
+    [run] = lookup.some_runs((name,) if name else (), lookup.root_of(runs_dir))
     which = life_logs.Which(rank, attempt)
     try:
         life_logs.check_task(run)
@@ -97,12 +97,12 @@ def _broken_pipe() -> int:
 )
 @click.argument("names", metavar="[RUN]...", nargs=-1)
 @click.option("--now", is_flag=True, help="At once, without saving.")
-@_run_dir
+@_runs_dir
 @click.pass_obj
-def cancel(more: tuple[str, ...], names: tuple[str, ...], now: bool, run_dir: str | None) -> None:
+def cancel(more: tuple[str, ...], names: tuple[str, ...], now: bool, runs_dir: str | None) -> None:
     from jobgen.runs import cancellation, lookup
 
-    for run in lookup.some_runs(names + more, lookup.root_of(run_dir)):
+    for run in lookup.some_runs(names + more, lookup.root_of(runs_dir)):
         click.echo(f"jobgen: {cancellation.cancel(run, now)}", err=True)
 
 
@@ -113,17 +113,17 @@ def cancel(more: tuple[str, ...], names: tuple[str, ...], now: bool, run_dir: st
     epilog="Example: jobgen diff exp-1 exp-2",
 )
 @click.argument("names", metavar="RUN RUN", nargs=-1)
-@_run_dir
+@_runs_dir
 @_json
 @click.pass_obj
-def diff(more: tuple[str, ...], names: tuple[str, ...], run_dir: str | None, as_json: bool) -> int:
+def diff(more: tuple[str, ...], names: tuple[str, ...], runs_dir: str | None, as_json: bool) -> int:
     from jobgen.commands import run_tables
     from jobgen.errors import JobgenError
     from jobgen.runs import differences, lookup
 
     if len(names + more) != 2:
         raise JobgenError("diff: name two runs")
-    left, right = (lookup.one_run(name, lookup.root_of(run_dir)) for name in names + more)
+    left, right = (lookup.one_run(name, lookup.root_of(runs_dir)) for name in names + more)
     differences.check(left, right)
     found = differences.compare(left, right)
     click.echo(run_tables.comparison_as_json(found) if as_json else run_tables.comparison(found), nl=False)

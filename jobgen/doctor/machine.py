@@ -96,7 +96,7 @@ def limits(case: Case) -> Iterator[Finding]:
 
 def directories(case: Case) -> Iterator[Finding]:
     """Check the place of the run directories: free space, permission to write, and its clock."""
-    wanted = Path(case.here.cwd, case.plan.spec.run_dir)
+    wanted = Path(case.here.cwd, case.plan.spec.runs_dir)
     place = nearest_directory(wanted)
     if not place.is_dir() or not os.access(place, os.W_OK):
         yield Finding(
@@ -104,7 +104,7 @@ def directories(case: Case) -> Iterator[Finding]:
             WARNING,
             f"{wanted} cannot be written",
             "the job keeps its files there",
-            "say --run-dir DIR",
+            "say --runs-dir DIR",
         )
         return
     if (free := shutil.disk_usage(place).free) < _LEAST:
@@ -114,7 +114,7 @@ def directories(case: Case) -> Iterator[Finding]:
             WARNING,
             f"{place} has {free / _GIB:.1f} GiB left",
             why,
-            "say --run-dir DIR, on a larger disk",
+            "say --runs-dir DIR, on a larger disk",
         )
     else:
         yield Finding("run directory", OK, f"{wanted}: {free / _GIB:.0f} GiB left")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from jobgen.options import RENAMED
+
 _PART = r"""(?:"[^"\n]*"|'[^'\n]*'|[A-Za-z0-9_-]+)"""
 _DOTTED = rf"{_PART}(?:\s*\.\s*{_PART})*"
 _HEADER = re.compile(rf"\s*\[\[?\s*({_DOTTED})\s*\]")
@@ -12,6 +14,8 @@ _KEY = re.compile(rf"\s*({_DOTTED})\s*=")
 
 def line_of(text: str, path: tuple[str, ...]) -> int | None:
     """Return the line of a key, or of the innermost table around it that has a line of its own."""
+    earlier = {option.name: old for old, option in RENAMED.items()}
+    paths = (path, (*path[:-1], earlier.get(path[-1], path[-1])))
     table: tuple[str, ...] = ()
     around: int | None = None
     inside = False  # of a multi-line text, which has no keys
@@ -22,7 +26,7 @@ def line_of(text: str, path: tuple[str, ...]) -> int | None:
             else:
                 key = _KEY.match(line)
                 found = (*table, *_parts(key[1])) if key else ()
-            if found == path:
+            if found in paths:
                 return number
             if found and path[: len(found)] == found:
                 around = number

@@ -17,7 +17,7 @@ from jobgen.errors import JobgenError, nearest, one_of, shown
 from jobgen.jobfile.errors import Path, sentence
 from jobgen.jobfile.locations import line_of
 from jobgen.jobfile.schema import AT, WORD, JobFile, fits, table_of
-from jobgen.options import OPTIONS
+from jobgen.options import OPTIONS, RENAMED, note
 from jobgen.program import read_program
 from jobgen.schedulers.table import COMMANDS
 from jobgen.spec import SET, Layer, SiteName, Text
@@ -81,13 +81,26 @@ def decode(text: str, name: str) -> dict[str, Any]:
         line = f", line {where[1]}, column {where[2]}" if where else ""
         reason = str(error).split(" (at ")[0]
         raise JobgenError(f"{name}{line}: is not TOML: {reason}") from None
+    _rename(data, name)
     return data
+
+
+def _rename(data: dict[str, Any], origin: str) -> None:
+    """Give keys that have been renamed their present names."""
+    for old, option in RENAMED.items():
+        table = data.get(table_of(option))
+        if isinstance(table, dict) and old in table:
+            note(old, option.name, origin)
+            table[option.name] = table.pop(old)
 
 
 def _change(data: dict[str, Any], setting: str) -> Path:
     """Apply one ``--set`` to the data, and return the place of its key."""
     name, equals, text = setting.partition("=")
     place = tuple(name.split(".", 2))
+    if (option := RENAMED.get(place[-1])) and place[:-1] == (table_of(option),):
+        note(name, f"{place[0]}.{option.name}", SET)
+        place = (place[0], option.name)
     if not equals or not all(place):
         raise JobgenError(
             f"--set {shown(setting)} (command line): must be TABLE.KEY=VALUE, such as resources.nodes=4"

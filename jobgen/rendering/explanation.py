@@ -55,13 +55,13 @@ def _resolved(plan: Plan) -> dict[str, Any]:
         "preflight": {None: "no", "always": "yes"}.get(
             survive.preflight, "where python3 has the training module"
         ),
-        "stall": clock(spec.stall or 1800) if plan.program.is_ours else None,
+        "hang_timeout": clock(spec.hang_timeout or 1800) if plan.program.is_ours else None,
     }
 
 
 def _derived(plan: Plan) -> list[Row]:
     spec, resources, launch = plan.spec, plan.resources, plan.launch
-    directory = f"{spec.run_dir}/{spec.name}-JOBID"
+    directory = f"{spec.runs_dir}/{spec.name}-JOBID"
     what = "the training module of jobgen" if plan.program.is_ours else "your own program"
     nodes = {
         "here": "started on this one node",

@@ -137,7 +137,7 @@ def _names(plan: Plan) -> Iterator[Setting]:
     spec = plan.spec
     yield Setting("job_name", spec.name)
     yield Setting("job_title", plan.title)
-    yield Setting("job_run_dir", spec.run_dir)
+    yield Setting("job_run_dir", spec.runs_dir)
     yield Setting("job_workdir", spec.workdir or "")
     yield Setting("job_array", "yes" if plan.directives.array else "")
     yield Setting("job_dependency", "yes" if spec.after else "")
@@ -163,7 +163,7 @@ def _times(plan: Plan) -> Iterator[Setting]:
     yield Setting("job_signal", survive.signal)
     yield Setting("job_limit", clock(survive.timeout) if survive.timeout else "")
     yield Setting("job_requeue", spec.requeue or "")
-    yield Setting("job_stall", f"{survive.stall}s" if survive.stall else "")
+    yield Setting("job_stall", f"{survive.hang_timeout}s" if survive.hang_timeout else "")
     yield Setting("job_preflight_kind", survive.preflight or "")
     yield Setting("job_preflight_limit", survive.preflight_limit if survive.preflight else "")
 

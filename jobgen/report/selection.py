@@ -40,8 +40,8 @@ def _of_job_file(name: str) -> Path:
     from jobgen.jobfile.reader import read_job
 
     values = read_job(name, (), ()).values
-    job, run_dir = (str(values.get(key) or BY_KEY[key].default) for key in ("name", "run_dir"))
-    root = Path(str(values.get("workdir", "")), run_dir)
+    job, runs_dir = (str(values.get(key) or BY_KEY[key].default) for key in ("name", "runs_dir"))
+    root = Path(str(values.get("workdir", "")), runs_dir)
     for run in lookup.all_runs(root):
         if run.name.startswith(f"{job}-"):
             return run

@@ -15,20 +15,20 @@ from jobgen.schedulers.jobs import number
 _JOB_FILE = "jobgen.toml"
 
 
-def root_of(run_dir: str | None) -> Path:
-    """Return the directory of the run directories: ``run_dir``, or that of the job file, or ``runs``.
+def root_of(runs_dir: str | None) -> Path:
+    """Return the directory of the run directories: ``runs_dir``, or that of the job file, or ``runs``.
 
     Raises:
         JobgenError: the job file cannot be read.
     """
-    if run_dir is not None:
-        return Path(run_dir)
+    if runs_dir is not None:
+        return Path(runs_dir)
     if not os.path.exists(_JOB_FILE):
         return Path("runs")
     from jobgen.jobfile.reader import read_job
 
     values = read_job(_JOB_FILE, (), ()).values
-    return Path(str(values.get("workdir", "")), str(values.get("run_dir", "runs")))
+    return Path(str(values.get("workdir", "")), str(values.get("runs_dir", "runs")))
 
 
 def born(run: Path) -> float:
@@ -58,7 +58,7 @@ def some_runs(names: Sequence[str], root: Path) -> list[Path]:
         return [one_run(name, root) for name in names]
     newest = all_runs(root)[:1]
     if not newest:
-        raise JobgenError(f"there is no run in {shown(str(root))}: say which, or where with --run-dir")
+        raise JobgenError(f"there is no run in {shown(str(root))}: say which, or where with --runs-dir")
     return newest
 
 

@@ -97,7 +97,7 @@ def settled(order: Order) -> JobSpec:
 
 def run_root(spec: JobSpec, directory: str) -> Path:
     """Return the directory for run directories, which is that of the script, too."""
-    return Path(directory, spec.workdir or "", spec.run_dir)
+    return Path(directory, spec.workdir or "", spec.runs_dir)
 
 
 def make_run_dir(root: Path, name: str) -> Path:

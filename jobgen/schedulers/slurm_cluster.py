@@ -22,7 +22,8 @@ def facts() -> Facts:
 
 def queues(patience: float) -> Iterator[str]:
     """Yield the names of the partitions."""
-    yield from output("sinfo", "-h", "-o", "%R", patience=patience).splitlines()
+    # sinfo prints a line for each state of the nodes of a partition.
+    yield from dict.fromkeys(output("sinfo", "-h", "-o", "%R", patience=patience).splitlines())
 
 
 def read(name: str, sinfo: str) -> Facts:

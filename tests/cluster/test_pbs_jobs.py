@@ -61,7 +61,7 @@ def test_every_rank_knows_its_place_and_gets_all_that_was_given(cluster: PbsClus
         "LD_LIBRARY_PATH": f'/"x`touch {jobs.CANARY}`',
     }
     script = jobs.render(
-        *(*cluster.words, *TWO_BY_TWO, *LAUNCHES[launch], "--run-dir", runs.name),
+        *(*cluster.words, *TWO_BY_TWO, *LAUNCHES[launch], "--runs-dir", runs.name),
         *(*path_file(folder, launch, **carried), *probing(folder), *jobs.env_options(ENVIRONMENT)),
         program=[PROBE, *HOSTILE],
     )

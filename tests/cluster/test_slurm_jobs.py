@@ -82,7 +82,7 @@ def test_every_rank_knows_its_place_and_gets_all_that_was_given(
     path = jobs.debian_path(tmp_path / "bin") if debian else slurm_cluster.env["PATH"]
     carried["PATH"] = f"{path}:/a b/$(touch {jobs.CANARY})/%h"
     script = jobs.render(
-        *("slurm", *TWO_BY_TWO, *options, "--workdir", workdir, "--run-dir", runs.name),
+        *("slurm", *TWO_BY_TWO, *options, "--workdir", workdir, "--runs-dir", runs.name),
         *(*probing(tmp_path), *jobs.env_options(ENVIRONMENT)),
         program=[PROBE, *HOSTILE],
     )
@@ -106,7 +106,7 @@ MPICH = {"mpich": [], "mpich-ssh": ["--remote", "ssh"]}
 def test_mpich_over_two_nodes(slurm_cluster: Cluster, tmp_path: Path, name: str) -> None:
     mpich = mpich_bin()
     script = jobs.render(
-        *("slurm", *TWO_BY_TWO, "--launcher", "mpirun", "--mpi", "mpich", *MPICH[name], "--run-dir", ODD),
+        *("slurm", *TWO_BY_TWO, "--launcher", "mpirun", "--mpi", "mpich", *MPICH[name], "--runs-dir", ODD),
         *(*probing(tmp_path), *jobs.env_options(ENVIRONMENT)),
         program=[PROBE, *HOSTILE],
     )

@@ -330,7 +330,7 @@ def test_a_node_that_dies(
         "srun",
         "--requeue",
         "3",
-        "--stall",
+        "--hang-timeout",
         "60s",
         program=[*TRAINING, "--save-every", every, "--save-every-epochs", "6"],
     )

@@ -356,7 +356,16 @@ def test_a_rank_that_hangs_and_the_requeued_job_that_does_not(
     slurm_cluster: Cluster, tmp_path: Path, launcher: str
 ) -> None:
     (tmp_path / "hanging.py").write_text(HANGING)
-    options = (*TWO_BY_TWO, "--launcher", launcher, "--no-preflight", "--stall", "8s", "--requeue", "1")
+    options = (
+        *TWO_BY_TWO,
+        "--launcher",
+        launcher,
+        "--no-preflight",
+        "--hang-timeout",
+        "8s",
+        "--requeue",
+        "1",
+    )
     program = ("--task", "digits", "--epochs", "1", "--model", "hanging:build", "--batch-size", "32")
     script = jobs.render(
         "slurm",

@@ -80,7 +80,7 @@ CASES = {
     "site_setonix": "slurm --site setonix --account pawsey0001-gpu --nodes 2 -- train.py",
     "site_torque_gpu": "pbs --site torque-gpu --name mnist --nodes 2 --source /opt/profile/cuda-11.6.sh --conda ds -- mnist.py --deepspeed_config ds.json",
     "site_ascend_slurm": "slurm --site ascend-slurm --nodes 2 --cpus-per-rank 24 -- train.py",
-    "hostile_text": "slurm --nodes 2 --launcher mpirun --workdir '/data/it'\"'\"'s \"here\"' --run-dir 'my runs' --env 'A=a b;$(touch pwned)`id`\\' --env 'B=two\nlines\n#SBATCH --nodes=99' --env 'C=“é”' --source '/opt/my env/set up.sh' --launcher-arg '*' -- train.py '$HOME' ':' '' -- '--x=%h'",
+    "hostile_text": "slurm --nodes 2 --launcher mpirun --workdir '/data/it'\"'\"'s \"here\"' --runs-dir 'my runs' --env 'A=a b;$(touch pwned)`id`\\' --env 'B=two\nlines\n#SBATCH --nodes=99' --env 'C=“é”' --source '/opt/my env/set up.sh' --launcher-arg '*' -- train.py '$HOME' ':' '' -- '--x=%h'",
 }
 
 

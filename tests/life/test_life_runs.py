@@ -94,7 +94,7 @@ WRONG = {
     "submit slurm --again x": "takes all from that run's plan.json",
     "submit --again x --no-preflight": "takes all from that run's plan.json",
     "status": "there is no run in runs",
-    "status x --run-dir /nowhere": "there is no run x in /nowhere",
+    "status x --runs-dir /nowhere": "there is no run x in /nowhere",
     "logs": "there is no run in runs",
     "cancel": "there is no run in runs",
     "diff a": "name two runs",
@@ -156,7 +156,7 @@ def test_what_a_name_means(tmp_path: Path) -> None:
 
 def test_the_job_file_says_where_runs_are(tmp_path: Path) -> None:
     make_run(tmp_path / "w/results", "exp-1", "1 began 5\n9 ended 0\n")
-    (tmp_path / "jobgen.toml").write_text('[directories]\nworkdir = "w"\nrun_dir = "results"\n')
+    (tmp_path / "jobgen.toml").write_text('[directories]\nworkdir = "w"\nruns_dir = "results"\n')
     assert "exp-1" in jobgen(tmp_path, "list").stdout
 
 

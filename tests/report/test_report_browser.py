@@ -61,7 +61,7 @@ def page(chromium: Browser, tmp_path: Path) -> Iterator[Any]:
 
 
 def script(directory: Path, name: str, *program: str) -> Path:
-    words = ("local", "--name", name, "--launcher", "torchrun", "--run-dir", directory / "runs")
+    words = ("local", "--name", name, "--launcher", "torchrun", "--runs-dir", directory / "runs")
     place = env_options({"PYTHONPATH": TESTS, "SLOW_PAUSE": "0.02"})
     file = directory / f"{name}.sh"
     assert jobgen(*words, *place, "-o", file, "--", *program).returncode == 0
@@ -93,7 +93,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert bash(run_dir(place / "runs") / "job.sh") == 0
     assert bash(script(place, "missed", *task, "1", "--target-accuracy", "0.999")) == 3
     (place / "seen").mkdir()
-    words = ("local", "--name", "killed", "--launcher", "torchrun", "--run-dir", place / "runs")
+    words = ("local", "--name", "killed", "--launcher", "torchrun", "--runs-dir", place / "runs")
     probe = env_options({"PROBE_DIR": place / "seen", "PROBE_ACT": "kill:0"})
     assert jobgen(*words, *probe, "-o", place / "killed.sh", "--", PROBE).returncode == 0
     assert bash(place / "killed.sh") == 137

@@ -45,7 +45,7 @@ C_SLEEP = "ctypes.PyDLL(None).sleep(1000)"
 def hang(tmp_path: Path, how: str, *options: str, ranks: int = 2, rank: int = 1) -> Finished:
     (tmp_path / "hanging.py").write_text(textwrap.dedent(MODEL.format(hang=how)))
     env = {"PYTHONPATH": str(tmp_path), "HANGS": str(rank)}
-    always = ["--model", "hanging:build", "--epochs", "2", "--stall", "3s"]
+    always = ["--model", "hanging:build", "--epochs", "2", "--hang-timeout", "3s"]
     return start(tmp_path, "mpirun", [*always, *options], ranks, env)
 
 
@@ -149,7 +149,8 @@ def test_the_limit() -> None:
 def test_times(text: str, seconds: float) -> None:
     from jobgen.train import config
 
-    assert config.parse(["--stall", text]).stall == seconds
+    for name in ("--hang-timeout", "--stall"):  # the second is its earlier name
+        assert config.parse([name, text]).hang_timeout == seconds
 
 
 @pytest.mark.parametrize("text", ["", "soon", "-1", "1w", "1h30m", "nan", "1e3", "٣"])
@@ -157,7 +158,7 @@ def test_what_is_no_time(text: str) -> None:
     from jobgen.train import config
 
     with pytest.raises(CommonMistake, match="is not a time"):
-        config.parse([f"--stall={text}"])
+        config.parse([f"--hang-timeout={text}"])
 
 
 def report(step: int, at: str = "wait (c10d.py:1)", in_torch: bool = True) -> dict[str, Any]:

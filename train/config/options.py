@@ -328,12 +328,13 @@ def checkpoints(add: Add) -> None:
         help="end with status 3 if the last evaluation's accuracy is below X, such as 0.97",
     )
     add(
-        "--stall",
+        "--hang-timeout",
         type=seconds,
         metavar="TIME",
         help="when no step is done for so long, such as 90s, 30m or 2h, write the stacks of all ranks and "
         "leave with status 75 (default: JOBGEN_STALL, or 30m; 0: never)",
     )
+    add("--stall", dest="hang_timeout", type=seconds, help=argparse.SUPPRESS, default=argparse.SUPPRESS)
 
 
 def launchers(add: Add) -> None:

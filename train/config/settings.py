@@ -76,7 +76,7 @@ class Settings:
     resume: str | None
     target_accuracy: float | None
 
-    stall: float | None
+    hang_timeout: float | None
     local_rank: int | None
 
 

@@ -87,7 +87,7 @@ def _settings(current: str) -> Iterator[Line]:
 
 def _runs(given: Mapping[str, str]) -> Iterator[Line]:
     """Yield the run directories, newest first."""
-    root = given.get("run_dir") or str(BY_KEY["run_dir"].default)
+    root = given.get("runs_dir") or str(BY_KEY["runs_dir"].default)
     found = [entry for entry in os.scandir(root) if os.path.isfile(os.path.join(entry.path, "job.sh"))]
     for entry in sorted(found, key=lambda one: one.stat().st_mtime, reverse=True):
         yield Line(entry.name)
