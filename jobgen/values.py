@@ -21,6 +21,9 @@ _SHELL_NAMES = (
 _OUR_NAMES = r"JOBGEN_\w+|job_\w+|MASTER_(?:ADDR|PORT)|(?:LOCAL_)?(?:RANK|WORLD_SIZE)"
 _MAX_COUNT = 10_000_000
 
+_UNITS = {"k": 1 / 1024, "m": 1, "g": 1024, "t": 1024 * 1024}  # in MiB
+_SIZE = r"(\d+(?:\.\d+)?)\s*(?:([kmgt])(?:i?[bw])?|[bw])?"
+
 
 class Whole:
     """A parser of whole numbers from ``minimum`` to ``maximum``, inclusive."""
@@ -108,6 +111,18 @@ def switch(text: str) -> bool:
     return text == "yes"
 
 
+def mebibytes(text: str, default: str = "m") -> int | None:
+    """Return a size of a scheduler in MiB; None if it is none.
+
+    ``default`` is the unit of a bare number: m on Slurm, b (bytes) on PBS.
+    """
+    match = re.fullmatch(_SIZE, text.strip(), re.I | re.ASCII)
+    if not match:
+        return None
+    unit = (match[2] or ("b" if match[0][-1:].lower() in ("b", "w") else default)).lower()
+    return int(float(match[1]) * _UNITS.get(unit, 1 / 1048576))
+
+
 def memory(text: str) -> int:
     """Return a size in MiB from a number with a unit: ``64G``, ``64GB``, ``64GiB``, ``512M``, ``1.5T``.
 
@@ -117,7 +132,7 @@ def memory(text: str) -> int:
     if not match:
         raise ValueError("must be a size with a unit, such as 512M, 64G or 1.5T")
     number, unit = match.groups()
-    thousandths = round(float(number) * 1000) * {"M": 1, "G": 1024, "T": 1024 * 1024}[unit.upper()]
+    thousandths = round(float(number) * 1000) * int(_UNITS[unit.lower()])
     if thousandths < 1000 or thousandths % 1000:
         raise ValueError("must be at least 1M, and a whole number of megabytes")
     return thousandths // 1000

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from jobgen.check.request import heeded
 from jobgen.check.script import Script
 from jobgen.schedulers.base import Scheduler
-from jobgen.schedulers.request import Request, mebibytes
+from jobgen.schedulers.request import Request
 from jobgen.schedulers.table import SCHEDULERS
 from jobgen.schedulers.wanted import Wanted
+from jobgen.values import mebibytes
 
 _KINDS = {array: kind for one in SCHEDULERS.values() for kind, array in one.array_kinds.items()}
 _KIND = "|".join([*_KINDS, *_KINDS.values()])

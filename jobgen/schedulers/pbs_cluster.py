@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from jobgen.schedulers.calls import output
 from jobgen.schedulers.cluster import Facts, NodeFacts, QueueFacts
-from jobgen.values import seconds
+from jobgen.values import mebibytes, seconds
 
 PROBES = {
     "queues": ("qstat", "-Q", "-f"),  # without -f, long names are truncated
@@ -80,12 +80,10 @@ def node_facts(fields: Mapping[str, str]) -> NodeFacts:
     cores = fields.get("resources_available.ncpus", fields.get("np", ""))
     gpus = fields.get("resources_available.ngpus", fields.get("gpus", ""))
     memory = fields.get("resources_available.mem") or _status(fields.get("status", ""), "physmem")
-    size = re.fullmatch(r"(\d+)(kb|mb|gb|tb)", memory)
-    factor = {"kb": 1 / 1024, "mb": 1, "gb": 1024, "tb": 1024 * 1024}
     return NodeFacts(
         int(gpus) if gpus.isdecimal() else 0,
         int(cores) if cores.isdecimal() else None,
-        int(int(size[1]) * factor[size[2]]) if size else None,
+        mebibytes(memory, "b"),
     )
 
 

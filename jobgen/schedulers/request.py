@@ -6,9 +6,6 @@ import re
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-_UNITS = {"k": 1 / 1024, "m": 1, "g": 1024, "t": 1024 * 1024}
-_OCTET = r"(\d+(?:\.\d+)?)\s*(?:([kmgt])(?:i?[bw])?|[bw])?"
-
 
 class Option(NamedTuple):
     """An option of a directive. On Slurm ``flag`` is the long name; ``given`` is the option as written."""
@@ -63,12 +60,3 @@ class Request:
 
 def number(text: str | None) -> int | None:
     return int(text) if text is not None and re.fullmatch(r"\d{1,9}", text.strip(), re.ASCII) else None
-
-
-def mebibytes(text: str, default: str = "m") -> int | None:
-    """Return a size in MiB. ``default`` is the unit of a bare number: m on Slurm, b (bytes) on PBS."""
-    match = re.fullmatch(_OCTET, text.strip(), re.I | re.ASCII)
-    if not match:
-        return None
-    unit = (match[2] or ("b" if match[0][-1:].lower() in ("b", "w") else default)).lower()
-    return int(float(match[1]) * _UNITS.get(unit, 1 / 1048576))

@@ -233,7 +233,7 @@ class Slurm(Scheduler):
         return super().seconds(text) and values.seconds(text + ":00" * missing)
 
     def request(self, given: Mapping[str, str]) -> Request:
-        from jobgen.schedulers.request import mebibytes, number
+        from jobgen.schedulers.request import number
 
         asked = super().request(given)
         asked.join = asked.error in (None, asked.output)
@@ -242,7 +242,7 @@ class Slurm(Scheduler):
         asked.exclusive = given.get(self.forms["exclusive"]) == ""
         asked.rerun = True if "--requeue" in given else False if "--no-requeue" in given else None
         asked.cpus_per_rank = number(given.get("--cpus-per-task"))
-        asked.mem = mebibytes(given["--mem"]) if "--mem" in given else None
+        asked.mem = values.mebibytes(given["--mem"]) if "--mem" in given else None
         _read_ranks(asked, given)
         _read_devices(asked, given)
         return asked
