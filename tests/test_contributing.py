@@ -171,6 +171,27 @@ def test_a_scheduler_costs_a_module_a_template_and_a_runtime_file(copy: Path) ->
         assert "Traceback" not in refused
 
 
+def test_an_engine_costs_a_declaration_and_a_class(copy: Path) -> None:
+    shutil.copytree(ROOT / "train", copy / "train", ignore=shutil.ignore_patterns("__pycache__"))
+    section, before = "Add an engine of the training module", contents(copy)
+    (copy / "train/config/engine_clipped.py").write_text(block(section, "python"))
+    (copy / "train/engines/clipped.py").write_text(block(section, "text"))
+    table = copy / "train/config/engines.py"
+    insert(table, "from . import ", "engine_clipped, ")
+    insert(table, "each in (", "engine_clipped, ")
+    own = {"train/config/engine_clipped.py", "train/engines/clipped.py", "train/config/engines.py"}
+    assert changed(copy, before) == own
+    done = run(copy, block(section, "bash"))
+    assert done.stdout.count("finished: accuracy") == 2
+    assert re.search("goes on from .*, after step 45", done.stdout)
+    for words, sentence in (
+        ("--clip 2", "--engine clipped clips at 1: leave out --clip"),
+        ("--model moe", "needs --engine deepspeed, not clipped: it has no expert layer"),
+    ):
+        refused = run(copy, f"python -m jobgen.train --engine clipped {words} 2>&1 || true").stdout
+        assert sentence in refused
+
+
 def test_the_hooks_are_the_linters_of_make_lint() -> None:
     recipe = (ROOT / "Makefile").read_text().partition("\nlint:")[2].partition("\n\n")[0]
     commands = [line.strip().replace("$(BIN)", ".venv/bin") for line in recipe.splitlines()[1:]]
