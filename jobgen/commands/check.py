@@ -12,8 +12,8 @@ from jobgen.values import choice
 
 @click.command(
     "check",
-    help="Say what will go wrong with batch scripts, ours or anyone's: PBS Pro, Torque, Slurm or plain "
-    "shell. A FILE of - is standard input. The status is 1 when there are errors.",
+    help="Report errors in batch scripts for PBS Pro, Torque, Slurm or a plain shell. A FILE of - is "
+    "standard input. The status is 1 if there are errors.",
     epilog="Example: jobgen check job.sh",
 )
 @click.argument("files", metavar="FILE...", nargs=-1)
@@ -23,7 +23,7 @@ from jobgen.values import choice
     "--scheduler",
     type=Typed(choice(*SCRIPT_SCHEDULERS)),
     metavar="|".join(SCRIPT_SCHEDULERS),
-    help="Whose script it is.  [default: by its directives]",
+    help="Scheduler of the scripts.  [default: by its directives]",
 )
 @click.option("--list", "listing", is_flag=True, help="Print all rules.")
 @click.pass_obj

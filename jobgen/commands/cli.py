@@ -270,7 +270,7 @@ _ELSEWHERE = {
 
 def _submit_command() -> click.Command:
     options = [
-        click.Option(["--again"], metavar="RUN", help="Submit once more what RUN was, from its plan.json."),
+        click.Option(["--again"], metavar="RUN", help="Submit RUN again, from its plan.json."),
         click.Option(["-n", "--dry-run"], is_flag=True, help="Print the script; submit and write nothing."),
     ]
     command = Command(

@@ -17,8 +17,9 @@ _TARGETS = (*_SOURCES, "toml")
 
 @click.command(
     "convert",
-    help="Print a script as one for another scheduler, or as a job file. A FILE of - is standard input. What "
-    "could not be translated is named on standard error, stays as a comment, and makes the status 1.",
+    help="Convert a script for another scheduler, or to a job file, and print it. A FILE of - is standard "
+    "input. What cannot be translated is reported on standard error and stays as a comment; the "
+    "status is then 1.",
     epilog="Example: jobgen convert job.pbs --to slurm -o job.sh",
 )
 @click.argument("file", metavar="FILE", required=False)
@@ -27,13 +28,13 @@ _TARGETS = (*_SOURCES, "toml")
     "target",
     type=Typed(choice(*_TARGETS)),
     metavar="|".join(_TARGETS),
-    help="What it shall become.",
+    help="Scheduler of the new script, or toml for a job file.",
 )
 @click.option(
     "--scheduler",
     type=Typed(choice(*_SOURCES)),
     metavar="|".join(_SOURCES),
-    help="Whose script it is.  [default: by its directives]",
+    help="Scheduler of the script.  [default: by its directives]",
 )
 @click.option("-o", "--output", metavar="FILE", type=FILE, help="Write the result to FILE.")
 @click.option("--force", is_flag=True, help="Overwrite FILE.")

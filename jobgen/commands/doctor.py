@@ -85,7 +85,9 @@ doctor = Command(
         *job_options(),
         *file_options(),
         click.Option(["--json"], is_flag=True, help="Print JSON."),
-        click.Option(["--recipe"], is_flag=True, help="Print instead how to build DeepSpeed's ops for here."),
+        click.Option(
+            ["--recipe"], is_flag=True, help="Print how to build DeepSpeed's ops for this machine instead."
+        ),
         click.Option(
             ["--limit"],
             type=Typed(whole(1, 3600)),
@@ -95,8 +97,8 @@ doctor = Command(
         ),
         template_option(),
     ],
-    help="Look at the environment as a job's script will find it, with a remedy for what is wrong. All "
-    "options of a job are taken. Status 0: nothing that stops the job; 1: a problem; 2: bad input.",
+    help="Check the environment that the script of a job will have, and print a remedy for each problem. All "
+    "options of a job are accepted. Status 0: no problem stops the job; 1: a problem does; 2: bad input.",
 )
 doctor.target = "[pbs|slurm|local]"
 doctor.example = "jobgen doctor slurm --venv .venv --launcher mpirun"

@@ -51,7 +51,7 @@ def _kind(text: str) -> str:
     "--scheduler",
     type=Typed(_kind),
     metavar="|".join(SCHEDULERS),
-    help="What to write it for.  [default: what is found]",
+    help="Scheduler of the job file.  [default: the one that is found]",
 )
 @click.option(
     "-o",
@@ -59,7 +59,7 @@ def _kind(text: str) -> str:
     metavar="FILE",
     type=FILE,
     default="jobgen.toml",
-    help="Its name.  [default: jobgen.toml]",
+    help="Name of the file.  [default: jobgen.toml]",
 )
 @click.option("--force", is_flag=True, help="Overwrite FILE.")
 def init(scheduler: str | None, output: str, force: bool) -> None:

@@ -9,14 +9,14 @@ from jobgen.values import whole
 
 _RUNS = "RUN is a run directory, its name or the beginning of it, or a job's id."
 _runs_dir = click.option(
-    "--runs-dir", metavar="DIR", help="Where the runs are.  [default: the job file's, or runs]"
+    "--runs-dir", metavar="DIR", help="Directory of the runs.  [default: the job file's, or runs]"
 )
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 @click.command(
     "status",
-    help=f"Say how far runs are, the newest one by default. {_RUNS}",
+    help=f"Show the state and the progress of runs, by default of the newest one. {_RUNS}",
     epilog="Example: jobgen status",
 )
 @click.argument("names", metavar="[RUN]...", nargs=-1)
@@ -54,13 +54,17 @@ def _say(text: str, silent: dict[str, str]) -> None:
 
 @click.command(
     "logs",
-    help=f"Print what a job has written, the newest run's by default. {_RUNS}",
+    help=f"Print the output of a job, by default that of the newest run. {_RUNS}",
     epilog="Example: jobgen logs -f",
 )
 @click.argument("name", metavar="[RUN]", required=False)
-@click.option("-f", "--follow", is_flag=True, help="Go on until the job is over, over all its attempts.")
-@click.option("--rank", metavar="R", type=Typed(whole(0)), help="The log of one rank instead.")
-@click.option("--attempt", metavar="N", type=Typed(whole(1)), help="Of this attempt.  [default: the last]")
+@click.option(
+    "-f", "--follow", is_flag=True, help="Follow the output until the job has ended, through all attempts."
+)
+@click.option("--rank", metavar="R", type=Typed(whole(0)), help="Print the log of this rank instead.")
+@click.option(
+    "--attempt", metavar="N", type=Typed(whole(1)), help="Number of the attempt.  [default: the last]"
+)
 @_runs_dir
 def logs(
     name: str | None, follow: bool, rank: int | None, attempt: int | None, runs_dir: str | None
@@ -91,12 +95,12 @@ def _broken_pipe() -> int:
 
 @click.command(
     "cancel",
-    help="End jobs, the newest run's by default. One that runs is asked to save first, and ended at once if "
-    f"cancelled again; none is submitted again. {_RUNS}",
+    help="Cancel jobs, by default that of the newest run. A running job saves first; a second cancel ends it "
+    f"at once. A cancelled job does not submit itself again. {_RUNS}",
     epilog="Example: jobgen cancel exp-20261121-1",
 )
 @click.argument("names", metavar="[RUN]...", nargs=-1)
-@click.option("--now", is_flag=True, help="At once, without saving.")
+@click.option("--now", is_flag=True, help="End it at once, without saving.")
 @_runs_dir
 @click.pass_obj
 def cancel(more: tuple[str, ...], names: tuple[str, ...], now: bool, runs_dir: str | None) -> None:
@@ -108,8 +112,8 @@ def cancel(more: tuple[str, ...], names: tuple[str, ...], now: bool, runs_dir: s
 
 @click.command(
     "diff",
-    help="Say what differs between two runs: options, program, code, versions, results. The status is 1 if "
-    f"anything does. {_RUNS}",
+    help="Show the differences between two runs: options, program, code, versions, results. The status is 1 "
+    f"if there are any. {_RUNS}",
     epilog="Example: jobgen diff exp-1 exp-2",
 )
 @click.argument("names", metavar="RUN RUN", nargs=-1)

@@ -31,7 +31,7 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="As JSON.")
 @click.group(
     "site",
     cls=_Group,
-    help="What clusters want of a job: queues, limits, directives, modules and rules, in a TOML file each.",
+    help="Sites: the queues, limits, directives, modules and rules of a cluster, in one TOML file each.",
     epilog="Example: jobgen site show polaris",
 )
 def site() -> None:
@@ -59,7 +59,9 @@ def list_sites(as_json: bool) -> None:
         click.echo("  ".join((*padded, cell[3])))
 
 
-@site.command("show", help="Print a site as TOML, with all that it extends and where each value stands.")
+@site.command(
+    "show", help="Print a site as TOML, with the sites that it extends and the file and line of each value."
+)
 @click.argument("name", required=False)
 @_JSON
 def show(name: str | None, as_json: bool) -> None:
@@ -86,7 +88,7 @@ def check(file: str | None) -> None:
     click.echo(f"{found.path}: {found.title}, {count} queue{'' if count == 1 else 's'}: good")
 
 
-@site.command("detect", help="Print which site this machine belongs to; the status is 1 if it is none.")
+@site.command("detect", help="Print the site of this machine; the status is 1 if there is none.")
 @_JSON
 def detect(as_json: bool) -> int:
     from jobgen.sites.host_match import detected
@@ -103,10 +105,10 @@ def detect(as_json: bool) -> int:
 
 @site.command(
     "new",
-    help="Write a commented site file for this cluster, from what its scheduler says of queues and nodes.",
+    help="Write a commented site file for this cluster, from the queues and nodes that its scheduler lists.",
 )
 @click.argument("name", required=False)
-@click.option("-o", "--output", metavar="FILE", type=FILE, help="Its name.  [default: NAME.toml]")
+@click.option("-o", "--output", metavar="FILE", type=FILE, help="Name of the file.  [default: NAME.toml]")
 @click.option("--force", is_flag=True, help="Overwrite FILE.")
 def new(name: str | None, output: str | None, force: bool) -> None:
     from jobgen.rendering.script_file import write_script
