@@ -12,7 +12,7 @@ from jobgen.config import at_site, read_spec
 from jobgen.errors import JobgenError, nearest, shown
 from jobgen.jobfile.reader import layer_of, read_job
 from jobgen.jobfile.schema import TABLES, JobFile
-from jobgen.options import BY_KEY, RENAMED, Option, note
+from jobgen.options import BY_KEY, RENAMED, Option, current, note
 from jobgen.plan import resolve
 from jobgen.program import read_program
 from jobgen.sites.defaults import without
@@ -103,7 +103,7 @@ def _renamed(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings with their present names."""
     for old in RENAMED.keys() & settings:
         note(old, RENAMED[old].key, PYTHON)
-    return {RENAMED[key].key if key in RENAMED else key: value for key, value in settings.items()}
+    return current(settings)
 
 
 def spec_of_file(

@@ -272,7 +272,7 @@ MPI_FLAVOURS = {
         RankVariables("$PALS_RANKID", "${PMI_SIZE:-$JOBGEN_WORLD_SIZE}", "$PALS_LOCAL_RANKID"),
         dialects=("pbspro",),
         by_scheduler=True,
-        marks=("--ppn", "--depth", "-d", "--cpu-bind", "--env"),
+        marks=("--ppn", "--depth", "--cpu-bind", "--env"),
         shows_values=True,
         unbound=("-n {ranks} --ppn {ranks_per_node} --cpu-bind none", '--hostfile "$JOBGEN_RUN_DIR/hosts"'),
     ),

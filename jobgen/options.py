@@ -4,7 +4,7 @@ The command line, the error messages and ``--explain`` are generated from this t
 """
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from jobgen import values
@@ -557,6 +557,12 @@ OPTIONS = (
 
 BY_KEY = {option.key: option for option in OPTIONS}
 RENAMED = {option.old: option for option in OPTIONS if option.old}
+EARLIER_FLAGS = {f"--{old.replace('_', '-')}": option for old, option in RENAMED.items()}
+
+
+def current(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values of options by the present keys."""
+    return {RENAMED[key].key if key in RENAMED else key: value for key, value in values.items()}
 
 
 def note(old: str, new: str, origin: str) -> None:

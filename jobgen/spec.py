@@ -122,6 +122,16 @@ class JobSpec(_Values):
 
     __slots__ = ()
 
+    @property
+    def stall(self) -> int | None:
+        """Return hang_timeout, by its earlier name."""
+        return self.hang_timeout
+
+    @property
+    def run_dir(self) -> str:
+        """Return runs_dir, by its earlier name."""
+        return self.runs_dir
+
     def origin(self, key: str) -> str:
         """Return the origin of the value of ``key``."""
         return self.origins.get(key, "default")

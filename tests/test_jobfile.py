@@ -463,6 +463,13 @@ def test_earlier_names_still_work(tmp_path: Path, capsys: pytest.CaptureFixture[
     script = (tmp_path / "job.sh").read_text()
     assert "job_stall=300s" in script
     assert "job_run_dir=other" in script
+    words = ("--launcher-arg", "--stall", "--launcher-arg", "--mem", "--stall", "9m", "-o", "other.sh")
+    assert jobgen("slurm", *words, cwd=tmp_path).returncode == 0
+    script = (tmp_path / "other.sh").read_text()
+    assert "job_stall=540s" in script
+    assert " --stall --mem " in script
+    assert "--stall" not in jobgen("slurm", "--help", cwd=tmp_path).stdout
+    assert "there is no run in none" in jobgen("list", "--run-dir", "none", cwd=tmp_path).stderr
     spec = Job("slurm", ("true",), stall="5m").replace(run_dir="x")  # type: ignore[call-arg]
-    assert (spec.hang_timeout, spec.runs_dir) == (300, "x")
+    assert (spec.hang_timeout, spec.runs_dir) == (spec.stall, spec.run_dir) == (300, "x")
     assert "note: run_dir (Python) is runs_dir now" in capsys.readouterr().err

@@ -23,7 +23,7 @@ from jobgen.schedulers import pbs_cluster, slurm_cluster
 from jobgen.schedulers.cluster import Facts
 from jobgen.schedulers.table import SCHEDULERS, scheduler_of
 from jobgen.sites import loader, search
-from jobgen.sites.creation import site_file
+from jobgen.sites.creation import site_file, without_reservations
 from jobgen.sites.host_match import reason
 from jobgen.sites.limits import Request, excesses
 from jobgen.sites.site_file import Site
@@ -759,6 +759,7 @@ node01
 
 
 def written(scheduler: str, facts: Facts, tmp_path: Path) -> Site:
+    facts = without_reservations(SCHEDULERS[scheduler], facts)
     (tmp_path / "new.toml").write_text(site_file(SCHEDULERS[scheduler], facts, "login01"))
     return loader.load("new", beside=str(tmp_path))
 

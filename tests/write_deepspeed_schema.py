@@ -31,7 +31,8 @@ def or_null(one: Schema) -> Schema:
 
 
 def any_case(*words: str) -> Schema:
-    return {"enum": list(dict.fromkeys((*words, *map(str.lower, words), *map(str.upper, words))))}
+    cases = (str.lower, str.upper, str.capitalize)
+    return {"enum": list(dict.fromkeys((*words, *(case(word) for case in cases for word in words))))}
 
 
 NUMBER: Schema = {"type": "number", "minimum": 0}

@@ -48,7 +48,8 @@ def guess(lines: list[str]) -> str:
     marks = [match[1].upper() for line in lines if (match := re.match(mark, line, re.I))]
     if not marks:
         return SHELL
-    prefix = prefixes[max(prefixes, key=marks.count)]
+    # If there are as many of each, the last in the table: scripts for Slurm often keep directives of PBS.
+    prefix = prefixes[max(reversed(prefixes), key=marks.count)]
     rows = [row for row in SCHEDULERS.values() if row.prefix == prefix]
     directives = " ".join(line for line in lines if re.match(rf"\s*{prefix}\b", line))
     if re.search(rows[0].foreign_directives, directives):

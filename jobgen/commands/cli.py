@@ -22,7 +22,7 @@ from jobgen.commands.job_options import (
 )
 from jobgen.commands.parameter_types import FILE
 from jobgen.errors import JobgenError, nearest, one_of, shown
-from jobgen.options import OPTIONS, RENAMED, note
+from jobgen.options import EARLIER_FLAGS, note
 from jobgen.schedulers.table import COMMANDS, named, queued
 
 if TYPE_CHECKING:
@@ -58,9 +58,6 @@ _FOREIGN = {
 }
 
 
-_VALUED = {option.flag for option in OPTIONS if not option.switch}
-
-
 def run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit status; an error is one sentence on standard error."""
     if shell := os.environ.get("_JOBGEN_COMPLETE"):
@@ -68,7 +65,9 @@ def run(arguments: Sequence[str]) -> int:
 
         return answer(cli, shell, arguments)
     ours, program = _split(arguments)
-    ours = [_renamed(before, word) for before, word in zip(("", *ours), ours, strict=False)]
+    for flag in [word.partition("=")[0] for word in ours if word.startswith("--")]:
+        if option := EARLIER_FLAGS.get(flag):
+            note(flag, option.flag, "command line")
     try:
         status = cli.main(ours, prog_name="jobgen", standalone_mode=False, obj=program)
     except JobgenError as error:
@@ -90,16 +89,6 @@ def run(arguments: Sequence[str]) -> int:
     except click.Abort:
         return _fail("interrupted")
     return status if isinstance(status, int) else 0
-
-
-def _renamed(before: str, word: str) -> str:
-    """Return a word of the command line, behind ``before``, with the present name of an option."""
-    flag, equals, value = word.partition("=")
-    option = RENAMED.get(flag[2:].replace("-", "_")) if flag.startswith("--") else None
-    if option is None or before in _VALUED:
-        return word
-    note(flag, option.flag, "command line")
-    return f"{option.flag}{equals}{value}"
 
 
 def _split(arguments: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:

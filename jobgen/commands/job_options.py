@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jobgen.errors import JobgenError, shown
-from jobgen.options import OPTIONS
+from jobgen.options import EARLIER_FLAGS, OPTIONS
 
 if TYPE_CHECKING:
     from jobgen.plan import Plan
@@ -71,6 +71,8 @@ def job_options() -> list[click.Parameter]:
         )
         parameter.group = option.group
         parameters.append(parameter)
+    for flag, option in EARLIER_FLAGS.items():
+        parameters.append(_Option([flag, option.key], type=click.UNPROCESSED, hidden=True))
     return parameters
 
 

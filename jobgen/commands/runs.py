@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import click
 
 from jobgen.commands.parameter_types import Typed
 from jobgen.values import whole
 
 _RUNS = "RUN is a run directory, its name or the beginning of it, or a job's id."
-_runs_dir = click.option(
-    "--runs-dir", metavar="DIR", help="Directory of the runs.  [default: the job file's, or runs]"
-)
+
+
+def _runs_dir(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the option --runs-dir, and its earlier name, which the help does not show."""
+    command = click.option("--run-dir", "runs_dir", hidden=True)(command)
+    about = "Directory of the runs.  [default: the job file's, or runs]"
+    return click.option("--runs-dir", metavar="DIR", help=about)(command)
+
+
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 

@@ -112,15 +112,20 @@ def detect(as_json: bool) -> int:
 @click.option("--force", is_flag=True, help="Overwrite FILE.")
 def new(name: str | None, output: str | None, force: bool) -> None:
     from jobgen.rendering.script_file import write_script
+    from jobgen.schedulers.calls import SchedulerError
     from jobgen.schedulers.detection import detect
-    from jobgen.sites.creation import site_file
+    from jobgen.sites.creation import site_file, without_reservations
 
     scheduler = SCHEDULERS[detect()[0]]
     if scheduler.one_host:
         raise JobgenError(
             "site new: there is neither sbatch nor qsub on PATH; run it on a login node of the cluster"
         )
-    facts = scheduler.cluster().facts()
+    try:
+        facts = scheduler.cluster().facts()
+    except SchedulerError as error:
+        raise JobgenError(f"site new: {error}") from None
+    facts = without_reservations(scheduler, facts)
     name = name or facts.name
     path = output or f"{name}.toml"
     write_script(path, site_file(scheduler, facts, socket.gethostname()), force=force, executable=False)

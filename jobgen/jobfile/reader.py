@@ -87,11 +87,12 @@ def decode(text: str, name: str) -> dict[str, Any]:
 
 def _rename(data: dict[str, Any], origin: str) -> None:
     """Give keys that have been renamed their present names."""
+    # In a site file, [mandatory] and [lacks] have the names of options as keys.
     for old, option in RENAMED.items():
-        table = data.get(table_of(option))
-        if isinstance(table, dict) and old in table:
-            note(old, option.name, origin)
-            table[option.name] = table.pop(old)
+        for table in (data.get(name) for name in (table_of(option), "mandatory", "lacks")):
+            if isinstance(table, dict) and old in table and option.name not in table:
+                note(old, option.name, origin)
+                table[option.name] = table.pop(old)
 
 
 def _change(data: dict[str, Any], setting: str) -> Path:

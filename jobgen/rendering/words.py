@@ -43,7 +43,13 @@ def words(plan: Plan) -> dict[str, object]:
 def former_names(plan: Plan) -> dict[str, object]:
     """Return values by their names of earlier versions, which the templates of users may have."""
     parts = {**plan.resources._asdict(), **plan.launch._asdict()}
-    return {**parts, "launcher": plan.spec.launcher, "launch_template": plan.launch.template}
+    own = {"launcher": plan.spec.launcher, "launch_template": plan.launch.template}
+    gone = {
+        "array": plan.directives.array,
+        "launcher_args": plan.spec.launcher_arg,
+        "rank_variables": plan.launch.rank_variables,
+    }
+    return {**parts, **own, **gone}
 
 
 def _assignment(setting: Setting) -> str:

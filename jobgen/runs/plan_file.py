@@ -19,7 +19,7 @@ import msgspec
 
 from jobgen import spec as spec_module
 from jobgen.errors import JobgenError, shown
-from jobgen.options import BY_KEY, RENAMED
+from jobgen.options import BY_KEY, current
 from jobgen.plan import Plan
 from jobgen.rendering.explanation import rows
 from jobgen.spec import JobSpec, SweepAsked
@@ -174,8 +174,7 @@ def read(directory: Path) -> PlanFile:
         raise JobgenError(f"{said} is not there: jobgen submit writes it, a script alone does not") from None
     except (OSError, ValueError, RecursionError) as error:
         raise JobgenError(f"{said} cannot be read: {error}") from None
-    options = {RENAMED[key].key if key in RENAMED else key: one for key, one in file.options.items()}
-    return msgspec.structs.replace(file, options=options)
+    return msgspec.structs.replace(file, options=current(file.options))
 
 
 def sha256(data: bytes) -> str:

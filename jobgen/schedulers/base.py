@@ -291,6 +291,7 @@ class Scheduler:
         asked, forms = Request(), self.request_forms
         for key in ("name", "queue", "account", "output", "error", "mail_user") if forms else ():
             setattr(asked, key, given.get(key_of(forms[key])))
+        asked.account = asked.account or None
         asked.array = given.get(key_of(self.array_form))
         depend = given.get(key_of(self.dependency_form), "")
         asked.depend = tuple(part for part in depend.split(",") if part)

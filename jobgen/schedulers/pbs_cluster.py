@@ -15,7 +15,7 @@ PROBES = {
     "server": ("qstat", "-B", "-f"),
     "pbsnodes": ("pbsnodes", "-a"),
 }
-QUEUE = r"Queue: (\S+)"
+QUEUE = r"Queue:\s+(\S+)"
 
 
 def facts() -> Facts:

@@ -54,12 +54,13 @@ launcher = {launcher}
 """
 
 
+def without_reservations(scheduler: Scheduler, facts: Facts) -> Facts:
+    """Return the facts without the queues that are reservations."""
+    return facts._replace(queues=tuple(one for one in facts.queues if not scheduler.is_reservation(one.name)))
+
+
 def site_file(scheduler: Scheduler, facts: Facts, host: str) -> str:
     """Return the text of the file; ``host`` is the name of this machine, which identifies the site later."""
-    # PBS Pro has a queue for each reservation.
-    facts = facts._replace(
-        queues=tuple(one for one in facts.queues if not scheduler.is_reservation(one.name))
-    )
     gpus, cores = max((one.gpus for one in facts.queues), default=0), _common(facts)
     chosen = next((one for one in facts.queues if one.default), facts.queues[0] if facts.queues else None)
     devices = bool(gpus)

@@ -546,22 +546,23 @@ def test_a_rank_that_hangs_while_it_starts(tmp_path: Path) -> None:
 
 def test_a_rank_whose_torch_comes_late_is_waited_for(tmp_path: Path) -> None:
     """As on a cold node with a slow file system: after the time in which every rank must have left word."""
+    limit = 80
     (tmp_path / "sitecustomize.py").write_text(
-        textwrap.dedent("""
+        textwrap.dedent(f"""
             import sys, time
 
             class Slow:
                 def find_spec(self, name, path=None, target=None):
                     if name == "torch":
-                        time.sleep(20.5)  # longer than GATHER
+                        time.sleep({GATHER * limit + 0.5})
 
             sys.meta_path.insert(0, Slow())
         """)
     )
-    env = environment(tmp_path / "run", 2, limit=40)
+    env = environment(tmp_path / "run", 2, limit=limit)
     done = fly(env, 2, each={1: {"PYTHONPATH": str(tmp_path)}})
     assert done.statuses == [0, 0], done.stderr
-    assert done.result["seconds"] > GATHER * 40
+    assert done.result["seconds"] > GATHER * limit
 
 
 def test_the_port_is_closed_to_one_host(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ GONE = {
     "compression_training": "compression left DeepSpeed in 0.19.7",
     "quantize_training": "mixture-of-quantization left DeepSpeed in 0.19.7",
     "eigenvalue": "mixture-of-quantization left DeepSpeed in 0.19.7, and its eigenvalues in 0.19.8",
+    "thread_count": "the key of aio is intra_op_parallelism now",
     "sparse_gradients": "the compression of sparse gradients left DeepSpeed in 0.19.8",
     "graph_harvesting": "graph harvesting left DeepSpeed in 0.19.8",
     "curriculum_learning": "curriculum learning at this place left DeepSpeed in 0.19.8",

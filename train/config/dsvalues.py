@@ -153,7 +153,8 @@ def _wanted(schema: Schema) -> str:
     if "enum" in schema:
         words = list({str(word).lower(): str(word) for word in reversed(schema["enum"])}.values())
         return ("one of " if len(words) > 1 else "") + ", ".join(reversed(words))
-    items = f" of {_wanted(schema['items'])}s".replace(" of a ", " of ") if "items" in schema else ""
+    of = schema.get("items", {})
+    items = f" of {_wanted(of)}{'' if 'enum' in of else 's'}".replace(" of a ", " of ") if of else ""
     bounds = [f" {word} {schema[name]}" for name, (_, word) in _BOUNDS.items() if name in schema]
     return _KINDS[schema["type"]] + items + " and".join(bounds)
 

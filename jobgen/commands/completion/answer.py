@@ -114,7 +114,7 @@ def _argument(place: _Place) -> click.Argument | None:
 
 def _flags(command: click.Command) -> Iterator[Line]:
     for parameter in command.get_params(click.Context(command)):
-        if isinstance(parameter, click.Option):
+        if isinstance(parameter, click.Option) and not parameter.hidden:
             for flag in (*parameter.opts, *parameter.secondary_opts):
                 if flag.startswith("--"):
                     yield Line(flag, (parameter.help or "").split("  [")[0].split(". ")[0])

@@ -65,7 +65,8 @@ def _queues(command: str, given: Mapping[str, str], arguments: Sequence[str]) ->
     scheduler = next((word for word in (command, *arguments) if word in COMMANDS), None)
     for name, one in queued().items():
         with suppress(SchedulerError):  # it is not installed, or does not answer
-            yield from map(Line, one.cluster().queues(_PATIENCE) if scheduler in (name, None) else ())
+            for queue in one.cluster().queues(_PATIENCE) if scheduler in (name, None) else ():
+                yield Line(queue.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
 
 
 def _settings(current: str) -> Iterator[Line]:
