@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jobgen.runs.states import State
+from jobgen.schedulers.base import clock
 
 if TYPE_CHECKING:
     from jobgen.runs.differences import Comparison
@@ -56,7 +57,7 @@ def _block(state: State) -> str:
         "" if state.step is None else f"step {state.step}",
         "" if state.loss is None else f"loss {state.loss:.4g}",
         "" if state.accuracy is None else f"accuracy {100 * state.accuracy:.2f}%",
-        "" if state.seconds_left is None else f"{_clock(state.seconds_left)} left",
+        "" if state.seconds_left is None else f"{clock(state.seconds_left)} left",
     ]
     lines += [", ".join(filter(None, facts)), state.reason, f"files in {Path(state.run).absolute()}"]
     return "\n  ".join(filter(None, lines)) + "\n"
@@ -64,10 +65,6 @@ def _block(state: State) -> str:
 
 def _tasks(state: State) -> str:
     return ", ".join(f"{count} {word}" for word, count in state.tasks.items())
-
-
-def _clock(seconds: int) -> str:
-    return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
 
 
 def age(seconds: float) -> str:

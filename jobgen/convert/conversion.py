@@ -131,7 +131,7 @@ def _directory(script: Script, source: Scheduler, target: Scheduler, directory: 
     lines = []
     moved = source.starts_at_home != target.starts_at_home
     if moved and not (source.starts_at_home and _changes_directory(script)):
-        start = variables.variable("home" if source.starts_at_home else "submit_dir", target)
+        start = target.variable("home" if source.starts_at_home else "submit_dir")
         lines.append(f'cd "${start}" || exit 1  # where {source.family} starts a job')
     if directory and "directory" not in target.request_forms and not (moved and directory == "."):
         lines.append(f"cd {directory} || exit 1")
@@ -146,8 +146,8 @@ def _changes_directory(script: Script) -> bool:
 
 def _node_file(script: Script, source: Scheduler, target: Scheduler) -> list[str]:
     """Return lines that write the node file, if the script uses it and only the source has one."""
-    file = variables.variable("node_file", source)
-    if variables.variable("node_file", target) or not any(name == file for name, _ in script.expansions):
+    file = source.variable("node_file")
+    if target.variable("node_file") or not any(name == file for name, _ in script.expansions):
         return []
     slots = script.request.lines_per_node or 1
     comment = f"# The hosts of the job, one line a slot, as {source.family} lists them."

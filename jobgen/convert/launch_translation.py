@@ -133,7 +133,7 @@ def _as_mpirun(script: Script, read: _Read, command: Command, source: Scheduler,
     nodes = read.said.get("nodes") or (str(asked.nodes) if asked.nodes else None)
     if ranks is None and each and nodes and (each + nodes).isdigit():
         ranks = str(int(each) * int(nodes))
-    hosts = variables.variable("node_file", target)
+    hosts = target.variable("node_file")
     words = [f"mpirun -np {ranks or asked.ranks or 1}", f'--hostfile "${hosts}"']
     if each:
         words.append(f"--map-by ppr:{each}:node")

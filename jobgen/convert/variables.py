@@ -20,12 +20,6 @@ def _meanings(source: Scheduler) -> dict[str, str]:
     return {name: meaning for variables in known for name, meaning in variables.items()}
 
 
-def variable(meaning: str, target: Scheduler) -> str | None:
-    """Return the variable of a scheduler that has a meaning, or is near to it."""
-    own = (name for name, one in target.job_variables.items() if one == meaning)
-    return next(own, target.substitutes.get(meaning))
-
-
 def rank_names(source: Scheduler, target: Scheduler) -> dict[str, str]:
     """Return the new names of each rank's variables, if mpirun replaces the launcher of the scheduler."""
     if source.node_step not in LAUNCHERS or target.node_step:
@@ -39,7 +33,7 @@ def names(source: Scheduler, target: Scheduler) -> dict[str, str]:
     found = {
         name: new
         for name, meaning in _meanings(source).items()
-        if name not in target.job_variables and (new := variable(meaning, target))
+        if name not in target.job_variables and (new := target.variable(meaning))
     }
     return {**found, **rank_names(source, target)}
 
@@ -93,7 +87,7 @@ def _foreign(name: str, target: Scheduler) -> bool:
     """Return whether a variable is set by other schedulers only; the script itself sets their node file."""
     others = [one for one in SCHEDULERS.values() if one.family != target.family and one.variable_prefix]
     found = any(name.startswith(one.variable_prefix) for one in others)
-    files = {variable("node_file", one) for one in others}
+    files = {one.variable("node_file") for one in others}
     written = name in files and target.write_node_file(name, 1)
     return name in target.unset_variables or (found and not written)
 
@@ -105,7 +99,7 @@ def _spelt(node: Node, name: str, target: Scheduler) -> str:
         for above in node.above()
     )
     bare = node.parent is not None and node.parent.type not in ("simple_expansion", "expansion")
-    if target.job_number and name == variable("job_id", target) and arithmetic and bare:
+    if target.job_number and name == target.variable("job_id") and arithmetic and bare:
         return target.job_number
     return name
 

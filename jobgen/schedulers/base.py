@@ -102,7 +102,6 @@ class Scheduler:
     loses_dependents = False  # it may hold or delete a job that depends on one that has ended
     default_cpus_per_rank = 2
     node_step: str | None = None  # its command that starts a process on each node
-    job_id = ""  # the variable, with its dollar sign
     default_nodes: int | None = None  # if a job asks for no number of nodes or ranks
     needs_shebang = False
     login_shell = False  # runs the script
@@ -242,7 +241,7 @@ class Scheduler:
         """Return the key of the option that a directive sets, such as ``--nice`` or ``-l advres``."""
         for key, form in self.forms.items():
             own = "{}" in form and not (key == "reservation" and self.reservation_queue)
-            if own and form.partition("{}")[0].rstrip('= "') == beginning:
+            if own and key_of(form) == beginning:
                 return key
         return None
 
@@ -321,8 +320,20 @@ class Scheduler:
         return ""
 
     def variables(self, asked: Request) -> dict[str, int | None]:
-        """Return the variables of a job, as far as its request determines them."""
-        return {}
+        """Return the variables that are numbers of a request; None if it does not determine a number."""
+        numbers = {
+            **dict.fromkeys(("nodes", "chunks"), asked.nodes),
+            **dict.fromkeys(("ranks", "slots"), asked.ranks),
+            **dict.fromkeys(("ranks_per_node", "slots_per_node"), asked.ranks_per_node),
+            "cpus_per_rank": asked.cpus_per_rank,
+            "gpus_per_node": asked.gpus_per_node,
+        }
+        return {name: numbers[one] for name, one in self.job_variables.items() if one in numbers}
+
+    def variable(self, meaning: str) -> str | None:
+        """Return the variable that has a meaning, or is near to it."""
+        own = (name for name, one in self.job_variables.items() if one == meaning)
+        return next(own, self.substitutes.get(meaning))
 
 
 def key_of(form: str) -> str:

@@ -46,7 +46,6 @@ class Pbs(Scheduler):
     }
     foreign_prefixes = ("SLURM_",)
     foreign_directives = r"\belapstim_req=|\s-b \d"  # of NEC's NQSV
-    job_id = "$PBS_JOBID"
     login_shell = True
     submit_commands = ("qsub", "qstat")
     features: tuple[str, str]  # a pattern of what may be requested of a node, and the rule

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from jobgen import values
 from jobgen.schedulers import torque
-from jobgen.schedulers.base import Scheduler, matches, size
+from jobgen.schedulers.base import EVENTS, Scheduler, matches, size
+from jobgen.schedulers.pbs import EVENT_LETTERS
 
 if TYPE_CHECKING:
     from jobgen.resources.accelerators import Accelerator
@@ -106,7 +107,6 @@ class Slurm(Scheduler):
         "PBS_ARRAYID": "SLURM_ARRAY_TASK_ID",
         "PBS_ARRAY_INDEX": "SLURM_ARRAY_TASK_ID",
     }
-    job_id = "$SLURM_JOB_ID"
     default_nodes = 1
     needs_shebang = True
     sends_signal = requeues_tasks = sets_devices = equal_tasks = True
@@ -247,14 +247,6 @@ class Slurm(Scheduler):
         _read_devices(asked, given)
         return asked
 
-    def variables(self, asked: Request) -> dict[str, int | None]:
-        return {
-            "SLURM_NNODES": asked.nodes, "SLURM_JOB_NUM_NODES": asked.nodes, "SLURM_NTASKS": asked.ranks,
-            "SLURM_NPROCS": asked.ranks, "SLURM_NTASKS_PER_NODE": asked.ranks_per_node,
-            "SLURM_CPUS_PER_TASK": asked.cpus_per_rank, "SLURM_GPUS_ON_NODE": asked.gpus_per_node,
-            "SLURM_GPUS_PER_NODE": asked.gpus_per_node,
-        }  # fmt: skip
-
 
 def _read_ranks(asked: Request, given: Mapping[str, str]) -> None:
     """Set the nodes and ranks; of nodes, ranks and ranks per node the third follows from two."""
@@ -288,7 +280,7 @@ def _read_devices(asked: Request, given: Mapping[str, str]) -> None:
 
 def _mail(types: str) -> str:
     """Return Slurm's mail events as the letters of PBS."""
-    letters = {"ALL": "abe", "BEGIN": "b", "END": "e", "FAIL": "a", "NONE": "n"}
+    letters = {"ALL": "abe", **{EVENTS[event]: letter for event, letter in EVENT_LETTERS.items()}}
     found = {letter for name in types.upper().split(",") for letter in letters.get(name.strip(), "")}
     return "".join(sorted(found - {"n"} or found))
 

@@ -127,10 +127,5 @@ class Torque(Pbs):
     def name_fault(self, name: str) -> str:
         return "is refused: Torque allows no blanks" if re.search(r"\s", name) or not name else ""
 
-    def variables(self, asked: Request) -> dict[str, int | None]:
-        return {
-            "PBS_NUM_NODES": asked.nodes, "PBS_NUM_PPN": asked.ranks_per_node, "PBS_NP": asked.ranks,
-        }  # fmt: skip
-
 
 TORQUE = Torque()

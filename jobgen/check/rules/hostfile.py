@@ -84,7 +84,7 @@ def _own(script: Script, node: Node) -> bool:
     """,
 )
 def shared_hostfile(script: Script) -> Iterator[Hit]:
-    seen, job_id = set(), script.dialect.job_id
+    seen, job_id = set(), script.dialect.variable("job_id")
     if not script.is_batch:
         return
     for node, _, text in _writes(script):
@@ -106,7 +106,7 @@ def shared_hostfile(script: Script) -> Iterator[Hit]:
         yield Hit(
             node.line,
             f"{name} is the same file for every job: two at a time overwrite each other's hosts",
-            "put the job's id into the path" + (job_id and f": hostfile.{job_id}"),
+            "put the job's id into the path" + (f": hostfile.${job_id}" if job_id else ""),
         )
 
 
