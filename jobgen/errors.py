@@ -37,6 +37,14 @@ def shown(value: str) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
+def visible(text: str, kept: str = "") -> str:
+    """Return text that is safe for a terminal: characters that are not printable are escaped, such as
+    ``\\x1b``, except those that are ``kept``."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in kept else ascii(c)[1:-1] for c in text)
+
+
 def setting(key: str, origin: str) -> str:
     """Return a setting as the user wrote it: ``--key`` on the command line, ``key =`` in a job file."""
     if origin in ("command line", "default"):

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from jobgen.errors import JobgenError, counted, nearest, one_of, shown
 from jobgen.program import Program
+from jobgen.schedulers.arrays import MOST
 from jobgen.spec import JobSpec, SweepAsked
 
 MODES = ("product", "zip")
@@ -101,13 +102,17 @@ def sweep(spec: JobSpec, program: Program) -> Sweep:
 def _kind(values: Sequence[Value]) -> str:
     if isinstance(values[0], bool):
         return "switch"
-    numbers = all(isinstance(value, (int, float)) and math.isfinite(value) for value in values)
+    numbers = all(
+        isinstance(value, int) or (isinstance(value, float) and math.isfinite(value)) for value in values
+    )
     return "number" if numbers else "text"
 
 
 def _indices(spec: JobSpec, counts: list[int]) -> tuple[int, list[str]]:
     """Return the number of points, and the index into each list at the point ``job_index``."""
     assert spec.sweep
+    if (max(counts) if spec.sweep.mode == "zip" else math.prod(counts)) > MOST:
+        raise spec.refuse("sweep", f"has too many points: an array has at most {MOST} tasks")
     if spec.sweep.mode == "zip":
         if len(set(counts)) > 1:
             lengths = one_of(f"{key} has {n}" for (key, _), n in zip(spec.sweep.values, counts, strict=True))

@@ -147,7 +147,7 @@ CASES = [
     ("local --exclusive", ["--exclusive (command line)", "asks no scheduler"]),
     ("slurm --licenses matlab:0", ["--licenses matlab:0", "such as matlab:2"]),
     ("local --log out", ["--log out", "terminal"]),
-    ("pbs --template-dir /no/such", ["/no/such", "not a directory"]),
+    ("pbs --template-dir /no/such", ["/no/such cannot be read: No such file or directory"]),
 ]  # fmt: skip
 
 

@@ -88,13 +88,10 @@ def _silenced(script: Script) -> tuple[set[str], dict[int, set[str]]]:
     for number, names in script.disabling:
         if number < first:
             whole |= names
-        by_line.setdefault(_following(script, number), set()).update(names)
-    return whole, by_line
-
-
-def _following(script: Script, number: int) -> int:
-    """Return the number of the next line that is not empty and not a comment."""
-    for later, line in enumerate(script.lines[number:], number + 1):
+    waiting: set[str] = set()  # disabled in the next line that is neither empty nor a comment
+    comments = dict(script.disabling)
+    for number, line in enumerate(script.lines, 1) if comments else ():
         if line.strip() and not line.lstrip().startswith("#"):
-            return later
-    return number + 1
+            by_line[number], waiting = waiting, set()
+        waiting |= comments.get(number, set())
+    return whole, by_line

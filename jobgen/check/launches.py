@@ -19,6 +19,7 @@ _KINDS = {name: kind for kind, row in _LAUNCHERS.items() for name in row.names}
 _PYTHON_LAUNCHERS = {name for name, kind in _KINDS.items() if _LAUNCHERS[kind].line.module_options}
 # Words that end the options of a launcher.
 _PROGRAMS = (*PYTHON, "bash", "sh", "singularity", "apptainer", "shifter", "numactl", "ssh")
+_LONGEST = 4000  # bytes of a variable with options, which is read at each of its uses
 
 
 class Launch(NamedTuple):
@@ -160,7 +161,7 @@ def _expanded(word: Node, constants: Constants) -> list[Node]:
         return [word]
     name = next((node.text for node in expansion.all("variable_name")), "")
     node = constants.node(name)
-    if node is None:
+    if node is None or node.end - node.start > _LONGEST:
         return [word]
     if node.type == "array" and next(expansion.all("subscript"), None):
         return node.children[1:-1]

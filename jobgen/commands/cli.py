@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ from jobgen.commands.job_options import (
     template_option,
 )
 from jobgen.commands.parameter_types import FILE
-from jobgen.errors import JobgenError, nearest, one_of, shown
+from jobgen.errors import JobgenError, nearest, one_of, shown, visible
 from jobgen.options import EARLIER_FLAGS, note
 from jobgen.schedulers.table import COMMANDS, named, queued
 
@@ -88,6 +89,8 @@ def run(arguments: Sequence[str]) -> int:
         return _fail(error.format_message().rstrip("."))
     except click.Abort:
         return _fail("interrupted")
+    except OSError as error:
+        return _fail(_of_system(error))
     return status if isinstance(status, int) else 0
 
 
@@ -97,8 +100,20 @@ def _split(arguments: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
     return list(arguments[:at]), tuple(arguments[at + 1 :])
 
 
+def _of_system(error: OSError) -> str:
+    """Return the sentence about an error of the operating system that no command has one for."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return "the current directory is gone: change to one that exists"
+    except OSError as deeper:
+        return f"the current directory cannot be used: {deeper.strerror}"
+    place = f"{shown(os.fsdecode(error.filename))}: " if error.filename else ""
+    return f"{place}{error.strerror or error}"
+
+
 def _fail(sentence: str, status: int = USAGE) -> int:
-    click.echo(f"jobgen: {sentence}", err=True)
+    click.echo(f"jobgen: {visible(sentence)}", err=True)
     return status
 
 
@@ -112,6 +127,7 @@ class _Group(click.Group):
         if cmd_name in _ELSEWHERE:
             module, _, name = _ELSEWHERE[cmd_name].partition(":")
             command: click.Command = getattr(import_module(module), name or cmd_name)
+            command.format_epilog = partial(_format_epilog, command)  # type: ignore[method-assign]
             return command
         if cmd_name == "submit":
             return _submit_command()
@@ -122,6 +138,11 @@ class _Group(click.Group):
         if name not in (known := self.list_commands(ctx)):
             raise JobgenError(f"there is no command {shown(name)}: use {one_of(known)}{nearest(name, known)}")
         return super().resolve_command(ctx, args)
+
+
+def _format_epilog(command: click.Command, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    """Write the example on one line, however long, so that it can be copied."""
+    formatter.write(f"\n{command.epilog}\n" if command.epilog else "")
 
 
 def _output_options() -> list[click.Parameter]:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jobgen.errors import visible
 from jobgen.runs.states import State
 from jobgen.schedulers.base import clock
 
@@ -28,9 +29,9 @@ def table(states: Sequence[State], now: float | None = None) -> str:
     cells = [("RUN", "JOB", "STATE", "ATTEMPTS", "STEP", "AGE")]
     cells += [
         (
-            state.name,
-            state.id or "-",
-            state.state + (f" ({_tasks(state)})" if state.tasks else ""),
+            visible(state.name),
+            visible(state.id or "-"),
+            visible(state.state) + (f" ({_tasks(state)})" if state.tasks else ""),
             str(state.attempts or "-"),
             "-" if state.step is None else str(state.step),
             age(now - state.submitted),
@@ -60,11 +61,11 @@ def _block(state: State) -> str:
         "" if state.seconds_left is None else f"{clock(state.seconds_left)} left",
     ]
     lines += [", ".join(filter(None, facts)), state.reason, f"files in {Path(state.run).absolute()}"]
-    return "\n  ".join(filter(None, lines)) + "\n"
+    return "\n  ".join(map(visible, filter(None, lines))) + "\n"
 
 
 def _tasks(state: State) -> str:
-    return ", ".join(f"{count} {word}" for word, count in state.tasks.items())
+    return ", ".join(f"{count} {visible(word)}" for word, count in state.tasks.items())
 
 
 def age(seconds: float) -> str:
@@ -85,7 +86,7 @@ def comparison(found: Comparison) -> str:
             lines.append(section)
         left, right = map(_value, one.values, one.origins)
         lines.append(f"  {one.name}: {left} -> {right}")
-    return "".join(f"{line}\n" for line in (*lines, *found.script))
+    return "".join(f"{visible(line)}\n" for line in (*lines, *found.script))
 
 
 def _value(value: Any, origin: str) -> str:
@@ -93,7 +94,6 @@ def _value(value: Any, origin: str) -> str:
         text = "-"
     else:
         text = shlex.join(map(str, value)) if isinstance(value, list) else str(value)
-    text = text if text.isprintable() else ascii(text)
     return f"{text} ({origin})" if origin and origin != "derived" else text
 
 

@@ -88,18 +88,7 @@ def logs(
         (life_logs.follow if follow else life_logs.show)(run, which)
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:
-        return _broken_pipe()
     return None
-
-
-def _broken_pipe() -> int:
-    """Discard all further output, also that in Python's buffers: the reader has closed the pipe."""
-    import os
-    import sys
-
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 0
 
 
 @click.command(

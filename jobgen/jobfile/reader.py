@@ -76,10 +76,10 @@ def decode(text: str, name: str) -> dict[str, Any]:
     """Parse TOML; ``name`` is the name of the file."""
     try:
         data: dict[str, Any] = msgspec.toml.decode(text)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, RecursionError, ValueError) as error:
         where = re.search(r" \(at line (\d+), column (\d+)\)", str(error))
         line = f", line {where[1]}, column {where[2]}" if where else ""
-        reason = str(error).split(" (at ")[0]
+        reason = str(error).split(" (at ")[0].split("; use sys.")[0]
         raise JobgenError(f"{name}{line}: is not TOML: {reason}") from None
     _rename(data, name)
     return data

@@ -15,6 +15,7 @@ from markupsafe import Markup
 
 import jobgen.templates
 from jobgen import __version__
+from jobgen.errors import visible as as_visible
 from jobgen.report import axes, charts, facts, failures, series, timeline
 from jobgen.report.series import Curves
 from jobgen.runs import run_directory
@@ -180,10 +181,7 @@ def _environment() -> jinja2.Environment:
 
 def visible(value: object) -> str:
     """Return text in which invisible characters, and those that reverse the line, are escaped: ``\\x1b``."""
-    text = value if isinstance(value, Markup) else str(value)
-    if isinstance(text, Markup) or text.isprintable():
-        return text
-    return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)
+    return value if isinstance(value, Markup) else as_visible(str(value), kept="\n\t")
 
 
 def _or_dash(value: float | None) -> str:

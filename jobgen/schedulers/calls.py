@@ -58,7 +58,7 @@ def call(
 
 
 def output(*words: str, patience: float = PATIENCE) -> str:
-    """Return what a command prints.
+    """Return what a command prints; bytes that are not UTF-8 are replaced.
 
     Raises:
         SchedulerError: it cannot be run, takes too long, or fails.
@@ -66,7 +66,7 @@ def output(*words: str, patience: float = PATIENCE) -> str:
     done = call(words, patience=patience)
     if done.status != 0:
         raise SchedulerError(f"{' '.join(words)} failed: {complaint(done)}")
-    return done.out
+    return done.out.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def batched(words: Sequence[str], size: int = 200) -> Iterator[Sequence[str]]:

@@ -10,6 +10,8 @@ from jobgen.check.launches import Launch
 from jobgen.check.rule import ERROR, WARNING, rule
 from jobgen.check.script import Hit, Script
 
+_FIRST = 20  # hostfiles that are searched for in the text
+
 
 def runner(launch: Launch) -> str:
     return (launch.options.get("--launcher") or "pdsh").lower() if launch.has("--launcher") else "pdsh"
@@ -184,10 +186,12 @@ def filter_range(script: Script) -> Iterator[Hit]:
 def absent_hostfile(script: Script) -> Iterator[Hit]:
     if any(script.named("bash", "sh", "source", ".", "python", "python3")):
         return  # they may make it
-    for launch in script.launched("deepspeed"):
-        name = launch.options.get("--hostfile") or launch.options.get("-H")
+    named = {
+        one.options.get("--hostfile") or one.options.get("-H"): one for one in script.launched("deepspeed")
+    }
+    for name, launch in list(named.items())[:_FIRST]:
         path = script.path(name) if name else None
-        if name is None or path is None or os.path.exists(path):
+        if not name or path is None or os.path.exists(path):
             continue
         last = os.path.basename(name)
         if script.tree.text.count(last) == launch.command.node.text.count(last):
@@ -197,6 +201,7 @@ def absent_hostfile(script: Script) -> Iterator[Hit]:
                 "a warning",
                 "make it from the scheduler's list of hosts, in this script",
             )
+            return
 
 
 @rule(

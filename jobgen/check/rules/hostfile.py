@@ -11,6 +11,8 @@ from jobgen.check.script import Hit, Script
 
 _JOB_ID = ("PBS_JOBID", "SLURM_JOB_ID", "SLURM_JOBID", "TMPDIR", "RANDOM", "SLURM_TMPDIR", "$")
 
+_CHAIN = 20  # variables; no path is made of more
+
 _HOSTFILE = re.compile(r"(host|machine)[_-]?(file|s|list|s?\.txt)?|nodes?[_-]?(file|list)|nodes\.txt", re.I)
 
 
@@ -25,14 +27,9 @@ def _writes(script: Script) -> Iterator[tuple[Node, str, str]]:
 
 def _is_hostfile(script: Script, name: str) -> bool:
     """Return whether a file is a list of hosts: by its name, or because an option of a launcher names it."""
-    keys = ("--hostfile", "-hostfile", "-machinefile", "-f")
-    given = {launch.options.get(key) for launch in script.launches for key in keys}
-    given |= {
-        launch.nodes[key].text.strip("\"'") for launch in script.launches for key in keys if launch.has(key)
-    }
     last = name.rpartition("/")[2]
     named = re.fullmatch(rf"[\w.]*?({_HOSTFILE.pattern})(\.\w+)?", last, re.I)
-    return name in given or (named is not None and not last.endswith((".log", ".out", ".err")))
+    return name in script.hostfiles or (named is not None and not last.endswith((".log", ".out", ".err")))
 
 
 def _target(script: Script, node: Node) -> str | None:
@@ -43,8 +40,8 @@ def _target(script: Script, node: Node) -> str | None:
 def _own(script: Script, node: Node) -> bool:
     """Return whether a path contains something of this job only, also through other variables."""
     target = node.get("destination")
-    todo, seen = [target] if target is not None else [], set()
-    while todo:
+    todo, seen = [target] if target is not None else [], set[str]()
+    while todo and len(seen) < _CHAIN:
         for name, expansion in expansions(todo.pop()):
             if (
                 name in _JOB_ID
@@ -54,7 +51,7 @@ def _own(script: Script, node: Node) -> bool:
                 return True
             if name not in seen:
                 seen.add(name)
-                todo += [value for other, value, _ in script.assignments if other == name]
+                todo += script.values.get(name, [])
     return target is not None and "mktemp" in target.text
 
 

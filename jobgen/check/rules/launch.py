@@ -41,14 +41,13 @@ def nodes_mismatch(script: Script) -> Iterator[Hit]:
         count = launch.number(*launch.row.line.nodes)
         if count is None or count == asked.nodes or launch.has("--standalone"):
             continue
-        single = len([one for one in script.launches if one.kind == launch.kind]) == 1
         if count > asked.nodes:
             yield Hit(
                 launch.line,
                 f"{launch.kind} is told {count} nodes, but the job asks for {asked.nodes}",
                 "make them agree: take the number from the scheduler",
             )
-        elif single and launch.row.once_a_node and launch.outer is None and count == 1:
+        elif script.only(launch) and launch.row.once_a_node and launch.outer is None and count == 1:
             yield Hit(
                 launch.line,
                 f"{launch.kind} is told one node, but the job pays for {asked.nodes}",
@@ -149,10 +148,11 @@ def first_node_only(script: Script) -> Iterator[Hit]:
         return
     if any(script.named("ssh", "pdsh", "pbsdsh", "clush", "parallel", "pbs_tmrsh")):
         return
+    if any(not launch.row.line.module_options for launch in script.launches):
+        return
     for launch in script.launches:
         if not launch.row.line.reaches_nodes and launch.alone and not launch.command.background:
-            others = (other for other in script.launches if not other.row.line.module_options)
-            if launch.has("--standalone") or any(others):
+            if launch.has("--standalone"):
                 continue
             step = script.dialect.node_step
             way = f"{step} --ntasks-per-node=1" if step else "mpirun or pbs_tmrsh, once a node"

@@ -35,10 +35,11 @@ from jobgen.errors import shown
     schedulers=("pbs",),
 )
 def exported_list(script: Script) -> Iterator[Hit]:
+    lines = {line.number: line for line in script.directives.live}
     for option in script.options:
         if option.flag != "-v":
             continue
-        line = next(line for line in script.directives.live if line.number == option.line)
+        line = lines[option.line]
         bad = [part for part in option.value.split(",") if not re.match(r"[A-Za-z_]\w*(=|$)", part.strip())]
         if re.search(r"[\"'\\]", line.rest) or bad:
             yield Hit(

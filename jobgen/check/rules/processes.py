@@ -72,17 +72,17 @@ def bare_wait(script: Script) -> Iterator[Hit]:
     """,
 )
 def unwaited(script: Script) -> Iterator[Hit]:
-    waits = [wait.node.start for wait in script.named("wait", "fg")]
+    waited = max((wait.node.start for wait in script.named("wait", "fg")), default=-1)
     works = [
         command
         for command in script.commands
         if command.works or command.name in ("ssh", "pbsdsh", "bash", "sh")
     ]
+    ended = max((command.node.start for command in works if not command.background), default=-1)
     for command in works:
         if not command.background or command.node.under("function_definition", "command_substitution"):
             continue
-        later = [other for other in works if other.node.start > command.node.end and not other.background]
-        if not any(start > command.node.start for start in waits) and not later:
+        if waited <= command.node.start and ended <= command.node.end:
             yield Hit(
                 command.line,
                 "the script ends while this is running in the background, and the scheduler then kills it",

@@ -203,8 +203,7 @@ def fixed_node_rank(script: Script) -> Iterator[Hit]:
         line = launch.row.line
         of_job = None if line.reaches_nodes or line.config_file else script.request.nodes
         nodes = launch.number(*line.nodes) or of_job or 1
-        several = [one for one in script.launches if one.kind == launch.kind]
-        if rank is not None and nodes > 1 and len(several) == 1 and script.is_batch:
+        if rank is not None and nodes > 1 and script.only(launch) and script.is_batch:
             yield Hit(
                 launch.line,
                 f"the node rank is {rank} on every node: all take themselves for the same one",

@@ -214,10 +214,11 @@ def _in_function(node: Node) -> bool:
 )
 def mpi_plugin(script: Script) -> Iterator[Hit]:
     loaded = " ".join(word for command in script.named("module", "ml") for word in command.literals).lower()
-    for launch in _steps(script):
+    modules = [pair for pair in _MPI.items() if re.search(rf"(^|[\s/]){pair[0]}\b", loaded)]
+    for launch in _steps(script) if modules else ():
         plugin = launch.options.get("--mpi") or ""
-        for module, wanted in _MPI.items():
-            if re.search(rf"(^|[\s/]){module}\b", loaded) and plugin.rstrip("_v0123456789") not in (
+        for module, wanted in modules:
+            if plugin.rstrip("_v0123456789") not in (
                 "",
                 wanted.rstrip("2"),
                 "none",

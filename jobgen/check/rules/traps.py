@@ -18,11 +18,7 @@ def _handler(script: Script, command: Command) -> str:
     if not command.arguments:
         return ""
     text = literal(command.arguments[0]) or command.arguments[0].text
-    for node in script.tree.all("function_definition"):
-        name = node.get("name")
-        if name is not None and name.text in text.split():
-            return node.text
-    return text
+    return next((script.functions[word] for word in text.split() if word in script.functions), text)
 
 
 def _caught(command: Command) -> set[str]:
@@ -116,16 +112,15 @@ def trap_status(script: Script) -> Iterator[Hit]:
     """,
 )
 def trap_late(script: Script) -> Iterator[Hit]:
+    works = any(
+        command.works and not command.node.under("function_definition", "command_substitution")
+        for command in script.commands
+    )
+    if not works or any(script.named("wait")) or not script.is_batch:
+        return
     for command in script.named("trap"):
         caught = _caught(command) & set(_CAUGHT)
-        if not caught or not command.arguments or literal(command.arguments[0]) in ("", "-"):
-            continue
-        works = [
-            other
-            for other in script.commands
-            if other.works and not other.node.under("function_definition", "command_substitution")
-        ]
-        if works and not any(script.named("wait")) and script.is_batch:
+        if caught and command.arguments and literal(command.arguments[0]) not in ("", "-"):
             yield Hit(
                 command.line,
                 f"bash runs the trap of {', '.join(sorted(caught))} only when the command in the "

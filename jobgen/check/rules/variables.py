@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from jobgen.check.bash import LOOPS, Node, expansions, literal
+from jobgen.check.bash import Node, expansions, literal
 from jobgen.check.rule import ERROR, WARNING, rule
 from jobgen.check.script import Hit, Script
 
@@ -154,14 +154,9 @@ def _harmless(value: Node) -> bool:
 
 def _is_counter(script: Script, name: str) -> bool:
     """Return whether a variable is only ever a number, a harmless word, or the variable of a for loop."""
-    values = [value for other, value, _ in script.assignments if other == name]
-    loops = [
-        node
-        for node in script.tree.all(*LOOPS)
-        if (bound := node.get("variable")) is not None and bound.text == name
-    ]
+    values = script.values.get(name, [])
     numbers = all(value.type in ("number", "arithmetic_expansion") or _harmless(value) for value in values)
-    return bool(values or loops) and numbers
+    return bool(values or name in script.loop_variables) and numbers
 
 
 @rule(
@@ -195,8 +190,7 @@ def unknown_variable(script: Script) -> Iterator[Hit]:
         return
     if not script.is_batch:
         return
-    known = {name for name, _, _ in script.assignments}
-    known |= {bound.text for node in script.tree.all(*LOOPS) if (bound := node.get("variable")) is not None}
+    known = {*script.values, *script.loop_variables}
     known |= {
         node.text
         for node in script.tree.all("variable_name")
