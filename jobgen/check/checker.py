@@ -68,7 +68,14 @@ def check(
     marked = (number for number, line in enumerate(lines, 1) if line.startswith(MARK))
     runtime = next(marked, sys.maxsize)
     found = {
-        Finding(file, hit.line, rule.id, hit.level or rule.severity, hit.reason, hit.fix)
+        Finding(
+            file,
+            hit.line,
+            rule.id,
+            hit.level or rule.severity,
+            hit.message or rule.message,
+            hit.fix or rule.fix,
+        )
         for rule in RULES.values()
         if rule.id not in whole and rule.concerns(script)
         for hit in rule.find(script)

@@ -26,11 +26,11 @@ _HOSTFILES = ("--hostfile", "-hostfile", "-machinefile", "-f")
 
 
 class Hit(NamedTuple):
-    """A result of a rule: line, reason and fix. ``level`` overrides the severity of the rule."""
+    """A result of a rule. ``message``, ``fix`` and ``level`` override those of the rule."""
 
     line: int
-    reason: str
-    fix: str
+    message: str = ""
+    fix: str = ""
     level: str | None = None
 
 

@@ -164,6 +164,9 @@ def appended_hostfile(script: Script) -> Iterator[Hit]:
     "A hostfile without slots for DeepSpeed",
     """The deepspeed launcher reads lines of the form `HOST slots=N`. A bare host is an error, and so is a
     host that appears twice: `$PBS_NODEFILE` is not a hostfile for DeepSpeed.""",
+    message="the deepspeed launcher wants HOST slots=N on each line, and each host once: a bare "
+    "host is an error",
+    fix='awk \'!seen[$1]++ { print $1 " slots=4" }\' "$PBS_NODEFILE" > "$hostfile"',
     bad="""
     #!/bin/bash
     #PBS -l select=2:ncpus=32:mpiprocs=4:ngpus=4
@@ -198,12 +201,7 @@ def bare_hostfile(script: Script) -> Iterator[Hit]:
         name = launch.options.get("--hostfile") or launch.options.get("-H") or ""
         made = any((_target(script, one) or text) == name for one, _, text in _writes(script))
         if direct or (made and not slots):
-            yield Hit(
-                launch.line,
-                "the deepspeed launcher wants HOST slots=N on each line, and each host once: a bare "
-                "host is an error",
-                'awk \'!seen[$1]++ { print $1 " slots=4" }\' "$PBS_NODEFILE" > "$hostfile"',
-            )
+            yield Hit(launch.line)
             return
 
 
@@ -213,6 +211,7 @@ def bare_hostfile(script: Script) -> Iterator[Hit]:
     "A hostfile that lists a host twice",
     """`$PBS_NODEFILE` lists a host once for each slot. A hostfile with one line for each of these lines
     names the host several times, each time with all slots: DeepSpeed refuses it.""",
+    fix='awk \'!seen[$1]++ { print $1 " slots=4" }\' "$PBS_NODEFILE" > "$hostfile"',
     bad="""
     #!/bin/bash
     #PBS -l select=2:ncpus=32:mpiprocs=4:ngpus=4
@@ -254,6 +253,5 @@ def duplicate_hosts(script: Script) -> Iterator[Hit]:
                 node.line,
                 f"$PBS_NODEFILE lists each host {script.request.lines_per_node} times, and DeepSpeed refuses "
                 "a host that is there twice",
-                'awk \'!seen[$1]++ { print $1 " slots=4" }\' "$PBS_NODEFILE" > "$hostfile"',
             )
             return

@@ -149,6 +149,7 @@ def signal_to_steps(script: Script) -> Iterator[Hit]:
     ERROR,
     "A dependency that Slurm refuses",
     """sbatch refuses a dependency without a job id, and an unknown type of dependency.""",
+    fix="write afterok:JOBID",
     bad="""
     #!/bin/bash
     #SBATCH --dependency=afterok
@@ -169,11 +170,7 @@ def empty_dependency(script: Script) -> Iterator[Hit]:
         if option.flag == "--dependency":
             for part in re.split(r"[,?]", option.value):
                 if not re.fullmatch(pattern, part):
-                    yield Hit(
-                        option.line,
-                        f"the dependency {part or 'on nothing'} is refused",
-                        "write afterok:JOBID",
-                    )
+                    yield Hit(option.line, f"the dependency {part or 'on nothing'} is refused")
                     break
 
 

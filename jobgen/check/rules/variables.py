@@ -166,6 +166,7 @@ def _is_counter(script: Script, name: str) -> bool:
     """A variable that nothing sets is empty, without a message. Only lower-case names are reported, which
     no scheduler, site or module sets, and only in scripts that read no other file. `set -u` finds the
     others when the job runs.""",
+    fix="correct the name, or set it",
     bad="""
     #!/bin/bash
     #SBATCH --time=01:00:00
@@ -208,4 +209,4 @@ def unknown_variable(script: Script) -> Iterator[Hit]:
         if node.type == "expansion" and re.search(r"[:+?=-]", node.text[2 + len(name) :]):
             continue
         known.add(name)
-        yield Hit(node.line, f"nothing sets ${name}: it is empty", "correct the name, or set it")
+        yield Hit(node.line, f"nothing sets ${name}: it is empty")
