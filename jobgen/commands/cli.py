@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from jobgen.plan import Plan
 
 USAGE = 2
+_LONGEST = 400  # characters of a message of click, which repeats what was typed
 
 # Option names of schedulers and launchers, and the corresponding options of jobgen.
 _FOREIGN = {
@@ -86,7 +87,8 @@ def run(arguments: Sequence[str]) -> int:
         hint = hint or ("" if program else "; the program's own options go after --")
         return _fail(f"there is no option {shown(error.option_name)}{hint}")
     except click.ClickException as error:
-        return _fail(error.format_message().rstrip("."))
+        message = error.format_message().rstrip(".")
+        return _fail(message if len(message) <= _LONGEST else f"{message[:_LONGEST]}...")
     except click.Abort:
         return _fail("interrupted")
     except OSError as error:
