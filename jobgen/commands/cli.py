@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from jobgen.plan import Plan
 
 USAGE = 2
-_LONGEST = 400  # characters of a message of click, which repeats what was typed
+_LONGEST = 2000  # characters of a message; some repeat what was typed
 
 # Option names of schedulers and launchers, and the corresponding options of jobgen.
 _FOREIGN = {
@@ -87,8 +87,7 @@ def run(arguments: Sequence[str]) -> int:
         hint = hint or ("" if program else "; the program's own options go after --")
         return _fail(f"there is no option {shown(error.option_name)}{hint}")
     except click.ClickException as error:
-        message = error.format_message().rstrip(".")
-        return _fail(message if len(message) <= _LONGEST else f"{message[:_LONGEST]}...")
+        return _fail(error.format_message().rstrip("."))
     except click.Abort:
         return _fail("interrupted")
     except OSError as error:
@@ -115,7 +114,8 @@ def _of_system(error: OSError) -> str:
 
 
 def _fail(sentence: str, status: int = USAGE) -> int:
-    click.echo(f"jobgen: {visible(sentence)}", err=True)
+    end = "..." if len(sentence) > _LONGEST else ""
+    click.echo(f"jobgen: {visible(sentence[:_LONGEST])}{end}", err=True)
     return status
 
 

@@ -6,14 +6,16 @@ import contextlib
 import io
 import os
 import sys
+import zlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import click
 
 from jobgen.commands.cli import cli, run
 from jobgen.commands.streams import guarded
 
+T = TypeVar("T")
 STATUSES = (0, 1, 2)
 # The arguments with which a command does something, in a directory that has these files and runs.
 BASE = {
@@ -61,6 +63,11 @@ def named(target: Target) -> str:
     return " ".join(target.words)
 
 
+def part(values: Sequence[T], step: int, *about: str | None) -> Sequence[T]:
+    """Return every so many of the values, from another one on for each subject."""
+    return values[zlib.crc32(repr(about).encode()) % step :: step]
+
+
 class Done(NamedTuple):
     """How a command ended."""
 
@@ -106,8 +113,9 @@ def everything(directory: str) -> dict[str, bytes | None]:
     found: dict[str, bytes | None] = {}
     for folder, folders, files in os.walk(directory):
         found |= {os.path.join(folder, name): None for name in folders}
-        for name in files:
-            path = os.path.join(folder, name)
+        for path in (os.path.join(folder, name) for name in files):
+            if os.path.islink(path):
+                continue
             with contextlib.suppress(OSError), open(path, "rb") as file:
                 found[path] = file.read()
     return found

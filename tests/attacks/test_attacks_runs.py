@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from attacks.targets import TARGETS, Target, attack, named
+from attacks.targets import TARGETS, Target, attack, named, part
 
 READERS = [
     one for one in TARGETS if named(one) in ("status", "list", "logs", "cancel", "diff", "report", "submit")
@@ -70,7 +70,7 @@ def test_a_damaged_file(target: Target, name: str, place: Path) -> None:
         if shape is not os.mkfifo:  # a reader would wait for a writer
             shape(path)
             _everywhere(target)
-    for content in CONTENTS:
+    for content in part(CONTENTS, 3, name, named(target)):
         _absent(path)
         path.write_bytes(content)
         _everywhere(target)
@@ -85,7 +85,7 @@ def test_a_plan_with_values_of_other_types(target: Target, place: Path) -> None:
     ]
     for table, key in changes:
         before = table[key]
-        for value in WRONG:
+        for value in part(WRONG, 5, key, named(target)):
             table[key] = value if table is plan else {"value": value, "origin": value, "asked": value}
             path.write_text(json.dumps(plan))
             _everywhere(target)
