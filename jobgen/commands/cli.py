@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from jobgen.plan import Plan
 
 USAGE = 2
+_LONGEST = 2000  # characters of a message; some repeat what was typed
 
 # Option names of schedulers and launchers, and the corresponding options of jobgen.
 _FOREIGN = {
@@ -113,7 +114,8 @@ def _of_system(error: OSError) -> str:
 
 
 def _fail(sentence: str, status: int = USAGE) -> int:
-    click.echo(f"jobgen: {visible(sentence)}", err=True)
+    end = "..." if len(sentence) > _LONGEST else ""
+    click.echo(f"jobgen: {visible(sentence[:_LONGEST])}{end}", err=True)
     return status
 
 
