@@ -21,14 +21,12 @@ from jobgen.commands.job_options import (
     template_option,
 )
 from jobgen.commands.parameter_types import FILE
-from jobgen.errors import JobgenError, nearest, one_of, shown
+from jobgen.errors import BAD_INPUT, INTERRUPTED, JobgenError, nearest, one_of, shown
 from jobgen.options import EARLIER_FLAGS, note
 from jobgen.schedulers.table import COMMANDS, named, queued
 
 if TYPE_CHECKING:
     from jobgen.plan import Plan
-
-USAGE = 2
 
 # Option names of schedulers and launchers, and the corresponding options of jobgen.
 _FOREIGN = {
@@ -74,7 +72,7 @@ def run(arguments: Sequence[str]) -> int:
         return _fail(str(error), error.status)
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message(), err=True)
-        return USAGE
+        return BAD_INPUT
     except click.NoSuchOption as error:
         known = (
             [name for parameter in error.ctx.command.get_params(error.ctx) for name in parameter.opts]
@@ -87,7 +85,7 @@ def run(arguments: Sequence[str]) -> int:
     except click.ClickException as error:
         return _fail(error.format_message().rstrip("."))
     except click.Abort:
-        return _fail("interrupted")
+        return _fail("interrupted", INTERRUPTED)
     return status if isinstance(status, int) else 0
 
 
@@ -97,7 +95,7 @@ def _split(arguments: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
     return list(arguments[:at]), tuple(arguments[at + 1 :])
 
 
-def _fail(sentence: str, status: int = USAGE) -> int:
+def _fail(sentence: str, status: int = BAD_INPUT) -> int:
     click.echo(f"jobgen: {sentence}", err=True)
     return status
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -51,7 +51,7 @@ class View(NamedTuple):
     failures: failures.Failures
 
 
-def page(directories: Sequence[Path], now: float) -> str:
+def page(directories: Iterable[Path], now: float) -> str:
     """Return the page about these run directories; ``now`` (seconds since 1970) is the time that it shows."""
     views, title = _titled([_view(directory) for directory in directories])
     names = [view.run.name for view in views]
