@@ -119,7 +119,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source = folder / "source"  # building leaves its traces in the tree, where another test may build, too
     for name in ("jobgen", "templates", "train"):
         shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("setup.cfg", "pyproject.toml", "README.md", "LICENSE"):
+    for name in ("setup.cfg", "setup.py", "pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
     done = run("-m", "build", "--wheel", "--outdir", str(folder), str(source))
     if done.returncode:

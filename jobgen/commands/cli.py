@@ -248,6 +248,7 @@ _ELSEWHERE = {
     "init": "jobgen.commands.init",
     "list": "jobgen.commands.runs:list_runs",
     "logs": "jobgen.commands.runs",
+    "man": "jobgen.commands.man",
     "report": "jobgen.commands.report",
     "schema": "jobgen.commands.schema",
     "site": "jobgen.commands.site",

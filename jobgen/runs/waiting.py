@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from jobgen.runs.run_directory import RESUMABLE
+from jobgen.runs.exit_statuses import RESUMABLE
 from jobgen.runs.states import State, states
 
 LEAST, INTERVAL = 2.0, 5.0  # s between two queries: at least, and by default
