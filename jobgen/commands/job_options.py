@@ -35,7 +35,7 @@ class Command(click.Command):
         """Return the options and their help by the titles of their groups."""
         groups: dict[str, list[tuple[str, str]]] = {}
         for parameter in self.get_params(ctx):
-            if record := parameter.get_help_record(ctx):
+            if isinstance(parameter, click.Option) and (record := parameter.get_help_record(ctx)):
                 groups.setdefault(getattr(parameter, "group", "Output"), []).append(record)
         return groups
 

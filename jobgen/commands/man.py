@@ -41,7 +41,7 @@ def pages(command: click.Command, ctx: click.Context | None = None) -> Iterator[
 def _page(name: str, command: click.Command, ctx: click.Context) -> Iterator[str]:
     summary, *more = (command.help or "").split("\n\n")
     yield f'.TH {name.upper()} 1 "{_date()}" "jobgen {__version__}"'
-    yield from (".SH NAME", f"{_escaped(name)} \\- {_escaped(_brief(summary))}", ".SH SYNOPSIS")
+    yield from (".SH NAME", *_text(f"{name} - {_brief(summary)}"), ".SH SYNOPSIS")
     yield from _text(f"{ctx.command_path} {' '.join(command.collect_usage_pieces(ctx))}")
     yield from (".SH DESCRIPTION", *_text(summary))
     for paragraph in more:
