@@ -15,8 +15,8 @@ from jobgen.runs.states import State, states
 class Run:
     """A run: the directory of a job, and the job itself.
 
-    What it shows is read anew each time, but the scheduler is asked at most every two seconds; in between, the
-    state is the last one.
+    What it shows is read anew each time, but the scheduler is asked at most every two seconds: in between,
+    the state is the last one.
     """
 
     def __init__(

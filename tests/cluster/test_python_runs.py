@@ -40,7 +40,14 @@ def test_the_examples_run(slurm_cluster: Cluster, example: str) -> None:
     folder = slurm_cluster.folder("python")
     (folder / "train.py").write_text(TRAIN)
     text = example + (AFTER if "run.logs(tail=5)" in example else "")
-    done = slurm_cluster.exec("head", [sys.executable, "-c", text], cwd=folder, check=False, timeout=240)
+    done = slurm_cluster.exec(
+        "head",
+        [sys.executable, "-c", text],
+        cwd=folder,
+        env={"PYTHONPATH": str(ROOT)},
+        check=False,
+        timeout=240,
+    )
     assert (done.returncode, done.stderr) == (0, ""), done
     for run in (folder / "runs").iterdir():
         assert json.loads((run / "plan.json").read_text())["scheduler"] == "slurm"
