@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from markupsafe import Markup
+
 from jobgen.report import charts
 from jobgen.report.page import environment, packaged, view
 from jobgen.runs import run_directory
@@ -28,6 +30,6 @@ def html(state: State, directory: Path) -> str:
             chart=drawn[0][0] if drawn else None,
             more=max(0, len(tasks) - _TASKS),
             geometry=charts,
-            style=packaged("style.css").replace(":root", "&"),
+            style=Markup(str(packaged("style.css")).replace(":root", "&")),
         )
     )

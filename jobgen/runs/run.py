@@ -35,8 +35,8 @@ class Run:
 
     @property
     def name(self) -> str:
-        """The name of the run directory."""
-        return self.directory.name
+        """The name of the run directory; that of an array's task begins with the array's name."""
+        return run_directory.name_of(self.directory)
 
     @property
     def job_id(self) -> str | None:

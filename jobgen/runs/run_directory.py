@@ -87,12 +87,17 @@ def read(directory: Path) -> Run:
     path = directory.absolute()
     return Run(
         directory=path,
-        name=f"{path.parent.name}/{path.name}" if path.name.startswith("task-") else path.name,
+        name=name_of(path),
         status=as_object(text(path / "status.json")),
         attempts=tuple(attempts(path)),
         hosts=tuple(text(path / "hosts").split()),
         bad_hosts=tuple(_bad_hosts(text(path / "bad-hosts"))),
     )
+
+
+def name_of(path: Path) -> str:
+    """Return the name of a run; that of an array's task begins with the array's name."""
+    return f"{path.parent.name}/{path.name}" if path.name.startswith("task-") else path.name
 
 
 def attempts(directory: Path) -> Iterator[Attempt]:
