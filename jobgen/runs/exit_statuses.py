@@ -29,7 +29,7 @@ COMMANDS = {
 }
 JOB = {
     0: "finished",
-    70: "the allocation is not what was asked for",
+    70: "the allocation is not what was asked for, or the script is incomplete",
     71: "a file, a module, a command or the program is missing",
     72: "a directory cannot be used",
     73: "no proof that every rank finished",
