@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import sys
 
-from setuptools import setup
-from setuptools._distutils.command.install_data import install_data
+import setuptools  # first: it brings the distutils that newer versions of Python lack
+
+from distutils.command.install_data import install_data  # isort: skip
 
 MANUALS = "share/man/man1"
 
@@ -22,4 +23,4 @@ class InstallManuals(install_data):
         super().run()
 
 
-setup(cmdclass={"install_data": InstallManuals}, data_files=[(MANUALS, [])])
+setuptools.setup(cmdclass={"install_data": InstallManuals}, data_files=[(MANUALS, [])])
