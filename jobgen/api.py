@@ -127,7 +127,8 @@ def submit(
     if (met := submission.settled(order)) is not job:
         order = order._replace(plan=resolve(met))
     text = render_plan(order.plan, templates, cache_dir())
-    return Run(submission.submit(order, text)[1])
+    directory = submission.submit(order, text)[1]
+    return Run(directory, runs_dir=directory.parent)  # no file of a job is read any more: it might be wrong
 
 
 def spec_of(scheduler: str, program: Sequence[str], settings: Mapping[str, Any]) -> Specification:

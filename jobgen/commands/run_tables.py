@@ -45,7 +45,8 @@ def table(
     """Return a line of titles and a line for each run, of ``width`` characters at most."""
     rows = [columns, *([_COLUMNS[column](state) for column in columns] for state in states)]
     widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
-    title, *lines = ("  ".join(map(str.ljust, row, widths)).rstrip()[:width] for row in rows)
+    joined = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+    title, *lines = (printable(line)[:width] for line in joined)
     at = sum(widths[: columns.index("STATE")]) + 2 * columns.index("STATE")
     return [title, *(paint(line, state.state, at) for line, state in zip(lines, states, strict=True))]
 

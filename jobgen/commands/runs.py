@@ -69,12 +69,14 @@ def _watch(interval: str, names: tuple[str, ...], root: Path) -> int:
 
     if not re.fullmatch(r"[\d.]+", interval, re.ASCII):
         interval, names = "5", (interval, *names)
-    if interval not in map(str, range(2, 3601)):
-        rule = "must be a whole number of seconds from 2 to 3600; RUN comes before --watch"
-        raise JobgenError(f"--watch {shown(interval)} (command line): {rule}")
+    try:
+        seconds = whole(2, 3600)(interval)
+    except ValueError as error:
+        hint = "; RUN comes before --watch"
+        raise JobgenError(f"--watch {shown(interval)} (command line): {error}{hint}") from None
     runs = lookup.some_runs(names, root) if names else lookup.all_runs(root) or lookup.some_runs((), root)
     try:
-        watch.watch(runs, int(interval), bool(names))
+        watch.watch(runs, seconds, bool(names))
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
@@ -191,7 +193,7 @@ def _confirmed(run: Path) -> bool:
 
     state = cancellation.cancellable(run)[0]
     job = f"job {state.id}, " if state.id else ""
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr)):
         raise JobgenError(
             f"cancel: the newest run is {state.name} ({job}{state.state}): name it, or give --yes; without a "
             "terminal nobody can be asked"

@@ -26,12 +26,12 @@ _COLOURS = {
 }
 
 
-def is_terminal(stream: TextIO) -> bool:
-    """Return whether a stream is a terminal that can move its cursor."""
-    return stream.isatty() and os.environ.get("TERM") != "dumb"
+def is_terminal(stream: TextIO | None) -> bool:
+    """Return whether a stream, which may be closed (None), is a terminal that can move its cursor."""
+    return stream is not None and stream.isatty() and os.environ.get("TERM") != "dumb"
 
 
-def painter(stream: TextIO) -> Paint:
+def painter(stream: TextIO | None) -> Paint:
     """Return the function that colours states for a stream."""
     return coloured if is_terminal(stream) and not os.environ.get("NO_COLOR") else plain
 
@@ -66,11 +66,11 @@ class Counter:
 
 
 @contextmanager
-def progress(what: str) -> Iterator[Counter]:
-    """Show a line about long work on standard error, from its second second on, and erase it at the end; show
-    nothing if that is no terminal."""
+def progress(what: str, shown: bool = True) -> Iterator[Counter]:
+    """Show a line about work that takes more than a second, and erase it at the end; show nothing if standard
+    error is no terminal."""
     counter = Counter()
-    if not is_terminal(sys.stderr):
+    if not (shown and is_terminal(sys.stderr)):
         yield counter
         return
     from threading import Event, Thread

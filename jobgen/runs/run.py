@@ -64,7 +64,7 @@ class Run:
     @property
     def tasks(self) -> list[Run]:
         """The runs of an array's tasks that have begun, in the order of their indices."""
-        return [Run(path) for path in run_directory.tasks(self.directory)]
+        return [Run(path, runs_dir=path.parent) for path in run_directory.tasks(self.directory)]
 
     def wait(self, timeout: float | timedelta | None = None, *, interval: float = waiting.INTERVAL) -> str:
         """Wait until the run has ended and return its state; ask the scheduler every ``interval`` seconds.

@@ -209,7 +209,7 @@ def test_without_a_terminal_each_change_is_a_line(tmp_path: Path, slurm: str) ->
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ("--watch 1", "--watch 1 (command line): must be a whole number of seconds from 2 to 3600"),
+        ("--watch 1", "--watch 1 (command line): must be a whole number from 2 to 3600"),
         ("--watch 4711", "RUN comes before --watch"),
         ("--watch nothing", "there is no run nothing in runs"),
         ("--watch --json", "--json and --watch exclude each other"),
