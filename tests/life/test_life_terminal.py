@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -40,7 +41,7 @@ class Terminal:
         assert found in self.text
 
     def _more(self) -> str:
-        if not select.select([self._side], [], [], 20)[0]:
+        if not select.select([self._side], [], [], 120)[0]:
             self.process.kill()
             raise AssertionError(f"nothing more after {self.text!r}")
         try:
@@ -55,7 +56,7 @@ class Terminal:
         while more := self._more():
             self.text += more
         os.close(self._side)
-        return self.process.wait(20)
+        return self.process.wait(120)
 
 
 @pytest.fixture
@@ -167,16 +168,16 @@ def test_the_live_table_is_drawn_in_place_until_all_have_ended(tmp_path: Path, s
     terminal.until("pending")
     (tmp_path / "answer").write_text("41|COMPLETED|0:00|None\n42|FAILED|0:00|None\n")
     assert terminal.end() == 0
-    first, second = terminal.text.replace("\r\n", "\n").split("\x1b[3F\x1b[J")
+    first, *_, last = terminal.text.replace("\r\n", "\n").split("\x1b[3F\x1b[J")
     assert [line.split()[:3] for line in first.splitlines()] == [
         ["RUN", "JOB", "STATE"],
         ["exp-1", "41", "\x1b[36mrunning\x1b[0m"],
         ["exp-2", "42", "pending"],
     ]  # exp-3 had ended before
-    assert re.findall(r"exp-\d .*m(\w+)\x1b\[0m", second) == ["finished", "failed"]
+    assert re.findall(r"exp-\d .*m(\w+)\x1b\[0m", last) == ["finished", "failed"]
     asked = [float(time) for time in (tmp_path / "asked").read_text().split()]
-    assert len(asked) == 2
-    assert asked[1] - asked[0] >= 2
+    assert len(asked) >= 2
+    assert all(later - sooner >= 2 for sooner, later in pairwise(asked))
 
 
 def test_a_watch_is_ended_quietly(tmp_path: Path, slurm: str) -> None:
@@ -190,17 +191,14 @@ def test_a_watch_is_ended_quietly(tmp_path: Path, slurm: str) -> None:
 
 def test_without_a_terminal_each_change_is_a_line(tmp_path: Path, slurm: str) -> None:
     squeue = f"""
-        (($(wc -l < {tmp_path}/asked) != 1)) || {{ echo asked >> {tmp_path}/asked; echo 'cannot \x1b[31mconnect' >&2; exit 1; }}
-        echo asked >> {tmp_path}/asked; cat {tmp_path}/answer; echo '42|COMPLETED|0:00|None' > {tmp_path}/answer"""
-    (tmp_path / "asked").touch()
+        [[ -f {tmp_path}/asked ]] || {{ touch {tmp_path}/asked; echo 'cannot \x1b[31mconnect' >&2; exit 1; }}
+        echo '42|COMPLETED|0:00|None'"""
     slurm = path_with(tmp_path / "more", squeue=squeue) + f":{slurm}"
-    (tmp_path / "answer").write_text(ANSWER)
     done = jobgen(tmp_path, "status", "--watch", "2", "exp-2", "exp-3", path=slurm)
     lines = [re.sub(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d ", "", line) for line in done.stdout.splitlines()]
     assert lines == [
-        "exp-2, job 42, attempt 0, pending, Priority",
-        "exp-3, job 43, attempt 1, finished",
         "exp-2, job 42, attempt 0, unknown, squeue does not answer: cannot  [31mconnect",
+        "exp-3, job 43, attempt 1, finished",
         "exp-2, job 42, attempt 0, finished",
     ]
     assert (done.returncode, done.stderr) == (0, "jobgen: squeue does not answer: cannot  [31mconnect\n")
@@ -250,20 +248,23 @@ def test_a_run_that_may_be_requeued_is_waited_for_while_its_scheduler_is_silent(
 # ------------------------------------------------------------------------------------- colours and progress
 
 
-def test_states_have_colours_only_at_a_terminal_that_is_not_told_otherwise(
-    tmp_path: Path, slurm: str
+@pytest.mark.parametrize(
+    ("command", "env", "coloured"),
+    [
+        ("list", {}, True),
+        ("status", {"NO_COLOR": ""}, True),
+        ("list", {"NO_COLOR": "0"}, False),
+        ("status", {"TERM": "dumb"}, False),
+    ],
+)
+def test_states_have_colours_only_at_a_terminal(
+    command: str, env: dict[str, str], coloured: bool, tmp_path: Path, slurm: str
 ) -> None:
-    for command in ("list", "status"):
-        assert "\x1b" not in jobgen(tmp_path, command, path=slurm).stdout
-        for env, coloured in (
-            ({}, True),
-            ({"NO_COLOR": "1"}, False),
-            ({"NO_COLOR": ""}, True),
-            ({"TERM": "dumb"}, False),
-        ):
-            terminal = Terminal(tmp_path, slurm, command, **env)
-            assert terminal.end() == 0
-            assert ("\x1b[36mrunning\x1b[0m" in terminal.text) == coloured
+    terminal = Terminal(tmp_path, slurm, command, **env)
+    assert terminal.end() == 0
+    assert ("\x1b[36mrunning\x1b[0m" in terminal.text) == coloured
+    assert ("\x1b" in terminal.text) == coloured
+    assert "\x1b" not in jobgen(tmp_path, command, path=slurm).stdout
 
 
 def test_long_work_is_told_at_a_terminal_and_the_line_is_erased(tmp_path: Path, slurm: str) -> None:
