@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 
@@ -139,7 +140,8 @@ def test_without_a_name_the_newest_run_is_cancelled_only_after_a_question(tmp_pa
     terminal.until("[y/N]: ")
     while terminal.process.poll() is None:  # Python misses one that comes just before it reads
         terminal.type("\x03")
-        time.sleep(0.1)
+        with suppress(subprocess.TimeoutExpired):
+            terminal.process.wait(5)
     assert terminal.end() == 130
     assert not (tmp_path / "ended").exists()
     terminal = Terminal(tmp_path, slurm, "cancel", "--now")
