@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+# The exit statuses of the commands; runs/exit_statuses.py has their meanings.
+NO, BAD_INPUT, INTERRUPTED = 1, 2, 130
+
 
 class JobgenError(Exception):
     """Bad input. Its text is one sentence; the command line prints it and exits with ``status``."""
 
-    status = 2
+    status = BAD_INPUT
 
 
 def one_of(values: Iterable[str]) -> str:

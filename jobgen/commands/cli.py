@@ -22,14 +22,13 @@ from jobgen.commands.job_options import (
     template_option,
 )
 from jobgen.commands.parameter_types import FILE
-from jobgen.errors import JobgenError, nearest, one_of, shown, visible
+from jobgen.errors import BAD_INPUT, INTERRUPTED, JobgenError, nearest, one_of, shown, visible
 from jobgen.options import EARLIER_FLAGS, note
 from jobgen.schedulers.table import COMMANDS, named, queued
 
 if TYPE_CHECKING:
     from jobgen.plan import Plan
 
-USAGE = 2
 _LONGEST = 2000  # characters of a message; some repeat what was typed
 
 # Option names of schedulers and launchers, and the corresponding options of jobgen.
@@ -76,7 +75,7 @@ def run(arguments: Sequence[str]) -> int:
         return _fail(str(error), error.status)
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message(), err=True)
-        return USAGE
+        return BAD_INPUT
     except click.NoSuchOption as error:
         known = (
             [name for parameter in error.ctx.command.get_params(error.ctx) for name in parameter.opts]
@@ -89,7 +88,7 @@ def run(arguments: Sequence[str]) -> int:
     except click.ClickException as error:
         return _fail(error.format_message().rstrip("."))
     except click.Abort:
-        return _fail("interrupted")
+        return _fail("interrupted", INTERRUPTED)
     except OSError as error:
         return _fail(_of_system(error))
     return status if isinstance(status, int) else 0
@@ -113,7 +112,7 @@ def _of_system(error: OSError) -> str:
     return f"{place}{error.strerror or error}"
 
 
-def _fail(sentence: str, status: int = USAGE) -> int:
+def _fail(sentence: str, status: int = BAD_INPUT) -> int:
     end = "..." if len(sentence) > _LONGEST else ""
     click.echo(f"jobgen: {visible(sentence[:_LONGEST])}{end}", err=True)
     return status
@@ -273,6 +272,7 @@ _ELSEWHERE = {
     "init": "jobgen.commands.init",
     "list": "jobgen.commands.runs:list_runs",
     "logs": "jobgen.commands.runs",
+    "man": "jobgen.commands.man",
     "report": "jobgen.commands.report",
     "schema": "jobgen.commands.schema",
     "site": "jobgen.commands.site",

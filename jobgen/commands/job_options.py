@@ -25,15 +25,19 @@ class Command(click.Command):
     target = ""  # the arguments before the options
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        groups: dict[str, list[tuple[str, str]]] = {}
-        for parameter in self.get_params(ctx):
-            if record := parameter.get_help_record(ctx):
-                groups.setdefault(getattr(parameter, "group", "Output"), []).append(record)
-        for name, records in groups.items():
+        for name, records in self.option_groups(ctx).items():
             with formatter.section(name):
                 formatter.write_dl(records)
         with formatter.section("Example"):
             formatter.write(f"  {self.example}\n")
+
+    def option_groups(self, ctx: click.Context) -> dict[str, list[tuple[str, str]]]:
+        """Return the options and their help by the titles of their groups."""
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            if isinstance(parameter, click.Option) and (record := parameter.get_help_record(ctx)):
+                groups.setdefault(getattr(parameter, "group", "Output"), []).append(record)
+        return groups
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         return [*self.target.split(), "[OPTIONS]", "[-- PROGRAM [ARG]...]"]

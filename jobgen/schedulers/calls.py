@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from jobgen.errors import JobgenError
+from jobgen.errors import NO, JobgenError
 
 PATIENCE = 120  # s; the commands of schedulers have their own, shorter limits
 
@@ -16,7 +16,7 @@ PATIENCE = 120  # s; the commands of schedulers have their own, shorter limits
 class SchedulerError(JobgenError):
     """Error of a scheduler: it is not installed here, does not answer, or refuses a request."""
 
-    status = 1
+    status = NO
 
 
 class Done(NamedTuple):
