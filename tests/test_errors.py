@@ -240,17 +240,3 @@ def test_only_a_regular_file_is_written(tmp_path: Path) -> None:
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "job.sh").read_text().startswith("#!/bin/bash\n")
     assert sorted(os.listdir(tmp_path)) == ["job.sh", "link", "pipe"]
-
-
-@pytest.mark.parametrize(
-    ("option", "words"),
-    [
-        ("--gres", "--gpus-per-node?"),
-        ("--time", "--walltime?"),
-        ("--ppn", "--ranks-per-node?"),
-        ("--dependency", "--after?"),
-        ("--lr", "after --"),
-    ],
-)
-def test_words_of_schedulers_and_of_programs(option: str, words: str, tmp_path: Path) -> None:
-    assert words in run(f"slurm {option} 1", tmp_path).stderr

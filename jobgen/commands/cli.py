@@ -30,33 +30,6 @@ if TYPE_CHECKING:
 
 USAGE = 2
 
-# Option names of schedulers and launchers, and the corresponding options of jobgen.
-_FOREIGN = {
-    "--gres": "--gpus-per-node",
-    "--gpus": "--gpus-per-node",
-    "--num-gpus": "--gpus-per-node",
-    "--num-nodes": "--nodes",
-    "--nnodes": "--nodes",
-    "--ppn": "--ranks-per-node",
-    "--ntasks-per-node": "--ranks-per-node",
-    "--nproc-per-node": "--ranks-per-node",
-    "--cpus-per-task": "--cpus-per-rank",
-    "--memory": "--mem",
-    "--time": "--walltime",
-    "--job-name": "--name",
-    "--project": "--account",
-    "--dependency": "--after",
-    "--output-file": "--log",
-    "--error": "--log",
-    "--nice": "--priority",
-    "--features": "--constraint",
-    "--mail-type": "--mail-on",
-    "--mail-user": "--mail",
-    "--license": "--licenses",
-    "--start": "--begin",
-    "--depend": "--after",
-}
-
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit status; an error is one sentence on standard error."""
@@ -81,7 +54,7 @@ def run(arguments: Sequence[str]) -> int:
             if error.ctx
             else []
         )
-        hint = nearest(_FOREIGN.get(error.option_name, error.option_name), known, cutoff=0.75)
+        hint = nearest(error.option_name, known, cutoff=0.75)
         hint = hint or ("" if program else "; the program's own options go after --")
         return _fail(f"there is no option {shown(error.option_name)}{hint}")
     except click.ClickException as error:

@@ -40,9 +40,23 @@ class Command(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         ctx.allow_extra_args = True
-        if strays := super().parse_args(ctx, args):
+        words = list(args)
+        try:
+            strays = super().parse_args(ctx, args)
+        except click.NoSuchOption:
+            self._explain(words)
+            raise
+        if strays:
+            self._explain(words)
             raise JobgenError(f"{shown(strays[0])} (command line): is no option; the program goes after --")
         return strays
+
+    def _explain(self, words: Sequence[str]) -> None:
+        """Raise the error about options of other programs, if there are any."""
+        from jobgen.commands.foreign_options import hint
+
+        if sentence := hint(self, words):
+            raise JobgenError(sentence)
 
 
 class _Option(click.Option):
