@@ -9,6 +9,7 @@ from jobgen.program import Program, read_program
 from jobgen.resources.allocation import Resources, resources_of
 from jobgen.resources.heterogeneous import check_groups, groups_of
 from jobgen.resources.launch_method import Launch, launch_of
+from jobgen.resources.nested_launcher import check_program
 from jobgen.schedulers.base import Scheduler
 from jobgen.schedulers.directives import Directives, check_directives, directives
 from jobgen.schedulers.table import scheduler_of
@@ -54,6 +55,7 @@ def resolve(spec: JobSpec) -> Plan:
     launch = launch_of(spec, scheduler)
     resources = resources_of(spec, scheduler)
     program = read_program(spec.program)
+    check_program(spec, program, scheduler)
     box = container(spec, resources.accelerator_name, program, launch.start_nodes)
     survive = survival(spec, scheduler, program, resources.walltime)
     site = site_words(spec, scheduler, resources)
