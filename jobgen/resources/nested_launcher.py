@@ -15,7 +15,7 @@ _NAMES = frozenset(name for row in known().values() for name in row.names)
 _MODULES = frozenset(module for row in known().values() for module in row.line.modules)
 
 
-def check_program(spec: JobSpec, program: Program, scheduler: Scheduler) -> None:
+def refuse_launcher(spec: JobSpec, program: Program, scheduler: Scheduler) -> None:
     """Refuse a program that is a launcher, with the options of jobgen that start the same ranks."""
     words = program.words
     if os.path.basename(words[0]) not in _NAMES and _MODULES.isdisjoint(words[1:5]):
