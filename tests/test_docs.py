@@ -54,7 +54,7 @@ def environment() -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    "page", [one for one in PAGES if found(one)], ids=lambda one: str(one.relative_to(ROOT))
+    "page", [one for one in PAGES if lines_of(one)], ids=lambda one: str(one.relative_to(ROOT))
 )
 def test_page_in_order(page: Path, tmp_path: Path) -> None:
     need_command("jobgen")
