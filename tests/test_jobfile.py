@@ -207,7 +207,11 @@ def test_every_option_of_the_training_module_can_be_said(tmp_path: Path) -> None
     for action in parser()._actions:
         flag = action.option_strings[-1]
         key = flag.removeprefix("--").replace("-", "_")
-        assert spec(tmp_path, f"[train]\n{key} = true\n").program == (flag,)
+        if action.nargs in (0, "?"):
+            assert spec(tmp_path, f"[train]\n{key} = true\n").program == (flag,)
+            continue
+        with pytest.raises(JobgenError, match=rf"{key} = True \(.*line 2\): needs a value"):
+            spec(tmp_path, f"[train]\n{key} = true\n")
 
 
 MISTAKES = [
@@ -228,7 +232,7 @@ MISTAKES = [
     ("[sweep]\n'l r' = [1]", "(jobgen.toml, line 2): is no name of an option"),
     ("[sweep]\nlr = [true, 1]", "true and false go with no other values"),
     ("[program]\ncommand = [\"a\\u0000b\"]", "program = 'a\\x00b' (jobgen.toml, line 2): no word of it can hold a NUL"),
-    ("[train]\ntask = \"a\\u0000b\"", "(jobgen.toml, line 1): no word of it can hold a NUL"),
+    ("[train]\ndata = \"a\\u0000b\"", "(jobgen.toml, line 1): no word of it can hold a NUL"),
     ("[environment.env]\nA = \"a\\u0000b\"", "can hold no NUL"),
     ("[directories]\nworkdir = \"/a\\u0000b\"", "workdir = '/a\\x00b' (jobgen.toml, line 2): can hold no NUL"),
     ("[sweep]\nx = [\"a\\u0000\"]", "can hold a NUL"),
