@@ -1,14 +1,12 @@
 """A launcher as the program of a job. jobgen starts the ranks itself, so each rank would start them again."""
 
 import os
-import shlex
 from collections.abc import Mapping
 
 from jobgen.errors import JobgenError, shown
 from jobgen.launchers import LAUNCHERS, CommandLine, known
 from jobgen.program import Program
 from jobgen.schedulers.base import Scheduler
-from jobgen.schedulers.request import number
 from jobgen.spec import COMMAND_LINE, JobSpec
 
 _NAMES = frozenset(name for row in known().values() for name in row.names)
@@ -20,6 +18,8 @@ def refuse_launcher(spec: JobSpec, program: Program, scheduler: Scheduler) -> No
     words = program.words
     if os.path.basename(words[0]) not in _NAMES and _MODULES.isdisjoint(words[1:5]):
         return
+    import shlex
+
     from jobgen.check.launches import read_words
 
     if (read := read_words(words)) is None:
@@ -41,6 +41,7 @@ def refuse_launcher(spec: JobSpec, program: Program, scheduler: Scheduler) -> No
 
 def _counts(options: Mapping[str, str | None], line: CommandLine, spec: JobSpec) -> dict[str, int]:
     """Return the nodes and the ranks per node of a launcher, unless options of jobgen set them."""
+    from jobgen.schedulers.request import number  # late: only the error needs it
 
     def told(names: tuple[str, ...]) -> int | None:
         return next((count for name in names if (count := number(options.get(name)))), None)
