@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
 from typing import Any, NamedTuple
 
 from jobgen.errors import JobgenError, counted, nearest, one_of, shown
@@ -150,16 +149,12 @@ def _check(spec: JobSpec, program: Program, parameters: Sequence[Parameter]) -> 
 
 
 def _check_ours(spec: JobSpec, one: Parameter) -> None:
-    """Check an option with the parser of the training module, before many tasks fail with it."""
-    reader = import_module("jobgen.train.config.options").parser()
-    mistake = import_module("jobgen.train.errors").CommonMistake
-    known = reader._option_string_actions
-    if one.option not in known:
-        hint = nearest(one.option, known)
-        raise spec.refuse("sweep", f"the training module has no option {one.option}{hint}")
+    """Check an option of the training module, before many tasks fail with it."""
+    from jobgen.jobfile.training_options import Refused, check
+
     for value in dict.fromkeys(one.values):
         words = [one.option] * (value == "true") if one.kind == "switch" else [f"{one.option}={value}"]
         try:
-            reader.parse_args(words)
-        except mistake as error:
-            raise spec.refuse("sweep", f"{one.key} = {shown(value)}: {error}") from None
+            check(words)
+        except Refused as error:
+            raise spec.refuse("sweep", f"{one.key} = {shown(value)}: {error.reason}") from None

@@ -82,6 +82,10 @@ def walltime(text: str) -> int:
                 f"is ambiguous: schedulers read minutes and seconds, people hours and minutes; "
                 f"write {first}h{second}m or {first}m{second}s"
             )
+        if re.fullmatch(r"[1-9]\d{0,7}", text, re.ASCII):
+            raise ValueError(
+                f"is ambiguous: Slurm reads minutes, PBS seconds; write {text}m or {text}s (as in 2h30m)"
+            )
         raise ValueError("must be a duration such as 2h30m, 90m, HH:MM:SS or D-HH:MM:SS")
     days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
     total = ((days * 24 + hours) * 60 + minutes) * 60 + seconds

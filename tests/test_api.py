@@ -80,7 +80,11 @@ MISTAKES = (
     (("slurm",), {"launcher": "torchrum"}, "; did you mean torchrun?"),
     (("slurm",), {"env": {"A B": 1}}, "env = 'A B=1' (Python): must be NAME=VALUE"),
     (("slurm",), {"preflight": 1}, "preflight = 1 (Python): must be yes or no"),
-    (("slurm",), {"walltime": 7200}, "walltime = 7200 (Python): must be a duration such as 2h30m"),
+    (
+        ("slurm",),
+        {"walltime": 7200},
+        "walltime = 7200 (Python): is ambiguous: Slurm reads minutes, PBS seconds",
+    ),
     (("slurm",), {"train": {"lr": {}}}, "lr = {} (Python): must be a number"),
     (("slurm", "train.py --lr 0.1"), {}, "must be a list of words, such as ['train.py', '--lr', '0.1']"),
     (("slurm", ["-m"]), {}, "program = -m (Python): must begin with a script, -m MODULE or a command"),

@@ -127,8 +127,8 @@ def test_a_list_is_joined_and_wins_over_the_table_train() -> None:
 
 
 MISTAKES = [
-    ({"lrr": [1]}, (), {}, "no option --lrr; did you mean --lr?"),
-    ({"lr": [0.1, -1]}, (), {}, "lr = -1: argument --lr"),
+    ({"lrr": [1]}, (), {}, "no option of the training module; did you mean --lr?"),
+    ({"lr": [0.1, -1]}, (), {}, "lr = -1: must be a number above 0"),
     ({"epochs": ["two"]}, (), {}, "epochs = two"),
     ({"lr": [1]}, ("--lr", "2"), {}, "given --lr already"),
     ({"lr": [1]}, ("a.py", "--lr=2"), {}, "given --lr already"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from jobgen.check.bash import Node, parse
@@ -60,6 +60,17 @@ class Launch(NamedTuple):
 def launches(found: list[Command], constants: Constants) -> list[Launch]:
     """Return all launchers in the commands, including those behind another one and in ``bash -c '...'``."""
     return [launch for command in found for launch in _launches(command, constants, None, 0)]
+
+
+def read_words(words: Sequence[str]) -> tuple[str, dict[str, str | None], tuple[str, ...]] | None:
+    """Return the launcher that a command begins with, its options, and the words of its program."""
+    texts: list[str | None] = list(words)
+    kind, start = _kind(texts, 0)
+    if kind is None:
+        return None
+    end = _end(texts, start, kind)
+    blank = Node("word", None, 0, 0, 0, b"", None)
+    return kind, _options([blank] * (end - start), texts[start:end])[0], tuple(words[end:])
 
 
 def _launches(command: Command, constants: Constants, outer: Launch | None, depth: int) -> Iterator[Launch]:

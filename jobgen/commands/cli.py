@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
@@ -31,33 +32,6 @@ if TYPE_CHECKING:
 
 _LONGEST = 2000  # characters of a message; some repeat what was typed
 
-# Option names of schedulers and launchers, and the corresponding options of jobgen.
-_FOREIGN = {
-    "--gres": "--gpus-per-node",
-    "--gpus": "--gpus-per-node",
-    "--num-gpus": "--gpus-per-node",
-    "--num-nodes": "--nodes",
-    "--nnodes": "--nodes",
-    "--ppn": "--ranks-per-node",
-    "--ntasks-per-node": "--ranks-per-node",
-    "--nproc-per-node": "--ranks-per-node",
-    "--cpus-per-task": "--cpus-per-rank",
-    "--memory": "--mem",
-    "--time": "--walltime",
-    "--job-name": "--name",
-    "--project": "--account",
-    "--dependency": "--after",
-    "--output-file": "--log",
-    "--error": "--log",
-    "--nice": "--priority",
-    "--features": "--constraint",
-    "--mail-type": "--mail-on",
-    "--mail-user": "--mail",
-    "--license": "--licenses",
-    "--start": "--begin",
-    "--depend": "--after",
-}
-
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit status; an error is one sentence on standard error."""
@@ -66,6 +40,7 @@ def run(arguments: Sequence[str]) -> int:
 
         return answer(cli, shell, arguments)
     ours, program = _split(arguments)
+    ours = _plain_words(ours)
     for flag in [word.partition("=")[0] for word in ours if word.startswith("--")]:
         if option := EARLIER_FLAGS.get(flag):
             note(flag, option.flag, "command line")
@@ -82,7 +57,11 @@ def run(arguments: Sequence[str]) -> int:
             if error.ctx
             else []
         )
-        hint = nearest(_FOREIGN.get(error.option_name, error.option_name), known, cutoff=0.75)
+        if isinstance(error.ctx and error.ctx.command, _Group):
+            from jobgen.commands.advice import command_missing
+
+            return _fail(command_missing(error.option_name, ours, program))
+        hint = nearest(error.option_name, known, cutoff=0.75)
         hint = hint or ("" if program else "; the program's own options go after --")
         return _fail(f"there is no option {shown(error.option_name)}{hint}")
     except click.ClickException as error:
@@ -98,6 +77,13 @@ def _split(arguments: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
     """Return the arguments of jobgen, and those of the program: all words after the first ``--``."""
     at = arguments.index("--") if "--" in arguments else len(arguments)
     return list(arguments[:at]), tuple(arguments[at + 1 :])
+
+
+def _plain_words(words: list[str]) -> list[str]:
+    """Return ``help COMMAND`` and ``version`` as the options of these names."""
+    if words[:1] == ["help"]:
+        return [*words[1:], "--help"]
+    return ["--version"] if words == ["version"] else words
 
 
 def _of_system(error: OSError) -> str:
@@ -136,6 +122,10 @@ class _Group(click.Group):
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         name = args[0]
+        if name == "run":
+            from jobgen.commands.advice import run_meant
+
+            raise JobgenError(run_meant(args[1:], ctx.obj))
         if name not in (known := self.list_commands(ctx)):
             raise JobgenError(f"there is no command {shown(name)}: use {one_of(known)}{nearest(name, known)}")
         return super().resolve_command(ctx, args)
@@ -186,7 +176,12 @@ def _generate(scheduler: str) -> Callable[..., None]:
             raise JobgenError("--json goes with --explain only; a script is never JSON")
         if force and output is None:
             raise JobgenError("--force goes with -o FILE only; nothing is overwritten without it")
+        output = None if output == "-" else output
         plan = plan_of(scheduler, given, program, job_file(job, no_job, settings, program), site, job)
+        if output and not explain and re.search(_OF_LOG, output):
+            from jobgen.commands.advice import log_meant
+
+            raise JobgenError(log_meant(plan.scheduler, output))
         text = _explanation(plan, json) if explain else _script(plan, template_dir, output)
         if output is None:
             click.echo(text, nl=False)
@@ -202,6 +197,10 @@ def _generate(scheduler: str) -> Callable[..., None]:
             write_script(path, beside.text, force=True, executable=False)
 
     return command
+
+
+# A pattern of Slurm, a variable of PBS, or the name of an output.
+_OF_LOG = r"%\d*[A-Za-z]|[$^]|\.(out|log|err)$"
 
 
 def _explanation(plan: Plan, json: bool) -> str:
