@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 # The exit statuses of the commands; runs/exit_statuses.py has their meanings.
-NO, BAD_INPUT, INTERRUPTED = 1, 2, 130
+NO, BAD_INPUT, LOST, INTERRUPTED, READER_GONE = 1, 2, 3, 130, 141
 
 
 class JobgenError(Exception):

@@ -8,10 +8,7 @@ import os
 import sys
 from collections.abc import Callable
 
-from jobgen.errors import visible
-
-LOST = 3  # exit status: standard output could not be written
-_READER_GONE = 128 + 13  # SIGPIPE, as other programs end
+from jobgen.errors import LOST, READER_GONE, visible
 
 
 class _OutputError(Exception):
@@ -57,7 +54,7 @@ def guarded(work: Callable[[], int]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # for what is still in buffers
         [number] = error.args
         if number == errno.EPIPE:
-            return _READER_GONE
+            return READER_GONE
         reason = "it is closed" if number == errno.EBADF else os.strerror(number)
         print(f"jobgen: standard output cannot be written: {reason}", file=sys.stderr)
         return LOST

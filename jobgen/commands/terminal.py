@@ -92,5 +92,5 @@ def _draw(what: str, counter: Counter, over: Event) -> None:
 
 
 def _write(text: str) -> None:
-    sys.stderr.write(text)
+    sys.stderr.buffer.write(text.encode())  # as text, control sequences are escaped
     sys.stderr.flush()

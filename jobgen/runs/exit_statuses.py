@@ -9,7 +9,7 @@ import signal
 from collections.abc import Mapping
 from contextlib import suppress
 
-from jobgen.errors import BAD_INPUT, INTERRUPTED, NO
+from jobgen.errors import BAD_INPUT, INTERRUPTED, LOST, NO, READER_GONE
 
 RESUMABLE = 75
 
@@ -17,7 +17,9 @@ EVERY_COMMAND = {
     0: "done",
     NO: "the scheduler is not installed here, does not answer, or refuses",
     BAD_INPUT: "bad input: an option, a value, a file; nothing has been written",
+    LOST: "standard output could not be written: the disk is full, or the stream is closed",
     INTERRUPTED: "interrupted by Ctrl-C",
+    READER_GONE: "the reader of standard output has closed the pipe, as `head` does",
 }
 # What 1 means for a command of its own.
 COMMANDS = {
