@@ -13,6 +13,8 @@ CASES = [
     ("pbs --nodes 0", ["--nodes 0 (command line)", "whole number of at least 1"]),
     ("pbs --nodes -1", ["--nodes -1", "whole number"]),
     ("pbs --nodes two", ["--nodes two", "whole number"]),
+    ("pbs --nodes 99999999", ["--nodes 99999999", "from 1 to 10000000"]),
+    ("slurm --array 0-1000000000", ["--array 0-1000000000", "up to 3999999"]),
     ("pbs --nodes 2x4", ["--nodes 2x4", "2x4+1x8", "--nodes 2 --ranks-per-node 4"]),
     ("slurm --nodes 2x4+1x8", ["--nodes 2x4+1x8", "the same share", "hetjob"]),
     ("local --nodes 1x1+1x2", ["--nodes 1x1+1x2", "this one node"]),

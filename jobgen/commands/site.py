@@ -84,7 +84,8 @@ def check(file: str | None) -> None:
 
     if file is None:
         raise JobgenError("site check: name a site file")
-    found = load(os.path.join(".", file) if os.path.isfile(file) else file, beside="")
+    is_path = os.sep in file or file.endswith(".toml") or not os.path.isfile(file)
+    found = load(file if is_path else os.path.join(".", file), beside="")
     try_defaults(found)
     count = len(found.queues)
     click.echo(visible(f"{found.path}: {found.title}, {count} queue{'' if count == 1 else 's'}: good"))

@@ -55,46 +55,32 @@ def commands(place: Path, **answers: str) -> None:
         (place / "bin" / name).chmod(0o755)
 
 
-def _new(place: Path) -> str:
-    done = attack(["site", "new", "made", "--force"])
-    if done.status == 0:
+def _new(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make a site file, check it, and complete queues."""
+    if attack(["site", "new", "made", "--force"]).status == 0:
         checked = attack(["site", "check", "made.toml"])
-        assert checked.status == 0 or "its own defaults" in checked.err or "must be" in checked.err, (
-            checked.err
-        )
-    for shell in ("bash", "zsh"):
-        env = {**os.environ, "_JOBGEN_COMPLETE": shell}
-        os.environ["_JOBGEN_COMPLETE"] = shell
-        try:
-            assert "\x1b" not in attack(["slurm", "--queue", ""]).out, env
-        finally:
-            del os.environ["_JOBGEN_COMPLETE"]
-    return done.err
+        assert checked.status == 0 or "its own defaults" in checked.err or "must be" in checked.err
+    with monkeypatch.context() as patch:
+        patch.setenv("_JOBGEN_COMPLETE", "zsh")
+        assert "\x1b" not in attack(["slurm", "--queue", ""]).out
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        *TEXTS,
-        *(
-            GOOD.replace(cell, odd)
-            for cell in ("4|", "64+", "512000", "a100:4", "1-infinite", "1-00", "gpu*")
-            for odd in ODD
-        ),
-    ],
-    ids=lambda text: repr(text[:30]),
-)
-def test_slurm(text: str, place: Path) -> None:
-    commands(place, sbatch="", scontrol="ClusterName = x\n", sinfo=text)
-    _new(place)
+@pytest.mark.parametrize("cell", ["4|", "64+", "512000", "a100:4", "1-infinite", "1-00", "gpu*"])
+def test_slurm(cell: str, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for text in (GOOD, *(GOOD.replace(cell, odd) for odd in ODD)):
+        commands(place, sbatch="", scontrol="ClusterName = x\n", sinfo=text)
+        _new(place, monkeypatch)
 
 
 @pytest.mark.parametrize("text", [*TEXTS, *ODD], ids=lambda text: repr(text[:30]))
-def test_pbs(text: str, place: Path) -> None:
+def test_any_text(text: str, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    commands(place, sbatch="", scontrol="ClusterName = x\n", sinfo=text)
+    _new(place, monkeypatch)
+    (place / "bin/sbatch").unlink()
     commands(place, qsub="", qstat=QUEUE.format(text), pbsnodes=NODE.format(text))
-    _new(place)
+    _new(place, monkeypatch)
     commands(place, qsub="", qstat=text, pbsnodes=text)
-    _new(place)
+    _new(place, monkeypatch)
 
 
 @pytest.mark.parametrize("name", ["../x", "/etc/x", ".hidden", "-o", "\x1b[2J", "a b"])
