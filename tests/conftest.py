@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.cluster import Cluster, shared_cluster
@@ -19,6 +21,14 @@ for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
     if signal.getsignal(number) == signal.SIG_IGN:
         with contextlib.suppress(ValueError):  # not the main thread
             signal.signal(number, signal.SIG_DFL)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_report_to_serializable() -> Generator[None, Any, Any]:
+    """Return the report in UTF-8: xdist ends the run at a failure that shows other bytes."""
+    data = yield
+    failed = data and data["outcome"] == "failed"
+    return json.loads(json.dumps(data, ensure_ascii=False).encode(errors="replace")) if failed else data
 
 
 @pytest.fixture(scope="session")

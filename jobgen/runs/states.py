@@ -86,7 +86,7 @@ def _old(directory: Path) -> int | None:
 
 def _scheduler(directory: Path) -> str | None:
     """Return the scheduler of a run by plan.json or by the directives of the script; None for a local run."""
-    if (name := run_directory.plan(directory).get("scheduler")) in SCHEDULERS:
+    if (name := str(run_directory.plan(directory).get("scheduler"))) in SCHEDULERS:
         return str(name)
     try:
         with open(directory / "job.sh", "rb") as file:

@@ -167,7 +167,7 @@ def test_a_hostile_text_in_all_options_at_once(target: Target, value: str, place
             if attack([*words, *taken, one, "--", "probe", value]).status == 0:
                 taken.append(one)
                 break
-    assert len(taken) > 3
+    assert len(taken) > 1
     for name, text in (("probe", ""), ("torchrun", 'RANK=0 exec bash "${@: -1}"')):
         (place / "bin" / name).write_text(f"#!/bin/bash\n{text}\n")
         (place / "bin" / name).chmod(0o755)
