@@ -163,7 +163,7 @@ def test_a_scheduler_costs_a_module_a_template_and_a_runtime_file(copy: Path) ->
     assert "#PBS -l walltime=01:00:00\n" in done.stdout
     assert "own.lsf:5: error: bsub has no option -z [unknown-option]\n" in done.stdout
     for words, sentence in (
-        ("lsf --begin 20:00", "--begin 20:00 (command line): LSF has no equivalent; leave it out, or use"),
+        ("lsf --begin 20:00", "--begin 20:00 (command line): LSF has no equivalent; remove it, or use"),
         ("submit lsf", "jobgen does not submit jobs of LSF"),
     ):
         refused = run(copy, f"jobgen {words} 2>&1 || true").stdout

@@ -262,7 +262,7 @@ def sentence(command: str, beside: Path | None = None) -> str:
             "pbs polaris account=x nodes=3",
             ["--nodes 3", "queue debug", "1 to 2 nodes", "debug-scaling, preemptable"],
         ),
-        ("pbs polaris account=x nodes=600 queue=prod", ["10 to 496 nodes", "no queue would take it"]),
+        ("pbs polaris account=x nodes=600 queue=prod", ["10 to 496 nodes", "no queue accepts it"]),
         ("pbs polaris account=x nodes=12 queue=prod walltime=4h", ["at most 03:00:00 for a job of 12 nodes"]),
         ("pbs polaris account=x walltime=2h", ["--walltime 2h", "at most 01:00:00", "capacity"]),
         ("pbs polaris account=x queue=prodd", ["no such queue", "did you mean prod?"]),
@@ -270,16 +270,16 @@ def sentence(command: str, beside: Path | None = None) -> str:
         ("pbs polaris account=x cpus_per_rank=9", ["--cpus-per-rank 9", "at most 32 cores a node"]),
         ("pbs derecho account=x mem=600G", ["at most 487G a node"]),
         ("pbs polaris account=x mem=64G", ["--mem 64G", "memory comes with the nodes"]),
-        ("slurm perlmutter account=x qos=debug", ["at NERSC Perlmutter a queue is a QoS", "--queue debug"]),
-        ("pbs polaris account=x constraint=a=b", ["the site has a form of its own"]),
+        ("slurm perlmutter account=x qos=debug", ["a queue of NERSC Perlmutter is a QoS", "--queue debug"]),
+        ("pbs polaris account=x constraint=a=b", ["the site has its own request of nodes"]),
         ("pbs polaris account=x accelerator=npu", ["--accelerator npu", "ALCF Polaris has cuda"]),
-        ("pbs polaris account=x nodes=2 spare_nodes=1", ["1 to 2 nodes, and 2 with 1 to spare are 3"]),
+        ("pbs polaris account=x nodes=2 spare_nodes=1", ["1 to 2 nodes, and 2 with 1 spare nodes are 3"]),
         ("pbs gadi account=x gpus_per_node=2 nodes=2", ["only with all 4 accelerators"]),
         (
             "pbs gadi account=x gpus_per_node=1 cpus_per_rank=13",
             ["at most 12 cores a node, 12 for each accelerator"],
         ),
-        ("pbs abci account=x queue=rt_HG nodes=2", ["takes 1 node", "--queue rt_HF, which would take it"]),
+        ("pbs abci account=x queue=rt_HG nodes=2", ["takes 1 node", "; use --queue rt_HF"]),
         ("pbs cx3 nodes=5", ["queue gpu72 of Imperial CX3 takes 1 to 4 nodes"]),
         ("slurm setonix account=x mem=100G", ["--mem 100G", "memory comes with each GPU"]),
         ("slurm perlmutter account=x accelerator=cpu", ["this job has none", "another queue or site"]),
@@ -353,7 +353,7 @@ def test_every_launcher_at_every_site_is_clean(name: str, tmp_path: Path) -> Non
             scripts.append(render(spec_of_site(name, given)))
         except JobgenError as error:
             refused.append(str(error))
-    assert all("Slurm's own" in said for said in refused), refused
+    assert all("only for Slurm" in said for said in refused), refused
     assert len(scripts) == (4 if site.file.scheduler == "slurm" else 3)
     for number, text in enumerate(scripts):
         (tmp_path / f"{number}.sh").write_text(job_part(text), encoding="utf-8")
@@ -474,8 +474,8 @@ MISTAKES = [
     ("queues = { 'a b' = {} }", "[queues.'a b'] (FILE", "must be one word"),
     ("read = 'today'", "read = today (FILE, line 3): must be a date"),
     ("request = ['--nodes={node}']", "FILE, line 3): there is no {node}: use nodes", "did you mean nodes?"),
-    ("request = ['--nodes={nodes']", "FILE, line 3): braces stand around the name"),
-    ("directives = ['--nodes={nodes.real}']", "FILE, line 3): braces stand around the name"),
+    ("request = ['--nodes={nodes']", "FILE, line 3): braces must contain the name"),
+    ("directives = ['--nodes={nodes.real}']", "FILE, line 3): braces must contain the name"),
     ("request = ['nodes={nodes}']", "must be an option of sbatch"),
     ('directives = ["--a=1\\n#SBATCH --nodes=9"]', "must be an option of sbatch"),
     ("[rules]\nsrun = ['--x=$(touch pwned)']", "must be an option of srun"),
@@ -483,7 +483,7 @@ MISTAKES = [
     ("[rules]\nmaster_suffix = '$(id)'", "must be the end of a host name"),
     ("[rules]\nmodule_use = ['soft']", "must be an absolute path"),
     ("[rules]\naccount = '-A x'", "must be an option's name"),
-    ("[mandatory]\nacount = 'x'", "acount is no option", "did you mean account?"),
+    ("[mandatory]\nacount = 'x'", "acount is neither an option", "did you mean account?"),
     ("[resources]\naccelerator = 'gpu'", "accelerator = gpu (FILE, line 4): must be cuda"),
     ("[job]\nqueue = 'b'\n[queues.a]", "queue = b (FILE, line 4): is none of the queues"),
     ("manual = ['see the wiki']", "must be an address"),
@@ -492,7 +492,7 @@ MISTAKES = [
         "extends = polarsi (FILE, line 3): there is no such site",
         "did you mean polaris?",
     ),
-    ("extends = 'y'", "extend one another in a circle: x -> y -> x"),
+    ("extends = 'y'", "extend each other in a circle: x -> y -> x"),
     ("= 1", "FILE, line 3, column 1: is not TOML"),
 ]
 
@@ -629,7 +629,11 @@ def test_the_command_refuses_in_one_sentence(words: str, said: str, tmp_path: Pa
     ("extends", "table", "said"),
     [
         ("perlmutter", 'job = { walltime = "900h" }', "walltime = 900h (site mine): queue regular of Mine"),
-        ("torque-gpu", 'launch = { launcher = "srun" }', "launcher = srun (site mine): srun is Slurm's own"),
+        (
+            "torque-gpu",
+            'launch = { launcher = "srun" }',
+            "launcher = srun (site mine): srun is only for Slurm",
+        ),
     ],
 )
 def test_defaults_that_make_no_job_are_found(extends: str, table: str, said: str, tmp_path: Path) -> None:
@@ -638,7 +642,7 @@ def test_defaults_that_make_no_job_are_found(extends: str, table: str, said: str
     (tmp_path / "mine.toml").write_text(f"{head}{table}\n")
     done = jobgen("site", "check", "mine.toml", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(f"jobgen: mine.toml: its own defaults make no job: {said}")
+    assert done.stderr.startswith(f"jobgen: mine.toml: no job is valid with its defaults: {said}")
 
 
 @pytest.mark.parametrize("name", SHIPPED)

@@ -1,4 +1,4 @@
-"""Errors in a site file, as one sentence: msgspec finds them, and this module words them."""
+"""Errors in a site file as one sentence, from the messages of msgspec."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ALLOWED = (
     ("Expected `array", 'must be a list, such as ["..."]'),
     ("Expected `bool", "must be true or false"),
     ("Expected `int", "must be a whole number of at least 0"),
-    ("Expected `str", "must be a text in quotes"),
+    ("Expected `str", "must be text in quotes"),
     ("Invalid enum", 'must be "pbs" or "slurm"'),
 )
 

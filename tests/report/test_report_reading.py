@@ -260,7 +260,7 @@ def test_a_curve_has_a_seam_where_a_later_attempt_went_on(tmp_path: Path) -> Non
     assert found == [(3, 0.3, None)]
     text = page([made.run(tmp_path / "run", [start, *rows[:3], start, *rows[3:]])], 0)
     assert (
-        text.count("went on here in a later attempt") == 6
+        text.count("was continued here by a later attempt") == 6
     )  # loss, throughput and rate, against steps and time
 
 
