@@ -183,7 +183,7 @@ def test_an_engine_costs_a_declaration_and_a_class(copy: Path) -> None:
     assert changed(copy, before) == own
     done = run(copy, block(section, "bash"))
     assert done.stdout.count("finished: accuracy") == 2
-    assert re.search("goes on from .*, after step 45", done.stdout)
+    assert re.search("resumes from .*, after step 45", done.stdout)
     for words, sentence in (
         ("--clip 2", "--engine clipped clips at 1: leave out --clip"),
         ("--model moe", "needs --engine deepspeed, not clipped: it has no expert layer"),

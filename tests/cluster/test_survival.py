@@ -221,7 +221,7 @@ def test_a_training_that_was_told_to_leave_goes_on_as_if_nothing_had_been(
     second = slurm_cluster.wait(slurm_cluster.sbatch(directory / "job.sh", directory), 400)
     assert second.ok, second.output
     assert (
-        f"goes on from {directory}/checkpoints/{status['checkpoint']}, after step {status['step']}"
+        f"resumes from {directory}/checkpoints/{status['checkpoint']}, after step {status['step']}"
         in second.output
     )
     assert weights(directory, tmp_path) == undisturbed[engine]
@@ -315,7 +315,7 @@ def test_a_rank_that_is_killed_is_named_and_the_job_can_go_on(
     assert f"rank 3 on {host} failed first, with status 137; the end of its log:" in first.output
     second = slurm_cluster.wait(slurm_cluster.sbatch(directory / "job.sh", directory), 400)
     assert second.ok, second.output
-    assert "goes on from" in second.output
+    assert "resumes from" in second.output
     assert weights(directory, tmp_path) == undisturbed["ddp"]
 
 

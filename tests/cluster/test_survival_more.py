@@ -386,10 +386,10 @@ def test_a_rank_that_hangs_and_the_requeued_job_that_does_not(
     assert sorted(stacks) == ["0", "1", "2", "3"]
     assert "hanging.py" in stacks["3"]
     assert not any("hanging.py" in stacks[rank] and "time.sleep" in stacks[rank] for rank in "012")
-    assert "; step-000007 is where to go on" in done.output  # saved by the watchdogs themselves
+    assert "; the run can resume from step-000007" in done.output  # saved by the watchdogs themselves
     statuses = (directory / "attempt-1" / "statuses").read_text().splitlines()
     assert "75" in {line.split()[1] for line in statuses}
-    assert "goes on from" in done.output
+    assert "resumes from" in done.output
     assert "not finished: attempt 1 of 2; requeued" in done.output
     assert jobs.status_of(directory)["state"] == "finished"
     assert [rank.status for rank in node_files.ranks(directory / "attempt-2")] == [0, 0, 0, 0]
@@ -451,7 +451,7 @@ def test_a_disk_that_becomes_full(small_disk: tuple[Cluster, Path], tmp_path: Pa
     (disk / "other").unlink()
     again = cluster.wait(cluster.sbatch(directory / "job.sh", directory))
     assert again.ok, again.output
-    assert f"goes on from {disk}/{kept}, after step" in again.output
+    assert f"resumes from {disk}/{kept}, after step" in again.output
 
 
 # -------------------------------------------------------------------------------------- arrays and reruns

@@ -136,12 +136,12 @@ def test_each_source(env: dict[str, str], expected: Ranks) -> None:
         pytest.param(OPENMPI, ["MASTER_ADDR", "mpi4py"], id="nowhere-to-meet"),
         pytest.param(
             MEETING | {"PALS_RANKID": "1", "PALS_LOCAL_RANKID": "1"},
-            ["PALS", "of how many"],
+            ["PALS", "no world size"],
             id="pals-without-size",
         ),
         pytest.param(
             {"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2"} | MEETING,
-            ["Open MPI", "rank 1 but not which local rank", "2 ranks"],
+            ["Open MPI", "rank 1, but no local rank"],
             id="openmpi-without-local-rank",
         ),
         pytest.param(
