@@ -540,7 +540,7 @@ def mpirun_case(tmp_path: Path, **answers: Any) -> Case:
 
 MPI = (
     ({}, "mpi4py", "ok", "two ranks connect"),
-    ({"world": "world 1\nworld 1\n"}, "mpi4py", "problem", "worlds of 1 and 1"),
+    ({"world": "world 1\nworld 1\n"}, "mpi4py", "problem", "world sizes 1 and 1"),
     ({"mpi4py": {"library": "MPICH Version: 4.2.0"}}, "mpi4py", "problem", "uses MPICH"),
     (
         {"mpi4py": Answer(1, "", "RuntimeError: cannot load MPI library")},

@@ -181,7 +181,7 @@ def test_a_signal_to_the_script_reaches_every_rank(slurm_cluster: Cluster, tmp_p
     done = slurm_cluster.wait(job)
     assert done.exit_code == 75, done.output
     assert stopped(tmp_path) == ["SIGUSR2 1"] * 4
-    assert "got TERM: asking every rank to save and leave" in done.output
+    assert "got TERM: asking every rank to save and exit" in done.output
 
 
 def test_a_second_signal_stops_at_once(slurm_cluster: Cluster, tmp_path: Path) -> None:
@@ -343,7 +343,7 @@ def test_a_node_that_dies(
     frail_cluster.exec("head", ["scontrol", "update", "NodeName=node2", "State=DOWN", "Reason=dead"])
     done = ended(frail_cluster, job, 600)
     assert done.ok, done.output
-    assert "rank 2 3 gave no status" in done.output
+    assert "rank 2 3 recorded no status" in done.output
     assert (directory / "bad-hosts").read_text() == "node2\tdoes not answer\n"
     assert [host for host, _ in jobs.hosts_in(directory)] == ["node1", "node3"]
     assert weights(directory, tmp_path) == undisturbed["ddp"]

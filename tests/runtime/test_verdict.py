@@ -128,8 +128,8 @@ def test_a_launcher_that_says_nothing_failed(shell: Shell) -> None:
     done = judge(shell, 0)
     assert (done.status, done.out) == (73, "")
     assert done.said.splitlines() == [
-        "jobgen: rank 1 2 gave no status: killed by the launcher, or gone with its node",
-        "jobgen: mpirun ended with status 0, but rank 1 2 gave no status",
+        "jobgen: rank 1 2 recorded no status: killed by the launcher, or lost with its node",
+        "jobgen: mpirun ended with status 0, but rank 1 2 recorded no status",
     ]
 
 

@@ -199,7 +199,7 @@ def test_own_sequence_is_decoded_once(own: Path) -> None:
         ("counted", "classes must be a list of names, not 3"),
         ("unscaled", "full and std divide the pixels"),
         ("worded", "mean must be numbers, not 'grey'"),
-        ("objects", "images are no array of numbers"),
+        ("objects", "images are not an array of numbers"),
         ("holes", "test images have values that are not finite"),
     ],
 )
