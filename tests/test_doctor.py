@@ -264,7 +264,7 @@ def test_an_ascend_node_of_stand_ins(tmp_path: Path) -> None:
 
 MISTAKES = (
     (("slrm",), "slrm (command line): must be pbs, slurm or local; did you mean slurm?"),
-    (("local", "--nodes", "2"), "--nodes 2 (command line): a local run has this one node"),
+    (("local", "--nodes", "2"), "--nodes 2 (command line): a local run has only this node"),
     (("--lanucher", "x"), "there is no option --lanucher; did you mean --launcher?"),
     (("--json", "--recipe"), "--json and --recipe contradict each other"),
     (("--job", "gone.toml"), "the job file gone.toml cannot be read"),

@@ -269,7 +269,7 @@ def sentence(command: str, beside: Path | None = None) -> str:
         ("pbs polaris account=x gpus_per_node=5", ["at most 4 accelerators a node"]),
         ("pbs polaris account=x cpus_per_rank=9", ["--cpus-per-rank 9", "at most 32 cores a node"]),
         ("pbs derecho account=x mem=600G", ["at most 487G a node"]),
-        ("pbs polaris account=x mem=64G", ["--mem 64G", "memory comes with the nodes"]),
+        ("pbs polaris account=x mem=64G", ["--mem 64G", "memory is allocated with the nodes"]),
         ("slurm perlmutter account=x qos=debug", ["a queue of NERSC Perlmutter is a QoS", "--queue debug"]),
         ("pbs polaris account=x constraint=a=b", ["the site has its own request of nodes"]),
         ("pbs polaris account=x accelerator=npu", ["--accelerator npu", "ALCF Polaris has cuda"]),
@@ -485,7 +485,7 @@ MISTAKES = [
     ("[rules]\naccount = '-A x'", "must be an option's name"),
     ("[mandatory]\nacount = 'x'", "acount is neither an option", "did you mean account?"),
     ("[resources]\naccelerator = 'gpu'", "accelerator = gpu (FILE, line 4): must be cuda"),
-    ("[job]\nqueue = 'b'\n[queues.a]", "queue = b (FILE, line 4): is none of the queues"),
+    ("[job]\nqueue = 'b'\n[queues.a]", "queue = b (FILE, line 4): is not one of the queues"),
     ("manual = ['see the wiki']", "must be an address"),
     (
         "extends = 'polarsi'",

@@ -318,7 +318,7 @@ def test_an_own_program_without_and_with_the_training_module(slurm_cluster: Clus
         env = {"PATH": f"{bin_path}:{slurm_cluster.env['PATH']}"}
         job = slurm_cluster.wait(slurm_cluster.sbatch(script, place, env=env))
         assert job.ok, job.output
-        notice = "jobgen: no preflight: python3 has no jobgen.train with torch here\n" in job.output
+        notice = "jobgen: no preflight: python3 has no jobgen.train with torch\n" in job.output
         assert (notice, "preflight passed: 2 host(s), 4 rank(s)" in job.output) == (
             name != "all",
             name == "all",

@@ -457,7 +457,7 @@ def test_the_page_says_what_failed_where(tmp_path: Path) -> None:
         "out of memory",
         "killed by SIGKILL",
         "is 300 s ahead",
-        "left no status",
+        "recorded no status",
     ):
         assert words in text
     assert "What failed" not in page([made.run(tmp_path / "well", made.rows(down(3)))], 0)

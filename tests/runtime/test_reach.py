@@ -407,7 +407,7 @@ def test_hosts_that_cannot_be_probed(shell: Shell, code: str) -> None:
             "exit 1",
             0,
             "on\n",
-            "no preflight: python3 has no jobgen.train with torch here\n",
+            "no preflight: python3 has no jobgen.train with torch\n",
         ),
         ("job_preflight_kind=if_there; job_preflight() { echo checked; }", "exit 0", 0, "checked\non\n", ""),
         (

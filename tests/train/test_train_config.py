@@ -20,7 +20,7 @@ from jobgen.train.errors import BadInput, CommonMistake
     [
         (["--epoch", "3"], r"unknown option '--epoch' \(did you mean '--epochs'\?\)"),
         (["--zeor-stage=1"], "did you mean '--zero-stage'"),
-        (["--optimizer", "adm"], r"--optimizer: 'adm' is none of sgd, adam, .* \(did you mean 'adam'\?\)"),
+        (["--optimizer", "adm"], r"--optimizer: 'adm' is not one of sgd, adam, .* \(did you mean 'adam'\?\)"),
         (["--task", "minst"], "did you mean 'mnist'"),
         (["--scheduler", "warmup-deacy"], "did you mean 'warmup-decay'"),
         (["--epochs", "0"], "'0' is not a whole number of at least 1"),

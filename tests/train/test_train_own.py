@@ -191,7 +191,7 @@ def test_own_sequence_is_decoded_once(own: Path) -> None:
     ("name", "says"),
     [
         ("few_classes", "label 2 but only 1 classes"),
-        ("misspelt", "'classs', which is none of"),
+        ("misspelt", "'classs', which is not one of"),
         ("flat", "train images have shape (5, 64)"),
         ("halves", "must be whole numbers"),
         ("text", "must return a mapping with train and test"),
