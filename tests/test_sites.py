@@ -257,7 +257,7 @@ def sentence(command: str, beside: Path | None = None) -> str:
         ("slurm polaris", ["--site polaris (command line)", "ALCF Polaris has PBS", "use jobgen pbs"]),
         ("local polaris", ["a local run has no site", "--site none"]),
         ("pbs polrs", ["no such site", "did you mean polaris?"]),
-        ("pbs polaris", ["ALCF Polaris", "without account", "--account PROJECT"]),
+        ("pbs polaris", ["ALCF Polaris", "requires account", "--account PROJECT"]),
         (
             "pbs polaris account=x nodes=3",
             ["--nodes 3", "queue debug", "1 to 2 nodes", "debug-scaling, preemptable"],
@@ -389,7 +389,7 @@ def test_what_is_mandatory_may_be_written_in_any_way(line: str, tmp_path: Path) 
     site = SiteName("bare", COMMAND_LINE, str(tmp_path))
     assert "filesystems=home" in render(read_spec("pbs", {"account": "x", "directive": [line]}, site=site))
     said = sentence("pbs bare account=x", tmp_path)
-    assert "without filesystems: add --directive '-l filesystems=home:eagle'" in said
+    assert "requires filesystems: add --directive '-l filesystems=home:eagle'" in said
 
 
 def test_python_takes_a_site_and_replaces_it() -> None:
@@ -519,8 +519,8 @@ def test_one_sentence_a_mistake_with_file_and_line(text: str, words: list[str], 
     ("text", "words"),
     [
         ("scheduler = 'lsf'", 'scheduler = lsf (FILE, line 1): must be "pbs" or "slurm"'),
-        ("scheduler = 'pbs'", "FILE: needs a title"),
-        ("title = 't'", "FILE: needs a scheduler"),
+        ("scheduler = 'pbs'", "FILE: must have a title"),
+        ("title = 't'", "FILE: must have a scheduler"),
         ('title = "a\\n#PBS -q x"\nscheduler = "pbs"', "line 1): must be one line of text"),
         ("title = 't'\nscheduler = 'pbs'\ndirectives = ['--qos=x']", "must be an option of qsub"),
     ],
@@ -656,7 +656,7 @@ def test_detect(tmp_path: Path) -> None:
     done = jobgen("site", "detect", "--json", cwd=tmp_path)
     assert (done.returncode, json.loads(done.stdout)["site"]) == (1, None)
     assert reason(LOADED["polaris"].file.detect, "polaris-login-02", {}) == (
-        "the host name polaris-login-02 fits polaris-login-*"
+        "the host name polaris-login-02 matches polaris-login-*"
     )
 
 

@@ -203,7 +203,7 @@ def _program(file: JobFile, words: list[str | None], command: Command) -> None:
             words = words[1:]
     if not words or None in words:
         file.remarks.append(
-            Remark(command.line, command.node.text.split("\n")[0][:60], "it is known only when the job runs")
+            Remark(command.line, command.node.text.split("\n")[0][:60], "its words are set only at run time")
         )
         return
     file.values["command"] = words

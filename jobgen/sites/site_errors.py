@@ -21,7 +21,7 @@ _ALLOWED = (
     ("Expected `array", 'must be a list, such as ["..."]'),
     ("Expected `bool", "must be true or false"),
     ("Expected `int", "must be a whole number of at least 0"),
-    ("Expected `str", "must be text in quotes"),
+    ("Expected `str", "must be a text in quotes"),
     ("Invalid enum", 'must be "pbs" or "slurm"'),
 )
 
