@@ -549,7 +549,7 @@ MPI = (
         "cannot load MPI",
     ),
     ({"world": Answer(1, "", "mpirun is forbidden here")}, "mpi4py", "note", "mpirun is forbidden here"),
-    ({"mpirun": "HYDRA build details:\n Version: 4.2"}, "mpirun", "problem", "is MPICH's"),
+    ({"mpirun": "HYDRA build details:\n Version: 4.2"}, "mpirun", "problem", "is that of MPICH"),
 )
 
 

@@ -100,7 +100,7 @@ def test_mpich_and_intel(shell: Shell) -> None:
     [
         ("mpirun (Open MPI) 5.0.1", 0, ""),
         ("HYDRA build details", 71, "is not that of Open MPI: load the right module, or use --mpi"),
-        ("Intel(R) MPI Library", 71, "is not Open MPI's"),
+        ("Intel(R) MPI Library", 71, "is not that of Open MPI"),
         ("something", 0, "warning: {bin}/mpirun may not be that of Open MPI"),
         ("exit 3", 0, "warning"),
     ],

@@ -134,7 +134,7 @@ def test_a_launcher_that_says_nothing_failed(shell: Shell) -> None:
 
 
 def test_at_most_eight_silent_ranks_are_named(shell: Shell) -> None:
-    assert "rank 0 1 2 3 4 5 6 7 gave" in judge(shell, 1, world=12).said
+    assert "rank 0 1 2 3 4 5 6 7 recorded" in judge(shell, 1, world=12).said
 
 
 @pytest.mark.parametrize(
