@@ -100,7 +100,7 @@ def test_a_mistake_is_one_sentence(given: Any, settings: Any, sentence: str) -> 
 
 
 def test_values_that_contradict_each_other_name_their_origin() -> None:
-    with pytest.raises(JobgenError, match=r"nodes = 2 \(Python\): a local run has this one node"):
+    with pytest.raises(JobgenError, match=r"nodes = 2 \(Python\): a local run has only this node"):
         render(JobSpec("local", nodes=2))
 
 

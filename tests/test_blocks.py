@@ -48,7 +48,7 @@ def test_the_blocks_run_in_their_order_around_the_ranks(tmp_path: Path) -> None:
     ("setup", "said"),
     [
         ("a=1\nfalse", "setup, line 2: ended with status 1"),
-        ("return 4", "setup: ended with status 4"),
+        ("return 4", "setup: exited with status 4"),
         ("exit 0", "setup has called exit"),
         ("exit 3", "setup has called exit"),
         ("set -u\necho $nothing", "nothing: unbound variable"),
@@ -79,7 +79,7 @@ def test_a_before_that_fails_launches_nothing_and_after_still_runs(tmp_path: Pat
         program=("echo", "ran"),
     )
     assert done.returncode == 71
-    assert "before: ended with status 1: nothing was launched" in done.stdout
+    assert "before: exited with status 1: nothing was launched" in done.stdout
     assert "after: 71" in done.stdout
     assert not {"not here", "ran"} & set(done.stdout.splitlines())
 
@@ -88,7 +88,7 @@ def test_an_after_that_fails_changes_nothing(tmp_path: Path) -> None:
     done = run(tmp_path, "--after-block", "exit 5")
     assert done.returncode == 0
     assert "warning" in done.stdout
-    assert "after: ended with status 5" in done.stdout
+    assert "after: exited with status 5" in done.stdout
 
 
 @pytest.mark.parametrize(

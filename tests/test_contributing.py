@@ -163,7 +163,7 @@ def test_a_scheduler_costs_a_module_a_template_and_a_runtime_file(copy: Path) ->
     assert "#PBS -l walltime=01:00:00\n" in done.stdout
     assert "own.lsf:5: error: bsub has no option -z [unknown-option]\n" in done.stdout
     for words, sentence in (
-        ("lsf --begin 20:00", "--begin 20:00 (command line): LSF has no equivalent; leave it out, or use"),
+        ("lsf --begin 20:00", "--begin 20:00 (command line): LSF has no equivalent; remove it, or use"),
         ("submit lsf", "jobgen does not submit jobs of LSF"),
     ):
         refused = run(copy, f"jobgen {words} 2>&1 || true").stdout
@@ -184,7 +184,7 @@ def test_an_engine_costs_a_declaration_and_a_class(copy: Path) -> None:
     done = run(copy, block(section, "bash"))
     assert changed(copy, before) >= {*own, "jobgen/training_options.json"}
     assert done.stdout.count("finished: accuracy") == 2
-    assert re.search("goes on from .*, after step 45", done.stdout)
+    assert re.search("resumes from .*, after step 45", done.stdout)
     for words, sentence in (
         ("--clip 2", "--engine clipped clips at 1: leave out --clip"),
         ("--model moe", "needs --engine deepspeed, not clipped: it has no expert layer"),

@@ -68,7 +68,7 @@ def test_the_environment_of_these_tests_is_well(tmp_path: Path) -> None:
     } <= set(said)
     assert not [one for one in said.values() if one["state"] == "problem"]
     assert said["mpi4py"]["state"] == "ok", said["mpi4py"]
-    assert "two ranks find each other" in said["mpi4py"]["found"]
+    assert "two ranks connect" in said["mpi4py"]["found"]
     assert said["python3"]["found"].endswith(f"{BIN}/python3") or said["python3"]["found"].endswith(
         sys.executable
     )
@@ -142,7 +142,7 @@ def test_the_mpirun_of_another_mpi(tmp_path: Path) -> None:
     said = found(*words, "--mpi", "mpich", cwd=tmp_path)
     assert said["mpirun"]["state"] == "ok"
     assert said["mpi4py"]["state"] == "problem"
-    assert "a world of one" in said["mpi4py"]["why"]
+    assert "a world size of 1" in said["mpi4py"]["why"]
 
 
 BROKEN = {
@@ -257,14 +257,14 @@ def test_an_ascend_node_of_stand_ins(tmp_path: Path) -> None:
     path = f"{tmp_path}/bin:{BIN}:{os.environ['PATH']}"
     said = found(*words, cwd=tmp_path, ASCEND_HOME_PATH=str(cann), PATH=path)
     assert said["CANN"]["found"] == f"8.0.RC3, {cann}"
-    assert said["torch_npu"]["found"] == "2.1.0.post8 beside torch 2.4.0"
+    assert said["torch_npu"]["found"] == "2.1.0.post8 with torch 2.4.0"
     assert "torch==2.1.0" in said["torch_npu"]["remedy"]
     assert said["NPUs"]["found"] == "1 of 2 are not healthy: Alarm"
 
 
 MISTAKES = (
     (("slrm",), "slrm (command line): must be pbs, slurm or local; did you mean slurm?"),
-    (("local", "--nodes", "2"), "--nodes 2 (command line): a local run has this one node"),
+    (("local", "--nodes", "2"), "--nodes 2 (command line): a local run has only this node"),
     (("--lanucher", "x"), "there is no option --lanucher; did you mean --launcher?"),
     (("--json", "--recipe"), "--json and --recipe contradict each other"),
     (("--job", "gone.toml"), "the job file gone.toml cannot be read"),
@@ -372,8 +372,8 @@ JUDGEMENTS = (
         "ImportError: libfoo.so",
     ),
     (devices.torch, "GPUs", case(), "ok", "compute capability 9.0"),
-    (devices.torch, "GPUs", case(torch={**GPU, "devices": []}), "problem", "torch sees none"),
-    (devices.torch, "GPUs", case(in_job=False, torch={**GPU, "devices": []}), "note", "torch sees none"),
+    (devices.torch, "GPUs", case(torch={**GPU, "devices": []}), "problem", "torch finds none"),
+    (devices.torch, "GPUs", case(in_job=False, torch={**GPU, "devices": []}), "note", "torch finds none"),
     (
         devices.torch,
         "GPUs",
@@ -402,7 +402,7 @@ JUDGEMENTS = (
     ),
     (ops.ops, "compiler", case(), "ok", "g++ 12.2.0"),
     (ops.ops, "compiler", case(compiler="8.5.0"), "warning", "8.5.0"),
-    (ops.ops, "compiler", case(compiler="15.1.0"), "warning", "newer than this nvcc takes (below 14)"),
+    (ops.ops, "compiler", case(compiler="15.1.0"), "warning", "newer than nvcc supports (below 14)"),
     (
         ops.ops,
         "compiler",
@@ -423,7 +423,13 @@ JUDGEMENTS = (
     ),
     (ops.ops, "TORCH_CUDA_ARCH_LIST", case(env={"TORCH_CUDA_ARCH_LIST": "8.0;9.0"}), "ok", "8.0;9.0"),
     (ops.ops, "TORCH_CUDA_ARCH_LIST", case(env={"TORCH_CUDA_ARCH_LIST": "7.0+PTX"}), "ok", "7.0+PTX"),
-    (ops.ops, "TORCH_CUDA_ARCH_LIST", case(env={"TORCH_CUDA_ARCH_LIST": "8.0 8.6"}), "problem", "leaves out"),
+    (
+        ops.ops,
+        "TORCH_CUDA_ARCH_LIST",
+        case(env={"TORCH_CUDA_ARCH_LIST": "8.0 8.6"}),
+        "problem",
+        "does not include",
+    ),
     (ops.ops, "TORCH_CUDA_ARCH_LIST", case(env={"TORCH_CUDA_ARCH_LIST": "sm_80"}), "warning", "sm_80"),
     (software.python, "jobgen.train", case(train=Answer(1, "", "ModuleNotFoundError: x")), "problem", "x"),
     (software.python, "jobgen.train", case(train={"version": "0.0.1"}), "warning", "is of jobgen 0.0.1"),
@@ -533,8 +539,8 @@ def mpirun_case(tmp_path: Path, **answers: Any) -> Case:
 
 
 MPI = (
-    ({}, "mpi4py", "ok", "two ranks find each other"),
-    ({"world": "world 1\nworld 1\n"}, "mpi4py", "problem", "worlds of 1 and 1"),
+    ({}, "mpi4py", "ok", "two ranks connect"),
+    ({"world": "world 1\nworld 1\n"}, "mpi4py", "problem", "world sizes 1 and 1"),
     ({"mpi4py": {"library": "MPICH Version: 4.2.0"}}, "mpi4py", "problem", "uses MPICH"),
     (
         {"mpi4py": Answer(1, "", "RuntimeError: cannot load MPI library")},
@@ -543,7 +549,7 @@ MPI = (
         "cannot load MPI",
     ),
     ({"world": Answer(1, "", "mpirun is forbidden here")}, "mpi4py", "note", "mpirun is forbidden here"),
-    ({"mpirun": "HYDRA build details:\n Version: 4.2"}, "mpirun", "problem", "is MPICH's"),
+    ({"mpirun": "HYDRA build details:\n Version: 4.2"}, "mpirun", "problem", "is that of MPICH"),
 )
 
 

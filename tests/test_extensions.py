@@ -95,8 +95,12 @@ def test_the_ranks_of_a_launcher_see_their_numbers(jsrun: list[Path], tmp_path: 
 @pytest.mark.parametrize(
     ("scheduler", "settings", "sentence"),
     [
-        ("slurm", {"remote": "ssh", "nodes": 2}, "jsrun goes through the scheduler and never through ssh"),
-        ("slurm", {"mpi": "openmpi"}, "--launcher jsrun starts no MPI; leave it out or use mpirun"),
+        (
+            "slurm",
+            {"remote": "ssh", "nodes": 2},
+            "jsrun starts processes through the scheduler, never through ssh",
+        ),
+        ("slurm", {"mpi": "openmpi"}, "--launcher jsrun starts no MPI; remove it or use mpirun"),
         ("slurm", {"include": "a:0"}, "only the deepspeed launcher filters devices; jsrun ignores it"),
         ("slurm", {"container": "pyxis", "image": "a"}, "but jsrun starts the ranks; use enroot"),
         ("pbs", {"nodes": 2}, "use deepspeed, mpirun or torchrun"),

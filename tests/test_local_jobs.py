@@ -255,7 +255,7 @@ def test_a_script_that_is_sourced_ends_the_job(tmp_path: Path) -> None:
 
 def test_a_script_to_source_is_missing(tmp_path: Path) -> None:
     message = refused(tmp_path, "--source", "/no/such file.sh")
-    assert message == "jobgen: cannot read /no/such file.sh, which was to be sourced"
+    assert message == "jobgen: cannot read /no/such file.sh, a file to source"
 
 
 def test_a_virtual_environment(tmp_path: Path) -> None:
@@ -265,7 +265,7 @@ def test_a_virtual_environment(tmp_path: Path) -> None:
     assert env["VIRTUAL_ENV"] == str(venv)
     assert shutil.which("python3", path=env["PATH"]) == str(venv / "bin/python3")
     message = refused(tmp_path / "seen", "--venv", "no-venv")
-    assert message == "jobgen: cannot read no-venv/bin/activate, which was to be sourced"
+    assert message == "jobgen: cannot read no-venv/bin/activate, a file to source"
 
 
 CONDA = """

@@ -109,7 +109,7 @@ def test_ctrl_c_saves_and_leaves(tmp_path: Path, launcher: str) -> None:
     terminal.ctrl_c()
     output = terminal.end()
     assert "STATUS=75" in output, output
-    assert "got INT: asking every rank to save and leave" in output
+    assert "got INT: asking every rank to save and exit" in output
     assert [(tmp_path / "seen" / f"stopped-{rank}").read_text() for rank in (0, 1)] == ["SIGUSR1 1"] * 2
     assert gone(tmp_path)
 
@@ -215,7 +215,7 @@ def test_a_signal_in_the_start_up_leaves_as_resumable(tmp_path: Path, name: str,
             time.sleep(2.1 * (times - 1))
         said = job.stderr.read()
     assert job.returncode == 75, said
-    expected = f"asked to leave ({name}) before the program began" if times == 1 else f"got {name} again"
+    expected = f"asked to exit ({name}) before the program started" if times == 1 else f"got {name} again"
     assert expected in said
     assert not ready(tmp_path)
 

@@ -257,29 +257,29 @@ def sentence(command: str, beside: Path | None = None) -> str:
         ("slurm polaris", ["--site polaris (command line)", "ALCF Polaris has PBS", "use jobgen pbs"]),
         ("local polaris", ["a local run has no site", "--site none"]),
         ("pbs polrs", ["no such site", "did you mean polaris?"]),
-        ("pbs polaris", ["ALCF Polaris", "without account", "--account PROJECT"]),
+        ("pbs polaris", ["ALCF Polaris", "requires account", "--account PROJECT"]),
         (
             "pbs polaris account=x nodes=3",
             ["--nodes 3", "queue debug", "1 to 2 nodes", "debug-scaling, preemptable"],
         ),
-        ("pbs polaris account=x nodes=600 queue=prod", ["10 to 496 nodes", "no queue would take it"]),
+        ("pbs polaris account=x nodes=600 queue=prod", ["10 to 496 nodes", "no queue accepts it"]),
         ("pbs polaris account=x nodes=12 queue=prod walltime=4h", ["at most 03:00:00 for a job of 12 nodes"]),
         ("pbs polaris account=x walltime=2h", ["--walltime 2h", "at most 01:00:00", "capacity"]),
         ("pbs polaris account=x queue=prodd", ["no such queue", "did you mean prod?"]),
         ("pbs polaris account=x gpus_per_node=5", ["at most 4 accelerators a node"]),
         ("pbs polaris account=x cpus_per_rank=9", ["--cpus-per-rank 9", "at most 32 cores a node"]),
         ("pbs derecho account=x mem=600G", ["at most 487G a node"]),
-        ("pbs polaris account=x mem=64G", ["--mem 64G", "memory comes with the nodes"]),
-        ("slurm perlmutter account=x qos=debug", ["at NERSC Perlmutter a queue is a QoS", "--queue debug"]),
-        ("pbs polaris account=x constraint=a=b", ["the site has a form of its own"]),
+        ("pbs polaris account=x mem=64G", ["--mem 64G", "memory is allocated with the nodes"]),
+        ("slurm perlmutter account=x qos=debug", ["a queue of NERSC Perlmutter is a QoS", "--queue debug"]),
+        ("pbs polaris account=x constraint=a=b", ["the site has its own request of nodes"]),
         ("pbs polaris account=x accelerator=npu", ["--accelerator npu", "ALCF Polaris has cuda"]),
-        ("pbs polaris account=x nodes=2 spare_nodes=1", ["1 to 2 nodes, and 2 with 1 to spare are 3"]),
+        ("pbs polaris account=x nodes=2 spare_nodes=1", ["1 to 2 nodes, and 2 with 1 spare nodes are 3"]),
         ("pbs gadi account=x gpus_per_node=2 nodes=2", ["only with all 4 accelerators"]),
         (
             "pbs gadi account=x gpus_per_node=1 cpus_per_rank=13",
             ["at most 12 cores a node, 12 for each accelerator"],
         ),
-        ("pbs abci account=x queue=rt_HG nodes=2", ["takes 1 node", "--queue rt_HF, which would take it"]),
+        ("pbs abci account=x queue=rt_HG nodes=2", ["takes 1 node", "; use --queue rt_HF"]),
         ("pbs cx3 nodes=5", ["queue gpu72 of Imperial CX3 takes 1 to 4 nodes"]),
         ("slurm setonix account=x mem=100G", ["--mem 100G", "memory comes with each GPU"]),
         ("slurm perlmutter account=x accelerator=cpu", ["this job has none", "another queue or site"]),
@@ -353,7 +353,7 @@ def test_every_launcher_at_every_site_is_clean(name: str, tmp_path: Path) -> Non
             scripts.append(render(spec_of_site(name, given)))
         except JobgenError as error:
             refused.append(str(error))
-    assert all("Slurm's own" in said for said in refused), refused
+    assert all("only for Slurm" in said for said in refused), refused
     assert len(scripts) == (4 if site.file.scheduler == "slurm" else 3)
     for number, text in enumerate(scripts):
         (tmp_path / f"{number}.sh").write_text(job_part(text), encoding="utf-8")
@@ -389,7 +389,7 @@ def test_what_is_mandatory_may_be_written_in_any_way(line: str, tmp_path: Path) 
     site = SiteName("bare", COMMAND_LINE, str(tmp_path))
     assert "filesystems=home" in render(read_spec("pbs", {"account": "x", "directive": [line]}, site=site))
     said = sentence("pbs bare account=x", tmp_path)
-    assert "without filesystems: add --directive '-l filesystems=home:eagle'" in said
+    assert "requires filesystems: add --directive '-l filesystems=home:eagle'" in said
 
 
 def test_python_takes_a_site_and_replaces_it() -> None:
@@ -474,8 +474,8 @@ MISTAKES = [
     ("queues = { 'a b' = {} }", "[queues.'a b'] (FILE", "must be one word"),
     ("read = 'today'", "read = today (FILE, line 3): must be a date"),
     ("request = ['--nodes={node}']", "FILE, line 3): there is no {node}: use nodes", "did you mean nodes?"),
-    ("request = ['--nodes={nodes']", "FILE, line 3): braces stand around the name"),
-    ("directives = ['--nodes={nodes.real}']", "FILE, line 3): braces stand around the name"),
+    ("request = ['--nodes={nodes']", "FILE, line 3): braces must contain the name"),
+    ("directives = ['--nodes={nodes.real}']", "FILE, line 3): braces must contain the name"),
     ("request = ['nodes={nodes}']", "must be an option of sbatch"),
     ('directives = ["--a=1\\n#SBATCH --nodes=9"]', "must be an option of sbatch"),
     ("[rules]\nsrun = ['--x=$(touch pwned)']", "must be an option of srun"),
@@ -483,16 +483,16 @@ MISTAKES = [
     ("[rules]\nmaster_suffix = '$(id)'", "must be the end of a host name"),
     ("[rules]\nmodule_use = ['soft']", "must be an absolute path"),
     ("[rules]\naccount = '-A x'", "must be an option's name"),
-    ("[mandatory]\nacount = 'x'", "acount is no option", "did you mean account?"),
+    ("[mandatory]\nacount = 'x'", "acount is neither an option", "did you mean account?"),
     ("[resources]\naccelerator = 'gpu'", "accelerator = gpu (FILE, line 4): must be cuda"),
-    ("[job]\nqueue = 'b'\n[queues.a]", "queue = b (FILE, line 4): is none of the queues"),
+    ("[job]\nqueue = 'b'\n[queues.a]", "queue = b (FILE, line 4): is not one of the queues"),
     ("manual = ['see the wiki']", "must be an address"),
     (
         "extends = 'polarsi'",
         "extends = polarsi (FILE, line 3): there is no such site",
         "did you mean polaris?",
     ),
-    ("extends = 'y'", "extend one another in a circle: x -> y -> x"),
+    ("extends = 'y'", "extend each other in a circle: x -> y -> x"),
     ("= 1", "FILE, line 3, column 1: is not TOML"),
 ]
 
@@ -519,8 +519,8 @@ def test_one_sentence_a_mistake_with_file_and_line(text: str, words: list[str], 
     ("text", "words"),
     [
         ("scheduler = 'lsf'", 'scheduler = lsf (FILE, line 1): must be "pbs" or "slurm"'),
-        ("scheduler = 'pbs'", "FILE: needs a title"),
-        ("title = 't'", "FILE: needs a scheduler"),
+        ("scheduler = 'pbs'", "FILE: must have a title"),
+        ("title = 't'", "FILE: must have a scheduler"),
         ('title = "a\\n#PBS -q x"\nscheduler = "pbs"', "line 1): must be one line of text"),
         ("title = 't'\nscheduler = 'pbs'\ndirectives = ['--qos=x']", "must be an option of qsub"),
     ],
@@ -629,7 +629,11 @@ def test_the_command_refuses_in_one_sentence(words: str, said: str, tmp_path: Pa
     ("extends", "table", "said"),
     [
         ("perlmutter", 'job = { walltime = "900h" }', "walltime = 900h (site mine): queue regular of Mine"),
-        ("torque-gpu", 'launch = { launcher = "srun" }', "launcher = srun (site mine): srun is Slurm's own"),
+        (
+            "torque-gpu",
+            'launch = { launcher = "srun" }',
+            "launcher = srun (site mine): srun is only for Slurm",
+        ),
     ],
 )
 def test_defaults_that_make_no_job_are_found(extends: str, table: str, said: str, tmp_path: Path) -> None:
@@ -638,7 +642,7 @@ def test_defaults_that_make_no_job_are_found(extends: str, table: str, said: str
     (tmp_path / "mine.toml").write_text(f"{head}{table}\n")
     done = jobgen("site", "check", "mine.toml", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(f"jobgen: mine.toml: its own defaults make no job: {said}")
+    assert done.stderr.startswith(f"jobgen: mine.toml: no job is valid with its defaults: {said}")
 
 
 @pytest.mark.parametrize("name", SHIPPED)
@@ -652,7 +656,7 @@ def test_detect(tmp_path: Path) -> None:
     done = jobgen("site", "detect", "--json", cwd=tmp_path)
     assert (done.returncode, json.loads(done.stdout)["site"]) == (1, None)
     assert reason(LOADED["polaris"].file.detect, "polaris-login-02", {}) == (
-        "the host name polaris-login-02 fits polaris-login-*"
+        "the host name polaris-login-02 matches polaris-login-*"
     )
 
 

@@ -135,7 +135,7 @@ MISTAKES = [
     ({"a-b": [1], "a_b": [1]}, ("a.py",), {}, "one variable, JOBGEN_SWEEP_a_b"),
     ({"mode": "zip", "a": [1], "b": [1, 2]}, ("a.py",), {}, "a has 1 and b has 2"),
     ({"a": [1, 2]}, ("a.py",), {"array": "1-2"}, "the points 0 to 1"),
-    ({"a": [1]}, ("a.py",), {"dialect": "pbspro"}, "two indices at least"),
+    ({"a": [1]}, ("a.py",), {"dialect": "pbspro"}, "at least two indices"),
     ({"a": list(range(2001)), "b": list(range(2000))}, ("a.py",), {}, "at most 4000000 tasks"),
     ({"a": [1, 2]}, ("a.py",), {"requeue": "1"}, "the whole array"),
 ]  # fmt: skip

@@ -73,7 +73,7 @@ def _failed(run: report.Run, error: BaseException, status: int) -> int:
     """
     message = str(error) or type(error).__name__
     if isinstance(error, CommonMistake) and not run.is_main:
-        # Launchers end all ranks when the first one exits: leave rank 0 the time to print.
+        # Launchers end all ranks when the first one exits: wait until rank 0 has printed.
         time.sleep(PATIENCE)
         return status
     first = run.fail(message, type(error).__name__, status, **getattr(error, "facts", {}))
@@ -82,7 +82,7 @@ def _failed(run: report.Run, error: BaseException, status: int) -> int:
         if first.get("message") != message:
             who = f"rank {first.get('rank')} on {first.get('host')}"
             kind = "" if isinstance(error, BadInput | TrainingFailure) else f"{type(error).__name__}: "
-            report.complain(f"{me} stops, because {who} failed first; here: {kind}{message}")
+            report.complain(f"{me} stops because {who} failed first; error of this rank: {kind}{message}")
     elif isinstance(error, CommonMistake) or (isinstance(error, BadInput) and run.rank is None):
         report.complain(message)
     elif isinstance(error, BadInput | TrainingFailure):

@@ -17,11 +17,11 @@ class Accelerator:
     type: torch's and DeepSpeed's name of the device; backend: its collective library
     visible: variable that selects the devices which a process sees; the process numbers these from 0
     interface: variable that names the network interfaces of the collective library, if there is one
-    built: field of torch.version that a build of torch for it has, where that is required
+    built: field of torch.version that a build of torch for it sets, if a special build is required
     package: package that adds the device to torch; load: import it
     driver: file of the driver's version, and the pattern of the version in it
     profiler: the activity of torch's profiler that records it; '' if there is none
-    uuid: torch knows unique ids of the devices
+    uuid: torch provides unique ids of the devices
     compiles: torch.compile works without a compiler on the host
     deepspeed_kernels: DeepSpeed has ZenFlow, and kernels of the optimizers lamb and lion
     hybrid_adam: ColossalAI's HybridAdam can compile its kernel
@@ -84,7 +84,7 @@ _CUDA = Accelerator(
     hybrid_adam=True,
     versions=_nccl,
 )
-# By the value of JOBGEN_ACCELERATOR. The best one comes first.
+# By the value of JOBGEN_ACCELERATOR, the best first.
 ACCELERATORS = {
     "npu": Accelerator(
         "npu",

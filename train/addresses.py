@@ -9,8 +9,8 @@ import struct
 
 from .errors import BadInput
 
-# Above those that the job script takes (templates/runtime/rendezvous.sh), and below those that Linux gives to
-# outgoing connections (ip(7)), of which one would take it before it is used.
+# Above the ports of the job script (templates/runtime/rendezvous.sh), and below those of outgoing connections
+# of Linux (ip(7)), one of which could use the port first.
 PORTS = range(30000, 32768)
 
 
@@ -47,7 +47,7 @@ def free_port() -> int:
 
 
 def interface_to(address: str) -> str | None:
-    """Return the network interface that leads to `address`, or None if it cannot be determined.
+    """Return the network interface of the route to `address`, or None if it cannot be determined.
 
     By default, gloo uses the interface of the host's own name. On Debian this name maps to loopback, where no
     other host can connect.

@@ -71,7 +71,8 @@ def choose(ranks: Ranks, env: Mapping[str, str]) -> Device:
     wanted = env.get("JOBGEN_ACCELERATOR", "")
     if wanted and wanted not in ACCELERATORS:
         known = ", ".join(ACCELERATORS)
-        raise BadInput(f"JOBGEN_ACCELERATOR={wanted!r} is none of {known}{suggestion(wanted, ACCELERATORS)}")
+        near = suggestion(wanted, ACCELERATORS)
+        raise BadInput(f"JOBGEN_ACCELERATOR={wanted!r} is not one of {known}{near}")
     kind = wanted or _best()
     if kind == "cpu":
         _keep_freed_memory()
@@ -85,8 +86,8 @@ def choose(ranks: Ranks, env: Mapping[str, str]) -> Device:
     count = module.device_count()
     if count > 1 and ranks.local_rank >= count:
         raise BadInput(
-            f"local rank {ranks.local_rank} has no device of its own: this host shows {count} {kind} devices "
-            f"to {ranks.local_world_size} ranks{_visible(row, env)}"
+            f"local rank {ranks.local_rank} has no device: this host has {count} {kind} devices "
+            f"for {ranks.local_world_size} ranks{_visible(row, env)}"
         )
     # If a rank sees a single device, the launcher or Slurm has assigned it, for any local rank.
     index = 0 if count == 1 else ranks.local_rank
@@ -106,7 +107,7 @@ def _best() -> str:
         if not reason:
             return kind
         if row.package:
-            print(f"jobgen.train: {reason}: looking for another device", file=sys.stderr)
+            print(f"jobgen.train: {reason}: trying another device", file=sys.stderr)
     return "cpu"
 
 
@@ -122,7 +123,7 @@ def _why_not(kind: str) -> str | None:
         return f"this torch {torch.__version__} is built for {', '.join(built) or 'cpu'}, not for {kind}"
     module = _module(row)
     if not module.is_available() or module.device_count() == 0:
-        return f"torch sees no {kind} device on this host"
+        return f"torch finds no {kind} device on this host"
     return None
 
 

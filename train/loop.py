@@ -214,7 +214,7 @@ class Training:
 def _stop(reason: Reason, here: Progress, saver: Saver, run: Run) -> NoReturn:
     """Save a checkpoint and stop, on all ranks: raise Resumable."""
     saver.save(here)
-    message = f"stopped after step {here.step}, because {reason.text}; {saver.latest} is where to go on"
+    message = f"stopped after step {here.step}, because {reason.text}; the run can resume from {saver.latest}"
     run.stop(
         message,
         reason=reason.kind,
@@ -229,5 +229,5 @@ def _stop(reason: Reason, here: Progress, saver: Saver, run: Run) -> NoReturn:
 
 
 def _finite(value: float | None) -> float | None:
-    """Return `value`, or None if it is not finite, such as an overflowed norm: JSON has no form for it."""
+    """Return `value`, or None if it is not finite, such as an overflowed norm: JSON cannot express it."""
     return value if value is not None and math.isfinite(value) else None

@@ -90,8 +90,8 @@ def discover(
     ):
         if stated is not None and stated != value:
             raise BadInput(
-                f"{name}={stated} is set but RANK is not, and {found.source} says {value}: "
-                f"start the ranks with a launcher that sets RANK too, or leave {name} out"
+                f"{name}={stated} is set but RANK is not, and {found.source} has {value}: "
+                f"start the ranks with a launcher that sets RANK too, or unset {name}"
             )
     return found
 
@@ -115,7 +115,7 @@ def check_world(ranks: Ranks, env: Env) -> None:
     wanted = _int(env, "JOBGEN_WORLD_SIZE")
     if wanted is not None and wanted != ranks.world_size:
         raise CommonMistake(
-            f"the job asked for {wanted} ranks (JOBGEN_WORLD_SIZE={wanted}) but {ranks.source} "
+            f"the job requested {wanted} ranks (JOBGEN_WORLD_SIZE={wanted}) but {ranks.source} "
             f"started {ranks.world_size}"
         )
 
@@ -197,7 +197,7 @@ def _from_launcher(env: Env, local_rank_option: int | None) -> Ranks:
     if name is not None:
         values += f", {name}={env[name]}"
     if not (0 <= rank < world and 0 <= local < local_world <= world):
-        raise BadInput(f"these do not fit together: {values}")
+        raise BadInput(f"these values contradict each other: {values}")
     mpi = None if any(mark in env for mark in LAUNCHER_MARKS) else _from_mpi_variables(env)
     if mpi and (mpi.rank != rank or mpi.world_size not in (None, world)):
         raise BadInput(
@@ -214,7 +214,7 @@ def _from_mpi(mpi: Any, env: Env, variables: Found | None) -> Ranks:
     if variables is not None and variables.world_size not in (None, size):
         raise BadInput(
             f"mpi4py sees {size} rank(s) but {variables.source} started {variables.world_size}: mpi4py is "
-            f"built for another MPI than the one that launches (see python -m mpi4py --mpi-library)"
+            f"built for another MPI than the launcher's (see python -m mpi4py --mpi-library)"
         )
     node = world.Split_type(mpi.COMM_TYPE_SHARED)
     local, local_size = node.Get_rank(), node.Get_size()
@@ -227,19 +227,19 @@ def _from_mpi(mpi: Any, env: Env, variables: Found | None) -> Ranks:
 def _from_variables(found: Found, env: Env) -> Ranks:
     rank, size, local, local_size, source = found
     if size is None or local is None:
-        missing = "of how many" if size is None else f"which local rank, of {size} ranks in all"
-        raise BadInput(f"{source} says that this is rank {rank} but not {missing}")
+        missing = "world size" if size is None else "local rank"
+        raise BadInput(f"{source} gives this process rank {rank}, but no {missing}")
     local_size = size if local_size is None else local_size
     if not (0 <= rank < size and 0 <= local < local_size <= size):
         raise BadInput(
-            f"what {source} says does not fit together: rank {rank} of {size}, local rank {local} of "
+            f"the values of {source} contradict each other: rank {rank} of {size}, local rank {local} of "
             f"{local_size}"
         )
     address, port = env.get("MASTER_ADDR"), _port(env)
     if size > 1 and not (address and port):
         if source != "Slurm":
             raise BadInput(
-                f"{source} started {size} ranks, but mpi4py cannot be loaded to agree on an address: "
+                f"{source} started {size} ranks, but mpi4py, which exchanges the address, cannot be loaded: "
                 "install mpi4py, or set MASTER_ADDR and MASTER_PORT"
             )
         nodes = env.get("SLURM_STEP_NODELIST") or env.get("SLURM_JOB_NODELIST") or ""
@@ -298,5 +298,5 @@ def _int(env: Env, name: str) -> int | None:
 def _port(env: Env) -> int | None:
     port = _int(env, "MASTER_PORT")
     if port is not None and not 0 < port < 65536:
-        raise BadInput(f"MASTER_PORT={port} in the environment is no port: these are 1 to 65535")
+        raise BadInput(f"MASTER_PORT={port} in the environment is not a port from 1 to 65535")
     return port

@@ -213,7 +213,7 @@ def _announce(asked: _Asked, parts: _Parts, run: report.Run) -> None:
     )
     run.line(f"run directory: {run.directory}")
     if parts.intact:
-        run.line(f"goes on from {parts.intact.found.directory}, after step {parts.saver.start.step}")
+        run.line(f"resumes from {parts.intact.found.directory}, after step {parts.saver.start.step}")
     block = parts.schedule.block
     run.metric(
         "start",
@@ -247,7 +247,7 @@ def _train(asked: _Asked, parts: _Parts, run: report.Run) -> tuple["Scores", int
             watchdog=watchdog,
         )
         scores, steps = training.run()
-        # Rank 0 may report the end only when every rank has come to this line.
+        # Rank 0 may report the end only when every rank has reached this line.
         distributed.barrier()
     return scores, steps
 

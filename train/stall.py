@@ -111,7 +111,7 @@ class Watchdog:
         self._over.set()
         self._thread.join()
         if error is not None and self._others_hang():
-            self._end()  # it lost a rank that exited because of the hang: not a failure of its own
+            self._end()  # it lost a rank that exited because of the hang: this is no failure of this rank
         faulthandler.cancel_dump_traceback_later()
         self._stream.close()
         with contextlib.suppress(OSError):
@@ -164,7 +164,7 @@ class Watchdog:
         save = self._verdict()
         if save:
             rescue.save(self._saver)
-        # A rank that hung in C code until the others ended has nothing to add.
+        # A rank that hung in C code until the others ended adds nothing.
         if reports is not None and not self._told():
             self._tell(reports)
         else:
@@ -210,7 +210,7 @@ class Watchdog:
         """Write the status of the run. Called on the lowest rank that reported."""
         saved = self._saver.latest
         message, lagging = describe(reports, self._world)
-        on = f"{saved} is where to go on" if saved else "there is no checkpoint: the next attempt begins anew"
+        on = f"the run can resume from {saved}" if saved else "no checkpoint: the next attempt starts over"
         with contextlib.suppress(OSError):
             self._run.stop(
                 f"{message}; {on}",
@@ -249,7 +249,7 @@ def describe(reports: Mapping[int, Mapping[str, Any]], world: int) -> tuple[str,
     """
     silent = [rank for rank in range(world) if rank not in reports]
     if silent:
-        return f"no rank made progress, and {named(silent)} did not even answer", silent[0]
+        return f"no rank made progress, and {named(silent)} did not answer", silent[0]
     groups: dict[tuple[int, bool, str], list[int]] = {}
     for rank, report in sorted(reports.items()):
         groups.setdefault((report["step"], report["in_torch"], report["at"]), []).append(rank)

@@ -27,7 +27,7 @@ class Reason(NamedTuple):
 
 REASONS = {
     DEADLINE: Reason("deadline", "the job's time is nearly over"),
-    SIGNAL: Reason("signal", "a signal asked for it"),
+    SIGNAL: Reason("signal", "a signal requested it"),
 }
 
 

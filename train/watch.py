@@ -135,7 +135,7 @@ class Profile:
             self._run.line(f"profile of {steps} steps: {folder}")
             if not self._device.row.profiler:
                 self._run.line(
-                    f"note: --profile has recorded the host only, not the {self._device.type} devices"
+                    f"note: --profile has recorded only the host, not the {self._device.type} devices"
                 )
 
     def _write_table(self, file: Path) -> None:

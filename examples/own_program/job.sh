@@ -47,21 +47,21 @@ launch() {
     bash "$JOBGEN_RUN_DIR/node.sh" "$@"
 }
 
-# Below is the runtime, the same in every script. Where it is not whole, nothing is started.
+# Below is the runtime, the same in every script. The script starts nothing if the runtime is incomplete.
 job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || true
 [[ ! -f $0 || $(sed '1,/^# =* jobgen runtime /d' "$0" | sha256sum) == "${job_sum%% *}  -" ]] || {
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.1.0, SHA-256 d36a9227ad56532d797bb0043a6f3c2880b20ff998ae41d449788da49b0b82d6 ========
+# ======== jobgen runtime 0.1.0, SHA-256 8189fb1af9ed7c72b66ea46e0181b123f15333def937865d5c4c30cb1b4305e9 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
 # 70 the allocation or this script is not as expected   71 a file, a module or a command is missing
 # 72 a directory cannot be used                         73 the launcher exited 0, success unverified
-# 74 the preflight found a fault                        75 not finished, the next attempt can go on
+# 74 the preflight found a fault                        75 not finished, the next attempt can continue
 
-job_say() { printf 'jobgen: %s\n' "$*" >&2 || true; }  # the terminal may be gone
+job_say() { printf 'jobgen: %s\n' "$*" >&2 || true; }  # the terminal may be closed
 
 job_die() { # STATUS MESSAGE
   job_say "$2"
@@ -75,7 +75,7 @@ job_note() { # WHAT VALUE: into the events of the attempt, with the time
 
 job_defined() { declare -F "$1" > /dev/null; }  # NAME
 
-job_optional() { ! job_defined "$1" || "$@"; }  # FUNCTION [ARG]...: call a function that this job may not have
+job_optional() { ! job_defined "$1" || "$@"; }  # FUNCTION [ARG]...: call a function if this job has it
 
 job_body() { declare -f "$1" | sed '1,2d;$d'; }  # FUNCTION: the commands in it
 
@@ -101,26 +101,26 @@ job_finish_with() { # STATUS
   exit "$1"
 }
 
-# ---- signals.sh: Signals: the first one asks the ranks to save and leave, the next one stops them at once.
-# Both go through the file control of the attempt, which a watcher on every node reads (node/watch.sh):
-# a job that is being ended can start nothing on its other nodes any more.
+# ---- signals.sh: Signals: the first one asks the ranks to save and exit, the next one stops them at once.
+# Both are written to the file control of the attempt, which a watcher on every node reads (node/watch.sh):
+# a job that is ending cannot start processes on its other nodes.
 
 job_signals=0 job_traps=0 job_last_signal='' job_signalled_at=-9 job_launcher=''
 
 job_listen() {
   local name
-  # PBS signals its own login shell, too, which dies of all of these but URG.
+  # PBS also signals its login shell, which all of these except URG kill.
   for name in TERM INT HUP USR1 USR2 URG; do
     # shellcheck disable=SC2064  # now: each its own
     trap "job_trap $name" "$name"
   done
-  trap : PIPE  # nobody reads the output any more; that is no reason to end
+  trap : PIPE  # a closed output must not end the job
 }
 
 job_trap() { # NAME
   local pause=2
   job_traps=$((job_traps + 1))
-  # One qsig arrives several times within milliseconds. A terminal that closes sends HUP itself and by its shell.
+  # One qsig arrives several times within milliseconds. HUP comes from a closing terminal and from its shell.
   [[ $1 != HUP ]] || pause=5
   ((SECONDS - job_signalled_at >= pause)) || return 0
   job_signalled_at=$SECONDS
@@ -128,7 +128,7 @@ job_trap() { # NAME
   job_last_signal=$1
   job_note signal "$1"
   if ((job_signals == 1)); then
-    [[ -z $job_launcher ]] || job_say "got $1: asking every rank to save and leave; a second signal stops at once"
+    [[ -z $job_launcher ]] || job_say "got $1: asking every rank to save and exit; a second signal stops at once"
     job_control save "$1"
   else
     job_say "got $1 again: stopping at once"
@@ -147,7 +147,7 @@ job_control() { # save|stop REASON: ask the ranks of this attempt
 
 job_asked() { grep -qs '^save' "$job_logs/control"; }
 
-job_why() { # the reason of whoever asked first
+job_why() { # the reason of the first request
   local what why=''
   read -r what why < "$job_logs/control" || true
   printf '%s' "${why:-$what}"
@@ -172,16 +172,16 @@ job_scheduler() {
   if [[ -n ${job_array:-} ]]; then
     [[ -n ${SLURM_ARRAY_TASK_ID:-} ]] || job_die 70 'SLURM_ARRAY_TASK_ID is not set: this script is for the tasks of an array'
     job_index=$SLURM_ARRAY_TASK_ID job_array_id=$SLURM_ARRAY_JOB_ID
-    job_id=${job_array_id}_$job_index  # by its own number Slurm would show the last task with all others
+    job_id=${job_array_id}_$job_index  # with its own number Slurm shows the last task together with all others
   fi
   [[ ${SLURM_TASKS_PER_NODE:-} != *,* ]] ||
-    job_die 70 "uneven allocation: Slurm gave $SLURM_TASKS_PER_NODE tasks, expected $job_ranks_per_node on each node"
+    job_die 70 "uneven allocation: Slurm allocated $SLURM_TASKS_PER_NODE tasks, expected $job_ranks_per_node on each node"
   job_submit_dir=${SLURM_SUBMIT_DIR:-$PWD}
   job_output=$(scontrol show job "$job_id" | awk 'sub(/^ *StdOut=/, "") && !n++') || true
-  unset SLURM_EXPORT_ENV  # sbatch --export=NONE would go on to the daemons that mpirun starts by srun
+  unset SLURM_EXPORT_ENV  # of sbatch --export=NONE; it would apply to the daemons that mpirun starts with srun
 }
 
-job_field() { # NAME: of this job, as Slurm has it now
+job_field() { # NAME: of this job, in Slurm
   scontrol show job "$job_id" | tr ' ' '\n' | awk -F= -v name="$1" '$1 == name && !n++ { print $2 }'
 }
 
@@ -189,11 +189,11 @@ job_list_hosts() { scontrol show hostnames "$job_nodelist" || job_say "scontrol 
 
 job_find_end() { job_ends=$(date -d "$(job_field EndTime)" +%s 2> /dev/null) || true; }
 
-job_submit_command() { # Slurm refuses to wait for jobs that it has forgotten
+job_submit_command() { # Slurm refuses a dependency on a job that it has removed
   echo "sbatch${job_dependency:+ --dependency=}${job_array:+ --array=$job_index}"
 }
 
-# ---- run_directory.sh: The run directory: everything that belongs to this job alone. Each attempt of the job has its own logs in it.
+# ---- run_directory.sh: The run directory: all files of this job. Each attempt of the job has its own logs in it.
 
 job_find_directory() {
   job_dir=
@@ -213,10 +213,10 @@ job_find_directory() {
 
 job_open() {
   job_find_directory
-  job_parent=$job_dir  # of all tasks of an array, each of which has one in it
+  job_parent=$job_dir  # of all tasks of an array; each has a directory in it
   [[ -z ${job_array_id:-} ]] || job_dir=$job_parent/task-$job_index
-  # The processes of the job are found by names in their environment, one a line.
-  [[ $job_dir != *$'\n'* ]] || job_die 72 "a run directory may have no line break in its name: ${job_dir@Q}"
+  # The processes of the job are found by variables in their environment, one a line.
+  [[ $job_dir != *$'\n'* ]] || job_die 72 "the name of a run directory must not contain a line break: ${job_dir@Q}"
   mkdir -p "$job_dir" || job_die 72 "cannot make the run directory $job_dir"
   [[ -w $job_dir ]] || job_die 72 "cannot write into the run directory $job_dir"
   rm -f "$job_dir/status.json" "$job_dir/cancelled"
@@ -232,8 +232,8 @@ job_open() {
   job_keep "$job_parent"
 }
 
-job_keep() { # DIRECTORY: the script in it, with which the job goes on when it is submitted from there
-  if [[ ! -f $1/job.sh || -z ${job_array_id:-} ]]; then  # the tasks of an array may begin at once
+job_keep() { # DIRECTORY: store the script in it; submitted from there, it continues the job
+  if [[ ! -f $1/job.sh || -z ${job_array_id:-} ]]; then  # tasks of an array may start at the same time
     [[ ! -f $0 || $0 -ef $1/job.sh ]] || job_replace "$1/job.sh" cat "$0"
     [[ ! -f ${job_runtime:-} || $job_runtime -ef $1/${job_runtime##*/} ]] ||
       job_replace "$1/${job_runtime##*/}" cat "$job_runtime"
@@ -242,11 +242,11 @@ job_keep() { # DIRECTORY: the script in it, with which the job goes on when it i
   printf '%s\n' "${job_array_id:-$job_id}" > "$1/job-id"
 }
 
-job_replace() { # FILE COMMAND...: write what the command prints, at once
+job_replace() { # FILE COMMAND...: write the output of the command atomically
   "${@:2}" > "$job_logs/new" && mv "$job_logs/new" "$1"
 }
 
-# ---- cuda.sh: CUDA: PyTorch brings its own libraries; the toolkit is for DeepSpeed's ops, which compile at run time.
+# ---- cuda.sh: CUDA: PyTorch contains its libraries; the toolkit is for DeepSpeed's ops, which are compiled at run time.
 
 job_cuda() {
   if [[ -z ${CUDA_HOME:-} ]] && command -v nvcc > /dev/null; then
@@ -257,7 +257,7 @@ job_cuda() {
   [[ -z ${CUDA_HOME:-} ]] || export CUDA_HOME PATH=$CUDA_HOME/bin:$PATH
 }
 
-# ---- requirements.sh: What must be there before anything is started.
+# ---- requirements.sh: Commands, files and modules that must exist before anything is started.
 
 job_need() { # COMMAND...
   local name
@@ -272,7 +272,7 @@ job_need_file() { [[ -f $1 ]] || job_die 71 "there is no $1 in $PWD"; }
 
 job_need_program() { command -v "$1" > /dev/null || job_die 71 "cannot run $1 in $PWD"; }
 
-# ---- hostfile.sh: The hostfile: each host once, in the order of the scheduler, however often it is listed: HOST slots=N.
+# ---- hostfile.sh: The hostfile: lines HOST slots=N, each host once, in the order of the scheduler.
 
 job_make_hostfile() {
   if [[ -n ${job_mixed:-} ]]; then  # as many slots as the host has lines
@@ -293,25 +293,25 @@ job_check_hostfile() {
   if [[ -n ${job_mixed:-} ]]; then
     shares=$(awk -F= '{ print $2 }' "$job_dir/hostfile" | sort -n | uniq -c | awk '{ print $1 "x" $2 }' | paste -sd +)
     [[ $shares == "$job_mixed" ]] ||
-      job_die 70 "the allocation is ${shares:-empty} (nodes x ranks: ${job_hosts[*]:0:8}), but $job_mixed was asked for"
+      job_die 70 "the allocation is ${shares:-empty} (nodes x ranks: ${job_hosts[*]:0:8}), but $job_mixed was requested"
   fi
   ((${#job_hosts[@]} == job_nodes)) ||
-    job_die 70 "the allocation has ${#job_hosts[@]} hosts (${job_hosts[*]:0:8}), but $job_nodes were asked for"
+    job_die 70 "the allocation has ${#job_hosts[@]} hosts (${job_hosts[*]:0:8}), but $job_nodes were requested"
 }
 
-# ---- rendezvous.sh: The rendezvous: where the ranks meet, and what the job tells the program (docs/survival.md).
+# ---- rendezvous.sh: The rendezvous of the ranks, and the variables of the job for the program (docs/survival.md).
 
 job_rendezvous() {
   export MASTER_ADDR=${job_hosts[0]}${job_master_suffix:-} MASTER_PORT=${job_port:-}
   if [[ -z $MASTER_PORT ]]; then
-    # From the job id, so that two jobs on one node differ, and the next one up where somebody listens.
+    # From the job id, so that two jobs on one node differ; the next port if this one is in use.
     MASTER_PORT=$((20000 + job_number % 10000))
     while (exec 3<> "/dev/tcp/localhost/$MASTER_PORT") 2> /dev/null; do MASTER_PORT=$((MASTER_PORT + 1)); done
   fi
   export JOBGEN_JOB_ID=$job_id JOBGEN_RUN_DIR=$job_dir JOBGEN_ATTEMPT=$job_attempt JOBGEN_LOGS=$job_logs JOBGEN_WORLD_SIZE=$job_world_size
   export JOBGEN_ACCELERATOR=$job_accelerator JOBGEN_LAUNCHER=$job_launcher_name JOBGEN_SIGNAL=$job_signal
   export JOBGEN_RANK_LOGS=$job_rank_logs JOBGEN_TRAINING=${job_training:-}
-  export JOBGEN_POLL=0.5  # s between two looks at the file control: of many nodes not too often
+  export JOBGEN_POLL=0.5  # s between two reads of the file control; longer with many nodes
   ((job_nodes < 1000)) || JOBGEN_POLL=$((job_nodes / 1000))
   export JOBGEN_AGENTS=${job_agents:-} JOBGEN_CPUS_PER_NODE=$job_cpus_per_node JOBGEN_RANKS_PER_NODE=$job_ranks_per_node
   export JOBGEN_BIND=${job_bind:-} JOBGEN_VISIBLE=${job_visible:-} JOBGEN_DEVICES_BY_NODE=${job_devices_by_node:-}
@@ -321,7 +321,7 @@ job_rendezvous() {
   export JOBGEN_START_TIME
 }
 
-# ---- deadline.sh: The deadline: when the job must have begun to save, so many seconds before its time is over.
+# ---- deadline.sh: The deadline: the latest time to begin a save, job_grace seconds before the end of the wall time.
 
 job_set_deadline() {
   job_ends=
@@ -331,7 +331,7 @@ job_set_deadline() {
   job_note deadline "$JOBGEN_DEADLINE"
 }
 
-job_arm_deadline() { # only where the program knows the signal, or the scheduler does not send it
+job_arm_deadline() { # only if the program handles the signal, or the scheduler does not send it
   local now
   now=$(date +%s)
   [[ -z ${JOBGEN_DEADLINE:-} || -z ${job_timer:-} ]] || job_later "$((JOBGEN_DEADLINE > now ? JOBGEN_DEADLINE - now : 0))" job_deadline
@@ -339,13 +339,13 @@ job_arm_deadline() { # only where the program knows the signal, or the scheduler
 
 job_deadline() {
   job_asked && return
-  job_say 'the wall time is nearly over: asking every rank to save and leave'
+  job_say 'the wall time is nearly over: asking every rank to save and exit'
   job_control save deadline
 }
 
 # ---- handover.sh: The handover: what the nodes and ranks read from the run directory.
 
-job_save_environment() { # less what belongs to this node or this shell
+job_save_environment() { # except variables of this node or this shell
   local name
   printf 'cd %q\n' "$PWD"
   for name in $(compgen -e); do
@@ -368,28 +368,28 @@ job_save_functions() { # the functions of the job that run on the nodes
 
 job_handover() {
   local name
-  # It may hold secrets.
+  # It may contain secrets.
   (umask 077; job_save_environment > "$job_dir/env.sh"; job_save_functions > "$job_dir/functions.sh")
   for name in $(compgen -A function job_file_); do
     "$name" > "$job_dir/${name#job_file_}.sh"
   done
-  if [[ -f $job_dir/remote.sh ]]; then  # under the name of a command: it stands where mpirun expects ssh
+  if [[ -f $job_dir/remote.sh ]]; then  # under the name of a command: mpirun runs it instead of ssh
     cp "$job_dir/remote.sh" "$job_dir/jobgen-remote"
     chmod +x "$job_dir/jobgen-remote"
   fi
   job_make_log_folders
 }
 
-job_make_log_folders() {  # of 400 ranks each, so that none gets many entries
+job_make_log_folders() {  # of 400 ranks each, which limits their entries
   local last=$(((JOBGEN_WORLD_SIZE - 1) / 400))
   mkdir "$job_logs/nodes" && (cd "$job_logs/nodes" && seq 0 "$last" | xargs mkdir -p)
 }
 
-# ---- run.sh: Running the launcher, which the function launch of the job starts, until its end.
+# ---- run.sh: Run of the launcher, which the function launch of the job starts.
 
-job_run() { # [preflight]: the status of the launcher is left in job_status
+job_run() { # [preflight]: sets job_status to the status of the launcher
   local traps=-1
-  # In a session of its own: PBS signals every process of the job's session, which mpirun would die of.
+  # In a separate session: PBS signals every process of the job's session, which would kill mpirun.
   # Without input, which may be the rest of this script.
   setsid bash -c "set -euo pipefail"$'\n'"$(declare -f launch)"$'\n''launch "$@"' launch "$@" < /dev/null &
   job_launcher=$!
@@ -407,12 +407,12 @@ job_run() { # [preflight]: the status of the launcher is left in job_status
   job_end_leftovers
   rm -f "$job_dir"/status-of-*
   job_launcher=
-  # shellcheck disable=SC2046  # process ids, of helpers that still run: those of others may have been used again
+  # shellcheck disable=SC2046  # process ids of helpers that still run: other ids may have been reused
   kill $(jobs -pr) 2> /dev/null || true
 }
 
-job_end_with_script() { # nothing else ends what runs here when the script is killed
-  # shellcheck disable=SC2016  # expanded there
+job_end_with_script() { # ends the processes on this host when the script is killed
+  # shellcheck disable=SC2016  # expanded in the other shell
   exec setsid bash -c '
     left() { grep -lszxF "JOBGEN_LOGS=$3" /proc/[0-9]*/environ | awk -F/ -v self="$$" "\$3 != self { print \$3 }"; }
     while kill -0 "$1" && kill -0 "$2"; do sleep 1; done
@@ -422,14 +422,14 @@ job_end_with_script() { # nothing else ends what runs here when the script is ki
   ' guard "$$" "$job_launcher" "$job_logs" < /dev/null &> /dev/null
 }
 
-job_end_leftovers() { # its session, and the commands on their way to other hosts, which may have one of their own
+job_end_leftovers() { # its session, and the commands for other hosts, which may have separate sessions
   local pids
   pkill -KILL -s "$job_launcher" || true
   mapfile -t pids < <(grep -lszxF "JOBGEN_SENT_BY=$job_logs" /proc/[0-9]*/environ | awk -F/ '{ print $3 }')
   ((${#pids[@]} == 0)) || kill -KILL "${pids[@]}" 2> /dev/null || true
 }
 
-job_stop() { # end the launcher, and what it left running
+job_stop() { # end the launcher and its remaining processes
   kill -TERM -- "-$job_launcher" 2> /dev/null
   sleep 10 &
   wait "$!"
@@ -437,7 +437,7 @@ job_stop() { # end the launcher, and what it left running
   kill -KILL -- "-$job_launcher" 2> /dev/null
 }
 
-job_end_stragglers() { # a launcher may wait for the ranks of a node that is gone long after the others have failed
+job_end_stragglers() { # a launcher may wait long for the ranks of a lost node after the others have failed
   until [[ -s $job_logs/failed ]]; do
     sleep 5 &
     wait "$!"
@@ -447,7 +447,7 @@ job_end_stragglers() { # a launcher may wait for the ranks of a node that is gon
   job_stop
 }
 
-# ---- remote_start.sh: Commands on the other hosts, many at a time.
+# ---- remote_start.sh: Commands on the other hosts, several at a time.
 
 job_ask_host() { # HOST COMMAND: job_reach_host, for half a minute at most
   timeout 30 bash -c "$(declare -f job_reach_host)"$'\n''job_reach_host "$@"' reach "$@" < /dev/null
@@ -469,9 +469,9 @@ job_reach_host() { # HOST COMMAND
   srun --overlap --nodes=1 --ntasks=1 --nodelist="$1" --mpi=none bash -c "$2"
 }
 
-# ---- preflight.sh: The preflight: the same launcher starts a check on every rank, before hours are spent (docs/survival.md).
+# ---- preflight.sh: The preflight: the same launcher first starts a check on every rank (docs/survival.md).
 
-job_preflight() { # return 1 and leave the bad hosts in job_bad where it failed
+job_preflight() { # return 1 after a failure, with the bad hosts in job_bad
   rm -rf "$job_dir/preflight"
   mkdir "$job_dir/preflight"
   job_run preflight
@@ -494,7 +494,7 @@ job_find_silent() { # the hosts that did not report
   ((${#job_bad[@]} == 0)) || printf '%s\tdid not report\n' "${job_bad[@]}" > "$job_dir/preflight/bad-hosts"
 }
 
-job_probe_hosts() { # where the launcher failed, or ended all ranks at the first failure: each host by itself
+job_probe_hosts() { # test each host alone, if the launcher failed or ended all ranks at the first failure
   [[ -n ${job_reach:-} && ${job_container:-} != pyxis ]] || return 0
   job_probe="set -e; . ${job_dir@Q}/env.sh;"
   if job_defined container; then
@@ -508,7 +508,7 @@ job_probe_hosts() { # where the launcher failed, or ended all ranks at the first
   sed 's/^/jobgen: /; s/\t/: /' "$job_dir/preflight/bad-hosts" >&2
 }
 
-job_probe_host() { # HOST: what it says goes through a file, as pbs_tmrsh writes to the output of the job
+job_probe_host() { # HOST: its messages go to a file, because pbs_tmrsh writes to the output of the job
   local file
   file=$job_dir/preflight/probes/$((RANDOM % 100))
   mkdir -p "$file"
@@ -520,7 +520,7 @@ job_probe_host() { # HOST: what it says goes through a file, as pbs_tmrsh writes
 
 job_preflight_or_end() {
   if [[ $job_preflight_kind == if_there ]] && ! job_has_training; then
-    job_say 'no preflight: python3 has no jobgen.train with torch here'
+    job_say 'no preflight: python3 has no jobgen.train with torch'
   elif job_defined job_choose_hosts; then
     job_choose_hosts
   else
@@ -535,11 +535,11 @@ job_has_training() {
     'import sys, importlib.util as u, jobgen.train; sys.exit(not u.find_spec("torch"))' 2> /dev/null
 }
 
-# ---- verdict.sh: The verdict: the status of the launcher alone proves nothing, every rank has to give its own.
+# ---- verdict.sh: The verdict: the status of the launcher is not enough, every rank must record its own.
 
-job_judge() { # leaves the status of the job in job_status
+job_judge() { # sets job_status to the status of the job
   local launcher=$job_status rank host status='' _
-  for _ in {1..5}; do  # a launcher may end before the ranks have written their last line
+  for _ in {1..5}; do  # a launcher may exit before the ranks have written their last line
     job_read_ends
     ((job_silent)) || break
     sleep 0.5
@@ -592,10 +592,10 @@ job_show_log() { # RANK HOST: the last lines of a rank
   done
 }
 
-job_judge_silent() { # ranks that gave no status: killed by the launcher, or gone with their node
+job_judge_silent() { # ranks that recorded no status: killed by the launcher, or lost with their node
   local bad
-  job_say "rank $job_silent_ranks gave no status: killed by the launcher, or gone with its node"
-  # A job that is being ended can reach no other host: that is no fault of the host.
+  job_say "rank $job_silent_ranks recorded no status: killed by the launcher, or lost with its node"
+  # A job that is ending cannot reach other hosts: this is no fault of the host.
   if ! job_asked && ((job_signals == 0)) && [[ -n ${job_reach:-} ]]; then
     job_on_hosts 64 job_check_silent_host
     mapfile -t bad < <(find "$job_logs/nodes" -name '*.silent' -exec cat {} +)
@@ -607,7 +607,7 @@ job_judge_silent() { # ranks that gave no status: killed by the launcher, or gon
       [[ -z ${job_training:-}${job_requeue:-} ]] || job_status=75
     fi
   fi
-  ((job_status)) || job_die 73 "$job_launcher_name ended with status 0, but rank $job_silent_ranks gave no status"
+  ((job_status)) || job_die 73 "$job_launcher_name ended with status 0, but rank $job_silent_ranks recorded no status"
 }
 
 job_check_silent_host() { # HOST
@@ -617,14 +617,14 @@ job_check_silent_host() { # HOST
     printf '%s\n' "$1" > "$job_logs/nodes/0/$1.silent"
 }
 
-# ---- requeue.sh: Going on in a next attempt: not for ever, and only as long as each attempt saves a step beyond the one before.
+# ---- requeue.sh: Requeue: up to job_requeue times, and only if the attempt saved a later step than the one before.
 
-job_find_reason_to_stop() { # leaves it in job_why_not
+job_find_reason_to_stop() { # in job_why_not
   local saved
   job_why_not=
   ((job_attempt <= job_requeue)) || job_why_not="this was attempt $job_attempt, of $job_requeue + 1"
   saved=$(cat "$job_dir/saved-step" 2> /dev/null) || true
-  # A program of the user's that never writes saved-step is not held to it.
+  # This is not required of a user's program that never writes saved-step.
   if ((job_attempt > 1)) && [[ $saved == "$job_saved_before" && -n ${job_training:-}$saved ]]; then
     job_why_not="this attempt saved no step beyond ${saved:-the first}"
   fi
@@ -640,7 +640,7 @@ job_go_on() {
   job_say "not $job_again_word: $job_why_not"
 }
 
-# ---- slurm_requeue.sh: The next attempt on Slurm: the same job once more, without its bad hosts.
+# ---- slurm_requeue.sh: The next attempt on Slurm: a requeue of the job, without its bad hosts.
 
 job_again_word=requeued
 
@@ -649,10 +649,10 @@ job_submit_again() {
   if [[ -z $job_why_not && $(job_field JobState) == CANCELLED* ]]; then job_why_not='it was cancelled'; fi
   [[ -z $job_why_not ]] || return 1
   bad=$({ job_field ExcNodeList | grep -vxF '(null)'; cut -f 1 "$job_dir/bad-hosts"; } 2> /dev/null | sort -u | paste -sd ,) || true
-  trap '' TERM  # a requeue ends this script in a moment, and whatever it runs
+  trap '' TERM  # a requeue soon ends this script and its processes
   job_why_not='Slurm refused'
   scontrol requeue "$job_id" || return 1
-  [[ ! -s $job_dir/bad-hosts ]] || scontrol update JobId="$job_id" ExcNodeList="$bad" || job_say "Slurm does not leave out $bad"
+  [[ ! -s $job_dir/bad-hosts ]] || scontrol update JobId="$job_id" ExcNodeList="$bad" || job_say "Slurm does not exclude $bad"
   job_next=requeued
 }
 
@@ -674,7 +674,7 @@ job_main() {
   job_optional job_mpi
   job_optional job_check_mpi
   job_optional job_prepare_pdsh
-  job_listen  # again: what was sourced may have traps of its own
+  job_listen  # again: sourced scripts may have set traps
   job_optional job_preflight_or_end
   job_say "$job_title: ${job_hosts[*]:0:8}; rendezvous at $MASTER_ADDR:$MASTER_PORT; files in $job_dir"
   job_optional job_arm_deadline
@@ -682,16 +682,16 @@ job_main() {
   job_launch_and_judge
 }
 
-job_tell_why() { # where nothing else has said so
+job_tell_why() { # if no other message has the reason
   local why
   ! job_asked || ((job_signals)) && return
   why=$(job_why)
-  [[ $why == deadline ]] || job_say "asked by $why: every rank was to save and leave"
+  [[ $why == deadline ]] || job_say "every rank was asked to save and exit, because of $why"
 }
 
 job_launch_and_judge() {
   if job_asked; then
-    job_say "asked to leave ($(job_why)) before the program began"
+    job_say "asked to exit ($(job_why)) before the program started"
     job_status=75
   else
     job_run
@@ -710,8 +710,8 @@ job_launch_and_judge() {
 job_file_rank() {
   cat << 'END_OF_RANK'
 #!/bin/bash
-# rank.sh [preflight]: what the launcher starts once for each rank.
-# Launchers change the status of a rank, or lose it: here are its own, its log and its process.
+# rank.sh [preflight]: the launcher starts it once for each rank.
+# Launchers change or lose the status of a rank: this script records its status, its log and its process.
 set -euo pipefail
 job_dir=${BASH_SOURCE[0]%/*}
 if [[ -z ${JOBGEN_INSIDE:-} ]]; then
@@ -727,7 +727,7 @@ job_fail() {
   exit 70
 }
 
-job_restore_devices() { # the deepspeed launcher counts the devices of a node from 0; the scheduler may give others
+job_restore_devices() { # the deepspeed launcher numbers the devices of a node from 0; the scheduler may allocate others
   local given chosen i devices=
   [[ -z ${JOBGEN_DEVICES_BY_NODE:-} ]] || JOBGEN_DEVICES=$(sed -n "$((CROSS_RANK + 1))p" "$job_dir/devices")
   [[ -n ${JOBGEN_DEVICES:-} ]] || return 0
@@ -737,7 +737,7 @@ job_restore_devices() { # the deepspeed launcher counts the devices of a node fr
   export "$JOBGEN_VISIBLE=${devices#,}"
 }
 
-job_number_device() { # LOCAL_RANK names a device that this rank sees: some launchers show each rank only its own
+job_number_device() { # LOCAL_RANK must be a device that this rank sees: with some launchers it sees only its own
   local name list seen
   for name in CUDA_VISIBLE_DEVICES HIP_VISIBLE_DEVICES ROCR_VISIBLE_DEVICES ASCEND_RT_VISIBLE_DEVICES ZE_AFFINITY_MASK; do
     [[ -n ${!name:-} ]] || continue
@@ -750,9 +750,9 @@ job_number_device() { # LOCAL_RANK names a device that this rank sees: some laun
 [[ -z ${JOBGEN_VISIBLE:-} ]] || job_restore_devices
 ! declare -F variables > /dev/null || variables
 ! declare -F rank > /dev/null || rank
-[[ -n ${RANK:-} ]] || job_fail "$JOBGEN_LAUNCHER gives this process no rank"
+[[ -n ${RANK:-} ]] || job_fail "$JOBGEN_LAUNCHER gave this process no rank"
 [[ -z ${WORLD_SIZE:-} || $WORLD_SIZE == "$JOBGEN_WORLD_SIZE" ]] ||
-  job_fail "$JOBGEN_LAUNCHER started a world of $WORLD_SIZE ranks, not $JOBGEN_WORLD_SIZE: is it another MPI's?"
+  job_fail "$JOBGEN_LAUNCHER started a world of $WORLD_SIZE ranks, not $JOBGEN_WORLD_SIZE: is it that of another MPI?"
 LOCAL_WORLD_SIZE=${LOCAL_WORLD_SIZE:-${LOCAL_SIZE:-$JOBGEN_RANKS_PER_NODE}}
 job_local=${LOCAL_RANK:-0}
 if [[ -f $job_dir/bind.sh ]]; then
@@ -768,7 +768,7 @@ if [[ ${1:-} == preflight ]]; then
   exec ${inside[@]+"${inside[@]}"} python3 -m jobgen.train preflight
 fi
 
-job_write() { # began|ended NUMBER [SECONDS]: a line of this rank in the file of its node; seconds since 1970, else now
+job_write() { # began|ended NUMBER [SECONDS]: a line of this rank in the file of its node; SECONDS since 1970, default now
   local now=${3:-${EPOCHREALTIME:-$(date +%s.%N)}}
   printf '%s %s %s %s %s\n' "$1" "$RANK" "$2" "${now/,/.}" "$job_host" >> "$job_node.ranks"
 }
@@ -797,17 +797,17 @@ job_children+=($!)
 
 { (
   trap - TERM INT HUP USR1 USR2 URG PIPE
-  export JOBGEN_NODE=$job_node  # by which the processes of this job are known on this node
+  export JOBGEN_NODE=$job_node  # identifies the processes of this job on this node
   job_write began "$BASHPID"
-  [[ ! -s $job_logs/control ]] || exit 75  # asked to leave before it began
+  [[ ! -s $job_logs/control ]] || exit 75  # asked to exit before it started
   program
-) < /dev/null >&"$job_out" 2>&1 {job_out}>&-; job_status=$?; } 2> /dev/null  # where bash says how it ended
-job_ended=${EPOCHREALTIME:-$(date +%s.%N)}  # ranks that lose their peer fail soon after it: the order tells which was first
-# The training module may be asked to leave before it listens.
+) < /dev/null >&"$job_out" 2>&1 {job_out}>&-; job_status=$?; } 2> /dev/null  # where bash reports how it ended
+job_ended=${EPOCHREALTIME:-$(date +%s.%N)}  # ranks that lose a peer fail soon after it: the times show which failed first
+# A signal may arrive before the training module handles it.
 [[ -z $JOBGEN_TRAINING ]] || ((job_status != 128 + $(kill -l "$JOBGEN_SIGNAL"))) || job_status=75
 
 exec {job_out}>&-
-for _ in {1..100}; do  # not for ever: what the program left running may hold its output open
+for _ in {1..100}; do  # limited: processes that the program left may keep its output open
   kill -0 "${job_children[@]}" 2> /dev/null || { job_children=(); break; }
   sleep 0.1
 done
@@ -817,7 +817,7 @@ if [[ $JOBGEN_RANK_LOGS == failed ]]; then
   rm -f "$job_log"
 fi
 job_write ended "$job_status" "$job_ended"
-# The launcher ends the other ranks when this one leaves: their watchers have to ask them first.
+# The launcher ends the other ranks when this one exits: their watchers must first ask them to save.
 ((job_status != 75)) || ! grep -qs '^save' "$job_logs/control" || sleep "$((${JOBGEN_POLL%.*} + 1))"
 ((job_status == 0 || job_status == 75)) || [[ -s $job_logs/failed ]] || echo "$RANK $job_status $job_host" >> "$job_logs/failed"
 exit "$job_status"
@@ -827,15 +827,15 @@ END_OF_RANK
 job_file_watch() {
   cat << 'END_OF_WATCH'
 #!/bin/bash
-# watch.sh LAUNCHER NODE RANKS: the watcher of a node, which its first rank starts in a session of its own.
-# It passes on what the file control asks for, and ends what is left when the launcher, a process id, is gone,
-# or the process that started it here for the scheduler. NODE begins the names of the files of this node.
+# watch.sh LAUNCHER NODE RANKS: the watcher of a node, which its first rank starts in a separate session.
+# It forwards the requests in the file control. It ends the remaining processes when the launcher (a process id),
+# or the process that started it here for the scheduler, has ended. The files of this node begin with NODE.
 set -u
 launcher=$1 node=$2 ranks=$3 asked=''
 control=$JOBGEN_LOGS/control
 
-# Without awk, which an image may lack.
-programs() { # the process ids of the programs that began and have not ended, less those that others have by now
+# Without awk, which an image may not have.
+programs() { # the process ids of the programs that have not ended, except those that other processes have reused
   local what rank value parent _
   local -A pid=()
   while read -r what rank value _; do
@@ -866,10 +866,10 @@ stop() { # SIGNAL
   ((${#pids[@]} == 0)) || kill -s "$1" "${pids[@]}"
 } 2> /dev/null
 
-look() { # what the file asks for goes to wish; a stop is done at once
+look() { # reads the request in the file into wish; a stop is done at once
   local what
   wish=''
-  # The file is there from the start: opening it makes a network file system look at the server.
+  # The file exists from the start: opening it makes a network file system query the server.
   while read -r what _; do wish=$what; done < "$control"
   [[ $wish != stop ]] || { stop KILL; exit; }
 }
@@ -900,8 +900,8 @@ job_file_node() {
 # node.sh [preflight]: started once on each node; it starts the launcher there.
 set -euo pipefail
 if [[ -n ${JOBGEN_HOST:-} && $JOBGEN_HOST != "$JOBGEN_HERE" && -z ${JOBGEN_PARENT:-} ]]; then
-  # In a session of its own: a scheduler that ends the job signals the session of its task, and the ranks need
-  # a moment to save. The watcher of the node ends them when this process is gone.
+  # In a separate session: a scheduler that ends the job signals the session of its task, and the ranks need
+  # time to save. The watcher of the node ends them when this process has ended.
   export JOBGEN_PARENT=$$
   setsid bash "${BASH_SOURCE[0]}" "$@" < /dev/null &
   wait "$!"
@@ -920,7 +920,7 @@ node "$@"
 END_OF_NODE
 }
 
-# The start: every function is known by now.
+# The start: all functions are defined.
 
 trap job_end EXIT
 job_main

@@ -40,7 +40,7 @@ class Node:
         self.source, self.parent = source, parent
         self.children: list[Node] = []
         self.by_type: dict[str, list[Node]] | None = (
-            None  # of the root only: its nodes by type, which the rules often ask for
+            None  # of the root only: its nodes by type, an index for the rules
         )
         self.index = 0
         if parent is not None:

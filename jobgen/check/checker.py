@@ -50,7 +50,7 @@ def read_source(path: str) -> bytes:
         raise JobgenError(f"{shown(path)} (command line): cannot be read: {reason}") from None
     if len(source) > _LARGEST:
         raise JobgenError(
-            f"{shown(path)} (command line): is longer than a megabyte, so that it is no batch script"
+            f"{shown(path)} (command line): is longer than a megabyte, the limit of a batch script"
         )
     return source
 
@@ -64,7 +64,7 @@ def check(
         source, scheduler or directive_reader.guess([line.rstrip("\r") for line in lines]), folder
     )
     whole, by_line = _silenced(script)
-    # In a script of jobgen, only the job part is the user's.
+    # In a script of jobgen only the job part, which users edit, is checked.
     marked = (number for number, line in enumerate(lines, 1) if line.startswith(MARK))
     runtime = next(marked, sys.maxsize)
     found = {

@@ -42,13 +42,13 @@ class Directives(NamedTuple):
 
 
 def guess(lines: list[str]) -> str:
-    """Return the scheduler of a script; the first of several with its prefix, unless a mark is another's."""
+    """Return the scheduler of a script; of several with one prefix, the one whose marks the script has."""
     prefixes = {row.prefix[1:]: row.prefix for row in SCHEDULERS.values() if row.prefix}
     mark = rf"\s*#+ ?({'|'.join(prefixes)})\b"
     marks = [match[1].upper() for line in lines if (match := re.match(mark, line, re.I))]
     if not marks:
         return SHELL
-    # If there are as many of each, the last in the table: scripts for Slurm often keep directives of PBS.
+    # At equal counts the last in the table wins: scripts for Slurm often keep directives of PBS.
     prefix = prefixes[max(reversed(prefixes), key=marks.count)]
     rows = [row for row in SCHEDULERS.values() if row.prefix == prefix]
     directives = " ".join(line for line in lines if re.match(rf"\s*{prefix}\b", line))
@@ -100,7 +100,7 @@ def words(rest: str, scheduler: Scheduler) -> list[str]:
 def read_options(line: Line, scheduler: Scheduler) -> list[Option]:
     """Return the options of a directive. A word that is neither option nor value has an empty flag.
 
-    Where there are no long options, those of another scheduler are read, so that a rule can name them.
+    For a scheduler without long options, those of another scheduler are read: a rule reports them.
     """
     long, short = scheduler.long_options or LONG, scheduler.short_options
     given = words(line.rest, scheduler)

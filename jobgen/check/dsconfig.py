@@ -97,7 +97,7 @@ def _read(path: str) -> Any:
         with open(path, encoding="utf-8") as file:
             return json.loads(file.read(_LARGEST))
     except OSError:
-        return None  # it may be made later, or be in another directory
+        return None  # it may be written later, or be in another directory
     except (ValueError, RecursionError) as error:
         return str(error)
 

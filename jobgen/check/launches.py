@@ -58,7 +58,7 @@ class Launch(NamedTuple):
 
 
 def launches(found: list[Command], constants: Constants) -> list[Launch]:
-    """Return all launchers in the commands, including those behind another one and in ``bash -c '...'``."""
+    """Return all launchers in the commands, including those after another one and in ``bash -c '...'``."""
     return [launch for command in found for launch in _launches(command, constants, None, 0)]
 
 

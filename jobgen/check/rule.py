@@ -1,4 +1,4 @@
-"""The type of a rule, and the decorator that makes a rule of a function."""
+"""The type of a rule, and the decorator that turns a function into a rule."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ ERROR, WARNING, NOTE = "error", "warning", "note"  # the levels of SARIF
 
 
 class Rule(NamedTuple):
-    """A rule. ``error``: the job goes wrong. ``warning``: it may go wrong. ``note``: have a look.
+    """A rule. ``error``: the job fails. ``warning``: it may fail. ``note``: worth a look.
 
-    ``message`` and ``fix`` are those of every hit that has none of its own. The page of the rule shows the
-    reason, ``bad``, a script that breaks this rule alone, ``good``, a script that breaks none, and the files
-    beside them. These texts are indented.
+    ``message`` and ``fix`` are the defaults of its hits. The page of the rule shows the reason, ``bad``, a
+    script that breaks only this rule, ``good``, a script that breaks none, and the files beside them. These
+    texts are indented.
     """
 
     id: str
@@ -49,5 +49,5 @@ def rule(
     files: Mapping[str, str] = {},
     schedulers: tuple[str, ...] = (),
 ) -> Callable[[Callable[[Script], Iterator[Hit]]], Rule]:
-    """Make a rule of the function that yields its hits in a script."""
+    """Turn a function that yields hits in a script into a rule."""
     return lambda find: Rule(id, severity, title, reason, message, fix, bad, good, find, files, schedulers)

@@ -95,7 +95,7 @@ class Script:
 
     @property
     def _for_a_shell(self) -> bool:
-        """Return whether the first line names a shell like bash, or none; else only directives are read."""
+        """Return whether the first line names a shell like bash, or none; else the body is not read."""
         first = self.lines[0] if self.lines and self.lines[0].startswith("#!") else "/bash"
         interpreter = first.rpartition("/")[2]
         return re.match(r"(env\s+(-\S+\s+)*)?(ba|da|k|mk|z|)sh\b", interpreter) is not None
@@ -124,7 +124,7 @@ class Script:
 
     @cached_property
     def functions(self) -> dict[str, str]:
-        """The text of each function, of the first one with a name."""
+        """The text of each function; of several with one name, that of the first."""
         nodes = reversed(list(self.tree.all("function_definition")))
         return {name.text: node.text for node in nodes if (name := node.get("name")) is not None}
 

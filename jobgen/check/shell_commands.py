@@ -9,7 +9,7 @@ from typing import NamedTuple
 from jobgen.check.bash import Node, in_background, literal, statement
 
 PYTHON = ("python", "python2", "python3")
-# Commands that do the job's work: their exit status must not be lost.
+# Commands that do the work of the job: their exit status must not be lost.
 _WORK = {*PYTHON, "srun", "mpirun", "mpiexec", "torchrun", "deepspeed", "accelerate", "aprun", "colossalai"}
 
 
@@ -53,7 +53,7 @@ class Command(NamedTuple):
         """Return whether the command does the job's work, so that its exit status must not be lost."""
         if self.name in ("exec", "time", "nohup"):
             return not _WORK.isdisjoint(self.literals)
-        return self.name in _WORK and "-c" not in self.literals[:1]  # python -c only asks for something
+        return self.name in _WORK and "-c" not in self.literals[:1]  # python -c is a query
 
     @property
     def background(self) -> bool:

@@ -89,7 +89,7 @@ def _body(script: Script, source: Scheduler, target: Scheduler) -> list[Edit | R
     found += [Edit(node.start, node.end, target.hosts) for node in gone]
     if source.family != target.family:
         found += [
-            Remark(command.line, command.node.text.split("\n")[0][:60], f"{command.name} is {source.title}'s")
+            Remark(command.line, command.node.text.split("\n")[0][:60], f"is a command of {source.title}")
             for command in script.named(*source.commands)
             if command.node not in gone
         ]
@@ -139,7 +139,7 @@ def _directory(script: Script, source: Scheduler, target: Scheduler, directory: 
 
 
 def _changes_directory(script: Script) -> bool:
-    """Return whether the script itself, or one of its directives, names its directory."""
+    """Return whether the script or one of its directives sets the directory."""
     flags = any(option.flag in ("-d", "-w") for option in script.options)
     return flags or "wd" in script.request.totals or any(script.named("cd", "pushd"))
 
@@ -170,13 +170,13 @@ def _lookouts(script: Script, source: Scheduler, target: Scheduler) -> list[Rema
     asked, found, line = script.request, [], _first(script, 1)
     shell = next((option for option in script.options if option.flag == source.shell_option), None)
     if shell and not target.shell_option and script.lines[0].split()[:1] != [f"#!{shell.value}"]:
-        why = f"{target.title} takes the shell that the first line names: {script.lines[0]}"
+        why = f"{target.title} uses the shell of the first line: {script.lines[0]}"
         found.append(Remark(shell.line, f"{shell.flag} {shell.value}", why))
     place = asked.place or "scatter" * ("nodes" in asked.totals)
     if source.chunks_share_nodes and asked.several and "scatter" not in place:
         found.append(Remark(line, "select=", "each chunk becomes a node", lost=False))
     ranks = variables.rank_names(source, target)
     if any(name in ranks for name, _ in script.expansions):
-        why = f"became {MPI_FLAVOURS[DEFAULT_MPI].title}'s variables"
+        why = f"replaced by the variables of {MPI_FLAVOURS[DEFAULT_MPI].title}"
         found.append(Remark(line, next(iter(ranks)), why, lost=False))
     return found

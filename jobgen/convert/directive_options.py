@@ -43,13 +43,13 @@ def _write(
         raise ValueError(why)
     if key == "begin" and source.yearless_dates and matches(r"\d+", value):
         if not target.yearless_dates:
-            raise ValueError("a date without its year: write the year, too")
+            raise ValueError("the date has no year: add it")
         return [target.forms[key].format(value)], ""
     if key == "reservation" and target.reservation_queue and queue:
-        raise ValueError(f"{target.title}'s reservations are queues, and the script names a queue")
+        raise ValueError(f"reservations of {target.title} are queues, and the script already has a queue")
     if key == "constraint" and source is not target:
         if source.features_are_resources:
-            raise ValueError(f"a resource of {source.title} is no feature of a node elsewhere")
+            raise ValueError(f"a resource of {source.title} is not a feature of a node in {target.title}")
         value = value.replace(source.feature_separator, target.feature_separator)
     parsed = BY_KEY[key].parse(value)
     if key == "constraint" and "constraint" in target.in_template:

@@ -1,4 +1,4 @@
-"""The options of srun and mpirun, each with its meaning; "" needs no counterpart, "lost" has none."""
+"""The options of srun and mpirun with their meanings; "" needs no counterpart, "lost" has none."""
 
 # srun's options: those with a value, and those that need no counterpart.
 SRUN_VALUES = {

@@ -56,16 +56,16 @@ def _replaced(
 ) -> Iterator[Edit | Remark]:
     what = command.node.text.split("\n")[0][:60]
     if isinstance(read, str):
-        yield Remark(command.line, what, f"{read}: the line stays as it is")
+        yield Remark(command.line, what, f"{read}: the line is unchanged")
         return
     if read.program is None:
-        yield Remark(command.line, what, "no program can be found in it: the line stays as it is")
+        yield Remark(command.line, what, "it has no program: the line is unchanged")
         return
     if "hosts" in read.said:
-        yield Remark(command.line, read.said["hosts"], "srun takes the hosts of the job", lost=False)
+        yield Remark(command.line, read.said["hosts"], "srun uses the hosts of the job", lost=False)
     fewer = read.said.get("ranks", "")
     if target.node_step is None and fewer.isdigit() and int(fewer) < (script.request.ranks or 0):
-        why = "srun takes a free node, mpirun always begins on the first"
+        why = "srun uses a free node, mpirun always starts on the first"
         yield Remark(command.line, what, why, lost=False)
     for option in read.lost:
         yield Remark(command.line, option, "has no counterpart")
@@ -74,9 +74,9 @@ def _replaced(
 
 
 def _begun(read: _Read, word: Node, text: str) -> _Read | str:
-    """Return the command line whose program begins at this word, or why that is not known."""
+    """Return the command line whose program begins at this word, or the reason why it cannot be read."""
     if word.type in ("simple_expansion", "expansion"):
-        return f"what {text} holds is not known"
+        return f"the value of {text} is not known"
     read.program = word
     return read
 

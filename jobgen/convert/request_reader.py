@@ -1,4 +1,4 @@
-"""The content of a script's directives: what another scheduler can express, and what is left over."""
+"""The content of a script's directives: what another scheduler can express, and what it cannot."""
 
 from __future__ import annotations
 

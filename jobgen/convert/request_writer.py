@@ -33,7 +33,7 @@ def _values(
     """Return the values of the target's ``request_forms``."""
     asked, queue = wanted.request, wanted.request.queue
     if queue and target.is_reservation(queue):
-        lost.append((f"the queue {queue}", f"to {target.title} a queue of such a name is a reservation"))
+        lost.append((f"the queue {queue}", f"{target.title} reads a queue of this name as a reservation"))
         queue = None
     resources = _resources(asked, target, chunk, lost)
     array, depend = _array(asked, target, lost), ",".join(dependencies(asked, target))
@@ -66,7 +66,7 @@ def _resources(asked: Request, target: Scheduler, chunk: str, lost: Lost) -> lis
     lines, lacking = target.resources(asked, (devices or "").format(n=number), chunk)
     lost += lacking
     if number and devices is None:
-        lost.append((f"{number} x {asked.accelerator}", f"{target.title} knows GPUs only"))
+        lost.append((f"{number} x {asked.accelerator}", f"{target.title} supports only GPUs"))
     return lines
 
 
@@ -76,7 +76,7 @@ def _array(asked: Request, target: Scheduler, lost: Lost) -> str | None:
     array = arrays.read(asked.array)
     text = target.array(array) if array else None
     if text is None:
-        lost.append((f"the array {asked.array}", "PBS Pro takes one range of two indices at least"))
+        lost.append((f"the array {asked.array}", "PBS Pro takes one range of at least two indices"))
     return text
 
 

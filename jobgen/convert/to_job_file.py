@@ -1,4 +1,4 @@
-"""Conversion of a script to a job file: options of jobgen in tables, and remarks on all the rest."""
+"""Conversion of a script to a job file: options of jobgen in tables, and remarks on the rest."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ echo set date hostname nvidia-smi npu-smi printf pwd wc awk sort uniq scontrol h
 sleep exit mktemp tee read
 """
 _TRIFLES = frozenset(_WORDS.split())
-_ON_GPUS = ("deepspeed", "torch", "cuda", "nccl", "gpu", "rocm")  # the queue may imply GPUs without a request
+_ON_GPUS = ("deepspeed", "torch", "cuda", "nccl", "gpu", "rocm")  # words of a job on GPUs without a request
 
 
 def convert(script: Script) -> Converted:
@@ -104,8 +104,7 @@ def _told(file: JobFile, script: Script, source: Scheduler, wanted: Wanted, line
         left.append(source.request_forms["output"].format(asked.output))
     if asked.error and asked.error != asked.output:
         at = next((option.line for option in script.options if option.flag in ("-e", "--error")), line)
-        why = "jobgen's jobs write both into one, that of --log"
-        file.remarks.append(Remark(at, f"the error file {asked.error}", why))
+        file.remarks.append(Remark(at, f"the error file {asked.error}", "jobs of jobgen have one log file"))
     _mail_on(file, asked, source)
     refused = [one for one, _ in directive_options.write(wanted.told, source, source, None).lost]
     for key, one in wanted.told.items():
@@ -123,7 +122,7 @@ _WRITTEN = ("--open-mode=append",)  # every job of jobgen has it
 
 
 def _quoted(option: Option, text: str) -> str:
-    """Return a directive with a value as sbatch takes it: in quotes if it contains blanks."""
+    """Return a directive with its value in the form of sbatch: in quotes if it contains blanks."""
     return f'{option.flag}="{option.value}"' if option.flag[:2] == "--" and " " in option.value else text
 
 
@@ -152,7 +151,7 @@ def _mail_on(file: JobFile, asked: Request, source: Scheduler) -> None:
 
 
 def _own_directives(rerun: bool | None, source: Scheduler, left: list[str]) -> Iterator[str]:
-    """Yield directives that jobgen has no option for; they stay as they are, for the same scheduler."""
+    """Yield directives that jobgen has no option for, unchanged, for the same scheduler."""
     if rerun is not None:
         yield source.request_forms["requeue" if rerun else "no_requeue"]
     yield from left
@@ -169,7 +168,7 @@ def _launch(file: JobFile, script: Script, source: Scheduler, launch: Launch | N
     if launch is None:
         work = next((one for one in reversed(script.commands) if one.name in ("python", "python3")), None)
         if work is None:
-            file.remarks.append(Remark(1, "the program", "no launcher and no Python program can be found"))
+            file.remarks.append(Remark(1, "the program", "the script has no launcher and no Python program"))
             return
         file.add("launcher", source.default_launcher, work.line)
         _program(file, [literal(word) for word in work.words], work)
@@ -185,7 +184,7 @@ def _launch(file: JobFile, script: Script, source: Scheduler, launch: Launch | N
 
 
 def _ranks(file: JobFile, script: Script, launch: Launch) -> None:
-    """Set the ranks from the launcher's options: the request says less if the scheduler gives whole nodes."""
+    """Set the ranks from the launcher's options: with whole nodes the request does not have them."""
     each = launch.number("--nproc-per-node", "--num-gpus", "--ntasks-per-node", "--ppn", "-ppn", "-npernode")
     total, nodes = launch.number("-n", "-np", "--ntasks"), script.request.nodes
     if each is None and total and nodes and total % nodes == 0:
@@ -210,9 +209,7 @@ def _program(file: JobFile, words: list[str | None], command: Command) -> None:
             words = words[1:]
     if not words or None in words:
         file.remarks.append(
-            Remark(
-                command.line, command.node.text.split("\n")[0][:60], "its words are not known before it runs"
-            )
+            Remark(command.line, command.node.text.split("\n")[0][:60], "its words are set only at run time")
         )
         return
     file.values["command"] = words
@@ -233,7 +230,7 @@ def _environment(file: JobFile, script: Script, launch: Launch | None) -> None:
             file.add("venv", words[0].removesuffix("/bin/activate"), command.line)
         elif command.name in ("source", ".") and len(words) == 2 and words[0].endswith("/bin/activate"):
             file.add("conda", words[1], command.line)
-            where = f"conda has to be on PATH: it was {words[0]}"
+            where = f"conda must be on PATH: the script uses {words[0]}"
             file.remarks.append(Remark(command.line, f"conda {words[1]}", where, lost=False))
         elif command.name in ("source", ".") and words:
             file.add("source", words[0], command.line)
@@ -247,7 +244,7 @@ def _environment(file: JobFile, script: Script, launch: Launch | None) -> None:
         text = script.constants.value(value) if value is not node else ""
         if text is None:
             file.remarks.append(
-                Remark(node.line, f"export {name}", "its value is not known before the job runs")
+                Remark(node.line, f"export {name}", "its value is known only when the job runs")
             )
         else:
             file.set_variable(name, text, node.line)
@@ -270,6 +267,6 @@ def _rest(file: JobFile, script: Script, launch: Launch | None) -> None:
             Remark(
                 command.line,
                 command.node.text.split("\n")[0][:60],
-                "a job file holds one program, and nothing before it",
+                "a job file has one program, and no other commands",
             )
         )

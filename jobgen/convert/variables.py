@@ -84,7 +84,7 @@ def translate(
 
 
 def _foreign(name: str, target: Scheduler) -> bool:
-    """Return whether a variable is set by other schedulers only; the script itself sets their node file."""
+    """Return whether only other schedulers set a variable; the script itself sets their node file."""
     others = [one for one in SCHEDULERS.values() if one.family != target.family and one.variable_prefix]
     found = any(name.startswith(one.variable_prefix) for one in others)
     files = {one.variable("node_file") for one in others}

@@ -19,7 +19,7 @@ def torch(case: Case) -> Iterator[Finding]:
         if needed and case.facts("python"):
             remedy = "python3 -m pip install torch in the environment, or load the site's module"
             if "torch" in case.facts("python")["packages"]:
-                remedy = "reinstall it, or load the module that its missing library comes with"
+                remedy = "reinstall it, or load the module of the missing library"
             yield Finding("torch", PROBLEM, f"cannot be imported: {case.answers['torch'].last}", "", remedy)
         return
     built = (
@@ -27,15 +27,15 @@ def torch(case: Case) -> Iterator[Finding]:
     )
     found = f"{facts['version']}, for {built}"
     if wanted and not facts[wanted]:
-        why = f"the job asks for {case.plan.resources.accelerator.title}"
-        remedy = f"install a build of torch for them: {_WHEELS}; or say --accelerator cpu"
+        why = f"the job requests {case.plan.resources.accelerator.title}"
+        remedy = f"install a build of torch for them: {_WHEELS}; or use --accelerator cpu"
         yield Finding("torch", PROBLEM, found, why, remedy)
         return
     yield Finding("torch", OK, found)
     if case.plan.resources.accelerator.nvcc:
         yield from _cuda(case, facts["cuda"], facts["archs"], facts["devices"], facts.get("warnings", []))
         if not facts["nccl"]:
-            why = "the ranks of several devices speak through it"
+            why = "the ranks of several devices communicate with it"
             yield Finding(
                 "NCCL", PROBLEM, "torch was built without it", why, f"install a build with it: {_WHEELS}"
             )
@@ -47,11 +47,11 @@ def _cuda(
     driver = re.search(r"CUDA Version:\s*(\d+)\.(\d+)", case.text("nvidia_smi"))
     if not devices:
         if driver and int(driver[1]) < int(cuda.split(".")[0]):
-            why = f"the driver knows CUDA {driver[1]}.{driver[2]}, torch wants {cuda}: it then sees no device"
-            remedy = f"install torch for it: {_WHEELS}cu{driver[1]}{driver[2]}; or a newer driver"
+            why = f"the driver has CUDA {driver[1]}.{driver[2]}, torch requires {cuda}: it finds no device"
+            remedy = f"install torch for this driver: {_WHEELS}cu{driver[1]}{driver[2]}; or a newer driver"
             yield Finding("GPUs", PROBLEM, "the NVIDIA driver is too old", why, remedy)
         else:
-            yield nothing_here(case, "GPUs", said[0] if said else "torch sees none on this host")
+            yield nothing_here(case, "GPUs", said[0] if said else "torch finds none on this host")
         return
     yield Finding(
         "GPUs", OK, f"{len(devices)}: {devices[0][0]}, compute capability {devices[0][1]}.{devices[0][2]}"
@@ -88,11 +88,11 @@ def runs_on(archs: list[str], major: int, minor: int) -> bool:
 def nothing_here(case: Case, check: str, found: str) -> Finding:
     """Return the finding that there is no device: normal on a login node, a problem in a job."""
     if case.in_job:
-        why = "this is inside a job, which should have some"
+        why = "the doctor runs in a job, which should have some"
         return Finding(
-            check, PROBLEM, found, why, "ask for them: --gpus-per-node N; else tell the site's support"
+            check, PROBLEM, found, why, "request them with --gpus-per-node N, or ask the site's support"
         )
-    why = "a login node often has none, and then the rest is seen on a compute node only"
+    why = "a login node often has none: run the doctor on a compute node to check them"
     words = case.plan.scheduler.devices(case.plan.resources.accelerator) or ""
     return Finding(check, NOTE, found, why, case.plan.scheduler.interactive.format(one=words.format(n=1)))
 
@@ -104,10 +104,10 @@ def cann(case: Case) -> Iterator[Finding]:
     home = case.here.env.get("ASCEND_HOME_PATH")
     if not home or not Path(home).is_dir():
         found = (
-            f"ASCEND_HOME_PATH is {home}, which is no directory" if home else "ASCEND_HOME_PATH is not set"
+            f"ASCEND_HOME_PATH is {home}, which is not a directory" if home else "ASCEND_HOME_PATH is not set"
         )
-        remedy = "say --source /path/to/ascend-toolkit/set_env.sh, or load the site's module"
-        yield Finding("CANN", PROBLEM, found, "torch_npu and HCCL come from there", remedy)
+        remedy = "use --source /path/to/ascend-toolkit/set_env.sh, or load the site's module"
+        yield Finding("CANN", PROBLEM, found, "torch_npu and HCCL need its libraries", remedy)
     else:
         yield Finding("CANN", OK, f"{_cann_version(Path(home)) or 'of unknown version'}, {home}")
     yield from _torch_npu(case)
@@ -139,15 +139,15 @@ def _torch_npu(case: Case) -> Iterator[Finding]:
             if torch
             else "pip install torch_npu"
         )
-        yield Finding("torch_npu", PROBLEM, "is not installed", "torch knows no NPUs without it", remedy)
+        yield Finding("torch_npu", PROBLEM, "is not installed", "torch needs it for NPUs", remedy)
     elif release(mine) != release(torch):
-        why = "each release is built against one torch, and fails or misbehaves with others"
+        why = "each release is built for one release of torch, and may fail with others"
         remedy = (
             f"python3 -m pip install 'torch=={release(mine)}', or the torch_npu of torch {release(torch)}"
         )
-        yield Finding("torch_npu", PROBLEM, f"{mine} beside torch {torch}", why, remedy)
+        yield Finding("torch_npu", PROBLEM, f"{mine} with torch {torch}", why, remedy)
     elif not case.facts("torch_npu"):
-        remedy = "source the set_env.sh of the CANN that torch_npu's README names for this release"
+        remedy = "source the set_env.sh of the CANN release that torch_npu's README requires"
         yield Finding(
             "torch_npu", PROBLEM, f"cannot be imported: {case.answers['torch_npu'].last}", "", remedy
         )
@@ -169,7 +169,7 @@ def _npus(case: Case) -> Iterator[Finding]:
     if not rows:
         yield nothing_here(case, "NPUs", "npu-smi shows none on this host")
     elif sick:
-        remedy = "leave this node out (--exclude-hosts of your scheduler), and tell the site's support"
+        remedy = "exclude this node (--exclude-hosts), and tell the site's support"
         yield Finding("NPUs", PROBLEM, f"{len(sick)} of {len(rows)} are not healthy: {sick[0]}", "", remedy)
     else:
         yield Finding("NPUs", OK, f"{len(rows)}: {rows[0][0]}")

@@ -1,4 +1,4 @@
-"""Findings as a table for people, and as JSON for programs."""
+"""Findings as a table or as JSON."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class Answer(NamedTuple):
 
 
 class Surroundings(NamedTuple):
-    """The environment and directory of a script when its program starts, the errors that would have ended it
+    """The environment and directory of a script when its program starts, the errors that end the script
     before (``deaths``), and the words that run a command in its container (``inside``)."""
 
     env: Mapping[str, str]
@@ -54,8 +54,8 @@ def run(
 ) -> Answer:
     """Run a command for ``limit`` seconds at most, then kill it and all processes that it started.
 
-    The first word stays as it is even if ``path`` is what runs: Open MPI's mpirun, called by an absolute
-    path, puts its own directory first on the ranks' PATH.
+    The first word is unchanged even if ``path`` is executed: Open MPI's mpirun, called by an absolute path,
+    puts its own directory first on the ranks' PATH.
     """
     try:
         process = subprocess.Popen(

@@ -23,24 +23,22 @@ def reach(case: Case) -> Iterator[Finding]:
     ssh = case.plan.spec.remote == "ssh" or case.plan.launch.agents[-1:] == ("ssh",)
     if not ssh and case.plan.launch.start_nodes != "pdsh":
         return
-    other = "" if case.plan.scheduler.one_host else "--remote scheduler does without it"
+    other = "" if case.plan.scheduler.one_host else "--remote scheduler does not need it"
     names = ("pdsh", "ssh") if case.plan.launch.start_nodes == "pdsh" else ("ssh",)
     for name in names:
         if not case.here.which(name):
-            yield Finding(name, WARNING, "is not on PATH", "the other nodes are started with it", other)
+            yield Finding(name, WARNING, "is not on PATH", "it starts the other nodes", other)
     if not case.here.which("ssh"):
         return
     words = ("ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=5", "-o", "StrictHostKeyChecking=accept-new")
     answer = case.here.ask((*words, os.uname().nodename, "true"), 15)
     if answer.status == 0:
-        yield Finding("ssh", OK, "enters this host without a password")
+        yield Finding("ssh", OK, "connects to this host without a password")
     elif case.plan.launch.agents[:1] not in ((), ("ssh",)):
-        yield Finding("ssh", NOTE, answer.last, "it is only taken where the scheduler's own way fails")
+        yield Finding("ssh", NOTE, answer.last, "it is only used if the scheduler's command fails")
     else:
         remedy = "ssh-keygen -t ed25519, then append its .pub to ~/.ssh/authorized_keys; " + other
-        yield Finding(
-            "ssh", WARNING, answer.last, "the other nodes are started with it, and nobody types there", remedy
-        )
+        yield Finding("ssh", WARNING, answer.last, "it starts the other nodes, without a terminal", remedy)
 
 
 def interfaces(case: Case, known: Path = Path("/sys/class/net")) -> Iterator[Finding]:
@@ -57,18 +55,18 @@ def interfaces(case: Case, known: Path = Path("/sys/class/net")) -> Iterator[Fin
         if any(name.startswith(tuple(wanted)) for name in names):
             yield Finding(variable, OK, said)
         else:
-            why = "the ranks wait for each other without end; compute nodes may have others than this host"
-            remedy = f"say --interface NAME; here are {' '.join(sorted(names))}"
-            yield Finding(variable, WARNING, f"{said}: there is no such interface here", why, remedy)
+            why = "the ranks wait for each other forever; compute nodes may have other interfaces"
+            remedy = f"use --interface NAME; this host has {' '.join(sorted(names))}"
+            yield Finding(variable, WARNING, f"{said}: this host has no such interface", why, remedy)
 
 
 def limits(case: Case) -> Iterator[Finding]:
     """Check shared memory, and the limits of a process that large jobs may exceed."""
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     if 0 <= files < 4096:
-        why = "every rank and data worker holds sockets and files open"
+        why = "every rank and data worker has sockets and files open"
         yield Finding(
-            "open files", WARNING, f"at most {files}", why, "ulimit -n 65536 at the begin of the job"
+            "open files", WARNING, f"at most {files}", why, "ulimit -n 65536 at the start of the job"
         )
     else:
         yield Finding("open files", OK, "no limit" if files < 0 else f"at most {files}")
@@ -103,8 +101,8 @@ def directories(case: Case) -> Iterator[Finding]:
             "run directory",
             WARNING,
             f"{wanted} cannot be written",
-            "the job keeps its files there",
-            "say --runs-dir DIR",
+            "the job writes its files there",
+            "use --runs-dir DIR",
         )
         return
     if (free := shutil.disk_usage(place).free) < _LEAST:
@@ -114,7 +112,7 @@ def directories(case: Case) -> Iterator[Finding]:
             WARNING,
             f"{place} has {free / _GIB:.1f} GiB left",
             why,
-            "say --runs-dir DIR, on a larger disk",
+            "use --runs-dir DIR on a larger disk",
         )
     else:
         yield Finding("run directory", OK, f"{wanted}: {free / _GIB:.0f} GiB left")
@@ -123,13 +121,13 @@ def directories(case: Case) -> Iterator[Finding]:
         file.flush()
         skew = os.stat(file.name).st_mtime - time.time()
     if abs(skew) > _SKEW:
-        why = "ninja builds anew what looks old, and the end of the wall time is reckoned by it"
+        why = "ninja compares times of files, and the deadline is computed from the clock"
         yield Finding(
             "clock",
             WARNING,
             f"{skew:+.0f} s between {place} and this host",
             why,
-            "tell the site's support: NTP is off",
+            "tell the site's support: the clocks are not synchronized",
         )
     else:
         yield Finding("clock", OK, f"agrees with that of {place}")

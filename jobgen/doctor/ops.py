@@ -25,7 +25,7 @@ def ops(case: Case) -> Iterator[Finding]:
         return
     table = report(case.text("ds_report"))
     if not table:
-        remedy = "python3 -m deepspeed.env_report shows all of it"
+        remedy = "python3 -m deepspeed.env_report prints the whole report"
         yield Finding(
             "ds_report",
             PROBLEM if case.wants_deepspeed else WARNING,
@@ -39,7 +39,7 @@ def ops(case: Case) -> Iterator[Finding]:
         found = f"installed: {', '.join(built) or 'none'}" + (
             f"; cannot be compiled: {', '.join(cannot)}" if cannot else ""
         )
-        why = "the others are compiled when they are first used: a minute or two each, on every node"
+        why = "the others are compiled at first use: a minute or two each, on every node"
         yield Finding(
             "ds_report",
             OK if built else NOTE,
@@ -67,7 +67,7 @@ def report(text: str) -> dict[str, tuple[bool, bool]]:
 def _compiler(case: Case) -> Iterator[Finding]:
     said, answer = case.text("compiler"), case.answers["compiler"]
     why = "DeepSpeed compiles its ops in the job, unless they are built before"
-    remedy = "load a module of gcc, at least 9, or set CXX; or build the ops before: jobgen doctor --recipe"
+    remedy = "load a module of gcc 9 or later, or set CXX; or build the ops before: jobgen doctor --recipe"
     version = re.search(r"^(\d+)(?:\.(\d+))?", said.strip())
     name = case.here.env.get("CXX", "") or "g++"
     bounds = case.facts("torch").get("gcc", {}) if case.plan.resources.accelerator.nvcc else {}
@@ -79,19 +79,19 @@ def _compiler(case: Case) -> Iterator[Finding]:
             "compiler",
             WARNING,
             f"{name} {said.strip()}",
-            f"torch's headers need C++17 of gcc 9; {why}",
+            f"torch's headers need gcc 9 or later; {why}",
             remedy,
         )
     elif "clang" not in name and most and int(version[1]) >= most:
-        found = f"{name} {version[0]} is newer than this nvcc takes (below {most})"
-        yield Finding("compiler", WARNING, found, why, f"load gcc {most - 1}, or set CXX and CC to one")
+        found = f"{name} {version[0]} is newer than nvcc supports (below {most})"
+        yield Finding("compiler", WARNING, found, why, f"load gcc {most - 1}, or set CXX and CC to it")
     else:
         yield Finding("compiler", OK, f"{name} {said.strip().splitlines()[0]}")
     if not case.text("ninja"):
         remedy = "python3 -m pip install ninja, and activate the environment, so that it is on PATH"
         yield Finding("ninja", WARNING, "is not on PATH", why, remedy)
     if case.facts("python").get("header") is False:
-        yield Finding("Python.h", WARNING, "is not there", why, "install python3-dev, or take conda's Python")
+        yield Finding("Python.h", WARNING, "is missing", why, "install python3-dev, or use conda's Python")
 
 
 def nvcc_version(said: str) -> str | None:
@@ -113,7 +113,7 @@ def _nvcc(case: Case) -> Iterator[Finding]:
             WARNING,
             "is not on PATH",
             why,
-            f"load the module of CUDA {theirs}; torch brings libraries, but no compiler",
+            f"load the module of CUDA {theirs}; torch has its libraries, but no compiler",
         )
     elif mine != theirs and not (
         mine.split(".")[0] == theirs.split(".")[0] and int(mine.split(".")[0]) in _SAME_MAJOR
@@ -127,13 +127,13 @@ def _nvcc(case: Case) -> Iterator[Finding]:
             "nvcc",
             WARNING,
             found,
-            "ops that are compiled fail: CUDAMismatchException" if not skip else why,
+            why if skip else "the compilation of ops fails: CUDAMismatchException",
             remedy,
         )
     else:
         yield Finding("nvcc", OK, f"CUDA {mine}, torch's is {cuda}")
     if home and not (Path(home) / "include/cuda_runtime.h").is_file() and mine:
-        remedy = f"set CUDA_HOME to the toolkit that nvcc is of: {case.here.which('nvcc')}"
+        remedy = f"set CUDA_HOME to the toolkit of {case.here.which('nvcc')}"
         yield Finding("CUDA_HOME", WARNING, f"{home} has no include/cuda_runtime.h", why, remedy)
 
 
@@ -147,21 +147,21 @@ def _cache(case: Case) -> Iterator[Finding]:
     above = nearest_directory(place)
     if not above.is_dir() or not os.access(above, os.W_OK):
         yield Finding(
-            "TORCH_EXTENSIONS_DIR", PROBLEM, f"{place} cannot be written", "the ops are compiled there", local
+            "TORCH_EXTENSIONS_DIR", PROBLEM, f"{place} cannot be written", "the ops are compiled in it", local
         )
     elif shared and case.plan.resources.nodes > 1:
-        why = "all nodes compile there at once, behind one lock, and what one compiles may not fit another"
+        why = "all nodes compile there under one lock, and the ops of one may not run on another"
         yield Finding(
             "TORCH_EXTENSIONS_DIR", WARNING, f"{place} is on a file system that nodes share", why, local
         )
     elif not said:
-        why = "all your environments compile into it: each needs its own, or a torch meets another's ops"
+        why = "all your environments share it, and ops compiled for one torch fail in another"
         yield Finding("TORCH_EXTENSIONS_DIR", NOTE, f"is not set: {place}", why, local)
     else:
         yield Finding("TORCH_EXTENSIONS_DIR", OK, str(place))
     for lock in sorted((*place.glob("*/lock"), *place.glob("*/*/lock"))):
         if time.time() - lock.stat().st_mtime > _OLD_LOCK:
-            why = "left by a compilation that was killed: every later job waits for it without end"
+            why = "left by a compilation that was killed: every later job waits for it forever"
             yield Finding("TORCH_EXTENSIONS_DIR", PROBLEM, f"{lock} is old", why, f"rm {lock}")
 
 
@@ -186,22 +186,20 @@ def _arch_list(case: Case) -> Iterator[Finding]:
     if not case.plan.resources.accelerator.nvcc:
         return
     if said is None:
-        yield Finding(
-            "TORCH_CUDA_ARCH_LIST", OK, "is not set: ops are compiled for the devices that are seen"
-        )
+        yield Finding("TORCH_CUDA_ARCH_LIST", OK, "is not set: ops are compiled for the devices of the host")
         return
     entries = [word for word in re.split(r"[;,\s]+", said.strip()) if word]
     if wrong := [
         one for one in entries if not re.fullmatch(r"\d+\.\d[af]?(\+PTX)?|[A-Z][a-z]+(\+\w+)*", one)
     ]:
         remedy = "write numbers with a point, such as 8.0;9.0+PTX"
-        yield Finding("TORCH_CUDA_ARCH_LIST", WARNING, f"{wrong[0]} is no compute capability", "", remedy)
+        yield Finding("TORCH_CUDA_ARCH_LIST", WARNING, f"{wrong[0]} is not a compute capability", "", remedy)
         return
     archs = [arch for one in entries if one[0].isdigit() for arch in _archs(one)]
     devices = {(int(one[1]), int(one[2])) for one in case.facts("torch").get("devices", [])}
     if lacking := [one for one in sorted(devices) if archs and not runs_on(archs, *one)]:
-        found = f"{said} leaves out this device's {lacking[0][0]}.{lacking[0][1]}"
-        why = "ops that are compiled for it fail: no kernel image is available"
+        found = f"{said} does not include {lacking[0][0]}.{lacking[0][1]} of this device"
+        why = "compiled ops fail: no kernel image is available"
         yield Finding(
             "TORCH_CUDA_ARCH_LIST",
             PROBLEM,

@@ -11,7 +11,7 @@ from jobgen.schedulers.base import clock
 from jobgen.schedulers.pbs_cluster import QUEUE, node_facts, records
 from jobgen.values import seconds
 
-_NEVER = "the job would wait in the queue for ever"
+_NEVER = "the job would wait in the queue forever"
 
 
 def queue(case: Case) -> Iterator[Finding]:
@@ -47,11 +47,11 @@ def _server(case: Case) -> Mapping[str, str]:
 def _shut(name: str, there: Mapping[str, str]) -> Iterator[Finding]:
     if there.get("enabled") != "True":
         yield Finding(
-            "queue", PROBLEM, f"{name} is not enabled", "qsub refuses a job there", "use another --queue"
+            "queue", PROBLEM, f"{name} is not enabled", "qsub refuses the job", "use another --queue"
         )
     elif there.get("started") != "True":
         remedy = "use another --queue, or wait until it is started"
-        yield Finding("queue", WARNING, f"{name} is not started", "jobs wait there, and none begins", remedy)
+        yield Finding("queue", WARNING, f"{name} is not started", "jobs wait there and do not start", remedy)
 
 
 def _beyond(case: Case, name: str, limits: Mapping[str, str]) -> Iterator[Finding]:
@@ -59,12 +59,12 @@ def _beyond(case: Case, name: str, limits: Mapping[str, str]) -> Iterator[Findin
     most = seconds(time) if time else None
     asked = case.plan.resources
     if most is not None and asked.walltime > most:
-        why = f"{clock(asked.walltime)} are asked for, and qsub refuses that"
-        yield Finding("queue", PROBLEM, f"{name} takes at most {time}", why, f"say --walltime {time} or less")
+        why = f"the job requests {clock(asked.walltime)}: qsub refuses it"
+        yield Finding("queue", PROBLEM, f"{name} takes at most {time}", why, f"use --walltime {time} or less")
     if nodes.isdecimal() and asked.allocated > int(nodes):
-        why = f"{asked.allocated} are asked for"
+        why = f"the job requests {asked.allocated}"
         yield Finding(
-            "queue", PROBLEM, f"{name} takes at most {nodes} nodes", why, f"say --nodes {nodes} or less"
+            "queue", PROBLEM, f"{name} takes at most {nodes} nodes", why, f"use --nodes {nodes} or less"
         )
 
 
@@ -75,19 +75,19 @@ def nodes(case: Case) -> Iterator[Finding]:
         return
     wanted = case.plan.resources.allocated
     if wanted > len(known):
-        remedy = f"say --nodes {len(known)} or less"
+        remedy = f"use --nodes {len(known)} or less"
         yield Finding(
-            "nodes", PROBLEM, f"PBS has {len(known)} nodes, and {wanted} are asked for", _NEVER, remedy
+            "nodes", PROBLEM, f"PBS has {len(known)} nodes, and the job requests {wanted}", _NEVER, remedy
         )
         return
-    has_devices = any(one.gpus for one in known)  # otherwise the site has another name for them
+    has_devices = any(one.gpus for one in known)  # otherwise the site uses another name for devices
     for chunk in case.plan.resources.chunks:
         asked = re.search(r"=(\d+)$", chunk.devices)
         devices = int(asked[1]) if asked and has_devices else 0
         fit = sum((one.cores or chunk.cpus) >= chunk.cpus and one.gpus >= devices for one in known)
         if chunk.nodes > fit:
             each = f"{chunk.cpus} cores" + (f" and {devices} devices" if devices else "")
-            found = f"{fit} of PBS's {len(known)} nodes have {each}, and {chunk.nodes} are asked for"
-            yield Finding("nodes", PROBLEM, found, _NEVER, "ask for less of each node, or for fewer nodes")
+            found = f"{fit} of PBS's {len(known)} nodes have {each}, and the job requests {chunk.nodes}"
+            yield Finding("nodes", PROBLEM, found, _NEVER, "request less of each node, or fewer nodes")
             return
     yield Finding("nodes", OK, f"PBS has {len(known)}")

@@ -31,8 +31,8 @@ def recipe(case: Case) -> str:
     ops = case.plan.resources.accelerator.ops
     wheels = f"wheels/torch-{torch['version']}-{case.plan.resources.accelerator_name}"
     lines = [
-        "# Made by jobgen doctor --recipe, for a job's setup or by itself. Once for all: where the ops are",
-        "# installed, nothing is done. It needs the compiler, and a network or the source from before:",
+        "# Written by jobgen doctor --recipe, for the setup of a job or as a script. It does nothing if the",
+        "# ops are installed. It needs the compiler, and network access or the source, downloaded before:",
         "# pip download --no-deps --no-binary deepspeed deepspeed",
         f"if ! python3 - {' '.join(ops)} <<'END'",
         "import sys",
@@ -42,11 +42,11 @@ def recipe(case: Case) -> str:
         "then (",
         "  set -e",
         *(f"  {line}" for line in _exports(case, ops, torch)),
-        "  # --no-build-isolation, so that torch is found, takes the tools from here, too.",
+        "  # --no-build-isolation finds torch, but needs the build tools in this environment, too.",
         "  python3 -m pip install 'setuptools>=77' ninja",
         "  python3 -m pip wheel --no-deps --no-build-isolation --no-cache-dir --no-binary deepspeed \\",
         f"    --wheel-dir {shlex.quote(wheels)} deepspeed=={packages['deepspeed']}",
-        "  # It fits every machine with the same Python, torch and devices: there, this line alone.",
+        "  # The wheel fits all machines with the same Python, torch and devices: they need only this line.",
         f"  python3 -m pip install --no-deps --force-reinstall {shlex.quote(wheels)}/deepspeed-*.whl",
         ") fi",
     ]
@@ -58,7 +58,7 @@ def _exports(case: Case, ops: Sequence[str], torch: dict[str, object]) -> list[s
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     jobs = max(1, min(len(os.sched_getaffinity(0)), memory // _MEMORY))
     build = (f"DS_BUILD_{op.removeprefix('deepspeed_').upper()}=1" for op in ops)
-    lines = [f"export DS_ACCELERATOR={name}  # the job's: ops that were built for another are left out"]
+    lines = [f"export DS_ACCELERATOR={name}  # as in the job: DeepSpeed ignores ops built for another one"]
     lines += [f"export {' '.join(build)}", f"export MAX_JOBS={jobs}"]
     if case.plan.resources.accelerator.nvcc:
         lines += [f"export TORCH_CUDA_ARCH_LIST='{arch_list(case, torch)}'"]

@@ -18,17 +18,17 @@ _REMEDIES = (
         ("cannot load the module", "cannot read", "cannot find the set_env.sh", "the environment ends"),
         "change --module or --source",
     ),
-    (("cannot start the container",), "try it by itself; jobgen image prints a recipe of one"),
+    (("cannot start the container",), "try it alone; jobgen image prints a recipe for an image"),
     (("cannot find conda", "cannot activate"), "change --conda, or load conda's module"),
     (
         ("there is no", "cannot run", "cannot enter"),
-        "start the doctor where the job is submitted, or say --workdir",
+        "start the doctor where the job is submitted, or use --workdir",
     ),
     (("cannot find",), "activate the environment that has it: --module, --conda or --venv"),
 )
 
 
-# Errors that follow from another one: the doctor goes on where the script would end.
+# Errors that follow from another one: the doctor continues where the script would end.
 _FOLLOWING = (
     ("cannot find the set_env.sh", "cannot read ,"),
     ("cannot start the container", ("cannot run", "cannot find", "there is no", "python3 in the container")),
@@ -43,11 +43,11 @@ def environment(case: Case) -> Iterator[Finding]:
     for text in deaths:
         if any(text.startswith(heads) for heads in noise):
             continue
-        why = "the script ends there, with status 71 or 72"
+        why = "the script exits there with status 71 or 72"
         remedy = next((words for heads, words in _REMEDIES if text.startswith(heads)), "")
         yield Finding("environment", PROBLEM, text, why, remedy)
     if not case.here.deaths:
-        yield Finding("environment", OK, f"comes up in {case.here.cwd}")
+        yield Finding("environment", OK, f"is set up in {case.here.cwd}")
 
 
 def scheduler(case: Case) -> Iterator[Finding]:
@@ -62,15 +62,15 @@ def scheduler(case: Case) -> Iterator[Finding]:
         yield Finding("scheduler", PROBLEM, f"{' and '.join(missing)} not on PATH", why, remedy)
     elif submit and case.answers[submit[0]].status != 0:
         why = "it is installed, but cannot be used here"
-        remedy = "ask the site's support where jobs are submitted from"
+        remedy = "ask the site's support from which hosts jobs are submitted"
         yield Finding("scheduler", WARNING, f"{title}: {case.answers[submit[0]].last}", why, remedy)
     elif submit:
         said = (case.text(submit[0]).strip().splitlines() or ["its version is unknown"])[0]
         yield Finding("scheduler", OK, f"{title}: {said}")
     if later and not missing:
-        why = "the script starts the other nodes with it; this host may be another than those"
+        why = "the script starts the other nodes with it; compute nodes may differ from this host"
         yield Finding(
-            "scheduler", WARNING, f"{' and '.join(later)} not on PATH", why, "look on a compute node, too"
+            "scheduler", WARNING, f"{' and '.join(later)} not on PATH", why, "check a compute node, too"
         )
     if scheduler is PBSPRO and (said := case.text("qsub")) and "pbs_version" not in said.lower():
         why = "Torque refuses select= and place="
@@ -79,7 +79,7 @@ def scheduler(case: Case) -> Iterator[Finding]:
             WARNING,
             f"qsub says {said.strip()[:40]}",
             why,
-            "if it is Torque, say --dialect torque",
+            "if it is Torque, use --dialect torque",
         )
 
 
@@ -97,7 +97,7 @@ def python(case: Case) -> Iterator[Finding]:
     if not train:
         found = f"cannot be imported: {case.answers['train'].last}"
         remedy = f"{facts['executable']} -m pip install 'jobgen[train]'"
-        yield Finding("jobgen.train", PROBLEM, found, "the job runs it, as no program is named", remedy)
+        yield Finding("jobgen.train", PROBLEM, found, "the job runs it, because no program is given", remedy)
     elif train["version"] != __version__:
         found = f"is of jobgen {train['version']}, this is {__version__}"
         yield Finding(
@@ -111,7 +111,7 @@ def python(case: Case) -> Iterator[Finding]:
 
 
 def mpi(case: Case) -> Iterator[Finding]:
-    """Check whether mpirun and mpi4py are of one MPI; otherwise every rank is alone in a world of size 1."""
+    """Check whether mpirun and mpi4py use the same MPI; otherwise every rank has a world size of 1."""
     launch = case.plan.launch
     needed, command = launch.row.of_mpi, launch.mpi.command if launch.mpi else "mpirun"
     path, said = case.here.which(command), case.text("mpirun")
@@ -125,9 +125,9 @@ def mpi(case: Case) -> Iterator[Finding]:
     yield Finding("mpirun", OK, f"{version}, {path}")
     if needed and flavour and launch.mpi_name != flavour:
         title = MPI_FLAVOURS[flavour].title
-        why = f"the options of {launch.mpi.title if launch.mpi else 'another MPI'} mean nothing to it"
+        why = f"it does not support the options of {launch.mpi.title if launch.mpi else 'another MPI'}"
         yield Finding(
-            "mpirun", PROBLEM, f"is {title}'s", why, f"say --mpi {flavour}, or load the module of the other"
+            "mpirun", PROBLEM, f"is that of {title}", why, f"use --mpi {flavour}, or load another module"
         )
     yield from _mpi4py(case, flavour, version, library, PROBLEM if needed else WARNING)
 
@@ -138,25 +138,25 @@ def _mpi4py(case: Case, flavour: str | None, version: str, library: str, bad: st
             remedy = "load the MPI that it was built with, or pip install --force-reinstall mpi4py"
             yield Finding("mpi4py", bad, f"cannot be imported: {case.answers['mpi4py'].last}", "", remedy)
         elif bad == PROBLEM and case.plan.program.is_ours:
-            found, why = "is not installed", "under mpirun the training module asks it for its rank"
+            found, why = "is not installed", "under mpirun the training module gets its rank from it"
             yield Finding("mpi4py", bad, found, why, "pip install mpi4py in the environment")
         return
     worlds = re.findall(r"world (\d+)", case.text("world"))
     own = case.plan.launch.mpi
     command = own.command if own else "mpirun"
-    rebuild = f"load the module of the MPI that {command} is of, then: pip install --no-binary mpi4py mpi4py"
+    rebuild = f"load the module of the MPI of {command}, then: pip install --no-binary mpi4py mpi4py"
     if _flavour(library) and flavour and _flavour(library) != flavour:
-        why = "ranks of another MPI's mpirun are each alone, in a world of one"
+        why = "with the mpirun of another MPI each rank has a world size of 1"
         yield Finding("mpi4py", bad, f"uses {library}, but it is {version}", why, rebuild)
     elif worlds and worlds != ["2", "2"]:
-        why = "two ranks were started and did not find each other"
+        why = "two ranks were started and did not connect"
         yield Finding(
-            "mpi4py", bad, f"uses {library}: worlds of {' and '.join(worlds)}, not of 2", why, rebuild
+            "mpi4py", bad, f"uses {library}: world sizes {' and '.join(worlds)}, not 2", why, rebuild
         )
     elif flavour and _major(library) != _major(version):
-        two = "found each other" if worlds else f"could not be started: {case.answers['world'].last}"
+        two = "connected" if worlds else f"could not be started: {case.answers['world'].last}"
         found = f"uses {library}, but it is {version}; two ranks {two}"
-        yield Finding("mpi4py", WARNING, found, "other releases need not speak to each other", rebuild)
+        yield Finding("mpi4py", WARNING, found, "different releases may be incompatible", rebuild)
     elif not worlds:
         why = "a login node may forbid it"
         yield Finding(
@@ -166,7 +166,7 @@ def _mpi4py(case: Case, flavour: str | None, version: str, library: str, bad: st
             why,
         )
     else:
-        yield Finding("mpi4py", OK, f"uses {library}: two ranks find each other")
+        yield Finding("mpi4py", OK, f"uses {library}: two ranks connect")
 
 
 def srun_mpi(case: Case) -> Iterator[Finding]:
@@ -178,7 +178,7 @@ def srun_mpi(case: Case) -> Iterator[Finding]:
     if re.search(rf"\b{wanted}", said):
         yield Finding("srun", OK, f"has --mpi={wanted}")
     else:
-        why = "with another, every rank is alone in a world of one"
+        why = "with another plug-in each rank has a world size of 1"
         yield Finding(
             "srun",
             PROBLEM,

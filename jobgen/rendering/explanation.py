@@ -29,7 +29,7 @@ def rows(plan: Plan) -> list[Row]:
 
 
 def _resolved(plan: Plan) -> dict[str, Any]:
-    """Return the options whose values differ from those that were asked for."""
+    """Return the options whose values differ from those that were given."""
     spec, resources, survive, lacks = plan.spec, plan.resources, plan.survival, plan.scheduler.lacks
     mixed = resources.mixed
     return {
@@ -81,14 +81,14 @@ def _derived(plan: Plan) -> list[Row]:
             f"Ranks in all, on {resources.active.nodes} of {resources.nodes} nodes.",
         ),
         ("slots", resources.mixed or resources.ranks_per_node, "Ranks that the hostfile allows a host."),
-        ("hostfile", f"{directory}/hostfile", "HOST slots=N lines, made and checked by the script."),
+        ("hostfile", f"{directory}/hostfile", "HOST slots=N lines, written and checked by the script."),
         ("rendezvous", "MASTER_ADDR:MASTER_PORT", "The first host, and the port above."),
         (
             "devices",
             ", ".join(filter(None, (chunk.devices for chunk in resources.chunks))) or None,
-            "How the scheduler is asked for the accelerators.",
+            "The scheduler's request for the accelerators.",
         ),
-        ("start", nodes, "How the ranks come onto the nodes."),
+        ("start", nodes, "How the ranks are started on the nodes."),
         ("program", shlex.join(plan.program.words), f"What every rank runs: {what}."),
         ("output", directory, "The run directory: hostfile, environment, metrics and status."),
     )
@@ -106,7 +106,7 @@ def _site_rows(plan: Plan) -> list[tuple[str, Any, str]]:
     asked = "; ".join((*plan.site.request, *plan.site.directives))
     return [
         ("site", site.title, f"Its rules and limits: {site.path}."),
-        ("request", asked or None, "How the site is asked for nodes and devices."),
+        ("request", asked or None, "The site's request for nodes and devices."),
     ]
 
 
@@ -119,7 +119,7 @@ def as_json(plan: Plan) -> str:
 
 
 def as_table(plan: Plan) -> str:
-    """Return the rows as an aligned table for people."""
+    """Return the rows as an aligned table."""
     cells = [
         ("VALUE", "IS", "FROM", "MEANING"),
         *((r.name, _cell(r.value), r.origin, r.meaning) for r in rows(plan)),

@@ -12,7 +12,7 @@ from jobgen.spec import JobSpec
 
 
 def check_syntax(spec: JobSpec, keys: Iterable[str]) -> None:
-    """Have bash parse these blocks without running them.
+    """Parse these blocks with bash without running them.
 
     Raises:
         JobgenError: a block has a syntax error; the message is bash's own.

@@ -42,7 +42,7 @@ def _world(plan: Plan) -> str:
 
 def _mpi_options(plan: Plan, mpi: MpiFlavour) -> tuple[str, ...]:
     """Return the lines of mpirun's options: the placement of ranks, then the variables to export."""
-    # The ranks read env.sh, too, so that values need not be on a command line that all users see.
+    # The ranks read env.sh: a command line, which all users can see, must not contain its values.
     named = () if mpi.shows_values else (name for name, _ in plan.spec.env)
     names = dict.fromkeys((*_EXPORTED, *named))
     numbers = {
@@ -75,5 +75,5 @@ def _rank_lines(plan: Plan) -> tuple[str, ...]:
     line = f"RANK={names.rank} WORLD_SIZE={names.size} LOCAL_RANK={names.local_rank}"
     line += f" LOCAL_WORLD_SIZE={local_size}"
     if launch.mpirun and plan.program.is_ours and plan.container is None:
-        return (f"{line}  # not exported: the training module asks mpi4py",)
+        return (f"{line}  # not exported: the training module uses mpi4py",)
     return (f"export {line}",)

@@ -26,7 +26,7 @@ def sh(value: object) -> str:
 
 
 def item(value: object) -> str:
-    """Return a value as an element of a bash array; with a comma it is quoted, or it looks like a mistake."""
+    """Return a value as an element of a bash array; with a comma it is quoted: it looks wrong."""
     word = sh(value)
     return f"'{word}'" if "," in word and word == str(value) else word
 

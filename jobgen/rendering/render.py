@@ -70,7 +70,7 @@ def environment(template_dirs: tuple[str, ...] = (), cache_dir: str | None = Non
     env = jinja2.Environment(
         loader=jinja2.ChoiceLoader([*users, packaged, jinja2.PrefixLoader({"builtin": packaged})]),
         undefined=jinja2.StrictUndefined,
-        # Jinja would take the {# in ${#list[@]} of bash for the beginning of a comment.
+        # Jinja would read the {# of bash's ${#list[@]} as the beginning of a comment.
         comment_start_string="{##",
         comment_end_string="##}",
         trim_blocks=True,
@@ -109,7 +109,7 @@ def render(
             f"template {error.filename or error.name}, line {error.lineno}: {error.message}"
         ) from None
     except jinja2.TemplateNotFound as error:
-        raise JobgenError(f"template {error.name} is not in {', '.join(folders)} nor among ours") from None
+        raise JobgenError(f"template {error.name} is neither in {', '.join(folders)} nor packaged") from None
     except jinja2.TemplateError as error:
         raise JobgenError(f"a template in {', '.join(folders)} cannot be rendered: {error.message}") from None
     except RecursionError:
@@ -136,7 +136,7 @@ def _check_blocks(env: jinja2.Environment, folders: Sequence[str]) -> None:
             for name in _blocks(env, path):
                 if name in SUCCESSORS:
                     raise JobgenError(
-                        f"template {path}: the block {name} is gone: "
+                        f"template {path}: the block {name} was removed: "
                         f"define {SUCCESSORS[name]} in the block overrides"
                     )
                 if name not in known:

@@ -26,10 +26,10 @@ def write_script(path: str, text: str, *, force: bool = False, executable: bool 
             if not stat.S_ISREG(os.stat(target).st_mode):
                 raise JobgenError(f"{said}: is not a regular file")
             if not force:
-                raise JobgenError(f"{said}: the file is there already; --force overwrites it")
+                raise JobgenError(f"{said}: the file already exists; --force overwrites it")
         _replace(target, text, (0o777 if executable else 0o666) & ~umask(), force)
     except FileExistsError:
-        raise JobgenError(f"{said}: the file is there already; --force overwrites it") from None
+        raise JobgenError(f"{said}: the file already exists; --force overwrites it") from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise JobgenError(f"{said}: cannot be written: {reason}") from None

@@ -107,7 +107,7 @@ def _commands(plan: Plan) -> tuple[str, ...]:
 
 
 def _needs(plan: Plan) -> list[str]:
-    """Return the checks of what must exist besides the commands of the host."""
+    """Return the checks of the container, the training module and the program."""
     box, program = plan.container, plan.program
     lines = ["job_try_container"] if box else []
     if box and box.needs:

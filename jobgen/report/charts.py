@@ -20,7 +20,7 @@ _APART, _NUMBERS = 12, 16  # pixels between the numbers at the ends of lines, an
 class Line(NamedTuple):
     """One series of one run.
 
-    ``said`` is its text for users who do not see it; ``pieces`` are the points of polylines, ``dots`` single
+    ``said`` is its text for screen readers; ``pieces`` are the points of polylines, ``dots`` single
     points, ``gaps`` the places of values that are not finite; ``end`` is the place of the run's number.
     """
 
@@ -110,7 +110,7 @@ def _chart(
         series,
         tuple(sorted({line.series for line in made})),
         tuple(
-            Seam(run, x.place(at), f"{names[run]} went on here in a later attempt")
+            Seam(run, x.place(at), f"{names[run]} was continued here by a later attempt")
             for run in sorted({line.run for line in made})
             for at, _ in drawn_by(resumed[run], by)
             if x.low <= at <= x.high

@@ -114,15 +114,15 @@ def _shown(value: Any) -> str:
         return _WORD.sub(r"\1***", " ".join(map(_shown, value))) or "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    # Hide a value with a name like that of a secret: pages are passed on.
+    # Hide a value with a name like that of a secret: pages are given to others.
     return "-" if value is None else _VALUE.sub(r"\1***", str(value))
 
 
 def _script(text: str) -> Iterator[tuple[str, Fact]]:
-    """Yield title and program of a script that jobgen made, and the directives of any script."""
+    """Yield title and program of a script that jobgen wrote, and the directives of any script."""
     if made := re.search(MADE_BY, text, re.MULTILINE):
         yield "title", Fact(made[1], "job.sh")
-        yield "jobgen", Fact(made[2], "job.sh", "The version that made the script.")
+        yield "jobgen", Fact(made[2], "job.sh", "The version that wrote the script.")
     if program := re.search(r"^program\(\) \{.*\n +exec (.+)$", text, re.MULTILINE):
         words = _WORD.sub(r"\1***", program[1].replace(' "$@"', ""))
         yield "program", Fact(words, "job.sh", "What every rank runs.")

@@ -51,7 +51,7 @@ def failures(run: Run, training: bool) -> Failures:
 
 
 def _failed(attempt: Attempt, rank: Rank, training: bool, place: int) -> Failed:
-    meaning = "left no status" if rank.status is None else run_directory.meaning(rank.status, training)
+    meaning = "recorded no status" if rank.status is None else run_directory.meaning(rank.status, training)
     log = node_files.log_of(attempt.directory, rank.number, rank.host) if place < _LOGS else None
     end, file = (node_files.tail(log)[-_LETTERS:], log.path) if log else ("", None)
     where = str(file.relative_to(attempt.directory.parent)) if file else ""

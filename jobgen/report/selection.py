@@ -56,5 +56,5 @@ def _runs(place: Path) -> list[Path]:
         run for child in run_directory.inside(place) for run in run_directory.tasks(child) or [child]
     ]
     if not found:
-        raise JobgenError(f"{shown(str(place))} is no run directory, and holds none")
+        raise JobgenError(f"{shown(str(place))} is not a run directory and contains none")
     return found

@@ -60,7 +60,7 @@ def curves(rows: Iterable[dict[str, Any]]) -> Curves:
                 if key in row and said in (event, None):
                     points.append(Point(step, seconds, number(row[key])))
     if found["step", "loss"]:
-        found["epoch", "train_loss"] = []  # it adds nothing
+        found["epoch", "train_loss"] = []  # it adds no information
     return {
         key: sorted(points, key=lambda point: point.step)
         for key, points in found.items()

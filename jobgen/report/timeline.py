@@ -51,7 +51,7 @@ def kind(status: int | None) -> str:
 def ending(run: Run, attempt: Attempt, training: bool) -> str:
     """Return the end of an attempt in words; an attempt before the last one does not run any more."""
     if attempt.status is None and attempt is not run.attempts[-1]:
-        return "no end is recorded: it was killed with its script"
+        return "no end is recorded: it was killed together with the script"
     return run_directory.meaning(attempt.status, training)
 
 
@@ -102,9 +102,7 @@ def _marks(run: int, attempt: Attempt, start: float, x: Axis) -> list[Mark]:
         at = run_directory.number(event.value) if event.what == "deadline" else event.time
         if event.what in ("deadline", "signal") and at is not None and 0 <= at - start <= x.high:
             said = (
-                "the deadline, when saving had to begin"
-                if event.what == "deadline"
-                else f"signal {event.value}"
+                "the deadline: saving had to begin" if event.what == "deadline" else f"signal {event.value}"
             )
             found.append(Mark(event.what, x.place(at - start), TOP + ROW * run, said))
     return found

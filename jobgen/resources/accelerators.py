@@ -83,9 +83,9 @@ ACCELERATORS = {
         runtime=("cann", "hccl"),
         runtime_in_container=("hccl",),
         containers={**_NO_OPTIONS, "enroot": ""},
-        network="export HCCL_SOCKET_IFNAME='={interface}'  # =: these alone, not all that begin so",
+        network="export HCCL_SOCKET_IFNAME='={interface}'  # =: this name, not a prefix",
     ),
-    # Slurm limits AMD GPUs with ROCR_VISIBLE_DEVICES, which is below the numbers that a program sees.
+    # Slurm limits AMD GPUs with ROCR_VISIBLE_DEVICES: a program numbers the devices that are left from 0.
     "rocm": Accelerator(
         "AMD GPUs",
         "accelerator/rocm.sh.j2",
@@ -125,7 +125,7 @@ ACCELERATORS = {
         ops=("cpu_adam", "fused_adam", "deepspeed_shm_comm"),
     ),
 }
-# The generic resources of Slurm that are an accelerator of their own; gpu does not say which one.
+# The generic resources of Slurm that identify an accelerator; gpu does not.
 GENERIC_RESOURCES = {
     match[1]: name
     for name, row in ACCELERATORS.items()

@@ -44,7 +44,7 @@ def resources_of(spec: JobSpec, scheduler: Scheduler) -> Resources:
     cpus = cores(spec, scheduler, ranks)
     nodes = total(spec.nodes)
     if scheduler.one_host and nodes != 1:
-        raise spec.refuse("nodes", "a local run has this one node; use pbs or slurm for more")
+        raise spec.refuse("nodes", "a local run has only this node; use pbs or slurm for more")
     devices = _device_option(spec, scheduler, ACCELERATORS[name]) if gpus else ""
     return Resources(
         accelerator_name=name,
@@ -71,12 +71,10 @@ def _devices(spec: JobSpec, scheduler: Scheduler) -> tuple[str, int, int]:
         name = "cpu" if gpus == 0 or (gpus is None and scheduler.one_host) else "cuda"
     if name == "cpu":
         if gpus:
-            raise spec.refuse(
-                "gpus_per_node", "there are none with --accelerator cpu; leave one of the two out"
-            )
+            raise spec.refuse("gpus_per_node", "cannot be used with --accelerator cpu; remove one of the two")
         return name, 0, ranks or 1
     if gpus == 0:
-        raise spec.refuse("gpus_per_node", f"--accelerator {name} needs at least 1, or say --accelerator cpu")
+        raise spec.refuse("gpus_per_node", f"--accelerator {name} needs at least 1; or use --accelerator cpu")
     gpus = gpus or ranks or 1
     ranks = ranks or gpus
     if ranks > gpus:

@@ -35,7 +35,7 @@ def cores(spec: JobSpec, scheduler: Scheduler, ranks: int) -> Cores:
     if node is not None and scheduler.equal_tasks and node % ranks:
         near = f"{node - node % ranks} or {node - node % ranks + ranks}"
         title = scheduler.title
-        raise spec.refuse("cpus_per_node", f"{title} gives each of the {ranks} ranks as many: say {near}")
+        raise spec.refuse("cpus_per_node", f"is divided equally among {ranks} ranks by {title}: use {near}")
     if bind == "list" and len(lists) < ranks:
         raise spec.refuse("cpu_bind", f"has {len(lists)} lists for {ranks} ranks a node; write one for each")
     for number, cpus in enumerate(lists[:ranks]):

@@ -30,7 +30,7 @@ def active(spec: JobSpec, ranks: int) -> Active:
         JobgenError: the filter names what does not exist, leaves nothing, or would be ignored.
     """
     if spec.include and spec.exclude:
-        raise spec.refuse("exclude", "never goes with --include; DeepSpeed takes one of the two")
+        raise spec.refuse("exclude", "cannot be used with --include; DeepSpeed takes one of the two")
     key = "include" if spec.include else "exclude"
     chosen: Filter | None = getattr(spec, key)
     if not chosen:
@@ -39,7 +39,7 @@ def active(spec: JobSpec, ranks: int) -> Active:
         raise spec.refuse(key, f"only the deepspeed launcher filters devices; {spec.launcher} ignores it")
     for host, slots in chosen:
         if outside := [slot for slot in slots if slot >= ranks]:
-            raise spec.refuse(key, f"{host} has the slots 0 to {ranks - 1}, so not {outside[0]}")
+            raise spec.refuse(key, f"{host} has the slots 0 to {ranks - 1}, not {outside[0]}")
     nodes = total(spec.nodes)
     if len(chosen) > nodes:
         raise spec.refuse(key, f"names {len(chosen)} hosts, but --nodes is {nodes}")
@@ -50,6 +50,6 @@ def active(spec: JobSpec, ranks: int) -> Active:
         return Active(len(chosen), sum(counts), "--include", text, named, included=named)
     left = nodes * ranks - sum(counts)
     if not left:
-        raise spec.refuse(key, "leaves no device at all")
+        raise spec.refuse(key, "leaves no device")
     whole = tuple(host for host, count in zip(named, counts, strict=True) if count == ranks)
     return Active(nodes - len(whole), left, "--exclude", text, named, excluded=whole)

@@ -46,8 +46,8 @@ class WholeOrGroups(Whole):
         groups = tuple(Group(*map(int, part.split("x"))) for part in text.split("+"))
         if len({group.ranks for group in groups}) == 1:
             raise ValueError(
-                "must be of nodes that differ, such as 2x4+1x8; for nodes that are alike "
-                f"say --nodes {total(groups)} --ranks-per-node {groups[0].ranks}"
+                "must be nodes that differ, such as 2x4+1x8; for equal nodes "
+                f"use --nodes {total(groups)} --ranks-per-node {groups[0].ranks}"
             )
         return groups
 
@@ -95,13 +95,13 @@ def written(nodes: Nodes) -> str | None:
 
 # Options that cannot be used with groups, and the reason.
 _AGAINST = {
-    "ranks_per_node": "--nodes {nodes} says the ranks of each node; leave one of the two out",
-    "gpus_per_node": "each rank of --nodes {nodes} has one, or none with --accelerator cpu; leave it out",
-    "cpus_per_node": "the nodes of --nodes {nodes} differ in it; say --cpus-per-rank",
-    "include": "the nodes of --nodes {nodes} differ in their devices; leave it out",
-    "exclude": "the nodes of --nodes {nodes} differ in their devices; leave it out",
-    "spare_nodes": "a spare node cannot stand in for any one of --nodes {nodes}; leave it out",
-    "container": "is for nodes that are alike, not for --nodes {nodes}",
+    "ranks_per_node": "--nodes {nodes} sets the ranks of each node; remove one of the two",
+    "gpus_per_node": "each rank of --nodes {nodes} has one, or none with --accelerator cpu; remove it",
+    "cpus_per_node": "the nodes of --nodes {nodes} differ in it; use --cpus-per-rank",
+    "include": "the nodes of --nodes {nodes} differ in their devices; remove it",
+    "exclude": "the nodes of --nodes {nodes} differ in their devices; remove it",
+    "spare_nodes": "a spare node cannot replace every node of --nodes {nodes}; remove it",
+    "container": "is for equal nodes, not for --nodes {nodes}",
 }
 
 
@@ -117,7 +117,7 @@ def check_groups(spec: JobSpec, scheduler: Scheduler) -> None:
         if getattr(spec, key) is not None:
             raise spec.refuse(key, reason)
     if spec.site is not None:
-        raise spec.refuse("nodes", f"the nodes of {spec.site.title} are asked for alike; say a number")
+        raise spec.refuse("nodes", f"the request of {spec.site.title} is for equal nodes; use a number")
     for key, reason in _AGAINST.items():
         if getattr(spec, key) is not None:
             raise spec.refuse(key, reason.format(nodes=written(spec.nodes)))

@@ -1,4 +1,4 @@
-"""The launch of the ranks: the launcher, its MPI, and how it comes onto the other nodes."""
+"""The launch of the ranks: the launcher, its MPI, and how it is started on the other nodes."""
 
 from typing import NamedTuple
 
@@ -63,20 +63,22 @@ def _mpi(spec: JobSpec, scheduler: Scheduler, launcher: Launcher) -> str | None:
     """Return the name of the MPI, None without one; refuse a launcher that cannot start the job."""
     if spec.scheduler not in launcher.schedulers:
         others = one_of(name for name, other in LAUNCHERS.items() if spec.scheduler in other.schedulers)
-        raise spec.refuse("launcher", f"{spec.launcher} is Slurm's own; with {spec.scheduler} use {others}")
+        raise spec.refuse(
+            "launcher", f"{spec.launcher} is only for Slurm; with {spec.scheduler} use {others}"
+        )
     if not isinstance(spec.nodes, int) and launcher.ranks and not launcher.ranks.local_size:
-        raise spec.refuse("launcher", f"{spec.launcher} starts as many ranks on each node; use torchrun")
+        raise spec.refuse("launcher", f"{spec.launcher} supports only equal nodes; use torchrun")
     if spec.mpi is None:
         return launcher.default_mpi
     if not launcher.starts_mpi:
-        raise spec.refuse("mpi", f"--launcher {spec.launcher} starts no MPI; leave it out or use mpirun")
+        raise spec.refuse("mpi", f"--launcher {spec.launcher} starts no MPI; remove it or use mpirun")
     mpi = MPI_FLAVOURS[spec.mpi]
     if mpi.dialects and scheduler.name not in mpi.dialects:
         titles = one_of(SCHEDULERS[one].title for one in mpi.dialects)
         raise spec.refuse("mpi", f"{spec.mpi.upper()} starts jobs of {titles} only; use another MPI")
     if not isinstance(spec.nodes, int) and not mpi.mixed:
         raise spec.refuse(
-            "mpi", "nodes that differ are for openmpi and mpich here; use one of them, torchrun or deepspeed"
+            "mpi", "supports only equal nodes here; use openmpi, mpich, or the launcher torchrun or deepspeed"
         )
     return spec.mpi
 
@@ -85,10 +87,10 @@ def _check_remote(spec: JobSpec, scheduler: Scheduler, mpi: MpiFlavour | None) -
     if spec.remote == "auto":
         return
     if scheduler.one_host:
-        raise spec.refuse("remote", "a local run has no other nodes; leave it out")
+        raise spec.refuse("remote", "a local run has no other nodes; remove it")
     if spec.remote == "ssh" and by_scheduler(spec, mpi):
         who = spec.launcher if LAUNCHERS[spec.launcher].by_scheduler else str(spec.mpi).upper()
-        raise spec.refuse("remote", f"{who} goes through the scheduler and never through ssh")
+        raise spec.refuse("remote", f"{who} starts processes through the scheduler, never through ssh")
 
 
 def alone(spec: JobSpec) -> bool:
@@ -126,11 +128,11 @@ def reach(spec: JobSpec, scheduler: Scheduler, agents: tuple[str, ...]) -> str |
 
 
 def agents(spec: JobSpec, scheduler: Scheduler, mpi: MpiFlavour | None) -> tuple[str, ...]:
-    """Return the replacements of ssh between nodes, in the order of trial: names of templates in remote/."""
+    """Return the replacements of ssh between nodes in the order of use: names of templates in remote/."""
     if alone(spec) or by_scheduler(spec, mpi) or start_nodes(spec, scheduler) not in ("launcher", "each"):
         return ()
     if scheduler.agent is None and spec.remote == "scheduler":
-        raise spec.refuse("remote", f"{scheduler.title} starts no process on another node; leave it out")
+        raise spec.refuse("remote", f"{scheduler.title} cannot start a process on another node; remove it")
     if scheduler.agent is None or spec.remote == "ssh":
         return ("ssh",)
     if scheduler.node_step:

@@ -19,21 +19,21 @@ def tasks(spec: JobSpec, scheduler: Scheduler, points: int) -> str | None:
     if asked is None:
         return None
     if not asked.ranges:
-        raise spec.refuse("array", "is the limit alone, which only a sweep takes; name the indices")
+        raise spec.refuse("array", "has a limit without indices, which only a sweep supports; add indices")
     if spec.requeue and not scheduler.requeues_tasks:
-        raise spec.refuse("requeue", "PBS would submit the whole array again; leave it out")
+        raise spec.refuse("requeue", "PBS would submit the whole array again; remove it")
     text = scheduler.array(asked)
     if text is None:
         key = "array" if spec.array else "sweep"
-        raise spec.refuse(key, f"{scheduler.title} takes one range, {scheduler.array_rule}")
+        raise spec.refuse(key, f"{scheduler.title} takes one range{scheduler.array_rule}")
     return scheduler.array_form.format(text)
 
 
 def _of_sweep(spec: JobSpec, scheduler: Scheduler, points: int) -> Array:
     """Return the array of all points, or of those in --array, with its limit."""
     if "array" in scheduler.lacks:
-        raise spec.refuse("sweep", "a local run is one job; run a point of it by its own options")
+        raise spec.refuse("sweep", "a local run is one job; run one point with its options")
     asked = spec.array or Array(())
     if asked.last >= points:
-        raise spec.refuse("array", f"the sweep has the points 0 to {points - 1}, and none beyond")
+        raise spec.refuse("array", f"the sweep has only the points 0 to {points - 1}")
     return asked if asked.ranges else Array(((0, points - 1, 1),), asked.limit)

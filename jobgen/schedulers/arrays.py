@@ -54,12 +54,12 @@ def read(text: str) -> Array | None:
 def array(text: str) -> Array:
     """Parse an array as the user types it; ``%N`` alone is the limit of a sweep."""
     if re.search(r"\d{8}", text):
-        raise ValueError(f"must have indices up to {MOST - 1}: no scheduler goes beyond it")
+        raise ValueError(f"must have indices up to {MOST - 1}, the limit of all schedulers")
     found = read(f"0{text}" if text.startswith("%") else text)
     if found is None or found.limit == 0 or " " in text:
         raise ValueError(_RULE)
     if found.last >= MOST:
-        raise ValueError(f"goes up to {found.last}, but no scheduler goes beyond {MOST - 1}")
+        raise ValueError(f"goes up to {found.last}, but the limit of all schedulers is {MOST - 1}")
     if text.startswith("%"):
         return found._replace(ranges=())
     seen: set[int] = set()
@@ -72,7 +72,7 @@ def array(text: str) -> Array:
 
 
 def listed(ranges: Ranges) -> Ranges:
-    """Return ranges without steps; none if the list were too long."""
+    """Return ranges without steps; none if the list is too long."""
     if all(step == 1 for _, _, step in ranges):
         return ranges
     if sum((last - first) // step for first, last, step in ranges) > _MANY:

@@ -1,7 +1,7 @@
-"""The interface of a scheduler: its names, what it lacks, and how directives are written and read.
+"""The interface of a scheduler: its names, unsupported options, and how directives are written and read.
 
-Each scheduler, and each dialect of PBS, is a module beside this one. What a method cannot express is a
-ValueError whose message is the reason.
+Each scheduler, and each dialect of PBS, is a module of this package. A method raises ValueError, with the
+reason as its message, for a value that the scheduler cannot express.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ EVENTS = {"begin": "BEGIN", "end": "END", "fail": "FAIL", "none": "NONE"}
 class Scheduler:
     """The common part of the schedulers; the module of each overrides what differs."""
 
-    name: str  # of its row: a dialect has its own
+    name: str  # of its row; each dialect has its own
     command_name: str  # of jobgen's command: ``jobgen pbs``
     title: str
     summary: str  # the help of jobgen's command
@@ -49,16 +49,16 @@ class Scheduler:
     option_pattern = ""  # of any directive
     option_rule = ""  # the same for users
     letters = ""  # its options as getopt(3) takes them: a colon follows a letter that has a value
-    heeds_first: frozenset[str] = frozenset()  # of repeated options the first applies; of all others the last
+    heeds_first: frozenset[str] = frozenset()  # options whose first repetition applies, otherwise the last
     heeds_all: frozenset[str] = frozenset()
     array_form = ""
-    array_rule = "and two indices at least"
+    array_rule = " of at least two indices"
     dependency_form = ""
     queue_lists = True  # a job may name several queues
     memory_in_request = False
-    memory_options: tuple[str, ...] = ()  # of which it takes one
+    memory_options: tuple[str, ...] = ()  # it takes one of them
     log_codes: Mapping[str, str] = {}  # its equivalents of Slurm's filename patterns
-    one_file_a_task = frozenset("a")  # codes, of which a log of an array needs one
+    one_file_a_task = frozenset("a")  # codes; the log of an array needs one
     reservation_queue: str | None = None  # the pattern of the queues that are reservations
 
     # How directives are read
@@ -72,43 +72,43 @@ class Scheduler:
     time_resources: frozenset[str] = frozenset()  # of -l
     unlimited: frozenset[str] = frozenset()  # words for no time limit
     bare_seconds = False  # a number alone is a time in seconds
-    bare_size = (NEVER, "", "")  # a pattern of sizes that lack their unit, what they mean, and a likely unit
+    bare_size = (NEVER, "", "")  # a pattern of sizes without unit, their meaning, and a likely unit
     size_units = size_example = ""
     array_pattern = NEVER
     array_forms = ""  # the same in words
     least_range = 1  # indices
     array_needs_rerun = False
     log_options: tuple[str, ...] = ()
-    log_words = ""  # names in a path that it replaces
+    log_words = ""  # names that it replaces in a path
     percent_codes = False  # it replaces Slurm's filename patterns
     log_variables = False  # it replaces variables in a path
     copies_logs = False  # when the job has ended, to HOST:PATH
     choices: Mapping[str, tuple[str, str, str]] = {}  # of an option: the pattern, the rule, and an example
-    foreign_options: Mapping[str, tuple[str, str]] = {}  # whose they are, and what to do
+    foreign_options: Mapping[str, tuple[str, str]] = {}  # their scheduler, and the fix
     foreign_resources: Mapping[str, str] = {}  # of -l: the reason
     foreign_variables: Mapping[str, str] = {}  # that another scheduler sets, and the equivalent
     foreign_prefixes: tuple[str, ...] = ()  # of such variables
-    # Patterns that tell schedulers with the same prefix apart: in directives, and in the commands.
+    # Patterns that distinguish schedulers with the same prefix: in directives, and in the commands.
     own_directives = own_variables = foreign_directives = NEVER
 
     # What it does with a job
-    one_host = False  # a job has this host alone
+    one_host = False  # a job has only this host
     limits_time = True
     sends_signal = False  # some time before the limit
     requeues_tasks = False  # a task of an array without the others
-    sets_devices = False  # those of a node are visible in its own steps alone
-    equal_tasks = False  # each task gets as many cores
+    sets_devices = False  # the devices of a node are visible only in its steps
+    equal_tasks = False  # each task gets the same number of cores
     hosts_by_core = False  # the node file has a line for each core
     loses_dependents = False  # it may hold or delete a job that depends on one that has ended
     default_cpus_per_rank = 2
     node_step: str | None = None  # its command that starts a process on each node
-    default_nodes: int | None = None  # if a job asks for no number of nodes or ranks
+    default_nodes: int | None = None  # if a job requests no number of nodes or ranks
     needs_shebang = False
     login_shell = False  # runs the script
     agent: str | None = None  # its replacement of ssh: the name of a template in remote/
 
     # What users and jobgen run
-    submit_commands: tuple[str, ...] = ()  # that submit jobs and look at them
+    submit_commands: tuple[str, ...] = ()  # that submit and query jobs
     node_commands: tuple[str, ...] = ()  # that the script needs on the compute nodes
     interactive = ""  # how to get a node with ``{one}`` device
     default_launcher = "torchrun"
@@ -130,13 +130,13 @@ class Scheduler:
     array_id = ""  # what ends the id of an array
     yearless_dates = False  # a date without its year is the next such day
     feature_separator = ":"  # in a constraint
-    features_are_resources = False  # with names of their own
+    features_are_resources = False  # with their own names
     chunks_share_nodes = False
     default_logs: Mapping[str, str] = {}  # with ``{}`` for the id
     default_mail = "none"  # the event of which it sends mail to an address
     starts_at_home = False  # a job starts in the home directory; otherwise where it was submitted
     # The meanings of its variables: job_id, submit_dir, node_file (with a line for each slot) and so on. The
-    # first with a meaning is written; substitutes are those nearest to a meaning that only others have.
+    # first with a meaning is written; substitutes are the nearest to a meaning that only others have.
     job_variables: Mapping[str, str] = {}
     substitutes: Mapping[str, str] = {"home": "HOME", "user": "LOGNAME"}
     variable_prefix = ""
@@ -145,7 +145,7 @@ class Scheduler:
     job_number = ""  # the id of the job in arithmetic, if the variable is not a number
     hosts = ""  # a command that prints each host of a job
     host_list: tuple[str, ...] = ()  # a command that prints the hosts in the variable of the node list
-    commands: tuple[str, ...] = ()  # of its own
+    commands: tuple[str, ...] = ()  # only this scheduler has them
 
     name_pattern: ClassVar[str] = r"[A-Za-z0-9][A-Za-z0-9._+-]{0,229}"
     name_rule: ClassVar[str] = (
@@ -161,7 +161,7 @@ class Scheduler:
         raise JobgenError(f"jobgen cannot list the queues of {self.title}")
 
     def probes(self) -> Mapping[str, tuple[str, ...]]:
-        """Return the commands by which the doctor asks for queues and nodes, by the name of the answer."""
+        """Return the commands with which the doctor queries queues and nodes, by the name of the answer."""
         return {}
 
     def is_reservation(self, queue: str | None) -> bool:
@@ -187,7 +187,7 @@ class Scheduler:
         return [self.forms[key].format(self.value(key, value))]
 
     def value(self, key: str, value: object) -> object:
-        """Return the value of an option as its directive has it."""
+        """Return the value of an option in the form of its directive."""
         return value
 
     def constraint(self, text: str) -> str:
@@ -216,15 +216,15 @@ class Scheduler:
         return array._replace(ranges=ranges).text() if ranges else None
 
     def ranges(self, ranges: Ranges) -> Ranges:
-        """Return the ranges of an array as the scheduler takes them; none if it does not."""
+        """Return the ranges of an array in the form of the scheduler; none if it does not accept them."""
         return ranges
 
     def dependency(self, kind: str, job: str) -> str:
-        """Return the kind of a dependency on a job as the scheduler calls it."""
+        """Return the scheduler's name of the kind of a dependency."""
         return kind
 
     def mail(self, events: Iterable[str]) -> str:
-        """Return the events of which the scheduler sends mail."""
+        """Return the events for which the scheduler sends mail."""
         return ",".join(EVENTS[event] for event in events)
 
     def default_log(self, name: str, array: bool) -> str | None:
@@ -232,7 +232,7 @@ class Scheduler:
         return None
 
     def log(self, name: str, path: str) -> str:
-        """Return a path with Slurm's filename patterns as the scheduler takes it."""
+        """Return a path with Slurm's filename patterns in the form of the scheduler."""
         return path
 
     # Conversion
@@ -246,11 +246,11 @@ class Scheduler:
         return None
 
     def read_value(self, key: str, value: str) -> str:
-        """Return the value of a directive as its option takes it; unchanged if it cannot be converted."""
+        """Return the value of a directive in the form of its option; unchanged if it cannot be converted."""
         return value
 
     def read_more(self, wanted: Wanted, given: Mapping[str, Option]) -> None:
-        """Add what a request has no field for; ``given`` are the options in effect, by their keys."""
+        """Add the values without a field in a request; ``given`` are the options in effect, by their keys."""
         read = {
             key_of(form) for form in (*self.request_forms.values(), self.array_form, self.dependency_form)
         }
@@ -302,7 +302,7 @@ class Scheduler:
         return text
 
     def clock(self, seconds: int) -> str:
-        """Return a time limit as the scheduler takes it."""
+        """Return a time limit in the form of the scheduler."""
         return clock(seconds)
 
     def seconds(self, text: str) -> int | None:
@@ -331,7 +331,7 @@ class Scheduler:
         return {name: numbers[one] for name, one in self.job_variables.items() if one in numbers}
 
     def variable(self, meaning: str) -> str | None:
-        """Return the variable that has a meaning, or is near to it."""
+        """Return the variable with a meaning, or the nearest one."""
         own = (name for name, one in self.job_variables.items() if one == meaning)
         return next(own, self.substitutes.get(meaning))
 

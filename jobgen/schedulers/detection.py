@@ -2,19 +2,19 @@
 
 
 def detect() -> tuple[str, str]:
-    """Return the scheduler of this machine and the reason. Slurm first: it often has a qsub of its own."""
+    """Return the scheduler of this machine and the reason. Slurm first: it often has its own qsub."""
     from shutil import which
 
     if which("sbatch"):
-        return "slurm", ", because sbatch is here"
+        return "slurm", ", because sbatch is on PATH"
     if (qsub := which("qsub")) is None:
-        return "local", ", because there is neither sbatch nor qsub here"
+        return "local", ", because neither sbatch nor qsub is on PATH"
     said = _version(qsub)
     if "pbs_version" in said.lower():
         return "pbspro", ", because qsub says pbs_version"
     if said.lower().lstrip().startswith("version:") or "torque" in said.lower():
         return "torque", ", because qsub has Torque's version"
-    return "pbspro", ", though qsub --version does not say so: perhaps it is Torque"
+    return "pbspro", ", but qsub --version does not print it: it may be Torque"
 
 
 def _version(qsub: str) -> str:

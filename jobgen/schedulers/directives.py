@@ -29,7 +29,7 @@ class Directives(NamedTuple):
 
 
 def check_directives(spec: JobSpec, scheduler: Scheduler) -> None:
-    """Refuse what the scheduler would refuse, or would ignore without a message.
+    """Refuse options that the scheduler would refuse, or would ignore without a message.
 
     Raises:
         JobgenError: the scheduler does not support an option, refuses the name, or a directive
@@ -40,7 +40,7 @@ def check_directives(spec: JobSpec, scheduler: Scheduler) -> None:
             raise spec.refuse(key, reason)
     for key in (option.key for option in OPTIONS if option.directive):
         if getattr(spec, key) not in (None, False, ()) and not scheduler.writes(key):
-            raise spec.refuse(key, f"{scheduler.title} has no equivalent; leave it out, or use --directive")
+            raise spec.refuse(key, f"{scheduler.title} has no equivalent; remove it, or use --directive")
     if not re.fullmatch(scheduler.name_pattern, spec.name, re.ASCII):
         raise spec.refuse("name", f"a job name {scheduler.name_rule}")
     if not scheduler.queue_lists and spec.queue and "," in spec.queue:
@@ -100,9 +100,9 @@ def _log(spec: JobSpec, scheduler: Scheduler, array: bool) -> str | None:
         return scheduler.default_log(spec.name, array)
     codes = set(re.findall(r"%(.)", log))
     if array and not scheduler.one_file_a_task & codes:
-        raise spec.refuse("log", "all tasks of the array would write into one file: it needs %a")
+        raise spec.refuse("log", "all tasks of the array would write to one file; add %a")
     if not array and {"a", "A"} & codes:
-        raise spec.refuse("log", "%A and %a are of arrays; the id of a job is %j")
+        raise spec.refuse("log", "%A and %a are only for arrays; the id of a job is %j")
     path: str = _accepted(spec, "log", scheduler.log, spec.name, log)
     return path
 

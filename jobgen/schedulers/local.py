@@ -15,7 +15,7 @@ class Local(Scheduler):
     title = "this machine"
     template = "local.sh.j2"
     command = "bash"
-    summary = "Print the same script for this machine alone."
+    summary = "Print the same script for this machine."
     example = "jobgen local --ranks-per-node 2 --launcher mpirun -- --task digits | bash"
     manual = "https://www.gnu.org/software/bash/manual/"
     lacks = {
@@ -25,19 +25,19 @@ class Local(Scheduler):
         "mail": "a local run sends no mail",
         "mem": "a local run reserves no memory",
         "cpus_per_node": "a local run reserves no cores",
-        "array": "a local run is one job; run a task of it by its own options",
+        "array": "a local run is one job; run one task with its options",
         "after": "a local run waits for no job",
         **dict.fromkeys(
             ("reservation", "qos", "constraint", "licenses", "comment", "begin", "priority", "exclusive"),
-            "a local run asks no scheduler",
+            "a local run has no scheduler",
         ),
         "mail_on": "a local run sends no mail",
-        "log": "a local run writes to the terminal: say 2> FILE",
+        "log": "a local run writes to the terminal: use 2> FILE",
         "directive": "a local run has no directives",
         "requeue": "a local run has no queue",
-        "spare_nodes": "a local run has this one node",
+        "spare_nodes": "a local run has only this node",
     }
-    lacks_if_mixed = {"nodes": "a local run has this one node; use pbs for nodes that differ"}
+    lacks_if_mixed = {"nodes": "a local run has only this node; use pbs for nodes that differ"}
     one_host = True
     limits_time = False
     default_cpus_per_rank = 1

@@ -97,14 +97,14 @@ class Pbs(Scheduler):
 
     def misplaced(self, line: str) -> str | None:
         if re.search(r"\s#", line):
-            return "PBS takes no comment after a directive; leave it out"
+            return "PBS supports no comment after a directive; remove it"
         return "is Slurm; PBS takes options such as -l filesystems=home" if line.startswith("--") else None
 
     def value(self, key: str, value: object) -> object:
         if key == "begin":
             return _begin(str(value))
         if key in ("qos", "reservation") and "," in str(value):
-            raise ValueError("must be one name; PBS takes what follows a comma for something else")
+            raise ValueError("must be one name; PBS does not read a name after a comma")
         return value
 
     def constraint(self, text: str) -> str:
@@ -113,14 +113,14 @@ class Pbs(Scheduler):
             raise ValueError(f"must be {rule}")
         for name in re.findall(r"(\w+)=", text):
             if name in OURS:
-                raise ValueError(f"{name} is asked for already; use the option that says it")
+                raise ValueError(f"{name} is already requested; use the option for it")
         return f":{text}"
 
     def dependency(self, kind: str, job: str) -> str:
         if kind == "aftercorr":
-            raise ValueError("only Slurm knows aftercorr, task by task; use afterok")
+            raise ValueError("only Slurm supports aftercorr; use afterok")
         if "_" in job:
-            raise ValueError(f"{job} is no id of PBS, which are 12.server or 12[].server")
+            raise ValueError(f"{job} is not an id of PBS, such as 12.server or 12[].server")
         return kind
 
     def mail(self, events: Iterable[str]) -> str:
@@ -129,11 +129,11 @@ class Pbs(Scheduler):
     def log(self, name: str, path: str) -> str:
         if ":" in path and not path.startswith("/"):
             raise ValueError(
-                "PBS takes what is before the : for a host; leave it out, or write the path from /"
+                "PBS reads the text before the : as a host; remove it, or write an absolute path"
             )
         known = {"x": name, **self.log_codes}
         if unknown := [code for code in re.findall(r"%(.?)", path) if code not in known]:
-            raise ValueError(f"{self.title} puts no %{unknown[0]} into a name; leave it out")
+            raise ValueError(f"{self.title} does not support %{unknown[0]} in a name; remove it")
         return re.sub(r"%(.)", lambda found: known[found[1]], path)
 
     # Conversion

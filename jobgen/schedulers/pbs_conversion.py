@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from jobgen.schedulers.request import Option, Request
 
 _DATE = r"(?:(?:(\d\d)?(\d\d))?(\d\d)(\d\d))?(\d\d)(\d\d)(?:\.(\d\d))?"
-# What can be converted of the request of each node.
+# The resources of each node that can be converted.
 _PARTS = {
     "select": {"", "ncpus", "mpiprocs", "ngpus", "nnpus", "naccelerators", "mem"},
     "nodes": {"", "ppn", "gpus"},
@@ -101,7 +101,7 @@ def _read_told(scheduler: Scheduler, wanted: Wanted, options: Mapping[str, Optio
 
 
 def _features(name: str, asked: Request) -> str:
-    """Return what a chunk requests besides numbers and devices, as a value of ``--constraint``."""
+    """Return the resources of a chunk except numbers and devices, as a value of ``--constraint``."""
     if name not in _PARTS or len(asked.chunks) != 1 or not asked.chunks[0][""].isdigit():
         return ""
     odd = [(key, value) for key, value in asked.chunks[0].items() if key not in _PARTS[name]]
@@ -113,7 +113,7 @@ def _features(name: str, asked: Request) -> str:
 def _resource_fault(name: str, value: str, asked: Request) -> str:
     """Return why a resource of -l cannot be converted; empty if it can."""
     if name == "walltime":
-        return "" if asked.walltime is not None else "is no time that can be read"
+        return "" if asked.walltime is not None else "is not a valid time"
     if name in _PARTS:
         return _chunk_fault(name, asked)
     done = {
@@ -126,12 +126,12 @@ def _resource_fault(name: str, value: str, asked: Request) -> str:
     if done.get(name):
         return ""
     license = name != "place" and value.isdigit()
-    return "may be a license or the site's own: has no counterpart" if license else "has no counterpart"
+    return "may be a license or a resource of the site" if license else "has no counterpart"
 
 
 def _chunk_fault(name: str, asked: Request) -> str:
     if len(asked.chunks) > 1:
-        return "chunks that differ have no counterpart"
+        return "different chunks have no counterpart"
     odd = [key for key in (asked.chunks[0] if asked.chunks else {}) if key not in _PARTS[name]]
     if odd:
         return f"{', '.join(odd)} has no counterpart"

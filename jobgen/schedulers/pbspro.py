@@ -70,13 +70,13 @@ class PbsPro(Pbs):
 
     def check(self, spec: JobSpec) -> None:
         if spec.reservation and spec.queue:
-            raise spec.refuse("reservation", "is a queue of its own in PBS Pro; leave out --queue")
+            raise spec.refuse("reservation", "is a queue in PBS Pro; remove --queue")
 
     def misplaced(self, line: str) -> str | None:
         if (why := super().misplaced(line)) is not None:
             return why
         wrong = re.search(r"\bnodes=|\bppn=|\bpmem=|\bgpus=|^-t\b", line)
-        return "is Torque; PBS Pro takes select=, place= and -J (or say --dialect torque)" if wrong else None
+        return "is Torque; PBS Pro takes select=, place= and -J (or use --dialect torque)" if wrong else None
 
     def lines(self, key: str, value: object) -> list[str]:
         if key != "licenses":
@@ -84,7 +84,7 @@ class PbsPro(Pbs):
         found = [one.partition(":") for one in str(value).split(",")]
         for name, _, _ in found:
             if name in OURS or not matches(r"[A-Za-z][\w-]*", name):
-                raise ValueError(f"{name} is no license of PBS Pro, where each is a plain resource")
+                raise ValueError(f"{name} is not a license of PBS Pro, where each is a resource")
         return [f"-l {name}={count or 1}" for name, _, count in found]
 
     def value(self, key: str, value: object) -> object:
@@ -113,7 +113,7 @@ class PbsPro(Pbs):
         kind = super().dependency(kind, job)
         if re.search(r"\[\d", job):
             whole = re.sub(r"\d+]", "]", job)
-            raise ValueError(f"PBS Pro waits for no single task: use {whole}, the whole array")
+            raise ValueError(f"PBS Pro cannot wait for a single task: use {whole}, the whole array")
         return kind
 
     # Conversion

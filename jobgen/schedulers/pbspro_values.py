@@ -22,7 +22,7 @@ FORMS = {
     "-r": (r"[yn]", "y or n"),
     "-R": (r"[oe]{1,2}", "o, e or oe"),
     "-a": (rf"(?:{_DAY})?(?:[01]\d|2[0-3])[0-5]\d(?:\.[0-5]\d)?", "[[CC]YY]MMDDhhmm[.SS] or hhmm"),
-    "-S": (rf"(?:{_SHELL},)*/[^,@]+(?:@[^,@]+)?(?:,{_SHELL})*", "one path from /, and PATH@HOST for others"),
+    "-S": (rf"(?:{_SHELL},)*/[^,@]+(?:@[^,@]+)?(?:,{_SHELL})*", "an absolute path, and PATH@HOST for others"),
     "-W depend": (rf"{_WAIT}(?:,{_WAIT})*", "KIND:ID, such as afterok:12"),
     "-W block": (_TRUTH, "true or false"),
     "-W release_nodes_on_stageout": (_TRUTH, "true or false"),
@@ -36,13 +36,13 @@ FORMS = {
 _COUNTS = ("ncpus", "mpiprocs", "ompthreads", "ngpus", "naccelerators")
 _CHUNK = (*_COUNTS, "mem", "vmem", "host", "vnode", "arch", "accelerator", "accelerator_model")
 _PLACES = ({"free", "pack", "scatter", "vscatter"}, {"excl", "shared", "exclhost"})
-# Resources of other schedulers only; sites add names of their own.
+# Resources of other schedulers; sites add their own names.
 FOREIGN = {
     "gpus": "write select=N:ngpus=G",
     "procs": "write select=N:ncpus=C",
     "ppn": "write select=N:mpiprocs=M",
-    "qos": "leave it out: PBS Pro has none",
-    "advres": "write -q R123, the reservation's queue",
+    "qos": "remove it: PBS Pro has none",
+    "advres": "write -q R123, the queue of the reservation",
     "naccesspolicy": "write -l place=scatter:excl",
     "feature": "write a resource of a chunk, select=N:NAME=VALUE",
 }
@@ -65,19 +65,15 @@ def select_faults(value: str) -> Iterator[str]:
         if "=" in count:
             count, colon, rest = "1", ":", chunk
         if not re.fullmatch(r"\d*[1-9]\d*", count, re.ASCII):
-            yield f"a chunk begins with its number, which is at least 1, not with {shown(count)}"
+            yield f"a chunk begins with its number, at least 1, not with {shown(count)}"
             return
         seen = set()
         for part in rest.split(":") if colon else ():
             name, _, text = part.partition("=")
             if not text:
-                yield (
-                    f"{shown(part)} is no NAME=VALUE"
-                    if part
-                    else "nothing stands between two colons, or behind one"
-                )
+                yield (f"{shown(part)} is not NAME=VALUE" if part else "there is no text after a colon")
             elif name in seen:
-                yield f"{name} is there twice in a chunk"
+                yield f"{name} is twice in a chunk"
             elif name in _COUNTS and not re.fullmatch(r"\d+", text, re.ASCII):
                 yield f"{name} takes a whole number, not {shown(text)}"
             elif name in FOREIGN or (name not in _CHUNK and nearest(name, _CHUNK, cutoff=0.85)):
@@ -93,7 +89,7 @@ def place_fault(value: str) -> str:
     known = [word for word in rest if any(word in kind for kind in _PLACES)]
     if known != rest:
         odd = next(word for word in rest if word not in known)
-        return f"place has no {shown(odd)}{nearest(odd, [*_PLACES[0], *_PLACES[1]])}"
+        return f"place does not support {shown(odd)}{nearest(odd, [*_PLACES[0], *_PLACES[1]])}"
     if len(groups) > 1 or any(len([word for word in words if word in kind]) > 1 for kind in _PLACES):
-        return f"place={value} has two words of one kind"
+        return f"place={value} has two words of the same kind"
     return ""

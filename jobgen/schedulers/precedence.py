@@ -1,7 +1,7 @@
 """The precedence of repeated directives, and the place where a user's directives override jobgen's own.
 
 Measured with OpenPBS 23.06, Torque 6.1.3 and Slurm 22.05. Each resource of ``-l`` and each attribute of
-``-W`` counts by itself: ``-l walltime`` is one key, ``-l mem`` another.
+``-W`` is one option: ``-l walltime`` is one key, ``-l mem`` another.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ def heeded(key: str, row: str) -> Heeded:
 
 
 def split_user_directives(lines: Iterable[str], row: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return a user's directives in two parts: those that override jobgen's only from a place before them,
-    and those that must follow.
+    """Return a user's directives in two parts: those that override jobgen's only if they come first, and
+    those that must follow.
 
     A line with options of both kinds becomes two.
     """

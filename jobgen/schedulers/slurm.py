@@ -61,8 +61,8 @@ class Slurm(Scheduler):
     manual = "https://slurm.schedmd.com/sbatch.html"
     lacks = {"dialect": "is only for PBS"}
     lacks_if_mixed = {
-        "nodes": "Slurm gives all nodes of a job the same share (the components of a hetjob are several "
-        "steps): say a number of nodes and --ranks-per-node"
+        "nodes": "Slurm allocates the same resources on all nodes of a job (the components of a hetjob are "
+        "several steps): use a number of nodes and --ranks-per-node"
     }
     prefix = "#SBATCH"
     forms = {
@@ -170,7 +170,7 @@ class Slurm(Scheduler):
         if key == "priority":
             assert isinstance(value, int)
             if value > 0:
-                raise ValueError("only an operator of Slurm may raise it; use 0 or less")
+                raise ValueError("only an operator of Slurm may increase it; use 0 or less")
             return -value
         if key == "constraint" and not matches(r"[\w.&|*()\[\],=:@+-]+", value):
             raise ValueError("must be features of nodes without blanks, such as a100 or a100&ib")
@@ -188,7 +188,7 @@ class Slurm(Scheduler):
 
     def dependency(self, kind: str, job: str) -> str:
         if not re.fullmatch(r"\d+(_\d+)?", job):
-            raise ValueError(f"{job} is no id of Slurm, which are 12 or 12_3")
+            raise ValueError(f"{job} is not an id of Slurm, such as 12 or 12_3")
         return kind
 
     def default_log(self, name: str, array: bool) -> str:
@@ -238,7 +238,7 @@ class Slurm(Scheduler):
         asked = super().request(given)
         asked.join = asked.error in (None, asked.output)
         asked.mail = _mail(given.get("--mail-type", ""))
-        # With =user and the like, other jobs may share the node.
+        # With =user and similar values, other jobs may share the node.
         asked.exclusive = given.get(self.forms["exclusive"]) == ""
         asked.rerun = True if "--requeue" in given else False if "--no-requeue" in given else None
         asked.cpus_per_rank = number(given.get("--cpus-per-task"))

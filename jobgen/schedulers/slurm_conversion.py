@@ -1,4 +1,4 @@
-"""Directives of Slurm for their conversion: what a request has no field for, and what cannot be converted."""
+"""Directives of Slurm for conversion: those without a field in a request, and those not converted."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CONVERTED = {
 
 
 def value(key: str, text: str) -> str:
-    """Return the value of a directive as the option takes it; unchanged if it cannot be converted."""
+    """Return the value of a directive in the form of the option; unchanged if it cannot be converted."""
     if key == "begin":
         return _since(text)
     if key == "priority":
@@ -40,7 +40,7 @@ def _since(text: str) -> str:
 
 
 def read(scheduler: Scheduler, wanted: Wanted, given: Mapping[str, Option]) -> None:
-    """Add what a request has no field for."""
+    """Add the values that a request has no field for."""
     for option in given.values():
         text = f"{option.flag}={option.value}".rstrip("=")
         if key := scheduler.option_of(option.flag):
@@ -76,11 +76,11 @@ def _fault(option: Option, wanted: Wanted) -> str:
     if option.flag == "--exclusive" and option.value:
         return "has no counterpart"
     if option.flag == "--time" and asked.walltime is None:
-        return "is no time that can be read"
+        return "is not a valid time"
     if option.flag == "--nodes" and asked.nodes is None:
-        return "is no single number"
+        return "is not a single number"
     if option.flag == "--ntasks" and asked.nodes and asked.ranks and asked.ranks % asked.nodes:
-        return "does not divide by the nodes, and only equal nodes can be translated"
+        return "is not divisible by the nodes, and only equal nodes can be translated"
     return _device_fault(option, asked)
 
 
@@ -94,5 +94,5 @@ def _device_fault(option: Option, asked: Request) -> str:
     if option.flag == "--gres" and asked.gpus_per_node is None:
         return "has no counterpart"
     if option.flag == "--gpus" and asked.gpus_per_node is None:
-        return "a total needs a number of nodes"
+        return "a total requires a number of nodes"
     return ""

@@ -24,13 +24,13 @@ SCRIPT_SCHEDULERS = (
 
 
 def named(command_name: str, dialect: str | None) -> Scheduler:
-    """Return the scheduler of a command of jobgen: without a dialect of it the first one."""
+    """Return the scheduler of a command of jobgen; without a dialect, the first one."""
     known = [one for one in SCHEDULERS.values() if one.command_name == command_name]
     return next((one for one in known if one.name == dialect), known[0])
 
 
 def of_script(name: str) -> Scheduler:
-    """Return the scheduler of a script; one without a scheduler is for this machine."""
+    """Return the scheduler of a script; a script without a scheduler is for this machine."""
     return SCHEDULERS.get(name, LOCAL)
 
 

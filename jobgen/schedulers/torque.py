@@ -39,9 +39,9 @@ class Torque(Pbs):
     manual = "https://docs.adaptivecomputing.com/torque/4-2-10/Content/topics/commands/qsub.htm"
     lacks = {
         "comment": "Torque does not store comments of users",
-        "licenses": "Torque leaves licenses to its scheduler: say it by --directive as yours has it",
+        "licenses": "Torque leaves licenses to its scheduler: use --directive with the syntax of yours",
     }
-    lacks_if_mixed = {"mem": "Torque counts it by the process, of which the nodes have different numbers"}
+    lacks_if_mixed = {"mem": "Torque counts it per process, and the nodes have different numbers of them"}
     forms = {
         "reservation": "-l advres={}",
         "qos": "-l qos={}",
@@ -57,12 +57,12 @@ class Torque(Pbs):
     array_pattern = r"\d+(-\d+)?(,\d+(-\d+)?)*(%\d+)?"
     array_forms = "a list of numbers and FIRST-LAST, then %LIMIT"
     foreign_options = {"-J": ("PBS Pro", "for an array write -t 0-9")}
-    foreign_resources = dict.fromkeys(("select", "place"), "PBS Pro's: Torque asks for nodes=N:ppn=M")
+    foreign_resources = dict.fromkeys(("select", "place"), "of PBS Pro: Torque takes nodes=N:ppn=M")
     foreign_variables = {"PBS_ARRAY_INDEX": "PBS_ARRAYID"}
     own_directives = r"\bnodes=[^,\s]*:gpus=|\s-t\s*\d|\bwalltime=\d+:\d+:\d+:\d+|\bpmem="
     own_variables = r"\bPBS_(GPUFILE|NP|NUM_PPN)\b"
     log_variables = True
-    array_rule = "a step needs a list that is too long"
+    array_rule = "; the list of these indices is too long"
     log_codes = {"j": "$PBS_JOBID", "A": "$PBS_JOBID", "a": "$PBS_ARRAYID"}
     features = (r"[A-Za-z][\w.-]*(:[A-Za-z][\w.-]*)*", "a property of a node in Torque, such as a100")
     hosts_by_core = True
@@ -87,7 +87,7 @@ class Torque(Pbs):
         if (why := super().misplaced(line)) is not None:
             return why
         wrong = re.search(r"\b(select|place|ngpus|mpiprocs|ncpus)=|^-J\b", line)
-        return "is PBS Pro; Torque takes nodes=N:ppn=M and -t (or say --dialect pbspro)" if wrong else None
+        return "is PBS Pro; Torque takes nodes=N:ppn=M and -t (or use --dialect pbspro)" if wrong else None
 
     def devices(self, accelerator: Accelerator) -> str | None:
         return accelerator.torque

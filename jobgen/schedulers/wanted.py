@@ -1,4 +1,4 @@
-"""The directives of a script for their conversion: a request, and what it has no field for."""
+"""The directives of a script for conversion: a request, and the values that it has no field for."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Told(NamedTuple):
-    """A directive, its text, and its value as the option of jobgen takes it."""
+    """A directive, its text, and its value in the form of jobgen's option."""
 
     option: Option
     text: str

@@ -12,31 +12,31 @@ from jobgen.schedulers.table import named
 from jobgen.sites.display import toml
 
 _HEAD = """\
-# A site file of jobgen, made from what the scheduler said of queues and nodes; what it cannot know is
-# written as a comment. jobgen site check finds mistakes in it.
+# A site file of jobgen, from the scheduler's lists of queues and nodes; values that they do not contain are
+# comments. jobgen site check finds mistakes.
 title = {title}
 # The addresses of the manual, and the day it was read.
 # manual = ["https://..."]
 read = {today}
 scheduler = {scheduler}
 
-# How nodes and devices are asked for; the numbers in braces are the job's.
+# The request of nodes and devices; the numbers in braces are those of the job.
 request = {request}
-# More directives, of every job.
+# More directives for every job.
 # directives = ["..."]
 
-# What a job cannot do without, with an example.
+# The options that every job must have, each with an example.
 # [mandatory]
 # account = "PROJECT"
 
-# How this machine is recognised: jobgen site detect
+# The names of this machine, for jobgen site detect.
 [detect]
 hosts = {hosts}
 
-# What a node has, where its queue does not say otherwise.
+# The resources of a node, unless those of its queue differ.
 [node]
 {node}
-# What the site does otherwise than the scheduler's manual says.
+# The rules that differ from the scheduler's manual.
 # [rules]
 # module_use = ["/path/of/modulefiles"]
 

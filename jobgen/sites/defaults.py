@@ -1,4 +1,4 @@
-"""The values that a site adds to a job: its defaults, and what follows from its nodes."""
+"""The values that a site adds to a job: its defaults, and values derived from its nodes."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def _fill(site: Site, fields: dict[str, Any], origins: dict[str, str]) -> None:
 
 
 def cores_of(node: Node, gpus: int) -> int | None:
-    """Return the cores that a job gets on a node if it uses so many GPUs of it."""
+    """Return the cores that a job gets on a node if it uses this number of its GPUs."""
     if gpus and node.cores_per_gpu is not None:
         return gpus * node.cores_per_gpu
     return node.cores

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def detected() -> tuple[str, str] | None:
-    """Return the name of the site and the reason. The user's own sites come first; wrong ones are skipped."""
+    """Return the name of the site and the reason. The user's sites come first; invalid ones are skipped."""
     from jobgen.sites.loader import load
     from jobgen.sites.search import folders, names
 
@@ -37,5 +37,5 @@ def reason(detect: Detect, host: str, env: os._Environ[str] | dict[str, str]) ->
             return f"{name} is {env[name]}"
     for pattern in detect.hosts:
         if fnmatchcase(host, pattern):
-            return f"the host name {host} fits {pattern}"
+            return f"the host name {host} matches {pattern}"
     return None

@@ -43,9 +43,9 @@ def check(spec: JobSpec, request: Request, lines: tuple[str, ...]) -> None:
     assert site is not None
     own = site.values.get("accelerator")
     if own and spec.accelerator not in (None, own, "cpu"):
-        raise spec.refuse("accelerator", f"{site.title} has {own}; leave it out")
+        raise spec.refuse("accelerator", f"{site.title} has {own}; remove it")
     if spec.qos and site.file.rules.queue == "--qos":
-        raise spec.refuse("qos", f"at {site.title} a queue is a QoS: say --queue {spec.qos}")
+        raise spec.refuse("qos", f"a queue of {site.title} is a QoS: use --queue {spec.qos}")
     for key, reason in site.file.lacks.items():
         if spec.origin(key) not in ("default", site.said):
             raise spec.refuse(key, f"{site.title}: {reason}")
@@ -68,9 +68,9 @@ def _check_queue(spec: JobSpec, site: Site, request: Request) -> None:
         if key == "cpus_per_rank" and spec.cpus_per_node is not None:
             key = "cpus_per_node"
         if key == "nodes" and spec.spare_nodes:
-            limit += f", and {spec.nodes} with {spec.spare_nodes} to spare are {request.nodes}"
+            limit += f", and {spec.nodes} with {spec.spare_nodes} spare nodes are {request.nodes}"
         takers = [one for one in site.queues if not any(excesses(site, one, request))]
-        would = f"use --queue {one_of(takers)}, which would take it" if takers else "no queue would take it"
+        would = f"use --queue {one_of(takers)}" if takers else "no queue accepts it"
         raise spec.refuse(key, f"queue {queue} of {site.title} takes {limit}; {would}")
 
 
@@ -100,7 +100,7 @@ def excesses(site: Site, name: str, request: Request) -> Iterator[Excess]:
 
 
 def longest(site: Site, name: str | None, nodes: int) -> int | None:
-    """Return the wall time in seconds that a queue allows for so many nodes; None if it has no limit."""
+    """Return the wall time in seconds that a queue allows for this number of nodes; None without a limit."""
     queue = site.queues.get(name) if name else None
     if queue is None:
         return None
@@ -122,4 +122,4 @@ def _check_there(spec: JobSpec, site: Site, key: str, example: str, lines: tuple
         there, how = value not in (None, ()), f"--{key.replace('_', '-')} {example}"
     if not there:
         what = key.removeprefix("-l ").lstrip("-")
-        raise JobgenError(f"{site.title} takes no job without {what}: add {how}, or set it in the job file")
+        raise JobgenError(f"{site.title} requires {what}: add {how}, or set it in the job file")

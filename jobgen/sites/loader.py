@@ -42,7 +42,7 @@ def choose(name: str, origin: str, scheduler: str, beside: str) -> Site:
     if site.file.scheduler != scheduler:
         local = named(scheduler, None).one_host
         other = "a local run has no site" if local else f"{site.title} has {site.scheduler.title}"
-        leave = "say --site none" if local else f"use jobgen {site.file.scheduler}"
+        leave = "use --site none" if local else f"use jobgen {site.file.scheduler}"
         raise JobgenError(f"{said}: {other}; {leave}")
     return site
 
@@ -51,7 +51,7 @@ def read_site(path: str) -> Site:
     """Return the site of a file, merged with the sites that it extends.
 
     Raises:
-        JobgenError: a file cannot be read, something in it is wrong, or files extend one another in a circle.
+        JobgenError: a file cannot be read, something in it is wrong, or files extend each other in a circle.
     """
     data: dict[str, Any] = {}
     places: Places = {}
@@ -77,7 +77,7 @@ def _chain(path: str) -> list[tuple[str, str, dict[str, Any]]]:
         path = find(base, where, os.path.dirname(path), after=path if base == _name(path) else None)
         if any(os.path.realpath(path) == os.path.realpath(one) for one, _, _ in chain):
             circle = " -> ".join(_name(one) for one, _, _ in (*chain, (path, "", {})))
-            raise JobgenError(f"{where}: the sites extend one another in a circle: {circle}")
+            raise JobgenError(f"{where}: the sites extend each other in a circle: {circle}")
 
 
 def _name(path: str) -> str:
@@ -127,7 +127,7 @@ def _site(path: str, data: dict[str, Any], places: Places) -> Site:
     tables = msgspec.convert({key: value for key, value in data.items() if key in TABLES}, OptionTables)
     for key in ("title", "scheduler"):
         if not getattr(file, key):
-            raise JobgenError(f"{path}: needs a {key}, or to extend a site that has one")
+            raise JobgenError(f"{path}: must have a {key}, or extend a site that has one")
 
     def origin(place: Path) -> str:
         inner = (*place, next(iter(data[place[0]][place[1]]))) if place[-1] == "env" else place

@@ -47,7 +47,7 @@ def _absent(error: OSError, path: str) -> None:
     """Return if there is no such file or folder.
 
     Raises:
-        JobgenError: it cannot be read: a packaged site must not replace one of the user in silence.
+        JobgenError: it cannot be read: otherwise a packaged site would replace the user's without a message.
     """
     if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP):
         raise JobgenError(f"site files: {shown(path)} cannot be read: {error.strerror}") from None

@@ -72,18 +72,18 @@ def site_words(spec: JobSpec, scheduler: Scheduler, resources: Resources) -> Sit
 
 
 def _check_request(spec: JobSpec, scheduler: Scheduler) -> None:
-    """Refuse options that would be a part of the request of the nodes, if that of the site lacks them."""
+    """Refuse options that are a part of the request of nodes, if the request of the site lacks them."""
     assert spec.site is not None
     file = spec.site.file
     names = {name for line in file.request for name in names_in(line)}
     if file.request and "constraint" in scheduler.in_template:
         for key in ("constraint", "exclusive"):
             if getattr(spec, key) and key not in names:
-                raise spec.refuse(key, "the site has a form of its own for the nodes; leave it out")
+                raise spec.refuse(key, "the site has its own request of nodes; remove it")
     asks_for_memory = names & {"mem", "mem_total"}
     if file.request and scheduler.memory_in_request and spec.mem is not None and not asks_for_memory:
         raise spec.refuse(
-            "mem", f"{file.title} takes no such request: memory comes with the nodes; leave it out"
+            "mem", f"{file.title} does not support it: memory is allocated with the nodes; remove it"
         )
 
 

@@ -1,4 +1,4 @@
-"""Errors in a site file, as one sentence: msgspec finds them, and this module words them."""
+"""Errors in a site file as one sentence, from the messages of msgspec."""
 
 from __future__ import annotations
 

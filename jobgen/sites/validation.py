@@ -1,4 +1,4 @@
-"""A test of a site's defaults: each may be valid, but together they may contradict each other."""
+"""A test of a site's defaults: each may be valid alone, but contradict another."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def try_defaults(site: Site) -> None:
             return
         except JobgenError as error:
             faults.append(error)
-    raise JobgenError(f"{site.path}: its own defaults make no job: {faults[0]}")
+    raise JobgenError(f"{site.path}: no job is valid with its defaults: {faults[0]}")
 
 
 def _smallest(site: Site, queue: str | None) -> Specification:

@@ -105,7 +105,7 @@ def _check_text(site: Site, place: Path, text: str) -> None:
             if name not in NUMBERS:
                 raise ValueError(f"there is no {{{name}}}: use {one_of(NUMBERS)}{nearest(name, NUMBERS)}")
         if re.search(r"[{}]", re.sub(r"\{\w+\}", "", text)):
-            raise ValueError("braces stand around the name of a number alone, such as {nodes}")
+            raise ValueError("braces must contain the name of a number, such as {nodes}")
     for path, parse in _PARSERS.items():
         if _fits(place, path):
             parse(text)
@@ -120,14 +120,16 @@ def _check_key(key: str) -> None:
     if key.startswith("-"):
         _LINE(key)
     elif key not in BY_KEY:
-        raise ValueError(f"{shown(key)} is no option, nor the beginning of a directive{nearest(key, BY_KEY)}")
+        raise ValueError(
+            f"{shown(key)} is neither an option nor the start of a directive{nearest(key, BY_KEY)}"
+        )
 
 
 def _check_queues(site: Site) -> None:
     default = site.values.get("queue")
     if isinstance(default, str) and site.queues and default not in site.queues:
         raise JobgenError(
-            f"queue = {shown(default)} ({site.place(('job', 'queue'))}): is none of the queues: "
+            f"queue = {shown(default)} ({site.place(('job', 'queue'))}): is not one of the queues: "
             f"use {one_of(site.queues)}{nearest(default, site.queues)}"
         )
     for name, queue in site.queues.items():

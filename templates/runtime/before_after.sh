@@ -1,16 +1,16 @@
-# The user's functions before and after: once each, around the ranks, in a shell of their own.
+# The user's functions before and after: once each, before and after the ranks, in a separate shell.
 
 job_run_before() {
   local status=0
   ! job_defined after || job_after_status=due
   job_asked || job_apart before || status=$?
-  ((status == 0)) || job_die 71 "before: ended with status $status: nothing was launched"
+  ((status == 0)) || job_die 71 "before: exited with status $status: nothing was launched"
 }
 
-job_run_after() { # STATUS: that of the job, which stays what it is
+job_run_after() { # STATUS: that of the job, which does not change
   [[ -n ${job_after_status:-} ]] || return 0
   job_after_status=
-  JOBGEN_STATUS=$1 job_apart after || job_say "warning: after: ended with status $?"
+  JOBGEN_STATUS=$1 job_apart after || job_say "warning: after: exited with status $?"
 }
 
 job_apart() { # FUNCTION

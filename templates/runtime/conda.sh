@@ -1,4 +1,4 @@
-# conda by its own shell hook: conda init is for login shells and does nothing in a batch job.
+# conda by its shell hook: conda init is for login shells and has no effect in a batch job.
 
 job_conda() { # ENVIRONMENT
   local file conda=${CONDA_EXE:-$(command -v conda)}

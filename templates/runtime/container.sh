@@ -1,15 +1,15 @@
-# The container is tried before anything is started in it.
+# Test of the container before anything is started in it.
 
 job_inside() { bash "$job_dir/container.sh" "$@"; }
 
 job_try_container() {
-  [[ $PWD$job_dir != *[:,]* ]] || job_die 72 "a container can be given neither $PWD nor $job_dir: choose directories without colons and commas"
+  [[ $PWD$job_dir != *[:,]* ]] || job_die 72 "a container cannot mount $PWD or $job_dir: use directories without colons and commas"
   job_file_container > "$job_dir/container.sh"
   (umask 077; job_save_functions > "$job_dir/functions.sh")
   job_inside true || job_die 71 "cannot start the container $job_container with the image $job_image"
 }
 
-# Instead of those of the host:
+# These replace the tests of the host:
 
 job_need_inside() { # COMMAND...
   local name

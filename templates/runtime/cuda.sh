@@ -1,4 +1,4 @@
-# CUDA: PyTorch brings its own libraries; the toolkit is for DeepSpeed's ops, which compile at run time.
+# CUDA: PyTorch contains its libraries; the toolkit is for DeepSpeed's ops, which are compiled at run time.
 
 job_cuda() {
   if [[ -z ${CUDA_HOME:-} ]] && command -v nvcc > /dev/null; then

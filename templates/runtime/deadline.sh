@@ -1,4 +1,4 @@
-# The deadline: when the job must have begun to save, so many seconds before its time is over.
+# The deadline: the latest time to begin a save, job_grace seconds before the end of the wall time.
 
 job_set_deadline() {
   job_ends=
@@ -8,7 +8,7 @@ job_set_deadline() {
   job_note deadline "$JOBGEN_DEADLINE"
 }
 
-job_arm_deadline() { # only where the program knows the signal, or the scheduler does not send it
+job_arm_deadline() { # only if the program handles the signal, or the scheduler does not send it
   local now
   now=$(date +%s)
   [[ -z ${JOBGEN_DEADLINE:-} || -z ${job_timer:-} ]] || job_later "$((JOBGEN_DEADLINE > now ? JOBGEN_DEADLINE - now : 0))" job_deadline
@@ -16,6 +16,6 @@ job_arm_deadline() { # only where the program knows the signal, or the scheduler
 
 job_deadline() {
   job_asked && return
-  job_say 'the wall time is nearly over: asking every rank to save and leave'
+  job_say 'the wall time is nearly over: asking every rank to save and exit'
   job_control save deadline
 }

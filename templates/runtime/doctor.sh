@@ -1,5 +1,5 @@
-# jobgen doctor: the environment of the job, without the job. What would end it is noted instead, and what it
-# would leave to the program is written down, a NUL after each variable.
+# jobgen doctor: the environment of the job, without the job. Errors that would end the job are recorded, and
+# the environment of the program is written to a file, with a NUL after each variable.
 
 job_main() {
   job_die() { printf '%s\0' "$2" >> "$JOBGEN_DOCTOR/deaths"; }

@@ -1,4 +1,4 @@
-# The devices that --include and --exclude of the deepspeed launcher leave, host by host.
+# The devices that remain after --include and --exclude of the deepspeed launcher, host by host.
 
 job_filter() {
   local host keep

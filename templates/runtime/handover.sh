@@ -1,6 +1,6 @@
 # The handover: what the nodes and ranks read from the run directory.
 
-job_save_environment() { # less what belongs to this node or this shell
+job_save_environment() { # except variables of this node or this shell
   local name
   printf 'cd %q\n' "$PWD"
   for name in $(compgen -e); do
@@ -23,19 +23,19 @@ job_save_functions() { # the functions of the job that run on the nodes
 
 job_handover() {
   local name
-  # It may hold secrets.
+  # It may contain secrets.
   (umask 077; job_save_environment > "$job_dir/env.sh"; job_save_functions > "$job_dir/functions.sh")
   for name in $(compgen -A function job_file_); do
     "$name" > "$job_dir/${name#job_file_}.sh"
   done
-  if [[ -f $job_dir/remote.sh ]]; then  # under the name of a command: it stands where mpirun expects ssh
+  if [[ -f $job_dir/remote.sh ]]; then  # under the name of a command: mpirun runs it instead of ssh
     cp "$job_dir/remote.sh" "$job_dir/jobgen-remote"
     chmod +x "$job_dir/jobgen-remote"
   fi
   job_make_log_folders
 }
 
-job_make_log_folders() {  # of 400 ranks each, so that none gets many entries
+job_make_log_folders() {  # of 400 ranks each, which limits their entries
   local last=$(((JOBGEN_WORLD_SIZE - 1) / 400))
   mkdir "$job_logs/nodes" && (cd "$job_logs/nodes" && seq 0 "$last" | xargs mkdir -p)
 }

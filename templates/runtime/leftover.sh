@@ -1,4 +1,4 @@
-# A container of Docker or Podman is no process of the job: where its client was killed, it runs on.
+# A container of Docker or Podman is not a process of the job: it continues to run when its client is killed.
 
 job_end_containers() {
   local words

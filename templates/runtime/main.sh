@@ -16,7 +16,7 @@ job_main() {
   job_optional job_mpi
   job_optional job_check_mpi
   job_optional job_prepare_pdsh
-  job_listen  # again: what was sourced may have traps of its own
+  job_listen  # again: sourced scripts may have set traps
   job_optional job_preflight_or_end
   job_say "$job_title: ${job_hosts[*]:0:8}; rendezvous at $MASTER_ADDR:$MASTER_PORT; files in $job_dir"
   job_optional job_arm_deadline
@@ -24,16 +24,16 @@ job_main() {
   job_launch_and_judge
 }
 
-job_tell_why() { # where nothing else has said so
+job_tell_why() { # if no other message has the reason
   local why
   ! job_asked || ((job_signals)) && return
   why=$(job_why)
-  [[ $why == deadline ]] || job_say "asked by $why: every rank was to save and leave"
+  [[ $why == deadline ]] || job_say "every rank was asked to save and exit, because of $why"
 }
 
 job_launch_and_judge() {
   if job_asked; then
-    job_say "asked to leave ($(job_why)) before the program began"
+    job_say "asked to exit ($(job_why)) before the program started"
     job_status=75
   else
     job_run

@@ -3,9 +3,9 @@
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
 # 70 the allocation or this script is not as expected   71 a file, a module or a command is missing
 # 72 a directory cannot be used                         73 the launcher exited 0, success unverified
-# 74 the preflight found a fault                        75 not finished, the next attempt can go on
+# 74 the preflight found a fault                        75 not finished, the next attempt can continue
 
-job_say() { printf 'jobgen: %s\n' "$*" >&2 || true; }  # the terminal may be gone
+job_say() { printf 'jobgen: %s\n' "$*" >&2 || true; }  # the terminal may be closed
 
 job_die() { # STATUS MESSAGE
   job_say "$2"
@@ -19,6 +19,6 @@ job_note() { # WHAT VALUE: into the events of the attempt, with the time
 
 job_defined() { declare -F "$1" > /dev/null; }  # NAME
 
-job_optional() { ! job_defined "$1" || "$@"; }  # FUNCTION [ARG]...: call a function that this job may not have
+job_optional() { ! job_defined "$1" || "$@"; }  # FUNCTION [ARG]...: call a function if this job has it
 
 job_body() { declare -f "$1" | sed '1,2d;$d'; }  # FUNCTION: the commands in it

@@ -16,7 +16,7 @@ job_module() { # MODULE...
   job_find_modules
   for name; do
     before=${LOADEDMODULES:-}
-    # Some versions of module fail with status 0.
+    # Some versions of module return status 0 after a failure.
     module load "$name" && [[ ${LOADEDMODULES:-} != "$before" || :$before == *":$name"* ]] ||
       job_die 71 "cannot load the module $name"
   done

@@ -1,12 +1,12 @@
 # Open MPI, versions 4 and 5: of each variable the name of version 4, then that of version 5.
 
-job_mpi_settings() {  # it refuses root, which a container's user often is
+job_mpi_settings() {  # it refuses root, who is often the user in a container
   ((EUID)) || export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 }
 
 job_mpi_agent() {
-  # No tree: a scheduler may let the first node alone start something on the others. The daemons stay
-  # attached: PBS ends those that leave the session of their task.
+  # No tree: a scheduler may allow only the first node to start processes on the others. The daemons stay
+  # attached: PBS kills daemons that leave the session of their task.
   export OMPI_MCA_plm_rsh_agent=jobgen-remote PRTE_MCA_plm_ssh_agent=jobgen-remote
   export OMPI_MCA_plm_rsh_no_tree_spawn=1 PRTE_MCA_plm_ssh_no_tree_spawn=1
   export OMPI_MCA_orte_leave_session_attached=1 PRTE_MCA_prte_leave_session_attached=1

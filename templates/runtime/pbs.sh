@@ -17,7 +17,7 @@ job_scheduler() {
   [[ -n ${job_mixed:-} ]] || job_check_shares
 }
 
-job_find_pbs() { # its commands: a profile may have left them out of PATH, or put those of another scheduler first
+job_find_pbs() { # its commands: a profile may have removed them from PATH, or put those of another scheduler first
   local home=${PBS_EXEC:-}
   [[ -n $home ]] || home=$(sed -n 's/^PBS_EXEC=//p' "${PBS_CONF_FILE:-/etc/pbs.conf}" 2> /dev/null) || true
   export JOBGEN_PBS=$home/bin
@@ -25,7 +25,7 @@ job_find_pbs() { # its commands: a profile may have left them out of PATH, or pu
   job_record=$("$JOBGEN_PBS/qstat" -f "$PBS_JOBID" 2> /dev/null | awk '/^\t/ { printf "%s", substr($0, 2); next } { printf "%s%s", nl, $0; nl = "\n" }') || true
 }
 
-job_attribute() { sed -n "s/^ *$1 = //p" <<< "$job_record"; }  # NAME: of this job, as PBS has it
+job_attribute() { sed -n "s/^ *$1 = //p" <<< "$job_record"; }  # NAME: of this job, in PBS
 
 job_check_shares() {
   local listed
@@ -44,7 +44,7 @@ job_find_end() {
   job_ends=$((JOBGEN_START_TIME + seconds))
 }
 
-job_submit_command() { # PBS Pro has no array of one, but takes a step beyond the end of the range
+job_submit_command() { # PBS Pro refuses an array of one task, but accepts a step beyond the end of the range
   if [[ -z ${job_array:-} ]]; then
     echo qsub
   elif [[ -n ${PBS_ARRAYID:-} ]]; then

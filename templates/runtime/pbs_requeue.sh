@@ -1,5 +1,5 @@
-# The next attempt on PBS: the same script once more, when this job has ended: qrerun would need an operator.
-# It asks for what this job has been given, also by the command line of qsub.
+# The next attempt on PBS: the same script as a new job that waits for the end of this one, because qrerun is
+# for operators. It requests the resources of this job, including those of the command line of qsub.
 
 job_again_word='submitted again'
 
@@ -25,7 +25,7 @@ job_qsub_options() { # adds to options
     value=$(job_attribute "$name")
     [[ -z $value ]] || options+=(-W "$name=$value")
   done
-  # A path that PBS has made of the name and number of the job is made anew.
+  # PBS makes a new path if it made this one from the name and number of the job.
   value=$(job_attribute Output_Path)
   [[ -z $value || $value == *.o[0-9]* ]] || options+=(-o "$value")
   job_qsub_resources
@@ -33,7 +33,7 @@ job_qsub_options() { # adds to options
   [[ -z $value ]] || options+=(-v "$value")
 }
 
-job_qsub_resources() { # less those that PBS has computed
+job_qsub_resources() { # except those that PBS has computed
   local name value chunks
   chunks=$(job_attribute Resource_List.select)
   while read -r name value; do
@@ -45,7 +45,7 @@ job_qsub_resources() { # less those that PBS has computed
   done < <(sed -n 's/^ *Resource_List\.\([A-Za-z_]*\) = /\1 /p' <<< "$job_record")
 }
 
-job_given_variables() { # the names of those that qsub -v or -V gave; qsub takes their values from here
+job_given_variables() { # the names of those of qsub -v or -V; qsub reads their values from this environment
   job_attribute Variable_List | tr ',' '\n' | sed -n 's/^\([A-Za-z_][A-Za-z0-9_]*\)=.*/\1/p' | sort -u |
     while read -r name; do
       [[ $name == PBS_* || $name == JOBGEN_* || -z ${!name+set} ]] || printf '%s\n' "$name"

@@ -1,12 +1,12 @@
-# pdsh, DeepSpeed's own way over ssh: it joins words with blanks and has the other side parse them again.
+# pdsh, which DeepSpeed uses over ssh: it joins words with blanks, and the remote shell parses them again.
 
 job_prepare_pdsh() {
   local name value
-  command -v pdsh > /dev/null || job_die 71 'cannot find pdsh on PATH; --remote auto needs none'
+  command -v pdsh > /dev/null || job_die 71 'cannot find pdsh on PATH; --remote auto does not need it'
   [[ $PWD$job_dir != *[!A-Za-z0-9._/+@:,=-]* ]] ||
-    job_die 72 "pdsh can pass on neither $PWD nor $job_dir: choose directories with plain names, or --remote auto"
-  # What the launcher hands on to the other nodes; the ranks read env.sh. The launcher puts double quotes
-  # around it, which "" ends; %q says it to the shell there; pdsh takes %h and the like for its own.
+    job_die 72 "pdsh cannot quote $PWD or $job_dir: use directories with plain names, or --remote auto"
+  # The variables that the launcher exports to the other nodes; the ranks read env.sh. The launcher adds double
+  # quotes, which "" ends; %q is for the remote shell; pdsh replaces %h and similar words.
   for name in $(compgen -e); do
     case $name in
       PATH* | LD_LIBRARY* | PYTHON* | MLFLOW* | MV2* | UCX* | NCCL* | ASCEND* | HCCL*)
@@ -19,7 +19,7 @@ job_prepare_pdsh() {
   [[ -z ${JOBGEN_DEVICES_BY_NODE:-} ]] || job_list_devices
 }
 
-job_list_devices() { # through ssh no rank would know which devices Slurm gave the job there: a line a node, in order
+job_list_devices() { # over ssh a rank cannot read the devices that Slurm allocated on its node: one line a node, in order
   # shellcheck disable=SC2016  # expanded on the nodes
   srun --nodes="${#job_hosts[@]}" --ntasks="${#job_hosts[@]}" --ntasks-per-node=1 --nodelist="$(IFS=,; echo "${job_hosts[*]}")" \
     --mpi=none bash -c 'echo "$SLURM_NODEID ${!JOBGEN_VISIBLE}"' | sort -n | cut -d ' ' -f 2 > "$job_dir/devices"

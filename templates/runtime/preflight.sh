@@ -1,6 +1,6 @@
-# The preflight: the same launcher starts a check on every rank, before hours are spent (docs/survival.md).
+# The preflight: the same launcher first starts a check on every rank (docs/survival.md).
 
-job_preflight() { # return 1 and leave the bad hosts in job_bad where it failed
+job_preflight() { # return 1 after a failure, with the bad hosts in job_bad
   rm -rf "$job_dir/preflight"
   mkdir "$job_dir/preflight"
   job_run preflight
@@ -23,7 +23,7 @@ job_find_silent() { # the hosts that did not report
   ((${#job_bad[@]} == 0)) || printf '%s\tdid not report\n' "${job_bad[@]}" > "$job_dir/preflight/bad-hosts"
 }
 
-job_probe_hosts() { # where the launcher failed, or ended all ranks at the first failure: each host by itself
+job_probe_hosts() { # test each host alone, if the launcher failed or ended all ranks at the first failure
   [[ -n ${job_reach:-} && ${job_container:-} != pyxis ]] || return 0
   job_probe="set -e; . ${job_dir@Q}/env.sh;"
   if job_defined container; then
@@ -37,7 +37,7 @@ job_probe_hosts() { # where the launcher failed, or ended all ranks at the first
   sed 's/^/jobgen: /; s/\t/: /' "$job_dir/preflight/bad-hosts" >&2
 }
 
-job_probe_host() { # HOST: what it says goes through a file, as pbs_tmrsh writes to the output of the job
+job_probe_host() { # HOST: its messages go to a file, because pbs_tmrsh writes to the output of the job
   local file
   file=$job_dir/preflight/probes/$((RANDOM % 100))
   mkdir -p "$file"
@@ -49,7 +49,7 @@ job_probe_host() { # HOST: what it says goes through a file, as pbs_tmrsh writes
 
 job_preflight_or_end() {
   if [[ $job_preflight_kind == if_there ]] && ! job_has_training; then
-    job_say 'no preflight: python3 has no jobgen.train with torch here'
+    job_say 'no preflight: python3 has no jobgen.train with torch'
   elif job_defined job_choose_hosts; then
     job_choose_hosts
   else

@@ -1,4 +1,4 @@
-# Commands on the other hosts, many at a time.
+# Commands on the other hosts, several at a time.
 
 job_ask_host() { # HOST COMMAND: job_reach_host, for half a minute at most
   timeout 30 bash -c "$(declare -f job_reach_host)"$'\n''job_reach_host "$@"' reach "$@" < /dev/null

@@ -1,11 +1,11 @@
-# Going on in a next attempt: not for ever, and only as long as each attempt saves a step beyond the one before.
+# Requeue: up to job_requeue times, and only if the attempt saved a later step than the one before.
 
-job_find_reason_to_stop() { # leaves it in job_why_not
+job_find_reason_to_stop() { # in job_why_not
   local saved
   job_why_not=
   ((job_attempt <= job_requeue)) || job_why_not="this was attempt $job_attempt, of $job_requeue + 1"
   saved=$(cat "$job_dir/saved-step" 2> /dev/null) || true
-  # A program of the user's that never writes saved-step is not held to it.
+  # This is not required of a user's program that never writes saved-step.
   if ((job_attempt > 1)) && [[ $saved == "$job_saved_before" && -n ${job_training:-}$saved ]]; then
     job_why_not="this attempt saved no step beyond ${saved:-the first}"
   fi

@@ -1,4 +1,4 @@
-# What must be there before anything is started.
+# Commands, files and modules that must exist before anything is started.
 
 job_need() { # COMMAND...
   local name

@@ -1,4 +1,4 @@
-# ROCm: PyTorch brings its own libraries; the toolkit is for ops that compile at run time.
+# ROCm: PyTorch contains its libraries; the toolkit is for ops that are compiled at run time.
 
 job_rocm() {
   if [[ -z ${ROCM_PATH:-} && -d /opt/rocm ]]; then ROCM_PATH=/opt/rocm; fi

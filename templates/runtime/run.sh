@@ -1,8 +1,8 @@
-# Running the launcher, which the function launch of the job starts, until its end.
+# Run of the launcher, which the function launch of the job starts.
 
-job_run() { # [preflight]: the status of the launcher is left in job_status
+job_run() { # [preflight]: sets job_status to the status of the launcher
   local traps=-1
-  # In a session of its own: PBS signals every process of the job's session, which mpirun would die of.
+  # In a separate session: PBS signals every process of the job's session, which would kill mpirun.
   # Without input, which may be the rest of this script.
   setsid bash -c "set -euo pipefail"$'\n'"$(declare -f launch)"$'\n''launch "$@"' launch "$@" < /dev/null &
   job_launcher=$!
@@ -20,12 +20,12 @@ job_run() { # [preflight]: the status of the launcher is left in job_status
   job_end_leftovers
   rm -f "$job_dir"/status-of-*
   job_launcher=
-  # shellcheck disable=SC2046  # process ids, of helpers that still run: those of others may have been used again
+  # shellcheck disable=SC2046  # process ids of helpers that still run: other ids may have been reused
   kill $(jobs -pr) 2> /dev/null || true
 }
 
-job_end_with_script() { # nothing else ends what runs here when the script is killed
-  # shellcheck disable=SC2016  # expanded there
+job_end_with_script() { # ends the processes on this host when the script is killed
+  # shellcheck disable=SC2016  # expanded in the other shell
   exec setsid bash -c '
     left() { grep -lszxF "JOBGEN_LOGS=$3" /proc/[0-9]*/environ | awk -F/ -v self="$$" "\$3 != self { print \$3 }"; }
     while kill -0 "$1" && kill -0 "$2"; do sleep 1; done
@@ -35,14 +35,14 @@ job_end_with_script() { # nothing else ends what runs here when the script is ki
   ' guard "$$" "$job_launcher" "$job_logs" < /dev/null &> /dev/null
 }
 
-job_end_leftovers() { # its session, and the commands on their way to other hosts, which may have one of their own
+job_end_leftovers() { # its session, and the commands for other hosts, which may have separate sessions
   local pids
   pkill -KILL -s "$job_launcher" || true
   mapfile -t pids < <(grep -lszxF "JOBGEN_SENT_BY=$job_logs" /proc/[0-9]*/environ | awk -F/ '{ print $3 }')
   ((${#pids[@]} == 0)) || kill -KILL "${pids[@]}" 2> /dev/null || true
 }
 
-job_stop() { # end the launcher, and what it left running
+job_stop() { # end the launcher and its remaining processes
   kill -TERM -- "-$job_launcher" 2> /dev/null
   sleep 10 &
   wait "$!"
@@ -50,7 +50,7 @@ job_stop() { # end the launcher, and what it left running
   kill -KILL -- "-$job_launcher" 2> /dev/null
 }
 
-job_end_stragglers() { # a launcher may wait for the ranks of a node that is gone long after the others have failed
+job_end_stragglers() { # a launcher may wait long for the ranks of a lost node after the others have failed
   until [[ -s $job_logs/failed ]]; do
     sleep 5 &
     wait "$!"

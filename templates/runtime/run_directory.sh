@@ -1,4 +1,4 @@
-# The run directory: everything that belongs to this job alone. Each attempt of the job has its own logs in it.
+# The run directory: all files of this job. Each attempt of the job has its own logs in it.
 
 job_find_directory() {
   job_dir=
@@ -18,10 +18,10 @@ job_find_directory() {
 
 job_open() {
   job_find_directory
-  job_parent=$job_dir  # of all tasks of an array, each of which has one in it
+  job_parent=$job_dir  # of all tasks of an array; each has a directory in it
   [[ -z ${job_array_id:-} ]] || job_dir=$job_parent/task-$job_index
-  # The processes of the job are found by names in their environment, one a line.
-  [[ $job_dir != *$'\n'* ]] || job_die 72 "a run directory may have no line break in its name: ${job_dir@Q}"
+  # The processes of the job are found by variables in their environment, one a line.
+  [[ $job_dir != *$'\n'* ]] || job_die 72 "the name of a run directory must not contain a line break: ${job_dir@Q}"
   mkdir -p "$job_dir" || job_die 72 "cannot make the run directory $job_dir"
   [[ -w $job_dir ]] || job_die 72 "cannot write into the run directory $job_dir"
   rm -f "$job_dir/status.json" "$job_dir/cancelled"
@@ -37,8 +37,8 @@ job_open() {
   job_keep "$job_parent"
 }
 
-job_keep() { # DIRECTORY: the script in it, with which the job goes on when it is submitted from there
-  if [[ ! -f $1/job.sh || -z ${job_array_id:-} ]]; then  # the tasks of an array may begin at once
+job_keep() { # DIRECTORY: store the script in it; submitted from there, it continues the job
+  if [[ ! -f $1/job.sh || -z ${job_array_id:-} ]]; then  # tasks of an array may start at the same time
     [[ ! -f $0 || $0 -ef $1/job.sh ]] || job_replace "$1/job.sh" cat "$0"
     [[ ! -f ${job_runtime:-} || $job_runtime -ef $1/${job_runtime##*/} ]] ||
       job_replace "$1/${job_runtime##*/}" cat "$job_runtime"
@@ -47,6 +47,6 @@ job_keep() { # DIRECTORY: the script in it, with which the job goes on when it i
   printf '%s\n' "${job_array_id:-$job_id}" > "$1/job-id"
 }
 
-job_replace() { # FILE COMMAND...: write what the command prints, at once
+job_replace() { # FILE COMMAND...: write the output of the command atomically
   "${@:2}" > "$job_logs/new" && mv "$job_logs/new" "$1"
 }

@@ -1,23 +1,23 @@
-# Signals: the first one asks the ranks to save and leave, the next one stops them at once.
-# Both go through the file control of the attempt, which a watcher on every node reads (node/watch.sh):
-# a job that is being ended can start nothing on its other nodes any more.
+# Signals: the first one asks the ranks to save and exit, the next one stops them at once.
+# Both are written to the file control of the attempt, which a watcher on every node reads (node/watch.sh):
+# a job that is ending cannot start processes on its other nodes.
 
 job_signals=0 job_traps=0 job_last_signal='' job_signalled_at=-9 job_launcher=''
 
 job_listen() {
   local name
-  # PBS signals its own login shell, too, which dies of all of these but URG.
+  # PBS also signals its login shell, which all of these except URG kill.
   for name in TERM INT HUP USR1 USR2 URG; do
     # shellcheck disable=SC2064  # now: each its own
     trap "job_trap $name" "$name"
   done
-  trap : PIPE  # nobody reads the output any more; that is no reason to end
+  trap : PIPE  # a closed output must not end the job
 }
 
 job_trap() { # NAME
   local pause=2
   job_traps=$((job_traps + 1))
-  # One qsig arrives several times within milliseconds. A terminal that closes sends HUP itself and by its shell.
+  # One qsig arrives several times within milliseconds. HUP comes from a closing terminal and from its shell.
   [[ $1 != HUP ]] || pause=5
   ((SECONDS - job_signalled_at >= pause)) || return 0
   job_signalled_at=$SECONDS
@@ -25,7 +25,7 @@ job_trap() { # NAME
   job_last_signal=$1
   job_note signal "$1"
   if ((job_signals == 1)); then
-    [[ -z $job_launcher ]] || job_say "got $1: asking every rank to save and leave; a second signal stops at once"
+    [[ -z $job_launcher ]] || job_say "got $1: asking every rank to save and exit; a second signal stops at once"
     job_control save "$1"
   else
     job_say "got $1 again: stopping at once"
@@ -44,7 +44,7 @@ job_control() { # save|stop REASON: ask the ranks of this attempt
 
 job_asked() { grep -qs '^save' "$job_logs/control"; }
 
-job_why() { # the reason of whoever asked first
+job_why() { # the reason of the first request
   local what why=''
   read -r what why < "$job_logs/control" || true
   printf '%s' "${why:-$what}"

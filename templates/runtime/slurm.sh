@@ -8,16 +8,16 @@ job_scheduler() {
   if [[ -n ${job_array:-} ]]; then
     [[ -n ${SLURM_ARRAY_TASK_ID:-} ]] || job_die 70 'SLURM_ARRAY_TASK_ID is not set: this script is for the tasks of an array'
     job_index=$SLURM_ARRAY_TASK_ID job_array_id=$SLURM_ARRAY_JOB_ID
-    job_id=${job_array_id}_$job_index  # by its own number Slurm would show the last task with all others
+    job_id=${job_array_id}_$job_index  # with its own number Slurm shows the last task together with all others
   fi
   [[ ${SLURM_TASKS_PER_NODE:-} != *,* ]] ||
-    job_die 70 "uneven allocation: Slurm gave $SLURM_TASKS_PER_NODE tasks, expected $job_ranks_per_node on each node"
+    job_die 70 "uneven allocation: Slurm allocated $SLURM_TASKS_PER_NODE tasks, expected $job_ranks_per_node on each node"
   job_submit_dir=${SLURM_SUBMIT_DIR:-$PWD}
   job_output=$(scontrol show job "$job_id" | awk 'sub(/^ *StdOut=/, "") && !n++') || true
-  unset SLURM_EXPORT_ENV  # sbatch --export=NONE would go on to the daemons that mpirun starts by srun
+  unset SLURM_EXPORT_ENV  # of sbatch --export=NONE; it would apply to the daemons that mpirun starts with srun
 }
 
-job_field() { # NAME: of this job, as Slurm has it now
+job_field() { # NAME: of this job, in Slurm
   scontrol show job "$job_id" | tr ' ' '\n' | awk -F= -v name="$1" '$1 == name && !n++ { print $2 }'
 }
 
@@ -25,6 +25,6 @@ job_list_hosts() { scontrol show hostnames "$job_nodelist" || job_say "scontrol 
 
 job_find_end() { job_ends=$(date -d "$(job_field EndTime)" +%s 2> /dev/null) || true; }
 
-job_submit_command() { # Slurm refuses to wait for jobs that it has forgotten
+job_submit_command() { # Slurm refuses a dependency on a job that it has removed
   echo "sbatch${job_dependency:+ --dependency=}${job_array:+ --array=$job_index}"
 }

@@ -1,4 +1,4 @@
-# The next attempt on Slurm: the same job once more, without its bad hosts.
+# The next attempt on Slurm: a requeue of the job, without its bad hosts.
 
 job_again_word=requeued
 
@@ -7,9 +7,9 @@ job_submit_again() {
   if [[ -z $job_why_not && $(job_field JobState) == CANCELLED* ]]; then job_why_not='it was cancelled'; fi
   [[ -z $job_why_not ]] || return 1
   bad=$({ job_field ExcNodeList | grep -vxF '(null)'; cut -f 1 "$job_dir/bad-hosts"; } 2> /dev/null | sort -u | paste -sd ,) || true
-  trap '' TERM  # a requeue ends this script in a moment, and whatever it runs
+  trap '' TERM  # a requeue soon ends this script and its processes
   job_why_not='Slurm refused'
   scontrol requeue "$job_id" || return 1
-  [[ ! -s $job_dir/bad-hosts ]] || scontrol update JobId="$job_id" ExcNodeList="$bad" || job_say "Slurm does not leave out $bad"
+  [[ ! -s $job_dir/bad-hosts ]] || scontrol update JobId="$job_id" ExcNodeList="$bad" || job_say "Slurm does not exclude $bad"
   job_next=requeued
 }

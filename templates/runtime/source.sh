@@ -1,14 +1,14 @@
-# Sourced scripts. They are seldom written for set -eu, and may change more of the shell than its environment.
+# Sourced scripts. Most are not written for set -eu, and they may change more than the environment.
 
 job_source() { # FILE
-  [[ -f $1 && -r $1 ]] || job_die 71 "cannot read $1, which was to be sourced"
+  [[ -f $1 && -r $1 ]] || job_die 71 "cannot read $1, a file to source"
   job_file=$1
   # shellcheck disable=SC2016  # job_take expands it
   job_take 'source "$job_file"'
   ((job_taken == 0)) || job_say "warning: $1 returned status $job_taken"
 }
 
-job_take() { # CODE: run it; the options, traps and directory of this script stay, its status is in job_taken
+job_take() { # CODE: run it, keep the options, traps and directory of this script, and set job_taken to its status
   job_here=$PWD job_sourcing=$job_file job_code=$1
   shift  # a sourced script sees the arguments of its caller
   set +eu
@@ -16,7 +16,7 @@ job_take() { # CODE: run it; the options, traps and directory of this script sta
   job_taken=$?
   set -eu +fx
   unset IFS
-  # What declare made local to this function was meant for the whole script.
+  # Variables that declare made local to this function are for the whole script.
   while read -r job_word; do  # bash 5 puts "declare -x " before the name
     [[ ! $job_word =~ ^(declare\ -[A-Za-z-]+\ )?([A-Za-z_][A-Za-z0-9_]*)(=|$) ]] ||
       eval "$(declare -p "${BASH_REMATCH[2]}" | sed '1s/^declare /declare -g /')"

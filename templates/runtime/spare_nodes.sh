@@ -1,4 +1,4 @@
-# Spare nodes: the job goes on without the hosts that the preflight finds bad.
+# Spare nodes: the job continues without the bad hosts of the preflight.
 
 job_choose_hosts() {
   local good
@@ -6,7 +6,7 @@ job_choose_hosts() {
   until job_preflight; do
     ((${#job_bad[@]})) || job_die 74 "the preflight ended with status $job_status and names no host"
     mapfile -t good < <(printf '%s\n' "${job_hosts[@]}" | grep -vxFf <(printf '%s\n' "${job_bad[@]}"))
-    job_say "leaving out ${job_bad[*]}: the preflight failed there"
+    job_say "excluding ${job_bad[*]}: the preflight failed there"
     ((${#good[@]} >= job_needed_nodes)) ||
       job_die 74 "only ${#good[@]} hosts are left, but $job_needed_nodes are needed"
     job_take_hosts "${good[@]}"

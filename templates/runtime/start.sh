@@ -1,4 +1,4 @@
-# The start: every function is known by now.
+# The start: all functions are defined.
 
 trap job_end EXIT
 job_main

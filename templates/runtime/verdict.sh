@@ -1,8 +1,8 @@
-# The verdict: the status of the launcher alone proves nothing, every rank has to give its own.
+# The verdict: the status of the launcher is not enough, every rank must record its own.
 
-job_judge() { # leaves the status of the job in job_status
+job_judge() { # sets job_status to the status of the job
   local launcher=$job_status rank host status='' _
-  for _ in {1..5}; do  # a launcher may end before the ranks have written their last line
+  for _ in {1..5}; do  # a launcher may exit before the ranks have written their last line
     job_read_ends
     ((job_silent)) || break
     sleep 0.5
@@ -55,10 +55,10 @@ job_show_log() { # RANK HOST: the last lines of a rank
   done
 }
 
-job_judge_silent() { # ranks that gave no status: killed by the launcher, or gone with their node
+job_judge_silent() { # ranks that recorded no status: killed by the launcher, or lost with their node
   local bad
-  job_say "rank $job_silent_ranks gave no status: killed by the launcher, or gone with its node"
-  # A job that is being ended can reach no other host: that is no fault of the host.
+  job_say "rank $job_silent_ranks recorded no status: killed by the launcher, or lost with its node"
+  # A job that is ending cannot reach other hosts: this is no fault of the host.
   if ! job_asked && ((job_signals == 0)) && [[ -n ${job_reach:-} ]]; then
     job_on_hosts 64 job_check_silent_host
     mapfile -t bad < <(find "$job_logs/nodes" -name '*.silent' -exec cat {} +)
@@ -70,7 +70,7 @@ job_judge_silent() { # ranks that gave no status: killed by the launcher, or gon
       [[ -z ${job_training:-}${job_requeue:-} ]] || job_status=75
     fi
   fi
-  ((job_status)) || job_die 73 "$job_launcher_name ended with status 0, but rank $job_silent_ranks gave no status"
+  ((job_status)) || job_die 73 "$job_launcher_name ended with status 0, but rank $job_silent_ranks recorded no status"
 }
 
 job_check_silent_host() { # HOST

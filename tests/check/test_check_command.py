@@ -33,7 +33,9 @@ def jobgen(*words: object, stdin: str | None = None) -> subprocess.CompletedProc
 def test_text_and_status_of_errors() -> None:
     done = jobgen(BAD)
     assert done.returncode == 1
-    assert done.stdout.startswith(f"{BAD}:4: error: directives end at the first command, which is in line 3")
+    assert done.stdout.startswith(
+        f"{BAD}:4: error: the directive is ignored: it follows the first command, in line 3"
+    )
     assert "[late-directive]" in done.stdout
     assert done.stderr == "1 error found in 1 script\n"
 

@@ -344,7 +344,7 @@ def test_a_reservation_by_the_name_that_is_printed(openpbs: Lab) -> None:
 def test_a_log_with_a_colon(either: Lab) -> None:
     """qsub takes what is before it for a host, but not in a path from the root."""
     options = {"accelerator": "cpu", "launcher": "mpirun", "dialect": either.row}
-    with pytest.raises(JobgenError, match="for a host"):
+    with pytest.raises(JobgenError, match="as a host"):
         render(JobSpec("pbs", ["true"], log="x:y.log", **options))
     assert "tmp/x:y.log" not in either.attributes(["-o x.log"])["Output_Path"]
     assert either.attributes(["-o /tmp/x:y.log"])["Output_Path"].endswith(":/tmp/x:y.log")

@@ -182,7 +182,7 @@ def test_a_node_file_with_another_number_of_hosts(
     script = jobs.render("pbs", *TWO_BY_TWO, "--launcher", "mpirun", *probing(tmp_path), program=[PROBE])
     status, output = run_with_node_file(slurm_cluster, tmp_path, script, hosts)
     assert status == 70
-    assert re.search(rf"the allocation has {count} hosts \(.*\), but 2 were asked for", output)
+    assert re.search(rf"the allocation has {count} hosts \(.*\), but 2 were requested", output)
     assert not jobs.ranks_in(tmp_path / "seen")
 
 
@@ -200,7 +200,7 @@ def test_nodes_that_differ_otherwise(
     status, output = run_with_node_file(slurm_cluster, tmp_path, script, hosts)
     assert status == 70
     assert f"the allocation is {got} (nodes x ranks: node1 " in output
-    assert "but 2x2+1x4 was asked for" in output
+    assert "but 2x2+1x4 was requested" in output
     assert not jobs.ranks_in(tmp_path / "seen")
 
 

@@ -295,7 +295,7 @@ def test_another_number_of_hosts_than_asked_for(
         script = script.replace(f"#SBATCH {edit[0]}\n", f"#SBATCH {edit[1]}\n")
     job = submit(slurm_cluster, tmp_path, script, *options)
     assert job.exit_code == 70
-    assert re.search(rf"the allocation has {hosts} hosts \([^)]+\), but 2 were asked for", job.output)
+    assert re.search(rf"the allocation has {hosts} hosts \([^)]+\), but 2 were requested", job.output)
     assert not jobs.ranks_in(tmp_path / "seen")
 
 

@@ -181,7 +181,7 @@ def test_a_signal_to_the_script_reaches_every_rank(slurm_cluster: Cluster, tmp_p
     done = slurm_cluster.wait(job)
     assert done.exit_code == 75, done.output
     assert stopped(tmp_path) == ["SIGUSR2 1"] * 4
-    assert "got TERM: asking every rank to save and leave" in done.output
+    assert "got TERM: asking every rank to save and exit" in done.output
 
 
 def test_a_second_signal_stops_at_once(slurm_cluster: Cluster, tmp_path: Path) -> None:
@@ -221,7 +221,7 @@ def test_a_training_that_was_told_to_leave_goes_on_as_if_nothing_had_been(
     second = slurm_cluster.wait(slurm_cluster.sbatch(directory / "job.sh", directory), 400)
     assert second.ok, second.output
     assert (
-        f"goes on from {directory}/checkpoints/{status['checkpoint']}, after step {status['step']}"
+        f"resumes from {directory}/checkpoints/{status['checkpoint']}, after step {status['step']}"
         in second.output
     )
     assert weights(directory, tmp_path) == undisturbed[engine]
@@ -315,7 +315,7 @@ def test_a_rank_that_is_killed_is_named_and_the_job_can_go_on(
     assert f"rank 3 on {host} failed first, with status 137; the end of its log:" in first.output
     second = slurm_cluster.wait(slurm_cluster.sbatch(directory / "job.sh", directory), 400)
     assert second.ok, second.output
-    assert "goes on from" in second.output
+    assert "resumes from" in second.output
     assert weights(directory, tmp_path) == undisturbed["ddp"]
 
 
@@ -343,7 +343,7 @@ def test_a_node_that_dies(
     frail_cluster.exec("head", ["scontrol", "update", "NodeName=node2", "State=DOWN", "Reason=dead"])
     done = ended(frail_cluster, job, 600)
     assert done.ok, done.output
-    assert "rank 2 3 gave no status" in done.output
+    assert "rank 2 3 recorded no status" in done.output
     assert (directory / "bad-hosts").read_text() == "node2\tdoes not answer\n"
     assert [host for host, _ in jobs.hosts_in(directory)] == ["node1", "node3"]
     assert weights(directory, tmp_path) == undisturbed["ddp"]

@@ -184,7 +184,7 @@ def test_with_a_spare_host_the_job_goes_on_without_the_bad_one(
     with broken(slurm_cluster, "node2", command):
         job = slurm_cluster.wait(slurm_cluster.sbatch(script, tmp_path))
     assert job.ok, job.output
-    assert "jobgen: leaving out node2: the preflight failed there\n" in job.output
+    assert "jobgen: excluding node2: the preflight failed there\n" in job.output
     assert "by srun on CPUs: node1 node3; rendezvous at node1:" in job.output
     directory = jobs.run_dir(tmp_path / "runs")
     [line] = (directory / "bad-hosts").read_text().splitlines()
@@ -200,7 +200,7 @@ def test_too_many_bad_hosts_for_the_spare_ones(slurm_cluster: Cluster, tmp_path:
     with broken(slurm_cluster, "node2", command), broken(slurm_cluster, "node3", command):
         job = slurm_cluster.wait(slurm_cluster.sbatch(script, tmp_path))
     assert job.exit_code == 74, job.output
-    assert "leaving out node2 node3: the preflight failed there" in job.output
+    assert "excluding node2 node3: the preflight failed there" in job.output
     assert "only 1 hosts are left, but 2 are needed" in job.output
 
 
@@ -266,13 +266,13 @@ def test_a_requeued_job_is_given_other_hosts_than_the_bad_one(frail_cluster: Clu
         submitted = frail_cluster.sbatch(script, tmp_path)  # idle, it gives the first two
         job = ended(frail_cluster, submitted)
     assert job.ok, job.output
-    assert "leaving out node2: the preflight failed there" in job.output
+    assert "excluding node2: the preflight failed there" in job.output
     assert "attempt 1 of 2; requeued" in job.output
     assert "ExcNodeList=node2\n" in frail_cluster.exec("head", ["scontrol", "show", "job", submitted]).stdout
     directory = jobs.run_dir(runs)
     assert jobs.written_by(directory / "attempt-2", 0) == b"attempt 2 on node1\n"
     assert [host for host, _ in jobs.hosts_in(directory)] == ["node1"]
-    assert job.output.count("leaving out") == 1
+    assert job.output.count("excluding") == 1
 
 
 @pytest.mark.parametrize("launcher", ["srun"])  # mpirun gives a dead host up after a minute
@@ -293,7 +293,7 @@ def test_a_host_that_is_dead_before_the_preflight(
     frail_cluster.exec("head", ["scontrol", "update", "NodeName=node2", "State=DOWN", "Reason=dead"])
     job = frail_cluster.wait(submitted)
     assert job.ok, job.output
-    assert "jobgen: leaving out node2: the preflight failed there\n" in job.output
+    assert "jobgen: excluding node2: the preflight failed there\n" in job.output
     assert [host for host, _ in jobs.hosts_in(jobs.run_dir(tmp_path / "runs"))] == ["node1", "node3"]
 
 
@@ -318,7 +318,7 @@ def test_an_own_program_without_and_with_the_training_module(slurm_cluster: Clus
         env = {"PATH": f"{bin_path}:{slurm_cluster.env['PATH']}"}
         job = slurm_cluster.wait(slurm_cluster.sbatch(script, place, env=env))
         assert job.ok, job.output
-        notice = "jobgen: no preflight: python3 has no jobgen.train with torch here\n" in job.output
+        notice = "jobgen: no preflight: python3 has no jobgen.train with torch\n" in job.output
         assert (notice, "preflight passed: 2 host(s), 4 rank(s)" in job.output) == (
             name != "all",
             name == "all",
@@ -386,10 +386,10 @@ def test_a_rank_that_hangs_and_the_requeued_job_that_does_not(
     assert sorted(stacks) == ["0", "1", "2", "3"]
     assert "hanging.py" in stacks["3"]
     assert not any("hanging.py" in stacks[rank] and "time.sleep" in stacks[rank] for rank in "012")
-    assert "; step-000007 is where to go on" in done.output  # saved by the watchdogs themselves
+    assert "; the run can resume from step-000007" in done.output  # saved by the watchdogs themselves
     statuses = (directory / "attempt-1" / "statuses").read_text().splitlines()
     assert "75" in {line.split()[1] for line in statuses}
-    assert "goes on from" in done.output
+    assert "resumes from" in done.output
     assert "not finished: attempt 1 of 2; requeued" in done.output
     assert jobs.status_of(directory)["state"] == "finished"
     assert [rank.status for rank in node_files.ranks(directory / "attempt-2")] == [0, 0, 0, 0]
@@ -451,7 +451,7 @@ def test_a_disk_that_becomes_full(small_disk: tuple[Cluster, Path], tmp_path: Pa
     (disk / "other").unlink()
     again = cluster.wait(cluster.sbatch(directory / "job.sh", directory))
     assert again.ok, again.output
-    assert f"goes on from {disk}/{kept}, after step" in again.output
+    assert f"resumes from {disk}/{kept}, after step" in again.output
 
 
 # -------------------------------------------------------------------------------------- arrays and reruns

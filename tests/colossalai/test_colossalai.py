@@ -191,7 +191,7 @@ REFUSED = [
     (["--plugin", "torch_ddp", "--precision", "bf16"], "trains in fp32, not in bf16"),
     (["--precision", "autocast"], "which no plug-in of ColossalAI has"),
     (["--plugin", "gemini", "--precision", "fp32"], "trains in bf16 or fp16, not in fp32"),
-    (["--plugin", "gemini", "--optimizer", "sgd"], "goes with --optimizer adam or adamw, not sgd"),
+    (["--plugin", "gemini", "--optimizer", "sgd"], "supports --optimizer adam or adamw, not sgd"),
     (["--plugin", "gemini", "--ema", "0.9"], "no rank has the whole weights"),
     (["--plugin", "low_level_zero", "--zero-stage", "3"], "is ZeRO stage 1 or 2, not 3"),
     (["--plugin", "low_level_zero", "--zero-stage", "0"], "is ZeRO stage 1 or 2, not 0"),

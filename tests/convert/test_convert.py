@@ -162,7 +162,7 @@ def indices(text: str | None) -> object:
 def test_a_partition_with_the_name_of_a_reservation() -> None:
     done = convert("#!/bin/bash\n#SBATCH --partition=R0\n#SBATCH --nodes=1\nhostname\n", "pbspro")
     assert "#PBS -q" not in done.text
-    assert "to PBS Pro a queue of such a name is a reservation" in str(done.remarks)
+    assert "PBS Pro reads a queue of this name as a reservation" in str(done.remarks)
 
 
 @given(slurm(more=("--reservation=",)))

@@ -18,8 +18,8 @@ environment() {
   job_need_training
 }
 
-rank() {  # the numbers of a rank
-  RANK=$OMPI_COMM_WORLD_RANK WORLD_SIZE=$OMPI_COMM_WORLD_SIZE LOCAL_RANK=$OMPI_COMM_WORLD_LOCAL_RANK LOCAL_WORLD_SIZE=2  # not exported: the training module asks mpi4py
+rank() {  # the rank variables
+  RANK=$OMPI_COMM_WORLD_RANK WORLD_SIZE=$OMPI_COMM_WORLD_SIZE LOCAL_RANK=$OMPI_COMM_WORLD_LOCAL_RANK LOCAL_WORLD_SIZE=2  # not exported: the training module uses mpi4py
 }
 
 program() {  # what every rank runs
@@ -34,7 +34,7 @@ launch() {
     bash "$JOBGEN_RUN_DIR/rank.sh" "$@"
 }
 
-# Below is the runtime, the same in every script. Where it is not whole, nothing is started.
+# Below is the runtime, the same in every script. The script starts nothing if the runtime is incomplete.
 job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || true
 [[ ! -f $0 || $(sed '1,/^# =* jobgen runtime /d' "$0" | sha256sum) == "${job_sum%% *}  -" ]] || {
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2

@@ -49,7 +49,7 @@ launch() {
   exec bash "$JOBGEN_RUN_DIR/each_node.sh" "$@"
 }
 
-# Below is the runtime, the same in every script. Where it is not whole, nothing is started.
+# Below is the runtime, the same in every script. The script starts nothing if the runtime is incomplete.
 job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || true
 [[ ! -f $0 || $(sed '1,/^# =* jobgen runtime /d' "$0" | sha256sum) == "${job_sum%% *}  -" ]] || {
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2

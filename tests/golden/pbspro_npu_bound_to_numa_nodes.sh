@@ -32,7 +32,7 @@ environment() {
   # jobgen: disable=fixed-interface
   export NCCL_SOCKET_IFNAME=ib0 GLOO_SOCKET_IFNAME=ib0 TP_SOCKET_IFNAME=ib0
   # jobgen: disable=fixed-interface
-  export HCCL_SOCKET_IFNAME='=ib0'  # =: these alone, not all that begin so
+  export HCCL_SOCKET_IFNAME='=ib0'  # =: this name, not a prefix
   variables  # again: modules and scripts may have changed them
   job_need python3 torchrun
   job_need_training
@@ -52,7 +52,7 @@ launch() {
   exec bash "$JOBGEN_RUN_DIR/each_node.sh" "$@"
 }
 
-# Below is the runtime, the same in every script. Where it is not whole, nothing is started.
+# Below is the runtime, the same in every script. The script starts nothing if the runtime is incomplete.
 job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || true
 [[ ! -f $0 || $(sed '1,/^# =* jobgen runtime /d' "$0" | sha256sum) == "${job_sum%% *}  -" ]] || {
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2

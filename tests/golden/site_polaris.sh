@@ -36,7 +36,7 @@ environment() {
   job_need_file train.py
 }
 
-rank() {  # the numbers of a rank
+rank() {  # the rank variables
   export RANK=$PALS_RANKID WORLD_SIZE=${PMI_SIZE:-$JOBGEN_WORLD_SIZE} LOCAL_RANK=$PALS_LOCAL_RANKID LOCAL_WORLD_SIZE=4
 }
 
@@ -51,7 +51,7 @@ launch() {
     bash "$JOBGEN_RUN_DIR/rank.sh" "$@"
 }
 
-# Below is the runtime, the same in every script. Where it is not whole, nothing is started.
+# Below is the runtime, the same in every script. The script starts nothing if the runtime is incomplete.
 job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || true
 [[ ! -f $0 || $(sed '1,/^# =* jobgen runtime /d' "$0" | sha256sum) == "${job_sum%% *}  -" ]] || {
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2

@@ -27,7 +27,7 @@ environment() {
   job_need_program ./solver
 }
 
-rank() {  # the numbers of a rank
+rank() {  # the rank variables
   export RANK=$SLURM_PROCID WORLD_SIZE=$SLURM_NTASKS LOCAL_RANK=$SLURM_LOCALID LOCAL_WORLD_SIZE=2
 }
 
@@ -42,7 +42,7 @@ launch() {
     bash "$JOBGEN_RUN_DIR/rank.sh" "$@"
 }
 
-# Below is the runtime, the same in every script. Where it is not whole, nothing is started.
+# Below is the runtime, the same in every script. The script starts nothing if the runtime is incomplete.
 job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || true
 [[ ! -f $0 || $(sed '1,/^# =* jobgen runtime /d' "$0" | sha256sum) == "${job_sum%% *}  -" ]] || {
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2

@@ -25,7 +25,7 @@ environment() {
   job_need_file train.py
 }
 
-rank() {  # the numbers of a rank
+rank() {  # the rank variables
   # The deepspeed launcher takes RANK modulo the ranks of the node, as if all nodes had as many.
   local before
   before=$(awk -F= -v node="$CROSS_RANK" 'NR <= node { n += $2 } END { print n + 0 }' "$JOBGEN_RUN_DIR/hostfile")
@@ -46,7 +46,7 @@ launch() {
   exec bash "$JOBGEN_RUN_DIR/each_node.sh" "$@"
 }
 
-# Below is the runtime, the same in every script. Where it is not whole, nothing is started.
+# Below is the runtime, the same in every script. The script starts nothing if the runtime is incomplete.
 job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || true
 [[ ! -f $0 || $(sed '1,/^# =* jobgen runtime /d' "$0" | sha256sum) == "${job_sum%% *}  -" ]] || {
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2

@@ -260,7 +260,7 @@ def test_a_curve_has_a_seam_where_a_later_attempt_went_on(tmp_path: Path) -> Non
     assert found == [(3, 0.3, None)]
     text = page([made.run(tmp_path / "run", [start, *rows[:3], start, *rows[3:]])], 0)
     assert (
-        text.count("went on here in a later attempt") == 6
+        text.count("was continued here by a later attempt") == 6
     )  # loss, throughput and rate, against steps and time
 
 
@@ -457,7 +457,7 @@ def test_the_page_says_what_failed_where(tmp_path: Path) -> None:
         "out of memory",
         "killed by SIGKILL",
         "is 300 s ahead",
-        "left no status",
+        "recorded no status",
     ):
         assert words in text
     assert "What failed" not in page([made.run(tmp_path / "well", made.rows(down(3)))], 0)

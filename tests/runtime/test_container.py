@@ -33,7 +33,7 @@ def test_folders_that_a_container_cannot_be_given(shell: Shell, name: str) -> No
         FUNCTIONS, f"mkdir {name}; job_file_container() {{ :; }}; cd {name}; job_try_container; echo never"
     )
     assert (done.status, done.out) == (72, "")
-    assert "choose directories without colons and commas" in done.said
+    assert "use directories without colons and commas" in done.said
 
 
 @pytest.mark.parametrize(

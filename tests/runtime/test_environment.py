@@ -63,7 +63,7 @@ def test_errors_end_the_script_after_a_sourced_one(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("text", "status", "said"),
     [
-        (None, 71, "cannot read my.sh, which was to be sourced"),
+        (None, 71, "cannot read my.sh, a file to source"),
         ("exit 0", 71, "my.sh has called exit: nothing was launched"),
         ("return 3", 0, "warning: my.sh returned status 3"),
         ("if", 0, "warning: my.sh returned status"),
@@ -97,10 +97,10 @@ SETUP = "signals finish source setup"
     [
         ("export COLOUR=blue; cd /; true", 0, ""),
         ("return 0; false", 0, ""),
-        ("a=1\n false\n echo never", 71, "setup, line 2: ended with status 1: nothing was launched"),
-        ("f() { false; echo never; }; f", 71, "ended with status 1: nothing was launched"),
-        ("return 4", 71, "setup: ended with status 4: nothing was launched"),
-        ("trap - ERR\nreturn 4", 71, "setup: ended with status 4: nothing was launched"),
+        ("a=1\n false\n echo never", 71, "setup, line 2: exited with status 1: nothing was launched"),
+        ("f() { false; echo never; }; f", 71, "exited with status 1: nothing was launched"),
+        ("return 4", 71, "setup: exited with status 4: nothing was launched"),
+        ("trap - ERR\nreturn 4", 71, "setup: exited with status 4: nothing was launched"),
         ("exit 0", 71, "setup has called exit: nothing was launched"),
         ("[[ -d /none ]] && echo never; true", 0, ""),
     ],
@@ -134,7 +134,7 @@ def test_before_and_after(shell: Shell) -> None:
     job_run_before; echo "${COLOUR-none} $PWD"; job_run_after 3; job_run_after 4; echo end"""
     done = shell.run(BEFORE, code)
     assert done.lines == ["before", f"none {shell.folder}", "after 3", "end"]
-    assert done.said == "jobgen: warning: after: ended with status 1\n"
+    assert done.said == "jobgen: warning: after: exited with status 1\n"
 
 
 def test_after_belongs_to_before(shell: Shell) -> None:
@@ -149,7 +149,7 @@ def test_a_before_that_fails(shell: Shell) -> None:
     code = 'before() { false; echo never; }; after() { echo "after $JOBGEN_STATUS"; }; trap "job_run_after 71" EXIT; job_run_before; echo never'
     done = shell.run(BEFORE, code)
     assert (done.status, done.lines) == (71, ["after 71"])
-    assert done.said == "jobgen: before: ended with status 1: nothing was launched\n"
+    assert done.said == "jobgen: before: exited with status 1: nothing was launched\n"
 
 
 def test_who_was_asked_to_leave_does_not_begin(shell: Shell) -> None:
@@ -348,4 +348,4 @@ def test_hccl(shell: Shell) -> None:
     given = {"HCCL_CONNECT_TIMEOUT": "7", "HCCL_IF_BASE_PORT": "8", "HCCL_WHITELIST_DISABLE": "0"}
     done = shell.run("hccl", show, {"RANK_TABLE_FILE": "/t", "MASTER_PORT": "1", **given})
     assert done.lines == ["HCCL_CONNECT_TIMEOUT=7", "HCCL_IF_BASE_PORT=8", "HCCL_WHITELIST_DISABLE=0"]
-    assert "RANK_TABLE_FILE is left out" in done.said
+    assert "RANK_TABLE_FILE is ignored" in done.said

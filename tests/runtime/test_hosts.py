@@ -36,7 +36,7 @@ def test_an_allocation_of_another_size(shell: Shell, nodes: int, hosts: str) -> 
     assert (done.status, done.out) == (70, "")
     assert (
         done.said
-        == f"jobgen: the allocation has {len(names)} hosts ({' '.join(names)}), but {nodes} were asked for\n"
+        == f"jobgen: the allocation has {len(names)} hosts ({' '.join(names)}), but {nodes} were requested\n"
     )
 
 
@@ -65,7 +65,7 @@ def test_nodes_that_differ_otherwise(shell: Shell, hosts: str, is_: str) -> None
     )
     assert (done.status, done.out) == (70, "")
     assert (
-        f"the allocation is {is_} (nodes x ranks: {' '.join(hosts.split())}), but 1x1+1x2 was asked for"
+        f"the allocation is {is_} (nodes x ranks: {' '.join(hosts.split())}), but 1x1+1x2 was requested"
         in done.said
     )
 
@@ -191,7 +191,7 @@ def test_spare_nodes_take_the_place_of_bad_ones(shell: Shell) -> None:
     )
     done = shell.run("spare_nodes", code + "; env | grep -E 'MASTER|WORLD' | sort")
     assert done.lines == ["b c", "JOBGEN_WORLD_SIZE=8", "MASTER_ADDR=b.ib"]
-    assert done.said == "jobgen: leaving out a: the preflight failed there\n"
+    assert done.said == "jobgen: excluding a: the preflight failed there\n"
     assert (shell.run_dir / "hosts").read_text() == "b\nc\n"
     assert (shell.run_dir / "hostfile").read_text() == "b slots=4\nc slots=4\n"
     assert (shell.run_dir / "env.sh").read_text() == "environment\n"

@@ -218,14 +218,14 @@ def test_asked_to_leave_before_it_began(shell: Shell) -> None:
 
 def test_a_rank_without_a_number(shell: Shell) -> None:
     done = rank(shell, "echo never", {"RANK": ""})
-    assert (done.status, done.out, done.said) == (70, "", "jobgen: here: mpirun gives this process no rank\n")
+    assert (done.status, done.out, done.said) == (70, "", "jobgen: here: mpirun gave this process no rank\n")
 
 
 @pytest.mark.parametrize(("world", "status"), [("2", 0), ("", 0), ("1", 70)])
 def test_a_world_of_another_size(shell: Shell, world: str, status: int) -> None:
     done = rank(shell, "exit", {"WORLD_SIZE": world, "JOBGEN_WORLD_SIZE": "2"})
     assert done.status == status
-    said = "jobgen: here: mpirun started a world of 1 ranks, not 2: is it another MPI's?\n"
+    said = "jobgen: here: mpirun started a world of 1 ranks, not 2: is it that of another MPI?\n"
     assert done.said == (said if status else "")
 
 

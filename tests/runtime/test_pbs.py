@@ -359,7 +359,7 @@ def test_slurm_says_no_end(slurm: Shell) -> None:
             {"SLURM_TASKS_PER_NODE": "2,1"},
             "job_ranks_per_node=2;",
             70,
-            "uneven allocation: Slurm gave 2,1 tasks, expected 2 on each node",
+            "uneven allocation: Slurm allocated 2,1 tasks, expected 2 on each node",
         ),
         (
             {},
@@ -425,7 +425,7 @@ def test_slurm_does_not_leave_out_a_host(slurm: Shell) -> None:
     (slurm.run_dir / "bad-hosts").write_text("n2\tbroken\n")
     code = "job_id=12 job_why_not=; scontrol() { [[ $1 != update ]]; }; job_submit_again; echo $job_next"
     done = slurm.run("slurm slurm_requeue", code)
-    assert (done.out, done.said) == ("requeued\n", "jobgen: Slurm does not leave out n2\n")
+    assert (done.out, done.said) == ("requeued\n", "jobgen: Slurm does not exclude n2\n")
 
 
 def test_the_words_of_the_next_attempt(shell: Shell) -> None:

@@ -61,7 +61,7 @@ def test_mpirun_starts_its_daemons_through_us(shell: Shell, name: str) -> None:
     done, _ = exported(shell, name, "job_dir=/a:b", {"JOBGEN_AGENTS": "ssh"})
     assert (done.status, done.said) == (
         72,
-        "jobgen: the run directory /a:b must be without a colon: it goes on PATH\n",
+        "jobgen: the run directory /a:b is added to PATH: it must not contain a colon\n",
     )
 
 
@@ -99,9 +99,9 @@ def test_mpich_and_intel(shell: Shell) -> None:
     ("version", "status", "said"),
     [
         ("mpirun (Open MPI) 5.0.1", 0, ""),
-        ("HYDRA build details", 71, "is not Open MPI's: load the right module, or give --mpi"),
-        ("Intel(R) MPI Library", 71, "is not Open MPI's"),
-        ("something", 0, "warning: {bin}/mpirun does not say that it is Open MPI's"),
+        ("HYDRA build details", 71, "is not that of Open MPI: load the right module, or use --mpi"),
+        ("Intel(R) MPI Library", 71, "is not that of Open MPI"),
+        ("something", 0, "warning: {bin}/mpirun may not be that of Open MPI"),
         ("exit 3", 0, "warning"),
     ],
 )
@@ -261,8 +261,8 @@ def test_the_devices_of_each_node_for_pdsh(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("code", "status", "said"),
     [
-        ("command() { return 1; }", 71, "cannot find pdsh on PATH; --remote auto needs none"),
-        ("job_dir='/a b'", 72, "pdsh can pass on neither "),
+        ("command() { return 1; }", 71, "cannot find pdsh on PATH; --remote auto does not need it"),
+        ("job_dir='/a b'", 72, "pdsh cannot quote "),
     ],
 )
 def test_pdsh_cannot(shell: Shell, code: str, status: int, said: str) -> None:
@@ -407,7 +407,7 @@ def test_hosts_that_cannot_be_probed(shell: Shell, code: str) -> None:
             "exit 1",
             0,
             "on\n",
-            "no preflight: python3 has no jobgen.train with torch here\n",
+            "no preflight: python3 has no jobgen.train with torch\n",
         ),
         ("job_preflight_kind=if_there; job_preflight() { echo checked; }", "exit 0", 0, "checked\non\n", ""),
         (

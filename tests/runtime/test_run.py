@@ -223,7 +223,7 @@ def test_where_it_is(shell: Shell, settings: str, where: str, run: str) -> None:
         ("job_workdir=/none", "cannot enter /none"),
         ("job_run_dir=/dev/null", "cannot make the run directory /dev/null/my-12.head"),
         ("job_run_dir=/proc", "cannot make the run directory /proc/my-12.head"),
-        ("job_run_dir=$'a\\nb'", "a run directory may have no line break in its name: $'"),
+        ("job_run_dir=$'a\\nb'", "the name of a run directory must not contain a line break: $'"),
         ("mkdir() { :; }", "cannot write into the run directory"),
         ("mkdir() { [[ $1 == -p ]] && command mkdir $*; }", "cannot make the directory"),
     ],
@@ -374,7 +374,7 @@ def test_the_steps_that_every_job_has(shell: Shell) -> None:
         "main", f"{steps}\n{MAIN}\nasked=yes status=; unset -f job_run_after job_go_on; job_main"
     )
     assert done.lines == [*must, "finish 75"]
-    assert "jobgen: asked to leave (TERM) before the program began\n" in done.said
+    assert "jobgen: asked to exit (TERM) before the program started\n" in done.said
 
 
 @pytest.mark.parametrize(
@@ -389,8 +389,8 @@ def test_the_steps_that_every_job_has(shell: Shell) -> None:
 def test_who_asked_a_job_that_ran(shell: Shell, asked: str, signals: int, why: str, told: bool) -> None:
     code = f"job_signals={signals}; job_run() {{ asked={asked}; }}; job_why() {{ echo {why}; }}"
     said = shell.run("main", f"{MAIN} {code}; asked=no status=75; job_launch_and_judge").said
-    assert ("jobgen: asked by cancel: every rank was to save and leave\n" in said) == told
-    assert ("asked by" in said) == told
+    assert ("jobgen: every rank was asked to save and exit, because of cancel\n" in said) == told
+    assert ("because of cancel" in said) == told
 
 
 def test_the_doctor_sees_the_environment_without_the_job(shell: Shell) -> None:

@@ -1,4 +1,4 @@
-"""signals.sh and deadline.sh: who asks the ranks to save and leave, and when."""
+"""signals.sh and deadline.sh: who asks the ranks to save and exit, and when."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_the_first_signal_asks_to_save(shell: Shell, name: str) -> None:
     assert shell.control == f"save {name}\n"
     assert (
         done.said
-        == f"jobgen: got {name}: asking every rank to save and leave; a second signal stops at once\n"
+        == f"jobgen: got {name}: asking every rank to save and exit; a second signal stops at once\n"
     )
     assert (shell.logs / "events").read_text().endswith(f" signal {name}\n")
 
@@ -132,7 +132,7 @@ def test_at_the_deadline_the_ranks_are_asked(shell: Shell, left: int) -> None:
     )
     assert time.monotonic() - started >= left - 1
     assert shell.control == "save deadline\n"
-    assert done.said == "jobgen: the wall time is nearly over: asking every rank to save and leave\n"
+    assert done.said == "jobgen: the wall time is nearly over: asking every rank to save and exit\n"
 
 
 def test_a_deadline_to_come_asks_nobody(shell: Shell) -> None:

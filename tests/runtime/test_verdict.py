@@ -128,13 +128,13 @@ def test_a_launcher_that_says_nothing_failed(shell: Shell) -> None:
     done = judge(shell, 0)
     assert (done.status, done.out) == (73, "")
     assert done.said.splitlines() == [
-        "jobgen: rank 1 2 gave no status: killed by the launcher, or gone with its node",
-        "jobgen: mpirun ended with status 0, but rank 1 2 gave no status",
+        "jobgen: rank 1 2 recorded no status: killed by the launcher, or lost with its node",
+        "jobgen: mpirun ended with status 0, but rank 1 2 recorded no status",
     ]
 
 
 def test_at_most_eight_silent_ranks_are_named(shell: Shell) -> None:
-    assert "rank 0 1 2 3 4 5 6 7 gave" in judge(shell, 1, world=12).said
+    assert "rank 0 1 2 3 4 5 6 7 recorded" in judge(shell, 1, world=12).said
 
 
 @pytest.mark.parametrize(

@@ -85,7 +85,7 @@ ENDS = {
             Expected(
                 (75,),
                 ALL,
-                ("(got USR1|the wall time is nearly over): asking every rank to save and leave",),
+                ("(got USR1|the wall time is nearly over): asking every rank to save and exit",),
                 patience=30,
             ),
             options=("--walltime", "90s", "--signal", "USR1@45"),
@@ -116,7 +116,7 @@ ENDS = {
             # Slurm sends TERM to the programs themselves, which die of it; and KILL, if the script takes longer.
             only={"torque": {"saved": ANY}, "slurm": {"saved": ANY, "statuses": (CANCELLED, 128 + 9)}},
         ),
-        End("cancel", "`jobgen cancel`", Expected((75,), ALL, ("save and leave",)), act="cancel"),
+        End("cancel", "`jobgen cancel`", Expected((75,), ALL, ("save and exit",)), act="cancel"),
         End(
             "killed",
             "a rank is killed (SIGKILL)",

@@ -93,7 +93,7 @@ def test_padding_goes_with_the_height() -> None:
     [
         ("crp", "did you mean 'crop'"),
         ("crop,crop", "not a list such as"),
-        ("crop:0", "'crop:0' is none of"),
+        ("crop:0", "'crop:0' is not one of"),
         ("flip,none", "not a list such as"),
     ],
 )

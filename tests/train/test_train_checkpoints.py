@@ -56,9 +56,9 @@ RESIZED = {
     "pipeline-dp": 1e-4,
 }
 REFUSED = {
-    "zero2": "knows the states of adam, adamw and lamb only, not of sgd",
+    "zero2": "supports only adam, adamw and lamb, not sgd",
     "pipeline": "was trained with --stages 2, but this run has --stages 1",
-    "moe": "leaves the experts out",
+    "moe": "does not contain the experts",
 }
 ALONE = "zero1-fp16"
 Results = dict[str, dict[str, Any]]
@@ -186,7 +186,7 @@ def test_a_killed_run_goes_on_as_if_nothing_had_been(finished: Finished, tmp_pat
         directory.verify(found.directory, found.record["files"])
     done = start(tmp_path, "warm", [*RUN, "--resume"], ranks=1)
     assert done.returncode == 0, done.stderr
-    assert "goes on from" in done.stdout
+    assert "resumes from" in done.stdout
     keys = ("epoch", "step", "loss", "lr")
     steps, undisturbed = (
         [{key: row[key] for key in keys} for row in each.metrics("step")] for each in (done, finished)
@@ -248,7 +248,7 @@ def test_what_cannot_be_gone_on_from(finished: Finished, tmp_path: Path) -> None
     with pytest.raises(CommonMistake, match="--resume: give --checkpoint-dir DIR, or JOBGEN_RUN_DIR"):
         checkpoints.find("latest", None)
     (tmp_path / "latest").write_text("step-000007\n")
-    with pytest.raises(BadInput, match="gone on from: .*names 'step-000007', which is not there"):
+    with pytest.raises(BadInput, match="can be used: .*names 'step-000007', which does not exist"):
         checkpoints.at(tmp_path)
     for way in (place, place / "step-000045", finished.directory):
         assert checkpoints.find(str(way), None).directory == place / "step-000045"
@@ -333,7 +333,7 @@ def test_mistakes_of_the_commands_are_told_in_one_sentence(tmp_path: Path) -> No
     for words, says in (
         (["export", nothing, "out.pt"], "there is no checkpoint in"),
         (["export", nothing, file], "does not end in .pt or .safetensors"),
-        (["evaluate", str(tmp_path / "weights.pt")], "which says what weights.pt is, cannot be read"),
+        (["evaluate", str(tmp_path / "weights.pt")], "which describes weights.pt, cannot be read"),
         (["--resume", "--engine", "ddp"], "--resume: give --checkpoint-dir DIR"),
     ):
         done = command(tmp_path, *words)

@@ -57,8 +57,8 @@ def test_the_latest_comes_first_and_then_those_before_it(place: Path) -> None:
     [
         (None, "latest cannot be read: No such file or directory", "step-000006"),
         (b"", "latest is empty", "step-000006"),
-        (b"\xff\x00\x12", "which is no checkpoint's id", "step-000006"),
-        (b"../elsewhere", "holds '../elsewhere', which is no checkpoint's id", "step-000006"),
+        (b"\xff\x00\x12", "which is not the id of a checkpoint", "step-000006"),
+        (b"../elsewhere", "contains '../elsewhere', which is not the id of a checkpoint", "step-000006"),
         (b"step-000005\n", "names 'step-000005', which is not there", "step-000004"),
     ],
 )
@@ -81,7 +81,9 @@ def test_an_unreadable_record(record: bytes | None, place: Path) -> None:
     found = checkpoints.find("latest", place)
     assert found.directory.name == "step-000004"
     assert f"{file} cannot be read as a checkpoint's" in found.trouble[0]
-    with pytest.raises(CommonMistake, match="cannot be read .*; whole there: step-000002, step-000004$"):
+    with pytest.raises(
+        CommonMistake, match="cannot be read .*; intact checkpoints: step-000002, step-000004$"
+    ):
         checkpoints.find("step-000006", place)
 
 
@@ -100,7 +102,7 @@ def test_nothing_whole(place: Path) -> None:
         checkpoints.find("latest", place)
     text = str(error.value)
     assert text.count("cannot be read as a checkpoint's") == 2
-    assert text.endswith("; step-000006 can be given to --resume")
+    assert text.endswith("; --resume can use step-000006")
 
 
 def test_any_in(tmp_path: Path) -> None:
@@ -178,8 +180,8 @@ def test_a_run_falls_back(finished: Finished, copy: Path, tmp_path: Path) -> Non
     assert done.returncode == 0, done.stderr
     [warning] = [line for line in done.stderr.splitlines() if "warning" in line and "jobgen" in line]
     assert f"{copy / LAST / 'rank-00001.pt'} cannot be read: No such file or directory" in warning
-    assert f"{model} is damaged: its SHA-256 is not that of what was written" in warning
-    assert warning.endswith("step-000015 is used instead, the newest whole one")
+    assert f"{model} is damaged: its SHA-256 differs from that of the written data" in warning
+    assert warning.endswith("step-000015, the newest intact one, is used instead")
     assert "after step 15" in done.stdout
     assert done.metrics("epoch")[-1]["test_loss"] == finished.metrics("epoch")[-1]["test_loss"]
     assert not list(copy.glob(".*"))
@@ -196,7 +198,7 @@ def test_a_run_that_names_its_checkpoint_does_not_fall_back(copy: Path, tmp_path
     [line] = [line for line in done.stderr.splitlines() if "jobgen.train: " in line]
     assert "--resume step-000020: " in line
     assert "rank-00000.pt is damaged: it has 0 bytes, but" in line
-    assert line.endswith("; whole there: step-000005, step-000015, step-000023")
+    assert line.endswith("; intact checkpoints: step-000005, step-000015, step-000023")
 
 
 def test_a_run_with_nothing_whole(copy: Path, tmp_path: Path) -> None:

@@ -105,8 +105,8 @@ def test_a_full_disk(options: list[str], tmp_path: Path) -> None:
     assert (
         f"checkpoint {failed} cannot be written: No space left on device: {disk}/.{failed}." in left.complaint
     )
-    assert " MiB free there); " in left.complaint
-    assert left.complaint.endswith(f"; {last} is whole and is kept")
+    assert " MiB free); " in left.complaint
+    assert left.complaint.endswith(f"; {last} is intact and is kept")
     assert (left.status["state"], left.status["exit_status"]) == ("failed", 4)
     assert left.status["checkpoint"] == last
 
@@ -130,7 +130,7 @@ def test_one_rank_s_trouble_ends_all(tmp_path: Path) -> None:
     left = Left(done.returncode, done.stderr, tmp_path, tmp_path / "run")
     assert "checkpoint step-000002 cannot be written: File too large: " in left.complaint
     assert "(rank 1 on " in left.complaint
-    assert left.complaint.endswith("; there is none before it")
+    assert left.complaint.endswith("; there is no earlier one")
     assert list((tmp_path / "run" / "checkpoints").iterdir()) == []
 
 
@@ -144,7 +144,7 @@ def test_a_full_disk_on_which_everything_is(tmp_path: Path) -> None:
     assert left.returncode == 4
     last = assert_whole(left.disk / "run" / "checkpoints")
     assert "No space left on device" in left.complaint
-    assert left.complaint.endswith(f"; {last} is whole and is kept")
+    assert left.complaint.endswith(f"; {last} is intact and is kept")
     assert left.stderr.count("warning") <= 1
 
 
@@ -171,7 +171,7 @@ def test_a_directory_that_becomes_read_only(tmp_path: Path) -> None:
     assert "cannot be written: Read-only file system: " in left.complaint
     kept = left.status["checkpoint"]
     assert kept == checkpoints.at(left.disk / "checkpoints").directory.name
-    assert left.complaint.endswith(f"; {kept} is whole and is kept")
+    assert left.complaint.endswith(f"; {kept} is intact and is kept")
 
 
 def test_a_directory_that_is_read_only_from_the_start(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def _cut(content: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("name", "damage", "says"),
     [
-        ("train-images-idx3-ubyte", _cut, "damaged: its header promises 15680 values"),
+        ("train-images-idx3-ubyte", _cut, "damaged: its header gives 15680 values"),
         ("train-images-idx3-ubyte", lambda c: b"GIF89a" + c, "is not an idx file"),
         ("train-images-idx3-ubyte", lambda c: b"", "is not an idx file"),
         ("train-labels-idx1-ubyte", lambda c: c[:-1] + b"\xff", "label outside 0 to 9"),

@@ -242,8 +242,10 @@ def test_every_sample_is_seen_once_an_epoch(two: Results) -> None:
 
 
 def test_what_only_the_model_can_tell_is_a_sentence(two: Results) -> None:
-    assert two["pipeline wrong layers"]["error"].startswith("--partition type:LSTM names none of the model's")
-    assert "different stages that share weights" in two["pipeline tied"]["error"]
-    assert "leaves stage 0 nothing to train: it has Flatten" in two["pipeline without weights"]["error"]
-    assert "makes no use of 0.spare.weight, 0.spare.bias: leave them out" in two["ddp idle"]["error"]
+    assert two["pipeline wrong layers"]["error"].startswith(
+        "--partition type:LSTM matches none of the model's"
+    )
+    assert "shared weights of layers in different stages" in two["pipeline tied"]["error"]
+    assert "stage 0 has nothing to train, only Flatten" in two["pipeline without weights"]["error"]
+    assert "does not use 0.spare.weight, 0.spare.bias: remove them" in two["ddp idle"]["error"]
     assert "error" not in two["zero0 idle"]

@@ -120,7 +120,7 @@ def test_a_run(launcher: str, npu_environment: dict[str, str], tmp_path: Path) -
     env = {"PYTHONPATH": str(SIMULATED), "JOBGEN_ACCELERATOR": "", "ASCEND_RT_VISIBLE_DEVICES": "3,5"}
     done: Finished = start(tmp_path, launcher, ["--epochs", "1", "--zero-stage", "2", "--profile"], env=env)
     assert done.returncode == 0, done.stderr
-    assert "note: --profile has recorded the host only, not the npu devices" in done.stdout
+    assert "note: --profile has recorded only the host, not the npu devices" in done.stdout
     assert done.status["device"] == "npu"
     assert done.status["world_size"] == 2
     assert done.status["accuracy"] > 0.5
@@ -144,7 +144,7 @@ def test_each_rank_has_its_local_rank_s_device(npu_environment: dict[str, str]) 
     env = {name: value for name, value in npu_environment.items() if name != "ASCEND_RT_VISIBLE_DEVICES"}
     assert run_python(program, env).splitlines() == [
         "1 7 0",
-        "BadInput local rank 8 has no device of its own: this host shows 8 npu devices to 8 ranks",
+        "BadInput local rank 8 has no device: this host has 8 npu devices for 8 ranks",
     ]
 
 

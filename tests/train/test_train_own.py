@@ -129,7 +129,7 @@ def test_resnet18() -> None:
 
 
 def test_resnet18_wants_larger_images_than_the_digits() -> None:
-    with pytest.raises(CommonMistake, match="8 x 8 pixels are too few"):
+    with pytest.raises(CommonMistake, match="8 x 8 pixels are too small"):
         config.parse(["--model", "resnet18"])
     with pytest.raises(CommonMistake, match="at least 16 x 16 pixels; these have 8 x 12"):
         models.build("resnet18", (1, 8, 12), 10)
@@ -144,7 +144,7 @@ def test_own_model(own: Path) -> None:
     [
         ("my_things:nothing", "returned str, not a torch.nn.Module"),
         ("my_things:narrow", "cannot be called as NAME(shape, classes): too many positional arguments"),
-        ("my_things:frozen", "returned a Sequential without a weight to train"),
+        ("my_things:frozen", "returned a Sequential without trainable weights"),
         ("my_things:biuld", "has no biuld (did you mean 'build'?)"),
         ("my_things:np", "np is not a function or class"),
         ("my_thigns:build", "there is no module my_thigns"),
@@ -159,7 +159,7 @@ def test_own_model_mistakes(own: Path, name: str, says: str) -> None:
 @pytest.mark.parametrize("name", ["maps", "one_short"])
 def test_what_a_model_gives_is_looked_at_once(own: Path, name: str) -> None:
     model = models.build(f"my_things:{name}", (1, 8, 8), 3)
-    with pytest.raises(CommonMistake, match=r"gives \[2, .*\] in place of logits, \[samples, 3\]"):
+    with pytest.raises(CommonMistake, match=r"returns \[2, .*\] instead of logits, \[samples, 3\]"):
         model(torch.zeros(2, 1, 8, 8))
     good = models.build("my_things:build", (1, 8, 8), 3)
     good(torch.zeros(2, 1, 8, 8))
@@ -191,7 +191,7 @@ def test_own_sequence_is_decoded_once(own: Path) -> None:
     ("name", "says"),
     [
         ("few_classes", "label 2 but only 1 classes"),
-        ("misspelt", "'classs', which is none of"),
+        ("misspelt", "'classs', which is not one of"),
         ("flat", "train images have shape (5, 64)"),
         ("halves", "must be whole numbers"),
         ("text", "must return a mapping with train and test"),
@@ -199,7 +199,7 @@ def test_own_sequence_is_decoded_once(own: Path) -> None:
         ("counted", "classes must be a list of names, not 3"),
         ("unscaled", "full and std divide the pixels"),
         ("worded", "mean must be numbers, not 'grey'"),
-        ("objects", "images are no array of numbers"),
+        ("objects", "images are not an array of numbers"),
         ("holes", "test images have values that are not finite"),
     ],
 )
@@ -213,7 +213,7 @@ def test_own_data_mistakes(own: Path, name: str, says: str) -> None:
     ("argv", "says"),
     [
         (["--dataset", "a:b", "--task", "mnist"], "there is no module 'a'"),
-        (["--dataset", "json:loads", "--task", "mnist"], "both choose the data"),
+        (["--dataset", "json:loads", "--task", "mnist"], "both select the data"),
         (["--dataset", "json"], "'json' is not PKG.MOD:NAME"),
         (["--model", "jsn:build"], "there is no module 'jsn'"),
         (["--model", "resnet"], "did you mean 'resnet18'"),

@@ -96,7 +96,7 @@ def test_short_name(host: str, name: str) -> None:
 
 def test_a_rank_that_never_came_up() -> None:
     found = judge.missing({2: ("b", None), 3: ("b", None)}, four(), "a:1")
-    assert bad(found) == {"b": "ranks 2, 3 never came up, or do not share the run directory"}
+    assert bad(found) == {"b": "ranks 2, 3 never started, or do not share the run directory"}
 
 
 def test_a_rank_that_came_up_and_got_no_further() -> None:
@@ -151,7 +151,7 @@ def test_placement_that_names_do_not_tell() -> None:
     facts = of(fact(0, "a", **unknown), fact(1, "a", **unknown), fact(2, "b", hostname="x", **unknown))
     found = judge.alone(job, facts, 3)
     assert not bad(found)
-    assert any("cannot be told" in each.text for each in found)
+    assert any("may be another host" in each.text for each in found)
     facts[1]["hostname"] = "x"  # one host's ranks on two
     assert "its ranks run on a and x" in bad(judge.alone(job, facts, 3))["a"]
     facts[1]["hostname"], facts[2]["hostname"] = "a", "a"  # all on one
@@ -175,7 +175,7 @@ def test_fewer_or_other_devices() -> None:
 
 def test_two_ranks_on_one_device() -> None:
     facts = of(fact(0, "a", **npus(1, "0/0")), fact(1, "a", **npus(1, "0/0")))
-    assert "ranks 0, 1 have 1 device(s) between them" in bad(judge.alone(Job((), None), facts, 2))["a"]
+    assert "ranks 0, 1 share 1 device(s)" in bad(judge.alone(Job((), None), facts, 2))["a"]
     facts[1]["device"]["id"] = "1/0"
     assert judge.alone(Job((), None), facts, 2) == []
 
@@ -285,11 +285,11 @@ def test_the_all_reduce() -> None:
     assert judge.reduced(four(), dict.fromkeys(range(4), fine)) == []
     # Who does not answer at all is the cause; the others' errors follow.
     found = judge.reduced(four(), {0: stuck, 1: stuck, 2: stuck, 3: None})
-    assert bad(found) == {"b": "rank 3 did not come back from the all-reduce"}
+    assert bad(found) == {"b": "rank 3 did not return from the all-reduce"}
     found = judge.reduced(four(), dict.fromkeys(range(4), stuck))
     assert (bad(found), found[0].failed) == ({}, True)
-    found = judge.reduced(four(), {0: fine, 1: fine, 2: {"error": "gave 5 in place of 10"}, 3: fine})
-    assert bad(found) == {"b": "gave 5 in place of 10"}
+    found = judge.reduced(four(), {0: fine, 1: fine, 2: {"error": "returned 5 instead of 10"}, 3: fine})
+    assert bad(found) == {"b": "returned 5 instead of 10"}
     found = judge.reduced(four(), {0: stuck, 1: stuck, 2: {"error": "uncorrectable ECC error"}, 3: stuck})
     assert bad(found) == {"b": "uncorrectable ECC error"}
 
@@ -510,8 +510,8 @@ def test_a_rank_that_is_not_started(tmp_path: Path) -> None:
     began = time.monotonic()
     done = end([begin(env, rank, 3) for rank in (0, 2)], env, began)
     assert done.statuses == [74, 74]
-    assert done.bad == {"127.0.0.2": "rank 1 never came up, or does not share the run directory"}
-    assert "preflight failed: 127.0.0.2: rank 1 never came up" in done.stderr
+    assert done.bad == {"127.0.0.2": "rank 1 never started, or does not share the run directory"}
+    assert "preflight failed: 127.0.0.2: rank 1 never started" in done.stderr
     assert done.seconds < LATEST
     assert [row["verdict"] for row in done.result["hosts"]] == ["ok", "ok", "BAD"]
 
@@ -522,8 +522,8 @@ def test_rank_0_is_not_started(tmp_path: Path) -> None:
     began = time.monotonic()
     done = end([begin(env, 1, 2)], env, began)
     assert done.statuses == [74]
-    assert "rank 0 never came up" in done.bad["127.0.0.1"]
-    assert "127.0.0.1: rank 0 never came up: rank 1 cannot reach rank 0" in done.stderr
+    assert "rank 0 never started" in done.bad["127.0.0.1"]
+    assert "127.0.0.1: rank 0 never started: rank 1 cannot reach rank 0" in done.stderr
     assert done.seconds < LATEST
 
 
@@ -541,7 +541,7 @@ def test_a_rank_that_hangs_while_it_starts(tmp_path: Path) -> None:
     done = end(ranks, env, began)
     assert done.statuses[0] == 74
     assert done.statuses[1] == 74
-    assert "rank 1 came up, but did not reach the rendezvous" in done.bad["127.0.0.2"]
+    assert "rank 1 started, but did not reach the rendezvous" in done.bad["127.0.0.2"]
 
 
 def test_a_rank_whose_torch_comes_late_is_waited_for(tmp_path: Path) -> None:

@@ -130,18 +130,18 @@ def test_each_source(env: dict[str, str], expected: Ranks) -> None:
         ),
         pytest.param({"WORLD_SIZE": "4"}, ["WORLD_SIZE=4", "RANK", "1"], id="several-said-one-started"),
         pytest.param(
-            OPENMPI | MEETING | {"WORLD_SIZE": "4"}, ["WORLD_SIZE=4", "Open MPI says 2"], id="two-sizes"
+            OPENMPI | MEETING | {"WORLD_SIZE": "4"}, ["WORLD_SIZE=4", "Open MPI has 2"], id="two-sizes"
         ),
-        pytest.param(STEP | {"LOCAL_RANK": "1"}, ["LOCAL_RANK=1", "Slurm says 0"], id="two-local-ranks"),
+        pytest.param(STEP | {"LOCAL_RANK": "1"}, ["LOCAL_RANK=1", "Slurm has 0"], id="two-local-ranks"),
         pytest.param(OPENMPI, ["MASTER_ADDR", "mpi4py"], id="nowhere-to-meet"),
         pytest.param(
             MEETING | {"PALS_RANKID": "1", "PALS_LOCAL_RANKID": "1"},
-            ["PALS", "of how many"],
+            ["PALS", "no world size"],
             id="pals-without-size",
         ),
         pytest.param(
             {"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2"} | MEETING,
-            ["Open MPI", "rank 1 but not which local rank", "2 ranks"],
+            ["Open MPI", "rank 1, but no local rank"],
             id="openmpi-without-local-rank",
         ),
         pytest.param(
@@ -186,7 +186,7 @@ def test_local_rank_option_counts_where_the_environment_is_silent_and_must_agree
     with pytest.raises(BadInput, match="--local_rank=2 contradicts"):
         discover(LAUNCHER, 2)
     assert discover(MEETING, 0) == discover(MEETING, -1) == discover(MEETING)
-    with pytest.raises(BadInput, match="--local_rank=3 is set but RANK is not, and one process says 0"):
+    with pytest.raises(BadInput, match="--local_rank=3 is set but RANK is not, and one process has 0"):
         discover(MEETING, 3)
 
 

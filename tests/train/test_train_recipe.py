@@ -52,8 +52,8 @@ def test_options_win_over_the_file_s_sizes(tmp_path: Path) -> None:
     sizes = {batches.MICRO: 8, batches.ACCUMULATION: 2, batches.TOTAL: 32}
     how = resolve("--global-batch", "64", file=tmp_path / "a.json", **sizes)
     assert how.batch == Batch(8, 4)
-    assert "--global-batch 64 wins over the config file's 32" in how.notes
-    assert "the options win over the config file's gradient_accumulation_steps 2" in how.notes
+    assert "--global-batch 64 overrides the config file's 32" in how.notes
+    assert "the options override the config file's gradient_accumulation_steps 2" in how.notes
 
 
 @pytest.mark.parametrize(
@@ -63,12 +63,12 @@ def test_options_win_over_the_file_s_sizes(tmp_path: Path) -> None:
         (["--global-batch", "64", "--batch-size", "7"], 2, "64 is not --batch-size 7 x .* 4 x 2 ranks = 56"),
         (["--engine", "pipeline", "--stages", "3"], 4, "--stages 3 does not divide the 4 ranks"),
         (["--model", "moe", "--expert-parallel", "4"], 6, "--expert-parallel 4 does not divide the 6 ranks"),
-        (["--model", "moe", "--experts", "3", "--expert-parallel", "2"], 2, "--experts 3 cannot be shared"),
+        (["--model", "moe", "--experts", "3", "--expert-parallel", "2"], 2, "--experts 3 is not divisible"),
         (["--model", "moe", "--zero-stage", "3"], 2, "DeepSpeed refuses experts at stage 3"),
         (["--model", "moe", "--engine", "ddp"], 2, "its expert layer is DeepSpeed's"),
-        (["--model", "moe", "--top-k", "3"], 2, "takes 1 or 2"),
+        (["--model", "moe", "--top-k", "3"], 2, "supports 1 and 2"),
         (["--top-k", "2"], 2, "--top-k is for --model moe, not for cnn"),
-        (["--engine", "pipeline", "--zero-stage", "2"], 2, "goes with ZeRO stage 0 or 1, not 2: it adds"),
+        (["--engine", "pipeline", "--zero-stage", "2"], 2, "needs ZeRO stage 0 or 1, not 2: it accumulates"),
         (["--engine", "pipeline", "--optimizer", "muon"], 2, "needs --engine deepspeed, not pipeline"),
         (["--engine", "pipeline", "--offload", "optimizer", "--zero-stage", "1"], 2, "not pipeline"),
         (["--engine", "ddp", "--zero-stage", "1"], 2, "ZeRO stage 1 needs --engine deepspeed"),
@@ -76,13 +76,13 @@ def test_options_win_over_the_file_s_sizes(tmp_path: Path) -> None:
         (["--stages", "2"], 2, "--stages is for --engine pipeline"),
         (["--offload", "all", "--zero-stage", "2"], 2, "needs --zero-stage 3, not 2"),
         (["--offload", "optimizer"], 2, "needs --zero-stage 1, 2 or 3, not 0"),
-        (["--amp", "O1", "--zero-stage", "1"], 2, "amp goes with neither fp16 nor ZeRO"),
-        (["--amp", "O1", "--precision", "fp16"], 2, "both choose the precision"),
+        (["--amp", "O1", "--zero-stage", "1"], 2, "amp cannot be combined with fp16 or ZeRO"),
+        (["--amp", "O1", "--precision", "fp16"], 2, "both select the precision"),
         (["--amp", "O3"], 2, "needs --engine ddp"),
         (
             ["--engine", "pipeline", "--precision", "autocast-fp16"],
             2,
-            "scales the loss in the last stage only",
+            "scales the loss only in the last stage",
         ),
         (
             ["--engine", "pipeline", "--precision", "bf16", "--zero-stage", "0"],
@@ -91,12 +91,12 @@ def test_options_win_over_the_file_s_sizes(tmp_path: Path) -> None:
         ),
         (["--scheduler-unit", "epoch"], 2, "--scheduler-unit epoch needs a scheduler"),
         (["--scheduler-unit", "epoch", "--scheduler", "none"], 2, "--scheduler-unit epoch needs a scheduler"),
-        (["--clip", "1", "--optimizer", "muon", "--zero-stage", "1"], 2, "would clip Muon's finished update"),
+        (["--clip", "1", "--optimizer", "muon", "--zero-stage", "1"], 2, "would clip Muon's final update"),
         (["--optimizer", "OneBitAdam"], 2, "the 1-bit optimizers left DeepSpeed in 0.19.7"),
         (["--scheduler", "multistep"], 2, "needs --milestones"),
-        (["--milestones", "3,2", "--scheduler", "multistep"], 2, "not a list of rising whole numbers"),
-        (["--scheduler", "my.mod:"], 2, "is none of none, warmup"),
-        (["--partition", "type:["], 2, "no valid regular expression"),
+        (["--milestones", "3,2", "--scheduler", "multistep"], 2, "not a list of increasing whole numbers"),
+        (["--scheduler", "my.mod:"], 2, "is not one of none, warmup"),
+        (["--partition", "type:["], 2, "not a valid regular expression"),
     ],
 )
 def test_refused_with_the_reason(argv: list[str], world: int, says: str) -> None:
@@ -131,7 +131,7 @@ def test_lamb_needs_a_gpu() -> None:
             "no key 'learning_rate' in optimizer",
         ),
         ({"optimizer": {"type": "OneBitLamb"}}, "1-bit optimizers left"),
-        ({"optimizer": {"type": "Adamw2"}}, r"none of .* \(did you mean 'adamw'\?\)"),
+        ({"optimizer": {"type": "Adamw2"}}, r"not one of .* \(did you mean 'adamw'\?\)"),
         ({"scheduler": {"type": "WarmupLr"}}, "did you mean 'WarmupLR'"),
         ({"scheduler": {"type": "WarmupLR", "params": {"warmup_steps": 1}}}, "no key 'warmup_steps'"),
         ({"scheduler": {"type": "WarmupLR", "params": {"warmup_max_lr": [1]}}}, "must be a number, not"),
@@ -146,8 +146,8 @@ def test_lamb_needs_a_gpu() -> None:
         ({"scheduler": {"type": "WarmupLR", "params": None}}, "params must be an object, not None"),
         ({"scheduler": "WarmupLR"}, "scheduler must be an object, not 'WarmupLR'"),
         ({"optimizer": "Adam"}, "optimizer must be an object, not 'Adam'"),
-        ({"optimizer": {"type": "Foo"}}, "optimizer.type 'Foo' is none of sgd, adam"),
-        ({"optimizer": {"type": "SGDD"}}, r"none of .* \(did you mean 'sgd'\?\)"),
+        ({"optimizer": {"type": "Foo"}}, "optimizer.type 'Foo' is not one of sgd, adam"),
+        ({"optimizer": {"type": "SGDD"}}, r"not one of .* \(did you mean 'sgd'\?\)"),
         (
             {"optimizer": {"type": "Adam", "params": {"lr": "0.1"}}},
             "lr must be a number of at least 0, not '0.1'",
@@ -162,7 +162,7 @@ def test_lamb_needs_a_gpu() -> None:
         ({"timers": 3}, "timers must be an object, not 3"),
         ({"csv_monitor": {"enabled": True, "job_name": 3}}, "csv_monitor.job_name must be a text, not 3"),
         ({"optimizer": {"type": "SGD", "params": {"nesterov": True}}}, "nesterov .* needs a momentum"),
-        ({"amp": {"enabled": True, "opt_level": []}}, r"amp.opt_level \[\] .* is none of O0"),
+        ({"amp": {"enabled": True, "opt_level": []}}, r"amp.opt_level \[\] .* is not one of O0"),
         ({"fp16": {"enabled": "maybe"}}, "fp16.enabled must be true or false, not 'maybe'"),
         (
             {"torch_autocast": {"enabled": True, "dtype": "bf8"}},
@@ -184,9 +184,9 @@ def test_lamb_needs_a_gpu() -> None:
         ({"sparse_gradients": True}, "sparse_gradients: .* left DeepSpeed in 0.19.8"),
         ({"compression_training": {}}, "compression_training: compression left DeepSpeed in 0.19.7"),
         ({"gradient_allreduce_op": "sum"}, "would multiply the gradients by the number of ranks"),
-        ({"pipeline": {"stages": 2}}, "pipeline.stages: DeepSpeed makes no use of it: give --stages"),
-        ({"managed_gradient_accumulation": False}, "left to DeepSpeed to count"),
-        ({"sequence_parallel_size": 2}, "sequence_parallel_size: it is for models of language"),
+        ({"pipeline": {"stages": 2}}, "pipeline.stages: DeepSpeed ignores it: use --stages"),
+        ({"managed_gradient_accumulation": False}, "DeepSpeed counts the passes"),
+        ({"sequence_parallel_size": 2}, "sequence_parallel_size: it is for language models"),
         ({"aio": {"blocksize": 1}}, r"no key 'blocksize' in aio \(did you mean 'block_size'\?\)"),
         ({"compile": {"depcompile": True}}, r"no key 'depcompile' in compile \(did you mean 'deepcompile'"),
         ({"zero_optimization": {"zenflow": {"topk": 0.1}}}, "no key 'topk' in zero_optimization.zenflow"),

@@ -98,7 +98,7 @@ def test_a_later_failure_is_told_too(alone: Path, capsys: pytest.CaptureFixture[
     zero = run(alone, 0)
     assert command._failed(zero, RuntimeError("lost a peer"), 1) == 1
     assert "because rank 1 on" in (told := capsys.readouterr().err)
-    assert told.endswith("failed first; here: RuntimeError: lost a peer\n")
+    assert told.endswith("failed first; error of this rank: RuntimeError: lost a peer\n")
     assert status(alone)["message"] == "no disk"
 
 

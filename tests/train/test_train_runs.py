@@ -114,7 +114,7 @@ def test_config_file(train: Train, tmp_path: Path) -> None:
     )
     done = train("warm", "--deepspeed_config", str(file), *ONE_EPOCH, "--lr", "0.01")
     assert done.returncode == 0, done.stderr
-    assert "note: --lr 0.01 wins over the config file's 0.001" in done.stdout
+    assert "note: --lr 0.01 overrides the config file's 0.001" in done.stdout
     steps = done.metrics("step")
     assert len(steps) == 24
     assert steps[-1]["lr"] < steps[10]["lr"]
@@ -190,7 +190,7 @@ def test_another_world_size_than_the_job_s(train: Train) -> None:
     [
         ("cuda", "JOBGEN_ACCELERATOR=cuda but"),
         ("npu", "JOBGEN_ACCELERATOR=npu but"),
-        ("xpu", "JOBGEN_ACCELERATOR=xpu but torch sees no xpu device"),
+        ("xpu", "JOBGEN_ACCELERATOR=xpu but torch finds no xpu device"),
         ("cpuu", "did you mean 'cpu'"),
     ],
 )

@@ -53,7 +53,7 @@ class Progress:
 class Checkpoint(NamedTuple):
     """The directory of a checkpoint, and the content of its checkpoint.json as `record`.
 
-    asked: the user named this checkpoint, so no other one may be used. Otherwise, `before` lists older
+    asked: the user selected this checkpoint, and no other one may be used. Otherwise, `before` lists older
     checkpoints to fall back on, newest first, and `trouble` describes the problems of newer ones.
     """
 
@@ -171,7 +171,7 @@ def verify(directory: Path, entries: Entries) -> None:
         except OSError as error:
             raise BadInput(f"{file} cannot be read: {error.strerror}") from None
         if found.hexdigest() != entry["sha256"]:
-            raise BadInput(f"{file} is damaged: its SHA-256 is not that of what was written")
+            raise BadInput(f"{file} is damaged: its SHA-256 differs from that of the written data")
 
 
 def verify_sizes(directory: Path, entries: Entries) -> None:
@@ -222,5 +222,5 @@ def damage(directory: Path, rank: int, ranks: int) -> str | None:
     except BadInput as error:
         return str(error)
     except (KeyError, TypeError, AttributeError) as error:
-        return f"{directory} has a record that makes no sense: {error!r}"
+        return f"{directory} has an invalid record: {error!r}"
     return None

@@ -63,9 +63,9 @@ def _parser() -> Parser:
         help="plain torch (default), or DeepSpeed's inference engine",
     )
     parser.add_argument("--ema", action="store_true", help="the averaged weights of a run with --ema")
-    parser.add_argument("--data", type=Path, metavar="DIR", help="the data's directory, if it is another now")
+    parser.add_argument("--data", type=Path, metavar="DIR", help="the directory of the data, if changed")
     parser.add_argument("--batch-size", type=whole(1), default=256, metavar="N", help="default: 256")
-    parser.add_argument("--target-accuracy", type=fraction, metavar="X", help="status 3 for less than X")
+    parser.add_argument("--target-accuracy", type=fraction, metavar="X", help="exit with status 3 below X")
     return parser
 
 
@@ -82,9 +82,9 @@ def load(source: Path, ema: bool) -> tuple[Settings, export.Weights]:
         about: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
         settings = restored(about["settings"])
     except (OSError, ValueError, KeyError) as error:
-        raise BadInput(f"{file}, which says what {source.name} is, cannot be read: {error}") from None
+        raise BadInput(f"{file}, which describes {source.name}, cannot be read: {error}") from None
     if ema and not about["ema"]:
-        raise BadInput(f"{source} does not hold averaged weights: export them with --ema")
+        raise BadInput(f"{source} has no averaged weights: export them with --ema")
     return settings, export.read(source)
 
 
@@ -93,7 +93,7 @@ def _fill(model: nn.Module, state: export.Weights, source: Path) -> None:
         model.load_state_dict(state)
     except RuntimeError as error:
         reason = " ".join(str(error).split())
-        raise BadInput(f"{source} does not fit the model that its run had: {reason}") from None
+        raise BadInput(f"{source} does not fit the model of its run: {reason}") from None
 
 
 def _with_deepspeed(model: nn.Module, mine: device.Device) -> nn.Module:

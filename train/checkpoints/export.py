@@ -1,8 +1,8 @@
 """python -m jobgen.train export CKPT OUT: the weights of a checkpoint as one plain-torch state_dict.
 
 Its keys are the model's own, its values on the CPU, floats in fp32: `model.load_state_dict(torch.load(OUT))`.
-Beside it, OUT.json says of which task and model it is, and, as rounded_to, where the checkpoint has no fp32
-copy of weights in half precision: with experts, and without a master copy (amp O3).
+OUT.json has the task and the model. Its key rounded_to has the dtype of weights in half precision of which
+the checkpoint has no fp32 copy: those of experts, and those without a master copy (amp O3).
 """
 
 import os
@@ -164,7 +164,7 @@ def _masters_of_shares(folder: Path, state: Weights) -> Weights:
     Each rank saves its share and the position of each parameter in it. The result has the parameters of
     `state` that are complete.
     """
-    os.environ.setdefault("DS_ACCELERATOR", "cpu")  # loading imports DeepSpeed, which would look for one
+    os.environ.setdefault("DS_ACCELERATOR", "cpu")  # loading imports DeepSpeed, which would search for one
     shards = [(match, file) for file in folder.iterdir() if (match := SHARE.search(file.name))]
     pieces: dict[str, list[torch.Tensor]] = defaultdict(list)
     for _, file in sorted(shards, key=lambda each: tuple(map(int, each[0].groups()))):

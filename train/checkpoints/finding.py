@@ -29,7 +29,7 @@ def find(wanted: str, directory: Path | None) -> Checkpoint:
     if directory is None:
         what = "" if wanted == LATEST else f" {wanted}"
         raise CommonMistake(
-            f"--resume{what}: give --checkpoint-dir DIR, or JOBGEN_RUN_DIR, of the run to go on with"
+            f"--resume{what}: give --checkpoint-dir DIR, or JOBGEN_RUN_DIR, of the run to resume"
         )
     if wanted == LATEST:
         return at(directory)
@@ -75,7 +75,7 @@ def _asked_for(directory: Path) -> Checkpoint:
 
 def whole_ones(names: list[str]) -> str:
     """Return the end of an error message about a requested checkpoint: the ids of the intact ones."""
-    return f"whole there: {', '.join(names)}" if names else "there is no other"
+    return f"intact checkpoints: {', '.join(names)}" if names else "there is no intact one"
 
 
 def _newest(folder: Path) -> Checkpoint:
@@ -107,8 +107,8 @@ def _newest(folder: Path) -> Checkpoint:
 def none_is_whole(folder: Path, problems: list[str]) -> str:
     """Return the error if no checkpoint is left, with those of later steps that the user can select."""
     there = complete(folder)
-    later = f"; {', '.join(there)} can be given to --resume" if there else ""
-    return f"--resume: no checkpoint in {folder} can be gone on from: {'; '.join(problems)}{later}"
+    later = f"; --resume can use {', '.join(there)}" if there else ""
+    return f"--resume: no checkpoint in {folder} can be used: {'; '.join(problems)}{later}"
 
 
 def _named(folder: Path) -> tuple[str | None, str | None]:
@@ -121,9 +121,9 @@ def _named(folder: Path) -> tuple[str | None, str | None]:
     if not name:
         return None, f"{file} is empty"
     if not name.isprintable() or name.startswith(".") or "/" in name:
-        return None, f"{file} holds {name[:40]!r}, which is no checkpoint's id"
+        return None, f"{file} contains {name[:40]!r}, which is not the id of a checkpoint"
     if not (folder / name).is_dir():
-        return name, f"{file} names {name!r}, which is not there"
+        return name, f"{file} names {name!r}, which does not exist"
     return name, None
 
 
@@ -178,22 +178,22 @@ def check(found: Checkpoint, how: Recipe, world_size: int) -> bool:
         if other != value:
             raise CommonMistake(
                 f"--resume {name} was trained with {_said(option, other)}, but this run has "
-                f"{_said(option, value)}: a run goes on as it began"
+                f"{_said(option, value)}: a run must resume with the same value"
             )
     spec = spec_of(how.settings)
     if before == world_size or spec.replicated:
         return False
-    ranks = f"--resume {name} was saved by {before} ranks and cannot go on with {world_size}"
+    ranks = f"--resume {name} was saved by {before} ranks and cannot resume with {world_size}"
     if how.settings.model == "moe":
-        raise CommonMistake(f"{ranks}: DeepSpeed's universal checkpoint leaves the experts out")
+        raise CommonMistake(f"{ranks}: DeepSpeed's universal checkpoint does not contain the experts")
     if not how.config["zero_optimization"]["stage"]:
         return False  # every rank has the whole state
     if spec.fixed_ranks:
         raise CommonMistake(f"{ranks}: {spec.fixed_ranks}")
     if optimizer_name(how.config) not in ("adam", "adamw", "lamb"):
         raise CommonMistake(
-            f"{ranks}: DeepSpeed's universal checkpoint knows the states of adam, adamw and lamb only, not "
-            f"of {optimizer_name(how.config)}; ZeRO stage 0 needs none"
+            f"{ranks}: DeepSpeed's universal checkpoint supports only adam, adamw and lamb, not "
+            f"{optimizer_name(how.config)}; ZeRO stage 0 does not need it"
         )
     return True
 

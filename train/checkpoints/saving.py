@@ -164,8 +164,8 @@ class Saver:
         if self.run.is_main and draft:
             rmtree(draft, ignore_errors=True)
         rank, first = failures[0]
-        free = "" if first["free"] is None else f", with {first['free'] / 2**20:.1f} MiB free there"
-        kept = f"{self.latest} is whole and is kept" if self.latest else "there is none before it"
+        free = "" if first["free"] is None else f", with {first['free'] / 2**20:.1f} MiB free"
+        kept = f"{self.latest} is intact and is kept" if self.latest else "there is no earlier one"
         raise CannotSave(
             f"checkpoint {name} cannot be written: {first['reason']}: {first['file']} (rank {rank} on "
             f"{first['host']}{free}); {kept}",
@@ -226,8 +226,8 @@ def _universal(found: Checkpoint, run: Run) -> Iterator[Path]:
         folders = ["--input_folder", str(found.directory / "deepspeed"), "--output_folder", str(target)]
         done = subprocess.run([*tool, *folders], capture_output=True, text=True, check=False)
         if done.returncode:
-            last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
-            raise TrainingFailure(f"DeepSpeed cannot make {found.directory} a universal checkpoint: {last}")
+            last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+            raise TrainingFailure(f"DeepSpeed cannot make {found.directory} universal: {last}")
     distributed.barrier()
     yield target
     distributed.barrier()

@@ -49,4 +49,4 @@ def _of_rank_0(fact: Any, device: Device) -> Any:
 
 def _warn(run: Run, trouble: list[str], used: Path) -> None:
     if run.is_main:
-        report.complain(f"warning: {'; '.join(trouble)}; {used.name} is used instead, the newest whole one")
+        report.complain(f"warning: {'; '.join(trouble)}; {used.name}, the newest intact one, is used instead")

@@ -21,7 +21,7 @@ from ..engines.base import Engine
 from .directory import Checkpoint, Entries, Progress
 
 _sync = getattr(os, "fdatasync", os.fsync)  # macOS has no fdatasync
-LARGE = 1 << 20  # bytes; for smaller writes, a thread costs more than it saves
+LARGE = 1 << 20  # bytes; for smaller writes, a thread is slower
 
 
 class Written:

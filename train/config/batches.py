@@ -40,13 +40,13 @@ def replicas(settings: Settings, world_size: int) -> int:
     stages = stages_of(settings, world_size)
     if world_size % stages:
         raise CommonMistake(
-            f"--stages {stages} does not divide the {world_size} ranks: a pipeline has one rank a stage"
+            f"--stages {stages} does not divide the {world_size} ranks: each stage of a pipeline has one rank"
         )
     share = settings.expert_parallel or 1
     if world_size % share:
         raise CommonMistake(
             f"--expert-parallel {share} does not divide the {world_size} ranks: each group of "
-            f"{share} ranks holds all experts"
+            f"{share} ranks has all experts"
         )
     return world_size // stages
 
@@ -67,7 +67,7 @@ def batch_sizes(config: Mapping[str, Any], settings: Settings, parallel: int) ->
     in_file = {key: size for key in options if (size := _size(config, key))}
     sizes = {key: Number(value, OPTIONS[key]) for key, value in said.items()}
     notes = [
-        f"{OPTIONS[key]} {said[key]} wins over the config file's {in_file[key]}"
+        f"{OPTIONS[key]} {said[key]} overrides the config file's {in_file[key]}"
         for key in said
         if in_file.get(key, said[key]) != said[key]
     ]
@@ -76,7 +76,7 @@ def batch_sizes(config: Mapping[str, Any], settings: Settings, parallel: int) ->
         if key in in_file and key not in sizes and (not said or _fits(sizes, key, in_file[key], parallel)):
             sizes[key] = Number(in_file[key], "the config file")
         elif key in in_file and key not in sizes:
-            notes.append(f"the options win over the config file's {key} {in_file[key]}")
+            notes.append(f"the options override the config file's {key} {in_file[key]}")
     return _complete(sizes, parallel), notes
 
 

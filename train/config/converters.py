@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from ..errors import suggestion
 
 SCHEDULERS = ("none", "warmup", "warmup-decay", "warmup-cosine", "onecycle", "cosine", "multistep")
-# Features that DeepSpeed has removed: the message for a user who names one of them.
+# Features that DeepSpeed has removed, with the message about each.
 GONE = {
     "onebitadam": "the 1-bit optimizers left DeepSpeed in 0.19.7",
     "onebitlamb": "the 1-bit optimizers left DeepSpeed in 0.19.7",
@@ -57,7 +57,7 @@ def one_of(allowed: Sequence[str]) -> Callable[[str], str]:
             if text.lower() in GONE:
                 raise argparse.ArgumentTypeError(f"{text!r}: {GONE[text.lower()]}")
             choices = ", ".join(allowed)
-            raise argparse.ArgumentTypeError(f"{text!r} is none of {choices}{suggestion(text, allowed)}")
+            raise argparse.ArgumentTypeError(f"{text!r} is not one of {choices}{suggestion(text, allowed)}")
         return text
 
     return convert
@@ -82,7 +82,7 @@ def wholes(text: str) -> tuple[int, ...]:
     """Convert increasing whole numbers from 1, separated by commas."""
     numbers = [int(part) if part.strip().isdecimal() else 0 for part in text.split(",")]
     if numbers != sorted(set(numbers)) or numbers[0] < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a list of rising whole numbers, such as 30,60")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of increasing whole numbers, such as 30,60")
     return tuple(numbers)
 
 
@@ -168,7 +168,7 @@ def partition(text: str) -> str:
         try:
             re.compile(text[5:])
         except re.error as error:
-            raise argparse.ArgumentTypeError(f"{text!r} has no valid regular expression: {error}") from None
+            raise argparse.ArgumentTypeError(f"{text!r} is not a valid regular expression: {error}") from None
         if text != "type:":
             return text
     return one_of(("parameters", "uniform", "type:REGEX"))(text)

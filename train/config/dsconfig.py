@@ -1,7 +1,7 @@
 """DeepSpeed's config dict, from a JSON file, the options, or both; every engine reads it.
 
-An option that was given takes precedence over the file, and a note reports it. Values that neither states get
-our default. Does not import torch.
+An option takes precedence over the file, and a note reports it. Values that are in neither get our default.
+Does not import torch.
 """
 
 import copy
@@ -51,7 +51,7 @@ def read(file: Path | None) -> Config:
     except (ValueError, RecursionError) as error:
         raise CommonMistake(f"--deepspeed_config {file} is not valid JSON: {error}") from None
     if not isinstance(config, dict):
-        raise CommonMistake(f"--deepspeed_config {file} holds no JSON object")
+        raise CommonMistake(f"--deepspeed_config {file} is not a JSON object")
     return dskeys.check(config, dskeys.named(file))
 
 
@@ -75,7 +75,7 @@ def build(base: Config, settings: Settings, batch: Batch, parallel: int) -> tupl
     notes += spec_of(settings).settle(config, settings)
     if settings.clip is not None:
         if config.get("gradient_clipping", settings.clip) != settings.clip:
-            notes.append(f"--clip {settings.clip} wins over the config file's {config['gradient_clipping']}")
+            notes.append(f"--clip {settings.clip} overrides the config file's {config['gradient_clipping']}")
         config["gradient_clipping"] = settings.clip
     # DeepSpeed's own default, used here for every engine.
     config.setdefault("gradient_clipping", 0.0 if clips_the_update(config) else 1.0)
@@ -84,7 +84,7 @@ def build(base: Config, settings: Settings, batch: Batch, parallel: int) -> tupl
         del config["scheduler"]
     scheduled = "scheduler" in config or settings.scheduler not in (None, "none")
     if settings.scheduler_unit == "epoch" and not scheduled:
-        raise CommonMistake("--scheduler-unit epoch needs a scheduler, of --scheduler or of the config file")
+        raise CommonMistake("--scheduler-unit epoch needs a scheduler, from --scheduler or the config file")
     return config, notes + _unused(base, settings)
 
 
@@ -92,12 +92,12 @@ def _unused(base: Config, settings: Settings) -> list[str]:
     """Return notes on keys of the file that this run does not use."""
     notes = []
     if base.get("dataloader_drop_last"):
-        notes.append("the config file's dataloader_drop_last is not followed: every sample is trained on")
+        notes.append("the config file's dataloader_drop_last is ignored: every sample is used")
     if not spec_of(settings).runs_deepspeed:
         said = {key: value for key, value in base.items() if value and key not in EVERY_ENGINE}
         names = [key for key, value in said.items() if not _is_off(value)]
         if names:
-            notes.append(f"--engine {settings.engine} makes no use of the config file's {', '.join(names)}")
+            notes.append(f"--engine {settings.engine} ignores the config file's {', '.join(names)}")
     return notes
 
 
@@ -170,7 +170,7 @@ def _optimizer(config: Config, settings: Settings) -> list[str]:
         value = getattr(settings, name)
         if value is not None:
             if from_file is not None and params.get(name, value) != value:
-                notes.append(f"--{name.replace('_', '-')} {value} wins over the config file's {params[name]}")
+                notes.append(f"--{name.replace('_', '-')} {value} overrides the config file's {params[name]}")
             params[name] = value
     if params.get("nesterov") and (not params.get("momentum") or params.get("dampening")):
         raise CommonMistake("optimizer.params.nesterov in the config file needs a momentum, and no dampening")
@@ -214,19 +214,19 @@ def _precision(config: Config, settings: Settings) -> list[str]:
     if enabled(config, "amp"):
         if any(enabled(config, name) for name in PRECISION_BLOCKS):
             raise CommonMistake(
-                "amp goes with neither fp16 nor bf16 nor torch_autocast: a run has one precision"
+                "amp cannot be combined with fp16, bf16 or torch_autocast: a run has one precision"
             )
         level = level or config["amp"].get("opt_level", "O1")
     if level is not None and wanted is None:
         zero = _stage(config, settings)
         if level != "O0" and zero:
             raise CommonMistake(
-                f"amp goes with neither fp16 nor ZeRO (stage {zero}): it keeps weights of its own that these "
-                "replace; --precision autocast or bf16 does go with ZeRO"
+                f"amp cannot be combined with fp16 or ZeRO (stage {zero}), which replace its weights; "
+                "--precision autocast or bf16 works with ZeRO"
             )
         wanted, meaning = AMP.get(str(level), ("", ""))
         if not wanted:
-            raise CommonMistake(f"amp.opt_level {level!r} in the config file is none of {', '.join(AMP)}")
+            raise CommonMistake(f"amp.opt_level {level!r} in the config file is not one of {', '.join(AMP)}")
         notes.append(f"amp {level} runs as {meaning}: NVIDIA's apex, which had these levels, is retired")
     config.pop("amp", None)
     if "dtype" in config.get("torch_autocast", {}):
@@ -236,7 +236,7 @@ def _precision(config: Config, settings: Settings) -> list[str]:
         raise CommonMistake(f"the config file enables both {' and '.join(on)}: a run has one precision")
     if wanted is not None:
         if on and PRECISION_BLOCKS[on[0]] != wanted.partition("-")[0]:
-            notes.append(f"--precision {wanted} wins over the config file's {on[0]}")
+            notes.append(f"--precision {wanted} overrides the config file's {on[0]}")
         _set_precision(config, wanted)
     return notes
 
@@ -276,7 +276,7 @@ def _zero(config: Config, settings: Settings) -> list[str]:
     zero = config.setdefault("zero_optimization", {})
     stage = _stage(config, settings)
     if zero.get("stage", stage) != stage:
-        notes.append(f"--zero-stage {stage} wins over the config file's {zero['stage']}")
+        notes.append(f"--zero-stage {stage} overrides the config file's {zero['stage']}")
     reason = _needs_stage_1(config, spec_of(settings))
     if reason and settings.zero_stage is None and "stage" not in zero:
         stage = 1
@@ -288,7 +288,7 @@ def _zero(config: Config, settings: Settings) -> list[str]:
             if settings.offload in kinds:
                 zero[part] = {"device": "cpu"}
             elif had != "none":
-                notes.append(f"--offload {settings.offload} wins over the config file's {part} to {had}")
+                notes.append(f"--offload {settings.offload} overrides the config file's {part} to {had}")
     if optimizer_name(config) == "muon" and stage == 3:
         zero.setdefault("reduce_scatter", False)  # Muon needs whole gradients
     if stage and optimizer_name(config) not in ("adam", "adamw"):
@@ -310,5 +310,5 @@ def _no_key_twice(pairs: list[tuple[str, Any]]) -> Config:
     result = dict(pairs)
     if len(result) != len(pairs):
         names = [name for name, _ in pairs]
-        raise ValueError(f"key {next(n for n in names if names.count(n) > 1)!r} stands there twice")
+        raise ValueError(f"key {next(n for n in names if names.count(n) > 1)!r} is there twice")
     return result

@@ -29,7 +29,7 @@ SCHEDULERS = {
     "cycle_max_mom decay_mom_rate",
     "LRRangeTest": "lr_range_test_min_lr lr_range_test_step_size lr_range_test_step_rate "
     "lr_range_test_staircase",
-    # Not in DeepSpeed: our own, with torch's names.
+    # Not in DeepSpeed: keys of jobgen, with torch's names.
     "MultiStepLR": "milestones gamma",
     "CosineAnnealingLR": "T_max eta_min",
 }
@@ -73,9 +73,9 @@ def check(config: Config, where: str) -> Config:
 
 
 def _section(block: Config, part: Schema, where: str, path: str) -> Config:
-    """Return a section with the values that DeepSpeed's models make of those of the file.
+    """Return a section of the file with its values as DeepSpeed's models convert them.
 
-    The models are the sections without additional properties. Theirs is the default for 'auto'.
+    The models are the sections without additional properties. 'auto' becomes their default.
     """
     model = part.get("additionalProperties") is False
     _known(block, part["properties"], where, path)
@@ -106,7 +106,7 @@ def _value(value: Any, part: Schema, model: bool, where: str, full: str) -> Any:
 def _check_type(block: Config, section: str, types: Mapping[str, str], where: str) -> None:
     kind, params = block.get("type"), block.get("params", {})
     if not isinstance(kind, str):
-        raise CommonMistake(f"{where}: {section} has no type; there are {', '.join(types)}")
+        raise CommonMistake(f"{where}: {section} has no type: use one of {', '.join(types)}")
     if not isinstance(params, dict):
         raise CommonMistake(f"{where}: {section}.params must be an object, not {params!r}")
     if section == "scheduler" and is_own(kind):
@@ -116,7 +116,7 @@ def _check_type(block: Config, section: str, types: Mapping[str, str], where: st
         raise CommonMistake(f"{where}: {section}.type {kind!r}: {GONE[name]}")
     if name not in types:
         raise CommonMistake(
-            f"{where}: {section}.type {kind!r} is none of {', '.join(types)}{suggestion(name, types)}"
+            f"{where}: {section}.type {kind!r} is not one of {', '.join(types)}{suggestion(name, types)}"
         )
     path = f"{section}.params"
     _known(params, types[name].split(), where, f"{path} of {kind}")

@@ -40,38 +40,38 @@ PARAMETERS: dict[str, Schema] = {
     "ns_method": {"enum": ["gram", "standard"]},
     "warmup_type": {"enum": ["log", "linear"]},
 }
-# Settings that make no sense here: a test of the value, and the reason for the message.
+# Settings that are not supported: a test of the value, and the reason for the message.
 USELESS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "checkpoint.writer": (
         lambda value: value is not None,
         "the files of checkpoints are written otherwise here",
     ),
-    "data_parallel_size": (lambda value: value != 1, "the ranks share out the data by themselves"),
+    "data_parallel_size": (lambda value: value != 1, "jobgen distributes the data over the ranks"),
     "datastates_ckpt": (
         lambda value: value is not False,
         "the files of checkpoints are written otherwise here",
     ),
-    "checkpoint.load_universal": (bool, "--resume sees by itself whether the universal form is needed"),
-    "data_efficiency": (lambda value: value.get("enabled"), "DeepSpeed does not load the data here"),
+    "checkpoint.load_universal": (bool, "--resume determines whether the universal form is needed"),
+    "data_efficiency": (lambda value: value.get("enabled"), "jobgen loads the data, not DeepSpeed"),
     "expert_parallel": (
         lambda value: value and value.get("enabled"),
-        "the experts here are those of --model moe",
+        "only --model moe has experts",
     ),
-    "fp16.auto_cast": (bool, "the images are cast already"),
+    "fp16.auto_cast": (bool, "the images are already cast"),
     "gradient_allreduce_op": (
         lambda value: value.lower() == "sum",
-        "'sum' would multiply the gradients by the number of ranks: the losses here are means over all",
+        "'sum' would multiply the gradients by the number of ranks: the loss is a mean over all samples",
     ),
     "hybrid_engine": (lambda value: value.get("enabled"), "it is for models that generate text"),
     "managed_gradient_accumulation": (
         lambda value: not value,
-        "the passes of a step are left to DeepSpeed to count here",
+        "DeepSpeed counts the passes of a step",
     ),
-    "pipeline.stages": (lambda value: value != "auto", "DeepSpeed makes no use of it: give --stages"),
-    "pipeline.partition": (lambda value: value != "best", "DeepSpeed makes no use of it: give --partition"),
-    "sequence_parallel_size": (lambda value: value != 1, "it is for models of language"),
-    "tensor_parallel": (lambda value: value.get("autotp_size"), "it is for models of language"),
-    "zero_optimization.legacy_stage1": (bool, "the first form of ZeRO 1 left DeepSpeed in 0.5.9"),
+    "pipeline.stages": (lambda value: value != "auto", "DeepSpeed ignores it: use --stages"),
+    "pipeline.partition": (lambda value: value != "best", "DeepSpeed ignores it: use --partition"),
+    "sequence_parallel_size": (lambda value: value != 1, "it is for language models"),
+    "tensor_parallel": (lambda value: value.get("autotp_size"), "it is for language models"),
+    "zero_optimization.legacy_stage1": (bool, "DeepSpeed 0.5.9 removed the first form of ZeRO 1"),
 }
 _KINDS = {
     "array": "a list",
@@ -120,7 +120,7 @@ def _read(value: Any, schema: Schema, model: bool) -> Any:
 
 
 def _convert(value: Any, kind: str, model: bool) -> Any:
-    """Return the value as one of a type of JSON Schema. Raise ValueError if it is none."""
+    """Return the value as one of a type of JSON Schema. Raise ValueError if it has another type."""
     if kind in ("integer", "number"):
         return _number(value, kind == "integer", model)
     if kind == "boolean" and model and isinstance(value, str | float | int):

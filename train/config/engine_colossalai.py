@@ -30,9 +30,9 @@ def _check_environment() -> None:
     """Raise CommonMistake if ColossalAI is not installed."""
     if not importlib.util.find_spec("colossalai"):
         raise CommonMistake(
-            f"--engine colossalai: ColossalAI is not installed in {sys.prefix}, and its pins exclude today's "
-            "torch: in a checkout of jobgen, `make colossalai` makes an environment for it, .venv-colossalai "
-            f"(elsewhere, in one of its own: pip install 'jobgen[colossalai]' && pip install --no-deps "
+            f"--engine colossalai: ColossalAI is not installed in {sys.prefix}, and its pins exclude current "
+            "versions of torch: in a checkout of jobgen, `make colossalai` makes .venv-colossalai for it "
+            f"(elsewhere, in its own environment: pip install 'jobgen[colossalai]' && pip install --no-deps "
             f"colossalai=={VERSION})"
         )
 
@@ -78,9 +78,9 @@ def _reasons(config: Config, settings: Settings) -> Iterator[str]:
     if stage not in STAGES[plugin]:
         yield (f"--plugin {plugin} is ZeRO stage {' or '.join(map(str, STAGES[plugin]))}, not {stage}")
     if optimizer not in OPTIMIZERS[plugin]:
-        yield f"--plugin {plugin} goes with --optimizer {' or '.join(OPTIMIZERS[plugin])}, not {optimizer}"
+        yield f"--plugin {plugin} supports --optimizer {' or '.join(OPTIMIZERS[plugin])}, not {optimizer}"
     if settings.ema is not None and plugin == "gemini":
-        yield "--ema goes with every plug-in but gemini: there no rank has the whole weights to average"
+        yield "--ema is not supported by --plugin gemini, where no rank has the whole weights"
 
 
 SPEC = EngineSpec(
@@ -89,7 +89,7 @@ SPEC = EngineSpec(
     layout="one file",
     options=("plugin",),
     no_experts="the expert layer is DeepSpeed's",
-    fixed_ranks="each rank has saved its own share; --plugin torch_ddp spreads nothing, and can",
+    fixed_ranks="each rank has saved only its share; --plugin torch_ddp shards nothing and can resume",
     settle=_settle,
     reasons=_reasons,
     plugin=_plugin,

@@ -10,10 +10,10 @@ from .settings import Settings
 def _reasons(config: Config, settings: Settings) -> Iterator[str]:
     stage = config["zero_optimization"]["stage"]
     if stage:
-        yield f"ZeRO stage {stage} needs --engine deepspeed: plain torch's ddp keeps all states on every rank"
+        yield f"ZeRO stage {stage} needs --engine deepspeed: plain torch keeps all states on every rank"
     name = optimizer_name(config)
     if name in ("lamb", "lion"):
-        yield f"--optimizer {name} needs --engine deepspeed: plain torch has none for all parameters"
+        yield f"--optimizer {name} needs --engine deepspeed: plain torch does not have it for all parameters"
 
 
 SPEC = EngineSpec(

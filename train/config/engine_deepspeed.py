@@ -16,9 +16,9 @@ def common_reasons(config: Config) -> Iterator[str]:
             "unscale the gradients"
         )
     if clips_the_update(config) and config["gradient_clipping"]:
-        yield f"--clip goes not with muon at ZeRO stage {stage}: DeepSpeed would clip Muon's finished update"
+        yield f"--clip fails with muon at ZeRO stage {stage}: DeepSpeed would clip Muon's final update"
     if config.get("bf16", {}).get("bf16_master_weights_and_grads") and enabled(config, "bf16") and stage == 0:
-        yield "bf16 without an fp32 master copy (amp O3) needs --engine ddp: DeepSpeed has it with ZeRO only"
+        yield "bf16 without an fp32 master copy (amp O3) needs --engine ddp: DeepSpeed requires ZeRO for it"
 
 
 def _reasons(config: Config, settings: Settings) -> Iterator[str]:
@@ -26,12 +26,12 @@ def _reasons(config: Config, settings: Settings) -> Iterator[str]:
     zero = config["zero_optimization"]
     stage = zero["stage"]
     if settings.model == "moe" and stage == 3:
-        yield "--model moe goes with ZeRO stage 0, 1 or 2: DeepSpeed refuses experts at stage 3"
+        yield "--model moe needs ZeRO stage 0, 1 or 2: DeepSpeed refuses experts at stage 3"
     if settings.ema is not None and stage == 3:
         if (zero.get("offload_param") or {}).get("device") == "nvme":
-            yield "--ema goes not with weights on nvme (offload_param), where their average could not stay"
+            yield "--ema does not work with weights on nvme (offload_param)"
         if zero.get("zero_hpz_partition_size", 1) > 1:
-            yield "--ema goes not with zero_hpz_partition_size, by which the weights are kept twice"
+            yield "--ema does not work with zero_hpz_partition_size, which keeps a second copy of the weights"
 
 
 SPEC = EngineSpec(

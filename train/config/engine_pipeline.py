@@ -13,22 +13,22 @@ def _reasons(config: Config, settings: Settings) -> Iterator[str]:
     stage = config["zero_optimization"]["stage"]
     if stage > 1:
         yield (
-            f"--engine pipeline goes with ZeRO stage 0 or 1, not {stage}: it adds up the gradients of "
-            "several micro batches, which stages 2 and 3 have already spread over the ranks"
+            f"--engine pipeline needs ZeRO stage 0 or 1, not {stage}: it accumulates the gradients of "
+            "several micro batches, which stages 2 and 3 shard over the ranks"
         )
     if precision(config) == "bf16" and stage == 0:
-        # DeepSpeed 0.19.8 spreads the optimizer's states over the ranks, but saves those of the first only.
+        # DeepSpeed 0.19.8 shards the optimizer's states over the ranks, but saves only those of the first.
         yield (
             "--engine pipeline with bf16 needs ZeRO stage 1: at stage 0 this DeepSpeed saves checkpoints "
             "that it cannot load"
         )
     if precision(config) == "autocast-fp16":
         yield (
-            "--precision autocast-fp16 needs --engine deepspeed or ddp, not pipeline: there DeepSpeed scales "
-            "the loss in the last stage only, and the others know nothing of it; autocast, to bf16, works"
+            "--precision autocast-fp16 needs --engine deepspeed or ddp, not pipeline, where DeepSpeed scales "
+            "the loss only in the last stage; autocast, to bf16, works"
         )
     if optimizer_name(config) == "muon":
-        yield "--optimizer muon needs --engine deepspeed, not pipeline: its stages would wait for ever"
+        yield "--optimizer muon needs --engine deepspeed, not pipeline: its stages would wait forever"
 
 
 SPEC = EngineSpec(
@@ -38,6 +38,6 @@ SPEC = EngineSpec(
     options=("stages", "partition"),
     runs_deepspeed=True,
     pipelined=True,
-    no_experts="its load-balancing loss cannot travel from stage to stage",
+    no_experts="its load-balancing loss cannot be passed between stages",
     reasons=_reasons,
 )

@@ -50,7 +50,7 @@ def parser() -> Parser:
         description="Train a network, one process per device, under any launcher.",
         epilog="Exit status: 0 finished, 1 failed, 2 bad input, 3 below --target-accuracy, 4 checkpoints "
         "cannot be written, 75 not finished but resumable. More: python -m jobgen.train export --help, and "
-        "evaluate --help; preflight in their place checks the hosts, and leaves with 74 at a fault.",
+        "evaluate --help; python -m jobgen.train preflight checks the hosts and exits with 74 for a fault.",
         allow_abbrev=False,
     )
     groups = {
@@ -71,7 +71,7 @@ def parser() -> Parser:
 
 
 def task(add: Add) -> None:
-    _choice(add, "--task", TASKS, "digits (with scikit-learn, the default), mnist or cifar10")
+    _choice(add, "--task", TASKS, "digits (of scikit-learn, the default), mnist or cifar10")
     add(
         "--dataset",
         type=own,
@@ -83,7 +83,7 @@ def task(add: Add) -> None:
         "--data",
         type=Path,
         metavar="DIR",
-        help="directory with the files of mnist or cifar10; nothing is ever downloaded",
+        help="directory with the files of mnist or cifar10; nothing is downloaded",
     )
     add(
         "--model",
@@ -124,14 +124,14 @@ def data(add: Add) -> None:
         type=whole(0),
         default=0,
         metavar="N",
-        help="keep the images in the host's memory, and let so many threads prepare batches ahead "
-        "(default 0: all images lie on the device, and batches are prepared there)",
+        help="keep the images in the host's memory, and prepare batches in this number of threads "
+        "(default 0: all images are on the device, and batches are prepared there)",
     )
     add(
         "--cache",
         type=Path,
         metavar="DIR",
-        help="keep the decoded arrays in this directory of the host, and read them from there next time",
+        help="keep the decoded arrays in this directory of the host, and read them from there later",
     )
 
 
@@ -148,20 +148,20 @@ def batch(add: Add) -> None:
         type=whole(1),
         metavar="N",
         help="samples per optimizer step: --batch-size x --accumulation x data-parallel ranks; "
-        "any two of the three give the third",
+        "two of the three determine the third",
     )
-    add("--explain", action="store_true", help="print the arithmetic and the memory of each stage, then end")
+    add("--explain", action="store_true", help="print the arithmetic and the memory of each stage, then exit")
     add(
         "--explain-for",
         type=shape,
         metavar="NODESxRANKS",
-        help="like --explain, for that many nodes and ranks per node, from one process",
+        help="like --explain, for this number of nodes and ranks per node, in one process",
     )
     add(
         "--device-memory",
         type=real(above=0),
         metavar="GIB",
-        help="with --explain: memory of a device (default: what this host's has)",
+        help="with --explain: memory of a device (default: that of this host's device)",
     )
 
 
@@ -172,20 +172,20 @@ def optimizer(add: Add) -> None:
         add,
         "--scale-lr",
         ("none", "linear", "sqrt"),
-        "times the number of data-parallel ranks, or its root (default: none)",
+        "times the number of data-parallel ranks, or its square root (default: none)",
         "none",
     )
     add("--momentum", type=real(), metavar="X", help="momentum of sgd (default: 0.9) and muon (0.95)")
     add("--weight-decay", type=real(), metavar="X", help="weight decay (default: 0)")
-    add("--clip", type=real(), metavar="X", help="clip the norm of the gradients (default: 1, 0: no)")
+    add("--clip", type=real(), metavar="X", help="clip the norm of the gradients (default: 1; 0: none)")
     add("--ema", type=decay, metavar="X", help="evaluate averaged weights, with this decay, such as 0.99")
     add(
         "--scheduler",
         type=scheduler,
         metavar="|".join((*SCHEDULERS, "PKG.MOD:NAME")),
-        help="of the learning rate (default: none); PKG.MOD:NAME is your own function or class: one with an "
-        "argument 'step' gives the factor on --lr for a step, any other is called with the optimizer and "
-        "returns an object with step()",
+        help="of the learning rate (default: none); PKG.MOD:NAME is your own function or class: with an "
+        "argument 'step' it returns the factor on --lr for a step, otherwise it is called with the optimizer "
+        "and returns an object with step()",
     )
     _choice(
         add,
@@ -195,8 +195,8 @@ def optimizer(add: Add) -> None:
         "batch",
     )
     add("--warmup-steps", type=whole(1), metavar="N", help="of the warm-up (default: a tenth of all)")
-    add("--milestones", type=wholes, metavar="N,N,...", help="multistep: where the rate falls")
-    add("--gamma", type=real(above=0), metavar="X", help="multistep: what it is multiplied by (default: 0.1)")
+    add("--milestones", type=wholes, metavar="N,N,...", help="multistep: steps at which the rate decreases")
+    add("--gamma", type=real(above=0), metavar="X", help="multistep: factor on the rate (default: 0.1)")
 
 
 def precision(add: Add) -> None:
@@ -221,16 +221,16 @@ def engine(add: Add) -> None:
         "--engine",
         tuple(ENGINES),
         "deepspeed (default: data parallel, ZeRO), pipeline (DeepSpeed's, of an nn.Sequential), "
-        "ddp (plain torch) or colossalai (in an environment of its own)",
+        "ddp (plain torch) or colossalai (in a separate environment)",
         "deepspeed",
     )
-    _choice(add, "--plugin", PLUGINS, "colossalai: how its Booster trains (default: torch_ddp)")
+    _choice(add, "--plugin", PLUGINS, "colossalai: plug-in of the Booster (default: torch_ddp)")
     add(
         "--zero-stage",
         type=stage,
         metavar="0..3",
-        help="what DeepSpeed's ZeRO spreads over the ranks: 0 nothing (default), 1 optimizer "
-        "states, 2 gradients too, 3 weights too",
+        help="what DeepSpeed's ZeRO shards over the ranks: 0 nothing (default), 1 optimizer "
+        "states, 2 also gradients, 3 also weights",
     )
     _choice(
         add,
@@ -243,14 +243,14 @@ def engine(add: Add) -> None:
         "--partition",
         type=partition,
         metavar="parameters|uniform|type:REGEX",
-        help="pipeline: what the stages have alike: parameters (default), layers, or layers of a class",
+        help="pipeline: what is balanced over the stages: parameters (default), layers, or layers of a class",
     )
     add(
         "--deepspeed_config",
         "--deepspeed-config",
         type=Path,
         metavar="FILE",
-        help="DeepSpeed's JSON config, for every engine; options given here win over it",
+        help="DeepSpeed's JSON config, for every engine; options override it",
     )
 
 
@@ -259,7 +259,7 @@ def experts(add: Add) -> None:
     add("--expert-parallel", type=whole(1), metavar="N", help="ranks that share the experts (default: 1)")
     add("--top-k", type=whole(1), metavar="1|2", help="experts per sample (default: 1)")
     add("--capacity", type=real(above=0), metavar="X", help="capacity factor of an expert (default: 1)")
-    add("--min-capacity", type=whole(0), metavar="N", help="least samples that an expert takes (default: 4)")
+    add("--min-capacity", type=whole(0), metavar="N", help="minimum capacity, in samples (default: 4)")
     add("--residual", action="store_true", default=None, help="PR-MoE: a dense layer beside the experts")
     _choice(add, "--noisy-gate", ("none", "rsample", "jitter"), "noise in the gate while training")
     add("--aux-weight", type=real(), metavar="X", help="weight of the load-balancing loss (default: 0.01)")
@@ -280,12 +280,12 @@ def watching(add: Add) -> None:
         nargs="?",
         const=Path("metrics.csv"),
         metavar="FILE",
-        help="write the metrics as a table too (default: metrics.csv in the run directory)",
+        help="also write the metrics as a table (default: metrics.csv in the run directory)",
     )
     add(
         "--wall-clock-breakdown",
         action="store_true",
-        help="measure where the time of a step goes; the device is waited for, which costs some of it",
+        help="measure the time of each part of a step; waits for the device, which makes steps slower",
     )
     add(
         "--profile",
@@ -293,7 +293,7 @@ def watching(add: Add) -> None:
         nargs="?",
         const=5,
         metavar="STEPS",
-        help="record so many steps (default: 5) with torch's profiler, after two steps of the first epoch: "
+        help="record this number of steps (5) with torch's profiler, after two steps of the first epoch: "
         "a trace for each rank and a table of rank 0 in the run directory",
     )
 
@@ -303,42 +303,42 @@ def checkpoints(add: Add) -> None:
         "--save-every",
         type=whole(1),
         metavar="N",
-        help="save a checkpoint after every N optimizer steps, and a last one at the end",
+        help="save a checkpoint after every N optimizer steps, and one at the end",
     )
     add("--save-every-epochs", type=whole(1), metavar="N", help="the same, after every N epochs")
     add(
         "--checkpoint-dir",
         type=Path,
         metavar="DIR",
-        help="where they are, by id, such as step-000123 (default: checkpoints in the run directory)",
+        help="directory of the checkpoints (default: checkpoints in the run directory)",
     )
-    add("--keep", type=whole(1), metavar="N", help="keep only the N that were saved last (default: all)")
+    add("--keep", type=whole(1), metavar="N", help="keep only the N newest checkpoints (default: all)")
     add(
         "--resume",
         nargs="?",
         const="latest",
         metavar="ID|DIR",
-        help="go on from a checkpoint: the latest in --checkpoint-dir, the one with this id, or the one (or "
-        "the latest) in this directory",
+        help="resume from a checkpoint: the latest in --checkpoint-dir, the one with this id, such as "
+        "step-000123, or the one (or the latest) in this directory",
     )
     add(
         "--target-accuracy",
         type=fraction,
         metavar="X",
-        help="end with status 3 if the last evaluation's accuracy is below X, such as 0.97",
+        help="exit with status 3 if the accuracy of the last evaluation is below X, such as 0.97",
     )
     add(
         "--hang-timeout",
         type=seconds,
         metavar="TIME",
-        help="when no step is done for so long, such as 90s, 30m or 2h, write the stacks of all ranks and "
-        "leave with status 75 (default: JOBGEN_STALL, or 30m; 0: never)",
+        help="hang timeout, such as 90s, 30m or 2h: after this time without a step, write the stacks of all "
+        "ranks and exit with status 75 (default: JOBGEN_STALL, or 30m; 0: none)",
     )
     add("--stall", dest="hang_timeout", type=seconds, help=argparse.SUPPRESS, default=argparse.SUPPRESS)
 
 
 def launchers(add: Add) -> None:
-    add("--deepspeed", action="store_true", help="accepted for DeepSpeed's sake, and ignored; see --engine")
+    add("--deepspeed", action="store_true", help="ignored, for scripts of DeepSpeed; see --engine")
     add("--local_rank", "--local-rank", type=int, metavar="N", help="set by launchers")
 
 

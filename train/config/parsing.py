@@ -25,7 +25,7 @@ def parse(argv: Sequence[str]) -> Settings:
     values.pop("deepspeed")
     own = values.pop("dataset")
     if own and values["task"]:
-        raise CommonMistake(f"--dataset {own} and --task {values['task']} both choose the data: give one")
+        raise CommonMistake(f"--dataset {own} and --task {values['task']} both select the data: use one")
     values["task"] = own or values["task"] or "digits"
     settings = Settings(**values)
     _check(settings)
@@ -52,11 +52,11 @@ def _check(settings: Settings) -> None:
     if settings.task == "digits" and settings.data is not None:
         raise CommonMistake("--data is not for --task digits, whose data comes with scikit-learn")
     if settings.model == "resnet18" and settings.task == "digits":
-        raise CommonMistake("--model resnet18 halves images three times: 8 x 8 pixels are too few")
+        raise CommonMistake("--model resnet18 halves images three times: 8 x 8 pixels are too small")
     if settings.momentum is not None and settings.optimizer in ("adam", "adamw", "lamb"):
         raise CommonMistake(f"--momentum is for --optimizer sgd, not for {settings.optimizer}")
     if settings.device_memory is not None and not (settings.explain or settings.explain_for):
-        raise CommonMistake("--device-memory needs --explain or --explain-for: a run takes what is there")
+        raise CommonMistake("--device-memory needs --explain or --explain-for")
     _check_scheduler(settings)
     _check_engine(settings)
     _check_experts(settings)
@@ -80,7 +80,7 @@ def _check_engine(settings: Settings) -> None:
     engine = settings.engine
     if settings.precision is not None and settings.amp is not None:
         raise CommonMistake(
-            f"--amp {settings.amp} and --precision {settings.precision} both choose the precision: give one"
+            f"--amp {settings.amp} and --precision {settings.precision} both select the precision: use one"
         )
     for spec in ENGINES.values():
         for option in spec.options:
@@ -105,9 +105,9 @@ def _check_experts(settings: Settings) -> None:
     if why := spec_of(settings).no_experts:
         raise CommonMistake(f"--model moe needs --engine deepspeed, not {settings.engine}: {why}")
     if settings.top_k not in (None, 1, 2):
-        raise CommonMistake(f"--top-k {settings.top_k}: DeepSpeed's gate takes 1 or 2")
+        raise CommonMistake(f"--top-k {settings.top_k}: DeepSpeed's gate supports 1 and 2")
     if (settings.experts or 4) % (settings.expert_parallel or 1):
         raise CommonMistake(
-            f"--experts {settings.experts or 4} cannot be shared by --expert-parallel "
-            f"{settings.expert_parallel} ranks: it does not divide"
+            f"--experts {settings.experts or 4} is not divisible by --expert-parallel "
+            f"{settings.expert_parallel}"
         )

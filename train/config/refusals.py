@@ -1,4 +1,4 @@
-"""Combinations of settings that cannot work, each with its reason. An engine adds its own, see engine.py.
+"""Combinations of settings that cannot work, each with its reason. Engines add others, see engine.py.
 
 They are checked before the run starts. Does not import torch.
 """
@@ -50,6 +50,4 @@ def check_device(config: Config, kind: str) -> None:
         raise CommonMistake(f"zero_optimization.zenflow needs CUDA devices, not {kind}")
     name = optimizer_name(config)
     if name in ("lamb", "lion"):
-        raise CommonMistake(
-            f"--optimizer {name} needs a CUDA device: DeepSpeed has no kernel of it for {kind}"
-        )
+        raise CommonMistake(f"--optimizer {name} needs a CUDA device: DeepSpeed has no kernel for {kind}")

@@ -35,7 +35,7 @@ def load(name: str, directory: Path | None) -> Data:
         raise BadInput(f"--dataset {name} must return a mapping with train and test, not {made!r:.60}")
     unknown = [key for key in made if key not in KEYS]
     if unknown:
-        raise BadInput(f"--dataset {name} returns {unknown[0]!r}, which is none of {', '.join(KEYS)}")
+        raise BadInput(f"--dataset {name} returns {unknown[0]!r}, which is not one of {', '.join(KEYS)}")
     train, test = (_split(made[part], f"--dataset {name}: {part}") for part in ("train", "test"))
     largest = int(max(train.labels.max(), test.labels.max()))
     named = made.get("classes")
@@ -65,7 +65,7 @@ def _split(given: Any, where: str) -> Split:
         if images.dtype != np.uint8:
             images = images.astype(np.float32)
     except (TypeError, ValueError) as error:
-        raise BadInput(f"{where} images are no array of numbers: {error}") from None
+        raise BadInput(f"{where} images are not an array of numbers: {error}") from None
     if images.ndim != 4:
         raise BadInput(f"{where} images have shape {images.shape}, not [samples, channels, height, width]")
     if labels.shape != images.shape[:1] or not len(labels):

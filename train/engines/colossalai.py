@@ -194,7 +194,7 @@ def _optimizer(colossalai: Any, job: Job) -> torch.optim.Optimizer:
         reason = (str(error) or type(error).__name__).partition("\n")[0]
         raise BadInput(
             f"ColossalAI's HybridAdam cannot be made for this {job.device.kind} device: it compiles "
-            f"kernels with the CUDA toolkit of CUDA_HOME, and says: {reason}"
+            f"kernels with the CUDA toolkit of CUDA_HOME; its error: {reason}"
         ) from None
     return adam
 

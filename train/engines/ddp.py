@@ -89,8 +89,8 @@ class DdpEngine:
         if unused and self._model is not self.module:
             names = ", ".join(unused[:5])
             raise BadInput(
-                f"--engine ddp needs a gradient of every weight, and the model makes no use of {names}: "
-                "leave them out, set their requires_grad to False, or take --engine deepspeed"
+                f"--engine ddp needs a gradient of every weight, and the model does not use {names}: "
+                "remove them, set their requires_grad to False, or use --engine deepspeed"
             )
 
     def _step(self) -> None:

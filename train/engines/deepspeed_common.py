@@ -158,8 +158,8 @@ def deepspeed_config(config: dict[str, Any], device: Device, model: torch.nn.Mod
         raise CommonMistake(f"DeepSpeed has no fp16 on this {device.kind}; bf16 works")
     if device.kind != "cpu":
         return config
-    # DeepSpeed's own Adam, and the one for offloaded states, need a compiler and two minutes here;
-    # torch's optimizers give the same result.
+    # DeepSpeed's Adam, and the one for offloaded states, are compiled for two minutes at first use; torch's
+    # optimizers give the same result.
     config = {"zero_force_ds_cpu_optimizer": False, **config}
     if optimizer_name(config) in ("adam", "adamw", "muon"):
         optimizer = config["optimizer"]
@@ -177,7 +177,7 @@ def mistakes_of_the_config() -> Iterator[None]:
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(map(str, first["loc"]))
-        what = f"{key} {first['input']!r}" if key else "what goes not together"
+        what = f"{key} {first['input']!r}" if key else "a combination"
         raise CommonMistake(
             f"DeepSpeed refuses {what} in the config file ({error.title}): {first['msg']}"
         ) from None

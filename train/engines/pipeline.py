@@ -100,11 +100,11 @@ class PipelineEngine(Common):
 def _layers(job: Job) -> list[nn.Module]:
     if not isinstance(job.model, nn.Sequential):
         raise CommonMistake(
-            f"--engine pipeline needs a model that is an nn.Sequential, whose layers it can share out; "
+            f"--engine pipeline needs a model that is an nn.Sequential; "
             f"this one is a {type(job.model).__name__}"
         )
     if len(job.model) < job.stages:
-        raise CommonMistake(f"--stages {job.stages}: the model has only {len(job.model)} layers to share out")
+        raise CommonMistake(f"--stages {job.stages}: the model has only {len(job.model)} layers")
     return list(job.model)
 
 
@@ -116,7 +116,7 @@ def _stages(kind: Any, layers: list[nn.Module], job: Job, loss: Any) -> Any:
             raise
         classes = ", ".join(dict.fromkeys(type(layer).__name__ for layer in layers))
         raise CommonMistake(
-            f"--partition {job.partition} names none of the model's layers: {classes}"
+            f"--partition {job.partition} matches none of the model's layers: {classes}"
         ) from None
 
 
@@ -128,11 +128,11 @@ def _check_stages(layers: list[nn.Module], bounds: list[int], job: Job) -> None:
         if not any(p.requires_grad for p in weights):
             names = ", ".join(type(layer).__name__ for layer in layers[begin:end]) or "no layer"
             raise CommonMistake(
-                f"--stages {job.stages} with --partition {job.partition} leaves stage {stage} nothing to "
-                f"train: it has {names}; take fewer stages, or another --partition"
+                f"--stages {job.stages} with --partition {job.partition}: stage {stage} has nothing to "
+                f"train, only {names}; use fewer stages, or another --partition"
             )
         if any(owner.setdefault(id(p), stage) != stage for p in weights):
             raise CommonMistake(
-                "--engine pipeline goes not with layers in different stages that share weights: each stage "
-                "would train them for itself"
+                "--engine pipeline does not support shared weights of layers in different stages: each stage "
+                "would train its own copy"
             )

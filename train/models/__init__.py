@@ -28,7 +28,7 @@ def build(name: str, shape: tuple[int, int, int], classes: int) -> nn.Module:
         if not isinstance(made, nn.Module):
             raise CommonMistake(f"--model {name} returned {type(made).__name__}, not a torch.nn.Module")
         if not any(p.requires_grad for p in made.parameters()):
-            raise CommonMistake(f"--model {name} returned a {type(made).__name__} without a weight to train")
+            raise CommonMistake(f"--model {name} returned a {type(made).__name__} without trainable weights")
         _check_logits(made, name, classes)
         return made
     return {"cnn": cnn, "mlp": mlp, "resnet18": resnet18}[name](shape, classes)
@@ -43,7 +43,7 @@ def _check_logits(model: nn.Module, name: str, classes: int) -> None:
         hook.remove()
         shape = list(output.shape) if isinstance(output, torch.Tensor) else type(output).__name__
         if not (isinstance(output, torch.Tensor) and output.ndim == 2 and output.shape[1] == classes):
-            raise CommonMistake(f"--model {name} gives {shape} in place of logits, [samples, {classes}]")
+            raise CommonMistake(f"--model {name} returns {shape} instead of logits, [samples, {classes}]")
 
     hook = last.register_forward_hook(check)
 

@@ -74,7 +74,7 @@ def _look(mine: Visit, me: ranks.Ranks, directory: Path) -> "Device | None":
             mine.server = together.listen(me.master_addr)
             mine.facts["listens"] = mine.server.getsockname()[:2]
         except OSError as error:
-            problems.append(f"the rendezvous address {me.master_addr} is of no use: {_one_line(error)}")
+            problems.append(f"the rendezvous address {me.master_addr} cannot be used: {_one_line(error)}")
     return device
 
 
@@ -119,7 +119,7 @@ def _lead(mine: Visit, me: ranks.Ranks, device: "Device | None", board: "Board")
     if not mine.failed and device:
         board.put("next/2", True)
         mine.reduced = {0: _all_reduce(mine, me, device)}
-        mine.phase("waiting for word of the all-reduce")
+        mine.phase("waiting for the results of the all-reduce")
         mine.reduced |= board.gather("reduce", range(1, me.world_size), mine.until(LAST))
         mine.findings += judge.reduced(facts, mine.reduced)
     mine.phase("failed" if mine.failed else "passed")
@@ -161,7 +161,7 @@ def _gather_facts(mine: Visit, me: ranks.Ranks, board: "Board") -> dict[int, dic
     present = mine.present()
     for rank, each in facts.items():
         if rank not in present:
-            text = f"rank 0 does not see what it wrote into the run directory {mine.folder.parent}"
+            text = f"rank 0 does not see its files in the run directory {mine.folder.parent}"
             mine.findings.append(judge.Finding(each["host"], "write", True, text))
     return facts
 

@@ -84,12 +84,12 @@ def missing(
         left = [facts for facts in (absent[rank][1] for rank in ranks) if facts]
         who = named(ranks)
         if not left:
-            text = f"{who} never came up, or {_verb(ranks, 'does', 'do')} not share the run directory"
+            text = f"{who} never started, or {_verb(ranks, 'does', 'do')} not share the run directory"
         elif problems := [problem for facts in left for problem in facts.get("problems", ())]:
             text = problems[0]
         else:
             last = left[0]["phase"]
-            text = f"{who} came up, but did not reach the rendezvous at {meeting} (last: {last})"
+            text = f"{who} started, but did not reach the rendezvous at {meeting} (last: {last})"
         findings.append(Finding(host, "hosts", True, text))
     return findings
 
@@ -110,7 +110,7 @@ def alone(job: Job, facts: Facts, started: int) -> list[Finding]:
 def together(hosts: Sequence[str], reports: Mapping[str, Mapping[str, Any] | None]) -> list[Finding]:
     """Return the findings on how the hosts see each other: files, addresses, and the clock of rank 0."""
     findings = [
-        Finding(host, "hosts", True, "stopped answering while the hosts looked at each other")
+        Finding(host, "hosts", True, "stopped answering while the hosts tested each other")
         for host in hosts
         if reports.get(host) is None
     ]
@@ -173,7 +173,7 @@ def reduced(facts: Facts, reports: Mapping[int, Mapping[str, Any] | None]) -> li
     lost = {rank: facts[rank]["host"] for rank in facts if reports.get(rank) is None}
     if lost:
         return [
-            Finding(host, "all-reduce", True, f"{named(ranks)} did not come back from the all-reduce")
+            Finding(host, "all-reduce", True, f"{named(ranks)} did not return from the all-reduce")
             for host, ranks in _grouped(lost).items()
         ]
     errors = {rank: report["error"] for rank, report in reports.items() if report and report.get("error")}
@@ -224,7 +224,7 @@ def _world(job: Job, facts: Facts, started: int) -> list[Finding]:
     wanted = job.world_size or slots or started
     if started == wanted:
         return []
-    text = f"the launcher started {started} rank(s), but the job asked for {wanted}"
+    text = f"the launcher started {started} rank(s), but the job requested {wanted}"
     have = _grouped({rank: each["host"] for rank, each in facts.items()})
     # The hostfile determines the ranks of a host only if all slots are to be used.
     short_of = [host for host, count in job.hosts if wanted == slots and len(have.get(host, ())) < count]
@@ -248,10 +248,10 @@ def _places(facts: Facts) -> list[Finding]:
         elif len(names) > 1 and unknown:
             findings.append(Finding(host, "hosts", True, f"its ranks run on {' and '.join(names)}"))
         elif unknown and shared:
-            text = f"its ranks and those of {some(sorted(shared))} run all on {names[0]}"
+            text = f"its ranks and those of {some(sorted(shared))} all run on {names[0]}"
             findings.append(Finding(host, "hosts", True, text))
         elif unknown:
-            text = f"its ranks run on {names[0]}; whether that is the same host cannot be told"
+            text = f"its ranks run on {names[0]}, which may be another host"
             findings.append(Finding(host, "hosts", False, text))
     return findings
 
@@ -262,7 +262,7 @@ def _devices(facts: Facts) -> list[Finding]:
         seen = [facts[rank]["device"] for rank in ranks if facts[rank]["device"]]
         ids = [device["id"] for device in seen if device["id"]]
         if len(set(ids)) < len(ids):
-            text = f"{named(ranks)} have {len(set(ids))} device(s) between them, not one each"
+            text = f"{named(ranks)} share {len(set(ids))} device(s) instead of one each"
             findings.append(Finding(host, "devices", True, text))
         kinds[host] = " or ".join(sorted({describe(device) for device in seen}))
     kinds = {host: kind for host, kind in kinds.items() if kind}  # the others have reported their problem
@@ -302,7 +302,7 @@ def _interfaces(facts: Facts) -> list[Finding]:
         if found["missing"]:
             text = f"{found['variable']}={found['asked']}, but it has only {', '.join(found['all'])}"
         elif several and found["loopback"]:
-            text = f"its ranks would meet the others over the loopback interface {found['name']}"
+            text = f"its ranks would connect to the others over the loopback interface {found['name']}"
         if text:
             findings[each["host"], text] = Finding(each["host"], "interface", True, text)
     return list(findings.values())

@@ -271,6 +271,6 @@ def _sum(me: Ranks, mine: Device, count: int, check: bool = True) -> None:
     wanted = me.world_size * (me.world_size + 1) / 2
     if check and not bool((tensor == wanted).all()):
         wrong = tensor[tensor != wanted][0].item()
-        raise ValueError(f"an all-reduce of {count} numbers gave {wrong:g} in place of {wanted:g}")
+        raise ValueError(f"an all-reduce of {count} numbers returned {wrong:g} instead of {wanted:g}")
     if not check and mine.kind != "cpu":
         getattr(torch, mine.type).synchronize()

@@ -104,7 +104,7 @@ def begin(env: Mapping[str, str], began: float) -> Visit:
     Raise CommonMistake for an error in the environment.
     """
     if not env.get("JOBGEN_RUN_DIR"):
-        raise CommonMistake("JOBGEN_RUN_DIR is not set: preflight writes what it finds into that directory")
+        raise CommonMistake("JOBGEN_RUN_DIR is not set: preflight writes its results there")
     directory = Path(env["JOBGEN_RUN_DIR"]).absolute()
     hostfile = directory / "hostfile"
     text = hostfile.read_text(encoding="utf-8") if hostfile.is_file() else ""
@@ -157,7 +157,7 @@ def give_up(visit: Visit, problem: str, check: str, **more: Any) -> NoReturn:
     """Report a problem and exit before the other ranks.
 
     Most launchers end all ranks when one exits, so this rank first waits for the result of rank 0. If rank 0
-    cannot report, this rank writes what it knows itself.
+    cannot report, this rank writes its own results.
     """
     visit.facts["problems"].append(problem)
     visit.phase("gave up", gone=True, **more)
@@ -176,7 +176,7 @@ def give_up(visit: Visit, problem: str, check: str, **more: Any) -> NoReturn:
         time.sleep(pause)
     host, text = visit.host, problem
     if not came:
-        host, text = visit.job.host(0, host), f"rank 0 never came up: {problem}"
+        host, text = visit.job.host(0, host), f"rank 0 never started: {problem}"
     report.complain(f"preflight failed: {host}: {text}")
     with open(visit.folder / BAD, "a", encoding="utf-8") as stream:
         stream.write(f"{host}\t{text}\n")

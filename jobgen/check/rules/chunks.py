@@ -19,8 +19,8 @@ def _totals(script: Script) -> dict[str, tuple[int, str]]:
     "select-with-nodes",
     ERROR,
     "select= or place= with nodes=",
-    """`select=` and `place=` are the syntax of PBS Pro, `nodes=` is the old one: qsub refuses them together
-    ("Cannot be used with select or place").""",
+    """`nodes=` is the old syntax of `select=` and `place=`: qsub refuses them together ("Cannot be used with
+    select or place").""",
     fix="use select= and place= only",
     bad="""
     #!/bin/bash
@@ -44,7 +44,7 @@ def select_with_nodes(script: Script) -> Iterator[Hit]:
     for name in ("select", "place"):
         if name in totals and "nodes" in totals:
             line = max(totals[name][0], totals["nodes"][0])
-            yield Hit(line, f"nodes= with {name}= is refused: they are two languages")
+            yield Hit(line, f"qsub refuses nodes= together with {name}=")
             return
 
 
@@ -75,8 +75,8 @@ def select_with_totals(script: Script) -> Iterator[Hit]:
         if "select" in totals and name in totals:
             yield Hit(
                 max(totals["select"][0], totals[name][0]),
-                f"-l {name} beside a select is refused",
-                f"say it of each chunk: select=N:{name}={totals[name][1]}",
+                f"qsub refuses -l {name} together with select=",
+                f"request it for each chunk: select=N:{name}={totals[name][1]}",
             )
 
 
@@ -104,7 +104,7 @@ def walltime_in_select(script: Script) -> Iterator[Hit]:
     if match := re.search(r":(walltime|cput)=", select):
         yield Hit(
             line,
-            f"{match[1]} belongs to the job, not to a chunk: PBS refuses it",
+            f"{match[1]} is a limit of the job, not of a chunk: PBS refuses it",
             f"write -l {match[1]}= on its own",
         )
 
@@ -116,8 +116,8 @@ def walltime_in_select(script: Script) -> Iterator[Hit]:
     """`nodes=2:ppn=1:gpus=1` is the syntax of Torque for GPUs. PBS Pro refuses it ("node(s) specification
     error", status 241). The rest of the script decides whether it is for PBS Pro or Torque; `--scheduler
     torque` or `--scheduler pbspro` overrides this.""",
-    message="nodes=...:gpus= is Torque's: PBS Pro refuses it (node(s) specification error)",
-    fix="write select=2:ncpus=8:ngpus=1; for Torque say --scheduler torque",
+    message="nodes=...:gpus= is the syntax of Torque: PBS Pro refuses it (node(s) specification error)",
+    fix="write select=2:ncpus=8:ngpus=1; for Torque use --scheduler torque",
     bad="""
     #!/bin/bash
     #PBS -l nodes=2:ppn=1:gpus=1
@@ -144,10 +144,10 @@ def torque_gpus(script: Script) -> Iterator[Hit]:
 @rule(
     "unallocated-gpus",
     ERROR,
-    "GPUs that are asked for, but not allocated",
-    """`nodes=2:ppn=2,ngpus=2` is accepted by PBS Pro, but the GPUs are **not allocated**: the job runs
-    beside others on the same cards.""",
-    message="ngpus beside nodes= is accepted, but no GPU is allocated",
+    "GPUs requested, but not allocated",
+    """PBS Pro accepts `nodes=2:ppn=2,ngpus=2`, but does **not** allocate the GPUs: the job shares them with
+    other jobs.""",
+    message="PBS Pro accepts ngpus together with nodes=, but allocates no GPU",
     fix="write select=2:ncpus=8:ngpus=4",
     bad="""
     #!/bin/bash
@@ -174,10 +174,10 @@ def unallocated_gpus(script: Script) -> Iterator[Hit]:
     "packed-chunks",
     WARNING,
     "Chunks that may share a host",
-    """`select=2` requests two chunks, not two nodes. Without `place=scatter` PBS may pack both onto one
+    """`select=2` requests two chunks, not two nodes. Without `place=scatter` PBS may allocate both on one
     host. The node file then lists this host twice, and a launcher that expects two hosts fails. (For
     chunks of the size of a node this is only a note.)""",
-    message="without place=scatter PBS packs the chunks: several may share a host, which is then listed again",
+    message="without place=scatter several chunks may share a host, which the node file lists once a chunk",
     fix="add -l place=scatter",
     bad="""
     #!/bin/bash
@@ -210,7 +210,7 @@ def packed_chunks(script: Script) -> Iterator[Hit]:
     "GPUs without mpiprocs",
     """The node file has `mpiprocs` lines for each chunk, or one line if `mpiprocs` is not given. An mpirun
     without a number of ranks then starts one rank for each chunk, and all GPUs but one stay idle.""",
-    message="without mpiprocs the node file has one line a chunk, so that mpirun starts one rank a chunk",
+    message="without mpiprocs the node file has one line a chunk, and mpirun starts one rank a chunk",
     bad="""
     #!/bin/bash
     #PBS -l select=2:ncpus=32:ngpus=4

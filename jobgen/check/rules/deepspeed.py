@@ -28,7 +28,7 @@ def run_by(script: Script, *runners: str) -> Iterator[Launch]:
     "deepspeed on several nodes without a hostfile",
     """deepspeed does not query the scheduler. Without a hostfile it prints a warning of one line and trains
     only on the first node, while the whole allocation is charged.""",
-    fix='make a hostfile from the scheduler\'s list and give it: --hostfile "$hostfile"',
+    fix='write a hostfile from the scheduler\'s host list, and add --hostfile "$hostfile"',
     bad="""
     #!/bin/bash
     #SBATCH --nodes=2
@@ -55,8 +55,8 @@ def missing_hostfile(script: Script) -> Iterator[Hit]:
         if not launch.has("--hostfile", "-H", "--no-ssh", "--node-rank") and launch.alone:
             yield Hit(
                 launch.line,
-                "without a hostfile deepspeed uses this node only, with no more than a warning; the "
-                f"job has {script.request.nodes}",
+                "without a hostfile deepspeed prints a warning and uses only the first of the "
+                f"{script.request.nodes} nodes",
             )
 
 
@@ -66,8 +66,8 @@ def missing_hostfile(script: Script) -> Iterator[Hit]:
     "--launcher without a hostfile",
     """Without a hostfile deepspeed starts the ranks on its own node, and ignores `--launcher` without a
     message.""",
-    message="without a hostfile deepspeed ignores --launcher in silence",
-    fix="give it a hostfile, or leave --launcher out",
+    message="without a hostfile deepspeed ignores --launcher",
+    fix="add --hostfile, or remove --launcher",
     bad="""
     #!/bin/bash
     #SBATCH --gpus-per-node=4
@@ -94,7 +94,7 @@ def ignored_launcher(script: Script) -> Iterator[Hit]:
     ERROR,
     "Filters with an MPI runner",
     """The runners for Open MPI, MPICH, Intel MPI and MVAPICH refuse `--include` and `--exclude`.""",
-    fix="write a hostfile of the hosts and slots that are wanted",
+    fix="write a hostfile with only the hosts and slots to use",
     bad="""
     #!/bin/bash
     #SBATCH --nodes=2
@@ -125,9 +125,9 @@ def filtered_runner(script: Script) -> Iterator[Hit]:
 @rule(
     "filter-range",
     ERROR,
-    "A filter that is none",
-    """DeepSpeed's filters list slots one by one, `host:0,1@host2:0`; `0-3` is refused. `srun` has no option
-    `--include`.""",
+    "A filter that is refused",
+    """DeepSpeed's filters list each slot, as in `host:0,1@host2:0`: ranges such as `0-3` are refused. `srun`
+    has no option `--include`.""",
     bad="""
     #!/bin/bash
     #SBATCH --gpus-per-node=4
@@ -147,19 +147,19 @@ def filter_range(script: Script) -> Iterator[Hit]:
     for launch in script.launched("deepspeed"):
         for name in ("--include", "--exclude"):
             if re.search(r":[\d,]*\d-\d", launch.options.get(name) or ""):
-                yield Hit(launch.line, f"{name} knows no ranges", "write the slots one by one: host:0,1,2,3")
+                yield Hit(launch.line, f"{name} does not support ranges", "list each slot: host:0,1,2,3")
     for launch in script.launched("srun"):
         if launch.has("--include"):
-            yield Hit(launch.line, "--include is DeepSpeed's: srun does not know it", "use --nodelist")
+            yield Hit(launch.line, "srun has no option --include, which is DeepSpeed's", "use --nodelist")
 
 
 @rule(
     "absent-hostfile",
     WARNING,
-    "A hostfile that nothing makes",
-    """If its hostfile does not exist, deepspeed only prints a warning, and trains on the first node alone.
-    The file is searched beside the script, and among the files that the script writes.""",
-    fix="make it from the scheduler's list of hosts, in this script",
+    "A hostfile that nothing writes",
+    """If its hostfile does not exist, deepspeed only prints a warning and trains on the first node. The
+    file is searched for in the directory of the script, and among the files that the script writes.""",
+    fix="write it in this script, from the scheduler's host list",
     bad="""
     #!/bin/bash
     #SBATCH --nodes=2
@@ -204,7 +204,7 @@ def absent_hostfile(script: Script) -> Iterator[Hit]:
     ERROR,
     "A hostfile that DeepSpeed cannot read",
     r"""DeepSpeed matches `^(\S+)\s+slots=(\d+)`: no blanks around the `=`, no `host:4`.""",
-    message="DeepSpeed's hostfile takes no blanks around the = of slots=",
+    message="a hostfile of DeepSpeed must have no blanks around the = of slots=",
     fix="write HOST slots=4",
     bad="""
     #!/bin/bash

@@ -16,7 +16,7 @@ _GONE = {"elasticity": "0.19.8", "sparse_attention": "0.19.7"}
 @rule(
     "config-json",
     ERROR,
-    "A DeepSpeed config that is no JSON",
+    "A DeepSpeed config that is not JSON",
     """The config that the script names is not valid JSON: every rank fails when it reads the file.""",
     fix="correct the file",
     bad="""
@@ -86,12 +86,12 @@ def batch(script: Script) -> Iterator[Hit]:
             f"{name}: train_batch_size is {total}, but {micro} x {steps} accumulation steps x {world} "
             f"ranks = "
             f"{micro * steps * world}: every rank fails at deepspeed.initialize",
-            "leave one of the three out, and DeepSpeed works it out",
+            "remove one of the three: DeepSpeed computes it",
         )
     elif total and (other := micro or steps) and not (micro and steps) and total % (other * world):
         yield Hit(
             line,
-            f"{name}: train_batch_size {total} is no multiple of {other} x {world} ranks",
+            f"{name}: train_batch_size {total} is not a multiple of {other} x {world} ranks",
             f"choose a multiple of {other * world}",
         )
 
@@ -146,10 +146,10 @@ def keys(script: Script) -> Iterator[Hit]:
         line, name, config = found
         for key in config:
             if key in _GONE:
-                yield Hit(line, f"{name}: {key} has left DeepSpeed with {_GONE[key]}", "take it out")
+                yield Hit(line, f"{name}: DeepSpeed {_GONE[key]} removed the key {key}", "remove it")
             elif key not in KEYS and (hint := nearest(key, KEYS, cutoff=0.75)):
                 yield Hit(
                     line,
-                    f"{name}: DeepSpeed has no key {key}, and ignores it in silence{hint}",
+                    f"{name}: DeepSpeed has no key {key} and ignores it{hint}",
                     "correct the name",
                 )

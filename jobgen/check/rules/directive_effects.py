@@ -1,4 +1,4 @@
-"""Rules about directives: those that the scheduler ignores or reads otherwise than meant."""
+"""Rules about directives that the scheduler ignores or reads differently than intended."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def inert(script: Script) -> Iterator[Hit]:
         doubled = line.text.lstrip().startswith("##")  # a common way to disable a directive
         yield Hit(
             line.number,
-            f"{shown(line.text.strip())} is a comment: only {dialect.prefix} counts, in capitals and "
+            f"{shown(line.text.strip())} is a comment: a directive begins with {dialect.prefix}, in capitals and "
             "without a blank" + ("" if dialect.indented_directives else ", at the beginning of the line"),
-            f"write {dialect.prefix} {line.rest}, or take the line out",
+            f"write {dialect.prefix} {line.rest}, or remove the line",
             NOTE if doubled else None,
         )
 
@@ -80,8 +80,8 @@ def late(script: Script) -> Iterator[Hit]:
             continue  # part of a script that this one writes
         yield Hit(
             line.number,
-            f"directives end at the first command, which is in line {script.directives.first_command}: "
-            "this one is ignored",
+            f"the directive is ignored: it follows the first command, in line "
+            f"{script.directives.first_command}",
         )
 
 
@@ -91,7 +91,7 @@ def commented(rest: str) -> bool:
 
 
 def trailing(script: Script) -> list[int]:
-    """Return the lines whose directive takes a comment for a part of it."""
+    """Return the lines that have a comment after a directive, which PBS reads as a part of it."""
     lines = () if script.dialect.directive_comments else script.directives.live
     return [line.number for line in lines if commented(line.rest)]
 
@@ -99,10 +99,10 @@ def trailing(script: Script) -> list[int]:
 @rule(
     "trailing-comment",
     ERROR,
-    "A comment behind a PBS directive",
+    "A comment after a PBS directive",
     """PBS reads the whole line as the directive: qsub refuses a script with a comment after it. (sbatch
     allows comments there.)""",
-    message="PBS takes the comment for a part of the directive and refuses the job",
+    message="PBS reads the comment as a part of the directive and refuses the job",
     fix="put the comment on a line of its own",
     bad="""
     #!/bin/bash
@@ -129,13 +129,12 @@ def trailing_comment(script: Script) -> Iterator[Hit]:
 @rule(
     "carriage-return",
     ERROR,
-    "Line ends of Windows",
+    "Windows line ends",
     """A file edited on Windows ends its lines with a carriage return and a line feed. sbatch refuses it
     ("DOS line breaks"), PBS refuses it with a less clear message, and bash reads the character as a part
     of the last word of each line.""",
-    message="the line ends with a carriage return, as on Windows: the schedulers refuse the "
-    "script, and bash "
-    "takes the character for a part of the last word",
+    message="the line ends with a carriage return, as on Windows: schedulers refuse the script, and bash "
+    "reads it as a part of the last word",
     fix="convert the file: sed -i 's/\\r$//' FILE",
     bad="""
     #!/bin/bash\r
@@ -186,8 +185,8 @@ def repeated(script: Script) -> Iterator[Hit]:
         if once and seen.setdefault(key, option.value) != option.value:
             yield Hit(
                 option.line,
-                f"{key} is there already, as {shown(seen[key])}: of repeated directives "
-                f"{script.dialect.title} heeds the {which}",
+                f"{key} has the value {shown(seen[key])} above: {script.dialect.title} uses the {which} of "
+                f"repeated directives",
             )
 
 
@@ -216,6 +215,6 @@ def no_shebang(script: Script) -> Iterator[Hit]:
         what = "sbatch refuses a script without it" if refused else "the login shell runs it"
         yield Hit(
             1,
-            f"the first line does not say which shell this is for: {what}",
+            f"the first line does not name a shell with #!: {what}",
             level=ERROR if refused else None,
         )

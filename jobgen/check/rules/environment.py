@@ -15,8 +15,8 @@ from jobgen.check.script import Hit, Script
     "source activate",
     """`source activate` is the syntax of conda before 4.4. Today it finds no such file, or that of another
     installation on PATH.""",
-    message="source activate is conda's old way: it finds no such file, or another environment's",
-    fix='write eval "$(conda shell.bash hook)" and then conda activate',
+    message="source activate is obsolete: it finds no file activate, or that of another installation",
+    fix='write eval "$(conda shell.bash hook)", then conda activate',
     bad="""
     #!/bin/bash
     #SBATCH --time=01:00:00
@@ -46,7 +46,7 @@ def source_activate(script: Script) -> Iterator[Hit]:
     "conda init in a job",
     """`conda init` edits `~/.bashrc`, for shells that start later. In the script itself `conda activate`
     fails as before, and every job edits the file again.""",
-    message="conda init edits ~/.bashrc, for later shells: in this one conda activate still fails",
+    message="conda init edits ~/.bashrc for later shells: in this shell conda activate still fails",
     fix='write eval "$(conda shell.bash hook)"',
     bad="""
     #!/bin/bash
@@ -73,10 +73,10 @@ def conda_init(script: Script) -> Iterator[Hit]:
 @rule(
     "bashrc",
     WARNING,
-    "A person's start-up file in a job",
-    """Start-up files are for interactive shells. Many return at once in other shells, some ask questions,
+    "A shell start-up file in a job",
+    """Start-up files are for interactive shells. Many return at once in other shells, some wait for input,
     and they differ between users.""",
-    fix="load the modules and the environment here",
+    fix="load the modules and the environment in the script",
     bad="""
     #!/bin/bash
     #SBATCH --time=01:00:00
@@ -100,7 +100,7 @@ def bashrc(script: Script) -> Iterator[Hit]:
         ):
             yield Hit(
                 command.line,
-                f"{name} is for people: it often ends at once in a job, or differs from one user to the next",
+                f"{name} is for interactive shells: it may return at once in a job, and differs between users",
             )
 
 
@@ -110,7 +110,7 @@ def bashrc(script: Script) -> Iterator[Hit]:
     "conda activate without its hook",
     """`conda activate` is a shell function that conda's hook defines. A batch script on Slurm is not a
     login shell and reads no start-up file.""",
-    message="conda activate is a function of the shell, and nothing has defined it here",
+    message="conda activate is a shell function, which is not defined here",
     fix='write eval "$(conda shell.bash hook)" before it',
     bad="""
     #!/bin/bash
@@ -146,9 +146,9 @@ def conda_hook(script: Script) -> Iterator[Hit]:
 @rule(
     "personal-path",
     NOTE,
-    "One person's directory",
-    """A script with the home directory of a user works only for that user: 21 of 45 public scripts have
-    one.""",
+    "The home directory of one user",
+    """A script that names the home directory of a user works only for this user. 21 of 45 public scripts do
+    so.""",
     fix="write $HOME, or a variable at the top",
     bad="""
     #!/bin/bash
@@ -166,15 +166,16 @@ def conda_hook(script: Script) -> Iterator[Hit]:
 def personal_path(script: Script) -> Iterator[Hit]:
     for node in script.tree.all("word", "string_content", "raw_string"):
         if match := re.search(r"(?<![\w$}])/(home|Users|users)/[\w.-]+", node.text):
-            yield Hit(node.line, f"{match[0]} is one person's directory: nobody else can run this")
+            yield Hit(node.line, f"{match[0]} is a home directory: other users cannot run this")
             return
 
 
 @rule(
     "root-mpirun",
     ERROR,
-    "Half of what mpirun asks of root",
-    """In a container the user is often root. Open MPI then starts only when both variables are set.""",
+    "mpirun as root with one variable of two",
+    """In a container the user is often root. Open MPI's mpirun runs as root only if both variables are
+    set.""",
     bad="""
     #!/bin/bash
     #SBATCH --ntasks=8
@@ -200,6 +201,6 @@ def root_mpirun(script: Script) -> Iterator[Hit]:
             there = first if first in names else second
             yield Hit(
                 names[there].line,
-                f"mpirun believes root only when both {first} and {second} are set",
+                f"mpirun runs as root only if both {first} and {second} are set",
                 f"export {second if there == first else first}=1, too",
             )

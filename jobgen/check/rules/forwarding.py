@@ -84,9 +84,7 @@ def unforwarded(script: Script) -> Iterator[Hit]:
         ]
         if lost:
             names = ", ".join(dict.fromkeys(lost))
-            yield Hit(
-                launch.line, f"deepspeed hands few variables on to the other nodes; these stay here: {names}"
-            )
+            yield Hit(launch.line, f"deepspeed does not forward these variables to the other nodes: {names}")
             return
 
 
@@ -94,10 +92,10 @@ def unforwarded(script: Script) -> Iterator[Hit]:
     "shared-deepspeed-env",
     WARNING,
     "One .deepspeed_env for all jobs",
-    """Every job reads the `.deepspeed_env` in the home directory. Two jobs at the same time mix their
-    variables, and an old file changes later jobs.""",
-    message="~/.deepspeed_env is the same file for every job: two at a time mix their variables",
-    fix="write a file of the job's own and name it in DS_ENV_FILE",
+    """Every job reads the `.deepspeed_env` in the home directory. Concurrent jobs mix their variables, and
+    an old file changes later jobs.""",
+    message="~/.deepspeed_env is the same file for all jobs: concurrent jobs mix their variables",
+    fix="write a file for this job only, and name it in DS_ENV_FILE",
     bad="""
     #!/bin/bash
     #SBATCH --time=01:00:00

@@ -48,10 +48,10 @@ _NPU = (
 @rule(
     "forced-devices",
     WARNING,
-    "Devices chosen by hand",
+    "Hand-written device numbers",
     """The scheduler assigns some devices of a node to a job. Hand-written numbers may belong to another
     job. (All numbers that the job has, in any order, are only a note.)""",
-    fix="leave it to the scheduler",
+    fix="remove it: the scheduler sets it",
     bad="""
     #!/bin/bash
     #SBATCH --gpus-per-node=2
@@ -78,8 +78,8 @@ def forced_devices(script: Script) -> Iterator[Hit]:
             )
             yield Hit(
                 node.line,
-                f"{name} is set by hand: the scheduler may have given the job other devices, and those "
-                "of others are used",
+                f"{name} is set by hand: the scheduler may have allocated other devices, and the job then "
+                "uses those of another job",
                 level=NOTE if whole else None,
             )
 
@@ -87,9 +87,9 @@ def forced_devices(script: Script) -> Iterator[Hit]:
 @rule(
     "old-nccl",
     WARNING,
-    "Names that NCCL and PyTorch have given up",
-    """PyTorch has renamed its variables to `TORCH_NCCL_*`, and NCCL has removed some of its own: the old
-    names are ignored, or every rank prints a warning.""",
+    "Obsolete variables of NCCL and PyTorch",
+    """PyTorch has renamed its variables to `TORCH_NCCL_*`, and NCCL has removed some of its variables: the
+    old names are ignored, or every rank prints a warning.""",
     bad="""
     #!/bin/bash
     #SBATCH --time=01:00:00
@@ -109,18 +109,18 @@ def old_nccl(script: Script) -> Iterator[Hit]:
     for name, _, node in script.assignments:
         if name in _OLD_NCCL:
             yield Hit(
-                node.line, f"{name} is obsolete: it is ignored, or warned about", f"use {_OLD_NCCL[name]}"
+                node.line, f"{name} is obsolete: it is ignored or warned about", f"use {_OLD_NCCL[name]}"
             )
 
 
 @rule(
     "cann-not-sourced",
     WARNING,
-    "CANN is never sourced",
-    """`torch_npu` needs the libraries of the CANN toolkit, whose `set_env.sh` puts them on the path.
-    Without it the import ends with `libhccl.so: cannot open shared object file`. Three of six Ascend
-    scripts forget it.""",
-    message="CANN is never sourced: torch_npu does not find its libraries (libhccl.so)",
+    "CANN's set_env.sh is not sourced",
+    """`torch_npu` needs the libraries of the CANN toolkit, which its `set_env.sh` puts on the path. Without
+    it the import fails with `libhccl.so: cannot open shared object file`. Three of six Ascend scripts
+    do not source it.""",
+    message="CANN's set_env.sh is not sourced: torch_npu does not find its libraries (libhccl.so)",
     fix="source /usr/local/Ascend/ascend-toolkit/set_env.sh first",
     bad="""
     #!/bin/bash
@@ -205,5 +205,5 @@ def rank_table(script: Script) -> Iterator[Hit]:
     if "RANK_TABLE_FILE" in names and others:
         yield Hit(
             names["RANK_TABLE_FILE"].line,
-            f"HCCL takes a rank table or environment variables, never both; {others[0]} is set, too",
+            f"HCCL does not start with both a rank table and environment variables: {others[0]} is set, too",
         )

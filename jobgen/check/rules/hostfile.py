@@ -1,4 +1,4 @@
-"""Rules about hostfiles: each job needs its own, in the format that its launcher reads."""
+"""Rules about hostfiles: each job needs a separate one, in the format that its launcher reads."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def _own(script: Script, node: Node) -> bool:
     "shared-hostfile",
     WARNING,
     "One hostfile for all jobs",
-    """A hostfile at one path for all jobs is overwritten by the next job that starts, and the launcher of
-    the first then reads the hosts of the second. Ten of 45 public scripts do that.""",
+    """If all jobs write their hostfile to one path, the next job that starts overwrites it, and the launcher
+    of the first job reads the hosts of the second. Ten of 45 public scripts do that.""",
     bad="""
     #!/bin/bash
     #PBS -l select=2:ncpus=32:mpiprocs=1
@@ -96,13 +96,13 @@ def shared_hostfile(script: Script) -> Iterator[Hit]:
         if re.search(r"\$", name) and not re.match(
             r"\$\{?(HOME|PWD|PBS_O_WORKDIR|SLURM_SUBMIT_DIR|PBS_O_HOME|WORK|SCRATCH|USER)\b", name
         ):
-            continue  # a directory that only the running script knows
+            continue  # in a directory whose name is known only when the script runs
         if name.startswith("/dev/"):
             continue
         seen.add(name)
         yield Hit(
             node.line,
-            f"{name} is the same file for every job: two at a time overwrite each other's hosts",
+            f"{name} is the same file for all jobs: concurrent jobs overwrite each other's hosts",
             "put the job's id into the path" + (f": hostfile.${job_id}" if job_id else ""),
         )
 
@@ -111,7 +111,7 @@ def shared_hostfile(script: Script) -> Iterator[Hit]:
     "appended-hostfile",
     WARNING,
     "A hostfile that grows",
-    """`>>` keeps the lines of an earlier job in the file: its hosts are used, too, or appear twice, which
+    """`>>` keeps the lines of an earlier job in the file: its hosts are used, too, or are listed twice, which
     DeepSpeed refuses.""",
     bad="""
     #!/bin/bash
@@ -152,7 +152,7 @@ def appended_hostfile(script: Script) -> Iterator[Hit]:
         ):
             yield Hit(
                 node.line,
-                f">> adds to the {text} that an earlier job has left: its hosts are still in there",
+                f">> appends to {text}, which may still list the hosts of an earlier job",
                 f"begin with an empty file: : > {text}",
             )
             return
@@ -164,8 +164,7 @@ def appended_hostfile(script: Script) -> Iterator[Hit]:
     "A hostfile without slots for DeepSpeed",
     """The deepspeed launcher reads lines of the form `HOST slots=N`. A bare host is an error, and so is a
     host that appears twice: `$PBS_NODEFILE` is not a hostfile for DeepSpeed.""",
-    message="the deepspeed launcher wants HOST slots=N on each line, and each host once: a bare "
-    "host is an error",
+    message="the deepspeed launcher requires HOST slots=N on each line, and each host once",
     fix='awk \'!seen[$1]++ { print $1 " slots=4" }\' "$PBS_NODEFILE" > "$hostfile"',
     bad="""
     #!/bin/bash
@@ -209,8 +208,8 @@ def bare_hostfile(script: Script) -> Iterator[Hit]:
     "duplicate-hosts",
     ERROR,
     "A hostfile that lists a host twice",
-    """`$PBS_NODEFILE` lists a host once for each slot. A hostfile with one line for each of these lines
-    names the host several times, each time with all slots: DeepSpeed refuses it.""",
+    """`$PBS_NODEFILE` lists a host once for each slot. A hostfile with the same lines lists the host several
+    times, each time with all slots: DeepSpeed refuses it.""",
     fix='awk \'!seen[$1]++ { print $1 " slots=4" }\' "$PBS_NODEFILE" > "$hostfile"',
     bad="""
     #!/bin/bash
@@ -252,6 +251,6 @@ def duplicate_hosts(script: Script) -> Iterator[Hit]:
             yield Hit(
                 node.line,
                 f"$PBS_NODEFILE lists each host {script.request.lines_per_node} times, and DeepSpeed refuses "
-                "a host that is there twice",
+                "a host that is listed twice",
             )
             return

@@ -14,9 +14,9 @@ from jobgen.check.shell_commands import Command
 @rule(
     "hand-written-hosts",
     WARNING,
-    "Hosts written by hand",
+    "Hand-written hosts",
     """The scheduler selects the hosts of a job. A hand-written list names the hosts of an earlier job,
-    which now belong to other users.""",
+    which may now run jobs of other users.""",
     bad=r"""
     #!/bin/bash
     #SBATCH --nodes=2
@@ -43,9 +43,9 @@ def hand_written(script: Script) -> Iterator[Hit]:
             yield Hit(node.line, _BY_HAND, _BY_HAND_FIX)
 
 
-_BY_HAND = "the hosts are written by hand: the scheduler gives the job others"
+_BY_HAND = "the hosts are written by hand: the scheduler allocates other hosts to the job"
 
-_BY_HAND_FIX = "make the file from $PBS_NODEFILE, or from scontrol show hostnames"
+_BY_HAND_FIX = "write the file from $PBS_NODEFILE, or from scontrol show hostnames"
 
 _LISTS = (
     "PBS_NODEFILE",
@@ -76,7 +76,7 @@ def _names(node: Node) -> list[str]:
     WARNING,
     "Slots counted as nodes",
     """`$PBS_NODEFILE` has one line for each slot (`mpiprocs`, or `ppn`), not for each node. Nine of 45
-    public scripts that were looked at take `wc -l` for the number of nodes.""",
+    public scripts use `wc -l` as the number of nodes.""",
     fix='count each host once: sort -u "$PBS_NODEFILE" | wc -l',
     bad="""
     #!/bin/bash
@@ -112,8 +112,8 @@ def nodefile_count(script: Script) -> Iterator[Hit]:
             yield Hit(
                 node.line,
                 "$PBS_NODEFILE has one line a slot"
-                + (f", here {each} for each node" if each else "")
-                + ": this is not the number of nodes",
+                + (f", here {each} a node" if each else "")
+                + ": its lines are not the number of nodes",
             )
 
 
@@ -122,9 +122,9 @@ def nodefile_count(script: Script) -> Iterator[Hit]:
     WARNING,
     "Hosts in another order",
     """The first line of the node file is the host that runs the script. `sort -u` may put another host
-    first, which is then used as the master, and it changes the placement of ranks. Remove duplicates
+    first, which then becomes the master, and it changes the placement of ranks. Remove duplicates
     without changing the order.""",
-    message="sort changes the order of the hosts: the first is no longer the one that runs this script",
+    message="sort changes the order of the hosts: the first may not be the host that runs this script",
     fix="keep the order: awk '!seen[$1]++' \"$PBS_NODEFILE\"",
     bad="""
     #!/bin/bash
@@ -151,7 +151,7 @@ def sorted_nodefile(script: Script) -> Iterator[Hit]:
         ):
             continue
         unique = "-u" in command.literals or "uniq" in _names(whole)
-        # The order matters in a file, in an array, and if the first host is taken.
+        # The order matters in a file, in an array, and where the first host is used.
         written = whole.type == "redirected_statement" and any(True for _ in whole.all(">"))
         kept = written or (
             whole.under("command_substitution") and (whole.under("array") or "head" in _names(whole))

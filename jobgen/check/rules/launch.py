@@ -11,10 +11,10 @@ from jobgen.check.script import Hit, Script
 @rule(
     "nodes-mismatch",
     ERROR,
-    "A launcher is told other nodes than the job has",
+    "A launcher with another number of nodes than the job",
     """The request and the launch command have different numbers of nodes. The launcher waits for nodes that
-    are not there, or leaves some idle.""",
-    fix="make them agree: take the number from the scheduler",
+    the job does not have, or leaves some idle.""",
+    fix="use the number that the scheduler sets in a variable",
     bad="""
     #!/bin/bash
     #SBATCH --nodes=16
@@ -43,11 +43,11 @@ def nodes_mismatch(script: Script) -> Iterator[Hit]:
         if count is None or count == asked.nodes or launch.has("--standalone"):
             continue
         if count > asked.nodes:
-            yield Hit(launch.line, f"{launch.kind} is told {count} nodes, but the job asks for {asked.nodes}")
+            yield Hit(launch.line, f"{launch.kind} gets {count} nodes, but the job requests {asked.nodes}")
         elif script.only(launch) and launch.row.once_a_node and launch.outer is None and count == 1:
             yield Hit(
                 launch.line,
-                f"{launch.kind} is told one node, but the job pays for {asked.nodes}",
+                f"{launch.kind} gets 1 node, but the job requests {asked.nodes}",
                 level=WARNING,
             )
 
@@ -55,7 +55,7 @@ def nodes_mismatch(script: Script) -> Iterator[Hit]:
 @rule(
     "ranks-mismatch",
     ERROR,
-    "A launcher starts other ranks than the job has room for",
+    "A launcher with more or fewer ranks than the job's GPUs or slots",
     """The launcher starts more ranks than the job has GPUs on a node or slots in all, or leaves GPUs idle
     (a warning).""",
     bad="""
@@ -85,7 +85,7 @@ def ranks_mismatch(script: Script) -> Iterator[Hit]:
                 launch.line,
                 f"{launch.kind} starts {each} ranks on a node of {gpus} GPUs"
                 + ("" if more else f": {gpus - each} stay idle"),
-                f"write {gpus}, or ask for {each}",
+                f"write {gpus}, or request {each} GPUs",
                 None if more else WARNING,
             )
         total = launch.number(*launch.row.line.ranks)
@@ -98,8 +98,8 @@ def ranks_mismatch(script: Script) -> Iterator[Hit]:
         ):
             yield Hit(
                 launch.line,
-                f"{launch.kind} is told {total} ranks, but the job has {slots} slots",
-                "make them agree: take the number from the scheduler",
+                f"{launch.kind} gets {total} ranks, but the job requests {slots} slots",
+                "use the number that the scheduler sets in a variable",
             )
 
 
@@ -118,7 +118,7 @@ def _slots(script: Script) -> int | None:
     ERROR,
     "A launcher on the first node only",
     """A batch script runs only on the first node of the job. torchrun and accelerate start ranks only on
-    their own node: without srun, mpirun or ssh the other nodes stay empty, and the first one waits for
+    their own node: without srun, mpirun or ssh the other nodes stay idle, and the first one waits for
     them until the time limit.""",
     bad="""
     #!/bin/bash
@@ -154,8 +154,8 @@ def first_node_only(script: Script) -> Iterator[Hit]:
             way = f"{step} --ntasks-per-node=1" if step else "mpirun or pbs_tmrsh, once a node"
             yield Hit(
                 launch.line,
-                f"a batch script runs on the first node only: {launch.kind} there waits for the other "
-                "nodes for ever, or leaves them idle",
+                f"a batch script runs on the first node only: {launch.kind} waits forever for the other "
+                "nodes, or leaves them idle",
                 f"start it with {way}",
             )
             return
@@ -216,7 +216,7 @@ def nested_tasks(script: Script) -> Iterator[Hit]:
     WARNING,
     "pdsh by rsh",
     """pdsh uses rsh unless `PDSH_RCMD_TYPE=ssh` is set. It then fails on every host, **with status 0**.""",
-    message="pdsh uses rsh, fails, and ends with status 0",
+    message="pdsh uses rsh, fails, and exits with status 0",
     fix="export PDSH_RCMD_TYPE=ssh",
     bad="""
     #!/bin/bash

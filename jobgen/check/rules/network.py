@@ -23,11 +23,11 @@ _DOWNLOADS = {
 @rule(
     "fixed-interface",
     WARNING,
-    "A network interface by its name",
+    "A hand-written network interface",
     """Interface names differ between clusters, and sometimes between nodes of one cluster. With a wrong
     name NCCL hangs at the first collective. It is safer to exclude wrong interfaces than to name the
     right one. (The names of fast networks, such as `ib0` and `hsn0`, are only a note.)""",
-    fix="leave it out, or exclude what is wrong: ^lo,docker",
+    fix="remove it, or exclude the wrong interfaces: ^lo,docker",
     bad="""
     #!/bin/bash
     #SBATCH --gpus-per-node=1
@@ -51,7 +51,7 @@ def interface(script: Script) -> Iterator[Hit]:
             local = re.search(r"\b(eth\d|eno\d|ens\d|enp\d|em\d|docker\d|lo\b)", text)
             yield Hit(
                 node.line,
-                f"the interface {shown(text)} is written by hand: a node that calls it otherwise hangs "
+                f"the interface {shown(text)} is written by hand: a node without it hangs "
                 "at the first collective",
                 level=None if local and not text.startswith("^") else NOTE,
             )
@@ -61,9 +61,9 @@ def interface(script: Script) -> Iterator[Hit]:
     "download-in-job",
     WARNING,
     "Downloads inside the job",
-    """Compute nodes often have no internet access. Where they have, the GPUs wait for the download in every
-    job.""",
-    fix="do it on the login node, before the job",
+    """Compute nodes often have no internet access. Where they do, the GPUs of every job wait for the
+    download.""",
+    fix="run it on the login node, before the job",
     bad="""
     #!/bin/bash
     #SBATCH --time=01:00:00
@@ -109,8 +109,8 @@ def _is_ssh(node: Node) -> bool:
     NOTE,
     "ssh to another node",
     """Many clusters do not allow ssh between the nodes of a job. Where it works, the scheduler does not
-    know the processes that it starts. Use `srun` on Slurm, `pbs_tmrsh` on PBS Pro, `pbsdsh` on Torque.""",
-    message="many clusters allow no ssh between nodes, and what it starts outlives the job",
+    manage the processes that it starts. Use `srun` on Slurm, `pbs_tmrsh` on PBS Pro, `pbsdsh` on Torque.""",
+    message="many clusters do not allow ssh between nodes, and its processes outlive the job",
     bad="""
     #!/bin/bash
     #SBATCH --nodes=2
@@ -146,7 +146,7 @@ def ssh_nodes(script: Script) -> Iterator[Hit]:
     "A command that reads its loop's input",
     """ssh, srun and mpirun read their standard input, which in such a loop is the list of hosts: the first
     iteration reads the rest of it, and the loop ends.""",
-    fix="give it no input: < /dev/null",
+    fix="redirect its input: < /dev/null",
     bad="""
     #!/bin/bash
     #PBS -l select=2:ncpus=64
@@ -178,6 +178,5 @@ def ssh_stdin(script: Script) -> Iterator[Hit]:
         if reads and not (own is not None and own.type == "redirected_statement" and "<" in own.text):
             yield Hit(
                 command.line,
-                f"{command.name} reads the rest of the list that the loop reads: only the first host "
-                "gets its turn",
+                f"{command.name} reads the rest of the loop's input: the loop ends after the first host",
             )

@@ -59,7 +59,7 @@ def _fault(option: Option, script: Script) -> tuple[str, str] | None:
         )
         return reason, "begin every option with a dash, and write values with blanks in quotes"
     if not dialect.long_options and option.flag.startswith("--"):
-        return f"{option.given} is Slurm's, not PBS's: qsub refuses it", _FOREIGN_FIX
+        return f"{option.given} is an option of Slurm, not of PBS: qsub refuses it", _FOREIGN_FIX
     if len(option.flag) == 2 and option.flag[1] not in dialect.letters.replace(":", ""):
         return (
             "" if option.flag in dialect.foreign_options else f"{command} has no option {option.flag}"
@@ -76,8 +76,8 @@ _FOREIGN_FIX = "use this scheduler's own option; jobgen convert translates a who
     "other-dialect",
     ERROR,
     "An option of another scheduler",
-    """PBS Pro and Torque share `#PBS`, but not all that follows: arrays are `-J 0-9` in PBS Pro and `-t
-    0-9` in Torque; `select=` and `place=` are PBS Pro's; resource lists (`-l`) are not Slurm's.""",
+    """PBS Pro and Torque share `#PBS`, but not all options: arrays are `-J 0-9` in PBS Pro and `-t 0-9` in
+    Torque, and only PBS Pro has `select=` and `place=`. Slurm has no resource lists (`-l`).""",
     bad="""
     #!/bin/bash
     #PBS -l select=1:ncpus=8
@@ -98,7 +98,9 @@ def dialect(script: Script) -> Iterator[Hit]:
         where = option.value.partition("=")[0]
         if option.flag in script.dialect.foreign_options:
             owner, use = script.dialect.foreign_options[option.flag]
-            yield Hit(option.line, f"{option.flag} is {owner}'s: it is refused here", use or _FOREIGN_FIX)
+            yield Hit(
+                option.line, f"{option.flag} is an option of {owner}: it is refused", use or _FOREIGN_FIX
+            )
         elif option.flag == "-l" and (reason := script.dialect.foreign_resources.get(where)):
             yield Hit(option.line, f"{where}= is {reason}", _FOREIGN_FIX)
 
@@ -108,7 +110,7 @@ def dialect(script: Script) -> Iterator[Hit]:
     ERROR,
     "A job name that PBS refuses",
     """PBS Pro allows up to 230 letters, digits and `. _ + -` in a job name; Torque allows everything except
-    blanks. qsub refuses other names. Very old servers allow 15 characters, of which the first is a
+    blanks. qsub refuses other names. Very old servers allow 15 characters; the first must be a
     letter.""",
     fix="use letters, digits and . _ + - without blanks",
     bad="""
@@ -161,7 +163,7 @@ def memory(script: Script) -> Iterator[Hit]:
         elif not re.fullmatch(r"\d+([kmgtp]?[bw]?)", text, re.I | re.ASCII):
             yield Hit(
                 option.line,
-                f"{name}={shown(text)} is refused: a whole number and one of {script.dialect.size_units}",
+                f"{name}={shown(text)} is refused: use a whole number and one of {script.dialect.size_units}",
                 script.dialect.size_example,
             )
 
@@ -183,7 +185,7 @@ def _memories(script: Script) -> Iterator[tuple[Option, str, str]]:
 @rule(
     "bad-choice",
     ERROR,
-    "A word that the option does not know",
+    "A value that the option does not support",
     """`-j` takes `oe`, `eo` or `n`; `-m` takes `n` or letters of `abe`; `--mail-type` takes words such as
     `END,FAIL`. The scheduler refuses all others.""",
     bad="""
@@ -208,4 +210,4 @@ def bad_choice(script: Script) -> Iterator[Hit]:
             bad = [name for name in option.value.split(",") if name.upper() not in MAIL_TYPES]
             if bad:
                 hint = nearest(bad[0].upper(), MAIL_TYPES)
-                yield Hit(option.line, f"--mail-type has no {shown(bad[0])}{hint}", "write END,FAIL")
+                yield Hit(option.line, f"--mail-type has no value {shown(bad[0])}{hint}", "write END,FAIL")

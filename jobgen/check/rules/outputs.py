@@ -41,20 +41,20 @@ def output_variable(script: Script) -> Iterator[Hit]:
         if not script.dialect.log_variables and re.search(r"\$\{?[A-Za-z_]", option.value):
             yield Hit(
                 option.line,
-                f"no variable is expanded in a directive: the file is called {shown(option.value)}",
-                f"write the path out; the scheduler knows {script.dialect.log_words}",
+                f"a directive does not expand variables: the file is called {shown(option.value)}",
+                f"write the full path; the scheduler supports {script.dialect.log_words}",
             )
         elif option.value.startswith("~"):
             yield Hit(
                 option.line,
-                f"no ~ is expanded in a directive: the file is called {shown(option.value)}",
-                "write the path out",
+                f"a directive does not expand ~: the file is called {shown(option.value)}",
+                "write the full path",
             )
         elif not script.dialect.percent_codes and re.search(r"%[jJAaxNu]", option.value):
             yield Hit(
                 option.line,
-                f"%j and the like are Slurm's: for PBS the file is called {shown(option.value)}",
-                "leave the option out: PBS names the file NAME.oJOBID",
+                f"PBS does not expand Slurm's %j and the like: the file is called {shown(option.value)}",
+                "remove the option: PBS names the file NAME.oJOBID",
             )
 
 
@@ -63,8 +63,8 @@ def output_variable(script: Script) -> Iterator[Hit]:
     WARNING,
     "The directory of an output file is missing",
     """The scheduler does not create the directory of an output file. Slurm then does not start the job; PBS
-    runs it, ends it with status 0, and loses the output. A `mkdir` in a Slurm script runs too late. (The
-    directory is searched beside the script.)""",
+    runs it, ends it with status 0, and loses the output. A `mkdir` in a Slurm script runs too late. (A
+    relative path is searched for in the directory of the script.)""",
     bad="""
     #!/bin/bash
     #SBATCH --time=01:00:00
@@ -90,7 +90,7 @@ def output_directory(script: Script) -> Iterator[Hit]:
             continue
         yield Hit(
             option.line,
-            f"there is no directory {shown(folder)}: the scheduler makes none, and the output is lost",
+            f"the directory {shown(folder)} does not exist: the scheduler does not create it, and the output is lost",
             f"mkdir -p {folder} before you submit",
         )
 
@@ -130,7 +130,7 @@ def rerun_array(script: Script) -> Iterator[Hit]:
     """Yield a hit for an array with -r n: PBS Pro refuses it."""
     said = {option.flag: option for option in script.options}
     if script.dialect.array_needs_rerun and "-J" in said and said.get("-r", said["-J"]).value == "n":
-        yield Hit(said["-J"].line, "an array that may not be run again is refused", "leave out -r n")
+        yield Hit(said["-J"].line, "an array with -r n is refused", "remove -r n")
 
 
 @rule(
@@ -139,7 +139,7 @@ def rerun_array(script: Script) -> Iterator[Hit]:
     "One output file for all tasks of an array",
     """Without `%a` (or `%j`) in the name, all tasks of an array write to the same file and overwrite each
     other.""",
-    message="all tasks of the array write into this one file, each over the others",
+    message="all tasks of the array write to this file and overwrite each other",
     fix="name it after the task: %A_%a",
     bad="""
     #!/bin/bash

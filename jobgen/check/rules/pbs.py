@@ -16,9 +16,9 @@ from jobgen.errors import shown
     "pbs-export-list",
     WARNING,
     "Quotes, backslashes or commas in -v",
-    """`-v` splits at commas and mangles quotes and backslashes. An `export` in the body of the script is
+    """`-v` splits at commas and changes quotes and backslashes. An `export` in the body of the script is
     safe.""",
-    message="-v mangles quotes and backslashes, and splits at every comma",
+    message="-v changes quotes and backslashes, and splits at every comma",
     fix="export the variable in the body of the script",
     bad="""
     #!/bin/bash
@@ -54,7 +54,7 @@ def exported_list(script: Script) -> Iterator[Hit]:
     """`afterok` on an array is satisfied although one of its tasks has failed (measured on OpenPBS 23.06).
     If a dependency can never be satisfied, the job is deleted without a message.""",
     message="afterok on an array also runs when a task of the array has failed",
-    fix="have the job look for what the tasks should have made",
+    fix="test in the job that the output of every task exists",
     bad="""
     #!/bin/bash
     #PBS -l select=1:ncpus=8
@@ -81,8 +81,8 @@ def after_array(script: Script) -> Iterator[Hit]:
     "home-directory",
     WARNING,
     "A relative path in the home directory",
-    """PBS starts a job in the home directory, wherever it was submitted from; Slurm starts it where it was
-    submitted. A relative path is looked up there.""",
+    """PBS starts a job in the home directory, and relative paths are resolved there. Slurm starts it in the
+    directory where it was submitted.""",
     fix='begin with cd "$PBS_O_WORKDIR"',
     bad="""
     #!/bin/bash
@@ -115,7 +115,7 @@ def home_directory(script: Script) -> Iterator[Hit]:
             ):
                 yield Hit(
                     command.line,
-                    f"PBS starts the job in the home directory, and {shown(word)} is looked for there",
+                    f"PBS starts the job in the home directory, and {shown(word)} is resolved there",
                 )
                 return
 
@@ -126,8 +126,8 @@ def home_directory(script: Script) -> Iterator[Hit]:
     "pbsdsh loses the status",
     """`pbsdsh` exits with status 0, whatever the status of its command. `pbs_tmrsh` returns the status of
     its command.""",
-    message="pbsdsh ends with 0 whatever its command did: a failure is not seen",
-    fix="use pbs_tmrsh, which keeps the status, or have the command write its status into a file",
+    message="pbsdsh exits with status 0 even if its command fails",
+    fix="use pbs_tmrsh, which returns the status, or write the status of the command to a file",
     bad="""
     #!/bin/bash
     #PBS -l select=2:ncpus=64
@@ -157,7 +157,7 @@ def pbsdsh_status(script: Script) -> Iterator[Hit]:
     "A process that outlives the job",
     """When a job ends, PBS kills the processes that it knows. Processes started with `setsid` are not among
     them and continue to use the node.""",
-    message="what setsid starts outlives the job: PBS no longer knows it",
+    message="a process started with setsid outlives the job: PBS does not kill it",
     fix="start it with & and wait for it",
     bad="""
     #!/bin/bash
@@ -186,9 +186,9 @@ def outliving(script: Script) -> Iterator[Hit]:
     "tmrsh-agent",
     ERROR,
     "pbs_tmrsh as mpirun's agent",
-    """An Open MPI without PBS support can start its daemons through `pbs_tmrsh`, but not directly:
-    `pbs_tmrsh` does not parse shell syntax, and Open MPI passes it a shell command line. A wrapper of
-    two lines solves this.""",
+    """Open MPI without PBS support can start its daemons through `pbs_tmrsh`, but not directly: Open MPI
+    passes a shell command line, and `pbs_tmrsh` does not parse shell syntax. A wrapper of two lines
+    solves this.""",
     bad="""
     #!/bin/bash
     #PBS -l select=2:ncpus=32:mpiprocs=4
@@ -208,8 +208,8 @@ def outliving(script: Script) -> Iterator[Hit]:
     """,
 )
 def tmrsh_agent(script: Script) -> Iterator[Hit]:
-    said = "pbs_tmrsh does no shell parsing: mpirun's remote command fails"
-    fix = 'name a wrapper that calls pbs_tmrsh HOST /bin/sh -c "$*"'
+    said = "pbs_tmrsh does not parse shell syntax: the remote command of mpirun fails"
+    fix = 'use a wrapper that calls pbs_tmrsh HOST /bin/sh -c "$*"'
     for name, value, node in script.assignments:
         if name.endswith(("_rsh_agent", "_ssh_agent")) and value.text.strip("\"'").endswith("pbs_tmrsh"):
             yield Hit(node.line, said, fix)

@@ -1,4 +1,4 @@
-"""Rules about what excludes each other in a DeepSpeed config."""
+"""Rules about settings of a DeepSpeed config that exclude each other."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ def precisions(script: Script) -> Iterator[Hit]:
         line, name, config = found
         half = is_on(config, "fp16")
         if half and (is_on(config, "bf16") or is_on(config, "bfloat16")):
-            yield Hit(line, f"{name}: fp16 and bf16 are both on", "switch one of them off")
+            yield Hit(line, f"{name}: fp16 and bf16 are both enabled", "disable one of them")
         if half and zero_stage(config) == 0:
             yield Hit(
                 line,
-                f"{name}: fp16 at ZeRO stage 0 divides the gradients by a loss scale that the loss never got",
+                f"{name}: fp16 at ZeRO stage 0 unscales the gradients, but never scales the loss",
                 "set zero_optimization.stage to 1, or use bf16",
                 WARNING,
             )
@@ -85,7 +85,7 @@ def amp(script: Script) -> Iterator[Hit]:
             (key for key in ("fp16", "bf16") if is_on(config, key)), "ZeRO" if zero_stage(config) else None
         )
         if is_on(config, "amp") and other:
-            yield Hit(line, f"{name}: amp goes with neither fp16, bf16 nor ZeRO; here is {other}, too")
+            yield Hit(line, f"{name}: amp cannot be combined with {other}")
 
 
 @rule(
@@ -120,9 +120,7 @@ def pipeline(script: Script) -> Iterator[Hit]:
         block = config.get("pipeline")
         stages = block.get("stages") if isinstance(block, dict) else None
         if isinstance(stages, int) and stages > 1 and zero_stage(config) > 1:
-            yield Hit(
-                line, f"{name}: a pipeline goes with ZeRO 0 and 1 only; here is stage {zero_stage(config)}"
-            )
+            yield Hit(line, f"{name}: a pipeline supports ZeRO stages 0 and 1, not {zero_stage(config)}")
 
 
 @rule(
@@ -157,7 +155,7 @@ def optimizer(script: Script) -> Iterator[Hit]:
     block = config.get("optimizer")
     kind = str(block.get("type", "")).lower() if isinstance(block, dict) else ""
     if kind in _ONE_BIT:
-        yield Hit(line, f"{name}: the 1-bit optimizers have left DeepSpeed with 0.19.7", "use Adam")
+        yield Hit(line, f"{name}: DeepSpeed 0.19.7 removed the 1-bit optimizers", "use Adam")
     elif (
         kind
         and zero_stage(config)
@@ -166,6 +164,6 @@ def optimizer(script: Script) -> Iterator[Hit]:
     ):
         yield Hit(
             line,
-            f"{name}: DeepSpeed has not tested {kind} with ZeRO, and refuses it",
+            f"{name}: DeepSpeed refuses {kind} with ZeRO, because it is untested",
             'add "zero_allow_untested_optimizer": true',
         )

@@ -13,9 +13,9 @@ from jobgen.check.script import Hit, Script
     "bare-wait",
     WARNING,
     "wait that loses the status",
-    """`wait` without a process waits for all processes and exits with 0, whatever their status: `$?` after
-    it has no information, and the job succeeds. Wait for each process.""",
-    message="wait without a process ends with 0, whatever the processes did: a failure is not seen",
+    """`wait` without a process waits for all processes and exits with status 0, even if one has failed: the
+    job succeeds. Wait for each process.""",
+    message="wait without a process exits with status 0, even if a process has failed",
     fix='keep each $! and wait for it: wait "$pid" || status=$?',
     bad="""
     #!/bin/bash
@@ -50,10 +50,10 @@ def bare_wait(script: Script) -> Iterator[Hit]:
 @rule(
     "unwaited-background",
     WARNING,
-    "A background process that nobody waits for",
+    "A background process without wait",
     """When the script exits, the job ends: the scheduler kills the processes that still run in the
     background.""",
-    message="the script ends while this is running in the background, and the scheduler then kills it",
+    message="the script ends while this runs in the background, and the scheduler then kills it",
     fix="end the script with wait",
     bad="""
     #!/bin/bash
@@ -91,10 +91,10 @@ def unwaited(script: Script) -> Iterator[Hit]:
     "sleep-as-sync",
     WARNING,
     "sleep to wait for a process",
-    """A fixed delay fails when the file system, the network or the node is slow. Test in a loop with a
-    limit whether the other side is ready.""",
-    message="a sleep does not know when the process before it is ready: it is too short on a slow day",
-    fix="ask in a loop, with a limit, until it answers",
+    """A fixed delay fails when the file system, the network or the node is slow. Test in a loop, with a
+    limit, whether the process is ready.""",
+    message="a fixed sleep may end before the process is ready",
+    fix="test in a loop, with a limit, whether the process is ready",
     bad="""
     #!/bin/bash
     #SBATCH --nodes=2

@@ -17,9 +17,9 @@ _ELSEWHERE = ("-j", "-m", "-N", "-J")  # other rules report these
     "bad-value",
     ERROR,
     "A value that qsub refuses",
-    """PBS Pro's qsub checks the values of `-a -c -k -o -p -r -R -S` and of `-W`, and refuses the script
-    where one has another form: `-p 2000`, `-a 20:00`, `-S bash`, `-W depend=afterok:`. An option without
-    its value is refused, too.""",
+    """PBS Pro's qsub checks the values of `-a -c -k -o -p -r -R -S` and of `-W`, and refuses a script with
+    an invalid one: `-p 2000`, `-a 20:00`, `-S bash`, `-W depend=afterok:`. An option without its value is
+    refused, too.""",
     bad="""
     #!/bin/bash
     #PBS -l select=1:ncpus=8
@@ -44,26 +44,24 @@ def bad_value(script: Script) -> Iterator[Hit]:
             yield Hit(
                 option.line,
                 f"{option.flag} has no value: qsub refuses the script",
-                "write one, or leave it out",
+                "add a value, or remove the option",
             )
         elif option.flag == "-I":
-            yield Hit(
-                option.line, "-I is for jobs at a terminal: qsub refuses a script with it", "leave it out"
-            )
+            yield Hit(option.line, "-I is for interactive jobs: qsub refuses a script with it", "remove it")
         elif option.flag in ("-o", "-e") and ":" in (host := option.value.partition("/")[0]):
             level = None if host.count(":") > 1 else WARNING
-            reason = (
-                f"PBS takes {shown(host.partition(':')[0])} for a host, and refuses the job if there is none"
-            )
-            yield Hit(option.line, reason, "write the path from /", level)
+            reason = f"PBS reads {shown(host.partition(':')[0])} as a host name, and refuses the job if no such host exists"
+            yield Hit(option.line, reason, "write an absolute path", level)
     for key, option in script.settings:
         if option.line in commented or not (option.value or key.startswith("-W ")):
             continue
         if fault := value_fault(key, option.value):
-            yield Hit(option.line, fault, "write it so, or leave it out")
+            yield Hit(option.line, fault, "correct the value, or remove the option")
         elif key == "-W x" or (key.startswith("-W ") and not option.value):
-            reason = f"{key} is refused: " + ("it is Moab's" if key == "-W x" else "-W takes NAME=VALUE")
-            yield Hit(option.line, reason, "leave it out")
+            reason = f"{key} is refused: " + (
+                "it is an option of Moab" if key == "-W x" else "-W takes NAME=VALUE"
+            )
+            yield Hit(option.line, reason, "remove it")
 
 
 @rule(
@@ -105,8 +103,8 @@ def bad_select(script: Script) -> Iterator[Hit]:
     "unknown-resource",
     ERROR,
     "A resource of another scheduler",
-    """`-l gpus`, `procs`, `qos`, `advres`, `naccesspolicy` and `feature` are of Torque and Moab. PBS Pro's
-    qsub refuses a resource that it does not know.""",
+    """`-l gpus`, `procs`, `qos`, `advres`, `naccesspolicy` and `feature` are resources of Torque and Moab.
+    PBS Pro's qsub refuses unknown resources.""",
     bad="""
     #!/bin/bash
     #PBS -l select=1:ncpus=8:ngpus=1
@@ -126,6 +124,4 @@ def bad_select(script: Script) -> Iterator[Hit]:
 def unknown_resource(script: Script) -> Iterator[Hit]:
     for key, option in script.heeded.items():
         if option.flag == "-l" and key[3:] in FOREIGN:
-            yield Hit(
-                option.line, f"PBS Pro has no resource {key[3:]}, and refuses the job", FOREIGN[key[3:]]
-            )
+            yield Hit(option.line, f"PBS Pro has no resource {key[3:]} and refuses the job", FOREIGN[key[3:]])

@@ -17,9 +17,9 @@ from jobgen.check.script import Hit, Script
     """Unless RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT are all set,
     `deepspeed.init_distributed` queries mpi4py. It then uses the first address of the first host, which
     may be on the wrong network, and the port 29500, which other jobs use, too.""",
-    message="without RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT DeepSpeed asks mpi4py, "
-    "and all jobs meet at the port 29500",
-    fix="have each rank export all five, from OMPI_COMM_WORLD_RANK and the like",
+    message="without RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT DeepSpeed queries mpi4py, "
+    "and all jobs use port 29500",
+    fix="export all five in each rank, from OMPI_COMM_WORLD_RANK and the like",
     bad="""
     #!/bin/bash
     #SBATCH --nodes=2
@@ -55,9 +55,8 @@ def mpi_discovery(script: Script) -> Iterator[Hit]:
     "colossalai-ranks",
     ERROR,
     "colossalai run without a number of ranks",
-    """`colossalai run` calls torchrun, but without its defaults: it does not start without
-    `--nproc_per_node`.""",
-    message="colossalai run needs the number of ranks: it has no default",
+    """`colossalai run` calls torchrun, but does not start without `--nproc_per_node`.""",
+    message="colossalai run requires --nproc_per_node",
     fix="add --nproc_per_node N",
     bad="""
     #!/bin/bash
@@ -83,10 +82,10 @@ def colossalai_ranks(script: Script) -> Iterator[Hit]:
 @rule(
     "local-master",
     ERROR,
-    "localhost as the meeting place of several nodes",
+    "localhost as the master of several nodes",
     """`localhost` is a different machine on each node: the ranks of the other nodes never reach the master.
     """,
-    fix="take the first host of the job",
+    fix="use the first host of the job",
     bad="""
     #!/bin/bash
     #SBATCH --nodes=2
@@ -130,9 +129,9 @@ def master_local(script: Script) -> Iterator[Hit]:
 @rule(
     "fixed-master",
     WARNING,
-    "A master that is written by hand",
-    """The scheduler selects the hosts. A hand-written host will not be among those of the next job.""",
-    fix="take the first host of the job",
+    "A hand-written master",
+    """The scheduler selects the hosts. A hand-written host may not be one of the next job.""",
+    fix="use the first host of the job",
     bad="""
     #!/bin/bash
     #SBATCH --nodes=2
@@ -160,16 +159,19 @@ def fixed_master(script: Script) -> Iterator[Hit]:
         text = literal(value) or ""
         host = re.fullmatch(r"[A-Za-z][A-Za-z-]*\d[\w.-]*|\d+\.\d+\.\d+\.\d+", text)
         if name == "MASTER_ADDR" and host and not text.startswith("127."):
-            yield Hit(node.line, f"the host {text} is written by hand: the scheduler gives the job others")
+            yield Hit(
+                node.line,
+                f"the host {text} is written by hand: the scheduler allocates other hosts to the job",
+            )
 
 
 @rule(
     "fixed-node-rank",
     ERROR,
-    "The same node rank everywhere",
-    """Each node needs its own node rank. With the same `--node_rank` on all nodes the rendezvous fails or
-    hangs.""",
-    fix="let each node say who it is, such as SLURM_NODEID, expanded on that node",
+    "The same node rank on all nodes",
+    """Each node needs a different node rank. With the same `--node_rank` on all nodes the rendezvous fails
+    or hangs.""",
+    fix="use a variable that is expanded on each node, such as SLURM_NODEID",
     bad="""
     #!/bin/bash
     #SBATCH --nodes=2
@@ -198,9 +200,7 @@ def fixed_node_rank(script: Script) -> Iterator[Hit]:
         of_job = None if line.reaches_nodes or line.config_file else script.request.nodes
         nodes = launch.number(*line.nodes) or of_job or 1
         if rank is not None and nodes > 1 and script.only(launch) and script.is_batch:
-            yield Hit(
-                launch.line, f"the node rank is {rank} on every node: all take themselves for the same one"
-            )
+            yield Hit(launch.line, f"the node rank is {rank} on all nodes")
 
 
 # The ports of tutorials and defaults, which other jobs use, too.
@@ -230,7 +230,7 @@ _USUAL_PORTS -= {23456}
     """Two jobs on one node with the same port connect to each other, or the second one cannot start. 29500
     is the default; 16 of 45 public scripts set a fixed port. (For a port that no tutorial uses this is
     only a note.)""",
-    fix="take it from the job id: MASTER_PORT=$((20000 + JOBID % 10000))",
+    fix="compute it from the job id: MASTER_PORT=$((20000 + JOBID % 10000))",
     bad="""
     #!/bin/bash
     #SBATCH --gpus-per-node=1
@@ -275,6 +275,6 @@ def fixed_port(script: Script) -> Iterator[Hit]:
             seen.add(port)
             yield Hit(
                 line,
-                f"the port {port} is fixed: a second job on the same node meets this one, or cannot start",
+                f"the port {port} is fixed: a second job on the same node connects to this job, or cannot start",
                 level=None if int(port) in _USUAL_PORTS else NOTE,
             )

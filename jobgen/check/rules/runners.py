@@ -1,4 +1,4 @@
-"""Rules about the programs that the deepspeed launcher starts ranks with."""
+"""Rules about the runners with which the deepspeed launcher starts ranks."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from jobgen.check.script import Hit, Script
     "deepspeed-slurm",
     WARNING,
     "DeepSpeed's Slurm runner",
-    """DeepSpeed's Slurm runner calls `srun` without `-c`, so that each rank has one core. It splits
-    variables at commas, sets no rank variables, and drops `--module`, `--master_addr` and
-    `--master_port` (an error if they are given).""",
+    """DeepSpeed's Slurm runner calls `srun` without `-c`: each rank has one core. It splits variables at
+    commas, sets no rank variables, and drops `--module`, `--master_addr` and `--master_port` (an error
+    if they are given).""",
     fix="start the ranks with srun, or deepspeed --no_ssh --node_rank once a node",
     bad="""
     #!/bin/bash
@@ -55,8 +55,8 @@ def slurm_runner(script: Script) -> Iterator[Hit]:
     "DeepSpeed's MPICH runner",
     """`deepspeed --launcher mpich` never returns the status of the training: the job succeeds although the
     training has failed.""",
-    message="--launcher mpich never passes the status of the training on: the job always succeeds",
-    fix="start the ranks with mpirun, or look for a file that the training writes at its end",
+    message="--launcher mpich never returns the status of the training: the job always succeeds",
+    fix="start the ranks with mpirun, or test for a file that the training writes at its end",
     bad="""
     #!/bin/bash
     #SBATCH --nodes=2
@@ -88,8 +88,8 @@ def mpich_runner(script: Script) -> Iterator[Hit]:
     "DeepSpeed's Open MPI runner",
     """DeepSpeed's Open MPI runner sets `btl ^openib`, `UCX_TLS=tcp` and the interface `eth0`, unless
     `--launcher_args` overrides them: the fast network is not used, or no interface is found.""",
-    message="--launcher openmpi forces eth0, UCX_TLS=tcp and no InfiniBand, unless told otherwise",
-    fix='say what you want: --launcher_args "--mca btl_tcp_if_include ib0 -x UCX_TLS=..."',
+    message="--launcher openmpi sets eth0, UCX_TLS=tcp and no InfiniBand, unless --launcher_args overrides them",
+    fix='set them: --launcher_args "--mca btl_tcp_if_include ib0 -x UCX_TLS=..."',
     bad="""
     #!/bin/bash
     #SBATCH --nodes=2

@@ -15,10 +15,10 @@ from jobgen.check.shell_commands import commands
     WARNING,
     "No set -e",
     """Without `set -e` a script continues after a failed command, and exits with the status of its last
-    command: 35 of 45 public scripts. A job with a failed `module load` or training then counts as
-    successful.""",
-    message="without set -e the script goes on after a command that failed, and ends with the status "
-    "of its last one",
+    command: a job with a failed `module load` or training counts as successful. 35 of 45 public scripts
+    have no `set -e`.""",
+    message="without set -e the script continues after a failed command, and exits with the status of "
+    "its last command",
     fix="write set -euo pipefail after the directives",
     bad="""
     #!/bin/bash
@@ -51,7 +51,7 @@ def no_errexit(script: Script) -> Iterator[Hit]:
     WARNING,
     "set -e without pipefail",
     """`set -e` checks only the last command of a pipeline.""",
-    message="set -e sees only the last command of a pipeline: what fails before the | is not noticed",
+    message="set -e checks only the last command of a pipeline: a failure before the | is ignored",
     fix="write set -o pipefail",
     bad="""
     #!/bin/bash
@@ -87,8 +87,8 @@ def _teed(pipeline: Node) -> bool:
     "The status of the training is lost in a pipe",
     """The status of `training | tee log` is that of tee, 0: the scheduler records the job as completed, and
     dependent jobs start.""",
-    message="the status of the pipeline is its last command's: the job succeeds when the training has failed",
-    fix="write set -o pipefail before it",
+    message="the status of the pipeline is that of its last command: the job succeeds although the training fails",
+    fix="write set -o pipefail above it",
     bad="""
     #!/bin/bash
     #SBATCH --time=01:00:00
@@ -113,10 +113,10 @@ def lost_status(script: Script) -> Iterator[Hit]:
 @rule(
     "unchecked-cd",
     WARNING,
-    "A cd that may fail unseen",
+    "A cd whose failure is ignored",
     """If `cd` fails in a script without `set -e`, the following commands run in the wrong directory and may
     overwrite or delete files there.""",
-    message="when this fails, all that follows happens in the wrong directory",
+    message="if cd fails, the following commands run in the wrong directory",
     bad="""
     #!/bin/bash
     #PBS -l select=1:ncpus=8

@@ -13,7 +13,7 @@ from jobgen.schedulers.request import number
 @rule(
     "gres-total",
     WARNING,
-    "GPUs of all nodes asked for on each",
+    "The GPUs of all nodes requested on each",
     """`--gres` and `--gpus-per-node` count per node. 16 GPUs on two nodes are `--gres=gpu:8`; `gpu:16`
     requests 32, and the job waits forever if no node has 16.""",
     bad="""
@@ -45,9 +45,9 @@ def gres_total(script: Script) -> Iterator[Hit]:
         if proof or (count > 8 and count % asked.nodes == 0 and asked.accelerator == "gpu"):
             yield Hit(
                 option.line,
-                f"{option.flag} counts on each node: this asks for {asked.nodes} x {count} = "
+                f"{option.flag} counts per node: this requests {asked.nodes} x {count} = "
                 f"{asked.nodes * count}",
-                f"if {count} are meant in all, write {count // asked.nodes}",
+                f"for {count} in total, write {count // asked.nodes}",
             )
 
 
@@ -88,7 +88,7 @@ def uneven_tasks(script: Script) -> Iterator[Hit]:
         return
     yield Hit(
         flags["--ntasks"].line,
-        f"{asked.ranks} tasks on {asked.nodes} nodes may land unevenly, such as "
+        f"{asked.ranks} tasks on {asked.nodes} nodes may be distributed unevenly, such as "
         f"{asked.ranks - asked.nodes + 1} on one of them",
         f"add --ntasks-per-node={-(-asked.ranks // asked.nodes)}",
     )
@@ -97,9 +97,9 @@ def uneven_tasks(script: Script) -> Iterator[Hit]:
 @rule(
     "signal-to-steps",
     WARNING,
-    "A signal that nobody hears",
-    """Without `B:` Slurm sends `--signal` to the job's steps only, so that a trap in the batch script never
-    runs. And torchrun, accelerate and deepspeed do not pass USR1 on to the training processes.""",
+    "A signal that is not handled",
+    """Without `B:` Slurm sends `--signal` only to the job's steps: a trap in the batch script never runs.
+    torchrun, accelerate and deepspeed do not forward USR1 to the training processes.""",
     bad="""
     #!/bin/bash
     #SBATCH --signal=USR1@60
@@ -139,8 +139,8 @@ def signal_to_steps(script: Script) -> Iterator[Hit]:
         elif swallower is not None and caught in ("USR1", "USR2"):
             yield Hit(
                 option.line,
-                f"{swallower.kind} does not pass {name} on to the training processes",
-                "start the ranks with srun itself, or catch the signal in this script with B:",
+                f"{swallower.kind} does not forward {name} to the training processes",
+                "start the ranks with srun, or add B: and catch the signal in this script",
             )
 
 
@@ -170,7 +170,7 @@ def empty_dependency(script: Script) -> Iterator[Hit]:
         if option.flag == "--dependency":
             for part in re.split(r"[,?]", option.value):
                 if not re.fullmatch(pattern, part):
-                    yield Hit(option.line, f"the dependency {part or 'on nothing'} is refused")
+                    yield Hit(option.line, f"sbatch refuses the dependency {part or 'without a value'}")
                     break
 
 
@@ -178,7 +178,7 @@ def empty_dependency(script: Script) -> Iterator[Hit]:
     "bad-count",
     ERROR,
     "A number that Slurm refuses",
-    """After a short option `=` belongs to the value: `-N=2` asks for "=2" nodes. sbatch refuses it, as it
+    """After a short option `=` is a part of the value: `-N=2` requests "=2" nodes. sbatch refuses it, as it
     refuses a count of 0 or a word.""",
     bad="""
     #!/bin/bash

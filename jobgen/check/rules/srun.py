@@ -106,7 +106,7 @@ def srun_cpus(script: Script) -> Iterator[Hit]:
     WARNING,
     "Commas in --export",
     """`--export` splits at every comma: of `X=1,2` only `X=1` is exported.""",
-    message="--export splits at every comma: what follows it is taken for another variable",
+    message="--export splits at every comma: the text after it is read as another variable",
     fix="export the variables in the body of the script, and leave --export=ALL",
     bad="""
     #!/bin/bash
@@ -142,7 +142,7 @@ def _continues(parts: list[str]) -> bool:
     "A task's variable, expanded before the tasks start",
     """`SLURM_PROCID`, `SLURM_LOCALID` and `SLURM_NODEID` differ from task to task. The shell of the batch
     script expands them once, before `srun` starts the tasks: all tasks get the values of the first one,
-    and each takes itself for rank 0.""",
+    and each runs as rank 0.""",
     bad="""
     #!/bin/bash
     #SBATCH --nodes=2
@@ -175,9 +175,8 @@ def early_expansion(script: Script) -> Iterator[Hit]:
         if inside or (assigned is not None and exported(assigned) and in_sruns and not _in_function(node)):
             yield Hit(
                 node.line,
-                f"${name} is expanded here, once, before srun starts the tasks: all of them get the "
-                "first one's",
-                f"have each task expand it: srun bash -c '... ${name} ...', in single quotes",
+                f"${name} is expanded once, before srun starts the tasks: all tasks get the first one's",
+                f"expand it in each task: srun bash -c '... ${name} ...', in single quotes",
             )
 
 
@@ -189,9 +188,9 @@ def _in_function(node: Node) -> bool:
     "mpi-plugin",
     WARNING,
     "srun's --mpi for another MPI",
-    """Ranks under `srun` find each other through a plug-in: PMIx for Open MPI, PMI-2 for MPICH and its
-    derivatives. With the wrong plug-in each rank becomes a world of size 1, and N identical runs
-    overwrite each other.""",
+    """Ranks under `srun` connect through a plug-in: PMIx for Open MPI, PMI-2 for MPICH and its
+    derivatives. With the wrong plug-in each rank has a world size of 1, and N identical runs overwrite
+    each other.""",
     bad="""
     #!/bin/bash
     #SBATCH --ntasks=4
@@ -225,7 +224,7 @@ def mpi_plugin(script: Script) -> Iterator[Hit]:
             ):
                 yield Hit(
                     launch.line,
-                    f"--mpi={plugin} is not how {module} meets its ranks: each becomes a world of one",
+                    f"--mpi={plugin} is not the plug-in of {module}: each rank gets a world size of 1",
                     f"write --mpi={wanted}",
                 )
                 return

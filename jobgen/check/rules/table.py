@@ -37,10 +37,10 @@ from jobgen.errors import nearest, shown
 @rule(
     "unknown-rule",
     WARNING,
-    "A comment that silences no rule",
+    "A comment that disables no rule",
     """A comment that disables a rule must name it as `jobgen check --list` does; a misspelt name has no
     effect.""",
-    fix="jobgen check --list names them all",
+    fix="use a name of jobgen check --list",
     bad="""
     #!/bin/bash
     #SBATCH --nodes=1

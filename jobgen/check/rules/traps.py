@@ -28,9 +28,9 @@ def _caught(command: Command) -> set[str]:
 @rule(
     "trap-kill",
     ERROR,
-    "A trap for what cannot be caught",
+    "A trap for a signal that cannot be caught",
     """No process can catch KILL or STOP. Schedulers send TERM first, PBS ten seconds before KILL.""",
-    fix="catch TERM, which comes before it",
+    fix="catch TERM, which is sent first",
     bad="""
     #!/bin/bash
     #SBATCH --time=01:00:00
@@ -57,7 +57,7 @@ def trap_kill(script: Script) -> Iterator[Hit]:
     WARNING,
     "A trap that hides the failure",
     """With a handler of EXIT that ends with `exit 0`, every job succeeds.""",
-    message="the handler ends with exit 0: the job succeeds, however it ended",
+    message="the handler ends with exit 0: the job succeeds even after a failure",
     fix='begin the handler with status=$? and end it with exit "$status"',
     bad="""
     #!/bin/bash
@@ -119,8 +119,8 @@ def trap_late(script: Script) -> Iterator[Hit]:
         if caught and command.arguments and literal(command.arguments[0]) not in ("", "-"):
             yield Hit(
                 command.line,
-                f"bash runs the trap of {', '.join(sorted(caught))} only when the command in the "
-                "foreground has ended, which is too late",
+                f"bash runs the trap of {', '.join(sorted(caught))} too late: only after the command in the "
+                "foreground has ended",
             )
             return
 
@@ -128,11 +128,11 @@ def trap_late(script: Script) -> Iterator[Hit]:
 @rule(
     "single-wait",
     WARNING,
-    "One wait where a trap interrupts it",
-    """When a trap runs, the interrupted `wait` returns at once with the number of the signal, and the
-    script ends while the ranks are still saving. Wait a second time.""",
-    message="the first wait returns as soon as the trap has run, while the process is still busy",
-    fix="wait again after it",
+    "Only one wait after a trap",
+    """A trap interrupts `wait`, which returns at once with 128 plus the number of the signal: the script
+    ends while the ranks are still saving. Wait a second time.""",
+    message="wait returns as soon as the trap has run, while the process still runs",
+    fix="add a second wait",
     bad="""
     #!/bin/bash
     #SBATCH --signal=B:USR1@60

@@ -14,9 +14,9 @@ from jobgen.check.script import Hit, Script
     "foreign-variable",
     ERROR,
     "A variable of another scheduler",
-    """`PBS_NP`, `PBS_NUM_PPN`, `PBS_GPUFILE` and `PBS_ARRAYID` are Torque's and empty in PBS Pro, where
-    arrays have `PBS_ARRAY_INDEX`. Slurm sets none of PBS's variables, and PBS none of Slurm's. (With a
-    default, as in `${PBS_ARRAYID:-0}`, nothing is reported.)""",
+    """Torque sets `PBS_NP`, `PBS_NUM_PPN`, `PBS_GPUFILE` and `PBS_ARRAYID`; PBS Pro does not, and has
+    `PBS_ARRAY_INDEX` for arrays. Slurm sets none of PBS's variables, and PBS none of Slurm's. (A variable
+    with a default, as in `${PBS_ARRAYID:-0}`, is not reported.)""",
     bad="""
     #!/bin/bash
     #PBS -l select=1:ncpus=8
@@ -121,7 +121,7 @@ def unquoted(script: Script) -> Iterator[Hit]:
             seen.add(name)
             yield Hit(
                 node.line,
-                f"the path in ${name} falls apart at a blank, and vanishes when it is empty",
+                f"the path in ${name} is split at blanks, and disappears if it is empty",
                 f'write "${name}" in double quotes',
             )
 
@@ -153,7 +153,7 @@ def _harmless(value: Node) -> bool:
 
 
 def _is_counter(script: Script, name: str) -> bool:
-    """Return whether a variable is only ever a number, a harmless word, or the variable of a for loop."""
+    """Return whether all values of a variable are numbers or safe words, or it is that of a for loop."""
     values = script.values.get(name, [])
     numbers = all(value.type in ("number", "arithmetic_expansion") or _harmless(value) for value in values)
     return bool(values or name in script.loop_variables) and numbers
@@ -162,10 +162,10 @@ def _is_counter(script: Script, name: str) -> bool:
 @rule(
     "unset-variable",
     WARNING,
-    "A variable that nothing sets",
-    """A variable that nothing sets is empty, without a message. Only lower-case names are reported, which
-    no scheduler, site or module sets, and only in scripts that read no other file. `set -u` finds the
-    others when the job runs.""",
+    "A variable that is not set",
+    """A variable that is not set is empty, without a message. Only lower-case names are reported, which no
+    scheduler, site or module sets, and only in scripts that source no other file. `set -u` finds the others
+    when the job runs.""",
     fix="correct the name, or set it",
     bad="""
     #!/bin/bash
@@ -209,4 +209,4 @@ def unknown_variable(script: Script) -> Iterator[Hit]:
         if node.type == "expansion" and re.search(r"[:+?=-]", node.text[2 + len(name) :]):
             continue
         known.add(name)
-        yield Hit(node.line, f"nothing sets ${name}: it is empty")
+        yield Hit(node.line, f"${name} is not set: it is empty")

@@ -16,9 +16,9 @@ from jobgen.schedulers.request import Option
     "no-walltime",
     WARNING,
     "No time limit",
-    """Without a time limit the default of the queue applies. On some clusters that is minutes, and the job
-    is killed. On others it is days, and the job waits until a gap of that length is free.""",
-    message="no time limit: the queue's own holds, which may be minutes, or days that keep the job waiting",
+    """Without a time limit the default of the queue applies. On some clusters it is minutes, and the job is
+    killed. On others it is days, and the job waits longer, because it does not fit into shorter gaps.""",
+    message="no time limit: the default of the queue applies, which may be minutes or days",
     bad="""
     #!/bin/bash
     #SBATCH --nodes=1
@@ -42,7 +42,7 @@ def no_walltime(script: Script) -> Iterator[Hit]:
         yield Hit(line, fix=f"add {option}")
 
 
-# First numbers of H:M that users mean as hours; other values may be meant as minutes.
+# First numbers that users mean as hours in H:M; others may be minutes.
 _HOURS = {6, 8, 12, 16, 18, 24, 36, 48, 72, 96, 120, 168}
 
 

@@ -1,6 +1,6 @@
-# bind.sh, sourced by rank.sh: this rank keeps to its processors.
-# Of those that the job may use here it takes its share, whole cores or whole NUMA nodes that are neighbours,
-# or the list that the job has for it.
+# bind.sh, sourced by rank.sh: binds this rank to processors.
+# It uses its share of the processors of the job on this node, whole cores or adjacent NUMA nodes, or the list
+# that the job has for it.
 
 job_share() { # print the processors of this rank, then their NUMA nodes
   local allowed
@@ -37,7 +37,7 @@ job_bind() { # [preflight]
   fi
   taskset --cpu-list --pid "$cpus" $$ > /dev/null || job_fail "cannot bind rank $RANK to the processors $cpus"
   [[ $JOBGEN_BIND == numa ]] && numactl --membind="$nodes" true 2> /dev/null || return 0
-  export JOBGEN_BOUND=yes JOBGEN_VISIBLE=  # rank.sh begins anew, with the memory of these NUMA nodes
+  export JOBGEN_BOUND=yes JOBGEN_VISIBLE=  # rank.sh starts again, with the memory of these NUMA nodes
   exec numactl --membind="$nodes" bash "$job_dir/rank.sh" "$@"
 }
 

@@ -2,14 +2,14 @@
 # container.sh COMMAND...: run it in the container of the job, with the environment and directory of the caller.
 set -euo pipefail
 job_dir=${BASH_SOURCE[0]%/*}
-JOBGEN_RUN_DIR=${JOBGEN_RUN_DIR:-$job_dir}  # which the container function of the job names
+JOBGEN_RUN_DIR=${JOBGEN_RUN_DIR:-$job_dir}  # used by the container function of the job
 # shellcheck source=/dev/null
 . "$job_dir/functions.sh"
-export JOBGEN_INSIDE=yes PYTHONNOUSERSITE=1  # nothing of the packages in the home directory either
+export JOBGEN_INSIDE=yes PYTHONNOUSERSITE=1  # no packages in the home directory
 
-job_leave_host() { # what the host's modules say of the host's own files
+job_leave_host() { # unset the variables that name files of the host
   local name
-  # Some runtimes keep PATH and the like to themselves, unless a variable of another name says it.
+  # Some runtimes do not pass PATH and similar variables, except under another name.
   for name in ${job_carried[@]+"${job_carried[@]}"}; do
     [[ -z ${job_carried_prefix:-} ]] || export "$job_carried_prefix$name=${!name}"
   done
@@ -22,7 +22,7 @@ job_leave_host() { # what the host's modules say of the host's own files
 job_leave_host
 binds=("$job_dir:$job_dir" "$PWD:$PWD" ${job_binds[@]+"${job_binds[@]}"})
 if [[ $job_accelerator == npu ]]; then
-  # The driver is the host's. CANN is the image's, and its own script sets it up there.
+  # The driver is that of the host. CANN is that of the image, whose script sets it up.
   for file in /usr/local/Ascend/driver /usr/local/dcmi /usr/local/bin/npu-smi /usr/local/sbin/npu-smi /etc/ascend_install.info /etc/hccn.conf; do
     [[ ! -e $file ]] || binds+=("$file:$file:ro")
   done
@@ -33,14 +33,14 @@ if [[ $job_accelerator == npu ]]; then
   exec "$@"' bash "$@"
 fi
 
-pass_environment() { # EXCEPTION...: options that hand every variable of this process over, by its name
+pass_environment() { # EXCEPTION...: options that pass every variable of this process, by its name
   local name
   for name in $(compgen -e); do
     [[ " HOSTNAME PWD OLDPWD SHLVL _ $* " == *" $name "* ]] || options+=(--env="$name")
   done
 }
 
-docker_options() { # docker|podman: its own file system, but the network, memory and processes of the host
+docker_options() { # docker|podman: a separate file system, but the network, memory and processes of the host
   local file path=PATH
   options=(--rm --network=host --ipc=host --pid=host --entrypoint= --label=jobgen="${JOBGEN_JOB_ID:-}" --workdir="$PWD" "${binds[@]/#/--volume=}")
   if [[ $1 == docker ]]; then  # the daemon starts it, outside of the job: as this user, on the processors of the job

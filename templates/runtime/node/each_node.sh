@@ -1,20 +1,20 @@
 #!/bin/bash
-# each_node.sh [preflight]: start node.sh on every host, the first of them here.
-# The first failure is the status, and ends the others.
+# each_node.sh [preflight]: start node.sh on every host; the first one is this host.
+# The first failure ends the others, and its status is that of this script.
 set -euo pipefail
-limit=64  # starts under way at a time
+limit=64  # concurrent starts
 job_dir=$JOBGEN_RUN_DIR
 # shellcheck source=/dev/null
 . "$job_dir/remote.sh"
 mapfile -t hosts < "$job_dir/hosts"
 mapfile -t folders < <(awk -F= '{ print int(first / 400); first += $2 }' "$job_dir/hostfile")
-arrivals=()  # the file of each node that is there when the node has started
+arrivals=()  # files; that of a node exists when the node has started
 for number in "${!hosts[@]}"; do
   arrivals+=("$JOBGEN_LOGS/nodes/${folders[number]:-0}/${hosts[number]}.ranks")
 done
-exec {clock}<> <(:)  # nothing comes from it: read waits without a process, unlike sleep
+exec {clock}<> <(:)  # without input: read waits without a process, unlike sleep
 pids=()
-trap : TERM  # it comes to the whole process group; the wait below ends on it
+trap : TERM  # sent to the whole process group; it interrupts the wait below
 
 start() { # NUMBER OF THE NODE [preflight]
   local host=${hosts[$1]} words
@@ -27,7 +27,7 @@ start() { # NUMBER OF THE NODE [preflight]
   job_remote "$host" "$words"
 }
 
-wait_for() { # NUMBER: until that node has started, or failed, or 10 s are over
+wait_for() { # NUMBER: until this node has started or failed, at most 10 s
   local _
   for _ in {1..200}; do
     [[ ! -e ${arrivals[$1]} ]] && kill -0 "${pids[$1]}" 2> /dev/null || return 0
@@ -44,7 +44,7 @@ for number in "${!hosts[@]}"; do
   wait -n && continue
   status=$?
   echo "jobgen: the launcher of a node ended with status $status; ending the others" >&2
-  # torchrun, told to end, still waits minutes for the nodes that have gone.
+  # After TERM torchrun still waits minutes for the lost nodes.
   # shellcheck disable=SC2046  # process ids
   kill $(jobs -pr) 2> /dev/null || true
   for _ in {1..100}; do

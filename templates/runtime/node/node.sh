@@ -2,8 +2,8 @@
 # node.sh [preflight]: started once on each node; it starts the launcher there.
 set -euo pipefail
 if [[ -n ${JOBGEN_HOST:-} && $JOBGEN_HOST != "$JOBGEN_HERE" && -z ${JOBGEN_PARENT:-} ]]; then
-  # In a session of its own: a scheduler that ends the job signals the session of its task, and the ranks need
-  # a moment to save. The watcher of the node ends them when this process is gone.
+  # In a separate session: a scheduler that ends the job signals the session of its task, and the ranks need
+  # time to save. The watcher of the node ends them when this process has ended.
   export JOBGEN_PARENT=$$
   setsid bash "${BASH_SOURCE[0]}" "$@" < /dev/null &
   wait "$!"

@@ -1,6 +1,6 @@
 #!/bin/bash
-# rank.sh [preflight]: what the launcher starts once for each rank.
-# Launchers change the status of a rank, or lose it: here are its own, its log and its process.
+# rank.sh [preflight]: the launcher starts it once for each rank.
+# Launchers change or lose the status of a rank: this script records its status, its log and its process.
 set -euo pipefail
 job_dir=${BASH_SOURCE[0]%/*}
 if [[ -z ${JOBGEN_INSIDE:-} ]]; then
@@ -16,7 +16,7 @@ job_fail() {
   exit 70
 }
 
-job_restore_devices() { # the deepspeed launcher counts the devices of a node from 0; the scheduler may give others
+job_restore_devices() { # the deepspeed launcher numbers the devices of a node from 0; the scheduler may allocate others
   local given chosen i devices=
   [[ -z ${JOBGEN_DEVICES_BY_NODE:-} ]] || JOBGEN_DEVICES=$(sed -n "$((CROSS_RANK + 1))p" "$job_dir/devices")
   [[ -n ${JOBGEN_DEVICES:-} ]] || return 0
@@ -26,7 +26,7 @@ job_restore_devices() { # the deepspeed launcher counts the devices of a node fr
   export "$JOBGEN_VISIBLE=${devices#,}"
 }
 
-job_number_device() { # LOCAL_RANK names a device that this rank sees: some launchers show each rank only its own
+job_number_device() { # LOCAL_RANK must be a device that this rank sees: with some launchers it sees only its own
   local name list seen
   for name in CUDA_VISIBLE_DEVICES HIP_VISIBLE_DEVICES ROCR_VISIBLE_DEVICES ASCEND_RT_VISIBLE_DEVICES ZE_AFFINITY_MASK; do
     [[ -n ${!name:-} ]] || continue
@@ -39,9 +39,9 @@ job_number_device() { # LOCAL_RANK names a device that this rank sees: some laun
 [[ -z ${JOBGEN_VISIBLE:-} ]] || job_restore_devices
 ! declare -F variables > /dev/null || variables
 ! declare -F rank > /dev/null || rank
-[[ -n ${RANK:-} ]] || job_fail "$JOBGEN_LAUNCHER gives this process no rank"
+[[ -n ${RANK:-} ]] || job_fail "$JOBGEN_LAUNCHER gave this process no rank"
 [[ -z ${WORLD_SIZE:-} || $WORLD_SIZE == "$JOBGEN_WORLD_SIZE" ]] ||
-  job_fail "$JOBGEN_LAUNCHER started a world of $WORLD_SIZE ranks, not $JOBGEN_WORLD_SIZE: is it another MPI's?"
+  job_fail "$JOBGEN_LAUNCHER started a world of $WORLD_SIZE ranks, not $JOBGEN_WORLD_SIZE: is it that of another MPI?"
 LOCAL_WORLD_SIZE=${LOCAL_WORLD_SIZE:-${LOCAL_SIZE:-$JOBGEN_RANKS_PER_NODE}}
 job_local=${LOCAL_RANK:-0}
 if [[ -f $job_dir/bind.sh ]]; then
@@ -57,7 +57,7 @@ if [[ ${1:-} == preflight ]]; then
   exec ${inside[@]+"${inside[@]}"} python3 -m jobgen.train preflight
 fi
 
-job_write() { # began|ended NUMBER [SECONDS]: a line of this rank in the file of its node; seconds since 1970, else now
+job_write() { # began|ended NUMBER [SECONDS]: a line of this rank in the file of its node; SECONDS since 1970, default now
   local now=${3:-${EPOCHREALTIME:-$(date +%s.%N)}}
   printf '%s %s %s %s %s\n' "$1" "$RANK" "$2" "${now/,/.}" "$job_host" >> "$job_node.ranks"
 }
@@ -86,17 +86,17 @@ job_children+=($!)
 
 { (
   trap - TERM INT HUP USR1 USR2 URG PIPE
-  export JOBGEN_NODE=$job_node  # by which the processes of this job are known on this node
+  export JOBGEN_NODE=$job_node  # identifies the processes of this job on this node
   job_write began "$BASHPID"
-  [[ ! -s $job_logs/control ]] || exit 75  # asked to leave before it began
+  [[ ! -s $job_logs/control ]] || exit 75  # asked to exit before it started
   program
-) < /dev/null >&"$job_out" 2>&1 {job_out}>&-; job_status=$?; } 2> /dev/null  # where bash says how it ended
-job_ended=${EPOCHREALTIME:-$(date +%s.%N)}  # ranks that lose their peer fail soon after it: the order tells which was first
-# The training module may be asked to leave before it listens.
+) < /dev/null >&"$job_out" 2>&1 {job_out}>&-; job_status=$?; } 2> /dev/null  # where bash reports how it ended
+job_ended=${EPOCHREALTIME:-$(date +%s.%N)}  # ranks that lose a peer fail soon after it: the times show which failed first
+# A signal may arrive before the training module handles it.
 [[ -z $JOBGEN_TRAINING ]] || ((job_status != 128 + $(kill -l "$JOBGEN_SIGNAL"))) || job_status=75
 
 exec {job_out}>&-
-for _ in {1..100}; do  # not for ever: what the program left running may hold its output open
+for _ in {1..100}; do  # limited: processes that the program left may keep its output open
   kill -0 "${job_children[@]}" 2> /dev/null || { job_children=(); break; }
   sleep 0.1
 done
@@ -106,7 +106,7 @@ if [[ $JOBGEN_RANK_LOGS == failed ]]; then
   rm -f "$job_log"
 fi
 job_write ended "$job_status" "$job_ended"
-# The launcher ends the other ranks when this one leaves: their watchers have to ask them first.
+# The launcher ends the other ranks when this one exits: their watchers must first ask them to save.
 ((job_status != 75)) || ! grep -qs '^save' "$job_logs/control" || sleep "$((${JOBGEN_POLL%.*} + 1))"
 ((job_status == 0 || job_status == 75)) || [[ -s $job_logs/failed ]] || echo "$RANK $job_status $job_host" >> "$job_logs/failed"
 exit "$job_status"

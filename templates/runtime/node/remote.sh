@@ -1,26 +1,26 @@
 #!/bin/bash
 # jobgen-remote HOST COMMAND: run a shell command on a host, in the environment and the directory of this job.
-# It stands where mpirun expects ssh, and goes the first way of JOBGEN_AGENTS that is there.
+# mpirun runs it instead of ssh. It uses the first command of JOBGEN_AGENTS that exists.
 
 job_remote() { # HOST COMMAND
   local agent words
   # shellcheck disable=SC2016  # expanded on the other side
   words=(/bin/bash -c '. "$0/env.sh" && export JOBGEN_HOST=$1 PATH=$0:$PATH && eval "$2"' "$JOBGEN_RUN_DIR" "$1" "$2")
-  export JOBGEN_SENT_BY=$JOBGEN_LOGS  # by which the script knows those that are left
+  export JOBGEN_SENT_BY=$JOBGEN_LOGS  # identifies remaining processes for the script
   for agent in $JOBGEN_AGENTS; do
-    "job_by_$agent" "$1" "${words[@]}"  # returns only where the command of the agent is not there
+    "job_by_$agent" "$1" "${words[@]}"  # returns only if the command of the agent does not exist
   done
   echo "jobgen: no ${JOBGEN_AGENTS// / or } on PATH" >&2
   exit 71
 }
 
-job_by_pbs_tmrsh() { # it parses nothing and gives neither environment, directory nor input, but keeps the status
+job_by_pbs_tmrsh() { # it parses nothing and passes no environment, directory or input, but returns the status
   local path=$JOBGEN_PBS/pbs_tmrsh
   [[ -x $path ]] || path=$(command -v pbs_tmrsh) || return 0
   exec "$path" "$@"
 }
 
-job_by_pbsdsh() { # it parses nothing and gives no environment, and its own status says nothing: that comes by a file
+job_by_pbsdsh() { # it parses nothing, passes no environment, and does not return the status, which is read from a file
   local path=$JOBGEN_PBS/pbsdsh answer=$JOBGEN_RUN_DIR/status-of-$1-$BASHPID status
   [[ -x $path ]] || path=$(command -v pbsdsh) || return 0
   # shellcheck disable=SC2016  # expanded on the other side
@@ -36,7 +36,7 @@ job_by_srun() {
     --overlap --export=ALL --mpi=none --input=none "${@:2}"
 }
 
-job_by_ssh() { # it joins its words with blanks and has the other side's shell parse them
+job_by_ssh() { # it joins its words with blanks, and the remote shell parses them
   command -v ssh > /dev/null || return 0
   local words
   printf -v words '%q ' "${@:2}"

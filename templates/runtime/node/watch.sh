@@ -1,13 +1,13 @@
 #!/bin/bash
-# watch.sh LAUNCHER NODE RANKS: the watcher of a node, which its first rank starts in a session of its own.
-# It passes on what the file control asks for, and ends what is left when the launcher, a process id, is gone,
-# or the process that started it here for the scheduler. NODE begins the names of the files of this node.
+# watch.sh LAUNCHER NODE RANKS: the watcher of a node, which its first rank starts in a separate session.
+# It forwards the requests in the file control. It ends the remaining processes when the launcher (a process id),
+# or the process that started it here for the scheduler, has ended. The files of this node begin with NODE.
 set -u
 launcher=$1 node=$2 ranks=$3 asked=''
 control=$JOBGEN_LOGS/control
 
-# Without awk, which an image may lack.
-programs() { # the process ids of the programs that began and have not ended, less those that others have by now
+# Without awk, which an image may not have.
+programs() { # the process ids of the programs that have not ended, except those that other processes have reused
   local what rank value parent _
   local -A pid=()
   while read -r what rank value _; do
@@ -38,10 +38,10 @@ stop() { # SIGNAL
   ((${#pids[@]} == 0)) || kill -s "$1" "${pids[@]}"
 } 2> /dev/null
 
-look() { # what the file asks for goes to wish; a stop is done at once
+look() { # reads the request in the file into wish; a stop is done at once
   local what
   wish=''
-  # The file is there from the start: opening it makes a network file system look at the server.
+  # The file exists from the start: opening it makes a network file system query the server.
   while read -r what _; do wish=$what; done < "$control"
   [[ $wish != stop ]] || { stop KILL; exit; }
 }

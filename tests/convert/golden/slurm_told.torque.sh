@@ -14,13 +14,13 @@
 #PBS -l qos=high
 #PBS -a 203001312000.30
 #PBS -p -5
-# not translated: --licenses=matlab:2,ansys: Torque leaves licenses to its scheduler: say it by --directive as yours has it
+# not translated: --licenses=matlab:2,ansys: Torque leaves licenses to its scheduler: use --directive with the syntax of yours
 # not translated: --comment=the last one: Torque does not store comments of users
 # not translated: --mail-type=END,TIME_LIMIT: TIME_LIMIT has no counterpart in Torque
 # not translated: --dependency=afterok:12,aftercorr:13: aftercorr:13 has no counterpart in Torque
 cd "$PBS_O_WORKDIR" || exit 1  # where Slurm starts a job
 mpirun -np 2 --hostfile "$PBS_NODEFILE" --map-by ppr:1:node --bind-to none -x PATH hostname
-# 6: --licenses=matlab:2,ansys: Torque leaves licenses to its scheduler: say it by --directive as yours has it
+# 6: --licenses=matlab:2,ansys: Torque leaves licenses to its scheduler: use --directive with the syntax of yours
 # 7: --comment=the last one: Torque does not store comments of users
 # 13: --mail-type=END,TIME_LIMIT: TIME_LIMIT has no counterpart in Torque
 # 14: --dependency=afterok:12,aftercorr:13: aftercorr:13 has no counterpart in Torque

@@ -24,4 +24,4 @@ while read -r host; do
   echo "$host slots=1" >> "$hostfile"
 done < "$PBS_NODEFILE"
 env UCX_TLS=tcp,cuda_copy srun --ntasks="$SLURM_NTASKS" --kill-on-bad-exit=1 --mpi=pmix python mnist.py --deepspeed_config ds.json
-# 19: look: "$hostfile": srun takes the hosts of the job
+# 19: look: "$hostfile": srun uses the hosts of the job

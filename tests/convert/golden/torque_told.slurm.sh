@@ -13,9 +13,9 @@
 #SBATCH --constraint=a100&ib
 #SBATCH --qos=high
 #SBATCH --reservation=night.1
-# not translated: -a 12312000: a date without its year: write the year, too
-# not translated: -p 5: only an operator of Slurm may raise it; use 0 or less
+# not translated: -a 12312000: the date has no year: add it
+# not translated: -p 5: only an operator of Slurm may increase it; use 0 or less
 cd "$SLURM_SUBMIT_DIR" || exit 1
 srun --ntasks=8 --kill-on-bad-exit=1 --mpi=pmix python train.py
-# 7: -a 12312000: a date without its year: write the year, too
-# 8: -p 5: only an operator of Slurm may raise it; use 0 or less
+# 7: -a 12312000: the date has no year: add it
+# 8: -p 5: only an operator of Slurm may increase it; use 0 or less
