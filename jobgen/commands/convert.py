@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,6 +13,9 @@ from jobgen.commands.parameter_types import FILE, Typed
 from jobgen.errors import JobgenError, one_of, shown
 from jobgen.schedulers.table import SCHEDULERS
 from jobgen.values import choice
+
+if TYPE_CHECKING:
+    from jobgen.convert.remark import Remark
 
 _SOURCES = tuple(one.name for one in SCHEDULERS.values() if one.prefix)
 _TARGETS = (*_SOURCES, "toml")
@@ -76,10 +81,15 @@ def convert(
             err=True,
         )
         return 1
-    for remark in done.remarks:
+    return _report(file, done.remarks)
+
+
+def _report(file: str, remarks: Sequence[Remark]) -> int:
+    """Print the remarks on a conversion; return 1 if something is lost."""
+    for remark in remarks:
         what = "cannot be translated" if remark.lost else "translated, but look"
         click.echo(f"{file}:{remark.line}: {what}: {remark.what}: {remark.why}", err=True)
-    return int(any(remark.lost for remark in done.remarks))
+    return int(any(remark.lost for remark in remarks))
 
 
 def _write(text: str, output: str | None, force: bool, executable: bool) -> None:

@@ -1,4 +1,4 @@
-"""What the commands do only on a terminal: colours (https://no-color.org), and a line about long work."""
+"""Colours (https://no-color.org) and a progress line on terminals."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def coloured(line: str, state: str, at: int) -> str:
 
 
 class Counter:
-    """How much of some long work is done."""
+    """A count of the items of some long work that are done, and of all."""
 
     done = total = 0
 
