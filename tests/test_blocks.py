@@ -47,12 +47,12 @@ def test_the_blocks_run_in_their_order_around_the_ranks(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("setup", "said"),
     [
-        ("a=1\nfalse", "setup, line 2: ended with status 1"),
+        ("a=1\nfalse", "setup, line 2: exited with status 1"),
         ("return 4", "setup: exited with status 4"),
         ("exit 0", "setup has called exit"),
         ("exit 3", "setup has called exit"),
         ("set -u\necho $nothing", "nothing: unbound variable"),
-        ("nothing-like-this", "line 1: ended with status 127"),
+        ("nothing-like-this", "line 1: exited with status 127"),
     ],
 )
 def test_a_setup_that_fails_ends_the_job(tmp_path: Path, setup: str, said: str) -> None:

@@ -156,11 +156,11 @@ def test_a_scheduler_costs_a_module_a_template_and_a_runtime_file(copy: Path) ->
     (copy / "own.lsf").write_text(f'#!/bin/bash\n{directives}cd "$LS_SUBCWD"\necho "$LSB_JOBID"\n')
     done = run(
         copy,
-        "set +e; jobgen convert own.lsf --to slurm; jobgen convert job.lsf --to torque; jobgen check own.lsf",
+        "set +e; jobgen convert own.lsf --to slurm; jobgen convert own.lsf --to torque; jobgen check own.lsf",
     )
     assert "#SBATCH --time=01:30:00\n# not translated: -n 4: has no counterpart in Slurm\n" in done.stdout
     assert 'cd "$SLURM_SUBMIT_DIR"\necho "$SLURM_JOB_ID"\n' in done.stdout
-    assert "#PBS -l walltime=01:00:00\n" in done.stdout
+    assert "#PBS -l walltime=01:30:00\n" in done.stdout
     assert "own.lsf:5: error: bsub has no option -z [unknown-option]\n" in done.stdout
     for words, sentence in (
         ("lsf --begin 20:00", "--begin 20:00 (command line): LSF has no equivalent; remove it, or use"),

@@ -411,7 +411,7 @@ JUDGEMENTS = (
         "c++ is not on PATH",
     ),
     (ops.ops, "ninja", case(ninja=GONE), "warning", "not on PATH"),
-    (ops.ops, "Python.h", case(python={**PYTHON, "header": False}), "warning", "is not there"),
+    (ops.ops, "Python.h", case(python={**PYTHON, "header": False}), "warning", "is missing"),
     (ops.ops, "ds_report", case(), "ok", "installed: cpu_adam; cannot be compiled: async_io"),
     (ops.ops, "ds_report", case(ds_report=Answer(1, "", "ValueError: no")), "problem", "ValueError: no"),
     (
@@ -514,13 +514,13 @@ ASKED = (
     ({"nodes": "5"}, "queue", "problem", "workq takes at most 4 nodes"),
     ({"reservation": "R12.s"}, "queue", "problem", "there is no R12"),
     ({"nodes": "3"}, "nodes", "ok", "PBS has 3"),
-    ({"nodes": "9"}, "nodes", "problem", "PBS has 3 nodes, and 9 are asked for"),
-    ({"cpus_per_rank": "9"}, "nodes", "problem", "0 of PBS's 3 nodes have 9 cores, and 2 are asked for"),
+    ({"nodes": "9"}, "nodes", "problem", "PBS has 3 nodes, and the job requests 9"),
+    ({"cpus_per_rank": "9"}, "nodes", "problem", "0 of PBS's 3 nodes have 9 cores, and the job requests 2"),
     (
         {"accelerator": "cuda", "gpus_per_node": "4"},
         "nodes",
         "problem",
-        "1 of PBS's 3 nodes have 8 cores and 4 devices, and 2",
+        "1 of PBS's 3 nodes have 8 cores and 4 devices, and the job requests 2",
     ),
 )
 

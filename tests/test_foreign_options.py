@@ -36,7 +36,7 @@ CASES = [
     ("slurm --export=ALL", "of sbatch; leave it out"),
     ("slurm --export ALL,A=1", f"{SBATCH}--env A=1"),
     ("slurm --nice=10", f"{SBATCH}--priority=-10"),
-    ("slurm -e err.txt", "of sbatch; the error file err.txt: jobgen's jobs write both into one, that of --log"),
+    ("slurm -e err.txt", "of sbatch; the error file err.txt: jobs of jobgen have one log file"),
     ("slurm --nodes 2 -N 4", "--nodes is given already"),
     ("slurm -t", "-t needs a value"),
     ("slurm -l nodes=2:ppn=8", f"{QSUB}--nodes 2 --ranks-per-node 8 --cpus-per-rank 1"),

@@ -336,6 +336,6 @@ def test_what_is_missing_is_named(tmp_path: Path) -> None:
 def test_another_mpi_than_was_said(tmp_path: Path) -> None:
     need_launcher("mpirun")
     message = refused(tmp_path, "--mpi", "mpich")
-    assert "mpirun is not MPICH's" in message
+    assert "mpirun is not that of MPICH" in message
     message = refused(tmp_path, "--mpi", "openmpi", path=[str(mpich_bin())])
     assert "mpirun is not Open MPI's" in message

@@ -186,7 +186,7 @@ def repeated(script: Script) -> Iterator[Hit]:
             yield Hit(
                 option.line,
                 f"{key} has the value {shown(seen[key])} above: {script.dialect.title} uses the {which} of "
-                f"repeated directives",
+                "repeated directives",
             )
 
 
