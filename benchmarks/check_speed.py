@@ -1,4 +1,5 @@
-"""Lines per second of ``jobgen check``, and of tree-sitter alone, on the scripts of tests and docs."""
+"""Lines of ``jobgen check`` per second of CPU time: the scripts of tests and docs, beside tree-sitter alone, and
+long scripts beside short ones."""
 
 from __future__ import annotations
 
@@ -17,6 +18,13 @@ GOLDEN = (ROOT / "tests/golden").glob("*.sh")
 SCRIPT = re.compile(rb"^```sh\n(.*?)^```", re.M | re.S)
 PAGES = (ROOT / "docs/rules").glob("*.md")
 
+LINES = 100_000
+LONG = {
+    "mpirun": b"mpirun -np 4 ./a.out | tee x\n",
+    "assignments": b'name="$HOME/$name"\n',
+    "directives": b"#SBATCH --nodes=2\n",
+}
+
 
 def figures() -> Iterator[Figure]:
     sources = [path.read_bytes() for path in GOLDEN]
@@ -26,12 +34,17 @@ def figures() -> Iterator[Figure]:
     whole = lines / _seconds(lambda: [check(source) for source in sources])
     tree = lines / _seconds(lambda: [bash.parse(source) for source in sources])
     yield Figure("jobgen check, lines a second", whole, "lines/s", tree, "the tree alone")
+    for name, line in LONG.items():
+        few, many = (b"#!/bin/bash\n" + line * count for count in (LINES // 100, LINES))
+        long = LINES / _seconds(lambda source=many: check(source), 1)
+        short = LINES / 100 / _seconds(lambda source=few: check(source), 1)
+        yield Figure(f"{LINES:,} lines of {name}", long, "lines/s", short, f"{LINES // 100:,} lines")
 
 
-def _seconds(work: Callable[[], object]) -> float:
+def _seconds(work: Callable[[], object], runs: int = 5) -> float:
     times = []
-    for _ in range(5):
-        start = time.perf_counter()
+    for _ in range(runs):
+        start = time.process_time()
         work()
-        times.append(time.perf_counter() - start)
+        times.append(time.process_time() - start)
     return statistics.median(times)
