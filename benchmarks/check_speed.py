@@ -1,5 +1,6 @@
-"""Lines of ``jobgen check`` per second of CPU time: the scripts of tests and docs, beside tree-sitter alone, and
-long scripts beside short ones."""
+"""Lines of ``jobgen check`` per second of CPU time.
+
+The scripts of tests and docs stand beside tree-sitter alone, long scripts beside short ones."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def test_the_latest_comes_first_and_then_those_before_it(place: Path) -> None:
         (b"", "latest is empty", "step-000006"),
         (b"\xff\x00\x12", "which is not the id of a checkpoint", "step-000006"),
         (b"../elsewhere", "contains '../elsewhere', which is not the id of a checkpoint", "step-000006"),
-        (b"step-000005\n", "names 'step-000005', which is not there", "step-000004"),
+        (b"step-000005\n", "names 'step-000005', which does not exist", "step-000004"),
     ],
 )
 def test_without_a_good_latest(latest: bytes | None, says: str, used: str, place: Path) -> None:
