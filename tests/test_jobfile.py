@@ -468,12 +468,12 @@ def test_earlier_names_still_work(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert done.returncode == 0
     assert f"jobgen: note: --run-dir (command line) is --runs-dir now; {works}\n" in done.stderr
     script = (tmp_path / "job.sh").read_text()
-    assert "job_stall=300s" in script
+    assert "job_hang_timeout=300s" in script
     assert "job_run_dir=other" in script
     words = ("--launcher-arg", "--stall", "--launcher-arg", "--mem", "--stall", "9m", "-o", "other.sh")
     assert jobgen("slurm", *words, cwd=tmp_path).returncode == 0
     script = (tmp_path / "other.sh").read_text()
-    assert "job_stall=540s" in script
+    assert "job_hang_timeout=540s" in script
     assert " --stall --mem " in script
     assert "--stall" not in jobgen("slurm", "--help", cwd=tmp_path).stdout
     assert "there is no run in none" in jobgen("list", "--run-dir", "none", cwd=tmp_path).stderr

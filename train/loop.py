@@ -16,10 +16,10 @@ from .data.feed import Feed
 from .device import Device
 from .engines import Engine
 from .errors import RESUMABLE, Resumable, TrainingFailure
+from .hang import Watchdog
 from .losses import Losses, Place
 from .report import Run
 from .scoring import Scores, evaluate
-from .stall import Watchdog
 from .stopping import Reason, Stopping
 from .watch import Bar, Profile, Stopwatch, table
 

@@ -6,7 +6,7 @@ JOBGEN_WORLD_SIZE   number of ranks that the job requested; any other number is 
 JOBGEN_ACCELERATOR  cuda, rocm, npu, xpu or cpu; an error if not available (default: the best available)
 JOBGEN_START_TIME   start of the job script, in seconds since the epoch, for the start-up times
 JOBGEN_DEADLINE     latest time to begin a save, in seconds since the epoch (default: no limit)
-JOBGEN_STALL        --hang-timeout, if that is not given: time without a step after which all ranks exit
+JOBGEN_HANG_TIMEOUT   --hang-timeout, if that is not given: time without a step after which all ranks exit
 JOBGEN_ATTEMPT      from the second attempt on, the training resumes from the latest checkpoint, if any
 MASTER_ADDR, MASTER_PORT   address of the rendezvous; OMP_NUM_THREADS   threads of each rank
 For the variables of the ranks see ranks.py.
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from . import checkpoints, config, explain, ranks, report, signals, sinks, stall
+from . import checkpoints, config, explain, hang, ranks, report, signals, sinks
 from .accelerators import ACCELERATORS
 from .config import recipe, refusals
 from .config.engines import spec_of
@@ -49,7 +49,7 @@ class _Asked:
     me: ranks.Ranks
     how: recipe.Recipe
     places: sinks.Places
-    stall_limit: float
+    hang_timeout: float
     resume: _Resume | None
 
 
@@ -107,7 +107,7 @@ def train(argv: Sequence[str], run: report.Run) -> None:
 def _settle(settings: config.Settings, me: ranks.Ranks, run: report.Run) -> _Asked:
     """Validate everything that needs no torch, and create the run directory."""
     ranks.check_world(me, os.environ)
-    stall_limit = stall.limit(settings.hang_timeout, os.environ)
+    hang_timeout = hang.limit(settings.hang_timeout, os.environ)
     how = recipe.resolve(settings, me.world_size)
     places = sinks.plan(settings, how.config)
     if accelerator := ACCELERATORS.get(os.environ.get("JOBGEN_ACCELERATOR", "")):
@@ -122,11 +122,11 @@ def _settle(settings: config.Settings, me: ranks.Ranks, run: report.Run) -> _Ask
     resuming = _Resume(found, checkpoints.Check(found, me.rank, me.world_size)) if found else None
     run.prepare()
     if run.is_main:
-        stall.forget(run.directory)
+        hang.forget(run.directory)
         if folder := checkpoints.place(settings, run.directory):
             checkpoints.make_ready(folder)
     run.clock.mark("ranks")
-    return _Asked(settings, me, how, places, stall_limit, resuming)
+    return _Asked(settings, me, how, places, hang_timeout, resuming)
 
 
 def _assemble(asked: _Asked, run: report.Run) -> _Parts:
@@ -161,7 +161,7 @@ def _connect(asked: _Asked, mine: "Device", run: report.Run) -> _Peers:
 
     from . import peers
 
-    patience = max(peers.TIMEOUT, stall.patience(asked.stall_limit))
+    patience = max(peers.TIMEOUT, hang.patience(asked.hang_timeout))
     peers.connect(asked.me, mine, patience)
     facts = peers.exchange([run.host, peers.cores(), str(run.directory)], mine)
     hosts, cores, directories = (list(column) for column in zip(*facts, strict=True))
@@ -234,7 +234,7 @@ def _train(asked: _Asked, parts: _Parts, run: report.Run) -> tuple["Scores", int
     from . import loop, stopping
 
     stop = stopping.Stopping(os.environ, parts.peers.patience)
-    with stall.Watchdog(asked.stall_limit, run, asked.me, parts.saver) as watchdog:
+    with hang.Watchdog(asked.hang_timeout, run, asked.me, parts.saver) as watchdog:
         training = loop.Training(
             parts.engine,
             parts.samples,

@@ -49,7 +49,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.1.0, SHA-256 c2bd1fef800aa45ded1a925cba069703cd856954dcebe7b4b3f3f287e48c2e7b ========
+# ======== jobgen runtime 0.1.0, SHA-256 d3052d98ebfb12ecef54a27946dcf11b4cb30273e2f59aec9e3528d7b91f2df1 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -341,7 +341,7 @@ job_rendezvous() {
   export JOBGEN_AGENTS=${job_agents:-} JOBGEN_CPUS_PER_NODE=$job_cpus_per_node JOBGEN_RANKS_PER_NODE=$job_ranks_per_node
   export JOBGEN_BIND=${job_bind:-} JOBGEN_VISIBLE=${job_visible:-} JOBGEN_DEVICES_BY_NODE=${job_devices_by_node:-}
   [[ -z ${job_index:-} ]] || export JOBGEN_TASK=$job_index
-  [[ -z ${job_stall:-} ]] || export JOBGEN_STALL=$job_stall
+  [[ -z ${job_hang_timeout:-} ]] || export JOBGEN_HANG_TIMEOUT=$job_hang_timeout
   JOBGEN_START_TIME=$(($(date +%s) - SECONDS))
   export JOBGEN_START_TIME
 }

@@ -58,7 +58,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.1.0, SHA-256 084a437b4d8b43ca7d80380fc71dd89c14b40eb4dc2c3274507c7aa8aea21754 ========
+# ======== jobgen runtime 0.1.0, SHA-256 3d8d67f2e237add7da7b3139e4e2e071556d3132782ae8ddd5366653e2af07c4 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -384,7 +384,7 @@ job_rendezvous() {
   export JOBGEN_AGENTS=${job_agents:-} JOBGEN_CPUS_PER_NODE=$job_cpus_per_node JOBGEN_RANKS_PER_NODE=$job_ranks_per_node
   export JOBGEN_BIND=${job_bind:-} JOBGEN_VISIBLE=${job_visible:-} JOBGEN_DEVICES_BY_NODE=${job_devices_by_node:-}
   [[ -z ${job_index:-} ]] || export JOBGEN_TASK=$job_index
-  [[ -z ${job_stall:-} ]] || export JOBGEN_STALL=$job_stall
+  [[ -z ${job_hang_timeout:-} ]] || export JOBGEN_HANG_TIMEOUT=$job_hang_timeout
   JOBGEN_START_TIME=$(($(date +%s) - SECONDS))
   export JOBGEN_START_TIME
 }

@@ -53,7 +53,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.1.0, SHA-256 8189fb1af9ed7c72b66ea46e0181b123f15333def937865d5c4c30cb1b4305e9 ========
+# ======== jobgen runtime 0.1.0, SHA-256 c249d24dcbe8d6aa1cef9a769eeebace7d346fcb44383bbf492224b7b5ea8a55 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -316,7 +316,7 @@ job_rendezvous() {
   export JOBGEN_AGENTS=${job_agents:-} JOBGEN_CPUS_PER_NODE=$job_cpus_per_node JOBGEN_RANKS_PER_NODE=$job_ranks_per_node
   export JOBGEN_BIND=${job_bind:-} JOBGEN_VISIBLE=${job_visible:-} JOBGEN_DEVICES_BY_NODE=${job_devices_by_node:-}
   [[ -z ${job_index:-} ]] || export JOBGEN_TASK=$job_index
-  [[ -z ${job_stall:-} ]] || export JOBGEN_STALL=$job_stall
+  [[ -z ${job_hang_timeout:-} ]] || export JOBGEN_HANG_TIMEOUT=$job_hang_timeout
   JOBGEN_START_TIME=$(($(date +%s) - SECONDS))
   export JOBGEN_START_TIME
 }

@@ -164,7 +164,7 @@ def _times(plan: Plan) -> Iterator[Setting]:
     yield Setting("job_signal", survive.signal)
     yield Setting("job_limit", clock(survive.timeout) if survive.timeout else "")
     yield Setting("job_requeue", spec.requeue or "")
-    yield Setting("job_stall", f"{survive.hang_timeout}s" if survive.hang_timeout else "")
+    yield Setting("job_hang_timeout", f"{survive.hang_timeout}s" if survive.hang_timeout else "")
     yield Setting("job_preflight_kind", survive.preflight or "")
     yield Setting("job_preflight_limit", survive.preflight_limit if survive.preflight else "")
 

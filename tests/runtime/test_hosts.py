@@ -146,11 +146,11 @@ def test_what_the_program_is_told(shell: Shell) -> None:
 
 
 def test_what_the_program_is_told_of_more(shell: Shell) -> None:
-    more = "job_index=3 job_stall=60s job_port=777 job_master_suffix=.ib job_nodes=3000 job_agents='srun ssh'"
+    more = "job_index=3 job_hang_timeout=60s job_port=777 job_master_suffix=.ib job_nodes=3000 job_agents='srun ssh'"
     more += " job_training=yes job_bind=core job_visible=V job_devices_by_node=yes"
     got = exported(shell.run("rendezvous", f"{RENDEZVOUS} {more}; {PRINT}").out)
     assert got["JOBGEN_TASK"] == "3"
-    assert got["JOBGEN_STALL"] == "60s"
+    assert got["JOBGEN_HANG_TIMEOUT"] == "60s"
     assert (got["MASTER_ADDR"], got["MASTER_PORT"]) == ("a.ib", "777")
     assert got["JOBGEN_POLL"] == "3"
     assert got["JOBGEN_AGENTS"] == "srun ssh"

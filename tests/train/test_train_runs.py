@@ -182,7 +182,7 @@ def test_a_mistake_is_told_once_and_ends_with_2(train: Train) -> None:
 def test_another_world_size_than_the_job_s(train: Train) -> None:
     done = train("mpirun", env={"JOBGEN_WORLD_SIZE": "4"})
     assert done.returncode == 2
-    assert done.stderr.count("asked for 4 ranks (JOBGEN_WORLD_SIZE=4) but mpi4py started 2") == 1
+    assert done.stderr.count("requested 4 ranks (JOBGEN_WORLD_SIZE=4) but mpi4py started 2") == 1
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ def save(saver: Saver) -> None:
 def _save(saver: Saver) -> None:
     assert saver.here is not None
     rank, here, name = distributed.get_rank(), saver.here, f"step-{saver.here.step:06d}"
-    draft = saver.directory / f".{name}.stalled{WRITING}"
+    draft = saver.directory / f".{name}.hanging{WRITING}"
     try:
         draft.mkdir(parents=True, exist_ok=True)
         written = storage.Written(draft)

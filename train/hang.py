@@ -1,12 +1,12 @@
 """Watchdogs for a training that hangs: each rank writes its stacks, and all ranks exit as resumable.
 
 A rank that does no step for --hang-timeout hangs. Training is synchronous, so all ranks hang soon. The first
-rank that notices it creates the directory `stall` of the run, at which the others also write their stacks.
+rank that notices it creates the directory `hang` of the run, at which the others also write their stacks.
 
 RUN/stacks/S/HOST.txt        stacks of all Python threads of the ranks on that host, those of each rank below
                              a line with its number (jobgen/runs/node_files.py defines S)
-RUN/stall/nodes/S/HOST.json  one line of JSON for each of these ranks: it has noticed the hang, its last step
-RUN/stall/verdict.json       the decision of the lowest of these ranks: whether the ranks save
+RUN/hang/nodes/S/HOST.json   one line of JSON for each of these ranks: it has noticed the hang, its last step
+RUN/hang/verdict.json        the decision of the lowest of these ranks: whether the ranks save
 
 If C code holds the GIL, a watchdog cannot run. Then faulthandler's C thread writes the stacks, below the line
 "Timeout" and in several pieces. The ranks of a host do so one after the other. The stack of the watchdog
@@ -42,25 +42,25 @@ if TYPE_CHECKING:
     from .checkpoints.saving import Saver
 
 DEFAULT = 1800.0  # seconds
-FOLDER, STACKS, NODES, VERDICT = "stall", "stacks", "nodes", "verdict.json"
+FOLDER, STACKS, NODES, VERDICT = "hang", "stacks", "nodes", "verdict.json"
 APART = 4.0  # seconds over which the C threads of a host's ranks are distributed
 MARGIN = timedelta(minutes=3)  # by which collective operations wait longer than the watchdogs
 
 
 def limit(asked: float | None, env: Mapping[str, str]) -> float:
-    """Return the limit in seconds; 0 means no watchdog. Raise BadInput if JOBGEN_STALL is not a time."""
-    text = env.get("JOBGEN_STALL", "")
+    """Return the limit in seconds; 0 means no watchdog. Raise BadInput if the variable is not a time."""
+    text = env.get("JOBGEN_HANG_TIMEOUT") or env.get("JOBGEN_STALL", "")  # its name in earlier scripts
     if asked is not None or not text:
         return DEFAULT if asked is None else asked
     try:
         return seconds(text)
     except argparse.ArgumentTypeError as error:
-        raise BadInput(f"JOBGEN_STALL: {error}") from None
+        raise BadInput(f"JOBGEN_HANG_TIMEOUT: {error}") from None
 
 
-def patience(stall: float) -> timedelta:
+def patience(timeout: float) -> timedelta:
     """Return the minimum timeout of collective operations with which a watchdog acts first."""
-    return timedelta(seconds=stall) + MARGIN
+    return timedelta(seconds=timeout) + MARGIN
 
 
 def forget(directory: Path | None) -> None:
@@ -75,10 +75,10 @@ class Watchdog:
     The run must have its directory, and the process group must be initialised.
     """
 
-    def __init__(self, stall: float, run: Run, me: Ranks, saver: "Saver") -> None:
+    def __init__(self, timeout: float, run: Run, me: Ranks, saver: "Saver") -> None:
         assert run.directory is not None
-        self._stall, self._run, self._world, self._saver = stall, run, me.world_size, saver
-        self._every = min(max(stall / 60, 0.25), 10.0)
+        self._timeout, self._run, self._world, self._saver = timeout, run, me.world_size, saver
+        self._every = min(max(timeout / 60, 0.25), 10.0)
         self._pause = 0.1 + me.world_size / 10_000  # all ranks read the same files
         self._rank = me.rank
         self._later = 2 * self._every + APART * me.local_rank / me.local_world_size
@@ -95,7 +95,7 @@ class Watchdog:
         self._last, self._step = time.monotonic(), step
 
     def __enter__(self) -> "Watchdog":
-        if self._stall:
+        if self._timeout:
             nodefiles.append(self._file, "")
             self._stream = open(self._file, "a", encoding="utf-8")
             self._last = time.monotonic()
@@ -106,7 +106,7 @@ class Watchdog:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if not self._stall:
+        if not self._timeout:
             return
         self._over.set()
         self._thread.join()
@@ -124,16 +124,16 @@ class Watchdog:
         looked = time.monotonic()
         while not self._over.wait(self._every):
             now = time.monotonic()
-            if now - looked > self._stall / 2 + self._every:
+            if now - looked > self._timeout / 2 + self._every:
                 self._last += now - looked  # the whole process was suspended
             looked = now
-            if now - self._last > self._stall or self._others_hang():
+            if now - self._last > self._timeout or self._others_hang():
                 self._end()
             self._arm(now)
 
     def _arm(self, now: float) -> None:
         """Make a C thread write the stacks a little later: it also runs while C code holds the GIL."""
-        left = self._last + self._stall + self._later - now
+        left = self._last + self._timeout + self._later - now
         faulthandler.dump_traceback_later(max(left, self._every), file=self._stream)
 
     def _others_hang(self) -> bool:
@@ -215,7 +215,7 @@ class Watchdog:
             self._run.stop(
                 f"{message}; {on}",
                 anyway=True,
-                reason="stall",
+                reason="hang",
                 exit_status=RESUMABLE,
                 rank=lagging,
                 host=reports.get(lagging, {}).get("host"),
@@ -235,9 +235,7 @@ class Watchdog:
     def _told(self) -> bool:
         """Return whether status.json reports this hang."""
         with contextlib.suppress(OSError, ValueError):
-            return bool(
-                json.loads((self._folder.parent / "status.json").read_text()).get("reason") == "stall"
-            )
+            return bool(json.loads((self._folder.parent / "status.json").read_text()).get("reason") == "hang")
         return False
 
 

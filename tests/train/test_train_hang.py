@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jobgen.train import nodefiles, stall
+from jobgen.train import hang, nodefiles
 from jobgen.train.errors import BadInput, CommonMistake
 from train_support import Finished, launcher_command, start
 
@@ -42,7 +42,7 @@ SLEEP = "time.sleep(1000)"
 C_SLEEP = "ctypes.PyDLL(None).sleep(1000)"
 
 
-def hang(tmp_path: Path, how: str, *options: str, ranks: int = 2, rank: int = 1) -> Finished:
+def hung_run(tmp_path: Path, how: str, *options: str, ranks: int = 2, rank: int = 1) -> Finished:
     (tmp_path / "hanging.py").write_text(textwrap.dedent(MODEL.format(hang=how)))
     env = {"PYTHONPATH": str(tmp_path), "HANGS": str(rank)}
     always = ["--model", "hanging:build", "--epochs", "2", "--hang-timeout", "3s"]
@@ -65,10 +65,10 @@ def stacks(directory: Path) -> dict[int, str]:
     ("engine", "rank"), [(["--engine", "ddp"], 1), (["--engine", "ddp"], 0), (["--zero-stage", "2"], 1)]
 )
 def test_a_rank_that_hangs(engine: list[str], rank: int, tmp_path: Path) -> None:
-    done = hang(tmp_path, SLEEP, *engine, "--save-every", "4", rank=rank)
+    done = hung_run(tmp_path, SLEEP, *engine, "--save-every", "4", rank=rank)
     assert done.returncode == 75, done.stderr
     status = done.status
-    assert (status["state"], status["exit_status"], status["reason"]) == ("resumable", 75, "stall")
+    assert (status["state"], status["exit_status"], status["reason"]) == ("resumable", 75, "hang")
     saved = 5 if engine == ["--engine", "ddp"] else 4  # what every rank has whole is saved after all
     assert (status["rank"], status["step"], status["from_step"]) == (rank, saved, 0)
     assert status["checkpoint"] == f"step-00000{saved}"
@@ -82,27 +82,27 @@ def test_a_rank_that_hangs(engine: list[str], rank: int, tmp_path: Path) -> None
     for each in range(2):
         said = rf"rank {each} on \S+ hangs after step 5, for 3 s; its stacks are in {stacks_file(done.directory)}"
         assert re.search(said, done.stderr)
-    assert {file.name for file in (done.directory / "stall").iterdir()} == {"nodes", "verdict.json"}
+    assert {file.name for file in (done.directory / "hang").iterdir()} == {"nodes", "verdict.json"}
 
 
 def test_the_run_goes_on_and_forgets(tmp_path: Path) -> None:
-    assert hang(tmp_path, SLEEP, "--engine", "ddp", "--save-every", "4").returncode == 75
-    assert (tmp_path / "run" / "stall").is_dir()
-    done = hang(tmp_path, SLEEP, "--engine", "ddp", "--save-every", "4", "--resume", rank=7)
+    assert hung_run(tmp_path, SLEEP, "--engine", "ddp", "--save-every", "4").returncode == 75
+    assert (tmp_path / "run" / "hang").is_dir()
+    done = hung_run(tmp_path, SLEEP, "--engine", "ddp", "--save-every", "4", "--resume", rank=7)
     assert done.returncode == 0, done.stderr
     assert done.status["state"] == "finished"
     assert "after step 5" in done.stdout
-    assert not (tmp_path / "run" / "stall").exists()
+    assert not (tmp_path / "run" / "hang").exists()
     assert "hang_here" in stacks(tmp_path / "run")[1]  # for whoever looks into it later
 
 
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_rank_that_hangs_with_python_s_lock(rank: int, tmp_path: Path) -> None:
     """Its watchdog cannot run: faulthandler's C thread writes the stacks, and the other rank leaves."""
-    done = hang(tmp_path, C_SLEEP, "--engine", "ddp", "--save-every", "4", rank=rank)
+    done = hung_run(tmp_path, C_SLEEP, "--engine", "ddp", "--save-every", "4", rank=rank)
     assert done.returncode == 75, done.stderr
     status = done.status
-    assert (status["state"], status["reason"], status["rank"]) == ("resumable", "stall", rank)
+    assert (status["state"], status["reason"], status["rank"]) == ("resumable", "hang", rank)
     assert f"rank {rank} did not answer" in status["message"]
     block = stacks(done.directory)[1 - rank]
     assert "train_step" in block.partition("Timeout (")[0]
@@ -113,13 +113,13 @@ def test_a_rank_that_hangs_with_python_s_lock(rank: int, tmp_path: Path) -> None
 
 
 def test_one_rank_without_a_checkpoint_saves_one(tmp_path: Path) -> None:
-    done = hang(tmp_path, SLEEP, "--engine", "ddp", ranks=1, rank=0)
+    done = hung_run(tmp_path, SLEEP, "--engine", "ddp", ranks=1, rank=0)
     assert done.returncode == 75, done.stderr
     assert done.status["checkpoint"] == "step-000005"
 
 
 def test_without_a_checkpoint(tmp_path: Path) -> None:
-    done = hang(tmp_path, SLEEP, "--zero-stage", "1", rank=0)
+    done = hung_run(tmp_path, SLEEP, "--zero-stage", "1", rank=0)
     assert done.returncode == 75, done.stderr
     assert done.status["checkpoint"] is None
     assert "no checkpoint: the next attempt starts over" in done.stderr
@@ -127,19 +127,24 @@ def test_without_a_checkpoint(tmp_path: Path) -> None:
 
 def test_nothing_is_left_of_a_run_that_goes_on(tmp_path: Path) -> None:
     command = [*launcher_command("one", 1), "--epochs", "1", "--engine", "ddp"]
-    env = {**os.environ, "JOBGEN_RUN_DIR": str(tmp_path), "JOBGEN_STALL": "20", "JOBGEN_ACCELERATOR": "cpu"}
+    env = {
+        **os.environ,
+        "JOBGEN_RUN_DIR": str(tmp_path),
+        "JOBGEN_HANG_TIMEOUT": "20",
+        "JOBGEN_ACCELERATOR": "cpu",
+    }
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert {file.name for file in tmp_path.iterdir()} == {"metrics.jsonl", "status.json"}
 
 
 def test_the_limit() -> None:
-    assert stall.limit(None, {}) == 1800
-    assert stall.limit(None, {"JOBGEN_STALL": "90s"}) == 90
-    assert stall.limit(7.0, {"JOBGEN_STALL": "90s"}) == 7
-    assert stall.limit(0.0, {"JOBGEN_STALL": "90s"}) == 0
-    with pytest.raises(BadInput, match="JOBGEN_STALL: 'soon' is not a time"):
-        stall.limit(None, {"JOBGEN_STALL": "soon"})
+    assert hang.limit(None, {}) == 1800
+    assert hang.limit(None, {"JOBGEN_HANG_TIMEOUT": "90s"}) == 90
+    assert hang.limit(7.0, {"JOBGEN_HANG_TIMEOUT": "90s"}) == 7
+    assert hang.limit(0.0, {"JOBGEN_HANG_TIMEOUT": "90s"}) == 0
+    with pytest.raises(BadInput, match="JOBGEN_HANG_TIMEOUT: 'soon' is not a time"):
+        hang.limit(None, {"JOBGEN_HANG_TIMEOUT": "soon"})
 
 
 @pytest.mark.parametrize(
@@ -175,7 +180,7 @@ def report(step: int, at: str = "wait (c10d.py:1)", in_torch: bool = True) -> di
     ],
 )
 def test_whom_the_others_wait_for(reports: dict[int, dict[str, Any]], rank: int, says: str) -> None:
-    message, named = stall.describe(reports, 3)
+    message, named = hang.describe(reports, 3)
     assert named == rank
     assert says in message
 
@@ -185,13 +190,13 @@ class FakeSaver:
     start: Any = type("Progress", (), {"step": 0})
 
 
-def watchdog(tmp_path: Path, seconds: float) -> stall.Watchdog:
+def watchdog(tmp_path: Path, seconds: float) -> hang.Watchdog:
     from jobgen.train.ranks import Ranks
     from jobgen.train.report import Clock, Run
 
     run = Run({"JOBGEN_RUN_DIR": str(tmp_path)}, Clock(), 0)
     me = Ranks(0, 1, 0, 1, "127.0.0.1", 1, "test")
-    return stall.Watchdog(seconds, run, me, FakeSaver())  # type: ignore[arg-type]
+    return hang.Watchdog(seconds, run, me, FakeSaver())  # type: ignore[arg-type]
 
 
 def test_progress_costs_next_to_nothing(tmp_path: Path) -> None:
@@ -215,11 +220,11 @@ def test_the_reports_that_are_there(tmp_path: Path) -> None:
     whole = json.dumps({"rank": 3, **report(1)})
     nodefiles.append(tmp_path / "nodes" / "0" / "n.json", whole + "\n" + '{"rank": 4, "st')
     nodefiles.append(tmp_path / "nodes" / "21" / "m.json", whole.replace("3", "8400", 1) + "\n")
-    assert set(stall._reports(tmp_path)) == {3, 8400}
+    assert set(hang._reports(tmp_path)) == {3, 8400}
 
 
 def test_what_is_said_of_thousands_of_ranks_is_short() -> None:
     reports = {rank: report(5) for rank in range(8192)}
-    assert "ranks 0-8191 after step 5" in stall.describe(reports, 8192)[0]
-    assert "ranks 1-8191 did not" in stall.describe({0: report(5)}, 8192)[0]
-    assert stall._steps(reports | {9: report(4)}) == {"0-8,10-8191": 5, "9": 4}
+    assert "ranks 0-8191 after step 5" in hang.describe(reports, 8192)[0]
+    assert "ranks 1-8191 did not" in hang.describe({0: report(5)}, 8192)[0]
+    assert hang._steps(reports | {9: report(4)}) == {"0-8,10-8191": 5, "9": 4}
