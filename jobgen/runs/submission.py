@@ -175,6 +175,9 @@ def submit(order: Order, text: str, new: bool = False) -> Submitted:
     except (NotStartedError, submit_command.RefusedError):
         _remove(directory, handle)
         raise
+    except BaseException:
+        os.close(handle)
+        raise
     intent.record(directory, job_id)
     return Submitted(job_id, directory, remark, handle)
 

@@ -64,7 +64,7 @@ def find(directories: Collection[str], since: float) -> Iterator[tuple[str, str]
     found = set()
     for cluster in ("", *_clusters(directories)):
         out = _squeue_out(cluster, f"--user={os.getuid()}", "--format=%F|%o")
-        for job_id, path in _pairs(out, cluster):
+        for path, job_id in _pairs(out, cluster):
             if (directory := os.path.dirname(path)) in directories:
                 found.add(directory)
                 yield directory, job_id
@@ -73,7 +73,7 @@ def find(directories: Collection[str], since: float) -> Iterator[tuple[str, str]
         begin = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(since - 3600))  # the clocks may differ
         for cluster in ("", *_clusters(missing)):
             words = (f"--user={os.getuid()}", f"--starttime={begin}", "--format=JobID,WorkDir")
-            yield from (pair for pair in _pairs(_sacct_out(cluster, *words), cluster) if pair[1] in missing)
+            yield from (pair for pair in _pairs(_sacct_out(cluster, *words), cluster) if pair[0] in missing)
 
 
 def _clusters(directories: Collection[str]) -> list[str]:
@@ -87,7 +87,7 @@ def _clusters(directories: Collection[str]) -> list[str]:
 
 
 def _pairs(out: str, cluster: str) -> Iterator[tuple[str, str]]:
-    """Yield the directory and the id of each record ID|PATH."""
+    """Yield the path and the id of each record ID|PATH."""
     for line in out.splitlines():
         job_id, _, path = line.partition("|")
         if path and number(job_id).isdecimal():

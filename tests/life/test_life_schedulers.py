@@ -117,13 +117,53 @@ def test_slurm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert "--jobs=17,18,19" in calls[1]
 
 
-@pytest.mark.parametrize("sacct", ["echo 'Slurm accounting storage is disabled' >&2; exit 1", None])
-def test_slurm_without_accounting(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, sacct: str | None) -> None:
+@pytest.mark.parametrize(
+    ("sacct", "expected"),
+    [
+        ("echo 'Slurm accounting storage is disabled' >&2; exit 1", []),
+        ("echo 'Problem talking to the database' >&2; exit 1", ["unknown"]),
+        (None, ["unknown"]),
+    ],
+)
+def test_slurm_without_accounting(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, sacct: str | None, expected: list[str]
+) -> None:
     squeue = "echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1"
     commands(monkeypatch, tmp_path, squeue=squeue, **({"sacct": sacct} if sacct else {"other": ""}))
-    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/bin" if sacct else str(tmp_path / "bin"))
-    if sacct:
-        assert slurm.ask(["9"]) == []
+    monkeypatch.setenv(
+        "PATH", f"{tmp_path / 'bin'}:/bin" if sacct else f"{tmp_path / 'bin'}:{no_sacct(tmp_path)}"
+    )
+    jobs = slurm.ask(["9"])
+    assert [job.state for job in jobs] == expected
+    assert all("sacct" in job.reason for job in jobs)
+
+
+def no_sacct(tmp_path: Path) -> Path:
+    """A directory of programs in which there is only bash."""
+    (tmp_path / "few").mkdir()
+    (tmp_path / "few/bash").symlink_to("/bin/bash")
+    return tmp_path / "few"
+
+
+def test_lines_that_are_no_records_are_skipped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    banner = "echo 'Maintenance | on Monday'; echo; echo '=== 7 | 8 ==='; echo '12 jobs'; printf '1\\xff|\\n'"
+    squeue = f"{banner}\n{SQUEUE}\n{banner}"
+    commands(monkeypatch, tmp_path, squeue=squeue, sacct="exit 1")
+    assert [job.id for job in slurm.ask(["12", "13"])] == ["12", "13", "14_0", "14_1", "15", "16"]
+
+
+def test_jobs_on_another_cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The commands name it, and equal numbers are not mixed up."""
+    squeue = (
+        'echo "squeue $@" >> {log}; [[ "$*" != *--clusters=c2* ]] || state=RUNNING\n'
+        'echo "12|${state:-PENDING}|1:00|None"'
+    )
+    log = commands(monkeypatch, tmp_path, squeue=squeue, scancel='echo "scancel $@" >> {log}')
+    answer = job_query.ask([("slurm", "12"), ("slurm", "12;c2")])
+    assert [job.state for job in answer.of("slurm", "12") or ()] == ["pending"]
+    assert [(job.id, job.state) for job in answer.of("slurm", "12;c2") or ()] == [("12;c2", "running")]
+    slurm.end(["12", "13_4;c2"])
+    assert log.read_text().splitlines()[2:] == ["scancel --quiet 12", "scancel --clusters=c2 --quiet 13_4"]
 
 
 def test_a_scheduler_that_is_not_here_is_told_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
