@@ -1,8 +1,9 @@
 """The record of a submission in the run directory: written before the scheduler's command runs, removed when
 its job has been reported.
 
-The first line holds what is needed to find the job later; the output of the command follows. The command has
-the locked file as its output: the lock is held until the command ends, also if jobgen is killed.
+The first line holds what is needed to find the job later; the output of the command follows, then its exit
+status. The command has the locked file as its output: the lock is held until the command ends, also if jobgen
+is killed.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -21,11 +23,12 @@ from jobgen.runs import run_directory
 NAME = "submission"
 UNUSED = "never-submitted"  # the name of the record when it is certain that there is no job
 _TRIES = 40
+_END = re.compile(r"\njobgen: status (-?\d+)\n\Z")
 
 
 class Intent(NamedTuple):
     """A submission. ``paths`` are the names of the run directory at that time; ``touched`` is the time of the
-    last sign of the command, and ``said`` its output."""
+    last sign of the command, ``said`` its output, and ``failed`` whether it is known to have failed."""
 
     directory: Path
     scheduler: str
@@ -37,6 +40,7 @@ class Intent(NamedTuple):
     mine: bool
     paths: tuple[str, ...]
     said: str
+    failed: bool
 
 
 def begin(directory: Path, scheduler: str, script_sha256: str) -> int:
@@ -107,6 +111,7 @@ def alone(root: Path) -> Iterator[None]:
 def read(directory: Path) -> Intent:
     """Return the record of a run; without one, what can be said of a run whose submission never began."""
     head, _, said = run_directory.text(directory / NAME).partition("\n")
+    end = _END.search(said)
     facts = run_directory.as_object(head)
     try:
         status = os.stat(directory / NAME if facts else directory)
@@ -123,7 +128,8 @@ def read(directory: Path) -> Intent:
         bool(facts.get("lockable", True)),
         status.st_uid == os.getuid(),
         tuple(map(str, paths)) if isinstance(paths, list) and paths else tuple(_paths(directory)),
-        said,
+        said[: end.start()] if end else said,
+        bool(end and end[1] != "0"),
     )
 
 
@@ -152,10 +158,12 @@ def under_way(intent: Intent) -> bool:
     return False
 
 
-def touch(directory: Path) -> None:
-    """Record that the command has ended now."""
+def ended(handle: int, status: int | None) -> None:
+    """Record that the command has ended now, with a status if it is known."""
     with suppress(OSError):
-        os.utime(directory / NAME)
+        os.utime(handle)
+        if status is not None:
+            os.write(handle, f"\njobgen: status {status}\n".encode("ascii"))
 
 
 def record(directory: Path, job_id: str) -> None:

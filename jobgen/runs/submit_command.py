@@ -40,9 +40,9 @@ def run(directory: Path, jobs: JobCommands, handle: int) -> tuple[str, str]:
     try:
         status = call_into((*jobs.command, SCRIPT), directory, handle, _LATE, late)
     except KeyboardInterrupt:
-        intent.touch(directory)
+        intent.ended(handle, None)
         raise InterruptedSubmissionError(f"interrupted, but {name} may have made a job: {later}") from None
-    intent.touch(directory)
+    intent.ended(handle, status)
     slow = time.monotonic() - begun > _SLOW
     said = intent.read(directory).said
     printed = jobs.submitted(said)

@@ -54,7 +54,7 @@ def _ask(scheduler: str, intents: Sequence[Intent]) -> dict[Path, Unrecorded]:
         silent = str(error)
     found = {}
     for one in intents:
-        printed = jobs.submitted(one.said)
+        printed = [] if one.failed else jobs.submitted(one.said)
         job_id = next((ids[path] for path in one.paths if path in ids), None)
         job_id = job_id or (printed[0] if len(printed) == 1 else None)
         if job_id:

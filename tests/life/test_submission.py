@@ -239,7 +239,7 @@ def test_what_is_unknown_is_said_and_found_later(act: str, fake: Fake) -> None:
 def test_an_id_with_an_error_does_not_remove_the_directory(fake: Fake) -> None:
     fake.act("echo $id; exit 1")
     assert "no job is listed, but one may still be" in fake.refused()
-    assert len(fake.runs) == 1
+    assert [(one.id, one.state) for one in fake.states()] == [(None, "submitting")]
 
 
 def test_an_earlier_job_that_has_ended_is_no_obstacle(fake: Fake) -> None:
