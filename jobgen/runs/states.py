@@ -110,7 +110,7 @@ def _with_ids(seen: Sequence[Seen]) -> Sequence[Seen]:
     asked = [
         (one.directory, one.scheduler)
         for one in seen
-        if one.scheduler and not one.id and not one.attempts and os.path.exists(one.directory / "plan.json")
+        if one.scheduler and not (one.id or one.attempts or one.directory.name.startswith("task-"))
     ]
     if not asked:
         return seen

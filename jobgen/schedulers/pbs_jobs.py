@@ -67,13 +67,17 @@ def find(directories: Collection[str], since: float) -> Iterator[tuple[str, str]
     Raises:
         SchedulerError: PBS does not answer.
     """
-    # PBS Pro adds backslashes, and Torque removes them.
-    known = {path.replace("\\", ""): path for path in directories}
+    known = {_plain(path): path for path in directories}
     for some in batched(_selected(since)):
         for record in _qstat(some):
             place = _DIRECTORY.search(record.get("Variable_List", ""))
-            if place and (path := known.get(place[1].replace("\\", ""))):
+            if place and (path := known.get(_plain(place[1]))):
                 yield path, record["id"]
+
+
+def _plain(path: str) -> str:
+    """Return a path without what PBS Pro adds (backslashes) and Torque removes (also blanks)."""
+    return re.sub(r"[\\\s]", "", path)
 
 
 def _selected(since: float) -> list[str]:

@@ -1,0 +1,125 @@
+"""jobgen submit, killed at random moments, on real schedulers: no job is lost, and none is made twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.pbs import wait_until
+from support.story import AnyCluster
+
+from jobgen.runs import intent
+
+pytestmark = pytest.mark.xdist_group("life")
+
+KILLS = int(os.environ.get("JOBGEN_TEST_KILLS", "10"))
+KILLED = Path(__file__).resolve().parents[1] / "support/killed.py"
+SMALL = ("--nodes", "1", "--ranks-per-node", "1", "--accelerator", "cpu", "--no-preflight")
+HELD = {"slurm": "--hold", "openpbs": "-h", "torque": "-h"}
+
+
+@pytest.fixture(params=["slurm", "openpbs", "torque"])
+def cluster(request: pytest.FixtureRequest) -> AnyCluster:
+    found: AnyCluster = request.getfixturevalue(f"{request.param}_cluster")
+    return found
+
+
+@pytest.fixture
+def here(cluster: AnyCluster) -> Iterator[Path]:
+    """A folder whose jobs are removed in the end."""
+    folder = cluster.folder("kills, real")
+    yield folder
+    ids = [job for job, _ in queued(cluster, folder)]
+    for at in range(0, len(ids), 50):
+        cluster.exec(
+            "head", ["scancel" if cluster.name == "slurm" else "qdel", *ids[at : at + 50]], check=False
+        )
+
+
+def queued(cluster: AnyCluster, folder: Path) -> list[tuple[str, str]]:
+    """The jobs below a folder that the scheduler has, and their names."""
+    if cluster.name == "slurm":
+        lines = cluster.exec("head", ["squeue", "--noheader", "--format=%i|%j|%Z"]).stdout.splitlines()
+        found = [line.split("|", 2) for line in lines]
+        return [(job, name) for job, name, place in found if place.startswith(f"{folder}/")]
+    text = cluster.exec("head", ["qstat", "-f"], timeout=120).stdout.replace("\n\t", "")
+    place = f"PBS_O_WORKDIR={folder}/".replace(" ", "")  # Torque removes blanks, OpenPBS adds backslashes
+    records = [one for one in text.split("Job Id: ")[1:] if place in re.sub(r"[\\ ]", "", one)]
+    names = [re.findall(r"^    Job_Name = (.*)$", one, re.MULTILINE)[0] for one in records]
+    return list(zip([one.split()[0] for one in records], names, strict=True))
+
+
+def words(cluster: AnyCluster, name: str) -> list[str]:
+    held = f"--directive={HELD[cluster.name]}"
+    launcher = "srun" if cluster.name == "slurm" else "mpirun"
+    options = (*cluster.words, *SMALL, "--launcher", launcher, held, "--name", name)
+    return [sys.executable, "-m", "jobgen", "submit", *options, "--", "true"]
+
+
+def call(cluster: AnyCluster, here: Path, *argv: str) -> subprocess.CompletedProcess[str]:
+    return cluster.exec("head", argv, cwd=here, check=False, timeout=120)
+
+
+def states(cluster: AnyCluster, here: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(
+        call(cluster, here, sys.executable, "-m", "jobgen", "list", "--json").stdout
+    )
+    return found
+
+
+def test_killed_at_random_moments(cluster: AnyCluster, here: Path) -> None:
+    chance = random.Random(os.environ.get("JOBGEN_TEST_SEED", "1"))
+    runs = here / "runs"
+    runs.mkdir()
+    runs.chmod(0o777)
+    begun = time.monotonic()
+    assert call(cluster, here, *words(cluster, "whole")).returncode == 0
+    whole = time.monotonic() - begun
+    names = [f"k{number}" for number in range(KILLS)]
+    untold = []
+    for name in names:
+        recorded = chance.random() < 0.7
+        seconds = 0.2 * chance.random() ** 3 if recorded else chance.uniform(0.3, 1.1) * whole
+        when, whom = str(runs) if recorded else "begun", chance.choice(["one", "all"])
+        wrapper = [sys.executable, str(KILLED), f"{seconds:.4f}", when, whom]
+        untold += [name] if not call(cluster, here, *wrapper, *words(cluster, name)).stdout else []
+    assert wait_until(lambda: not any(intent.under_way(intent.read(run)) for run in runs.iterdir()), 30)
+    time.sleep(1)
+    made = queued(cluster, here)
+    check(made, states(cluster, here), "submitting")
+    unread = sum(name in untold for _, name in made)
+    recorded_ones = sum((run / intent.NAME).exists() for run in runs.iterdir())
+
+    for run in runs.iterdir():  # so old that the scheduler has done with the request
+        os.utime(run / intent.NAME if (run / intent.NAME).exists() else run, (time.time() - 100,) * 2)
+    for name in untold:
+        assert (done := call(cluster, here, *words(cluster, name))).returncode == 0, done.stderr
+    jobs = queued(cluster, here)
+    found = Counter(name for _, name in jobs)
+    lost, doubled = set(names) - found.keys(), {name for name, count in found.items() if count > 1}
+    print(
+        f"{cluster.name}: {KILLS} kills, {len(untold)} before the id was printed, {recorded_ones} of them after the "
+        f"record; {unread} of these had a job; lost {len(lost)}, doubled {len(doubled)}"
+    )
+    assert (lost, doubled) == (set(), set())
+    check(jobs, states(cluster, here), "never submitted")
+
+
+def check(jobs: list[tuple[str, str]], known: list[dict[str, Any]], other: str) -> None:
+    """Each job is that of one run, and the other runs have none."""
+    ids = {job.partition(".")[0] for job, _ in jobs}
+    assert len(ids) == len(jobs)
+    found = [one["id"].partition(".")[0] for one in known if one["id"]]
+    assert sorted(found) == sorted(ids)
+    assert {one["state"] for one in known if one["id"]} <= {"held", "pending"}
+    assert {one["state"] for one in known if not one["id"]} <= {other}
