@@ -23,7 +23,8 @@ from jobgen.runs import intent
 pytestmark = pytest.mark.xdist_group("life")
 
 KILLS = int(os.environ.get("JOBGEN_TEST_KILLS", "10"))
-KILLED = Path(__file__).resolve().parents[1] / "support/killed.py"
+ROOT = Path(__file__).resolve().parents[2]
+KILLED = ROOT / "tests/support/killed.py"
 SMALL = ("--nodes", "1", "--ranks-per-node", "1", "--accelerator", "cpu", "--no-preflight")
 HELD = {"slurm": "--hold", "openpbs": "-h", "torque": "-h"}
 
@@ -67,7 +68,7 @@ def words(cluster: AnyCluster, name: str) -> list[str]:
 
 
 def call(cluster: AnyCluster, here: Path, *argv: str) -> subprocess.CompletedProcess[str]:
-    return cluster.exec("head", argv, cwd=here, check=False, timeout=120)
+    return cluster.exec("head", argv, cwd=here, check=False, timeout=120, env={"PYTHONPATH": str(ROOT)})
 
 
 def states(cluster: AnyCluster, here: Path) -> list[dict[str, Any]]:
@@ -82,17 +83,18 @@ def test_killed_at_random_moments(cluster: AnyCluster, here: Path) -> None:
     runs = here / "runs"
     runs.mkdir()
     runs.chmod(0o777)
-    begun = time.monotonic()
-    assert call(cluster, here, *words(cluster, "whole")).returncode == 0
-    whole = time.monotonic() - begun
+    done = call(cluster, here, *killer("0", "one"), *words(cluster, "whole")[3:])
+    assert done.returncode == 0
+    lines = int(done.stderr.splitlines()[-1])
     names = [f"k{number}" for number in range(KILLS)]
     untold = []
     for name in names:
-        recorded = chance.random() < 0.7
-        seconds = 0.2 * chance.random() ** 3 if recorded else chance.uniform(0.3, 1.1) * whole
-        when, whom = str(runs) if recorded else "begun", chance.choice(["one", "all"])
-        wrapper = [sys.executable, str(KILLED), f"{seconds:.4f}", when, whom]
-        untold += [name] if not call(cluster, here, *wrapper, *words(cluster, name)).stdout else []
+        moment = (
+            f"{0.3 * chance.random() ** 3:.4f}s" if chance.random() < 0.5 else str(chance.randint(1, lines))
+        )
+        wrapper = killer(moment, chance.choice(["one", "all"]))
+        done = call(cluster, here, *wrapper, *words(cluster, name)[3:])
+        untold += [] if done.stdout else [name]
     assert wait_until(lambda: not any(intent.under_way(intent.read(run)) for run in runs.iterdir()), 30)
     time.sleep(1)
     made = queued(cluster, here)
@@ -103,7 +105,8 @@ def test_killed_at_random_moments(cluster: AnyCluster, here: Path) -> None:
     for run in runs.iterdir():  # so old that the scheduler has done with the request
         os.utime(run / intent.NAME if (run / intent.NAME).exists() else run, (time.time() - 100,) * 2)
     for name in untold:
-        assert (done := call(cluster, here, *words(cluster, name))).returncode == 0, done.stderr
+        done = call(cluster, here, *words(cluster, name))
+        assert done.returncode == 0, done.stderr
     jobs = queued(cluster, here)
     found = Counter(name for _, name in jobs)
     lost, doubled = set(names) - found.keys(), {name for name, count in found.items() if count > 1}
@@ -113,6 +116,10 @@ def test_killed_at_random_moments(cluster: AnyCluster, here: Path) -> None:
     )
     assert (lost, doubled) == (set(), set())
     check(jobs, states(cluster, here), "never submitted")
+
+
+def killer(moment: str, whom: str) -> list[str]:
+    return [sys.executable, str(KILLED), moment, whom]
 
 
 def check(jobs: list[tuple[str, str]], known: list[dict[str, Any]], other: str) -> None:

@@ -144,6 +144,9 @@ def test_what_a_name_means(tmp_path: Path) -> None:
         str(first): first,
         "42": second,
     }
+    other = make_run(tmp_path, "other", job="43;c2")
+    named |= {"43": other, "43;c2": other}
+    os.utime(other / "plan.json", (1, 1))
     named |= {"42_3": task, "42[3]": task, "42[]": second, "exp-2/task-3": task}
     assert {name: lookup.one_run(name, tmp_path) for name in named} == named
     assert lookup.some_runs((), tmp_path) == [second]
@@ -151,7 +154,7 @@ def test_what_a_name_means(tmp_path: Path) -> None:
         lookup.one_run("exp", tmp_path)
     with pytest.raises(JobgenError, match="no run exq-1 in .*; did you mean exp-1?"):
         lookup.one_run("exq-1", tmp_path)
-    for name in ("", "43", "42_4", "/", "..", "x" * 5000):
+    for name in ("", "44", "42_4", "/", "..", "x" * 5000):
         with pytest.raises(JobgenError):
             lookup.one_run(name, tmp_path)
 

@@ -4,6 +4,7 @@ OpenPBS and a real Torque answer, tests/cluster/test_pbs_facts.py asks."""
 from __future__ import annotations
 
 import shlex
+import time
 from pathlib import Path
 
 import pytest
@@ -174,6 +175,41 @@ def test_a_scheduler_that_is_not_here_is_told_once(monkeypatch: pytest.MonkeyPat
     answer = job_query.ask([("pbs", "1"), ("pbs", "2")])
     assert answer.of("pbs", "1") is None
     assert answer.silent["pbs"].startswith("cannot find qstat on PATH")
+
+
+def test_slurm_finds_jobs_by_their_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Also by the accounting, on the clusters that the script names, and with any path."""
+    places = [str(tmp_path / name) for name in ("a|b, c", "d", "e")]
+    for place, line in zip(places, ("", "#SBATCH --clusters=c2,c3\n", ""), strict=True):
+        Path(place).mkdir()
+        Path(place, "job.sh").write_text(f"#!/bin/bash\n{line}")
+    squeue = (
+        f"echo banner; echo; if [[ $* == *c3* ]]; then :; elif [[ $* == *c2* ]]; then echo '7|{places[1]}/job.sh';\n"
+        f"else printf '%s\\n' '5|{places[0]}/job.sh' '6|{places[0]}/job.sh' '8|/d/job.sh' '9|(null)'; fi"
+    )
+    sacct = f'echo "$@" >> {{log}}; echo "3_1|{places[2]}"'
+    log = commands(monkeypatch, tmp_path, squeue=squeue, sacct=sacct)
+    now = time.time()
+    assert dict(slurm.find(places, now)) == {places[0]: "6", places[1]: "7;c2"}
+    assert not log.exists()
+    assert dict(slurm.find(places, now - 1000)) == {places[0]: "6", places[1]: "7;c2", places[2]: "3"}
+    commands(monkeypatch, tmp_path, squeue=squeue, sacct="exit 1")
+    with pytest.raises(SchedulerError, match="sacct does not answer"):
+        list(slurm.find(places, now - 1000))
+
+
+def test_pbs_finds_jobs_by_their_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """OpenPBS writes a backslash before commas, Torque removes it and blanks; its tasks are those of one array."""
+    said = "Variable_List = A=x\\,y,PBS_O_WORKDIR={},PBS_O_HOST=h\n"
+    answers = {"7": "/a\\, b\\\\c", "8[]": "/a,d", "9": "/other"}
+    text = "".join(f"Job Id: {job}.head\n    {said.format(path)}" for job, path in answers.items())
+    (tmp_path / "answer").write_text(text)
+    qselect = "[[ $1 != -x ]] || exit 2; printf '%s\\n' 7.head '8[0].head' '8[1].head' 9.head"
+    qstat = f'echo "$@" >> {{log}}; cat {tmp_path}/answer'
+    log = commands(monkeypatch, tmp_path, qselect=qselect, qstat=qstat)
+    places = ["/a, b\\c", "/a, d", "/e"]
+    assert dict(pbs.find(places, time.time())) == {places[0]: "7.head", places[1]: "8[].head"}
+    assert log.read_text() == "-x -f 7 8[] 9\n"
 
 
 @pytest.mark.parametrize(
