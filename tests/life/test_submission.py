@@ -11,10 +11,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,6 +23,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.jobs import path_with
 
+from jobgen.commands import watch
 from jobgen.errors import JobgenError
 from jobgen.runs import cancellation, intent, states, submission, unrecorded, waiting
 from jobgen.runs.states import State
@@ -407,16 +408,19 @@ def test_wait_ends_with_the_status_of_the_job(
     run = record(fake)
     (run / "job-id").write_text("9\n")
     (fake.root / "q/queue").write_text(f"9 {run}\n")
-    monkeypatch.setattr(waiting, "_FIRST", 0.1)
-    with ThreadPoolExecutor() as pool:
-        status = pool.submit(waiting.wait_for, run)
-        until(lambda: "is pending" in capsys.readouterr().err)
-        fake.act("", mute=True)
-        until(lambda: "is unknown (" in capsys.readouterr().err)
+
+    def ends() -> None:
         (run / "attempt-1").mkdir()
         (run / "attempt-1/events").write_text("1 began 9\n2 ended 3\n")
-        assert status.result(30) == 3
-    assert capsys.readouterr().err == f"jobgen: {run.name} is failed (status 3: failed)\n"
+
+    steps = iter([lambda: fake.act("", mute=True), ends])
+    clock = SimpleNamespace(monotonic=time.monotonic, sleep=lambda _: next(steps)())
+    monkeypatch.setattr(waiting, "time", clock)
+    assert watch.until_end(run) == 3
+    said = [line.partition("attempt ")[2] for line in capsys.readouterr().err.splitlines() if "exp" in line]
+    assert [line.split(", ")[:2] for line in said] == [
+        ["0", "pending"], ["0", "unknown"], ["1", "failed"]
+    ]  # fmt: skip
 
 
 def test_waiting_is_interrupted_and_the_job_goes_on(fake: Fake) -> None:
@@ -424,7 +428,7 @@ def test_waiting_is_interrupted_and_the_job_goes_on(fake: Fake) -> None:
     quiet: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     process = subprocess.Popen(fake.words("--wait"), cwd=fake.root, env=fake.env, **quiet)
     assert process.stderr
-    assert "is pending" in [process.stderr.readline() for _ in range(3)][-1]
+    assert ", pending" in [process.stderr.readline() for _ in range(3)][-1]
     process.send_signal(signal.SIGINT)
     assert (
         process.communicate(timeout=20)[1] == f"jobgen: the job goes on: jobgen status {fake.runs[0].name}\n"
