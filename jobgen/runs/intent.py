@@ -8,6 +8,7 @@ is killed.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -59,7 +60,9 @@ def begin(directory: Path, scheduler: str, script_sha256: str) -> int:
             "lockable": _lock(handle),
             "paths": _paths(directory),
         }
-        os.write(handle, json.dumps(said).encode("ascii") + b"\n")
+        line = json.dumps(said).encode("ascii") + b"\n"
+        if os.write(handle, line) < len(line):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         os.fsync(handle)
         for folder in (directory, directory.parent):
             _sync(folder)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from jobgen.runs import run_directory, unrecorded
+from jobgen.runs import intent, run_directory, unrecorded
 from jobgen.runs.job_query import SCHEDULERS, Answer, ask
 from jobgen.runs.lookup import born, job_id
 from jobgen.runs.unrecorded import Unrecorded
@@ -87,8 +87,10 @@ def _old(directory: Path) -> int | None:
 
 
 def _scheduler(directory: Path) -> str | None:
-    """Return the scheduler of a run by plan.json or by the directives of the script; None for a local run."""
-    if (name := run_directory.plan(directory).get("scheduler")) in SCHEDULERS:
+    """Return the scheduler of a run by plan.json, by the record of its submission, which reaches the disk
+    first, or by the directives of the script; None for a local run."""
+    name = run_directory.plan(directory).get("scheduler") or intent.read(directory).scheduler
+    if name in SCHEDULERS:
         return str(name)
     try:
         with open(directory / "job.sh", "rb") as file:

@@ -153,8 +153,9 @@ def submit(order: Order, text: str, new: bool = False) -> Submitted:
         SchedulerError: the message is the scheduler's own, or says what is unknown.
     """
     file, diff = _plan_file(order, text)
-    jobs = SCHEDULERS[file.scheduler].jobs()
-    on_path(jobs.command[0])
+    scheduler = SCHEDULERS[file.scheduler]
+    scheduler.jobs()  # an error if it has none
+    on_path(scheduler.command)
     directory = make_run_dir(run_root(order.plan.spec, order.directory), file.name)
     handle = -1
     try:
@@ -173,7 +174,7 @@ def submit(order: Order, text: str, new: bool = False) -> Submitted:
         _remove(directory, handle)
         return earlier
     try:
-        job_id, remark = submit_command.run(directory, jobs, handle)
+        job_id, remark = submit_command.run(directory, scheduler, handle)
     except (NotStartedError, submit_command.RefusedError):
         _remove(directory, handle)
         raise

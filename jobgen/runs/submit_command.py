@@ -7,8 +7,8 @@ from pathlib import Path
 
 from jobgen.errors import JobgenError
 from jobgen.runs import intent
+from jobgen.schedulers.base import Scheduler
 from jobgen.schedulers.calls import Done, SchedulerError, call_into, complaint
-from jobgen.schedulers.jobs import JobCommands
 
 SCRIPT = "job.sh"
 _SLOW = 5.0  # s; after that an error may be one of the connection, and the scheduler may still take the job
@@ -25,7 +25,7 @@ class InterruptedSubmissionError(JobgenError):
     status = 130
 
 
-def run(directory: Path, jobs: JobCommands, handle: int) -> tuple[str, str]:
+def run(directory: Path, scheduler: Scheduler, handle: int) -> tuple[str, str]:
     """Submit the script of a run directory, whose record is ``handle``; return the id of the job, and a
     remark if the command did not report it well.
 
@@ -35,7 +35,7 @@ def run(directory: Path, jobs: JobCommands, handle: int) -> tuple[str, str]:
         InterruptedSubmissionError: the same.
     """
     begun = time.monotonic()
-    name, later = jobs.command[0], f"jobgen status {directory.name} asks again"
+    jobs, name, later = scheduler.jobs(), scheduler.command, f"jobgen status {directory.name} asks again"
     late = f"jobgen: {name} has not answered for {_LATE:.0f} s; after Ctrl-C, {later}"
     try:
         status = call_into((*jobs.command, SCRIPT), directory, handle, _LATE, late)

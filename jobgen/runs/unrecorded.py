@@ -14,7 +14,8 @@ from jobgen.runs.intent import Intent
 from jobgen.runs.job_query import SCHEDULERS
 from jobgen.schedulers.calls import Done, SchedulerError, complaint
 
-_HOW = "no job was submitted from its directory: submit it again"
+_HOW = "the scheduler lists no job of its directory: submit it again"
+_FOREIGN = "no id of a job was recorded, and only the owner can ask for it"
 GRACE = 60  # s; a scheduler may still work on a request whose sender is gone
 _FAR_GRACE = 3600  # s; from another host, or without locks, nobody sees whether the command still runs
 _KEPT = 3600  # s; then it is recorded that there is no job
@@ -35,8 +36,10 @@ def resolve(runs: Sequence[tuple[Path, str]]) -> dict[Path, Unrecorded]:
     for directory, scheduler in runs:
         if os.path.exists(directory / intent.UNUSED):
             found[directory] = Unrecorded(None, "never submitted", _HOW)
+        elif (one := intent.read(directory)).mine:
+            asked.setdefault(scheduler, []).append(one)
         else:
-            asked.setdefault(scheduler, []).append(intent.read(directory))
+            found[directory] = Unrecorded(None, "unknown", _FOREIGN)
     for scheduler, intents in asked.items():
         found.update(_ask(scheduler, intents))
     return found
@@ -61,7 +64,7 @@ def _ask(scheduler: str, intents: Sequence[Intent]) -> dict[Path, Unrecorded]:
             intent.record(one.directory, job_id)
             found[one.directory] = Unrecorded(job_id)
         else:
-            found[one.directory] = _without(one, one.directory in held, silent, jobs.command[0])
+            found[one.directory] = _without(one, one.directory in held, silent, SCHEDULERS[scheduler].command)
     return found
 
 
@@ -72,8 +75,6 @@ def _without(one: Intent, held: bool, silent: str, command: str) -> Unrecorded:
         return Unrecorded(None, "submitting", f"{command} runs on {one.host}, and has not ended yet")
     if silent:
         return Unrecorded(None, "unknown", f"no id of a job was recorded, and {silent}")
-    if not one.mine:
-        return Unrecorded(None, "unknown", "no id of a job was recorded, and only the owner can ask for it")
     near = one.lockable and one.host == os.uname().nodename
     rest = (GRACE if near else _FAR_GRACE) - age
     said = f"; {command} said: {complaint(Done(0, '', one.said))}" if one.said.strip() else ""

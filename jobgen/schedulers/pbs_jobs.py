@@ -82,7 +82,10 @@ def _plain(path: str) -> str:
 
 def _selected(since: float) -> list[str]:
     """Return the jobs of this user, each array as one; the ended ones since a time if PBS keeps a history."""
-    user = pwd.getpwuid(os.getuid()).pw_name
+    try:
+        user = pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        raise SchedulerError(f"qselect needs the name of the user {os.getuid()}, who has none here") from None
     begin = time.strftime("%Y%m%d%H%M.%S", time.localtime(since - 3600))  # the clocks may differ
     for options in (("-x", f"-tc.ge.{begin}"), ()):  # the second one is for Torque, and without a history
         done = call(("qselect", *options, "-u", user))

@@ -6,6 +6,7 @@ import json
 import os
 import random
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -60,21 +61,28 @@ def queued(cluster: AnyCluster, folder: Path) -> list[tuple[str, str]]:
     return list(zip([one.split()[0] for one in records], names, strict=True))
 
 
-def words(cluster: AnyCluster, name: str) -> list[str]:
-    held = f"--directive={HELD[cluster.name]}"
+def submit(
+    cluster: AnyCluster, here: Path, orders: list[tuple[str, str, str]]
+) -> list[tuple[list[str], int]]:
+    """Submit jobs that wait in the queue, and kill jobgen: the names, moments and victims of killed.py. Return
+    the lines that were printed and the exit statuses."""
+    (here / "orders").write_text(json.dumps(orders))
     launcher = "srun" if cluster.name == "slurm" else "mpirun"
-    options = (*cluster.words, *SMALL, "--launcher", launcher, held, "--name", name)
-    return [sys.executable, "-m", "jobgen", "submit", *options, "--", "true"]
+    words = (*cluster.words, *SMALL, "--launcher", launcher, f"--directive={HELD[cluster.name]}")
+    argv = [sys.executable, KILLED, here / "orders", "submit", *words]
+    done = call(cluster, here, *map(str, argv))
+    assert done.returncode == 0, done.stderr
+    return [(printed.splitlines(), status) for printed, status in json.loads(done.stdout)]
 
 
 def call(cluster: AnyCluster, here: Path, *argv: str) -> subprocess.CompletedProcess[str]:
-    return cluster.exec("head", argv, cwd=here, check=False, timeout=120, env={"PYTHONPATH": str(ROOT)})
+    environment = {"PYTHONPATH": str(ROOT)}
+    return cluster.exec("head", argv, cwd=here, check=False, timeout=60 + 10 * KILLS, env=environment)
 
 
 def states(cluster: AnyCluster, here: Path) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(
-        call(cluster, here, sys.executable, "-m", "jobgen", "list", "--json").stdout
-    )
+    done = call(cluster, here, sys.executable, "-m", "jobgen", "list", "--json")
+    found: list[dict[str, Any]] = json.loads(done.stdout)
     return found
 
 
@@ -83,43 +91,42 @@ def test_killed_at_random_moments(cluster: AnyCluster, here: Path) -> None:
     runs = here / "runs"
     runs.mkdir()
     runs.chmod(0o777)
-    done = call(cluster, here, *killer("0", "one"), *words(cluster, "whole")[3:])
-    assert done.returncode == 0
-    lines = int(done.stderr.splitlines()[-1])
+    [_, ([_, facts], status)] = submit(cluster, here, [("first", "0", "one"), ("second", "0", "one")])
+    lines, seconds = map(float, facts.split())
+    assert (status, lines > 200) == (0, True)
     names = [f"k{number}" for number in range(KILLS)]
-    untold = []
-    for name in names:
-        moment = (
-            f"{0.3 * chance.random() ** 3:.4f}s" if chance.random() < 0.5 else str(chance.randint(1, lines))
-        )
-        wrapper = killer(moment, chance.choice(["one", "all"]))
-        done = call(cluster, here, *wrapper, *words(cluster, name)[3:])
-        untold += [] if done.stdout else [name]
+    moments = [
+        f"{1.2 * seconds * chance.random():.4f}s"
+        if chance.random() < 0.5
+        else str(chance.randint(1, int(lines)))
+        for _ in names
+    ]
+    orders = [
+        (name, moment, chance.choice(["one", "all"])) for name, moment in zip(names, moments, strict=True)
+    ]
+    answers = submit(cluster, here, orders)
+    assert {status for _, status in answers} <= {0, -signal.SIGKILL}
+    untold = [name for name, (printed, _) in zip(names, answers, strict=True) if not printed]
     assert wait_until(lambda: not any(intent.under_way(intent.read(run)) for run in runs.iterdir()), 30)
     time.sleep(1)
     made = queued(cluster, here)
     check(made, states(cluster, here), "submitting")
-    unread = sum(name in untold for _, name in made)
-    recorded_ones = sum((run / intent.NAME).exists() for run in runs.iterdir())
+    recorded = sum((run / intent.NAME).exists() for run in runs.iterdir())
 
     for run in runs.iterdir():  # so old that the scheduler has done with the request
         os.utime(run / intent.NAME if (run / intent.NAME).exists() else run, (time.time() - 100,) * 2)
-    for name in untold:
-        done = call(cluster, here, *words(cluster, name))
-        assert done.returncode == 0, done.stderr
+    again = submit(cluster, here, [(name, "0", "one") for name in untold])
+    assert {status for _, status in again} <= {0}
     jobs = queued(cluster, here)
     found = Counter(name for _, name in jobs)
     lost, doubled = set(names) - found.keys(), {name for name, count in found.items() if count > 1}
     print(
-        f"{cluster.name}: {KILLS} kills, {len(untold)} before the id was printed, {recorded_ones} of them after the "
-        f"record; {unread} of these had a job; lost {len(lost)}, doubled {len(doubled)}"
+        f"{cluster.name}: {KILLS} moments, {sum(status != 0 for _, status in answers)} kills, {len(untold)} before "
+        f"the id was printed, {sum(name in untold for _, name in made)} of these had a job; {recorded} records were "
+        f"left; lost {len(lost)}, doubled {len(doubled)}"
     )
     assert (lost, doubled) == (set(), set())
     check(jobs, states(cluster, here), "never submitted")
-
-
-def killer(moment: str, whom: str) -> list[str]:
-    return [sys.executable, str(KILLED), moment, whom]
 
 
 def check(jobs: list[tuple[str, str]], known: list[dict[str, Any]], other: str) -> None:

@@ -231,7 +231,7 @@ def test_what_is_unknown_is_said_and_found_later(act: str, fake: Fake) -> None:
     old(run, unrecorded.GRACE + 1)
     [state] = fake.states()
     assert state.state == "never submitted"
-    assert state.reason.startswith("no job was submitted from its directory: submit it again")
+    assert state.reason.startswith("the scheduler lists no job of its directory: submit it again")
     assert fake.queue == []
     assert fake.submit().id == fake.queue[0]
     assert [one.state for one in fake.states()] == ["never submitted", "pending"]
@@ -330,6 +330,31 @@ def test_the_command_may_run_where_nobody_sees_it(facts: dict[str, object], fake
     for seconds, expected in ((100, "unknown"), (3700, "never submitted")):
         old(run, seconds)
         assert fake.states()[0].state == expected
+
+
+def test_a_job_is_found_if_only_the_record_reached_the_disk(fake: Fake) -> None:
+    """As after a power failure: the other files have no contents."""
+    run = record(fake)
+    (fake.root / "q/queue").write_text(f"9 {run}\n")
+    for name in ("plan.json", "job.sh"):
+        (run / name).write_text("")
+    assert [(one.id, one.state) for one in fake.states()] == [("9", "pending")]
+
+
+def test_the_run_of_another_user_is_not_asked_for(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = record(fake)
+    (fake.root / "q/queue").write_text(f"9 {run}\n")
+    monkeypatch.setattr(os, "getuid", lambda: 12345)
+    assert [(one.id, one.state) for one in fake.states()] == [(None, "unknown")]
+
+
+def test_a_record_that_does_not_fit_on_the_disk_stops_the_submission(
+    fake: Fake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake.act("take; echo $id")
+    monkeypatch.setattr(os, "write", lambda handle, data: len(data) // 2)
+    assert "cannot be written: No space left on device" in fake.refused()
+    assert (fake.queue, fake.runs) == ([], [])
 
 
 def test_a_run_that_was_moved_is_found_by_its_earlier_name(fake: Fake) -> None:
