@@ -89,9 +89,9 @@ def _old(directory: Path) -> int | None:
 def _scheduler(directory: Path) -> str | None:
     """Return the scheduler of a run by plan.json, by the record of its submission, which reaches the disk
     first, or by the directives of the script; None for a local run."""
-    name = run_directory.plan(directory).get("scheduler") or intent.read(directory).scheduler
+    name = str(run_directory.plan(directory).get("scheduler") or intent.read(directory).scheduler)
     if name in SCHEDULERS:
-        return str(name)
+        return name
     try:
         with open(directory / "job.sh", "rb") as file:
             begin = b"\n" + file.read(4096)
