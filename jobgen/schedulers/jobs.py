@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
+CLOCKS_DIFFER = 600  # s, at most: that of the login node and that of the scheduler
 LIVE = ("pending", "held", "running", "suspended", "ending")
 
 

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 
 from jobgen.schedulers.calls import Done, SchedulerError, batched, call, complaint
-from jobgen.schedulers.jobs import Job, number, task, whole_lines
+from jobgen.schedulers.jobs import CLOCKS_DIFFER, Job, number, task, whole_lines
 from jobgen.values import seconds
 
 # A signal reaches every process of a job, the login shell too, and ends the job.
@@ -86,7 +86,7 @@ def _selected(since: float) -> list[str]:
         user = pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
         raise SchedulerError(f"qselect needs the name of the user {os.getuid()}, who has none here") from None
-    begin = time.strftime("%Y%m%d%H%M.%S", time.localtime(since - 3600))  # the clocks may differ
+    begin = time.strftime("%Y%m%d%H%M.%S", time.localtime(since - CLOCKS_DIFFER))
     for options in (("-x", f"-tc.ge.{begin}"), ()):  # the second one is for Torque, and without a history
         done = call(("qselect", *options, "-u", user))
         if done.status == 0:

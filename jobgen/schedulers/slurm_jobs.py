@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from jobgen.schedulers.calls import SchedulerError, batched, call, complaint
-from jobgen.schedulers.jobs import Job, number, task, whole_lines
+from jobgen.schedulers.jobs import CLOCKS_DIFFER, Job, number, task, whole_lines
 from jobgen.values import seconds
 
 _STATES = {
@@ -70,7 +70,7 @@ def find(directories: Collection[str], since: float) -> Iterator[tuple[str, str]
                 yield directory, job_id
     missing = [path for path in directories if path not in found]
     if missing and time.time() - since > _REMEMBERED:
-        begin = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(since - 3600))  # the clocks may differ
+        begin = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(since - CLOCKS_DIFFER))
         for cluster in ("", *_clusters(missing)):
             words = (f"--user={os.getuid()}", f"--starttime={begin}", "--format=JobID,WorkDir")
             yield from (pair for pair in _pairs(_sacct_out(cluster, *words), cluster) if pair[0] in missing)
