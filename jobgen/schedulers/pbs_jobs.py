@@ -115,8 +115,9 @@ def _ask(words: Sequence[str]) -> list[Job]:
 
 
 def _qstat(words: Sequence[str], *options: str) -> Iterator[dict[str, str]]:
-    # -x is the history on PBS Pro and XML on Torque; Slurm's qstat does not have it, nor -t.
-    for some in dict.fromkeys((("-x", *options, "-f"), (*options, "-f"), ("-f",))):
+    # -x is the history on PBS Pro and XML on Torque; Slurm's qstat does not have it, nor -t. Without -E,
+    # qstat of PBS Pro needs two reserved ports for each job, for a minute: the host has 1023.
+    for some in dict.fromkeys((("-x", "-E", *options, "-f"), (*options, "-f"), ("-f",))):
         done = call(("qstat", *some, *words))
         if _ID.search(done.out) or _says_unknown(done):
             return _records(done.out)

@@ -41,7 +41,7 @@ def commands(monkeypatch: pytest.MonkeyPatch, directory: Path, **programs: str) 
 def test_openpbs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     log = commands(monkeypatch, tmp_path, qstat=OPENPBS)
     jobs = pbs.ask(["4711.pbs-server", "4712.pbs-server", "4720[].pbs-server"])
-    assert log.read_text() == "-x -t -f 4711 4712 4720[]\n"
+    assert log.read_text() == "-x -E -t -f 4711 4712 4720[]\n"
     assert [(job.id.partition(".")[0], job.state, job.status) for job in jobs] == [
         ("4711", "running", None),
         ("4712", "pending", None),
@@ -62,7 +62,7 @@ def test_openpbs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def test_torque(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     log = commands(monkeypatch, tmp_path, qstat=TORQUE)
     jobs = pbs.ask(["815.torque.example.org"])
-    assert log.read_text() == "-x -t -f 815\n-t -f 815\n"
+    assert log.read_text() == "-x -E -t -f 815\n-t -f 815\n"
     assert [(job.state, job.seconds_left, job.status) for job in jobs] == [
         ("running", 3000, None),
         ("failed", None, 1),
@@ -209,7 +209,7 @@ def test_pbs_finds_jobs_by_their_directory(monkeypatch: pytest.MonkeyPatch, tmp_
     log = commands(monkeypatch, tmp_path, qselect=qselect, qstat=qstat)
     places = ["/a, b\\c", "/a, d", "/e"]
     assert dict(pbs.find(places, time.time())) == {places[0]: "7.head", places[1]: "8[].head"}
-    assert log.read_text() == "-x -f 7 8[] 9\n"
+    assert log.read_text() == "-x -E -f 7 8[] 9\n"
 
 
 @pytest.mark.parametrize(
