@@ -127,7 +127,9 @@ def submit(
     if (met := submission.settled(order)) is not job:
         order = order._replace(plan=resolve(met))
     text = render_plan(order.plan, templates, cache_dir())
-    directory = submission.submit(order, text)[1]
+    made = submission.submit(order, text)
+    submission.reported(made)
+    directory = made.directory
     return Run(directory, runs_dir=directory.parent)  # no file of a job is read any more: it might be wrong
 
 

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.jobs import path_with
 from support.walkthroughs import ROOT, block
 
 
@@ -127,9 +128,35 @@ def test_a_row_and_a_template(copy: Path, section: str, table: str, template: st
     assert changed(copy, before) == {table, f"templates/{template}.sh.j2"}
 
 
-def test_a_scheduler_costs_a_module_a_template_and_a_runtime_file(copy: Path) -> None:
+LSF = {
+    "bsub": 'cat > job; [[ -s job ]] || exit 1; echo "7|$PWD" > {q}/job; cat {q}/says',
+    "bjobs": "[[ -e {q}/job ]] || { echo 'No job found' >&2; exit 255; }\n"
+    'if [[ $* == *sub_cwd* ]]; then cat {q}/job; else echo "7|$(cat {q}/state)"; fi',
+    "bkill": "[[ $* == 7 ]]; echo 'EXIT|130|TERM_OWNER: job killed by owner' > {q}/state",
+}
+
+
+def lsf_jobs(copy: Path) -> None:
+    """Submit, query and cancel jobs with programs that answer like LSF."""
+    q = copy / "q"
+    q.mkdir()
+    path = path_with(q / "bin", **{name: text.replace("{q}", str(q)) for name, text in LSF.items()})
+    for says in ("Job <7> is submitted to default queue <normal>.", "hello"):  # found by its directory
+        (q / "says").write_text(f"{says}\n")
+        (q / "state").write_text("PEND|-|-\n")
+        submit = "jobgen submit lsf --accelerator cpu --launcher mpirun --name one -- true"
+        done = run(
+            copy, f"PATH={path}:$PATH; {submit}; jobgen status; jobgen cancel 7; jobgen status; rm -r runs"
+        )
+        states = [line for line in done.stdout.splitlines() if line.startswith("one-")]
+        assert done.stdout.splitlines()[0] == "7", done.stderr
+        assert [state.partition(": ")[2] for state in states] == ["pending, job 7", "cancelled, job 7"]
+
+
+def test_a_scheduler_costs_two_modules_a_template_and_a_runtime_file(copy: Path) -> None:
     section, before = "Add a scheduler", contents(copy)
     (copy / "jobgen/schedulers/lsf.py").write_text(block(section, "python"))
+    (copy / "jobgen/schedulers/lsf_jobs.py").write_text(block(section, "python", 1))
     (copy / "templates/lsf.sh.j2").write_text(block(section, "jinja"))
     (copy / "templates/runtime/lsf.sh").write_text(block(section, "shell"))
     table = copy / "jobgen/schedulers/table.py"
@@ -139,7 +166,7 @@ def test_a_scheduler_costs_a_module_a_template_and_a_runtime_file(copy: Path) ->
     assert done.returncode == 0, done.stdout
     assert "#BSUB -q long\n" in done.stdout
     assert "\n57 passed" in done.stdout
-    modules = {"jobgen/schedulers/lsf.py", "jobgen/schedulers/table.py"}
+    modules = {"jobgen/schedulers/lsf.py", "jobgen/schedulers/lsf_jobs.py", "jobgen/schedulers/table.py"}
     assert changed(copy, before) == modules | {"templates/lsf.sh.j2", "templates/runtime/lsf.sh"}
     two = "--accelerator cpu --ranks-per-node 2 --launcher mpirun"
     job = run(
@@ -162,13 +189,10 @@ def test_a_scheduler_costs_a_module_a_template_and_a_runtime_file(copy: Path) ->
     assert 'cd "$SLURM_SUBMIT_DIR"\necho "$SLURM_JOB_ID"\n' in done.stdout
     assert "#PBS -l walltime=01:30:00\n" in done.stdout
     assert "own.lsf:5: error: bsub has no option -z [unknown-option]\n" in done.stdout
-    for words, sentence in (
-        ("lsf --begin 20:00", "--begin 20:00 (command line): LSF has no equivalent; remove it, or use"),
-        ("submit lsf", "jobgen does not submit jobs of LSF"),
-    ):
-        refused = run(copy, f"jobgen {words} 2>&1 || true").stdout
-        assert sentence in refused
-        assert "Traceback" not in refused
+    refused = run(copy, "jobgen lsf --begin 20:00 2>&1 || true").stdout
+    assert "--begin 20:00 (command line): LSF has no equivalent; remove it, or use" in refused
+    assert "Traceback" not in refused
+    lsf_jobs(copy)
 
 
 def test_an_engine_costs_a_declaration_and_a_class(copy: Path) -> None:

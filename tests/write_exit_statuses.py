@@ -21,7 +21,8 @@ Status 1 has a meaning of its own in these commands.
 
 {own}
 
-`jobgen status`, `list` and `report` end with 0 if they could show the runs, whatever the runs ended with.
+`jobgen status`, `list` and `report` end with 0 if they could show the runs, whatever the runs ended with. `jobgen submit --wait` ends
+with the status of the job.
 
 ## The script of a job
 

@@ -29,6 +29,7 @@ from jobgen.schedulers.table import COMMANDS, named, queued
 
 if TYPE_CHECKING:
     from jobgen.plan import Plan
+    from jobgen.runs.submission import Submitted
 
 _LONGEST = 2000  # characters of a message; some repeat what was typed
 
@@ -222,13 +223,15 @@ def _submit(
     scheduler: str | None,
     again: str | None,
     dry_run: bool,
+    new: bool,
+    wait: bool,
     template_dir: tuple[str, ...],
     job: str | None,
     no_job: bool,
     settings: tuple[str, ...],
     site: str | None,
     **given: Any,
-) -> None:
+) -> int | None:
     from jobgen.plan import resolve
     from jobgen.rendering.render import cache_dir, render
     from jobgen.runs import submission
@@ -249,14 +252,29 @@ def _submit(
     submission.warn(order, text)
     if dry_run:
         click.echo(text, nl=False)
-        return
+        return None
     if (spec := submission.settled(order)) is not order.plan.spec:
         order = order._replace(plan=resolve(spec))
         text = render(order.plan, order.templates, cache_dir())
-    job_id, directory = submission.submit(order, text)
-    click.echo(job_id)
-    click.echo(f"jobgen: submitted; jobgen status, logs -f and cancel know it as {directory.name}", err=True)
-    click.echo(f"jobgen: its files are in {directory}", err=True)
+    return _report(submission.submit(order, text, new), wait)
+
+
+def _report(job: Submitted, wait: bool) -> int | None:
+    """Print the id and the directory of a job; return its exit status if the user waits for it."""
+    from jobgen.runs import submission
+
+    click.echo(job.id)
+    submission.reported(job)
+    if job.remark:
+        click.echo(f"jobgen: {job.remark}", err=True)
+    name = job.directory.name
+    click.echo(f"jobgen: submitted; jobgen status, logs -f and cancel know it as {name}", err=True)
+    click.echo(f"jobgen: its files are in {job.directory}", err=True)
+    if not wait:
+        return None
+    from jobgen.commands.watch import until_end
+
+    return until_end(job.directory)
 
 
 # Commands in other modules: the module of each, and the name of the function if it differs.
@@ -283,6 +301,8 @@ def _submit_command() -> click.Command:
     options = [
         click.Option(["--again"], metavar="RUN", help="Submit RUN again, from its plan.json."),
         click.Option(["-n", "--dry-run"], is_flag=True, help="Print the script; submit and write nothing."),
+        click.Option(["--new"], is_flag=True, help="Make another job, also after an interrupted submission."),
+        click.Option(["--wait"], is_flag=True, help="Wait for the end of the job; exit with its status."),
     ]
     command = Command(
         "submit",

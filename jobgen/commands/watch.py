@@ -1,4 +1,7 @@
-"""``jobgen status --watch``: a table that is drawn in place on a terminal, or a line for each change."""
+"""``jobgen status --watch``: a table that is drawn in place on a terminal, or a line for each change.
+
+``jobgen submit --wait``: the lines on standard error.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,13 @@ import time
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
+from typing import TextIO
 
 from jobgen.commands import run_tables
 from jobgen.commands.terminal import is_terminal, painter, progress
-from jobgen.errors import visible
+from jobgen.errors import INTERRUPTED, visible
 from jobgen.runs import waiting
+from jobgen.runs.states import see
 from jobgen.runs.waiting import Look
 
 _COLUMNS = ("RUN", "JOB", "STATE", "ATTEMPTS", "STEP", "LOSS", "LEFT", "AGE")
@@ -47,12 +52,33 @@ def _redraw(looks: Iterator[Look]) -> None:
 def _append(looks: Iterator[Look]) -> None:
     told: dict[str, str] = {}
     for look in looks:
-        for state in look.states:
-            line = run_tables.line(state)
-            if told.get(state.run) != line:
-                told[state.run] = line
-                print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {line}", flush=True)
-        for scheduler, why in look.silent.items():
-            if told.get(scheduler) != why:
-                told[scheduler] = why
-                print(visible(f"jobgen: {why}"), file=sys.stderr)
+        _tell(look, told, sys.stdout)
+
+
+def _tell(look: Look, told: dict[str, str], stream: TextIO) -> None:
+    """Print what differs from what was ``told``."""
+    for state in look.states:
+        line = run_tables.line(state)
+        if told.get(state.run) != line:
+            told[state.run] = line
+            print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {line}", file=stream, flush=True)
+    for scheduler, why in look.silent.items():
+        if told.get(scheduler) != why:
+            told[scheduler] = why
+            print(visible(f"jobgen: {why}"), file=sys.stderr)
+
+
+def until_end(run: Path) -> int:
+    """Wait for the end of a run, with the changes of its state on standard error, and return its exit status
+    as ``sbatch --wait`` does: the highest one of an array, or 1 if there is none."""
+    told: dict[str, str] = {}
+    try:
+        [state] = waiting.wait([run], on_change=lambda look: _tell(look, told, sys.stderr))
+    except KeyboardInterrupt:
+        print(f"jobgen: the job goes on: jobgen status {run.name}", file=sys.stderr)
+        return INTERRUPTED
+    if state.state == "finished":
+        return 0
+    found = [task.status for task in see(run).tasks] or [state.status]
+    worst = max(1 if status is None else status for status in found)
+    return worst if 0 < worst < 256 else 1

@@ -15,7 +15,7 @@ from jobgen.runs import run_directory
 from jobgen.runs.job_query import SCHEDULERS, Answer
 from jobgen.runs.states import State, states
 from jobgen.schedulers.calls import SchedulerError
-from jobgen.schedulers.jobs import Job, number
+from jobgen.schedulers.jobs import Job
 
 MARK = "cancelled"  # in the run directory: the script does not submit itself again
 CONTROL = "control"
@@ -57,10 +57,13 @@ def cancellable(run: Path) -> tuple[State, Answer]:
 
     Raises:
         JobgenError: it has ended.
+        SchedulerError: it has no job yet, or none that is known.
     """
     [state], answer = states([run])
     if not state.live and state.state != "unknown":
         raise JobgenError(f"{state.name} is {state.state}: there is nothing to cancel")
+    if state.scheduler in SCHEDULERS and state.id is None and not state.attempts:
+        raise SchedulerError(f"{state.name} cannot be cancelled now: {state.reason}")
     return state, answer
 
 
@@ -82,7 +85,7 @@ def _jobs(state: State, answer: Answer) -> list[Job]:
     Raises:
         SchedulerError: the scheduler cannot be asked for them.
     """
-    known = answer.of(state.scheduler or "", number(state.id or ""))
+    known = answer.of(state.scheduler or "", state.id or "")
     if known is None:
         raise SchedulerError(answer.silent.get(state.scheduler or "", "the scheduler does not answer"))
     return [job for job in known if job.live and job.task is not None]

@@ -6,22 +6,22 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from jobgen.schedulers.calls import SchedulerError
-from jobgen.schedulers.jobs import Job, by_number
+from jobgen.schedulers.jobs import Job, by_key, key
 from jobgen.schedulers.table import queued
 
 SCHEDULERS = queued()
 
 
 class Answer(NamedTuple):
-    """The jobs of each scheduler by the number of their id, and the errors of schedulers that failed."""
+    """The jobs of each scheduler by the key of their id, and the errors of schedulers that failed."""
 
     jobs: dict[str, dict[str, list[Job]]]
     silent: dict[str, str]
 
-    def of(self, scheduler: str, number: str) -> list[Job] | None:
+    def of(self, scheduler: str, job_id: str) -> list[Job] | None:
         """Return the scheduler's entries for a job: empty if it has none, None if it was not asked."""
         known = self.jobs.get(scheduler)
-        return None if known is None else known.get(number, [])
+        return None if known is None else known.get(key(job_id), [])
 
 
 def ask(wanted: Iterable[tuple[str, str]]) -> Answer:
@@ -32,7 +32,7 @@ def ask(wanted: Iterable[tuple[str, str]]) -> Answer:
     answer = Answer({}, {})
     for scheduler, some in ids.items():
         try:
-            answer.jobs[scheduler] = by_number(SCHEDULERS[scheduler].jobs().ask(some))
+            answer.jobs[scheduler] = by_key(SCHEDULERS[scheduler].jobs().ask(some))
         except SchedulerError as error:
             answer.silent[scheduler] = str(error)
     return answer

@@ -89,7 +89,7 @@ def job_id(run: Path) -> str | None:
     """Return the id of the run's job; of the last one if several jobs continued the run. The id of an array
     on PBS has brackets, which the script leaves out."""
     found = text(run / "job-id").strip()
-    if not re.fullmatch(r"\d[\w.\[\]-]*", found, re.ASCII):
+    if not re.fullmatch(r"\d[\w.\[\]-]*(;[\w.-]+)?", found, re.ASCII):
         return None
     server = re.fullmatch(r"(\d+)(\.\S+)", found, re.ASCII)
     if server and any(run.glob("task-*")):
@@ -99,7 +99,7 @@ def job_id(run: Path) -> str | None:
 
 def by_id(name: str, runs: Sequence[Path]) -> list[Path]:
     """Return the run with the id of a job, or its task; an empty list if there is none."""
-    parts = re.fullmatch(r"(\d+)(?:_(\d+)|\[(\d*)\])?(?:\.\S*)?", name, re.ASCII)
+    parts = re.fullmatch(r"(\d+)(?:_(\d+)|\[(\d*)\])?(?:[.;]\S*)?", name, re.ASCII)
     if not parts:
         return []
     found = [run for run in runs if number(job_id(run) or "") == parts[1]][:1]

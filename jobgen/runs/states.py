@@ -8,10 +8,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from jobgen.runs import run_directory
+from jobgen.runs import intent, run_directory, unrecorded
 from jobgen.runs.job_query import SCHEDULERS, Answer, ask
 from jobgen.runs.lookup import born, job_id
-from jobgen.schedulers.jobs import LIVE, Job, number
+from jobgen.runs.unrecorded import Unrecorded
+from jobgen.schedulers.jobs import LIVE, Job
 
 _HARD = ("cancelled", "timeout", "out of memory", "node failed", "preempted")  # no script can record these
 
@@ -26,6 +27,7 @@ class Seen(NamedTuple):
     status: int | None
     cancelled: bool
     tasks: tuple[Seen, ...]
+    submission: Unrecorded | None = None  # if the id of the job is not recorded
 
     @property
     def may_live(self) -> bool:
@@ -52,7 +54,7 @@ class State(NamedTuple):
 
     @property
     def live(self) -> bool:
-        return self.state in LIVE
+        return self.state in (*LIVE, "submitting")
 
 
 def see(directory: Path) -> Seen:
@@ -85,9 +87,11 @@ def _old(directory: Path) -> int | None:
 
 
 def _scheduler(directory: Path) -> str | None:
-    """Return the scheduler of a run by plan.json or by the directives of the script; None for a local run."""
-    if (name := str(run_directory.plan(directory).get("scheduler"))) in SCHEDULERS:
-        return str(name)
+    """Return the scheduler of a run by plan.json, by the record of its submission, which reaches the disk
+    first, or by the directives of the script; None for a local run."""
+    name = str(run_directory.plan(directory).get("scheduler") or intent.read(directory).scheduler)
+    if name in SCHEDULERS:
+        return name
     try:
         with open(directory / "job.sh", "rb") as file:
             begin = b"\n" + file.read(4096)
@@ -98,17 +102,35 @@ def _scheduler(directory: Path) -> str | None:
 
 def states(directories: Iterable[Path]) -> tuple[list[State], Answer]:
     """Return the states of these runs, with one query per scheduler, and the answers of the schedulers."""
-    seen = [see(directory) for directory in directories]
+    seen = _with_ids([see(directory) for directory in directories])
     answer = ask((one.scheduler, one.id) for one in seen if one.scheduler and one.id and one.may_live)
     return [_state(one, answer) for one in seen], answer
+
+
+def _with_ids(seen: Sequence[Seen]) -> Sequence[Seen]:
+    """Return the runs with the ids of interrupted submissions, or with what is known of them."""
+    asked = [
+        (one.directory, one.scheduler)
+        for one in seen
+        if one.scheduler and not (one.id or one.attempts or one.directory.name.startswith("task-"))
+    ]
+    if not asked:
+        return seen
+    found = unrecorded.resolve(asked)
+    return [
+        one._replace(id=told.id, submission=None if told.id else told)
+        if (told := found.get(one.directory))
+        else one
+        for one in seen
+    ]
 
 
 def _state(seen: Seen, answer: Answer) -> State:
     jobs: list[Job] | None = []
     if seen.scheduler and seen.id and seen.may_live:
-        jobs = answer.of(seen.scheduler, number(seen.id))
+        jobs = answer.of(seen.scheduler, seen.id)
         if not any(job.live for job in jobs or ()):
-            seen = see(seen.directory)  # it may have ended meanwhile
+            seen = see(seen.directory)._replace(id=seen.id)  # it may have ended meanwhile
     directory = seen.directory.absolute()
     name = directory.name
     if name.startswith("task-"):  # the number of its id is that of the whole array
@@ -140,6 +162,8 @@ def _state(seen: Seen, answer: Answer) -> State:
 
 def _word(seen: Seen, jobs: Sequence[Job] | None, silent: str) -> tuple[str, str, int | None]:
     """Return the state, its reason, and the seconds left."""
+    if seen.submission:
+        return seen.submission.state, seen.submission.reason, None
     last = next((job for job in jobs or () if job.live), jobs[-1] if jobs else None)
     if last and last.live:
         return last.state, last.reason, last.seconds_left
@@ -152,7 +176,7 @@ def _word(seen: Seen, jobs: Sequence[Job] | None, silent: str) -> tuple[str, str
         word = "cancelled" if seen.cancelled else "failed"
         return ("finished", "", None) if seen.status == 0 else (word, _said(seen.status), None)
     if last:
-        return last.state, "" if last.status is None else _said(last.status), None
+        return last.state, last.reason if last.status is None else _said(last.status), None
     if jobs is None:
         return "unknown", silent, None
     if seen.scheduler is None:

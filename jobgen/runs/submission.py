@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -15,9 +16,10 @@ from jobgen.plan import Plan, resolve
 from jobgen.rendering.runtime import runtime
 from jobgen.rendering.script_file import umask
 from jobgen.runs import git as checkout
-from jobgen.runs import plan_file
+from jobgen.runs import intent, plan_file, states, submit_command
 from jobgen.runs.job_query import SCHEDULERS
 from jobgen.runs.plan_file import Git, PlanFile
+from jobgen.schedulers.calls import NotStartedError, SchedulerError, on_path
 from jobgen.schedulers.table import COMMANDS
 from jobgen.spec import JobSpec, Layer
 
@@ -35,6 +37,15 @@ class Order(NamedTuple):
     directory: str
     repeats: PlanFile | None = None
     command: tuple[str, ...] | None = None
+
+
+class Submitted(NamedTuple):
+    """A submitted job, a remark for the user, and the record of its submission, which is open."""
+
+    id: str
+    directory: Path
+    remark: str = ""
+    handle: int = -1
 
 
 def scheduler_of(typed: str | None, layer: Layer | None, site: str | None, beside: str) -> str:
@@ -131,14 +142,96 @@ def git_of(directory: str) -> tuple[Git | None, bytes]:
     return about, state.diff if kept else b""
 
 
-def submit(order: Order, text: str) -> tuple[str, Path]:
-    """Make the run directory with all its files and submit the script from there; return the id of the job
-    and the directory. If the scheduler refuses the job, remove the directory.
+def submit(order: Order, text: str, new: bool = False) -> Submitted:
+    """Make the run directory with all its files and submit the script from there. If there is no job in the
+    end, remove the directory. Unless ``new``, complete an interrupted submission of the same script instead.
+
+    The caller prints the id, then calls ``reported``: until then a submission counts as interrupted.
 
     Raises:
         JobgenError: the directory cannot be made or written.
-        SchedulerError: the message is the scheduler's own.
+        SchedulerError: the message is the scheduler's own, or says what is unknown.
     """
+    file, diff = _plan_file(order, text)
+    scheduler = SCHEDULERS[file.scheduler]
+    scheduler.jobs()  # an error if it has none
+    on_path(scheduler.command)
+    directory = make_run_dir(run_root(order.plan.spec, order.directory), file.name)
+    handle = -1
+    try:
+        _fill(directory, file, text, diff)
+        if order.plan.spec.runtime == "beside":
+            beside = runtime(order.plan)
+            (directory / beside.file).write_text(beside.text, encoding="utf-8")
+        with intent.alone(directory.parent):
+            handle = _begin(directory, file)
+            others = [] if new else intent.others(directory, file.script_sha256)
+        earlier = _earlier(others)
+    except BaseException:
+        _remove(directory, handle)
+        raise
+    if earlier:
+        _remove(directory, handle)
+        return earlier
+    try:
+        job_id, remark = submit_command.run(directory, scheduler, handle)
+    except (NotStartedError, submit_command.RefusedError):
+        _remove(directory, handle)
+        raise
+    except BaseException:
+        os.close(handle)
+        raise
+    intent.record(directory, job_id)
+    return Submitted(job_id, directory, remark, handle)
+
+
+def _begin(directory: Path, file: PlanFile) -> int:
+    try:
+        return intent.begin(directory, file.scheduler, file.script_sha256)
+    except OSError as error:
+        raise JobgenError(f"{shown(str(directory))} cannot be written: {error.strerror}") from None
+
+
+def _remove(directory: Path, handle: int) -> None:
+    """Remove a run directory that has no job."""
+    shutil.rmtree(directory, ignore_errors=True)
+    with suppress(OSError):
+        directory.parent.rmdir()  # if it is empty
+    if handle >= 0:
+        os.close(handle)
+
+
+def _earlier(others: Sequence[Path]) -> Submitted | None:
+    """Return the job of an interrupted submission; None if there is no such job, or it has ended.
+
+    Raises:
+        SchedulerError: it is not known whether there is a job.
+    """
+    for run in others:
+        held = intent.under_way(intent.read(run))
+        [state], _ = states.states([run])
+        if not os.path.exists(run / intent.NAME):
+            continue  # it has been completed meanwhile
+        if held or state.state in ("submitting", "unknown"):
+            why = state.reason or "its command has not ended"
+            raise SchedulerError(
+                f"the same script is submitted as {run.name}: {why}; --new makes another job"
+            )
+        if state.live and state.id:
+            return Submitted(state.id, run, "an earlier submission, which was interrupted, had made this job")
+        (intent.finish if state.id else intent.give_up)(run)
+    return None
+
+
+def reported(job: Submitted) -> None:
+    """Complete a submission: the user knows the id."""
+    intent.finish(job.directory)
+    if job.handle >= 0:
+        os.close(job.handle)
+
+
+def _plan_file(order: Order, text: str) -> tuple[PlanFile, bytes]:
+    """Return plan.json, and the diff to store next to it."""
     spec = order.plan.spec
     about, diff = git_of(os.path.join(order.directory, spec.workdir or ""))
     sources = [plan_file.source("file", path) for path in order.files]
@@ -147,23 +240,7 @@ def submit(order: Order, text: str) -> tuple[str, Path]:
     sources += [plan_file.source("templates", path) for path in order.templates]
     command = ["jobgen", *sys.argv[1:]] if order.command is None else order.command
     folders = [os.path.abspath(path) for path in order.templates]
-    file = plan_file.of(order.plan, text, command, order.directory, sources, folders, about)
-    root = run_root(spec, order.directory)
-    directory = make_run_dir(root, file.name)
-    try:
-        _fill(directory, file, text, diff)
-        if spec.runtime == "beside":
-            beside = runtime(order.plan)
-            (directory / beside.file).write_text(beside.text, encoding="utf-8")
-        job_id = SCHEDULERS[file.scheduler].jobs().submit(directory, "job.sh")
-    except JobgenError:
-        shutil.rmtree(directory, ignore_errors=True)
-        with suppress(OSError):
-            root.rmdir()  # if it is empty
-        raise
-    with suppress(OSError):  # the job is submitted, and writes the same when it begins
-        (directory / "job-id").write_text(f"{job_id}\n", encoding="utf-8")
-    return job_id, directory
+    return plan_file.of(order.plan, text, command, order.directory, sources, folders, about), diff
 
 
 def _fill(directory: Path, file: PlanFile, text: str, diff: bytes) -> None:

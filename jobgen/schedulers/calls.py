@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from jobgen.errors import NO, JobgenError
@@ -19,6 +21,10 @@ class SchedulerError(JobgenError):
     status = NO
 
 
+class NotStartedError(SchedulerError):
+    """A command cannot be run."""
+
+
 class Done(NamedTuple):
     """The result of a command; undecodable bytes are kept as surrogates."""
 
@@ -28,21 +34,18 @@ class Done(NamedTuple):
 
 
 def call(
-    words: Sequence[str], directory: str | os.PathLike[str] | None = None, patience: float | None = PATIENCE
+    words: Sequence[str], directory: str | os.PathLike[str] | None = None, patience: float = PATIENCE
 ) -> Done:
     """Run a command without input, in ``directory``.
 
     Raises:
         SchedulerError: it is not on PATH, cannot be run, or takes longer than ``patience`` seconds.
     """
-    if shutil.which(words[0]) is None:
-        raise SchedulerError(f"cannot find {words[0]} on PATH: this works where jobs are submitted")
-    env = None if directory is None else {**os.environ, "PWD": os.path.abspath(directory)}  # PBS reads it
+    on_path(words[0])
     try:
         done = subprocess.run(
             words,
             cwd=directory,
-            env=env,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=patience,
@@ -55,6 +58,41 @@ def call(
     return Done(
         done.returncode, *(said.decode("utf-8", "surrogateescape") for said in (done.stdout, done.stderr))
     )
+
+
+def call_into(words: Sequence[str], directory: Path, handle: int, patience: float, late: str) -> int:
+    """Run a command in ``directory`` whose output goes to a file, and return its exit status; print ``late``
+    if it takes longer than ``patience`` seconds. The command goes on if this process ends.
+
+    Raises:
+        NotStartedError: it cannot be run, so that nothing has happened.
+    """
+    try:
+        process = subprocess.Popen(
+            words,
+            cwd=directory,
+            env={**os.environ, "PWD": os.path.abspath(directory)},  # PBS reads it
+            stdin=subprocess.DEVNULL,
+            stdout=handle,
+            stderr=handle,
+        )
+    except OSError as error:
+        raise NotStartedError(f"cannot run {words[0]}: {error.strerror}") from None
+    try:
+        return process.wait(patience)
+    except subprocess.TimeoutExpired:
+        print(late, file=sys.stderr)
+        return process.wait()
+
+
+def on_path(command: str) -> None:
+    """Check that a command can be found.
+
+    Raises:
+        SchedulerError: it is not on PATH.
+    """
+    if shutil.which(command) is None:
+        raise SchedulerError(f"cannot find {command} on PATH: this works where jobs are submitted")
 
 
 def output(*words: str, patience: float = PATIENCE) -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
+CLOCKS_DIFFER = 600  # s, at most: that of the login node and that of the scheduler
 LIVE = ("pending", "held", "running", "suspended", "ending")
 
 
@@ -38,8 +38,15 @@ class JobCommands(Protocol):
     # Has the scripts of an older jobgen save and end; None if a signal ends a job at once.
     save_by_signal: Callable[[Sequence[str]], None] | None
 
-    def submit(self, directory: Path, script: str) -> str:
-        """Submit a script from ``directory`` and return the id of the job."""
+    # Submits the script that is named after it, from the current directory.
+    command: Sequence[str]
+
+    def submitted(self, said: str) -> list[str]:
+        """Return the ids in the output of ``command``, to which sites may add lines; one id is certain."""
+
+    def find(self, directories: Collection[str], since: float) -> Iterator[tuple[str, str]]:
+        """Yield the jobs of this user that were submitted from these directories since a time: the directory
+        and the id; a later job after an earlier one. All jobs that are queued or run are seen."""
 
     def ask(self, ids: Sequence[str]) -> list[Job]:
         """Return what the scheduler reports on these jobs, with every task of an array."""
@@ -61,9 +68,26 @@ def task(job_id: str) -> str | None:
     return index[1] if index else None
 
 
-def by_number(jobs: Iterable[Job]) -> dict[str, list[Job]]:
-    """Return the jobs, or the tasks of an array, by the number of their id."""
+def key(job_id: str) -> str:
+    """Return the number of an id, and the cluster of Slurm that it names: 12;c2 for 12_3;c2."""
+    cluster = job_id.partition(";")[2]
+    return number(job_id) + (f";{cluster}" if cluster else "")
+
+
+def whole_lines(said: str, *patterns: str) -> list[str]:
+    """Return what the first pattern that is found matches in an output, each text once; a pattern matches a
+    whole line, and blanks around lines do not count."""
+    lines = [line.strip() for line in said.splitlines()]
+    for pattern in patterns:
+        matches = (re.fullmatch(pattern, line, re.IGNORECASE | re.ASCII) for line in lines)
+        if found := [match[1] for match in matches if match]:
+            return list(dict.fromkeys(found))
+    return []
+
+
+def by_key(jobs: Iterable[Job]) -> dict[str, list[Job]]:
+    """Return the jobs, or the tasks of an array, by the key of their id."""
     table: dict[str, list[Job]] = {}
     for job in jobs:
-        table.setdefault(number(job.id), []).append(job)
+        table.setdefault(key(job.id), []).append(job)
     return table

@@ -6,13 +6,15 @@ print only the first job (https://github.com/openpbs/openpbs/issues/2541, 1255 a
 
 from __future__ import annotations
 
+import os
+import pwd
 import re
 import signal
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from jobgen.schedulers.calls import Done, SchedulerError, batched, call, complaint
-from jobgen.schedulers.jobs import Job, number, task
+from jobgen.schedulers.jobs import CLOCKS_DIFFER, Job, number, task, whole_lines
 from jobgen.values import seconds
 
 # A signal reaches every process of a job, the login shell too, and ends the job.
@@ -49,17 +51,48 @@ _UNMET = "PBS has deleted it, as what it waited for could not come about any mor
 _LIMITS = {-29: "timeout", -27: "out of memory", -26: "out of memory"}
 
 
-def submit(directory: Path, script: str) -> str:
-    """Submit a script from ``directory`` and return the id of the job.
+command: Sequence[str] = ("qsub",)
+_JOB = r"(?:job *id *[:=]? *)?(\d+(?:\[\])?{})"
+_DIRECTORY = re.compile(r"(?:^|,)PBS_O_WORKDIR=(.*?)(?=,[A-Za-z_]\w*=|$)", re.DOTALL)
+
+
+def submitted(said: str) -> list[str]:
+    """Return the ids in the output of qsub: 4711.server, else 4711; 4711[].server for an array."""
+    return whole_lines(said, _JOB.format(r"\.[\w.-]+"), _JOB.format(""))
+
+
+def find(directories: Collection[str], since: float) -> Iterator[tuple[str, str]]:
+    """Yield the jobs that were submitted from these directories: PBS keeps PBS_O_WORKDIR of each job.
 
     Raises:
-        SchedulerError: the message is PBS's own.
+        SchedulerError: PBS does not answer.
     """
-    done = call(("qsub", script), directory, patience=None)
-    found = re.findall(r"^\d+(?:\[\])?(?:\.\S+)?$", done.out, re.MULTILINE)  # hooks of a site may print more
-    if done.status != 0 or not found:
-        raise SchedulerError(f"qsub refuses the job: {complaint(done)}")
-    return str(found[-1])
+    known = {_plain(path): path for path in directories}
+    for some in batched(_selected(since)):
+        for record in _qstat(some):
+            place = _DIRECTORY.search(record.get("Variable_List", ""))
+            if place and (path := known.get(_plain(place[1]))):
+                yield path, record["id"]
+
+
+def _plain(path: str) -> str:
+    """Return a path without what PBS Pro adds (backslashes) and Torque removes (also blanks)."""
+    return re.sub(r"[\\\s]", "", path)
+
+
+def _selected(since: float) -> list[str]:
+    """Return the jobs of this user, each array as one; the ended ones since a time if PBS keeps a history."""
+    try:
+        user = pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        raise SchedulerError(f"qselect needs the name of the user {os.getuid()}, who has none here") from None
+    begin = time.strftime("%Y%m%d%H%M.%S", time.localtime(since - CLOCKS_DIFFER))
+    for options in (("-x", f"-tc.ge.{begin}"), ()):  # the second one is for Torque, and without a history
+        done = call(("qselect", *options, "-u", user))
+        if done.status == 0:
+            words = [re.sub(r"\[\d+\]", "[]", _argument(line.strip())) for line in done.out.splitlines()]
+            return list(dict.fromkeys(word for word in words if re.fullmatch(r"\d+(\[\])?", word)))
+    raise SchedulerError(f"qselect does not answer: {complaint(done)}")
 
 
 def ask(ids: Sequence[str]) -> list[Job]:
@@ -78,14 +111,19 @@ def ask(ids: Sequence[str]) -> list[Job]:
 
 
 def _ask(words: Sequence[str]) -> list[Job]:
-    # -x is the history on PBS Pro and XML on Torque; Slurm's qstat does not have it.
-    for options in (("-x", "-t", "-f"), ("-t", "-f"), ("-f",)):
-        done = call(("qstat", *options, *words))
+    return [_job(one) for one in _qstat(words, "-t")]
+
+
+def _qstat(words: Sequence[str], *options: str) -> Iterator[dict[str, str]]:
+    # -x is the history on PBS Pro and XML on Torque; Slurm's qstat does not have it, nor -t. Without -E,
+    # qstat of PBS Pro needs two reserved ports for each job, for a minute: the host has 1023.
+    for some in dict.fromkeys((("-x", "-E", *options, "-f"), (*options, "-f"), ("-f",))):
+        done = call(("qstat", *some, *words))
         if _ID.search(done.out) or _says_unknown(done):
-            return [_job(one) for one in _records(done.out)]
+            return _records(done.out)
     if done.status not in (0, 153):
         raise SchedulerError(f"qstat does not answer: {complaint(done)}")
-    return []
+    return iter(())
 
 
 def _argument(job_id: str) -> str:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from jobgen.schedulers.calls import SchedulerError, batched, call, complaint
-from jobgen.schedulers.jobs import Job, number, task
+from jobgen.schedulers.jobs import CLOCKS_DIFFER, Job, number, task, whole_lines
 from jobgen.values import seconds
 
 _STATES = {
@@ -37,60 +40,123 @@ _STATES = {
 }
 
 
-def submit(directory: Path, script: str) -> str:
-    """Submit a script from ``directory`` and return the id of the job.
-
-    Raises:
-        SchedulerError: the message is Slurm's own.
-    """
-    done = call(("sbatch", "--parsable", script), directory, patience=None)
-    found = re.findall(r"^(\d+)(?:;\S+)?$", done.out, re.MULTILINE)  # ID;CLUSTER
-    if done.status != 0 or not found:
-        raise SchedulerError(f"sbatch refuses the job: {complaint(done)}")
-    return str(found[-1])
+command: Sequence[str] = ("sbatch", "--parsable")
+_RECORD = re.compile(r"(\d+(?:_\d+|_\[[^\]|]*\])?)\|([A-Z_]+)\|([^|]*)\|(.*)")  # others are banners
+_CLUSTERS = re.compile(rb"^#SBATCH\s(?:.*\s)?(?:-M\s*|--clusters?[= ]\s*)([\w.,-]+)", re.MULTILINE)
+_HEAD = 4096  # bytes of a script that hold its directives
+_REMEMBERED = 60  # s; the controller keeps a job that has ended for longer
+_NO_ACCOUNTING = "accounting storage is disabled"
 
 
-def ask(ids: Sequence[str]) -> list[Job]:
-    """Return what Slurm reports on these jobs, with every task of an array. Jobs that the controller has
-    forgotten are looked up in the accounting.
+def submitted(said: str) -> list[str]:
+    """Return the ids in the output of sbatch: 4711, or 4711;CLUSTER."""
+    ids = whole_lines(said, r"submitted batch job (\d+(?: on cluster [\w.-]+)?)", r"(\d+(?:;[\w.-]+)?)")
+    return [one.replace(" on cluster ", ";") for one in ids]
+
+
+def find(directories: Collection[str], since: float) -> Iterator[tuple[str, str]]:
+    """Yield the jobs that were submitted from these directories, in this cluster and those that the scripts
+    name: squeue has the path of the script, also where --chdir gives the job another directory.
 
     Raises:
         SchedulerError: Slurm does not answer.
     """
-    jobs = list(_squeue(ids))
-    missing = sorted({number(one) for one in ids} - {number(job.id) for job in jobs})
-    return jobs + _sacct(missing) if missing else jobs
+    found = set()
+    for cluster in ("", *_clusters(directories)):
+        out = _squeue_out(cluster, f"--user={os.getuid()}", "--format=%F|%o")
+        for path, job_id in _pairs(out, cluster):
+            if (directory := os.path.dirname(path)) in directories:
+                found.add(directory)
+                yield directory, job_id
+    missing = [path for path in directories if path not in found]
+    if missing and time.time() - since > _REMEMBERED:
+        begin = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(since - CLOCKS_DIFFER))
+        for cluster in ("", *_clusters(missing)):
+            words = (f"--user={os.getuid()}", f"--starttime={begin}", "--format=JobID,WorkDir")
+            yield from (pair for pair in _pairs(_sacct_out(cluster, *words), cluster) if pair[0] in missing)
 
 
-def _squeue(ids: Sequence[str]) -> Iterator[Job]:
-    # --states=all includes jobs that have ended, as long as the controller keeps them (MinJobAge).
+def _clusters(directories: Collection[str]) -> list[str]:
+    """Return the clusters that the scripts in these directories name, or the environment of sbatch."""
+    names = os.environ.get("SBATCH_CLUSTERS", "").split(",")
+    for directory in directories:
+        with suppress(OSError):
+            text = Path(directory, "job.sh").read_bytes()[:_HEAD]
+            names += [name for match in _CLUSTERS.findall(text) for name in match.decode().split(",")]
+    return sorted({*names} - {""})
+
+
+def _pairs(out: str, cluster: str) -> Iterator[tuple[str, str]]:
+    """Yield the path and the id of each record ID|PATH."""
+    for line in out.splitlines():
+        job_id, _, path = line.partition("|")
+        if path and number(job_id).isdecimal():
+            yield path, number(job_id) + (f";{cluster}" if cluster else "")
+
+
+def ask(ids: Sequence[str]) -> list[Job]:
+    """Return what Slurm reports on these jobs, with every task of an array. Jobs that the controller has
+    forgotten are looked up in the accounting; they are unknown if it does not answer.
+
+    Raises:
+        SchedulerError: Slurm does not answer.
+    """
+    jobs = []
+    for cluster, some in _by_cluster(ids).items():
+        found = list(_squeue(cluster, some))
+        missing = sorted({number(one) for one in some} - {number(job.id) for job in found})
+        found += _sacct(cluster, missing) if missing else []
+        jobs += [job._replace(id=f"{job.id};{cluster}") for job in found] if cluster else found
+    return jobs
+
+
+def _by_cluster(ids: Sequence[str]) -> dict[str, list[str]]:
+    """Return the ids without their clusters, by cluster; the local one is an empty name."""
+    table: dict[str, list[str]] = {}
+    for job_id in ids:
+        bare, _, cluster = job_id.partition(";")
+        table.setdefault(cluster, []).append(bare)
+    return table
+
+
+def _squeue(cluster: str, ids: Sequence[str]) -> Iterator[Job]:
     numbers = ",".join(sorted({number(one) for one in ids}))
-    done = call(
-        ("squeue", "--noheader", "--array", "--states=all", f"--jobs={numbers}", "--format=%i|%T|%L|%r")
-    )
+    for line in _squeue_out(cluster, "--array", f"--jobs={numbers}", "--format=%i|%T|%L|%r").splitlines():
+        if record := _RECORD.fullmatch(line.strip()):
+            job_id, state, left, reason = record.groups()
+            yield _job(job_id, state, "" if reason == "None" else reason, seconds(left))
+
+
+def _squeue_out(cluster: str, *options: str) -> str:
+    """Return what squeue prints. --states=all includes jobs that have ended, as long as the controller keeps
+    them (MinJobAge)."""
+    done = call(("squeue", *_at(cluster), "--noheader", "--states=all", *options))
     if done.status != 0 and "Invalid job id" not in done.err:
         raise SchedulerError(f"squeue does not answer: {complaint(done)}")
-    for line in done.out.splitlines():
-        job_id, state, left, reason = line.split("|", 3)
-        yield _job(job_id, state, "" if reason == "None" else reason, seconds(left))
+    return done.out
 
 
-def _sacct(numbers: Sequence[str]) -> list[Job]:
+def _at(cluster: str) -> tuple[str, ...]:
+    return (f"--clusters={cluster}",) if cluster else ()
+
+
+def _sacct(cluster: str, numbers: Sequence[str]) -> list[Job]:
     """Return the jobs from the accounting; an empty list if there is no accounting."""
-    command = (
-        "sacct",
-        "--allocations",
-        "--noheader",
-        "--array",
-        "--parsable2",
-        f"--jobs={','.join(numbers)}",
-    )
     try:
-        done = call((*command, "--format=JobID,State,ExitCode"))
-    except SchedulerError:
-        return []
-    words = (line.split("|") for line in done.out.splitlines() if line.count("|") == 2)
+        out = _sacct_out(cluster, "--array", f"--jobs={','.join(numbers)}", "--format=JobID,State,ExitCode")
+    except SchedulerError as error:
+        why = f"squeue does not list it any more, and {error}"
+        return [Job(one, "unknown", why) for one in numbers]
+    words = (line.split("|") for line in out.splitlines() if line.count("|") == 2)
     return [_job(job_id, state, "", None, exit_code) for job_id, state, exit_code in words]
+
+
+def _sacct_out(cluster: str, *options: str) -> str:
+    """Return what sacct prints; nothing if this Slurm has no accounting."""
+    done = call(("sacct", *_at(cluster), "--allocations", "--noheader", "--parsable2", *options))
+    if done.status != 0 and _NO_ACCOUNTING not in done.err:
+        raise SchedulerError(f"sacct does not answer: {complaint(done)}")
+    return done.out if done.status == 0 else ""
 
 
 def _job(job_id: str, state: str, reason: str, left: int | None, exit_code: str = "") -> Job:
@@ -125,13 +191,14 @@ save_by_signal: Callable[[Sequence[str]], None] | None = _signal  # it reaches o
 
 
 def _scancel(options: Sequence[str], ids: Sequence[str], strict: bool) -> None:
-    for some in batched(ids):
-        done = call(("scancel", "--quiet", *options, *some))
-        if done.status != 0 and (strict or any(map(_is_queued, some))):
-            raise SchedulerError(f"scancel refuses {', '.join(some)}: {complaint(done)}")
+    for cluster, mine in _by_cluster(ids).items():
+        for some in batched(mine):
+            done = call(("scancel", *_at(cluster), "--quiet", *options, *some))
+            if done.status != 0 and (strict or any(_is_queued(cluster, one) for one in some)):
+                raise SchedulerError(f"scancel refuses {', '.join(some)}: {complaint(done)}")
 
 
-def _is_queued(job_id: str) -> bool:
+def _is_queued(cluster: str, job_id: str) -> bool:
     """Return whether any task of a job waits or runs; True if squeue does not answer."""
-    done = call(("squeue", "--noheader", f"--jobs={job_id}", "--format=%i"))
+    done = call(("squeue", *_at(cluster), "--noheader", f"--jobs={job_id}", "--format=%i"))
     return bool(done.out.strip()) or (done.status != 0 and "Invalid job id" not in done.err)

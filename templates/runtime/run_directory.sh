@@ -44,7 +44,9 @@ job_keep() { # DIRECTORY: store the script in it; submitted from there, it conti
       job_replace "$1/${job_runtime##*/}" cat "$job_runtime"
     job_replace "$1/submitted-from" printf '%s\n' "$job_submit_dir"
   fi
-  printf '%s\n' "${job_array_id:-$job_id}" > "$1/job-id"
+  local id=${job_array_id:-$job_id}
+  [[ $(cat "$1/job-id" 2> /dev/null) == "$id;"* ]] ||  # with the cluster, which the job does not know
+    job_replace "$1/job-id" printf '%s\n' "$id"
 }
 
 job_replace() { # FILE COMMAND...: write the output of the command atomically

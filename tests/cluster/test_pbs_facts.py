@@ -549,3 +549,13 @@ def test_check_has_nothing_against_what_qsub_takes(openpbs: Lab, line: str) -> N
     assert done.returncode == 0, done.stderr
     openpbs.call("qdel", done.stdout.strip())
     assert errors(line) == []
+
+
+def test_many_jobs_are_asked_for_by_one_connection(openpbs: Lab) -> None:
+    """Each connection uses up a reserved port of the host for a minute."""
+    count = "ss --no-header --tcp --numeric state time-wait | wc -l"
+    ask = "from jobgen.schedulers import pbs_jobs; print(pbs_jobs.ask(list(map(str, range(900000, 900050)))))"
+    before = int(openpbs.call("sh", "-c", count).stdout)
+    words = ["env", f"PYTHONPATH={ROOT}", sys.executable, "-c", ask]
+    assert openpbs.call(*words).stdout == "[]\n"
+    assert int(openpbs.call("sh", "-c", count).stdout) < before + 20

@@ -22,6 +22,8 @@ from jobgen.runs import differences, logs, lookup, node_files, plan_file, run_di
 from jobgen.runs.node_files import Log
 from jobgen.spec import SweepAsked
 
+NO_SACCT = "echo 'Slurm accounting storage is disabled' >&2; exit 1"
+
 
 def make_run(root: Path, name: str, events: str = "", plan: bool = True, job: str = "", **files: str) -> Path:
     """A run as its files would be, with one attempt if there are events."""
@@ -142,6 +144,9 @@ def test_what_a_name_means(tmp_path: Path) -> None:
         str(first): first,
         "42": second,
     }
+    other = make_run(tmp_path, "other", job="43;c2")
+    named |= {"43": other, "43;c2": other}
+    os.utime(other / "plan.json", (1, 1))
     named |= {"42_3": task, "42[3]": task, "42[]": second, "exp-2/task-3": task}
     assert {name: lookup.one_run(name, tmp_path) for name in named} == named
     assert lookup.some_runs((), tmp_path) == [second]
@@ -149,7 +154,7 @@ def test_what_a_name_means(tmp_path: Path) -> None:
         lookup.one_run("exp", tmp_path)
     with pytest.raises(JobgenError, match="no run exq-1 in .*; did you mean exp-1?"):
         lookup.one_run("exq-1", tmp_path)
-    for name in ("", "43", "42_4", "/", "..", "x" * 5000):
+    for name in ("", "44", "42_4", "/", "..", "x" * 5000):
         with pytest.raises(JobgenError):
             lookup.one_run(name, tmp_path)
 
@@ -184,7 +189,7 @@ def test_the_state(
 ) -> None:
     run = make_run(tmp_path / "runs", "exp", events, job="5")
     squeue = "exit 9" if answer in (None, "fails") else f"echo '{answer}'" if answer else "true"
-    monkeypatch.setenv("PATH", f"{path_with(tmp_path / 'bin', squeue=squeue, sacct='exit 1')}:/usr/bin:/bin")
+    monkeypatch.setenv("PATH", f"{path_with(tmp_path / 'bin', squeue=squeue, sacct=NO_SACCT)}:/usr/bin:/bin")
     [state], _ = states.states([run])
     assert state.state == expected
 
@@ -235,7 +240,7 @@ def test_follow_goes_over_attempts_and_ends_with_the_job(tmp_path: Path) -> None
     run = make_run(tmp_path / "runs", "exp", job="5")
     answer = tmp_path / "answer"
     answer.write_text("5|PENDING|1:00|Priority\n")
-    path = path_with(tmp_path / "bin", squeue=f"cat {answer}", sacct="exit 1") + ":/usr/bin:/bin"
+    path = path_with(tmp_path / "bin", squeue=f"cat {answer}", sacct=NO_SACCT) + ":/usr/bin:/bin"
     command = [sys.executable, "-m", "jobgen", "logs", "-f", "exp"]
     env = {**os.environ, "PATH": path}
     reader = subprocess.Popen(
@@ -258,7 +263,7 @@ def test_a_job_that_died_before_its_first_attempt_has_a_log(name: str, tmp_path:
     run = make_run(tmp_path / "runs", "exp", job="5.server")
     (run / name).write_text("jobgen: cannot enter /nowhere\n")
     (run / "other-55.log").write_text("not this\n")
-    path = path_with(tmp_path / "bin", squeue="true", sacct="exit 1") + ":/usr/bin:/bin"
+    path = path_with(tmp_path / "bin", squeue="true", sacct=NO_SACCT) + ":/usr/bin:/bin"
     for words in (("logs",), ("logs", "-f")):
         assert jobgen(tmp_path, *words, path=path).stdout == "jobgen: cannot enter /nowhere\n"
 
@@ -356,7 +361,7 @@ def test_a_rank_is_followed_by_whole_lines(tmp_path: Path) -> None:
     made.nodes(run / "attempt-1", ranks=12, per_node=12)
     answer = tmp_path / "answer"
     answer.write_text("5|RUNNING|1:00|None\n")
-    path = path_with(tmp_path / "bin", squeue=f"cat {answer}", sacct="exit 1") + ":/usr/bin:/bin"
+    path = path_with(tmp_path / "bin", squeue=f"cat {answer}", sacct=NO_SACCT) + ":/usr/bin:/bin"
     command = [sys.executable, "-m", "jobgen", "logs", "-f", "--rank", "1"]
     env = {**os.environ, "PATH": path}
     reader = subprocess.Popen(command, cwd=tmp_path, env=env, stdout=subprocess.PIPE, text=True)

@@ -4,6 +4,7 @@ OpenPBS and a real Torque answer, tests/cluster/test_pbs_facts.py asks."""
 from __future__ import annotations
 
 import shlex
+import time
 from pathlib import Path
 
 import pytest
@@ -40,7 +41,7 @@ def commands(monkeypatch: pytest.MonkeyPatch, directory: Path, **programs: str) 
 def test_openpbs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     log = commands(monkeypatch, tmp_path, qstat=OPENPBS)
     jobs = pbs.ask(["4711.pbs-server", "4712.pbs-server", "4720[].pbs-server"])
-    assert log.read_text() == "-x -t -f 4711 4712 4720[]\n"
+    assert log.read_text() == "-x -E -t -f 4711 4712 4720[]\n"
     assert [(job.id.partition(".")[0], job.state, job.status) for job in jobs] == [
         ("4711", "running", None),
         ("4712", "pending", None),
@@ -61,7 +62,7 @@ def test_openpbs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def test_torque(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     log = commands(monkeypatch, tmp_path, qstat=TORQUE)
     jobs = pbs.ask(["815.torque.example.org"])
-    assert log.read_text() == "-x -t -f 815\n-t -f 815\n"
+    assert log.read_text() == "-x -E -t -f 815\n-t -f 815\n"
     assert [(job.state, job.seconds_left, job.status) for job in jobs] == [
         ("running", 3000, None),
         ("failed", None, 1),
@@ -117,13 +118,53 @@ def test_slurm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert "--jobs=17,18,19" in calls[1]
 
 
-@pytest.mark.parametrize("sacct", ["echo 'Slurm accounting storage is disabled' >&2; exit 1", None])
-def test_slurm_without_accounting(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, sacct: str | None) -> None:
+@pytest.mark.parametrize(
+    ("sacct", "expected"),
+    [
+        ("echo 'Slurm accounting storage is disabled' >&2; exit 1", []),
+        ("echo 'Problem talking to the database' >&2; exit 1", ["unknown"]),
+        (None, ["unknown"]),
+    ],
+)
+def test_slurm_without_accounting(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, sacct: str | None, expected: list[str]
+) -> None:
     squeue = "echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1"
     commands(monkeypatch, tmp_path, squeue=squeue, **({"sacct": sacct} if sacct else {"other": ""}))
-    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/bin" if sacct else str(tmp_path / "bin"))
-    if sacct:
-        assert slurm.ask(["9"]) == []
+    monkeypatch.setenv(
+        "PATH", f"{tmp_path / 'bin'}:/bin" if sacct else f"{tmp_path / 'bin'}:{no_sacct(tmp_path)}"
+    )
+    jobs = slurm.ask(["9"])
+    assert [job.state for job in jobs] == expected
+    assert all("sacct" in job.reason for job in jobs)
+
+
+def no_sacct(tmp_path: Path) -> Path:
+    """A directory of programs in which there is only bash."""
+    (tmp_path / "few").mkdir()
+    (tmp_path / "few/bash").symlink_to("/bin/bash")
+    return tmp_path / "few"
+
+
+def test_lines_that_are_no_records_are_skipped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    banner = "echo 'Maintenance | on Monday'; echo; echo '=== 7 | 8 ==='; echo '12 jobs'; printf '1\\xff|\\n'"
+    squeue = f"{banner}\n{SQUEUE}\n{banner}"
+    commands(monkeypatch, tmp_path, squeue=squeue, sacct="exit 1")
+    assert [job.id for job in slurm.ask(["12", "13"])] == ["12", "13", "14_0", "14_1", "15", "16"]
+
+
+def test_jobs_on_another_cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The commands name it, and equal numbers are not mixed up."""
+    squeue = (
+        'echo "squeue $@" >> {log}; [[ "$*" != *--clusters=c2* ]] || state=RUNNING\n'
+        'echo "12|${state:-PENDING}|1:00|None"'
+    )
+    log = commands(monkeypatch, tmp_path, squeue=squeue, scancel='echo "scancel $@" >> {log}')
+    answer = job_query.ask([("slurm", "12"), ("slurm", "12;c2")])
+    assert [job.state for job in answer.of("slurm", "12") or ()] == ["pending"]
+    assert [(job.id, job.state) for job in answer.of("slurm", "12;c2") or ()] == [("12;c2", "running")]
+    slurm.end(["12", "13_4;c2"])
+    assert log.read_text().splitlines()[2:] == ["scancel --quiet 12", "scancel --clusters=c2 --quiet 13_4"]
 
 
 def test_a_scheduler_that_is_not_here_is_told_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -134,6 +175,41 @@ def test_a_scheduler_that_is_not_here_is_told_once(monkeypatch: pytest.MonkeyPat
     answer = job_query.ask([("pbs", "1"), ("pbs", "2")])
     assert answer.of("pbs", "1") is None
     assert answer.silent["pbs"].startswith("cannot find qstat on PATH")
+
+
+def test_slurm_finds_jobs_by_their_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Also by the accounting, on the clusters that the script names, and with any path."""
+    places = [str(tmp_path / name) for name in ("a|b, c", "d", "e")]
+    for place, line in zip(places, ("", "#SBATCH --clusters=c2,c3\n", ""), strict=True):
+        Path(place).mkdir()
+        Path(place, "job.sh").write_text(f"#!/bin/bash\n{line}")
+    squeue = (
+        f"echo banner; echo; if [[ $* == *c3* ]]; then :; elif [[ $* == *c2* ]]; then echo '7|{places[1]}/job.sh';\n"
+        f"else printf '%s\\n' '5|{places[0]}/job.sh' '6|{places[0]}/job.sh' '8|/d/job.sh' '9|(null)'; fi"
+    )
+    sacct = f'echo "$@" >> {{log}}; echo "3_1|{places[2]}"'
+    log = commands(monkeypatch, tmp_path, squeue=squeue, sacct=sacct)
+    now = time.time()
+    assert dict(slurm.find(places, now)) == {places[0]: "6", places[1]: "7;c2"}
+    assert not log.exists()
+    assert dict(slurm.find(places, now - 1000)) == {places[0]: "6", places[1]: "7;c2", places[2]: "3"}
+    commands(monkeypatch, tmp_path, squeue=squeue, sacct="exit 1")
+    with pytest.raises(SchedulerError, match="sacct does not answer"):
+        list(slurm.find(places, now - 1000))
+
+
+def test_pbs_finds_jobs_by_their_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """OpenPBS writes a backslash before commas, Torque removes it and blanks; its tasks are those of one array."""
+    said = "Variable_List = A=x\\,y,PBS_O_WORKDIR={},PBS_O_HOST=h\n"
+    answers = {"7": "/a\\, b\\\\c", "8[]": "/a,d", "9": "/other"}
+    text = "".join(f"Job Id: {job}.head\n    {said.format(path)}" for job, path in answers.items())
+    (tmp_path / "answer").write_text(text)
+    qselect = "[[ $1 != -x ]] || exit 2; printf '%s\\n' 7.head '8[0].head' '8[1].head' 9.head"
+    qstat = f'echo "$@" >> {{log}}; cat {tmp_path}/answer'
+    log = commands(monkeypatch, tmp_path, qselect=qselect, qstat=qstat)
+    places = ["/a, b\\c", "/a, d", "/e"]
+    assert dict(pbs.find(places, time.time())) == {places[0]: "7.head", places[1]: "8[].head"}
+    assert log.read_text() == "-x -E -f 7 8[] 9\n"
 
 
 @pytest.mark.parametrize(

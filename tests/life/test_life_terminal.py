@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 from support.jobs import path_with
-from test_life_runs import jobgen, make_run
+from test_life_runs import NO_SACCT, jobgen, make_run
 
 from jobgen.runs import waiting
 from jobgen.runs.node_files import Log, last_lines
@@ -72,7 +72,7 @@ def slurm(tmp_path: Path) -> str:
             tmp_path / "runs", name, events, job=f"4{name[-1]}", metrics_jsonl='{"step": 7, "loss": 0.5}\n'
         )
         os.utime(run / "plan.json", (time.time() - age,) * 2)
-    return path_with(tmp_path / "bin", squeue=squeue, sacct="exit 1", qstat="exit 1") + ":/usr/bin:/bin"
+    return path_with(tmp_path / "bin", squeue=squeue, sacct=NO_SACCT, qstat="exit 1") + ":/usr/bin:/bin"
 
 
 # ---------------------------------------------------------------------------------------------------- the log

@@ -187,6 +187,17 @@ def test_the_next_attempt(shell: Shell) -> None:
     assert "output" not in (run / "attempt-2" / "events").read_text()
 
 
+@pytest.mark.parametrize(
+    ("known", "expected"), [("12;c2", "12;c2"), ("12", "12"), ("123;c2", "12"), ("9;c2", "12")]
+)
+def test_the_cluster_in_the_id_stays(known: str, expected: str, shell: Shell) -> None:
+    run = shell.folder / "runs" / "my-12"
+    run.mkdir(parents=True)
+    (run / "job-id").write_text(f"{known}\n")
+    open_run(shell, "job_id=12")
+    assert (run / "job-id").read_text() == f"{expected}\n"
+
+
 def test_a_folder_that_only_looks_like_a_run(shell: Shell) -> None:
     (shell.folder / "job.sh").touch()
     assert "/runs/my-12.head|" in open_run(shell, "").out

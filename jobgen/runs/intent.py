@@ -1,0 +1,203 @@
+"""The record of a submission in the run directory: written before the scheduler's command runs, removed when
+its job has been reported.
+
+The first line holds what is needed to find the job later; the output of the command follows, then its exit
+status. The command has the locked file as its output: the lock is held until the command ends, also if jobgen
+is killed.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from jobgen.runs import run_directory
+
+NAME = "submission"
+UNUSED = "never-submitted"  # the name of the record when it is certain that there is no job
+_TRIES = 40
+_END = re.compile(r"\njobgen: status (-?\d+)\n\Z")
+
+
+class Intent(NamedTuple):
+    """A submission. ``paths`` are the names of the run directory at that time; ``touched`` is the time of the
+    last sign of the command, ``said`` its output, and ``failed`` whether it is known to have failed."""
+
+    directory: Path
+    scheduler: str
+    script_sha256: str
+    began: float
+    touched: float
+    host: str
+    lockable: bool
+    mine: bool
+    paths: tuple[str, ...]
+    said: str
+    failed: bool
+
+
+def begin(directory: Path, scheduler: str, script_sha256: str) -> int:
+    """Write the record to the disk, and return its locked file.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    handle = os.open(directory / NAME, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
+    try:
+        said = {
+            "scheduler": scheduler,
+            "script_sha256": script_sha256,
+            "began": time.time(),
+            "host": os.uname().nodename,
+            "lockable": _lock(handle),
+            "paths": _paths(directory),
+        }
+        line = json.dumps(said).encode("ascii") + b"\n"
+        if os.write(handle, line) < len(line):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        os.fsync(handle)
+        for folder in (directory, directory.parent):
+            _sync(folder)
+    except BaseException:
+        os.close(handle)
+        raise
+    return handle
+
+
+def _paths(directory: Path) -> list[str]:
+    """Return the names that a scheduler may have recorded: PBS takes PWD, Slurm the physical path."""
+    return list(dict.fromkeys((os.path.abspath(directory), os.path.realpath(directory))))
+
+
+def _lock(handle: int) -> bool:
+    """Lock a file; return False if the file system has no locks."""
+    for _ in range(_TRIES):  # a reader may hold it for a moment
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            time.sleep(0.05)
+        except OSError:
+            return False
+    return False
+
+
+def _sync(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # not every file system can
+            os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def alone(root: Path) -> Iterator[None]:
+    """Keep other submissions out of a directory of runs, if its file system has locks."""
+    handle = os.open(root, os.O_RDONLY)
+    try:
+        with suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def read(directory: Path) -> Intent:
+    """Return the record of a run; without one, what can be said of a run whose submission never began."""
+    head, _, said = run_directory.text(directory / NAME).partition("\n")
+    end = _END.search(said)
+    facts = run_directory.as_object(head)
+    try:
+        status = os.stat(directory / NAME if facts else directory)
+    except OSError:
+        status = os.stat_result((0,) * 10)
+    paths = facts.get("paths")
+    return Intent(
+        directory,
+        str(facts.get("scheduler", "")),
+        str(facts.get("script_sha256", "")),
+        run_directory.number(facts.get("began")) or status.st_mtime,
+        status.st_mtime,
+        str(facts.get("host", os.uname().nodename)),
+        bool(facts.get("lockable", True)),
+        status.st_uid == os.getuid(),
+        tuple(map(str, paths)) if isinstance(paths, list) and paths else tuple(_paths(directory)),
+        said[: end.start()] if end else said,
+        bool(end and end[1] != "0"),
+    )
+
+
+def others(directory: Path, script_sha256: str) -> list[Path]:
+    """Return the runs next to this one that have a record of the same script, by this user."""
+    found = (Path(entry.path) for entry in os.scandir(directory.parent) if entry.name != directory.name)
+    recorded = (path for path in found if os.path.exists(path / NAME))
+    mine = (one for one in map(read, recorded) if one.mine and one.script_sha256 == script_sha256)
+    return sorted(one.directory for one in mine)
+
+
+def under_way(intent: Intent) -> bool:
+    """Return whether the command of a submission still runs, as far as the lock tells."""
+    try:
+        handle = os.open(intent.directory / NAME, os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(handle)
+    return False
+
+
+def ended(handle: int, status: int | None) -> None:
+    """Record that the command has ended now, with a status if it is known."""
+    with suppress(OSError):
+        os.utime(handle)
+        if status is not None:
+            os.write(handle, f"\njobgen: status {status}\n".encode("ascii"))
+
+
+def record(directory: Path, job_id: str) -> None:
+    """Write the id of the job, atomically, unless the job has begun and written it."""
+    known = run_directory.text(directory / "job-id").strip()
+    if known and not job_id.startswith(f"{known};"):  # the job itself does not know its cluster
+        return
+    temporary = directory / f".job-id-{os.getpid()}"
+    with suppress(OSError):  # the job writes the same when it begins; until then it is found by its directory
+        try:
+            with open(temporary, "w", encoding="utf-8") as file:
+                file.write(f"{job_id}\n")
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, directory / "job-id")
+        finally:
+            with suppress(OSError):
+                os.unlink(temporary)
+
+
+def finish(directory: Path) -> None:
+    """Remove the record of a submission whose job has been reported, if the id is on the disk."""
+    if os.path.exists(directory / "job-id"):
+        with suppress(OSError):
+            os.unlink(directory / NAME)
+
+
+def give_up(directory: Path) -> None:
+    """Record that a run has no job."""
+    with suppress(OSError):
+        if os.path.exists(directory / NAME):
+            os.replace(directory / NAME, directory / UNUSED)
+        else:
+            (directory / UNUSED).touch()

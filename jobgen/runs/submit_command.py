@@ -1,0 +1,61 @@
+"""The scheduler's command for submission, and what its result says about the job."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from jobgen.errors import JobgenError
+from jobgen.runs import intent
+from jobgen.schedulers.base import Scheduler
+from jobgen.schedulers.calls import Done, SchedulerError, call_into, complaint
+
+SCRIPT = "job.sh"
+_SLOW = 5.0  # s; after that an error may be one of the connection, and the scheduler may still take the job
+_LATE = 20.0  # s without an answer until a message says so
+
+
+class RefusedError(SchedulerError):
+    """The scheduler has refused the job, and lists none that was submitted from the directory."""
+
+
+class InterruptedSubmissionError(JobgenError):
+    """The user has interrupted the command; it may have submitted the job."""
+
+    status = 130
+
+
+def run(directory: Path, scheduler: Scheduler, handle: int) -> tuple[str, str]:
+    """Submit the script of a run directory, whose record is ``handle``; return the id of the job, and a
+    remark if the command did not report it well.
+
+    Raises:
+        RefusedError: there is no job; the message is the scheduler's own.
+        SchedulerError: the job may be queued.
+        InterruptedSubmissionError: the same.
+    """
+    begun = time.monotonic()
+    jobs, name, later = scheduler.jobs(), scheduler.command, f"jobgen status {directory.name} asks again"
+    late = f"jobgen: {name} has not answered for {_LATE:.0f} s; after Ctrl-C, {later}"
+    try:
+        status = call_into((*jobs.command, SCRIPT), directory, handle, _LATE, late)
+    except KeyboardInterrupt:
+        intent.ended(handle, None)
+        raise InterruptedSubmissionError(f"interrupted, but {name} may have made a job: {later}") from None
+    intent.ended(handle, status)
+    slow = time.monotonic() - begun > _SLOW
+    said = intent.read(directory).said
+    printed = jobs.submitted(said)
+    if status == 0 and len(printed) == 1:
+        return printed[0], ""
+    words = complaint(Done(status, "", said))
+    result = f"{name} refuses the job: {words}" if status else f"{name} printed no id of a job: {words}"
+    try:
+        found = dict(jobs.find(intent.read(directory).paths, time.time()))
+    except SchedulerError as error:
+        raise SchedulerError(f"{result}; whether there is a job is unknown, as {error}: {later}") from None
+    if found:
+        return next(iter(found.values())), f"{name} printed: {words}; the job is queued all the same"
+    if status > 0 and not printed and not slow:
+        raise RefusedError(result)
+    raise SchedulerError(f"{result}; no job is listed, but one may still be: {later}")
