@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from jobgen.errors import JobgenError
@@ -28,16 +28,21 @@ class Done(NamedTuple):
 
 
 def call(
-    words: Sequence[str], directory: str | os.PathLike[str] | None = None, patience: float | None = PATIENCE
+    words: Sequence[str],
+    directory: str | os.PathLike[str] | None = None,
+    patience: float | None = PATIENCE,
+    more: Mapping[str, str] | None = None,
 ) -> Done:
-    """Run a command without input, in ``directory``.
+    """Run a command without input, in ``directory``, with ``more`` variables in its environment.
 
     Raises:
         SchedulerError: it is not on PATH, cannot be run, or takes longer than ``patience`` seconds.
     """
     if shutil.which(words[0]) is None:
         raise SchedulerError(f"cannot find {words[0]} on PATH: this works where jobs are submitted")
-    env = None if directory is None else {**os.environ, "PWD": os.path.abspath(directory)}  # PBS reads it
+    env = {**os.environ, **(more or {})}
+    if directory is not None:
+        env["PWD"] = os.path.abspath(directory)  # PBS reads it
     try:
         done = subprocess.run(
             words,
