@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from jobgen.secrets import masked
+
 
 class JobgenError(Exception):
     """Bad input. Its text is one sentence; the command line prints it and exits with ``status``."""
@@ -32,7 +34,8 @@ def nearest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
 
 
 def shown(value: str) -> str:
-    """Return a value as errors show it: on one line, with 60 characters at most."""
+    """Return a value as errors show it: on one line, with 60 characters at most, and without secrets."""
+    value = masked(value)
     text = value if value.isprintable() and " " not in value and value else ascii(value)
     return text if len(text) <= 60 else text[:57] + "..."
 

@@ -8,6 +8,7 @@ job_prepare_pdsh() {
   # What the launcher hands on to the other nodes; the ranks read env.sh. The launcher puts double quotes
   # around it, which "" ends; %q says it to the shell there; pdsh takes %h and the like for its own.
   for name in $(compgen -e); do
+    [[ " ${job_secret_names[*]-} " != *" $name "* ]] || continue
     case $name in
       PATH* | LD_LIBRARY* | PYTHON* | MLFLOW* | MV2* | UCX* | NCCL* | ASCEND* | HCCL*)
         printf -v value '%q' "${!name}"
