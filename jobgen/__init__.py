@@ -3,7 +3,7 @@
 One job description becomes one readable, self-contained script:
 flags -> JobSpec (spec.py) -> Plan (plan.py) -> text (rendering/, templates/).
 
-From Python: ``from jobgen import JobSpec, render`` (docs/api.md).
+From Python: ``from jobgen import JobSpec, render`` (docs/api.md), ``submit, Run`` (docs/notebook.md).
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from jobgen.api import JobSpec as JobSpec
     from jobgen.api import render as render
+    from jobgen.api import submit as submit
     from jobgen.errors import JobgenError as JobgenError
+    from jobgen.runs.run import Run as Run
 
-__all__ = ["JobSpec", "JobgenError", "__version__", "render"]
+__all__ = ["JobSpec", "JobgenError", "Run", "__version__", "render", "submit"]
 __version__ = "0.1.0"
 
 # In a checkout, templates/ and train/ are next to this package, not inside it: make
@@ -25,7 +27,11 @@ _ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))  # pathlib 
 if os.path.isfile(os.path.join(_ROOT, "setup.cfg")):
     __path__.append(_ROOT)
 
-_HOMES = {"JobSpec": "jobgen.api", "JobgenError": "jobgen.errors", "render": "jobgen.api"}
+_HOMES = {
+    **dict.fromkeys(("JobSpec", "render", "submit"), "jobgen.api"),
+    "JobgenError": "jobgen.errors",
+    "Run": "jobgen.runs.run",
+}
 
 
 if not TYPE_CHECKING:  # type checkers would apply it to the submodules, too

@@ -1,12 +1,12 @@
-"""Implementation of ``from jobgen import JobSpec, render``. Python values are converted to the text of the
-command line and read by the same parsers: both have the same meaning and the same error messages."""
+"""Implementation of ``from jobgen import JobSpec, render, submit``. Python values are converted to the text
+of the command line and read by the same parsers: both have the same meaning and the same error messages."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
 from datetime import datetime, time, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from jobgen.config import at_site, read_spec
 from jobgen.errors import JobgenError, nearest, shown
@@ -22,6 +22,7 @@ from jobgen.spec import Layer, SiteName, Text
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from jobgen.runs.run import Run
     from jobgen.settings import Changes, Settings
 
 PYTHON = "Python"
@@ -80,6 +81,54 @@ def render(spec: Specification, *, template_dirs: Sequence[str | os.PathLike[str
     from jobgen.rendering.render import render as render_plan
 
     return render_plan(resolve(spec), [os.fspath(folder) for folder in template_dirs], cache_dir())
+
+
+@overload
+def submit(job: Specification, *, template_dirs: Sequence[str | os.PathLike[str]] = ()) -> Run: ...
+
+
+@overload
+def submit(
+    job: str,
+    program: Sequence[str] = (),
+    *,
+    template_dirs: Sequence[str | os.PathLike[str]] = (),
+    **settings: Unpack[Settings],
+) -> Run: ...
+
+
+def submit(
+    job: Specification | str,
+    program: Sequence[str] = (),
+    *,
+    template_dirs: Sequence[str | os.PathLike[str]] = (),
+    **settings: Any,
+) -> Run:
+    """Submit a job from the current directory, as ``jobgen submit`` does, and return its run.
+
+    ``job`` is a JobSpec; or the scheduler, and then ``program`` and ``settings`` are those of a JobSpec.
+
+    Raises:
+        JobgenError: as for a JobSpec and ``render``; or the run directory cannot be made, or the scheduler
+            is not installed here, does not answer, or refuses the job.
+    """
+    from jobgen.rendering.render import cache_dir
+    from jobgen.rendering.render import render as render_plan
+    from jobgen.runs import submission
+    from jobgen.runs.run import Run
+
+    if isinstance(job, str):
+        job = spec_of(job, program, settings)
+    elif program or settings:
+        raise JobgenError("submit: a JobSpec has its program and settings: change them with replace()")
+    submission.scheduler_of(job.scheduler, None, None, "")
+    templates = tuple(os.fspath(folder) for folder in template_dirs)
+    order = submission.Order(resolve(job), templates, (), os.getcwd(), command=())
+    if (met := submission.settled(order)) is not job:
+        order = order._replace(plan=resolve(met))
+    text = render_plan(order.plan, templates, cache_dir())
+    directory = submission.submit(order, text)[1]
+    return Run(directory, runs_dir=directory.parent)  # no file of a job is read any more: it might be wrong
 
 
 def spec_of(scheduler: str, program: Sequence[str], settings: Mapping[str, Any]) -> Specification:

@@ -6,11 +6,14 @@ from collections.abc import Iterable
 
 from jobgen.secrets import masked
 
+# The exit statuses of the commands; runs/exit_statuses.py has their meanings.
+NO, BAD_INPUT, LOST, INTERRUPTED, READER_GONE = 1, 2, 3, 130, 141
+
 
 class JobgenError(Exception):
     """Bad input. Its text is one sentence; the command line prints it and exits with ``status``."""
 
-    status = 2
+    status = BAD_INPUT
 
 
 def one_of(values: Iterable[str]) -> str:
@@ -38,6 +41,14 @@ def shown(value: str) -> str:
     value = masked(value)
     text = value if value.isprintable() and " " not in value and value else ascii(value)
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def visible(text: str, kept: str = "") -> str:
+    """Return text that is safe for a terminal: characters that are not printable are escaped, such as
+    ``\\x1b``, except those that are ``kept``."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in kept else ascii(c)[1:-1] for c in text)
 
 
 def setting(key: str, origin: str) -> str:

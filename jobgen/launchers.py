@@ -27,6 +27,7 @@ class CommandLine(NamedTuple):
     run follows. ``module_options`` say that the program is a Python module. ``nodes``, ``ranks`` and
     ``local_ranks`` are the options that set the number of nodes, of all ranks, and of the ranks on a node.
     ``reaches_nodes``: one call starts ranks on all nodes. ``config_file``: a file may hold its options.
+    ``from_script`` are options that jobgen's script sets itself, ``more`` those for ``--launcher-arg``.
     """
 
     names: tuple[str, ...] = ()
@@ -38,6 +39,8 @@ class CommandLine(NamedTuple):
     local_ranks: tuple[str, ...] = ()
     reaches_nodes: bool = True
     config_file: bool = False
+    from_script: tuple[str, ...] = ()
+    more: tuple[str, ...] = ()
 
 
 class Launcher(NamedTuple):
@@ -54,7 +57,8 @@ class Launcher(NamedTuple):
     ``--include`` and ``--exclude``. ``renumbers_devices``: it counts the devices of a node from 0, whatever
     devices the scheduler gives. ``local_rank_option``: it passes ``--local_rank`` to a Python program,
     directly after its name. ``mixed_ranks`` are the lines that correct its numbers if the nodes differ, with
-    ``{before}`` for the number of ranks on the nodes before.
+    ``{before}`` for the number of ranks on the nodes before. ``replacement`` is the launcher that jobgen
+    writes instead of one that it only reads.
     """
 
     command: str
@@ -72,6 +76,7 @@ class Launcher(NamedTuple):
     local_rank_option: bool = False
     mixed_ranks: tuple[str, ...] = ()
     line: CommandLine = CommandLine()
+    replacement: str = ""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -93,6 +98,7 @@ DEFAULT_MPI = "openmpi"
 _MODULE = ("-m", "--module")
 _NODES = ("--nnodes", "--num-nodes", "--num-machines")
 _LOCAL_RANKS = ("--nproc-per-node", "--num-gpus")
+_RENDEZVOUS = ("--node-rank", "--master-addr")
 
 LAUNCHERS = {
     "deepspeed": Launcher(
@@ -114,6 +120,11 @@ LAUNCHERS = {
             module_options=_MODULE,
             nodes=_NODES,
             local_ranks=_LOCAL_RANKS,
+            from_script=(*_RENDEZVOUS, "--hostfile", "-H", "--no-ssh", "--no-ssh-check", "--ssh-port"),
+            more=(
+                *("--bind-cores-to-rank", "--bind-core-list", "--elastic-training", "--no-local-rank"),
+                *("--enable-each-rank-log", "--save-pid", "--venv-script"),
+            ),
         ),
     ),
     "mpirun": Launcher(
@@ -122,6 +133,8 @@ LAUNCHERS = {
         line=CommandLine(
             names=("mpiexec", "mpiexec.hydra", "orterun", "prun", "aprun", "jsrun", "ibrun"),
             ranks=("-n", "-np", "--np"),
+            from_script=("-hostfile", "-machinefile", "--machinefile"),
+            more=("--map-by", "--bind-to", "--oversubscribe", "--allow-run-as-root", "--report-bindings"),
         ),
     ),
     "torchrun": Launcher(
@@ -133,6 +146,14 @@ LAUNCHERS = {
             nodes=_NODES,
             local_ranks=_LOCAL_RANKS,
             reaches_nodes=False,
+            from_script=(
+                *_RENDEZVOUS,
+                *("--standalone", "--rdzv-backend", "--rdzv-endpoint", "--rdzv-id", "--local-addr"),
+            ),
+            more=(
+                *("--max-restarts", "--monitor-interval", "--start-method", "--rdzv-conf", "--redirects"),
+                *("--tee", "--log-dir", "--role", "--local-ranks-filter"),
+            ),
         ),
     ),
     "srun": Launcher(
@@ -158,10 +179,12 @@ READ_ONLY = {
             reaches_nodes=False,
             config_file=True,
         ),
+        replacement="torchrun",
     ),
     "colossalai": Launcher(
         "colossalai",
         line=CommandLine(subcommand=True, module_options=_MODULE, nodes=_NODES),
+        replacement="torchrun",
     ),
 }
 

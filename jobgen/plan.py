@@ -9,6 +9,7 @@ from jobgen.program import Program, read_program
 from jobgen.resources.allocation import Resources, resources_of
 from jobgen.resources.heterogeneous import check_groups, groups_of
 from jobgen.resources.launch_method import Launch, launch_of
+from jobgen.resources.nested_launcher import refuse_launcher
 from jobgen.schedulers.base import Scheduler
 from jobgen.schedulers.directives import Directives, check_directives, directives
 from jobgen.schedulers.table import scheduler_of
@@ -54,6 +55,8 @@ def resolve(spec: JobSpec) -> Plan:
     launch = launch_of(spec, scheduler)
     resources = resources_of(spec, scheduler)
     program = read_program(spec.program)
+    refuse_launcher(spec, program, scheduler)
+    _check_training(spec, program)
     box = container(spec, resources.accelerator_name, program, launch.start_nodes)
     survive = survival(spec, scheduler, program, resources.walltime)
     site = site_words(spec, scheduler, resources)
@@ -72,6 +75,13 @@ def resolve(spec: JobSpec) -> Plan:
         sweep=swept,
         directives=directives(spec, scheduler, swept.points if swept else 0),
     )
+
+
+def _check_training(spec: JobSpec, program: Program) -> None:
+    if program.is_ours and len(program.words) > (program.head or 0):
+        from jobgen.jobfile.training_options import check_program  # late: most jobs have their own program
+
+        check_program(spec, program)
 
 
 def _sweep(spec: JobSpec, program: Program) -> "Sweep | None":

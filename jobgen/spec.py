@@ -37,7 +37,9 @@ class SiteName(NamedTuple):
 
 class Layer(NamedTuple):
     """The content of a job file: the text of each option by its key (a list for repeatable ones), their
-    origins, the program (the command line is already added to it), the scheduler, the site and the sweep."""
+    origins, the program (the command line is already added to it), the scheduler, the site and the sweep.
+    ``found``: the job file was not named, but found in the current directory.
+    """
 
     values: Mapping[str, Text]
     origins: Mapping[str, str]
@@ -45,6 +47,7 @@ class Layer(NamedTuple):
     scheduler: str | None = None
     site: SiteName | None = None
     sweep: SweepAsked | None = None
+    found: bool = False
 
 
 class _Values(NamedTuple):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
 from typing import Any, NamedTuple
 
 from jobgen.errors import JobgenError, counted, nearest, one_of, shown
 from jobgen.program import Program
+from jobgen.schedulers.arrays import MOST
 from jobgen.spec import JobSpec, SweepAsked
 
 MODES = ("product", "zip")
@@ -101,13 +101,17 @@ def sweep(spec: JobSpec, program: Program) -> Sweep:
 def _kind(values: Sequence[Value]) -> str:
     if isinstance(values[0], bool):
         return "switch"
-    numbers = all(isinstance(value, (int, float)) and math.isfinite(value) for value in values)
+    numbers = all(
+        isinstance(value, int) or (isinstance(value, float) and math.isfinite(value)) for value in values
+    )
     return "number" if numbers else "text"
 
 
 def _indices(spec: JobSpec, counts: list[int]) -> tuple[int, list[str]]:
     """Return the number of points, and the index into each list at the point ``job_index``."""
     assert spec.sweep
+    if (max(counts) if spec.sweep.mode == "zip" else math.prod(counts)) > MOST:
+        raise spec.refuse("sweep", f"has too many points: an array has at most {MOST} tasks")
     if spec.sweep.mode == "zip":
         if len(set(counts)) > 1:
             lengths = one_of(f"{key} has {n}" for (key, _), n in zip(spec.sweep.values, counts, strict=True))
@@ -145,16 +149,12 @@ def _check(spec: JobSpec, program: Program, parameters: Sequence[Parameter]) -> 
 
 
 def _check_ours(spec: JobSpec, one: Parameter) -> None:
-    """Check an option with the parser of the training module, before many tasks fail with it."""
-    reader = import_module("jobgen.train.config.options").parser()
-    mistake = import_module("jobgen.train.errors").CommonMistake
-    known = reader._option_string_actions
-    if one.option not in known:
-        hint = nearest(one.option, known)
-        raise spec.refuse("sweep", f"the training module has no option {one.option}{hint}")
+    """Check an option of the training module, before many tasks fail with it."""
+    from jobgen.jobfile.training_options import Refused, check
+
     for value in dict.fromkeys(one.values):
         words = [one.option] * (value == "true") if one.kind == "switch" else [f"{one.option}={value}"]
         try:
-            reader.parse_args(words)
-        except mistake as error:
-            raise spec.refuse("sweep", f"{one.key} = {shown(value)}: {error}") from None
+            check(words)
+        except Refused as error:
+            raise spec.refuse("sweep", f"{one.key} = {shown(value)}: {error.reason}") from None

@@ -23,7 +23,7 @@ _OUR_NAMES = r"JOBGEN_\w+|job_\w+|MASTER_(?:ADDR|PORT)|(?:LOCAL_)?(?:RANK|WORLD_
 _MAX_COUNT = 10_000_000
 
 _UNITS = {"k": 1 / 1024, "m": 1, "g": 1024, "t": 1024 * 1024}  # in MiB
-_SIZE = r"(\d+(?:\.\d+)?)\s*(?:([kmgt])(?:i?[bw])?|[bw])?"
+_SIZE = r"(\d{1,15}(?:\.\d{1,9})?)\s*(?:([kmgt])(?:i?[bw])?|[bw])?"
 
 
 class Whole:
@@ -35,9 +35,15 @@ class Whole:
     def __call__(self, text: str) -> int:
         if not re.fullmatch(r"-?[0-9]{1,9}", text) or not self.minimum <= int(text) <= self.maximum:
             least, most = self.minimum, self.maximum
-            limit = f"of at least {least}" if most == _MAX_COUNT else f"from {least} to {most}"
+            plain = most == _MAX_COUNT and not re.fullmatch(r"[0-9]{8,}", text)
+            limit = f"of at least {least}" if plain else f"from {least} to {most}"
             raise ValueError(f"must be a whole number {limit}")
         return int(text)
+
+
+def count(text: str) -> int | None:
+    """Return a number that a scheduler prints; None for anything else."""
+    return int(text) if re.fullmatch(r"[0-9]{1,9}", text) else None
 
 
 class Choice:
@@ -77,6 +83,10 @@ def walltime(text: str) -> int:
                 f"is ambiguous: schedulers read minutes and seconds, people hours and minutes; "
                 f"write {first}h{second}m or {first}m{second}s"
             )
+        if re.fullmatch(r"[1-9]\d{0,7}", text, re.ASCII):
+            raise ValueError(
+                f"is ambiguous: Slurm reads minutes, PBS seconds; write {text}m or {text}s (as in 2h30m)"
+            )
         raise ValueError("must be a duration such as 2h30m, 90m, HH:MM:SS or D-HH:MM:SS")
     days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
     total = ((days * 24 + hours) * 60 + minutes) * 60 + seconds
@@ -90,7 +100,7 @@ def seconds(text: str) -> int | None:
 
     Return None for UNLIMITED, INVALID and the like.
     """
-    found = re.fullmatch(r"(?:(\d+)-)?((?:\d+:){0,3}\d+)", text.strip(), re.ASCII)
+    found = re.fullmatch(r"(?:(\d{1,9})-)?((?:\d{1,9}:){0,3}\d{1,9})", text.strip(), re.ASCII)
     if not found:
         return None
     parts = zip(reversed(found[2].split(":")), (1, 60, 3600, 86400), strict=False)

@@ -15,10 +15,12 @@ from typing import Any
 import pytest
 import write_settings
 from golden.cases import CASES, HERE, job_part
+from support import runs as made
+from support.jobs import path_with
 from support.require import need_package
 
 import jobgen
-from jobgen import JobgenError, JobSpec, render
+from jobgen import JobgenError, JobSpec, Run, render, submit
 from jobgen.options import BY_KEY, OPTIONS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -78,7 +80,11 @@ MISTAKES = (
     (("slurm",), {"launcher": "torchrum"}, "; did you mean torchrun?"),
     (("slurm",), {"env": {"A B": 1}}, "env = 'A B=1' (Python): must be NAME=VALUE"),
     (("slurm",), {"preflight": 1}, "preflight = 1 (Python): must be yes or no"),
-    (("slurm",), {"walltime": 7200}, "walltime = 7200 (Python): must be a duration such as 2h30m"),
+    (
+        ("slurm",),
+        {"walltime": 7200},
+        "walltime = 7200 (Python): is ambiguous: Slurm reads minutes, PBS seconds",
+    ),
     (("slurm",), {"train": {"lr": {}}}, "lr = {} (Python): must be a number"),
     (("slurm", "train.py --lr 0.1"), {}, "must be a list of words, such as ['train.py', '--lr', '0.1']"),
     (("slurm", ["-m"]), {}, "program = -m (Python): must begin with a script, -m MODULE or a command"),
@@ -107,6 +113,46 @@ def test_a_job_is_a_value() -> None:
     assert job.replace(scheduler="pbs").scheduler == "pbs"
     assert job.replace(begin=datetime(2030, 1, 31, 20)) == job.replace(begin="2030-01-31T20:00:00")
     assert repr(job) == "JobSpec('slurm', program=('train.py',), walltime=7200, nodes=2)"
+
+
+def test_submit_refuses_what_the_command_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path / "none"))
+    with pytest.raises(JobgenError, match="a local run has no queue to wait in"):
+        submit("local")
+    with pytest.raises(JobgenError, match="change them with replace"):
+        submit(JobSpec("slurm"), nodes=2)  # type: ignore[call-overload]
+    with pytest.raises(JobgenError, match="there is no such setting; did you mean nodes?"):
+        submit("slurm", nods=2)  # type: ignore[call-overload]
+    with pytest.raises(JobgenError, match="cannot find sbatch on PATH"):
+        submit("slurm", ["train.py"], nodes=2)
+    with pytest.raises(JobgenError, match="there is no run exp"):
+        Run("exp")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_run_asks_the_scheduler_rarely(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    squeue = f"echo asked >> {tmp_path}/asked; echo '41_0|COMPLETED|0:00|None'; echo '41_1|RUNNING|1:00|None'"
+    monkeypatch.setenv("PATH", path_with(tmp_path / "bin", squeue=squeue) + ":/usr/bin:/bin")
+    run = made.run(tmp_path / "runs/exp", attempts=(), job_id="41\n")
+    (run / "plan.json").write_text('{"scheduler": "slurm"}')
+    for task, loss in (("task-0", 2.0), ("task-1", 1.0)):
+        made.run(run / task, made.rows([loss, loss / 2]), attempts=() if loss == 1 else (0,))
+    array = Run("41", runs_dir=tmp_path / "runs")
+    assert [array.state for _ in range(5)] == ["running"] * 5
+    assert array.details.tasks == {"running": 1, "finished": 1}
+    assert (tmp_path / "asked").read_text() == "asked\n"
+    assert repr(array) == "<Run exp: job 41, running>"
+    assert [(task.name, task.metrics[-1]["loss"]) for task in array.tasks] == [
+        ("exp/task-0", 1.0),
+        ("exp/task-1", 0.5),
+    ]
+    assert array._repr_html_().count("<polyline") == 2
+    assert "1 running, 1 finished" in array._repr_html_()
+    with pytest.raises(TimeoutError):
+        array.wait(timeout=timedelta(seconds=0))
+    with pytest.raises(JobgenError, match="exp is an array: say which task, such as exp/task-0"):
+        array.logs()
 
 
 def test_a_file_without_a_scheduler_is_told_one(tmp_path: Path) -> None:

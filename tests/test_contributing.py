@@ -182,6 +182,7 @@ def test_an_engine_costs_a_declaration_and_a_class(copy: Path) -> None:
     own = {"train/config/engine_clipped.py", "train/engines/clipped.py", "train/config/engines.py"}
     assert changed(copy, before) == own
     done = run(copy, block(section, "bash"))
+    assert changed(copy, before) >= {*own, "jobgen/training_options.json"}
     assert done.stdout.count("finished: accuracy") == 2
     assert re.search("goes on from .*, after step 45", done.stdout)
     for words, sentence in (

@@ -1,4 +1,5 @@
-"""Every command of the documentation is run: each ``bash`` block as a whole, in a directory of its own."""
+"""Every command of the documentation is run: each page from top to bottom in one directory, and each block that
+trains or submits in a directory of its own."""
 
 from __future__ import annotations
 
@@ -22,13 +23,29 @@ PAGES = [
 BLOCK = re.compile(r"^```bash\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
+# Lines that train, examine or submit; the blocks that hold them are also run as a whole.
+LONG = ("bash ", "python ", "jobgen doctor", "jobgen report", "qsub ", "sbatch ")
+SPECIAL = ("qsub", "sbatch", "jobgen submit", "make ", "pip ")
+
+
+def found(page: Path) -> list[str]:
+    return BLOCK.findall(page.read_text(encoding="utf-8"))
+
+
+def lines_of(page: Path) -> str:
+    """Return what a page says to type, without the lines that take long or need a scheduler."""
+    text = "".join(one for one in found(page) if not any(word in one for word in SPECIAL[2:]))
+    return "".join(line for line in text.splitlines(keepends=True) if not line.startswith(LONG))
+
+
 def blocks(*words: str) -> list[object]:
-    """The blocks that hold one of the words; without words, those that hold none of any."""
-    special = ("qsub", "sbatch", "jobgen submit", "make ", "pip ")
-    found = [(page, text) for page in PAGES for text in BLOCK.findall(page.read_text(encoding="utf-8"))]
-    wanted = [
-        (page, text) for page, text in found if any(word in text for word in words or special) == bool(words)
-    ]
+    """The blocks that hold one of the words; without words, those that train or examine."""
+    every = [(page, text) for page in PAGES for text in found(page)]
+    if words:
+        wanted = [one for one in every if any(word in one[1] for word in words)]
+    else:
+        lines = re.compile(rf"^(?:{'|'.join(LONG[:4])})", re.MULTILINE)
+        wanted = [one for one in every if lines.search(one[1]) and not any(w in one[1] for w in SPECIAL)]
     return [pytest.param(text, id=f"{page.name}-{text.splitlines()[0][:40]}") for page, text in wanted]
 
 
@@ -36,18 +53,28 @@ def environment() -> dict[str, str]:
     return os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
 
 
-@pytest.mark.parametrize("block", blocks())
-def test_block(block: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "page", [one for one in PAGES if lines_of(one)], ids=lambda one: str(one.relative_to(ROOT))
+)
+def test_page_in_order(page: Path, tmp_path: Path) -> None:
     need_command("jobgen")
-    if "bash " in block or "jobgen doctor" in block:
-        need_package("torch", "deepspeed", "mpi4py")
-        need_command("mpirun")
+    done = subprocess.run(
+        ["bash", "-euxc", lines_of(page)], cwd=tmp_path, env=environment(), capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    for script in [*tmp_path.rglob("*.sh"), *tmp_path.rglob("*.pbs")]:
+        assert subprocess.run(["bash", "-n", script]).returncode == 0
+
+
+@pytest.mark.parametrize("block", blocks())
+def test_long_block(block: str, tmp_path: Path) -> None:
+    need_command("jobgen")
+    need_package("torch", "deepspeed", "mpi4py")
+    need_command("mpirun")
     done = subprocess.run(
         ["bash", "-euc", block], cwd=tmp_path, env=environment(), capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
-    for script in [*tmp_path.glob("*.sh"), *tmp_path.glob("*.pbs")]:
-        assert subprocess.run(["bash", "-n", script]).returncode == 0
 
 
 @pytest.mark.parametrize("block", blocks("qsub"))

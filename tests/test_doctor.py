@@ -181,7 +181,7 @@ def test_what_the_environment_sets_is_what_is_looked_at(tmp_path: Path) -> None:
         f'scheduler = "local"\n[environment]\nsource = ["{tmp_path}/profile.sh"]\n[program]\ncommand = ["true"]\n'
     )
     need_package("deepspeed")
-    said = found(cwd=tmp_path)
+    said = found("--job", "jobgen.toml", cwd=tmp_path)
     assert said["TORCH_EXTENSIONS_DIR"]["found"] == "/tmp/with blanks"
     assert "TORCH_EXTENSIONS_DIR" not in json.dumps(found("--no-job", "local", cwd=tmp_path)["environment"])
 

@@ -13,6 +13,8 @@ CASES = [
     ("pbs --nodes 0", ["--nodes 0 (command line)", "whole number of at least 1"]),
     ("pbs --nodes -1", ["--nodes -1", "whole number"]),
     ("pbs --nodes two", ["--nodes two", "whole number"]),
+    ("pbs --nodes 99999999", ["--nodes 99999999", "from 1 to 10000000"]),
+    ("slurm --array 0-1000000000", ["--array 0-1000000000", "up to 3999999"]),
     ("pbs --nodes 2x4", ["--nodes 2x4", "2x4+1x8", "--nodes 2 --ranks-per-node 4"]),
     ("slurm --nodes 2x4+1x8", ["--nodes 2x4+1x8", "the same share", "hetjob"]),
     ("local --nodes 1x1+1x2", ["--nodes 1x1+1x2", "this one node"]),
@@ -57,6 +59,7 @@ CASES = [
     ("pbs --walltime 24:00", ["--walltime 24:00", "ambiguous", "24h00m"]),
     ("pbs --rank-logs nodes", ["--rank-logs nodes", "node, rank, failed or none", "did you mean node?"]),
     ("pbs --runtime besides", ["--runtime besides", "embedded or beside", "did you mean beside?"]),
+    ("pbs --walltime 90", ["--walltime 90 (command line)", "ambiguous", "Slurm reads minutes, PBS seconds", "90m or 90s"]),
     ("pbs --walltime soon", ["--walltime soon", "2h30m"]),
     ("pbs --mem 64", ["--mem 64", "unit"]),
     ("pbs --source env.sh", ["--source env.sh", "absolute path", "PATH"]),
@@ -79,6 +82,14 @@ CASES = [
     ("slurm --launcher mpirun --mpi pals", ["--mpi pals", "PBS Pro"]),
     ("pbs --json", ["--json", "--explain"]),
     ("pbs train.py", ["train.py", "goes after --"]),
+    ("slurm -- torchrun --nproc_per_node=4 train.py --lr 1", ["torchrun", "(after --)", "use --launcher torchrun --ranks-per-node 4 -- train.py --lr 1"]),
+    ("pbs --nodes 2 -- mpirun -np 8 python x.py", ["use --launcher mpirun --ranks-per-node 4 -- python x.py"]),
+    ("slurm -- srun -N 2 -n 8 ./a.out", ["use --launcher srun --nodes 2 --ranks-per-node 4 -- ./a.out"]),
+    ("pbs -- srun ./a.out", ["use --launcher torchrun -- ./a.out"]),
+    ("pbs -- deepspeed --num_gpus 4 train.py", ["use --launcher deepspeed --ranks-per-node 4 -- train.py"]),
+    ("local -- python -m torch.distributed.run --nnodes 1 -m pkg.train", ["use --launcher torchrun -- -m pkg.train"]),
+    ("local -- -m torch.distributed.launch train.py", ["use --launcher torchrun -- train.py"]),
+    ("slurm -- accelerate launch --num_machines 2 train.py", ["use --launcher torchrun --nodes 2 -- train.py"]),
     ("pbs -- -m", ["-m", "name of a module"]),
     ("pbs -- ''", ["program", "empty word"]),
     ("pbs --signal TERM", ["--signal TERM", "must be USR1 or USR2", "USR1@300"]),
@@ -148,7 +159,7 @@ CASES = [
     ("local --exclusive", ["--exclusive (command line)", "asks no scheduler"]),
     ("slurm --licenses matlab:0", ["--licenses matlab:0", "such as matlab:2"]),
     ("local --log out", ["--log out", "terminal"]),
-    ("pbs --template-dir /no/such", ["/no/such", "not a directory"]),
+    ("pbs --template-dir /no/such", ["/no/such cannot be read: No such file or directory"]),
 ]  # fmt: skip
 
 
@@ -176,12 +187,42 @@ def test_one_sentence_and_status_2(command: str, words: list[str], tmp_path: Pat
         ("pbs --nodes", ["--nodes", "requires an argument"]),
         ("pbs --force", ["--force", "-o FILE"]),
         ("pbs --runtime beside", ["--runtime beside (command line): writes a second file: give -o FILE"]),
+        (
+            "pbs --runtime beside -o -",
+            ["--runtime beside (command line): writes a second file: give -o FILE"],
+        ),
+        ("slurm --output %x-%j.out", ["-o %x-%j.out", "is its output meant: --log %x-%j.out?"]),
+        ("slurm -o job.log", ["-o job.log", "--log job.log?"]),
+        ("pbs -o 'o.$PBS_JOBID'", ["--log o.%j?"]),
+        ("local -o job.out", ["a local run writes to the terminal"]),
+        (
+            "--nodes 2 -- train.py",
+            ["--nodes comes after pbs, slurm or local, as in: jobgen ", " --nodes 2 -- train.py"],
+        ),
+        ("run train.py", ["there is no command run", "jobgen local -- train.py | bash", "jobgen submit "]),
+        ("run --nodes 2", ["jobgen local --nodes 2 | bash"]),
+        ("help nosuch", ["there is no command nosuch"]),
+        ("submit slurm job.sh", ["job.sh (command line)", "run it by: sbatch job.sh\n"]),
+        ("submit pbs my.pbs", ["run it by: qsub my.pbs\n"]),
+        ("submit job.sh", ["qsub job.sh", "sbatch job.sh"]),
+        ("slurm job.sbatch", ["run it by: sbatch job.sbatch\n"]),
     ],
 )
 def test_one_sentence_without_a_file(command: str, words: list[str], tmp_path: Path) -> None:
     done = run(command, tmp_path)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert all(word in done.stderr for word in words)
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("command", "same"),
+    [("help", "--help"), ("help slurm", "slurm --help"), ("version", "--version"), ("pbs -o -", "pbs")],
+)
+def test_two_spellings(command: str, same: str, tmp_path: Path) -> None:
+    done = run(command, tmp_path)
+    assert (done.returncode, done.stdout) == (0, run(same, tmp_path).stdout)
+    assert os.listdir(tmp_path) == []
 
 
 @pytest.mark.parametrize("command", ["pbs --explain", "pbs -o job.sh", "submit pbs --dry-run"])
@@ -241,17 +282,3 @@ def test_only_a_regular_file_is_written(tmp_path: Path) -> None:
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "job.sh").read_text().startswith("#!/bin/bash\n")
     assert sorted(os.listdir(tmp_path)) == ["job.sh", "link", "pipe"]
-
-
-@pytest.mark.parametrize(
-    ("option", "words"),
-    [
-        ("--gres", "--gpus-per-node?"),
-        ("--time", "--walltime?"),
-        ("--ppn", "--ranks-per-node?"),
-        ("--dependency", "--after?"),
-        ("--lr", "after --"),
-    ],
-)
-def test_words_of_schedulers_and_of_programs(option: str, words: str, tmp_path: Path) -> None:
-    assert words in run(f"slurm {option} 1", tmp_path).stderr

@@ -14,6 +14,8 @@ import pytest
 from golden.cases import job_part
 from support.require import absent
 
+from jobgen.commands import man
+from jobgen.commands.cli import cli
 from jobgen.config import read_spec
 from jobgen.plan import resolve
 from jobgen.rendering.render import environment, render
@@ -119,7 +121,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source = folder / "source"  # building leaves its traces in the tree, where another test may build, too
     for name in ("jobgen", "templates", "train"):
         shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("setup.cfg", "pyproject.toml", "README.md", "LICENSE"):
+    for name in ("setup.cfg", "setup.py", "pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
     done = run("-m", "build", "--wheel", "--outdir", str(folder), str(source))
     if done.returncode:
@@ -146,7 +148,9 @@ def test_the_wheel_holds_every_file(wheel: Path) -> None:
         if path.suffix in (".j2", ".sh", ".toml", ".css", ".js", ".bash", ".zsh", ".fish")
     }
     assert here <= inside
-    packages = {name.split("/")[0] for name in inside if ".dist-info" not in name}
+    manuals = {name.split("/")[-1] for name in inside if ".data/data/share/man/man1/" in name}
+    assert manuals == set(dict(man.pages(cli)))
+    packages = {name.split("/")[0] for name in inside if ".dist-info" not in name and ".data/" not in name}
     assert packages == {"jobgen"}
     assert any(name.endswith("licenses/LICENSE") for name in inside)
 
@@ -158,6 +162,9 @@ def test_the_wheel_works_outside_the_checkout(wheel: Path, tmp_path: Path) -> No
     done = subprocess.run([python, "-m", "pip", "install", "-q", str(wheel)], capture_output=True, text=True)
     if done.returncode:
         absent(f"pip cannot install the wheel here: {done.stderr[-300:]}")
+    assert (
+        (tmp_path / "venv/share/man/man1/jobgen-site-new.1").read_text().startswith(".TH JOBGEN-SITE-NEW 1 ")
+    )
     clean = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
     command = [tmp_path / "venv/bin/jobgen", "pbs", "--nodes", "2", "--launcher", "mpirun"]
     done = subprocess.run(command, cwd=tmp_path, env=clean, capture_output=True, text=True)

@@ -127,8 +127,8 @@ def test_a_list_is_joined_and_wins_over_the_table_train() -> None:
 
 
 MISTAKES = [
-    ({"lrr": [1]}, (), {}, "no option --lrr; did you mean --lr?"),
-    ({"lr": [0.1, -1]}, (), {}, "lr = -1: argument --lr"),
+    ({"lrr": [1]}, (), {}, "no option of the training module; did you mean --lr?"),
+    ({"lr": [0.1, -1]}, (), {}, "lr = -1: must be a number above 0"),
     ({"epochs": ["two"]}, (), {}, "epochs = two"),
     ({"lr": [1]}, ("--lr", "2"), {}, "given --lr already"),
     ({"lr": [1]}, ("a.py", "--lr=2"), {}, "given --lr already"),
@@ -136,7 +136,7 @@ MISTAKES = [
     ({"mode": "zip", "a": [1], "b": [1, 2]}, ("a.py",), {}, "a has 1 and b has 2"),
     ({"a": [1, 2]}, ("a.py",), {"array": "1-2"}, "the points 0 to 1"),
     ({"a": [1]}, ("a.py",), {"dialect": "pbspro"}, "two indices at least"),
-    ({"a": list(range(2001)), "b": list(range(2000))}, ("a.py",), {}, "has 4002000 points"),
+    ({"a": list(range(2001)), "b": list(range(2000))}, ("a.py",), {}, "at most 4000000 tasks"),
     ({"a": [1, 2]}, ("a.py",), {"requeue": "1"}, "the whole array"),
 ]  # fmt: skip
 

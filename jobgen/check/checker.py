@@ -68,7 +68,14 @@ def check(
     marked = (number for number, line in enumerate(lines, 1) if line.startswith(MARK))
     runtime = next(marked, sys.maxsize)
     found = {
-        Finding(file, hit.line, rule.id, hit.level or rule.severity, hit.reason, hit.fix)
+        Finding(
+            file,
+            hit.line,
+            rule.id,
+            hit.level or rule.severity,
+            hit.message or rule.message,
+            hit.fix or rule.fix,
+        )
         for rule in RULES.values()
         if rule.id not in whole and rule.concerns(script)
         for hit in rule.find(script)
@@ -88,13 +95,10 @@ def _silenced(script: Script) -> tuple[set[str], dict[int, set[str]]]:
     for number, names in script.disabling:
         if number < first:
             whole |= names
-        by_line.setdefault(_following(script, number), set()).update(names)
-    return whole, by_line
-
-
-def _following(script: Script, number: int) -> int:
-    """Return the number of the next line that is not empty and not a comment."""
-    for later, line in enumerate(script.lines[number:], number + 1):
+    waiting: set[str] = set()  # disabled in the next line that is neither empty nor a comment
+    comments = dict(script.disabling)
+    for number, line in enumerate(script.lines, 1) if comments else ():
         if line.strip() and not line.lstrip().startswith("#"):
-            return later
-    return number + 1
+            by_line[number], waiting = waiting, set()
+        waiting |= comments.get(number, set())
+    return whole, by_line

@@ -6,6 +6,7 @@ from jobgen.check.bash import LATER, Node, expansions, literal
 
 _PARTS = ("string", "concatenation", "command_name")
 _DEPTH = 8
+_LONGEST = 4000  # characters of a value; longer ones are unknown
 
 
 class Constants:
@@ -24,6 +25,7 @@ class Constants:
         self._given = {
             name: str(value) for name, value in given.items() if value is not None and name not in found
         }
+        self._known: dict[str, str | None] = {}
 
     def node(self, name: str) -> Node | None:
         return self._nodes.get(name)
@@ -54,7 +56,7 @@ class Constants:
             at = child.end
             if child.type != '"':
                 part = self.value(child, depth + 1)
-                if part is None:
+                if part is None or len(text) + len(part) > _LONGEST:
                     return None
                 text += part
         return text
@@ -62,8 +64,11 @@ class Constants:
     def _named(self, name: str, depth: int) -> str | None:
         if name in self._given:
             return self._given[name]
-        node = self._nodes.get(name)
-        return None if node is None else self.value(node, depth + 1)
+        if name not in self._known:
+            self._known[name] = None  # for a variable that is set to itself
+            node = self._nodes.get(name)
+            self._known[name] = None if node is None else self.value(node, depth + 1)
+        return self._known[name]
 
     def _number(self, node: Node, depth: int) -> int | None:
         if depth > _DEPTH:

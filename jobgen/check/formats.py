@@ -8,6 +8,7 @@ from typing import Any
 from jobgen import __version__
 from jobgen.check.checker import Finding
 from jobgen.check.rules.table import RULES
+from jobgen.errors import visible
 
 _PAGE = "docs/rules/{}.md"
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -16,7 +17,8 @@ _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sa
 def as_text(findings: Sequence[Finding]) -> str:
     """Return two lines per finding: the problem, and the fix."""
     return "".join(
-        f"{found.file}:{found.line}: {found.severity}: {found.reason} [{found.rule}]\n    {found.fix}\n"
+        visible(f"{found.file}:{found.line}: {found.severity}: {found.reason} [{found.rule}]")
+        + f"\n    {visible(found.fix)}\n"
         for found in findings
     )
 

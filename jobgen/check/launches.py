@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from jobgen.check.bash import Node, parse
@@ -19,6 +19,7 @@ _KINDS = {name: kind for kind, row in _LAUNCHERS.items() for name in row.names}
 _PYTHON_LAUNCHERS = {name for name, kind in _KINDS.items() if _LAUNCHERS[kind].line.module_options}
 # Words that end the options of a launcher.
 _PROGRAMS = (*PYTHON, "bash", "sh", "singularity", "apptainer", "shifter", "numactl", "ssh")
+_LONGEST = 4000  # bytes of a variable with options, which is read at each of its uses
 
 
 class Launch(NamedTuple):
@@ -59,6 +60,17 @@ class Launch(NamedTuple):
 def launches(found: list[Command], constants: Constants) -> list[Launch]:
     """Return all launchers in the commands, including those behind another one and in ``bash -c '...'``."""
     return [launch for command in found for launch in _launches(command, constants, None, 0)]
+
+
+def read_words(words: Sequence[str]) -> tuple[str, dict[str, str | None], tuple[str, ...]] | None:
+    """Return the launcher that a command begins with, its options, and the words of its program."""
+    texts: list[str | None] = list(words)
+    kind, start = _kind(texts, 0)
+    if kind is None:
+        return None
+    end = _end(texts, start, kind)
+    blank = Node("word", None, 0, 0, 0, b"", None)
+    return kind, _options([blank] * (end - start), texts[start:end])[0], tuple(words[end:])
 
 
 def _launches(command: Command, constants: Constants, outer: Launch | None, depth: int) -> Iterator[Launch]:
@@ -160,7 +172,7 @@ def _expanded(word: Node, constants: Constants) -> list[Node]:
         return [word]
     name = next((node.text for node in expansion.all("variable_name")), "")
     node = constants.node(name)
-    if node is None:
+    if node is None or node.end - node.start > _LONGEST:
         return [word]
     if node.type == "array" and next(expansion.all("subscript"), None):
         return node.children[1:-1]

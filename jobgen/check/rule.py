@@ -13,14 +13,17 @@ ERROR, WARNING, NOTE = "error", "warning", "note"  # the levels of SARIF
 class Rule(NamedTuple):
     """A rule. ``error``: the job goes wrong. ``warning``: it may go wrong. ``note``: have a look.
 
-    Its page shows the reason, ``bad``, a script that breaks this rule alone, ``good``, a script that breaks
-    none, and the files beside them. These texts are indented.
+    ``message`` and ``fix`` are those of every hit that has none of its own. The page of the rule shows the
+    reason, ``bad``, a script that breaks this rule alone, ``good``, a script that breaks none, and the files
+    beside them. These texts are indented.
     """
 
     id: str
     severity: str
     title: str
     reason: str
+    message: str
+    fix: str
     bad: str
     good: str
     find: Callable[[Script], Iterator[Hit]]
@@ -39,10 +42,12 @@ def rule(
     title: str,
     reason: str,
     *,
+    message: str = "",
+    fix: str = "",
     bad: str,
     good: str,
     files: Mapping[str, str] = {},
     schedulers: tuple[str, ...] = (),
 ) -> Callable[[Callable[[Script], Iterator[Hit]]], Rule]:
     """Make a rule of the function that yields its hits in a script."""
-    return lambda find: Rule(id, severity, title, reason, bad, good, find, files, schedulers)
+    return lambda find: Rule(id, severity, title, reason, message, fix, bad, good, find, files, schedulers)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -21,13 +22,15 @@ from jobgen.schedulers.pbs import Pbs
 from jobgen.schedulers.request import Option, Request
 from jobgen.schedulers.table import of_script
 
+_HOSTFILES = ("--hostfile", "-hostfile", "-machinefile", "-f")
+
 
 class Hit(NamedTuple):
-    """A result of a rule: line, reason and fix. ``level`` overrides the severity of the rule."""
+    """A result of a rule. ``message``, ``fix`` and ``level`` override those of the rule."""
 
     line: int
-    reason: str
-    fix: str
+    message: str = ""
+    fix: str = ""
     level: str | None = None
 
 
@@ -107,6 +110,25 @@ class Script:
         return list(bash.assignments(self.tree))
 
     @cached_property
+    def values(self) -> dict[str, list[bash.Node]]:
+        """The values that each variable is set to."""
+        found: dict[str, list[bash.Node]] = {}
+        for name, value, _ in self.assignments:
+            found.setdefault(name, []).append(value)
+        return found
+
+    @cached_property
+    def loop_variables(self) -> set[str]:
+        bounds = (node.get("variable") for node in self.tree.all(*bash.LOOPS))
+        return {bound.text for bound in bounds if bound is not None}
+
+    @cached_property
+    def functions(self) -> dict[str, str]:
+        """The text of each function, of the first one with a name."""
+        nodes = reversed(list(self.tree.all("function_definition")))
+        return {name.text: node.text for node in nodes if (name := node.get("name")) is not None}
+
+    @cached_property
     def expansions(self) -> list[tuple[str, bash.Node]]:
         return list(bash.expansions(self.tree))
 
@@ -117,6 +139,21 @@ class Script:
     @cached_property
     def launches(self) -> list[Launch]:
         return launches(self.commands, self.constants)
+
+    @cached_property
+    def hostfiles(self) -> set[str]:
+        """The files that options of launchers name as lists of hosts."""
+        found = [(one, key) for one in self.launches for key in _HOSTFILES if one.has(key)]
+        texts = {one.nodes[key].text.strip("\"'") for one, key in found}
+        return texts | {value for one, key in found if (value := one.options[key])}
+
+    def only(self, launch: Launch) -> bool:
+        """Return whether no other launcher of this kind is called."""
+        return self._kinds[launch.kind] == 1
+
+    @cached_property
+    def _kinds(self) -> Counter[str]:
+        return Counter(launch.kind for launch in self.launches)
 
     def launched(self, *kinds: str) -> Iterator[Launch]:
         """Yield the calls of these launchers."""

@@ -36,6 +36,7 @@ def check(
     listing: bool,
 ) -> int:
     from jobgen.check import checker, formats  # late: the many rules are slow to import
+    from jobgen.commands.terminal import progress
 
     files += more  # the arguments after --
     if listing:
@@ -45,7 +46,8 @@ def check(
         raise JobgenError("check: name one script at least, or - for standard input")
     if as_json and as_sarif:
         raise JobgenError("--json and --sarif exclude each other")
-    findings = [found for file in files for found in checker.check_file(file, scheduler)]
+    with progress("checking scripts", "-" not in files) as work:  # a script may be typed
+        findings = [found for file in work.of(files) for found in checker.check_file(file, scheduler)]
     if as_json or as_sarif:
         click.echo((formats.as_json if as_json else formats.as_sarif)(findings), nl=False)
     else:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +24,7 @@ from jobgen.commands.job_options import (
     warn_of_secrets,
 )
 from jobgen.commands.parameter_types import FILE
-from jobgen.errors import JobgenError, nearest, one_of, shown
+from jobgen.errors import BAD_INPUT, INTERRUPTED, JobgenError, nearest, one_of, shown, visible
 from jobgen.options import EARLIER_FLAGS, note
 from jobgen.schedulers.table import COMMANDS, named, queued
 from jobgen.secrets import masked
@@ -30,34 +32,7 @@ from jobgen.secrets import masked
 if TYPE_CHECKING:
     from jobgen.plan import Plan
 
-USAGE = 2
-
-# Option names of schedulers and launchers, and the corresponding options of jobgen.
-_FOREIGN = {
-    "--gres": "--gpus-per-node",
-    "--gpus": "--gpus-per-node",
-    "--num-gpus": "--gpus-per-node",
-    "--num-nodes": "--nodes",
-    "--nnodes": "--nodes",
-    "--ppn": "--ranks-per-node",
-    "--ntasks-per-node": "--ranks-per-node",
-    "--nproc-per-node": "--ranks-per-node",
-    "--cpus-per-task": "--cpus-per-rank",
-    "--memory": "--mem",
-    "--time": "--walltime",
-    "--job-name": "--name",
-    "--project": "--account",
-    "--dependency": "--after",
-    "--output-file": "--log",
-    "--error": "--log",
-    "--nice": "--priority",
-    "--features": "--constraint",
-    "--mail-type": "--mail-on",
-    "--mail-user": "--mail",
-    "--license": "--licenses",
-    "--start": "--begin",
-    "--depend": "--after",
-}
+_LONGEST = 2000  # characters of a message; some repeat what was typed
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -67,6 +42,7 @@ def run(arguments: Sequence[str]) -> int:
 
         return answer(cli, shell, arguments)
     ours, program = _split(arguments)
+    ours = _plain_words(ours)
     for flag in [word.partition("=")[0] for word in ours if word.startswith("--")]:
         if option := EARLIER_FLAGS.get(flag):
             note(flag, option.flag, "command line")
@@ -76,20 +52,26 @@ def run(arguments: Sequence[str]) -> int:
         return _fail(str(error), error.status)
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message(), err=True)
-        return USAGE
+        return BAD_INPUT
     except click.NoSuchOption as error:
         known = (
             [name for parameter in error.ctx.command.get_params(error.ctx) for name in parameter.opts]
             if error.ctx
             else []
         )
-        hint = nearest(_FOREIGN.get(error.option_name, error.option_name), known, cutoff=0.75)
+        if isinstance(error.ctx and error.ctx.command, _Group):
+            from jobgen.commands.advice import command_missing
+
+            return _fail(command_missing(error.option_name, ours, program))
+        hint = nearest(error.option_name, known, cutoff=0.75)
         hint = hint or ("" if program else "; the program's own options go after --")
         return _fail(f"there is no option {shown(error.option_name)}{hint}")
     except click.ClickException as error:
         return _fail(error.format_message().rstrip("."))
     except click.Abort:
-        return _fail("interrupted")
+        return _fail("interrupted", INTERRUPTED)
+    except OSError as error:
+        return _fail(_of_system(error))
     return status if isinstance(status, int) else 0
 
 
@@ -99,8 +81,29 @@ def _split(arguments: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
     return list(arguments[:at]), tuple(arguments[at + 1 :])
 
 
-def _fail(sentence: str, status: int = USAGE) -> int:
-    click.echo(f"jobgen: {masked(sentence)}", err=True)
+def _plain_words(words: list[str]) -> list[str]:
+    """Return ``help COMMAND`` and ``version`` as the options of these names."""
+    if words[:1] == ["help"]:
+        return [*words[1:], "--help"]
+    return ["--version"] if words == ["version"] else words
+
+
+def _of_system(error: OSError) -> str:
+    """Return the sentence about an error of the operating system that no command has one for."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return "the current directory is gone: change to one that exists"
+    except OSError as deeper:
+        return f"the current directory cannot be used: {deeper.strerror}"
+    place = f"{shown(os.fsdecode(error.filename))}: " if error.filename else ""
+    return f"{place}{error.strerror or error}"
+
+
+def _fail(sentence: str, status: int = BAD_INPUT) -> int:
+    text = masked(sentence)
+    end = "..." if len(text) > _LONGEST else ""
+    click.echo(f"jobgen: {visible(text[:_LONGEST])}{end}", err=True)
     return status
 
 
@@ -114,6 +117,7 @@ class _Group(click.Group):
         if cmd_name in _ELSEWHERE:
             module, _, name = _ELSEWHERE[cmd_name].partition(":")
             command: click.Command = getattr(import_module(module), name or cmd_name)
+            command.format_epilog = partial(_format_epilog, command)  # type: ignore[method-assign]
             return command
         if cmd_name == "submit":
             return _submit_command()
@@ -121,9 +125,18 @@ class _Group(click.Group):
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         name = args[0]
+        if name == "run":
+            from jobgen.commands.advice import run_meant
+
+            raise JobgenError(run_meant(args[1:], ctx.obj))
         if name not in (known := self.list_commands(ctx)):
             raise JobgenError(f"there is no command {shown(name)}: use {one_of(known)}{nearest(name, known)}")
         return super().resolve_command(ctx, args)
+
+
+def _format_epilog(command: click.Command, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    """Write the example on one line, however long, so that it can be copied."""
+    formatter.write(f"\n{command.epilog}\n" if command.epilog else "")
 
 
 def _output_options() -> list[click.Parameter]:
@@ -166,7 +179,12 @@ def _generate(scheduler: str) -> Callable[..., None]:
             raise JobgenError("--json goes with --explain only; a script is never JSON")
         if force and output is None:
             raise JobgenError("--force goes with -o FILE only; nothing is overwritten without it")
+        output = None if output == "-" else output
         plan = plan_of(scheduler, given, program, job_file(job, no_job, settings, program), site, job)
+        if output and not explain and re.search(_OF_LOG, output):
+            from jobgen.commands.advice import log_meant
+
+            raise JobgenError(log_meant(plan.scheduler, output))
         text = _explanation(plan, json) if explain else _script(plan, template_dir, output)
         if output is None:
             click.echo(text, nl=False)
@@ -182,6 +200,10 @@ def _generate(scheduler: str) -> Callable[..., None]:
             write_script(path, beside.text, force=True, executable=False)
 
     return command
+
+
+# A pattern of Slurm, a variable of PBS, or the name of an output.
+_OF_LOG = r"%\d*[A-Za-z]|[$^]|\.(out|log|err)$"
 
 
 def _explanation(plan: Plan, json: bool) -> str:
@@ -254,6 +276,7 @@ _ELSEWHERE = {
     "init": "jobgen.commands.init",
     "list": "jobgen.commands.runs:list_runs",
     "logs": "jobgen.commands.runs",
+    "man": "jobgen.commands.man",
     "report": "jobgen.commands.report",
     "schema": "jobgen.commands.schema",
     "site": "jobgen.commands.site",

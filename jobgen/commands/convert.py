@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 
 import click
 
@@ -45,6 +46,7 @@ def convert(
     from jobgen.check.directive_reader import guess
     from jobgen.check.script import Script
     from jobgen.convert import conversion, to_job_file
+    from jobgen.rendering.runtime import MADE_BY, MARK
 
     if file is None:
         raise JobgenError("convert: name a script, or - for standard input")
@@ -57,9 +59,23 @@ def convert(
         raise JobgenError(
             f"{shown(file)} (command line): has no directives: say whose it is with --scheduler"
         )
+    ours = any(re.match(MADE_BY, line) for line in lines[:5])
+    if ours and target != "toml":
+        raise JobgenError(
+            f"{shown(file)} (command line): was made by jobgen, which makes it for {target}, too, from the "
+            "same options; --to toml writes them into a job file"
+        )
+    source = source.partition(MARK.encode())[0] if ours else source
     script = Script(source, whose, None if file == "-" else os.path.dirname(os.path.abspath(file)))
     done = to_job_file.convert(script) if target == "toml" else conversion.convert(script, target)
     _write(done.text, output, force, executable=target != "toml")
+    if ours:
+        click.echo(
+            f"{file}: was made by jobgen: the job file has its directives and its launcher; for the rest see "
+            "the command that made it, or plan.json in its run directory",
+            err=True,
+        )
+        return 1
     for remark in done.remarks:
         what = "cannot be translated" if remark.lost else "translated, but look"
         click.echo(f"{file}:{remark.line}: {what}: {remark.what}: {remark.why}", err=True)

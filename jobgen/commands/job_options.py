@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -26,24 +27,50 @@ class Command(click.Command):
     target = ""  # the arguments before the options
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        groups: dict[str, list[tuple[str, str]]] = {}
-        for parameter in self.get_params(ctx):
-            if record := parameter.get_help_record(ctx):
-                groups.setdefault(getattr(parameter, "group", "Output"), []).append(record)
-        for name, records in groups.items():
+        for name, records in self.option_groups(ctx).items():
             with formatter.section(name):
                 formatter.write_dl(records)
         with formatter.section("Example"):
             formatter.write(f"  {self.example}\n")
+
+    def option_groups(self, ctx: click.Context) -> dict[str, list[tuple[str, str]]]:
+        """Return the options and their help by the titles of their groups."""
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            if isinstance(parameter, click.Option) and (record := parameter.get_help_record(ctx)):
+                groups.setdefault(getattr(parameter, "group", "Output"), []).append(record)
+        return groups
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         return [*self.target.split(), "[OPTIONS]", "[-- PROGRAM [ARG]...]"]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         ctx.allow_extra_args = True
-        if strays := super().parse_args(ctx, args):
+        words = list(args)
+        try:
+            strays = super().parse_args(ctx, args)
+        except click.NoSuchOption:
+            self._explain(words)
+            raise
+        if scripts := [word for word in (*strays, ctx.params.get("scheduler")) if word and _is_script(word)]:
+            from jobgen.commands.advice import script_named
+
+            raise JobgenError(script_named(scripts[0], ctx.params.get("scheduler") or self.name))
+        if strays:
+            self._explain(words)
             raise JobgenError(f"{shown(strays[0])} (command line): is no option; the program goes after --")
         return strays
+
+    def _explain(self, words: Sequence[str]) -> None:
+        """Raise the error about options of other programs, if there are any."""
+        from jobgen.commands.foreign_options import hint
+
+        if sentence := hint(self, words):
+            raise JobgenError(sentence)
+
+
+def _is_script(word: str) -> bool:
+    return re.search(r"\.(sh|bash|pbs|slurm|sbatch|job)$", word) is not None
 
 
 class _Option(click.Option):
@@ -121,7 +148,7 @@ def plan_of(
     job: str | None,
 ) -> Plan:
     """Return the plan of a job from the typed options, the job file and the site. The file of the site is
-    also searched in the folder of the job file.
+    also searched in the folder of the job file. A job file that was not typed is named on standard error.
 
     Raises:
         JobgenError: a value is wrong.
@@ -132,7 +159,10 @@ def plan_of(
 
     texts = {key: _YES_NO.get(value, value) for key, value in given.items()}
     place = None if site is None else SiteName(site, COMMAND_LINE, os.path.dirname(job or ""))
-    return resolve(read_spec(scheduler, texts, program, below, site=place))
+    plan = resolve(read_spec(scheduler, texts, program, below, site=place))
+    if below is not None and below.found:
+        click.echo(f"jobgen: note: {JOB_FILE} is read; --no-job ignores it", err=True)
+    return plan
 
 
 def job_file(
@@ -145,13 +175,12 @@ def job_file(
     """
     if ignored and path is not None:
         raise JobgenError("--job and --no-job contradict each other; leave one of them out")
-    if path is None and not ignored and os.path.exists(JOB_FILE):
-        path = JOB_FILE
-    if path is None and not settings:
+    found = path is None and not ignored and os.path.exists(JOB_FILE)
+    if path is None and not found and not settings:
         return None
     from jobgen.jobfile.reader import read_job
 
-    return read_job(path, settings, program)
+    return read_job(JOB_FILE if found else path, settings, program)._replace(found=found)
 
 
 def warn_of_secrets(spec: JobSpec) -> None:

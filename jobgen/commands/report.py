@@ -23,11 +23,14 @@ from jobgen.commands.parameter_types import FILE
 def report(more: tuple[str, ...], names: tuple[str, ...], output: str, force: bool) -> None:
     import time
 
+    from jobgen.commands.terminal import progress
     from jobgen.rendering.script_file import write_script
     from jobgen.report.page import page
     from jobgen.report.selection import chosen
 
     directories = chosen(names + more)  # the arguments after --
-    write_script(output, page(directories, time.time()), force=force, executable=False)
+    with progress("reading runs") as work:
+        text = page(work.of(directories), time.time())
+    write_script(output, text, force=force, executable=False)
     count = "1 run" if len(directories) == 1 else f"{len(directories)} runs"
     click.echo(f"{output}: {count}", err=True)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import shlex
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jobgen.commands.terminal import Paint, plain
+from jobgen.errors import visible
 from jobgen.runs.states import State
 from jobgen.schedulers.base import clock
 
@@ -22,36 +24,59 @@ def as_json(states: Sequence[State]) -> str:
     return json.dumps([state._asdict() for state in states], indent=1) + "\n"
 
 
-def table(states: Sequence[State], now: float | None = None) -> str:
-    """Return one line per run."""
-    now = time.time() if now is None else now
-    cells = [("RUN", "JOB", "STATE", "ATTEMPTS", "STEP", "AGE")]
-    cells += [
-        (
-            state.name,
-            state.id or "-",
-            state.state + (f" ({_tasks(state)})" if state.tasks else ""),
-            str(state.attempts or "-"),
-            "-" if state.step is None else str(state.step),
-            age(now - state.submitted),
-        )
-        for state in states
-    ]
-    widths = [max(len(row[column]) for row in cells) for column in range(5)]
-    lines = map("  ".join, ((*map(str.ljust, row[:5], widths), row[5]) for row in cells))
-    return "\n".join(lines) + "\n"
+_COLUMNS: dict[str, Callable[[State], str]] = {
+    "RUN": lambda state: state.name,
+    "JOB": lambda state: state.id or "-",
+    "STATE": lambda state: _state(state),
+    "ATTEMPTS": lambda state: str(state.attempts or "-"),
+    "STEP": lambda state: "-" if state.step is None else str(state.step),
+    "LOSS": lambda state: "-" if state.loss is None else f"{state.loss:.4g}",
+    "LEFT": lambda state: "-" if state.seconds_left is None else clock(state.seconds_left),
+    "AGE": lambda state: age(time.time() - state.submitted),
+}
+LISTED = ("RUN", "JOB", "STATE", "ATTEMPTS", "STEP", "AGE")
 
 
-def blocks(states: Sequence[State]) -> str:
+def table(
+    states: Sequence[State],
+    columns: Sequence[str] = LISTED,
+    width: int | None = None,
+    paint: Paint = plain,
+) -> list[str]:
+    """Return a line of titles and a line for each run, of ``width`` characters at most."""
+    rows = [columns, *([visible(_COLUMNS[column](state)) for column in columns] for state in states)]
+    widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
+    joined = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+    title, *lines = (line[:width] for line in joined)
+    at = sum(widths[: columns.index("STATE")]) + 2 * columns.index("STATE")
+    return [title, *(paint(line, state.state, at) for line, state in zip(lines, states, strict=True))]
+
+
+def line(state: State) -> str:
+    """Return a run as ``status --watch`` prints a change of it."""
+    words = (
+        state.name,
+        state.id and f"job {state.id}",
+        f"attempt {state.attempts}",
+        _state(state),
+        state.reason,
+    )
+    return visible(", ".join(filter(None, words)))
+
+
+def _state(state: State) -> str:
+    return state.state + (f" ({_tasks(state)})" if state.tasks else "")
+
+
+def blocks(states: Sequence[State], paint: Paint = plain) -> str:
     """Return some lines per run."""
-    return "\n".join(map(_block, states))
+    return "\n".join(paint(_block(state), state.state, len(visible(state.name)) + 2) for state in states)
 
 
 def _block(state: State) -> str:
     job = f", job {state.id}" if state.id else ""
     where = f" on {_TITLES[state.scheduler]}" if state.scheduler in _TITLES and state.id else ""
-    tasks = f" ({_tasks(state)})" if state.tasks else ""
-    lines = [f"{state.name}: {state.state}{tasks}{job}{where}"]
+    lines = [f"{state.name}: {_state(state)}{job}{where}"]
     facts = [
         f"attempt {state.attempts}" if state.attempts else "",
         "" if state.step is None else f"step {state.step}",
@@ -60,11 +85,11 @@ def _block(state: State) -> str:
         "" if state.seconds_left is None else f"{clock(state.seconds_left)} left",
     ]
     lines += [", ".join(filter(None, facts)), state.reason, f"files in {Path(state.run).absolute()}"]
-    return "\n  ".join(filter(None, lines)) + "\n"
+    return "\n  ".join(map(visible, filter(None, lines))) + "\n"
 
 
 def _tasks(state: State) -> str:
-    return ", ".join(f"{count} {word}" for word, count in state.tasks.items())
+    return ", ".join(f"{count} {visible(word)}" for word, count in state.tasks.items())
 
 
 def age(seconds: float) -> str:
@@ -85,7 +110,7 @@ def comparison(found: Comparison) -> str:
             lines.append(section)
         left, right = map(_value, one.values, one.origins)
         lines.append(f"  {one.name}: {left} -> {right}")
-    return "".join(f"{line}\n" for line in (*lines, *found.script))
+    return "".join(f"{visible(line)}\n" for line in (*lines, *found.script))
 
 
 def _value(value: Any, origin: str) -> str:
@@ -93,7 +118,6 @@ def _value(value: Any, origin: str) -> str:
         text = "-"
     else:
         text = shlex.join(map(str, value)) if isinstance(value, list) else str(value)
-    text = text if text.isprintable() else ascii(text)
     return f"{text} ({origin})" if origin and origin != "derived" else text
 
 

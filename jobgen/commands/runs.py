@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
 
 from jobgen.commands.parameter_types import Typed
+from jobgen.errors import INTERRUPTED, NO, JobgenError, shown
 from jobgen.values import whole
 
 _RUNS = "RUN is a run directory, its name or the beginning of it, or a job's id."
@@ -31,13 +35,51 @@ _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.argument("names", metavar="[RUN]...", nargs=-1)
 @_runs_dir
 @_json
+@click.option(
+    "--watch",
+    metavar="[SECONDS]",
+    is_flag=False,
+    flag_value="5",
+    help="Show a table, every 5 seconds anew, until the runs have ended; without RUN, of all that have not.",
+)
 @click.pass_obj
-def status(more: tuple[str, ...], names: tuple[str, ...], runs_dir: str | None, as_json: bool) -> None:
+def status(
+    more: tuple[str, ...], names: tuple[str, ...], runs_dir: str | None, as_json: bool, watch: str | None
+) -> int | None:
     from jobgen.commands import run_tables
+    from jobgen.commands.terminal import painter
     from jobgen.runs import lookup, states
 
-    found, answer = states.states(lookup.some_runs(names + more, lookup.root_of(runs_dir)))
-    _say(run_tables.as_json(found) if as_json else run_tables.blocks(found), answer.silent)
+    names, root = names + more, lookup.root_of(runs_dir)
+    if watch is not None:
+        if as_json:
+            raise JobgenError("--json and --watch exclude each other")
+        return _watch(watch, names, root)
+    found, answer = states.states(lookup.some_runs(names, root))
+    _say(
+        run_tables.as_json(found) if as_json else run_tables.blocks(found, painter(sys.stdout)), answer.silent
+    )
+    return None
+
+
+def _watch(interval: str, names: tuple[str, ...], root: Path) -> int:
+    """Watch runs. A word after --watch that is no number is a run."""
+    from jobgen.commands import watch
+    from jobgen.runs import lookup
+
+    if not re.fullmatch(r"[\d.]+", interval, re.ASCII):
+        interval, names = "5", (interval, *names)
+    try:
+        seconds = whole(2, 3600)(interval)
+    except ValueError as error:
+        hint = "; RUN comes before --watch"
+        raise JobgenError(f"--watch {shown(interval)} (command line): {error}{hint}") from None
+    runs = lookup.some_runs(names, root) if names else lookup.all_runs(root) or lookup.some_runs((), root)
+    try:
+        watch.watch(runs, seconds, bool(names))
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return 0
 
 
 @click.command("list", help="List all runs, the newest first.", epilog="Example: jobgen list --runs-dir runs")
@@ -45,14 +87,17 @@ def status(more: tuple[str, ...], names: tuple[str, ...], runs_dir: str | None, 
 @_json
 def list_runs(runs_dir: str | None, as_json: bool) -> None:
     from jobgen.commands import run_tables
+    from jobgen.commands.terminal import painter, progress
     from jobgen.runs import lookup, states
 
     root = lookup.root_of(runs_dir)
-    found, answer = states.states(lookup.all_runs(root))
+    with progress("reading runs") as work:
+        found, answer = states.states(work.of(lookup.all_runs(root)))
     if not found and not as_json:
         click.echo(f"jobgen: there is no run in {root}", err=True)
         return
-    _say(run_tables.as_json(found) if as_json else run_tables.table(found), answer.silent)
+    lines = [] if as_json else run_tables.table(found, paint=painter(sys.stdout))
+    _say(run_tables.as_json(found) if as_json else "".join(f"{line}\n" for line in lines), answer.silent)
 
 
 def _say(text: str, silent: dict[str, str]) -> None:
@@ -74,49 +119,78 @@ def _say(text: str, silent: dict[str, str]) -> None:
 @click.option(
     "--attempt", metavar="N", type=Typed(whole(1)), help="Number of the attempt.  [default: the last]"
 )
+@click.option(
+    "--tail",
+    metavar="N",
+    type=Typed(whole(0)),
+    help="Print only the last N lines; with -f, go on from there.",
+)
 @_runs_dir
 def logs(
-    name: str | None, follow: bool, rank: int | None, attempt: int | None, runs_dir: str | None
+    name: str | None,
+    follow: bool,
+    rank: int | None,
+    attempt: int | None,
+    tail: int | None,
+    runs_dir: str | None,
 ) -> int | None:
     from jobgen.runs import logs as life_logs
     from jobgen.runs import lookup
 
     [run] = lookup.some_runs((name,) if name else (), lookup.root_of(runs_dir))
-    which = life_logs.Which(rank, attempt)
+    which = life_logs.Which(rank, attempt, tail)
     try:
-        life_logs.check_task(run)
         (life_logs.follow if follow else life_logs.show)(run, which)
     except KeyboardInterrupt:
-        return 130
-    except BrokenPipeError:
-        return _broken_pipe()
+        return INTERRUPTED
     return None
-
-
-def _broken_pipe() -> int:
-    """Discard all further output, also that in Python's buffers: the reader has closed the pipe."""
-    import os
-    import sys
-
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 0
 
 
 @click.command(
     "cancel",
-    help="Cancel jobs, by default that of the newest run. A running job saves first; a second cancel ends it "
-    f"at once. A cancelled job does not submit itself again. {_RUNS}",
+    help="Cancel jobs, without RUN that of the newest run, after a question. A running job saves first; a "
+    f"second cancel ends it at once. A cancelled job does not submit itself again. {_RUNS}",
     epilog="Example: jobgen cancel exp-20261121-1",
 )
 @click.argument("names", metavar="[RUN]...", nargs=-1)
 @click.option("--now", is_flag=True, help="End it at once, without saving.")
+@click.option("-y", "--yes", is_flag=True, help="Without RUN: do not ask.")
 @_runs_dir
 @click.pass_obj
-def cancel(more: tuple[str, ...], names: tuple[str, ...], now: bool, runs_dir: str | None) -> None:
+def cancel(
+    more: tuple[str, ...], names: tuple[str, ...], now: bool, yes: bool, runs_dir: str | None
+) -> int | None:
     from jobgen.runs import cancellation, lookup
 
-    for run in lookup.some_runs(names + more, lookup.root_of(runs_dir)):
+    runs = lookup.some_runs(names + more, lookup.root_of(runs_dir))
+    if not (names + more or yes or _confirmed(runs[0])):
+        click.echo("jobgen: nothing is cancelled", err=True)
+        return NO
+    for run in runs:
         click.echo(f"jobgen: {cancellation.cancel(run, now)}", err=True)
+    return None
+
+
+def _confirmed(run: Path) -> bool:
+    """Ask whether to cancel the newest run.
+
+    Raises:
+        JobgenError: it has ended, or nobody can be asked.
+    """
+    from jobgen.runs import cancellation
+
+    state = cancellation.cancellable(run)[0]
+    job = f"job {state.id}, " if state.id else ""
+    if not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr)):
+        raise JobgenError(
+            f"cancel: the newest run is {state.name} ({job}{state.state}): name it, or give --yes; without a "
+            "terminal nobody can be asked"
+        )
+    try:
+        return click.confirm(f"jobgen: cancel {state.name} ({job}{state.state})?", err=True)
+    except click.Abort:  # at the end of the input; Ctrl-C
+        click.echo(err=True)
+        raise
 
 
 @click.command(
@@ -131,7 +205,6 @@ def cancel(more: tuple[str, ...], names: tuple[str, ...], now: bool, runs_dir: s
 @click.pass_obj
 def diff(more: tuple[str, ...], names: tuple[str, ...], runs_dir: str | None, as_json: bool) -> int:
     from jobgen.commands import run_tables
-    from jobgen.errors import JobgenError
     from jobgen.runs import differences, lookup
 
     if len(names + more) != 2:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import socket
 from typing import Any
 
 import click
 
 from jobgen.commands.parameter_types import FILE
-from jobgen.errors import JobgenError, nearest, one_of, shown
+from jobgen.errors import JobgenError, nearest, one_of, shown, visible
 from jobgen.schedulers.table import SCHEDULERS
 
 
@@ -56,7 +58,7 @@ def list_sites(as_json: bool) -> None:
     widths = [max(len(cell[i]) for cell in cells) for i in range(3)]
     for cell in cells:
         padded = (text.ljust(width) for text, width in zip(cell, widths, strict=False))
-        click.echo("  ".join((*padded, cell[3])))
+        click.echo(visible("  ".join((*padded, cell[3]))))
 
 
 @site.command(
@@ -71,7 +73,7 @@ def show(name: str | None, as_json: bool) -> None:
     if name is None:
         raise JobgenError("site show: name a site: jobgen site list")
     found = load(name, beside="")
-    click.echo(json.dumps(values(found), indent=2) if as_json else as_toml(found), nl=as_json)
+    click.echo(json.dumps(values(found), indent=2) if as_json else visible(as_toml(found), "\n"), nl=as_json)
 
 
 @site.command("check", help="Check a site file: FILE, or the name of a site.")
@@ -82,10 +84,11 @@ def check(file: str | None) -> None:
 
     if file is None:
         raise JobgenError("site check: name a site file")
-    found = load(file, beside="")
+    is_path = os.sep in file or file.endswith(".toml") or not os.path.isfile(file)
+    found = load(file if is_path else os.path.join(".", file), beside="")
     try_defaults(found)
     count = len(found.queues)
-    click.echo(f"{found.path}: {found.title}, {count} queue{'' if count == 1 else 's'}: good")
+    click.echo(visible(f"{found.path}: {found.title}, {count} queue{'' if count == 1 else 's'}: good"))
 
 
 @site.command("detect", help="Print the site of this machine; the status is 1 if there is none.")
@@ -99,7 +102,7 @@ def detect(as_json: bool) -> int:
     elif name is None:
         click.echo(f"no site: {why}; jobgen site new writes a file for it", err=True)
     else:
-        click.echo(f"{name}: {why}")
+        click.echo(visible(f"{name}: {why}"))
     return 0 if name else 1
 
 
@@ -127,6 +130,8 @@ def new(name: str | None, output: str | None, force: bool) -> None:
         raise JobgenError(f"site new: {error}") from None
     facts = without_reservations(scheduler, facts)
     name = name or facts.name
+    if output is None and name == facts.name and not re.fullmatch(r"\w[\w.-]*", name):
+        raise JobgenError(f"site new: this cluster is called {shown(name)}: give a NAME or -o FILE")
     path = output or f"{name}.toml"
     write_script(path, site_file(scheduler, facts, socket.gethostname()), force=force, executable=False)
     count = len(facts.queues)

@@ -53,6 +53,20 @@ def convert(script: Script) -> Converted:
 
 
 def _head(file: JobFile, script: Script, source: Scheduler) -> None:
+    read_directives(file, script, source)
+    text = script.tree.text.lower()
+    if ours := re.search(r"\bJOBGEN_ACCELERATOR=(\w+)", script.tree.text):
+        file.try_add("accelerator", ours[1])
+    elif "accelerator" in file.values:
+        return
+    elif marked := [name for name, row in ACCELERATORS.items() if any(word in text for word in row.marks)]:
+        file.add("accelerator", marked[0])
+    elif script.request.gpus_per_node is None and not any(word in text for word in _ON_GPUS):
+        file.add("accelerator", "cpu")
+
+
+def read_directives(file: JobFile, script: Script, source: Scheduler) -> None:
+    """Set the options that the directives of a script correspond to; the body is not read."""
     wanted, asked = request_reader.read(script), script.request
     line = script.directives.live[0].number if script.directives.live else 1
     account = asked.account if any(option.flag in ("-A", "--account") for option in script.options) else None
@@ -63,19 +77,11 @@ def _head(file: JobFile, script: Script, source: Scheduler) -> None:
         "dialect": None if source is named(source.command_name, None) else source.name,
         "nodes": asked.nodes, "gpus_per_node": asked.gpus_per_node, "ranks_per_node": asked.ranks_per_node,
         "cpus_per_rank": asked.cpus_per_rank, "mem": f"{asked.mem}M" if asked.mem else None,
+        "accelerator": GENERIC_RESOURCES.get(asked.accelerator),
     }  # fmt: skip
     for key, value in plain.items():
         if value is not None:
             file.add(key, value, line)
-    text = script.tree.text.lower()
-    if ours := re.search(r"\bJOBGEN_ACCELERATOR=(\w+)", script.tree.text):
-        file.try_add("accelerator", ours[1])
-    elif asked.accelerator in GENERIC_RESOURCES:
-        file.add("accelerator", GENERIC_RESOURCES[asked.accelerator])
-    elif marked := [name for name, row in ACCELERATORS.items() if any(word in text for word in row.marks)]:
-        file.add("accelerator", marked[0])
-    elif asked.gpus_per_node is None and not any(word in text for word in _ON_GPUS):
-        file.add("accelerator", "cpu")
     left = _told(file, script, source, wanted, line)
     for directive in _own_directives(asked.rerun, source, left):
         file.add("directive", directive, line)
@@ -98,7 +104,8 @@ def _told(file: JobFile, script: Script, source: Scheduler, wanted: Wanted, line
         left.append(source.request_forms["output"].format(asked.output))
     if asked.error and asked.error != asked.output:
         at = next((option.line for option in script.options if option.flag in ("-e", "--error")), line)
-        file.remarks.append(Remark(at, f"the error file {asked.error}", "jobgen's jobs write both into one"))
+        why = "jobgen's jobs write both into one, that of --log"
+        file.remarks.append(Remark(at, f"the error file {asked.error}", why))
     _mail_on(file, asked, source)
     refused = [one for one, _ in directive_options.write(wanted.told, source, source, None).lost]
     for key, one in wanted.told.items():

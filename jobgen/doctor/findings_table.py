@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from jobgen import __version__
 from jobgen.doctor.finding import OK, STATES, Case, Finding
+from jobgen.errors import visible
 
 _INDENT = 11
 
@@ -57,7 +58,7 @@ def as_table(case: Case, findings: Sequence[Finding]) -> str:
 
 def _wrapped(head: str, text: str) -> list[str]:
     return textwrap.wrap(
-        text,
+        visible(text, kept="\n\t"),
         110,
         initial_indent=head.ljust(_INDENT),
         subsequent_indent=" " * _INDENT,

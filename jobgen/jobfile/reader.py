@@ -76,10 +76,10 @@ def decode(text: str, name: str) -> dict[str, Any]:
     """Parse TOML; ``name`` is the name of the file."""
     try:
         data: dict[str, Any] = msgspec.toml.decode(text)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, RecursionError, ValueError) as error:
         where = re.search(r" \(at line (\d+), column (\d+)\)", str(error))
         line = f", line {where[1]}, column {where[2]}" if where else ""
-        reason = str(error).split(" (at ")[0]
+        reason = str(error).split(" (at ")[0].split("; use sys.")[0]
         raise JobgenError(f"{name}{line}: is not TOML: {reason}") from None
     _rename(data, name)
     return data
@@ -201,10 +201,16 @@ def _option(key: str, value: Any, said: set[str], origin: Callable[[Path], str])
     """Return one option of the training module as words; none if it was typed, or is false."""
     if not re.fullmatch(r"[A-Za-z][\w-]*", key, re.ASCII):
         raise JobgenError(f"{shown(key)} = ({origin(('train', key))}): is no option of the training module")
+    from jobgen.jobfile import training_options
+
     flag = "--" + key.replace("_", "-")
-    if value is False or flag in said:
+    if flag in said:
         return []
-    if value is True:
-        return [flag]
     text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
-    return [f"{flag}={text}"] if text.startswith("-") else [flag, text]
+    words = [f"{flag}={text}"] if text.startswith("-") else [flag, text]
+    words = [flag] if isinstance(value, bool) else words
+    try:
+        training_options.check(words if value is not False or not training_options.has(flag) else ())
+    except training_options.Refused as error:
+        raise JobgenError(f"{key} = {shown(text)} ({origin(('train', key))}): {error.reason}") from None
+    return [] if value is False else words

@@ -6,6 +6,7 @@ import json
 import shlex
 from typing import Any, NamedTuple
 
+from jobgen.errors import visible
 from jobgen.options import OPTIONS
 from jobgen.plan import Plan
 from jobgen.schedulers.base import clock
@@ -130,11 +131,10 @@ def as_table(plan: Plan) -> str:
         "  ".join((*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]))
         for row in cells
     )
-    return "\n".join(lines) + "\n"
+    return "".join(f"{visible(line)}\n" for line in lines)
 
 
 def _cell(value: Any) -> str:
     if value is None or value in ((), []):
         return "-"
-    text = shlex.join(value) if isinstance(value, (list, tuple)) else str(value)
-    return text if text.isprintable() else ascii(text)
+    return shlex.join(value) if isinstance(value, (list, tuple)) else str(value)

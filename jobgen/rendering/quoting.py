@@ -6,7 +6,8 @@ import os
 import re
 from collections.abc import Sequence
 
-_PLAIN = re.compile(r"[A-Za-z0-9_@%+=:,./-]+")
+# A value that begins with = is quoted: shellcheck takes NAME== for a comparison.
+_PLAIN = re.compile(r"[A-Za-z0-9_@%+:,./-][A-Za-z0-9_@%+=:,./-]*")
 _CALM = re.compile(r"[A-Za-z0-9 _@%+=:,./()\[\]{}#&;|<>*?!^-]+")
 _NAMED = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "'": "\\'", "\\": "\\\\"}
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import jinja2
 
 import jobgen.templates
-from jobgen.errors import JobgenError, nearest
+from jobgen.errors import JobgenError, nearest, shown
 from jobgen.rendering.quoting import item, prefixed, sh, suffixed
 from jobgen.rendering.runtime import MAIN, runtime
 from jobgen.rendering.words import former_names, words
@@ -139,9 +139,12 @@ def _check_blocks(env: jinja2.Environment, folders: Sequence[str]) -> None:
 
     known = {name for path in Path(PACKAGED).glob("*.j2") for name in _blocks(env, path)}
     for folder in folders:
-        if not Path(folder).is_dir():
-            raise JobgenError(f"template folder {folder} is not a directory")
-        for path in sorted(Path(folder).glob("*.j2")):
+        try:
+            files = sorted(os.listdir(folder))
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise JobgenError(f"template folder {shown(folder)} cannot be read: {reason}") from None
+        for path in (Path(folder, file) for file in files if file.endswith(".j2")):
             for name in _blocks(env, path):
                 if name in SUCCESSORS:
                     raise JobgenError(

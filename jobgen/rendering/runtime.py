@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 FOLDER = os.path.join(jobgen.templates.__path__[0], "runtime")
 MAIN, DOCTOR = "main", "doctor"
+MADE_BY = r"^# (.*); made by jobgen (\S+)\.$"  # the title and the version, near the top of every script
 MARK = "# ======== jobgen runtime "  # begins the line between the job part and the runtime
 _DOCKER = ("docker", "podman")
 

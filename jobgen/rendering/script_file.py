@@ -2,6 +2,7 @@
 
 import os
 import stat
+import sys
 import tempfile
 
 from jobgen.errors import JobgenError, shown
@@ -10,9 +11,14 @@ from jobgen.errors import JobgenError, shown
 def write_script(path: str, text: str, *, force: bool = False, executable: bool = True) -> None:
     """Write ``text`` to ``path`` atomically, as an executable file; overwrite a file only with ``force``.
 
+    The path ``-`` is standard output.
+
     Raises:
         JobgenError: the file exists already, is not a regular file, or cannot be written.
     """
+    if path == "-":
+        sys.stdout.write(text)
+        return
     said = f"-o {shown(path)} (command line)"
     target = os.path.realpath(path)  # a link is kept, and its file is written
     try:

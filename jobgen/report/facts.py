@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from jobgen.options import BY_KEY, current
+from jobgen.rendering.runtime import MADE_BY
 from jobgen.runs import run_directory
 from jobgen.runs.run_directory import Run
 from jobgen.secrets import masked, masked_data
@@ -116,7 +117,7 @@ def _shown(value: Any) -> str:
 
 def _script(text: str) -> Iterator[tuple[str, Fact]]:
     """Yield title and program of a script that jobgen made, and the directives of any script."""
-    if made := re.search(r"^# (.*); made by jobgen (\S+)\.$", text, re.MULTILINE):
+    if made := re.search(MADE_BY, text, re.MULTILINE):
         yield "title", Fact(made[1], "job.sh")
         yield "jobgen", Fact(made[2], "job.sh", "The version that made the script.")
     if program := re.search(r"^program\(\) \{.*\n +exec (.+)$", text, re.MULTILINE):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,6 +15,7 @@ from markupsafe import Markup
 
 import jobgen.templates
 from jobgen import __version__
+from jobgen.errors import visible as as_visible
 from jobgen.report import axes, charts, facts, failures, series, timeline
 from jobgen.report.series import Curves
 from jobgen.runs import run_directory
@@ -51,13 +52,13 @@ class View(NamedTuple):
     failures: failures.Failures
 
 
-def page(directories: Sequence[Path], now: float) -> str:
+def page(directories: Iterable[Path], now: float) -> str:
     """Return the page about these run directories; ``now`` (seconds since 1970) is the time that it shows."""
-    views, title = _titled([_view(directory) for directory in directories])
+    views, title = _titled([view(directory) for directory in directories])
     names = [view.run.name for view in views]
-    style, script = (_packaged(name) for name in ("style.css", "script.js"))
+    style, script = (packaged(name) for name in ("style.css", "script.js"))
     return (
-        _environment()
+        environment()
         .get_template("page.html.j2")
         .render(
             title=title,
@@ -88,7 +89,7 @@ def _titled(views: list[View]) -> tuple[list[View], str]:
     return shorter, f"{places.pop().name}: {len(views)} tasks"
 
 
-def _view(directory: Path) -> View:
+def view(directory: Path) -> View:
     run, metrics = run_directory.read(directory), run_directory.read_metrics(directory)
     curves = series.curves(metrics.rows)
     training = any(row.get("event") == "start" for row in metrics.rows) or "state" in run.status
@@ -153,7 +154,8 @@ def _where(run: Run, rows: list[dict[str, Any]]) -> str:
     return ranks + hosts if hosts else ranks.removesuffix(" on ")
 
 
-def _packaged(name: str) -> Markup:
+def packaged(name: str) -> Markup:
+    """Return a style sheet or a script of the page."""
     return Markup((_TEMPLATES / name).read_text(encoding="utf-8").strip())  # packaged: no text of a user
 
 
@@ -162,7 +164,7 @@ def _hash(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def _environment() -> jinja2.Environment:
+def environment() -> jinja2.Environment:
     """Return the environment of the templates. Unlike that of the scripts, it escapes all values."""
     env = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_TEMPLATES),
@@ -180,10 +182,7 @@ def _environment() -> jinja2.Environment:
 
 def visible(value: object) -> str:
     """Return text in which invisible characters, and those that reverse the line, are escaped: ``\\x1b``."""
-    text = value if isinstance(value, Markup) else str(value)
-    if isinstance(text, Markup) or text.isprintable():
-        return text
-    return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)
+    return value if isinstance(value, Markup) else as_visible(str(value), kept="\n\t")
 
 
 def _or_dash(value: float | None) -> str:

@@ -38,9 +38,7 @@ def cancel(run: Path, at_once: bool) -> str:
         JobgenError: it has no job to end, or cannot be asked.
         SchedulerError: the message is the scheduler's own.
     """
-    [state], answer = states([run])
-    if not state.live and state.state != "unknown":
-        raise JobgenError(f"{state.name} is {state.state}: there is nothing to cancel")
+    state, answer = cancellable(run)
     parts = list(_parts(run, state, answer))
     asked = [part for part in parts if part.attempt]
     at_once = at_once or any((part.directory / MARK).exists() for part in asked)
@@ -52,6 +50,18 @@ def cancel(run: Path, at_once: bool) -> str:
         SCHEDULERS[state.scheduler].jobs().end([state.id])
         return f"{state.name}: job {state.id} is cancelled"
     return _ask(run, state, asked, [part for part in parts if not part.attempt])
+
+
+def cancellable(run: Path) -> tuple[State, Answer]:
+    """Return the state of a run that has not ended, and the answer of its scheduler.
+
+    Raises:
+        JobgenError: it has ended.
+    """
+    [state], answer = states([run])
+    if not state.live and state.state != "unknown":
+        raise JobgenError(f"{state.name} is {state.state}: there is nothing to cancel")
+    return state, answer
 
 
 def _parts(run: Path, state: State, answer: Answer) -> Iterator[_Part]:

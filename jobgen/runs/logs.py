@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 from jobgen.errors import JobgenError, shown
 from jobgen.runs import node_files, run_directory, states
 from jobgen.runs.lookup import job_id
-from jobgen.runs.node_files import Log
+from jobgen.runs.node_files import Log, last_lines
 from jobgen.schedulers.jobs import number, task
 
 _PAUSE = 0.5  # s between two reads of a file
@@ -19,10 +20,12 @@ _CHUNK = 1 << 20  # bytes
 
 
 class Which(NamedTuple):
-    """The log to print: of a rank (None: the job's output), of an attempt (None: the last one)."""
+    """The log to print: of a rank (None: the job's output), of an attempt (None: the last one), and the
+    number of its last lines (None: all)."""
 
-    rank: int | None
-    attempt: int | None
+    rank: int | None = None
+    attempt: int | None = None
+    tail: int | None = None
 
 
 def find(run: Path, which: Which) -> tuple[int, Log | None]:
@@ -68,12 +71,13 @@ def check_task(run: Path) -> None:
         raise JobgenError(f"{run.name} is an array: say which task, such as {run.name}/{tasks[0].name}")
 
 
-def show(run: Path, which: Which) -> None:
-    """Print the log as it is now.
+def show(run: Path, which: Which, write: Callable[[bytes], object] | None = None) -> None:
+    """Print the log as it is now, or pass it to ``write``.
 
     Raises:
         JobgenError: there is no log, or the run has no such attempt, or the attempt no such rank.
     """
+    check_task(run)
     last = run_directory.last_number(run)
     if which.attempt is not None and which.attempt > last:
         raise JobgenError(f"--attempt {which.attempt} (command line): {run.name} has had {last}")
@@ -81,7 +85,15 @@ def show(run: Path, which: Which) -> None:
     if log is None:
         why = _why_none(run, attempt, which.rank)
         raise JobgenError(why or f"{shown(run.name)} has no log yet: {_word(run)}; -f waits for it")
-    _print(log, 0, whole=True)
+    _print(log, _begin(log, which.tail), True, write)
+
+
+def _begin(log: Log, tail: int | None) -> int:
+    """Return the place from which a log is printed."""
+    try:
+        return 0 if tail is None else last_lines(log, tail)
+    except OSError:
+        return 0
 
 
 def _why_none(run: Path, attempt: int, rank: int | None) -> str:
@@ -99,12 +111,14 @@ def follow(run: Path, which: Which) -> None:
     """Print the log, and follow it until the job ends.
 
     Raises:
-        JobgenError: the job has ended without a log.
+        JobgenError: the job has ended without a log, or the run is an array.
     """
+    check_task(run)
     log: Log | None = None
     at = followed = 0
     asked = 0.0
     over = False
+    tail = which.tail
     while not over:
         if time.monotonic() - asked > (1 if _ended(run) else _ASK):
             over = not _goes_on(run, which)  # before the last read of the file
@@ -119,7 +133,8 @@ def follow(run: Path, which: Which) -> None:
                 _drain(log, at, whole=True)
                 print(f"jobgen: {now.path}", file=sys.stderr)
             if now is not None:
-                log, at, followed = now, at if now == log else 0, attempt
+                log, at, followed = now, at if now == log else _begin(now, tail), attempt
+            tail = None  # what comes after the first look is printed from its beginning
             pause = max(_PAUSE, 10 * (time.monotonic() - looked))  # find() is slow with thousands of nodes
         if log is not None:
             at = _drain(log, at, whole=over)
@@ -158,18 +173,18 @@ def _drain(log: Log, at: int, whole: bool) -> int:
         return at  # the file may come back; the end of the job ends this loop
 
 
-def _print(log: Log, at: int, whole: bool) -> int:
+def _print(log: Log, at: int, whole: bool, write: Callable[[bytes], object] | None = None) -> int:
     """Print a log from ``at`` on and return its end. In the output of several ranks, an incomplete last line
     is left for later, unless the log is ``whole``."""
-    rest = b""
+    rest, write = b"", write or _write
     with open(log.path, "rb") as file:
         file.seek(at)
         while chunk := file.read(_CHUNK):
             at += len(chunk)
             lines, rest = _lines(rest + chunk) if log.prefix else (chunk, b"")
-            _write(node_files.only(lines, log.prefix))
+            write(node_files.only(lines, log.prefix))
     if whole:
-        _write(node_files.only(rest, log.prefix))
+        write(node_files.only(rest, log.prefix))
     return at if whole else at - len(rest)
 
 

@@ -43,7 +43,7 @@ def all_runs(root: Path) -> list[Path]:
     """Return the run directories in ``root``, the newest first."""
     try:
         found = [Path(entry.path) for entry in os.scandir(root) if is_run(Path(entry.path))]
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return []
     return sorted(found, key=lambda run: (born(run), run.name), reverse=True)
 

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 _RANKS = 400  # per folder
 _WINDOW, _FARTHEST = 1 << 14, 1 << 26  # bytes at the end of a log that are read at first, and at most
+_CHUNK = 1 << 16
 _LINE = r"([0-9]{1,9}) ([0-9]{1,9}) ([0-9]{1,12}(?:\.[0-9]{1,9})?) (\S+)\n"  # only a whole line matches
 _STATUS = re.compile(f"^{_LINE}", re.MULTILINE)
 _NOTE = re.compile(f"^(began|ended) {_LINE}", re.MULTILINE)
@@ -116,6 +117,26 @@ def tail(log: Log, lines: int = 20) -> str:
             window *= 16
     said = found.decode(errors="replace").replace("\r\n", "\n").replace("\r", "\n")
     return "\n".join(said.rstrip().split("\n")[-lines:])
+
+
+def last_lines(log: Log, lines: int) -> int:
+    """Return where the last lines of a log begin in its file."""
+    key = b"\n" + log.prefix
+    with open(log.path, "rb") as file:
+        end = at = file.seek(0, os.SEEK_END)
+        beyond = b""  # what a key that begins in one chunk needs of the next one
+        while lines and at:
+            start = max(0, at - _CHUNK)
+            file.seek(start)
+            data = file.read(at - start) + beyond
+            place = len(data)
+            while lines and (place := data.rfind(key, 0, place)) >= 0:
+                begin = start + place + 1
+                lines -= begin < end
+            if not lines:
+                return begin
+            at, beyond = start, data[: len(key) - 1]
+    return at
 
 
 def _folders(attempt: Path) -> list[Path]:

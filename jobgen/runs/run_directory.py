@@ -10,33 +10,17 @@ import json
 import math
 import os
 import re
-import signal
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from jobgen.runs import node_files
+from jobgen.runs.exit_statuses import RESUMABLE as RESUMABLE
+from jobgen.runs.exit_statuses import meaning as meaning
 from jobgen.runs.node_files import Log, Rank
 
-RESUMABLE = 75
 _SIGNS = ("job.sh", "plan.json", "metrics.jsonl", "status.json", "attempt-1")
-_MEANINGS = {
-    0: "finished",
-    70: "the allocation is not what was asked for",
-    71: "a file, a module, a command or the program is missing",
-    72: "a directory cannot be used",
-    73: "no proof that every rank finished",
-    74: "the preflight found a fault",
-    RESUMABLE: "not finished, but can go on",
-    124: "stopped at the wall time",
-}
-_TRAINING = {
-    1: "the training failed",
-    2: "bad input",
-    3: "finished, but missed its target",
-    4: "checkpoints cannot be written",
-}
 
 
 class Event(NamedTuple):
@@ -103,12 +87,17 @@ def read(directory: Path) -> Run:
     path = directory.absolute()
     return Run(
         directory=path,
-        name=f"{path.parent.name}/{path.name}" if path.name.startswith("task-") else path.name,
+        name=name_of(path),
         status=as_object(text(path / "status.json")),
         attempts=tuple(attempts(path)),
         hosts=tuple(text(path / "hosts").split()),
         bad_hosts=tuple(_bad_hosts(text(path / "bad-hosts"))),
     )
+
+
+def name_of(path: Path) -> str:
+    """Return the name of a run; that of an array's task begins with the array's name."""
+    return f"{path.parent.name}/{path.name}" if path.name.startswith("task-") else path.name
 
 
 def attempts(directory: Path) -> Iterator[Attempt]:
@@ -183,16 +172,6 @@ def script(directory: Path) -> str:
     """Return job.sh of a run, or of its array; empty if it does not exist."""
     own = text(directory / "job.sh")
     return own or (text(directory.parent / "job.sh") if directory.name.startswith("task-") else "")
-
-
-def meaning(status: int | None, training: bool = False) -> str:
-    """Return an exit status in words; ``training`` if the program is jobgen's training module."""
-    if status is None:
-        return "no end is recorded: it runs, or was killed with its script"
-    if status > 128:  # 128 plus a signal from the shell, 256 plus a signal from PBS
-        with suppress(ValueError):
-            return f"killed by {signal.Signals(status - (256 if status > 256 else 128)).name}"
-    return (_TRAINING if training else {}).get(status) or _MEANINGS.get(status) or "failed"
 
 
 def tail(path: Path, lines: int = 20) -> str:

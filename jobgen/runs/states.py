@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -96,7 +96,7 @@ def _scheduler(directory: Path) -> str | None:
     return next((name for name, one in SCHEDULERS.items() if f"\n{one.prefix} ".encode() in begin), None)
 
 
-def states(directories: Sequence[Path]) -> tuple[list[State], Answer]:
+def states(directories: Iterable[Path]) -> tuple[list[State], Answer]:
     """Return the states of these runs, with one query per scheduler, and the answers of the schedulers."""
     seen = [see(directory) for directory in directories]
     answer = ask((one.scheduler, one.id) for one in seen if one.scheduler and one.id and one.may_live)

@@ -25,13 +25,15 @@ DIFF_LIMIT = 1_000_000  # bytes; of a larger change only the hash is kept
 
 class Order(NamedTuple):
     """A job to submit: its plan, the user's folders of templates, the other files that contributed to it, the
-    directory that it is submitted from, and the plan.json that it repeats."""
+    directory that it is submitted from, the plan.json that it repeats, and the command line (None: that of
+    this process)."""
 
     plan: Plan
     templates: tuple[str, ...]
     files: tuple[str, ...]
     directory: str
     repeats: PlanFile | None = None
+    command: tuple[str, ...] | None = None
     script: str | None = None
     """The script of the run that it repeats, if plan.json leaves out secrets that this contains."""
 
@@ -172,7 +174,7 @@ def submit(order: Order, text: str) -> tuple[str, Path]:
     if spec.site is not None:
         sources.append(plan_file.source("site", spec.site.path))
     sources += [plan_file.source("templates", path) for path in order.templates]
-    command = ["jobgen", *sys.argv[1:]]
+    command = ["jobgen", *sys.argv[1:]] if order.command is None else order.command
     folders = [os.path.abspath(path) for path in order.templates]
     file = plan_file.of(order.plan, text, command, order.directory, sources, folders, about)
     root = run_root(spec, order.directory)

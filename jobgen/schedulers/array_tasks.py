@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from jobgen.schedulers import arrays
 from jobgen.schedulers.arrays import Array
 from jobgen.schedulers.base import Scheduler
 from jobgen.spec import JobSpec
@@ -34,8 +33,6 @@ def _of_sweep(spec: JobSpec, scheduler: Scheduler, points: int) -> Array:
     """Return the array of all points, or of those in --array, with its limit."""
     if "array" in scheduler.lacks:
         raise spec.refuse("sweep", "a local run is one job; run a point of it by its own options")
-    if points > arrays.MOST:
-        raise spec.refuse("sweep", f"has {points} points, but an array has at most {arrays.MOST} tasks")
     asked = spec.array or Array(())
     if asked.last >= points:
         raise spec.refuse("array", f"the sweep has the points 0 to {points - 1}, and none beyond")

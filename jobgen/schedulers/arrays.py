@@ -53,6 +53,8 @@ def read(text: str) -> Array | None:
 
 def array(text: str) -> Array:
     """Parse an array as the user types it; ``%N`` alone is the limit of a sweep."""
+    if re.search(r"\d{8}", text):
+        raise ValueError(f"must have indices up to {MOST - 1}: no scheduler goes beyond it")
     found = read(f"0{text}" if text.startswith("%") else text)
     if found is None or found.limit == 0 or " " in text:
         raise ValueError(_RULE)

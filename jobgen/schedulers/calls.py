@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from jobgen.errors import JobgenError
+from jobgen.errors import NO, JobgenError
 
 PATIENCE = 120  # s; the commands of schedulers have their own, shorter limits
 
@@ -16,7 +16,7 @@ PATIENCE = 120  # s; the commands of schedulers have their own, shorter limits
 class SchedulerError(JobgenError):
     """Error of a scheduler: it is not installed here, does not answer, or refuses a request."""
 
-    status = 1
+    status = NO
 
 
 class Done(NamedTuple):
@@ -63,7 +63,7 @@ def call(
 
 
 def output(*words: str, patience: float = PATIENCE) -> str:
-    """Return what a command prints.
+    """Return what a command prints; bytes that are not UTF-8 are replaced.
 
     Raises:
         SchedulerError: it cannot be run, takes too long, or fails.
@@ -71,7 +71,7 @@ def output(*words: str, patience: float = PATIENCE) -> str:
     done = call(words, patience=patience)
     if done.status != 0:
         raise SchedulerError(f"{' '.join(words)} failed: {complaint(done)}")
-    return done.out
+    return done.out.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def batched(words: Sequence[str], size: int = 200) -> Iterator[Sequence[str]]:

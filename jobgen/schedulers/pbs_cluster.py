@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from jobgen.schedulers.calls import output
 from jobgen.schedulers.cluster import Facts, NodeFacts, QueueFacts
-from jobgen.values import mebibytes, seconds
+from jobgen.values import count, mebibytes, seconds
 
 PROBES = {
     "queues": ("qstat", "-Q", "-f"),  # without -f, long names are truncated
@@ -50,8 +50,8 @@ def read(name: str, qstat: str, pbsnodes: str) -> Facts:
         queues.append(
             QueueFacts(
                 queue,
-                least_nodes=int(least) if least.isdecimal() else None,
-                most_nodes=int(most) if most.isdecimal() else max(len(nodes), int(least or 0)) or None,
+                least_nodes=count(least),
+                most_nodes=count(most) or max(len(nodes), count(least) or 0) or None,
                 walltime=seconds(time) if time else None,
                 gpus=node.gpus,
                 cores=node.cores,
@@ -81,8 +81,8 @@ def node_facts(fields: Mapping[str, str]) -> NodeFacts:
     gpus = fields.get("resources_available.ngpus", fields.get("gpus", ""))
     memory = fields.get("resources_available.mem") or _status(fields.get("status", ""), "physmem")
     return NodeFacts(
-        int(gpus) if gpus.isdecimal() else 0,
-        int(cores) if cores.isdecimal() else None,
+        count(gpus) or 0,
+        count(cores),
         mebibytes(memory, "b"),
     )
 

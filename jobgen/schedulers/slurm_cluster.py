@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from jobgen.schedulers.calls import output
 from jobgen.schedulers.cluster import Facts, QueueFacts
-from jobgen.values import seconds
+from jobgen.values import count, seconds
 
 
 def facts() -> Facts:
@@ -42,12 +42,12 @@ def read(name: str, sinfo: str) -> Facts:
         queue = QueueFacts(
             cells[0].rstrip("*"),
             cells[0].endswith("*"),
-            int(sizes[1]) if sizes else None,
-            int(most) if most.isdecimal() else int(cells[2]),
+            count(sizes[1]) if sizes else None,
+            count(most) or count(cells[2]),
             seconds(cells[1]),
-            sum(int(count) for _, _, count in devices),
-            int(cells[3].rstrip("+")),
-            int(cells[4].rstrip("+")),
+            sum(count(number) or 0 for _, _, number in devices),
+            count(cells[3].rstrip("+")),
+            count(cells[4].rstrip("+")),
         )
         queues[queue.name] = _greater(queues.get(queue.name, queue), queue)
     # If no type is named, Slurm allocates devices of any type.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 
 from jobgen.errors import JobgenError, nearest, one_of, shown
 
@@ -18,8 +20,37 @@ def folders(beside: str | None = None) -> tuple[str, ...]:
 
 def names() -> list[str]:
     """Return the sorted names of the user's own and the packaged sites, without those next to a job file."""
-    found = (name for folder in folders() if os.path.isdir(folder) for name in os.listdir(folder))
+    found = (name for folder in folders() for name in _listed(folder))
     return sorted({name[:-5] for name in found if name.endswith(".toml") and not name.startswith(".")})
+
+
+def _listed(folder: str) -> list[str]:
+    """Return the names in a folder; none if there is no such folder."""
+    try:
+        return os.listdir(folder)
+    except OSError as error:
+        _absent(error, folder)
+    return []
+
+
+def _is_file(path: str) -> bool:
+    try:
+        return stat.S_ISREG(os.stat(path).st_mode)
+    except ValueError:  # a NUL
+        pass
+    except OSError as error:
+        _absent(error, path)
+    return False
+
+
+def _absent(error: OSError, path: str) -> None:
+    """Return if there is no such file or folder.
+
+    Raises:
+        JobgenError: it cannot be read: a packaged site must not replace one of the user in silence.
+    """
+    if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP):
+        raise JobgenError(f"site files: {shown(path)} cannot be read: {error.strerror}") from None
 
 
 def find(name: str, origin: str, beside: str | None = None, after: str | None = None) -> str:
@@ -37,7 +68,7 @@ def find(name: str, origin: str, beside: str | None = None, after: str | None = 
     if after is not None:
         paths = [path for path in paths if os.path.realpath(path) != os.path.realpath(after)]
     for path in paths:
-        if os.path.isfile(path):
+        if _is_file(path):
             return path
     known = names()
     raise JobgenError(f"{origin}: there is no such site: use {one_of(known)}{nearest(name, known)}")

@@ -229,6 +229,18 @@ def test_a_job_file_of_our_script_asks_the_scheduler_for_the_same(name: str, tmp
     assert schedulers_lines(again) == schedulers_lines(text)
 
 
+@pytest.mark.parametrize("name", ["slurm_mpirun_over_ssh", "pbspro_mpirun_two_nodes"])
+def test_our_own_script_gets_one_sentence(name: str) -> None:
+    text = (HERE.parent / "golden" / f"{name}.sh").read_text(encoding="utf-8")
+    done = jobgen("convert", "-", "--to", "toml", stdin=text)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "-: was made by jobgen: the job file has its directives" in done.stderr
+    assert "OMPI_" not in done.stdout
+    done = jobgen("convert", "-", "--to", "torque", stdin=text)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert "was made by jobgen, which makes it for torque, too" in done.stderr
+
+
 def test_what_the_options_refuse_stays_a_directive() -> None:
     text = "#!/bin/bash\n#SBATCH --nice=-3\n#SBATCH --begin=teatime\n#SBATCH --hold\nsrun hostname\n"
     assert 'directive = ["--nice=-3", "--begin=teatime", "--hold"]\n' in convert(text, "toml").text

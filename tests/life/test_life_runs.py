@@ -42,7 +42,7 @@ def make_run(root: Path, name: str, events: str = "", plan: bool = True, job: st
 def jobgen(
     cwd: Path, *words: object, path: str | None = None, **options: Any
 ) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "PATH": path or "/bin", "PYTHONPATH": ""}
+    env = {**os.environ, "PATH": path or "/bin"}
     command = [sys.executable, "-m", "jobgen", *map(str, words)]
     return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=60, **options)
 

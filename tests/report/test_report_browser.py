@@ -21,6 +21,9 @@ from support.cluster import Cluster
 from support.jobs import PROBE, env_options, jobgen, run_dir
 from support.require import need_package
 
+from jobgen import Run
+from jobgen.report.notebook import html
+
 pytestmark = [pytest.mark.xdist_group("report"), pytest.mark.timeout(300)]
 
 TESTS = Path(__file__).resolve().parent.parent
@@ -331,3 +334,26 @@ def test_a_hostile_run_is_text(page: Any, tmp_path: Path, name: str) -> None:
     assert line["points"] == 4
     assert "2 not finite" in line["title"]
     assert opened.run("document.querySelectorAll('[data-by=step] .gap').length") == 2
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_hostile_run_is_text_in_a_notebook(chromium: Browser, tmp_path: Path, name: str) -> None:
+    """Nothing in it runs, and its style changes nothing around it."""
+    rows = [*made.rows([2.0, 1.5, math.nan, 1.0]), {"event": name, "step": name, "loss": name}]
+    run = Run(made.run(tmp_path / name, rows, attempts=(1,)))
+    hostile = run.details._replace(state=name, reason=name, id=name, tasks={name: 1})
+    chromium.events.clear()
+    around = "<!DOCTYPE html><meta charset=utf-8><body><table id=around><tr><td>x</td></table>"
+    (tmp_path / "plain.html").write_text(around)
+    (tmp_path / "cell.html").write_text(around + html(hostile, run.directory), errors="surrogateescape")
+    seen = []
+    for page in ("plain", "cell"):
+        chromium.open(tmp_path / f"{page}.html")
+        style = "(s => [s.font, s.color, s.borderCollapse, s.padding].join())"
+        seen.append(chromium.run(f"{style}(getComputedStyle(document.querySelector('#around td')))"))
+    assert seen[0] == seen[1]
+    assert chromium.run("document.scripts.length + document.images.length") == 0
+    shown = "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in name)
+    assert shown in chromium.run("document.querySelectorAll('.jobgen-run td')[1].textContent")
+    assert chromium.run("getComputedStyle(document.querySelector('polyline')).stroke").startswith("rgb")
+    assert (chromium.requests(), chromium.complaints()) == ([], [])

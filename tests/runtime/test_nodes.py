@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from support.runtime_shell import Done, Shell, alive, listed
+from support.runtime_shell import Done, Shell, ends_within, listed
 
 FILES = ("node/rank", "node/watch", "node/node", "node/each_node")
 
@@ -660,7 +660,7 @@ def test_told_to_end_it_tells_the_nodes(shell: Shell) -> None:
     process.terminate()
     assert process.wait(20) == 143
     assert (shell.folder / "told").read_text() == "told\n"
-    assert not alive(int((shell.folder / "pids").read_text()))
+    ends_within(int((shell.folder / "pids").read_text()), 10)
 
 
 def test_a_process_that_is_no_rank_of_this_job_any_more_is_let_alone(node: Node, shell: Shell) -> None:

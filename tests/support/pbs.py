@@ -263,13 +263,12 @@ def shared_pbs(cluster: PbsCluster) -> Iterator[PbsCluster]:
             if not cluster.runs():
                 cluster.up()
                 _watch(cluster, lease)
-                keeper.start()
+        keeper.start()
         try:
             yield cluster
         finally:  # nothing is started any more when the watcher takes the cluster down
             end.set()
-            if keeper.is_alive():
-                keeper.join()
+            keeper.join()
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -137,6 +138,15 @@ def alive(pid: int) -> bool:
         return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
     except OSError:
         return False
+
+
+def ends_within(pid: int, seconds: float) -> float:
+    """Wait for the end of a process; return the seconds that it took."""
+    started = time.monotonic()
+    while alive(pid) and time.monotonic() - started < seconds:
+        time.sleep(0.02)
+    assert not alive(pid)
+    return time.monotonic() - started
 
 
 def listed(path: Path) -> list[str]:

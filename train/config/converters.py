@@ -1,4 +1,8 @@
-"""Converters from the text of an option to its value. Each error is one sentence with the allowed values."""
+"""Converters from the text of an option to its value. Each error is one sentence with the allowed values.
+
+The attribute `schema` of a converter says as JSON Schema what it accepts: tests/write_training_options.py
+writes it into jobgen/training_options.json, by which jobgen checks options before a job is submitted.
+"""
 
 import argparse
 import importlib.util
@@ -6,6 +10,7 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any, TypeVar
 
 from ..errors import suggestion
 
@@ -31,7 +36,22 @@ GONE = {
 }
 
 
+_Convert = TypeVar("_Convert", bound=Callable[[str], Any])
+_OWN = r"(?!\d)\w+(\.(?!\d)\w+)*:(?!\d)\w+(\.(?!\d)\w+)*"
+
+
+def accepts(description: str, **schema: object) -> Callable[[_Convert], _Convert]:
+    """Return a decorator that gives a converter its schema."""
+
+    def mark(convert: _Convert) -> _Convert:
+        convert.schema = {"description": description, **schema}  # type: ignore[attr-defined]
+        return convert
+
+    return mark
+
+
 def one_of(allowed: Sequence[str]) -> Callable[[str], str]:
+    @accepts(f"one of {', '.join(allowed)}", enum=list(allowed))
     def convert(text: str) -> str:
         if text not in allowed:
             if text.lower() in GONE:
@@ -44,16 +64,20 @@ def one_of(allowed: Sequence[str]) -> Callable[[str], str]:
 
 
 def whole(least: int) -> Callable[[str], int]:
+    rule = f"a whole number of at least {least}"
+
+    @accepts(rule, type="integer", minimum=least, maximum=10**18 - 1)
     def convert(text: str) -> int:
         if len(text) > 18 and text.isdecimal():  # torch stores it in 64 bits
             raise argparse.ArgumentTypeError(f"{text[:18]}... has more than 18 digits")
         if not text.isdecimal() or int(text) < least:
-            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least {least}")
+            raise argparse.ArgumentTypeError(f"{text!r} is not {rule}")
         return int(text)
 
     return convert
 
 
+@accepts("a list of rising whole numbers, such as 30,60", pattern=r"\s*\d+\s*(,\s*\d+\s*)*")
 def wholes(text: str) -> tuple[int, ...]:
     """Convert increasing whole numbers from 1, separated by commas."""
     numbers = [int(part) if part.strip().isdecimal() else 0 for part in text.split(",")]
@@ -63,32 +87,39 @@ def wholes(text: str) -> tuple[int, ...]:
 
 
 def real(above: float | None = None) -> Callable[[str], float]:
-    rule = "above 0" if above is not None else "of at least 0"
+    rule = "a number above 0" if above is not None else "a number of at least 0"
 
+    @accepts(rule, type="number", **{"minimum" if above is None else "exclusiveMinimum": above or 0})
     def convert(text: str) -> float:
         value = _number(text)
         # The comparison is False for nan, so nan is rejected, too.
         if not (0 <= value < float("inf")) or (above is not None and value <= above):
-            raise argparse.ArgumentTypeError(f"{text!r} is not a number {rule}")
+            raise argparse.ArgumentTypeError(f"{text!r} is not {rule}")
         return value
 
     return convert
 
 
+@accepts("a number between 0 and 1", type="number", exclusiveMinimum=0, exclusiveMaximum=1)
 def decay(text: str) -> float:
     if not 0 < _number(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number between 0 and 1")
     return float(text)
 
 
+_SECONDS = r"(\d{1,9}(?:\.\d{1,3})?)([smhd]?)"
+
+
+@accepts("a time such as 90s, 30m or 2h, or 0", pattern=_SECONDS)
 def seconds(text: str) -> float:
     """Convert a time such as 90s, 30m, 2h or 90 (seconds) to seconds; 0 means none."""
-    match = re.fullmatch(r"(\d{1,9}(?:\.\d{1,3})?)([smhd]?)", text, re.ASCII)
+    match = re.fullmatch(_SECONDS, text, re.ASCII)
     if not match:
         raise argparse.ArgumentTypeError(f"{text!r} is not a time such as 90s, 30m or 2h, or 0")
     return float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}[match[2]]
 
 
+@accepts("a fraction above 0 and up to 1, such as 0.97", type="number", exclusiveMinimum=0, maximum=1)
 def fraction(text: str) -> float:
     if not 0 < _number(text) <= 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a fraction above 0 and up to 1, such as 0.97")
@@ -116,12 +147,14 @@ def _number(text: str) -> float:
         return float("nan")
 
 
+@accepts("a stage of ZeRO: 0, 1, 2 or 3", enum=["0", "1", "2", "3"])
 def stage(text: str) -> int:
     if text not in ("0", "1", "2", "3"):
         raise argparse.ArgumentTypeError(f"{text!r} is not a stage of ZeRO: 0, 1, 2 or 3")
     return int(text)
 
 
+@accepts("NODESxRANKS, such as 2x4", pattern=r"[1-9]\d*x[1-9]\d*")
 def shape(text: str) -> tuple[int, int]:
     match = re.fullmatch(r"([1-9]\d*)x([1-9]\d*)", text)
     if not match:
@@ -129,6 +162,7 @@ def shape(text: str) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
+@accepts("parameters, uniform or type:REGEX", pattern=r"(?s)parameters|uniform|type:.+")
 def partition(text: str) -> str:
     if text.startswith("type:"):
         try:
@@ -140,15 +174,22 @@ def partition(text: str) -> str:
     return one_of(("parameters", "uniform", "type:REGEX"))(text)
 
 
+@accepts(f"one of {', '.join(SCHEDULERS)} or PKG.MOD:NAME", enum=list(SCHEDULERS), pattern=_OWN)
 def scheduler(text: str) -> str:
     return text if is_own(text) else one_of(SCHEDULERS)(text)
 
 
 def model(names: Sequence[str]) -> Callable[[str], str]:
     """Return a converter for one of `names` or the user's own package.module:name."""
-    return lambda text: own(text) if ":" in text else one_of((*names, "PKG.MOD:NAME"))(text)
+
+    @accepts(f"one of {', '.join(names)} or PKG.MOD:NAME", enum=list(names), pattern=_OWN)
+    def convert(text: str) -> str:
+        return own(text) if ":" in text else one_of((*names, "PKG.MOD:NAME"))(text)
+
+    return convert
 
 
+@accepts("PKG.MOD:NAME, such as my_models:build", pattern=_OWN)
 def own(text: str) -> str:
     if not is_own(text):
         raise argparse.ArgumentTypeError(f"{text!r} is not PKG.MOD:NAME, such as my_models:build")
@@ -161,6 +202,10 @@ def own(text: str) -> str:
     return text
 
 
+@accepts(
+    "a list such as crop,flip or crop:4,flip, or none",
+    pattern=r"\s*(none|(crop(:[1-9]\d*)?|flip)(\s*,\s*(crop(:[1-9]\d*)?|flip))?)\s*",
+)
 def augmentation(text: str) -> tuple[str, ...]:
     """Convert a list of crop, crop:PIXELS and flip to a sorted tuple; 'none' is the empty tuple."""
     parts = [part.strip() for part in text.split(",")]

@@ -21,6 +21,7 @@ def _totals(script: Script) -> dict[str, tuple[int, str]]:
     "select= or place= with nodes=",
     """`select=` and `place=` are the syntax of PBS Pro, `nodes=` is the old one: qsub refuses them together
     ("Cannot be used with select or place").""",
+    fix="use select= and place= only",
     bad="""
     #!/bin/bash
     #PBS -l select=2:ncpus=8
@@ -43,9 +44,7 @@ def select_with_nodes(script: Script) -> Iterator[Hit]:
     for name in ("select", "place"):
         if name in totals and "nodes" in totals:
             line = max(totals[name][0], totals["nodes"][0])
-            yield Hit(
-                line, f"nodes= with {name}= is refused: they are two languages", "use select= and place= only"
-            )
+            yield Hit(line, f"nodes= with {name}= is refused: they are two languages")
             return
 
 
@@ -117,6 +116,8 @@ def walltime_in_select(script: Script) -> Iterator[Hit]:
     """`nodes=2:ppn=1:gpus=1` is the syntax of Torque for GPUs. PBS Pro refuses it ("node(s) specification
     error", status 241). The rest of the script decides whether it is for PBS Pro or Torque; `--scheduler
     torque` or `--scheduler pbspro` overrides this.""",
+    message="nodes=...:gpus= is Torque's: PBS Pro refuses it (node(s) specification error)",
+    fix="write select=2:ncpus=8:ngpus=1; for Torque say --scheduler torque",
     bad="""
     #!/bin/bash
     #PBS -l nodes=2:ppn=1:gpus=1
@@ -137,11 +138,7 @@ def walltime_in_select(script: Script) -> Iterator[Hit]:
 def torque_gpus(script: Script) -> Iterator[Hit]:
     line, nodes = _totals(script).get("nodes", (0, ""))
     if re.search(r":gpus=", nodes):
-        yield Hit(
-            line,
-            "nodes=...:gpus= is Torque's: PBS Pro refuses it (node(s) specification error)",
-            "write select=2:ncpus=8:ngpus=1; for Torque say --scheduler torque",
-        )
+        yield Hit(line)
 
 
 @rule(
@@ -150,6 +147,8 @@ def torque_gpus(script: Script) -> Iterator[Hit]:
     "GPUs that are asked for, but not allocated",
     """`nodes=2:ppn=2,ngpus=2` is accepted by PBS Pro, but the GPUs are **not allocated**: the job runs
     beside others on the same cards.""",
+    message="ngpus beside nodes= is accepted, but no GPU is allocated",
+    fix="write select=2:ncpus=8:ngpus=4",
     bad="""
     #!/bin/bash
     #PBS -l nodes=2:ppn=2,ngpus=2
@@ -168,11 +167,7 @@ def torque_gpus(script: Script) -> Iterator[Hit]:
 def unallocated_gpus(script: Script) -> Iterator[Hit]:
     totals = _totals(script)
     if "nodes" in totals and "ngpus" in totals:
-        yield Hit(
-            totals["ngpus"][0],
-            "ngpus beside nodes= is accepted, but no GPU is allocated",
-            "write select=2:ncpus=8:ngpus=4",
-        )
+        yield Hit(totals["ngpus"][0])
 
 
 @rule(
@@ -182,6 +177,8 @@ def unallocated_gpus(script: Script) -> Iterator[Hit]:
     """`select=2` requests two chunks, not two nodes. Without `place=scatter` PBS may pack both onto one
     host. The node file then lists this host twice, and a launcher that expects two hosts fails. (For
     chunks of the size of a node this is only a note.)""",
+    message="without place=scatter PBS packs the chunks: several may share a host, which is then listed again",
+    fix="add -l place=scatter",
     bad="""
     #!/bin/bash
     #PBS -l select=2:ncpus=4:mpiprocs=2
@@ -204,12 +201,7 @@ def packed_chunks(script: Script) -> Iterator[Hit]:
     chunk = script.request.chunks[0]
     cpus, gpus = number(chunk.get("ncpus")), number(chunk.get("ngpus"))
     whole = cpus is None or cpus >= 32 or (gpus or 0) >= 4 or len(script.request.chunks) > 1
-    yield Hit(
-        totals["select"][0],
-        "without place=scatter PBS packs the chunks: several may share a host, which is then listed again",
-        "add -l place=scatter",
-        NOTE if whole else None,
-    )
+    yield Hit(totals["select"][0], level=NOTE if whole else None)
 
 
 @rule(
@@ -218,6 +210,7 @@ def packed_chunks(script: Script) -> Iterator[Hit]:
     "GPUs without mpiprocs",
     """The node file has `mpiprocs` lines for each chunk, or one line if `mpiprocs` is not given. An mpirun
     without a number of ranks then starts one rank for each chunk, and all GPUs but one stay idle.""",
+    message="without mpiprocs the node file has one line a chunk, so that mpirun starts one rank a chunk",
     bad="""
     #!/bin/bash
     #PBS -l select=2:ncpus=32:ngpus=4
@@ -246,9 +239,5 @@ def no_mpiprocs(script: Script) -> Iterator[Hit]:
     for launch in script.launched("mpirun"):
         told = launch.has("-n", "-np", "--np", "-ppn", "--ppn", "--npernode", "-npernode", "--map-by", "-N")
         if not told and launch.outer is None:
-            yield Hit(
-                line,
-                "without mpiprocs the node file has one line a chunk, so that mpirun starts one rank a chunk",
-                f"add :mpiprocs={chunk['ngpus']} to the select",
-            )
+            yield Hit(line, fix=f"add :mpiprocs={chunk['ngpus']} to the select")
             return

@@ -10,6 +10,8 @@ from jobgen.check.launches import Launch
 from jobgen.check.rule import ERROR, WARNING, rule
 from jobgen.check.script import Hit, Script
 
+_FIRST = 20  # hostfiles that are searched for in the text
+
 
 def runner(launch: Launch) -> str:
     return (launch.options.get("--launcher") or "pdsh").lower() if launch.has("--launcher") else "pdsh"
@@ -26,6 +28,7 @@ def run_by(script: Script, *runners: str) -> Iterator[Launch]:
     "deepspeed on several nodes without a hostfile",
     """deepspeed does not query the scheduler. Without a hostfile it prints a warning of one line and trains
     only on the first node, while the whole allocation is charged.""",
+    fix='make a hostfile from the scheduler\'s list and give it: --hostfile "$hostfile"',
     bad="""
     #!/bin/bash
     #SBATCH --nodes=2
@@ -54,7 +57,6 @@ def missing_hostfile(script: Script) -> Iterator[Hit]:
                 launch.line,
                 "without a hostfile deepspeed uses this node only, with no more than a warning; the "
                 f"job has {script.request.nodes}",
-                'make a hostfile from the scheduler\'s list and give it: --hostfile "$hostfile"',
             )
 
 
@@ -64,6 +66,8 @@ def missing_hostfile(script: Script) -> Iterator[Hit]:
     "--launcher without a hostfile",
     """Without a hostfile deepspeed starts the ranks on its own node, and ignores `--launcher` without a
     message.""",
+    message="without a hostfile deepspeed ignores --launcher in silence",
+    fix="give it a hostfile, or leave --launcher out",
     bad="""
     #!/bin/bash
     #SBATCH --gpus-per-node=4
@@ -82,11 +86,7 @@ def missing_hostfile(script: Script) -> Iterator[Hit]:
 def ignored_launcher(script: Script) -> Iterator[Hit]:
     for launch in script.launched("deepspeed"):
         if launch.has("--launcher") and not launch.has("--hostfile", "-H") and not script.request.several:
-            yield Hit(
-                launch.line,
-                "without a hostfile deepspeed ignores --launcher in silence",
-                "give it a hostfile, or leave --launcher out",
-            )
+            yield Hit(launch.line)
 
 
 @rule(
@@ -94,6 +94,7 @@ def ignored_launcher(script: Script) -> Iterator[Hit]:
     ERROR,
     "Filters with an MPI runner",
     """The runners for Open MPI, MPICH, Intel MPI and MVAPICH refuse `--include` and `--exclude`.""",
+    fix="write a hostfile of the hosts and slots that are wanted",
     bad="""
     #!/bin/bash
     #SBATCH --nodes=2
@@ -118,11 +119,7 @@ def ignored_launcher(script: Script) -> Iterator[Hit]:
 def filtered_runner(script: Script) -> Iterator[Hit]:
     for launch in run_by(script, "openmpi", "mpich", "impi", "mvapich"):
         if launch.has("--include", "--exclude", "-i", "-e"):
-            yield Hit(
-                launch.line,
-                f"--launcher {runner(launch)} refuses --include and --exclude",
-                "write a hostfile of the hosts and slots that are wanted",
-            )
+            yield Hit(launch.line, f"--launcher {runner(launch)} refuses --include and --exclude")
 
 
 @rule(
@@ -162,6 +159,7 @@ def filter_range(script: Script) -> Iterator[Hit]:
     "A hostfile that nothing makes",
     """If its hostfile does not exist, deepspeed only prints a warning, and trains on the first node alone.
     The file is searched beside the script, and among the files that the script writes.""",
+    fix="make it from the scheduler's list of hosts, in this script",
     bad="""
     #!/bin/bash
     #SBATCH --nodes=2
@@ -184,10 +182,12 @@ def filter_range(script: Script) -> Iterator[Hit]:
 def absent_hostfile(script: Script) -> Iterator[Hit]:
     if any(script.named("bash", "sh", "source", ".", "python", "python3")):
         return  # they may make it
-    for launch in script.launched("deepspeed"):
-        name = launch.options.get("--hostfile") or launch.options.get("-H")
+    named = {
+        one.options.get("--hostfile") or one.options.get("-H"): one for one in script.launched("deepspeed")
+    }
+    for name, launch in list(named.items())[:_FIRST]:
         path = script.path(name) if name else None
-        if name is None or path is None or os.path.exists(path):
+        if not name or path is None or os.path.exists(path):
             continue
         last = os.path.basename(name)
         if script.tree.text.count(last) == launch.command.node.text.count(last):
@@ -195,8 +195,8 @@ def absent_hostfile(script: Script) -> Iterator[Hit]:
                 launch.line,
                 f"nothing makes {name}, and without it deepspeed uses this node only, with no more than "
                 "a warning",
-                "make it from the scheduler's list of hosts, in this script",
             )
+            return
 
 
 @rule(
@@ -204,6 +204,8 @@ def absent_hostfile(script: Script) -> Iterator[Hit]:
     ERROR,
     "A hostfile that DeepSpeed cannot read",
     r"""DeepSpeed matches `^(\S+)\s+slots=(\d+)`: no blanks around the `=`, no `host:4`.""",
+    message="DeepSpeed's hostfile takes no blanks around the = of slots=",
+    fix="write HOST slots=4",
     bad="""
     #!/bin/bash
     #SBATCH --nodes=2
@@ -222,9 +224,5 @@ def absent_hostfile(script: Script) -> Iterator[Hit]:
 def hostfile_format(script: Script) -> Iterator[Hit]:
     for node in script.tree.all("string_content", "raw_string", "heredoc_body", "word"):
         if re.search(r"\bslots(\s+=\s*|=\s+)[\d$]", node.text):
-            yield Hit(
-                node.line,
-                "DeepSpeed's hostfile takes no blanks around the = of slots=",
-                "write HOST slots=4",
-            )
+            yield Hit(node.line)
             return

@@ -18,6 +18,7 @@ _GONE = {"elasticity": "0.19.8", "sparse_attention": "0.19.7"}
     ERROR,
     "A DeepSpeed config that is no JSON",
     """The config that the script names is not valid JSON: every rank fails when it reads the file.""",
+    fix="correct the file",
     bad="""
     #!/bin/bash
     #SBATCH --gpus-per-node=1
@@ -40,7 +41,7 @@ _GONE = {"elasticity": "0.19.8", "sparse_attention": "0.19.7"}
 def not_json(script: Script) -> Iterator[Hit]:
     found = find(script)
     if found and isinstance(found[2], str):
-        yield Hit(found[0], f"{found[1]} is not valid JSON: {found[2]}", "correct the file")
+        yield Hit(found[0], f"{found[1]} is not valid JSON: {found[2]}")
 
 
 @rule(

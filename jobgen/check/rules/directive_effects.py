@@ -53,6 +53,7 @@ def inert(script: Script) -> Iterator[Hit]:
     """qsub and sbatch read directives up to the first command. Blank lines and comments do not end this
     part; everything else does, including `set -e` and assignments. Later directives are ignored without
     a message.""",
+    fix="move it above the first command",
     bad="""
     #!/bin/bash
     #SBATCH --time=01:00:00
@@ -81,7 +82,6 @@ def late(script: Script) -> Iterator[Hit]:
             line.number,
             f"directives end at the first command, which is in line {script.directives.first_command}: "
             "this one is ignored",
-            "move it above the first command",
         )
 
 
@@ -102,6 +102,8 @@ def trailing(script: Script) -> list[int]:
     "A comment behind a PBS directive",
     """PBS reads the whole line as the directive: qsub refuses a script with a comment after it. (sbatch
     allows comments there.)""",
+    message="PBS takes the comment for a part of the directive and refuses the job",
+    fix="put the comment on a line of its own",
     bad="""
     #!/bin/bash
     #PBS -l select=2:ncpus=8  # two nodes
@@ -121,11 +123,7 @@ def trailing(script: Script) -> list[int]:
 )
 def trailing_comment(script: Script) -> Iterator[Hit]:
     for number in trailing(script):
-        yield Hit(
-            number,
-            "PBS takes the comment for a part of the directive and refuses the job",
-            "put the comment on a line of its own",
-        )
+        yield Hit(number)
 
 
 @rule(
@@ -135,6 +133,10 @@ def trailing_comment(script: Script) -> Iterator[Hit]:
     """A file edited on Windows ends its lines with a carriage return and a line feed. sbatch refuses it
     ("DOS line breaks"), PBS refuses it with a less clear message, and bash reads the character as a part
     of the last word of each line.""",
+    message="the line ends with a carriage return, as on Windows: the schedulers refuse the "
+    "script, and bash "
+    "takes the character for a part of the last word",
+    fix="convert the file: sed -i 's/\\r$//' FILE",
     bad="""
     #!/bin/bash\r
     #SBATCH --time=01:00:00\r
@@ -149,13 +151,7 @@ def trailing_comment(script: Script) -> Iterator[Hit]:
 def carriage_return(script: Script) -> Iterator[Hit]:
     for number, line in enumerate(script.lines, 1):
         if line.endswith("\r"):
-            yield Hit(
-                number,
-                "the line ends with a carriage return, as on Windows: the schedulers refuse the "
-                "script, and bash "
-                "takes the character for a part of the last word",
-                "convert the file: sed -i 's/\\r$//' FILE",
-            )
+            yield Hit(number)
             return
 
 
@@ -167,6 +163,7 @@ def carriage_return(script: Script) -> Iterator[Hit]:
     the **last** one for all other options. One of the two values has no effect. (Some options add up:
     `-W depend` on PBS Pro, `-W stagein`, `-W stageout` and `-W x` on Torque, `--mail-type` on Slurm.
     Options on the command line win over the script.)""",
+    fix="keep one of them",
     bad="""
     #!/bin/bash
     #PBS -l select=1:ncpus=8
@@ -191,7 +188,6 @@ def repeated(script: Script) -> Iterator[Hit]:
                 option.line,
                 f"{key} is there already, as {shown(seen[key])}: of repeated directives "
                 f"{script.dialect.title} heeds the {which}",
-                "keep one of them",
             )
 
 
@@ -201,6 +197,7 @@ def repeated(script: Script) -> Iterator[Hit]:
     "No #! line",
     """sbatch refuses a script whose first line does not begin with `#!`. PBS runs it with the login shell,
     which may not be bash.""",
+    fix="begin with #!/bin/bash",
     bad="""
     #PBS -l select=1:ncpus=8
     #PBS -l walltime=01:00:00
@@ -220,6 +217,5 @@ def no_shebang(script: Script) -> Iterator[Hit]:
         yield Hit(
             1,
             f"the first line does not say which shell this is for: {what}",
-            "begin with #!/bin/bash",
-            ERROR if refused else None,
+            level=ERROR if refused else None,
         )

@@ -15,6 +15,8 @@ from jobgen.check.script import Hit, Script
     "source activate",
     """`source activate` is the syntax of conda before 4.4. Today it finds no such file, or that of another
     installation on PATH.""",
+    message="source activate is conda's old way: it finds no such file, or another environment's",
+    fix='write eval "$(conda shell.bash hook)" and then conda activate',
     bad="""
     #!/bin/bash
     #SBATCH --time=01:00:00
@@ -35,11 +37,7 @@ def source_activate(script: Script) -> Iterator[Hit]:
     for command in script.named("source", "."):
         words = command.literals
         if words and words[0] == "activate":
-            yield Hit(
-                command.line,
-                "source activate is conda's old way: it finds no such file, or another environment's",
-                'write eval "$(conda shell.bash hook)" and then conda activate',
-            )
+            yield Hit(command.line)
 
 
 @rule(
@@ -48,6 +46,8 @@ def source_activate(script: Script) -> Iterator[Hit]:
     "conda init in a job",
     """`conda init` edits `~/.bashrc`, for shells that start later. In the script itself `conda activate`
     fails as before, and every job edits the file again.""",
+    message="conda init edits ~/.bashrc, for later shells: in this one conda activate still fails",
+    fix='write eval "$(conda shell.bash hook)"',
     bad="""
     #!/bin/bash
     #SBATCH --time=01:00:00
@@ -67,11 +67,7 @@ def source_activate(script: Script) -> Iterator[Hit]:
 def conda_init(script: Script) -> Iterator[Hit]:
     for command in script.named("conda", "mamba"):
         if command.literals[:1] == ["init"]:
-            yield Hit(
-                command.line,
-                "conda init edits ~/.bashrc, for later shells: in this one conda activate still fails",
-                'write eval "$(conda shell.bash hook)"',
-            )
+            yield Hit(command.line)
 
 
 @rule(
@@ -80,6 +76,7 @@ def conda_init(script: Script) -> Iterator[Hit]:
     "A person's start-up file in a job",
     """Start-up files are for interactive shells. Many return at once in other shells, some ask questions,
     and they differ between users.""",
+    fix="load the modules and the environment here",
     bad="""
     #!/bin/bash
     #SBATCH --time=01:00:00
@@ -104,7 +101,6 @@ def bashrc(script: Script) -> Iterator[Hit]:
             yield Hit(
                 command.line,
                 f"{name} is for people: it often ends at once in a job, or differs from one user to the next",
-                "load the modules and the environment here",
             )
 
 
@@ -114,6 +110,8 @@ def bashrc(script: Script) -> Iterator[Hit]:
     "conda activate without its hook",
     """`conda activate` is a shell function that conda's hook defines. A batch script on Slurm is not a
     login shell and reads no start-up file.""",
+    message="conda activate is a function of the shell, and nothing has defined it here",
+    fix='write eval "$(conda shell.bash hook)" before it',
     bad="""
     #!/bin/bash
     #SBATCH --time=01:00:00
@@ -141,11 +139,7 @@ def conda_hook(script: Script) -> Iterator[Hit]:
         return
     for command in script.named("conda", "mamba"):
         if command.literals[:1] == ["activate"] and not any(start < command.node.start for start in ready):
-            yield Hit(
-                command.line,
-                "conda activate is a function of the shell, and nothing has defined it here",
-                'write eval "$(conda shell.bash hook)" before it',
-            )
+            yield Hit(command.line)
             return
 
 
@@ -155,6 +149,7 @@ def conda_hook(script: Script) -> Iterator[Hit]:
     "One person's directory",
     """A script with the home directory of a user works only for that user: 21 of 45 public scripts have
     one.""",
+    fix="write $HOME, or a variable at the top",
     bad="""
     #!/bin/bash
     #SBATCH --time=01:00:00
@@ -171,11 +166,7 @@ def conda_hook(script: Script) -> Iterator[Hit]:
 def personal_path(script: Script) -> Iterator[Hit]:
     for node in script.tree.all("word", "string_content", "raw_string"):
         if match := re.search(r"(?<![\w$}])/(home|Users|users)/[\w.-]+", node.text):
-            yield Hit(
-                node.line,
-                f"{match[0]} is one person's directory: nobody else can run this",
-                "write $HOME, or a variable at the top",
-            )
+            yield Hit(node.line, f"{match[0]} is one person's directory: nobody else can run this")
             return
 
 

@@ -33,6 +33,7 @@ _SILENT = (
     """Over pdsh deepspeed forwards the variables that begin with NCCL, PYTHON, MV2, UCX and MLFLOW (on
     Ascend ASCEND, HCCL, LD_LIBRARY and PATH). All others are set only on the first node, unless the file
     named by `DS_ENV_FILE` contains them as `NAME=VALUE` lines, without blank lines and comments.""",
+    fix='write them as NAME=VALUE into a file of the job and export DS_ENV_FILE="$file"',
     bad="""
     #!/bin/bash
     #SBATCH --nodes=2
@@ -84,9 +85,7 @@ def unforwarded(script: Script) -> Iterator[Hit]:
         if lost:
             names = ", ".join(dict.fromkeys(lost))
             yield Hit(
-                launch.line,
-                f"deepspeed hands few variables on to the other nodes; these stay here: {names}",
-                'write them as NAME=VALUE into a file of the job and export DS_ENV_FILE="$file"',
+                launch.line, f"deepspeed hands few variables on to the other nodes; these stay here: {names}"
             )
             return
 
@@ -97,6 +96,8 @@ def unforwarded(script: Script) -> Iterator[Hit]:
     "One .deepspeed_env for all jobs",
     """Every job reads the `.deepspeed_env` in the home directory. Two jobs at the same time mix their
     variables, and an old file changes later jobs.""",
+    message="~/.deepspeed_env is the same file for every job: two at a time mix their variables",
+    fix="write a file of the job's own and name it in DS_ENV_FILE",
     bad="""
     #!/bin/bash
     #SBATCH --time=01:00:00
@@ -116,11 +117,7 @@ def shared_ds_env(script: Script) -> Iterator[Hit]:
         target = node.get("destination")
         text = target.text.strip("\"'") if target is not None else ""
         if text.endswith("/.deepspeed_env") and text.startswith(("~", "$HOME", "${HOME}")):
-            yield Hit(
-                node.line,
-                "~/.deepspeed_env is the same file for every job: two at a time mix their variables",
-                "write a file of the job's own and name it in DS_ENV_FILE",
-            )
+            yield Hit(node.line)
             return
 
 
@@ -130,6 +127,8 @@ def shared_ds_env(script: Script) -> Iterator[Hit]:
     "Comments in DeepSpeed's environment file",
     """The launcher splits each line of `.deepspeed_env`, or of the file named by `DS_ENV_FILE`, at its `=`.
     On a blank line or a comment it fails with a traceback.""",
+    message="a blank line or a comment in DeepSpeed's environment file crashes the launcher",
+    fix="write NAME=VALUE lines only",
     bad="""
     #!/bin/bash
     #SBATCH --time=01:00:00
@@ -158,8 +157,4 @@ def env_lines(script: Script) -> Iterator[Hit]:
             continue
         lines = body.text.rstrip("\n").split("\n")
         if any(not line.strip() or line.lstrip().startswith("#") for line in lines):
-            yield Hit(
-                body.line,
-                "a blank line or a comment in DeepSpeed's environment file crashes the launcher",
-                "write NAME=VALUE lines only",
-            )
+            yield Hit(body.line)

@@ -51,6 +51,7 @@ _NPU = (
     "Devices chosen by hand",
     """The scheduler assigns some devices of a node to a job. Hand-written numbers may belong to another
     job. (All numbers that the job has, in any order, are only a note.)""",
+    fix="leave it to the scheduler",
     bad="""
     #!/bin/bash
     #SBATCH --gpus-per-node=2
@@ -79,8 +80,7 @@ def forced_devices(script: Script) -> Iterator[Hit]:
                 node.line,
                 f"{name} is set by hand: the scheduler may have given the job other devices, and those "
                 "of others are used",
-                "leave it to the scheduler",
-                NOTE if whole else None,
+                level=NOTE if whole else None,
             )
 
 
@@ -120,6 +120,8 @@ def old_nccl(script: Script) -> Iterator[Hit]:
     """`torch_npu` needs the libraries of the CANN toolkit, whose `set_env.sh` puts them on the path.
     Without it the import ends with `libhccl.so: cannot open shared object file`. Three of six Ascend
     scripts forget it.""",
+    message="CANN is never sourced: torch_npu does not find its libraries (libhccl.so)",
+    fix="source /usr/local/Ascend/ascend-toolkit/set_env.sh first",
     bad="""
     #!/bin/bash
     #SBATCH --gres=npu:8
@@ -165,11 +167,7 @@ def cann(script: Script) -> Iterator[Hit]:
         None,
     )
     if line := work or where:
-        yield Hit(
-            line,
-            "CANN is never sourced: torch_npu does not find its libraries (libhccl.so)",
-            "source /usr/local/Ascend/ascend-toolkit/set_env.sh first",
-        )
+        yield Hit(line)
 
 
 @rule(
@@ -178,6 +176,7 @@ def cann(script: Script) -> Iterator[Hit]:
     "A rank table and variables for HCCL",
     """HCCL reads the placement of the ranks from a rank table **or** from environment variables; with both
     it does not start.""",
+    fix="keep one of them",
     bad="""
     #!/bin/bash
     #SBATCH --ntasks=8
@@ -207,5 +206,4 @@ def rank_table(script: Script) -> Iterator[Hit]:
         yield Hit(
             names["RANK_TABLE_FILE"].line,
             f"HCCL takes a rank table or environment variables, never both; {others[0]} is set, too",
-            "keep one of them",
         )

@@ -11,6 +11,8 @@ from jobgen.check.script import Hit, Script
 
 _JOB_ID = ("PBS_JOBID", "SLURM_JOB_ID", "SLURM_JOBID", "TMPDIR", "RANDOM", "SLURM_TMPDIR", "$")
 
+_CHAIN = 20  # variables; no path is made of more
+
 _HOSTFILE = re.compile(r"(host|machine)[_-]?(file|s|list|s?\.txt)?|nodes?[_-]?(file|list)|nodes\.txt", re.I)
 
 
@@ -25,14 +27,9 @@ def _writes(script: Script) -> Iterator[tuple[Node, str, str]]:
 
 def _is_hostfile(script: Script, name: str) -> bool:
     """Return whether a file is a list of hosts: by its name, or because an option of a launcher names it."""
-    keys = ("--hostfile", "-hostfile", "-machinefile", "-f")
-    given = {launch.options.get(key) for launch in script.launches for key in keys}
-    given |= {
-        launch.nodes[key].text.strip("\"'") for launch in script.launches for key in keys if launch.has(key)
-    }
     last = name.rpartition("/")[2]
     named = re.fullmatch(rf"[\w.]*?({_HOSTFILE.pattern})(\.\w+)?", last, re.I)
-    return name in given or (named is not None and not last.endswith((".log", ".out", ".err")))
+    return name in script.hostfiles or (named is not None and not last.endswith((".log", ".out", ".err")))
 
 
 def _target(script: Script, node: Node) -> str | None:
@@ -43,8 +40,8 @@ def _target(script: Script, node: Node) -> str | None:
 def _own(script: Script, node: Node) -> bool:
     """Return whether a path contains something of this job only, also through other variables."""
     target = node.get("destination")
-    todo, seen = [target] if target is not None else [], set()
-    while todo:
+    todo, seen = [target] if target is not None else [], set[str]()
+    while todo and len(seen) < _CHAIN:
         for name, expansion in expansions(todo.pop()):
             if (
                 name in _JOB_ID
@@ -54,7 +51,7 @@ def _own(script: Script, node: Node) -> bool:
                 return True
             if name not in seen:
                 seen.add(name)
-                todo += [value for other, value, _ in script.assignments if other == name]
+                todo += script.values.get(name, [])
     return target is not None and "mktemp" in target.text
 
 
@@ -167,6 +164,9 @@ def appended_hostfile(script: Script) -> Iterator[Hit]:
     "A hostfile without slots for DeepSpeed",
     """The deepspeed launcher reads lines of the form `HOST slots=N`. A bare host is an error, and so is a
     host that appears twice: `$PBS_NODEFILE` is not a hostfile for DeepSpeed.""",
+    message="the deepspeed launcher wants HOST slots=N on each line, and each host once: a bare "
+    "host is an error",
+    fix='awk \'!seen[$1]++ { print $1 " slots=4" }\' "$PBS_NODEFILE" > "$hostfile"',
     bad="""
     #!/bin/bash
     #PBS -l select=2:ncpus=32:mpiprocs=4:ngpus=4
@@ -201,12 +201,7 @@ def bare_hostfile(script: Script) -> Iterator[Hit]:
         name = launch.options.get("--hostfile") or launch.options.get("-H") or ""
         made = any((_target(script, one) or text) == name for one, _, text in _writes(script))
         if direct or (made and not slots):
-            yield Hit(
-                launch.line,
-                "the deepspeed launcher wants HOST slots=N on each line, and each host once: a bare "
-                "host is an error",
-                'awk \'!seen[$1]++ { print $1 " slots=4" }\' "$PBS_NODEFILE" > "$hostfile"',
-            )
+            yield Hit(launch.line)
             return
 
 
@@ -216,6 +211,7 @@ def bare_hostfile(script: Script) -> Iterator[Hit]:
     "A hostfile that lists a host twice",
     """`$PBS_NODEFILE` lists a host once for each slot. A hostfile with one line for each of these lines
     names the host several times, each time with all slots: DeepSpeed refuses it.""",
+    fix='awk \'!seen[$1]++ { print $1 " slots=4" }\' "$PBS_NODEFILE" > "$hostfile"',
     bad="""
     #!/bin/bash
     #PBS -l select=2:ncpus=32:mpiprocs=4:ngpus=4
@@ -257,6 +253,5 @@ def duplicate_hosts(script: Script) -> Iterator[Hit]:
                 node.line,
                 f"$PBS_NODEFILE lists each host {script.request.lines_per_node} times, and DeepSpeed refuses "
                 "a host that is there twice",
-                'awk \'!seen[$1]++ { print $1 " slots=4" }\' "$PBS_NODEFILE" > "$hostfile"',
             )
             return

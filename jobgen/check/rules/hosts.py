@@ -77,6 +77,7 @@ def _names(node: Node) -> list[str]:
     "Slots counted as nodes",
     """`$PBS_NODEFILE` has one line for each slot (`mpiprocs`, or `ppn`), not for each node. Nine of 45
     public scripts that were looked at take `wc -l` for the number of nodes.""",
+    fix='count each host once: sort -u "$PBS_NODEFILE" | wc -l',
     bad="""
     #!/bin/bash
     #PBS -l select=2:ncpus=32:mpiprocs=4
@@ -113,7 +114,6 @@ def nodefile_count(script: Script) -> Iterator[Hit]:
                 "$PBS_NODEFILE has one line a slot"
                 + (f", here {each} for each node" if each else "")
                 + ": this is not the number of nodes",
-                'count each host once: sort -u "$PBS_NODEFILE" | wc -l',
             )
 
 
@@ -124,6 +124,8 @@ def nodefile_count(script: Script) -> Iterator[Hit]:
     """The first line of the node file is the host that runs the script. `sort -u` may put another host
     first, which is then used as the master, and it changes the placement of ranks. Remove duplicates
     without changing the order.""",
+    message="sort changes the order of the hosts: the first is no longer the one that runs this script",
+    fix="keep the order: awk '!seen[$1]++' \"$PBS_NODEFILE\"",
     bad="""
     #!/bin/bash
     #PBS -l select=2:ncpus=32:mpiprocs=4
@@ -155,11 +157,7 @@ def sorted_nodefile(script: Script) -> Iterator[Hit]:
             whole.under("command_substitution") and (whole.under("array") or "head" in _names(whole))
         )
         if unique and kept and not _inside_count(whole):
-            yield Hit(
-                command.line,
-                "sort changes the order of the hosts: the first is no longer the one that runs this script",
-                "keep the order: awk '!seen[$1]++' \"$PBS_NODEFILE\"",
-            )
+            yield Hit(command.line)
 
 
 def _inside_count(node: Node) -> bool:

@@ -14,6 +14,7 @@ from jobgen.check.script import Hit, Script
     "A launcher is told other nodes than the job has",
     """The request and the launch command have different numbers of nodes. The launcher waits for nodes that
     are not there, or leaves some idle.""",
+    fix="make them agree: take the number from the scheduler",
     bad="""
     #!/bin/bash
     #SBATCH --nodes=16
@@ -41,19 +42,13 @@ def nodes_mismatch(script: Script) -> Iterator[Hit]:
         count = launch.number(*launch.row.line.nodes)
         if count is None or count == asked.nodes or launch.has("--standalone"):
             continue
-        single = len([one for one in script.launches if one.kind == launch.kind]) == 1
         if count > asked.nodes:
-            yield Hit(
-                launch.line,
-                f"{launch.kind} is told {count} nodes, but the job asks for {asked.nodes}",
-                "make them agree: take the number from the scheduler",
-            )
-        elif single and launch.row.once_a_node and launch.outer is None and count == 1:
+            yield Hit(launch.line, f"{launch.kind} is told {count} nodes, but the job asks for {asked.nodes}")
+        elif script.only(launch) and launch.row.once_a_node and launch.outer is None and count == 1:
             yield Hit(
                 launch.line,
                 f"{launch.kind} is told one node, but the job pays for {asked.nodes}",
-                "make them agree: take the number from the scheduler",
-                WARNING,
+                level=WARNING,
             )
 
 
@@ -149,10 +144,11 @@ def first_node_only(script: Script) -> Iterator[Hit]:
         return
     if any(script.named("ssh", "pdsh", "pbsdsh", "clush", "parallel", "pbs_tmrsh")):
         return
+    if any(not launch.row.line.module_options for launch in script.launches):
+        return
     for launch in script.launches:
         if not launch.row.line.reaches_nodes and launch.alone and not launch.command.background:
-            others = (other for other in script.launches if not other.row.line.module_options)
-            if launch.has("--standalone") or any(others):
+            if launch.has("--standalone"):
                 continue
             step = script.dialect.node_step
             way = f"{step} --ntasks-per-node=1" if step else "mpirun or pbs_tmrsh, once a node"
@@ -171,6 +167,7 @@ def first_node_only(script: Script) -> Iterator[Hit]:
     "Launchers inside each other",
     """torchrun, accelerate and deepspeed are started once on each node and start the ranks there. `srun`
     with a task for each GPU starts them once for each GPU.""",
+    fix="write srun --ntasks-per-node=1",
     bad="""
     #!/bin/bash
     #SBATCH --nodes=2
@@ -211,7 +208,6 @@ def nested_tasks(script: Script) -> Iterator[Hit]:
                 launch.line,
                 f"{outer.kind} starts {tasks} tasks on each node, and in each of them {launch.kind} "
                 "starts its ranks",
-                "write srun --ntasks-per-node=1",
             )
 
 
@@ -220,6 +216,8 @@ def nested_tasks(script: Script) -> Iterator[Hit]:
     WARNING,
     "pdsh by rsh",
     """pdsh uses rsh unless `PDSH_RCMD_TYPE=ssh` is set. It then fails on every host, **with status 0**.""",
+    message="pdsh uses rsh, fails, and ends with status 0",
+    fix="export PDSH_RCMD_TYPE=ssh",
     bad="""
     #!/bin/bash
     #SBATCH --nodes=2
@@ -242,9 +240,5 @@ def pdsh_rsh(script: Script) -> Iterator[Hit]:
     for command in script.named("pdsh"):
         words = command.literals
         if "-R" not in words and "-Rssh" not in words and not any(word.startswith("ssh:") for word in words):
-            yield Hit(
-                command.line,
-                "pdsh uses rsh, fails, and ends with status 0",
-                "export PDSH_RCMD_TYPE=ssh",
-            )
+            yield Hit(command.line)
             return

@@ -27,6 +27,7 @@ _DOWNLOADS = {
     """Interface names differ between clusters, and sometimes between nodes of one cluster. With a wrong
     name NCCL hangs at the first collective. It is safer to exclude wrong interfaces than to name the
     right one. (The names of fast networks, such as `ib0` and `hsn0`, are only a note.)""",
+    fix="leave it out, or exclude what is wrong: ^lo,docker",
     bad="""
     #!/bin/bash
     #SBATCH --gpus-per-node=1
@@ -52,8 +53,7 @@ def interface(script: Script) -> Iterator[Hit]:
                 node.line,
                 f"the interface {shown(text)} is written by hand: a node that calls it otherwise hangs "
                 "at the first collective",
-                "leave it out, or exclude what is wrong: ^lo,docker",
-                None if local and not text.startswith("^") else NOTE,
+                level=None if local and not text.startswith("^") else NOTE,
             )
 
 
@@ -63,6 +63,7 @@ def interface(script: Script) -> Iterator[Hit]:
     "Downloads inside the job",
     """Compute nodes often have no internet access. Where they have, the GPUs wait for the download in every
     job.""",
+    fix="do it on the login node, before the job",
     bad="""
     #!/bin/bash
     #SBATCH --time=01:00:00
@@ -95,7 +96,6 @@ def download(script: Script) -> Iterator[Hit]:
             command.line,
             f"{command.name} needs the internet, which many compute nodes do not have, on time that the "
             "GPUs wait",
-            "do it on the login node, before the job",
         )
         return
 
@@ -110,6 +110,7 @@ def _is_ssh(node: Node) -> bool:
     "ssh to another node",
     """Many clusters do not allow ssh between the nodes of a job. Where it works, the scheduler does not
     know the processes that it starts. Use `srun` on Slurm, `pbs_tmrsh` on PBS Pro, `pbsdsh` on Torque.""",
+    message="many clusters allow no ssh between nodes, and what it starts outlives the job",
     bad="""
     #!/bin/bash
     #SBATCH --nodes=2
@@ -135,11 +136,7 @@ def ssh_nodes(script: Script) -> Iterator[Hit]:
             and _is_ssh(command.node)
         ):
             way = script.dialect.node_step or "pbs_tmrsh or pbsdsh"
-            yield Hit(
-                command.line,
-                "many clusters allow no ssh between nodes, and what it starts outlives the job",
-                f"start it with {way}",
-            )
+            yield Hit(command.line, fix=f"start it with {way}")
             return
 
 
@@ -149,6 +146,7 @@ def ssh_nodes(script: Script) -> Iterator[Hit]:
     "A command that reads its loop's input",
     """ssh, srun and mpirun read their standard input, which in such a loop is the list of hosts: the first
     iteration reads the rest of it, and the loop ends.""",
+    fix="give it no input: < /dev/null",
     bad="""
     #!/bin/bash
     #PBS -l select=2:ncpus=64
@@ -182,5 +180,4 @@ def ssh_stdin(script: Script) -> Iterator[Hit]:
                 command.line,
                 f"{command.name} reads the rest of the list that the loop reads: only the first host "
                 "gets its turn",
-                "give it no input: < /dev/null",
             )

@@ -110,6 +110,7 @@ def dialect(script: Script) -> Iterator[Hit]:
     """PBS Pro allows up to 230 letters, digits and `. _ + -` in a job name; Torque allows everything except
     blanks. qsub refuses other names. Very old servers allow 15 characters, of which the first is a
     letter.""",
+    fix="use letters, digits and . _ + - without blanks",
     bad="""
     #!/bin/bash
     #PBS -N cifar/run1
@@ -128,11 +129,7 @@ def dialect(script: Script) -> Iterator[Hit]:
 def bad_name(script: Script) -> Iterator[Hit]:
     for option in script.options:
         if option.flag == "-N" and (why := script.dialect.name_fault(option.value)):
-            yield Hit(
-                option.line,
-                f"the name {shown(option.value)} {why}",
-                "use letters, digits and . _ + - without blanks",
-            )
+            yield Hit(option.line, f"the name {shown(option.value)} {why}")
 
 
 @rule(

@@ -101,6 +101,7 @@ def output_directory(script: Script) -> Iterator[Hit]:
     "An array that the scheduler refuses",
     """PBS Pro takes `0-9`, `0-9:2` and `0-9%3`, and neither a single number nor a list; Torque takes lists
     and ranges; Slurm takes both, with steps.""",
+    fix="write 0-9",
     bad="""
     #!/bin/bash
     #PBS -l select=1:ncpus=8
@@ -122,7 +123,7 @@ def bad_array(script: Script) -> Iterator[Hit]:
     for option in script.options:
         if option.flag == key_of(dialect.array_form) and not dialect.accepts_array(option.value):
             reason = f"the array {shown(option.value)} is refused: allowed are {dialect.array_forms}"
-            yield Hit(option.line, reason, "write 0-9")
+            yield Hit(option.line, reason)
 
 
 def rerun_array(script: Script) -> Iterator[Hit]:
@@ -138,6 +139,8 @@ def rerun_array(script: Script) -> Iterator[Hit]:
     "One output file for all tasks of an array",
     """Without `%a` (or `%j`) in the name, all tasks of an array write to the same file and overwrite each
     other.""",
+    message="all tasks of the array write into this one file, each over the others",
+    fix="name it after the task: %A_%a",
     bad="""
     #!/bin/bash
     #SBATCH --time=01:00:00
@@ -158,8 +161,4 @@ def array_output(script: Script) -> Iterator[Hit]:
     if script.request.array:
         for option in _outputs(script):
             if option.flag != "--input" and "%" not in option.value and not option.value.startswith("/dev/"):
-                yield Hit(
-                    option.line,
-                    "all tasks of the array write into this one file, each over the others",
-                    "name it after the task: %A_%a",
-                )
+                yield Hit(option.line)

@@ -18,6 +18,8 @@ from jobgen.errors import shown
     "Quotes, backslashes or commas in -v",
     """`-v` splits at commas and mangles quotes and backslashes. An `export` in the body of the script is
     safe.""",
+    message="-v mangles quotes and backslashes, and splits at every comma",
+    fix="export the variable in the body of the script",
     bad="""
     #!/bin/bash
     #PBS -l select=1:ncpus=8
@@ -35,17 +37,14 @@ from jobgen.errors import shown
     schedulers=("pbs",),
 )
 def exported_list(script: Script) -> Iterator[Hit]:
+    lines = {line.number: line for line in script.directives.live}
     for option in script.options:
         if option.flag != "-v":
             continue
-        line = next(line for line in script.directives.live if line.number == option.line)
+        line = lines[option.line]
         bad = [part for part in option.value.split(",") if not re.match(r"[A-Za-z_]\w*(=|$)", part.strip())]
         if re.search(r"[\"'\\]", line.rest) or bad:
-            yield Hit(
-                option.line,
-                "-v mangles quotes and backslashes, and splits at every comma",
-                "export the variable in the body of the script",
-            )
+            yield Hit(option.line)
 
 
 @rule(
@@ -54,6 +53,8 @@ def exported_list(script: Script) -> Iterator[Hit]:
     "afterok on an array",
     """`afterok` on an array is satisfied although one of its tasks has failed (measured on OpenPBS 23.06).
     If a dependency can never be satisfied, the job is deleted without a message.""",
+    message="afterok on an array also runs when a task of the array has failed",
+    fix="have the job look for what the tasks should have made",
     bad="""
     #!/bin/bash
     #PBS -l select=1:ncpus=8
@@ -73,11 +74,7 @@ def exported_list(script: Script) -> Iterator[Hit]:
 def after_array(script: Script) -> Iterator[Hit]:
     for option in script.options:
         if option.flag == "-W" and re.search(r"\bafterok:[^,]*\[", option.value):
-            yield Hit(
-                option.line,
-                "afterok on an array also runs when a task of the array has failed",
-                "have the job look for what the tasks should have made",
-            )
+            yield Hit(option.line)
 
 
 @rule(
@@ -86,6 +83,7 @@ def after_array(script: Script) -> Iterator[Hit]:
     "A relative path in the home directory",
     """PBS starts a job in the home directory, wherever it was submitted from; Slurm starts it where it was
     submitted. A relative path is looked up there.""",
+    fix='begin with cd "$PBS_O_WORKDIR"',
     bad="""
     #!/bin/bash
     #PBS -l select=1:ncpus=8
@@ -118,7 +116,6 @@ def home_directory(script: Script) -> Iterator[Hit]:
                 yield Hit(
                     command.line,
                     f"PBS starts the job in the home directory, and {shown(word)} is looked for there",
-                    'begin with cd "$PBS_O_WORKDIR"',
                 )
                 return
 
@@ -129,6 +126,8 @@ def home_directory(script: Script) -> Iterator[Hit]:
     "pbsdsh loses the status",
     """`pbsdsh` exits with status 0, whatever the status of its command. `pbs_tmrsh` returns the status of
     its command.""",
+    message="pbsdsh ends with 0 whatever its command did: a failure is not seen",
+    fix="use pbs_tmrsh, which keeps the status, or have the command write its status into a file",
     bad="""
     #!/bin/bash
     #PBS -l select=2:ncpus=64
@@ -148,11 +147,7 @@ def home_directory(script: Script) -> Iterator[Hit]:
 )
 def pbsdsh_status(script: Script) -> Iterator[Hit]:
     for command in script.named("pbsdsh"):
-        yield Hit(
-            command.line,
-            "pbsdsh ends with 0 whatever its command did: a failure is not seen",
-            "use pbs_tmrsh, which keeps the status, or have the command write its status into a file",
-        )
+        yield Hit(command.line)
         return
 
 
@@ -162,6 +157,8 @@ def pbsdsh_status(script: Script) -> Iterator[Hit]:
     "A process that outlives the job",
     """When a job ends, PBS kills the processes that it knows. Processes started with `setsid` are not among
     them and continue to use the node.""",
+    message="what setsid starts outlives the job: PBS no longer knows it",
+    fix="start it with & and wait for it",
     bad="""
     #!/bin/bash
     #PBS -l select=1:ncpus=8
@@ -182,11 +179,7 @@ def pbsdsh_status(script: Script) -> Iterator[Hit]:
 )
 def outliving(script: Script) -> Iterator[Hit]:
     for command in script.named("setsid"):
-        yield Hit(
-            command.line,
-            "what setsid starts outlives the job: PBS no longer knows it",
-            "start it with & and wait for it",
-        )
+        yield Hit(command.line)
 
 
 @rule(

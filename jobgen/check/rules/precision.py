@@ -58,6 +58,7 @@ def precisions(script: Script) -> Iterator[Hit]:
     ERROR,
     "AMP with ZeRO or another precision",
     """AMP cannot be combined with fp16, bf16 or ZeRO.""",
+    fix="keep one of them",
     bad="""
     #!/bin/bash
     #SBATCH --gpus-per-node=1
@@ -84,11 +85,7 @@ def amp(script: Script) -> Iterator[Hit]:
             (key for key in ("fp16", "bf16") if is_on(config, key)), "ZeRO" if zero_stage(config) else None
         )
         if is_on(config, "amp") and other:
-            yield Hit(
-                line,
-                f"{name}: amp goes with neither fp16, bf16 nor ZeRO; here is {other}, too",
-                "keep one of them",
-            )
+            yield Hit(line, f"{name}: amp goes with neither fp16, bf16 nor ZeRO; here is {other}, too")
 
 
 @rule(
@@ -97,6 +94,7 @@ def amp(script: Script) -> Iterator[Hit]:
     "ZeRO 2 or 3 with a pipeline",
     """A pipeline splits the gradients by time, ZeRO 2 and 3 split them by parameters: DeepSpeed refuses
     both together. A pipeline works with ZeRO 0 and 1.""",
+    fix="set zero_optimization.stage to 1",
     bad="""
     #!/bin/bash
     #SBATCH --gpus-per-node=4
@@ -123,9 +121,7 @@ def pipeline(script: Script) -> Iterator[Hit]:
         stages = block.get("stages") if isinstance(block, dict) else None
         if isinstance(stages, int) and stages > 1 and zero_stage(config) > 1:
             yield Hit(
-                line,
-                f"{name}: a pipeline goes with ZeRO 0 and 1 only; here is stage {zero_stage(config)}",
-                "set zero_optimization.stage to 1",
+                line, f"{name}: a pipeline goes with ZeRO 0 and 1 only; here is stage {zero_stage(config)}"
             )
 
 

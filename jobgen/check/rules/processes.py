@@ -15,6 +15,8 @@ from jobgen.check.script import Hit, Script
     "wait that loses the status",
     """`wait` without a process waits for all processes and exits with 0, whatever their status: `$?` after
     it has no information, and the job succeeds. Wait for each process.""",
+    message="wait without a process ends with 0, whatever the processes did: a failure is not seen",
+    fix='keep each $! and wait for it: wait "$pid" || status=$?',
     bad="""
     #!/bin/bash
     #SBATCH --nodes=2
@@ -42,11 +44,7 @@ def bare_wait(script: Script) -> Iterator[Hit]:
     if not works or not waits or any(wait.arguments for wait in waits):
         return
     line = waits[-1].line
-    yield Hit(
-        line,
-        "wait without a process ends with 0, whatever the processes did: a failure is not seen",
-        'keep each $! and wait for it: wait "$pid" || status=$?',
-    )
+    yield Hit(line)
 
 
 @rule(
@@ -55,6 +53,8 @@ def bare_wait(script: Script) -> Iterator[Hit]:
     "A background process that nobody waits for",
     """When the script exits, the job ends: the scheduler kills the processes that still run in the
     background.""",
+    message="the script ends while this is running in the background, and the scheduler then kills it",
+    fix="end the script with wait",
     bad="""
     #!/bin/bash
     #SBATCH --time=01:00:00
@@ -72,22 +72,18 @@ def bare_wait(script: Script) -> Iterator[Hit]:
     """,
 )
 def unwaited(script: Script) -> Iterator[Hit]:
-    waits = [wait.node.start for wait in script.named("wait", "fg")]
+    waited = max((wait.node.start for wait in script.named("wait", "fg")), default=-1)
     works = [
         command
         for command in script.commands
         if command.works or command.name in ("ssh", "pbsdsh", "bash", "sh")
     ]
+    ended = max((command.node.start for command in works if not command.background), default=-1)
     for command in works:
         if not command.background or command.node.under("function_definition", "command_substitution"):
             continue
-        later = [other for other in works if other.node.start > command.node.end and not other.background]
-        if not any(start > command.node.start for start in waits) and not later:
-            yield Hit(
-                command.line,
-                "the script ends while this is running in the background, and the scheduler then kills it",
-                "end the script with wait",
-            )
+        if waited <= command.node.start and ended <= command.node.end:
+            yield Hit(command.line)
             return
 
 
@@ -97,6 +93,8 @@ def unwaited(script: Script) -> Iterator[Hit]:
     "sleep to wait for a process",
     """A fixed delay fails when the file system, the network or the node is slow. Test in a loop with a
     limit whether the other side is ready.""",
+    message="a sleep does not know when the process before it is ready: it is too short on a slow day",
+    fix="ask in a loop, with a limit, until it answers",
     bad="""
     #!/bin/bash
     #SBATCH --nodes=2
@@ -124,8 +122,4 @@ def sleep_sync(script: Script) -> Iterator[Hit]:
         whole = command.statement
         before = whole.previous()
         if before is not None and before.type == "&" and not command.background and not whole.under(*LOOPS):
-            yield Hit(
-                command.line,
-                "a sleep does not know when the process before it is ready: it is too short on a slow day",
-                "ask in a loop, with a limit, until it answers",
-            )
+            yield Hit(command.line)

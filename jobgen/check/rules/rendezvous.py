@@ -17,6 +17,9 @@ from jobgen.check.script import Hit, Script
     """Unless RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT are all set,
     `deepspeed.init_distributed` queries mpi4py. It then uses the first address of the first host, which
     may be on the wrong network, and the port 29500, which other jobs use, too.""",
+    message="without RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT DeepSpeed asks mpi4py, "
+    "and all jobs meet at the port 29500",
+    fix="have each rank export all five, from OMPI_COMM_WORLD_RANK and the like",
     bad="""
     #!/bin/bash
     #SBATCH --nodes=2
@@ -44,12 +47,7 @@ def mpi_discovery(script: Script) -> Iterator[Hit]:
         words = " ".join(word.text for word in launch.program)
         python = bool(launch.program) and launch.program[0].text.rpartition("/")[2].startswith("python")
         if python and "--deepspeed" in words and "RANK" not in exported:
-            yield Hit(
-                launch.line,
-                "without RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT DeepSpeed asks mpi4py, "
-                "and all jobs meet at the port 29500",
-                "have each rank export all five, from OMPI_COMM_WORLD_RANK and the like",
-            )
+            yield Hit(launch.line)
             return
 
 
@@ -59,6 +57,8 @@ def mpi_discovery(script: Script) -> Iterator[Hit]:
     "colossalai run without a number of ranks",
     """`colossalai run` calls torchrun, but without its defaults: it does not start without
     `--nproc_per_node`.""",
+    message="colossalai run needs the number of ranks: it has no default",
+    fix="add --nproc_per_node N",
     bad="""
     #!/bin/bash
     #SBATCH --gpus-per-node=4
@@ -77,11 +77,7 @@ def mpi_discovery(script: Script) -> Iterator[Hit]:
 def colossalai_ranks(script: Script) -> Iterator[Hit]:
     for launch in script.launched("colossalai"):
         if not launch.has("--nproc-per-node", "--help"):
-            yield Hit(
-                launch.line,
-                "colossalai run needs the number of ranks: it has no default",
-                "add --nproc_per_node N",
-            )
+            yield Hit(launch.line)
 
 
 @rule(
@@ -90,6 +86,7 @@ def colossalai_ranks(script: Script) -> Iterator[Hit]:
     "localhost as the meeting place of several nodes",
     """`localhost` is a different machine on each node: the ranks of the other nodes never reach the master.
     """,
+    fix="take the first host of the job",
     bad="""
     #!/bin/bash
     #SBATCH --nodes=2
@@ -126,7 +123,6 @@ def master_local(script: Script) -> Iterator[Hit]:
                 line,
                 f"{text} is another machine on each of the {script.request.nodes} nodes: the ranks "
                 "never meet",
-                "take the first host of the job",
             )
             return
 
@@ -136,6 +132,7 @@ def master_local(script: Script) -> Iterator[Hit]:
     WARNING,
     "A master that is written by hand",
     """The scheduler selects the hosts. A hand-written host will not be among those of the next job.""",
+    fix="take the first host of the job",
     bad="""
     #!/bin/bash
     #SBATCH --nodes=2
@@ -163,11 +160,7 @@ def fixed_master(script: Script) -> Iterator[Hit]:
         text = literal(value) or ""
         host = re.fullmatch(r"[A-Za-z][A-Za-z-]*\d[\w.-]*|\d+\.\d+\.\d+\.\d+", text)
         if name == "MASTER_ADDR" and host and not text.startswith("127."):
-            yield Hit(
-                node.line,
-                f"the host {text} is written by hand: the scheduler gives the job others",
-                "take the first host of the job",
-            )
+            yield Hit(node.line, f"the host {text} is written by hand: the scheduler gives the job others")
 
 
 @rule(
@@ -176,6 +169,7 @@ def fixed_master(script: Script) -> Iterator[Hit]:
     "The same node rank everywhere",
     """Each node needs its own node rank. With the same `--node_rank` on all nodes the rendezvous fails or
     hangs.""",
+    fix="let each node say who it is, such as SLURM_NODEID, expanded on that node",
     bad="""
     #!/bin/bash
     #SBATCH --nodes=2
@@ -203,12 +197,9 @@ def fixed_node_rank(script: Script) -> Iterator[Hit]:
         line = launch.row.line
         of_job = None if line.reaches_nodes or line.config_file else script.request.nodes
         nodes = launch.number(*line.nodes) or of_job or 1
-        several = [one for one in script.launches if one.kind == launch.kind]
-        if rank is not None and nodes > 1 and len(several) == 1 and script.is_batch:
+        if rank is not None and nodes > 1 and script.only(launch) and script.is_batch:
             yield Hit(
-                launch.line,
-                f"the node rank is {rank} on every node: all take themselves for the same one",
-                "let each node say who it is, such as SLURM_NODEID, expanded on that node",
+                launch.line, f"the node rank is {rank} on every node: all take themselves for the same one"
             )
 
 
@@ -239,6 +230,7 @@ _USUAL_PORTS -= {23456}
     """Two jobs on one node with the same port connect to each other, or the second one cannot start. 29500
     is the default; 16 of 45 public scripts set a fixed port. (For a port that no tutorial uses this is
     only a note.)""",
+    fix="take it from the job id: MASTER_PORT=$((20000 + JOBID % 10000))",
     bad="""
     #!/bin/bash
     #SBATCH --gpus-per-node=1
@@ -284,6 +276,5 @@ def fixed_port(script: Script) -> Iterator[Hit]:
             yield Hit(
                 line,
                 f"the port {port} is fixed: a second job on the same node meets this one, or cannot start",
-                "take it from the job id: MASTER_PORT=$((20000 + JOBID % 10000))",
-                None if int(port) in _USUAL_PORTS else NOTE,
+                level=None if int(port) in _USUAL_PORTS else NOTE,
             )

@@ -16,6 +16,7 @@ from jobgen.check.script import Hit, Script
     """DeepSpeed's Slurm runner calls `srun` without `-c`, so that each rank has one core. It splits
     variables at commas, sets no rank variables, and drops `--module`, `--master_addr` and
     `--master_port` (an error if they are given).""",
+    fix="start the ranks with srun, or deepspeed --no_ssh --node_rank once a node",
     bad="""
     #!/bin/bash
     #SBATCH --nodes=2
@@ -44,8 +45,7 @@ def slurm_runner(script: Script) -> Iterator[Hit]:
             launch.line,
             "--launcher slurm calls srun without cores, splits variables at commas and sets no "
             "rank variables" + (f"; it drops {', '.join(lost)}" if lost else ""),
-            "start the ranks with srun, or deepspeed --no_ssh --node_rank once a node",
-            ERROR if lost else None,
+            level=ERROR if lost else None,
         )
 
 
@@ -55,6 +55,8 @@ def slurm_runner(script: Script) -> Iterator[Hit]:
     "DeepSpeed's MPICH runner",
     """`deepspeed --launcher mpich` never returns the status of the training: the job succeeds although the
     training has failed.""",
+    message="--launcher mpich never passes the status of the training on: the job always succeeds",
+    fix="start the ranks with mpirun, or look for a file that the training writes at its end",
     bad="""
     #!/bin/bash
     #SBATCH --nodes=2
@@ -77,11 +79,7 @@ def slurm_runner(script: Script) -> Iterator[Hit]:
 )
 def mpich_runner(script: Script) -> Iterator[Hit]:
     for launch in run_by(script, "mpich"):
-        yield Hit(
-            launch.line,
-            "--launcher mpich never passes the status of the training on: the job always succeeds",
-            "start the ranks with mpirun, or look for a file that the training writes at its end",
-        )
+        yield Hit(launch.line)
 
 
 @rule(
@@ -90,6 +88,8 @@ def mpich_runner(script: Script) -> Iterator[Hit]:
     "DeepSpeed's Open MPI runner",
     """DeepSpeed's Open MPI runner sets `btl ^openib`, `UCX_TLS=tcp` and the interface `eth0`, unless
     `--launcher_args` overrides them: the fast network is not used, or no interface is found.""",
+    message="--launcher openmpi forces eth0, UCX_TLS=tcp and no InfiniBand, unless told otherwise",
+    fix='say what you want: --launcher_args "--mca btl_tcp_if_include ib0 -x UCX_TLS=..."',
     bad="""
     #!/bin/bash
     #SBATCH --nodes=2
@@ -114,8 +114,4 @@ def mpich_runner(script: Script) -> Iterator[Hit]:
 def openmpi_runner(script: Script) -> Iterator[Hit]:
     for launch in run_by(script, "openmpi"):
         if not launch.has("--launcher-args"):
-            yield Hit(
-                launch.line,
-                "--launcher openmpi forces eth0, UCX_TLS=tcp and no InfiniBand, unless told otherwise",
-                'say what you want: --launcher_args "--mca btl_tcp_if_include ib0 -x UCX_TLS=..."',
-            )
+            yield Hit(launch.line)

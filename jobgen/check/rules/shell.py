@@ -17,6 +17,9 @@ from jobgen.check.shell_commands import commands
     """Without `set -e` a script continues after a failed command, and exits with the status of its last
     command: 35 of 45 public scripts. A job with a failed `module load` or training then counts as
     successful.""",
+    message="without set -e the script goes on after a command that failed, and ends with the status "
+    "of its last one",
+    fix="write set -euo pipefail after the directives",
     bad="""
     #!/bin/bash
     #SBATCH --time=01:00:00
@@ -40,12 +43,7 @@ def no_errexit(script: Script) -> Iterator[Hit]:
     if last.name == "exit" and any(True for word in last.arguments for _ in expansions(word)):
         return  # the script keeps the status
     if len(script.commands) > 1 and any(command.works for command in script.commands):
-        yield Hit(
-            first.line,
-            "without set -e the script goes on after a command that failed, and ends with the status "
-            "of its last one",
-            "write set -euo pipefail after the directives",
-        )
+        yield Hit(first.line)
 
 
 @rule(
@@ -53,6 +51,8 @@ def no_errexit(script: Script) -> Iterator[Hit]:
     WARNING,
     "set -e without pipefail",
     """`set -e` checks only the last command of a pipeline.""",
+    message="set -e sees only the last command of a pipeline: what fails before the | is not noticed",
+    fix="write set -o pipefail",
     bad="""
     #!/bin/bash
     #SBATCH --time=01:00:00
@@ -71,11 +71,7 @@ def no_pipefail(script: Script) -> Iterator[Hit]:
         return
     for node in script.tree.all("pipeline"):
         if not node.under("command_substitution", "if_statement", "while_statement") and not _teed(node):
-            yield Hit(
-                node.line,
-                "set -e sees only the last command of a pipeline: what fails before the | is not noticed",
-                "write set -o pipefail",
-            )
+            yield Hit(node.line)
             return
 
 
@@ -91,6 +87,8 @@ def _teed(pipeline: Node) -> bool:
     "The status of the training is lost in a pipe",
     """The status of `training | tee log` is that of tee, 0: the scheduler records the job as completed, and
     dependent jobs start.""",
+    message="the status of the pipeline is its last command's: the job succeeds when the training has failed",
+    fix="write set -o pipefail before it",
     bad="""
     #!/bin/bash
     #SBATCH --time=01:00:00
@@ -109,12 +107,7 @@ def lost_status(script: Script) -> Iterator[Hit]:
         return
     for node in script.tree.all("pipeline"):
         if _teed(node) and not node.under("command_substitution"):
-            yield Hit(
-                node.line,
-                "the status of the pipeline is its last command's: the job succeeds when the training "
-                "has failed",
-                "write set -o pipefail before it",
-            )
+            yield Hit(node.line)
 
 
 @rule(
@@ -123,6 +116,7 @@ def lost_status(script: Script) -> Iterator[Hit]:
     "A cd that may fail unseen",
     """If `cd` fails in a script without `set -e`, the following commands run in the wrong directory and may
     overwrite or delete files there.""",
+    message="when this fails, all that follows happens in the wrong directory",
     bad="""
     #!/bin/bash
     #PBS -l select=1:ncpus=8
@@ -147,8 +141,4 @@ def unchecked_cd(script: Script) -> Iterator[Hit]:
             and not command.guarded
             and not command.node.under("subshell", "command_substitution")
         ):
-            yield Hit(
-                command.line,
-                "when this fails, all that follows happens in the wrong directory",
-                f"write {command.node.text} || exit 1",
-            )
+            yield Hit(command.line, fix=f"write {command.node.text} || exit 1")

@@ -36,12 +36,12 @@ def gres_total(script: Script) -> Iterator[Hit]:
     asked = script.request
     if not asked.several or not asked.nodes:
         return
+    count = asked.gpus_per_node
+    each = [launch.number("--nproc-per-node", "--num-gpus") for launch in script.launches]
+    proof = any(one and one * asked.nodes == count for one in each)
     for option in script.options:
-        if option.flag not in ("--gres", "--gpus-per-node") or not asked.gpus_per_node:
+        if option.flag not in ("--gres", "--gpus-per-node") or not count:
             continue
-        count = asked.gpus_per_node
-        each = [launch.number("--nproc-per-node", "--num-gpus") for launch in script.launches]
-        proof = any(one and one * asked.nodes == count for one in each)
         if proof or (count > 8 and count % asked.nodes == 0 and asked.accelerator == "gpu"):
             yield Hit(
                 option.line,
@@ -122,26 +122,26 @@ def uneven_tasks(script: Script) -> Iterator[Hit]:
     """,
 )
 def signal_to_steps(script: Script) -> Iterator[Hit]:
+    swallower = next((one for one in script.launches if one.row.once_a_node), None)
+    traps = {word.upper() for command in script.named("trap") for word in command.literals[1:]}
     for option in script.options:
         name = option.value.partition("@")[0]
         if option.flag != "--signal" or ":" in name:
             continue
         caught = name.upper().removeprefix("SIG")
-        if any(caught in " ".join(command.literals[1:]).upper() for command in script.named("trap")):
+        if any(caught in word for word in traps):
             yield Hit(
                 option.line,
                 "without B: the signal goes to the job's steps, and the trap of this script never "
                 f"hears {name}",
                 f"write --signal=B:{option.value}",
             )
-        elif caught in ("USR1", "USR2"):
-            swallower = next((one for one in script.launches if one.row.once_a_node), None)
-            if swallower is not None:
-                yield Hit(
-                    option.line,
-                    f"{swallower.kind} does not pass {name} on to the training processes",
-                    "start the ranks with srun itself, or catch the signal in this script with B:",
-                )
+        elif swallower is not None and caught in ("USR1", "USR2"):
+            yield Hit(
+                option.line,
+                f"{swallower.kind} does not pass {name} on to the training processes",
+                "start the ranks with srun itself, or catch the signal in this script with B:",
+            )
 
 
 @rule(
@@ -149,6 +149,7 @@ def signal_to_steps(script: Script) -> Iterator[Hit]:
     ERROR,
     "A dependency that Slurm refuses",
     """sbatch refuses a dependency without a job id, and an unknown type of dependency.""",
+    fix="write afterok:JOBID",
     bad="""
     #!/bin/bash
     #SBATCH --dependency=afterok
@@ -169,11 +170,7 @@ def empty_dependency(script: Script) -> Iterator[Hit]:
         if option.flag == "--dependency":
             for part in re.split(r"[,?]", option.value):
                 if not re.fullmatch(pattern, part):
-                    yield Hit(
-                        option.line,
-                        f"the dependency {part or 'on nothing'} is refused",
-                        "write afterok:JOBID",
-                    )
+                    yield Hit(option.line, f"the dependency {part or 'on nothing'} is refused")
                     break
 
 

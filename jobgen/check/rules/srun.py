@@ -58,6 +58,8 @@ def _program(launch: Launch) -> str:
     "--cpus-per-task for sbatch, but not for srun",
     """Since Slurm 22.05 `srun` does not inherit `--cpus-per-task` from the job: each task is bound to one
     core, and data loaders are slow. Repeat the option on `srun`, or export `SRUN_CPUS_PER_TASK`.""",
+    message="srun does not take --cpus-per-task from the job (Slurm 22.05 and later): each task gets "
+    "one core",
     bad="""
     #!/bin/bash
     #SBATCH --nodes=2
@@ -94,9 +96,7 @@ def srun_cpus(script: Script) -> Iterator[Hit]:
             continue
         yield Hit(
             launch.line,
-            "srun does not take --cpus-per-task from the job (Slurm 22.05 and later): each task gets "
-            "one core",
-            f"write srun --cpus-per-task={script.request.cpus_per_rank}, or export SRUN_CPUS_PER_TASK",
+            fix=f"write srun --cpus-per-task={script.request.cpus_per_rank}, or export SRUN_CPUS_PER_TASK",
         )
         return
 
@@ -106,6 +106,8 @@ def srun_cpus(script: Script) -> Iterator[Hit]:
     WARNING,
     "Commas in --export",
     """`--export` splits at every comma: of `X=1,2` only `X=1` is exported.""",
+    message="--export splits at every comma: what follows it is taken for another variable",
+    fix="export the variables in the body of the script, and leave --export=ALL",
     bad="""
     #!/bin/bash
     #SBATCH --export=ALL,CUDA_ORDER=0,1,2
@@ -126,11 +128,7 @@ def export_list(script: Script) -> Iterator[Hit]:
         parts = value.split(",")
         bad = [part for part in parts if part and not re.match(r"[A-Za-z_]\w*(=|$)", part, re.ASCII)]
         if bad or (any("=" in part for part in parts[:-1]) and _continues(parts)):
-            yield Hit(
-                line,
-                "--export splits at every comma: what follows it is taken for another variable",
-                "export the variables in the body of the script, and leave --export=ALL",
-            )
+            yield Hit(line)
 
 
 def _continues(parts: list[str]) -> bool:
@@ -214,10 +212,11 @@ def _in_function(node: Node) -> bool:
 )
 def mpi_plugin(script: Script) -> Iterator[Hit]:
     loaded = " ".join(word for command in script.named("module", "ml") for word in command.literals).lower()
-    for launch in _steps(script):
+    modules = [pair for pair in _MPI.items() if re.search(rf"(^|[\s/]){pair[0]}\b", loaded)]
+    for launch in _steps(script) if modules else ():
         plugin = launch.options.get("--mpi") or ""
-        for module, wanted in _MPI.items():
-            if re.search(rf"(^|[\s/]){module}\b", loaded) and plugin.rstrip("_v0123456789") not in (
+        for module, wanted in modules:
+            if plugin.rstrip("_v0123456789") not in (
                 "",
                 wanted.rstrip("2"),
                 "none",

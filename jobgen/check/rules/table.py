@@ -40,6 +40,7 @@ from jobgen.errors import nearest, shown
     "A comment that silences no rule",
     """A comment that disables a rule must name it as `jobgen check --list` does; a misspelt name has no
     effect.""",
+    fix="jobgen check --list names them all",
     bad="""
     #!/bin/bash
     #SBATCH --nodes=1
@@ -58,11 +59,7 @@ from jobgen.errors import nearest, shown
 def unknown_rule(script: Script) -> Iterator[Hit]:
     for number, names in script.disabling:
         for name in names - RULES.keys():
-            yield Hit(
-                number,
-                f"there is no rule {shown(name)}{nearest(name, RULES)}",
-                "jobgen check --list names them all",
-            )
+            yield Hit(number, f"there is no rule {shown(name)}{nearest(name, RULES)}")
 
 
 # In the order of `jobgen check --list`; in a module, the order is that of the functions.

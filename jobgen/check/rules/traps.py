@@ -18,11 +18,7 @@ def _handler(script: Script, command: Command) -> str:
     if not command.arguments:
         return ""
     text = literal(command.arguments[0]) or command.arguments[0].text
-    for node in script.tree.all("function_definition"):
-        name = node.get("name")
-        if name is not None and name.text in text.split():
-            return node.text
-    return text
+    return next((script.functions[word] for word in text.split() if word in script.functions), text)
 
 
 def _caught(command: Command) -> set[str]:
@@ -34,6 +30,7 @@ def _caught(command: Command) -> set[str]:
     ERROR,
     "A trap for what cannot be caught",
     """No process can catch KILL or STOP. Schedulers send TERM first, PBS ten seconds before KILL.""",
+    fix="catch TERM, which comes before it",
     bad="""
     #!/bin/bash
     #SBATCH --time=01:00:00
@@ -52,11 +49,7 @@ def _caught(command: Command) -> set[str]:
 def trap_kill(script: Script) -> Iterator[Hit]:
     for command in script.named("trap"):
         if lost := _caught(command) & {"KILL", "9", "STOP", "19"}:
-            yield Hit(
-                command.line,
-                f"no process can catch {lost.pop()}: this trap never runs",
-                "catch TERM, which comes before it",
-            )
+            yield Hit(command.line, f"no process can catch {lost.pop()}: this trap never runs")
 
 
 @rule(
@@ -64,6 +57,8 @@ def trap_kill(script: Script) -> Iterator[Hit]:
     WARNING,
     "A trap that hides the failure",
     """With a handler of EXIT that ends with `exit 0`, every job succeeds.""",
+    message="the handler ends with exit 0: the job succeeds, however it ended",
+    fix='begin the handler with status=$? and end it with exit "$status"',
     bad="""
     #!/bin/bash
     #SBATCH --time=01:00:00
@@ -83,11 +78,7 @@ def trap_status(script: Script) -> Iterator[Hit]:
     for command in script.named("trap"):
         handler = _handler(script, command).rstrip("\"'; }\n")
         if "EXIT" in _caught(command) and re.search(r"(^|[\s;])exit\s+0$", handler):
-            yield Hit(
-                command.line,
-                "the handler ends with exit 0: the job succeeds, however it ended",
-                'begin the handler with status=$? and end it with exit "$status"',
-            )
+            yield Hit(command.line)
 
 
 @rule(
@@ -96,6 +87,7 @@ def trap_status(script: Script) -> Iterator[Hit]:
     "A trap that runs too late",
     """bash runs a trap after the foreground command has ended; for a training this is after KILL. If the
     launcher runs in the background and `wait` in the foreground, the trap runs at once.""",
+    fix="start the launcher with & and wait for it",
     bad="""
     #!/bin/bash
     #SBATCH --signal=B:USR1@60
@@ -116,21 +108,19 @@ def trap_status(script: Script) -> Iterator[Hit]:
     """,
 )
 def trap_late(script: Script) -> Iterator[Hit]:
+    works = any(
+        command.works and not command.node.under("function_definition", "command_substitution")
+        for command in script.commands
+    )
+    if not works or any(script.named("wait")) or not script.is_batch:
+        return
     for command in script.named("trap"):
         caught = _caught(command) & set(_CAUGHT)
-        if not caught or not command.arguments or literal(command.arguments[0]) in ("", "-"):
-            continue
-        works = [
-            other
-            for other in script.commands
-            if other.works and not other.node.under("function_definition", "command_substitution")
-        ]
-        if works and not any(script.named("wait")) and script.is_batch:
+        if caught and command.arguments and literal(command.arguments[0]) not in ("", "-"):
             yield Hit(
                 command.line,
                 f"bash runs the trap of {', '.join(sorted(caught))} only when the command in the "
                 "foreground has ended, which is too late",
-                "start the launcher with & and wait for it",
             )
             return
 
@@ -141,6 +131,8 @@ def trap_late(script: Script) -> Iterator[Hit]:
     "One wait where a trap interrupts it",
     """When a trap runs, the interrupted `wait` returns at once with the number of the signal, and the
     script ends while the ranks are still saving. Wait a second time.""",
+    message="the first wait returns as soon as the trap has run, while the process is still busy",
+    fix="wait again after it",
     bad="""
     #!/bin/bash
     #SBATCH --signal=B:USR1@60
@@ -171,8 +163,4 @@ def single_wait(script: Script) -> Iterator[Hit]:
         return
     waits = list(script.named("wait"))
     if len(waits) == 1 and not waits[0].node.under(*LOOPS):
-        yield Hit(
-            waits[0].line,
-            "the first wait returns as soon as the trap has run, while the process is still busy",
-            "wait again after it",
-        )
+        yield Hit(waits[0].line)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from jobgen.check.bash import LOOPS, Node, expansions, literal
+from jobgen.check.bash import Node, expansions, literal
 from jobgen.check.rule import ERROR, WARNING, rule
 from jobgen.check.script import Hit, Script
 
@@ -154,14 +154,9 @@ def _harmless(value: Node) -> bool:
 
 def _is_counter(script: Script, name: str) -> bool:
     """Return whether a variable is only ever a number, a harmless word, or the variable of a for loop."""
-    values = [value for other, value, _ in script.assignments if other == name]
-    loops = [
-        node
-        for node in script.tree.all(*LOOPS)
-        if (bound := node.get("variable")) is not None and bound.text == name
-    ]
+    values = script.values.get(name, [])
     numbers = all(value.type in ("number", "arithmetic_expansion") or _harmless(value) for value in values)
-    return bool(values or loops) and numbers
+    return bool(values or name in script.loop_variables) and numbers
 
 
 @rule(
@@ -171,6 +166,7 @@ def _is_counter(script: Script, name: str) -> bool:
     """A variable that nothing sets is empty, without a message. Only lower-case names are reported, which
     no scheduler, site or module sets, and only in scripts that read no other file. `set -u` finds the
     others when the job runs.""",
+    fix="correct the name, or set it",
     bad="""
     #!/bin/bash
     #SBATCH --time=01:00:00
@@ -195,8 +191,7 @@ def unknown_variable(script: Script) -> Iterator[Hit]:
         return
     if not script.is_batch:
         return
-    known = {name for name, _, _ in script.assignments}
-    known |= {bound.text for node in script.tree.all(*LOOPS) if (bound := node.get("variable")) is not None}
+    known = {*script.values, *script.loop_variables}
     known |= {
         node.text
         for node in script.tree.all("variable_name")
@@ -214,4 +209,4 @@ def unknown_variable(script: Script) -> Iterator[Hit]:
         if node.type == "expansion" and re.search(r"[:+?=-]", node.text[2 + len(name) :]):
             continue
         known.add(name)
-        yield Hit(node.line, f"nothing sets ${name}: it is empty", "correct the name, or set it")
+        yield Hit(node.line, f"nothing sets ${name}: it is empty")

@@ -18,6 +18,7 @@ from jobgen.schedulers.request import Option
     "No time limit",
     """Without a time limit the default of the queue applies. On some clusters that is minutes, and the job
     is killed. On others it is days, and the job waits until a gap of that length is free.""",
+    message="no time limit: the queue's own holds, which may be minutes, or days that keep the job waiting",
     bad="""
     #!/bin/bash
     #SBATCH --nodes=1
@@ -38,11 +39,7 @@ def no_walltime(script: Script) -> Iterator[Hit]:
     if not names & {"walltime", "--time", "cput", key_of(form)}:
         line = script.directives.live[-1].number
         option = f"{script.dialect.prefix} {form.format('01:00:00')}"
-        yield Hit(
-            line,
-            "no time limit: the queue's own holds, which may be minutes, or days that keep the job waiting",
-            f"add {option}",
-        )
+        yield Hit(line, fix=f"add {option}")
 
 
 # First numbers of H:M that users mean as hours; other values may be meant as minutes.
@@ -66,6 +63,7 @@ def _times(script: Script) -> Iterator[tuple[Option, str]]:
     """PBS Pro takes seconds, `M:S` and `H:M:S`, Torque also `D:H:M:S`, Slurm minutes, `M:S`, `H:M:S`,
     `D-H`, `D-H:M` and `D-H:M:S`. `1h`, `1d` and, on PBS, `1-00:00:00` are refused. `HH:MM:SS` means the
     same everywhere.""",
+    fix="write HH:MM:SS",
     bad="""
     #!/bin/bash
     #PBS -l select=1:ncpus=8
@@ -83,9 +81,7 @@ def bad_walltime(script: Script) -> Iterator[Hit]:
     for option, text in _times(script):
         if text.lower() not in script.dialect.unlimited and script.dialect.seconds(text) is None:
             forms = script.dialect.time_forms
-            yield Hit(
-                option.line, f"the time {shown(text)} is refused: allowed are {forms}", "write HH:MM:SS"
-            )
+            yield Hit(option.line, f"the time {shown(text)} is refused: allowed are {forms}")
 
 
 @rule(

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import click
 
 from jobgen.commands.completion.candidates import DIRECTORIES, FILES, Line, values
-from jobgen.errors import JobgenError
+from jobgen.errors import JobgenError, visible
 
 
 class _Place(NamedTuple):
@@ -37,8 +37,8 @@ def answer(cli: click.Group, shell: str, words: Sequence[str]) -> int:
     for value, about in lines:
         if value in (FILES, DIRECTORIES):
             print(value)
-        elif value.startswith(current):
-            print(value[cut:] + (f"\t{about}" if about and not value.endswith("=") else ""))
+        elif value.startswith(current) and value.isprintable():
+            print(value[cut:] + (f"\t{visible(about)}" if about and not value.endswith("=") else ""))
     return 0
 
 

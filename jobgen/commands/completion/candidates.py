@@ -66,7 +66,7 @@ def _queues(command: str, given: Mapping[str, str], arguments: Sequence[str]) ->
     for name, one in queued().items():
         with suppress(SchedulerError):  # it is not installed, or does not answer
             for queue in one.cluster().queues(_PATIENCE) if scheduler in (name, None) else ():
-                yield Line(queue.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
+                yield Line(queue)
 
 
 def _settings(current: str) -> Iterator[Line]:

@@ -1,0 +1,50 @@
+"""Sentences on commands that mean something else: each ends with the command that is right."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+from jobgen.errors import one_of, shown
+from jobgen.schedulers.base import Scheduler
+from jobgen.schedulers.detection import detect
+from jobgen.schedulers.directives import unpattern
+from jobgen.schedulers.table import COMMANDS, SCHEDULERS, named, queued
+
+
+def command_missing(option: str, words: Sequence[str], program: Sequence[str]) -> str:
+    """Return the sentence on an option before any command."""
+    return f"{shown(option)} comes after {one_of(COMMANDS)}, as in: {_line([_queue(), *words], program)}"
+
+
+def run_meant(words: Sequence[str], program: Sequence[str]) -> str:
+    """Return the sentence on ``jobgen run``; ``words`` follow it."""
+    if words and not words[0].startswith("-"):
+        words, program = (), (*words, *program)
+    local, queue = _line(["local", *words], program), _line(["submit", _queue(), *words], program)
+    return (
+        f"there is no command run; for a run on this machine: {local} | bash; for a job in a queue: {queue}"
+    )
+
+
+def log_meant(scheduler: Scheduler, path: str) -> str:
+    """Return the sentence on a file of the script that is named like that of the job's output."""
+    advice = scheduler.lacks.get("log") or f"is its output meant: --log {shlex.quote(unpattern(path))}?"
+    return f"-o {shown(path)} (command line): is the file of the script, not of the job's output; {advice}"
+
+
+def script_named(path: str, name: str | None) -> str:
+    """Return the sentence on a script that a command is given; ``name`` is its scheduler, or its own."""
+    commands = [named(one, None).command for one in COMMANDS if name not in COMMANDS or one == name]
+    lines = one_of(shlex.join([command, path]) for command in commands)
+    return f"{shown(path)} (command line): is a script already, and jobgen makes its own; run it by: {lines}"
+
+
+def _queue() -> str:
+    """Return the command of this machine's scheduler, or that of another one if it has none."""
+    scheduler = SCHEDULERS[detect()[0]]
+    return list(queued())[-1] if scheduler.one_host else scheduler.command_name
+
+
+def _line(words: Sequence[str], program: Sequence[str]) -> str:
+    return shlex.join(["jobgen", *words, *(["--", *program] if program else [])])

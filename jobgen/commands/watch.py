@@ -1,0 +1,58 @@
+"""``jobgen status --watch``: a table that is drawn in place on a terminal, or a line for each change."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+
+from jobgen.commands import run_tables
+from jobgen.commands.terminal import is_terminal, painter, progress
+from jobgen.errors import visible
+from jobgen.runs import waiting
+from jobgen.runs.waiting import Look
+
+_COLUMNS = ("RUN", "JOB", "STATE", "ATTEMPTS", "STEP", "LOSS", "LEFT", "AGE")
+
+
+def watch(runs: Sequence[Path], interval: float, named: bool) -> None:
+    """Show the states of runs until all have ended: of ``named`` runs all, or else those that go on, or the
+    newest."""
+    looks = waiting.looks(runs, interval)
+    with progress("asking the scheduler"):
+        first = next(looks)
+    going = [i for i, state in enumerate(first.states) if not waiting.has_ended(state, first.silent)]
+    shown = range(len(runs)) if named else going or [0]
+    some = (look._replace(states=[look.states[i] for i in shown]) for look in chain((first,), looks))
+    (_redraw if is_terminal(sys.stdout) else _append)(some)
+
+
+def _redraw(looks: Iterator[Look]) -> None:
+    height = 0
+    for look in looks:
+        width, room = shutil.get_terminal_size()
+        lines = run_tables.table(look.states, _COLUMNS, width, painter(sys.stdout))
+        lines += [visible(f"jobgen: {why}")[:width] for why in look.silent.values()]
+        if len(lines) >= room:
+            lines[room - 2 :] = [f"... {len(lines) - room + 2} more"]
+        up = f"\x1b[{height}F\x1b[J" if height else ""
+        sys.stdout.write(up + "".join(f"{line}\n" for line in lines))
+        sys.stdout.flush()
+        height = len(lines)
+
+
+def _append(looks: Iterator[Look]) -> None:
+    told: dict[str, str] = {}
+    for look in looks:
+        for state in look.states:
+            line = run_tables.line(state)
+            if told.get(state.run) != line:
+                told[state.run] = line
+                print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {line}", flush=True)
+        for scheduler, why in look.silent.items():
+            if told.get(scheduler) != why:
+                told[scheduler] = why
+                print(visible(f"jobgen: {why}"), file=sys.stderr)

@@ -1,0 +1,116 @@
+"""The options of the training module, checked before a job is submitted.
+
+training_options.json has them; tests/write_training_options.py writes it from the parser of the module.
+"""
+
+import argparse
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, NoReturn
+
+import jobgen
+from jobgen.errors import JobgenError, nearest, shown
+from jobgen.program import Program
+from jobgen.spec import COMMAND_LINE, JobSpec
+
+Schema = Mapping[str, Any]
+
+
+class Refused(Exception):
+    """An option that the training module does not have, or does not accept: the words, and the reason."""
+
+    def __init__(self, words: str, reason: str) -> None:
+        super().__init__(words, reason)
+        self.words, self.reason = words, reason
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        name, _, reason = message.removeprefix("argument ").partition(": ")
+        raise Refused(name.split("/")[0], reason.replace("expected one argument", "needs a value"))
+
+
+def check_program(spec: JobSpec, program: Program) -> None:
+    """Refuse wrong options of the training module."""
+    words = program.words[program.head or 0 :]
+    if not program.is_ours or not words or not words[0].startswith("-"):
+        return  # evaluate and other commands have options of their own
+    try:
+        check(words)
+    except Refused as error:
+        origin = spec.origin("program")
+        where = "after --" if origin in ("default", "derived", COMMAND_LINE) else origin
+        raise JobgenError(f"{error.words} ({where}): {error.reason}") from None
+
+
+def check(words: Sequence[str]) -> None:
+    """Refuse words that the training module does not accept as options.
+
+    Raises:
+        Refused: they are wrong.
+    """
+    _, rest = _parser().parse_known_args(words)
+    for word in rest[:1]:
+        name = word.partition("=")[0]
+        known = [one for row in _rows() for one in row["names"]]
+        reason = "is no option of the training module" if word.startswith("-") else "belongs to no option"
+        raise Refused(shown(name), reason + nearest(name, known, cutoff=0.7))
+
+
+def has(flag: str) -> bool:
+    """Return whether the training module has an option."""
+    return any(flag in row["names"] for row in _rows())
+
+
+@cache
+def _rows() -> list[dict[str, Any]]:
+    text = Path(jobgen.__file__).with_name("training_options.json").read_text(encoding="utf-8")
+    rows: list[dict[str, Any]] = json.loads(text)
+    return rows
+
+
+@cache
+def _parser() -> _Parser:
+    made = _Parser(allow_abbrev=False, add_help=False)
+    for row in _rows():
+        if row.get("type") == "boolean":
+            made.add_argument(*row["names"], action="store_true")
+        else:
+            nargs = "?" if row.get("optional") else None
+            made.add_argument(*row["names"], type=_converter(row["names"][0], row), nargs=nargs)
+    return made
+
+
+def _converter(name: str, schema: Schema) -> Callable[[str], str]:
+    def convert(text: str) -> str:
+        if not accepts(schema, text):
+            hint = nearest(text, schema.get("enum", ()))
+            raise Refused(f"{name} {shown(text)}", f"must be {schema['description']}{hint}")
+        return text
+
+    return convert
+
+
+def accepts(schema: Schema, text: str) -> bool:
+    """Return whether a text is a value of a schema."""
+    if "type" in schema:
+        return _number(schema, text)
+    if not schema.keys() & {"enum", "pattern"}:
+        return True
+    return text in schema.get("enum", ()) or bool(re.fullmatch(schema.get("pattern", "(?!)"), text))
+
+
+def _number(schema: Schema, text: str) -> bool:
+    if schema["type"] == "integer" and not text.isdecimal():
+        return False
+    try:
+        value = float(text)
+    except ValueError:
+        return False
+    # Comparisons with nan are False.
+    above, below = schema.get("exclusiveMinimum", float("-inf")), schema.get("exclusiveMaximum", float("inf"))
+    within: bool = schema.get("minimum", above) <= value <= schema.get("maximum", value)
+    return above < value < below and within

@@ -1,0 +1,51 @@
+"""A directory with scripts, job files and runs, in which every command finds something to do."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from golden.cases import CASES, plan_of
+from support import runs as made
+
+from jobgen.rendering.render import render
+from jobgen.runs import plan_file
+
+SCRIPT = "#!/bin/bash\n#SBATCH --nodes=2\n#SBATCH --time=01:00:00\nset -euo pipefail\nsrun ./a.out\n"
+
+
+@pytest.fixture(scope="session")
+def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The commands of this machine without those of schedulers."""
+    folder = tmp_path_factory.mktemp("tools")
+    for path in Path("/usr/bin").iterdir():
+        if not re.match(
+            r"s(acct|alloc|attach|bcast|batch|cancel|control|diag|info|prio|queue|run|share|stat)|q[a-z]+|pbs",
+            path.name,
+        ):
+            (folder / path.name).symlink_to(path)
+    return folder
+
+
+@pytest.fixture
+def place(tmp_path: Path, tools: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current directory: job.sh, and the runs ``one`` and ``two``. There is no scheduler on PATH."""
+    (tmp_path / "job.sh").write_text(SCRIPT)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "dangling").symlink_to("nowhere")
+    plan = plan_of(CASES["slurm_one_node"])
+    text = render(plan)
+    for name, losses in (("one", [2.0, 1.0]), ("two", [2.0, 0.5])):
+        run = made.run(
+            tmp_path / "runs" / name, made.rows(losses), status={"state": "finished"}, job_id="4711\n"
+        )
+        (run / "job.sh").write_text(text)
+        plan_file.write(plan_file.of(plan, text, ["jobgen"], "/", (), (), None), run)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{tools}")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    return tmp_path

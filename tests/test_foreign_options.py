@@ -1,0 +1,158 @@
+"""Options of sbatch, qsub and the launchers, typed for jobgen: one sentence names jobgen's options, status 2."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import shlex
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobgen.check.script import Script
+from jobgen.commands import cli
+from jobgen.schedulers.table import SCHEDULERS
+
+SBATCH = "of sbatch; use "
+QSUB = "of qsub; use "
+CASES = [
+    *((f"slurm {two}", f"{SBATCH}--nodes 2") for two in ("-N 2", "-N2", "--nodes 4 -N 2")[:2]),
+    ("slurm -t 1:00:00", f"{SBATCH}--walltime 01:00:00"),
+    ("slurm -t 90", f"{SBATCH}--walltime 01:30:00"),
+    ("slurm --time=2-0", f"{SBATCH}--walltime 48:00:00"),
+    ("slurm -p gpu -A acct -J name", f"{SBATCH}--name name --queue gpu --account acct"),
+    ("slurm --nodes 2 -n 8", f"{SBATCH}--ranks-per-node 4"),
+    ("slurm -c 4", f"{SBATCH}--cpus-per-rank 4"),
+    ("slurm --ntasks-per-node=4 --gpus-per-task=1", f"{SBATCH}--gpus-per-node 4 --ranks-per-node 4"),
+    ("slurm -N 2 --ntasks=8 --gpus-per-task=1", f"{SBATCH}--nodes 2 --gpus-per-node 4 --ranks-per-node 4"),
+    ("slurm -N 2 --gpus 8", f"{SBATCH}--nodes 2 --gpus-per-node 4"),
+    ("slurm --gres=gpu:4", f"{SBATCH}--gpus-per-node 4"),
+    ("slurm --gpus-per-node 4 --mem-per-cpu 2G -c 4", f"{SBATCH}--cpus-per-rank 4 --mem 32768M"),
+    ("slurm --dependency afterok:12", f"{SBATCH}--after afterok:12"),
+    ("slurm --mail-user a@b.c --mail-type END", f"{SBATCH}--mail a@b.c --mail-on end"),
+    ("slurm --nodelist n1,n2", f"{SBATCH}--directive=--nodelist=n1,n2"),
+    ("slurm --hold", f"{SBATCH}--directive=--hold"),
+    ("slurm --export=ALL", "of sbatch; leave it out"),
+    ("slurm --export ALL,A=1", f"{SBATCH}--env A=1"),
+    ("slurm --nice=10", f"{SBATCH}--priority=-10"),
+    ("slurm -e err.txt", "of sbatch; the error file err.txt: jobgen's jobs write both into one, that of --log"),
+    ("slurm --nodes 2 -N 4", "--nodes is given already"),
+    ("slurm -t", "-t needs a value"),
+    ("slurm -l nodes=2:ppn=8", f"{QSUB}--nodes 2 --ranks-per-node 8 --cpus-per-rank 1"),
+    ("pbs -N train -q gpu -A acct", f"{QSUB}--name train --queue gpu --account acct"),
+    ("pbs -l select=2:ncpus=4", f"{QSUB}--nodes 2 --cpus-per-rank 4"),
+    ("pbs -lselect=2:ncpus=8:mpiprocs=4:ngpus=4", "--nodes 2 --gpus-per-node 4 --ranks-per-node 4 --cpus-per-rank 2"),
+    (
+        "pbs -l nodes=2:ppn=8,walltime=1:00:00",
+        f"{QSUB}--walltime 01:00:00 --nodes 2 --ranks-per-node 8 --cpus-per-rank 1",
+    ),
+    ("pbs -l nodes=2:ppn=4:gpus=4", f"{QSUB}--dialect torque --nodes 2 --gpus-per-node 4 --ranks-per-node 4"),
+    ("pbs -j oe", "of qsub; leave it out"),
+    ("pbs -m abe -M a@b.c", f"{QSUB}--mail a@b.c"),
+    ("pbs -J 0-9", f"{QSUB}--array 0-9"),
+    ("pbs --dialect torque -t 0-9", f"{QSUB}--array 0-9"),
+    ("pbs -W group_list=x", f"{QSUB}--directive='-W group_list=x'"),
+    ("pbs -t 1:00:00", f"{SBATCH}--walltime 01:00:00"),
+    ("pbs -p gpu", f"{SBATCH}--queue gpu"),
+    ("pbs --ntasks 4 --nodelist n1", "use --ranks-per-node 4; PBS Pro has no counterpart of --nodelist=n1"),
+    ("slurm --nproc_per_node=8 --nnodes=2", "use --ranks-per-node 8 --nodes 2"),
+    ("slurm --nproc-per-node 8", "of deepspeed and torchrun; use --ranks-per-node 8"),
+    ("pbs --num_gpus 4 --num_nodes=2", "use --ranks-per-node 4 --nodes 2"),
+    ("pbs --master_port 29500", "use --master-port 29500"),
+    ("slurm --hostfile hosts", "of deepspeed; leave --hostfile out, the script sets it"),
+    ("slurm --max_restarts=3", "of torchrun; use --launcher-arg=--max-restarts=3"),
+    ("local -np 4", "of mpirun; use --ranks-per-node 4"),
+    ("local -n 4", f"{SBATCH}--ranks-per-node 4"),
+    ("local -p gpu", "of sbatch; a local run has no queue"),
+    ("submit slurm -n 8", f"{SBATCH}--ranks-per-node 8"),
+    ("doctor slurm -N 2", f"{SBATCH}--nodes 2"),
+    ("slurm --ppn 4", "use --ranks-per-node 4"),
+    ("slurm --lr 1", "there is no option --lr; the program's own options go after --"),
+    ("pbs --node 2", "there is no option --node; did you mean --nodes?"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("command", "sentence"), CASES)
+def test_the_answer_has_the_same_value(
+    command: str, sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert sentence in answer(shlex.split(command), capsys)
+
+
+def answer(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    status = cli.run(words)
+    done = capsys.readouterr()
+    assert (status, done.out, done.err.count("\n")) == (2, "", 1), done
+    return done.err
+
+
+REQUESTS = [
+    ("slurm", "-N 3 --ntasks-per-node=4 -c 6 --gpus-per-task=1 -t 90 -p gpu -A acct -J one"),
+    ("slurm", "-N 2 -n 16 --gres=gpu:8 --mem-per-cpu=2G -c 4 --time=1-2"),
+    ("slurm", "-N2 --gpus=8 --ntasks-per-node 4 -t2:00:00"),
+    ("pbspro", "-l select=3:ncpus=24:mpiprocs=4:ngpus=4:mem=64gb -l walltime=5400 -q gpu -A acct -N one"),
+    ("torque", "-l nodes=2:ppn=4:gpus=4,walltime=1:00:00 -N one"),
+]
+FIELDS = [
+    "name",
+    "nodes",
+    "ranks",
+    "ranks_per_node",
+    "cpus_per_rank",
+    "gpus_per_node",
+    "mem",
+    "walltime",
+    "queue",
+    "account",
+]
+
+
+@pytest.mark.parametrize(("name", "options"), REQUESTS)
+def test_the_answer_makes_the_same_request(name: str, options: str) -> None:
+    """The script of the command that the sentence gives requests what the foreign options request."""
+    row = SCHEDULERS[name]
+    sentence, _ = run([row.command_name, *shlex.split(options)])
+    _, script = run([row.command_name, *shlex.split(sentence.partition("; use ")[2])])
+    wanted = Script(f"{row.prefix} {options}\n".encode(), name).request
+    made = Script(script.encode(), name).request
+    asked = {key: value for key in FIELDS if (value := getattr(wanted, key)) is not None}
+    assert asked == {key: getattr(made, key) for key in asked}, sentence
+
+
+def run(words: list[str]) -> tuple[str, str]:
+    """Return standard error and standard output."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        cli.run(words)
+    return err.getvalue(), out.getvalue()
+
+
+FLAG = st.sampled_from(
+    [
+        "-N",
+        "-l",
+        "-t",
+        "-n",
+        "-W",
+        "-J",
+        "--ntasks",
+        "--gres",
+        "--nproc_per_node",
+        "--hostfile",
+        "-np",
+        "--export",
+        "-m",
+        "-j",
+    ]
+)
+
+
+@given(
+    command=st.sampled_from(["slurm", "pbs", "local", "submit"]),
+    words=st.lists(st.one_of(FLAG, st.text(max_size=9), st.just("select=1:ncpus=x"), st.just("--nodes"))),
+)
+def test_no_words_break_it(command: str, words: list[str]) -> None:
+    """Whatever follows an option of another program, the answer is one sentence."""
+    err, _ = run([command, "-N", *[word for word in words if word not in ("--", "-h", "--help")]])
+    assert (err[:8], err.count("\n")) == ("jobgen: ", 1)
