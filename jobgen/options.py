@@ -14,7 +14,7 @@ from jobgen.launchers import LAUNCHERS, MPI_FLAVOURS
 from jobgen.resources import heterogeneous
 from jobgen.resources.accelerators import ACCELERATORS
 from jobgen.schedulers import arrays, dependencies
-from jobgen.secrets import masked
+from jobgen.secrets import masked_word
 
 DEFAULT_WALLTIME = 3600  # s; without a limit a job waits longer, or gets that of the queue
 
@@ -68,7 +68,7 @@ def parse(option: Option, text: str | Sequence[str], origin: str) -> tuple[Any, 
     """
     lines = [text] if isinstance(text, str) else text
     parsed = tuple(_parse(option, line, origin) for line in lines)
-    return parsed if option.multiple else parsed[0], shown(" ".join(map(masked, lines)))
+    return parsed if option.multiple else parsed[0], shown(" ".join(map(masked_word, lines)))
 
 
 def _parse(option: Option, value: str, origin: str) -> Any:

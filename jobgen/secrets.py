@@ -22,8 +22,10 @@ _NO_NAME = r"(?:pad|eos|bos|unk|mask|sep|cls|special|image|stop|start|end|max|mi
 # Values that are no secrets: switches, and in a text variables and commands of the shell, too.
 _NO_VALUE = r"(?is)(?:true|false|yes|no|none|null|\*{3})?"
 _NO_VALUE_IN_TEXT = rf"{_NO_VALUE}|\"?\$[A-Za-z_{{(].*"
-_WORD = r"(?:'[^']*(?:'|$)|\"[^\"]*(?:\"|$)|\$'(?:[^'\\]|\\.)*(?:'|$)|[^\s'\"$]|\$)+"
+_WORD = r"(?!\*{3})(?:'[^']*(?:'|$)|\"[^\"]*(?:\"|$)|\$'(?:[^'\\]|\\.)*(?:'|$)|[^\s'\"$]|\$)+"
 _AFTER_NAME = (
+    rf"('[\w.,=-]*?{_NAME})(=)([^']*(?:'\"'\"'[^']*)*)",  # a word in quotes
+    rf"(\"[\w.,=-]*?{_NAME})(=)((?:[^\"\\]|\\.)*)",
     rf"({_NAME})([\"']?=|[\"']:\s*)({_WORD})",
     rf"(?<![\w-])(--[\w-]{{0,60}}?{_NAME})([ \t]+)(?!-)({_WORD})",
 )
@@ -59,10 +61,17 @@ def masked_data(data: Any, name: str = "") -> Any:
         return [masked_data(one, _name_of(data, place) or name) for place, one in enumerate(data)]
     if isinstance(data, (int, float, str)) and _is_named(name, str(data)) and not isinstance(data, bool):
         return MASK
-    if not isinstance(data, str):
-        return data
-    name, equals, value = data.partition("=")
-    return f"{name}={MASK}" if equals and _is_named(name, value) else masked(data)
+    return masked_word(data) if isinstance(data, str) else data
+
+
+def masked_word(word: str) -> str:
+    """Return a word with its secrets masked; the value of NAME= is all that follows, also after a blank."""
+    end = 0
+    for name in word.split("=")[:-1]:
+        end += len(name) + 1
+        if _is_named(name, word[end : end + 10]):  # longer than any of _NO_VALUE
+            return f"{word[:end]}{MASK}"
+    return masked(word)
 
 
 def is_secret(name: str, value: str) -> bool:
@@ -80,7 +89,7 @@ def _name_of(items: Sequence[Any], place: int) -> str:
 def _is_named(name: str, value: str) -> bool:
     if not _hints_at_one(name) or _compiled(_NO_VALUE).fullmatch(value):
         return False
-    return _ends_secretly(name) and bool(_compiled(r"[\w.-]+").fullmatch(name))
+    return _ends_secretly(name) and bool(_compiled(r"[\w.,-]+").fullmatch(name))
 
 
 def _hints_at_one(text: str) -> bool:

@@ -14,14 +14,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support import jobs
-from support.jobs import CANARY, HOSTILE, PROBE, path_with
+from support.jobs import HOSTILE, PROBE, path_with
 from support.require import need_command
 
 from jobgen.schedulers.table import SCHEDULERS, queued
 from jobgen.secrets import MASK, is_secret, masked, masked_data
 from jobgen.values import read_env_file
 
-SECRET = "the value of a secret"
+SECRET = "xyzzy of xyzzy"
 FORMS = (
     "hf_abcdefghijklmnopqrstuvwxyzABCD",
     "ghp_abcdefghijklmnopqrstuvwxyz0123456789",
@@ -65,6 +65,19 @@ def on_a_node(run: Path, scheduler: str, env: Mapping[str, str], task: int = 0) 
     return subprocess.run(["bash", "job.sh"], cwd=run, env=bare, timeout=60).returncode
 
 
+def outputs(cwd: Path, run: Path, env: Mapping[str, str] | None = None) -> str:
+    """All that jobgen prints about a run, and its report."""
+    words = ["status", "status --json", "list", "list --json", f"diff {run.name} {run.name}"]
+    words += ["report -o report.html --force", f"submit --again {run.name} --dry-run"]
+    done = [jobgen(cwd, *line.split(), env=env) for line in words]
+    return "".join([*(one.stdout + one.stderr for one in done), (cwd / "report.html").read_text()])
+
+
+def holders(folder: Path) -> set[Path]:
+    """The files that have the secret in them."""
+    return {path for path in folder.rglob("*") if path.is_file() and b"xyzzy" in path.read_bytes()}
+
+
 # ------------------------------------------------------------------------------------------ the values
 
 
@@ -88,9 +101,10 @@ def test_a_value_is_nowhere_but_in_its_file(scheduler: str, tmp_path: Path) -> N
         assert {name: rank.env.get(name) for name in expected} == expected
     assert (run / "task-0/attempt-2").is_dir()
     jobs.check_untouched(tmp_path, run, run / "task-0")
-    holders = [path for path in run.rglob("*") if path.is_file() and SECRET.encode() in path.read_bytes()]
-    assert holders == [run / "environment"]
-    assert stat.S_IMODE(holders[0].stat().st_mode) == 0o600
+    assert "xyzzy" not in outputs(tmp_path, run, {"HF_TOKEN": SECRET, **values})
+    of_probe = set((tmp_path / "seen").iterdir())
+    assert holders(tmp_path) - of_probe == {tmp_path / "tokens.env", run / "environment"}
+    assert stat.S_IMODE((run / "environment").stat().st_mode) == 0o600
 
 
 def test_a_script_submitted_by_hand_keeps_what_came_with_the_job(tmp_path: Path) -> None:
@@ -191,6 +205,8 @@ MASKED = {
     "curl -H 'Authorization: Bearer abcdefgh123' x": "curl -H 'Authorization: Bearer ***' x",
     "PASSWORD='$Abc' x": "PASSWORD=*** x",
     "MYSQL_PWD=x PGPASSWORD=y PWD=/z": "MYSQL_PWD=*** PGPASSWORD=*** PWD=/z",
+    "'--token=it'\"'\"'s x' 'HF_TOKEN=a b'; A='B'": "'--token=***' 'HF_TOKEN=***'; A='B'",
+    'env "HF_TOKEN=a b" x': 'env "HF_TOKEN=***" x',
     "-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA": "-----BEGIN RSA PRIVATE KEY-----***-----END RSA",
     **{f"a {form}, b": "a ***, b" for form in FORMS},
 }
@@ -213,13 +229,33 @@ def test_a_text_is_masked(text: str) -> None:
 def test_data_is_masked() -> None:
     data = {
         "env": [["HF_TOKEN", "x y"], ["A", "b"], ["PAD_TOKEN", "c"]],
-        "words": ["a.py", "PASSWORD=$my pass word", "--api-key", "abc", "--token", "--lr", "1"],
+        "words": [
+            "a.py",
+            "PASSWORD=$my pass word",
+            "--set=a.token=b c",
+            "ALL,TOKEN=b c",
+            "--api-key",
+            "abc",
+            "--token",
+            "--lr",
+            "1",
+        ],
         "sweep": [["api_key", ["a", "b"]], ["lr", [1, 2]]],
         "db": {"password": 123456, "pad_token": "c", "use_token": True, "secret": None},
     }
     assert masked_data(data) == {
         "env": [["HF_TOKEN", MASK], ["A", "b"], ["PAD_TOKEN", "c"]],
-        "words": ["a.py", "PASSWORD=***", "--api-key", MASK, "--token", "--lr", "1"],
+        "words": [
+            "a.py",
+            "PASSWORD=***",
+            "--set=a.token=***",
+            "ALL,TOKEN=***",
+            "--api-key",
+            MASK,
+            "--token",
+            "--lr",
+            "1",
+        ],
         "sweep": [["api_key", [MASK, MASK]], ["lr", [1, 2]]],
         "db": {"password": MASK, "pad_token": "c", "use_token": True, "secret": None},
     }
@@ -231,38 +267,66 @@ def test_any_text_can_be_masked(text: str) -> None:
     assert is_secret("HF_TOKEN", f"x{text}")
 
 
-@pytest.mark.parametrize("part", ["token", "-", "--a", "://", "token='", "token=$'\\", "eyJ", "hf_", "://a:"])
+@pytest.mark.parametrize(
+    "part",
+    ["token", "-", "--a", "://", "token='", "token=$'\\", "eyJ", "hf_", "://a:", "pad_token=", "'a=", '"a\\'],
+)
 def test_masking_is_linear(part: str) -> None:
-    masked(part * 100_000 + "token=")  # quadratic work would take minutes
+    masked_data([part * 100_000 + "token="])  # quadratic work would take minutes
 
 
-SAID = ("--env", f"HF_TOKEN={SECRET}", "--setup", f"export API_KEY='{SECRET}'")
-PROGRAM = ("--", "train.py", "--db-password", SECRET, f"--url=http://u:{SECRET.replace(' ', '_')}@h")
+SAID = ("--env", f"HF_TOKEN={SECRET}", f"--env=API_KEY={SECRET}", "--env", "DB=postgres://u:xyzzy@h/x")
+SAID += ("--setup", f"export API_KEY='{SECRET}'", "--before", "curl -H 'Authorization: Bearer xyzzy-xyzzy'")
+PROGRAM = ("--", "train.py", "--db-password", SECRET, f"--token={SECRET}", "--url=http://u:xyzzy@h")
 
 
 def test_a_secret_on_the_command_line_is_shown_nowhere(tmp_path: Path) -> None:
-    """plan.json, --explain, diff and report mask it; submit --again makes the same script nevertheless."""
+    """Only the script has it; submit --again makes the same script nevertheless."""
     first = submitted(tmp_path, "slurm", "--name", "a", *SAID, *PROGRAM)
-    other = [word.replace(SECRET, "another") for word in (*SAID, *PROGRAM)]
-    second = submitted(tmp_path, "slurm", "--name", "a", *other)
-    shown = [(first / "plan.json").read_text(), (second / "plan.json").read_text()]
-    for words in ("--explain", "--explain --json"):
-        shown.append(jobgen(tmp_path, "slurm", *words.split(), *SAID, *PROGRAM).stdout)
-    for words in ("diff", "diff --json"):
-        shown.append(jobgen(tmp_path, *words.split(), first.name, second.name).stdout)
-    assert jobgen(tmp_path, "report", first, second, "-o", "report.html").returncode == 0
-    shown.append((tmp_path / "report.html").read_text())
-    shown.append(jobgen(tmp_path, "slurm", "--env", f"1HF_TOKEN={SECRET}").stderr)
-    for text in shown:
-        assert MASK in text
-        assert not {SECRET, SECRET.replace(" ", "_"), "another"} & {*text.replace('"', "'").split("'")}
-        assert "the value" not in text
-    again = jobgen(tmp_path, "submit", "--again", first.name, "-n")
+    second = submitted(tmp_path, "slurm", "--name", "b", *SAID, "--env", "TOKEN=xyzzy2", *PROGRAM)
+    again = jobgen(tmp_path, "submit", "--again", first.name, "--dry-run")
     assert (again.stdout, again.stderr) == ((first / "job.sh").read_text(), "")
+    for words in ("slurm --explain", "slurm --explain --json"):
+        shown = jobgen(tmp_path, *words.split(), *SAID, *PROGRAM)
+        assert MASK in shown.stdout
+        assert "xyzzy" not in shown.stdout + shown.stderr
+    for words in ("diff", "diff --json", "report -o both.html"):
+        shown = jobgen(tmp_path, *words.split(), first, second)
+        assert "xyzzy" not in shown.stdout + shown.stderr
+    assert holders(tmp_path) == {first / "job.sh", second / "job.sh"}
     (first / "job.sh").write_text("echo edited\n")
     again = jobgen(tmp_path, "submit", "--again", first.name)
     assert (again.returncode, len(again.stderr.splitlines())) == (2, 1)
-    assert "plan.json leaves out secrets of env, setup, program, and its job.sh was edited" in again.stderr
+    assert (
+        "plan.json leaves out secrets of env, setup, before, program, and its job.sh was edited"
+        in again.stderr
+    )
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("slurm", "--env", f"1HF_TOKEN={SECRET}"),
+        ("slurm", "--nodes", f"token={SECRET}"),
+        ("slurm", f"HF_TOKEN={SECRET}"),
+        (f"HF_TOKEN={SECRET}", "--nodes", "2"),
+        ("slurm", "--export", f"ALL,HF_TOKEN={SECRET}"),
+        ("pbs", "-v", f"A=1,HF_TOKEN={SECRET}"),
+        ("slurm", "--", "torchrun", "train.py", f"--token={SECRET}"),
+        ("slurm", "--", "srun", "train.py", "--token", SECRET),
+        ("submit", "slurm", "--comment", f"token={SECRET}", "--", "train.py"),
+        ("convert", "old.sh", "--to", "toml"),
+    ],
+)
+def test_no_message_shows_a_secret(words: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "old.sh").write_text(f"#!/bin/bash\n#SBATCH --nodes=2\nsrun x && sudo x '--token={SECRET}'\n")
+    refusing = path_with(tmp_path / "refusing", sbatch=f"echo 'bad: token=\"{SECRET}\"' >&2; exit 1")
+    done = jobgen(
+        tmp_path, *words, env={"PATH": f"{refusing}:/usr/bin:/bin"} if "--comment" in words else None
+    )
+    assert done.returncode in (1, 2)
+    assert MASK in done.stderr
+    assert "xyzzy" not in done.stderr
 
 
 def test_a_secret_in_a_script_is_warned_of(tmp_path: Path) -> None:
@@ -329,7 +393,3 @@ def test_a_group_of_a_project_stays(tmp_path: Path) -> None:
     (tmp_path / "runs").chmod(0o2770)
     run = submitted(tmp_path, "slurm", "--group-readable")
     assert stat.S_IMODE(run.stat().st_mode) == 0o2750
-
-
-def test_no_file_holds_a_canary(tmp_path: Path) -> None:
-    assert CANARY not in os.listdir(tmp_path)

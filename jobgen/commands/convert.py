@@ -10,6 +10,7 @@ import click
 from jobgen.commands.parameter_types import FILE, Typed
 from jobgen.errors import JobgenError, one_of, shown
 from jobgen.schedulers.table import SCHEDULERS
+from jobgen.secrets import masked
 from jobgen.values import choice
 
 _SOURCES = tuple(one.name for one in SCHEDULERS.values() if one.prefix)
@@ -78,7 +79,7 @@ def convert(
         return 1
     for remark in done.remarks:
         what = "cannot be translated" if remark.lost else "translated, but look"
-        click.echo(f"{file}:{remark.line}: {what}: {remark.what}: {remark.why}", err=True)
+        click.echo(f"{file}:{remark.line}: {what}: {masked(remark.what)}: {remark.why}", err=True)
     return int(any(remark.lost for remark in done.remarks))
 
 
