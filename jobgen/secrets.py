@@ -14,11 +14,11 @@ _HINTS = (
     *("ghs_", "ghr_", "github_", "glpat", "sk-", "xox", "aiza", "akia", "asia", "eyj"),
 )
 _NAME = (
-    r"(?:token|secret|password|passwd|passphrase|(?<=[-_])pwd|credential"
-    r"|(?:api|access|private|secret|auth|account|signing|encryption)[-_]?key)s?"
+    r"(?:token|secret|password|passwd|passphrase|(?<=[-_])pwd|(?:db|sql|user|smtp|ssh)[-_]?pass|credential"
+    r"|(?-i:(?<=[A-Z0-9])_KEY)|(?:api|access|private|secret|auth|account|signing|encryption)[-_]?key)s?"
 )
-# Words of language models, such as --pad-token and num_tokens.
-_NO_NAME = r"(?:pad|eos|bos|unk|mask|sep|cls|special|image|stop|start|end|max|min|num|per)[-_]?tokens?$"
+# Words of language models, such as --pad-token and max_new_tokens.
+_NO_NAME = r"(?:pad|eos|bos|unk|mask|sep|cls|special|image|stop|start|end|per)[-_]?token$|tokens$"
 # Values that are no secrets: switches, and in a text variables and commands of the shell, too.
 _NO_VALUE = r"(?is)(?:true|false|yes|no|none|null|\*{3})?"
 _NO_VALUE_IN_TEXT = rf"{_NO_VALUE}|\"?\$[A-Za-z_{{(].*"

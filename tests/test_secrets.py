@@ -204,14 +204,14 @@ MASKED = {
     '{"api_key": "x"}': '{"api_key": ***',
     "curl -H 'Authorization: Bearer abcdefgh123' x": "curl -H 'Authorization: Bearer ***' x",
     "PASSWORD='$Abc' x": "PASSWORD=*** x",
-    "MYSQL_PWD=x PGPASSWORD=y PWD=/z": "MYSQL_PWD=*** PGPASSWORD=*** PWD=/z",
+    "MYSQL_PWD=x PGPASSWORD=y DB_PASS=a OPENAI_KEY=b PWD=/z": "MYSQL_PWD=*** PGPASSWORD=*** DB_PASS=*** OPENAI_KEY=*** PWD=/z",
     "'--token=it'\"'\"'s x' 'HF_TOKEN=a b'; A='B'": "'--token=***' 'HF_TOKEN=***'; A='B'",
     'env "HF_TOKEN=a b" x': 'env "HF_TOKEN=***" x',
     "-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA": "-----BEGIN RSA PRIVATE KEY-----***-----END RSA",
     **{f"a {form}, b": "a ***, b" for form in FORMS},
 }
 SHOWN = (
-    "--pad-token <pad> --max-tokens 5 num_tokens=3",
+    "--pad-token <pad> --max-tokens 5 num_tokens=3 --max-new-tokens 128 --sort-key loss --low-pass 3",
     "TOKENIZERS_PARALLELISM=true",
     'HF_TOKEN=$MINE --api-key "$KEY"',
     "docker://registry:5000/x@sha256:abc",
