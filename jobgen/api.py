@@ -206,7 +206,7 @@ def _text(option: Option, value: Any) -> Text:
     if not option.multiple:
         return _scalar(key, value)
     if key == "env" and isinstance(value, Mapping):
-        return [f"{name}={_scalar(key, one)}" for name, one in value.items()]
+        return [name if one is None else f"{name}={_scalar(key, one)}" for name, one in value.items()]
     if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
         return [_scalar(key, one) for one in value]
     return [_scalar(key, value)]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from jobgen.secrets import masked_word
+
 # The exit statuses of the commands; runs/exit_statuses.py has their meanings.
 NO, BAD_INPUT, LOST, INTERRUPTED, READER_GONE = 1, 2, 3, 130, 141
 
@@ -35,7 +37,8 @@ def nearest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
 
 
 def shown(value: str) -> str:
-    """Return a value as errors show it: on one line, with 60 characters at most."""
+    """Return a value as errors show it: on one line, with 60 characters at most, and without secrets."""
+    value = masked_word(value)
     text = value if value.isprintable() and " " not in value and value else ascii(value)
     return text if len(text) <= 60 else text[:57] + "..."
 

@@ -14,6 +14,7 @@ from jobgen.launchers import LAUNCHERS, MPI_FLAVOURS
 from jobgen.resources import heterogeneous
 from jobgen.resources.accelerators import ACCELERATORS
 from jobgen.schedulers import arrays, dependencies
+from jobgen.secrets import masked_word
 
 DEFAULT_WALLTIME = 3600  # s; without a limit a job waits longer, or gets that of the queue
 
@@ -67,7 +68,7 @@ def parse(option: Option, text: str | Sequence[str], origin: str) -> tuple[Any, 
     """
     lines = [text] if isinstance(text, str) else text
     parsed = tuple(_parse(option, line, origin) for line in lines)
-    return parsed if option.multiple else parsed[0], shown(" ".join(lines))
+    return parsed if option.multiple else parsed[0], shown(" ".join(map(masked_word, lines)))
 
 
 def _parse(option: Option, value: str, origin: str) -> Any:
@@ -452,11 +453,22 @@ OPTIONS = (
         "env",
         _ENVIRONMENT,
         values.assignment,
-        "NAME=VALUE",
-        "Environment variable of every rank. Repeatable.",
+        "NAME[=VALUE]",
+        "Environment variable of every rank. Without a value: the one that is set when the job is submitted, "
+        "kept in a file that only you can read. Repeatable.",
         (),
         multiple=True,
         example={"NCCL_DEBUG": "WARN"},
+    ),
+    Option(
+        "env_file",
+        _ENVIRONMENT,
+        values.env_file,
+        "FILE",
+        "File of lines NAME=VALUE: environment variables whose values no script contains. Repeatable.",
+        (),
+        multiple=True,
+        example=["tokens.env"],
     ),
     Option(
         "container",
@@ -535,6 +547,15 @@ OPTIONS = (
         "Parent of the run directories; each job creates NAME-JOBID in it.",
         "runs",
         old="run_dir",
+    ),
+    Option(
+        "group_readable",
+        _FILES,
+        values.switch,
+        "",
+        "Let your group read the run directory. Only you can read it otherwise.",
+        switch=True,
+        example=True,
     ),
     Option(
         "rank_logs",

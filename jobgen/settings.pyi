@@ -96,8 +96,10 @@ class Settings(TypedDict, total=False):
     r"""Conda environment, by name or path."""
     venv: str | os.PathLike[str] | None
     r"""Python virtual environment."""
-    env: Mapping[str, str | int | float] | Sequence[str] | None
-    r"""Environment variables of every rank."""
+    env: Mapping[str, str | int | float | None] | Sequence[str] | None
+    r"""Environment variables of every rank: a table, or a list such as ["NAME=VALUE", "NAME"]."""
+    env_file: Sequence[str] | str | None
+    r"""File of lines NAME=VALUE: environment variables whose values no script contains."""
     container: Literal["apptainer", "singularity", "docker", "podman", "enroot", "pyxis", "shifter"] | None
     r"""Container runtime of the ranks."""
     image: str | None
@@ -116,6 +118,8 @@ class Settings(TypedDict, total=False):
     r"""Working directory of the program. [default: the directory of submission]"""
     runs_dir: str | os.PathLike[str] | None
     r"""Parent of the run directories; each job creates NAME-JOBID in it."""
+    group_readable: bool | None
+    r"""Let your group read the run directory. Only you can read it otherwise."""
     rank_logs: Literal["node", "rank", "failed", "none"] | None
     r"""Which output of the ranks is kept: one file per node, one file per rank, only that of failed ranks, or none."""
     runtime: Literal["embedded", "beside"] | None

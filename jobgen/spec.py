@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from jobgen.errors import JobgenError, setting
 from jobgen.resources.heterogeneous import Group
 from jobgen.schedulers.arrays import Array
+from jobgen.secrets import masked_data
 
 if TYPE_CHECKING:
     from jobgen.sites.site_file import Site
@@ -97,7 +98,8 @@ class _Values(NamedTuple):
     source: tuple[str, ...]
     conda: str | None
     venv: str | None
-    env: tuple[tuple[str, str], ...]
+    env: tuple[tuple[str, str | None], ...]
+    env_file: tuple[tuple[str, tuple[str, ...]], ...]
     container: str | None
     image: str | None
     bind: tuple[str, ...]
@@ -107,6 +109,7 @@ class _Values(NamedTuple):
     after_block: str | None
     workdir: str | None
     runs_dir: str
+    group_readable: bool | None
     rank_logs: str
     runtime: str
     sweep: SweepAsked | None
@@ -119,11 +122,24 @@ class JobSpec(_Values):
     """The specification of a job; a value is None if it is not given.
 
     ``mem`` is in MiB per node, ``walltime`` in seconds; ``nodes`` are groups if the nodes differ. ``program``
-    are the words after ``--``, or those of the job file. Two specifications are equal if they request the
-    same, whatever the origins of the values.
+    are the words after ``--``, or those of the job file. A variable in ``env`` without a value has the one
+    that is set at submission; ``env_file`` has the names in each file. Two specifications are equal if they
+    request the same, whatever the origins of the values.
     """
 
     __slots__ = ()
+
+    @property
+    def variables(self) -> tuple[tuple[str, str], ...]:
+        """Return the environment variables whose values the script contains."""
+        return tuple((name, value) for name, value in self.env if value is not None)
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Return the names of those whose values the script takes from elsewhere."""
+        said = dict(self.env)
+        named = (name for _, names in self.env_file for name in names)
+        return tuple(name for name in dict.fromkeys((*said, *named)) if said.get(name) is None)
 
     @property
     def stall(self) -> int | None:
@@ -145,7 +161,7 @@ class JobSpec(_Values):
         name = setting(key, origin)
         if isinstance(value, bool) and name.startswith("--"):
             return f"{name if value else name.replace('--', '--no-')} ({origin})"
-        return f"{name} {self.given.get(key, value)} ({origin})"
+        return f"{name} {self.given.get(key, masked_data(value))} ({origin})"
 
     def refuse(self, key: str, reason: str) -> JobgenError:
         """Return the error that refuses a setting, with the reason."""

@@ -6,6 +6,7 @@ origin and the given text.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from contextlib import suppress
@@ -148,19 +149,60 @@ def memory(text: str) -> int:
     return thousandths // 1000
 
 
-def assignment(text: str) -> tuple[str, str]:
-    """Parse ``NAME=VALUE`` as a pair; the value may hold any character."""
+def assignment(text: str) -> tuple[str, str | None]:
+    """Parse ``NAME=VALUE`` or ``NAME`` as a pair; a value may hold any character, None is no value."""
     name, equals, value = text.partition("=")
-    if not equals or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         raise ValueError(
-            "must be NAME=VALUE, with a NAME of letters, digits and underscores that begins with no digit"
+            "must be NAME=VALUE or NAME, with letters, digits and underscores in NAME and no digit first"
         )
+    return _settable(name), value if equals else None
+
+
+def _settable(name: str) -> str:
+    """Return the name of a variable that a job may set."""
     if re.fullmatch(_SHELL_NAMES, name):
         raise ValueError(f"cannot be set: bash keeps the variable {name} for itself")
     if re.fullmatch(_OUR_NAMES, name):
         hint = "; use --master-port" if name == "MASTER_PORT" else ""
         raise ValueError(f"cannot be set: the script sets {name} itself{hint}")
-    return name, value
+    return name
+
+
+def env_file(text: str) -> tuple[str, tuple[str, ...]]:
+    """Return the absolute path of a file of variables, and their names."""
+    place = os.path.abspath(path(text))
+    return place, tuple(read_env_file(place))
+
+
+def read_env_file(path: str) -> dict[str, str]:
+    """Return the variables in a file of lines ``NAME=VALUE``; no error shows a value.
+
+    A line may be empty, or begin with ``#`` or with ``export``. A value with blanks or quotes must be in
+    single or double quotes. Nothing in a value is expanded.
+    """
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape", newline="\n") as file:
+            lines = file.read().removesuffix("\n").split("\n")
+    except OSError as error:
+        raise ValueError(f"cannot be read: {error.strerror}") from None
+    found = {}
+    for number, line in enumerate(lines, 1):
+        if not re.fullmatch(r"[ \t]*(#.*)?", line):
+            name, value = _env_line(line, number)
+            found[name] = value
+    return found
+
+
+def _env_line(line: str, number: int) -> tuple[str, str]:
+    name, value = r"([A-Za-z_][A-Za-z0-9_]*)", r"""(?:'([^']*)'|"([^"]*)"|([^\s'"]*))"""
+    match = re.fullmatch(rf"(?:export[ \t]+)?{name}={value}[ \t]*", line)
+    if not match or "\0" in line:
+        raise ValueError(f"line {number} must be NAME=VALUE; a value with blanks or quotes must be in quotes")
+    try:
+        return _settable(match[1]), match[2] or match[3] or match[4] or ""
+    except ValueError as error:
+        raise ValueError(f"line {number}: {match[1]} {error}") from None
 
 
 def choices(*allowed: str) -> Callable[[str], tuple[str, ...]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -61,6 +62,13 @@ def rendered(kind: str, **values: Any) -> tuple[str, str]:
         return render(JobSpec(scheduler.command_name, ("true",), **{**shape, **dialect, **values})), ""
     except JobgenError as error:
         return "", str(error)
+
+
+@pytest.fixture(autouse=True)
+def _variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file of variables in the example of --env-file."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tokens.env").write_text("HF_TOKEN=x\n")
 
 
 @pytest.mark.parametrize("kind", SCHEDULERS)

@@ -84,6 +84,7 @@ module = ["cuda/12.4", "openmpi"]
 source = ["/etc/profile.d/site.sh"]
 conda = "train"
 venv = ".venv"
+env_file = ["/dev/null"]
 [environment.env]
 NCCL_DEBUG = "WARN"
 THREADS = 4
@@ -99,6 +100,7 @@ after = "sync"
 [directories]
 workdir = "/scratch/me"
 runs_dir = "out"
+group_readable = false
 rank_logs = "failed"
 runtime = "beside"
 [program]
@@ -112,7 +114,7 @@ FLAGS = """
 --accelerator cuda --launcher mpirun --mpi openmpi --remote auto --launcher-arg=--bind-to --launcher-arg=core
 --include n1:0,1 --exclude n2 --master-port 29500 --grace 5m --signal USR2@400 --requeue 3 --no-preflight
 --spare-nodes 1 --hang-timeout 10m --module cuda/12.4 --module openmpi --source /etc/profile.d/site.sh --conda train
---venv .venv --env NCCL_DEBUG=WARN --env THREADS=4 --cpus-per-node 64 --cpu-bind 0-7;8-15;16-23;24-31 --interface hsn0 --container apptainer --image a.sif --bind /data --container-arg=--no-home --setup true --before date --after-block sync --workdir /scratch/me --runs-dir out --rank-logs failed --runtime beside
+--venv .venv --env-file /dev/null --no-group-readable --env NCCL_DEBUG=WARN --env THREADS=4 --cpus-per-node 64 --cpu-bind 0-7;8-15;16-23;24-31 --interface hsn0 --container apptainer --image a.sif --bind /data --container-arg=--no-home --setup true --before date --after-block sync --workdir /scratch/me --runs-dir out --rank-logs failed --runtime beside
 """
 
 
@@ -401,7 +403,9 @@ def test_the_schema_takes_what_we_take(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_starter_and_each_of_its_comments(kind: str, tmp_path: Path) -> None:
+def test_a_starter_and_each_of_its_comments(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     done = jobgen("init", "--scheduler", kind, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, "")
     text = (tmp_path / "jobgen.toml").read_text()
@@ -411,6 +415,8 @@ def test_a_starter_and_each_of_its_comments(kind: str, tmp_path: Path) -> None:
     command = "pbs" if kind in ("pbspro", "torque") else kind
     done = jobgen(command, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, FOUND)
+    (tmp_path / "tokens.env").write_text("HF_TOKEN=x\n")
+    monkeypatch.chdir(tmp_path)
     for option in OPTIONS:
         if option.key not in SCHEDULERS[kind].lacks and f"\n# {option.name} = " in text:
             one = re.sub(rf"\n# {option.name} = ", f"\n{option.name} = ", text)

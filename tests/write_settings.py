@@ -42,7 +42,7 @@ def stub() -> str:
 
 def python_type(option: Option) -> str:
     if option.key == "env":
-        return "Mapping[str, str | int | float] | Sequence[str]"
+        return "Mapping[str, str | int | float | None] | Sequence[str]"
     if option.switch:
         return "bool"
     if isinstance(option.parse, Choice):

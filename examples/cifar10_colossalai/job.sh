@@ -49,7 +49,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.1.0, SHA-256 d3052d98ebfb12ecef54a27946dcf11b4cb30273e2f59aec9e3528d7b91f2df1 ========
+# ======== jobgen runtime 0.1.0, SHA-256 0daede29e87119a335a9280d1e8ca7fb805140f50c39cf5b32e7bb9db742f260 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -213,6 +213,9 @@ job_open() {
   [[ -z ${job_array_id:-} ]] || job_dir=$job_parent/task-$job_index
   # The processes of the job are found by variables in their environment, one a line.
   [[ $job_dir != *$'\n'* ]] || job_die 72 "the name of a run directory must not contain a line break: ${job_dir@Q}"
+  job_umask=$(umask)  # of the user's program
+  mkdir -p "${job_parent%/*}/" 2> /dev/null || true
+  umask "${job_mask:-077}"
   mkdir -p "$job_dir" || job_die 72 "cannot make the run directory $job_dir"
   [[ -w $job_dir ]] || job_die 72 "cannot write into the run directory $job_dir"
   rm -f "$job_dir/status.json" "$job_dir/cancelled"
@@ -235,7 +238,9 @@ job_keep() { # DIRECTORY: store the script in it; submitted from there, it conti
       job_replace "$1/${job_runtime##*/}" cat "$job_runtime"
     job_replace "$1/submitted-from" printf '%s\n' "$job_submit_dir"
   fi
-  printf '%s\n' "${job_array_id:-$job_id}" > "$1/job-id"
+  local id=${job_array_id:-$job_id}
+  [[ $(cat "$1/job-id" 2> /dev/null) == "$id;"* ]] ||  # with the cluster, which the job does not know
+    job_replace "$1/job-id" printf '%s\n' "$id"
 }
 
 job_replace() { # FILE COMMAND...: write the output of the command atomically
@@ -340,6 +345,8 @@ job_rendezvous() {
   ((job_nodes < 1000)) || JOBGEN_POLL=$((job_nodes / 1000))
   export JOBGEN_AGENTS=${job_agents:-} JOBGEN_CPUS_PER_NODE=$job_cpus_per_node JOBGEN_RANKS_PER_NODE=$job_ranks_per_node
   export JOBGEN_BIND=${job_bind:-} JOBGEN_VISIBLE=${job_visible:-} JOBGEN_DEVICES_BY_NODE=${job_devices_by_node:-}
+  JOBGEN_UMASK=$(umask)  # of the files in the run directory
+  export JOBGEN_UMASK
   [[ -z ${job_index:-} ]] || export JOBGEN_TASK=$job_index
   [[ -z ${job_hang_timeout:-} ]] || export JOBGEN_HANG_TIMEOUT=$job_hang_timeout
   JOBGEN_START_TIME=$(($(date +%s) - SECONDS))
@@ -374,6 +381,7 @@ job_save_environment() { # except variables of this node or this shell
   local name
   printf 'cd %q\n' "$PWD"
   for name in $(compgen -e); do
+    [[ " ${job_secret_names[*]-} " != *" $name "* ]] || continue
     case $name in
       SLURM* | PMI* | OMPI_COMM_* | *_VISIBLE_DEVICES | ZE_AFFINITY_MASK | GPU_DEVICE_ORDINAL | TMPDIR | HOSTNAME | HOST | DISPLAY | SSH_* | XDG_*) ;;
       RANK | LOCAL_RANK | WORLD_SIZE | LOCAL_WORLD_SIZE | NODE_RANK | GROUP_RANK | PBS_NODENUM | PBS_TASKNUM | PBS_VNODENUM) ;;
@@ -385,8 +393,8 @@ job_save_environment() { # except variables of this node or this shell
 
 job_save_functions() { # the functions of the job that run on the nodes
   local name
-  for name in variables rank program node container; do declare -f "$name" || true; done
-  for name in job_accelerator job_point job_cpu_lists job_binds job_carried job_carried_prefix; do
+  for name in variables job_secrets rank program node container; do declare -f "$name" || true; done
+  for name in job_secret_names job_secret_file job_accelerator job_point job_cpu_lists job_binds job_carried job_carried_prefix; do
     declare -p "$name" 2> /dev/null || true
   done
 }
@@ -416,7 +424,7 @@ job_run() { # [preflight]: sets job_status to the status of the launcher
   local traps=-1
   # In a separate session: PBS signals every process of the job's session, which would kill mpirun.
   # Without input, which may be the rest of this script.
-  setsid bash -c "set -euo pipefail"$'\n'"$(declare -f launch)"$'\n''launch "$@"' launch "$@" < /dev/null &
+  setsid bash -c "umask ${job_umask:-$(umask)}; set -euo pipefail"$'\n'"$(declare -f launch)"$'\n''launch "$@"' launch "$@" < /dev/null &
   job_launcher=$!
   job_end_with_script &
   if [[ -n ${1:-} ]]; then
@@ -561,8 +569,9 @@ job_main() {
   job_optional overrides
   job_scheduler
   job_open
+  job_optional job_keep_secrets
   job_optional sweep
-  environment
+  job_environment
   job_make_hostfile
   job_optional job_filter
   job_rendezvous
@@ -578,6 +587,13 @@ job_main() {
   job_optional job_arm_deadline
   job_optional job_run_before
   job_launch_and_judge
+}
+
+job_environment() { # the user's own code, and the user's umask
+  umask "${job_umask:-$(umask)}"
+  environment
+  job_umask=$(umask)
+  umask "${job_mask:-077}"
 }
 
 job_tell_why() { # if no other message has the reason
@@ -619,6 +635,9 @@ fi
 # shellcheck source=/dev/null
 . "$job_dir/functions.sh"
 job_host=${JOBGEN_HOST:-${SLURMD_NODENAME:-$(hostname)}}
+
+job_umask=$(umask)  # of the program
+umask "${JOBGEN_UMASK:-077}"
 
 job_fail() {
   echo "jobgen: $job_host: $1" >&2
@@ -698,6 +717,7 @@ job_children+=($!)
   export JOBGEN_NODE=$job_node  # identifies the processes of this job on this node
   job_write began "$BASHPID"
   [[ ! -s $job_logs/control ]] || exit 75  # asked to exit before it started
+  umask "$job_umask"
   program
 ) < /dev/null >&"$job_out" 2>&1 {job_out}>&-; job_status=$?; } 2> /dev/null  # where bash reports how it ended
 job_ended=${EPOCHREALTIME:-$(date +%s.%N)}  # ranks that lose a peer fail soon after it: the times show which failed first
@@ -711,7 +731,7 @@ for _ in {1..100}; do  # limited: processes that the program left may keep its o
 done
 ((${#job_children[@]} == 0)) || kill -KILL "${job_children[@]}" 2> /dev/null
 if [[ $JOBGEN_RANK_LOGS == failed ]]; then
-  ((job_status == 0 || job_status == 75)) || cp "$job_log" "${job_node%/*}/rank-$RANK.log"
+  ((job_status == 0 || job_status == 75)) || cat "$job_log" > "${job_node%/*}/rank-$RANK.log"
   rm -f "$job_log"
 fi
 job_write ended "$job_status" "$job_ended"
@@ -808,11 +828,12 @@ fi
 # shellcheck source=/dev/null
 . "${BASH_SOURCE[0]%/*}/functions.sh"
 export NODE_RANK=${NODE_RANK:-${SLURM_NODEID:-0}}
+! declare -F job_secrets > /dev/null || job_secrets
 if [[ -n ${JOBGEN_VISIBLE:-} ]]; then
   export JOBGEN_DEVICES=${!JOBGEN_VISIBLE:-}
 fi
 if [[ -n ${JOBGEN_ARRIVAL:-} ]]; then
-  : >> "$JOBGEN_ARRIVAL"
+  (umask "${JOBGEN_UMASK:-077}"; : >> "$JOBGEN_ARRIVAL")
 fi
 node "$@"
 END_OF_NODE

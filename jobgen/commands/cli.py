@@ -21,11 +21,13 @@ from jobgen.commands.job_options import (
     plan_of,
     template_dirs,
     template_option,
+    warn_of_secrets,
 )
 from jobgen.commands.parameter_types import FILE
 from jobgen.errors import BAD_INPUT, INTERRUPTED, JobgenError, nearest, one_of, shown, visible
 from jobgen.options import EARLIER_FLAGS, note
 from jobgen.schedulers.table import COMMANDS, named, queued
+from jobgen.secrets import masked
 
 if TYPE_CHECKING:
     from jobgen.plan import Plan
@@ -100,8 +102,9 @@ def _of_system(error: OSError) -> str:
 
 
 def _fail(sentence: str, status: int = BAD_INPUT) -> int:
-    end = "..." if len(sentence) > _LONGEST else ""
-    click.echo(f"jobgen: {visible(sentence[:_LONGEST])}{end}", err=True)
+    text = masked(sentence)
+    end = "..." if len(text) > _LONGEST else ""
+    click.echo(f"jobgen: {visible(text[:_LONGEST])}{end}", err=True)
     return status
 
 
@@ -215,6 +218,7 @@ def _script(plan: Plan, template_dir: Sequence[str], output: str | None) -> str:
 
     if plan.spec.runtime == "beside" and output is None:
         raise plan.spec.refuse("runtime", "writes a second file: give -o FILE")
+    warn_of_secrets(plan.spec)
     return render(plan, template_dirs(template_dir), cache_dir())
 
 
@@ -237,10 +241,10 @@ def _submit(
     from jobgen.runs import submission
 
     if again is not None:
-        said = (scheduler, *program, *template_dir, job, *settings, site, *given.values())
+        said = (scheduler, *program, job, *settings, site, *given.values())
         if no_job or any(one not in (None, ()) for one in said):
             raise JobgenError("--again RUN takes all from that run's plan.json; leave the rest out")
-        order = submission.again(again)
+        order = submission.again(again, tuple(template_dir))
     else:
         layer = job_file(job, no_job, settings, program)
         scheduler = submission.scheduler_of(scheduler, layer, site, os.path.dirname(job or ""))
@@ -248,7 +252,8 @@ def _submit(
         path = job or JOB_FILE
         files = (path,) if layer and (job or os.path.exists(path)) and not no_job else ()
         order = submission.Order(plan, template_dirs(template_dir), files, os.getcwd())
-    text = render(order.plan, order.templates, cache_dir())
+        warn_of_secrets(plan.spec)
+    text = order.script or render(order.plan, order.templates, cache_dir())
     submission.warn(order, text)
     if dry_run:
         click.echo(text, nl=False)

@@ -12,6 +12,7 @@ import click
 from jobgen.commands.parameter_types import FILE, Typed
 from jobgen.errors import JobgenError, one_of, shown
 from jobgen.schedulers.table import SCHEDULERS
+from jobgen.secrets import masked
 from jobgen.values import choice
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def _report(file: str, remarks: Sequence[Remark]) -> int:
     """Print the remarks on a conversion; return 1 if something is lost."""
     for remark in remarks:
         what = "cannot be translated" if remark.lost else "translated, but look"
-        click.echo(f"{file}:{remark.line}: {what}: {remark.what}: {remark.why}", err=True)
+        click.echo(f"{file}:{remark.line}: {what}: {masked(remark.what)}: {remark.why}", err=True)
     return int(any(remark.lost for remark in remarks))
 
 

@@ -22,6 +22,7 @@ from jobgen.options import BY_KEY, EARLIER_FLAGS
 from jobgen.schedulers.base import Scheduler
 from jobgen.schedulers.request import Request, number
 from jobgen.schedulers.table import COMMANDS, SCHEDULERS, named
+from jobgen.secrets import masked_word
 
 # Names in other programs, and the keys of jobgen's options with the same value.
 _OTHERS = {
@@ -63,7 +64,7 @@ def hint(command: click.Command, words: Sequence[str]) -> str:
             of_schedulers.setdefault(row.name, []).append(option)
         else:
             continue
-        said.append(" ".join(option))
+        said.append(" ".join(map(masked_word, option)))
     answers += [_of_scheduler(SCHEDULERS[name], many, typed, target) for name, many in of_schedulers.items()]
     return _sentence(said, answers, typed) if said else ""
 

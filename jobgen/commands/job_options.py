@@ -11,10 +11,11 @@ import click
 
 from jobgen.errors import JobgenError, shown
 from jobgen.options import EARLIER_FLAGS, OPTIONS
+from jobgen.secrets import is_secret
 
 if TYPE_CHECKING:
     from jobgen.plan import Plan
-    from jobgen.spec import Layer
+    from jobgen.spec import JobSpec, Layer
 
 JOB_FILE = "jobgen.toml"  # the default
 
@@ -180,6 +181,13 @@ def job_file(
     from jobgen.jobfile.reader import read_job
 
     return read_job(JOB_FILE if found else path, settings, program)._replace(found=found)
+
+
+def warn_of_secrets(spec: JobSpec) -> None:
+    """Print a warning if the script contains the value of a variable that looks like a secret."""
+    for name in dict.fromkeys(name for name, value in spec.variables if is_secret(name, value)):
+        text = f"the script contains {name} ({spec.origin('env')}), which looks like a secret"
+        click.echo(f"jobgen: warning: {text}: --env {name} keeps it out", err=True)
 
 
 def template_dirs(given: Sequence[str]) -> tuple[str, ...]:

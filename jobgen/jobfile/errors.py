@@ -62,6 +62,8 @@ def _allowed(place: Path, expected: str, value: Any) -> str:
         return "must be a list of values, such as [0.1, 0.01]"
     if place == ("environment", "env") and isinstance(value, dict):
         return "must be a text in quotes or a whole number"
+    if place == ("environment", "env"):
+        return 'must be a table, or a list such as ["NAME=VALUE", "NAME"]'
     if expected == "object":
         return "must be a table"
     if expected.startswith("array"):

@@ -32,7 +32,7 @@ TITLES = {"job": "Directives of the scheduler."}  # for the others, the name of 
 def type_of(option: Option) -> Any:
     """Return the type of an option in a file: numbers may also be text, as on the command line."""
     if option.key == "env":
-        return dict[str, VARIABLE]
+        return dict[str, VARIABLE] | list[str]
     if option.switch:
         return bool
     if option.multiple:
@@ -55,7 +55,9 @@ def _field(option: Option) -> tuple[str, Any, Any]:
 
 def meaning(option: Option) -> str:
     """Return the help of an option for a file."""
-    text = "Environment variables of every rank." if option.key == "env" else option.about
+    text = option.about
+    if option.key == "env":
+        text = 'Environment variables of every rank: a table, or a list such as ["NAME=VALUE", "NAME"].'
     return text.replace("  [", " [")
 
 

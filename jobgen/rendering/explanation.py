@@ -10,6 +10,7 @@ from jobgen.errors import visible
 from jobgen.options import OPTIONS
 from jobgen.plan import Plan
 from jobgen.schedulers.base import clock
+from jobgen.secrets import masked_data
 
 
 class Row(NamedTuple):
@@ -22,10 +23,10 @@ class Row(NamedTuple):
 
 
 def rows(plan: Plan) -> list[Row]:
-    """Return the options with their resolved values, then the values derived from them."""
+    """Return the options with their resolved values, then the values derived from them, without secrets."""
     values, spec = plan.spec._asdict() | _resolved(plan), plan.spec
     asked = [Row(one.key, values[one.key], spec.origin(one.key), one.meaning) for one in OPTIONS]
-    return [*asked, *_derived(plan)]
+    return [row._replace(value=masked_data(row.value, row.name)) for row in (*asked, *_derived(plan))]
 
 
 def _resolved(plan: Plan) -> dict[str, Any]:
@@ -50,7 +51,8 @@ def _resolved(plan: Plan) -> dict[str, Any]:
         "array": plan.directives.array,
         "after": [f"{kind}:{job}" for kind, job in spec.after],
         "workdir": spec.workdir or "where the job is submitted",
-        "env": [f"{name}={value}" for name, value in spec.env],
+        "env": [name if value is None else f"{name}={value}" for name, value in spec.env],
+        "env_file": [path for path, _ in spec.env_file],
         "grace": None if survive.grace is None else clock(survive.grace),
         "signal": survive.signal + (f"@{spec.signal[1]}" if spec.signal and spec.signal[1] else ""),
         "preflight": {None: "no", "always": "yes"}.get(

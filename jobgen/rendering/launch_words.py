@@ -43,7 +43,7 @@ def _world(plan: Plan) -> str:
 def _mpi_options(plan: Plan, mpi: MpiFlavour) -> tuple[str, ...]:
     """Return the lines of mpirun's options: the placement of ranks, then the variables to export."""
     # The ranks read env.sh: a command line, which all users can see, must not contain its values.
-    named = () if mpi.shows_values else (name for name, _ in plan.spec.env)
+    named = () if mpi.shows_values else (name for name, _ in plan.spec.variables)
     names = dict.fromkeys((*_EXPORTED, *named))
     numbers = {
         "ranks": _world(plan),

@@ -62,12 +62,21 @@ def cache_dir() -> str | None:
     return os.path.join(home, "jobgen") if os.path.isabs(home) else None
 
 
+def _kind(template_dirs: tuple[str, ...]) -> type[jinja2.Environment]:
+    """Return the sandbox if there are templates of users; the packaged ones need none, and it takes time."""
+    if not template_dirs:
+        return jinja2.Environment
+    from jobgen.rendering.sandbox import Sandbox
+
+    return Sandbox
+
+
 @lru_cache(maxsize=8)
 def environment(template_dirs: tuple[str, ...] = (), cache_dir: str | None = None) -> jinja2.Environment:
     """Return the templates: the user's folders, then the packaged ones, which are also in ``builtin/``."""
     packaged = jinja2.FileSystemLoader(PACKAGED)
     users = [jinja2.FileSystemLoader(folder) for folder in template_dirs]
-    env = jinja2.Environment(
+    env = _kind(template_dirs)(
         loader=jinja2.ChoiceLoader([*users, packaged, jinja2.PrefixLoader({"builtin": packaged})]),
         undefined=jinja2.StrictUndefined,
         # Jinja would read the {# of bash's ${#list[@]} as the beginning of a comment.
@@ -77,7 +86,10 @@ def environment(template_dirs: tuple[str, ...] = (), cache_dir: str | None = Non
         lstrip_blocks=True,
         keep_trailing_newline=True,
         auto_reload=False,
-        bytecode_cache=_Cache(cache_dir) if cache_dir else None,
+        # A sandbox compiles all templates in its own way.
+        bytecode_cache=_Cache(cache_dir, f"{'sandbox' if users else 'jinja2'}_%s.cache")
+        if cache_dir
+        else None,
     )
     env.filters |= {"sh": sh, "item": item, "prefixed": prefixed, "suffixed": suffixed}
     return env

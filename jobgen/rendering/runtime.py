@@ -79,6 +79,7 @@ def _files(plan: Plan, main: str) -> Iterator[str]:
         "setup": spec.setup,
         "requirements": True,
         "container": box,
+        "secrets": spec.secrets,
         "sweep": plan.sweep,
         "hostfile": True,
         "filter": filtered.option,
@@ -142,6 +143,8 @@ def _names(plan: Plan) -> Iterator[Setting]:
     yield Setting("job_workdir", spec.workdir or "")
     yield Setting("job_array", "yes" if plan.directives.array else "")
     yield Setting("job_dependency", "yes" if spec.after else "")
+    yield Setting("job_mask", "027" if spec.group_readable else "")
+    yield Setting("job_secret_names", spec.secrets)
 
 
 def _sizes(plan: Plan) -> Iterator[Setting]:

@@ -10,10 +10,8 @@ from jobgen.options import BY_KEY, current
 from jobgen.rendering.runtime import MADE_BY
 from jobgen.runs import run_directory
 from jobgen.runs.run_directory import Run
+from jobgen.secrets import masked, masked_data
 
-_NAMED = r"(?i)((?:token|secret|password|passwd|passphrase|credentials|(?:api|access|private)[-_]?key)"
-_VALUE = re.compile(_NAMED + r"=).*", re.DOTALL)
-_WORD = re.compile(_NAMED + r"(?:=| +(?!-)))('[^']*'|\"[^\"]*\"|\S+)")
 _ELSEWHERE = ("format", "submitted", "script_sha256", "name", "options", "derived", "sources")
 _SWEEP = "sweep."
 _BRIEF, _COLUMNS = 24, 8  # characters of a value, and columns, that fit in a summary
@@ -101,21 +99,20 @@ def _flat(table: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Fact]]:
         name = f"{prefix}{key}"
         if isinstance(value, dict) and "value" in value:
             origin, meaning = (str(value.get(word) or "") for word in ("origin", "meaning"))
-            found.append((name, Fact(_shown(value["value"]), origin, meaning)))
+            found.append((name, Fact(_shown(masked_data(value["value"], key)), origin, meaning)))
         elif isinstance(value, dict):
             found.extend(_flat(value, f"{name}."))
         else:
-            found.append((name, Fact(_shown(value))))
+            found.append((name, Fact(_shown(masked_data(value, key)))))
     return found
 
 
 def _shown(value: Any) -> str:
     if isinstance(value, list):
-        return _WORD.sub(r"\1***", " ".join(map(_shown, value))) or "-"
+        return " ".join(map(_shown, value)) or "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    # Hide a value with a name like that of a secret: pages are given to others.
-    return "-" if value is None else _VALUE.sub(r"\1***", str(value))
+    return "-" if value is None else str(value)
 
 
 def _script(text: str) -> Iterator[tuple[str, Fact]]:
@@ -124,10 +121,10 @@ def _script(text: str) -> Iterator[tuple[str, Fact]]:
         yield "title", Fact(made[1], "job.sh")
         yield "jobgen", Fact(made[2], "job.sh", "The version that wrote the script.")
     if program := re.search(r"^program\(\) \{.*\n +exec (.+)$", text, re.MULTILINE):
-        words = _WORD.sub(r"\1***", program[1].replace(' "$@"', ""))
-        yield "program", Fact(words, "job.sh", "What every rank runs.")
+        words = program[1].replace(' "$@"', "")
+        yield "program", Fact(masked(words), "job.sh", "What every rank runs.")
     directives: dict[str, list[str]] = {}
     for scheduler, option, value in _DIRECTIVE.findall(text):
         directives.setdefault(f"#{scheduler} {option}", []).append(value or "yes")
     for name, values in directives.items():
-        yield name, Fact(" ".join(values), "job.sh")
+        yield name, Fact(masked(" ".join(values)), "job.sh")

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from jobgen.runs import node_files, run_directory
 from jobgen.runs.node_files import Rank
 from jobgen.runs.run_directory import Attempt, Run, as_object, text
+from jobgen.secrets import masked
 
 # The most ranks and logs of an attempt (the first failures explain the most); characters of each log.
 _RANKS, _LOGS, _LETTERS = 200, 4, 4000
@@ -55,7 +56,7 @@ def _failed(attempt: Attempt, rank: Rank, training: bool, place: int) -> Failed:
     log = node_files.log_of(attempt.directory, rank.number, rank.host) if place < _LOGS else None
     end, file = (node_files.tail(log)[-_LETTERS:], log.path) if log else ("", None)
     where = str(file.relative_to(attempt.directory.parent)) if file else ""
-    return Failed(attempt.number, rank.number, rank.host, rank.status, meaning, end, where)
+    return Failed(attempt.number, rank.number, rank.host, rank.status, meaning, masked(end), where)
 
 
 def _preflight(run: Run) -> list[str]:

@@ -11,6 +11,7 @@ from jobgen.errors import JobgenError
 from jobgen.runs import plan_file, run_directory
 from jobgen.runs.plan_file import Option, PlanFile
 from jobgen.runs.states import states
+from jobgen.secrets import masked, masked_data
 
 _SPEED = 0.1  # greater relative differences in speed are reported
 
@@ -63,7 +64,8 @@ def compare(left: Path, right: Path) -> Comparison:
     found += _facts("training", *began)
     script = _script(left, right) if not found or notes else []
     found += _facts("results", *_outcomes(left, right))
-    return Comparison([*found, *_speeds(*rows)], script, notes)
+    hidden = [one._replace(values=tuple(masked_data(one.values, one.name))) for one in found]
+    return Comparison([*hidden, *_speeds(*rows)], list(map(masked, script)), notes)
 
 
 def _point(task: Path) -> dict[str, Any]:

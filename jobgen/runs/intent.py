@@ -178,6 +178,7 @@ def record(directory: Path, job_id: str) -> None:
     with suppress(OSError):  # the job writes the same when it begins; until then it is found by its directory
         try:
             with open(temporary, "w", encoding="utf-8") as file:
+                os.fchmod(file.fileno(), directory.stat().st_mode & 0o640)
                 file.write(f"{job_id}\n")
                 file.flush()
                 os.fsync(file.fileno())

@@ -1,6 +1,6 @@
 """plan.json: all that determines a job, to compare it with another job and to render it again.
 
-It contains no user name, and no environment except ``--env``, which the script contains, too.
+It contains no user name, no environment except ``--env``, and no secrets: ``***`` stands for them.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from jobgen.errors import JobgenError, shown
 from jobgen.options import BY_KEY, current
 from jobgen.plan import Plan
 from jobgen.rendering.explanation import rows
+from jobgen.runs import modes
+from jobgen.secrets import MASK, masked_data
 from jobgen.spec import JobSpec, SweepAsked
 
 FORMAT = 1
@@ -155,10 +157,17 @@ def _site(file: PlanFile) -> Any:
     return load(path, f"{NAME} names the site {file.site}", os.path.dirname(path))
 
 
-def write(file: PlanFile, directory: Path) -> None:
+def write(file: PlanFile, directory: Path, group: bool = False) -> None:
     """Write the file into the run directory, in ASCII: words may contain bytes that are not text."""
-    text = json.dumps(msgspec.to_builtins(file), indent=1) + "\n"
-    (directory / NAME).write_text(text, encoding="ascii")
+    text = json.dumps(masked_data(msgspec.to_builtins(file)), indent=1) + "\n"
+    modes.write(directory / NAME, text, group)
+
+
+def masked_keys(file: PlanFile) -> list[str]:
+    """Return the options whose values a file contains only in part, without their secrets."""
+    asked = {key: one.asked for key, one in file.options.items()}
+    asked |= {"program": file.program.asked, "sweep": msgspec.to_builtins(file.sweep)}
+    return [key for key, value in asked.items() if MASK in json.dumps(value)]
 
 
 def read(directory: Path) -> PlanFile:

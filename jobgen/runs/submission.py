@@ -14,9 +14,8 @@ from typing import NamedTuple
 from jobgen.errors import JobgenError, nearest, one_of, shown
 from jobgen.plan import Plan, resolve
 from jobgen.rendering.runtime import runtime
-from jobgen.rendering.script_file import umask
+from jobgen.runs import environment_file, intent, modes, plan_file, run_directory, states, submit_command
 from jobgen.runs import git as checkout
-from jobgen.runs import intent, plan_file, states, submit_command
 from jobgen.runs.job_query import SCHEDULERS
 from jobgen.runs.plan_file import Git, PlanFile
 from jobgen.schedulers.calls import NotStartedError, SchedulerError, on_path
@@ -37,6 +36,8 @@ class Order(NamedTuple):
     directory: str
     repeats: PlanFile | None = None
     command: tuple[str, ...] | None = None
+    script: str | None = None
+    """The script of the run that it repeats, if plan.json leaves out secrets that this contains."""
 
 
 class Submitted(NamedTuple):
@@ -68,17 +69,40 @@ def scheduler_of(typed: str | None, layer: Layer | None, site: str | None, besid
     return name
 
 
-def again(name: str) -> Order:
-    """Return the order of an earlier run.
+def again(name: str, templates: tuple[str, ...] = ()) -> Order:
+    """Return the order of an earlier run, with these folders of templates instead of those of the run, which
+    may be somebody else's.
 
     Raises:
         JobgenError: there is no such run, or this version cannot read its plan.json.
     """
     from jobgen.runs.lookup import one_run, root_of
 
-    file = plan_file.read(one_run(name, root_of(None)))
+    run = one_run(name, root_of(None))
+    file = plan_file.read(run)
+    said = {os.path.abspath(folder) for folder in templates}
+    if others := [folder for folder in file.templates if folder not in said]:
+        text = f"{run.name} was made with the templates in {', '.join(map(shown, others))}"
+        print(f"jobgen: warning: {text}; only --template-dir uses them again", file=sys.stderr)
     files = tuple(one.path for one in file.sources if one.kind == "file")
-    return Order(resolve(plan_file.spec_of(file)), tuple(file.templates), files, file.directory, file)
+    order = Order(resolve(plan_file.spec_of(file)), templates, files, file.directory, file)
+    return order._replace(script=_script_of(run, file)) if plan_file.masked_keys(file) else order
+
+
+def _script_of(run: Path, file: PlanFile) -> str:
+    """Return the script of a run.
+
+    Raises:
+        JobgenError: it is not the one that plan.json describes.
+    """
+    text = run_directory.script(run)
+    if plan_file.sha256(text.encode()) != file.script_sha256:
+        keys = ", ".join(plan_file.masked_keys(file))
+        raise JobgenError(
+            f"--again {run.name}: plan.json leaves out secrets of {keys}, and its job.sh was edited: submit "
+            "the job anew, with --env NAME for each secret"
+        )
+    return text
 
 
 def warn(order: Order, text: str) -> None:
@@ -105,7 +129,11 @@ def settled(order: Order) -> JobSpec:
     from jobgen.runs.ended_dependencies import settled as without_met
 
     spec = order.plan.spec
-    return without_met(spec, run_root(spec, order.directory))
+    settled = without_met(spec, run_root(spec, order.directory))
+    if order.script is not None and settled is not spec:
+        keys = ", ".join(plan_file.masked_keys(order.repeats)) if order.repeats else ""
+        raise JobgenError(f"--again: a job of --after has ended, and plan.json leaves out secrets of {keys}")
+    return settled
 
 
 def run_root(spec: JobSpec, directory: str) -> Path:
@@ -113,7 +141,7 @@ def run_root(spec: JobSpec, directory: str) -> Path:
     return Path(directory, spec.workdir or "", spec.runs_dir)
 
 
-def make_run_dir(root: Path, name: str) -> Path:
+def make_run_dir(root: Path, name: str, group: bool = False) -> Path:
     """Make a new directory NAME-YYYYMMDD-HHMMSS (UTC); further ones of the same second get a number.
 
     Raises:
@@ -125,7 +153,7 @@ def make_run_dir(root: Path, name: str) -> Path:
         for number in range(1, 10_000):
             path = root / (stem if number == 1 else f"{stem}-{number}")
             with suppress(FileExistsError):
-                path.mkdir()
+                modes.make(path, group)
                 return path
     except OSError as error:
         raise JobgenError(f"the run directory {shown(str(root))} cannot be made: {error.strerror}") from None
@@ -152,17 +180,19 @@ def submit(order: Order, text: str, new: bool = False) -> Submitted:
         JobgenError: the directory cannot be made or written.
         SchedulerError: the message is the scheduler's own, or says what is unknown.
     """
+    spec = order.plan.spec
+    secrets, group = environment_file.content(spec), bool(spec.group_readable)
     file, diff = _plan_file(order, text)
     scheduler = SCHEDULERS[file.scheduler]
     scheduler.jobs()  # an error if it has none
     on_path(scheduler.command)
-    directory = make_run_dir(run_root(order.plan.spec, order.directory), file.name)
+    directory = make_run_dir(run_root(spec, order.directory), file.name, group)
     handle = -1
     try:
-        _fill(directory, file, text, diff)
-        if order.plan.spec.runtime == "beside":
+        _fill(directory, file, text, diff, secrets, group)
+        if spec.runtime == "beside":
             beside = runtime(order.plan)
-            (directory / beside.file).write_text(beside.text, encoding="utf-8")
+            modes.write(directory / beside.file, beside.text, group)
         with intent.alone(directory.parent):
             handle = _begin(directory, file)
             others = [] if new else intent.others(directory, file.script_sha256)
@@ -243,14 +273,14 @@ def _plan_file(order: Order, text: str) -> tuple[PlanFile, bytes]:
     return plan_file.of(order.plan, text, command, order.directory, sources, folders, about), diff
 
 
-def _fill(directory: Path, file: PlanFile, text: str, diff: bytes) -> None:
+def _fill(directory: Path, file: PlanFile, text: str, diff: bytes, secrets: bytes, group: bool) -> None:
     try:
-        script = directory / "job.sh"
-        script.write_text(text, encoding="utf-8")
-        script.chmod(script.stat().st_mode | 0o111 & ~umask())
-        (directory / "submitted-from").write_bytes(os.fsencode(f"{file.directory}\n"))
-        plan_file.write(file, directory)
+        modes.write(directory / "job.sh", text, group, executable=True)
+        modes.write(directory / "submitted-from", os.fsencode(f"{file.directory}\n"), group)
+        plan_file.write(file, directory, group)
         if diff:
-            (directory / "git.diff").write_bytes(diff)
+            modes.write(directory / "git.diff", diff, group)
+        if secrets:
+            modes.write(directory / environment_file.NAME, secrets)
     except OSError as error:
         raise JobgenError(f"{shown(str(directory))} cannot be written: {error.strerror}") from None

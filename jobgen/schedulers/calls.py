@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -34,9 +34,12 @@ class Done(NamedTuple):
 
 
 def call(
-    words: Sequence[str], directory: str | os.PathLike[str] | None = None, patience: float = PATIENCE
+    words: Sequence[str],
+    directory: str | os.PathLike[str] | None = None,
+    patience: float = PATIENCE,
+    more: Mapping[str, str] | None = None,
 ) -> Done:
-    """Run a command without input, in ``directory``.
+    """Run a command without input, in ``directory``, with ``more`` variables in its environment.
 
     Raises:
         SchedulerError: it is not on PATH, cannot be run, or takes longer than ``patience`` seconds.
@@ -46,6 +49,7 @@ def call(
         done = subprocess.run(
             words,
             cwd=directory,
+            env={**os.environ, **(more or {})},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=patience,

@@ -31,7 +31,7 @@ def completed(spec: JobSpec, site: Site) -> JobSpec:
             continue
         value, told = parse(option, text, site.origins[key])
         if key in origins:
-            named = {name for name, _ in spec.env}
+            named = {*dict(spec.env), *spec.secrets}
             fields[key] = (*(pair for pair in value if pair[0] not in named), *spec.env)
             origins[key] = f"{site.origins[key]} and {origins[key]}"
         else:

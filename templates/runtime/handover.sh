@@ -4,6 +4,7 @@ job_save_environment() { # except variables of this node or this shell
   local name
   printf 'cd %q\n' "$PWD"
   for name in $(compgen -e); do
+    [[ " ${job_secret_names[*]-} " != *" $name "* ]] || continue
     case $name in
       SLURM* | PMI* | OMPI_COMM_* | *_VISIBLE_DEVICES | ZE_AFFINITY_MASK | GPU_DEVICE_ORDINAL | TMPDIR | HOSTNAME | HOST | DISPLAY | SSH_* | XDG_*) ;;
       RANK | LOCAL_RANK | WORLD_SIZE | LOCAL_WORLD_SIZE | NODE_RANK | GROUP_RANK | PBS_NODENUM | PBS_TASKNUM | PBS_VNODENUM) ;;
@@ -15,8 +16,8 @@ job_save_environment() { # except variables of this node or this shell
 
 job_save_functions() { # the functions of the job that run on the nodes
   local name
-  for name in variables rank program node container; do declare -f "$name" || true; done
-  for name in job_accelerator job_point job_cpu_lists job_binds job_carried job_carried_prefix; do
+  for name in variables job_secrets rank program node container; do declare -f "$name" || true; done
+  for name in job_secret_names job_secret_file job_accelerator job_point job_cpu_lists job_binds job_carried job_carried_prefix; do
     declare -p "$name" 2> /dev/null || true
   done
 }

@@ -5,8 +5,9 @@ job_main() {
   job_optional overrides
   job_scheduler
   job_open
+  job_optional job_keep_secrets
   job_optional sweep
-  environment
+  job_environment
   job_make_hostfile
   job_optional job_filter
   job_rendezvous
@@ -22,6 +23,13 @@ job_main() {
   job_optional job_arm_deadline
   job_optional job_run_before
   job_launch_and_judge
+}
+
+job_environment() { # the user's own code, and the user's umask
+  umask "${job_umask:-$(umask)}"
+  environment
+  job_umask=$(umask)
+  umask "${job_mask:-077}"
 }
 
 job_tell_why() { # if no other message has the reason

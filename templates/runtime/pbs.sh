@@ -1,5 +1,7 @@
 # PBS: OpenPBS, PBS Pro and Torque.
 
+job_pass_option=-v  # of qsub, which hands no variable on by itself
+
 job_scheduler() {
   [[ -n ${PBS_JOBID:-} ]] || job_die 70 'PBS_JOBID is not set: submit this script with qsub'
   [[ -r ${PBS_NODEFILE:-} ]] || job_die 70 "cannot read the list of hosts: PBS_NODEFILE is '${PBS_NODEFILE:-}'"

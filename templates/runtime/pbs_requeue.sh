@@ -48,6 +48,6 @@ job_qsub_resources() { # except those that PBS has computed
 job_given_variables() { # the names of those of qsub -v or -V; qsub reads their values from this environment
   job_attribute Variable_List | tr ',' '\n' | sed -n 's/^\([A-Za-z_][A-Za-z0-9_]*\)=.*/\1/p' | sort -u |
     while read -r name; do
-      [[ $name == PBS_* || $name == JOBGEN_* || -z ${!name+set} ]] || printf '%s\n' "$name"
+      [[ $name == PBS_* || $name == JOBGEN_* || -z ${!name+set} || " ${job_secret_names[*]-} " == *" $name "* ]] || printf '%s\n' "$name"
     done | paste -sd ,
 }

@@ -8,6 +8,7 @@ job_prepare_pdsh() {
   # The variables that the launcher exports to the other nodes; the ranks read env.sh. The launcher adds double
   # quotes, which "" ends; %q is for the remote shell; pdsh replaces %h and similar words.
   for name in $(compgen -e); do
+    [[ " ${job_secret_names[*]-} " != *" $name "* ]] || continue
     case $name in
       PATH* | LD_LIBRARY* | PYTHON* | MLFLOW* | MV2* | UCX* | NCCL* | ASCEND* | HCCL*)
         printf -v value '%q' "${!name}"

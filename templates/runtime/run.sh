@@ -4,7 +4,7 @@ job_run() { # [preflight]: sets job_status to the status of the launcher
   local traps=-1
   # In a separate session: PBS signals every process of the job's session, which would kill mpirun.
   # Without input, which may be the rest of this script.
-  setsid bash -c "set -euo pipefail"$'\n'"$(declare -f launch)"$'\n''launch "$@"' launch "$@" < /dev/null &
+  setsid bash -c "umask ${job_umask:-$(umask)}; set -euo pipefail"$'\n'"$(declare -f launch)"$'\n''launch "$@"' launch "$@" < /dev/null &
   job_launcher=$!
   job_end_with_script &
   if [[ -n ${1:-} ]]; then

@@ -22,6 +22,9 @@ job_open() {
   [[ -z ${job_array_id:-} ]] || job_dir=$job_parent/task-$job_index
   # The processes of the job are found by variables in their environment, one a line.
   [[ $job_dir != *$'\n'* ]] || job_die 72 "the name of a run directory must not contain a line break: ${job_dir@Q}"
+  job_umask=$(umask)  # of the user's program
+  mkdir -p "${job_parent%/*}/" 2> /dev/null || true
+  umask "${job_mask:-077}"
   mkdir -p "$job_dir" || job_die 72 "cannot make the run directory $job_dir"
   [[ -w $job_dir ]] || job_die 72 "cannot write into the run directory $job_dir"
   rm -f "$job_dir/status.json" "$job_dir/cancelled"

@@ -3,8 +3,10 @@ diff, on Slurm, OpenPBS and Torque."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
+import stat
 import subprocess
 import sys
 import time
@@ -227,3 +229,38 @@ def test_diff_shows_what_was_changed_and_what_came_of_it(slurm_cluster: Cluster,
     jobgen(slurm_cluster, here, "logs", "-f")
     newest = max((here / "runs").iterdir(), key=lambda run: (run / "plan.json").stat().st_mtime)
     assert jobgen(slurm_cluster, here, "diff", runs[0], newest).stdout == ""
+
+
+SECRETIVE = """
+import hashlib, os, sys
+place = f"{sys.argv[1]}/{os.environ['JOBGEN_ATTEMPT']}-{os.environ['RANK']}"
+open(place, "w").write(hashlib.sha256(os.environ["HF_TOKEN"].encode()).hexdigest())
+sys.exit(75 if os.environ["JOBGEN_ATTEMPT"] == "1" else 0)
+"""
+
+
+def test_a_secret_reaches_each_rank_of_each_attempt_and_no_other_file(
+    cluster: AnyCluster, here: Path
+) -> None:
+    """On the other node, too; on Slurm the job is requeued, on PBS another one goes on."""
+    (here / "seen").mkdir()
+    (here / "seen").chmod(0o777)
+    (here / "secretive.py").write_text(SECRETIVE)
+    secret = "xyzzy 'of' xyzzy"
+    launcher = ("--launcher", "srun" if cluster.name == "slurm" else "mpirun")
+    words = ["submit", *cluster.words, *SMALL, *launcher, "--requeue", "2", "--env", "HF_TOKEN"]
+    command = [sys.executable, "-m", "jobgen", *words, "--", "secretive.py", str(here / "seen")]
+    cluster.exec("head", command, cwd=here, env={"HF_TOKEN": secret}, timeout=120)
+    seen = [here / "seen" / f"{attempt}-{rank}" for attempt in (1, 2) for rank in (0, 1)]
+
+    def over() -> bool:
+        now = state(cluster, here)
+        if isinstance(cluster, Cluster) and now["state"] == "pending":
+            start_now(cluster, now["id"])
+        return now["state"] == "finished"
+
+    wait_for(over)
+    assert {path.read_text() for path in seen} == {hashlib.sha256(secret.encode()).hexdigest()}
+    holders = [path for path in here.rglob("*") if path.is_file() and b"xyzzy" in path.read_bytes()]
+    assert [path.name for path in holders] == ["environment"]
+    assert stat.S_IMODE(holders[0].stat().st_mode) == 0o600

@@ -9,6 +9,7 @@ FILES = (
     "source",
     "setup",
     "before_after",
+    "secrets",
     "conda",
     "modules",
     "requirements",
@@ -127,6 +128,47 @@ def test_functions_that_fail_after_setup_are_not_its(shell: Shell) -> None:
 
 
 BEFORE = "signals before_after"
+
+
+SECRETS = """job_parent=$PWD/run; job_submit_command() { echo qsub; }
+job_replace() { "${@:2}" > "$1"; }; job_secret_names=(A_TOKEN B)
+"""
+
+
+@pytest.mark.parametrize(
+    "record",
+    ["B=$(touch pwned)`id`\n'\"\\", "B=", "C=x", "A B=x", "B[$(touch pwned)]=x", "PATH=x", "", "=", "B"],
+)
+def test_a_secret_never_becomes_code(shell: Shell, record: str) -> None:
+    """Nor a variable that was not asked for; what is in the file wins over the environment of the node."""
+    (shell.run_dir / "environment").write_text(f"A_TOKEN=old\0{record}\0A_TOKEN=it\0B")
+    done = shell.run("secrets", SECRETS + "B=here; job_keep_secrets; env -0", {"C": "own"})
+    assert done.status == 0, done.said
+    seen = dict(pair.split("=", 1) for pair in done.out.split("\0") if "=" in pair)
+    expected = record[2:] if record.startswith("B=") else "here"
+    assert (seen["A_TOKEN"], seen["B"], seen["C"]) == ("it", expected, "own")
+    assert "x" not in seen.values()
+    assert not (shell.folder / "pwned").exists()
+
+
+def test_a_secret_that_nobody_has_set(shell: Shell) -> None:
+    done = shell.run(
+        "secrets", f"{SECRETS} job_pass_option=-v; job_keep_secrets; echo never", {"A_TOKEN": "x"}
+    )
+    assert (done.status, done.out) == (71, "")
+    said = (
+        "B is not set: jobgen submit takes it from your environment; without it, export B and use qsub -v B"
+    )
+    assert done.said == f"jobgen: {said}\n"
+    assert not (shell.run_dir / "environment").exists()
+
+
+def test_a_secret_is_kept_for_the_next_attempt(shell: Shell) -> None:
+    shell.run("secrets", f"{SECRETS} job_keep_secrets", {"A_TOKEN": "a\nb", "B": ""})
+    assert (shell.run_dir / "environment").read_text() == "A_TOKEN=a\nb\0B=\0"
+    assert (shell.run_dir / "environment").stat().st_mode & 0o777 == 0o600
+    done = shell.run("secrets", SECRETS + 'job_keep_secrets; echo "$A_TOKEN"')
+    assert done.lines == ["a", "b"]
 
 
 def test_before_and_after(shell: Shell) -> None:

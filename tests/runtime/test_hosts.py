@@ -119,7 +119,7 @@ def exported(text: str) -> dict[str, str]:
 
 
 def test_what_the_program_is_told(shell: Shell) -> None:
-    done = shell.run("rendezvous", f"SECONDS=5; {RENDEZVOUS} {PRINT}")
+    done = shell.run("rendezvous", f"SECONDS=5; umask 027; {RENDEZVOUS} {PRINT}")
     got = exported(done.out)
     assert abs(int(got.pop("JOBGEN_START_TIME")) + 5 - time.time()) < 5
     assert 21234 <= int(got.pop("MASTER_PORT")) < 21244
@@ -139,6 +139,7 @@ def test_what_the_program_is_told(shell: Shell) -> None:
         "JOBGEN_RUN_DIR": str(shell.run_dir),
         "JOBGEN_SIGNAL": "USR1",
         "JOBGEN_TRAINING": "",
+        "JOBGEN_UMASK": "0027",
         "JOBGEN_VISIBLE": "",
         "JOBGEN_WORLD_SIZE": "4",
         "MASTER_ADDR": "a",

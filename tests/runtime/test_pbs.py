@@ -29,7 +29,7 @@ OPENPBS = """Job Id: 12.head
 \t=1
     Resource_List.walltime = 02:00:10
     substate = 42
-    Variable_List = PBS_O_HOME=/home/me,PBS_O_QUEUE=workq,NAME=a b,GONE=1,EMPTY=,JO
+    Variable_List = PBS_O_HOME=/home/me,PBS_O_QUEUE=workq,NAME=a b,GONE=1,EMPTY=,A_TOKEN=x,JO
 \tBGEN_X=1,OTHER=x
     umask = 22
     group_list = grp
@@ -170,7 +170,8 @@ def asked(shell: Shell) -> list[str]:
 
 
 def test_the_next_job_asks_for_the_same(pbs: Shell) -> None:
-    done = begin(pbs, AGAIN, {"NAME": "a b", "EMPTY": "", "OTHER": "x", "JOBGEN_X": "1"}, REQUEUE)
+    env = {"NAME": "a b", "EMPTY": "", "OTHER": "x", "JOBGEN_X": "1", "A_TOKEN": "x"}
+    done = begin(pbs, f"job_secret_names=(A_TOKEN); {AGAIN}", env, REQUEUE)
     assert done.out == "the next one is 13.head\n", done.said
     assert (pbs.run_dir / "job-id").read_text() == "13.head\n"
     words = asked(pbs)

@@ -233,8 +233,18 @@ def test_sourced_it_runs_nothing(shell: Shell) -> None:
 
 def test_what_pdsh_passes_on(shell: Shell) -> None:
     shell.commands(pdsh="true")
-    env = {"NCCL_X": "a b%h", "OTHER": "x", "PYTHONPATH": "/p", "JOBGEN_DEVICES_BY_NODE": ""}
-    done = shell.run("pdsh", "job_prepare_pdsh; env | grep -E '^(DS_ENV|PDSH)' | sort", env)
+    env = {
+        "NCCL_X": "a b%h",
+        "OTHER": "x",
+        "PYTHONPATH": "/p",
+        "JOBGEN_DEVICES_BY_NODE": "",
+        "MLFLOW_TOKEN": "x",
+    }
+    done = shell.run(
+        "pdsh",
+        "job_secret_names=(MLFLOW_TOKEN); job_prepare_pdsh; env | grep -E '^(DS_ENV|PDSH)' | sort",
+        env,
+    )
     assert done.lines == [f"DS_ENV_FILE={shell.run_dir}/deepspeed_env", "PDSH_RCMD_TYPE=ssh"], done.said
     lines = (shell.run_dir / "deepspeed_env").read_text().splitlines()
     assert {'NCCL_X="a\\ b%%h"', 'PYTHONPATH="/p"'} <= set(lines)

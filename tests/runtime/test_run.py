@@ -298,8 +298,9 @@ def test_the_nodes_get_the_environment_and_the_functions(shell: Shell) -> None:
             "here alone",
         ),
         "PLAIN": "a 'b'\n$c",
+        "A_TOKEN": "here alone",
     }
-    code = """program() { echo program; }; other() { :; }; job_point=(--lr 'a b'); job_world_size=801
+    code = """job_secret_names=(A_TOKEN); program() { echo program; }; other() { :; }; job_point=(--lr 'a b'); job_world_size=801
     job_file_rank() { echo rank; }; export JOBGEN_WORLD_SIZE=801; cd /tmp; job_handover; cd /
     env -i bash -c '. "$0/env.sh"; . "$0/functions.sh"; env; pwd; program; declare -F; echo "${job_point[1]}"' "$job_dir" """
     done = shell.run("handover", code, env)

@@ -12,10 +12,11 @@ fi
 # shellcheck source=/dev/null
 . "${BASH_SOURCE[0]%/*}/functions.sh"
 export NODE_RANK=${NODE_RANK:-${SLURM_NODEID:-0}}
+! declare -F job_secrets > /dev/null || job_secrets
 if [[ -n ${JOBGEN_VISIBLE:-} ]]; then
   export JOBGEN_DEVICES=${!JOBGEN_VISIBLE:-}
 fi
 if [[ -n ${JOBGEN_ARRIVAL:-} ]]; then
-  : >> "$JOBGEN_ARRIVAL"
+  (umask "${JOBGEN_UMASK:-077}"; : >> "$JOBGEN_ARRIVAL")
 fi
 node "$@"

@@ -11,6 +11,9 @@ fi
 . "$job_dir/functions.sh"
 job_host=${JOBGEN_HOST:-${SLURMD_NODENAME:-$(hostname)}}
 
+job_umask=$(umask)  # of the program
+umask "${JOBGEN_UMASK:-077}"
+
 job_fail() {
   echo "jobgen: $job_host: $1" >&2
   exit 70
@@ -89,6 +92,7 @@ job_children+=($!)
   export JOBGEN_NODE=$job_node  # identifies the processes of this job on this node
   job_write began "$BASHPID"
   [[ ! -s $job_logs/control ]] || exit 75  # asked to exit before it started
+  umask "$job_umask"
   program
 ) < /dev/null >&"$job_out" 2>&1 {job_out}>&-; job_status=$?; } 2> /dev/null  # where bash reports how it ended
 job_ended=${EPOCHREALTIME:-$(date +%s.%N)}  # ranks that lose a peer fail soon after it: the times show which failed first
@@ -102,7 +106,7 @@ for _ in {1..100}; do  # limited: processes that the program left may keep its o
 done
 ((${#job_children[@]} == 0)) || kill -KILL "${job_children[@]}" 2> /dev/null
 if [[ $JOBGEN_RANK_LOGS == failed ]]; then
-  ((job_status == 0 || job_status == 75)) || cp "$job_log" "${job_node%/*}/rank-$RANK.log"
+  ((job_status == 0 || job_status == 75)) || cat "$job_log" > "${job_node%/*}/rank-$RANK.log"
   rm -f "$job_log"
 fi
 job_write ended "$job_status" "$job_ended"

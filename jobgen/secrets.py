@@ -1,0 +1,114 @@
+"""Masking of what looks like a secret, by its name or by its form, wherever a value is shown or recorded."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+MASK = "***"
+# A text without one of these holds no secret, and no other expression has to be compiled.
+_HINTS = (
+    *("token", "secret", "pass", "pwd", "credential", "key", "bearer", "://", "hf_", "gho_", "ghp_", "ghu_"),
+    *("ghs_", "ghr_", "github_", "glpat", "sk-", "xox", "aiza", "akia", "asia", "eyj"),
+)
+_NAME = (
+    r"(?:token|secret|password|passwd|passphrase|(?<=[-_])pwd|(?:db|sql|user|smtp|ssh)[-_]?pass|credential"
+    r"|(?-i:(?<=[A-Z0-9])_KEY)|(?:api|access|private|secret|auth|account|signing|encryption)[-_]?key)s?"
+)
+# Words of language models, such as --pad-token and max_new_tokens.
+_NO_NAME = r"(?:pad|eos|bos|unk|mask|sep|cls|special|image|stop|start|end|per)[-_]?token$|tokens$"
+# Values that are no secrets: switches, and in a text variables and commands of the shell, too.
+_NO_VALUE = r"(?is)(?:true|false|yes|no|none|null|\*{3})?"
+_NO_VALUE_IN_TEXT = rf"{_NO_VALUE}|\"?\$[A-Za-z_{{(].*"
+_WORD = r"(?!\*{3})(?:'[^']*(?:'|$)|\"[^\"]*(?:\"|$)|\$'(?:[^'\\]|\\.)*(?:'|$)|[^\s'\"$]|\$)+"
+_AFTER_NAME = (
+    rf"('[\w.,=-]*?{_NAME})(=)([^']*(?:'\"'\"'[^']*)*)",  # a word in quotes
+    rf"(\"[\w.,=-]*?{_NAME})(=)((?:[^\"\\]|\\.)*)",
+    rf"({_NAME})([\"']?=|[\"']:\s*)({_WORD})",
+    rf"(?<![\w-])(--[\w-]{{0,60}}?{_NAME})([ \t]+)(?!-)({_WORD})",
+)
+_FORMS = (
+    r"(?<![A-Za-z0-9])()(?:hf_[A-Za-z0-9]{16,}|gh[opusr]_[A-Za-z0-9]{16,}|github_pat_\w{16,}|glpat-[\w-]{16,}"
+    r"|sk-[\w-]{20,}|xox[a-z]-[\w-]{10,}|AIza[\w-]{30,}|(?:AKIA|ASIA)[A-Z0-9]{16}"
+    r"|eyJ[\w-]{6,}\.[\w-]{6,}\.[\w-]*)",
+    r"(://[^\s/:@]*:)[^\s/]+(?=@)",
+    r"(\b[Bb]earer )[^\s'\"]{8,}",
+    r"(?s)(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(?=-----END|$)",
+)
+
+
+def masked(text: str) -> str:
+    """Return a text in which ``***`` stands for each secret."""
+    if not _hints_at_one(text):
+        return text
+    for pattern in _AFTER_NAME:
+        text = _compiled(f"(?is){pattern}").sub(_mask_named, text)
+    for pattern in _FORMS:
+        text = _compiled(pattern).sub(rf"\1{MASK}", text)
+    return text
+
+
+def masked_data(data: Any, name: str = "") -> Any:
+    """Return lists, tables and texts with their secrets masked; ``name`` is that of the value.
+
+    An item of a list may be NAME=VALUE as a whole, or be named by the item before it.
+    """
+    if isinstance(data, dict):
+        return {key: masked_data(one, str(key)) for key, one in data.items()}
+    if isinstance(data, (list, tuple)):
+        return [masked_data(one, _name_of(data, place) or name) for place, one in enumerate(data)]
+    if isinstance(data, (int, float, str)) and _is_named(name, str(data)) and not isinstance(data, bool):
+        return MASK
+    return masked_word(data) if isinstance(data, str) else data
+
+
+def masked_word(word: str) -> str:
+    """Return a word with its secrets masked; the value of NAME= is all that follows, also after a blank."""
+    end = 0
+    for name in word.split("=")[:-1]:
+        end += len(name) + 1
+        if _is_named(name, word[end : end + 10]):  # longer than any of _NO_VALUE
+            return f"{word[:end]}{MASK}"
+    return masked(word)
+
+
+def is_secret(name: str, value: str) -> bool:
+    """Return whether a value is a secret by its name, such as HF_TOKEN, or by its form."""
+    return _is_named(name, value) or masked(value) != value
+
+
+def _name_of(items: Sequence[Any], place: int) -> str:
+    """Return the item that names another one: the option before it, or the first of a pair."""
+    before = items[place - 1] if place and not str(items[place]).startswith("-") else ""
+    may_name = isinstance(before, str) and (before[:2] == "--" or len(items) == 2)
+    return before if may_name and _ends_secretly(before) else ""
+
+
+def _is_named(name: str, value: str) -> bool:
+    if not _hints_at_one(name) or _compiled(_NO_VALUE).fullmatch(value):
+        return False
+    return _ends_secretly(name) and bool(_compiled(r"[\w.,-]+").fullmatch(name))
+
+
+def _hints_at_one(text: str) -> bool:
+    text = text.lower()
+    return any(hint in text for hint in _HINTS)
+
+
+def _ends_secretly(name: str) -> bool:
+    no_secret = _compiled(f"(?i){_NO_NAME}").search(name)
+    return not no_secret and bool(_compiled(f"(?i){_NAME}$").search(name))
+
+
+def _mask_named(match: re.Match[str]) -> str:
+    name, between, value = match.groups()
+    before = match.string[max(0, match.start() - 10) : match.start()]
+    is_none = _compiled(_NO_VALUE_IN_TEXT).fullmatch(value) or not _ends_secretly(before + name)
+    return match[0] if is_none else f"{name}{between}{MASK}"
+
+
+@lru_cache(maxsize=16)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)

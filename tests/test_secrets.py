@@ -1,0 +1,395 @@
+"""Secrets: what keeps them out of scripts and records, what masks them, and the modes of a run directory."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support import jobs
+from support.jobs import HOSTILE, PROBE, path_with
+from support.require import need_command
+
+from jobgen.schedulers.table import SCHEDULERS, queued
+from jobgen.secrets import MASK, is_secret, masked, masked_data
+from jobgen.values import read_env_file
+
+SECRET = "xyzzy of xyzzy"
+FORMS = (
+    "hf_abcdefghijklmnopqrstuvwxyzABCD",
+    "ghp_abcdefghijklmnopqrstuvwxyz0123456789",
+    "github_pat_11ABCDEFG0abcdefghij_klmnop",
+    "sk-proj-abcdefghijklmnopqrst-UV_wx",
+    "AKIAIOSFODNN7EXAMPLE",
+    "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.SflKxwRJ_SM",
+)
+
+
+def jobgen(
+    cwd: Path, *words: object, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a command where the fake sbatch and qsub accept every job."""
+    tools = path_with(cwd / "bin", sbatch="echo 4711", qsub="echo 4711.head")
+    here = {**os.environ, "PATH": f"{tools}:/usr/bin:/bin", **(env or {})}
+    command = [sys.executable, "-m", "jobgen", *map(str, words)]
+    return subprocess.run(
+        command, cwd=cwd, env=here, capture_output=True, text=True, errors="surrogateescape", timeout=60
+    )
+
+
+def submitted(cwd: Path, *words: object, env: Mapping[str, str] | None = None) -> Path:
+    done = jobgen(cwd, "submit", *words, env=env)
+    assert done.returncode == 0, done.stderr
+    return sorted((cwd / "runs").iterdir(), key=lambda path: path.stat().st_mtime_ns)[-1]
+
+
+def on_a_node(run: Path, scheduler: str, env: Mapping[str, str], task: int = 0) -> int:
+    """Run the script of a run directory as its scheduler would, on one node: this one."""
+    (run.parent.parent / "nodes").write_text("localhost\n")
+    tools = path_with(run.parent.parent / "node", scontrol="[[ $2 != hostnames ]] || echo localhost")
+    said = {
+        "slurm": {"SLURM_JOB_ID": "9", "SLURM_JOB_NODELIST": "localhost", "SLURM_ARRAY_JOB_ID": "9"}
+        | {"SLURM_ARRAY_TASK_ID": str(task)},
+        "pbs": {"PBS_JOBID": f"9[{task}].head", "PBS_NODEFILE": str(run.parent.parent / "nodes")}
+        | {"PBS_ARRAY_INDEX": str(task)},
+    }[scheduler]
+    path = f"{tools}:{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin"
+    bare = {"HOME": str(run), "LANG": "C.UTF-8", "PATH": path, **said, **env}
+    return subprocess.run(["bash", "job.sh"], cwd=run, env=bare, timeout=60).returncode
+
+
+def outputs(cwd: Path, run: Path, env: Mapping[str, str] | None = None) -> str:
+    """All that jobgen prints about a run, and its report."""
+    words = ["status", "status --json", "list", "list --json", f"diff {run.name} {run.name}"]
+    words += ["report -o report.html --force", f"submit --again {run.name} --dry-run"]
+    done = [jobgen(cwd, *line.split(), env=env) for line in words]
+    return "".join([*(one.stdout + one.stderr for one in done), (cwd / "report.html").read_text()])
+
+
+def holders(folder: Path) -> set[Path]:
+    """The files that have the secret in them."""
+    return {path for path in folder.rglob("*") if path.is_file() and b"xyzzy" in path.read_bytes()}
+
+
+# ------------------------------------------------------------------------------------------ the values
+
+
+@pytest.mark.parametrize("scheduler", queued())
+def test_a_value_is_nowhere_but_in_its_file(scheduler: str, tmp_path: Path) -> None:
+    """An array, and a second attempt: both read the file, in a job whose environment lacks the variable."""
+    need_command("mpirun")
+    values = {f"HOSTILE_{number}": word for number, word in enumerate(HOSTILE)}
+    (tmp_path / "tokens.env").write_text(f"# tokens\nexport FILE_TOKEN='{SECRET}'\n")
+    (tmp_path / "tokens.env").chmod(0o600)
+    (tmp_path / "seen").mkdir()
+    names = [word for name in ("HF_TOKEN", *values) for word in ("--env", name)]
+    options = (*names, "--env-file", "tokens.env", "--env", f"PROBE_DIR={tmp_path / 'seen'}")
+    launch = ("--launcher", "mpirun", "--accelerator", "cpu", "--no-preflight", "--array", "0-1")
+    run = submitted(tmp_path, scheduler, *launch, *options, "--", PROBE, env={"HF_TOKEN": SECRET, **values})
+    for _ in range(2):
+        assert on_a_node(run, scheduler, {"HF_TOKEN": "that of the node"}) == 0
+    ranks = jobs.ranks_in(tmp_path / "seen")
+    for rank in ranks:
+        expected = {"HF_TOKEN": SECRET, "FILE_TOKEN": SECRET, **values}
+        assert {name: rank.env.get(name) for name in expected} == expected
+    assert (run / "task-0/attempt-2").is_dir()
+    jobs.check_untouched(tmp_path, run, run / "task-0")
+    assert "xyzzy" not in outputs(tmp_path, run, {"HF_TOKEN": SECRET, **values})
+    of_probe = set((tmp_path / "seen").iterdir())
+    assert holders(tmp_path) - of_probe == {tmp_path / "tokens.env", run / "environment"}
+    assert stat.S_IMODE((run / "environment").stat().st_mode) == 0o600
+
+
+def test_a_script_submitted_by_hand_keeps_what_came_with_the_job(tmp_path: Path) -> None:
+    need_command("mpirun")
+    (tmp_path / "seen").mkdir()
+    words = ("local", "--launcher", "mpirun", "--env", "HF_TOKEN", "--env", f"PROBE_DIR={tmp_path / 'seen'}")
+    script = tmp_path / "job.sh"
+    assert jobgen(tmp_path, *words, "-o", script, "--", PROBE).returncode == 0
+    bare = {"HOME": str(tmp_path), "PATH": f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin"}
+    run = [subprocess.run(["bash", "job.sh"], cwd=tmp_path, env=bare, capture_output=True, text=True)]
+    assert run[0].returncode == 71
+    assert "HF_TOKEN is not set: jobgen submit takes it from your environment" in run[0].stderr
+    done = subprocess.run(["bash", "job.sh"], cwd=tmp_path, env={**bare, "HF_TOKEN": SECRET})
+    assert done.returncode == 0
+    [rank] = jobs.ranks_in(tmp_path / "seen")
+    assert rank.env["HF_TOKEN"] == SECRET
+    [kept] = (tmp_path / "runs").glob("*/environment")
+    assert kept.read_bytes() == f"HF_TOKEN={SECRET}\0".encode()
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+
+
+def test_names_in_a_job_file(tmp_path: Path) -> None:
+    (tmp_path / "tokens.env").write_text("B=2\n")
+    text = 'scheduler = "slurm"\n[environment]\nenv = ["A=1", "HF_TOKEN"]\nenv_file = ["tokens.env"]\n'
+    (tmp_path / "jobgen.toml").write_text(text)
+    script = jobgen(tmp_path, "slurm").stdout
+    assert "job_secret_names=(HF_TOKEN B)" in script
+    assert "  export A=1\n  job_secrets\n" in script
+
+
+REFUSED = {
+    "--env HF_TOKEN": "--env HF_TOKEN (command line): the variable is not set here: export it first",
+    "--env-file nowhere": "--env-file nowhere (command line): cannot be read: No such file or directory",
+    "--env-file wrong": "--env-file wrong (command line): line 2 must be NAME=VALUE; a value with blanks",
+    "--env-file taken": "--env-file taken (command line): line 1: RANK cannot be set: the script sets RANK",
+}
+
+
+@pytest.mark.parametrize("words", REFUSED)
+def test_what_cannot_be_taken_is_refused(words: str, tmp_path: Path) -> None:
+    (tmp_path / "wrong").write_text(f"A=1\nB={SECRET}\n")
+    (tmp_path / "taken").write_text("RANK=1\n")
+    done = jobgen(tmp_path, "submit", "slurm", *words.split())
+    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
+    assert REFUSED[words] in done.stderr
+    assert SECRET not in done.stderr
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_file_of_variables_that_others_may_read(tmp_path: Path) -> None:
+    (tmp_path / "tokens.env").write_text("A=1\n")
+    (tmp_path / "tokens.env").chmod(0o640)
+    done = jobgen(tmp_path, "submit", "slurm", "--env-file", "tokens.env")
+    assert done.returncode == 0
+    assert done.stderr.startswith("jobgen: warning: others may read /")
+
+
+LINES = {
+    "": {},
+    "  # A=1": {},
+    "A=": {"A": ""},
+    "A=a#b$c\\": {"A": "a#b$c\\"},
+    "export A='a \"b\" $c'  ": {"A": 'a "b" $c'},
+    'A="it\'s"': {"A": "it's"},
+    "A=b c": None,
+    "A = b": None,
+    " A=b": None,
+    "A='b": None,
+    "A='b'c": None,
+    "A=b\r": None,
+    "A-B=c": None,
+    "A": None,
+    "A=b # c": None,
+    "BASH_ENV=x": None,
+    "A=\0": None,
+}
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_a_line_of_a_file_of_variables(line: str, tmp_path: Path) -> None:
+    (tmp_path / "env").write_text(f"{line}\n", newline="")
+    if LINES[line] is None:
+        with pytest.raises(ValueError, match="^line 1"):
+            read_env_file(str(tmp_path / "env"))
+    else:
+        assert read_env_file(str(tmp_path / "env")) == LINES[line]
+
+
+# ------------------------------------------------------------------------------------------- the masks
+
+MASKED = {
+    "HF_TOKEN=abc": "HF_TOKEN=***",
+    "export WANDB_API_KEY=$'a\\'b' next": "export WANDB_API_KEY=*** next",
+    "DB=postgres://u:hidden@h/x": "DB=postgres://u:***@h/x",
+    "train.py --api-key abc --lr 1": "train.py --api-key *** --lr 1",
+    "--hf-token 'it'\"'\"'s' x": "--hf-token *** x",
+    '{"api_key": "x"}': '{"api_key": ***',
+    "curl -H 'Authorization: Bearer abcdefgh123' x": "curl -H 'Authorization: Bearer ***' x",
+    "PASSWORD='$Abc' x": "PASSWORD=*** x",
+    "MYSQL_PWD=x PGPASSWORD=y DB_PASS=a OPENAI_KEY=b PWD=/z": "MYSQL_PWD=*** PGPASSWORD=*** DB_PASS=*** OPENAI_KEY=*** PWD=/z",
+    "'--token=it'\"'\"'s x' 'HF_TOKEN=a b'; A='B'": "'--token=***' 'HF_TOKEN=***'; A='B'",
+    'env "HF_TOKEN=a b" x': 'env "HF_TOKEN=***" x',
+    "-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA": "-----BEGIN RSA PRIVATE KEY-----***-----END RSA",
+    **{f"a {form}, b": "a ***, b" for form in FORMS},
+}
+SHOWN = (
+    "--pad-token <pad> --max-tokens 5 num_tokens=3 --max-new-tokens 128 --sort-key loss --low-pass 3",
+    "TOKENIZERS_PARALLELISM=true",
+    'HF_TOKEN=$MINE --api-key "$KEY"',
+    "docker://registry:5000/x@sha256:abc",
+    "there is no option --token; the program's own options go after --",
+    "--use-auth-token true task-20261121-120000-abcdef-sk-x monkey=3",
+)
+
+
+@pytest.mark.parametrize("text", [*MASKED, *SHOWN])
+def test_a_text_is_masked(text: str) -> None:
+    assert masked(text) == MASKED.get(text, text)
+    assert masked(masked(text)) == masked(text)
+
+
+def test_data_is_masked() -> None:
+    data = {
+        "env": [["HF_TOKEN", "x y"], ["A", "b"], ["PAD_TOKEN", "c"]],
+        "words": [
+            "a.py",
+            "PASSWORD=$my pass word",
+            "--set=a.token=b c",
+            "ALL,TOKEN=b c",
+            "--api-key",
+            "abc",
+            "--token",
+            "--lr",
+            "1",
+        ],
+        "sweep": [["api_key", ["a", "b"]], ["lr", [1, 2]]],
+        "db": {"password": 123456, "pad_token": "c", "use_token": True, "secret": None},
+    }
+    assert masked_data(data) == {
+        "env": [["HF_TOKEN", MASK], ["A", "b"], ["PAD_TOKEN", "c"]],
+        "words": [
+            "a.py",
+            "PASSWORD=***",
+            "--set=a.token=***",
+            "ALL,TOKEN=***",
+            "--api-key",
+            MASK,
+            "--token",
+            "--lr",
+            "1",
+        ],
+        "sweep": [["api_key", [MASK, MASK]], ["lr", [1, 2]]],
+        "db": {"password": MASK, "pad_token": "c", "use_token": True, "secret": None},
+    }
+
+
+@given(st.text(st.sampled_from("tokensecret=:-_/@'\"\\$ \nhf_eyJ.AKIA"), max_size=300))
+def test_any_text_can_be_masked(text: str) -> None:
+    assert isinstance(masked(text), str)
+    assert is_secret("HF_TOKEN", f"x{text}")
+
+
+@pytest.mark.parametrize(
+    "part",
+    ["token", "-", "--a", "://", "token='", "token=$'\\", "eyJ", "hf_", "://a:", "pad_token=", "'a=", '"a\\'],
+)
+def test_masking_is_linear(part: str) -> None:
+    masked_data([part * 100_000 + "token="])  # quadratic work would take minutes
+
+
+SAID = ("--env", f"HF_TOKEN={SECRET}", f"--env=API_KEY={SECRET}", "--env", "DB=postgres://u:xyzzy@h/x")
+SAID += ("--setup", f"export API_KEY='{SECRET}'", "--before", "curl -H 'Authorization: Bearer xyzzy-xyzzy'")
+PROGRAM = ("--", "train.py", "--db-password", SECRET, f"--token={SECRET}", "--url=http://u:xyzzy@h")
+
+
+def test_a_secret_on_the_command_line_is_shown_nowhere(tmp_path: Path) -> None:
+    """Only the script has it; submit --again makes the same script nevertheless."""
+    first = submitted(tmp_path, "slurm", "--name", "a", *SAID, *PROGRAM)
+    second = submitted(tmp_path, "slurm", "--name", "b", *SAID, "--env", "TOKEN=xyzzy2", *PROGRAM)
+    again = jobgen(tmp_path, "submit", "--again", first.name, "--dry-run")
+    assert (again.stdout, again.stderr) == ((first / "job.sh").read_text(), "")
+    for words in ("slurm --explain", "slurm --explain --json"):
+        shown = jobgen(tmp_path, *words.split(), *SAID, *PROGRAM)
+        assert MASK in shown.stdout
+        assert "xyzzy" not in shown.stdout + shown.stderr
+    for words in ("diff", "diff --json", "report -o both.html"):
+        shown = jobgen(tmp_path, *words.split(), first, second)
+        assert "xyzzy" not in shown.stdout + shown.stderr
+    assert holders(tmp_path) == {first / "job.sh", second / "job.sh"}
+    (first / "job.sh").write_text("echo edited\n")
+    again = jobgen(tmp_path, "submit", "--again", first.name)
+    assert (again.returncode, len(again.stderr.splitlines())) == (2, 1)
+    assert (
+        "plan.json leaves out secrets of env, setup, before, program, and its job.sh was edited"
+        in again.stderr
+    )
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("slurm", "--env", f"1HF_TOKEN={SECRET}"),
+        ("slurm", "--nodes", f"token={SECRET}"),
+        ("slurm", f"HF_TOKEN={SECRET}"),
+        (f"HF_TOKEN={SECRET}", "--nodes", "2"),
+        ("slurm", "--export", f"ALL,HF_TOKEN={SECRET}"),
+        ("pbs", "-v", f"A=1,HF_TOKEN={SECRET}"),
+        ("slurm", "--", "torchrun", "train.py", f"--token={SECRET}"),
+        ("slurm", "--", "srun", "train.py", "--token", SECRET),
+        ("submit", "slurm", "--comment", f"token={SECRET}", "--", "train.py"),
+        ("convert", "old.sh", "--to", "toml"),
+    ],
+)
+def test_no_message_shows_a_secret(words: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "old.sh").write_text(f"#!/bin/bash\n#SBATCH --nodes=2\nsrun x && sudo x '--token={SECRET}'\n")
+    refusing = path_with(tmp_path / "refusing", sbatch=f"echo 'bad: token=\"{SECRET}\"' >&2; exit 1")
+    done = jobgen(
+        tmp_path, *words, env={"PATH": f"{refusing}:/usr/bin:/bin"} if "--comment" in words else None
+    )
+    assert done.returncode in (1, 2)
+    assert MASK in done.stderr
+    assert "xyzzy" not in done.stderr
+
+
+def test_a_secret_in_a_script_is_warned_of(tmp_path: Path) -> None:
+    warning = (
+        "the script contains HF_TOKEN (command line), which looks like a secret: --env HF_TOKEN keeps it out"
+    )
+    for words in (("slurm",), ("submit", "slurm", "-n")):
+        done = jobgen(tmp_path, *words, "--env", f"HF_TOKEN={SECRET}", "--env", "NCCL_DEBUG=INFO")
+        assert (done.returncode, done.stderr) == (0, f"jobgen: warning: {warning}\n")
+    assert jobgen(tmp_path, "slurm", "--env", "HF_TOKEN").stderr == ""
+
+
+def test_a_secret_of_the_environment_is_taken_again(tmp_path: Path) -> None:
+    run = submitted(tmp_path, "pbs", "--env", "HF_TOKEN", env={"HF_TOKEN": "first"})
+    assert json.loads((run / "plan.json").read_text())["options"]["env"]["asked"] == [["HF_TOKEN", None]]
+    assert jobgen(tmp_path, "submit", "--again", run.name).returncode == 2
+    again = submitted(tmp_path, "--again", run.name, env={"HF_TOKEN": "second"})
+    assert (again / "job.sh").read_text() == (run / "job.sh").read_text()
+    assert (again / "environment").read_text() == "HF_TOKEN=second\0"
+
+
+# ------------------------------------------------------------------------------------------- the modes
+
+
+def modes(folder: Path) -> dict[str, int]:
+    paths = (folder, *folder.rglob("*"))
+    return {str(path.relative_to(folder)): stat.S_IMODE(path.stat().st_mode) for path in paths}
+
+
+@pytest.mark.parametrize("group", [False, True])
+@pytest.mark.parametrize("kind", SCHEDULERS)
+def test_a_run_directory_is_private(kind: str, group: bool, tmp_path: Path) -> None:
+    """Whatever the umask; the files of the program, outside of it, have the modes of the umask."""
+    need_command("mpirun")
+    scheduler = SCHEDULERS[kind]
+    dialect = [] if "dialect" in scheduler.lacks else ["--dialect", kind]
+    words = [scheduler.command_name, *dialect, "--launcher", "mpirun", "--accelerator", "cpu"]
+    words += ["--rank-logs", "rank", "--setup", "touch set-up", *(["--group-readable"] if group else [])]
+    words += ["--before", "touch before", "--", "bash", "-c", "touch theirs $JOBGEN_RUN_DIR/theirs"]
+    before = os.umask(0o002)
+    try:
+        if scheduler.one_host:
+            assert jobgen(tmp_path, *words[:-4], "-o", "job.sh", *words[-4:]).returncode == 0
+            bare = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "HOME": str(tmp_path)}
+            assert subprocess.run(["bash", "job.sh"], cwd=tmp_path, env=bare).returncode == 0
+            [run] = (tmp_path / "runs").iterdir()
+        else:
+            run = submitted(tmp_path, *words)
+            assert on_a_node(run, scheduler.command_name, {}) == 0
+    finally:
+        os.umask(before)
+    found = modes(run)
+    private = {"env.sh", "functions.sh"}
+    assert {found.pop(name) for name in private} == {0o600}
+    assert found.pop("theirs") == 0o664
+    assert set(found.values()) <= ({0o750, 0o640} if group else {0o700, 0o600}), found
+    for name in ("theirs", "set-up", "before"):
+        assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o664
+
+
+def test_a_group_of_a_project_stays(tmp_path: Path) -> None:
+    """The bit setgid, by which new files belong to the group of the project."""
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs").chmod(0o2770)
+    run = submitted(tmp_path, "slurm", "--group-readable")
+    assert stat.S_IMODE(run.stat().st_mode) == 0o2750
