@@ -165,7 +165,7 @@ def test_a_scheduler_costs_two_modules_a_template_and_a_runtime_file(copy: Path)
     done = run(copy, block(section, "bash"))
     assert done.returncode == 0, done.stdout
     assert "#BSUB -q long\n" in done.stdout
-    assert "\n57 passed" in done.stdout
+    assert re.search(r"\n\d+ passed", done.stdout)
     modules = {"jobgen/schedulers/lsf.py", "jobgen/schedulers/lsf_jobs.py", "jobgen/schedulers/table.py"}
     assert changed(copy, before) == modules | {"templates/lsf.sh.j2", "templates/runtime/lsf.sh"}
     two = "--accelerator cpu --ranks-per-node 2 --launcher mpirun"

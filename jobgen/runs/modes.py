@@ -13,9 +13,9 @@ def make(directory: Path, group: bool) -> None:
         directory.chmod(directory.stat().st_mode & 0o7777 | 0o050)
 
 
-def write(path: Path, data: bytes | str, group: bool = False, executable: bool = False) -> None:
+def write(path: Path, data: bytes, group: bool = False, executable: bool = False) -> None:
     """Write a file with the mode 0600, or 0640; with 0100 and 0010 more if it is executable."""
     mode = (0o640 if group else 0o600) | (0o110 if executable and group else 0o100 if executable else 0)
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
         os.fchmod(file.fileno(), mode)
-        file.write(data.encode() if isinstance(data, str) else data)
+        file.write(data)

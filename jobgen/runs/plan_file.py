@@ -22,7 +22,6 @@ from jobgen.errors import JobgenError, shown
 from jobgen.options import BY_KEY, current
 from jobgen.plan import Plan
 from jobgen.rendering.explanation import rows
-from jobgen.runs import modes
 from jobgen.secrets import MASK, masked_data
 from jobgen.spec import JobSpec, SweepAsked
 
@@ -157,10 +156,9 @@ def _site(file: PlanFile) -> Any:
     return load(path, f"{NAME} names the site {file.site}", os.path.dirname(path))
 
 
-def write(file: PlanFile, directory: Path, group: bool = False) -> None:
-    """Write the file into the run directory, in ASCII: words may contain bytes that are not text."""
-    text = json.dumps(masked_data(msgspec.to_builtins(file)), indent=1) + "\n"
-    modes.write(directory / NAME, text, group)
+def text(file: PlanFile) -> str:
+    """Return the file as text, in ASCII: words may contain bytes that are not UTF-8."""
+    return json.dumps(masked_data(msgspec.to_builtins(file)), indent=1) + "\n"
 
 
 def masked_keys(file: PlanFile) -> list[str]:

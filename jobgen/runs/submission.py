@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -180,19 +180,15 @@ def submit(order: Order, text: str, new: bool = False) -> Submitted:
         JobgenError: the directory cannot be made or written.
         SchedulerError: the message is the scheduler's own, or says what is unknown.
     """
-    spec = order.plan.spec
-    secrets, group = environment_file.content(spec), bool(spec.group_readable)
-    file, diff = _plan_file(order, text)
+    spec, (file, diff) = order.plan.spec, _plan_file(order, text)
+    files, group = _files(order, file, text, diff), bool(spec.group_readable)
     scheduler = SCHEDULERS[file.scheduler]
     scheduler.jobs()  # an error if it has none
     on_path(scheduler.command)
     directory = make_run_dir(run_root(spec, order.directory), file.name, group)
     handle = -1
     try:
-        _fill(directory, file, text, diff, secrets, group)
-        if spec.runtime == "beside":
-            beside = runtime(order.plan)
-            modes.write(directory / beside.file, beside.text, group)
+        _fill(directory, files, group)
         with intent.alone(directory.parent):
             handle = _begin(directory, file)
             others = [] if new else intent.others(directory, file.script_sha256)
@@ -273,14 +269,25 @@ def _plan_file(order: Order, text: str) -> tuple[PlanFile, bytes]:
     return plan_file.of(order.plan, text, command, order.directory, sources, folders, about), diff
 
 
-def _fill(directory: Path, file: PlanFile, text: str, diff: bytes, secrets: bytes, group: bool) -> None:
+def _files(order: Order, file: PlanFile, text: str, diff: bytes) -> dict[str, bytes]:
+    """Return the contents of the files of a run directory by their names."""
+    files = {
+        submit_command.SCRIPT: text.encode(),
+        "submitted-from": os.fsencode(f"{file.directory}\n"),
+        plan_file.NAME: plan_file.text(file).encode("ascii"),
+        "git.diff": diff,
+        environment_file.NAME: environment_file.content(order.plan.spec),
+    }
+    if order.plan.spec.runtime == "beside":
+        beside = runtime(order.plan)
+        files[beside.file] = beside.text.encode()
+    return {name: data for name, data in files.items() if data}
+
+
+def _fill(directory: Path, files: Mapping[str, bytes], group: bool) -> None:
     try:
-        modes.write(directory / "job.sh", text, group, executable=True)
-        modes.write(directory / "submitted-from", os.fsencode(f"{file.directory}\n"), group)
-        plan_file.write(file, directory, group)
-        if diff:
-            modes.write(directory / "git.diff", diff, group)
-        if secrets:
-            modes.write(directory / environment_file.NAME, secrets)
+        for name, data in files.items():
+            shared = group and name != environment_file.NAME
+            modes.write(directory / name, data, shared, executable=name == submit_command.SCRIPT)
     except OSError as error:
         raise JobgenError(f"{shown(str(directory))} cannot be written: {error.strerror}") from None

@@ -22,7 +22,7 @@ _KEPT = 3600  # s; then it is recorded that there is no job
 
 
 class Unrecorded(NamedTuple):
-    """What is known of such a run: the id of its job, or else its state and the reason."""
+    """The id of the job of such a run, or else its state and the reason."""
 
     id: str | None
     state: str = ""

@@ -43,7 +43,9 @@ def place(tmp_path: Path, tools: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             tmp_path / "runs" / name, made.rows(losses), status={"state": "finished"}, job_id="4711\n"
         )
         (run / "job.sh").write_text(text)
-        plan_file.write(plan_file.of(plan, text, ["jobgen"], "/", (), (), None), run)
+        (run / plan_file.NAME).write_text(
+            plan_file.text(plan_file.of(plan, text, ["jobgen"], "/", (), (), None))
+        )
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{tools}")
     monkeypatch.setenv("HOME", str(tmp_path))

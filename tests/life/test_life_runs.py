@@ -57,7 +57,9 @@ def test_the_plan_of_every_golden_script_makes_it_again(name: str, tmp_path: Pat
     plan = plan_of(CASES[name])
     text = render(plan)
     sources = [plan_file.source("site", plan.spec.site.path)] if plan.spec.site else []
-    plan_file.write(plan_file.of(plan, text, ["jobgen"], "/", sources, (), None), tmp_path)
+    (tmp_path / plan_file.NAME).write_text(
+        plan_file.text(plan_file.of(plan, text, ["jobgen"], "/", sources, (), None))
+    )
     file = plan_file.read(tmp_path)
     assert render(resolve(plan_file.spec_of(file))) == text
     assert file.script_sha256 == plan_file.sha256(text.encode())
@@ -386,7 +388,7 @@ def planned(root: Path, name: str, case: str = "slurm_one_node", **changes: Any)
     text = render(plan)
     run = make_run(root, name, "1 began 5\n9 ended 0\n")
     (run / "job.sh").write_text(text)
-    plan_file.write(plan_file.of(plan, text, ["jobgen"], "/", (), (), None), run)
+    (run / plan_file.NAME).write_text(plan_file.text(plan_file.of(plan, text, ["jobgen"], "/", (), (), None)))
     return run
 
 

@@ -522,7 +522,7 @@ def test_a_submitted_run_shows_its_plan(tmp_path: Path) -> None:
     plan = plan_file.of(
         resolve(spec), "text", ["jobgen"], "/home", [plan_file.source("job", __file__)], [], None
     )
-    plan_file.write(plan, made.run(tmp_path / "array/task-3").parent)
+    (made.run(tmp_path / "array/task-3").parent / plan_file.NAME).write_text(plan_file.text(plan))
     found = facts.facts(run_directory.read(tmp_path / "array/task-3"), [])
     meaning = "Number of nodes; 2x4+1x8 is 2 nodes of 4 ranks and 1 node of 8 (PBS)."
     assert found["nodes"] == ("2", "command line", meaning)
