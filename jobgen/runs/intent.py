@@ -116,10 +116,7 @@ def read(directory: Path) -> Intent:
     head, _, said = run_directory.text(directory / NAME).partition("\n")
     end = _END.search(said)
     facts = run_directory.as_object(head)
-    try:
-        status = os.stat(directory / NAME if facts else directory)
-    except OSError:
-        status = os.stat_result((0,) * 10)
+    status = _stat(directory)
     paths = facts.get("paths")
     return Intent(
         directory,
@@ -134,6 +131,14 @@ def read(directory: Path) -> Intent:
         said[: end.start()] if end else said,
         bool(end and end[1] != "0"),
     )
+
+
+def _stat(directory: Path) -> os.stat_result:
+    """Return the status of the record, or without one that of the run directory."""
+    for path in (directory / NAME, directory):
+        with suppress(OSError):
+            return os.stat(path)
+    return os.stat_result((0,) * 10)
 
 
 def others(directory: Path, script_sha256: str) -> list[Path]:

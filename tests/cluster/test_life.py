@@ -23,6 +23,7 @@ from support.story import AnyCluster
 # One after the other, so that a job begins as soon as it is submitted.
 pytestmark = pytest.mark.xdist_group("life")
 
+ROOT = Path(__file__).resolve().parents[2]
 STOPPABLE = Path(PROBE).with_name("stoppable.py")
 LEARNING = """
 import json, os, sys, time
@@ -67,7 +68,8 @@ def jobgen(
     cluster: AnyCluster, cwd: Path, *words: object, check: bool = True
 ) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "jobgen", *map(str, words)]
-    return cluster.exec("head", command, cwd=cwd, check=check, timeout=120)
+    environment = {"PYTHONPATH": str(ROOT)}
+    return cluster.exec("head", command, cwd=cwd, check=check, timeout=120, env=environment)
 
 
 def submit(cluster: AnyCluster, cwd: Path, *words: object) -> tuple[str, Path]:

@@ -185,7 +185,7 @@ def test_a_job_that_runs_is_asked_to_save(either: Lab) -> None:
     run = run_of(either, ASKED, "-N", "exp")
     assert wait_until(lambda: control(run) == "", 60)
     assert wait_until(lambda: either.state(run)["state"] == "running", 30)
-    said = either.jobgen("cancel")  # the newest one
+    said = either.jobgen("cancel", "--yes")  # the newest one
     assert "is asked to save and end; cancel it again to end it at once" in said.stderr, said
     assert control(run) == "save cancel\n"
     assert wait_until(lambda: either.state(run)["state"] != "running", 60)

@@ -341,6 +341,15 @@ def test_a_job_is_found_if_only_the_record_reached_the_disk(fake: Fake) -> None:
     assert [(one.id, one.state) for one in fake.states()] == [("9", "pending")]
 
 
+def test_an_empty_record_is_as_old_as_its_file(fake: Fake) -> None:
+    """Killed, or the disk full, after the file was made."""
+    run = record(fake)
+    (run / intent.NAME).write_text("")
+    assert fake.states()[0].state == "submitting"
+    old(run, unrecorded.GRACE + 1)
+    assert fake.states()[0].state == "never submitted"
+
+
 def test_the_run_of_another_user_is_not_asked_for(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
     run = record(fake)
     (fake.root / "q/queue").write_text(f"9 {run}\n")
