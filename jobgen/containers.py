@@ -77,7 +77,7 @@ def container(spec: JobSpec, accelerator: str, program: Program, start_nodes: st
     _check(spec, runtime, accelerator, start_nodes)
     once_a_node = LAUNCHERS[spec.launcher].once_a_node
     by_srun = spec.container == "pyxis" and start_nodes != "here"
-    named = {name for name, _ in spec.env}
+    named = {*dict(spec.env), *spec.secrets}
     python = ("python3",) if program.head is not None or once_a_node else ()
     return Container(
         kind=spec.container,
