@@ -148,7 +148,7 @@ def _mpi4py(case: Case, flavour: str | None, version: str, library: str, bad: st
     if _flavour(library) and flavour and _flavour(library) != flavour:
         why = "with the mpirun of another MPI each rank has a world size of 1"
         yield Finding("mpi4py", bad, f"uses {library}, but it is {version}", why, rebuild)
-    elif worlds and worlds != ["2", "2"]:
+    elif set(worlds) - {"2"}:  # an mpirun of another release may lose the line of a rank
         why = "two ranks were started and did not connect"
         yield Finding(
             "mpi4py", bad, f"uses {library}: world sizes {' and '.join(worlds)}, not 2", why, rebuild
