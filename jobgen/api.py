@@ -84,7 +84,9 @@ def render(spec: Specification, *, template_dirs: Sequence[str | os.PathLike[str
 
 
 @overload
-def submit(job: Specification, *, template_dirs: Sequence[str | os.PathLike[str]] = ()) -> Run: ...
+def submit(
+    job: Specification, *, template_dirs: Sequence[str | os.PathLike[str]] = (), new: bool = False
+) -> Run: ...
 
 
 @overload
@@ -93,6 +95,7 @@ def submit(
     program: Sequence[str] = (),
     *,
     template_dirs: Sequence[str | os.PathLike[str]] = (),
+    new: bool = False,
     **settings: Unpack[Settings],
 ) -> Run: ...
 
@@ -102,11 +105,13 @@ def submit(
     program: Sequence[str] = (),
     *,
     template_dirs: Sequence[str | os.PathLike[str]] = (),
+    new: bool = False,
     **settings: Any,
 ) -> Run:
     """Submit a job from the current directory, as ``jobgen submit`` does, and return its run.
 
-    ``job`` is a JobSpec; or the scheduler, and then ``program`` and ``settings`` are those of a JobSpec.
+    ``job`` is a JobSpec; or the scheduler, and then ``program`` and ``settings`` are those of a JobSpec. An
+    interrupted submission of the same script is completed instead, unless ``new``.
 
     Raises:
         JobgenError: as for a JobSpec and ``render``; or the run directory cannot be made, or the scheduler
@@ -127,7 +132,7 @@ def submit(
     if (met := submission.settled(order)) is not job:
         order = order._replace(plan=resolve(met))
     text = render_plan(order.plan, templates, cache_dir())
-    made = submission.submit(order, text)
+    made = submission.submit(order, text, new)
     submission.reported(made)
     directory = made.directory
     return Run(directory, runs_dir=directory.parent)  # no file of a job is read any more: it might be wrong
