@@ -124,6 +124,8 @@ def submit(
 
     if isinstance(job, str):
         job = spec_of(job, program, settings)
+    elif not isinstance(job, Specification):
+        raise JobgenError(f"submit: {job!r} must be a scheduler or a JobSpec")
     elif program or settings:
         raise JobgenError("submit: a JobSpec has its program and settings: change them with replace()")
     submission.scheduler_of(job.scheduler, None, None, "")

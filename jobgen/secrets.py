@@ -12,10 +12,12 @@ MASK = "***"
 _HINTS = (
     *("token", "secret", "pass", "pwd", "credential", "key", "bearer", "://", "hf_", "gho_", "ghp_", "ghu_"),
     *("ghs_", "ghr_", "github_", "glpat", "sk-", "xox", "aiza", "akia", "asia", "eyj"),
+    *("dckr_", "pypi-", "npg_", "_pat", "_auth", "signature", "sig=", "authorization"),
 )
 _NAME = (
-    r"(?:token|secret|password|passwd|passphrase|(?<=[-_])pwd|(?:db|sql|user|smtp|ssh)[-_]?pass|credential"
-    r"|(?-i:(?<=[A-Z0-9])_KEY)|(?:api|access|private|secret|auth|account|signing|encryption)[-_]?key)s?"
+    r"(?:token|secret|password|passwd|passphrase|(?<=[-_])pwd|(?<![a-z-])pass|(?<=--)pass|(?:db|sql|user|smtp|ssh)pass"
+    r"|credential|signature|(?<=[?&])sig|(?-i:(?<=[A-Z0-9])_(?:KEY|PAT|AUTH))"
+    r"|(?:api|access|private|secret|auth|account|signing|encryption|wandb)[-_]?key)s?"
 )
 # Words of language models, such as --pad-token and max_new_tokens.
 _NO_NAME = r"(?:pad|eos|bos|unk|mask|sep|cls|special|image|stop|start|end|per)[-_]?token$|tokens$"
@@ -27,14 +29,17 @@ _AFTER_NAME = (
     rf"('[\w.,=-]*?{_NAME})(=)([^']*(?:'\"'\"'[^']*)*)",  # a word in quotes
     rf"(\"[\w.,=-]*?{_NAME})(=)((?:[^\"\\]|\\.)*)",
     rf"({_NAME})([\"']?=|[\"']:\s*)({_WORD})",
-    rf"(?<![\w-])(--[\w-]{{0,60}}?{_NAME})([ \t]+)(?!-)({_WORD})",
+    rf"({_NAME})([\"'],\s*)('[^']*'|\"[^\"]*\")",  # in a list
+    rf"(?<![\w-])(--[\w-]{{0,60}}?{_NAME})([ \t]+)(?![-(])({_WORD})",
 )
 _FORMS = (
     r"(?<![A-Za-z0-9])()(?:hf_[A-Za-z0-9]{16,}|gh[opusr]_[A-Za-z0-9]{16,}|github_pat_\w{16,}|glpat-[\w-]{16,}"
     r"|sk-[\w-]{20,}|xox[a-z]-[\w-]{10,}|AIza[\w-]{30,}|(?:AKIA|ASIA)[A-Z0-9]{16}"
-    r"|eyJ[\w-]{6,}\.[\w-]{6,}\.[\w-]*)",
+    r"|eyJ[\w-]{6,}\.[\w-]{6,}\.[\w-]*|dckr_pat_[\w-]{16,}|pypi-[\w-]{16,}|npg_\w{10,})",
     r"(://[^\s/:@]*:)[^\s/]+(?=@)",
     r"(\b[Bb]earer )[^\s'\"]{8,}",
+    r"((?i:authorization):\s*\w+\s+)[^\s'\"]+",
+    r"(://)[^\s/:@]{20,}(?=@)",
     r"(?s)(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(?=-----END|$)",
 )
 

@@ -6,8 +6,10 @@ origin and the given text.
 
 from __future__ import annotations
 
+import functools
 import os
 import re
+import stat
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -175,6 +177,14 @@ def env_file(text: str) -> tuple[str, tuple[str, ...]]:
     return place, tuple(read_env_file(place))
 
 
+def _lines(path: str) -> list[str]:
+    with open(path, encoding="utf-8-sig", errors="surrogateescape") as file:
+        return file.read().removesuffix("\n").split("\n")
+
+
+_pipe_lines = functools.cache(_lines)  # it can be read only once: --env-file <(command)
+
+
 def read_env_file(path: str) -> dict[str, str]:
     """Return the variables in a file of lines ``NAME=VALUE``; no error shows a value.
 
@@ -182,8 +192,7 @@ def read_env_file(path: str) -> dict[str, str]:
     single or double quotes. Nothing in a value is expanded.
     """
     try:
-        with open(path, encoding="utf-8", errors="surrogateescape", newline="\n") as file:
-            lines = file.read().removesuffix("\n").split("\n")
+        lines = (_pipe_lines if stat.S_ISFIFO(os.stat(path).st_mode) else _lines)(path)
     except OSError as error:
         raise ValueError(f"cannot be read: {error.strerror}") from None
     found = {}

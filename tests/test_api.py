@@ -120,6 +120,8 @@ def test_submit_refuses_what_the_command_refuses(tmp_path: Path, monkeypatch: py
     monkeypatch.setenv("PATH", str(tmp_path / "none"))
     with pytest.raises(JobgenError, match="a local run has no queue to wait in"):
         submit("local")
+    with pytest.raises(JobgenError, match="^submit: 5 must be a scheduler or a JobSpec$"):
+        submit(5)  # type: ignore[call-overload]
     with pytest.raises(JobgenError, match="change them with replace"):
         submit(JobSpec("slurm"), nodes=2)  # type: ignore[call-overload]
     with pytest.raises(JobgenError, match="there is no such setting; did you mean nodes?"):

@@ -174,13 +174,21 @@ LINES = {
     " A=b": None,
     "A='b": None,
     "A='b'c": None,
-    "A=b\r": None,
+    "A=b\r": {"A": "b"},  # the end of a line on Windows
     "A-B=c": None,
     "A": None,
     "A=b # c": None,
     "BASH_ENV=x": None,
     "A=\0": None,
 }
+
+
+def test_a_file_of_variables_from_a_command() -> None:
+    """--env-file <(command) is read when the options are checked and when the job is submitted."""
+    read, write = os.pipe()
+    os.write(write, b"A=b\n")
+    os.close(write)
+    assert [read_env_file(f"/dev/fd/{read}") for _ in range(2)] == [{"A": "b"}] * 2
 
 
 @pytest.mark.parametrize("line", LINES)
@@ -196,6 +204,13 @@ def test_a_line_of_a_file_of_variables(line: str, tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------------------- the masks
 
 MASKED = {
+    "--pass a --wandb_key=b": "--pass *** --wandb_key=***",
+    "REDIS_PASS=a GITHUB_PAT=b WANDB_AUTH=c": "REDIS_PASS=*** GITHUB_PAT=*** WANDB_AUTH=***",
+    "Authorization: Basic abc": "Authorization: Basic ***",
+    "['a.py', '--token', 'abc', 'b']": "['a.py', '--token', ***, 'b']",
+    "--token (after --): is no option": "--token (after --): is no option",
+    "https://h/x?X-Amz-Signature=a https://h/y?sig=b": "https://h/x?X-Amz-Signature=*** https://h/y?sig=***",
+    f"https://{'a1' * 20}@h/x dckr_pat_{'a' * 20}": "https://***@h/x ***",
     "HF_TOKEN=abc": "HF_TOKEN=***",
     "export WANDB_API_KEY=$'a\\'b' next": "export WANDB_API_KEY=*** next",
     "DB=postgres://u:hidden@h/x": "DB=postgres://u:***@h/x",

@@ -152,7 +152,7 @@ def others(directory: Path, script_sha256: str) -> list[Path]:
 def under_way(intent: Intent) -> bool:
     """Return whether the command of a submission still runs, as far as the lock tells."""
     try:
-        handle = os.open(intent.directory / NAME, os.O_RDONLY)
+        handle = os.open(intent.directory / NAME, os.O_RDONLY | os.O_NONBLOCK)
     except OSError:
         return False
     try:

@@ -15,6 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from jobgen.runs import regular_file
+
 _RANKS = 400  # per folder
 _WINDOW, _FARTHEST = 1 << 14, 1 << 26  # bytes at the end of a log that are read at first, and at most
 _CHUNK = 1 << 16
@@ -49,7 +51,7 @@ def ranks(attempt: Path, complete: bool = False) -> tuple[Rank, ...]:
 
 
 def _statuses(attempt: Path) -> Iterator[Rank]:
-    for number, status, ended, host in _STATUS.findall(_text(attempt / "statuses")):
+    for number, status, ended, host in _STATUS.findall(regular_file.text(attempt / "statuses")):
         yield Rank(int(number), host, None, float(ended), int(status))
 
 
@@ -57,7 +59,7 @@ def _noted(attempt: Path) -> dict[int, Rank]:
     """Return the ranks as the hosts recorded them; for a rank that began more than once, the last time."""
     found: dict[int, Rank] = {}
     for path in (path for folder in _folders(attempt) for path in _files(folder, ".ranks")):
-        for what, number, value, time, host in _NOTE.findall(_text(path)):
+        for what, number, value, time, host in _NOTE.findall(regular_file.text(path)):
             before, at = found.get(int(number)), float(time)
             if before is not None and at < max(before.began or 0, before.ended or 0):
                 continue
@@ -91,7 +93,7 @@ def _noted_in(attempt: Path, rank: int, host: str) -> Path | None:
     folders = sorted(_folders(attempt), key=lambda folder: abs(int(folder.name) - rank // _RANKS))
     for folder in folders:
         for path in [folder / f"{host}.ranks"] if known else _files(folder, ".ranks"):
-            if f"\nbegan {rank} " in f"\n{_text(path)}":
+            if f"\nbegan {rank} " in f"\n{regular_file.text(path)}":
                 return path
     return None
 
@@ -106,7 +108,7 @@ def only(data: bytes, prefix: bytes) -> bytes:
 def tail(log: Log, lines: int = 20) -> str:
     """Return the last lines of a log of any size, even if other ranks of its node wrote many lines later."""
     window, size, found = _WINDOW, 0, b""
-    with suppress(OSError), open(log.path, "rb") as file:
+    with suppress(OSError), regular_file.opened(log.path) as file:
         size = file.seek(0, os.SEEK_END)
         while True:
             at = file.seek(max(0, size - window))
@@ -122,7 +124,7 @@ def tail(log: Log, lines: int = 20) -> str:
 def last_lines(log: Log, lines: int) -> int:
     """Return where the last lines of a log begin in its file."""
     key = b"\n" + log.prefix
-    with open(log.path, "rb") as file:
+    with regular_file.opened(log.path) as file:
         end = at = file.seek(0, os.SEEK_END)
         beyond = b""  # what a key that begins in one chunk needs of the next one
         while lines and at:
@@ -152,10 +154,3 @@ def _files(folder: Path, ending: str) -> list[Path]:
         return [folder / name for name in sorted(os.listdir(folder)) if name.endswith(ending)]
     except OSError:
         return []
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""

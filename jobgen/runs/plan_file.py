@@ -22,6 +22,7 @@ from jobgen.errors import JobgenError, shown
 from jobgen.options import BY_KEY, current
 from jobgen.plan import Plan
 from jobgen.rendering.explanation import rows
+from jobgen.runs.regular_file import opened
 from jobgen.secrets import MASK, masked_data
 from jobgen.spec import JobSpec, SweepAsked
 
@@ -176,12 +177,17 @@ def read(directory: Path) -> PlanFile:
     """
     said = f"{directory / NAME}"
     try:
-        file = msgspec.convert(json.loads((directory / NAME).read_bytes()), PlanFile)
+        file = msgspec.convert(_loaded(directory / NAME), PlanFile)
     except FileNotFoundError:
         raise JobgenError(f"{said} is not there: jobgen submit writes it, a script alone does not") from None
     except (OSError, ValueError, RecursionError) as error:
         raise JobgenError(f"{said} cannot be read: {error}") from None
     return msgspec.structs.replace(file, options=current(file.options))
+
+
+def _loaded(path: Path) -> Any:
+    with opened(path) as file:
+        return json.load(file)
 
 
 def sha256(data: bytes) -> str:

@@ -20,7 +20,7 @@ class Run:
     """
 
     def __init__(
-        self, run: str | os.PathLike[str], *, runs_dir: str | os.PathLike[str] | None = None
+        self, run: str | int | os.PathLike[str], *, runs_dir: str | os.PathLike[str] | None = None
     ) -> None:
         """Find a run by its directory, its name, the beginning of its name, or the id of its job.
 
@@ -30,7 +30,8 @@ class Run:
             JobgenError: there is no such run, or more than one.
         """
         root = lookup.root_of(None if runs_dir is None else os.fspath(runs_dir))
-        self.directory: Path = lookup.one_run(os.fspath(run), root).absolute()
+        name = str(run) if isinstance(run, int) else os.fspath(run)
+        self.directory: Path = lookup.one_run(name, root).absolute()
         self._asked: tuple[float, State] | None = None
 
     @property

@@ -19,6 +19,8 @@ from jobgen.runs import node_files
 from jobgen.runs.exit_statuses import RESUMABLE as RESUMABLE
 from jobgen.runs.exit_statuses import meaning as meaning
 from jobgen.runs.node_files import Log, Rank
+from jobgen.runs.regular_file import opened
+from jobgen.runs.regular_file import text as text
 
 _SIGNS = ("job.sh", "plan.json", "metrics.jsonl", "status.json", "attempt-1")
 
@@ -151,9 +153,9 @@ def read_metrics(directory: Path) -> Metrics:
     """Return every line of metrics.jsonl that is a JSON object; NaN and Infinity are numbers there."""
     rows: list[dict[str, Any]] = []
     skipped = 0
-    with suppress(OSError), open(directory / "metrics.jsonl", encoding="utf-8", errors="replace") as file:
+    with suppress(OSError), opened(directory / "metrics.jsonl") as file:
         for line in file:
-            if row := as_object(line):
+            if row := as_object(line.decode(errors="replace")):
                 rows.append(row)
             elif line.strip():
                 skipped += 1
@@ -177,14 +179,6 @@ def script(directory: Path) -> str:
 def tail(path: Path, lines: int = 20) -> str:
     """Return the last lines of a file of any size."""
     return node_files.tail(Log(path), lines)
-
-
-def text(path: Path) -> str:
-    """Return a small file as text; empty if it cannot be read."""
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
 
 
 def as_object(line: str) -> dict[str, Any]:

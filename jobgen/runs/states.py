@@ -11,6 +11,7 @@ from typing import NamedTuple
 from jobgen.runs import intent, run_directory, unrecorded
 from jobgen.runs.job_query import SCHEDULERS, Answer, ask
 from jobgen.runs.lookup import born, job_id
+from jobgen.runs.regular_file import opened
 from jobgen.runs.unrecorded import Unrecorded
 from jobgen.schedulers.jobs import LIVE, Job
 
@@ -93,7 +94,7 @@ def _scheduler(directory: Path) -> str | None:
     if name in SCHEDULERS:
         return name
     try:
-        with open(directory / "job.sh", "rb") as file:
+        with opened(directory / "job.sh") as file:
             begin = b"\n" + file.read(4096)
     except OSError:
         return None

@@ -239,7 +239,7 @@ def _earlier(others: Sequence[Path]) -> Submitted | None:
         if not os.path.exists(run / intent.NAME):
             continue  # it has been completed meanwhile
         if held or state.state in ("submitting", "unknown"):
-            why = state.reason or "its command has not ended"
+            why = "its command has not ended" if held else state.reason or state.state
             raise SchedulerError(
                 f"the same script is submitted as {run.name}: {why}; --new makes another job"
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 
@@ -12,6 +13,9 @@ from jobgen.schedulers.calls import Done, SchedulerError, call_into, complaint
 
 SCRIPT = "job.sh"
 _SLOW = 5.0  # s; after that an error may be one of the connection, and the scheduler may still take the job
+# Errors after which the scheduler may still take the job, of Slurm and of PBS.
+_UNSURE = re.compile(r"timed out|timeout|zero bytes|end of file|reset by peer|broken pipe|protocol", re.I)
+_KILLED = {128 + number for number in (1, 2, 9, 15)}  # by a wrapper of the command; qsub has other statuses
 _LATE = 20.0  # s without an answer until a message says so
 
 
@@ -56,6 +60,7 @@ def run(directory: Path, scheduler: Scheduler, handle: int) -> tuple[str, str]:
         raise SchedulerError(f"{result}; whether there is a job is unknown, as {error}: {later}") from None
     if found:
         return next(iter(found.values())), f"{name} printed: {words}; the job is queued all the same"
-    if status > 0 and not printed and not slow:
+    unsure = slow or status <= 0 or status in _KILLED or _UNSURE.search(said)
+    if not printed and not unsure:
         raise RefusedError(result)
     raise SchedulerError(f"{result}; no job is listed, but one may still be: {later}")

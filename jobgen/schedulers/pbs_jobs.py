@@ -58,7 +58,8 @@ _DIRECTORY = re.compile(r"(?:^|,)PBS_O_WORKDIR=(.*?)(?=,[A-Za-z_]\w*=|$)", re.DO
 
 def submitted(said: str) -> list[str]:
     """Return the ids in the output of qsub: 4711.server, else 4711; 4711[].server for an array."""
-    return whole_lines(said, _JOB.format(r"\.[\w.-]+"), _JOB.format(""))
+    server = r"\.(?=[\w.-]*[A-Za-z])[\w.-]+"  # no server, but a version, is 22.05.11
+    return whole_lines(said, _JOB.format(server), _JOB.format(""))
 
 
 def find(directories: Collection[str], since: float) -> Iterator[tuple[str, str]]:

@@ -160,6 +160,7 @@ WELL = {
     "take; echo $id; echo 5": "?",  # on PBS an id has a server
     "take; echo $id; echo 7.x; echo 8": "?",
     "take; echo thank you": f"printed: thank you; {LATER}",
+    "take; echo 22.05.11": LATER,  # a version
     "take; exit 0": LATER,
     "take; echo 'Socket timed out on send/recv operation' >&2; exit 1": LATER,
     "take; echo $id; exit 3": LATER,
@@ -194,6 +195,14 @@ def test_a_refused_job_leaves_nothing(act: str, fake: Fake) -> None:
     fake.act(act)
     assert re.fullmatch(r"(sbatch|qsub) refuses the job: no such queue", fake.refused())
     assert not (fake.root / "runs").exists()
+
+
+@pytest.mark.parametrize("act", ["exit 137", "echo 'Socket timed out on send/recv operation' >&2; exit 1"])
+def test_a_failure_after_which_a_job_may_appear(act: str, fake: Fake) -> None:
+    fake.act(act)
+    assert "no job is listed, but one may still be: jobgen status" in fake.refused()
+    [state] = fake.states()
+    assert state.state == "submitting"
 
 
 UNCLEAR = {
