@@ -3,6 +3,7 @@
 The command lines are in templates/launcher/.
 """
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from jobgen.schedulers.table import COMMANDS
@@ -27,7 +28,8 @@ class CommandLine(NamedTuple):
     run follows. ``module_options`` say that the program is a Python module. ``nodes``, ``ranks`` and
     ``local_ranks`` are the options that set the number of nodes, of all ranks, and of the ranks on a node.
     ``reaches_nodes``: one call starts ranks on all nodes. ``config_file``: a file may hold its options.
-    ``from_script`` are options that jobgen's script sets itself, ``more`` those for ``--launcher-arg``.
+    ``from_script`` are options that jobgen's script sets itself, ``more`` those for ``--launcher-arg``, and
+    ``remarks`` what to know about others. The first three take - for _, ``more`` has the launcher's spelling.
     """
 
     names: tuple[str, ...] = ()
@@ -41,6 +43,7 @@ class CommandLine(NamedTuple):
     config_file: bool = False
     from_script: tuple[str, ...] = ()
     more: tuple[str, ...] = ()
+    remarks: Mapping[str, str] = {}
 
 
 class Launcher(NamedTuple):
@@ -120,11 +123,18 @@ LAUNCHERS = {
             module_options=_MODULE,
             nodes=_NODES,
             local_ranks=_LOCAL_RANKS,
-            from_script=(*_RENDEZVOUS, "--hostfile", "-H", "--no-ssh", "--no-ssh-check", "--ssh-port"),
-            more=(
-                *("--bind-cores-to-rank", "--bind-core-list", "--elastic-training", "--no-local-rank"),
-                *("--enable-each-rank-log", "--save-pid", "--venv-script"),
+            from_script=(
+                *_RENDEZVOUS,
+                *("--hostfile", "-H", "--no-ssh", "--no-ssh-check", "--ssh-port", "--no-python"),
             ),
+            more=(
+                *("--bind_cores_to_rank", "--bind_core_list", "--elastic_training", "--no_local_rank"),
+                *("--enable_each_rank_log", "--save_pid", "--venv_script"),
+            ),
+            remarks={
+                "--force-multi": "leave it out, the script starts the launcher on all nodes",
+                "--autotuning": "jobgen has no autotuning: run deepspeed for it in an interactive job",
+            },
         ),
     ),
     "mpirun": Launcher(
@@ -149,11 +159,13 @@ LAUNCHERS = {
             from_script=(
                 *_RENDEZVOUS,
                 *("--standalone", "--rdzv-backend", "--rdzv-endpoint", "--rdzv-id", "--local-addr"),
+                *("--no-python",),
             ),
             more=(
                 *("--max-restarts", "--monitor-interval", "--start-method", "--rdzv-conf", "--redirects"),
-                *("--tee", "--log-dir", "--role", "--local-ranks-filter"),
+                *("--tee", "--log-dir", "--role", "--local-ranks-filter", "--logs-specs"),
             ),
+            remarks={"--use-env": "leave it out, every rank has LOCAL_RANK in its environment"},
         ),
     ),
     "srun": Launcher(

@@ -64,7 +64,8 @@ def run(arguments: Sequence[str]) -> int:
             from jobgen.commands.advice import command_missing
 
             return _fail(command_missing(error.option_name, ours, program))
-        hint = nearest(error.option_name, known, cutoff=0.75)
+        begun = [name for name in known if name.startswith(error.option_name)]
+        hint = nearest(error.option_name, begun or known, cutoff=0.75 * (len(begun) != 1))
         hint = hint or ("" if program else "; the program's own options go after --")
         return _fail(f"there is no option {shown(error.option_name)}{hint}")
     except click.ClickException as error:

@@ -159,7 +159,14 @@ def plan_of(
 
     texts = {key: _YES_NO.get(value, value) for key, value in given.items()}
     place = None if site is None else SiteName(site, COMMAND_LINE, os.path.dirname(job or ""))
-    plan = resolve(read_spec(scheduler, texts, program, below, site=place))
+    try:
+        plan = resolve(read_spec(scheduler, texts, program, below, site=place))
+    except JobgenError as error:
+        from jobgen.commands.foreign_options import of_value
+
+        if not (use := of_value(scheduler, str(error), texts)):
+            raise
+        raise JobgenError(f"{error}{use}") from None
     if below is not None and below.found:
         click.echo(f"jobgen: note: {JOB_FILE} is read; --no-job ignores it", err=True)
     return plan

@@ -61,6 +61,15 @@ class Scheduler:
     one_file_a_task = frozenset("a")  # codes; the log of an array needs one
     reservation_queue: str | None = None  # the pattern of the queues that are reservations
 
+    # Options of its command that belong to no script, and what to do instead: empty to leave them out; ``{}``
+    # is the value.
+    not_in_scripts: Mapping[str, str] = {}
+    # Values that only its command takes of options that jobgen has, too, and the words for jobgen.
+    own_values: Mapping[str, tuple[str, str]] = {}
+    # Resources of a whole job, and the options for those of a node or of a rank.
+    job_totals: Mapping[str, str] = {}
+    names_option = ""  # that passes variables to a job
+
     # How directives are read
     indented_directives = False
     directive_comments = False  # a comment may follow a directive

@@ -28,6 +28,9 @@ class Pbs(Scheduler):
     option_rule = "an option of qsub, such as -l place=scatter"
     dependency_form = "-W depend={}"
     queue_lists = False
+    not_in_scripts = {**dict.fromkeys(("-I", "-z", "-f", "-X"), ""), "-W block": "use jobgen submit --wait"}
+    job_totals = {"-l ngpus": "gpus_per_node", "-l ncpus": "cpus_per_rank", "-l mem": "mem"}
+    names_option = "-v"
     in_template: tuple[str, ...] = ("constraint",)
     loses_dependents = True
     prefix = "#PBS"

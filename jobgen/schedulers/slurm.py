@@ -79,6 +79,16 @@ class Slurm(Scheduler):
     option_rule = "an option of sbatch, such as --gres=gpu:4"
     letters = "a:A:b:B:c:C:d:D:e:F:G:hHi:IJ:k:K:L:m:M:n:N:o:Op:q:QsS:t:uvVw:Wx:"
     heeds_all = frozenset({"--mail-type"})
+    not_in_scripts = {
+        "--wait": "use jobgen submit --wait", "--test-only": "use jobgen submit --dry-run",
+        "--wrap": "use -- {}", "--parsable": "", "--quiet": "", "--verbose": "",
+    }  # fmt: skip
+    own_values = {
+        "--signal": (r"[BR]{1,2}:(\S+)", r"--signal \1"),
+        "--gpus-per-node": (r"([A-Za-z]\w*):(\d+)", r"--gpus-per-node \2 --directive=--gres=gpu:\1:\2"),
+        "--exclude": (r"[\w.,\[\]-]+", r"--directive=--exclude=\g<0>"),
+    }
+    names_option = "--export"
     array_form = "--array={}"
     dependency_form = "--dependency={}"
     memory_options = ("--mem", "--mem-per-cpu", "--mem-per-gpu")
@@ -266,7 +276,7 @@ def _read_devices(asked: Request, given: Mapping[str, str]) -> None:
     from jobgen.schedulers.request import number
 
     each, asked.gpus, asked.gpus_per_node = (
-        number(given.get(f"--gpus{per}", "").rpartition(":")[2]) for per in ("-per-task", "", "-per-node")
+        _devices(given.get(f"--gpus{per}", "")) for per in ("-per-task", "", "-per-node")
     )
     for part in given.get("--gres", "").split(","):
         kind = part.partition(":")[0]
@@ -276,6 +286,14 @@ def _read_devices(asked: Request, given: Mapping[str, str]) -> None:
         asked.gpus_per_node = each * asked.ranks_per_node
     if asked.gpus_per_node is None and asked.gpus and asked.nodes:
         asked.gpus_per_node = asked.gpus // asked.nodes
+
+
+def _devices(text: str) -> int | None:
+    """Return the sum of ``4``, ``a100:4`` or ``v100:2,k80:1``."""
+    from jobgen.schedulers.request import number
+
+    counts = [number(part.rpartition(":")[2]) for part in text.split(",")]
+    return None if None in counts else sum(filter(None, counts))
 
 
 def _mail(types: str) -> str:

@@ -85,10 +85,11 @@ def _fault(option: Option, wanted: Wanted) -> str:
 
 
 def _device_fault(option: Option, asked: Request) -> str:
+    listed = r"|,[A-Za-z]\w*:\d+$" if option.flag == "--gpus" else ""
     if option.flag in ("--gres", "--gpus-per-node", "--gpus") and re.search(
-        r":[A-Za-z]\w*:|^[A-Za-z]\w*:\d+$", option.value
+        rf":[A-Za-z]\w*:|^[A-Za-z]\w*:\d+${listed}", option.value
     ):
-        kind = option.value.split(":")[-2]
+        kind = option.value.split(":")[-2].rpartition(",")[2]
         if kind not in ("gpu", *GENERIC_RESOURCES):
             return f"the number is translated, but not the type {kind}"
     if option.flag == "--gres" and asked.gpus_per_node is None:

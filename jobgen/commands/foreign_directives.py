@@ -1,0 +1,205 @@
+"""The options of sbatch and qsub, typed for jobgen: read as directives, as jobgen convert reads them."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from jobgen.check.directive_reader import Line, read_options
+from jobgen.check.script import Script
+from jobgen.convert.job_file_builder import JobFile
+from jobgen.convert.remark import Remark
+from jobgen.convert.to_job_file import read_directives
+from jobgen.options import BY_KEY
+from jobgen.schedulers.base import Scheduler
+from jobgen.schedulers.request import Request, number
+from jobgen.schedulers.table import SCHEDULERS
+from jobgen.secrets import masked_word
+from jobgen.values import mebibytes
+
+Words = list[str]  # an option and its value
+
+
+class Typed(NamedTuple):
+    """The options of a command: those of jobgen with their values, and all others."""
+
+    ours: dict[str, str]
+    foreign: list[Words]
+    flags: tuple[str, ...]  # of the command
+
+    def whole(self, key: str) -> int | None:
+        return number(self.ours.get(BY_KEY[key].flag))
+
+
+class Answer(NamedTuple):
+    """The values of jobgen's options instead of those of another program, and remarks."""
+
+    owners: Sequence[str]
+    values: Mapping[str, object]
+    remarks: tuple[str, ...] = ()
+
+
+def owner(option: Words, typed: Typed, target: Scheduler | None) -> Scheduler | None:
+    """Return the scheduler whose option it is: of those that have it, the first that jobgen can follow."""
+    anywhere = target is None or not target.prefix
+
+    def order(row: Scheduler) -> tuple[bool, ...]:
+        away = target is not None and row.family != target.family
+        marked = re.search(row.own_directives, f" {' '.join(option)}")
+        return away, anywhere and not row.long_options, not marked, row is not target
+
+    rows = [row for row in sorted(SCHEDULERS.values(), key=order) if row.prefix and _has(row, option)]
+    if rows and rows[0].long_options:
+        return rows[0]
+    keys = [(row, _read(row, [option], typed).values.keys() - {"dialect"}) for row in rows]
+    return next((row for row, found in keys if found and "directive" not in found), rows[0] if rows else None)
+
+
+def whole(option: Words, flags: Sequence[str]) -> Words:
+    """Return an option with a value, of which only the beginning was typed, with its name in full."""
+    word, equals, value = option[0].partition("=")
+    ours = any(flag.startswith(word) for flag in flags)
+    for row in SCHEDULERS.values() if re.match(r"--\w{3}", word) and option != [word] and not ours else ():
+        found = sorted((name for name in row.long_options if name.startswith(word[2:])), key=len)
+        if found and found[0][len(word) - 2 :][:1] != "-" and all(one.startswith(found[0]) for one in found):
+            return [f"--{found[0]}{equals}{value}", *option[1:]]
+    return option
+
+
+def _has(row: Scheduler, option: Words) -> bool:
+    """Return whether a scheduler has an option, with a value or without one as it was typed."""
+    name = option[0]
+    if name.startswith("--"):
+        return name[2:].partition("=")[0] in long_names(row)
+    read = read_options(Line(1, "", shlex.join(option)), row)
+    return name[1:2] in row.letters.replace(":", "") and all(one.flag for one in read)
+
+
+def of_scheduler(row: Scheduler, options: Sequence[Words], typed: Typed, target: Scheduler | None) -> Answer:
+    if bare := [one[0] for one in options if len(one) == 1 and _lacks_value(row, one[0])]:
+        return Answer([row.command], {}, (f"{' '.join(bare)} needs a value",))
+    done = [_not_in_scripts(row, one) for one in options]
+    options = [one for one, said in zip(options, done, strict=True) if not said]
+    file = _read(row, options, typed) if options else JobFile()
+    values, remarks = file.values, [f"{one.what}: {one.why}" for one in file.remarks]
+    remarks += filter(None, done)
+    if target is not None and row.family != target.family:
+        values.pop("dialect", None)
+        if lost := values.pop("directive", None):
+            assert isinstance(lost, list)
+            remarks.append(f"{target.title} has no counterpart of {' '.join(lost)}")
+    lacks = target.lacks if target is not None else {}
+    remarks += [lacks[key] for key in values if key in lacks]
+    values = {key: value for key, value in values.items() if key not in lacks}
+    return Answer([row.command], {} if list(values) == ["dialect"] else values, tuple(remarks))
+
+
+def _not_in_scripts(row: Scheduler, option: Words) -> str:
+    """Return what to do instead of an option that belongs to no script; empty if it belongs there."""
+    for one in read_options(Line(1, "", shlex.join(option)), row):
+        for key, part in row.settings(one):
+            if (advice := row.not_in_scripts.get(key)) is not None:
+                return advice.format(_program(part.value)) or f"leave {option[0]} out"
+    return ""
+
+
+def _program(text: str) -> str:
+    """Return a command of the shell as jobgen's program."""
+    text = masked_word(text)
+    return text if re.fullmatch(r"[\w\s./=:,@%+-]*", text) else f"bash -c {shlex.quote(text)}"
+
+
+def _lacks_value(row: Scheduler, word: str) -> bool:
+    [option, *_] = read_options(Line(1, "", word), row)
+    return row.takes_value(option.flag) and not option.value
+
+
+def _read(row: Scheduler, options: Sequence[Words], typed: Typed) -> JobFile:
+    """Return the values of jobgen's options that options of a scheduler correspond to."""
+    file, context, assumed = _read_with(row, options, {}), dict[str, int](), set[str]()
+    if not row.long_options:
+        _share_totals(file, row, typed)
+        return file
+    # Totals, and numbers for each task, need the rest of the request.
+    for key in ("nodes", "ranks_per_node", "cpus_per_rank"):
+        count = file.values.get(key)
+        if not isinstance(count, int):
+            assumed.add(key)
+            devices = typed.whole("gpus_per_node") or number(str(file.values.get("gpus_per_node")))
+            default = {"ranks_per_node": devices, "cpus_per_rank": row.default_cpus_per_rank}.get(key)
+            count = typed.whole(key) or default or 1
+        context[key] = count
+        file = _read_with(row, options, context)
+    file.values = {key: value for key, value in file.values.items() if key not in assumed}
+    return file
+
+
+def _pass_names(file: JobFile, row: Scheduler) -> None:
+    """Move the variables of the environment from directives to ``--env``."""
+    for one in _directives(file):
+        found = re.fullmatch(rf'{row.names_option}[ =]"?(.*?)"?', one)
+        names = found[1].split(",") if found else ["NONE"]
+        plain = [name for name in names if re.fullmatch(r"(?!(ALL|NONE|NIL)$)[A-Za-z_]\w*", name)]
+        if plain != names and "=" not in "".join(names):
+            continue
+        _drop(file, one)
+        held = file.values.setdefault("env", {})
+        assert isinstance(held, dict)
+        held.update(dict.fromkeys(plain))
+
+
+def _share_totals(file: JobFile, row: Scheduler, typed: Typed) -> None:
+    """Replace resources of the whole job with those of a node or of a rank."""
+    nodes = typed.whole("nodes") or number(str(file.values.get("nodes")))
+    for name, key in row.job_totals.items() if nodes or "--nodes" not in typed.ours else ():
+        for one in _directives(file):
+            text = one.removeprefix(f"{name}=")
+            total = mebibytes(text, "b") if key == "mem" else number(text)
+            if text == one or not total:
+                continue
+            _drop(file, one)
+            parts = (nodes or 1) * (_ranks(file, typed) if key == "cpus_per_rank" else 1)
+            if key == "mem":
+                file.values.setdefault(key, f"{-(-total // parts)}M")
+            elif total % parts:
+                file.remarks.append(Remark(1, f"use {BY_KEY[key].flag}", f"{one} cannot be divided equally"))
+            else:
+                file.values.setdefault(key, total // parts)
+
+
+def _ranks(file: JobFile, typed: Typed) -> int:
+    """Return the ranks of a node: by default one for each device."""
+    counts = (
+        typed.whole(key) or number(str(file.values.get(key))) for key in ("ranks_per_node", "gpus_per_node")
+    )
+    return next(filter(None, counts), 1)
+
+
+def _directives(file: JobFile) -> list[str]:
+    held = file.values.get("directive", [])
+    assert isinstance(held, list)
+    return list(held)
+
+
+def _drop(file: JobFile, directive: str) -> None:
+    left = [one for one in _directives(file) if one != directive]
+    file.values["directive"] = left
+    if not left:
+        del file.values["directive"]
+
+
+def _read_with(row: Scheduler, options: Sequence[Words], context: Mapping[str, int]) -> JobFile:
+    counts = [context.get(key) for key in ("nodes", "ranks_per_node", "cpus_per_rank")]
+    asked = Request(nodes=counts[0], ranks_per_node=counts[1], cpus_per_rank=counts[2])
+    lines = row.resources(asked, "", "")[0] if context else []
+    line = " ".join([row.prefix, *lines, *map(shlex.join, options)])
+    file = JobFile()
+    read_directives(file, Script(f"{line}\n".encode(), row.name), row)
+    _pass_names(file, row)
+    return file
+
+
+def long_names(scheduler: Scheduler) -> set[str]:
+    return {*scheduler.long_options, *(name[2:] for name in scheduler.short_options)}
