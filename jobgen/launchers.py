@@ -3,6 +3,8 @@
 The command lines are in templates/launcher/.
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from jobgen.schedulers.table import COMMANDS
@@ -27,7 +29,9 @@ class CommandLine(NamedTuple):
     run follows. ``module_options`` say that the program is a Python module. ``nodes``, ``ranks`` and
     ``local_ranks`` are the options that set the number of nodes, of all ranks, and of the ranks on a node.
     ``reaches_nodes``: one call starts ranks on all nodes. ``config_file``: a file may hold its options.
-    ``from_script`` are options that jobgen's script sets itself, ``more`` those for ``--launcher-arg``.
+    ``from_script`` are options that jobgen's script sets itself, ``more`` those for ``--launcher-arg``,
+    ``flags`` those without a value that need no counterpart. ``same`` are more options with a counterpart:
+    the key of jobgen's option, or "ranks" for the number of all ranks.
     """
 
     names: tuple[str, ...] = ()
@@ -41,6 +45,8 @@ class CommandLine(NamedTuple):
     config_file: bool = False
     from_script: tuple[str, ...] = ()
     more: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+    same: Mapping[str, str] = MappingProxyType({})
 
 
 class Launcher(NamedTuple):
@@ -125,6 +131,8 @@ LAUNCHERS = {
                 *("--bind-cores-to-rank", "--bind-core-list", "--elastic-training", "--no-local-rank"),
                 *("--enable-each-rank-log", "--save-pid", "--venv-script"),
             ),
+            flags=("--no-python",),
+            same={"--include": "include", "--exclude": "exclude", "--master-port": "master_port"},
         ),
     ),
     "mpirun": Launcher(
@@ -135,6 +143,17 @@ LAUNCHERS = {
             ranks=("-n", "-np", "--np"),
             from_script=("-hostfile", "-machinefile", "--machinefile"),
             more=("--map-by", "--bind-to", "--oversubscribe", "--allow-run-as-root", "--report-bindings"),
+            flags=(
+                "--allow-run-as-root",
+                "-allow-run-as-root",
+                "--display-map",
+                "--report-bindings",
+                "--tag-output",
+                "-q",
+                "-l",
+                "-v",
+            ),
+            same=dict.fromkeys(("-N", "-ppn", "--ppn", "-npernode", "--npernode"), "ranks_per_node"),
         ),
     ),
     "torchrun": Launcher(
@@ -154,6 +173,8 @@ LAUNCHERS = {
                 *("--max-restarts", "--monitor-interval", "--start-method", "--rdzv-conf", "--redirects"),
                 *("--tee", "--log-dir", "--role", "--local-ranks-filter"),
             ),
+            flags=("--no-python", "--standalone"),
+            same={"--master-port": "master_port"},
         ),
     ),
     "srun": Launcher(
@@ -163,7 +184,29 @@ LAUNCHERS = {
         mpi_plugin=True,
         by_scheduler=True,
         start="one launcher a node, started by srun",
-        line=CommandLine(nodes=("-N", "--nodes"), ranks=("-n", "--ntasks")),
+        line=CommandLine(
+            nodes=("-N", "--nodes"),
+            ranks=("-n", "--ntasks"),
+            flags=(
+                "-K",
+                "--kill-on-bad-exit",
+                "-u",
+                "--unbuffered",
+                "--exact",
+                "--overlap",
+                "--exclusive",
+                "-Q",
+                "--quiet",
+                "-v",
+                "--verbose",
+            ),
+            same={
+                "--ntasks-per-node": "ranks_per_node",
+                "-c": "cpus_per_rank",
+                "--cpus-per-task": "cpus_per_rank",
+                "--gpus-per-node": "gpus_per_node",
+            },
+        ),
     ),
 }
 # Launchers that check reads, but that jobgen does not write.
@@ -178,12 +221,19 @@ READ_ONLY = {
             nodes=_NODES,
             reaches_nodes=False,
             config_file=True,
+            flags=("--no-python", "--multi-gpu"),
+            same={"--num-processes": "ranks", "--main-process-port": "master_port"},
         ),
         replacement="torchrun",
     ),
     "colossalai": Launcher(
         "colossalai",
-        line=CommandLine(subcommand=True, module_options=_MODULE, nodes=_NODES),
+        line=CommandLine(
+            subcommand=True,
+            module_options=_MODULE,
+            nodes=_NODES,
+            same={"--nproc-per-node": "ranks_per_node", "--master-port": "master_port"},
+        ),
         replacement="torchrun",
     ),
 }
