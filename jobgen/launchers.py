@@ -25,9 +25,10 @@ class RankVariables(NamedTuple):
 class CommandLine(NamedTuple):
     """The command line of a launcher as check and convert read it.
 
-    ``names`` are its other commands, ``modules`` those of ``python3 -m``; with ``subcommand`` a word such as
-    run follows. ``module_options`` say that the program is a Python module. ``nodes``, ``ranks`` and
-    ``local_ranks`` are the options that set the number of nodes, of all ranks, and of the ranks on a node.
+    ``names`` are its other commands, ``modules`` those of ``python3 -m``; with ``subcommand`` they
+    start ranks only if this word follows. ``module_options`` say that the program is a Python module.
+    ``nodes``, ``ranks`` and ``local_ranks`` are the options that set the number of nodes, of all ranks, and
+    of the ranks on a node.
     ``reaches_nodes``: one call starts ranks on all nodes. ``config_file``: a file may hold its options.
     ``from_script`` are options that jobgen's script sets itself, ``more`` those for ``--launcher-arg``,
     ``flags`` those without a value that need no counterpart. ``same`` are more options with a counterpart:
@@ -36,7 +37,7 @@ class CommandLine(NamedTuple):
 
     names: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
-    subcommand: bool = False
+    subcommand: str = ""
     module_options: tuple[str, ...] = ()
     nodes: tuple[str, ...] = ()
     ranks: tuple[str, ...] = ()
@@ -144,14 +145,8 @@ LAUNCHERS = {
             from_script=("-hostfile", "-machinefile", "--machinefile"),
             more=("--map-by", "--bind-to", "--oversubscribe", "--allow-run-as-root", "--report-bindings"),
             flags=(
-                "--allow-run-as-root",
-                "-allow-run-as-root",
-                "--display-map",
-                "--report-bindings",
-                "--tag-output",
-                "-q",
-                "-l",
-                "-v",
+                *("--allow-run-as-root", "-allow-run-as-root", "--display-map", "--report-bindings"),
+                *("--tag-output", "-q", "-l", "-v", "--oversubscribe", "-oversubscribe"),
             ),
             same=dict.fromkeys(("-N", "-ppn", "--ppn", "-npernode", "--npernode"), "ranks_per_node"),
         ),
@@ -188,17 +183,8 @@ LAUNCHERS = {
             nodes=("-N", "--nodes"),
             ranks=("-n", "--ntasks"),
             flags=(
-                "-K",
-                "--kill-on-bad-exit",
-                "-u",
-                "--unbuffered",
-                "--exact",
-                "--overlap",
-                "--exclusive",
-                "-Q",
-                "--quiet",
-                "-v",
-                "--verbose",
+                *("-K", "--kill-on-bad-exit", "-u", "--unbuffered", "--exact"),
+                *("--overlap", "--exclusive", "-Q", "--quiet", "-v", "--verbose"),
             ),
             same={
                 "--ntasks-per-node": "ranks_per_node",
@@ -216,7 +202,7 @@ READ_ONLY = {
         once_a_node=True,
         line=CommandLine(
             modules=("accelerate.commands.launch",),
-            subcommand=True,
+            subcommand="launch",
             module_options=_MODULE,
             nodes=_NODES,
             reaches_nodes=False,
@@ -229,7 +215,7 @@ READ_ONLY = {
     "colossalai": Launcher(
         "colossalai",
         line=CommandLine(
-            subcommand=True,
+            subcommand="run",
             module_options=_MODULE,
             nodes=_NODES,
             same={"--nproc-per-node": "ranks_per_node", "--master-port": "master_port"},

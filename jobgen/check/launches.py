@@ -95,7 +95,8 @@ def _kind(texts: list[str | None], at: int) -> tuple[str | None, int]:
     """Return the launcher at this word, None if there is none, and the index where its options begin."""
     name = os.path.basename(texts[at] or "")
     if kind := _KINDS.get(name):
-        return kind, at + (2 if _LAUNCHERS[kind].line.subcommand else 1)
+        word = _LAUNCHERS[kind].line.subcommand
+        return (None, at) if word and word not in texts[at + 1 : at + 2] else (kind, at + 1 + bool(word))
     if is_python(name):
         for place in range(at + 1, min(at + 5, len(texts) - 1)):
             if texts[place] == "-m" and (module := _MODULES.get(texts[place + 1] or "")):
