@@ -4,6 +4,7 @@ The command lines are in templates/launcher/.
 """
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from jobgen.schedulers.table import COMMANDS
@@ -24,17 +25,21 @@ class RankVariables(NamedTuple):
 class CommandLine(NamedTuple):
     """The command line of a launcher as check and convert read it.
 
-    ``names`` are its other commands, ``modules`` those of ``python3 -m``; with ``subcommand`` a word such as
-    run follows. ``module_options`` say that the program is a Python module. ``nodes``, ``ranks`` and
-    ``local_ranks`` are the options that set the number of nodes, of all ranks, and of the ranks on a node.
+    ``names`` are its other commands, ``modules`` those of ``python3 -m``; with ``subcommand`` they
+    start ranks only if this word follows. ``module_options`` say that the program is a Python module.
+    ``nodes``, ``ranks`` and ``local_ranks`` are the options that set the number of nodes, of all ranks, and
+    of the ranks on a node.
     ``reaches_nodes``: one call starts ranks on all nodes. ``config_file``: a file may hold its options.
     ``from_script`` are options that jobgen's script sets itself, ``more`` those for ``--launcher-arg``, and
     ``remarks`` what to know about others. The first three take - for _, ``more`` has the launcher's spelling.
+    ``from_script`` are options that jobgen's script sets itself, ``more`` those for ``--launcher-arg``,
+    ``flags`` those without a value that need no counterpart. ``same`` are more options with a counterpart:
+    the key of jobgen's option, or "ranks" for the number of all ranks.
     """
 
     names: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
-    subcommand: bool = False
+    subcommand: str = ""
     module_options: tuple[str, ...] = ()
     nodes: tuple[str, ...] = ()
     ranks: tuple[str, ...] = ()
@@ -44,6 +49,8 @@ class CommandLine(NamedTuple):
     from_script: tuple[str, ...] = ()
     more: tuple[str, ...] = ()
     remarks: Mapping[str, str] = {}
+    flags: tuple[str, ...] = ()
+    same: Mapping[str, str] = MappingProxyType({})
 
 
 class Launcher(NamedTuple):
@@ -135,6 +142,8 @@ LAUNCHERS = {
                 "--force-multi": "leave it out, the script starts the launcher on all nodes",
                 "--autotuning": "jobgen has no autotuning: run deepspeed for it in an interactive job",
             },
+            flags=("--no-python",),
+            same={"--include": "include", "--exclude": "exclude", "--master-port": "master_port"},
         ),
     ),
     "mpirun": Launcher(
@@ -145,6 +154,11 @@ LAUNCHERS = {
             ranks=("-n", "-np", "--np"),
             from_script=("-hostfile", "-machinefile", "--machinefile"),
             more=("--map-by", "--bind-to", "--oversubscribe", "--allow-run-as-root", "--report-bindings"),
+            flags=(
+                *("--allow-run-as-root", "-allow-run-as-root", "--display-map", "--report-bindings"),
+                *("--tag-output", "-q", "-l", "-v", "--oversubscribe", "-oversubscribe"),
+            ),
+            same=dict.fromkeys(("-N", "-ppn", "--ppn", "-npernode", "--npernode"), "ranks_per_node"),
         ),
     ),
     "torchrun": Launcher(
@@ -166,6 +180,8 @@ LAUNCHERS = {
                 *("--tee", "--log-dir", "--role", "--local-ranks-filter", "--logs-specs"),
             ),
             remarks={"--use-env": "leave it out, every rank has LOCAL_RANK in its environment"},
+            flags=("--no-python", "--standalone"),
+            same={"--master-port": "master_port"},
         ),
     ),
     "srun": Launcher(
@@ -175,7 +191,20 @@ LAUNCHERS = {
         mpi_plugin=True,
         by_scheduler=True,
         start="one launcher a node, started by srun",
-        line=CommandLine(nodes=("-N", "--nodes"), ranks=("-n", "--ntasks")),
+        line=CommandLine(
+            nodes=("-N", "--nodes"),
+            ranks=("-n", "--ntasks"),
+            flags=(
+                *("-K", "--kill-on-bad-exit", "-u", "--unbuffered", "--exact"),
+                *("--overlap", "--exclusive", "-Q", "--quiet", "-v", "--verbose"),
+            ),
+            same={
+                "--ntasks-per-node": "ranks_per_node",
+                "-c": "cpus_per_rank",
+                "--cpus-per-task": "cpus_per_rank",
+                "--gpus-per-node": "gpus_per_node",
+            },
+        ),
     ),
 }
 # Launchers that check reads, but that jobgen does not write.
@@ -185,17 +214,24 @@ READ_ONLY = {
         once_a_node=True,
         line=CommandLine(
             modules=("accelerate.commands.launch",),
-            subcommand=True,
+            subcommand="launch",
             module_options=_MODULE,
             nodes=_NODES,
             reaches_nodes=False,
             config_file=True,
+            flags=("--no-python", "--multi-gpu"),
+            same={"--num-processes": "ranks", "--main-process-port": "master_port"},
         ),
         replacement="torchrun",
     ),
     "colossalai": Launcher(
         "colossalai",
-        line=CommandLine(subcommand=True, module_options=_MODULE, nodes=_NODES),
+        line=CommandLine(
+            subcommand="run",
+            module_options=_MODULE,
+            nodes=_NODES,
+            same={"--nproc-per-node": "ranks_per_node", "--master-port": "master_port"},
+        ),
         replacement="torchrun",
     ),
 }

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from jobgen.commands import cli
 
 CASES = [
     ("pbs --nodes 0", ["--nodes 0 (command line)", "whole number of at least 1"]),
@@ -90,6 +93,26 @@ CASES = [
     ("local -- python -m torch.distributed.run --nnodes 1 -m pkg.train", ["use --launcher torchrun -- -m pkg.train"]),
     ("local -- -m torch.distributed.launch train.py", ["use --launcher torchrun -- train.py"]),
     ("slurm -- accelerate launch --num_machines 2 train.py", ["use --launcher torchrun --nodes 2 -- train.py"]),
+    *((f"slurm -- {one} torchrun --nproc-per-node 2 train.py", [f"use --launcher torchrun --ranks-per-node 2 -- {one} python3 train.py"])
+      for one in ("env A=1", "nohup", "time", "nice -n 5", "timeout -s KILL 5m", "numactl -N 0 -l", "stdbuf -oL", "conda run -n x", "uv run --with x")),
+    ("slurm -- python3.11 -m torch.distributed.run train.py", ["use --launcher torchrun -- train.py"]),
+    ("slurm -- bash -c $' torchrun \\xff.py'", ["use --launcher torchrun"]),
+    ("slurm -- bash -c 'exec torchrun train.py'", ["use --launcher torchrun -- train.py\n"]),
+    ("slurm -- nice bash -lc 'cd x && torchrun train.py'", ["-- nice python3 train.py; the other commands of the text go into --setup"]),
+    ("slurm -- 'torchrun --nproc-per-node 4 train.py' --lr 1", ["use --launcher torchrun --ranks-per-node 4 -- train.py --lr 1"]),
+    ("slurm -- nice sbatch job.sh", ["nice sbatch job.sh", "submits a job, which jobgen submit does"]),
+    ("pbs -- qsub job.sh", ["qsub job.sh", "submits a job, which jobgen submit does"]),
+    ("slurm -- srun --ntasks-per-node=4 python train.py", ["use --launcher srun --ranks-per-node 4 -- python train.py"]),
+    ("slurm -- srun -n 8 -c 4 -K ./a.out", ["use --launcher srun --ranks-per-node 8 --cpus-per-rank 4 -- ./a.out\n"]),
+    ("slurm -- srun -n8 --cpus-per-task 4 -t 30 --no-such 3 ./a.out", ["--cpus-per-rank 4 -- ./a.out; -t 30 goes before --; --no-such 3 has no counterpart"]),
+    ("slurm --nodes 2 -- srun -n 7 ./a.out", ["use --launcher srun -- ./a.out; -n 7 has no counterpart"]),
+    ("slurm -- srun -N 2 --ntasks-per-node=1 -c 32 torchrun --nnodes 2 --nproc_per_node 4 x.py", ["use --launcher torchrun --nodes 2 --ranks-per-node 4 --cpus-per-rank 8 -- x.py\n"]),
+    ("slurm -- srun -n 2 torchrun --nproc-per-node gpu --max_restarts 3 --module x.y", ["use --launcher torchrun --nodes 2 --launcher-arg=--max-restarts=3 -- -m x.y\n"]),
+    ("slurm --nodes 2 -- accelerate launch --num_processes 8 --dynamo_backend no train.py", ["use --launcher torchrun --ranks-per-node 4 -- train.py; --dynamo-backend no has no counterpart"]),
+    ("slurm -- deepspeed --include n1:0,1 --master_port 2 train.py", ["use --launcher deepspeed --include n1:0,1 --master-port 2 -- train.py"]),
+    ("slurm -- torchrun --no-python ./a.out", ["use --launcher torchrun -- ./a.out\n"]),
+    ("slurm -- mpirun --oversubscribe ./a.out", ["--launcher-arg=--oversubscribe -- ./a.out"]),
+    ("pbs -- mpirun -ppn 4 --map-by core -x A ./a.out", ["--ranks-per-node 4 --launcher-arg=--map-by --launcher-arg=core -- ./a.out; -x A has no counterpart"]),
     ("pbs -- -m", ["-m", "name of a module"]),
     ("pbs -- ''", ["program", "empty word"]),
     ("pbs --signal TERM", ["--signal TERM", "must be USR1 or USR2", "USR1@300"]),
@@ -223,6 +246,26 @@ def test_two_spellings(command: str, same: str, tmp_path: Path) -> None:
     done = run(command, tmp_path)
     assert (done.returncode, done.stdout) == (0, run(same, tmp_path).stdout)
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "python train.py --launcher torchrun",
+        "train.py 'torchrun x.py'",
+        "./time_series.py",
+        "bash -c 'echo torchrun'",
+        "bash run.sh -c 'torchrun x.py'",
+        "bash -c 'python train.py && sbatch next.sh'",
+        "env A=1 python train.py",
+        "accelerate env",
+        "uv run --with deepspeed python train.py",
+        "conda run -n deepspeed python train.py",
+        "nice",
+    ],
+)
+def test_a_program_that_is_no_launcher(program: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["slurm", "--", *shlex.split(program)]) == 0, capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", ["pbs --explain", "pbs -o job.sh", "submit pbs --dry-run"])

@@ -8,17 +8,16 @@ from typing import NamedTuple
 
 from jobgen.check.bash import Node, parse
 from jobgen.check.constants import Constants
-from jobgen.check.shell_commands import PYTHON, Command, commands
+from jobgen.check.shell_commands import Command, commands, is_python
+from jobgen.check.wrappers import command_start
 from jobgen.launchers import Launcher, known
 
-# Commands that run another command: the launcher follows them.
-_FRONT = ("exec", "time", "nohup", "command", "env", "numactl", "nice", "stdbuf", "timeout")
 _LAUNCHERS = known()
 _MODULES = {module: kind for kind, row in _LAUNCHERS.items() for module in row.line.modules}
 _KINDS = {name: kind for kind, row in _LAUNCHERS.items() for name in row.names}
 _PYTHON_LAUNCHERS = {name for name, kind in _KINDS.items() if _LAUNCHERS[kind].line.module_options}
 # Words that end the options of a launcher.
-_PROGRAMS = (*PYTHON, "bash", "sh", "singularity", "apptainer", "shifter", "numactl", "ssh")
+_PROGRAMS = ("bash", "sh", "singularity", "apptainer", "shifter", "numactl", "ssh")
 _LONGEST = 4000  # bytes of a variable with options, which is read at each of its uses
 
 
@@ -76,7 +75,7 @@ def read_words(words: Sequence[str]) -> tuple[str, dict[str, str | None], tuple[
 def _launches(command: Command, constants: Constants, outer: Launch | None, depth: int) -> Iterator[Launch]:
     words = [word for part in command.words for word in _expanded(part, constants)]
     texts = [constants.value(word) for word in words]
-    at = _behind_front(texts)
+    at = command_start(texts)
     while at < len(words):
         kind, start = _kind(texts, at)
         if kind is None:
@@ -92,25 +91,13 @@ def _launches(command: Command, constants: Constants, outer: Launch | None, dept
         yield from _inside(words, texts, at, constants, outer, depth)
 
 
-def _behind_front(texts: list[str | None]) -> int:
-    at = 0
-    while at < len(texts) and os.path.basename(texts[at] or "") in _FRONT:
-        at += 1
-        while (at < len(texts) and (texts[at] or "-").startswith("-")) or (
-            at < len(texts) and "=" in (texts[at] or "")
-        ):
-            at += 1
-        if at < len(texts) and (texts[at] or "")[:1].isdigit():
-            at += 1  # timeout 10m
-    return at
-
-
 def _kind(texts: list[str | None], at: int) -> tuple[str | None, int]:
     """Return the launcher at this word, None if there is none, and the index where its options begin."""
     name = os.path.basename(texts[at] or "")
     if kind := _KINDS.get(name):
-        return kind, at + (2 if _LAUNCHERS[kind].line.subcommand else 1)
-    if name in PYTHON:
+        word = _LAUNCHERS[kind].line.subcommand
+        return (None, at) if word and word not in texts[at + 1 : at + 2] else (kind, at + 1 + bool(word))
+    if is_python(name):
         for place in range(at + 1, min(at + 5, len(texts) - 1)):
             if texts[place] == "-m" and (module := _MODULES.get(texts[place + 1] or "")):
                 return module, place + 2
@@ -125,19 +112,31 @@ def _end(texts: list[str | None], start: int, kind: str) -> int:
         name = os.path.basename(text)
         if text.endswith((".py", ".sh")) and not text.startswith("-"):
             return at
-        if name in _PROGRAMS or name in _PYTHON_LAUNCHERS or (name in _KINDS and at > start):
+        starts = name in _PROGRAMS or is_python(name) or name in _PYTHON_LAUNCHERS
+        if starts or (name in _KINDS and at > start):
             return at
         if text in _LAUNCHERS[kind].line.module_options:
             return at
         if text.startswith("-"):
-            values = (
-                2 if text in ("--mca", "-mca", "-genv") else int("=" not in text and not text[2:].isdigit())
-            )
+            values = _values(text, _LAUNCHERS[kind].line.flags)
         elif values == 0 and text:
             return at
         else:
             values = max(values - 1, 0)
     return len(texts)
+
+
+def _values(option: str, flags: tuple[str, ...]) -> int:
+    """Return how many of the next words may be values of an option."""
+    if option in ("--mca", "-mca", "-genv"):
+        return 2
+    return int("=" not in option and not option[2:].isdigit() and _name(option) not in flags)
+
+
+def _name(option: str) -> str:
+    """Return the name of an option, with dashes."""
+    name = option.partition("=")[0]
+    return name.replace("_", "-") if name.startswith("--") else name
 
 
 def _options(words: list[Node], texts: list[str | None]) -> tuple[dict[str, str | None], dict[str, Node]]:
@@ -149,7 +148,7 @@ def _options(words: list[Node], texts: list[str | None]) -> tuple[dict[str, str 
         if not shape.startswith("-"):
             continue
         name, equals, value = shape.partition("=")
-        key = name.replace("_", "-") if name.startswith("--") else name
+        key = _name(name)
         if equals:
             options[key], nodes[key] = (value if text is not None else None), word
         elif not name.startswith("--") and len(name) > 2 and name[2:].isdigit():

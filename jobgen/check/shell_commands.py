@@ -8,9 +8,17 @@ from typing import NamedTuple
 
 from jobgen.check.bash import Node, in_background, literal, statement
 
-PYTHON = ("python", "python2", "python3")
 # Commands that do the work of the job: their exit status must not be lost.
-_WORK = {*PYTHON, "srun", "mpirun", "mpiexec", "torchrun", "deepspeed", "accelerate", "aprun", "colossalai"}
+_WORK = {"srun", "mpirun", "mpiexec", "torchrun", "deepspeed", "accelerate", "aprun", "colossalai"}
+
+
+def is_python(name: str) -> bool:
+    """Return whether a command is Python: python, python3 or python3.11."""
+    return name == "python" or (name[:6] == "python" and name[6:].replace(".", "0").isdecimal())
+
+
+def _works(name: str) -> bool:
+    return name in _WORK or is_python(name)
 
 
 class Command(NamedTuple):
@@ -52,8 +60,8 @@ class Command(NamedTuple):
     def works(self) -> bool:
         """Return whether the command does the job's work, so that its exit status must not be lost."""
         if self.name in ("exec", "time", "nohup"):
-            return not _WORK.isdisjoint(self.literals)
-        return self.name in _WORK and "-c" not in self.literals[:1]  # python -c is a query
+            return any(_works(word) for word in self.literals)
+        return _works(self.name) and "-c" not in self.literals[:1]  # python -c is a query
 
     @property
     def background(self) -> bool:

@@ -1,6 +1,9 @@
-"""The options of srun and mpirun with their meanings; "" needs no counterpart, "lost" has none."""
+"""The options of srun and mpirun with values; "" needs no counterpart, "lost" has none."""
 
-# srun's options: those with a value, and those that need no counterpart.
+from jobgen.launchers import LAUNCHERS
+
+SRUN_FLAGS = LAUNCHERS["srun"].line.flags
+MPI_FLAGS = LAUNCHERS["mpirun"].line.flags
 SRUN_VALUES = {
     "-n": "ranks", "--ntasks": "ranks", "-N": "nodes", "--nodes": "nodes", "--ntasks-per-node": "each",
     "-c": "", "--cpus-per-task": "", "--mpi": "", "--export": "export", "--jobid": "", "--wait": "", "-W": "",
@@ -12,19 +15,6 @@ SRUN_VALUES = {
     "--error": "lost", "-e": "lost", "--exclude": "lost", "-x": "lost", "--constraint": "lost", "-C": "lost",
     "--hint": "lost", "--mem-bind": "lost", "--network": "lost",
 }  # fmt: skip
-SRUN_FLAGS = (
-    "-K",
-    "--kill-on-bad-exit",
-    "-u",
-    "--unbuffered",
-    "--exact",
-    "--overlap",
-    "--exclusive",
-    "-Q",
-    "--quiet",
-    "-v",
-    "--verbose",
-)
 MPI_VALUES = {
     "-np": "ranks", "-n": "ranks", "--np": "ranks", "-c": "ranks", "-hostfile": "hosts",
     "--hostfile": "hosts",
@@ -33,13 +23,3 @@ MPI_VALUES = {
     "--npernode": "each", "-N": "each", "--depth": "cpus", "-d": "cpus", "--cpu-bind": "", "--env": "export",
     "--mca": "mca", "-mca": "mca", "-genv": "genv", "-wdir": "chdir", "--wdir": "chdir", "-wd": "chdir",
 }  # fmt: skip
-MPI_FLAGS = (
-    "--allow-run-as-root",
-    "-allow-run-as-root",
-    "--display-map",
-    "--report-bindings",
-    "--tag-output",
-    "-q",
-    "-l",
-    "-v",
-)

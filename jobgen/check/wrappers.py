@@ -1,0 +1,76 @@
+"""Commands that run another command, such as nice and timeout."""
+
+import os
+from collections.abc import Sequence
+from typing import NamedTuple
+
+
+class Wrapper(NamedTuple):
+    """A command that runs another command.
+
+    ``values`` are its options whose value is the next word, ``operands`` the numbers before the other command
+    (the duration of timeout). With ``subcommand`` it does so only after this word.
+    """
+
+    values: tuple[str, ...] = ()
+    operands: int = 0
+    subcommand: str = ""
+
+
+_CONDA = Wrapper(("-n", "--name", "-p", "--prefix", "--cwd"), subcommand="run")
+WRAPPERS = {
+    "exec": Wrapper(("-a",)),
+    "time": Wrapper(("-f", "--format", "-o", "--output")),
+    "nohup": Wrapper(),
+    "command": Wrapper(),
+    "setsid": Wrapper(),
+    "env": Wrapper(("-u", "--unset", "-C", "--chdir")),
+    "numactl": Wrapper(
+        (
+            *("-i", "--interleave", "-N", "--cpunodebind", "-m", "--membind", "-C", "--physcpubind"),
+            *("-p", "--preferred"),
+        )
+    ),
+    "nice": Wrapper(("-n", "--adjustment")),
+    "ionice": Wrapper(("-c", "--class", "-n", "--classdata")),
+    "stdbuf": Wrapper(("-i", "--input", "-o", "--output", "-e", "--error")),
+    "taskset": Wrapper(operands=1),
+    "timeout": Wrapper(("-k", "--kill-after", "-s", "--signal"), operands=1),
+    "conda": _CONDA,
+    "mamba": _CONDA,
+    "micromamba": _CONDA,
+    "uv": Wrapper(
+        (
+            *("--with", "-w", "--with-editable", "--with-requirements", "--extra", "--no-extra", "--group"),
+            *("--no-group", "--only-group", "--python", "-p", "--project", "--directory", "--package"),
+            *("--env-file", "--index", "--index-url"),
+        ),
+        subcommand="run",
+    ),
+}
+
+
+def command_start(texts: Sequence[str | None]) -> int:
+    """Return the index of the command that the wrappers run; 0 without a wrapper. An unknown word is None."""
+    at = 0
+    while at < len(texts) and (wrapper := WRAPPERS.get(os.path.basename(texts[at] or ""))):
+        if wrapper.subcommand and wrapper.subcommand not in texts[at + 1 : at + 2]:
+            return at
+        at = _behind_options(texts, at + 1 + bool(wrapper.subcommand), wrapper)
+    return at
+
+
+def _behind_options(texts: Sequence[str | None], at: int, wrapper: Wrapper) -> int:
+    operands = wrapper.operands
+    while at < len(texts):
+        text = texts[at] or "-"  # an unknown word is taken for an option
+        if text.startswith("-"):
+            at += 1 + (text in wrapper.values)
+        elif "=" in text:
+            at += 1
+        elif operands and text[0].isdigit():
+            operands -= 1
+            at += 1
+        else:
+            break
+    return min(at, len(texts))
