@@ -30,11 +30,10 @@ class CommandLine(NamedTuple):
     ``nodes``, ``ranks`` and ``local_ranks`` are the options that set the number of nodes, of all ranks, and
     of the ranks on a node.
     ``reaches_nodes``: one call starts ranks on all nodes. ``config_file``: a file may hold its options.
-    ``from_script`` are options that jobgen's script sets itself, ``more`` those for ``--launcher-arg``, and
-    ``remarks`` what to know about others. The first three take - for _, ``more`` has the launcher's spelling.
-    ``from_script`` are options that jobgen's script sets itself, ``more`` those for ``--launcher-arg``,
-    ``flags`` those without a value that need no counterpart. ``same`` are more options with a counterpart:
-    the key of jobgen's option, or "ranks" for the number of all ranks.
+    ``from_script`` are options that jobgen's script sets itself, ``more`` those for ``--launcher-arg`` in the
+    spelling of the launcher (all others have - for _), ``remarks`` what to know about others, ``flags`` those
+    without a value that need no counterpart. ``same`` are more options with a counterpart: the key of
+    jobgen's option, or "ranks" for the number of all ranks.
     """
 
     names: tuple[str, ...] = ()
@@ -48,7 +47,7 @@ class CommandLine(NamedTuple):
     config_file: bool = False
     from_script: tuple[str, ...] = ()
     more: tuple[str, ...] = ()
-    remarks: Mapping[str, str] = {}
+    remarks: Mapping[str, str] = MappingProxyType({})
     flags: tuple[str, ...] = ()
     same: Mapping[str, str] = MappingProxyType({})
 

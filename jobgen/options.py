@@ -3,6 +3,7 @@
 The command line, the error messages and ``--explain`` are generated from this table.
 """
 
+import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -59,6 +60,12 @@ class Option(NamedTuple):
     def name(self) -> str:
         """The key in a job file."""
         return self.in_file or self.key
+
+
+def as_typed(key: str, value: str) -> str:
+    """Return an option with its value as a shell takes it."""
+    flag, word = BY_KEY[key].flag, shlex.quote(value)
+    return f"{flag}={word}" if value.startswith("-") else f"{flag} {word}"
 
 
 def parse(option: Option, text: str | Sequence[str], origin: str) -> tuple[Any, str]:

@@ -155,6 +155,12 @@ class JobSpec(_Values):
         """Return the origin of the value of ``key``."""
         return self.origins.get(key, "default")
 
+    @property
+    def program_origin(self) -> str:
+        """Return the origin of the program as errors name it."""
+        origin = self.origin("program")
+        return "after --" if origin in ("default", "derived", COMMAND_LINE) else origin
+
     def said(self, key: str) -> str:
         """Return ``--key value (origin)``, or ``key = value (origin)``, as an error names a setting."""
         origin, value = self.origin(key), getattr(self, key)

@@ -6,7 +6,6 @@ Only errors need this module.
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
 import click
@@ -15,7 +14,7 @@ from jobgen.commands.foreign_directives import Answer, Typed, Words, long_names,
 from jobgen.convert.job_file_builder import JobFile
 from jobgen.errors import one_of
 from jobgen.launchers import known
-from jobgen.options import BY_KEY, EARLIER_FLAGS
+from jobgen.options import BY_KEY, EARLIER_FLAGS, as_typed
 from jobgen.schedulers.base import NEVER
 from jobgen.schedulers.request import number
 from jobgen.schedulers.table import COMMANDS, SCHEDULERS, named
@@ -83,14 +82,12 @@ def _sentence(said: Sequence[str], answers: Sequence[Answer], typed: Typed) -> s
 
 def _said(key: str, value: object) -> Iterator[str]:
     """Yield the words of an option of jobgen; a secret of ``--env`` stays out of them, and of the script."""
-    flag = BY_KEY[key].flag
     if isinstance(value, dict):
         value = [
             name if one is None or is_secret(name, one) else f"{name}={one}" for name, one in value.items()
         ]
     for one in value if isinstance(value, list) else [value]:
-        word = shlex.quote(str(one))
-        yield flag if one is True else f"{flag}={word}" if str(one).startswith("-") else f"{flag} {word}"
+        yield BY_KEY[key].flag if one is True else as_typed(key, str(one))
 
 
 def _typed(words: Sequence[str], command: click.Command) -> Typed:

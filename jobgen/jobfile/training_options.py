@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import jobgen
 from jobgen.errors import JobgenError, nearest, shown
 from jobgen.program import Program
-from jobgen.spec import COMMAND_LINE, JobSpec
+from jobgen.spec import JobSpec
 
 Schema = Mapping[str, Any]
 
@@ -41,9 +41,7 @@ def check_program(spec: JobSpec, program: Program) -> None:
     try:
         check(words)
     except Refused as error:
-        origin = spec.origin("program")
-        where = "after --" if origin in ("default", "derived", COMMAND_LINE) else origin
-        raise JobgenError(f"{error.words} ({where}): {error.reason}") from None
+        raise JobgenError(f"{error.words} ({spec.program_origin}): {error.reason}") from None
 
 
 def check(words: Sequence[str]) -> None:

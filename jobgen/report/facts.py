@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from jobgen.options import BY_KEY, current
 from jobgen.rendering.runtime import MADE_BY
-from jobgen.runs import run_directory
+from jobgen.runs import regular_file, run_directory
 from jobgen.runs.run_directory import Run
 from jobgen.secrets import masked, masked_data
 
@@ -42,7 +42,7 @@ class Comparison(NamedTuple):
 
 def facts(run: Run, rows: Sequence[Mapping[str, Any]]) -> dict[str, Fact]:
     """Return the facts by name: the point of a sweep, plan.json or the script, the start of the training."""
-    point = _flat(run_directory.as_object(run_directory.text(run.directory / "sweep.json")), _SWEEP)
+    point = _flat(run_directory.as_object(regular_file.text(run.directory / "sweep.json")), _SWEEP)
     asked = list(_planned(run_directory.plan(run.directory))) or _script(run_directory.script(run.directory))
     trained = {key: value for key, value in started(rows).items() if key not in ("event", "hosts", "source")}
     return dict([*point, *asked, *_flat(trained, "training ")])

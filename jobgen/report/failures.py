@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 from jobgen.runs import node_files, run_directory
 from jobgen.runs.node_files import Rank
-from jobgen.runs.run_directory import Attempt, Run, as_object, text
+from jobgen.runs.regular_file import text
+from jobgen.runs.run_directory import Attempt, Run, as_object
 from jobgen.secrets import masked
 
 # The most ranks and logs of an attempt (the first failures explain the most); characters of each log.

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from jobgen.check.program_launcher import Launched
 from jobgen.launchers import LAUNCHERS, CommandLine, known
+from jobgen.options import as_typed
 from jobgen.schedulers.base import Scheduler
 from jobgen.schedulers.request import number
 from jobgen.spec import JobSpec
@@ -55,7 +56,7 @@ def advice(found: Launched, spec: JobSpec, scheduler: Scheduler) -> str:
     for options in read:
         values |= options.values
     use = [f"--launcher {launcher}"]
-    use += [_said(key, str(value)) for key, value in values.items() if key not in spec.origins]
+    use += [as_typed(key, str(value)) for key, value in values.items() if key not in spec.origins]
     use += [f"--launcher-arg={shlex.quote(one)}" for options in read for one in options.arguments]
     parts = [f"use {' '.join([*use, '--', _program(found)])}"]
     for (name, _), options in zip(found.calls, read, strict=True):
@@ -113,11 +114,6 @@ def _counts(read: list[_Options], spec: JobSpec, once_a_node: bool) -> dict[str,
 def _has(scheduler: Scheduler, option: str) -> bool:
     """Return whether the scheduler has an option, so that jobgen says what is right instead."""
     return option in scheduler.short_options or option[2:] in scheduler.long_options
-
-
-def _said(key: str, value: str) -> str:
-    flag, word = f"--{key.replace('_', '-')}", shlex.quote(value)
-    return f"{flag}={word}" if value.startswith("-") else f"{flag} {word}"
 
 
 def _program(found: Launched) -> str:

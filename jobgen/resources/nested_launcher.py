@@ -8,7 +8,7 @@ from jobgen.launchers import known
 from jobgen.program import Program
 from jobgen.schedulers.base import Scheduler
 from jobgen.schedulers.table import queued
-from jobgen.spec import COMMAND_LINE, JobSpec
+from jobgen.spec import JobSpec
 
 _SUBMIT = frozenset(row.command for row in queued().values())
 _NAMES = _SUBMIT.union(*((*row.names, *row.line.modules) for row in known().values()))
@@ -31,9 +31,7 @@ def refuse_launcher(spec: JobSpec, program: Program, scheduler: Scheduler) -> No
         fault = "submits a job, which jobgen submit does; give the program of the job"
     else:
         return
-    origin = spec.origin("program")
-    where = origin if origin not in ("default", "derived", COMMAND_LINE) else "after --"
-    raise JobgenError(f"{shown(shlex.join(words))} ({where}): {fault}")
+    raise JobgenError(f"{shown(shlex.join(words))} ({spec.program_origin}): {fault}")
 
 
 def _separated(spec: JobSpec, program: Program) -> tuple[str, ...]:

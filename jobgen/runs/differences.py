@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from jobgen.errors import JobgenError
-from jobgen.runs import plan_file, run_directory
+from jobgen.runs import plan_file, regular_file, run_directory
 from jobgen.runs.plan_file import Option, PlanFile
 from jobgen.runs.states import states
 from jobgen.secrets import masked, masked_data
@@ -70,7 +70,7 @@ def compare(left: Path, right: Path) -> Comparison:
 
 def _point(task: Path) -> dict[str, Any]:
     """Return the values of the sweep for a task."""
-    return run_directory.as_object(run_directory.text(task / "sweep.json"))
+    return run_directory.as_object(regular_file.text(task / "sweep.json"))
 
 
 def _plan(run: Path) -> PlanFile | None:

@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from jobgen.runs import run_directory
+from jobgen.runs import regular_file, run_directory
 
 NAME = "submission"
 UNUSED = "never-submitted"  # the name of the record when it is certain that there is no job
@@ -113,7 +113,7 @@ def alone(root: Path) -> Iterator[None]:
 
 def read(directory: Path) -> Intent:
     """Return the record of a run; without one, what can be said of a run whose submission never began."""
-    head, _, said = run_directory.text(directory / NAME).partition("\n")
+    head, _, said = regular_file.text(directory / NAME).partition("\n")
     end = _END.search(said)
     facts = run_directory.as_object(head)
     status = _stat(directory)
@@ -176,7 +176,7 @@ def ended(handle: int, status: int | None) -> None:
 
 def record(directory: Path, job_id: str) -> None:
     """Write the id of the job, atomically, unless the job has begun and written it."""
-    known = run_directory.text(directory / "job-id").strip()
+    known = regular_file.text(directory / "job-id").strip()
     if known and not job_id.startswith(f"{known};"):  # the job itself does not know its cluster
         return
     temporary = directory / f".job-id-{os.getpid()}"

@@ -9,7 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from jobgen.errors import JobgenError, nearest, shown
-from jobgen.runs.run_directory import is_run, text
+from jobgen.runs.regular_file import text
+from jobgen.runs.run_directory import is_run
 from jobgen.schedulers.jobs import number
 
 _JOB_FILE = "jobgen.toml"

@@ -15,12 +15,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from jobgen.runs import node_files
+from jobgen.runs import node_files, regular_file
 from jobgen.runs.exit_statuses import RESUMABLE as RESUMABLE
 from jobgen.runs.exit_statuses import meaning as meaning
 from jobgen.runs.node_files import Log, Rank
-from jobgen.runs.regular_file import opened
-from jobgen.runs.regular_file import text as text
 
 _SIGNS = ("job.sh", "plan.json", "metrics.jsonl", "status.json", "attempt-1")
 
@@ -90,10 +88,10 @@ def read(directory: Path) -> Run:
     return Run(
         directory=path,
         name=name_of(path),
-        status=as_object(text(path / "status.json")),
+        status=as_object(regular_file.text(path / "status.json")),
         attempts=tuple(attempts(path)),
-        hosts=tuple(text(path / "hosts").split()),
-        bad_hosts=tuple(_bad_hosts(text(path / "bad-hosts"))),
+        hosts=tuple(regular_file.text(path / "hosts").split()),
+        bad_hosts=tuple(_bad_hosts(regular_file.text(path / "bad-hosts"))),
     )
 
 
@@ -110,7 +108,7 @@ def attempts(directory: Path) -> Iterator[Attempt]:
 
 
 def _attempt(directory: Path, number: int) -> Attempt:
-    events = tuple(_events(text(directory / "events")))
+    events = tuple(_events(regular_file.text(directory / "events")))
     began = next((event.time for event in events if event.what == "began"), None)
     ended = next((event for event in reversed(events) if event.what == "ended"), None)
     status = _integer(ended.value) if ended else None
@@ -153,7 +151,7 @@ def read_metrics(directory: Path) -> Metrics:
     """Return every line of metrics.jsonl that is a JSON object; NaN and Infinity are numbers there."""
     rows: list[dict[str, Any]] = []
     skipped = 0
-    with suppress(OSError), opened(directory / "metrics.jsonl") as file:
+    with suppress(OSError), regular_file.opened(directory / "metrics.jsonl") as file:
         for line in file:
             if row := as_object(line.decode(errors="replace")):
                 rows.append(row)
@@ -164,16 +162,19 @@ def read_metrics(directory: Path) -> Metrics:
 
 def plan(directory: Path) -> dict[str, Any]:
     """Return plan.json of a run, or of its array; empty if the job was not submitted by jobgen."""
-    own = as_object(text(directory / "plan.json"))
-    return own or (
-        as_object(text(directory.parent / "plan.json")) if directory.name.startswith("task-") else {}
-    )
+    return next(filter(None, map(as_object, _texts(directory, "plan.json"))), {})
 
 
 def script(directory: Path) -> str:
     """Return job.sh of a run, or of its array; empty if it does not exist."""
-    own = text(directory / "job.sh")
-    return own or (text(directory.parent / "job.sh") if directory.name.startswith("task-") else "")
+    return next(filter(None, _texts(directory, "job.sh")), "")
+
+
+def _texts(directory: Path, name: str) -> Iterator[str]:
+    """Yield a file of a run, and that of its array."""
+    yield regular_file.text(directory / name)
+    if directory.name.startswith("task-"):
+        yield regular_file.text(directory.parent / name)
 
 
 def tail(path: Path, lines: int = 20) -> str:
@@ -231,4 +232,4 @@ def last_attempt(directory: Path) -> tuple[int, tuple[Event, ...]]:
 
 def events(attempt: Path) -> tuple[Event, ...]:
     """Return the entries of the script in an attempt."""
-    return tuple(_events(text(attempt / "events")))
+    return tuple(_events(regular_file.text(attempt / "events")))

@@ -8,10 +8,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from jobgen.runs import intent, run_directory, unrecorded
+from jobgen.runs import intent, regular_file, run_directory, unrecorded
 from jobgen.runs.job_query import SCHEDULERS, Answer, ask
 from jobgen.runs.lookup import born, job_id
-from jobgen.runs.regular_file import opened
 from jobgen.runs.unrecorded import Unrecorded
 from jobgen.schedulers.jobs import LIVE, Job
 
@@ -81,7 +80,7 @@ def _see(directory: Path, job: str | None, scheduler: str | None, tasks: tuple[S
 
 def _old(directory: Path) -> int | None:
     """Return the status recorded by the training, for a run whose script has recorded none."""
-    said = run_directory.as_object(run_directory.text(directory / "status.json"))
+    said = run_directory.as_object(regular_file.text(directory / "status.json"))
     return {"finished": 0, "resumable": run_directory.RESUMABLE}.get(
         str(said.get("state")), said.get("exit_status")
     )
@@ -94,7 +93,7 @@ def _scheduler(directory: Path) -> str | None:
     if name in SCHEDULERS:
         return name
     try:
-        with opened(directory / "job.sh") as file:
+        with regular_file.opened(directory / "job.sh") as file:
             begin = b"\n" + file.read(4096)
     except OSError:
         return None

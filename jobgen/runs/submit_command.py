@@ -48,19 +48,19 @@ def run(directory: Path, scheduler: Scheduler, handle: int) -> tuple[str, str]:
         raise InterruptedSubmissionError(f"interrupted, but {name} may have made a job: {later}") from None
     intent.ended(handle, status)
     slow = time.monotonic() - begun > _SLOW
-    said = intent.read(directory).said
-    printed = jobs.submitted(said)
+    record = intent.read(directory)
+    printed = jobs.submitted(record.said)
     if status == 0 and len(printed) == 1:
         return printed[0], ""
-    words = complaint(Done(status, "", said))
+    words = complaint(Done(status, "", record.said))
     result = f"{name} refuses the job: {words}" if status else f"{name} printed no id of a job: {words}"
     try:
-        found = dict(jobs.find(intent.read(directory).paths, time.time()))
+        found = dict(jobs.find(record.paths, time.time()))
     except SchedulerError as error:
         raise SchedulerError(f"{result}; whether there is a job is unknown, as {error}: {later}") from None
     if found:
         return next(iter(found.values())), f"{name} printed: {words}; the job is queued all the same"
-    unsure = slow or status <= 0 or status in _KILLED or _UNSURE.search(said)
+    unsure = slow or status <= 0 or status in _KILLED or _UNSURE.search(record.said)
     if not printed and not unsure:
         raise RefusedError(result)
     raise SchedulerError(f"{result}; no job is listed, but one may still be: {later}")
