@@ -13,23 +13,23 @@ from typing import NoReturn
 
 from . import ranks, report, running
 from .errors import (
-    BAD_INPUT,
-    CANNOT_SAVE,
     DONE,
-    FAILURE,
     RESUMABLE,
-    TARGET_MISSED,
     BadInput,
-    CannotSave,
     CommonMistake,
     Resumable,
-    TargetMissed,
     TrainingFailure,
+    status_of,
 )
 
 PATIENCE = 2.0  # seconds that the other ranks leave rank 0 for its message
 # Modules of the commands. Any other first argument belongs to a training.
-COMMANDS = {"export": ".checkpoints.export", "evaluate": ".checkpoints.evaluate", "preflight": ".preflight"}
+COMMANDS = {
+    "export": ".checkpoints.export",
+    "evaluate": ".checkpoints.evaluate",
+    "sample": ".sample",
+    "preflight": ".preflight",
+}
 PACKAGES = ("numpy", "torch", "deepspeed", "mpi4py", "safetensors", "sklearn", "tqdm")
 
 
@@ -43,16 +43,11 @@ def main(argv: Sequence[str]) -> int:
             return importlib.import_module(COMMANDS[argv[0]], __package__).main(argv[1:]) or DONE
         else:
             running.train(argv, run)
+            running.disconnect()
     except Resumable:
         return RESUMABLE
-    except TargetMissed as error:
-        return _failed(run, error, TARGET_MISSED)
-    except CannotSave as error:
-        return _failed(run, error, CANNOT_SAVE)
-    except BadInput as error:
-        return _failed(run, error, BAD_INPUT)
     except (Exception, KeyboardInterrupt) as error:
-        return _failed(run, _named(error), FAILURE)
+        return _failed(run, _named(error), status_of(error))
     return DONE
 
 

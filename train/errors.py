@@ -54,6 +54,12 @@ class TargetMissed(CommonMistake):
         self.facts = {"accuracy": accuracy, "target_accuracy": target, **facts}
 
 
+def status_of(error: BaseException) -> int:
+    """Return the exit status of a run that failed with `error`."""
+    kinds = ((TargetMissed, TARGET_MISSED), (CannotSave, CANNOT_SAVE), (BadInput, BAD_INPUT))
+    return next((status for kind, status in kinds if isinstance(error, kind)), FAILURE)
+
+
 def suggestion(word: str, allowed: Iterable[str]) -> str:
     """Return ' (did you mean X?)' for the allowed word nearest to `word`; '' if none is near."""
     near = difflib.get_close_matches(word, list(allowed), n=1)

@@ -2,26 +2,32 @@
 
 import math
 import time
-from dataclasses import replace
+from itertools import islice
 from typing import Any, NoReturn
 
 from torch import distributed
 
+from . import flops
+from .best import Best, restored
 from .checkpoints import Progress
 from .checkpoints.saving import Saver
 from .config import Settings
 from .config.batches import Batch
-from .data import Data, augment, sampling
+from .config.recipe import length
+from .data import Task, sampling
 from .data.feed import Feed
 from .device import Device
 from .engines import Engine
 from .errors import RESUMABLE, Resumable, TrainingFailure
+from .flops import Work
 from .hang import Watchdog
 from .losses import Losses, Place
 from .report import Run
-from .scoring import Scores, evaluate
+from .scoring import Measures, Scores, evaluate
 from .stopping import Reason, Stopping
 from .watch import Bar, Profile, Stopwatch, table
+
+LOG_EVERY = 10  # steps between two lines of metrics
 
 
 class Training:
@@ -30,7 +36,8 @@ class Training:
     def __init__(
         self,
         engine: Engine,
-        data: Data,
+        task: Task,
+        measures: Measures,
         device: Device,
         batch: Batch,
         settings: Settings,
@@ -38,18 +45,26 @@ class Training:
         saver: Saver | None = None,
         stopping: Stopping | None = None,
         watchdog: Watchdog | None = None,
+        work: Work | None = None,
+        best: Best | None = None,
     ) -> None:
-        changes = augment.parse(settings.augment, *data.train.images.shape[2:])
-        self._train_set = Feed(data.train, data, device.torch, settings.workers, changes, settings.seed)
-        self._test_set = Feed(data.test, data, device.torch, settings.workers)
+        self._source = task.train.augmented(settings.augment, settings.seed)
+        self._train_set = Feed(self._source, device.torch, settings.workers)
+        self._test_set = Feed(task.test, device.torch, settings.workers)
         self._watch = Stopwatch(device.torch, settings.wall_clock_breakdown, bool(settings.profile))
         self._profile = Profile(settings.profile, device, run)
-        self._per_epoch = sampling.steps_per_epoch(self._train_set.size, *batch, engine.share.size)
-        self._engine, self._device, self._classes = engine, device, data.classes
+        self._per_epoch = sampling.steps_per_epoch(
+            self._train_set.size, *batch, engine.share.size, bool(settings.drop_last)
+        )
+        self._length = length(settings, self._per_epoch)
+        self._engine, self._device, self._measures = engine, device, measures
         self._batch, self._settings, self._run = batch, settings, run
-        self._saver, self._stopping, self._watchdog = saver, stopping, watchdog
+        self._log_every = settings.log_every or LOG_EVERY
+        self._saver, self._stopping, self._watchdog, self._work = saver, stopping, watchdog, work
         self._at = saver.start if saver else Progress()  # the position at which the next epoch begins
-        self._step, self._scores = self._at.step, self._at.scores
+        self._step, self._evaluated = self._at.step, self._at.evaluated
+        self._scores = Scores.restored(self._at.scores) if self._at.scores else None
+        self._best = restored(best or Best("loss", higher=False), self._at.best)
         self._began = time.monotonic() - self._at.seconds
         self._evaluation = 0.0  # seconds that the last evaluation took
         self._rows: list[dict[str, Any]] = []
@@ -60,25 +75,36 @@ class Training:
         Raise TrainingFailure if the loss is not finite. Raise Resumable, after saving, if `stopping` requests
         a stop.
         """
-        for epoch in range(self._at.epoch, self._settings.epochs + 1):
-            train_loss, throughput = self._steps(epoch)
-            self._score(epoch, train_loss, throughput)
+        for epoch in range(self._at.epoch, self._length.epochs + 1):
+            if self._ended() and self._evaluated == self._step:
+                break
+            self._end_epoch(epoch, *self._steps(epoch))
+        if self._scores is None:  # a run that resumes after its last step
+            self._evaluate()
         self._profile.finish()
-        for line in (*table(self._rows), *self._watch.lines()):
+        for line in (*table(self._rows, self._measures.metrics), *self._watch.lines()):
             self._run.line(line)
         self._run.metric("time", **self._watch.rounded())
-        assert self._scores is not None  # a run without remaining epochs was evaluated before
-        return Scores(**self._scores), self._step
+        assert self._scores is not None
+        return self._scores, self._step
 
-    def _steps(self, epoch: int) -> tuple[float, float]:
-        """Do the remaining steps of an epoch. Return its mean loss and the samples per second."""
-        engine, batch, in_epoch = self._engine, self._batch, self._at.in_epoch
-        done = in_epoch * batch.micro * batch.accumulation * engine.share.size
-        order = sampling.order(self._train_set.size, self._settings.seed, epoch)
-        steps = sampling.steps(order[done:], *batch, *engine.share)
-        losses, bar = Losses(self._at), Bar(self._run, self._per_epoch - in_epoch, self._title(epoch))
+    def _steps(self, epoch: int) -> tuple[int, Losses, float]:
+        """Do the remaining steps of an epoch. Return its steps so far, its losses, and samples per second."""
+        engine, in_epoch = self._engine, self._at.in_epoch
+        end = min(self._per_epoch, in_epoch + max(0, self._length.steps - self._step))
+        order = self._source.order(self._settings.seed, epoch)
+        steps = islice(
+            sampling.steps(order, *self._batch, *engine.share, in_epoch, bool(self._settings.drop_last)),
+            end - in_epoch,
+        )
+        losses, bar = Losses(self._at), Bar(self._run, in_epoch, end, self._title(epoch))
         epoch_began = step_began = time.monotonic()
+        evaluating = self._watch.seconds.get("evaluate", 0.0)
+        if in_epoch and self._evaluation_due(in_epoch == end) and self._evaluated != self._step:
+            self._evaluate_between(epoch, in_epoch, losses)  # the run hung before it
         for micro_batches, samples in self._watch.each("data", self._train_set.batches(steps, epoch)):
+            if self._ended():
+                break
             rate = engine.learning_rate()
             self._profile.before_step()
             with self._watch.part("train"):
@@ -87,19 +113,36 @@ class Training:
             self._step, in_epoch = self._step + 1, in_epoch + 1
             bar.advance()
             self._alive()
-            last = in_epoch == self._per_epoch
+            last = in_epoch == end
+            now = self._step == 1 or last or self._evaluation_due(last)
             self._report(losses, bar)  # the report that was posted one step ago
-            if self._step == 1 or in_epoch % self._settings.log_every == 0 or last:
+            if now or in_epoch % self._log_every == 0:
                 norm = _finite(engine.gradient_norm())
                 losses.post(Place(epoch, self._step, in_epoch, rate, norm, self._seconds()))
-            if self._step == 1 or last:
+            if now:
                 self._report(losses, bar)
-            self._after_step(epoch, in_epoch, losses, bar, time.monotonic() - step_began)
+            self._after_step(epoch, in_epoch, losses, bar, time.monotonic() - step_began, last)
             step_began = time.monotonic()
         bar.close()
-        engine.end_epoch()
-        throughput = max(0, self._train_set.size - done) / (time.monotonic() - epoch_began)
-        return losses.reported / self._train_set.size, throughput
+        done = self._samples(in_epoch) - self._samples(self._at.in_epoch)
+        evaluating = self._watch.seconds.get("evaluate", 0.0) - evaluating
+        return in_epoch, losses, done / (time.monotonic() - epoch_began - evaluating)
+
+    def _samples(self, steps: int) -> int:
+        """Return the number of samples of the first steps of an epoch."""
+        batch = self._batch.micro * self._batch.accumulation * self._engine.share.size
+        return min(steps * batch, self._train_set.size)
+
+    def _ended(self) -> bool:
+        """Return whether the training ends here, by --max-steps, --epochs or --early-stopping."""
+        patience = self._settings.early_stopping
+        return self._step >= self._length.steps or (patience is not None and self._best.since >= patience)
+
+    def _evaluation_due(self, last: bool) -> bool:
+        """Return whether --eval-every requests an evaluation here. After the last step there always is."""
+        return (
+            self._settings.eval_every is not None and self._step % self._settings.eval_every == 0 and not last
+        )
 
     def _report(self, losses: Losses, bar: Bar) -> None:
         """Print the posted report, if any. Raise TrainingFailure if the loss is not finite."""
@@ -110,6 +153,7 @@ class Training:
             raise TrainingFailure(
                 f"the loss is {loss} at step {place.step} (epoch {place.epoch}): try a smaller --lr"
             )
+        rates = self._rates(throughput)
         if "first_step" not in self._run.clock.marks:
             self._run.clock.mark("first_step")
         self._run.metric(
@@ -119,85 +163,127 @@ class Training:
             loss=loss,
             lr=place.lr,
             gradient_norm=place.gradient_norm,
-            samples_per_second=round(throughput, 1),
+            **rates,
             seconds=place.seconds,
         )
+        norm = "" if place.gradient_norm is None else f"norm {place.gradient_norm:.3g} "
+        told = f"loss {loss:.4f} {norm}lr {place.lr:.3g} {throughput:.0f} samples/s{flops.shown(rates)}"
+        bar.show(told)
         if not bar.visible:
-            self._run.line(
-                f"{self._title(place.epoch)} step {place.in_epoch}/{self._per_epoch} loss {loss:.4f} "
-                f"lr {place.lr:.3g} {throughput:.0f} samples/s"
-            )
+            self._run.line(f"{self._title(place.epoch)} step {place.in_epoch}/{self._per_epoch} {told}")
 
-    def _after_step(self, epoch: int, in_epoch: int, losses: Losses, bar: Bar, seconds: float) -> None:
-        """Save and stop, if it is time to, after a step.
+    def _after_step(
+        self, epoch: int, in_epoch: int, losses: Losses, bar: Bar, seconds: float, last: bool
+    ) -> None:
+        """Evaluate, save and stop, if it is time to, after a step.
 
         After the last step of an epoch, the checkpoint is saved only after the evaluation.
         """
+        if self._saver:
+            self._saver.here = self._progress(epoch, in_epoch, losses)
+        if self._evaluation_due(last):
+            self._evaluate_between(epoch, in_epoch, losses)
         if self._saver is None:
             return
-
-        def here() -> Progress:
-            return Progress(
-                epoch=epoch,
-                step=self._step,
-                in_epoch=in_epoch,
-                epoch_loss=losses.reported,
-                samples=losses.samples,
-                seconds=time.monotonic() - self._began,
-                scores=self._scores,
-                since_log=losses.since,
-            )
-
-        self._saver.here = here()
-        last = in_epoch == self._per_epoch
         if not last and self._saver.due(self._step):
             self._report(losses, bar)
-            self._save(here())
+            self._save(self._progress(epoch, in_epoch, losses))
         if self._stopping:
-            needed = self._saver.seconds + seconds + (self._evaluation if last else 0.0)
-            if reason := self._stopping.after_step(needed, last):
+            over = last or self._ended()
+            soon = over or (self._step + 1) % (self._settings.eval_every or self._step + 2) == 0
+            needed = self._saver.seconds + seconds + (self._evaluation if soon else 0.0)
+            reason = self._stopping.after_step(needed, over)
+            if reason and (last or not over):
                 self._report(losses, bar)
-                _stop(reason, here(), self._saver, self._run)
+                _stop(reason, self._progress(epoch, in_epoch, losses), self._saver, self._run)
 
-    def _score(self, epoch: int, train_loss: float, throughput: float) -> None:
-        """Evaluate after an epoch, then save and stop, if it is time to."""
+    def _evaluate_between(self, epoch: int, in_epoch: int, losses: Losses) -> None:
+        """Evaluate between two steps of an epoch, report the scores, and save if they are the best."""
+        self._evaluate()
+        assert self._scores is not None
+        row = {"epoch": epoch, "step": self._step, **self._scores.row(), "seconds": self._seconds()}
+        self._run.metric("evaluation", **row)
+        self._run.line(f"{self._title(epoch)} step {in_epoch}/{self._per_epoch}: {self._reached()}")
+        if self._saver:
+            self._saver.here = self._progress(epoch, in_epoch, losses)
+            if self._is_best():
+                self._save(self._saver.here)
+        losses.restart_clock()
+
+    def _reached(self) -> str:
+        assert self._scores is not None
+        values = self._measures.text(self._scores.metrics)
+        return f"test loss {self._scores.loss:.4f}{values and ', '}{values}"
+
+    def _evaluate(self) -> None:
+        """Evaluate, and update the best evaluation and a schedule that depends on it."""
         began = time.monotonic()
         with self._watch.part("evaluate"):
-            scores = evaluate(self._engine, self._test_set, self._classes, self._device, self._batch.micro)
+            scores = evaluate(self._engine, self._test_set, self._measures, self._device, self._batch.micro)
         self._evaluation = time.monotonic() - began
         self._alive()
-        self._scores = scores._asdict()
+        self._scores, self._evaluated = scores, self._step
+        value = {"loss": scores.loss, **scores.metrics}[self._best.metric]
+        self._best = self._best.after(value, self._step)
+        self._engine.evaluated(value)
+
+    def _is_best(self) -> bool:
+        """Return whether --keep-best wants a checkpoint of this step."""
+        return bool(self._settings.keep_best) and self._best.step == self._step == self._evaluated
+
+    def _end_epoch(self, epoch: int, in_epoch: int, losses: Losses, throughput: float) -> None:
+        """Evaluate after an epoch, or at the end of the training, then save and stop, if it is time to."""
+        complete = in_epoch == self._per_epoch
+        if complete:
+            self._engine.end_epoch()
+        if self._evaluated != self._step:
+            self._evaluate()
+        assert self._scores is not None
+        train_loss = losses.reported / max(1, self._samples(in_epoch))
         row: dict[str, Any] = {
             "epoch": epoch,
             "step": self._step,
             "train_loss": train_loss,
-            "test_loss": scores.loss,
-            "accuracy": scores.accuracy,
-            "per_class": scores.per_class,
-            "samples_per_second": round(throughput, 1),
+            **self._scores.row(),
+            **self._rates(throughput),
             "seconds": self._seconds(),
         }
         self._rows.append(row)
         self._run.metric("epoch", **row)
-        self._run.line(
-            f"{self._title(epoch)} done: train loss {train_loss:.4f}, "
-            f"test loss {scores.loss:.4f}, accuracy {scores.accuracy:.2%}"
-        )
-        self._at = Progress(epoch + 1, self._step)
+        self._run.line(f"{self._title(epoch)} done: train loss {train_loss:.4f}, {self._reached()}")
+        self._at = self._progress(epoch + 1) if complete else self._progress(epoch, in_epoch, losses)
         if self._saver:
-            self._after_epoch(epoch, self._saver)
+            self._after_epoch(epoch if complete else None, self._saver)
 
-    def _after_epoch(self, epoch: int, saver: Saver) -> None:
-        here = replace(self._at, seconds=time.monotonic() - self._began, scores=self._scores)
-        if saver.due(self._step, epoch):
-            self._save(here)
-        more = epoch < self._settings.epochs
-        if more and self._stopping and (reason := self._stopping.after_step(saver.seconds, True)):
-            _stop(reason, here, saver, self._run)
+    def _after_epoch(self, epoch: int | None, saver: Saver) -> None:
+        ended = self._ended()
+        if self._is_best() or saver.due(self._step, epoch, ended):
+            self._save(self._at)
+        if not ended and self._stopping and (reason := self._stopping.after_step(saver.seconds, True)):
+            _stop(reason, self._at, saver, self._run)
+
+    def _progress(self, epoch: int, in_epoch: int = 0, losses: Losses | None = None) -> Progress:
+        """Return the position after `in_epoch` steps of an epoch; losses: those of this epoch."""
+        return Progress(
+            epoch=epoch,
+            step=self._step,
+            in_epoch=in_epoch,
+            epoch_loss=losses.reported if losses else 0.0,
+            samples=losses.samples if losses else 0,
+            seconds=time.monotonic() - self._began,
+            scores=self._scores._asdict() if self._scores else None,
+            evaluated=self._evaluated,
+            best=self._best.numbers(),
+            since_log=losses.since if losses else [],
+        )
+
+    def _rates(self, throughput: float) -> dict[str, float]:
+        more = self._work.rates(throughput) if self._work else {}
+        return {"samples_per_second": round(throughput, 1), **more}
 
     def _save(self, here: Progress) -> None:
         assert self._saver
-        self._saver.save(here)
+        self._saver.save(here, self._is_best())
         self._alive()
 
     def _alive(self) -> None:
@@ -205,7 +291,7 @@ class Training:
             self._watchdog.progress(self._step)
 
     def _title(self, epoch: int) -> str:
-        return f"epoch {epoch}/{self._settings.epochs}"
+        return f"epoch {epoch}/{self._length.epochs}"
 
     def _seconds(self) -> float:
         return round(time.monotonic() - self._began, 3)

@@ -41,6 +41,10 @@ class Losses:
         self.since.append(loss)
         self.samples += samples
 
+    def restart_clock(self) -> None:
+        """Leave the time before this call, such as that of an evaluation, out of the next report's rate."""
+        self._reported_at = time.monotonic()
+
     def post(self, place: Place) -> None:
         """Start the sum of the losses of all ranks since the last report.
 

@@ -10,6 +10,7 @@ from torch import distributed
 
 from .addresses import interface_to
 from .device import Device
+from .errors import BadInput
 from .ranks import Ranks
 
 # Time that a collective operation waits for a lost rank.
@@ -27,8 +28,11 @@ def choose_interface(ranks: Ranks, device: Device) -> None:
 def connect(ranks: Ranks, device: Device, patience: timedelta = TIMEOUT) -> None:
     """Initialise the process group at MASTER_ADDR:MASTER_PORT, with the collective library of the device.
 
-    patience: time that a collective operation waits for a lost rank, in every group of ranks
+    An existing process group is used. patience: time that a collective operation waits for a lost rank, in
+    every group of ranks. Raise BadInput if the existing group has other ranks.
     """
+    if distributed.is_initialized():
+        return _check_group(ranks)
     choose_interface(ranks, device)
     _be_patient(patience)
     distributed.init_process_group(
@@ -38,6 +42,16 @@ def connect(ranks: Ranks, device: Device, patience: timedelta = TIMEOUT) -> None
         timeout=patience,
         device_id=bound_device(ranks, device),
     )
+
+
+def _check_group(ranks: Ranks) -> None:
+    there = distributed.get_rank(), distributed.get_world_size()
+    if there != (ranks.rank, ranks.world_size):
+        raise BadInput(
+            f"this process is rank {there[0]} of {there[1]} in torch's process group, but rank {ranks.rank} "
+            f"of {ranks.world_size} according to {ranks.source}: call init() before anything else connects "
+            "the ranks"
+        )
 
 
 def bound_device(ranks: Ranks, device: Device) -> torch.device | None:
@@ -58,8 +72,10 @@ def _be_patient(patience: timedelta) -> None:
     os.environ.setdefault("HCCL_EXEC_TIMEOUT", str(min(max(limit, 1836), 17340)))  # HCCL's default and limit
 
 
-def exchange(fact: Any, device: Device) -> list[Any]:
+def exchange(fact: Any, device: Device, group: Any = None) -> list[Any]:
     """Return the facts of all ranks, in the order of ranks. fact: any value that JSON can hold.
+
+    group: a group of all ranks for tensors of `device` (None: the default group)
 
     The facts are sent as 32-bit integers, not by torch's object collectives, because HCCL does not support
     bytes.
@@ -67,11 +83,11 @@ def exchange(fact: Any, device: Device) -> list[Any]:
     mine = torch.tensor(list(json.dumps(fact).encode()), dtype=torch.int32, device=device.torch)
     sizes = torch.zeros(distributed.get_world_size(), dtype=torch.int32, device=device.torch)
     sizes[distributed.get_rank()] = len(mine)
-    distributed.all_reduce(sizes)
+    distributed.all_reduce(sizes, group=group)
     longest = int(sizes.max())
     padded = torch.nn.functional.pad(mine, (0, longest - len(mine)))
     all_of_them = [torch.empty_like(padded) for _ in sizes]
-    distributed.all_gather(all_of_them, padded)
+    distributed.all_gather(all_of_them, padded, group=group)
     texts = [bytes(row[:n].tolist()) for row, n in zip(all_of_them, sizes.tolist(), strict=True)]
     return [json.loads(text) for text in texts]
 

@@ -17,6 +17,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from . import atomic
+
 
 class Clock:
     """Measures the seconds since this process started, and when each part of the start-up ended."""
@@ -76,9 +78,7 @@ class Run:
         file = self.directory / "metrics.jsonl"
         lines = file.read_text(encoding="utf-8").splitlines(keepends=True) if file.is_file() else []
         kept = [line for line in lines if line.endswith("\n") and _step(line) <= step]
-        draft = file.with_name(f".metrics.{self.host}.{os.getpid()}")
-        draft.write_text("".join(kept), encoding="utf-8")
-        os.replace(draft, file)
+        atomic.write_text(file, "".join(kept), forced=False)
         self._metrics = open(file, "a", encoding="utf-8")  # noqa: SIM115
 
     def metric(self, event: str, **values: Any) -> None:
@@ -198,10 +198,10 @@ def complain(text: str) -> None:
         sys.stderr.flush()
 
 
-def versions() -> dict[str, str]:
-    """Return the versions of Python and of the packages that determine the results of a training."""
+def versions(*more: str) -> dict[str, str]:
+    """Return the versions of Python, the packages that determine the results of a training, and `more`."""
     found = {"python": platform.python_version()}
-    for name in ("torch", "deepspeed", "torch_npu", "colossalai", "numpy", "mpi4py"):
+    for name in ("torch", "deepspeed", "torch_npu", "colossalai", "numpy", "mpi4py", *more):
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             found[name] = importlib.metadata.version(name)
     return found

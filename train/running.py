@@ -13,24 +13,26 @@ For the variables of the ranks see ranks.py.
 """
 
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from . import checkpoints, config, explain, hang, ranks, report, signals, sinks
+from . import best, checkpoints, config, explain, hang, ranks, report, signals, sinks
 from .accelerators import ACCELERATORS
-from .config import recipe, refusals
+from .config import batches, recipe, refusals, speed
 from .config.engines import spec_of
 from .config.schedules import Plan as Schedule
-from .errors import BadInput, TargetMissed
+from .errors import BadInput, CommonMistake, TargetMissed
+from .flops import RATES, Work
 
 if TYPE_CHECKING:
     from .checkpoints.saving import Saver
-    from .data import Data
+    from .data import Task
     from .device import Device
     from .engines import Engine
-    from .scoring import Scores
+    from .scoring import Measures, Scores
 
 
 @dataclass(frozen=True)
@@ -77,17 +79,21 @@ class _Peers:
 class _Parts:
     """The parts of a training. intact: the checkpoint that was loaded"""
 
-    samples: "Data"
+    samples: "Task"
+    measures: "Measures"
+    watched: best.Best
     device: "Device"
     schedule: Schedule
+    per_epoch: int
     peers: _Peers
     intact: _Intact | None
     engine: "Engine"
     saver: "Saver"
+    work: Work | None
 
 
-def train(argv: Sequence[str], run: report.Run) -> None:
-    """Train as `argv` says; with --explain, print the plan of the training instead."""
+def train(argv: Sequence[str], run: report.Run) -> dict[str, Any]:
+    """Train as `argv` says, and return the results; with --explain, print the plan instead, and return {}."""
     run.rank = ranks.guess(os.environ)
     signals.listen()
     settings = config.parse(argv)
@@ -95,28 +101,30 @@ def train(argv: Sequence[str], run: report.Run) -> None:
     ranks.export(me, os.environ)
     run.rank = me.rank
     if settings.explain or settings.explain_for:
-        return _explain(settings, me, run)
+        _explain(settings, me, run)
+        return {}
     asked = _settle(settings, me, run)
     # The rest needs torch, whose import takes seconds. All checks without torch are done.
     parts = _assemble(asked, run)
     _announce(asked, parts, run)
     scores, steps = _train(asked, parts, run)
-    _conclude(asked, parts, scores, steps, run)
+    return _conclude(asked, parts, scores, steps, run)
 
 
 def _settle(settings: config.Settings, me: ranks.Ranks, run: report.Run) -> _Asked:
     """Validate everything that needs no torch, and create the run directory."""
     ranks.check_world(me, os.environ)
     hang_timeout = hang.limit(settings.hang_timeout, os.environ)
-    how = recipe.resolve(settings, me.world_size)
-    places = sinks.plan(settings, how.config)
-    if accelerator := ACCELERATORS.get(os.environ.get("JOBGEN_ACCELERATOR", "")):
-        accelerator.check_environment(os.environ)
-    spec_of(settings).check_environment()
     # Before the run gets a new directory, which cannot contain a checkpoint.
     place = checkpoints.place(settings, run.directory)
     resume = checkpoints.LATEST if attempt(os.environ) > 1 and checkpoints.any_in(place) else settings.resume
     found = checkpoints.find(resume, place) if resume else None
+    how = recipe.resolve(settings, me.world_size, checkpoints.batch_before(found) if found else None)
+    settings = how.settings
+    places = sinks.plan(settings, how.config)
+    if accelerator := ACCELERATORS.get(os.environ.get("JOBGEN_ACCELERATOR", "")):
+        accelerator.check_environment(os.environ)
+    spec_of(settings).check_environment()
     if found:
         checkpoints.check(found, how, me.world_size)
     resuming = _Resume(found, checkpoints.Check(found, me.rank, me.world_size)) if found else None
@@ -126,22 +134,34 @@ def _settle(settings: config.Settings, me: ranks.Ranks, run: report.Run) -> _Ask
         if folder := checkpoints.place(settings, run.directory):
             checkpoints.make_ready(folder)
     run.clock.mark("ranks")
-    return _Asked(settings, me, how, places, hang_timeout, resuming)
+    return _Asked(how.settings, me, how, places, hang_timeout, resuming)
 
 
 def _assemble(asked: _Asked, run: report.Run) -> _Parts:
     """Load the data, connect the ranks, build the engine, and load the checkpoint to resume from."""
-    from . import data, device, engines
+    from . import data, device, engines, scoring, size
     from .data import sampling
 
     settings, how = asked.settings, asked.how
     mine = device.choose(asked.me, os.environ)
     refusals.check_device(how.config, mine.kind)
+    speed.resolve(how.config, settings, mine.kind)
     run.clock.mark("torch")
-    samples = data.load(settings.task, settings.data, settings.cache)
+    samples = data.of(settings)
+    what = scoring.measures(samples, settings.loss, settings.metric)
+    scoring.check_target(what, settings.target_accuracy)
     run.clock.mark("data")
-    per_epoch = sampling.steps_per_epoch(len(samples.train.labels), *how.batch, how.parallel)
-    schedule = how.schedule(per_epoch)
+    directions = {"loss": False, **{metric.name: metric.higher for metric in what.metrics}}
+    watched = best.of(settings.keep_best, directions)
+    per_epoch = sampling.steps_per_epoch(
+        len(samples.train), *how.batch, how.parallel, bool(settings.drop_last)
+    )
+    if not per_epoch:
+        raise CommonMistake(
+            f"--drop-last leaves no step: the {len(samples.train)} training samples do not fill a "
+            f"global batch of {how.config[batches.TOTAL]}"
+        )
+    schedule = how.schedule(per_epoch, watched.higher)
     connected = _connect(asked, mine, run)
     run.clock.mark("peers")
     intact = _intact(asked, mine, run)
@@ -149,10 +169,12 @@ def _assemble(asked: _Asked, run: report.Run) -> _Parts:
         how.config["checkpoint"] = {**how.config.get("checkpoint", {}), "load_universal": True}
     engine = engines.build(how, schedule, samples, asked.me, mine)
     saver = _saver(asked, engine, samples, mine, intact, run)
+    work = size.of_work(settings, samples, mine, asked.me.world_size)
     if run.is_main and run.directory:
-        run.sinks = sinks.open_all(asked.places, run.directory, saver.start.step)
+        names = [*(metric.name for metric in what.metrics), *(RATES if work else ())]
+        run.sinks = sinks.open_all(asked.places, run.directory, saver.start.step, names)
     run.clock.mark("engine")
-    return _Parts(samples, mine, schedule, connected, intact, engine, saver)
+    return _Parts(samples, what, watched, mine, schedule, per_epoch, connected, intact, engine, saver, work)
 
 
 def _connect(asked: _Asked, mine: "Device", run: report.Run) -> _Peers:
@@ -182,7 +204,7 @@ def _intact(asked: _Asked, mine: "Device", run: report.Run) -> _Intact | None:
 
 
 def _saver(
-    asked: _Asked, engine: "Engine", samples: "Data", mine: "Device", intact: _Intact | None, run: report.Run
+    asked: _Asked, engine: "Engine", samples: "Task", mine: "Device", intact: _Intact | None, run: report.Run
 ) -> "Saver":
     """Return the saver of the engine, after the engine has loaded the checkpoint."""
     from .checkpoints import saving
@@ -203,7 +225,7 @@ def _saver(
 
 def _announce(asked: _Asked, parts: _Parts, run: report.Run) -> None:
     settings, me, how = asked.settings, asked.me, asked.how
-    for note in how.notes:
+    for note in (*how.notes, *parts.samples.notes):
         run.line(f"note: {note}")
     run.line(
         f"{settings.task}, {settings.model}, {settings.engine}: {me.world_size} rank(s) on "
@@ -211,7 +233,15 @@ def _announce(asked: _Asked, parts: _Parts, run: report.Run) -> None:
         f"{parts.peers.threads} thread(s) each, "
         f"batch {how.batch.micro} x {how.batch.accumulation} x {how.parallel}"
     )
+    if parts.device.kind != "cpu":
+        run.line(
+            speed.line(speed.resolve(how.config, settings, parts.device.kind), how.config, parts.device.kind)
+        )
+    if parts.intact and (note := checkpoints.jump(parts.intact.found, how, parts.schedule, parts.per_epoch)):
+        run.line(f"note: {note}")
     run.line(f"run directory: {run.directory}")
+    held_out = len(parts.samples.test)
+    run.line(f"samples: {len(parts.samples.train)} to train on, {held_out} for the evaluation")
     if parts.intact:
         run.line(f"resumes from {parts.intact.found.directory}, after step {parts.saver.start.step}")
     block = parts.schedule.block
@@ -231,13 +261,17 @@ def _train(asked: _Asked, parts: _Parts, run: report.Run) -> tuple["Scores", int
     """Train. Return the last scores and the number of optimizer steps."""
     from torch import distributed
 
-    from . import loop, stopping
+    from . import loop, stopping, trial
 
+    if parts.saver.start.step == 0 and trial.needed(asked.settings):
+        micro = asked.how.batch.micro
+        trial.run(parts.engine, parts.samples, parts.measures, parts.device, asked.settings, micro)
     stop = stopping.Stopping(os.environ, parts.peers.patience)
     with hang.Watchdog(asked.hang_timeout, run, asked.me, parts.saver) as watchdog:
         training = loop.Training(
             parts.engine,
             parts.samples,
+            parts.measures,
             parts.device,
             asked.how.batch,
             asked.settings,
@@ -245,6 +279,8 @@ def _train(asked: _Asked, parts: _Parts, run: report.Run) -> tuple["Scores", int
             saver=parts.saver,
             stopping=stop,
             watchdog=watchdog,
+            work=parts.work,
+            best=parts.watched,
         )
         scores, steps = training.run()
         # Rank 0 may report the end only when every rank has reached this line.
@@ -252,29 +288,38 @@ def _train(asked: _Asked, parts: _Parts, run: report.Run) -> tuple["Scores", int
     return scores, steps
 
 
-def _conclude(asked: _Asked, parts: _Parts, scores: "Scores", steps: int, run: report.Run) -> None:
-    """Report the scores. Raise TargetMissed if the accuracy is below --target-accuracy."""
-    from torch import distributed
+def _conclude(asked: _Asked, parts: _Parts, scores: "Scores", steps: int, run: report.Run) -> dict[str, Any]:
+    """Report the scores, and return what the status says of them.
 
+    Raise TargetMissed if the accuracy is below --target-accuracy.
+    """
     settings = asked.settings
-    for name, accuracy in scores.per_class.items():
-        run.line(f"  {name:>6} {'-' if accuracy is None else format(accuracy, '.1%')}")
+    for line in scores.lines():
+        run.line(line)
     target = settings.target_accuracy
-    if target is not None and scores.accuracy < target:
-        raise TargetMissed(scores.accuracy, target, per_class=scores.per_class, steps=steps)
-    run.finish(
-        message=f"accuracy {scores.accuracy:.2%} on the test set",
-        task=settings.task,
-        accuracy=scores.accuracy,
-        per_class=scores.per_class,
-        epochs=settings.epochs,
-        steps=steps,
-        world_size=asked.me.world_size,
-        hosts=parts.peers.hosts,
-        device=parts.device.kind,
-    )
-    run.line(f"finished: accuracy {scores.accuracy:.2%} in {run.clock.seconds():.1f} s")
-    distributed.destroy_process_group()
+    if target is not None and scores.metrics["accuracy"] < target:
+        raise TargetMissed(scores.metrics["accuracy"], target, per_class=scores.per_class, steps=steps)
+    reached = parts.measures.text(scores.metrics) or f"loss {scores.loss:.4f}"
+    results = {
+        "message": f"{reached} on the test set",
+        "task": settings.task,
+        **scores.row(),
+        "epochs": recipe.length(settings, parts.per_epoch).epochs,
+        "steps": steps,
+        "world_size": asked.me.world_size,
+        "hosts": parts.peers.hosts,
+        "device": parts.device.kind,
+    }
+    run.finish(**results)
+    run.line(f"finished: {reached} in {run.clock.seconds():.1f} s")
+    return results
+
+
+def disconnect() -> None:
+    """Leave the process group, if there is one, at the end of the program."""
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is not None and distributed.is_initialized():
+        distributed.destroy_process_group()
 
 
 def attempt(env: Mapping[str, str]) -> int:
@@ -294,13 +339,16 @@ def _explain(settings: config.Settings, me: ranks.Ranks, run: report.Run) -> Non
 
     from . import data, device, size
 
-    samples = data.load(settings.task, settings.data, settings.cache)
+    samples = data.of(settings)
     host = explain.host_memory()
-    here = size.of_device(device.choose(me, os.environ)) or host / per_node
+    mine = device.choose(me, os.environ)
+    here = size.of_device(mine) or host / per_node
+    fast = speed.resolve(how.config, settings, mine.kind)
     limit = settings.device_memory * explain.GIB if settings.device_memory else here
     for line in (
         *(f"note: {note}" for note in how.notes),
-        *explain.arithmetic(how.batch, how.parallel, len(samples.train.labels)),
+        *explain.arithmetic(how.batch, how.parallel, len(samples.train), bool(how.settings.drop_last)),
+        speed.line(fast, how.config, mine.kind),
         *explain.table(size.of_model(settings, samples), nodes, per_node, limit, host),
     ):
         run.line(line)

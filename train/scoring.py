@@ -1,47 +1,136 @@
 """The evaluation of a model on the whole test set."""
 
-from typing import NamedTuple
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from torch import distributed
 
-from .data import sampling
+from . import loss_functions, metrics, trees
+from .data import Task, sampling
 from .data.feed import Feed
 from .device import Device
 from .engines import Evaluator
+from .errors import CommonMistake
+from .loss_functions import Objective
+from .metrics import Metric
+from .trees import Tree
 
 
 class Scores(NamedTuple):
     """The results on the whole test set.
 
-    loss: mean loss per sample; accuracy: fraction of correct samples; per_class: accuracy by class, None for
-    a class without samples
+    loss: mean loss per sample; metrics: value by name; per_class: accuracy by class, None for a class without
+    samples; {} for a task without classes
     """
 
     loss: float
-    accuracy: float
+    metrics: dict[str, float]
     per_class: dict[str, float | None]
 
+    @classmethod
+    def restored(cls, values: dict[str, Any]) -> "Scores":
+        """Return the scores of which a checkpoint has recorded the fields, perhaps of an earlier version."""
+        metrics = values.get("metrics", {"accuracy": values.get("accuracy", math.nan)})
+        return cls(values["loss"], metrics, values["per_class"])
 
-def evaluate(engine: Evaluator, split: Feed, classes: tuple[str, ...], device: Device, micro: int) -> Scores:
+    def row(self) -> dict[str, Any]:
+        """Return the results for metrics.jsonl and status.json."""
+        by_class = {"per_class": self.per_class} if self.per_class else {}
+        finite = {name: value if math.isfinite(value) else None for name, value in self.metrics.items()}
+        return {"test_loss": self.loss, **finite, **by_class}
+
+    def lines(self) -> list[str]:
+        """Return the accuracy of each class as lines."""
+        return [
+            f"  {name:>6} {'-' if accuracy is None else format(accuracy, '.1%')}"
+            for name, accuracy in self.per_class.items()
+        ]
+
+
+@dataclass(frozen=True)
+class Measures:
+    """The loss, the metrics and the classes whose accuracy an evaluation computes."""
+
+    objective: Objective
+    metrics: tuple[Metric, ...]
+    classes: tuple[str, ...]
+
+    def text(self, values: dict[str, float]) -> str:
+        """Return the metrics as words, such as 'accuracy 97.00%'; '' without any."""
+        return ", ".join(metric.text(values[metric.name]) for metric in self.metrics)
+
+
+def measures(task: Task, loss: str | None = None, wanted: Sequence[str] | None = None) -> Measures:
+    """Return the measures of a task, or those that --loss and --metric select.
+
+    Raise CommonMistake if a function does not exist.
+    """
+    chosen = tuple(metrics.build(each) for each in (task.metrics if wanted is None else wanted))
+    by_class = any(metric.name == "accuracy" for metric in chosen)
+    objective = loss_functions.build(loss or task.loss, len(task.classes))
+    return Measures(objective, chosen, task.classes if by_class else ())
+
+
+def check_target(what: Measures, target: float | None) -> None:
+    """Raise CommonMistake for a --target-accuracy of a run that does not measure the accuracy."""
+    names = [metric.name for metric in what.metrics]
+    if target is not None and "accuracy" not in names:
+        raise CommonMistake(
+            f"--target-accuracy {target} needs --metric accuracy, not {', '.join(names) or 'none'}"
+        )
+
+
+class Tally:
+    """The sums and counts of this rank, on the device."""
+
+    def __init__(self, what: Measures, device: torch.device) -> None:
+        self._what = what
+        self.right, self.seen = torch.zeros(2, len(what.classes), dtype=torch.int64, device=device)
+        self.loss = torch.zeros((), device=device)
+        self.sums = [
+            torch.zeros((), dtype=torch.int64 if metric.whole else torch.float32, device=device)
+            for metric in what.metrics
+        ]
+        self.counts = torch.zeros(len(what.metrics), dtype=torch.int64, device=device)
+
+    def add(self, outputs: Tree, targets: Tree, real: int, samples: int) -> None:
+        self.loss += self._what.objective(outputs, targets, real, samples)
+        outputs, targets = (trees.first(tree, real, samples) for tree in (outputs, targets))
+        for place, metric in enumerate(self._what.metrics):
+            total, count = metric.count(outputs, targets)
+            self.sums[place] += total
+            self.counts[place] += count
+        if self._what.classes:
+            predicted, labels = (each.flatten() for each in metrics.decided(outputs, targets))
+            counted, labels = labels >= 0, labels.clamp(min=0)
+            self.seen.index_add_(0, labels, counted.long())
+            self.right.index_add_(0, labels, (counted & (predicted == labels)).long())
+
+    def scores(self, samples: int) -> Scores:
+        """Return the scores over all ranks. Called on all of them."""
+        for tensor in (self.right, self.seen, self.loss, *self.sums, self.counts):
+            distributed.all_reduce(tensor)
+        values = {
+            metric.name: metric.value(total.item(), count)
+            for metric, total, count in zip(self._what.metrics, self.sums, self.counts.tolist(), strict=True)
+        }
+        per_class = {
+            name: round(r / n, 6) if n else None
+            for name, r, n in zip(self._what.classes, self.right.tolist(), self.seen.tolist(), strict=True)
+        }
+        return Scores(self.loss.item() / samples, values, per_class)
+
+
+def evaluate(engine: Evaluator, split: Feed, what: Measures, device: Device, micro: int) -> Scores:
     """Return the scores on the split. Each sample is counted once, for any number of ranks."""
-    right, seen = torch.zeros(2, len(classes), dtype=torch.int64, device=device.torch)
-    loss = torch.zeros((), device=device.torch)
+    counts = Tally(what, device.torch)
     with engine.evaluating():
-        steps = sampling.steps(np.arange(split.size), micro, 1, *engine.share)
-        for ((images, labels, real),), _ in split.batches(steps):
-            logits = engine.predict(images)
-            if logits is None:
-                continue
-            logits, labels = logits[:real].float(), labels[:real]
-            loss += torch.nn.functional.cross_entropy(logits, labels, reduction="sum")
-            seen.index_add_(0, labels, torch.ones_like(labels))
-            right.index_add_(0, labels, (logits.argmax(1) == labels).to(torch.int64))
-    for tensor in (right, seen, loss):
-        distributed.all_reduce(tensor)
-    per_class = {
-        name: round(r / n, 6) if n else None
-        for name, r, n in zip(classes, right.tolist(), seen.tolist(), strict=True)
-    }
-    return Scores(loss.item() / split.size, round(int(right.sum()) / split.size, 6), per_class)
+        steps = sampling.steps(split.indices(), micro, 1, *engine.share)
+        for ((inputs, targets, real),), _ in split.batches(steps):
+            outputs = engine.predict(inputs)
+            if outputs is not None and real:
+                counts.add(trees.as_tree(outputs), targets, real, trees.rows(inputs))
+    return counts.scores(split.size)

@@ -9,37 +9,35 @@ imported only when a writer is made.
 import csv
 import importlib.util
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from .config import Settings
 from .errors import BadInput, CommonMistake
+from .flops import RATES
 
 Sink = Callable[[str, dict[str, Any]], None]
-COLUMNS = (
-    "event",
-    "epoch",
-    "step",
-    "loss",
-    "lr",
-    "gradient_norm",
-    "samples_per_second",
-    "train_loss",
-    "test_loss",
-    "accuracy",
-    "seconds",
-)
+
+
+def columns(metrics: Sequence[str]) -> list[str]:
+    """Return the columns of the table of a run with these metrics."""
+    of_steps = ["event", "epoch", "step", "loss", "lr", "gradient_norm", "samples_per_second", "train_loss"]
+    return [*of_steps, "test_loss", *metrics, "seconds"]
+
+
 # Their names in TensorBoard.
 TAGS = {
     "step": {
         "loss": "train/loss",
         "lr": "train/learning_rate",
         "gradient_norm": "train/gradient_norm",
-        "samples_per_second": "train/samples_per_second",
+        **{name: f"train/{name}" for name in ("samples_per_second", *RATES)},
     },
-    "epoch": {"train_loss": "epoch/train_loss", "test_loss": "epoch/test_loss", "accuracy": "epoch/accuracy"},
+    "epoch": {"train_loss": "epoch/train_loss", "test_loss": "epoch/test_loss"},
 }
+EVALUATION = "evaluation"  # between two epochs, with the names of an epoch's
+METRIC = "epoch/"  # the metrics of an evaluation: epoch/accuracy
 
 
 class Places(NamedTuple):
@@ -79,17 +77,21 @@ def _block(config: dict[str, Any], name: str) -> Path | None:
     return Path(block.get("output_path", ""), block.get("job_name", "DeepSpeedJobName")).absolute()
 
 
-def open_all(places: Places, directory: Path, resumed: int = 0) -> list[Sink]:
+def open_all(
+    places: Places, directory: Path, resumed: int = 0, metrics: Sequence[str] = ("accuracy",)
+) -> list[Sink]:
     """Return the writers, for rank 0.
+
+    metrics: names of the run's metrics.
 
     resumed: step from which an earlier run is resumed, whose metrics are in `directory`. Raise BadInput if a
     path cannot be written.
     """
     try:
         return [
-            *(tensorboard(directory / place, resumed) for place in places.tensorboard),
+            *(tensorboard(directory / place, resumed, metrics) for place in places.tensorboard),
             *(
-                table(directory / place, directory / "metrics.jsonl" if resumed else None)
+                table(directory / place, directory / "metrics.jsonl" if resumed else None, metrics)
                 for place in places.csv
             ),
         ]
@@ -97,31 +99,34 @@ def open_all(places: Places, directory: Path, resumed: int = 0) -> list[Sink]:
         raise BadInput(f"the metrics cannot be written to {error.filename}: {error.strerror}") from None
 
 
-def tensorboard(directory: Path, resumed: int = 0) -> Sink:
+def tensorboard(directory: Path, resumed: int, metrics: Sequence[str]) -> Sink:
     from torch.utils.tensorboard import SummaryWriter
 
     # The steps after `resumed` are repeated.
     writer = SummaryWriter(str(directory), purge_step=resumed + 1 if resumed else None)
 
+    of_epoch = TAGS["epoch"] | {name: METRIC + name for name in metrics}
+    tags = {**TAGS, "epoch": of_epoch, EVALUATION: of_epoch}
+
     def write(event: str, values: dict[str, Any]) -> None:
-        for name, tag in TAGS.get(event, {}).items():
+        for name, tag in tags.get(event, {}).items():
             if values.get(name) is not None:
                 writer.add_scalar(tag, values[name], values["step"])
-        if event in TAGS:
+        if event in tags:
             writer.flush()  # a job may be killed at any time
 
     return write
 
 
-def table(file: Path, earlier: Path | None = None) -> Sink:
+def table(file: Path, earlier: Path | None, metrics: Sequence[str]) -> Sink:
     """Return the writer of a new table, which begins with the metrics in the file `earlier`."""
     file.parent.mkdir(parents=True, exist_ok=True)
     stream = open(file, "w", encoding="utf-8", newline="")  # noqa: SIM115 (open as long as the run)
-    writer = csv.DictWriter(stream, COLUMNS, extrasaction="ignore")
+    writer = csv.DictWriter(stream, columns(metrics), extrasaction="ignore")
     writer.writeheader()
 
     def write(event: str, values: dict[str, Any]) -> None:
-        if event in TAGS:
+        if event in (*TAGS, EVALUATION):
             writer.writerow({"event": event, **values})
             stream.flush()
 

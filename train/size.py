@@ -1,24 +1,60 @@
 """The size of a model and the memory of a device, for --explain."""
 
-import torch
+import re
+from dataclasses import replace
 
-from . import models
-from .config import Settings
-from .data import Data
+import torch
+from torch import nn
+
+from . import flops
+from .config import Settings, language
+from .config.converters import is_hf
+from .data import Task
 from .device import Device
 from .explain import Model
-from .models import moe
+from .models import hf, moe, selection
 
 
-def of_model(settings: Settings, samples: Data) -> Model:
+def of_model(settings: Settings, samples: Task) -> Model:
     """Return the numbers of parameters of the model that the settings name. Nothing is allocated."""
-    shape, classes = samples.train.images.shape[1:], len(samples.classes)
-    experts = settings.model == "moe"
-    with torch.device("meta"):
-        model = models.build("cnn" if experts else settings.model, shape, classes)
+    model = _dense(settings, samples)
     layers = [sum(p.numel() for p in m.parameters(recurse=False)) for m in model.modules()]
-    total = moe.count(shape, classes, moe.experts(settings)) if experts else sum(layers)
-    return Model(total, max(layers))
+    total = sum(p.numel() for p in model.parameters())
+    total += moe.extra(settings, model) if settings.has_experts else 0
+    return Model(total, max(layers), divided=settings.model == "gpt")
+
+
+def _dense(settings: Settings, samples: Task) -> nn.Module:
+    """Return the model without experts and without memory for its weights."""
+    dense = replace(settings, model="cnn" if settings.model == "moe" else settings.model, experts=None)
+    with torch.device("meta"):
+        return selection.build(dense, samples.train.shape, samples.outputs)
+
+
+def of_work(settings: Settings, samples: Task, device: Device, devices: int) -> flops.Work | None:
+    """Return the work of a sample of a language model on so many devices; None for other models."""
+    of_language = settings.model == "gpt" or is_hf(settings.model)
+    if settings.task != "text" and not of_language:
+        return None
+    (context,) = samples.train.shape
+    per_token = None
+    if of_language:
+        model = _dense(settings, samples)
+        parameters = sum(p.numel() for p in model.parameters())
+        parameters += moe.extra(settings, model, visited=True) if settings.has_experts else 0
+        layers, width = hf.form(settings.model) if is_hf(settings.model) else language.size(settings)[:2]
+        per_token = flops.per_token(parameters, layers, width, context)
+    peak = settings.peak_tflops or _peak(device)
+    return flops.Work(context, per_token, peak * 1e12 * devices if peak else None)
+
+
+def _peak(device: Device) -> float | None:
+    """Return the TFLOP/s of the device by its name; None if it is not known."""
+    if not device.row.peaks:
+        return None
+    name = getattr(torch, device.type).get_device_name(device.torch)
+    fits = (tflops for part, tflops in device.row.peaks.items() if re.search(rf"\b{part}\b", name))
+    return next(fits, None)
 
 
 def of_device(device: Device) -> int | None:

@@ -5,7 +5,7 @@ The metrics themselves go through report.Run.metric; sinks.py writes them to oth
 
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import torch
 
 from .device import Device
+from .metrics import TEST_LOSS, Metric
 from .report import Run
 
 Item = TypeVar("Item")
@@ -21,16 +22,16 @@ ROWS = 20  # of the table at the end; the last epoch may be one more
 
 
 class Bar:
-    """A progress bar with steps, rate and remaining time, on rank 0's terminal; elsewhere it does nothing."""
+    """A progress bar with steps, time left, rate and loss on rank 0's terminal; elsewhere it does nothing."""
 
-    def __init__(self, run: Run, steps: int, title: str) -> None:
+    def __init__(self, run: Run, done: int, steps: int, title: str) -> None:
         self._bar: Any = None
         if run.is_main and sys.stderr.isatty():
             try:
                 from tqdm import tqdm
             except ImportError:
                 return
-            self._bar = tqdm(total=steps, desc=title, unit="step", leave=False)
+            self._bar = tqdm(initial=done, total=steps, desc=title, unit="step", leave=False)
 
     @property
     def visible(self) -> bool:
@@ -39,6 +40,11 @@ class Bar:
     def advance(self) -> None:
         if self._bar is not None:
             self._bar.update(1)
+
+    def show(self, text: str) -> None:
+        """Show the last report behind the rate."""
+        if self._bar is not None:
+            self._bar.set_postfix_str(text)
 
     def close(self) -> None:
         if self._bar is not None:
@@ -144,19 +150,31 @@ class Profile:
         file.write_text(table + "\n", encoding="utf-8")
 
 
-def table(epochs: list[dict[str, Any]]) -> list[str]:
-    """Return the metrics of the epochs as lines; of many epochs, every n-th and the last."""
+def table(epochs: list[dict[str, Any]], metrics: Sequence[Metric]) -> list[str]:
+    """Return the metrics of the epochs as lines; of many epochs, every n-th and the last.
+
+    The last line has the best value of the first metric, or the smallest test loss of a run without metrics.
+    """
     if not epochs:
         return []
     every = -(-len(epochs) // ROWS)
     shown = [row for i, row in enumerate(epochs) if i % every == 0 or row is epochs[-1]]
-    lines = ["epoch  train loss   test loss  accuracy  samples/s   seconds"]
+    names = "".join(f"  {metric.name:>8}" for metric in metrics)
+    lines = [f"epoch  train loss   test loss{names}  samples/s   seconds"]
     for row in shown:
+        values = "".join(f"  {_cell(row[m.name], m.form):>{max(8, len(m.name))}}" for m in metrics)
         lines.append(
-            f"{row['epoch']:>5}  {row['train_loss']:>10.4f}  {row['test_loss']:>10.4f}  "
-            f"{row['accuracy']:>8.2%}  {row['samples_per_second']:>9.0f}  {row['seconds']:>8.1f}"
+            f"{row['epoch']:>5}  {row['train_loss']:>10.4f}  {row['test_loss']:>10.4f}{values}  "
+            f"{row['samples_per_second']:>9.0f}  {row['seconds']:>8.1f}"
         )
-    best = max(epochs, key=lambda row: row["accuracy"])
-    if len(epochs) > 1:
-        lines.append(f"best accuracy {best['accuracy']:.2%} in epoch {best['epoch']}")
+    first = metrics[0] if metrics else TEST_LOSS
+    known = [row for row in epochs if row[first.name] is not None]
+    if len(known) > 1:
+        best = (max if first.higher else min)(known, key=lambda row: row[first.name])
+        lines.append(f"best {first.text(best[first.name])} in epoch {best['epoch']}")
     return lines
+
+
+def _cell(value: float | None, form: str) -> str:
+    """Return a value of the table; '-' for one that is not finite."""
+    return "-" if value is None else format(value, form)

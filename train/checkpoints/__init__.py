@@ -1,6 +1,7 @@
 """Checkpoints on disk: how they are named, found, verified, written and read.
 
 DIR/latest                   the id of the newest checkpoint
+DIR/best                     the id of the best checkpoint, with --keep-best
 DIR/step-000123/             the checkpoint after step 123; named so only when all its files are on the disk
     checkpoint.json          the run that wrote it, its position, and size and SHA-256 of every file
     rank-00000.pt            of each rank: random states, buffers, losses that are not reported yet
@@ -18,10 +19,23 @@ with storage.py, and rescue.py writes one when the training hangs. Importing the
 import torch.
 """
 
-from .directory import FOLDER, LATEST, RECORD, Check, Checkpoint, Progress, ids, make_ready, place, prune
-from .finding import any_in, at, check, find, identity
+from .directory import (
+    BEST,
+    FOLDER,
+    LATEST,
+    RECORD,
+    Check,
+    Checkpoint,
+    Progress,
+    ids,
+    make_ready,
+    place,
+    prune,
+)
+from .finding import any_in, at, batch_before, check, find, identity, jump
 
 __all__ = [
+    "BEST",
     "FOLDER",
     "LATEST",
     "RECORD",
@@ -30,10 +44,12 @@ __all__ = [
     "Progress",
     "any_in",
     "at",
+    "batch_before",
     "check",
     "find",
     "identity",
     "ids",
+    "jump",
     "make_ready",
     "place",
     "prune",

@@ -12,13 +12,13 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from threading import Thread
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from .. import atomic
 from ..config import Settings, restored
 from ..errors import BadInput, CannotSave
 
-RECORD, LATEST, FOLDER = "checkpoint.json", "latest", "checkpoints"
+RECORD, LATEST, BEST, FOLDER = "checkpoint.json", "latest", "best", "checkpoints"
 WRITING, REPLACED, REMOVING = ".writing", ".replaced", ".removing"  # suffixes of names that begin with a dot
 
 CHUNK = 1 << 22  # bytes
@@ -33,7 +33,8 @@ class Progress:
     epoch_loss: sum of the losses of this epoch's samples that have been reported
     since_log: this rank's losses of the steps since the last report
     samples: number of samples of these steps, over all ranks
-    seconds: duration of the training; scores: results of the last evaluation
+    seconds: duration of the training; scores: results of the last evaluation; evaluated: its step
+    best: the best evaluation so far, see best.py
     """
 
     epoch: int = 1
@@ -43,6 +44,8 @@ class Progress:
     samples: int = 0
     seconds: float = 0.0
     scores: dict[str, Any] | None = None
+    evaluated: int = 0
+    best: dict[str, Any] | None = None
     since_log: list[Any] = field(default_factory=list)
 
     def numbers(self) -> dict[str, Any]:
@@ -65,7 +68,16 @@ class Checkpoint(NamedTuple):
 
     @property
     def settings(self) -> Settings:
-        return restored(self.record["settings"])
+        """The settings of the training. Raise BadInput if the checkpoint is not of the training module."""
+        return restored(self.of_training("settings"))
+
+    def of_training(self, key: str) -> Any:
+        """Return a value of the training module's own checkpoints. Raise BadInput if it is missing."""
+        if key not in self.record:
+            raise BadInput(
+                f"{self.directory} is a checkpoint of another program: it has no {key} of jobgen.train"
+            )
+        return self.record[key]
 
 
 def place(settings: Settings, run_directory: Path | None) -> Path | None:
@@ -113,11 +125,27 @@ def _saved(file: Path) -> tuple[float, str]:
 
 
 def prune(directory: Path, keep: int | None) -> None:
-    """Remove leftovers of killed runs, and all but the `keep` checkpoints saved last (None: keep all)."""
+    """Remove leftovers of killed runs, and all but the `keep` checkpoints saved last (None: keep all).
+
+    The best checkpoint is kept, too.
+    """
+    best = named(directory / BEST)
     for name in ids(directory)[:-keep] if keep else ():
+        if name == best:
+            continue
         # Renamed first: an interrupted removal then leaves no damaged checkpoint.
         (directory / name).rename(directory / f".{name}{REMOVING}")
     sweep(directory)
+
+
+def named(file: Path) -> str | None:
+    """Return the id of a checkpoint in a file such as `best`; None if there is no such file or checkpoint."""
+    try:
+        name = file.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return None
+    valid = name.isprintable() and name and not name.startswith(".") and "/" not in name
+    return name if valid and (file.parent / name).is_dir() else None
 
 
 def sweep(directory: Path) -> None:
@@ -163,15 +191,22 @@ def verify(directory: Path, entries: Entries) -> None:
     """Raise BadInput, naming the file, if a file is missing or differs from `entries` in size or SHA-256."""
     verify_sizes(directory, entries)
     for name, entry in entries.items():
-        file, found = directory / name, hashlib.sha256()
+        file = directory / name
         try:
             with open(file, "rb") as stream:
-                while chunk := stream.read(CHUNK):
-                    found.update(chunk)
+                found = sha256(stream)
         except OSError as error:
             raise BadInput(f"{file} cannot be read: {error.strerror}") from None
-        if found.hexdigest() != entry["sha256"]:
+        if found != entry["sha256"]:
             raise BadInput(f"{file} is damaged: its SHA-256 differs from that of the written data")
+
+
+def sha256(stream: BinaryIO) -> str:
+    """Return the SHA-256 of a file, as a hexadecimal number."""
+    found = hashlib.sha256()
+    while chunk := stream.read(CHUNK):
+        found.update(chunk)
+    return found.hexdigest()
 
 
 def verify_sizes(directory: Path, entries: Entries) -> None:

@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,14 @@ from torch import nn
 from .. import checkpoints, data, device, engines, peers, ranks
 from ..addresses import free_port
 from ..config import Settings, restored
-from ..config.converters import fraction, one_of, whole
+from ..config.converters import fraction, one_of, paths, whole
 from ..config.options import Parser
 from ..data import feed
+from ..engines.deepspeed_common import load_deepspeed
+from ..engines.deepspeed_patches import EXPERTS
 from ..errors import BadInput, TargetMissed
-from ..scoring import Scores, evaluate
+from ..scoring import Measures, Scores, check_target, evaluate, measures
+from ..trees import Tree, called
 from . import export
 
 
@@ -32,20 +36,17 @@ def main(argv: Sequence[str]) -> None:
     """
     asked = _parser().parse_args(argv)
     settings, state = load(asked.source, asked.ema)
-    samples = data.load(settings.task, asked.data or settings.data)
-    me = ranks.Ranks(0, 1, 0, 1, "127.0.0.1", free_port(), "one process")
-    ranks.export(me, os.environ)
-    mine = device.choose(me, os.environ)
-    peers.connect(me, mine)  # the scores are summed over a group of one rank
-    model = engines.model(replace(settings, expert_parallel=None), samples, mine)
-    _fill(model, state, asked.source)
+    samples = data.of(replace(settings, data=asked.data or settings.data, cache=None))
+    mine = alone()
+    model = filled(settings, samples.train.shape, samples.outputs, mine, state, asked.source)
     runner = Single(RUNNERS[asked.with_](model, mine))
-    test_set = feed.Feed(samples.test, samples, mine.torch)
-    scores = evaluate(runner, test_set, samples.classes, mine, asked.batch_size)
-    for line in report(scores):
+    what = measures(samples, settings.loss, settings.metric)
+    check_target(what, asked.target_accuracy)
+    scores = evaluate(runner, feed.Feed(samples.test, mine.torch), what, mine, asked.batch_size)
+    for line in report(scores, what):
         print(line)
-    if asked.target_accuracy is not None and scores.accuracy < asked.target_accuracy:
-        raise TargetMissed(scores.accuracy, asked.target_accuracy)
+    if asked.target_accuracy is not None and scores.metrics["accuracy"] < asked.target_accuracy:
+        raise TargetMissed(scores.metrics["accuracy"], asked.target_accuracy)
 
 
 def _parser() -> Parser:
@@ -63,7 +64,7 @@ def _parser() -> Parser:
         help="plain torch (default), or DeepSpeed's inference engine",
     )
     parser.add_argument("--ema", action="store_true", help="the averaged weights of a run with --ema")
-    parser.add_argument("--data", type=Path, metavar="DIR", help="the directory of the data, if changed")
+    parser.add_argument("--data", type=paths, metavar="PATH", help="the files of the data, if changed")
     parser.add_argument("--batch-size", type=whole(1), default=256, metavar="N", help="default: 256")
     parser.add_argument("--target-accuracy", type=fraction, metavar="X", help="exit with status 3 below X")
     return parser
@@ -88,17 +89,57 @@ def load(source: Path, ema: bool) -> tuple[Settings, export.Weights]:
     return settings, export.read(source)
 
 
-def _fill(model: nn.Module, state: export.Weights, source: Path) -> None:
+@contextmanager
+def whole_experts(state: export.Weights, mine: device.Device) -> Iterator[None]:
+    """Within the context, let each expert layer of DeepSpeed have all its experts."""
+    if not any(EXPERTS in f".{name}" for name in state):
+        yield
+        return
+    load_deepspeed(mine)
+    from deepspeed.moe.layer import MoE
+
+    own = MoE.__init__
+
+    def whole(self: Any, *args: Any, **named: Any) -> None:
+        asked = signature(own).bind(self, *args, **named)
+        asked.arguments["ep_size"] = 1
+        own(*asked.args, **asked.kwargs)
+
+    MoE.__init__ = whole
+    try:
+        yield
+    finally:
+        MoE.__init__ = own
+
+
+def alone() -> device.Device:
+    """Return the device of this process, which becomes a group of one rank."""
+    me = ranks.Ranks(0, 1, 0, 1, "127.0.0.1", free_port(), "one process")
+    ranks.export(me, os.environ)
+    mine = device.choose(me, os.environ)
+    peers.connect(me, mine)
+    return mine
+
+
+def filled(
+    settings: Settings, shape: Any, outputs: int, mine: device.Device, state: export.Weights, source: Path
+) -> nn.Module:
+    """Return the model of a run with the weights `state`, on the host. Raise BadInput if they do not fit.
+
+    shape, outputs: see models.selection.build
+    """
+    one = replace(settings, expert_parallel=None, min_capacity=0)  # the experts take a batch of any size
+    with whole_experts(state, mine):
+        model = engines.model(one, shape, outputs, mine)
     try:
         model.load_state_dict(state)
     except RuntimeError as error:
         reason = " ".join(str(error).split())
         raise BadInput(f"{source} does not fit the model of its run: {reason}") from None
+    return model
 
 
 def _with_deepspeed(model: nn.Module, mine: device.Device) -> nn.Module:
-    from ..engines.deepspeed_common import load_deepspeed
-
     deepspeed = load_deepspeed(mine)
     # DeepSpeed has kernels for some transformers only; any other model runs unchanged.
     engine: nn.Module = deepspeed.init_inference(model, dtype=torch.float32, replace_with_kernel_inject=False)
@@ -125,13 +166,11 @@ class Single:
         yield
 
     @torch.no_grad()
-    def predict(self, images: torch.Tensor) -> torch.Tensor:
-        logits: torch.Tensor = self.module(images)
-        return logits
+    def predict(self, inputs: Tree) -> Tree:
+        return called(self.module, inputs)
 
 
-def report(scores: Scores) -> Iterator[str]:
-    """Yield the lines of the report: the accuracy of each class, then loss and accuracy of all samples."""
-    for name, accuracy in scores.per_class.items():
-        yield f"  {name:>6} {'-' if accuracy is None else format(accuracy, '.1%')}"
-    yield f"test loss {scores.loss:.6f}, accuracy {scores.accuracy:.2%}"
+def report(scores: Scores, what: Measures) -> Iterator[str]:
+    """Yield the lines of the report: the accuracy of each class, then loss and metrics of all samples."""
+    yield from scores.lines()
+    yield ", ".join(filter(None, (f"test loss {scores.loss:.6f}", what.text(scores.metrics))))

@@ -27,6 +27,7 @@ from .directory import Checkpoint, verify
 
 SUFFIXES = (".pt", ".safetensors")
 Weights = dict[str, torch.Tensor]
+TIED = "tied_modules."  # in DeepSpeed's names of weights that two stages of a pipeline share
 SHARE = re.compile(r"zero_pp_rank_(\d+)_mp_rank_(\d+)_optim_states\.pt$")
 
 
@@ -167,12 +168,15 @@ def _masters_of_shares(folder: Path, state: Weights) -> Weights:
     os.environ.setdefault("DS_ACCELERATOR", "cpu")  # loading imports DeepSpeed, which would search for one
     shards = [(match, file) for file in folder.iterdir() if (match := SHARE.search(file.name))]
     pieces: dict[str, list[torch.Tensor]] = defaultdict(list)
-    for _, file in sorted(shards, key=lambda each: tuple(map(int, each[0].groups()))):
+    stages: dict[str, str] = {}  # weights that two stages share are taken from the first one
+    for match, file in sorted(shards, key=lambda each: tuple(map(int, each[0].groups()))):
         optimizer = _trusted(file)["optimizer_state_dict"]
         shares = optimizer.get("single_partition_of_fp32_groups", ())
         for places, share in zip(optimizer.get("param_slice_mappings", ()), shares, strict=False):
             for name, place in places.items():
-                pieces[name].append(share[place.start : place.start + place.numel])
+                if stages.setdefault(name, match[2]) == match[2]:
+                    here = share[place.start : place.start + place.numel]
+                    pieces[name.removeprefix(TIED)].append(here)
     whole = {name: torch.cat(some) for name, some in pieces.items() if name in state}
     return {
         name: flat.view(state[name].shape)
@@ -202,10 +206,12 @@ def _half(found: Checkpoint) -> bool:
 
 def _averaged(found: Checkpoint) -> Weights:
     state: Weights = {}
-    share = (found.settings.experts or 4) // (found.settings.expert_parallel or 1)
     for file in sorted(found.directory.glob("ema-*.pt")):
         part = int(file.stem.removeprefix("ema-"))
-        for name, tensor in storage.load(file)["weights"].items():
+        weights = storage.load(file)["weights"]
+        share = 1 + max((int(at[2]) for name in weights if (at := re.search(EXPERT, name))), default=0)
+        for name, tensor in weights.items():
+            name = name.removeprefix(TIED)
             # Each rank numbers its own experts from 0.
             state[re.sub(EXPERT, lambda at: f"{at[1]}{int(at[2]) + part * share}", name)] = tensor  # noqa: B023
     return state

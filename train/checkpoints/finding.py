@@ -3,17 +3,20 @@
 In settling.py, all ranks verify its files together.
 """
 
+import math
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..config import MOE_OPTIONS
-from ..config.batches import stages_of
+from ..config import MOE_OPTIONS, language
+from ..config.batches import ACCUMULATION, MICRO, TOTAL, Before, stages_of
 from ..config.dsquery import PRECISION_BLOCKS, enabled, optimizer_name
 from ..config.engines import spec_of
 from ..config.recipe import Recipe
+from ..config.schedules import Plan
 from ..errors import BadInput, CommonMistake, suggestion
-from .directory import FOLDER, LATEST, RECORD, Checkpoint, complete, ids, put_back, read
+from .directory import BEST, FOLDER, LATEST, RECORD, Checkpoint, complete, ids, named, put_back, read
 
 STEP = re.compile(r"step-(\d+)")
 
@@ -21,7 +24,7 @@ STEP = re.compile(r"step-(\d+)")
 def find(wanted: str, directory: Path | None) -> Checkpoint:
     """Return the checkpoint that --resume names.
 
-    wanted: an id in `directory`, a path as for `at`, or 'latest'. Raise BadInput if there is no such
+    wanted: an id in `directory`, a path as for `at`, 'latest' or 'best'. Raise BadInput if there is no such
     checkpoint.
     """
     if wanted != LATEST and Path(wanted).is_dir():
@@ -34,6 +37,8 @@ def find(wanted: str, directory: Path | None) -> Checkpoint:
     if wanted == LATEST:
         return at(directory)
     put_back(directory)
+    if wanted == BEST:
+        return _best(directory / BEST)
     if not (directory / wanted).is_dir():
         there = ids(directory)
         has = f"it has {', '.join(there)}" if there else "it has none"
@@ -46,9 +51,11 @@ def find(wanted: str, directory: Path | None) -> Checkpoint:
 def at(place: Path) -> Checkpoint:
     """Return the checkpoint in `place`.
 
-    For a directory of checkpoints or a run directory, this is the newest one. Raise BadInput if there is
-    none.
+    For a directory of checkpoints or a run directory, this is the newest one; for a file `best`, the one that
+    it names. Raise BadInput if there is none.
     """
+    if place.name == BEST and not place.is_dir():
+        return _best(place)
     if (place / RECORD).is_file() or STEP.fullmatch(place.name):
         return _asked_for(place)
     for folder in (place, place / FOLDER):
@@ -63,6 +70,13 @@ def any_in(directory: Path | None) -> bool:
     return directory is not None and (
         (directory / LATEST).is_file() or next(directory.glob("step-*"), None) is not None
     )
+
+
+def _best(file: Path) -> Checkpoint:
+    name = named(file)
+    if name is None:
+        raise BadInput(f"{file} names no checkpoint: the run that saves there has --keep-best METRIC")
+    return _asked_for(file.parent / name)
 
 
 def _asked_for(directory: Path) -> Checkpoint:
@@ -151,6 +165,7 @@ def identity(how: Recipe, world_size: int) -> dict[str, Any]:
     same: dict[str, Any] = {
         "task": settings.task,
         "model": settings.model,
+        "loss": settings.loss,
         "engine": settings.engine,
         "plugin": spec_of(settings).plugin(settings),
         "stages": stages_of(settings, world_size),
@@ -161,9 +176,40 @@ def identity(how: Recipe, world_size: int) -> dict[str, Any]:
         "zero-stage": config["zero_optimization"]["stage"],
         "precision": next((p for block, p in PRECISION_BLOCKS.items() if enabled(config, block)), "fp32"),
         "ema": settings.ema,
+        "drop-last": settings.drop_last or None,
         "global-batch": how.batch.micro * how.batch.accumulation * how.parallel,
     }
+    same |= language.identity(settings)
     return same | {name.replace("_", "-"): getattr(settings, name) for name in MOE_OPTIONS}
+
+
+def batch_before(found: Checkpoint) -> Before:
+    """Return the batch sizes with which the checkpoint was trained."""
+    config = found.of_training("deepspeed")
+    total, micro = config[TOTAL], config[MICRO]
+    parallel = total // (micro * config[ACCUMULATION])
+    return Before(total, micro, parallel, found.record.get("scaled_for", parallel))
+
+
+def jump(found: Checkpoint, how: Recipe, now: Plan, per_epoch: int) -> str:
+    """Return a note if the schedule `now` changes the learning rate of the checkpoint; '' if it does not."""
+    try:
+        old = replace(how, settings=found.settings, config=found.record["deepspeed"]).schedule(per_epoch)
+    except CommonMistake:  # the user's own scheduler of that run is gone
+        return ""
+    at = found.record["progress"]
+    done = at["epoch"] - 1 if now.per_epoch else at["step"]
+    curves = old.closed_form(), now.closed_form()
+    if None in curves or old.per_epoch != now.per_epoch:
+        return ""
+    was, is_ = (curve(done) for curve in curves if curve)
+    if math.isclose(was, is_, rel_tol=1e-6):
+        return ""
+    unit = "epochs" if now.per_epoch else "steps"
+    return (
+        f"the schedule is now one of {now.total} {unit}, and was one of {old.total}: the learning rate goes "
+        f"on with {is_:.3g}, and was {was:.3g}"
+    )
 
 
 def check(found: Checkpoint, how: Recipe, world_size: int) -> bool:
@@ -172,9 +218,9 @@ def check(found: Checkpoint, how: Recipe, world_size: int) -> bool:
     Any number of ranks can read this form. Raise CommonMistake, with the reason, if the run cannot resume
     from the checkpoint.
     """
-    name, before = found.directory.name, found.record["world_size"]
+    name, before, same = found.directory.name, found.record["world_size"], found.of_training("identity")
     for option, value in identity(how, world_size).items():
-        other = found.record["identity"].get(option, value)
+        other = same.get(option, value)
         if other != value:
             raise CommonMistake(
                 f"--resume {name} was trained with {_said(option, other)}, but this run has "
@@ -184,7 +230,7 @@ def check(found: Checkpoint, how: Recipe, world_size: int) -> bool:
     if before == world_size or spec.replicated:
         return False
     ranks = f"--resume {name} was saved by {before} ranks and cannot resume with {world_size}"
-    if how.settings.model == "moe":
+    if how.settings.has_experts:
         raise CommonMistake(f"{ranks}: DeepSpeed's universal checkpoint does not contain the experts")
     if not how.config["zero_optimization"]["stage"]:
         return False  # every rank has the whole state
@@ -199,4 +245,6 @@ def check(found: Checkpoint, how: Recipe, world_size: int) -> bool:
 
 
 def _said(option: str, value: Any) -> str:
-    return f"no --{option}" if value is None else f"--{option} {value}"
+    if value is None or value is True:
+        return f"no --{option}" if value is None else f"--{option}"
+    return f"--{option} {value}"

@@ -60,6 +60,7 @@ def _save(saver: Saver) -> None:
             entries |= json.loads(told.read_text(encoding="utf-8"))
             told.unlink()
         atomic.write_json(draft / RECORD, saver.record(name, here, entries))
-        saver.publish(draft, saver.directory / name, here)
+        saver.publish(draft, saver.directory / name, here.step)
+        saver.mark(here)
     except OSError:
         return  # the previous checkpoint remains the latest

@@ -1,34 +1,33 @@
 """Saving checkpoints and resuming from them, on all ranks. For the files see __init__.py."""
 
-import os
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from shutil import rmtree
 from typing import Any
 
 from torch import distributed
 
-from .. import atomic, peers, report
+from .. import report
 from ..config import recorded
 from ..config.recipe import Recipe
-from ..data import Data
+from ..data import Task
 from ..device import Device
-from ..engines import Engine
-from ..errors import CannotSave, TrainingFailure
+from ..engines import Engine, seed
+from ..errors import TrainingFailure
 from ..report import Run
 from . import storage
-from .directory import LATEST, RECORD, REPLACED, WRITING, Checkpoint, Entries, Progress, prune
+from .directory import Checkpoint, Entries, Progress
 from .finding import identity
+from .publishing import Publisher
 
 
 @dataclass
-class Saver:
+class Saver(Publisher):
     """Saves checkpoints at the steps and epochs that --save-every and --save-every-epochs select; see `due`.
 
     `save` may also be called after any other step.
@@ -36,7 +35,6 @@ class Saver:
     facts: the part of checkpoint.json that is the same for all checkpoints of the run
     start: the position at which this run starts
     seconds: the duration of the last save
-    latest: the id of the last intact checkpoint; its path if it is in another directory
     here: the position after the last step
     """
 
@@ -56,44 +54,39 @@ class Saver:
         """The step from which another run would resume."""
         return self._saved_at[0] if self._saved_at else self.start.step
 
-    def due(self, step: int, epoch: int | None = None) -> bool:
-        """Return whether to save after `step`. epoch: the epoch that this step completes, or None."""
+    def due(self, step: int, epoch: int | None = None, end: bool = False) -> bool:
+        """Return whether to save after `step`.
+
+        epoch: the epoch that this step completes, or None; end: the training ends with this step
+        """
         settings = self.facts["settings"]
         every, every_epochs = settings["save_every"], settings["save_every_epochs"]
-        if epoch is None:
-            return bool(every) and step % every == 0
-        if not every and not every_epochs:
-            return False
-        by_epoch = bool(every_epochs) and epoch % every_epochs == 0
-        return epoch == settings["epochs"] or by_epoch or self.due(step)
+        if end:
+            return not settings["no_save"]
+        by_epoch = epoch is not None and bool(every_epochs) and epoch % every_epochs == 0
+        return by_epoch or (bool(every) and step % every == 0)
 
-    def save(self, progress: Progress) -> None:
+    def save(self, progress: Progress, best: bool = False) -> None:
         """Save a checkpoint. Called on all ranks. A second call at the same position does nothing.
 
-        Raise CannotSave on all ranks if any rank cannot write. The previous checkpoint is then kept.
+        best: name it in the file `best`. Raise CannotSave on all ranks if any rank cannot write. The previous
+        checkpoint is then kept.
         """
-        place = (progress.step, progress.epoch, progress.in_epoch)
-        if place == self._saved_at:
+        if _place(progress) == self._saved_at:
             return
         began = time.monotonic()
         name = f"step-{progress.step:06d}"
-        draft = self.directory / self._begin(name)
-        files_of_all = self._write(draft, progress)
-        self._finish(draft, self.directory / name, progress, files_of_all)
-        self._saved_at, self.latest, self.seconds = place, name, time.monotonic() - began
+        draft = self.begin(name)
+        record = self.record(name, progress, self._write(draft, progress))
+        self.finish(draft, name, record, progress.step, self.facts["settings"]["keep"], best)
+        self.mark(progress)
+        self.latest, self.seconds = name, time.monotonic() - began
         took = round(self.seconds, 3)
         self.run.metric("checkpoint", id=name, epoch=progress.epoch, step=progress.step, save_seconds=took)
 
-    def _begin(self, name: str) -> str:
-        """Create a draft directory, whose name no other run uses, and return its name."""
-        draft, failed = f".{name}.{self.run.host}-{os.getpid()}{WRITING}", None
-        if self.run.is_main:
-            try:
-                rmtree(self.directory / draft, ignore_errors=True)
-                (self.directory / draft).mkdir(parents=True)
-            except OSError as error:
-                failed = storage.failure(error, self.directory / draft)
-        return str(self._agree(name, failed, draft)[0])
+    def mark(self, progress: Progress) -> None:
+        """Note that there is a checkpoint of this position."""
+        self._saved_at = _place(progress)
 
     def _write(self, draft: Path, progress: Progress) -> Entries:
         """Write this rank's files. Return the entries of all ranks' files when they are on the disk."""
@@ -108,89 +101,30 @@ class Saver:
         averaged = average.state_dict() if average and (part.writes or average.spread) else None
         if averaged and part.writes:
             written.save(averaged, draft / f"ema-{part.number:02d}.pt")
-        entries = self._agree(f"step-{progress.step:06d}", written.failure, written.entries, draft)
+        entries = self.agree(f"step-{progress.step:06d}", written.failure, written.entries, draft)
         return {name: entry for some in entries for name, entry in some.items()}
-
-    def _finish(self, draft: Path, final: Path, progress: Progress, written: Entries) -> None:
-        failed = None
-        if self.run.is_main:
-            try:
-                atomic.write_json(draft / RECORD, self.record(final.name, progress, written))
-                self.publish(draft, final, progress)
-            except OSError as error:
-                failed = storage.failure(error, draft)
-        self._agree(final.name, failed, None, draft)
-        if self.run.is_main:
-            try:
-                prune(self.directory, self.facts["settings"]["keep"])
-            except OSError as error:
-                report.complain(f"warning: older checkpoints cannot be removed: {error}")
 
     def record(self, name: str, progress: Progress, written: Entries) -> dict[str, Any]:
         """Return the content of checkpoint.json."""
         return {"format": 1, "id": name, **self.facts, "progress": progress.numbers(), "files": written}
 
-    def publish(self, draft: Path, final: Path, progress: Progress) -> None:
-        """Rename the draft to `final`, and only then make it the latest. Called on rank 0."""
-        for folder in {file.parent for file in draft.rglob("*")}:
-            atomic.sync_directory(folder)
-        if final.exists():  # this run resumed from an older checkpoint
-            self._make_room(final)
-        os.replace(draft, final)
-        atomic.sync_directory(self.directory)
-        atomic.write_text(self.directory / LATEST, final.name + "\n")
-        if self.run.directory:  # the job script retries only while this increases
-            atomic.write_text(self.run.directory / "saved-step", f"{progress.step}\n")
-        self._saved_at, self.latest = (progress.step, progress.epoch, progress.in_epoch), final.name
 
-    def _make_room(self, final: Path) -> None:
-        """Rename the old checkpoint of this name, after `latest` names another one, if there is any."""
-        other = self.directory / self.latest if self.latest else None
-        if other and other != final and other.parent == self.directory and other.is_dir():
-            atomic.write_text(self.directory / LATEST, other.name + "\n")
-        old = self.directory / f".{final.name}.{self.run.host}-{os.getpid()}{REPLACED}"
-        rmtree(old, ignore_errors=True)
-        os.replace(final, old)
-
-    def _agree(
-        self, name: str, failed: dict[str, Any] | None, fact: Any, draft: Path | None = None
-    ) -> list[Any]:
-        """Return the facts of all ranks, in order. Raise CannotSave on all ranks if any has failed."""
-        host = self.run.host
-        told = peers.exchange({"fact": fact, "failed": failed and {**failed, "host": host}}, self.device)
-        failures = [(rank, one["failed"]) for rank, one in enumerate(told) if one["failed"]]
-        if not failures:
-            return [one["fact"] for one in told]
-        if self.run.is_main and draft:
-            rmtree(draft, ignore_errors=True)
-        rank, first = failures[0]
-        free = "" if first["free"] is None else f", with {first['free'] / 2**20:.1f} MiB free"
-        kept = f"{self.latest} is intact and is kept" if self.latest else "there is no earlier one"
-        raise CannotSave(
-            f"checkpoint {name} cannot be written: {first['reason']}: {first['file']} (rank {rank} on "
-            f"{first['host']}{free}); {kept}",
-            checkpoint=self.latest,
-        )
+def _place(progress: Progress) -> tuple[int, int, int]:
+    return progress.step, progress.epoch, progress.in_epoch
 
 
-def facts(how: Recipe, samples: Data, world_size: int) -> dict[str, Any]:
+def facts(how: Recipe, samples: Task, world_size: int) -> dict[str, Any]:
     """Return what checkpoint.json says of the run: enough to resume, export and evaluate it."""
     return {
         "world_size": world_size,
+        "scaled_for": how.scaled_for,
         "identity": identity(how, world_size),
         "settings": recorded(how.settings),
         "deepspeed": how.config,
-        "shape": list(samples.train.images.shape[1:]),
+        "shape": samples.train.shape,
         "classes": list(samples.classes),
-        "versions": {name: _version(name) for name in ("torch", "deepspeed")},
+        "versions": {name: report.versions().get(name) for name in ("torch", "deepspeed")},
     }
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
 
 
 def restore(engine: Engine, found: Checkpoint, universal: bool, device: Device, run: Run) -> Progress:
@@ -205,13 +139,16 @@ def restore(engine: Engine, found: Checkpoint, universal: bool, device: Device, 
     if engine.average:
         engine.average.load_state_dict(storage.load(directory / f"ema-{engine.part.number:02d}.pt"))
     mine = storage.load(storage.rank_file(directory, rank % before))
-    state = mine["buffers"] if now == before else storage.buffers(found)
+    state = mine["buffers"] if now == before else mine["buffers"] | storage.buffers(found)
     for name, buffer in engine.module.named_buffers():
         buffer.copy_(state[name])
     # With another number of ranks, the losses of the old ranks are distributed over the new ones.
     old = [storage.load(storage.rank_file(directory, other)) for other in range(rank, before, now)]
     losses = [loss.to(device.torch) for state in old for loss in state["since_log"]]
-    storage.set_random_state(mine["random"], device)
+    if rank < before:
+        storage.set_random_state(mine["random"], device)
+    else:  # a rank that the run did not have: its random numbers are those of no other rank
+        seed(found.settings.seed, rank, found.record["progress"]["step"])
     return replace(Progress(**found.record["progress"]), since_log=losses)
 
 

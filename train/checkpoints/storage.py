@@ -10,17 +10,27 @@ import shutil
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from importlib import import_module
+from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 import torch
+from torch import nn
 
 from ..device import Device
 from ..engines.base import Engine
+from ..errors import CommonMistake
 from .directory import Checkpoint, Entries, Progress
 
 _sync = getattr(os, "fdatasync", os.fsync)  # macOS has no fdatasync
+_CORE = import_module(f"numpy.{'_core' if np.__version__ >= '2' else 'core'}.multiarray")
+# What NumPy's numbers and arrays are written with, such as those in the state of a user's own scheduler.
+_NUMPY = [
+    *(np.ndarray, np.dtype, _CORE.scalar, _CORE._reconstruct),
+    *{type(np.dtype(each)) for each in "?bBhHiIlLqQefdg"},
+]
 LARGE = 1 << 20  # bytes; for smaller writes, a thread is slower
 
 
@@ -135,8 +145,24 @@ def _without_crc32() -> Iterator[None]:
 
 
 def load(file: Path) -> Any:
-    """Load a file of Written.save on the CPU: only tensors and plain values, so it cannot execute code."""
-    return torch.load(file, map_location="cpu", weights_only=True)
+    """Load a file of Written.save on the CPU: tensors, plain and NumPy values, so it cannot execute code."""
+    with torch.serialization.safe_globals(_NUMPY):
+        return torch.load(file, map_location="cpu", weights_only=True)
+
+
+def check_state(state: Any, what: str) -> None:
+    """Raise CommonMistake if `load` could not read `state` again. what: whose it is, for the message."""
+    written = BytesIO()
+    torch.save(state, written)
+    written.seek(0)
+    with torch.serialization.safe_globals(_NUMPY):
+        kinds = torch.serialization.get_unsafe_globals_in_checkpoint(written)
+    if kinds:
+        named = ", ".join(sorted(kinds))
+        raise CommonMistake(
+            f"{what}: its state_dict() has {named}, which a checkpoint cannot hold: it may have "
+            "numbers, texts, lists, dicts, tensors, and NumPy's numbers and arrays"
+        )
 
 
 def own_state(engine: Engine, device: Device, progress: Progress) -> dict[str, Any]:
@@ -148,8 +174,18 @@ def own_state(engine: Engine, device: Device, progress: Progress) -> dict[str, A
     return {
         "random": random_state(device),
         "buffers": {name: buffer.detach().cpu() for name, buffer in engine.module.named_buffers()},
+        "temporary": _not_persistent(engine.module),
         "since_log": torch.stack(progress.since_log).cpu() if progress.since_log else torch.zeros(0),
     }
+
+
+def _not_persistent(module: nn.Module) -> list[str]:
+    """Return the names of the buffers that are not in the state_dict, such as tables of transformers."""
+    return [
+        f"{prefix}.{name}" if prefix else name
+        for prefix, each in module.named_modules()
+        for name in each._non_persistent_buffers_set
+    ]
 
 
 def rank_file(directory: Path, rank: int) -> Path:
@@ -157,11 +193,13 @@ def rank_file(directory: Path, rank: int) -> Path:
 
 
 def buffers(found: Checkpoint) -> dict[str, torch.Tensor]:
-    """Return the model's buffers for an evaluation: running statistics are averaged over the ranks."""
+    """Return the buffers of the model's state_dict: running statistics are averaged over the ranks."""
     columns: dict[str, list[torch.Tensor]] = {}
     for rank in range(found.record["world_size"]):
-        for name, buffer in load(rank_file(found.directory, rank))["buffers"].items():
-            columns.setdefault(name, []).append(buffer)
+        state = load(rank_file(found.directory, rank))
+        for name, buffer in state["buffers"].items():
+            if name not in state.get("temporary", ()):
+                columns.setdefault(name, []).append(buffer)
     return {
         name: torch.stack(column).mean(0) if column[0].is_floating_point() else column[0]
         for name, column in columns.items()

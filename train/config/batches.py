@@ -80,6 +80,50 @@ def batch_sizes(config: Mapping[str, Any], settings: Settings, parallel: int) ->
     return _complete(sizes, parallel), notes
 
 
+class Before(NamedTuple):
+    """The batch sizes of a checkpoint to resume from.
+
+    total: global batch; parallel: data-parallel ranks; scaled_for: see recipe.Recipe
+    """
+
+    total: int
+    micro: int
+    parallel: int
+    scaled_for: int
+
+
+def kept(
+    before: Before, config: Mapping[str, Any], settings: Settings, parallel: int
+) -> tuple[Batch, list[str]]:
+    """Return batch sizes for another number of data-parallel ranks with the same global batch, and notes.
+
+    The micro batch is --batch-size or that of the checkpoint, or less if there are more ranks. Raise
+    CommonMistake if `parallel` does not divide the global batch.
+    """
+    try:
+        batch, notes = batch_sizes(config, settings, parallel)
+    except CommonMistake:
+        batch, notes = Batch(0, 0), []
+    if batch.micro * batch.accumulation * parallel == before.total or settings.global_batch not in (
+        None,
+        before.total,
+    ):
+        return batch, notes
+    each, rest = divmod(before.total, parallel)
+    if rest:
+        raise CommonMistake(
+            f"--resume: {parallel} data-parallel ranks cannot divide the global batch of {before.total} "
+            f"samples of the checkpoint, saved by {before.parallel}: use a number of ranks that divides it"
+        )
+    limit = min(settings.batch_size or before.micro, each)
+    micro = next(size for size in range(limit, 0, -1) if each % size == 0)
+    made = Batch(micro, each // micro)
+    return made, [
+        f"resumed with {parallel} data-parallel rank(s) instead of {before.parallel}: the global batch stays "
+        f"{before.total} = micro batch {made.micro} x accumulation {made.accumulation} x {parallel}"
+    ]
+
+
 OPTIONS = {TOTAL: "--global-batch", MICRO: "--batch-size", ACCUMULATION: "--accumulation"}
 
 

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from ..errors import suggestion
 
-SCHEDULERS = ("none", "warmup", "warmup-decay", "warmup-cosine", "onecycle", "cosine", "multistep")
+SCHEDULERS = ("none", "warmup", "warmup-decay", "warmup-cosine", "onecycle", "cosine", "multistep", "plateau")
 # Features that DeepSpeed has removed, with the message about each.
 GONE = {
     "onebitadam": "the 1-bit optimizers left DeepSpeed in 0.19.7",
@@ -100,6 +100,15 @@ def real(above: float | None = None) -> Callable[[str], float]:
     return convert
 
 
+@accepts("two numbers from 0 to below 1, such as 0.9,0.95", pattern=r"\s*0?\.?\d+\s*,\s*0?\.?\d+\s*")
+def betas(text: str) -> tuple[float, ...]:
+    """Convert the two averaging factors of Adam, separated by a comma."""
+    numbers = tuple(_number(part) for part in text.split(","))
+    if len(numbers) != 2 or not all(0 <= number < 1 for number in numbers):
+        raise argparse.ArgumentTypeError(f"{text!r} is not two numbers from 0 to below 1, such as 0.9,0.95")
+    return numbers
+
+
 @accepts("a number between 0 and 1", type="number", exclusiveMinimum=0, exclusiveMaximum=1)
 def decay(text: str) -> float:
     if not 0 < _number(text) < 1:
@@ -124,6 +133,16 @@ def fraction(text: str) -> float:
     if not 0 < _number(text) <= 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a fraction above 0 and up to 1, such as 0.97")
     return float(text)
+
+
+@accepts("a file or a directory; several are separated by blanks or commas")
+def paths(text: str) -> tuple[Path, ...]:
+    """Convert paths that are separated by commas. The name of an existing file may contain commas."""
+    if Path(text).exists():
+        return (Path(text),)
+    if not all(text.split(",")):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of paths, such as a.txt,b.txt")
+    return tuple(map(Path, text.split(",")))
 
 
 def file_named(suffixes: Sequence[str]) -> Callable[[str], Path]:
@@ -174,17 +193,52 @@ def partition(text: str) -> str:
     return one_of(("parameters", "uniform", "type:REGEX"))(text)
 
 
+@accepts("the name of a metric, such as loss or accuracy", pattern=r"(?!\d)\w+")
+def metric(text: str) -> str:
+    """Convert the name of a metric of the evaluation. Which ones a run has is known with its data."""
+    if not text.isidentifier():
+        raise argparse.ArgumentTypeError(f"{text!r} is not the name of a metric, such as loss or accuracy")
+    return text
+
+
 @accepts(f"one of {', '.join(SCHEDULERS)} or PKG.MOD:NAME", enum=list(SCHEDULERS), pattern=_OWN)
 def scheduler(text: str) -> str:
     return text if is_own(text) else one_of(SCHEDULERS)(text)
 
 
-def model(names: Sequence[str]) -> Callable[[str], str]:
+def named_or_own(names: Sequence[str]) -> Callable[[str], str]:
     """Return a converter for one of `names` or the user's own package.module:name."""
 
     @accepts(f"one of {', '.join(names)} or PKG.MOD:NAME", enum=list(names), pattern=_OWN)
     def convert(text: str) -> str:
         return own(text) if ":" in text else one_of((*names, "PKG.MOD:NAME"))(text)
+
+    return convert
+
+
+def metrics(names: Sequence[str]) -> Callable[[str], tuple[str, ...]]:
+    """Return a converter for a list of `names` or the user's own package.module:name; 'none' is ()."""
+    each, one = named_or_own(names), f"({'|'.join(names)}|{_OWN})"
+
+    @accepts(f"a list of {', '.join(names)} or PKG.MOD:NAME, or none", pattern=rf"none|{one}(,{one})*")
+    def convert(text: str) -> tuple[str, ...]:
+        return () if text == "none" else tuple(dict.fromkeys(each(part.strip()) for part in text.split(",")))
+
+    return convert
+
+
+def model(names: Sequence[str]) -> Callable[[str], str]:
+    """Return a converter for one of `names`, the user's own package.module:name, or hf:DIR."""
+    other = named_or_own(names)
+
+    @accepts(f"one of {', '.join(names)}, PKG.MOD:NAME or hf:DIR", enum=list(names), pattern=f"{_OWN}|hf:.+")
+    def convert(text: str) -> str:
+        if not is_hf(text):
+            return other(text)
+        directory = Path(text.removeprefix("hf:")).absolute()
+        if not (directory / "config.json").is_file():
+            raise argparse.ArgumentTypeError(f"{text!r}: there is no file {directory / 'config.json'}")
+        return f"hf:{directory}"
 
     return convert
 
@@ -220,7 +274,16 @@ def augmentation(text: str) -> tuple[str, ...]:
     return tuple(sorted(parts))
 
 
+def is_hf(text: str) -> bool:
+    """Return whether `text` has the form hf:DIR, which names a directory of the package transformers."""
+    return text.startswith("hf:")
+
+
 def is_own(text: str) -> bool:
     """Return whether `text` has the form package.module:name, which names a user's own object."""
     module, colon, name = text.partition(":")
-    return bool(colon) and all(part.isidentifier() for part in (*module.split("."), *name.split(".")))
+    return (
+        bool(colon)
+        and not is_hf(text)
+        and all(part.isidentifier() for part in (*module.split("."), *name.split(".")))
+    )

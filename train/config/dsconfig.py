@@ -6,12 +6,14 @@ Does not import torch.
 
 import copy
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from ..errors import CommonMistake
-from . import dskeys, dsvalues
+from . import auto, dskeys, dsvalues
 from .batches import ACCUMULATION, MICRO, TOTAL, Batch
+from .converters import is_own
 from .dsquery import (
     PRECISION_BLOCKS,
     Config,
@@ -37,13 +39,13 @@ EVERY_ENGINE = frozenset(
 )
 
 
-def read(file: Path | None) -> Config:
-    """Return the dict in `file`, {} for None.
+def read(file: Path | None) -> tuple[Config, list[str]]:
+    """Return the dict in `file`, {} for None, and the paths of its values "auto", which the dict has not.
 
     Raise CommonMistake if the file cannot be read, is not a JSON object, or has an unknown key.
     """
     if file is None:
-        return {}
+        return {}, []
     try:
         config = json.loads(file.read_text(encoding="utf-8"), object_pairs_hook=_no_key_twice)
     except OSError as error:
@@ -52,14 +54,23 @@ def read(file: Path | None) -> Config:
         raise CommonMistake(f"--deepspeed_config {file} is not valid JSON: {error}") from None
     if not isinstance(config, dict):
         raise CommonMistake(f"--deepspeed_config {file} is not a JSON object")
-    return dskeys.check(config, dskeys.named(file))
+    config, autos = auto.split(config)
+    return dskeys.check(config, dskeys.named(file)), autos
 
 
-def build(base: Config, settings: Settings, batch: Batch, parallel: int) -> tuple[Config, list[str]]:
+def build(
+    base: Config,
+    settings: Settings,
+    batch: Batch,
+    parallel: int,
+    autos: Sequence[str] = (),
+    scaled_for: int | None = None,
+) -> tuple[Config, list[str]]:
     """Return DeepSpeed's config, and notes on values that were overruled or changed.
 
     The schedule of --scheduler is added later, by `schedule`. parallel: number of data-parallel ranks
-    (batches.replicas). `base` is not modified. Raise CommonMistake for settings that cannot work together.
+    (batches.replicas). autos: see `read`. scaled_for: number of ranks for --scale-lr, if it is another one.
+    `base` is not modified. Raise CommonMistake for settings that cannot work together.
     """
     config, notes = copy.deepcopy(base), []
     if "bfloat16" in config:  # DeepSpeed's old name
@@ -69,7 +80,9 @@ def build(base: Config, settings: Settings, batch: Batch, parallel: int) -> tupl
     config[TOTAL] = batch.micro * batch.accumulation * parallel
     config[MICRO], config[ACCUMULATION] = batch
     notes += _optimizer(config, settings)
-    notes += _scaled_rate(config, settings, parallel)
+    if auto.RATE in autos:
+        config["optimizer"]["params"].setdefault("lr", DEFAULT_LR.get(optimizer_name(config), 0.001))
+    notes += _scaled_rate(config, settings, scaled_for or parallel)
     notes += _precision(config, settings)
     notes += _zero(config, settings)
     notes += spec_of(settings).settle(config, settings)
@@ -79,22 +92,43 @@ def build(base: Config, settings: Settings, batch: Batch, parallel: int) -> tupl
         config["gradient_clipping"] = settings.clip
     # DeepSpeed's own default, used here for every engine.
     config.setdefault("gradient_clipping", 0.0 if clips_the_update(config) else 1.0)
+    notes += _scheduler(config, settings)
+    return config, notes + auto.fill(config, autos) + _unused(base, settings)
+
+
+def _scheduler(config: Config, settings: Settings) -> list[str]:
+    """Remove the file's scheduler if --scheduler is given. Return a note on it."""
+    notes = []
     if settings.scheduler is not None and "scheduler" in config:
         notes.append(f"--scheduler {settings.scheduler} replaces the config file's scheduler")
         del config["scheduler"]
     scheduled = "scheduler" in config or settings.scheduler not in (None, "none")
     if settings.scheduler_unit == "epoch" and not scheduled:
         raise CommonMistake("--scheduler-unit epoch needs a scheduler, from --scheduler or the config file")
-    return config, notes + _unused(base, settings)
+    return notes
+
+
+# Keys of a file that DeepSpeed accepts and that change nothing in a run, with the reason.
+WITHOUT_EFFECT = {
+    "activation_checkpointing": "only a model that calls deepspeed.checkpointing.configure reads it",
+    "pipeline.type": "DeepSpeed does not read it",
+    "pipeline.params": "DeepSpeed does not read it",
+}
 
 
 def _unused(base: Config, settings: Settings) -> list[str]:
     """Return notes on keys of the file that this run does not use."""
     notes = []
-    if base.get("dataloader_drop_last"):
-        notes.append("the config file's dataloader_drop_last is ignored: every sample is used")
+    for path, reason in WITHOUT_EFFECT.items():
+        section, _, key = path.partition(".")
+        if (base.get(section) or {}).get(key) if key else base.get(section):
+            notes.append(f"the config file's {path} has no effect: {reason}")
+    if (base.get("compile") or {}).get("deepcompile") and not settings.compile:
+        notes.append("the config file's compile.deepcompile has no effect without --compile")
     if not spec_of(settings).runs_deepspeed:
-        said = {key: value for key, value in base.items() if value and key not in EVERY_ENGINE}
+        said = {
+            key: value for key, value in base.items() if value and key not in (*EVERY_ENGINE, *WITHOUT_EFFECT)
+        }
         names = [key for key, value in said.items() if not _is_off(value)]
         if names:
             notes.append(f"--engine {settings.engine} ignores the config file's {', '.join(names)}")
@@ -114,17 +148,21 @@ def schedule(config: Config, settings: Settings, total: int) -> Config:
     block = config.get("scheduler", {})
     if block.get("type") in ("WarmupDecayLR", "WarmupCosineLR"):
         block.setdefault("params", {}).setdefault("total_num_steps", total)
-    name = settings.scheduler
-    if name in (None, "none"):
-        if settings.warmup_steps is not None:
-            raise CommonMistake(
-                "--warmup-steps needs --scheduler warmup, warmup-decay, warmup-cosine or onecycle"
-            )
-        return config
     warmup = settings.warmup_steps or max(1, total // 10)
     if settings.warmup_steps and warmup > total:
         unit = "steps" if settings.scheduler_unit == "batch" else "epochs"
         raise CommonMistake(f"--warmup-steps {warmup} is more than the {total} {unit} of the whole run")
+    open_counts = [key for key, value in block.get("params", {}).items() if value == auto.AUTO]
+    block.get("params", {}).update(
+        {key: {"warmup_num_steps": warmup, "total_num_steps": total}[key] for key in open_counts}
+    )
+    name = settings.scheduler
+    if name in (None, "none"):
+        if settings.warmup_steps is not None and "warmup_num_steps" not in open_counts:
+            raise CommonMistake(
+                "--warmup-steps needs --scheduler warmup, warmup-decay, warmup-cosine or onecycle"
+            )
+        return config
     config["scheduler"] = _block(name, learning_rate(config), warmup, total, settings)
     return config
 
@@ -139,10 +177,17 @@ def _block(name: str, lr: float, warmup: int, total: int, settings: Settings) ->
     cycle = {"cycle_first_step_size": first, "cycle_second_step_size": max(1, total - first)}
     described: dict[str, tuple[str, Config]] = {
         "warmup": ("WarmupLR", rates | up),
-        "warmup-decay": ("WarmupDecayLR", rates | up | {"total_num_steps": total}),
+        "warmup-decay": ("WarmupDecayLR", rates | up | {"total_num_steps": total, "end_lr": 0.0}),
         "warmup-cosine": ("WarmupCosineLR", {"warmup_min_ratio": low, **up, "total_num_steps": total}),
         "onecycle": ("OneCycle", {"cycle_min_lr": lr / 25, "cycle_max_lr": lr, **cycle}),
         "cosine": ("CosineAnnealingLR", {"T_max": total, "eta_min": 0.0}),
+        "plateau": (
+            "ReduceLROnPlateau",
+            {
+                "factor": settings.gamma or 0.1,
+                "patience": 10 if settings.patience is None else settings.patience,
+            },
+        ),
         "multistep": (
             "MultiStepLR",
             {"milestones": list(settings.milestones or ()), "gamma": settings.gamma or 0.1},
@@ -159,15 +204,17 @@ def _optimizer(config: Config, settings: Settings) -> list[str]:
         kind = settings.optimizer or "adam"
         if from_file is not None:
             notes.append(f"--optimizer {kind} replaces the config file's optimizer")
-        config["optimizer"] = {"type": TYPES[kind], "params": _defaults(kind)}
+        config["optimizer"] = {"type": TYPES.get(kind, kind), "params": _defaults(kind)}
         from_file = None
     params = config["optimizer"].setdefault("params", {})
-    if settings.momentum is not None and "momentum" not in dskeys.OPTIMIZERS[optimizer_name(config)].split():
-        raise CommonMistake(
-            f"--momentum is for --optimizer sgd, not for {optimizer_name(config)}, the optimizer of this run"
-        )
-    for name in ("lr", "momentum", "weight_decay"):
+    types = dskeys.schema()["$defs"]["optimizer"]
+    known = types.get(optimizer_name(config), {"properties": ("lr",)})["properties"]
+    for name in ("lr", "momentum", "betas", "weight_decay"):
         value = getattr(settings, name)
+        if value is not None and name not in known:
+            option, kind = name.replace("_", "-"), config["optimizer"]["type"]
+            meant = ", ".join(each for each in TYPES if name in types[each]["properties"])
+            raise CommonMistake(f"--{option} is for --optimizer {meant}, not for {kind}, the one of this run")
         if value is not None:
             if from_file is not None and params.get(name, value) != value:
                 notes.append(f"--{name.replace('_', '-')} {value} overrides the config file's {params[name]}")
@@ -178,6 +225,8 @@ def _optimizer(config: Config, settings: Settings) -> list[str]:
 
 
 def _defaults(kind: str) -> Config:
+    if is_own(kind):
+        return {}
     # torch_adam: DeepSpeed's own Adam would be compiled at run time.
     # adam_w_mode: by default, DeepSpeed treats Adam as AdamW.
     own: dict[str, Config] = {
@@ -198,6 +247,8 @@ def _scaled_rate(config: Config, settings: Settings, parallel: int) -> list[str]
     if factor == 1:
         return []
     params = config["optimizer"]["params"]
+    if is_own(config["optimizer"]["type"]) and "lr" not in params:
+        raise CommonMistake(f"--scale-lr {settings.scale_lr} needs --lr, which it multiplies")
     params["lr"] = learning_rate(config) * factor
     schedule = config.get("scheduler", {}).get("params", {})
     for block in (params, schedule):

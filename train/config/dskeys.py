@@ -19,34 +19,6 @@ from .dsquery import Config
 from .dsvalues import Schema
 
 SCHEMA = Path(__file__).with_name("deepspeed.json")
-_WARMUP = "total_num_steps warmup_num_steps warmup_type"
-SCHEDULERS = {
-    "WarmupLR": "warmup_min_lr warmup_max_lr warmup_num_steps warmup_type",
-    "WarmupDecayLR": f"warmup_min_lr warmup_max_lr {_WARMUP}",
-    "WarmupCosineLR": f"warmup_min_ratio cos_min_ratio {_WARMUP}",
-    "OneCycle": "cycle_min_lr cycle_max_lr decay_lr_rate cycle_first_step_size cycle_second_step_size "
-    "cycle_first_stair_count cycle_second_stair_count decay_step_size cycle_momentum cycle_min_mom "
-    "cycle_max_mom decay_mom_rate",
-    "LRRangeTest": "lr_range_test_min_lr lr_range_test_step_size lr_range_test_step_rate "
-    "lr_range_test_staircase",
-    # Not in DeepSpeed: keys of jobgen, with torch's names.
-    "MultiStepLR": "milestones gamma",
-    "CosineAnnealingLR": "T_max eta_min",
-}
-_ADAM = (
-    "lr betas eps weight_decay amsgrad torch_adam adam_w_mode foreach fp32_optimizer_states bias_correction"
-)
-OPTIMIZERS = {
-    "sgd": "lr momentum weight_decay dampening nesterov foreach",
-    "adam": _ADAM,
-    "adamw": _ADAM,
-    "lamb": "lr betas eps weight_decay bias_correction max_coeff min_coeff eps_inside_sqrt amsgrad",
-    "muon": f"{_ADAM} momentum muon_lr adam_lr ns_method",
-    "adagrad": "lr lr_decay weight_decay initial_accumulator_value eps foreach",
-    "lion": "lr betas weight_decay",
-}
-# Parameters that a schedule requires.
-REQUIRED = {"MultiStepLR": ("milestones",), "OneCycle": ("cycle_min_lr", "cycle_max_lr")}
 
 
 @cache
@@ -66,7 +38,7 @@ def check(config: Config, where: str) -> Config:
         zero = {"stage": int(zero), "allgather_bucket_size": config.get("allgather_size", 500_000_000)}
         config = {**config, "zero_optimization": zero}
     config = _section(config, schema(), where, "")
-    for section, types in (("optimizer", OPTIMIZERS), ("scheduler", SCHEDULERS)):
+    for section, types in schema()["$defs"].items():
         if section in config:
             _check_type(config[section], section, types, where)
     return config
@@ -103,7 +75,7 @@ def _value(value: Any, part: Schema, model: bool, where: str, full: str) -> Any:
         raise CommonMistake(f"{where}: {full} must be {error}, not {value!r}") from None
 
 
-def _check_type(block: Config, section: str, types: Mapping[str, str], where: str) -> None:
+def _check_type(block: Config, section: str, types: Mapping[str, Schema], where: str) -> None:
     kind, params = block.get("type"), block.get("params", {})
     if not isinstance(kind, str):
         raise CommonMistake(f"{where}: {section} has no type: use one of {', '.join(types)}")
@@ -118,16 +90,13 @@ def _check_type(block: Config, section: str, types: Mapping[str, str], where: st
         raise CommonMistake(
             f"{where}: {section}.type {kind!r} is not one of {', '.join(types)}{suggestion(name, types)}"
         )
-    path = f"{section}.params"
-    _known(params, types[name].split(), where, f"{path} of {kind}")
-    for key in REQUIRED.get(kind, ()):
+    path, known = f"{section}.params", types[name]["properties"]
+    _known(params, known, where, f"{path} of {kind}")
+    for key in types[name]["required"]:
         if key not in params:
             raise CommonMistake(f"{where}: {path} of {kind} needs {key}")
-    least = {"minimum": 0} if section == "optimizer" else {}
     for key, value in params.items():
-        _value(
-            value, dsvalues.PARAMETERS.get(key, {"type": "number", **least}), False, where, f"{path}.{key}"
-        )
+        _value(value, known[key], False, where, f"{path}.{key}")
 
 
 def _known(block: Mapping[str, Any], allowed: Collection[str], where: str, path: str) -> None:

@@ -17,29 +17,6 @@ Schema = dict[str, Any]
 # Names of dtypes in DeepSpeed and in torch.
 _HALF, _BRAIN = ("float16", "fp16", "half", "torch.float16"), ("bfloat16", "bf16", "torch.bfloat16")
 AUTOCAST = {alias: names[0] for names in (_HALF, _BRAIN) for alias in names}
-_FLAG: Schema = {"type": "boolean"}
-_FLAG_OR_NULL: Schema = {"anyOf": [_FLAG, {"type": "null"}]}
-_ABOVE_0: Schema = {"type": "number", "exclusiveMinimum": 0}
-# Parameters of optimizers and schedulers. The others are numbers.
-PARAMETERS: dict[str, Schema] = {
-    **dict.fromkeys(
-        ("adam_w_mode", "amsgrad", "bias_correction", "cycle_momentum", "eps_inside_sqrt"), _FLAG
-    ),
-    **dict.fromkeys(("lr_range_test_staircase", "nesterov", "torch_adam"), _FLAG),
-    **dict.fromkeys(("foreach", "fp32_optimizer_states"), _FLAG_OR_NULL),
-    **dict.fromkeys(("T_max", "cycle_first_step_size", "cycle_second_step_size"), _ABOVE_0),
-    "lr_range_test_step_size": _ABOVE_0,
-    "betas": {
-        "title": "two numbers from 0 to 1",
-        "type": "array",
-        "items": {"type": "number", "minimum": 0, "exclusiveMaximum": 1},
-        "minItems": 2,
-        "maxItems": 2,
-    },
-    "milestones": {"type": "array", "items": {"type": "number"}, "minItems": 1},
-    "ns_method": {"enum": ["gram", "standard"]},
-    "warmup_type": {"enum": ["log", "linear"]},
-}
 # Settings that are not supported: a test of the value, and the reason for the message.
 USELESS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "checkpoint.writer": (

@@ -17,6 +17,8 @@ class EngineSpec:
     runs_deepspeed: DeepSpeed does the training and follows all keys of its config
     pipelined: the ranks are divided into --stages; offloads: supports --offload
     replicated: every rank has the whole state, which any number of ranks can load
+    compiles: supports --compile and --sync-batchnorm
+    own_optimizers: the reason why --fused-optimizer has no effect; '' if it has
     no_experts: the reason why the engine cannot train --model moe; '' if it can
     fixed_ranks: the reason why another number of ranks cannot load sharded states; '' if it can
     settle: set defaults of the engine in the config, and return notes on them
@@ -33,6 +35,8 @@ class EngineSpec:
     pipelined: bool = False
     offloads: bool = False
     replicated: bool = False
+    compiles: bool = False
+    own_optimizers: str = ""
     no_experts: str = ""
     fixed_ranks: str = ""
     settle: Callable[[Config, Settings], list[str]] = lambda config, settings: []

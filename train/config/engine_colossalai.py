@@ -88,6 +88,7 @@ SPEC = EngineSpec(
     implementation="colossalai:ColossalaiEngine",
     layout="one file",
     options=("plugin",),
+    own_optimizers="ColossalAI's plug-ins use its HybridAdam",
     no_experts="the expert layer is DeepSpeed's",
     fixed_ranks="each rank has saved only its share; --plugin torch_ddp shards nothing and can resume",
     settle=_settle,

@@ -20,7 +20,9 @@ SPEC = EngineSpec(
     name="ddp",
     implementation="ddp:DdpEngine",
     layout="one file",
+    options=("static_graph", "bucket_mb"),
     replicated=True,
+    compiles=True,
     no_experts="its expert layer is DeepSpeed's",
     reasons=_reasons,
 )

@@ -25,8 +25,8 @@ def _reasons(config: Config, settings: Settings) -> Iterator[str]:
     yield from common_reasons(config)
     zero = config["zero_optimization"]
     stage = zero["stage"]
-    if settings.model == "moe" and stage == 3:
-        yield "--model moe needs ZeRO stage 0, 1 or 2: DeepSpeed refuses experts at stage 3"
+    if settings.has_experts and stage == 3:
+        yield "a mixture of experts needs ZeRO stage 0, 1 or 2: DeepSpeed refuses experts at stage 3"
     if settings.ema is not None and stage == 3:
         if (zero.get("offload_param") or {}).get("device") == "nvme":
             yield "--ema does not work with weights on nvme (offload_param)"
@@ -40,5 +40,6 @@ SPEC = EngineSpec(
     layout="deepspeed",
     runs_deepspeed=True,
     offloads=True,
+    compiles=True,
     reasons=_reasons,
 )

@@ -9,15 +9,21 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from ..errors import CommonMistake
+from . import language
 from .converters import (
     SCHEDULERS,
     augmentation,
+    betas,
     decay,
     fraction,
+    metric,
+    metrics,
     model,
+    named_or_own,
     one_of,
     own,
     partition,
+    paths,
     real,
     scheduler,
     seconds,
@@ -28,9 +34,12 @@ from .converters import (
 )
 from .engine_colossalai import PLUGINS
 from .engines import ENGINES
+from .speed import COMPILE, FUSED, MATMUL
 
-TASKS = ("digits", "mnist", "cifar10")
-MODELS = ("cnn", "mlp", "resnet18", "moe")
+TASKS = ("digits", "mnist", "cifar10", "text")
+LOSSES = ("cross_entropy", "mse", "bce", "l1", "nll", "model")
+METRICS = ("accuracy", "perplexity", "mae")
+MODELS = ("cnn", "mlp", "resnet18", "moe", "gpt")
 OPTIMIZERS = ("sgd", "adam", "adamw", "lamb", "muon")
 PRECISIONS = ("fp32", "bf16", "fp16", "autocast", "autocast-fp16")
 AMP_LEVELS = ("O0", "O1", "O2", "O3")
@@ -49,17 +58,23 @@ def parser() -> Parser:
         prog="python -m jobgen.train",
         description="Train a network, one process per device, under any launcher.",
         epilog="Exit status: 0 finished, 1 failed, 2 bad input, 3 below --target-accuracy, 4 checkpoints "
-        "cannot be written, 75 not finished but resumable. More: python -m jobgen.train export --help, and "
-        "evaluate --help; python -m jobgen.train preflight checks the hosts and exits with 74 for a fault.",
+        "cannot be written, 75 not finished but resumable. More: python -m jobgen.train export --help, "
+        "evaluate --help and sample --help; python -m jobgen.train preflight checks the hosts and exits with "
+        "74 for a fault.",
         allow_abbrev=False,
     )
     groups = {
         "task": task,
+        "length and evaluation": length,
         "data": data,
         "batch": batch,
-        "optimizer and learning rate": optimizer,
+        "optimizer": optimizer,
+        "learning rate": learning_rate,
         "precision": precision,
+        "speed": speed,
         "engine": engine,
+        "text (--task text)": language.text,
+        "transformer (--model gpt)": language.gpt,
         "mixture of experts (--model moe)": experts,
         "watching": watching,
         "checkpoints and survival": checkpoints,
@@ -71,7 +86,7 @@ def parser() -> Parser:
 
 
 def task(add: Add) -> None:
-    _choice(add, "--task", TASKS, "digits (of scikit-learn, the default), mnist or cifar10")
+    _choice(add, "--task", TASKS, "digits (of scikit-learn, the default), mnist, cifar10 or text")
     add(
         "--dataset",
         type=own,
@@ -81,19 +96,26 @@ def task(add: Add) -> None:
     )
     add(
         "--data",
-        type=Path,
-        metavar="DIR",
-        help="directory with the files of mnist or cifar10; nothing is downloaded",
+        type=paths,
+        nargs="+",
+        metavar="PATH",
+        help="directory of mnist or cifar10; files or directories of text; nothing is downloaded",
     )
     add(
         "--model",
         type=model(MODELS),
-        default="cnn",
-        metavar="|".join((*MODELS, "PKG.MOD:NAME")),
-        help="cnn (small conv net, the default), mlp, resnet18 (the form for CIFAR), moe (cnn with experts); "
-        "PKG.MOD:NAME is your own function, called with the shape of an image and the number of classes",
+        metavar="|".join((*MODELS, "PKG.MOD:NAME", "hf:DIR")),
+        help="cnn (small conv net, the default for images), mlp, resnet18 (the form for CIFAR), moe (cnn "
+        "with experts), gpt (transformer, the default for text); PKG.MOD:NAME is your own function, called "
+        "with the shape of an input and the number of outputs; hf:DIR is a model of transformers",
     )
-    add("--epochs", type=whole(1), default=10, metavar="N", help="passes over the training set (default: 10)")
+    add(
+        "--loss",
+        type=named_or_own(LOSSES),
+        metavar="|".join((*LOSSES, "PKG.MOD:FN")),
+        help="what is minimised (default: that of the data; images: cross_entropy): model is the model's own "
+        "loss; PKG.MOD:FN is your own function of outputs and targets",
+    )
     add(
         "--seed",
         type=whole(0),
@@ -101,12 +123,29 @@ def task(add: Add) -> None:
         metavar="N",
         help="initial weights and order of samples (default: 0)",
     )
+
+
+def length(add: Add) -> None:
+    _count(add, "--epochs", "passes over the training set (default: 10, or as many as --max-steps needs)")
+    _count(add, "--max-steps", "end after N optimizer steps in all, or after --epochs, if that is earlier")
+    _count(add, "--eval-every", "evaluate after every N optimizer steps, too, not only after each epoch")
     add(
-        "--log-every",
-        type=whole(1),
-        default=10,
-        metavar="N",
-        help="steps between two lines of metrics (default: 10)",
+        "--metric",
+        type=metrics(METRICS),
+        metavar="|".join((*METRICS, "PKG.MOD:FN")),
+        help="what the evaluation measures beside the loss, separated by commas (default: that of the data; "
+        "images: accuracy)",
+    )
+    _count(
+        add,
+        "--early-stopping",
+        "end after N evaluations without an improvement of the metric of --keep-best, or of the loss",
+    )
+    add(
+        "--target-accuracy",
+        type=fraction,
+        metavar="X",
+        help="exit with status 3 if the accuracy of the last evaluation is below X, such as 0.97",
     )
 
 
@@ -133,21 +172,21 @@ def data(add: Add) -> None:
         metavar="DIR",
         help="keep the decoded arrays in this directory of the host, and read them from there later",
     )
+    _flag(
+        add,
+        "--drop-last",
+        "leave out the samples at the end of an epoch that do not fill a global batch "
+        "(default: the last step of an epoch is smaller)",
+    )
 
 
 def batch(add: Add) -> None:
-    add(
-        "--batch-size",
-        type=whole(1),
-        metavar="N",
-        help="micro batch: samples per device and forward pass (default: 32)",
-    )
-    add("--accumulation", type=whole(1), metavar="N", help="forward passes per optimizer step (default: 1)")
-    add(
+    _count(add, "--batch-size", "micro batch: samples per device and forward pass (default: 32)")
+    _count(add, "--accumulation", "forward passes per optimizer step (default: 1)")
+    _count(
+        add,
         "--global-batch",
-        type=whole(1),
-        metavar="N",
-        help="samples per optimizer step: --batch-size x --accumulation x data-parallel ranks; "
+        "samples per optimizer step: --batch-size x --accumulation x data-parallel ranks; "
         "two of the three determine the third",
     )
     add("--explain", action="store_true", help="print the arithmetic and the memory of each stage, then exit")
@@ -166,7 +205,21 @@ def batch(add: Add) -> None:
 
 
 def optimizer(add: Add) -> None:
-    _choice(add, "--optimizer", OPTIMIZERS, "default: adam; lamb needs a GPU")
+    add(
+        "--optimizer",
+        type=named_or_own(OPTIMIZERS),
+        metavar="|".join((*OPTIMIZERS, "PKG.MOD:FN")),
+        help="default: adam; lamb needs a GPU; PKG.MOD:FN is your own function, called with the model and, "
+        "if it has this parameter, with lr; it returns an optimizer of torch",
+    )
+    add("--momentum", type=real(), metavar="X", help="momentum of sgd (default: 0.9) and muon (0.95)")
+    add("--betas", type=betas, metavar="X,X", help="betas of adam, adamw and lamb (default: 0.9,0.999)")
+    add("--weight-decay", type=real(), metavar="X", help="weight decay (default: 0)")
+    add("--clip", type=real(), metavar="X", help="clip the norm of the gradients (default: 1; 0: none)")
+    add("--ema", type=decay, metavar="X", help="evaluate averaged weights, with this decay, such as 0.99")
+
+
+def learning_rate(add: Add) -> None:
     add("--lr", type=real(above=0), metavar="X", help="learning rate (default: 0.002; sgd 0.05, muon 0.02)")
     _choice(
         add,
@@ -175,17 +228,14 @@ def optimizer(add: Add) -> None:
         "times the number of data-parallel ranks, or its square root (default: none)",
         "none",
     )
-    add("--momentum", type=real(), metavar="X", help="momentum of sgd (default: 0.9) and muon (0.95)")
-    add("--weight-decay", type=real(), metavar="X", help="weight decay (default: 0)")
-    add("--clip", type=real(), metavar="X", help="clip the norm of the gradients (default: 1; 0: none)")
-    add("--ema", type=decay, metavar="X", help="evaluate averaged weights, with this decay, such as 0.99")
     add(
         "--scheduler",
         type=scheduler,
         metavar="|".join((*SCHEDULERS, "PKG.MOD:NAME")),
-        help="of the learning rate (default: none); PKG.MOD:NAME is your own function or class: with an "
+        help="of the learning rate (default: none); plateau reduces it when the metric of --keep-best, or "
+        "the loss of the evaluation, no longer improves; PKG.MOD:NAME is your own function or class: with an "
         "argument 'step' it returns the factor on --lr for a step, otherwise it is called with the optimizer "
-        "and returns an object with step()",
+        "and returns an object with step(), or with step(metric), which is called after each evaluation",
     )
     _choice(
         add,
@@ -194,9 +244,20 @@ def optimizer(add: Add) -> None:
         "step the scheduler after each batch (default) or each epoch; its numbers count these",
         "batch",
     )
-    add("--warmup-steps", type=whole(1), metavar="N", help="of the warm-up (default: a tenth of all)")
+    _count(add, "--warmup-steps", "of the warm-up (default: a tenth of all)")
     add("--milestones", type=wholes, metavar="N,N,...", help="multistep: steps at which the rate decreases")
-    add("--gamma", type=real(above=0), metavar="X", help="multistep: factor on the rate (default: 0.1)")
+    add(
+        "--gamma",
+        type=real(above=0),
+        metavar="X",
+        help="multistep and plateau: factor on the rate (default: 0.1)",
+    )
+    _count(
+        add,
+        "--patience",
+        "plateau: evaluations without an improvement that do not reduce the rate yet (default: 10)",
+        least=0,
+    )
 
 
 def precision(add: Add) -> None:
@@ -213,6 +274,46 @@ def precision(add: Add) -> None:
         AMP_LEVELS,
         "levels of NVIDIA's retired apex: O0 is fp32, O1 autocast, O2 bf16, O3 bf16 without a master copy",
     )
+
+
+def speed(add: Add) -> None:
+    add(
+        "--compile",
+        type=one_of(COMPILE),
+        nargs="?",
+        const=COMPILE[0],
+        metavar="|".join(COMPILE),
+        help="ddp and deepspeed: compile the model with torch.compile, in this mode (default: not); "
+        "reduce-overhead and max-autotune record CUDA graphs",
+    )
+    _choice(
+        add,
+        "--channels-last",
+        ("on", "off"),
+        "memory format of images (default: on for convolutions on NVIDIA and AMD GPUs, not in plain fp32)",
+    )
+    _choice(
+        add,
+        "--matmul-precision",
+        MATMUL,
+        "torch's precision of matrix products in fp32: highest is fp32, high TF32, medium bf16 "
+        "(default: high on NVIDIA GPUs, otherwise highest)",
+    )
+    _choice(
+        add,
+        "--fused-optimizer",
+        FUSED,
+        "kernels of the optimizer (default: torch on GPUs, otherwise none); deepspeed: FusedAdam, or with "
+        "--offload DeepSpeedCPUAdam, which are compiled at the first use unless they are installed",
+    )
+    _flag(add, "--sync-batchnorm", "ddp and deepspeed on GPUs: BatchNorm averages over all ranks")
+    _flag(
+        add,
+        "--deterministic",
+        "only kernels that repeat their results: then a resumed run is exact on a GPU, too",
+    )
+    _flag(add, "--static-graph", "ddp: each step uses the same parameters in the same order")
+    _count(add, "--bucket-mb", "ddp: MiB of gradients per exchange (default: 25)")
 
 
 def engine(add: Add) -> None:
@@ -238,7 +339,7 @@ def engine(add: Add) -> None:
         ("none", "optimizer", "all"),
         "keep optimizer states (ZeRO 1 to 3), or the weights too (ZeRO 3), in the host's memory",
     )
-    add("--stages", type=whole(1), metavar="N", help="pipeline: number of stages (default: all ranks)")
+    _count(add, "--stages", "pipeline: number of stages (default: all ranks)")
     add(
         "--partition",
         type=partition,
@@ -255,17 +356,22 @@ def engine(add: Add) -> None:
 
 
 def experts(add: Add) -> None:
-    add("--experts", type=whole(1), metavar="N", help="number of experts (default: 4)")
-    add("--expert-parallel", type=whole(1), metavar="N", help="ranks that share the experts (default: 1)")
+    _count(add, "--experts", "number of experts (default: 4)")
+    _count(add, "--expert-parallel", "ranks that share the experts (default: 1)")
     add("--top-k", type=whole(1), metavar="1|2", help="experts per sample (default: 1)")
     add("--capacity", type=real(above=0), metavar="X", help="capacity factor of an expert (default: 1)")
-    add("--min-capacity", type=whole(0), metavar="N", help="minimum capacity, in samples (default: 4)")
-    add("--residual", action="store_true", default=None, help="PR-MoE: a dense layer beside the experts")
+    _count(add, "--min-capacity", "minimum capacity, in samples (default: 4)", least=0)
+    _flag(add, "--residual", "PR-MoE: a dense layer beside the experts")
     _choice(add, "--noisy-gate", ("none", "rsample", "jitter"), "noise in the gate while training")
     add("--aux-weight", type=real(), metavar="X", help="weight of the load-balancing loss (default: 0.01)")
 
 
 def watching(add: Add) -> None:
+    _count(
+        add,
+        "--log-every",
+        "steps between two lines of metrics (default: steps_per_print of the config file, or 10)",
+    )
     add(
         "--tensorboard",
         type=Path,
@@ -299,20 +405,27 @@ def watching(add: Add) -> None:
 
 
 def checkpoints(add: Add) -> None:
-    add(
-        "--save-every",
-        type=whole(1),
-        metavar="N",
-        help="save a checkpoint after every N optimizer steps, and one at the end",
-    )
-    add("--save-every-epochs", type=whole(1), metavar="N", help="the same, after every N epochs")
+    _count(add, "--save-every", "save a checkpoint after every N optimizer steps, too")
+    _count(add, "--save-every-epochs", "the same, after every N epochs")
     add(
         "--checkpoint-dir",
         type=Path,
         metavar="DIR",
         help="directory of the checkpoints (default: checkpoints in the run directory)",
     )
-    add("--keep", type=whole(1), metavar="N", help="keep only the N newest checkpoints (default: all)")
+    _count(add, "--keep", "keep only the N newest checkpoints (default: all)")
+    add(
+        "--keep-best",
+        type=metric,
+        metavar="METRIC",
+        help="save a checkpoint after each evaluation that is the best so far by this metric (loss, accuracy "
+        "or another one of the run), name it in the file best, and keep it beside those of --keep",
+    )
+    add(
+        "--no-save",
+        action="store_true",
+        help="save no checkpoint at the end of the training (default: one, also without --save-every)",
+    )
     add(
         "--resume",
         nargs="?",
@@ -320,12 +433,6 @@ def checkpoints(add: Add) -> None:
         metavar="ID|DIR",
         help="resume from a checkpoint: the latest in --checkpoint-dir, the one with this id, such as "
         "step-000123, or the one (or the latest) in this directory",
-    )
-    add(
-        "--target-accuracy",
-        type=fraction,
-        metavar="X",
-        help="exit with status 3 if the accuracy of the last evaluation is below X, such as 0.97",
     )
     add(
         "--hang-timeout",
@@ -340,6 +447,16 @@ def checkpoints(add: Add) -> None:
 def launchers(add: Add) -> None:
     add("--deepspeed", action="store_true", help="ignored, for scripts of DeepSpeed; see --engine")
     add("--local_rank", "--local-rank", type=int, metavar="N", help="set by launchers")
+
+
+def _count(add: Add, name: str, text: str, least: int = 1) -> None:
+    """Add an option for a whole number of at least `least`, without a default."""
+    add(name, type=whole(least), metavar="N", help=text)
+
+
+def _flag(add: Add, name: str, text: str) -> None:
+    """Add a flag that a config file may also state: None means not given."""
+    add(name, action="store_true", default=None, help=text)
 
 
 def _choice(add: Add, name: str, allowed: Sequence[str], text: str, default: str | None = None) -> None:

@@ -6,10 +6,31 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import CommonMistake, suggestion
-from . import options
+from . import language, options
 from .converters import is_own
 from .engines import ENGINES, spec_of
 from .settings import MOE_OPTIONS, PATHS, Settings
+
+# Options of DeepSpeed's and ColossalAI's examples, and ours.
+FOREIGN = {
+    "-b": "--batch-size",
+    "-e": "--epochs",
+    "-r": "--resume",
+    "-p": "--plugin",
+    "-c": "--checkpoint-dir",
+    "-i": "--save-every-epochs",
+    "--use_ema": "--ema 0.999",
+    "--with_cuda": "not needed: the best device is used, or that of JOBGEN_ACCELERATOR",
+    "--target_acc": "--target-accuracy",
+    "--log-interval": "--log-every",
+    "--stage": "--zero-stage",
+    "--dtype": "--precision",
+    "--moe": "--model moe",
+    "--num-experts": "--experts",
+    "--ep-world-size": "--expert-parallel",
+    "--noisy-gate-policy": "--noisy-gate",
+    "--mlp-type": "--residual",
+}
 
 
 def parse(argv: Sequence[str]) -> Settings:
@@ -20,13 +41,20 @@ def parse(argv: Sequence[str]) -> Settings:
         word = rest[0].split("=")[0]
         known = [option for action in parser._actions for option in action.option_strings]
         what = "option" if word.startswith("-") else "argument"
-        raise CommonMistake(f"unknown {what} {word!r}{suggestion(word, known) or '; see --help'}")
+        ours = FOREIGN.get(word if word.startswith("--") else word[:2])
+        hint = f"; here it is {ours}" if ours else suggestion(word, known) or "; see --help"
+        raise CommonMistake(f"unknown {what} {word!r}{hint}")
     values = vars(namespace)
     values.pop("deepspeed")
     own = values.pop("dataset")
     if own and values["task"]:
         raise CommonMistake(f"--dataset {own} and --task {values['task']} both select the data: use one")
     values["task"] = own or values["task"] or "digits"
+    values["model"] = values["model"] or ("gpt" if values["task"] == "text" else "cnn")
+    if values["data"] is not None:
+        values["data"] = tuple(path for paths in values["data"] for path in paths)
+    # An epoch has at least one step.
+    values["epochs"] = values["epochs"] or values["max_steps"] or 10
     settings = Settings(**values)
     _check(settings)
     return settings
@@ -38,7 +66,9 @@ def restored(values: Mapping[str, Any]) -> Settings:
     known: dict[str, Any] = {}
     for key, value in values.items():
         if key in PATHS and value is not None:
-            value = Path(value)
+            value = [Path(each) for each in value] if isinstance(value, list) else Path(value)
+        if key == "data" and isinstance(value, Path):  # written when there was one directory only
+            value = [value]
         if hasattr(settings, key):
             known[key] = tuple(value) if isinstance(value, list) else value
     return replace(settings, **known)
@@ -46,11 +76,16 @@ def restored(values: Mapping[str, Any]) -> Settings:
 
 def _check(settings: Settings) -> None:
     if settings.task != "digits" and settings.data is None and not is_own(settings.task):
-        raise CommonMistake(
-            f"--task {settings.task} needs --data DIR, the directory with its files (nothing is downloaded)"
+        what = (
+            "FILE, a file or directory of text"
+            if settings.task == "text"
+            else "DIR, the directory with its files"
         )
+        raise CommonMistake(f"--task {settings.task} needs --data {what} (nothing is downloaded)")
     if settings.task == "digits" and settings.data is not None:
         raise CommonMistake("--data is not for --task digits, whose data comes with scikit-learn")
+    if settings.task != "text" and (places := len(settings.data or ())) > 1:
+        raise CommonMistake(f"--data takes one directory with --task {settings.task}, not {places}")
     if settings.model == "resnet18" and settings.task == "digits":
         raise CommonMistake("--model resnet18 halves images three times: 8 x 8 pixels are too small")
     if settings.momentum is not None and settings.optimizer in ("adam", "adamw", "lamb"):
@@ -60,6 +95,7 @@ def _check(settings: Settings) -> None:
     _check_scheduler(settings)
     _check_engine(settings)
     _check_experts(settings)
+    language.check(settings)
     _check_checkpoints(settings)
 
 
@@ -71,9 +107,18 @@ def _check_scheduler(settings: Settings) -> None:
         )
     if name == "multistep" and settings.milestones is None:
         raise CommonMistake("--scheduler multistep needs --milestones, such as --milestones 30,60")
-    for option in ("milestones", "gamma"):
-        if getattr(settings, option) is not None and name != "multistep":
-            raise CommonMistake(f"--{option} is for --scheduler multistep, not for {name or 'none'}")
+    for option, users in USERS.items():
+        if getattr(settings, option) is not None and name not in users:
+            raise CommonMistake(
+                f"--{option} is for --scheduler {' or '.join(users)}, not for {name or 'none'}"
+            )
+    if name == "plateau" and settings.scheduler_unit == "epoch":
+        raise CommonMistake(
+            "--scheduler-unit epoch is not for --scheduler plateau, whose unit is an evaluation"
+        )
+
+
+USERS = {"milestones": ("multistep",), "gamma": ("multistep", "plateau"), "patience": ("plateau",)}
 
 
 def _check_engine(settings: Settings) -> None:
@@ -85,25 +130,39 @@ def _check_engine(settings: Settings) -> None:
     for spec in ENGINES.values():
         for option in spec.options:
             if getattr(settings, option) is not None and spec.name != engine:
-                raise CommonMistake(f"--{option} is for --engine {spec.name}, not for {engine}")
+                raise CommonMistake(
+                    f"--{option.replace('_', '-')} is for --engine {spec.name}, not for {engine}"
+                )
 
 
 def _check_checkpoints(settings: Settings) -> None:
-    saving = settings.save_every or settings.save_every_epochs
-    if settings.keep is not None and not saving:
-        raise CommonMistake(f"--keep {settings.keep} needs --save-every or --save-every-epochs")
+    saving = {
+        "--save-every": settings.save_every,
+        "--save-every-epochs": settings.save_every_epochs,
+        "--keep-best": settings.keep_best,
+    }
+    given = [f"{option} {value}" for option, value in saving.items() if value]
+    if settings.keep is not None and not given:
+        raise CommonMistake(
+            f"--keep {settings.keep} needs --save-every, --save-every-epochs or --keep-best: otherwise there "
+            "is one checkpoint, at the end"
+        )
+    if settings.no_save and given:
+        raise CommonMistake(f"--no-save and {given[0]} contradict each other")
 
 
 def _check_experts(settings: Settings) -> None:
-    if settings.model != "moe":
+    if not settings.has_experts:
         for option in MOE_OPTIONS:
             if getattr(settings, option) is not None:
                 raise CommonMistake(
-                    f"--{option.replace('_', '-')} is for --model moe, not for {settings.model}"
+                    f"--{option.replace('_', '-')} is for --model moe and for gpt with --experts, not for "
+                    f"{settings.model}"
                 )
         return
     if why := spec_of(settings).no_experts:
-        raise CommonMistake(f"--model moe needs --engine deepspeed, not {settings.engine}: {why}")
+        what = "--model moe" if settings.model == "moe" else f"--experts {settings.experts}"
+        raise CommonMistake(f"{what} needs --engine deepspeed, not {settings.engine}: {why}")
     if settings.top_k not in (None, 1, 2):
         raise CommonMistake(f"--top-k {settings.top_k}: DeepSpeed's gate supports 1 and 2")
     if (settings.experts or 4) % (settings.expert_parallel or 1):

@@ -1,6 +1,7 @@
 """From the settings to consistent batch sizes, config and schedule. Does not import torch."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from .. import own
 from . import batches, dsconfig, dsquery, refusals, schedules
@@ -8,12 +9,29 @@ from .converters import is_own
 from .settings import Settings
 
 
+class Length(NamedTuple):
+    """The length of a training: optimizer steps in all, and epochs, of which the last may be incomplete."""
+
+    steps: int
+    epochs: int
+
+
+def length(settings: Settings, per_epoch: int) -> Length:
+    """Return the length that --epochs and --max-steps give, for epochs of `per_epoch` steps."""
+    steps = settings.epochs * per_epoch
+    if settings.max_steps:
+        steps = min(steps, settings.max_steps)
+    return Length(steps, -(-steps // per_epoch))
+
+
 @dataclass(frozen=True)
 class Recipe:
     """The resolved plan of a training.
 
-    parallel: number of data-parallel ranks; config: DeepSpeed's dict without the schedule of --scheduler;
-    notes: values that were overruled or changed
+    settings: with the values of the config file; parallel: number of data-parallel ranks; config: DeepSpeed's
+    dict without the schedule of --scheduler; notes: values that were overruled or changed; scaled_for: number
+    of ranks of which --scale-lr computes the learning rate, that of the first run if this one resumes with
+    another number
     """
 
     settings: Settings
@@ -21,25 +39,40 @@ class Recipe:
     parallel: int
     config: dsquery.Config
     notes: list[str]
+    scaled_for: int
 
-    def schedule(self, per_epoch: int) -> schedules.Plan:
-        """Return the schedule for epochs of `per_epoch` steps.
+    def schedule(self, per_epoch: int, higher: bool = False) -> schedules.Plan:
+        """Return the schedule for epochs of `per_epoch` steps. higher: see schedules.Plan.
 
         Raise CommonMistake if it does not fit the run, or if the user's own scheduler does not exist.
         """
         by_epoch = self.settings.scheduler_unit == "epoch"
-        total = self.settings.epochs * (1 if by_epoch else per_epoch)
+        steps, epochs = length(self.settings, per_epoch)
+        total = epochs if by_epoch else steps
         block = dsconfig.schedule(self.config, self.settings, total).get("scheduler")
         if block and is_own(block["type"]):
             own.find("--scheduler", block["type"])
-        return schedules.Plan(block, dsquery.learning_rate(self.config), total, by_epoch)
+        return schedules.Plan(block, dsquery.learning_rate(self.config), total, by_epoch, higher)
 
 
-def resolve(settings: Settings, world_size: int) -> Recipe:
-    """Return the recipe for `world_size` ranks. Raise CommonMistake if the settings cannot work together."""
-    base = dsconfig.read(settings.deepspeed_config)
+def resolve(settings: Settings, world_size: int, before: batches.Before | None = None) -> Recipe:
+    """Return the recipe for `world_size` ranks.
+
+    before: batch sizes of the checkpoint to resume from. Raise CommonMistake if the settings cannot work
+    together, or if this number of ranks cannot divide the global batch of the checkpoint.
+    """
+    base, autos = dsconfig.read(settings.deepspeed_config)
+    settings = replace(
+        settings,
+        drop_last=settings.drop_last or bool(base.get("dataloader_drop_last")),
+        log_every=settings.log_every or base.get("steps_per_print"),
+    )
     parallel = batches.replicas(settings, world_size)
-    batch, notes = batches.batch_sizes(base, settings, parallel)
-    config, more = dsconfig.build(base, settings, batch, parallel)
+    if before and before.parallel != parallel:
+        batch, notes = batches.kept(before, base, settings, parallel)
+    else:
+        batch, notes = batches.batch_sizes(base, settings, parallel)
+    scaled_for = before.scaled_for if before else parallel
+    config, more = dsconfig.build(base, settings, batch, parallel, autos, scaled_for)
     refusals.check(config, settings)
-    return Recipe(settings, batch, parallel, config, notes + more)
+    return Recipe(settings, batch, parallel, config, notes + more, scaled_for)

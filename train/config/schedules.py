@@ -8,32 +8,16 @@ and CosineAnnealingLR have no such step, like torch's schedulers of the same nam
 
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from .. import own
 from ..errors import CommonMistake
 from .converters import is_own
+from .steppers import Curve, MetricScheduler, OwnScheduler, Schedule, Scheduler
 
 Params = Mapping[str, Any]
-Curve = Callable[[int], float]
-
-
-class Schedule(NamedTuple):
-    """A schedule as functions of the number of steps done.
-
-    rate: learning rate of the next step; beta: the first beta of Adam for the next step, None if it is
-    constant
-    """
-
-    rate: Curve
-    beta: Curve | None = None
-
-
-class Stepper(Protocol):
-    """The interface of a user's own scheduler, which torch's schedulers have."""
-
-    def step(self) -> Any: ...
+PLATEAU = "ReduceLROnPlateau"
 
 
 def make(block: Params | None, lr: float, total: int) -> Schedule:
@@ -63,11 +47,17 @@ def warmup(params: Params, lr: float, total: int) -> Curve:
 
 
 def warmup_decay(params: Params, lr: float, total: int) -> Curve:
-    """Return WarmupDecayLR: as WarmupLR, then linearly down to warmup_min_lr at total_num_steps."""
+    """Return WarmupDecayLR: as WarmupLR, then linearly down to end_lr, reached after total_num_steps.
+
+    DeepSpeed's class has no end_lr: it always ends at warmup_min_lr, the default here.
+    """
     steps = _warmup_steps(params)
     end = params.get("total_num_steps", total)
     return _from_low_to_high(
-        params, params.get("warmup_max_lr", 0.001), lambda done: max(0.0, (end - done) / max(1, end - steps))
+        params,
+        params.get("warmup_max_lr", 0.001),
+        lambda done: max(0.0, (end - done) / max(1, end - steps)),
+        params.get("end_lr"),
     )
 
 
@@ -150,13 +140,17 @@ def one_cycle(params: Params) -> Schedule:
     return Schedule(lr, beta if params.get("cycle_momentum", True) else None)
 
 
-def _from_low_to_high(params: Params, high: float, then: Curve) -> Curve:
+def _from_low_to_high(params: Params, high: float, then: Curve, end: float | None = None) -> Curve:
+    """Return a warm-up to `high`, then the share `then` of the way from `end` (None: the start) to `high`."""
     steps: int = _warmup_steps(params)
     low: float = params.get("warmup_min_lr", 0.0)
+    last = low if end is None else end
 
     def rate(done: int) -> float:
         after = done - 1
-        return low + (high - low) * (_rise(params, after, steps) if after < steps else then(after))
+        if after < steps:
+            return low + (high - low) * _rise(params, after, steps)
+        return last + (high - last) * then(after)
 
     return rate
 
@@ -174,97 +168,41 @@ def _rise(params: Params, after: int, steps: int) -> float:
     return math.log(after + 1) / math.log(steps)
 
 
-class Scheduler:
-    """Sets the learning rate of an optimizer's groups, with the interface of torch's schedulers.
-
-    The groups keep the ratios of their initial rates. per_epoch: `step`, which an engine calls after each
-    optimizer step, does nothing, and `end_epoch` advances the schedule instead.
-    """
-
-    def __init__(self, optimizer: Any, schedule: Schedule, lr: float, per_epoch: bool = False) -> None:
-        self._optimizer = optimizer  # not its groups, which are replaced when a state is loaded
-        self._shares = [group["lr"] / lr for group in optimizer.param_groups]
-        self._schedule = schedule
-        self._per_epoch = per_epoch
-        self.done = 0
-        self._set()
-
-    def step(self) -> None:
-        if not self._per_epoch:
-            self._advance()
-
-    def end_epoch(self) -> None:
-        if self._per_epoch:
-            self._advance()
-
-    def get_last_lr(self) -> list[float]:
-        """Return the rates of the next step, one for each group."""
-        return [group["lr"] for group in self._optimizer.param_groups]
-
-    def state_dict(self) -> dict[str, Any]:
-        return {"done": self.done}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        self.done = state["done"]
-        self._set()
-
-    def _advance(self) -> None:
-        self.done += 1
-        self._set()
-
-    def _set(self) -> None:
-        rate = self._schedule.rate(self.done)
-        for group, share in zip(self._optimizer.param_groups, self._shares, strict=True):
-            group["lr"] = rate * share
-            if self._schedule.beta and "betas" in group:
-                group["betas"] = (self._schedule.beta(self.done), 0.99)  # as in DeepSpeed
-
-
-class OwnScheduler:
-    """Wraps a user's object with step(), which is called after each batch or each epoch."""
-
-    def __init__(self, optimizer: Any, inner: Stepper, per_epoch: bool = False) -> None:
-        self._optimizer = optimizer
-        self._inner = inner
-        self._per_epoch = per_epoch
-
-    def step(self) -> None:
-        if not self._per_epoch:
-            self._inner.step()
-
-    def end_epoch(self) -> None:
-        if self._per_epoch:
-            self._inner.step()
-
-    def get_last_lr(self) -> list[float]:
-        return [group["lr"] for group in self._optimizer.param_groups]
-
-    def state_dict(self) -> dict[str, Any]:
-        return self._inner.state_dict() if hasattr(self._inner, "state_dict") else {}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        if hasattr(self._inner, "load_state_dict"):
-            self._inner.load_state_dict(dict(state))
-
-
 class Plan(NamedTuple):
-    """A description of the schedule, from which `attach` makes the scheduler when the optimizer exists."""
+    """A description of the schedule, from which `attach` makes the scheduler when the optimizer exists.
+
+    higher: larger values are better, of the metric that the scheduler of a metric is called with
+    """
 
     block: dict[str, Any] | None
     lr: float
     total: int
     per_epoch: bool
+    higher: bool = False
 
     def attach(self, optimizer: Any) -> Scheduler | OwnScheduler:
         """Return the scheduler of this optimizer, with the rate of the first step set.
 
         Raise CommonMistake if the user's own scheduler cannot be called as required.
         """
+        if self.block and self.block["type"] == PLATEAU:
+            of_torch = own.find("--scheduler", f"torch.optim.lr_scheduler:{PLATEAU}")
+            mode = "max" if self.higher else "min"
+            return MetricScheduler(optimizer, of_torch(optimizer, mode, **self.block["params"]))
         if not self.block or not is_own(self.block["type"]):
             schedule = make(self.block, self.lr, self.total)
             return Scheduler(optimizer, schedule, self.lr, self.per_epoch)
-        name = self.block["type"]
+        return self._own(self.block["type"], optimizer)
+
+    def closed_form(self) -> Curve | None:
+        """Return the learning rate as a function of the steps done; None if only the scheduler knows it."""
+        if self.block and (self.block["type"] == PLATEAU or is_own(self.block["type"])):
+            return None
+        return make(self.block, self.lr, self.total).rate
+
+    def _own(self, name: str, optimizer: Any) -> Scheduler | OwnScheduler:
         made_by = own.find("--scheduler", name)
+        assert self.block
         facts = {"total_steps": self.total, "lr": self.lr, **self.block.get("params", {})}
         accepted = own.parameters(made_by)
         known = {key: value for key, value in facts.items() if key in accepted}
@@ -278,16 +216,25 @@ class Plan(NamedTuple):
 
             return Scheduler(optimizer, Schedule(rate), self.lr, self.per_epoch)
         made = own.call("--scheduler", name, made_by, f"NAME(optimizer{words})", optimizer, **known)
-        step = getattr(made, "step", None)
-        if not callable(step):
-            raise CommonMistake(
-                f"--scheduler {name} returned {type(made).__name__}, which has no step(): it must return a "
-                "scheduler, or take an argument 'step' and return the factor on --lr"
-            )
-        reason = own.misfit(step)
-        if reason:
-            raise CommonMistake(f"--scheduler {name}: its step() is called without arguments here: {reason}")
-        return OwnScheduler(optimizer, made, self.per_epoch)
+        return _wrapped(made, name, optimizer, self.per_epoch)
+
+
+def _wrapped(made: Any, name: str, optimizer: Any, per_epoch: bool) -> OwnScheduler:
+    """Return the scheduler around what the user's function returned. Raise CommonMistake if it is not one."""
+    step = getattr(made, "step", None)
+    if not callable(step):
+        raise CommonMistake(
+            f"--scheduler {name} returned {type(made).__name__}, which has no step(): it must return a "
+            "scheduler, or take an argument 'step' and return the factor on --lr"
+        )
+    reason = own.misfit(step)
+    if not reason:
+        return OwnScheduler(optimizer, made, per_epoch)
+    if own.misfit(step, 0.0):
+        raise CommonMistake(
+            f"--scheduler {name}: its step() is called without arguments here, or with a metric: {reason}"
+        )
+    return MetricScheduler(optimizer, made)
 
 
 def _factor(given: Any, name: str, done: int) -> float:

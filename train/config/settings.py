@@ -14,15 +14,20 @@ class Settings:
     """
 
     task: str
-    data: Path | None
+    data: tuple[Path, ...] | None
     model: str
+    loss: str | None
+    metric: tuple[str, ...] | None
     epochs: int
+    max_steps: int | None
+    eval_every: int | None
     seed: int
-    log_every: int
+    log_every: int | None
 
     augment: tuple[str, ...]
     workers: int
     cache: Path | None
+    drop_last: bool | None
 
     batch_size: int | None
     accumulation: int | None
@@ -35,6 +40,7 @@ class Settings:
     lr: float | None
     scale_lr: str
     momentum: float | None
+    betas: tuple[float, ...] | None
     weight_decay: float | None
     clip: float | None
     ema: float | None
@@ -43,9 +49,19 @@ class Settings:
     warmup_steps: int | None
     milestones: tuple[int, ...] | None
     gamma: float | None
+    patience: int | None
 
     precision: str | None
     amp: str | None
+
+    compile: str | None
+    channels_last: str | None
+    matmul_precision: str | None
+    fused_optimizer: str | None
+    sync_batchnorm: bool | None
+    deterministic: bool | None
+    static_graph: bool | None
+    bucket_mb: int | None
 
     engine: str
     plugin: str | None
@@ -73,31 +89,47 @@ class Settings:
     save_every_epochs: int | None
     checkpoint_dir: Path | None
     keep: int | None
+    keep_best: str | None
+    no_save: bool
+    early_stopping: int | None
     resume: str | None
     target_accuracy: float | None
 
     hang_timeout: float | None
     local_rank: int | None
 
+    tokenizer: Path | None
+    context: int | None
+    held_out: float | None
+    size: str | None
+    layers: int | None
+    width: int | None
+    heads: int | None
+    mlp: str | None
+    recompute: bool | None
+    peak_tflops: float | None
+
+    @property
+    def has_experts(self) -> bool:
+        """True if the model has DeepSpeed's mixture of experts."""
+        return self.model == "moe" or (self.model == "gpt" and self.experts is not None)
+
 
 MOE_OPTIONS = (
-    "experts",
-    "expert_parallel",
-    "top_k",
-    "capacity",
-    "min_capacity",
-    "residual",
-    "noisy_gate",
+    *("experts", "expert_parallel", "top_k", "capacity", "min_capacity", "residual", "noisy_gate"),
     "aux_weight",
 )
 
 
-PATHS = ("data", "cache", "deepspeed_config", "tensorboard", "csv", "checkpoint_dir")
+PATHS = ("data", "cache", "tokenizer", "deepspeed_config", "tensorboard", "csv", "checkpoint_dir")
 
 
 def recorded(settings: Settings) -> dict[str, Any]:
     """Return the settings as values for JSON. Paths are absolute."""
-    return {
-        key: str(value.absolute()) if isinstance(value, Path) else value
-        for key, value in asdict(settings).items()
-    }
+    return {key: _plain(value) for key, value in asdict(settings).items()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_plain(each) for each in value]
+    return str(value.absolute()) if isinstance(value, Path) else value

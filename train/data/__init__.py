@@ -1,6 +1,18 @@
-"""The data sets, as NumPy arrays from local files. Nothing is downloaded, and torchvision is not needed."""
+"""The data sets, from local files. Nothing is downloaded, and torchvision is not needed."""
 
-from .dataset import Data, Split
+from .dataset import Data, Split, Task
 from .readers import CIFAR_CLASSES, CIFAR_MEAN, CIFAR_STD, NUMERALS, digits, load
+from .tasks import of
 
-__all__ = ["CIFAR_CLASSES", "CIFAR_MEAN", "CIFAR_STD", "NUMERALS", "Data", "Split", "digits", "load"]
+__all__ = [
+    "CIFAR_CLASSES",
+    "CIFAR_MEAN",
+    "CIFAR_STD",
+    "NUMERALS",
+    "Data",
+    "Split",
+    "Task",
+    "digits",
+    "load",
+    "of",
+]

@@ -1,12 +1,45 @@
-"""The arrays of a data set."""
+"""A task: the samples of training and test, and what is measured on them."""
 
-from typing import NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from .sources import Images, Scale, Source
+
+
+@dataclass(frozen=True)
+class Task:
+    """The data, loss and metrics of a training.
+
+    classes: their names; () for a task without classes. outputs: number of values that a model returns for a
+    sample, or for each of its elements; 0 if unknown. loss, metrics: those of a run without --loss and
+    --metric; see loss_functions.py and metrics.py, or a function. notes: what the run tells the user of the
+    data.
+    """
+
+    train: Source
+    test: Source
+    classes: tuple[str, ...] = ()
+    outputs: int = 0
+    loss: str | Callable[..., Any] = "cross_entropy"
+    metrics: tuple[str | Callable[..., Any], ...] = ("accuracy",)
+    notes: tuple[str, ...] = ()
+
+    def data(self) -> "Data | None":
+        """Return the arrays if the task is no more than the classification of images in arrays."""
+        train, test = self.train, self.test
+        if not isinstance(train, Images) or not isinstance(test, Images):
+            return None
+        first, second = (Split(each.images, each.labels) for each in (train, test))
+        made = Data(first, second, self.classes, *train.scale)
+        plain = replace(made.task(), train=train, test=test) == self and train.scale == test.scale
+        return made if plain else None
+
 
 class Split(NamedTuple):
-    """The training or the test samples.
+    """The training or the test samples of an image task.
 
     images: [samples, channels, height, width], uint8, or float32 for some of the user's own data; labels:
     int64 [samples]
@@ -17,7 +50,7 @@ class Split(NamedTuple):
 
 
 class Data(NamedTuple):
-    """A task's data. A pixel is normalised as (value / full - mean) / std, per channel."""
+    """The arrays of an image task. A pixel is normalised as (value / full - mean) / std, per channel."""
 
     train: Split
     test: Split
@@ -25,3 +58,9 @@ class Data(NamedTuple):
     full: float
     mean: tuple[float, ...]
     std: tuple[float, ...]
+
+    def task(self) -> Task:
+        """Return the classification of these images."""
+        scale = Scale(self.full, self.mean, self.std)
+        train, test = (Images(*split, scale) for split in (self.train, self.test))
+        return Task(train, test, self.classes, len(self.classes))

@@ -1,14 +1,25 @@
-"""The user's own data: --dataset package.module:name.
+"""The user's own data: --dataset package.module:name. docs/own-data.md describes the protocol.
 
-The function is called with --data (a Path, or None) if it has a parameter. It returns a Data, or a mapping
-with the keys
+The function is called with --data (a Path, or None) if it has a parameter. It returns a Task, a Data, or a
+mapping with the keys
 
-train, test     (images, labels): arrays [samples, channels, height, width] and [samples], or
-                a sequence of (image, label) pairs, such as a torch data set, which is decoded once
+train, test     each one of
+                (inputs, targets): arrays, or trees of arrays, whose first dimension counts the samples
+                a map-style data set: __len__ and __getitem__, read when a sample is needed
+                an iterable data set, with the number of samples of an epoch as its length or as
+                train_samples, test_samples
+                a torch DataLoader, of which the data set, the sampler and collate_fn are used
+                an object with __len__ and batch(indices) -> (inputs, targets)
+collate         from a list of samples to a batch (default: torch's default_collate)
 classes         names of the classes (default: 0, 1, ... up to the largest label)
-full, mean, std normalisation of the pixels, see data.Data (default: 255 for uint8 and 1 for floats; 0; 1)
+outputs         number of values that the model returns for a sample (default: from classes or targets)
+loss, metrics   those of a run without --loss and --metric: names or functions
+full, mean, std normalisation of images, see sources.Scale (default: 255 for uint8 and 1 for floats; 0; 1)
 
-Images of type uint8 keep this type; others are converted to float32.
+A sample or batch is a pair (inputs, targets), or a mapping, whose values the model gets by name; its
+`labels`, if any, are the targets. Inputs of the form [channels, height, width] are images. Only these are
+normalised; uint8 images stay uint8 in memory. All other inputs reach the model as they are, but floats in the
+type of the weights.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,87 +27,263 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
+from torch.utils.data import DataLoader, IterableDataset, RandomSampler, default_collate
+from torch.utils.data.distributed import DistributedSampler
 
-from .. import own
+from .. import own, trees
 from ..errors import BadInput
-from .dataset import Data, Split
+from ..loss_functions import OF_THE_MODEL
+from .dataset import Data, Task
+from .datasets import Adopted, Items, Stream
+from .sources import Arrays, Images, Scale, Source
 
-KEYS = ("train", "test", "classes", "full", "mean", "std")
+SCALE = ("full", "mean", "std")
+KEYS = (
+    *("train", "test", "collate", "classes", "outputs", "loss", "metrics", "train_samples", "test_samples"),
+    *SCALE,
+)
+Made = Mapping[str, Any]
 
 
-def load(name: str, directory: Path | None) -> Data:
-    """Return the data of the function `name`. Raise BadInput if they do not have the form described above."""
+def load(name: str, directory: Path | None) -> Task:
+    """Return the task of the function `name`. Raise BadInput if it does not have the form described above."""
     build = own.find("--dataset", name)
     arguments = [directory] if own.parameters(build) else []
     made = own.call("--dataset", name, build, "NAME() or NAME(directory)", *arguments)
+    if isinstance(made, Task):
+        return made
     if isinstance(made, Data):
-        made = made._asdict()
+        made = {**made._asdict(), "train": tuple(made.train), "test": tuple(made.test)}
+    where = f"--dataset {name}"
     if not isinstance(made, Mapping) or not {"train", "test"} <= made.keys():
-        raise BadInput(f"--dataset {name} must return a mapping with train and test, not {made!r:.60}")
+        raise BadInput(f"{where} must return a mapping with train and test, not {made!r:.60}")
     unknown = [key for key in made if key not in KEYS]
     if unknown:
-        raise BadInput(f"--dataset {name} returns {unknown[0]!r}, which is not one of {', '.join(KEYS)}")
-    train, test = (_split(made[part], f"--dataset {name}: {part}") for part in ("train", "test"))
-    largest = int(max(train.labels.max(), test.labels.max()))
-    named = made.get("classes")
-    if named is not None and (isinstance(named, str) or not isinstance(named, Sequence) or not named):
-        raise BadInput(f"--dataset {name}: classes must be a list of names, not {named!r:.60}")
-    classes = tuple(map(str, named or range(largest + 1)))
-    if largest >= len(classes):
-        raise BadInput(f"--dataset {name} has label {largest} but only {len(classes)} classes")
-    if train.images.shape[1:] != test.images.shape[1:]:
+        raise BadInput(f"{where} returns {unknown[0]!r}, which is not one of {', '.join(KEYS)}")
+    return _task(made, where)
+
+
+def _task(made: Made, where: str) -> Task:
+    train, test = (_source(made, part, f"{where}: {part}") for part in ("train", "test"))
+    shapes = [source.shape for source in (train, test)]
+    _check_used(made, {"train": train, "test": test}, where)
+    if train.scale and shapes[0] != shapes[1]:
+        raise BadInput(f"{where}: images of train have shape {shapes[0]}, of test {shapes[1]}")
+    _, targets = train.batch(np.zeros(1, np.int64))
+    classes = _classes(made, (train, test), targets, where)
+    loss, metrics = _defaults(targets)
+    metrics = made.get("metrics", metrics)
+    return Task(
+        train,
+        test,
+        classes,
+        int(made.get("outputs") or len(classes) or _width(targets)),
+        made.get("loss", loss),
+        (metrics,) if isinstance(metrics, str) or callable(metrics) else tuple(metrics),
+        _notes(made),
+    )
+
+
+def _check_used(made: Made, sources: Mapping[str, Source], where: str) -> None:
+    """Raise BadInput for a key that has no effect on these sources."""
+    kinds = tuple(map(type, sources.values()))
+    effects = {
+        **dict.fromkeys(SCALE, ("images", any(source.scale for source in sources.values()))),
+        "collate": ("samples of data sets", not {Items, Stream}.isdisjoint(kinds)),
+        **{f"{part}_samples": ("iterable data sets", source.sequential) for part, source in sources.items()},
+    }
+    for key, (what, used) in effects.items():
+        if made.get(key) is not None and not used:
+            raise BadInput(f"{where} returns {key}, which is for {what}; here it would have no effect")
+
+
+def _source(made: Made, part: str, where: str) -> Source:
+    """Return the source that the function gave as train or test."""
+    given, collate = made[part], made.get("collate")
+    if isinstance(given, Source):
+        return given
+    # Data sets of Hugging Face have a method batch, too, of another meaning.
+    if hasattr(given, "batch") and hasattr(given, "__len__") and not hasattr(given, "__getitem__"):
+        return Adopted(given)
+    if _is_arrays(given):
+        return _arrays(given, made, where)
+    sampler = None
+    if isinstance(given, DataLoader):
+        loader: DataLoader[Any] = given
+        given, collate, sampler = loader.dataset, collate or loader.collate_fn, _sampler(loader, where)
+    collate = collate or default_collate
+    if hasattr(given, "__getitem__") and hasattr(given, "__len__") and not isinstance(given, IterableDataset):
+        return _items(given, collate, sampler, made, where)
+    if hasattr(given, "__iter__"):
+        return _stream(given, collate, made, part, where)
+    raise BadInput(
+        f"{where} is {type(given).__name__}; it must be (inputs, targets), a map-style or iterable data set, "
+        "a DataLoader, or an object with __len__ and batch(indices)"
+    )
+
+
+def _is_arrays(given: Any) -> bool:
+    if not isinstance(given, tuple) or len(given) != 2:
+        return False
+    found = list(trees.leaves(given[0]))
+    return bool(found) and all(isinstance(each, np.ndarray | torch.Tensor) for each in found)
+
+
+def _arrays(given: tuple[Any, Any], made: Made, where: str) -> Source:
+    inputs, targets = given
+    targets = None if targets is None else trees.mapped(_array, targets)
+    sizes = {leaf.shape[:1] for leaf in trees.leaves((inputs, targets))}
+    if len(sizes) != 1 or sizes == {()} or sizes == {(0,)}:
         raise BadInput(
-            f"--dataset {name}: images of train have shape {train.images.shape[1:]}, of test "
-            f"{test.images.shape[1:]}"
+            f"{where} has inputs {trees.shown(inputs)} and targets {trees.shown(targets)}; all need the same "
+            "number of samples, from 1"
         )
-    channels = train.images.shape[1]
-    (full,) = _numbers(made.get("full"), 255.0 if train.images.dtype == np.uint8 else 1.0, 1, "full", name)
-    mean = _numbers(made.get("mean"), 0.0, channels, "mean", name)
-    std = _numbers(made.get("std"), 1.0, channels, "std", name)
-    if full <= 0 or min(std) <= 0:
-        raise BadInput(f"--dataset {name}: full and std divide the pixels and must be above 0")
-    return Data(train, test, classes, full, mean, std)
+    for leaf in trees.leaves((inputs, targets)):
+        if isinstance(leaf, np.ndarray) and leaf.dtype.kind not in "biuf":
+            raise BadInput(f"{where} has an array of {leaf.dtype}, which is not one of numbers")
+    if isinstance(inputs, torch.Tensor) and inputs.ndim == 4:
+        inputs = inputs.numpy()
+    if not isinstance(inputs, np.ndarray) or inputs.ndim != 4 or not isinstance(targets, np.ndarray):
+        return Arrays(inputs, targets)
+    if inputs.dtype != np.uint8 and not isinstance(inputs, np.memmap):
+        inputs = np.asarray(inputs, np.float32)
+        if not np.isfinite(inputs).all():
+            raise BadInput(f"{where} images have values that are not finite")
+    return Images(inputs, targets, _scale(made, inputs.shape[1], inputs.dtype == np.uint8, where))
 
 
-def _split(given: Any, where: str) -> Split:
-    images, labels = given if _is_pair(given) else _decoded(given, where)
+def _array(leaf: Any) -> Any:
+    """Return a leaf of the targets as an array; one class index for each sample in torch's own type."""
+    if isinstance(leaf, torch.Tensor):
+        leaf = leaf.numpy()
+    array = np.asarray(leaf)
+    return array.astype(np.int64) if array.dtype.kind in "iu" and array.ndim == 1 else array
+
+
+def _items(samples: Any, collate: Any, sampler: Any, made: Made, where: str) -> Source:
     try:
-        images, labels = np.asarray(images), np.asarray(labels)
-        if images.dtype != np.uint8:
-            images = images.astype(np.float32)
-    except (TypeError, ValueError) as error:
-        raise BadInput(f"{where} images are not an array of numbers: {error}") from None
-    if images.ndim != 4:
-        raise BadInput(f"{where} images have shape {images.shape}, not [samples, channels, height, width]")
-    if labels.shape != images.shape[:1] or not len(labels):
-        raise BadInput(f"{where} has {len(images)} images but labels of shape {labels.shape}")
-    if not np.issubdtype(labels.dtype, np.integer) or labels.min() < 0:
-        raise BadInput(f"{where} labels must be whole numbers from 0, not {labels.dtype}")
-    if images.dtype != np.uint8 and not np.isfinite(images).all():
-        raise BadInput(f"{where} images have values that are not finite")
-    return Split(images, labels.astype(np.int64))
-
-
-def _is_pair(given: Any) -> bool:
-    return isinstance(given, tuple) and len(given) == 2 and hasattr(given[0], "shape")
-
-
-def _decoded(given: Any, where: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return arrays of all images and labels. Each sample is decoded once here, and not in each epoch."""
-    try:
-        pairs = [given[i] for i in range(len(given))]
-        images, labels = zip(*pairs, strict=True)
-        return np.stack([np.asarray(image) for image in images]), np.asarray(labels)
+        if not len(samples):
+            raise BadInput(f"{where} has no samples")
+        source = Items(samples, collate, sampler)
+        inputs, _ = source.batch(np.zeros(1, np.int64))
     except (TypeError, ValueError, LookupError) as error:
-        raise BadInput(f"{where} is neither (images, labels) nor a sequence of such pairs: {error}") from None
+        raise BadInput(f"{where}: its first sample cannot be read: {error!r}") from None
+    return Items(samples, collate, sampler, _scale_of(inputs, made, where))
 
 
-def _numbers(given: Any, fill: float, count: int, key: str, name: str) -> tuple[float, ...]:
+def _stream(samples: Any, collate: Any, made: Made, part: str, where: str) -> Source:
+    length = made.get(f"{part}_samples", len(samples) if hasattr(samples, "__len__") else None)
+    if not isinstance(length, int) or isinstance(length, bool) or length < 1:
+        raise BadInput(
+            f"{where} is an iterable data set: give the number of samples of an epoch as {part}_samples, "
+            f"a whole number from 1, not {length!r}"
+        )
+    if iter(samples) is samples:
+        raise BadInput(f"{where} is an iterator, which ends after one epoch: give an object with __iter__")
+    inputs, _ = Stream(samples, collate, length).batch(np.zeros(1, np.int64))
+    return Stream(samples, collate, length, _scale_of(inputs, made, where))
+
+
+def _sampler(loader: Any, where: str) -> Any:
+    """Return the sampler of a DataLoader; None for one in a random order, which is ours.
+
+    Raise BadInput for a loader of whole batches, and for one that divides the samples over ranks.
+    """
+    if loader.batch_size is None or isinstance(loader.sampler, DistributedSampler):
+        kind = "batches" if loader.batch_size is None else "the samples of one rank"
+        raise BadInput(
+            f"{where}: the DataLoader yields {kind}, which cannot be divided over the ranks again; give it a "
+            "batch_size and an ordinary sampler"
+        )
+    sampler = loader.sampler
+    plain = isinstance(sampler, RandomSampler) and not sampler.replacement
+    return None if plain and len(sampler) == len(loader.dataset) else sampler
+
+
+def _notes(made: Made) -> tuple[str, ...]:
+    """Return notes on the settings of a DataLoader that options replace."""
+    loaders = [made[part] for part in ("train", "test") if isinstance(made[part], DataLoader)]
+    unused = {
+        "batch_size, which --batch-size replaces": any(each.batch_size != 1 for each in loaders),
+        "num_workers, which --workers replaces": any(each.num_workers for each in loaders),
+        "drop_last: every sample is used": any(each.drop_last for each in loaders),
+    }
+    return tuple(f"the DataLoader is used without its {what}" for what, there in unused.items() if there)
+
+
+def _scale_of(inputs: Any, made: Made, where: str) -> Scale | None:
+    """Return the normalisation if the inputs, a batch of one, are images."""
+    if not isinstance(inputs, torch.Tensor) or inputs.ndim != 4:
+        return None
+    return _scale(made, inputs.shape[1], inputs.dtype == torch.uint8, where)
+
+
+def _scale(made: Made, channels: int, small: bool, where: str) -> Scale:
+    where = where.rpartition(":")[0]
+    (full,) = _numbers(made.get("full"), 255.0 if small else 1.0, 1, "full", where)
+    mean = _numbers(made.get("mean"), 0.0, channels, "mean", where)
+    std = _numbers(made.get("std"), 1.0, channels, "std", where)
+    if full <= 0 or min(std) <= 0:
+        raise BadInput(f"{where}: full and std divide the pixels and must be above 0")
+    return Scale(full, mean, std)
+
+
+def _numbers(given: Any, fill: float, count: int, key: str, where: str) -> tuple[float, ...]:
     """Return one number for each of `count` channels; `fill` where none is given."""
     try:
         values = (fill,) * count if given is None else tuple(float(v) for v in np.atleast_1d(given))
     except (TypeError, ValueError):
-        raise BadInput(f"--dataset {name}: {key} must be numbers, not {given!r:.60}") from None
+        raise BadInput(f"{where}: {key} must be numbers, not {given!r:.60}") from None
     if len(values) != count:
-        raise BadInput(f"--dataset {name}: {key} has {len(values)} values for {count} channels")
+        raise BadInput(f"{where}: {key} has {len(values)} values for {count} channels")
     return values
+
+
+def _classes(made: Made, sources: tuple[Source, Source], targets: Any, where: str) -> tuple[str, ...]:
+    """Return the names of the classes; () if the targets are not one class index for each sample."""
+    named = made.get("classes")
+    if named is not None and (isinstance(named, str) or not isinstance(named, Sequence) or not named):
+        raise BadInput(f"{where}: classes must be a list of names, not {named!r:.60}")
+    names = tuple(map(str, named or ()))
+    if not _is_index(targets):
+        return names
+    names = names or tuple(map(str, getattr(made["train"], "classes", ())))  # as torchvision's have
+    largest = _largest(sources, made, bool(names), where)
+    if names and largest >= len(names):
+        raise BadInput(f"{where} has label {largest} but only {len(names)} classes")
+    return names or tuple(map(str, range(largest + 1)))
+
+
+def _is_index(targets: Any) -> bool:
+    whole = isinstance(targets, torch.Tensor) and not targets.is_floating_point()
+    return whole and targets.ndim == 1
+
+
+def _largest(sources: tuple[Source, Source], made: Made, named: bool, where: str) -> int:
+    """Return the largest label of arrays, or of data sets without names of classes; -1 if unknown."""
+    found = [-1]
+    for source in sources:
+        if isinstance(source, Arrays | Images):
+            if int(source.labels.min()) < 0:
+                raise BadInput(f"{where}: labels must be whole numbers from 0, not {source.labels.min()}")
+            found.append(int(source.labels.max()))
+        elif not named and "outputs" not in made:
+            if source.sequential:
+                raise BadInput(f"{where} is an iterable data set: give the names of its `classes`")
+            found += (int(source.batch(np.array([i]))[1]) for i in range(len(source)))
+    return max(found)
+
+
+def _width(targets: Any) -> int:
+    """Return the number of values of one sample's targets; 0 if they are no single tensor."""
+    if not isinstance(targets, torch.Tensor):
+        return 0
+    return int(targets.shape[-1]) if targets.ndim > 1 else 1
+
+
+def _defaults(targets: Any) -> tuple[str, tuple[str, ...]]:
+    """Return the loss and the metrics that suit these targets."""
+    if targets is None or not isinstance(targets, torch.Tensor):
+        return OF_THE_MODEL, ()
+    return ("mse", ("mae",)) if targets.is_floating_point() else ("cross_entropy", ("accuracy",))

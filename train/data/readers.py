@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from ..config.converters import is_own
-from ..errors import BadInput
+from ..errors import BadInput, CommonMistake
 from . import cache, own
-from .dataset import Data, Split
+from .dataset import Data, Split, Task
 
 NUMERALS = tuple("0123456789")
 CIFAR_CLASSES = ("plane", "car", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
@@ -26,8 +26,8 @@ CIFAR_CLASSES = ("plane", "car", "bird", "cat", "deer", "dog", "frog", "horse", 
 CIFAR_MEAN, CIFAR_STD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
 
 
-def load(task: str, directory: Path | None, cached: Path | None = None) -> Data:
-    """Return the data of `task`, read from `directory` (None for digits).
+def load(task: str, directory: Path | None, cached: Path | None = None) -> Task:
+    """Return the task of this name, with data from `directory` (None for digits).
 
     cached: the directory of --cache, or None. A task package.module:name is the user's own, see own.py. Raise
     BadInput, naming the file, if a file is missing or damaged.
@@ -35,9 +35,19 @@ def load(task: str, directory: Path | None, cached: Path | None = None) -> Data:
     if directory is not None and not directory.is_dir():
         raise BadInput(f"--data {directory} is not a directory on this host")
     if cached is not None:
-        return cache.through(cached, task, directory, lambda: load(task, directory))
+        return cache.through(cached, task, directory, lambda: _read(task, directory)).task()
+    return own.load(task, directory) if is_own(task) else _read(task, directory).task()
+
+
+def _read(task: str, directory: Path | None) -> Data:
+    """Return the arrays of images. Raise CommonMistake if the user's own data are something else."""
     if is_own(task):
-        return own.load(task, directory)
+        data = own.load(task, directory).data()
+        if data is None:
+            raise CommonMistake(
+                f"--cache keeps arrays of images and their classes, which {task} does not return"
+            )
+        return data
     if task == "digits":
         return digits()
     assert directory is not None
@@ -179,10 +189,7 @@ class _BatchUnpickler(pickle.Unpickler):
     ALLOWED = frozenset({"_reconstruct", "ndarray", "dtype", "scalar", "_frombuffer"})
     MODULES = frozenset(
         {
-            "numpy",
-            "numpy.core.multiarray",
-            "numpy._core.multiarray",
-            "numpy._core.numeric",
+            *("numpy", "numpy.core.multiarray", "numpy._core.multiarray", "numpy._core.numeric"),
             "numpy.core.numeric",
         }
     )

@@ -2,15 +2,17 @@
 
 Each optimizer step takes the next `micro x accumulation x world_size` samples of an order that is the same on
 all ranks. This batch is divided into equal pieces, one for each forward pass of each rank. The batches and
-the losses are therefore the same for any number of ranks. The last batch is smaller. If it has fewer samples
-than there are pieces, a piece contains one borrowed sample that is not counted, because every rank must take
-part in every collective operation.
+the losses are therefore the same for any number of ranks. The last batch is smaller, unless it is dropped. If
+it leaves fewer than two samples for a piece, the piece also contains borrowed samples that are not counted:
+every rank must take part in every collective operation, and BatchNorm cannot normalise a single sample.
 """
 
 from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
+
+LEAST = 2  # samples of a forward pass, if there are that many, and --batch-size is not 1
 
 
 class Piece(NamedTuple):
@@ -35,23 +37,45 @@ def order(samples: int, seed: int, epoch: int) -> np.ndarray:
     return np.random.default_rng((seed, epoch)).permutation(samples)
 
 
-def steps(order: np.ndarray, micro: int, accumulation: int, rank: int, world_size: int) -> Iterator[Step]:
-    """Yield this rank's steps over the samples of `order`. Their number is the same on every rank."""
+def steps(
+    order: np.ndarray,
+    micro: int,
+    accumulation: int,
+    rank: int,
+    world_size: int,
+    done: int = 0,
+    drop_last: bool = False,
+) -> Iterator[Step]:
+    """Yield this rank's steps over the samples of `order`. Their number is the same on every rank.
+
+    done: number of steps to skip; drop_last: leave out a last step of fewer samples
+    """
     batch = micro * accumulation * world_size
     parts = accumulation * world_size
-    for start in range(0, len(order), batch):
+    end = len(order) - len(order) % batch if drop_last else len(order)
+    first = rank * accumulation
+    lent = order[: min(LEAST, micro)]
+    for start in range(done * batch, end, batch):
         chosen = order[start : start + batch]
-        first = rank * accumulation
-        yield Step([_piece(chosen, i, parts) for i in range(first, first + accumulation)], len(chosen))
+        pieces = [_piece(chosen, i, parts, lent) for i in range(first, first + accumulation)]
+        yield Step(pieces, len(chosen))
 
 
-def steps_per_epoch(samples: int, micro: int, accumulation: int, world_size: int) -> int:
-    """Return the number of optimizer steps of one epoch, including the last, smaller batch."""
-    return -(-samples // (micro * accumulation * world_size))
+def steps_per_epoch(
+    samples: int, micro: int, accumulation: int, world_size: int, drop_last: bool = False
+) -> int:
+    """Return the number of optimizer steps of one epoch."""
+    batch = micro * accumulation * world_size
+    return samples // batch if drop_last else -(-samples // batch)
 
 
-def _piece(chosen: np.ndarray, part: int, parts: int) -> Piece:
+def _piece(chosen: np.ndarray, part: int, parts: int, lent: np.ndarray) -> Piece:
+    """Return one part of the samples, filled up with other samples of `lent` to at least as many as those."""
     size, larger = divmod(len(chosen), parts)
     start = part * size + min(part, larger)
     real = size + (part < larger)
-    return Piece(chosen[start : start + real], real) if real else Piece(chosen[:1], 0)
+    indices = chosen[start : start + real]
+    if real < len(lent):
+        others = lent[~np.isin(lent, indices)]
+        indices = np.concatenate([indices, others[: len(lent) - real]])
+    return Piece(indices, real)

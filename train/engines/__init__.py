@@ -6,6 +6,6 @@ engine declares what it supports in config/engine_NAME.py, and config/engines.py
 """
 
 from .base import Engine, Evaluator, Job, Micro, Share
-from .building import build, model
+from .building import build, model, seed
 
-__all__ = ["Engine", "Evaluator", "Job", "Micro", "Share", "build", "model"]
+__all__ = ["Engine", "Evaluator", "Job", "Micro", "Share", "build", "model", "seed"]

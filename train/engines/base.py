@@ -9,10 +9,13 @@ from typing import Any, NamedTuple, Protocol
 import torch
 from torch import distributed, nn
 
-from .. import models
+from .. import loss_functions, trees
 from ..config.schedules import Plan
+from ..config.speed import Speed
 from ..device import Device
+from ..loss_functions import Objective
 from ..ranks import Ranks
+from ..trees import Tree
 from .ema import Average
 
 Save = Callable[[Any, Path], None]
@@ -21,11 +24,12 @@ Save = Callable[[Any, Path], None]
 class Micro(NamedTuple):
     """The samples of one forward pass, on the device.
 
-    images: floats [n, channels, height, width]; labels: [n]; real: only the first `real` samples are counted
+    inputs, targets: trees of tensors with n rows, see trees.py
+    real: only the first `real` samples are counted
     """
 
-    images: torch.Tensor
-    labels: torch.Tensor
+    inputs: Tree
+    targets: Tree
     real: int
 
 
@@ -55,8 +59,8 @@ class Evaluator(Protocol):
     def evaluating(self) -> AbstractContextManager[None]:
         """Return a context for calls of `predict`, in which the weights to evaluate are in place."""
 
-    def predict(self, images: torch.Tensor) -> torch.Tensor | None:
-        """Return the logits [n, classes], without gradients; None if another rank counts these samples."""
+    def predict(self, inputs: Tree) -> Tree | None:
+        """Return the model's outputs, without gradients; None if another rank counts these samples."""
 
 
 class Engine(Evaluator, Protocol):
@@ -81,6 +85,9 @@ class Engine(Evaluator, Protocol):
     def end_epoch(self) -> None:
         """Called once after the last step of each epoch."""
 
+    def evaluated(self, metric: float) -> None:
+        """Called after each evaluation with a metric, the same on all ranks, for a schedule that needs it."""
+
     def save(self, directory: Path, save: Save, client: dict[str, Any]) -> None:
         """Write this rank's part of model, optimizer, schedule and loss scale below `directory`.
 
@@ -97,10 +104,12 @@ class Job:
     """The arguments of every engine.
 
     config: DeepSpeed's dict, without schedule and amp; schedule: attaches the scheduler to an optimizer;
-    micro: maximum number of samples of a forward pass; plugin: '' for engines without plug-ins
+    loss: the loss to minimise; micro: maximum number of samples of a forward pass; plugin: '' for engines
+    without plug-ins
     """
 
     model: nn.Module
+    loss: Objective
     config: dict[str, Any]
     schedule: Plan
     device: Device
@@ -110,43 +119,40 @@ class Job:
     stages: int
     partition: str
     plugin: str
+    speed: Speed
 
 
 @contextmanager
 def evaluation(module: nn.Module, average: Average | None, group: Any = None) -> Iterator[None]:
     """Set the model to evaluation mode within the context, with the averaged weights if there are any.
 
-    The running statistics are averaged over the ranks of `group`, because each rank has seen other samples.
+    Within it, the running statistics are their average over the ranks of `group`, because each rank has seen
+    other samples. After it they are what they were: an evaluation does not change the training.
     """
     module.eval()
     size = distributed.get_world_size(group)
-    if size > 1:
-        for buffer in module.buffers():
-            if buffer.is_floating_point():
-                distributed.all_reduce(buffer, group=group)
-                buffer /= size
+    own = [(b, b.clone()) for b in module.buffers() if b.is_floating_point()] if size > 1 else []
+    for buffer, _ in own:
+        distributed.all_reduce(buffer, group=group)
+        buffer /= size
     with average.in_place() if average else nullcontext():
         yield
+    for buffer, before in own:
+        buffer.copy_(before)
     module.train()
 
 
-def padded(micro: Micro, rows: int) -> Micro:
-    """Repeat the samples of `micro` up to `rows`, for layers that exchange equal shapes among ranks."""
-    have = len(micro.labels)
-    if have >= rows:
-        return micro
-    again = torch.arange(rows, device=micro.labels.device) % have
-    return Micro(micro.images[again], micro.labels[again], micro.real)
+def padded(micro: Micro, samples: int) -> Micro:
+    """Repeat the samples of `micro` up to `samples`, for layers that exchange equal shapes among ranks."""
+    inputs, targets = (trees.repeated(tree, samples) for tree in micro[:2])
+    return Micro(inputs, targets, micro.real)
 
 
-def loss_of(model: nn.Module, logits: torch.Tensor, labels: torch.Tensor, real: int) -> torch.Tensor:
-    """Return the loss, summed over the first `real` samples.
+def loss_of(module: nn.Module, loss: Objective, outputs: Tree, micro: Micro) -> torch.Tensor:
+    """Return the loss, summed over the samples of `micro` that are counted.
 
     If the model has a method auxiliary_loss(), the result, a loss per sample of the last forward pass, is
     added.
     """
-    if real < len(labels):
-        logits, labels = logits[:real], labels[:real]
-    loss = models.summed_loss(logits, labels)
-    own = getattr(model, "auxiliary_loss", None)
-    return loss if own is None else loss + real * own()
+    summed = loss(outputs, micro.targets, micro.real, trees.rows(micro.inputs))
+    return loss_functions.of_module(module, summed, micro.real)

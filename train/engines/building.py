@@ -1,32 +1,48 @@
 """Construction of the model, and of the engine that --engine names."""
 
+import random
 from importlib import import_module
+from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
-from .. import models
+from .. import loss_functions
 from ..config import Settings
+from ..config import speed as config_speed
 from ..config.batches import stages_of
 from ..config.engines import spec_of
 from ..config.recipe import Recipe
 from ..config.schedules import Plan
-from ..data import Data
+from ..data import Task
 from ..device import Device
-from ..models import moe
+from ..models import selection
+from ..models.gpt import Settle, keep
 from ..ranks import Ranks
+from . import speed
 from .base import Engine, Job
 
 
-def build(how: Recipe, schedule: Plan, samples: Data, ranks: Ranks, device: Device) -> Engine:
+def build(how: Recipe, schedule: Plan, samples: Task, ranks: Ranks, device: Device) -> Engine:
     """Return the engine that --engine names, with its model. The process group must be initialised.
 
+    The weights are the same on every rank. The random numbers drawn later, such as those of dropout, are not.
     Raise BadInput for settings that the model or the device does not support.
     """
     settings, spec = how.settings, spec_of(how.settings)
+    fast = config_speed.resolve(how.config, settings, device.kind)
+    speed.set_flags(fast, device)
+    # Only the selected engine is imported: DeepSpeed's import takes half a second.
+    module, _, name = spec.implementation.partition(":")
+    kind = getattr(import_module(f".{module}", __package__), name)
+    config = {key: value for key, value in how.config.items() if key != "scheduler"}
+    settle = kind.divider(config, device) if hasattr(kind, "divider") else keep
+    made = model(settings, samples.train.shape, samples.outputs, device, settle)
     job = Job(
-        model=model(settings, samples, device),
-        config={key: value for key, value in how.config.items() if key != "scheduler"},
+        model=speed.prepare(made, fast, ranks.world_size, not spec.runs_deepspeed),
+        loss=loss_functions.build(settings.loss or samples.loss, len(samples.classes)),
+        config=config,
         schedule=schedule,
         device=device,
         ranks=ranks,
@@ -35,20 +51,32 @@ def build(how: Recipe, schedule: Plan, samples: Data, ranks: Ranks, device: Devi
         stages=stages_of(settings, ranks.world_size),
         partition=settings.partition or "parameters",
         plugin=spec.plugin(settings) or "",
+        speed=fast,
     )
-    # Only the selected engine is imported: DeepSpeed's import takes half a second.
-    module, _, name = spec.implementation.partition(":")
-    made: Engine = getattr(import_module(f".{module}", __package__), name)(job)
-    return made
+    engine: Engine = kind(job)
+    seed(settings.seed, ranks.rank)
+    return engine
 
 
-def model(settings: Settings, samples: Data, device: Device) -> nn.Module:
-    """Return the model with the initial weights of --seed, which are the same on every rank."""
-    shape, classes = samples.train.images.shape[1:], len(samples.classes)
+def seed(*numbers: int) -> None:
+    """Seed the random numbers of Python, NumPy, torch and its devices on this rank.
+
+    numbers: --seed, the rank, and others that make the sequence another one
+    """
+    drawn = np.random.SeedSequence(numbers).generate_state(3, np.uint32)
+    random.seed(int(drawn[0]))
+    np.random.seed(drawn[1])
+    torch.manual_seed(int(drawn[2]))
+
+
+def model(settings: Settings, shape: Any, outputs: int, device: Device, settle: Settle = keep) -> nn.Module:
+    """Return the model with the initial weights of --seed, which are the same on every rank.
+
+    shape, outputs, settle: see selection.build
+    """
     torch.manual_seed(settings.seed)
-    if settings.model != "moe":
-        return models.build(settings.model, shape, classes)
-    from .deepspeed_common import load_deepspeed
+    if settings.has_experts:
+        from .deepspeed_common import load_deepspeed
 
-    load_deepspeed(device)  # the expert layer is DeepSpeed's
-    return moe.build(shape, classes, moe.experts(settings))
+        load_deepspeed(device)  # the expert layer is DeepSpeed's
+    return selection.build(settings, shape, outputs, settle)

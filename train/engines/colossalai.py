@@ -14,6 +14,7 @@ import torch
 from ..checkpoints import storage
 from ..config.dsquery import Config, optimizer_name, precision
 from ..errors import BadInput
+from ..trees import Tree, called, cast
 from . import colossalai_patches
 from .base import Job, Micro, Part, Save, Share, evaluation, loss_of
 from .ema import Average
@@ -26,7 +27,7 @@ class ColossalaiEngine:
         colossalai = colossalai_patches.load(job.device)
         self.share = Share(job.ranks.rank, job.ranks.world_size)
         self.part = Part(0, job.ranks.rank == 0)
-        self.module = job.model
+        self.module, self._loss = job.model, job.loss
         self._plugin = job.plugin
         self._precision = precision(job.config)
         self._clip = float(job.config.get("gradient_clipping", 0))
@@ -47,10 +48,10 @@ class ColossalaiEngine:
     def train_step(self, micro_batches: Sequence[Micro], total: int) -> torch.Tensor:
         self._boosted.zero_grad()
         summed = []
-        for i, (images, labels, real) in enumerate(micro_batches, 1):
+        for i, micro in enumerate(micro_batches, 1):
             with self._synchronised(i == len(micro_batches)):
-                logits = self._model(images)  # the plug-in casts them
-                loss = loss_of(self.module, logits, labels, real)
+                outputs = called(self._model, cast(micro.inputs, torch.float32))  # the plug-in casts them
+                loss = loss_of(self.module, self._loss, outputs, micro)
                 # All plug-ins average the gradients over the ranks. This factor undoes that and gives the
                 # mean over samples.
                 self._booster.backward(loss * (self.share.size / total), self._boosted)
@@ -79,13 +80,12 @@ class ColossalaiEngine:
         return evaluation(self.module, self.average)
 
     @torch.no_grad()
-    def predict(self, images: torch.Tensor) -> torch.Tensor:
+    def predict(self, inputs: Tree) -> Tree:
         # Not through DistributedDataParallel, which would broadcast rank 0's running statistics.
         model = self.module if self._plugin.startswith("torch_ddp") else self._model
-        cast = self._plugin == "torch_ddp_fp16"
-        with torch.autocast(self._type, torch.float16) if cast else nullcontext():
-            logits: torch.Tensor = model(images)
-        return logits
+        mixed = self._plugin == "torch_ddp_fp16"
+        with torch.autocast(self._type, torch.float16) if mixed else nullcontext():
+            return called(model, cast(inputs, torch.float32))
 
     def learning_rate(self) -> float:
         return float(self.optimizer.param_groups[0]["lr"])
@@ -101,6 +101,9 @@ class ColossalaiEngine:
 
     def end_epoch(self) -> None:
         self.scheduler.end_epoch()
+
+    def evaluated(self, metric: float) -> None:
+        self.scheduler.evaluated(metric)
 
     def save(self, directory: Path, save: Save, client: dict[str, Any]) -> None:
         """Write model.pt as --engine ddp does, and the shards of each rank into a file of its own.

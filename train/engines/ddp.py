@@ -12,10 +12,12 @@ from torch.nn.parallel import DistributedDataParallel
 from ..checkpoints import storage
 from ..config.dsquery import Config, enabled, optimizer_name
 from ..errors import BadInput
-from ..models import summed_loss
+from ..trees import Tree, called, cast
+from . import own_optimizer
 from .base import Job, Micro, Part, Save, Share, evaluation, loss_of
 from .ema import Average
 from .muon import MuonAndAdam
+from .speed import compiled
 
 
 class DdpEngine:
@@ -29,13 +31,22 @@ class DdpEngine:
         self.share = Share(job.ranks.rank, job.ranks.world_size)
         self.part = Part(0, job.ranks.rank == 0)
         self._dtype, self._cast = precision(job.config)
+        self._loss = compiled(job.loss, job.speed)
         self.module = job.model.to(job.device.torch, self._dtype)
         self._model: nn.Module = self.module
         if job.ranks.world_size > 1:
             devices = None if job.device.type == "cpu" else [job.device.torch]
-            self._model = DistributedDataParallel(self.module, devices, gradient_as_bucket_view=True)
-        self.optimizer = optimizer(job.config, self.module)
+            self._model = DistributedDataParallel(
+                self.module,
+                devices,
+                gradient_as_bucket_view=True,
+                static_graph=job.speed.static_graph,
+                bucket_cap_mb=job.speed.bucket_mb,
+            )
+        self._compiled = compiled(self._model, job.speed)
+        self.optimizer = optimizer(job.config, self.module, job.speed.fused == "torch")
         self.scheduler = job.schedule.attach(self.optimizer)
+        storage.check_state(self.scheduler.state_dict(), "--scheduler")
         self._type = job.device.type
         self._scaler = torch.amp.GradScaler(self._type, enabled=self._cast == torch.float16)
         self._clip = float(job.config.get("gradient_clipping", 0))
@@ -55,8 +66,8 @@ class DdpEngine:
             torch.random.fork_rng(device_type=self._type if self._type != "cpu" else "cuda"),
             self._autocast(),
         ):
-            logits = self._model(micro.images.to(self._dtype))
-        summed_loss(logits, micro.labels).backward()  # type: ignore[no-untyped-call]
+            outputs = called(self._compiled, cast(micro.inputs, self._dtype))
+        loss_of(self.module, self._loss, outputs, micro).backward()  # type: ignore[no-untyped-call]
         self.optimizer.zero_grad()
         for buffer, before in zip(self.module.buffers(), buffers, strict=True):
             buffer.copy_(before)
@@ -67,11 +78,11 @@ class DdpEngine:
             self._settle(micro_batches[0])
         self.optimizer.zero_grad()
         summed = []
-        for i, (images, labels, real) in enumerate(micro_batches, 1):
+        for i, micro in enumerate(micro_batches, 1):
             with self._synchronised(i == len(micro_batches)):
                 with self._autocast():
-                    logits = self._model(images.to(self._dtype))
-                loss = loss_of(self.module, logits, labels, real)
+                    outputs = called(self._compiled, cast(micro.inputs, self._dtype))
+                loss = loss_of(self.module, self._loss, outputs, micro)
                 # DDP averages the gradients over the ranks. This factor undoes that and gives the mean over
                 # samples.
                 scaled = self._scaler.scale(loss * (self.share.size / total))
@@ -109,10 +120,9 @@ class DdpEngine:
         return evaluation(self._model, self.average)
 
     @torch.no_grad()
-    def predict(self, images: torch.Tensor) -> torch.Tensor:
+    def predict(self, inputs: Tree) -> Tree:
         with self._autocast():
-            logits: torch.Tensor = self.module(images.to(self._dtype))
-        return logits
+            return called(self.module, cast(inputs, self._dtype))
 
     def learning_rate(self) -> float:
         return float(self.optimizer.param_groups[0]["lr"])
@@ -125,6 +135,9 @@ class DdpEngine:
 
     def end_epoch(self) -> None:
         self.scheduler.end_epoch()
+
+    def evaluated(self, metric: float) -> None:
+        self.scheduler.evaluated(metric)
 
     def save(self, directory: Path, save: Save, client: dict[str, Any]) -> None:
         if self.share.rank == 0:
@@ -169,8 +182,13 @@ def precision(config: Config) -> tuple[torch.dtype, torch.dtype | None]:
     return torch.float32, None
 
 
-def optimizer(config: Config, module: nn.Module) -> torch.optim.Optimizer:
-    """Return torch's optimizer for DeepSpeed's block. Adam is AdamW unless adam_w_mode is false."""
+def optimizer(config: Config, module: nn.Module, fused: bool = False) -> torch.optim.Optimizer:
+    """Return torch's optimizer for DeepSpeed's block. Adam is AdamW unless adam_w_mode is false.
+
+    fused: use torch's fused kernels
+    """
+    if own_optimizer.wanted(config):
+        return own_optimizer.build(config, module)
     name, params = optimizer_name(config), dict(config["optimizer"]["params"])
     params.setdefault("lr", 0.001)
     if name == "muon":
@@ -186,4 +204,4 @@ def optimizer(config: Config, module: nn.Module) -> torch.optim.Optimizer:
         "adamw": torch.optim.AdamW,
         "adagrad": torch.optim.Adagrad,
     }
-    return kinds[name](module.parameters(), **params)
+    return kinds[name](module.parameters(), **params, **({"fused": True} if fused else {}))

@@ -2,13 +2,28 @@
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from typing import Any
 
 import torch
 
+from .. import trees
+from ..config.dsquery import enabled
+from ..device import Device
+from ..models.gpt import Settle, keep
+from ..trees import Tree, called, cast
 from .base import Job, Micro, Part, Share, evaluation, loss_of, padded
 from .batch_norm import normalise_in_fp32
-from .deepspeed_common import Common, deepspeed_config, load_deepspeed, mistakes_of_the_config
+from .deepspeed_common import (
+    Common,
+    client_optimizer,
+    deepspeed_config,
+    load_deepspeed,
+    mistakes_of_the_config,
+)
 from .ema import Average, SpreadAverage
+from .speed import compiled
+
+HALVES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 class DeepSpeedEngine(Common):
@@ -22,12 +37,15 @@ class DeepSpeedEngine(Common):
             engine, *_ = deepspeed.initialize(
                 model=job.model,
                 model_parameters=parameters,
-                config=deepspeed_config(job.config, job.device, job.model),
+                config=deepspeed_config(job.config, job.device, job.model, job.speed.fused),
+                optimizer=client_optimizer(job.config, job.model),
                 lr_scheduler=job.schedule.attach,
             )
         super().__init__(engine)
+        if job.speed.compile:
+            engine.compile(compile_kwargs={"mode": job.speed.compile, "dynamic": False})
         engine.train()  # called once, because it visits all modules
-        self.module = job.model
+        self.module, self._loss = job.model, compiled(job.loss, job.speed)
         normalise_in_fp32(job.model)
         self._dtype = next(job.model.parameters()).dtype
         self._passes = job.ranks.world_size * engine.gradient_accumulation_steps()
@@ -36,6 +54,25 @@ class DeepSpeedEngine(Common):
         self.part = Part(job.ranks.rank % shared, job.ranks.rank < shared)
         # Ranks that share experts exchange samples, and every rank must send the same number.
         self._rows = job.micro if engine.has_moe_layers else 0
+
+    @staticmethod
+    def divider(config: dict[str, Any], device: Device) -> Settle:
+        """Return the function that divides a new layer among the ranks, at ZeRO stage 3.
+
+        Its initial weights are drawn on the host in fp32, as for every other engine, and rank 0's are used.
+        DeepSpeed casts them only when it makes the engine; here, they are cast before they are divided.
+        """
+        if config["zero_optimization"]["stage"] < 3:
+            return keep
+        deepspeed = load_deepspeed(device)
+        adapted = deepspeed_config(config, device)
+        half = next((kind for block, kind in HALVES.items() if enabled(config, block)), torch.float32)
+
+        def divide(layer: torch.nn.Module) -> None:
+            with mistakes_of_the_config():
+                deepspeed.zero.Init(module=layer.to(half), config_dict_or_path=adapted, dtype=half)
+
+        return divide
 
     def _average(self, job: Job) -> Average:
         assert job.ema is not None
@@ -47,9 +84,9 @@ class DeepSpeedEngine(Common):
         self.before_step()
         summed = []
         for micro in micro_batches:
-            images, labels, real = padded(micro, self._rows)
-            logits = self._engine(images.to(self._dtype))
-            loss = loss_of(self.module, logits, labels, real)
+            micro = padded(micro, self._rows)
+            outputs = called(self._engine, cast(micro.inputs, self._dtype))
+            loss = loss_of(self.module, self._loss, outputs, micro)
             # DeepSpeed averages over the ranks and over the passes of a step, as if all had the same
             # number of samples. This factor gives the mean over samples for any sizes of the passes.
             self._engine.backward(loss * (self._passes / total))
@@ -64,12 +101,11 @@ class DeepSpeedEngine(Common):
         return evaluation(self._engine, self.average)
 
     @torch.no_grad()
-    def predict(self, images: torch.Tensor) -> torch.Tensor:
-        count = len(images)
-        if count < self._rows:
-            images = images[torch.arange(self._rows, device=images.device) % count]
-        logits: torch.Tensor = self._engine(images.to(self._dtype))
-        return logits[:count]
+    def predict(self, inputs: Tree) -> Tree:
+        count = trees.rows(inputs)
+        inputs = trees.repeated(inputs, self._rows)
+        outputs = called(self._engine, cast(inputs, self._dtype))
+        return trees.first(trees.as_tree(outputs), count, trees.rows(inputs))
 
 
 def experts_shared_by(model: torch.nn.Module) -> int:

@@ -12,8 +12,10 @@ import torch
 from torch import distributed
 
 from ..config.dsquery import enabled, optimizer_name
+from ..config.speed import DEEPSPEED_KERNELS
 from ..device import Device
 from ..errors import CommonMistake, TrainingFailure
+from . import deepspeed_patches, own_optimizer
 from .base import Save
 
 CHECKPOINT = "deepspeed"  # the folder of DeepSpeed's files in a checkpoint
@@ -74,6 +76,9 @@ class Common:
     def end_epoch(self) -> None:
         self._engine.lr_scheduler.end_epoch()
 
+    def evaluated(self, metric: float) -> None:
+        self._engine.lr_scheduler.evaluated(metric)
+
     def save(self, directory: Path, save: Save, client: dict[str, Any]) -> None:
         """Write DeepSpeed's own checkpoint into the folder deepspeed/. `save` writes its files."""
         from deepspeed.runtime.checkpoint_engine import TorchCheckpointEngine
@@ -124,6 +129,8 @@ class Common:
     def _norm_of_gradients(self) -> float:
         by_group: dict[str | None, list[torch.Tensor]] = {None: []}
         for parameter, gradient in self._gradients:
+            if getattr(parameter, "ds_pipe_replicated", False):
+                continue  # another stage has the same weights and counts them
             experts = (
                 None if getattr(parameter, "allreduce", True) else getattr(parameter, "group_name", None)
             )
@@ -141,30 +148,49 @@ class Common:
         return float(total.sqrt())
 
 
-def deepspeed_config(config: dict[str, Any], device: Device, model: torch.nn.Module) -> dict[str, Any]:
-    """Return the config, adapted to this device.
+def deepspeed_config(
+    config: dict[str, Any], device: Device, model: torch.nn.Module | None = None, fused: str = "none"
+) -> dict[str, Any]:
+    """Return the config, adapted to this device. model: None if it is not made; fused: see config/speed.py.
 
     Raise CommonMistake for fp16 if DeepSpeed does not support it here, and for a flops profile with more
     levels than the model has.
     """
     import deepspeed
 
-    levels = 1 + max(name.count(".") + bool(name) for name, _ in model.named_modules())
+    names = model.named_modules() if model else ()
+    levels = 1 + max((name.count(".") + bool(name) for name, _ in names), default=0)
     depth = config.get("flops_profiler", {}).get("module_depth", -1)
-    if depth > levels:
+    if model and depth > levels:
         raise CommonMistake(f"flops_profiler.module_depth {depth}: the model has only {levels} levels")
 
     if enabled(config, "fp16") and not deepspeed.get_accelerator().is_fp16_supported():
         raise CommonMistake(f"DeepSpeed has no fp16 on this {device.kind}; bf16 works")
-    if device.kind != "cpu":
-        return config
-    # DeepSpeed's Adam, and the one for offloaded states, are compiled for two minutes at first use; torch's
-    # optimizers give the same result.
-    config = {"zero_force_ds_cpu_optimizer": False, **config}
-    if optimizer_name(config) in ("adam", "adamw", "muon"):
-        optimizer = config["optimizer"]
-        config["optimizer"] = {**optimizer, "params": {"torch_adam": True, **optimizer.get("params", {})}}
-    return config
+    if own_optimizer.wanted(config):
+        config = {key: value for key, value in config.items() if key != "optimizer"}
+        return {**config, "zero_force_ds_cpu_optimizer": False}
+    # DeepSpeed's Adam, and the one for offloaded states, are compiled for minutes at the first use unless
+    # they are installed. torch's optimizers give the same result.
+    own, name, optimizer = fused == DEEPSPEED_KERNELS, optimizer_name(config), config["optimizer"]
+    params = dict(optimizer.get("params", {}))
+    if name in ("adam", "adamw"):
+        params["torch_adam"] = not own
+    elif name == "muon":
+        params.setdefault("torch_adam", True)
+    if not own and params.get("bias_correction", False):
+        del params["bias_correction"]  # torch's always correct it
+    if fused == "torch":
+        params["fused"] = True
+    forced = {} if own else {"zero_force_ds_cpu_optimizer": False}
+    return {**forced, **config, "optimizer": {**optimizer, "params": params}}
+
+
+def client_optimizer(config: dict[str, Any], model: torch.nn.Module) -> Any:
+    """Return the function by which DeepSpeed makes the user's own optimizer; None for an optimizer by name.
+
+    DeepSpeed calls it when the model is on its device and in its type.
+    """
+    return (lambda parameters: own_optimizer.build(config, model)) if own_optimizer.wanted(config) else None
 
 
 @contextmanager
@@ -215,38 +241,6 @@ def load_deepspeed(device: Device) -> Any:
     if not device.row.compiles:
         # Muon's module compiles its functions when it is imported, which takes a minute on a CPU.
         deepspeed.runtime.compiler.compile = lambda *args, **kwargs: lambda function: function
-    _muon_for_matrices(deepspeed)
-    _no_step_before_the_first()
+    deepspeed_patches.apply(deepspeed)
     deepspeed.init_distributed(dist_backend=device.backend, auto_mpi_discovery=False, verbose=False)
     return deepspeed
-
-
-def _no_step_before_the_first() -> None:
-    """Disable the additional first step of DeepSpeed 0.19.8 in half precision at ZeRO stage 0.
-
-    DeepSpeed does a step with zero gradients to create the optimizer's states. Adam counts this step, so that
-    the first real step is a quarter smaller.
-    """
-    from deepspeed.runtime.fp16.fused_optimizer import FP16_Optimizer
-    from deepspeed.runtime.fp16.unfused_optimizer import FP16_UnfusedOptimizer
-
-    for kind in (FP16_Optimizer, FP16_UnfusedOptimizer):
-        kind.initialize_optimizer_states = lambda self: None
-
-
-def _muon_for_matrices(deepspeed: Any) -> None:
-    """Leave convolutions to Muon's Adam: DeepSpeed 0.19.8 flattens their update and fails to add it."""
-    own = deepspeed.set_optimizer_flags
-    if own.__name__ == "flags":
-        return
-
-    def flags(config: Any, model: torch.nn.Module) -> None:
-        own(config, model)
-        for parameter in model.parameters():
-            if (
-                getattr(parameter, "use_muon", False)
-                and len(getattr(parameter, "ds_shape", parameter.shape)) > 2
-            ):
-                parameter.use_muon = False  # type: ignore[attr-defined]
-
-    deepspeed.set_optimizer_flags = flags

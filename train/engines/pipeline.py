@@ -4,7 +4,8 @@ The model is an nn.Sequential. Every rank builds it whole from the same seed, so
 depend on the number of stages, and keeps the layers of its own stage.
 """
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, redirect_stdout
 from io import StringIO
 from itertools import pairwise
@@ -13,11 +14,19 @@ from typing import Any
 import torch
 from torch import nn
 
-from ..errors import CommonMistake
-from ..models import summed_loss
-from .base import Job, Micro, Part, Share, evaluation, padded
+from .. import trees
+from ..errors import BadInput, CommonMistake
+from ..loss_functions import OF_THE_MODEL
+from ..trees import Tree, cast
+from .base import Job, Micro, Part, Share, evaluation
 from .batch_norm import normalise_in_fp32
-from .deepspeed_common import Common, deepspeed_config, load_deepspeed, mistakes_of_the_config
+from .deepspeed_common import (
+    Common,
+    client_optimizer,
+    deepspeed_config,
+    load_deepspeed,
+    mistakes_of_the_config,
+)
 from .ema import Average
 
 
@@ -25,27 +34,34 @@ class PipelineEngine(Common):
     """An engine with DeepSpeed's pipeline. The process group must be initialised.
 
     The stages agree on the shape of a forward pass only once, so every pass must have the same shape. Smaller
-    ones are padded, and the label NOT_REAL excludes the padding from the loss.
+    ones are padded. DeepSpeed passes one tensor or a tuple of tensors between the stages; the targets do not
+    go through it but wait in the last stage, in the order of the passes, so that they may be any tree.
     """
-
-    NOT_REAL = -100  # torch's cross-entropy ignores this label
 
     def __init__(self, job: Job) -> None:
         layers = _layers(job)
+        self._objective = job.loss
+        self._shapes = ""  # of the inputs
+        self._waiting: deque[tuple[Tree, int]] = deque()  # targets, and number of samples to count
         deepspeed = load_deepspeed(job.device)
         from deepspeed.pipe import PipelineModule
 
-        config = deepspeed_config(job.config, job.device, job.model)
+        config = deepspeed_config(job.config, job.device, job.model, job.speed.fused)
         with redirect_stdout(StringIO()):  # it prints its seeds and its grid at any log level
-            module = _stages(PipelineModule, layers, job, self._loss)
+            module = _stages(PipelineModule, _specs(layers), job, self._loss)
         _check_stages(layers, module.parts, job)
         parameters = [p for p in module.parameters() if p.requires_grad]
         for parameter in parameters:
-            # Without this mark, DeepSpeed clips by the norm of the first stage's gradients only.
-            parameter.model_parallel = True
+            # Without this mark, DeepSpeed clips by the norm of the first stage's gradients only. Of weights
+            # that two stages share, it must count one copy.
+            parameter.model_parallel = not getattr(parameter, "ds_pipe_replicated", False)
         with mistakes_of_the_config():
             engine, *_ = deepspeed.initialize(
-                model=module, model_parameters=parameters, config=config, lr_scheduler=job.schedule.attach
+                model=module,
+                model_parameters=parameters,
+                config=config,
+                optimizer=client_optimizer(job.config, module),
+                lr_scheduler=job.schedule.attach,
             )
         grid = engine.grid
         super().__init__(engine, grid.get_model_parallel_group())
@@ -64,7 +80,8 @@ class PipelineEngine(Common):
         # As in deepspeed.py: turns DeepSpeed's average over ranks and passes into the mean over samples.
         self._factor = self._passes / total
         self.before_step()
-        self._engine.train_batch(iter([self._pair(micro) for micro in micro_batches]))
+        self._waiting = deque((trees.repeated(each.targets, self._rows), each.real) for each in micro_batches)
+        self._engine.train_batch(iter([self._pair(micro.inputs) for micro in micro_batches]))
         self.after_step()
         if self.average:
             self.average.update()
@@ -77,24 +94,40 @@ class PipelineEngine(Common):
         return evaluation(self.module, self.average, self._replicas)
 
     @torch.no_grad()
-    def predict(self, images: torch.Tensor) -> torch.Tensor | None:
-        """Return the logits on the last stage, and None on the others."""
-        count = len(images)
-        labels = torch.zeros(count, dtype=torch.int64, device=images.device)
-        pair = self._pair(Micro(images, labels, count))
-        self._engine.total_loss = None  # otherwise eval_batch would add the logits to it
-        _, logits = self._engine.eval_batch(
-            iter([pair]), return_logits=True, compute_loss=False, reduce_output=None, num_micro_batches=1
+    def predict(self, inputs: Tree) -> Tree | None:
+        """Return the outputs on the last stage, and None on the others."""
+        count = trees.rows(inputs)
+        self._engine.total_loss = None  # otherwise eval_batch would add the outputs to it
+        _, outputs = self._engine.eval_batch(
+            iter([self._pair(inputs)]),
+            return_logits=True,
+            compute_loss=False,
+            reduce_output=None,
+            num_micro_batches=1,
         )
-        return logits[:count] if self._engine.is_last_stage() else None
+        last = self._engine.is_last_stage()
+        return trees.first(trees.as_tree(outputs), count, max(count, self._rows)) if last else None
 
-    def _pair(self, micro: Micro) -> tuple[torch.Tensor, torch.Tensor]:
-        images, labels, real = padded(micro, self._rows)
-        row = torch.arange(len(labels), device=labels.device)
-        return images.to(self._dtype), torch.where(row < real, labels, self.NOT_REAL)
+    def _pair(self, inputs: Tree) -> tuple[Tree, torch.Tensor]:
+        """Return the padded inputs, and a substitute for the targets."""
+        if isinstance(inputs, Mapping):
+            raise CommonMistake(
+                f"--engine pipeline: the inputs are {trees.shown(inputs)}, but the first layer of an "
+                "nn.Sequential takes one tensor or a tuple of tensors, not values by name"
+            )
+        inputs = cast(trees.repeated(inputs, self._rows), self._dtype)
+        self._shapes = self._shapes or trees.shown(inputs)
+        if trees.shown(inputs) != self._shapes:
+            raise BadInput(
+                f"--engine pipeline: the inputs are {trees.shown(inputs)} after {self._shapes}; the stages "
+                "agree on one shape, so that collate must make all batches equally long"
+            )
+        return inputs, torch.zeros(1)
 
-    def _loss(self, logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        return summed_loss(logits, labels) * self._factor
+    def _loss(self, outputs: Tree, _: torch.Tensor) -> torch.Tensor:
+        """Return the loss of the next pass in the last stage."""
+        targets, real = self._waiting.popleft()
+        return self._objective(outputs, targets, real, self._rows) * self._factor
 
 
 def _layers(job: Job) -> list[nn.Module]:
@@ -103,18 +136,56 @@ def _layers(job: Job) -> list[nn.Module]:
             f"--engine pipeline needs a model that is an nn.Sequential; "
             f"this one is a {type(job.model).__name__}"
         )
+    if job.loss.name == OF_THE_MODEL:
+        raise CommonMistake(
+            "--loss model needs another engine than pipeline: only the last stage has the targets, and its "
+            "layers return no loss; --loss cross_entropy and the other names work"
+        )
+    if any(hasattr(layer, "auxiliary_loss") for layer in job.model.modules()):
+        raise CommonMistake(
+            "--engine pipeline does not add auxiliary_loss() of the model, which would have to be passed "
+            "between the stages; --engine deepspeed and ddp add it"
+        )
     if len(job.model) < job.stages:
         raise CommonMistake(f"--stages {job.stages}: the model has only {len(job.model)} layers")
     return list(job.model)
 
 
-def _stages(kind: Any, layers: list[nn.Module], job: Job, loss: Any) -> Any:
+def _specs(layers: list[nn.Module]) -> list[Any]:
+    """Return the layers as DeepSpeed takes them: those that share weights as TiedLayerSpecs.
+
+    A layer with an attribute `tied_to` computes with the weights of that layer, which comes before it, and
+    has none of its own. DeepSpeed then adds their gradients over the stages of both.
+    """
+    from deepspeed.pipe import TiedLayerSpec
+
+    class Tied(TiedLayerSpec):  # type: ignore[misc]  # it has no types
+        def __init__(self, source: nn.Module, forward: Any = None) -> None:
+            names = [name for name, _ in source.named_parameters()]
+            key = str(layers.index(source))
+            super().__init__(key, type(source), forward_fn=forward, tied_weight_attr=names)
+            self._source = source
+
+        def build(self, log: bool = False) -> nn.Module:
+            return self._source
+
+    sources = {id(layer.tied_to) for layer in layers if hasattr(layer, "tied_to")}
+
+    def spec(layer: nn.Module) -> Any:
+        if isinstance(source := getattr(layer, "tied_to", None), nn.Module):
+            return Tied(source, lambda _, hidden: layer(hidden))
+        return Tied(layer) if id(layer) in sources else layer
+
+    return [spec(layer) for layer in layers]
+
+
+def _stages(kind: Any, layers: list[Any], job: Job, loss: Any) -> Any:
     try:
         return kind(layers=layers, num_stages=job.stages, loss_fn=loss, partition_method=job.partition)
     except RuntimeError as error:
         if "found no valid layers" not in str(error):
             raise
-        classes = ", ".join(dict.fromkeys(type(layer).__name__ for layer in layers))
+        classes = ", ".join(dict.fromkeys(type(layer).__name__ for layer in job.model.children()))
         raise CommonMistake(
             f"--partition {job.partition} matches none of the model's layers: {classes}"
         ) from None
@@ -125,7 +196,8 @@ def _check_stages(layers: list[nn.Module], bounds: list[int], job: Job) -> None:
     owner: dict[int, int] = {}
     for stage, (begin, end) in enumerate(pairwise(bounds)):
         weights = [p for layer in layers[begin:end] for p in layer.parameters()]
-        if not any(p.requires_grad for p in weights):
+        tied = any(hasattr(layer, "tied_to") for layer in layers[begin:end])
+        if not tied and not any(p.requires_grad for p in weights):
             names = ", ".join(type(layer).__name__ for layer in layers[begin:end]) or "no layer"
             raise CommonMistake(
                 f"--stages {job.stages} with --partition {job.partition}: stage {stage} has nothing to "

@@ -6,9 +6,7 @@ Input: floats [batch, channels, height, width]; output: logits [batch, classes].
 import math
 from typing import Any
 
-import torch
 from torch import nn
-from torch.nn import functional
 
 from .. import own
 from ..config.converters import is_own
@@ -16,36 +14,35 @@ from ..errors import CommonMistake
 from . import resnet
 
 
-def build(name: str, shape: tuple[int, int, int], classes: int) -> nn.Module:
-    """Return the model `name` for images of `shape` (channels, height, width).
+def build(name: str, shape: Any, outputs: int) -> nn.Module:
+    """Return the model `name` for inputs of `shape`, such as (channels, height, width).
 
-    name: one of our models, or package.module:name for the user's own function, which makes the model. Raise
-    CommonMistake if this function does not exist or returns no trainable module, or if the images are too
-    small.
+    name: one of our models, or package.module:name for the user's own function, which makes the model; it is
+    called without arguments if it has no parameters. outputs: values that the model returns for a sample.
+    Raise CommonMistake if this function does not exist or returns no trainable module, or if the inputs do
+    not fit the model.
     """
     if is_own(name):
-        made = own.call("--model", name, own.find("--model", name), "NAME(shape, classes)", shape, classes)
+        function = own.find("--model", name)
+        arguments = (shape, outputs) if own.parameters(function) else ()
+        made = own.call("--model", name, function, "NAME() or NAME(shape, outputs)", *arguments)
         if not isinstance(made, nn.Module):
             raise CommonMistake(f"--model {name} returned {type(made).__name__}, not a torch.nn.Module")
         if not any(p.requires_grad for p in made.parameters()):
             raise CommonMistake(f"--model {name} returned a {type(made).__name__} without trainable weights")
-        _check_logits(made, name, classes)
         return made
-    return {"cnn": cnn, "mlp": mlp, "resnet18": resnet18}[name](shape, classes)
+    check(name, shape, outputs)
+    return {"cnn": cnn, "mlp": mlp, "resnet18": resnet18}[name](shape, outputs)
 
 
-def _check_logits(model: nn.Module, name: str, classes: int) -> None:
-    """Make the first forward pass raise CommonMistake unless its output is logits."""
-    # A pipeline calls the layers, but not the whole model.
-    last = model[-1] if isinstance(model, nn.Sequential) else model
-
-    def check(module: nn.Module, inputs: Any, output: Any) -> None:
-        hook.remove()
-        shape = list(output.shape) if isinstance(output, torch.Tensor) else type(output).__name__
-        if not (isinstance(output, torch.Tensor) and output.ndim == 2 and output.shape[1] == classes):
-            raise CommonMistake(f"--model {name} returns {shape} instead of logits, [samples, {classes}]")
-
-    hook = last.register_forward_hook(check)
+def check(name: str, shape: Any, outputs: int) -> None:
+    """Raise CommonMistake if one of our models cannot take inputs of `shape`, or has no number of outputs."""
+    flat = isinstance(shape, tuple) and all(isinstance(size, int) for size in shape)
+    if not flat or (name != "mlp" and len(shape) != 3):
+        needs = "one tensor" if name == "mlp" else "images, [channels, height, width]"
+        raise CommonMistake(f"--model {name} needs {needs}; the inputs of a sample have the shape {shape}")
+    if not outputs:
+        raise CommonMistake(f"--model {name}: the data give neither `classes` nor `outputs`")
 
 
 def cnn(shape: tuple[int, int, int], classes: int) -> nn.Sequential:
@@ -93,8 +90,3 @@ def resnet18(shape: tuple[int, int, int], classes: int) -> nn.Module:
             f"have {pixels[0]} x {pixels[1]}"
         )
     return resnet.resnet18(channels, classes)
-
-
-def summed_loss(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-    """Return the cross-entropy summed over the samples, in fp32: half precision loses small differences."""
-    return functional.cross_entropy(logits.float(), labels, reduction="sum")

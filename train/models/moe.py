@@ -5,7 +5,7 @@ experts, and each of the --expert-parallel ranks holds a part of the experts. An
 samples that exceed its capacity.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -13,6 +13,8 @@ from torch import nn
 
 from .. import models
 from ..config import Settings
+from ..config.language import size
+from . import gpt
 
 WIDTH = 84
 
@@ -56,6 +58,7 @@ def experts(settings: Settings) -> Experts:
 
 def build(shape: tuple[int, int, int], classes: int, chosen: Experts) -> nn.Module:
     """Return the model for images of `shape`. DeepSpeed must be imported and initialised."""
+    models.check("moe", shape, classes)
     return MoeCnn(shape, classes, chosen)
 
 
@@ -64,22 +67,9 @@ class MoeCnn(nn.Module):
 
     def __init__(self, shape: tuple[int, int, int], classes: int, chosen: Experts) -> None:
         super().__init__()
-        from deepspeed.moe.layer import MoE
-
         *features, head = models.cnn(shape, classes)
         self.features = nn.Sequential(*features)
-        self.experts = MoE(
-            hidden_size=WIDTH,
-            expert=nn.Linear(WIDTH, WIDTH),
-            num_experts=chosen.number,
-            ep_size=chosen.parallel,
-            k=chosen.top_k,
-            capacity_factor=chosen.capacity,
-            eval_capacity_factor=max(chosen.capacity, float(chosen.number)),  # no sample is dropped
-            min_capacity=chosen.min_capacity,
-            use_residual=chosen.residual,
-            noisy_gate_policy=chosen.noisy_gate,
-        )
+        self.experts = _layer(WIDTH, nn.Linear(WIDTH, WIDTH), chosen)
         self.head = head
         self._aux_weight = chosen.aux_weight
         self._balance: torch.Tensor | None = None
@@ -96,10 +86,69 @@ class MoeCnn(nn.Module):
         return loss
 
 
-def count(shape: tuple[int, int, int], classes: int, chosen: Experts) -> int:
-    """Return the number of parameters on one rank, with its experts, without building the model."""
-    with torch.device("meta"):
-        dense = sum(p.numel() for p in models.cnn(shape, classes).parameters())
-    layer = WIDTH * WIDTH + WIDTH
-    residual = layer + 2 * WIDTH + 2 if chosen.residual else 0
-    return dense + WIDTH * chosen.number + layer * (chosen.number // chosen.parallel) + residual
+def _layer(width: int, expert: nn.Module, chosen: Experts) -> Any:
+    from deepspeed.moe.layer import MoE
+
+    return MoE(
+        hidden_size=width,
+        expert=expert,
+        num_experts=chosen.number,
+        ep_size=chosen.parallel,
+        k=chosen.top_k,
+        capacity_factor=chosen.capacity,
+        eval_capacity_factor=max(chosen.capacity, float(chosen.number)),  # no sample is dropped
+        min_capacity=chosen.min_capacity,
+        use_residual=chosen.residual,
+        noisy_gate_policy=chosen.noisy_gate,
+    )
+
+
+class Mixture(nn.Module):
+    """A mixture of copies of `expert` as one part of a larger model: [..., width] to the same shape."""
+
+    def __init__(self, width: int, expert: nn.Module, chosen: Experts) -> None:
+        super().__init__()
+        self.gated = _layer(width, expert, chosen)
+        self.balance: torch.Tensor | None = None  # the load-balancing loss of the last forward pass
+
+    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
+        output: torch.Tensor
+        output, self.balance, _ = self.gated(hidden)
+        return output
+
+
+class Mixed(nn.Sequential):
+    """A model with layers that contain a Mixture. aux_weight: weight of the sum of their balances"""
+
+    def __init__(self, *layers: nn.Module, aux_weight: float) -> None:
+        super().__init__(*layers)
+        self._aux_weight = aux_weight
+
+    def auxiliary_loss(self) -> torch.Tensor:
+        """Return the weighted load-balancing loss per sample of the last forward pass."""
+        found = [module.balance for module in self.modules() if isinstance(module, Mixture)]
+        balances = [balance.float() for balance in found if balance is not None]
+        return self._aux_weight * torch.stack(balances).sum()
+
+
+def added(width: int, expert: int, chosen: Experts) -> int:
+    """Return the parameters of a mixture on one rank beyond those of one expert, which has `expert`."""
+    residual = expert + 2 * width + 2 if chosen.residual else 0
+    return width * chosen.number + expert * (chosen.number // chosen.parallel - 1) + residual
+
+
+def extra(settings: Settings, dense: nn.Module, visited: bool = False) -> int:
+    """Return how many more parameters than `dense`, the model without experts, the model has on one rank.
+
+    visited: count only the experts that a sample visits, on any rank
+    """
+    chosen = experts(settings)
+    if visited:
+        chosen = replace(chosen, number=chosen.top_k, parallel=1)
+    if settings.model == "moe":
+        layer = WIDTH * WIDTH + WIDTH
+        return layer + added(WIDTH, layer, chosen)
+    parts = [m.feed_forward for m in dense.modules() if isinstance(m, gpt.Block)][1::2]
+    return sum(
+        added(size(settings).width, sum(p.numel() for p in part.parameters()), chosen) for part in parts
+    )

@@ -12,8 +12,8 @@ preflight/bad-hosts           after a failure: lines HOST<tab>REASON; empty if n
 Files of an earlier preflight must be removed before. A host has reported if and only if a file
 preflight/nodes/*/HOST.json exists; jobgen/runs/node_files.py defines S.
 
-facts.py finds facts about a single rank, together.py has the tests of all ranks together, judge.py derives
-the findings, visit.py has the files, the time limits and the exits.
+facts.py finds facts about a single rank, binding.py those about its processors, together.py has the tests of
+all ranks together, judge.py derives the findings, visit.py has the files, the time limits and the exits.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import config, nodefiles, ranks, report
 from ..errors import BAD_HOSTS, DONE
-from . import judge, table, visit
+from . import binding, judge, table, visit
 from .visit import CONNECT, GATHER, GRACE, LAST, LOOKS, POLL, REDUCE, SLOW, Visit
 
 if TYPE_CHECKING:
@@ -53,9 +53,9 @@ def main(argv: Sequence[str]) -> int:
 
 def _look(mine: Visit, me: ranks.Ranks, directory: Path) -> "Device | None":
     """Find the facts that a rank can find alone. Return its device, or None."""
-    problems = mine.facts["problems"]
+    problems, own = mine.facts["problems"], binding.allowed()
     nothing: dict[str, Any] = {"device": None, "versions": {}, "interface": None, "write": None}
-    mine.phase("importing torch", source=me.source, placed=None, listens=None, **nothing)
+    mine.phase("importing torch", source=me.source, placed=None, listens=None, binding=None, **nothing)
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # missing ranks are reported here
     try:
         from . import facts, together
@@ -66,6 +66,7 @@ def _look(mine: Visit, me: ranks.Ranks, directory: Path) -> "Device | None":
     if device:
         mine.facts["device"] = facts.devices(device, os.environ)
         mine.facts["interface"] = facts.interface(device.row, me.master_addr, os.environ)
+    mine.phase("looking at its binding", binding=binding.fact(device, me.local_rank, own, os.environ))
     mine.phase("looking at versions and the directory", versions=facts.versions(device, os.environ))
     if mine.leads_host(me.local_rank):
         name = nodefiles.place(Path(".preflight"), me.rank, me.local_rank, mine.host)
@@ -157,7 +158,7 @@ def _gather_facts(mine: Visit, me: ranks.Ranks, board: "Board") -> dict[int, dic
         wrote = words.get(rank)
         absent[rank] = (wrote["host"] if wrote else mine.job.host(rank, "an unknown host"), wrote)
     mine.findings += judge.missing(absent, facts, f"{me.master_addr}:{me.master_port}")
-    mine.findings += judge.alone(mine.job, facts, me.world_size)
+    mine.findings += judge.alone(mine.job, facts, me.world_size) + binding.findings(facts)
     present = mine.present()
     for rank, each in facts.items():
         if rank not in present:

@@ -6,22 +6,20 @@ Every error becomes a sentence in `problems`, so that rank 0 can name the host.
 import contextlib
 import shutil
 import socket
-import sys
 import time
 import uuid
 from collections.abc import Mapping
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from .. import atomic, device
+from jobgen.topology.adapters import chosen
+
+from .. import atomic, device, report
 from ..accelerators import Accelerator, find_version
 from ..addresses import interface_to
 from ..errors import BadInput
 from ..ranks import Ranks
 from .judge import short
-
-PACKAGES = ("torch", "deepspeed", "torch_npu", "colossalai", "mpi4py", "numpy", "jobgen")
 
 
 def is_here(host: str, hostname: str) -> bool | None:
@@ -79,10 +77,7 @@ def versions(mine: device.Device | None, env: Mapping[str, str]) -> dict[str, st
     """Return the versions of all software that must be equal on all hosts. Only torch is imported."""
     import torch
 
-    found: dict[str, str | None] = {"python": ".".join(map(str, sys.version_info[:3]))}
-    for name in PACKAGES:
-        with contextlib.suppress(PackageNotFoundError):
-            found[name] = version(name)
+    found: dict[str, str | None] = {**report.versions("jobgen")}
     found["torch"] = str(torch.__version__)  # includes the kind of build
     if mine is None or mine.kind == "cpu":
         return found
@@ -114,9 +109,7 @@ def named(asked: str, there: list[str], backend: str) -> bool:
     """
     if backend == "gloo":
         return set(asked.split(",")) <= set(there)
-    words, exact = asked.lstrip("^=").split(","), "=" in asked[:2]
-    chosen = [name for name in there if any(name == w if exact else name.startswith(w) for w in words)]
-    return len(chosen) < len(there) if asked.startswith("^") else bool(chosen)
+    return bool(chosen(asked, there))
 
 
 def write(directory: Path, name: Path, problems: list[str]) -> dict[str, Any] | None:

@@ -4,10 +4,22 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..ranks import span
+from . import binding
 from .judge import Facts, Finding, bad_hosts, describe
 
-COLUMNS = ("host", "ranks", "devices", "versions", "interface", "all-reduce", "write", "clock", "verdict")
-ALIKE = ("devices", "versions", "interface", "verdict")
+COLUMNS = (
+    "host",
+    "ranks",
+    "devices",
+    "binding",
+    "versions",
+    "interface",
+    "all-reduce",
+    "write",
+    "clock",
+    "verdict",
+)
+ALIKE = ("devices", "binding", "versions", "interface", "verdict")
 EACH = 32  # maximum number of hosts with a line each
 VERSIONS = ("python", "torch", "toolkit", "CANN", "driver", "deepspeed")
 
@@ -44,6 +56,7 @@ def _row(
         "host": host,
         "ranks": span(ranks),
         "devices": " or ".join(dict.fromkeys(describe(each["device"]) for each in mine if each["device"])),
+        "binding": binding.word(mine),
         "versions": " ".join(f"{name} {versions[name]}" for name in VERSIONS if versions.get(name)),
         "interface": (first.get("interface") or {}).get("name") or "",
         "all-reduce": min((_rate(report) for report in rates), default=""),

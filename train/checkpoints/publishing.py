@@ -1,0 +1,111 @@
+"""From a draft directory to the latest checkpoint, on all ranks. For the names see __init__.py."""
+
+import os
+from pathlib import Path
+from shutil import rmtree
+from typing import Any
+
+from .. import atomic, peers, report
+from ..device import Device
+from ..errors import CannotSave
+from ..report import Run
+from . import storage
+from .directory import BEST, LATEST, RECORD, REPLACED, WRITING, prune
+
+
+class Publisher:
+    """The base of the classes that save checkpoints. All ranks call `begin`, `agree` and `finish` together.
+
+    directory: of the checkpoints; latest: the id of the last intact one; its path if it is in another
+    directory; group: the ranks, for tensors of `device` (None: all ranks, in the default group)
+    """
+
+    device: Device
+    run: Run
+    directory: Path
+    latest: str | None
+    group: Any = None
+
+    def begin(self, name: str) -> Path:
+        """Create a draft directory, whose name no other run uses, and return its path."""
+        draft, failed = self.directory / f".{name}.{self.run.host}-{os.getpid()}{WRITING}", None
+        if self.run.is_main:
+            try:
+                rmtree(draft, ignore_errors=True)
+                draft.mkdir(parents=True)
+            except OSError as error:
+                failed = storage.failure(error, draft)
+        return self.directory / str(self.agree(name, failed, draft.name)[0])
+
+    def finish(
+        self,
+        draft: Path,
+        name: str,
+        record: dict[str, Any],
+        step: int,
+        keep: int | None,
+        best: bool = False,
+    ) -> None:
+        """Write checkpoint.json, publish the draft, and remove all but the `keep` newest checkpoints."""
+        failed = None
+        if self.run.is_main:
+            try:
+                atomic.write_json(draft / RECORD, record)
+                self.publish(draft, self.directory / name, step, best)
+            except OSError as error:
+                failed = storage.failure(error, draft)
+        self.agree(name, failed, None, draft)
+        if self.run.is_main:
+            try:
+                prune(self.directory, keep)
+            except OSError as error:
+                report.complain(f"warning: older checkpoints cannot be removed: {error}")
+
+    def publish(self, draft: Path, final: Path, step: int, best: bool = False) -> None:
+        """Rename the draft to `final`, and only then make it the latest, and the best. Called on rank 0."""
+        for folder in {file.parent for file in draft.rglob("*")}:
+            atomic.sync_directory(folder)
+        if final.exists():  # this run resumed from an older checkpoint
+            self._make_room(final)
+        os.replace(draft, final)
+        atomic.sync_directory(self.directory)
+        if best:  # first: a run that is killed after `latest` would not save it again
+            atomic.write_text(self.directory / BEST, final.name + "\n")
+        atomic.write_text(self.directory / LATEST, final.name + "\n")
+        note_step(self.run, step)
+        self.latest = final.name
+
+    def _make_room(self, final: Path) -> None:
+        """Rename the old checkpoint of this name, after `latest` names another one, if there is any."""
+        other = self.directory / self.latest if self.latest else None
+        if other and other != final and other.parent == self.directory and other.is_dir():
+            atomic.write_text(self.directory / LATEST, other.name + "\n")
+        old = self.directory / f".{final.name}.{self.run.host}-{os.getpid()}{REPLACED}"
+        rmtree(old, ignore_errors=True)
+        os.replace(final, old)
+
+    def agree(
+        self, name: str, failed: dict[str, Any] | None, fact: Any, draft: Path | None = None
+    ) -> list[Any]:
+        """Return the facts of all ranks, in order. Raise CannotSave on all ranks if any has failed."""
+        mine = {"fact": fact, "failed": failed and {**failed, "host": self.run.host}}
+        told = peers.exchange(mine, self.device, self.group)
+        failures = [(rank, one["failed"]) for rank, one in enumerate(told) if one["failed"]]
+        if not failures:
+            return [one["fact"] for one in told]
+        if self.run.is_main and draft:
+            rmtree(draft, ignore_errors=True)
+        rank, first = failures[0]
+        free = "" if first["free"] is None else f", with {first['free'] / 2**20:.1f} MiB free"
+        kept = f"{self.latest} is intact and is kept" if self.latest else "there is no earlier one"
+        raise CannotSave(
+            f"checkpoint {name} cannot be written: {first['reason']}: {first['file']} (rank {rank} on "
+            f"{first['host']}{free}); {kept}",
+            checkpoint=self.latest,
+        )
+
+
+def note_step(run: Run, step: int) -> None:
+    """Write `step` to saved-step in the run directory: the job script retries only while it increases."""
+    if run.directory:
+        atomic.write_text(run.directory / "saved-step", f"{step}\n")

@@ -1,0 +1,134 @@
+"""The options of language models: the text of --task text, and the sizes of --model gpt. No import of torch.
+
+The names of sizes are those of the papers, where the vocabulary has 50,257 tokens: 124m, 350m and 774m are
+the first three of GPT-2 (Radford et al., 2019, table 2), 1.3b is GPT-3 XL (Brown et al., arXiv 2005.14165,
+table 2.1), here with 16 heads of 128. With bytes as tokens they are smaller by the rows of the embedding.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..errors import CommonMistake
+from .converters import fraction, is_hf, is_own, one_of, real, whole
+from .settings import Settings
+
+TEXT_OPTIONS = ("tokenizer", "held_out")
+GPT_OPTIONS = ("size", "layers", "width", "heads", "mlp", "recompute")
+HELD_OUT = 0.1
+
+
+class Size(NamedTuple):
+    """layers: number of blocks; width: of the hidden states; heads: of the attention; context: in tokens"""
+
+    layers: int
+    width: int
+    heads: int
+    context: int
+
+
+SIZES = {
+    "tiny": Size(4, 128, 4, 128),
+    "124m": Size(12, 768, 12, 1024),
+    "350m": Size(24, 1024, 16, 1024),
+    "774m": Size(36, 1280, 20, 1024),
+    "1.3b": Size(24, 2048, 16, 2048),
+}
+
+
+def text(add: Callable[..., Any]) -> None:
+    add(
+        "--tokenizer",
+        type=Path,
+        metavar="FILE",
+        help="text: a JSON file of the package tokenizers (default: every byte is a token)",
+    )
+    add(
+        "--context",
+        type=whole(2),
+        metavar="N",
+        help="text: tokens of a sequence (default: by --size, or 128)",
+    )
+    add(
+        "--held-out",
+        type=fraction,
+        metavar="X",
+        help=f"text: fraction of the sequences, the last ones, for the evaluation (default: {HELD_OUT})",
+    )
+
+
+def gpt(add: Callable[..., Any]) -> None:
+    add(
+        "--size",
+        type=one_of(tuple(SIZES)),
+        metavar="|".join(SIZES),
+        help="default: tiny; options override it",
+    )
+    add("--layers", type=whole(1), metavar="N", help="number of blocks")
+    add("--width", type=whole(2), metavar="N", help="size of the hidden states")
+    add("--heads", type=whole(1), metavar="N", help="heads of the attention")
+    add(
+        "--mlp",
+        type=one_of(("gelu", "swiglu")),
+        metavar="gelu|swiglu",
+        help="feed-forward part (default: gelu)",
+    )
+    add(
+        "--recompute",
+        action="store_true",
+        default=None,
+        help="activation checkpointing: keep the input of each block only, and compute the rest again in the "
+        "backward pass; blocks with experts are kept",
+    )
+    add(
+        "--peak-tflops",
+        type=real(above=0),
+        metavar="X",
+        help="of one device, for the model FLOP utilisation (default: for known GPUs, that of bf16)",
+    )
+
+
+def size(settings: Settings) -> Size:
+    """Return the size that the options name. Raise CommonMistake if the heads do not divide the width."""
+    said: dict[str, Any] = {name: getattr(settings, name) for name in Size._fields}
+    given = {name: value for name, value in said.items() if value is not None}
+    chosen = SIZES[settings.size or "tiny"]._replace(**given)
+    if chosen.width % (2 * chosen.heads):
+        raise CommonMistake(
+            f"--width {chosen.width} with --heads {chosen.heads}: the width must be a multiple of twice the "
+            "heads, because rotary embeddings turn pairs of numbers"
+        )
+    return chosen
+
+
+def identity(settings: Settings) -> dict[str, Any]:
+    """Return the options that a run of a language model and its checkpoint must have in common."""
+    if settings.model != "gpt" and settings.task != "text":
+        return {}
+    form = size(settings)._asdict() | {"mlp": settings.mlp or "gelu"} if settings.model == "gpt" else {}
+    tokens = settings.tokenizer.name if settings.tokenizer else "bytes"
+    return form | {"context": size(settings).context, "held-out": settings.held_out, "tokenizer": tokens}
+
+
+def check(settings: Settings) -> None:
+    """Raise CommonMistake for options of language models that do not fit the task or the model."""
+    of_language = settings.model == "gpt" or is_hf(settings.model)
+    if settings.task == "text":
+        size(settings)
+        if not of_language and not is_own(settings.model):
+            raise CommonMistake(
+                f"--model {settings.model} is for images; --task text needs gpt, hf:DIR or PKG.MOD:NAME"
+            )
+    elif of_language and not is_own(settings.task):
+        raise CommonMistake(
+            f"--model {settings.model} is a language model: it needs --task text, or your own --dataset, not "
+            f"{settings.task}"
+        )
+    _only(settings, (*TEXT_OPTIONS, "context"), settings.task == "text", "--task text", settings.task)
+    _only(settings, GPT_OPTIONS, settings.model == "gpt", "--model gpt", settings.model)
+
+
+def _only(settings: Settings, options: tuple[str, ...], fits: bool, what: str, instead: str) -> None:
+    for name in options:
+        if getattr(settings, name) is not None and not fits:
+            raise CommonMistake(f"--{name.replace('_', '-')} is for {what}, not for {instead}")

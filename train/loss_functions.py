@@ -1,0 +1,208 @@
+"""The loss that the training minimises: --loss.
+
+The unit of every loss is the mean over the samples of an optimizer step, on all ranks. The loss of a sample
+is the mean over its elements: for a sequence, over its tokens whose target is not IGNORED. Losses of unequal
+micro batches are added as sums over samples, so that this mean is exact for any division into micro batches.
+
+cross_entropy   outputs are logits [n, classes], [n, length, classes] or [n, classes, ...]; targets are class
+                indices [n] or [n, length], or probabilities [n, classes] (one-hot)
+nll             the same, of log-probabilities
+mse, l1         targets have the shape of the outputs, or are class indices, which become one-hot vectors
+bce             binary cross-entropy of logits; targets between 0 and 1 in the shape of the outputs
+model           the model's own loss: outputs.loss or outputs["loss"], a mean over the samples of the pass
+PKG.MOD:FN      FN(outputs, targets), with the outputs as the model returns them: a mean over the samples, or
+                one value for each sample, [n]
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from . import own, trees
+from .errors import CommonMistake
+from .trees import Tree
+
+Loss = Callable[[Tree, Tree], torch.Tensor]
+IGNORED = -100  # targets with this index do not count, as in torch's cross-entropy
+OF_THE_MODEL = "model"
+
+
+class Objective:
+    """The loss of a run, summed over samples.
+
+    name: as for --loss; function: the user's own, or None for a name of NAMED or `model`; classes: their
+    number, 0 if unknown
+    """
+
+    def __init__(self, name: str, function: Loss | None = None, classes: int = 0) -> None:
+        self.name, self._own, self._classes = name, function, classes
+
+    def __call__(self, outputs: Tree, targets: Tree, real: int, samples: int) -> torch.Tensor:
+        """Return the sum of the losses of the first `real` of `samples` samples, a scalar in fp32.
+
+        Raise CommonMistake, with the shapes, if outputs and targets do not fit the loss.
+        """
+        if real == 0:  # a borrowed sample takes part in the backward pass, but is not counted
+            return self(outputs, targets, 1, samples) * 0.0
+        outputs, targets = (trees.first(tree, real, samples) for tree in (trees.as_tree(outputs), targets))
+        if self._own is None and self.name != OF_THE_MODEL:
+            return NAMED[self.name](self._checked(main(outputs), targets).float(), targets)
+        if self._own is not None:
+            return self._summed(self._own(outputs, targets), real)
+        if real < samples:
+            raise CommonMistake(
+                "--loss model needs whole batches: the model's own mean includes the samples that pad a batch"
+            )
+        return self._summed(_of_the_model(outputs), real)
+
+    def _checked(self, outputs: torch.Tensor, targets: Tree) -> torch.Tensor:
+        """Return the outputs. Raise CommonMistake if they have fewer classes than the data."""
+        logits = by_class(outputs, targets)
+        if logits is not None and logits.shape[1] < self._classes:
+            raise CommonMistake(
+                f"the model returns {trees.shown(outputs)} for {self._classes} classes: it must return one "
+                "value for each class"
+            )
+        return outputs
+
+    def _summed(self, value: Any, real: int) -> torch.Tensor:
+        if isinstance(value, torch.Tensor) and value.ndim == 0:
+            return value.float() * real
+        if isinstance(value, torch.Tensor) and value.shape == (real,):
+            return value.float().sum()
+        raise CommonMistake(
+            f"--loss {self.name} returned {trees.shown(value)} for {real} samples; it must return a scalar, "
+            "the mean over the samples, or one value for each sample"
+        )
+
+
+def build(loss: str | Loss, classes: int = 0) -> Objective:
+    """Return the loss of this name, or of this function. Raise CommonMistake if there is none."""
+    if callable(loss):
+        return Objective(getattr(loss, "__name__", "loss"), loss)
+    if loss in NAMED or loss == OF_THE_MODEL:
+        return Objective(loss, classes=classes)
+    return Objective(loss, own.find("--loss", loss))
+
+
+def of_module(module: nn.Module, loss: torch.Tensor, real: int) -> torch.Tensor:
+    """Return the summed loss plus that of the model's method auxiliary_loss(), if there is one.
+
+    Its result is a loss per sample of the last forward pass, such as the balance of experts.
+    """
+    auxiliary = getattr(module, "auxiliary_loss", None)
+    return loss if auxiliary is None else loss + real * auxiliary()
+
+
+def main(outputs: Tree) -> torch.Tensor:
+    """Return the tensor that a loss or metric by name uses.
+
+    It is the only output, `logits` of a dict or object, or the first of a tuple. Raise CommonMistake if there
+    is none.
+    """
+    found = outputs
+    if isinstance(found, Mapping):
+        found = found.get("logits", next(iter(found.values())) if len(found) == 1 else None)
+    elif isinstance(found, list | tuple) and found:
+        found = found[0]
+    if not isinstance(found, torch.Tensor):
+        raise CommonMistake(
+            f"the model returns {trees.shown(outputs)}; a loss or metric by name needs a tensor, a dict or "
+            "object with `logits`, or a tuple that begins with a tensor"
+        )
+    return found
+
+
+def _of_the_model(outputs: Tree) -> Any:
+    loss = outputs.get("loss") if isinstance(outputs, Mapping) else None
+    if loss is None:
+        raise CommonMistake(
+            f"--loss model: the model returns {trees.shown(outputs)}, without a `loss`; models of "
+            "transformers return one if the inputs contain `labels`"
+        )
+    return loss
+
+
+def by_class(outputs: torch.Tensor, targets: Tree) -> torch.Tensor | None:
+    """Return the outputs with their classes in dimension 1, or None if targets are not class indices."""
+    if not isinstance(targets, torch.Tensor) or targets.is_floating_point():
+        return None
+    if outputs.shape[:-1] == targets.shape:
+        return outputs.movedim(-1, 1) if targets.ndim > 1 else outputs
+    split = outputs.shape[:1] + outputs.shape[2:]
+    return outputs if outputs.ndim > 1 and split == targets.shape else None
+
+
+def alike(outputs: torch.Tensor, targets: Tree) -> torch.Tensor | None:
+    """Return the targets as floats in the shape of the outputs, or None if they do not fit.
+
+    Class indices become one-hot vectors. [n] and [n, 1] are the same.
+    """
+    if not isinstance(targets, torch.Tensor):
+        return None
+    if targets.shape == outputs.shape or (
+        targets.numel() == outputs.numel() and {targets.shape, outputs.shape} == _column(outputs)
+    ):
+        return targets.reshape(outputs.shape).to(outputs.dtype)
+    if not targets.is_floating_point() and targets.shape == outputs.shape[:-1]:
+        return functional.one_hot(targets.long(), outputs.shape[-1]).to(outputs.dtype)
+    return None
+
+
+def _column(outputs: torch.Tensor) -> set[torch.Size]:
+    return {torch.Size([len(outputs)]), torch.Size([len(outputs), 1])}
+
+
+def _classified(name: str, function: Callable[..., Any], soft: bool) -> Loss:
+    """Return a loss over classes; soft: targets may be probabilities."""
+
+    def summed(outputs: torch.Tensor, targets: Tree) -> Any:
+        logits = by_class(outputs, targets)
+        if logits is None and soft and outputs.shape == getattr(targets, "shape", None):
+            logits, targets = outputs, targets.to(outputs.dtype)
+            return function(logits, targets, reduction="none").reshape(len(logits), -1).mean(1).sum()
+        if logits is None:
+            raise _misfit(name, outputs, targets, "[samples, classes] and class indices [samples]")
+        targets = targets.long()
+        if targets.ndim == 1:
+            return function(logits, targets, ignore_index=IGNORED, reduction="sum")
+        last = logits.movedim(1, -1)
+        if last.is_contiguous():  # tokens: a matrix of logits is faster
+            logits, labels = last.flatten(0, -2), targets.flatten()
+        else:
+            labels = targets
+        each = function(logits, labels, ignore_index=IGNORED, reduction="none").reshape(len(targets), -1)
+        counted = (targets != IGNORED).flatten(1).sum(1).clamp(min=1)
+        return (each.sum(1) / counted).sum()
+
+    return summed
+
+
+def _elementwise(name: str, function: Callable[..., torch.Tensor]) -> Loss:
+    def summed(outputs: torch.Tensor, targets: Tree) -> torch.Tensor:
+        wanted = alike(outputs, targets)
+        if wanted is None:
+            raise _misfit(name, outputs, targets, "the same shape for both, or class indices [samples]")
+        each = function(outputs, wanted, reduction="none")
+        return each.reshape(len(each), -1).mean(1).sum()
+
+    return summed
+
+
+def _misfit(name: str, outputs: torch.Tensor, targets: Tree, needs: str) -> CommonMistake:
+    return CommonMistake(
+        f"--loss {name} does not fit: the model returns {trees.shown(outputs)} and the targets are "
+        f"{trees.shown(targets)}; it needs {needs}"
+    )
+
+
+NAMED: dict[str, Loss] = {
+    "cross_entropy": _classified("cross_entropy", functional.cross_entropy, soft=True),
+    "nll": _classified("nll", functional.nll_loss, soft=False),
+    "mse": _elementwise("mse", functional.mse_loss),
+    "l1": _elementwise("l1", functional.l1_loss),
+    "bce": _elementwise("bce", functional.binary_cross_entropy_with_logits),
+}

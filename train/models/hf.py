@@ -1,0 +1,78 @@
+"""--model hf:DIR: a language model of the package transformers, from a local directory.
+
+DIR has config.json and, for a pretrained model, its weights. Nothing is downloaded, and no code of the
+directory is executed.
+"""
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from ..errors import BadInput, CommonMistake
+
+WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
+
+
+def config(name: str) -> Any:
+    """Return the config in hf:DIR. Raise BadInput if it cannot be read or transformers is missing."""
+    try:
+        transformers = _package()
+    except ModuleNotFoundError:
+        raise CommonMistake(
+            f"--model {name} needs the Python package transformers: pip install transformers"
+        ) from None
+    try:
+        return transformers.AutoConfig.from_pretrained(_directory(name), local_files_only=True)
+    except (OSError, ValueError, KeyError) as error:
+        raise BadInput(f"--model {name}: its config.json cannot be used: {_first_line(error)}") from None
+
+
+def form(name: str) -> tuple[int, int]:
+    """Return the number of layers and the width of the model in hf:DIR."""
+    found = config(name)
+    return int(found.num_hidden_layers), int(found.hidden_size)
+
+
+def build(name: str, vocabulary: int, shape: Any) -> nn.Module:
+    """Return the model in hf:DIR: with its weights if they are there, otherwise with random ones.
+
+    vocabulary, shape: number of tokens, and shape of a sample, (tokens,) for a text
+
+    Raise CommonMistake if its vocabulary or its number of positions is too small for the text.
+    """
+    found, transformers = config(name), _package()
+    transformers.utils.logging.disable_progress_bar()
+    for what, has, needs in (
+        ("vocabulary", getattr(found, "vocab_size", None), vocabulary),
+        ("number of positions", getattr(found, "max_position_embeddings", None), max((0, *shape))),
+    ):
+        if has is not None and has < needs:
+            raise CommonMistake(f"--model {name} has a {what} of {has}, and the text needs {needs}")
+    found.use_cache = False  # keys and values of earlier tokens are of no use in training
+    directory = _directory(name)
+    try:
+        meta = torch.get_default_device().type == "meta"  # only the sizes are needed
+        if not meta and any(file for pattern in WEIGHTS for file in directory.glob(pattern)):
+            made: nn.Module = transformers.AutoModelForCausalLM.from_pretrained(
+                directory, config=found, local_files_only=True, dtype=torch.float32
+            )
+            return made.train()
+        fresh: nn.Module = transformers.AutoModelForCausalLM.from_config(found, dtype=torch.float32)
+        return fresh
+    except (OSError, ValueError, RuntimeError) as error:
+        raise BadInput(f"--model {name} cannot be made: {_first_line(error)}") from None
+
+
+def _package() -> Any:
+    return import_module("transformers")
+
+
+def _directory(name: str) -> Path:
+    return Path(name.removeprefix("hf:"))
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0]

@@ -1,0 +1,39 @@
+"""The model that the settings name."""
+
+from functools import partial
+from typing import Any
+
+from torch import nn
+
+from .. import models
+from ..config import Settings
+from ..config.converters import is_hf
+from ..config.language import size
+from . import gpt, hf, moe
+
+
+def build(settings: Settings, shape: Any, outputs: int, settle: gpt.Settle = gpt.keep) -> nn.Module:
+    """Return the model for inputs of `shape`, which returns `outputs` values for a sample or token.
+
+    settle: called with each layer of a gpt, before the next one is made. For experts, DeepSpeed must be
+    imported and initialised. Raise BadInput if the inputs do not fit the model.
+    """
+    if settings.model == "gpt":
+        return _gpt(settings, outputs, settle)
+    if settings.model == "moe":
+        return moe.build(shape, outputs, moe.experts(settings))
+    if is_hf(settings.model):
+        return hf.build(settings.model, outputs, shape)
+    return models.build(settings.model, shape, outputs)
+
+
+def _gpt(settings: Settings, vocabulary: int, settle: gpt.Settle) -> nn.Module:
+    chosen = size(settings)
+    layers = partial(
+        gpt.layers, chosen, vocabulary, settings.mlp or "gelu", bool(settings.recompute), settle=settle
+    )
+    if not settings.has_experts:
+        return nn.Sequential(*layers())
+    experts = moe.experts(settings)
+    made = layers(mixture=lambda expert: moe.Mixture(chosen.width, expert, experts))
+    return moe.Mixed(*made, aux_weight=experts.aux_weight)

@@ -1,0 +1,96 @@
+"""python -m jobgen.train sample CKPT|EXPORTED --prompt TEXT: let a language model go on with a text.
+
+It runs in one process, without a launcher. The checkpoint or exported file determines model and tokens.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import torch
+
+from . import loss_functions, trees
+from .checkpoints import evaluate
+from .config import language
+from .config.converters import real, whole
+from .config.options import Parser
+from .data import text
+from .errors import CommonMistake
+
+Choose = Callable[[torch.Tensor], int]
+Predict = Callable[[torch.Tensor], torch.Tensor]
+
+
+def main(argv: Sequence[str]) -> None:
+    """Print the prompt and the text that the model adds to it.
+
+    Raise BadInput if the source cannot be read or is not a language model.
+    """
+    asked = _parser().parse_args(argv)
+    settings, state = evaluate.load(asked.source, asked.ema)
+    if settings.task != "text":
+        raise CommonMistake(
+            f"{asked.source} was trained with --task {settings.task}; sample needs --task text"
+        )
+    alphabet = text.alphabet(settings.tokenizer)
+    prompt = alphabet.encode(asked.prompt)
+    if not prompt:
+        raise CommonMistake("--prompt is empty: the model needs at least one token to go on with")
+    context, mine = language.size(settings).context, evaluate.alone()
+    model = evaluate.filled(settings, (context,), alphabet.size, mine, state, asked.source)
+    model = model.to(mine.torch).eval()
+
+    def predict(window: torch.Tensor) -> torch.Tensor:
+        logits = loss_functions.main(trees.as_tree(model(window.to(mine.torch))))
+        return logits[0, -1, : alphabet.used].float().cpu()
+
+    choose = chooser(asked.temperature, asked.top_k, torch.Generator().manual_seed(asked.seed))
+    added = list(continued(predict, choose, prompt, asked.tokens, context))
+    print(alphabet.decode([*prompt, *added]))
+
+
+def _parser() -> Parser:
+    about = "Let a language model go on with a text, in one process."
+    parser = Parser(prog="python -m jobgen.train sample", description=about)
+    parser.add_argument(
+        "source", type=Path, metavar="CKPT|EXPORTED", help="a checkpoint, a run directory, an exported file"
+    )
+    parser.add_argument("--prompt", required=True, metavar="TEXT", help="the text to go on with")
+    parser.add_argument("--tokens", type=whole(1), default=100, metavar="N", help="to add (default: 100)")
+    parser.add_argument(
+        "--temperature",
+        type=real(),
+        default=1.0,
+        metavar="X",
+        help="divides the logits (default: 1); 0 takes the most likely token",
+    )
+    parser.add_argument("--top-k", type=whole(1), metavar="K", help="choose among the K most likely tokens")
+    parser.add_argument("--seed", type=whole(0), default=0, metavar="N", help="of the choices (default: 0)")
+    parser.add_argument("--ema", action="store_true", help="the averaged weights of a run with --ema")
+    return parser
+
+
+@torch.no_grad()
+def continued(
+    predict: Predict, choose: Choose, prompt: Sequence[int], tokens: int, context: int
+) -> Iterator[int]:
+    """Yield `tokens` more tokens after the prompt. The model sees the last `context` tokens.
+
+    predict: returns the logits of the next token, for token ids [1, up to context]
+    """
+    window = list(prompt)[-context:]
+    for _ in range(tokens):
+        token = choose(predict(torch.tensor([window])))
+        yield token
+        window = [*window, token][-context:]
+
+
+def chooser(temperature: float, top_k: int | None, generator: torch.Generator) -> Choose:
+    """Return the function that chooses a token by its logits, [vocabulary]."""
+
+    def choose(logits: torch.Tensor) -> int:
+        if temperature == 0:
+            return int(logits.argmax())
+        best, tokens = logits.topk(min(top_k or len(logits), len(logits)))
+        return int(tokens[torch.multinomial((best / temperature).softmax(0), 1, generator=generator)])
+
+    return choose

@@ -1,0 +1,114 @@
+"""A trial before the first step: one forward pass, the loss and the metrics of the user's own parts.
+
+A part that does not fit is reported by rank 0, with the shapes that were seen and the rule of
+docs/own-data.md that it breaks, before anything is trained. The pass changes neither weights, running
+statistics nor random states.
+"""
+
+import re
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from . import peers, trees
+from .checkpoints import storage
+from .config import Settings
+from .config.converters import is_own
+from .config.engines import spec_of
+from .data import Task
+from .data.feed import Feed
+from .data.sampling import Piece, Step
+from .device import Device
+from .engines import Engine, Micro
+from .errors import BadInput, CommonMistake
+from .scoring import Measures, Tally
+
+CALLED = (
+    "a model is called as model(inputs), as model(*inputs) for a tuple, or as model(**inputs) for a mapping"
+)
+# Sources whose lines tell nothing about the user's mistake.
+LIBRARIES = re.compile(rf"{re.escape(str(Path(trees.__file__).parent))}/|.*/site-packages/(torch|deepspeed)/")
+MEASURED = "a loss and a metric are called as FN(outputs, targets)"
+
+
+def needed(settings: Settings) -> bool:
+    """Return whether the data, the model, the loss or a metric are the user's own."""
+    parts = (settings.task, settings.model, settings.loss or "", *(settings.metric or ()))
+    return any(map(is_own, parts))
+
+
+def run(engine: Engine, task: Task, what: Measures, device: Device, settings: Settings, micro: int) -> None:
+    """Do the trial on all ranks. Raise CommonMistake on all of them if a part does not fit."""
+    state = storage.random_state(device)
+    buffers = [(buffer, buffer.clone()) for buffer in engine.module.buffers()]
+    outputs: Any = None
+    try:
+        sample = _first(task, device, micro)
+        with engine.evaluating():
+            outputs = _tried(lambda: engine.predict(sample.inputs), f"{CALLED}; {_seen(sample)}")
+    except CommonMistake as error:
+        if spec_of(settings).pipelined:
+            raise BadInput(str(error)) from None  # the ranks of other stages wait for this one
+        problem = str(error)
+    else:
+        problem = _measured(what, outputs, sample, device)
+    for found in peers.exchange(problem, device):
+        if found:
+            raise CommonMistake(found)
+    with torch.no_grad():
+        for buffer, before in buffers:
+            buffer.copy_(before)
+    storage.set_random_state(state, device)
+
+
+def _first(task: Task, device: Device, micro: int) -> Micro:
+    """Return the first training samples."""
+    indices = np.arange(min(micro, len(task.train)))
+    feed = Feed(task.train, device.torch, workers=1)
+    sample: Micro = _tried(
+        lambda: next(feed.batches([Step([Piece(indices, len(indices))], len(indices))]))[0][0],
+        "a batch is a pair (inputs, targets), or a mapping, of tensors with one row for each sample",
+    )
+    sizes = {leaf.shape[:1] for leaf in trees.leaves(sample[:2])}
+    if sizes != {(len(indices),)}:
+        raise CommonMistake(
+            f"of {len(indices)} samples {_seen(sample)}; each tensor of a batch has one row for each sample"
+        )
+    return sample
+
+
+def _measured(what: Measures, outputs: Any, sample: Micro, device: Device) -> str:
+    """Return what is wrong with the loss and the metrics of these outputs; '' if nothing is."""
+    if outputs is None:
+        return ""
+    outputs, samples = trees.as_tree(outputs), trees.rows(sample.inputs)
+    seen = f"{MEASURED}; the model returns {trees.shown(outputs)}, and {_seen(sample)}"
+    tally = Tally(what, device.torch)
+    try:
+        with torch.no_grad():
+            _tried(lambda: tally.add(outputs, sample.targets, sample.real, samples), seen)
+    except CommonMistake as error:
+        return str(error)
+    return ""
+
+
+def _tried(call: Callable[[], Any], rule: str) -> Any:
+    """Return the result of `call`. Convert an exception to CommonMistake, with its place in the source."""
+    try:
+        return call()
+    except BadInput as error:
+        raise CommonMistake(str(error)) from None
+    except Exception as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        own = [each for each in frames if not re.match(LIBRARIES, each.filename)]
+        place = f" ({own[-1].filename}, line {own[-1].lineno})" if own else ""
+        said = " ".join([f"{type(error).__name__}:", *str(error).split()])
+        raise CommonMistake(f"{said}{place}; {rule}") from None
+
+
+def _seen(sample: Micro) -> str:
+    return f"the inputs are {trees.shown(sample.inputs)}, the targets {trees.shown(sample.targets)}"
