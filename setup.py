@@ -1,11 +1,14 @@
-"""Make the manual pages from the commands and install them; setup.cfg has all else."""
+"""Make the manual pages from the commands, and source distributions reproducible; setup.cfg has all else."""
 
 from __future__ import annotations
 
+import gzip
 import os
 import sys
+import tarfile
 
 import setuptools  # first: it brings the distutils that newer versions of Python lack
+from setuptools.command.sdist import sdist
 
 from distutils.command.install_data import install_data  # isort: skip
 
@@ -23,4 +26,29 @@ class InstallManuals(install_data):
         super().run()
 
 
-setuptools.setup(cmdclass={"install_data": InstallManuals}, data_files=[(MANUALS, [])])
+class Sdist(sdist):
+    """The same files give the same bytes: https://reproducible-builds.org/docs/archives/"""
+
+    def make_archive(self, base_name, format, root_dir=None, base_dir=None, **owner):  # type: ignore[no-untyped-def]
+        epoch = int(os.environ.get("SOURCE_DATE_EPOCH") or 0)
+        if format != "gztar" or not epoch:
+            return super().make_archive(base_name, format, root_dir, base_dir, **owner)
+
+        def plain(info: tarfile.TarInfo) -> tarfile.TarInfo:
+            info.uid = info.gid = 0
+            info.uname = info.gname = ""
+            info.mtime, info.mode = epoch, 0o755 if info.isdir() or info.mode & 0o100 else 0o644
+            return info
+
+        name = f"{base_name}.tar.gz"
+        with (
+            open(name, "wb") as file,
+            gzip.GzipFile("", "wb", fileobj=file, mtime=epoch) as packed,
+            tarfile.open(fileobj=packed, mode="w") as archive,
+        ):
+            archive.add(base_dir, filter=plain)  # sorted by name
+        return name
+
+
+os.umask(0o022)  # the modes of the files that a build makes
+setuptools.setup(cmdclass={"install_data": InstallManuals, "sdist": Sdist}, data_files=[(MANUALS, [])])

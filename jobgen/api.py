@@ -4,16 +4,18 @@ of the command line and read by the same parsers: both have the same meaning and
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from datetime import datetime, time, timedelta
 from typing import TYPE_CHECKING, Any, overload
 
 from jobgen.config import at_site, read_spec
-from jobgen.errors import JobgenError, nearest, shown
+from jobgen.errors import JobgenError, nearest, shown, visible
 from jobgen.jobfile.reader import layer_of, read_job
-from jobgen.jobfile.schema import TABLES, JobFile
+from jobgen.jobfile.schema import JobFile
+from jobgen.jobfile.tables import TABLES
 from jobgen.options import BY_KEY, RENAMED, Option, current, note
-from jobgen.plan import resolve
+from jobgen.plan import Plan, resolve
 from jobgen.program import read_program
 from jobgen.sites.defaults import without
 from jobgen.spec import JobSpec as Specification
@@ -80,7 +82,7 @@ def render(spec: Specification, *, template_dirs: Sequence[str | os.PathLike[str
     from jobgen.rendering.render import cache_dir
     from jobgen.rendering.render import render as render_plan
 
-    return render_plan(resolve(spec), [os.fspath(folder) for folder in template_dirs], cache_dir())
+    return render_plan(_warned(resolve(spec)), [os.fspath(folder) for folder in template_dirs], cache_dir())
 
 
 @overload
@@ -130,7 +132,7 @@ def submit(
         raise JobgenError("submit: a JobSpec has its program and settings: change them with replace()")
     submission.scheduler_of(job.scheduler, None, None, "")
     templates = tuple(os.fspath(folder) for folder in template_dirs)
-    order = submission.Order(resolve(job), templates, (), os.getcwd(), command=())
+    order = submission.Order(_warned(resolve(job)), templates, (), os.getcwd(), command=())
     if (met := submission.settled(order)) is not job:
         order = order._replace(plan=resolve(met))
     text = render_plan(order.plan, templates, cache_dir())
@@ -138,6 +140,13 @@ def submit(
     submission.reported(made)
     directory = made.directory
     return Run(directory, runs_dir=directory.parent)  # no file of a job is read any more: it might be wrong
+
+
+def _warned(plan: Plan) -> Plan:
+    """Return the plan, and print warnings if the job exceeds what its site file says."""
+    for text in plan.site.warnings:
+        print(visible(f"jobgen: warning: {text}"), file=sys.stderr)
+    return plan
 
 
 def spec_of(scheduler: str, program: Sequence[str], settings: Mapping[str, Any]) -> Specification:

@@ -44,12 +44,18 @@ def read_spec(
     if below is not None and below.sweep is not None:
         fields["sweep"], origins["sweep"] = below.sweep, below.origins["sweep"]
         texts["sweep"] = shown(" ".join(key for key, _ in below.sweep.values))
-    if any("\0" in word for word in program):
-        where = origins.get("program", said_in)
-        raise JobgenError(f"program = {shown(' '.join(program))} ({where}): no word of it can hold a NUL")
+    fields["steps"] = below.steps if below is not None else ()
+    _check_program(program, origins.get("program", said_in))
     fields |= {"scheduler": scheduler, "program": tuple(program), "origins": origins, "given": texts}
-    spec = JobSpec._make({"site": None, "sweep": None, **fields}[name] for name in JobSpec._fields)
+    spec = JobSpec._make(
+        {"site": None, "sweep": None, "away": False, **fields}[name] for name in JobSpec._fields
+    )
     return at_site(spec, site or (below.site if below else None))
+
+
+def _check_program(program: Sequence[str], where: str) -> None:
+    if any("\0" in word for word in program):
+        raise JobgenError(f"program = {shown(' '.join(program))} ({where}): no word of it can hold a NUL")
 
 
 def at_site(spec: JobSpec, site: SiteName | None) -> JobSpec:

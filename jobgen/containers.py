@@ -38,7 +38,7 @@ RUNTIMES = {
 }
 
 # Variables that modules of the host set to paths of the host.
-_LEAKS = (
+LEAKS = (
     *("LD_LIBRARY_PATH", "LD_PRELOAD", "LIBRARY_PATH", "CPATH", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV"),
     *("CONDA_PREFIX", "CUDA_HOME", "CUDA_PATH", "ROCM_PATH", "ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME"),
 )
@@ -84,8 +84,8 @@ def container(spec: JobSpec, accelerator: str, program: Program, start_nodes: st
         runtime=runtime,
         devices=ACCELERATORS[accelerator].containers[spec.container],
         binds=tuple(one if ":" in one else f"{one}:{one}" for one in spec.bind),
-        leaks=tuple(name for name in _LEAKS if name not in named or runtime.prefix),
-        carried=tuple(name for name in ("PATH", *_LEAKS) if name in named),
+        leaks=tuple(name for name in LEAKS if name not in named or runtime.prefix),
+        carried=tuple(name for name in ("PATH", *LEAKS) if name in named),
         node=_WITHIN if once_a_node and not by_srun else "",
         rank="" if once_a_node or spec.container == "pyxis" else _WITHIN,
         needs=(*python, *((LAUNCHERS[spec.launcher].command,) if once_a_node else ())),

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
+from jobgen.resources import bare_options
 from jobgen.schedulers.table import COMMANDS
+from jobgen.values import Choice
 
 
 class RankVariables(NamedTuple):
@@ -32,8 +34,8 @@ class CommandLine(NamedTuple):
     ``reaches_nodes``: one call starts ranks on all nodes. ``config_file``: a file may hold its options.
     ``from_script`` are options that jobgen's script sets itself, ``more`` those for ``--launcher-arg`` in the
     spelling of the launcher (all others have - for _), ``remarks`` what to know about others, ``flags`` those
-    without a value that need no counterpart. ``same`` are more options with a counterpart: the key of
-    jobgen's option, or "ranks" for the number of all ranks.
+    without a value that need no counterpart, ``bare`` others without a value. ``same`` are more options with
+    a counterpart: the key of jobgen's option, or "ranks" for the number of all ranks.
     """
 
     names: tuple[str, ...] = ()
@@ -49,6 +51,7 @@ class CommandLine(NamedTuple):
     more: tuple[str, ...] = ()
     remarks: Mapping[str, str] = MappingProxyType({})
     flags: tuple[str, ...] = ()
+    bare: tuple[str, ...] = ()
     same: Mapping[str, str] = MappingProxyType({})
 
 
@@ -67,7 +70,10 @@ class Launcher(NamedTuple):
     devices the scheduler gives. ``local_rank_option``: it passes ``--local_rank`` to a Python program,
     directly after its name. ``mixed_ranks`` are the lines that correct its numbers if the nodes differ, with
     ``{before}`` for the number of ranks on the nodes before. ``replacement`` is the launcher that jobgen
-    writes instead of one that it only reads.
+    writes instead of one that it only reads; ``why_not`` is the reason why it only reads it.
+
+    ``kind`` is the option that starts several ranks. Without it, an option of the user that is in
+    ``other_kinds`` does so, with the option there.
     """
 
     command: str
@@ -86,6 +92,9 @@ class Launcher(NamedTuple):
     mixed_ranks: tuple[str, ...] = ()
     line: CommandLine = CommandLine()
     replacement: str = ""
+    why_not: str = ""
+    kind: str = ""
+    other_kinds: Mapping[str, str] = MappingProxyType({})
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -142,6 +151,7 @@ LAUNCHERS = {
                 "--autotuning": "jobgen has no autotuning: run deepspeed for it in an interactive job",
             },
             flags=("--no-python",),
+            bare=bare_options.DEEPSPEED,
             same={"--include": "include", "--exclude": "exclude", "--master-port": "master_port"},
         ),
     ),
@@ -157,6 +167,7 @@ LAUNCHERS = {
                 *("--allow-run-as-root", "-allow-run-as-root", "--display-map", "--report-bindings"),
                 *("--tag-output", "-q", "-l", "-v", "--oversubscribe", "-oversubscribe"),
             ),
+            bare=bare_options.MPI,
             same=dict.fromkeys(("-N", "-ppn", "--ppn", "-npernode", "--npernode"), "ranks_per_node"),
         ),
     ),
@@ -180,6 +191,7 @@ LAUNCHERS = {
             ),
             remarks={"--use-env": "leave it out, every rank has LOCAL_RANK in its environment"},
             flags=("--no-python", "--standalone"),
+            bare=bare_options.TORCHRUN,
             same={"--master-port": "master_port"},
         ),
     ),
@@ -197,6 +209,7 @@ LAUNCHERS = {
                 *("-K", "--kill-on-bad-exit", "-u", "--unbuffered", "--exact"),
                 *("--overlap", "--exclusive", "-Q", "--quiet", "-v", "--verbose"),
             ),
+            bare=bare_options.SRUN,
             same={
                 "--ntasks-per-node": "ranks_per_node",
                 "-c": "cpus_per_rank",
@@ -205,12 +218,21 @@ LAUNCHERS = {
             },
         ),
     ),
-}
-# Launchers that check reads, but that jobgen does not write.
-READ_ONLY = {
+    # https://github.com/huggingface/accelerate/blob/main/src/accelerate/commands/launch.py
     "accelerate": Launcher(
         "accelerate",
         once_a_node=True,
+        # With one rank it starts the program itself, and numbers nothing.
+        ranks=RankVariables(
+            *("${RANK:-0}", "${WORLD_SIZE:-1}", "${LOCAL_RANK:-0}"), local_size="${LOCAL_WORLD_SIZE:-1}"
+        ),
+        package="accelerate",
+        kind="--multi_gpu",
+        other_kinds={
+            # By default its DeepSpeed plugin starts the ranks of all nodes with pdsh.
+            **dict.fromkeys(("--config_file", "--use_deepspeed"), "--deepspeed_multinode_launcher=standard"),
+            **dict.fromkeys(("--multi_gpu", "--use_fsdp", "--use_megatron_lm"), ""),
+        },
         line=CommandLine(
             modules=("accelerate.commands.launch",),
             subcommand="launch",
@@ -218,11 +240,24 @@ READ_ONLY = {
             nodes=_NODES,
             reaches_nodes=False,
             config_file=True,
+            from_script=(
+                *("--machine-rank", "--main-process-ip", "--rdzv-backend", "--same-network", "--multi-gpu"),
+                *("--deepspeed-multinode-launcher", "--deepspeed-hostfile"),
+            ),
+            more=(
+                *("--config_file", "--mixed_precision", "--use_deepspeed", "--deepspeed_config_file"),
+                *("--zero_stage", "--zero3_init_flag", "--use_fsdp", "--fsdp_sharding_strategy"),
+                *("--gradient_accumulation_steps", "--dynamo_backend", "--debug"),
+            ),
+            remarks={"--cpu": "use --accelerator cpu, --cpu starts one rank only"},
             flags=("--no-python", "--multi-gpu"),
+            bare=bare_options.ACCELERATE,
             same={"--num-processes": "ranks", "--main-process-port": "master_port"},
         ),
-        replacement="torchrun",
     ),
+}
+# Launchers that check reads, but that jobgen does not write.
+READ_ONLY = {
     "colossalai": Launcher(
         "colossalai",
         line=CommandLine(
@@ -232,8 +267,20 @@ READ_ONLY = {
             same={"--nproc-per-node": "ranks_per_node", "--master-port": "master_port"},
         ),
         replacement="torchrun",
+        # colossalai/cli/launcher/: fabric starts torchrun on each host, by ssh on all but one.
+        why_not="colossalai run starts torchrun on each host by ssh, with the values of the environment as "
+        "shell code; use torchrun, whose variables colossalai.launch_from_torch reads",
     ),
 }
+
+
+class LauncherName(Choice):
+    """A parser of the launchers; one that jobgen does not write is refused with the reason."""
+
+    def __call__(self, text: str) -> str:
+        if text in READ_ONLY:
+            raise ValueError(READ_ONLY[text].why_not)
+        return super().__call__(text)
 
 
 def known() -> dict[str, Launcher]:
@@ -252,7 +299,10 @@ class MpiFlavour(NamedTuple):
     however it was built. ``shows_values``: ``export`` puts values on the command line, where all users see
     them. ``dialects`` are the schedulers whose jobs it can start (empty: all). ``by_scheduler``: it starts
     its ranks through the scheduler, and needs neither ssh nor an agent. ``network`` sets its ``{interface}``.
-    ``overcommit`` allows more ranks than processors. ``marks`` are options by which convert knows it.
+    ``overcommit`` allows more ranks than processors. ``marks`` are options by which convert knows it, and
+    ``modules`` a pattern of its modules; ``commands`` are launchers that only it has. ``passes_all``: it
+    passes the whole environment to every rank. ``more_ranks`` are further variables of a rank, with the
+    fields of ``ranks`` that have their values.
     """
 
     title: str
@@ -272,6 +322,10 @@ class MpiFlavour(NamedTuple):
     network: str = ""
     overcommit: tuple[str, ...] = ()
     marks: tuple[str, ...] = ()
+    modules: str = ""
+    passes_all: bool = False
+    commands: tuple[str, ...] = ()
+    more_ranks: Mapping[str, str] = MappingProxyType({})
 
 
 _HYDRA = RankVariables("$PMI_RANK", "$PMI_SIZE", "$MPI_LOCALRANKID", "$MPI_LOCALNRANKS")
@@ -300,6 +354,7 @@ MPI_FLAVOURS = {
         runtime=("mpi", "openmpi"),
         network="export OMPI_MCA_btl_tcp_if_include={interface}",
         overcommit=("--oversubscribe",),
+        modules="openmpi|hpcx",
     ),
     # https://github.com/pmodels/mpich/blob/main/doc/wiki/how_to/Using_the_Hydra_Process_Manager.md
     "mpich": MpiFlavour(
@@ -314,7 +369,18 @@ MPI_FLAVOURS = {
         unbound=("-n {ranks} -ppn {ranks_per_node} -bind-to none", '-f "$JOBGEN_RUN_DIR/hosts"'),
         mixed=("-n {ranks} -bind-to none", '-f "$JOBGEN_RUN_DIR/machines"'),
         runtime=("mpi", "mpich"),
-        marks=("-genv", "-ppn", "-f"),
+        marks=("-genv", "-ppn", "-f", "-perhost"),
+        # Cray MPICH, MPICH, MVAPICH2, and HPE MPT, which all take Slurm's pmi2.
+        commands=("aprun", "mpiexec.hydra", "mpirun_rsh", "mpiexec_mpt"),
+        more_ranks={
+            "ALPS_APP_PE": "rank",
+            "PMI_LOCAL_RANK": "local_rank",
+            "MV2_COMM_WORLD_RANK": "rank",
+            "MV2_COMM_WORLD_SIZE": "size",
+            "MV2_COMM_WORLD_LOCAL_RANK": "local_rank",
+        },
+        modules="cray-mpich|mpich|mvapich2?|parastationmpi|psmpi",
+        passes_all=True,
     ),
     # https://www.intel.com/content/www/us/en/docs/mpi-library/developer-reference-linux/
     "intel": MpiFlavour(
@@ -328,6 +394,8 @@ MPI_FLAVOURS = {
         shows_values=True,
         unbound=("-n {ranks} -ppn {ranks_per_node} -genv I_MPI_PIN off", '-f "$JOBGEN_RUN_DIR/hosts"'),
         runtime=("mpi", "intel"),
+        modules="i(?:ntel-?)?mpi|intel-oneapi-mpi|intel/mpi|oneapi/mpi|iimpi",
+        passes_all=True,
     ),
     # https://cpe.ext.hpe.com/docs/latest/pals/index.html
     "pals": MpiFlavour(
@@ -342,7 +410,9 @@ MPI_FLAVOURS = {
         RankVariables("$PALS_RANKID", "${PMI_SIZE:-$JOBGEN_WORLD_SIZE}", "$PALS_LOCAL_RANKID"),
         dialects=("pbspro",),
         by_scheduler=True,
-        marks=("--ppn", "--depth", "--cpu-bind", "--env"),
+        marks=("--ppn", "--depth", "--cpu-bind", "--env", "--envall"),
+        more_ranks={"PMI_RANK": "rank", "PMI_LOCAL_RANK": "local_rank"},
+        passes_all=True,
         shows_values=True,
         unbound=("-n {ranks} --ppn {ranks_per_node} --cpu-bind none", '--hostfile "$JOBGEN_RUN_DIR/hosts"'),
     ),

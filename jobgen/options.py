@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from jobgen import values
 from jobgen.containers import RUNTIMES
 from jobgen.errors import JobgenError, setting, shown
-from jobgen.launchers import LAUNCHERS, MPI_FLAVOURS
-from jobgen.resources import heterogeneous
+from jobgen.launchers import LAUNCHERS, MPI_FLAVOURS, LauncherName
+from jobgen.resources import heterogeneous, hostfile, typed_devices
 from jobgen.resources.accelerators import ACCELERATORS
 from jobgen.schedulers import arrays, dependencies
 from jobgen.secrets import masked_word
@@ -127,9 +127,9 @@ OPTIONS = (
     Option(
         "walltime",
         _SCHEDULER,
-        values.walltime,
+        values.time_limit,
         "TIME",
-        "Time limit: 2h30m, 90m, HH:MM:SS or D-HH:MM:SS.  [default: 1h]",
+        "Time limit: 2h30m, 90m, HH:MM:SS or D-HH:MM:SS; queue leaves it to the queue.  [default: 1h]",
         example="2h30m",
     ),
     Option(
@@ -246,15 +246,25 @@ OPTIONS = (
         _RESOURCES,
         heterogeneous.WholeOrGroups(1),
         "N",
-        "Number of nodes; 2x4+1x8 is 2 nodes of 4 ranks and 1 node of 8 (PBS).",
+        "Number of nodes; 2x4+1x8 is 2 nodes of 4 ranks and 1 node of 8 (PBS); submitted: those of "
+        "the command line of sbatch or qsub.",
         1,
+    ),
+    Option(
+        "hostfile",
+        _RESOURCES,
+        hostfile.hosts,
+        "FILE",
+        "File with the hosts of a job without a scheduler, which is started on the first one and reaches the "
+        "others by ssh; lines are HOST, HOST slots=N, HOST:N or HOST*N.",
+        example="hosts",
     ),
     Option(
         "gpus_per_node",
         _RESOURCES,
-        values.whole(0),
-        "N",
-        "Accelerators (GPUs or NPUs) per node.  [default: one per rank]",
+        typed_devices.WholeOrTyped(0),
+        "[TYPE:]N",
+        "Accelerators (GPUs or NPUs) per node; a100:4 requests 4 of the type a100.  [default: one per rank]",
         example=4,
     ),
     Option(
@@ -309,7 +319,7 @@ OPTIONS = (
     Option(
         "launcher",
         _LAUNCH,
-        values.choice(*LAUNCHERS),
+        LauncherName(*LAUNCHERS),
         "|".join(LAUNCHERS),
         "Program that starts the ranks.",
         "deepspeed",
@@ -340,6 +350,15 @@ OPTIONS = (
         example=["--verbose"],
     ),
     Option(
+        "expand",
+        _LAUNCH,
+        values.switch,
+        "",
+        "Replace $NAME, ${NAME} and $1 to $9 in the words of the program when the job runs.",
+        switch=True,
+        example=True,
+    ),
+    Option(
         "cpu_bind",
         _LAUNCH,
         values.cpu_bind,
@@ -355,6 +374,14 @@ OPTIONS = (
         "NAME,...",
         "Network interfaces for NCCL, Gloo, HCCL and MPI over TCP: hsn0,hsn1.",
         example="hsn0",
+    ),
+    Option(
+        "network",
+        _LAUNCH,
+        values.text("one word, such as plugin", r"[A-Za-z0-9][\w.-]*"),
+        "NAME",
+        "Settings of the network that the site offers by a name, such as plugin: jobgen site show NAME.",
+        example="plugin",
     ),
     Option(
         "include",
@@ -405,6 +432,16 @@ OPTIONS = (
         "N",
         "Requeue the job, up to N times, if it ends with status 75 (not finished) and has made progress.",
         example=3,
+    ),
+    Option(
+        "requeue_on",
+        _SURVIVAL,
+        values.choice("saved", "limit"),
+        "saved|limit",
+        "When --requeue puts the job back: if it ends with status 75, or at the time limit, at which the "
+        "program is ended whatever its status.",
+        "saved",
+        example="limit",
     ),
     Option(
         "preflight",

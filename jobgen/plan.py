@@ -1,15 +1,19 @@
 """Resolution of a JobSpec to a Plan, in which all values are set and agree. It has no side effects."""
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jobgen import __version__
 from jobgen.containers import Container, container
 from jobgen.errors import counted
 from jobgen.program import Program, read_program
+from jobgen.rendering.expansion import check_expansion
 from jobgen.resources.allocation import Resources, resources_of
-from jobgen.resources.heterogeneous import check_groups, groups_of
+from jobgen.resources.heterogeneous import check_groups, check_submitted, groups_of
+from jobgen.resources.hostfile import with_hosts
 from jobgen.resources.launch_method import Launch, launch_of
 from jobgen.resources.nested_launcher import refuse_launcher
+from jobgen.resources.own_request import with_own_request
+from jobgen.resources.steps import step_specs
 from jobgen.schedulers.base import Scheduler
 from jobgen.schedulers.directives import Directives, check_directives, directives
 from jobgen.schedulers.table import scheduler_of
@@ -22,7 +26,10 @@ if TYPE_CHECKING:
 
 
 class Plan(NamedTuple):
-    """A resolved job; the templates have its fields. A value is None or empty if it is not requested."""
+    """A resolved job; the templates have its fields. A value is None or empty if it is not requested.
+
+    ``steps`` are the plans of its steps, each with its number as ``step``.
+    """
 
     version: str
     spec: JobSpec
@@ -36,6 +43,8 @@ class Plan(NamedTuple):
     site: SiteWords
     sweep: "Sweep | None"
     directives: Directives
+    steps: tuple[Any, ...] = ()
+    step: int = 0
 
     @property
     def queue(self) -> str | None:
@@ -51,11 +60,17 @@ def resolve(spec: JobSpec) -> Plan:
     """
     scheduler = scheduler_of(spec)
     check_directives(spec, scheduler)
+    spec = with_own_request(with_hosts(spec), scheduler)
     check_groups(spec, scheduler)
+    check_submitted(spec, scheduler)
     launch = launch_of(spec, scheduler)
     resources = resources_of(spec, scheduler)
+    steps = tuple(resolve(one) for one in step_specs(spec, resources))
+    if steps:
+        spec = spec._replace(preflight=False)
     program = read_program(spec.program)
     refuse_launcher(spec, program, scheduler)
+    check_expansion(spec, scheduler)
     _check_training(spec, program)
     box = container(spec, resources.accelerator_name, program, launch.start_nodes)
     survive = survival(spec, scheduler, program, resources.walltime)
@@ -74,6 +89,7 @@ def resolve(spec: JobSpec) -> Plan:
         site=site,
         sweep=swept,
         directives=directives(spec, scheduler, swept.points if swept else 0),
+        steps=tuple(one._replace(step=number) for number, one in enumerate(steps, 1)),
     )
 
 
@@ -94,7 +110,14 @@ def _sweep(spec: JobSpec, program: Program) -> "Sweep | None":
 
 def _title(spec: JobSpec, resources: Resources, launch: Launch) -> str:
     groups = groups_of(spec.nodes, resources.ranks_per_node)
-    each = " + ".join(f"{counted(one.nodes, 'node')} x {counted(one.ranks, 'rank')}" for one in groups)
+    each = " + ".join(
+        f"{counted(one.nodes, 'node') if one.nodes else 'the nodes of the submission'} x "
+        f"{counted(one.ranks, 'rank')}"
+        for one in groups
+    )
+    if spec.steps:
+        return f"{each}, {counted(len(spec.steps), 'step')}, on {resources.accelerator.title}"
     by = f"{spec.launcher} ({launch.mpi.title})" if launch.mpi else spec.launcher
-    ranks = counted(resources.active.world_size, "rank")
-    return f"{each}, {ranks} in all, by {by} on {resources.accelerator.title}"
+    world = resources.active.world_size
+    ranks = f", {counted(world, 'rank')} in all" if world else ""
+    return f"{each}{ranks}, by {by} on {resources.accelerator.title}"

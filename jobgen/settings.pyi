@@ -13,7 +13,7 @@ class Settings(TypedDict, total=False):
     account: str | None
     r"""Account or project that pays."""
     walltime: str | timedelta | None
-    r"""Time limit: 2h30m, 90m, HH:MM:SS or D-HH:MM:SS. [default: 1h]"""
+    r"""Time limit: 2h30m, 90m, HH:MM:SS or D-HH:MM:SS; queue leaves it to the queue. [default: 1h]"""
     mail: str | None
     r"""Send mail at the start and the end of the job and on failure."""
     array: str | None
@@ -43,9 +43,11 @@ class Settings(TypedDict, total=False):
     dialect: Literal["pbspro", "torque"] | None
     r"""Variant of PBS: OpenPBS and PBS Pro, or Torque. [default: pbspro]"""
     nodes: int | str | None
-    r"""Number of nodes; 2x4+1x8 is 2 nodes of 4 ranks and 1 node of 8 (PBS)."""
+    r"""Number of nodes; 2x4+1x8 is 2 nodes of 4 ranks and 1 node of 8 (PBS); submitted: those of the command line of sbatch or qsub."""
+    hostfile: str | None
+    r"""File with the hosts of a job without a scheduler, which is started on the first one and reaches the others by ssh; lines are HOST, HOST slots=N, HOST:N or HOST*N."""
     gpus_per_node: int | str | None
-    r"""Accelerators (GPUs or NPUs) per node. [default: one per rank]"""
+    r"""Accelerators (GPUs or NPUs) per node; a100:4 requests 4 of the type a100. [default: one per rank]"""
     ranks_per_node: int | str | None
     r"""Processes per node. [default: one per accelerator]"""
     cpus_per_rank: int | str | None
@@ -58,7 +60,7 @@ class Settings(TypedDict, total=False):
     r"""Request the nodes exclusively."""
     accelerator: Literal["cuda", "npu", "rocm", "xpu", "cpu"] | None
     r"""Device of the ranks. [default: cuda; cpu with --gpus-per-node 0, or locally without it]"""
-    launcher: Literal["deepspeed", "mpirun", "torchrun", "srun"] | None
+    launcher: Literal["deepspeed", "mpirun", "torchrun", "srun", "accelerate"] | None
     r"""Program that starts the ranks."""
     mpi: Literal["openmpi", "mpich", "intel", "pals"] | None
     r"""MPI implementation. [default: openmpi, for mpirun]"""
@@ -66,10 +68,14 @@ class Settings(TypedDict, total=False):
     r"""How processes are started on the other nodes; auto uses the scheduler if it can start them."""
     launcher_arg: Sequence[str] | str | None
     r"""Additional argument of the launcher."""
+    expand: bool | None
+    r"""Replace $NAME, ${NAME} and $1 to $9 in the words of the program when the job runs."""
     cpu_bind: str | None
     r"""CPUs that each rank is bound to: its share of the cores, its NUMA nodes, or one of the lists of CPUs, such as '0-7;8-15'. [default: the binding of the launcher]"""
     interface: str | None
     r"""Network interfaces for NCCL, Gloo, HCCL and MPI over TCP: hsn0,hsn1."""
+    network: str | None
+    r"""Settings of the network that the site offers by a name, such as plugin: jobgen site show NAME."""
     include: str | None
     r"""Hosts and devices to use, as DeepSpeed's filter: host:0,1@host2."""
     exclude: str | None
@@ -82,6 +88,8 @@ class Settings(TypedDict, total=False):
     r"""Signal that asks the ranks to save and exit, USR1 or USR2, and its time before the time limit. [default: USR1]"""
     requeue: int | str | None
     r"""Requeue the job, up to N times, if it ends with status 75 (not finished) and has made progress."""
+    requeue_on: Literal["saved", "limit"] | None
+    r"""When --requeue puts the job back: if it ends with status 75, or at the time limit, at which the program is ended whatever its status."""
     preflight: bool | None
     r"""Check hosts, devices, network and directories before the program starts. [default: with more than one node]"""
     spare_nodes: int | str | None
@@ -130,6 +138,8 @@ class Settings(TypedDict, total=False):
     r"""The table [train] of a job file."""
     sweep: Mapping[str, Any] | None
     r"""The table [sweep] of a job file."""
+    step: Mapping[str, Any] | None
+    r"""The table [step] of a job file."""
 
 class Changes(Settings, total=False):
     scheduler: str

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jobgen.errors import JobgenError, setting
 from jobgen.resources.heterogeneous import Group
+from jobgen.resources.typed_devices import Devices
 from jobgen.schedulers.arrays import Array
 from jobgen.secrets import masked_data
 
@@ -25,6 +26,19 @@ class SweepAsked(NamedTuple):
 
     mode: str
     values: tuple[tuple[str, tuple[Any, ...]], ...]
+
+
+class Step(NamedTuple):
+    """A table [[step]]: its program, and the options that differ from those of the job.
+
+    ``parallel``: it starts together with the step before, on the next nodes.
+    """
+
+    program: tuple[str, ...]
+    launcher: str | None = None
+    nodes: int | None = None
+    ranks_per_node: int | None = None
+    parallel: bool = False
 
 
 class SiteName(NamedTuple):
@@ -47,6 +61,7 @@ class Layer(NamedTuple):
     scheduler: str | None = None
     site: SiteName | None = None
     sweep: SweepAsked | None = None
+    steps: tuple[Step, ...] = ()
     found: bool = False
 
 
@@ -72,7 +87,8 @@ class _Values(NamedTuple):
     directive: tuple[str, ...]
     dialect: str | None
     nodes: int | tuple[Group, ...]
-    gpus_per_node: int | None
+    hostfile: tuple[tuple[str, int], ...] | None
+    gpus_per_node: int | Devices | None
     ranks_per_node: int | None
     cpus_per_rank: int | None
     cpus_per_node: int | None
@@ -83,14 +99,17 @@ class _Values(NamedTuple):
     mpi: str | None
     remote: str
     launcher_arg: tuple[str, ...]
+    expand: bool | None
     cpu_bind: tuple[str, tuple[str, ...]] | None
     interface: str | None
+    network: str | None
     include: Filter | None
     exclude: Filter | None
     master_port: int | None
     grace: int | None
     signal: tuple[str, int | None] | None
     requeue: int | None
+    requeue_on: str
     preflight: bool | None
     spare_nodes: int | None
     hang_timeout: int | None
@@ -113,6 +132,8 @@ class _Values(NamedTuple):
     rank_logs: str
     runtime: str
     sweep: SweepAsked | None
+    steps: tuple[Step, ...]
+    away: bool
     origins: Mapping[str, str]
     given: Mapping[str, str]
     site: Site | None
@@ -123,8 +144,9 @@ class JobSpec(_Values):
 
     ``mem`` is in MiB per node, ``walltime`` in seconds; ``nodes`` are groups if the nodes differ. ``program``
     are the words after ``--``, or those of the job file. A variable in ``env`` without a value has the one
-    that is set at submission; ``env_file`` has the names in each file. Two specifications are equal if they
-    request the same, whatever the origins of the values.
+    that is set at submission; ``env_file`` has the names in each file. ``away``: a step that
+    runs beside another one, without the host of the script. Two specifications are equal if they request
+    the same, whatever the origins of the values.
     """
 
     __slots__ = ()

@@ -14,24 +14,28 @@ class Survival(NamedTuple):
     """Times in seconds; None if there is none.
 
     ``preflight`` is "always", or "if_there" if it was not requested and the program's environment may lack
-    it. With ``timer`` the script itself sends ``signal`` to the ranks shortly before the end of its time.
+    it. With ``short_grace`` the grace is at most a tenth of the limit, which only the queue knows. With
+    ``timer`` the script itself sends ``signal`` to the ranks shortly before the end of its time.
+    ``requeue_at_limit``: the job is requeued at the end of its time whatever the program's status.
     ``timeout`` ends the launcher if the scheduler has no limit.
     """
 
     walltime: int | None
     timeout: int | None
     grace: int | None
+    short_grace: bool
     signal: str
     signal_seconds: int | None
     timer: bool
+    requeue_at_limit: bool
     preflight: str | None
     preflight_limit: int
     spare_nodes: int
     hang_timeout: int | None
 
 
-def survival(spec: JobSpec, scheduler: Scheduler, program: Program, walltime: int) -> Survival:
-    """Resolve the options; ``walltime`` is that of the job.
+def survival(spec: JobSpec, scheduler: Scheduler, program: Program, walltime: int | None) -> Survival:
+    """Resolve the options; ``walltime`` is that of the job, which the script asks for if it is None.
 
     Raises:
         JobgenError: a margin is not shorter than the wall time, or the program or the scheduler does
@@ -39,25 +43,28 @@ def survival(spec: JobSpec, scheduler: Scheduler, program: Program, walltime: in
     """
     limited = scheduler.limits_time or spec.walltime is not None
     _check(spec, program)
-    grace = min(GRACE, walltime // 10) if spec.grace is None else spec.grace
+    grace = min(GRACE, GRACE if walltime is None else walltime // 10) if spec.grace is None else spec.grace
     name, seconds = spec.signal or ("USR1", None)
     for key, margin in (("grace", grace), ("signal", seconds or 0)):
-        if margin >= walltime or (not limited and margin and getattr(spec, key) is not None):
+        if (walltime and margin >= walltime) or (not limited and margin and getattr(spec, key) is not None):
             raise spec.refuse(
                 key,
                 f"must be shorter than the wall time, which is {clock(walltime)}"
-                if limited
+                if limited and walltime
                 else "a local run has no end without --walltime",
             )
     # The signal would end a program that does not handle it, earlier than necessary.
+    at_limit = spec.requeue_on == "limit"
     informed = program.is_ours or spec.signal is not None or bool(spec.requeue)
     return Survival(
         walltime=walltime if limited else None,
         timeout=None if scheduler.limits_time else spec.walltime,
         grace=grace if limited else None,
+        short_grace=limited and walltime is None and spec.grace is None,
         signal=name,
         signal_seconds=seconds or grace,
-        timer=limited and informed and not (spec.signal and scheduler.sends_signal),
+        timer=limited and informed and (at_limit or not (spec.signal and scheduler.sends_signal)),
+        requeue_at_limit=at_limit,
         preflight=_preflight(spec, program),
         preflight_limit=PREFLIGHT_LIMIT,
         spare_nodes=spec.spare_nodes or 0,
@@ -81,5 +88,7 @@ def _check(spec: JobSpec, program: Program) -> None:
     for key in ("include", "exclude"):
         if spec.spare_nodes and getattr(spec, key):
             raise spec.refuse("spare_nodes", f"never goes with --{key}, which names the hosts")
+    if spec.requeue_on == "limit" and not spec.requeue:
+        raise spec.refuse("requeue_on", "needs --requeue N, the number of times")
     if spec.hang_timeout is not None and not program.is_ours:
         raise spec.refuse("hang_timeout", "is the training module's; your own program has to watch itself")

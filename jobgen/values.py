@@ -14,6 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from jobgen.errors import nearest, one_of
+from jobgen.topology import cpus as processors
 
 # Names that bash reserves, or that have another meaning in the script.
 _SHELL_NAMES = (
@@ -107,6 +108,14 @@ def seconds(text: str) -> int | None:
         return None
     parts = zip(reversed(found[2].split(":")), (1, 60, 3600, 86400), strict=False)
     return int(found[1] or 0) * 86400 + sum(int(part) * unit for part, unit in parts)
+
+
+QUEUE = 0  # the time limit of a job that leaves it to the queue
+
+
+def time_limit(text: str) -> int:
+    """Return a duration in seconds; for ``queue`` that of the queue."""
+    return QUEUE if text == "queue" else walltime(text)
 
 
 def signal(text: str) -> tuple[str, int | None]:
@@ -282,7 +291,9 @@ def block(name: str) -> Callable[[str], str]:
         lines = text.strip("\n").split("\n")
         if not text.strip():
             raise ValueError("must be shell code, not nothing")
-        if not all(line.replace("\t", " ").isprintable() for line in lines):
+        if not all(
+            re.sub(r"[^\S\r\f\v\x1c-\x1f\x85\u2028\u2029]", " ", line).isprintable() for line in lines
+        ):
             raise ValueError("must be lines of text, ended as on Unix, without control characters")
         if (end := f"END_OF_{name.upper()}") in lines:
             raise ValueError(f"must be without the line {end}, which ends it in the script")
@@ -295,11 +306,9 @@ def cpu_bind(text: str) -> tuple[str, tuple[str, ...]]:
     """Parse ``none``, ``cores`` or ``numa``, or a list of processors for each rank: ``0-7;8-15``."""
     if text in ("none", "cores", "numa"):
         return text, ()
-    lists = tuple(re.split("[;:]", text))
-    for part in (part for one in lists for part in one.split(",")):
-        match = re.fullmatch(r"(\d{1,5})(?:-(\d{1,5}))?", part, re.ASCII)
-        if not match or int(match[2] or match[1]) < int(match[1]):
-            raise ValueError("must be none, cores, numa, or a list of processors for each rank: 0-7;8-15")
+    lists = tuple(part.strip() for part in re.split("[;:]", text))
+    if not all(map(processors.read, lists)):
+        raise ValueError("must be none, cores, numa, or a list of processors for each rank: 0-7;8-15")
     return "list", lists
 
 

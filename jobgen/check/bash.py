@@ -6,6 +6,8 @@ looks like a command is not taken for one.
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING
@@ -18,7 +20,8 @@ if TYPE_CHECKING:
 LOOPS = ("for_statement", "while_statement", "c_style_for_statement")
 LATER = ("function_definition", "if_statement", "case_statement", *LOOPS)  # may not run, or not only once
 _DEEPEST = 150  # levels; deeper nodes, which no person writes, are left out
-_DECLARATIONS = ("export", "declare", "local", "readonly", "typeset")
+# tree-sitter ends the word $A/$B/c before its second $; it reads $A/${B}/c correctly.
+_MISREAD = re.compile(rb"(?<=[/.:,@%+_-])\$([A-Za-z_]\w*)(?=[/.:,@%+-])")
 
 
 class Node:
@@ -105,14 +108,16 @@ def _parser() -> Parser:
 
 def parse(source: bytes, first_line: int = 1) -> Node:
     """Return the tree of a script. Text with syntax errors is left out: bash itself reports them."""
-    cursor = _parser().parse(source).walk()
+    braced, added = _braced(source)
+    cursor = _parser().parse(braced).walk()
     root, parent, depth = None, None, 0
     by_type: dict[str, list[Node]] = {}
     while True:
         found = cursor.node
         assert found is not None
         line = found.start_point.row + first_line
-        node = Node(found.type, cursor.field_name, found.start_byte, found.end_byte, line, source, parent)
+        start, end = (at - bisect_left(added, at) for at in (found.start_byte, found.end_byte))
+        node = Node(found.type, cursor.field_name, start, end, line, source, parent)
         by_type.setdefault(node.type, []).append(node)
         root = root or node
         if not found.is_error and depth < _DEEPEST and cursor.goto_first_child():
@@ -126,9 +131,18 @@ def parse(source: bytes, first_line: int = 1) -> Node:
             parent, depth = parent.parent, depth - 1
 
 
+def _braced(source: bytes) -> tuple[bytes, list[int]]:
+    """Return a script with braces around names that tree-sitter misreads, and the offsets of the braces."""
+    found = list(_MISREAD.finditer(source))
+    added = [at + 2 * n for n, match in enumerate(found) for at in (match.start(1), match.end(1) + 1)]
+    return _MISREAD.sub(rb"${\1}", source) if found else source, added
+
+
 def literal(node: Node) -> str | None:
     """Return a word as bash reads it, without quotes and escapes; None if its value is known only later."""
-    if node.type in ("word", "number", "variable_name", "string_content", "extglob_pattern", "regex"):
+    if node.type == "string_content":
+        return _unescaped_in_quotes(node.text)
+    if node.type in ("word", "number", "variable_name", "extglob_pattern", "regex"):
         return _unescaped(node.text) if "\\" in node.text else node.text
     if node.type == "raw_string":
         return node.text[1:-1]
@@ -137,10 +151,15 @@ def literal(node: Node) -> str | None:
         if node.type == "string" and not inner:
             return node.text[1:-1]  # a string of blanks has no node for them
         if node.type == "string" and inner[0].type == "string_content":
-            return _unescaped(node.text[1:-1]) if len(inner) == 1 else None
+            return _unescaped_in_quotes(node.text[1:-1]) if len(inner) == 1 else None
         parts = [literal(child) for child in inner]
         return None if None in parts else "".join(part for part in parts if part is not None)
     return None
+
+
+def _unescaped_in_quotes(text: str) -> str:
+    """Return the value of a text in double quotes, where a backslash escapes four characters only."""
+    return re.sub(r'\\([$`"\\])|\\\n', r"\1", text)
 
 
 def _unescaped(text: str) -> str:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from typing import NamedTuple
 
 from jobgen.check import directive_reader
+from jobgen.check.rule import NOTE
 from jobgen.check.rules.table import RULES
 from jobgen.check.script import Script
+from jobgen.check.submitted import scripts
 from jobgen.errors import JobgenError, shown
 from jobgen.rendering.runtime import MARK
 
@@ -26,15 +29,27 @@ class Finding(NamedTuple):
     fix: str
 
 
-def check_file(path: str, scheduler: str | None = None) -> list[Finding]:
+def check_file(
+    path: str,
+    scheduler: str | None = None,
+    version: str | None = None,
+    say: Callable[[str], object] | None = None,
+) -> list[Finding]:
     """Return the findings of a script; ``-`` is standard input.
+
+    ``version`` is that of the scheduler. ``say`` prints a guess between schedulers with the same prefix.
 
     Raises:
         JobgenError: the file cannot be read, or is too long for a script.
     """
     source = read_source(path)
     folder = None if path == "-" else os.path.dirname(os.path.abspath(path))
-    return check(source, "<stdin>" if path == "-" else path, scheduler, folder)
+    name = "<stdin>" if path == "-" else path
+    if scheduler is None and say is not None:
+        lines = source.decode("utf-8", "replace").splitlines()
+        if reason := directive_reader.recognized(lines).reason:
+            say(f"{name}: {reason}")
+    return check(source, name, scheduler, folder, version)
 
 
 def read_source(path: str) -> bytes:
@@ -56,23 +71,44 @@ def read_source(path: str) -> bytes:
 
 
 def check(
-    source: bytes, file: str = "", scheduler: str | None = None, folder: str | None = None
+    source: bytes,
+    file: str = "",
+    scheduler: str | None = None,
+    folder: str | None = None,
+    version: str | None = None,
 ) -> list[Finding]:
-    """Return the findings of a script's text; the files that it names are searched in ``folder``."""
+    """Return the findings of a script's text; the files that it names are searched in ``folder``.
+
+    The scripts that it hands to sbatch or qsub are read, too.
+    """
+    script = _script(source, scheduler, folder, version)
+    whole, _ = _silenced(script)
+    found = _findings(script, file)
+    for above, text, has_options in scripts(script):
+        for one in _findings(_script(text, scheduler, folder, version), file):
+            if one.rule not in whole and not (has_options and one.rule == "no-walltime"):
+                found.add(one._replace(line=one.line + above))
+    return sorted(found, key=lambda finding: (finding.line, finding.rule, finding.reason))
+
+
+def _script(source: bytes, scheduler: str | None, folder: str | None, version: str | None) -> Script:
     lines = source.decode("utf-8", "replace").split("\n")
-    script = Script(
-        source, scheduler or directive_reader.guess([line.rstrip("\r") for line in lines]), folder
+    return Script(
+        source, scheduler or directive_reader.guess([line.rstrip("\r") for line in lines]), folder, version
     )
+
+
+def _findings(script: Script, file: str) -> set[Finding]:
     whole, by_line = _silenced(script)
     # In a script of jobgen only the job part, which users edit, is checked.
-    marked = (number for number, line in enumerate(lines, 1) if line.startswith(MARK))
+    marked = (number for number, line in enumerate(script.lines, 1) if line.startswith(MARK))
     runtime = next(marked, sys.maxsize)
-    found = {
+    return {
         Finding(
             file,
             hit.line,
             rule.id,
-            hit.level or rule.severity,
+            NOTE if hit.line in script.gaps else hit.level or rule.severity,
             hit.message or rule.message,
             hit.fix or rule.fix,
         )
@@ -81,7 +117,6 @@ def check(
         for hit in rule.find(script)
         if hit.line < runtime and rule.id not in by_line.get(hit.line, ())
     }
-    return sorted(found, key=lambda finding: (finding.line, finding.rule, finding.reason))
 
 
 def _silenced(script: Script) -> tuple[set[str], dict[int, set[str]]]:

@@ -20,7 +20,7 @@ class Constants:
         for name, value, assignment in assignments:
             found.setdefault(name, []).append((value, assignment))
         self._nodes = {
-            name: pairs[0][0] for name, pairs in found.items() if len(pairs) == 1 and _certain(pairs[0][1])
+            name: pairs[0][0] for name, pairs in found.items() if len(pairs) == 1 and certain(pairs[0][1])
         }
         self._given = {
             name: str(value) for name, value in given.items() if value is not None and name not in found
@@ -94,11 +94,13 @@ class Constants:
         return {"*": left * right, "+": left + right, "-": left - right}.get(sign)
 
 
-def _certain(assignment: Node) -> bool:
+def certain(assignment: Node) -> bool:
     """Return whether the assignment runs exactly once and holds for the rest of the script."""
     parent = assignment.parent
     if parent is not None and parent.type == "command":
         return False  # a prefix holds for that command only
+    if assignment.text.endswith("$"):
+        return False  # tree-sitter ends A=$B/$C/d before the second name
     return "+=" not in {child.type for child in assignment.children} and not assignment.under(
         *LATER, "subshell", "command_substitution", "list"
     )

@@ -1,16 +1,19 @@
 """The directives of a script, read as its scheduler reads them: up to the first command.
 
-PBS and sbatch read all lines before the first one that is not a comment. Lines that only look like a
-directive (``# PBS``, ``#pbs``) are kept, too: they have no effect, and this is rarely intended.
+PBS and sbatch read all lines before the first one that is not a comment (src/sbatch/opt.c, src/cmds/qsub.c).
+Lines that only look like a directive (``# PBS``, ``#pbs``) are kept, too: they have no effect.
 """
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
+from jobgen.check.other_text import foreign_lines
+from jobgen.rendering.runtime import MARK
 from jobgen.schedulers.base import Scheduler
 from jobgen.schedulers.request import Option
 from jobgen.schedulers.table import SCHEDULERS, SHELL
@@ -41,23 +44,60 @@ class Directives(NamedTuple):
         return tuple(option for line in self.live for option in read_options(line, scheduler))
 
 
+class Guess(NamedTuple):
+    """The scheduler of a script; the reason is empty if the prefix of its directives determines it."""
+
+    scheduler: str
+    reason: str = ""
+
+
 def guess(lines: list[str]) -> str:
     """Return the scheduler of a script; of several with one prefix, the one whose marks the script has."""
+    return recognized(lines).scheduler
+
+
+def recognized(lines: list[str]) -> Guess:
+    """Return the scheduler of a script, and the reason."""
+    # The runtime of a script of jobgen is for all schedulers.
+    lines = list(takewhile(lambda line: not line.startswith(MARK), lines))
     prefixes = {row.prefix[1:]: row.prefix for row in SCHEDULERS.values() if row.prefix}
     mark = rf"\s*#+ ?({'|'.join(prefixes)})\b"
     marks = [match[1].upper() for line in lines if (match := re.match(mark, line, re.I))]
     if not marks:
-        return SHELL
+        return Guess(SHELL)
     # At equal counts the last in the table wins: scripts for Slurm often keep directives of PBS.
     prefix = prefixes[max(reversed(prefixes), key=marks.count)]
     rows = [row for row in SCHEDULERS.values() if row.prefix == prefix]
-    directives = " ".join(line for line in lines if re.match(rf"\s*{prefix}\b", line))
-    if re.search(rows[0].foreign_directives, directives):
-        return SHELL
-    text = "\n".join(line for line in lines if not line.lstrip().startswith("#"))
-    own = [row for row in rows if re.search(row.own_directives, directives)]
-    own += [row for row in rows if re.search(row.own_variables, text)]
-    return (*own, rows[0])[0].name
+    directives = [line if re.match(rf"\s*{prefix}\b", line) else "" for line in lines]
+    if re.search(rows[0].foreign_directives, " ".join(directives)):
+        return Guess(SHELL)
+    if len(rows) == 1:
+        return Guess(rows[0].name)
+    commands = ["" if line.lstrip().startswith("#") else line for line in lines]
+    return _by_marks(rows, directives, commands)
+
+
+def _by_marks(rows: Sequence[Scheduler], directives: Sequence[str], commands: Sequence[str]) -> Guess:
+    """Return the scheduler with the most weight of its marks; without marks, the first one."""
+    found: dict[str, dict[str, int]] = {}
+    weights = {row.name: 0 for row in rows}
+    for row in rows:
+        for mark in row.marks:
+            lines = enumerate(commands if mark.in_commands else directives, 1)
+            hits = ((number, one[0]) for number, line in lines if (one := re.search(mark.pattern, line)))
+            if hit := next(hits, None):
+                weights[row.name] += mark.weight
+                found.setdefault(row.name, {})[f"{hit[1]} (line {hit[0]})"] = mark.weight
+    best = max(rows, key=lambda row: weights[row.name])
+    texts = found.get(best.name, {})
+    shown = sorted(texts, key=lambda text: -texts[text])[:3]
+    others = " and ".join(row.title for row in rows if row is not best)
+    return Guess(
+        best.name,
+        f"read as {best.title}"
+        + (f" because of {', '.join(shown)}" if shown else f": nothing distinguishes it from {others}")
+        + "; --scheduler overrides this",
+    )
 
 
 def read(lines: list[str], scheduler: Scheduler) -> Directives:
@@ -71,12 +111,20 @@ def read(lines: list[str], scheduler: Scheduler) -> Directives:
         if prefix and found.startswith(prefix):
             (late if first else live).append(Line(number, text, found[len(prefix) :].strip()))
         elif prefix and not first and (match := re.match(_lookalike(prefix), text, re.I)):
-            inert.append(Line(number, text, match[1].strip()))
+            line = Line(number, text, match[1].strip())
+            if prefix in text or not _operands(line, scheduler):
+                inert.append(line)
         elif not first and text.strip() and text.lstrip()[0] != "#" and not text.startswith(":"):
             first = number
     # A comment about directives is not a directive: an option has to follow.
-    late = [line for line in late if line.rest.startswith("-")]
+    foreign = foreign_lines(lines, first)
+    late = [line for line in late if line.rest.startswith("-") and line.number not in foreign]
     return Directives(tuple(live), tuple(late), tuple(inert), first)
+
+
+def _operands(line: Line, scheduler: Scheduler) -> bool:
+    """Return whether a file follows the options: ``#sbatch -n 1 job.sh`` is a disabled command."""
+    return any(not option.flag for option in read_options(line, scheduler))
 
 
 def _lookalike(prefix: str) -> str:
@@ -85,16 +133,25 @@ def _lookalike(prefix: str) -> str:
 
 def words(rest: str, scheduler: Scheduler) -> list[str]:
     """Return the words of a directive. All schedulers accept quotes."""
-    lexer = shlex.shlex(rest, posix=True, punctuation_chars=False)
+    split = _split(rest, scheduler)  # empty if only a comment follows
+    return rest.split() if split is None else split
+
+
+def unclosed(rest: str, scheduler: Scheduler) -> bool:
+    """Return whether a directive has a quote that is not closed."""
+    return _split(rest, scheduler) is None and '\\"' not in rest
+
+
+def _split(rest: str, scheduler: Scheduler) -> list[str] | None:
+    """Return the words of a directive; None if a quote is not closed."""
+    lexer = shlex.shlex(rest.removesuffix("\\"), posix=True, punctuation_chars=False)
     lexer.whitespace_split = True
     lexer.commenters = "#" if scheduler.directive_comments else ""
-    found = []
+    lexer.escape = "\\" if scheduler.escapes else ""
     try:
-        while (word := lexer.get_token()) is not None:
-            found.append(word)
-    except ValueError:  # a quote that is not closed
-        return rest.split()
-    return found
+        return list(iter(lexer.get_token, None))
+    except ValueError:
+        return None
 
 
 def read_options(line: Line, scheduler: Scheduler) -> list[Option]:
@@ -102,34 +159,53 @@ def read_options(line: Line, scheduler: Scheduler) -> list[Option]:
 
     For a scheduler without long options, those of another scheduler are read: a rule reports them.
     """
-    long, short = scheduler.long_options or LONG, scheduler.short_options
     given = words(line.rest, scheduler)
-    found, at = [], 0
-    while at < len(given):
-        word = given[at]
-        following = given[at + 1] if at + 1 < len(given) else ""
-        at += 1
-        if word.startswith("--") and len(word) > 2:
-            name, equals, value = word[2:].partition("=")
-            flag = _whole(name, long)
-            if not equals and long.get(flag) == "=":
-                value, at = following, at + 1
-            flag = short.get("--" + flag, "--" + flag)
-            found.append(Option(line.number, flag, value, word))
+    found: list[Option] = []
+    while given:
+        word = given.pop(0)
+        if word == "--":  # the end of the options
+            return [*found, Option(line.number, "", word, word)]
+        if word.startswith("--"):
+            found.append(_long_option(line.number, word, given, scheduler))
         elif word.startswith("-") and len(word) > 1:
-            value, takes = word[2:], f"{word[1]}:" in scheduler.letters
-            if takes and not value:
-                value, at = following, at + 1
-            flag = short.get(word[:2], word[:2])
-            found.append(Option(line.number, flag, value, word[:2]))
+            found += _short_options(line.number, word, given, scheduler)
         else:
             found.append(Option(line.number, "", word, word))
     return found
 
 
-def _whole(name: str, long: Mapping[str, str]) -> str:
+def _long_option(line: int, word: str, following: list[str], scheduler: Scheduler) -> Option:
+    long, short = scheduler.long_options or LONG, scheduler.short_options
+    name, equals, value = word[2:].partition("=")
+    flag = whole(name, long)
+    missing = not equals and long.get(flag) == "=" and not following
+    if not equals and long.get(flag) == "=" and following:
+        value = following.pop(0)
+    return Option(line, short.get("--" + flag, "--" + flag), value, word, missing)
+
+
+def _short_options(line: int, word: str, following: list[str], scheduler: Scheduler) -> Iterator[Option]:
+    """Yield the options of a word of letters: the last one may have a value, here or in the next word."""
+    letters = word[1:]
+    while letters:
+        letter, letters = f"-{letters[0]}", letters[1:]
+        flag, value, missing = scheduler.short_options.get(letter, letter), "", False
+        if f"{letter[1]}:" in scheduler.letters:
+            missing = not letters and not following
+            value = letters or (following.pop(0) if following else "")
+        elif scheduler.long_options.get(flag[2:]) == "?":
+            value = letters
+        if value or missing or f"{letter[1]}:" in scheduler.letters:
+            letters = ""
+        yield Option(line, flag, value, letter, missing)
+
+
+def whole(name: str, long: Mapping[str, str]) -> str:
     """Return the full name of a long option: getopt accepts any unambiguous prefix."""
-    if name in long:
-        return name
-    whole = [known for known in long if known.startswith(name)]
-    return whole[0] if len(whole) == 1 else name
+    known = completions(name, long)
+    return known[0] if len(known) == 1 else name
+
+
+def completions(name: str, long: Mapping[str, str]) -> list[str]:
+    """Return the long options that a name can stand for."""
+    return [name] if name in long else [known for known in long if known.startswith(name)]

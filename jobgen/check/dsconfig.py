@@ -9,71 +9,6 @@ from jobgen.check.script import Script
 
 _OPTIONS = ("--deepspeed_config", "--deepspeed-config", "--ds_config", "--deepspeed")
 _LARGEST = 1_000_000
-# The top-level keys of DeepSpeed 0.19, which ignores any other key without a message.
-KEYS = frozenset(
-    [
-        "activation_checkpointing",
-        "aio",
-        "allgather_size",
-        "amp",
-        "autotuning",
-        "bf16",
-        "bfloat16",
-        "checkpoint",
-        "comet",
-        "comms_logger",
-        "communication_data_type",
-        "compile",
-        "compression_training",
-        "csv_monitor",
-        "curriculum_learning",
-        "data_efficiency",
-        "data_parallel_size",
-        "data_types",
-        "dataloader_drop_last",
-        "datastates_ckpt",
-        "disable_allgather",
-        "disable_python_gc",
-        "dump_state",
-        "eigenvalue",
-        "expert_parallel",
-        "flops_profiler",
-        "fp16",
-        "gradient_accumulation_steps",
-        "gradient_allreduce_op",
-        "gradient_clipping",
-        "gradient_predivide_factor",
-        "hybrid_engine",
-        "log_level",
-        "managed_gradient_accumulation",
-        "memory_breakdown",
-        "nebula",
-        "optimizer",
-        "pipeline",
-        "prescale_gradients",
-        "progressive_layer_drop",
-        "quantize_training",
-        "scheduler",
-        "seq_parallel_communication_data_type",
-        "sequence_parallel_size",
-        "sparse_gradients",
-        "steps_per_print",
-        "tensor_parallel",
-        "tensorboard",
-        "timers",
-        "torch_autocast",
-        "train_batch_size",
-        "train_micro_batch_size_per_gpu",
-        "use_data_before_expert_parallelism",
-        "vocabulary_size",
-        "wall_clock_breakdown",
-        "wandb",
-        "weight_quantization",
-        "zero_allow_untested_optimizer",
-        "zero_force_ds_cpu_optimizer",
-        "zero_optimization",
-    ]
-)
 
 
 def find(script: Script) -> tuple[int, str, Any] | None:
@@ -100,6 +35,15 @@ def _read(path: str) -> Any:
         return None  # it may be written later, or be in another directory
     except (ValueError, RecursionError) as error:
         return str(error)
+
+
+def keys() -> frozenset[str]:
+    """Return the top-level keys of DeepSpeed's config, which ignores any other key without a message."""
+    import json
+    from importlib.resources import files
+
+    schema = json.loads((files("jobgen.train") / "config/deepspeed.json").read_text(encoding="utf-8"))
+    return frozenset((*schema["properties"], *schema["removed"]))
 
 
 def contents(script: Script) -> tuple[int, str, dict[str, Any]] | None:

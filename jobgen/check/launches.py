@@ -10,7 +10,7 @@ from jobgen.check.bash import Node, parse
 from jobgen.check.constants import Constants
 from jobgen.check.shell_commands import Command, commands, is_python
 from jobgen.check.wrappers import command_start
-from jobgen.launchers import Launcher, known
+from jobgen.launchers import CommandLine, Launcher, known
 
 _LAUNCHERS = known()
 _MODULES = {module: kind for kind, row in _LAUNCHERS.items() for module in row.line.modules}
@@ -40,17 +40,18 @@ class Launch(NamedTuple):
         """Return the row of the launcher."""
         return _LAUNCHERS[self.kind]
 
+    @property
+    def title(self) -> str:
+        """Return the module of Python that the command names, or the kind of the launcher."""
+        words = (word.text for word in self.command.words)
+        return next((word for word in words if word in self.row.line.modules), self.kind)
+
     def number(self, *names: str) -> int | None:
         for name in names:
             text = self.options.get(name)
             if text is not None and text.isascii() and text.isdigit() and len(text) < 10:
                 return int(text)
         return None
-
-    @property
-    def alone(self) -> bool:
-        """Return whether only this script, on its first node, starts the launcher."""
-        return self.outer is None and not self.command.node.under("function_definition", "heredoc_body")
 
     def has(self, *names: str) -> bool:
         return any(name in self.options for name in names)
@@ -73,9 +74,12 @@ def read_words(words: Sequence[str]) -> tuple[str, dict[str, str | None], tuple[
 
 
 def _launches(command: Command, constants: Constants, outer: Launch | None, depth: int) -> Iterator[Launch]:
-    words = [word for part in command.words for word in _expanded(part, constants)]
+    words = [word for part in command.words for word in expanded(part, constants)]
     texts = [constants.value(word) for word in words]
     at = command_start(texts)
+    if outer is None:
+        for inner in _inside(words, texts, at, constants, None, depth):
+            yield inner._replace(command=command)
     while at < len(words):
         kind, start = _kind(texts, at)
         if kind is None:
@@ -83,7 +87,7 @@ def _launches(command: Command, constants: Constants, outer: Launch | None, dept
                 return
             at += 1
             continue
-        end = _end(texts, start, kind)
+        end = _end([_shape(*pair) for pair in zip(words, texts, strict=True)], start, kind)
         options, nodes = _options(words[start:end], texts[start:end])
         outer = Launch(kind, command, options, nodes, outer, command.line, tuple(words[end:]))
         yield outer
@@ -94,6 +98,8 @@ def _launches(command: Command, constants: Constants, outer: Launch | None, dept
 def _kind(texts: list[str | None], at: int) -> tuple[str | None, int]:
     """Return the launcher at this word, None if there is none, and the index where its options begin."""
     name = os.path.basename(texts[at] or "")
+    if at and texts[at - 1] == "-m" and name in _MODULES:  # uv run -m MODULE
+        return _MODULES[name], at + 1
     if kind := _KINDS.get(name):
         word = _LAUNCHERS[kind].line.subcommand
         return (None, at) if word and word not in texts[at + 1 : at + 2] else (kind, at + 1 + bool(word))
@@ -102,6 +108,14 @@ def _kind(texts: list[str | None], at: int) -> tuple[str | None, int]:
             if texts[place] == "-m" and (module := _MODULES.get(texts[place + 1] or "")):
                 return module, place + 2
     return None, at
+
+
+def _shape(word: Node, text: str | None) -> str | None:
+    """Return a word, as it is written if its value is unknown; None for a possible option."""
+    if text is not None or "[@]" in word.text or "[*]" in word.text:
+        return text
+    option = word.type != "string" and word.text.startswith("$") and "/" not in word.text
+    return None if option else word.text.lstrip('"')
 
 
 def _end(texts: list[str | None], start: int, kind: str) -> int:
@@ -118,7 +132,7 @@ def _end(texts: list[str | None], start: int, kind: str) -> int:
         if text in _LAUNCHERS[kind].line.module_options:
             return at
         if text.startswith("-"):
-            values = _values(text, _LAUNCHERS[kind].line.flags)
+            values = values_of(text, _LAUNCHERS[kind].line)
         elif values == 0 and text:
             return at
         else:
@@ -126,14 +140,17 @@ def _end(texts: list[str | None], start: int, kind: str) -> int:
     return len(texts)
 
 
-def _values(option: str, flags: tuple[str, ...]) -> int:
+def values_of(option: str, line: CommandLine) -> int:
     """Return how many of the next words may be values of an option."""
-    if option in ("--mca", "-mca", "-genv"):
+    if option in ("--mca", "-mca", "--gmca", "-gmca", "--prtemca", "--pmca", "-genv", "-env"):
         return 2
-    return int("=" not in option and not option[2:].isdigit() and _name(option) not in flags)
+    bare = (*line.flags, *line.bare)
+    letters = not option.startswith("--") and all(f"-{letter}" in bare for letter in option[1:])
+    alone = "=" in option or option[2:].isdigit() or option_name(option) in bare or letters
+    return int(not alone)
 
 
-def _name(option: str) -> str:
+def option_name(option: str) -> str:
     """Return the name of an option, with dashes."""
     name = option.partition("=")[0]
     return name.replace("_", "-") if name.startswith("--") else name
@@ -148,7 +165,7 @@ def _options(words: list[Node], texts: list[str | None]) -> tuple[dict[str, str 
         if not shape.startswith("-"):
             continue
         name, equals, value = shape.partition("=")
-        key = _name(name)
+        key = option_name(name)
         if equals:
             options[key], nodes[key] = (value if text is not None else None), word
         elif not name.startswith("--") and len(name) > 2 and name[2:].isdigit():
@@ -160,7 +177,7 @@ def _options(words: list[Node], texts: list[str | None]) -> tuple[dict[str, str 
     return options, nodes
 
 
-def _expanded(word: Node, constants: Constants) -> list[Node]:
+def expanded(word: Node, constants: Constants) -> list[Node]:
     """Return the word, or the words of the variable or array of options that it expands to."""
     expansion = word
     if word.type == "string" and len(word.children) == 3:
@@ -191,14 +208,32 @@ def _split(node: Node) -> list[Node]:
 
 
 def _inside(
-    words: list[Node], texts: list[str | None], at: int, constants: Constants, outer: Launch, depth: int
+    words: list[Node],
+    texts: list[str | None],
+    at: int,
+    constants: Constants,
+    outer: Launch | None,
+    depth: int,
 ) -> Iterator[Launch]:
-    """Yield the launchers in the text of ``bash -c TEXT`` that another launcher starts."""
+    """Yield the launchers in the text of ``bash -c TEXT``, ``eval TEXT`` and ``env -S TEXT``."""
     names = [os.path.basename(text or "") for text in texts[at:]]
-    if depth > 2 or not names or names[0] not in ("bash", "sh"):
+    split = at > 0 and texts[at - 1] in ("eval", "-S", "--split-string")
+    if depth > 2 or not names or not (split or names[0] in ("bash", "sh")):
         return
-    for word in words[at + 1 :]:
-        if word.type in ("string", "raw_string") and len(word.text) > 10:
-            for command in commands(parse(word.text[1:-1].encode(), word.line)):
+    for word in words[at + (not split) :]:
+        node = _code(word, constants)
+        if node is not None and len(node.text) > 10:
+            line = word.line if node is word else words[0].line
+            for command in commands(parse(node.text[1:-1].replace("\\$", "$").encode(), line)):
                 yield from _launches(command, constants, outer, depth + 1)
             return
+
+
+def _code(word: Node, constants: Constants) -> Node | None:
+    """Return the string that a word is, or that its only variable is set to."""
+    if word.type in ("string", "raw_string", "simple_expansion", "expansion"):
+        names = [node.text for node in word.all("variable_name")]
+        value = constants.node(names[0]) if len(names) == 1 and len(word.text) < len(names[0]) + 6 else word
+        if value is not None and value.type in ("string", "raw_string") and len(value.text) < _LONGEST:
+            return value
+    return None

@@ -15,6 +15,7 @@ from jobgen.check.constants import Constants
 from jobgen.check.directive_reader import Directives
 from jobgen.check.directive_reader import read as read_directives
 from jobgen.check.launches import Launch, launches
+from jobgen.check.other_text import has_gap, is_template, says_template
 from jobgen.check.request import heeded, settings
 from jobgen.check.shell_commands import Command, commands
 from jobgen.schedulers.base import Scheduler
@@ -41,6 +42,7 @@ class Script:
     source: bytes
     scheduler: str
     folder: str | None = None  # of the script, for the files that it names; None: no file is read
+    version: str | None = None  # of the scheduler; None: unknown
     lines: list[str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -91,10 +93,10 @@ class Script:
     @cached_property
     def tree(self) -> bash.Node:
         # Carriage returns have their own rule; they would make the whole tree wrong.
-        return bash.parse(self.source.replace(b"\r\n", b"\n") if self._for_a_shell else b"")
+        return bash.parse(self.source.replace(b"\r\n", b"\n") if self.for_a_shell else b"")
 
     @property
-    def _for_a_shell(self) -> bool:
+    def for_a_shell(self) -> bool:
         """Return whether the first line names a shell like bash, or none; else the body is not read."""
         first = self.lines[0] if self.lines and self.lines[0].startswith("#!") else "/bash"
         interpreter = first.rpartition("/")[2]
@@ -147,6 +149,21 @@ class Script:
         texts = {one.nodes[key].text.strip("\"'") for one, key in found}
         return texts | {value for one, key in found if (value := one.options[key])}
 
+    def starts(self, launch: Launch) -> bool:
+        """Return whether only this script, on its first node, starts a launcher; functions must be called."""
+        above = list(launch.command.node.above())
+        if launch.outer is not None or any(node.type == "heredoc_body" for node in above):
+            return False
+        defined = (node.get("name") for node in above if node.type == "function_definition")
+        names = {name.text for name in defined if name is not None}
+        return names <= self._called
+
+    @cached_property
+    def _called(self) -> set[str]:
+        """The names of commands, except of functions that other shells may run."""
+        exported = (word for command in self.named("export", "declare") for word in command.literals)
+        return {command.name for command in self.commands}.difference(exported)
+
     def only(self, launch: Launch) -> bool:
         """Return whether no other launcher of this kind is called."""
         return self._kinds[launch.kind] == 1
@@ -168,12 +185,28 @@ class Script:
 
     @property
     def is_batch(self) -> bool:
-        """Return whether the scheduler runs the script, rather than a shell."""
-        return bool(self.directives.live)
+        """Return whether the scheduler runs the script, rather than a shell; directives may be inert."""
+        return bool(self.directives.live or self.directives.inert)
+
+    @cached_property
+    def gaps(self) -> set[int]:
+        """The lines of directives, and the first line, that a program or a person still has to fill in."""
+        read = self.directives
+        found = [(1, self.lines[0] if self.lines else "")]
+        found += [(line.number, line.text) for line in (*read.live, *read.late, *read.inert)]
+        first = self.lines[read.first_command - 1] if read.first_command else ""
+        head = self.lines[: read.first_command or None]
+        if any(map(is_template, (first, *(text for _, text in found)))) or any(map(says_template, head)):
+            return {number for number, _ in found}
+        return {number for number, text in found if has_gap(text)}
 
     @cached_property
     def errexit(self) -> bool:
         return self._shell_option("e", "errexit")
+
+    @cached_property
+    def nounset(self) -> bool:
+        return self._shell_option("u", "nounset")
 
     @cached_property
     def pipefail(self) -> bool:

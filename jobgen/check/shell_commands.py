@@ -6,7 +6,8 @@ import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from jobgen.check.bash import Node, in_background, literal, statement
+from jobgen.check.bash import Node, in_background, literal, statement, uses
+from jobgen.check.wrappers import command_start
 
 # Commands that do the work of the job: their exit status must not be lost.
 _WORK = {"srun", "mpirun", "mpiexec", "torchrun", "deepspeed", "accelerate", "aprun", "colossalai"}
@@ -57,11 +58,20 @@ class Command(NamedTuple):
         return False
 
     @property
+    def tested(self) -> bool:
+        """Return whether the next statement reads the exit status of this one."""
+        after = self.statement.next()
+        while after is not None and after.type in (";", "comment"):
+            after = after.next()
+        return after is not None and uses(after, "?")
+
+    @property
     def works(self) -> bool:
         """Return whether the command does the job's work, so that its exit status must not be lost."""
-        if self.name in ("exec", "time", "nohup"):
-            return any(_works(word) for word in self.literals)
-        return _works(self.name) and "-c" not in self.literals[:1]  # python -c is a query
+        texts = [literal(word) for word in self.words]
+        at = command_start(texts)
+        name = os.path.basename(texts[at] or "") if at < len(texts) else ""
+        return _works(name) and "-c" not in texts[at + 1 : at + 2]  # python -c is a query
 
     @property
     def background(self) -> bool:
@@ -76,4 +86,14 @@ def commands(root: Node) -> Iterator[Command]:
             continue
         plain = literal(name) or ""
         words = (name, *(child for child in node.children if child.field == "argument"))
-        yield Command(node, os.path.basename(plain), words, node.line)
+        yield Command(node, os.path.basename(plain), (*words, *_behind(node)), node.line)
+
+
+def _behind(command: Node) -> Iterator[Node]:
+    """Yield the arguments behind a redirection: ``a > log --steps 3``. They are in its node."""
+    above = command.parent
+    if above is None or above.type != "redirected_statement" or command.field != "body":
+        return
+    for one in above.children:
+        if one.type == "file_redirect":
+            yield from [child for child in one.children if child.field == "destination"][1:]

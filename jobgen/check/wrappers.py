@@ -1,6 +1,7 @@
 """Commands that run another command, such as nice and timeout."""
 
 import os
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -9,16 +10,30 @@ class Wrapper(NamedTuple):
     """A command that runs another command.
 
     ``values`` are its options whose value is the next word, ``operands`` the numbers before the other command
-    (the duration of timeout). With ``subcommand`` it does so only after this word.
+    (the duration of timeout); ``image``: one word is before it. With ``subcommand`` it does so only after one
+    of these words.
     """
 
     values: tuple[str, ...] = ()
     operands: int = 0
-    subcommand: str = ""
+    subcommand: tuple[str, ...] = ()
+    image: bool = False
 
 
-_CONDA = Wrapper(("-n", "--name", "-p", "--prefix", "--cwd"), subcommand="run")
+_CONDA = Wrapper(("-n", "--name", "-p", "--prefix", "--cwd"), subcommand=("run",))
+_CONTAINER = Wrapper(
+    (
+        *("-B", "--bind", "-H", "--home", "--pwd", "--cwd", "-W", "--workdir", "-S", "--scratch"),
+        *("--env", "--env-file", "-o", "--overlay", "--mount", "--network", "--network-args", "-s"),
+        *("--app", "--security", "--add-caps", "--drop-caps", "--hostname", "--dns", "--fusemount"),
+        "--apply-cgroups",
+    ),
+    subcommand=("exec", "run"),
+    image=True,
+)
+_IMAGE = re.compile(r"://|\.(sif|simg|img|sqsh)$")
 WRAPPERS = {
+    "eval": Wrapper(),
     "exec": Wrapper(("-a",)),
     "time": Wrapper(("-f", "--format", "-o", "--output")),
     "nohup": Wrapper(),
@@ -45,8 +60,18 @@ WRAPPERS = {
             *("--no-group", "--only-group", "--python", "-p", "--project", "--directory", "--package"),
             *("--env-file", "--index", "--index-url"),
         ),
-        subcommand="run",
+        subcommand=("run",),
     ),
+    "poetry": Wrapper(("-C", "--directory", "-P", "--project"), subcommand=("run",)),
+    "pipenv": Wrapper(subcommand=("run",)),
+    "pixi": Wrapper(("-e", "--environment", "--manifest-path"), subcommand=("run",)),
+    "singularity": _CONTAINER,
+    "apptainer": _CONTAINER,
+    "shifter": Wrapper(("-i", "--image", "-V", "--volume", "-m", "--module", "--workdir", "-e", "--env")),
+    "chrt": Wrapper(operands=1),
+    "catchsegv": Wrapper(),
+    "valgrind": Wrapper(),
+    "unbuffer": Wrapper(),
 }
 
 
@@ -54,22 +79,25 @@ def command_start(texts: Sequence[str | None]) -> int:
     """Return the index of the command that the wrappers run; 0 without a wrapper. An unknown word is None."""
     at = 0
     while at < len(texts) and (wrapper := WRAPPERS.get(os.path.basename(texts[at] or ""))):
-        if wrapper.subcommand and wrapper.subcommand not in texts[at + 1 : at + 2]:
+        if wrapper.subcommand and not set(wrapper.subcommand).intersection(texts[at + 1 : at + 2]):
             return at
         at = _behind_options(texts, at + 1 + bool(wrapper.subcommand), wrapper)
     return at
 
 
 def _behind_options(texts: Sequence[str | None], at: int, wrapper: Wrapper) -> int:
-    operands = wrapper.operands
+    operands, image = wrapper.operands, wrapper.image
     while at < len(texts):
         text = texts[at] or "-"  # an unknown word is taken for an option
         if text.startswith("-"):
             at += 1 + (text in wrapper.values)
-        elif "=" in text:
+        elif re.match(r"\w+=", text) and not image:
             at += 1
         elif operands and text[0].isdigit():
             operands -= 1
+            at += 1
+        elif image and (texts[at - 1] is not None or _IMAGE.search(text)):
+            image = False  # else the word before, which is unknown, was the image
             at += 1
         else:
             break

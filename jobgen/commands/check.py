@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import click
 
 from jobgen.commands.parameter_types import Typed
-from jobgen.errors import JobgenError
+from jobgen.errors import JobgenError, shown
 from jobgen.schedulers.table import SCRIPT_SCHEDULERS
+from jobgen.schedulers.versions import version
 from jobgen.values import choice
 
 
@@ -25,6 +28,13 @@ from jobgen.values import choice
     metavar="|".join(SCRIPT_SCHEDULERS),
     help="Scheduler of the scripts.  [default: by its directives]",
 )
+@click.option(
+    "--scheduler-version",
+    type=Typed(version),
+    metavar="VERSION",
+    help="Version of the scheduler, such as 23.02.  [default: rules of all versions]",
+)
+@click.option("--site", metavar="NAME", help="Take the scheduler and its version from a site.")
 @click.option("--list", "listing", is_flag=True, help="Print all rules.")
 @click.pass_obj
 def check(
@@ -33,6 +43,8 @@ def check(
     as_json: bool,
     as_sarif: bool,
     scheduler: str | None,
+    scheduler_version: str | None,
+    site: str | None,
     listing: bool,
 ) -> int:
     from jobgen.check import checker, formats  # late: the many rules are slow to import
@@ -46,8 +58,19 @@ def check(
         raise JobgenError("check: name one script at least, or - for standard input")
     if as_json and as_sarif:
         raise JobgenError("--json and --sarif exclude each other")
+    say = partial(click.echo, err=True)
+    if site is not None:
+        from jobgen.sites.loader import load
+
+        known = load(site, f"--site {shown(site)} (command line)")
+        scheduler = scheduler or known.scheduler.name
+        scheduler_version = scheduler_version or known.file.scheduler_version or None
     with progress("checking scripts", "-" not in files) as work:  # a script may be typed
-        findings = [found for file in work.of(files) for found in checker.check_file(file, scheduler)]
+        findings = [
+            found
+            for file in work.of(files)
+            for found in checker.check_file(file, scheduler, scheduler_version, say)
+        ]
     if as_json or as_sarif:
         click.echo((formats.as_json if as_json else formats.as_sarif)(findings), nl=False)
     else:

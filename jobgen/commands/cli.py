@@ -22,6 +22,7 @@ from jobgen.commands.job_options import (
     template_dirs,
     template_option,
     warn_of_secrets,
+    warn_of_site,
 )
 from jobgen.commands.parameter_types import FILE
 from jobgen.errors import BAD_INPUT, INTERRUPTED, JobgenError, nearest, one_of, shown, visible
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from jobgen.plan import Plan
     from jobgen.runs.submission import Submitted
 
+_COMPILED = "msgspec"  # the one requirement that jobgen.pyz cannot hold
 _LONGEST = 2000  # characters of a message; some repeat what was typed
 
 
@@ -55,26 +57,34 @@ def run(arguments: Sequence[str]) -> int:
         click.echo(error.format_message(), err=True)
         return BAD_INPUT
     except click.NoSuchOption as error:
-        known = (
-            [name for parameter in error.ctx.command.get_params(error.ctx) for name in parameter.opts]
-            if error.ctx
-            else []
-        )
-        if isinstance(error.ctx and error.ctx.command, _Group):
-            from jobgen.commands.advice import command_missing
-
-            return _fail(command_missing(error.option_name, ours, program))
-        begun = [name for name in known if name.startswith(error.option_name)]
-        hint = nearest(error.option_name, begun or known, cutoff=0.75 * (len(begun) != 1))
-        hint = hint or ("" if program else "; the program's own options go after --")
-        return _fail(f"there is no option {shown(error.option_name)}{hint}")
+        return _fail(_of_option(error, ours, program))
     except click.ClickException as error:
         return _fail(error.format_message().rstrip("."))
     except click.Abort:
         return _fail("interrupted", INTERRUPTED)
     except OSError as error:
         return _fail(_of_system(error))
+    except ModuleNotFoundError as error:
+        if error.name != _COMPILED:
+            raise
+        return _fail(
+            f"job files, sites and runs need the Python package {_COMPILED}: pip install {_COMPILED}"
+        )
     return status if isinstance(status, int) else 0
+
+
+def _of_option(error: click.NoSuchOption, ours: Sequence[str], program: Sequence[str]) -> str:
+    """Return the sentence for an option that does not exist, with the nearest one."""
+    name, context = error.option_name, error.ctx
+    if isinstance(context and context.command, _Group):
+        from jobgen.commands.advice import command_missing
+
+        return command_missing(name, ours, program)
+    known = [one for each in context.command.get_params(context) for one in each.opts] if context else []
+    begun = [one for one in known if one.startswith(name)]
+    hint = nearest(name, begun or known, cutoff=0.75 * (len(begun) != 1))
+    hint = hint or ("" if program else "; the program's own options go after --")
+    return f"there is no option {shown(name)}{hint}"
 
 
 def _split(arguments: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
@@ -246,12 +256,12 @@ def _submit(
         if no_job or any(one not in (None, ()) for one in said):
             raise JobgenError("--again RUN takes all from that run's plan.json; leave the rest out")
         order = submission.again(again, tuple(template_dir))
+        warn_of_site(order.plan)
     else:
         layer = job_file(job, no_job, settings, program)
         scheduler = submission.scheduler_of(scheduler, layer, site, os.path.dirname(job or ""))
         plan = plan_of(scheduler, given, program, layer, site, job)
-        path = job or JOB_FILE
-        files = (path,) if layer and (job or os.path.exists(path)) and not no_job else ()
+        files = (job or JOB_FILE,) if layer and (job or os.path.exists(JOB_FILE)) and not no_job else ()
         order = submission.Order(plan, template_dirs(template_dir), files, os.getcwd())
         warn_of_secrets(plan.spec)
     text = order.script or render(order.plan, order.templates, cache_dir())

@@ -49,7 +49,7 @@ def convert(
     file: str | None, target: str | None, scheduler: str | None, output: str | None, force: bool
 ) -> int:
     from jobgen.check.checker import read_source
-    from jobgen.check.directive_reader import guess
+    from jobgen.check.directive_reader import recognized
     from jobgen.check.script import Script
     from jobgen.convert import conversion, to_job_file
     from jobgen.rendering.runtime import MADE_BY, MARK
@@ -60,17 +60,12 @@ def convert(
         raise JobgenError(f"--to is missing: say {one_of(_TARGETS)}")
     source = read_source(file)
     lines = source.decode("utf-8", "replace").replace("\r", "").split("\n")
-    whose = scheduler or guess(lines)
-    if whose == "shell":
-        raise JobgenError(
-            f"{shown(file)} (command line): has no directives: say whose it is with --scheduler"
-        )
+    guessed = recognized(lines)
+    whose = scheduler or guessed.scheduler
     ours = any(re.match(MADE_BY, line) for line in lines[:5])
-    if ours and target != "toml":
-        raise JobgenError(
-            f"{shown(file)} (command line): was made by jobgen, which makes it for {target}, too, from the "
-            "same options; --to toml writes them into a job file"
-        )
+    _check_source(file, whose, target, ours)
+    if guessed.reason and scheduler is None and not ours:
+        click.echo(f"{file}: {guessed.reason}", err=True)
     source = source.partition(MARK.encode())[0] if ours else source
     script = Script(source, whose, None if file == "-" else os.path.dirname(os.path.abspath(file)))
     done = to_job_file.convert(script) if target == "toml" else conversion.convert(script, target)
@@ -83,6 +78,18 @@ def convert(
         )
         return 1
     return _report(file, done.remarks)
+
+
+def _check_source(file: str, whose: str, target: str, ours: bool) -> None:
+    if whose == "shell":
+        raise JobgenError(
+            f"{shown(file)} (command line): has no directives: say whose it is with --scheduler"
+        )
+    if ours and target != "toml":
+        raise JobgenError(
+            f"{shown(file)} (command line): was made by jobgen, which makes it for {target}, too, from the "
+            "same options; --to toml writes them into a job file"
+        )
 
 
 def _report(file: str, remarks: Sequence[Remark]) -> int:

@@ -10,8 +10,8 @@ from typing import NamedTuple
 from jobgen.check.directive_reader import Line, read_options
 from jobgen.check.script import Script
 from jobgen.convert.job_file_builder import JobFile
+from jobgen.convert.job_file_directives import read_directives
 from jobgen.convert.remark import Remark
-from jobgen.convert.to_job_file import read_directives
 from jobgen.options import BY_KEY
 from jobgen.schedulers.base import Scheduler
 from jobgen.schedulers.request import Request, number
@@ -47,7 +47,8 @@ def owner(option: Words, typed: Typed, target: Scheduler | None) -> Scheduler | 
 
     def order(row: Scheduler) -> tuple[bool, ...]:
         away = target is not None and row.family != target.family
-        marked = re.search(row.own_directives, f" {' '.join(option)}")
+        text = f" {' '.join(option)}"
+        marked = any(mark.weight > 1 and re.search(mark.pattern, text) for mark in row.marks)
         return away, anywhere and not row.long_options, not marked, row is not target
 
     rows = [row for row in sorted(SCHEDULERS.values(), key=order) if row.prefix and _has(row, option)]
@@ -127,7 +128,7 @@ def _read(row: Scheduler, options: Sequence[Words], typed: Typed) -> JobFile:
         count = file.values.get(key)
         if not isinstance(count, int):
             assumed.add(key)
-            devices = typed.whole("gpus_per_node") or number(str(file.values.get("gpus_per_node")))
+            devices = typed.whole("gpus_per_node") or number(_count(file, "gpus_per_node"))
             default = {"ranks_per_node": devices, "cpus_per_rank": row.default_cpus_per_rank}.get(key)
             count = typed.whole(key) or default or 1
         context[key] = count
@@ -169,11 +170,14 @@ def _share_totals(file: JobFile, row: Scheduler, typed: Typed) -> None:
                 file.values.setdefault(key, total // parts)
 
 
+def _count(file: JobFile, key: str) -> str:
+    """Return the number in a value such as ``a100:4``."""
+    return str(file.values.get(key)).rpartition(":")[2]
+
+
 def _ranks(file: JobFile, typed: Typed) -> int:
     """Return the ranks of a node: by default one for each device."""
-    counts = (
-        typed.whole(key) or number(str(file.values.get(key))) for key in ("ranks_per_node", "gpus_per_node")
-    )
+    counts = (typed.whole(key) or number(_count(file, key)) for key in ("ranks_per_node", "gpus_per_node"))
     return next(filter(None, counts), 1)
 
 

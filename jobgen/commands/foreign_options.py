@@ -22,7 +22,6 @@ from jobgen.secrets import is_secret, masked_word
 
 # Names in other programs, and the keys of jobgen's options with the same value.
 _OTHERS = {
-    "--ppn": "ranks_per_node", "-ppn": "ranks_per_node", "-npernode": "ranks_per_node",
     "--memory": "mem", "--project": "account", "--features": "constraint", "--license": "licenses",
     "--depend": "after",
 }  # fmt: skip
@@ -157,9 +156,10 @@ def _launcher_options() -> dict[str, tuple[list[str], str, str]]:
             "nodes": line.nodes, "ranks_per_node": line.local_ranks, "ranks": line.ranks,
             "script": line.from_script, "launcher_arg": line.more, "remark": line.remarks,
         }  # fmt: skip
-        for key, names in keys.items():
-            for name in names:
-                if len(name) == 2 or name[2:] not in others:
-                    answer: tuple[list[str], str, str] = ([], key, line.remarks.get(name, name))
-                    found.setdefault(name.replace("_", "-"), answer)[0].append(row.command)
+        pairs = [(name, key) for key, names in keys.items() for name in names]
+        pairs += [(name, key) for name, key in line.same.items() if len(name) > 2]
+        for name, key in pairs:
+            if len(name) == 2 or name[2:] not in others:
+                answer: tuple[list[str], str, str] = ([], key, line.remarks.get(name, name))
+                found.setdefault(name.replace("_", "-"), answer)[0].append(row.command)
     return found

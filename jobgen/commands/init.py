@@ -95,7 +95,7 @@ def _detected_site() -> tuple[Site, str, str] | None:
 def starter(kind: str, site: Site | None = None) -> str:
     """Return the job file: every option of this scheduler with its help, most of them as comments. Values
     that the site sets are left to the site."""
-    from jobgen.jobfile.schema import TABLES, table_of
+    from jobgen.jobfile.tables import TABLES, table_of
     from jobgen.options import OPTIONS
 
     schema = os.path.join(os.path.dirname(os.path.abspath(jobgen.__file__)), "jobgen.schema.json")
@@ -118,7 +118,7 @@ def _site_live(site: Site) -> dict[str, Any]:
 
 
 def _lines(option: Option, kind: str, said: Mapping[str, Any]) -> list[str]:
-    from jobgen.jobfile.schema import meaning
+    from jobgen.jobfile.tables import meaning
 
     live = said.get(option.key)
     value = example(option, kind) if live is None else live

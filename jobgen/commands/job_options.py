@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jobgen.errors import JobgenError, shown
+from jobgen.errors import JobgenError, shown, visible
 from jobgen.options import EARLIER_FLAGS, OPTIONS
 from jobgen.secrets import is_secret
 
@@ -155,6 +155,7 @@ def plan_of(
     """
     from jobgen.config import read_spec
     from jobgen.plan import resolve
+    from jobgen.rendering.expansion import note
     from jobgen.spec import COMMAND_LINE, SiteName
 
     texts = {key: _YES_NO.get(value, value) for key, value in given.items()}
@@ -167,9 +168,18 @@ def plan_of(
         if not (use := of_value(scheduler, str(error), texts)):
             raise
         raise JobgenError(f"{error}{use}") from None
+    if text := note(plan.spec):
+        click.echo(f"jobgen: note: {text}", err=True)
     if below is not None and below.found:
         click.echo(f"jobgen: note: {JOB_FILE} is read; --no-job ignores it", err=True)
+    warn_of_site(plan)
     return plan
+
+
+def warn_of_site(plan: Plan) -> None:
+    """Print warnings if the job exceeds what its site file says."""
+    for text in plan.site.warnings:
+        click.echo(visible(f"jobgen: warning: {text}"), err=True)
 
 
 def job_file(

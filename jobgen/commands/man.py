@@ -20,7 +20,7 @@ from jobgen.errors import JobgenError, nearest, shown
 from jobgen.runs.exit_statuses import of_command
 
 _ESCAPES = str.maketrans({"\\": "\\e", "-": "\\-", "'": "\\(aq", "`": "\\(ga", "^": "\\(ha", "~": "\\(ti"})
-_ENVIRONMENT = (
+ENVIRONMENT = (
     ("JOBGEN_TEMPLATE_PATH", "Directories of templates that come before the packaged ones, with colons."),
     ("NO_COLOR", "If it is not empty, no state has a colour."),
 )
@@ -53,7 +53,7 @@ def _page(name: str, command: click.Command, ctx: click.Context) -> Iterator[str
     if example := getattr(command, "example", "") or (command.epilog or "").removeprefix("Example: "):
         yield from (".SH EXAMPLE", ".nf", _escaped(example), ".fi")
     if ctx.parent is None:
-        yield from (".SH ENVIRONMENT", *_listed(_ENVIRONMENT))
+        yield from (".SH ENVIRONMENT", *_listed(ENVIRONMENT))
     statuses = of_command((command.name or "") if ctx.parent else "")
     yield from (".SH EXIT STATUS", *_listed((str(status), said) for status, said in statuses.items()))
     if ctx.parent is not None:

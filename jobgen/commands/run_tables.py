@@ -13,11 +13,12 @@ from jobgen.commands.terminal import Paint, plain
 from jobgen.errors import visible
 from jobgen.runs.states import State
 from jobgen.schedulers.base import clock
+from jobgen.schedulers.table import SCHEDULERS
 
 if TYPE_CHECKING:
     from jobgen.runs.differences import Comparison
 
-_TITLES = {"slurm": "Slurm", "pbs": "PBS"}
+_TITLES = {row.command_name: row.family for row in SCHEDULERS.values() if row.family}
 
 
 def as_json(states: Sequence[State]) -> str:

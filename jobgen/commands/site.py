@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import os
 import re
 import socket
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from jobgen.commands.parameter_types import FILE
 from jobgen.errors import JobgenError, nearest, one_of, shown, visible
 from jobgen.schedulers.table import SCHEDULERS
+
+if TYPE_CHECKING:
+    from jobgen.schedulers.base import Scheduler
+    from jobgen.schedulers.cluster import Facts
 
 
 class _Group(click.Group):
@@ -52,8 +57,8 @@ def list_sites(as_json: bool) -> None:
         click.echo(json.dumps(rows, indent=2))
         return
     cells = [
-        ("NAME", "SCHEDULER", "READ", "SITE"),
-        *((row["name"], row["scheduler"], row["read"] or "-", row["title"]) for row in rows),
+        ("NAME", "SCHEDULER", "DATE", "SITE"),
+        *((row["name"], row["scheduler"], row["date"] or "-", row["title"]) for row in rows),
     ]
     widths = [max(len(cell[i]) for cell in cells) for i in range(3)]
     for cell in cells:
@@ -62,7 +67,9 @@ def list_sites(as_json: bool) -> None:
 
 
 @site.command(
-    "show", help="Print a site as TOML, with the sites that it extends and the file and line of each value."
+    "show",
+    help="Print a site as TOML, with its sources by group of facts, the sites that it extends, and the file "
+    "and line of each value.",
 )
 @click.argument("name", required=False)
 @_JSON
@@ -76,10 +83,11 @@ def show(name: str | None, as_json: bool) -> None:
     click.echo(json.dumps(values(found), indent=2) if as_json else visible(as_toml(found), "\n"), nl=as_json)
 
 
-@site.command("check", help="Check a site file: FILE, or the name of a site.")
+@site.command("check", help="Check a site file: FILE, or the name of a site. Doubtful sources are warnings.")
 @click.argument("file", required=False)
 def check(file: str | None) -> None:
     from jobgen.sites.loader import load
+    from jobgen.sites.sources import doubts
     from jobgen.sites.validation import try_defaults
 
     if file is None:
@@ -87,6 +95,8 @@ def check(file: str | None) -> None:
     is_path = os.sep in file or file.endswith(".toml") or not os.path.isfile(file)
     found = load(file if is_path else os.path.join(".", file), beside="")
     try_defaults(found)
+    for doubt in doubts(found, datetime.date.today()):
+        click.echo(visible(f"jobgen: warning: {found.path}: {doubt}"), err=True)
     count = len(found.queues)
     click.echo(visible(f"{found.path}: {found.title}, {count} queue{'' if count == 1 else 's'}: good"))
 
@@ -115,20 +125,16 @@ def detect(as_json: bool) -> int:
 @click.option("--force", is_flag=True, help="Overwrite FILE.")
 def new(name: str | None, output: str | None, force: bool) -> None:
     from jobgen.rendering.script_file import write_script
-    from jobgen.schedulers.calls import SchedulerError
     from jobgen.schedulers.detection import detect
-    from jobgen.sites.creation import site_file, without_reservations
+    from jobgen.sites.creation import site_file, taking_jobs, without_reservations
 
     scheduler = SCHEDULERS[detect()[0]]
     if scheduler.one_host:
         raise JobgenError(
             "site new: there is neither sbatch nor qsub on PATH; run it on a login node of the cluster"
         )
-    try:
-        facts = scheduler.cluster().facts()
-    except SchedulerError as error:
-        raise JobgenError(f"site new: {error}") from None
-    facts = without_reservations(scheduler, facts)
+    facts = _facts(scheduler, "site new")
+    facts = taking_jobs(without_reservations(scheduler, facts))
     name = name or facts.name
     if output is None and name == facts.name and not re.fullmatch(r"\w[\w.-]*", name):
         raise JobgenError(f"site new: this cluster is called {shown(name)}: give a NAME or -o FILE")
@@ -140,6 +146,52 @@ def new(name: str | None, output: str | None, force: bool) -> None:
         f"jobgen site check {path}; where it lies, or in {_home()}, --site {name} finds it",
         err=True,
     )
+
+
+def _facts(scheduler: Scheduler, command: str) -> Facts:
+    """Return what the scheduler lists.
+
+    Raises:
+        JobgenError: it is not on this machine, or does not answer.
+    """
+    from jobgen.schedulers.calls import SchedulerError
+
+    try:
+        return scheduler.cluster().facts()
+    except SchedulerError as error:
+        raise JobgenError(f"{command}: {error}") from None
+
+
+@site.command(
+    "refresh",
+    help="Ask the scheduler of this machine for the queues of a site, their limits and their nodes, and keep "
+    "the answer: it wins over the site file, and a job that exceeds it is refused.",
+)
+@click.argument("name", required=False)
+def refresh(name: str | None) -> None:
+    from jobgen.rendering.script_file import write_script
+    from jobgen.sites.host_match import detected
+    from jobgen.sites.loader import load
+    from jobgen.sites.machine import merged
+    from jobgen.sites.refresh import differences, text_of
+    from jobgen.sites.search import machine_file
+
+    name = name or (detected() or [None])[0]
+    if name is None:
+        raise JobgenError("site refresh: no site knows this machine: name one of jobgen site list")
+    file = load(name, beside="", machine=False)
+    facts = _facts(file.scheduler, f"site refresh {shown(file.name)}")
+    path = machine_file(file.name)
+    text = text_of(file, facts, socket.gethostname())
+    new = merged(file, path, text)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    write_script(path, text, force=True, executable=False)
+    assert new.machine is not None
+    count = len(new.machine.site.queues)
+    said = f"{count} queue{'' if count == 1 else 's'} of {file.title} by {facts.commands}"
+    click.echo(f"{path}: {said}; jobs beyond them are refused", err=True)
+    for line in differences(file, new):
+        click.echo(visible(f"  {line}"), err=True)
 
 
 def _home() -> str:

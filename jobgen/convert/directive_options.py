@@ -47,6 +47,8 @@ def _write(
         return [target.forms[key].format(value)], ""
     if key == "reservation" and target.reservation_queue and queue:
         raise ValueError(f"reservations of {target.title} are queues, and the script already has a queue")
+    if key == "reservation" and target.reservation_queue and not target.is_reservation(value):
+        raise ValueError(f"reservations of {target.title} are queues with names such as R12")
     if key == "constraint" and source is not target:
         if source.features_are_resources:
             raise ValueError(f"a resource of {source.title} is not a feature of a node in {target.title}")

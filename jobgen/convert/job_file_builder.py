@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field
 
 from jobgen.convert.remark import Remark
-from jobgen.jobfile.schema import TABLES, table_of
+from jobgen.jobfile.tables import TABLES, table_of
 from jobgen.options import BY_KEY, OPTIONS
 from jobgen.values import Whole
 
@@ -43,8 +43,22 @@ class JobFile:
                 option.parse(one)
         except ValueError:
             return False
-        self.values[key] = int(value) if isinstance(option.parse, Whole) and isinstance(value, str) else value
+        number = isinstance(option.parse, Whole) and isinstance(value, str) and re.fullmatch(r"-?\d+", value)
+        self.values[key] = int(str(value)) if number else value
         return True
+
+    def accepts(self, key: str, value: str) -> bool:
+        """Return whether jobgen accepts a value of an option."""
+        try:
+            BY_KEY[key].parse(value)
+        except ValueError:
+            return False
+        return True
+
+    def list(self, key: str) -> list[str]:
+        """Return the values of an option with several."""
+        held = self.values.get(key, [])
+        return held if isinstance(held, list) else []
 
     def set_variable(self, name: str, value: str, line: int = 1) -> None:
         """Set a variable of every rank. Variables that jobgen's own scripts set get no remark."""
@@ -64,7 +78,11 @@ class JobFile:
         for table in (*TABLES, "program"):
             keys = [(option.name, option.key) for option in OPTIONS if table_of(option) == table]
             keys += [("command", "command")] * (table == "program")
-            held = [f"{name} = {_value(self.values[key])}" for name, key in keys if key in self.values]
+            held = [
+                f"{name} = {_value(self.values[key])}"
+                for name, key in keys
+                if self.values.get(key) not in (None, [])
+            ]
             lines += ["", f"[{table}]", *held] if held else []
         return "\n".join(lines) + "\n"
 
@@ -78,5 +96,8 @@ def _value(value: object) -> str:
         return str(value).lower()
     if isinstance(value, int):
         return str(value)
+    text = str(value)
+    if "\n" in text and not re.search(r"'''|'$|[^\n\t -~\u00a0-\uffff]|^\n", text):
+        return f"'''\n{text}'''"
     # TOML has the escapes of JSON, and escapes the delete character, too.
     return re.sub("\x7f", r"\\u007f", json.dumps(str(value), ensure_ascii=False))

@@ -3,225 +3,157 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from collections.abc import Iterator
 
-from jobgen.check.bash import Node, literal
 from jobgen.check.script import Script
-from jobgen.check.shell_commands import Command
-from jobgen.convert import variables
-from jobgen.convert.launch_options import MPI_FLAGS, MPI_VALUES, SRUN_FLAGS, SRUN_VALUES
-from jobgen.convert.remark import Edit, Remark, apply
+from jobgen.convert import launch_calls, mpirun_line, srun_line, variables
+from jobgen.convert.launch_calls import Call
+from jobgen.convert.launch_line import Line, Unreadable, Words
+from jobgen.convert.mpi_of_script import mpi_of, named_mpi
+from jobgen.convert.read_names import inner_names
+from jobgen.convert.remark import Edit, Remark
 from jobgen.launchers import LAUNCHERS, MPI_FLAVOURS
 from jobgen.schedulers.base import Scheduler
 
-_MPIRUNS = ("mpirun", "mpiexec", "mpiexec.hydra", "orterun")
-
-
-@dataclass
-class _Read:
-    """The command line of a launcher: its options by their meaning, and the node where the program begins."""
-
-    said: dict[str, str] = field(default_factory=dict)
-    exports: list[str] = field(default_factory=list)
-    lost: list[str] = field(default_factory=list)
-    program: Node | None = None
-    mpi: str = "pmix"
-
-
-class _Launcher(NamedTuple):
-    """The commands of a launcher, and the functions that read and write its options."""
-
-    names: tuple[str, ...]
-    read: Callable[[Sequence[Node], Mapping[str, str]], _Read | str]
-    write: Callable[[Script, _Read, Command, Scheduler, Scheduler], str]
+_SRUN = LAUNCHERS["srun"].names
 
 
 def launches(script: Script, source: Scheduler, target: Scheduler) -> Iterator[Edit | Remark]:
     """Yield the edits of all launchers that the other scheduler does not have."""
-    if source.node_step == target.node_step or not {source.node_step, target.node_step} <= _LAUNCHERS.keys():
+    if source.node_step == target.node_step or not {source.node_step, target.node_step} <= {None, *_SRUN}:
         return
-    old, other = _LAUNCHERS[source.node_step], variables.names(source, target)
-    for command in script.named(*old.names):
-        yield from _replaced(command, script, old.read(command.words[1:], other), source, target)
+    old = mpirun_line.NAMES if source.node_step is None else _SRUN
+    done: list[Call] = []
+    for call in launch_calls.calls(script, old):
+        found = list(_replaced(call, not done, script, source, target))
+        yield from found
+        done += [call] if any(isinstance(one, Edit) for one in found) else []
+    yield from launch_calls.unused(script, done)
+    if target.node_step is None:
+        yield from launch_calls.completed(script, target, lambda call: _exports(script, call))
+    yield from launch_calls.unknown(script, target)
 
 
 def _replaced(
-    command: Command,
-    script: Script,
-    read: _Read | str,
-    source: Scheduler,
-    target: Scheduler,
+    call: Call, first: bool, script: Script, source: Scheduler, target: Scheduler
 ) -> Iterator[Edit | Remark]:
-    what = command.node.text.split("\n")[0][:60]
-    if isinstance(read, str):
-        yield Remark(command.line, what, f"{read}: the line is unchanged")
+    words = Words(call.words, script, variables.names(source, target, mpi_of(script)))
+    try:
+        if ":" in call.command.literals:
+            raise Unreadable("several programs have no counterpart")
+        to_srun = source.node_step is None
+        line = (mpirun_line if to_srun else srun_line).read(words, script.request)
+        if line.program is None:
+            raise Unreadable("it has no program")
+        if line.program.start >= call.command.node.end > call.start:
+            raise Unreadable("a redirection is before the program")
+        if not to_srun and _unknown_nodes(line, script, source):
+            raise Unreadable("the number of nodes is not known")
+        alone = not to_srun and _alone(line, call, script, source, target)
+        if to_srun:
+            text = _as_srun(line, script)
+        elif alone:
+            text = " ".join(["env", *line.exports] if line.exports else [])
+        else:
+            text = _as_mpirun(line, script, target, _exports(script, call))
+    except Unreadable as error:
+        yield Remark(call.command.line, call.what, f"{error}: the line is unchanged")
         return
-    if read.program is None:
-        yield Remark(command.line, what, "it has no program: the line is unchanged")
+    yield from _remarks(call, line, script, to_srun)
+    if first and not alone:
+        yield from _first(call, line, script, source, target)
+    files = srun_line.redirections(line)
+    yield Edit(call.start, line.program.start, "".join(f"{one} " for one in (text, files) if one))
+
+
+def _unknown_nodes(line: Line, script: Script, source: Scheduler) -> bool:
+    """Return whether srun starts as many ranks as a number of nodes that the script does not tell."""
+    given = {"nodes", "ranks", "hosts"} & set(line.said)
+    return script.request.nodes is None and source.nodes_key in script.heeded and not given
+
+
+def _alone(line: Line, call: Call, script: Script, source: Scheduler, target: Scheduler) -> bool:
+    """Return whether srun starts one rank here, which needs no MPI: then the script starts it itself.
+
+    Where other calls start several ranks, all find the variables of one launcher.
+    """
+    names = variables.rank_names(source, target, mpi_of(script))
+    inner = inner_names(script)
+    return (
+        all(_ranks(one, script) == "1" for one in launch_calls.calls(script, _SRUN))
+        and not {"hosts", "chdir", "label"} & set(line.said)
+        and not line.marks
+        and named_mpi(script) is None
+        and not any(mpirun_line.OTHERS.fullmatch(command.name) for command in script.commands)
+        and not inner.keys() & names.keys()
+    )
+
+
+def _ranks(call: Call, script: Script) -> str | None:
+    """Return the number of ranks that srun starts; None if it is not known."""
+    try:
+        line = srun_line.read(Words(call.words, script, {}), script.request)
+    except Unreadable:
+        return None
+    return mpirun_line.ranks_of(line, script.request)
+
+
+def _first(call: Call, line: Line, script: Script, source: Scheduler, target: Scheduler) -> Iterator[Remark]:
+    """Yield remarks that hold for all launches, at the first one: the MPI, and the variables of a rank."""
+    key = mpi_of(script, line.marks)
+    mpi, to_srun = MPI_FLAVOURS[key], source.node_step is None
+    if named_mpi(script) is None and not (to_srun and mpi.srun == "none"):
+        what = f"--mpi={mpi.srun} is" if to_srun else "the options are"
+        why = f"no module or variable names the MPI: {what} for {mpi.title}"
+        yield Remark(call.command.line, call.name, why, lost=False)
+    if script.request.ranks == 1:
         return
-    if "hosts" in read.said:
-        yield Remark(command.line, read.said["hosts"], "srun uses the hosts of the job", lost=False)
-    fewer = read.said.get("ranks", "")
-    if target.node_step is None and fewer.isdigit() and int(fewer) < (script.request.ranks or 0):
-        why = "srun uses a free node, mpirun always starts on the first"
-        yield Remark(command.line, what, why, lost=False)
-    for option in read.lost:
-        yield Remark(command.line, option, "has no counterpart")
-    text = _LAUNCHERS[target.node_step].write(script, read, command, source, target)
-    yield Edit(command.words[0].start, read.program.start, f"{text} ")
+    old, new = next(iter(variables.rank_names(source, target, key).items()))
+    if to_srun:
+        own = [mpi.ranks.rank[1:], mpi.ranks.local_rank[1:], *mpi.more_ranks]
+        old = ", ".join(name for name in own if not name.endswith("_SIZE"))
+    why = f"programs that read {'them' if to_srun else 'it'} find {new}, and so on"
+    yield Remark(call.command.line, old, why, lost=False)
 
 
-def _begun(read: _Read, word: Node, text: str) -> _Read | str:
-    """Return the command line whose program begins at this word, or the reason why it cannot be read."""
-    if word.type in ("simple_expansion", "expansion"):
-        return f"the value of {text} is not known"
-    read.program = word
-    return read
+def _remarks(call: Call, line: Line, script: Script, to_srun: bool) -> Iterator[Remark]:
+    number = call.command.line
+    if to_srun and "hosts" in line.said:
+        yield Remark(number, line.said["hosts"], "srun uses the hosts of the job", lost=False)
+    if to_srun and line.program is not None and line.program.text in ("omplace", "dplace"):
+        why = "places the ranks of HPE MPT: srun binds them itself"
+        yield Remark(number, line.program.text, why, lost=False)
+    of_job = {"ranks": script.request.ranks, "nodes": script.request.nodes}
+    fewer = any(0 < line.numbers.get(key, 0) < (total or 0) for key, total in of_job.items())
+    if not to_srun and "hosts" not in line.said and fewer:
+        why = "srun uses a free node, the new command always starts on the first"
+        yield Remark(number, call.what, why, lost=False)
+    if "input" in line.said and mpirun_line.ranks_of(line, script.request) != "1":
+        why = "mpirun gives its input to the first rank only"
+        yield Remark(number, f"--input {line.said['input']}", why, lost=False)
+    yield from (Remark(number, option, "has no counterpart") for option in line.lost)
+    yield from (Remark(number, option, why, lost=False) for option, why in line.notes)
 
 
-def _srun(words: Sequence[Node], other: Mapping[str, str]) -> _Read | str:
-    read = _Read()
-    at = 0
-    while at < len(words):
-        text = _source(words[at], other)
-        if not text.startswith("-"):
-            return _begun(read, words[at], text)
-        name, equals, value = text.partition("=")
-        if not name.startswith("--") and len(name) > 2 and name[:2] in SRUN_VALUES:
-            name, equals, value = name[:2], "=", text[2:]
-        meaning = SRUN_VALUES.get(name)
-        if meaning is None:
-            if name not in SRUN_FLAGS:
-                read.lost.append(text)
-            at += 1
-            continue
-        if not equals:
-            at += 1
-            value = _source(words[at], other) if at < len(words) else ""
-        at += 1
-        if meaning == "lost":
-            read.lost.append(f"{name} {value}")
-        elif meaning == "export" and value != "ALL":
-            read.lost.append(f"{name}={value}")
-        elif meaning:
-            read.said[meaning] = value
-    return read
+def _as_srun(line: Line, script: Script) -> str:
+    return srun_line.write(line, script.request, MPI_FLAVOURS[mpi_of(script, line.marks)].srun)
 
 
-def _exported(script: Script, command: Command, source: Scheduler, target: Scheduler) -> Iterator[str]:
-    """Yield the variables that srun exports by itself: those of the script, and those used in ``bash -c``."""
-    for node in script.tree.all("declaration_command"):
-        if node.children[0].type == "export" and node.start < command.node.start:
-            yield from (part.text for part in node.children if part.type == "variable_name")
-            yield from (part.children[0].text for part in node.children if part.type == "variable_assignment")
-    other, ranks = variables.names(source, target), variables.rank_names(source, target)
-    defined = variables.definitions(script.request, source, target)
-    for word in command.arguments:
-        for name in variables.inner_names(word):
-            if name in other and name not in ranks:
-                yield other[name]
-            elif name in defined:
-                yield name
+def _as_mpirun(line: Line, script: Script, target: Scheduler, exports: list[str]) -> str:
+    mpi = MPI_FLAVOURS[mpi_of(script)]
+    return mpirun_line.write(line, script.request, target, mpi, exports)
 
 
-def _as_mpirun(script: Script, read: _Read, command: Command, source: Scheduler, target: Scheduler) -> str:
-    asked = script.request
-    each = read.said.get("each") or (str(asked.ranks_per_node) if asked.ranks_per_node else None)
-    ranks = read.said.get("ranks")
-    nodes = read.said.get("nodes") or (str(asked.nodes) if asked.nodes else None)
-    if ranks is None and each and nodes and (each + nodes).isdigit():
-        ranks = str(int(each) * int(nodes))
-    hosts = target.variable("node_file")
-    words = [f"mpirun -np {ranks or asked.ranks or 1}", f'--hostfile "${hosts}"']
-    if each:
-        words.append(f"--map-by ppr:{each}:node")
-    words.append("--bind-to none")
-    words += [f"-x {name}" for name in dict.fromkeys(["PATH", *_exported(script, command, source, target)])]
-    return " ".join(words)
+def _exports(script: Script, call: Call) -> list[str]:
+    """Return the options that pass on the environment to other nodes, for an mpirun that needs them.
 
-
-def _mpirun(words: Sequence[Node], other: Mapping[str, str]) -> _Read | str:
-    read = _Read()
-    at = 0
-    while at < len(words):
-        text = _source(words[at], other)
-        if not text.startswith("-"):
-            return _begun(read, words[at], text)
-        name, equals, value = text.partition("=")
-        meaning = MPI_VALUES.get(name)
-        at += 1
-        if meaning is None:
-            if name in ("--oversubscribe", "-oversubscribe"):
-                read.said["overcommit"] = "yes"
-            elif name not in MPI_FLAGS:
-                return f"{text} has no counterpart"
-            continue
-        count = 2 if meaning in ("mca", "genv") else 1
-        values = [value] if equals else [_source(word, other) for word in words[at : at + count]]
-        at += 0 if equals else count
-        _mean(read, name, meaning, values)
-    return read
-
-
-def _mean(read: _Read, name: str, meaning: str, values: list[str]) -> None:
-    read.mpi = next((mpi.srun for mpi in MPI_FLAVOURS.values() if name in mpi.marks), read.mpi)
-    value = values[0] if values else ""
-    if meaning == "export":
-        read.exports += [value] * ("=" in value)
-    elif meaning == "genv":
-        read.exports.append("=".join(values))
-    elif meaning == "mca":
-        read.lost.append(" ".join([name, *values]))
-    elif meaning == "map":
-        match = re.fullmatch(r"ppr:(\w+|\"?\$\{?\w+\}?\"?):node(:PE=(\d+))?", value)
-        if match:
-            read.said["each"] = match[1]
-        elif value not in ("node", "slot", "core"):
-            read.lost.append(f"{name} {value}")
-    elif meaning:
-        read.said[meaning] = value
-
-
-def _as_srun(script: Script, read: _Read, command: Command, source: Scheduler, target: Scheduler) -> str:
-    asked = script.request
-    words = ["srun"]
-    if "ranks" in read.said:
-        words.append(f"--ntasks={_quoted(read.said['ranks'])}")
-    if "each" in read.said:
-        words.append(f"--ntasks-per-node={_quoted(read.said['each'])}")
-    cpus = read.said.get("cpus") or (asked.cpus_per_rank if (asked.cpus_per_rank or 1) > 1 else None)
-    if cpus:
-        words.append(f"--cpus-per-task={_quoted(str(cpus))}")
-    bind = {"none": "none", "core": "cores", "socket": "sockets"}.get(read.said.get("bind", ""))
-    words += [f"--cpu-bind={bind}"] * bool(bind)
-    words += ["--overcommit"] * ("overcommit" in read.said)
-    if "chdir" in read.said:
-        words.append(f"--chdir={read.said['chdir']}")
-    words += ["--kill-on-bad-exit=1", *([f"--mpi={read.mpi}"] if read.mpi != "none" else [])]
-    return " ".join([*(["env", *read.exports] if read.exports else []), *words])
-
-
-def _quoted(text: str) -> str:
-    return f'"{text}"' if text.startswith("$") else text
-
-
-def _source(word: Node, other: Mapping[str, str]) -> str:
-    """Return the new text of a word: plain text without its quotes, variables with their new names."""
-    text = literal(word)
-    if text is not None and re.fullmatch(r"[\w=:.,/+@%-]+", text):
-        return text
-    edits = [
-        Edit(node.start - word.start, node.end - word.start, other[node.text])
-        for node in word.all("variable_name")
-        if node.text in other
-    ]
-    return apply(word.text.encode(), edits).decode("utf-8", "replace")
-
-
-# By the command of a scheduler that starts processes on its nodes.
-_LAUNCHERS = {
-    "srun": _Launcher(LAUNCHERS["srun"].names, _srun, _as_srun),
-    None: _Launcher(_MPIRUNS, _mpirun, _as_mpirun),
-}
+    These are a list made at run time, the devices that the script sets, and what the command sets for itself:
+    ``A=1 srun`` and ``env A=1 srun``.
+    """
+    if script.request.nodes == 1 or MPI_FLAVOURS[mpi_of(script)].passes_all:
+        return []
+    before = [node.text for node in call.command.node.children if node.type == "variable_assignment"]
+    before += [word.text for word in call.before]
+    names = [name for name, _, _ in script.assignments if name.endswith("_VISIBLE_DEVICES")]
+    names += [match[0] for text in before if (match := re.match(r"[A-Za-z_]\w*(?==)", text))]
+    return [f"$({mpirun_line.EXPORTS})", *(f"-x {name}" for name in dict.fromkeys(names))]

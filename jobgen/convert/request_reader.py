@@ -7,28 +7,40 @@ from collections.abc import Iterator
 
 from jobgen.check.request import heeded
 from jobgen.check.script import Script
+from jobgen.schedulers import arrays
 from jobgen.schedulers.base import Scheduler
 from jobgen.schedulers.request import Request
 from jobgen.schedulers.table import SCHEDULERS
 from jobgen.schedulers.wanted import Wanted
-from jobgen.values import mebibytes
 
 _KINDS = {array: kind for one in SCHEDULERS.values() for kind, array in one.array_kinds.items()}
 _KIND = "|".join([*_KINDS, *_KINDS.values()])
 _DEPENDENCIES = rf"({_KIND}):\d+(\[])?(\.[\w.-]+)?(:\d+(\[])?(\.[\w.-]+)?)*"
 
 
-def read(script: Script) -> Wanted:
-    """Read all directives of a script."""
+def read(script: Script, whole: bool = False) -> Wanted:
+    """Read all directives of a script; with ``whole`` what is missing has the scheduler's default."""
     source, asked = SCHEDULERS[script.scheduler], script.request
     bad = next((one for one in asked.depend if not re.fullmatch(_DEPENDENCIES, one)), "")
-    given = heeded(script.options, source.name)
-    per_core = next((one.value for one in given.values() if one.flag == source.memory_per_core), "")
-    if asked.mem is None and (each := mebibytes(per_core)):
-        asked.mem = each * (asked.cpus_per_rank or 1) * (asked.ranks_per_node or 1)
-    wanted = Wanted(asked, bad)
-    source.read_more(wanted, given)
+    wanted = Wanted(asked, whole, bad)
+    source.read_more(wanted, heeded(script.options, source.name))
     return wanted
+
+
+def single_task(wanted: Wanted, source: Scheduler, target: Scheduler) -> bool:
+    """Make a job of an array with one index if arrays must have more; return whether it did."""
+    asked = wanted.request
+    array = arrays.read(asked.array) if asked.array else None
+    single = array is not None and [first == last for first, last, _ in array.ranges] == [True]
+    if array is None or not single or target.least_range < 2:
+        return False
+    index = str(array.ranges[0][0])
+    wanted.exports.append((str(target.variable("array_index")), index))
+    asked.array = None
+    if source.percent_codes:
+        paths = (asked.output, asked.error)
+        asked.output, asked.error = (path and path.replace("%a", index).replace("%A", "%j") for path in paths)
+    return True
 
 
 def jobs(one: str) -> list[tuple[str, str]]:

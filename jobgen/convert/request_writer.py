@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import re
+
 from jobgen.convert.directive_options import Written
 from jobgen.convert.request_reader import dependencies
 from jobgen.resources.accelerators import ACCELERATORS, GENERIC_RESOURCES
@@ -10,13 +13,13 @@ from jobgen.schedulers.base import Scheduler
 from jobgen.schedulers.directives import unpattern
 from jobgen.schedulers.pbs import EVENT_LETTERS
 from jobgen.schedulers.request import Request
-from jobgen.schedulers.wanted import Wanted
+from jobgen.schedulers.wanted import Lack, Wanted
 
-Lost = list[tuple[str, str]]
+Lost = list[Lack]
 
 
 def write(wanted: Wanted, source: Scheduler, target: Scheduler, extra: Written) -> tuple[list[str], Lost]:
-    """Return the lines of the directives, and what this scheduler cannot express, with the reason."""
+    """Return the lines of the directives, and what this scheduler cannot express."""
     lost: Lost = []
     values = _values(wanted, source, target, extra.chunk, lost)
     lines = []
@@ -31,10 +34,7 @@ def _values(
     wanted: Wanted, source: Scheduler, target: Scheduler, chunk: str, lost: Lost
 ) -> dict[str, object]:
     """Return the values of the target's ``request_forms``."""
-    asked, queue = wanted.request, wanted.request.queue
-    if queue and target.is_reservation(queue):
-        lost.append((f"the queue {queue}", f"{target.title} reads a queue of this name as a reservation"))
-        queue = None
+    asked, queue = wanted.request, _queue(wanted.request.queue, target, lost)
     resources = _resources(asked, target, chunk, lost)
     array, depend = _array(asked, target, lost), ",".join(dependencies(asked, target))
     return {
@@ -45,7 +45,7 @@ def _values(
         "walltime": None if asked.walltime is None else target.clock(asked.walltime),
         "array": array and target.array_form.format(array),
         "dependency": depend and target.dependency_form.format(depend),
-        **_logs(asked, source, target, lost),
+        **_logs(wanted, source, target, lost),
         "join": asked.join,
         "mail": _mail(asked, source, target),
         "mail_user": asked.mail_user,
@@ -59,6 +59,19 @@ def _values(
     }
 
 
+def _queue(queue: str | None, target: Scheduler, lost: Lost) -> str | None:
+    """Return the queue; the first of several where a job has one."""
+    first, _, others = (queue or "").partition(",")
+    if others and not target.queue_lists:
+        lost.append(Lack("queue", f"the queues {others}", f"{target.title} takes one: {first} is written"))
+        queue = first
+    if queue and target.is_reservation(queue):
+        why = f"{target.title} reads a queue of this name as a reservation"
+        lost.append(Lack("queue", f"the queue {queue}", why))
+        return None
+    return queue
+
+
 def _resources(asked: Request, target: Scheduler, chunk: str, lost: Lost) -> list[str]:
     number, devices = asked.gpus_per_node, None
     if number is not None:
@@ -66,7 +79,8 @@ def _resources(asked: Request, target: Scheduler, chunk: str, lost: Lost) -> lis
     lines, lacking = target.resources(asked, (devices or "").format(n=number), chunk)
     lost += lacking
     if number and devices is None:
-        lost.append((f"{number} x {asked.accelerator}", f"{target.title} supports only GPUs"))
+        what = f"{number} x {asked.accelerator}"
+        lost.append(Lack("gpus", what, f"{target.title} supports only GPUs"))
     return lines
 
 
@@ -76,29 +90,92 @@ def _array(asked: Request, target: Scheduler, lost: Lost) -> str | None:
     array = arrays.read(asked.array)
     text = target.array(array) if array else None
     if text is None:
-        lost.append((f"the array {asked.array}", "PBS Pro takes one range of at least two indices"))
+        lost.append(Lack("array", f"the array {asked.array}", f"{target.title} takes {target.array_forms}"))
     return text
 
 
 def _mail(asked: Request, source: Scheduler, target: Scheduler) -> str:
     if source.family == target.family:
         return asked.mail
-    return target.mail(event for event, letter in EVENT_LETTERS.items() if letter in asked.mail)
+    given = asked.mail or EVENT_LETTERS[source.default_mail] * bool(asked.mail_user)
+    return target.mail(event for event, letter in EVENT_LETTERS.items() if letter in given)
 
 
-def _logs(asked: Request, source: Scheduler, target: Scheduler, lost: Lost) -> dict[str, str]:
-    """Return the output files; another scheduler gets the names that they have by default."""
-    found = {}
+def _logs(wanted: Wanted, source: Scheduler, target: Scheduler, lost: Lost) -> dict[str, str]:
+    """Return the output files; another scheduler gets the names that they have by default.
+
+    A name that the scheduler does not support is left to the script.
+    """
+    asked, found = wanted.request, {}
     for key, path in {"output": asked.output, "error": None if asked.join else asked.error}.items():
+        own = "error" if wanted.joined_as_error else key
+        default = _default_log(source, own, bool(path), asked.array is not None)
         if not path and source.family != target.family and not (asked.join and key == "error"):
-            path = source.default_logs.get(key, "").format("%A.%a" if asked.array else "%j")
+            path = default
         if not path:
             continue
-        log = path if source.percent_codes else unpattern(path)
+        log = _in_codes(path, wanted, source, default)
+        log += source.task_suffix if asked.array and not re.search("%[aA]", log) else ""
         if source.copies_logs and not target.copies_logs:
             log = log.rpartition(":")[2]
+        log = log.removesuffix(target.task_suffix) if asked.array else log
+        if _at_run_time(wanted, log, target) and _by_script(wanted, key, log, target):
+            continue
+        placed = _placed(log, key, wanted, source, target, lost)
         try:
-            found[key] = target.log(asked.name or "job", log)
+            found[key] = target.log(asked.name or "job", placed)
         except ValueError as error:
-            lost.append((f"the output file {path}", str(error)))
+            if not _by_script(wanted, key, log, target):
+                lost.append(Lack(key, f"the output file {path}", str(error)))
+        else:
+            if source.copies_logs > target.copies_logs and re.fullmatch(r"[\w-]+", path.rpartition("/")[2]):
+                wanted.directories.append(key)
     return found
+
+
+def _placed(log: str, key: str, wanted: Wanted, source: Scheduler, target: Scheduler, lost: Lost) -> str:
+    """Return the path of a log that the source opens in the directory of the job."""
+    directory = wanted.directory
+    if (
+        directory in (None, ".")
+        or log.startswith(("/", "~", "$"))
+        or source.copies_logs == target.copies_logs
+    ):
+        return log
+    if source.copies_logs:
+        why = f"{target.title} writes it below {directory}: write the whole path"
+        lost.append(Lack(key, f"the output file {log}", why, lost=False))
+        return log
+    return os.path.join(directory, log)
+
+
+def _default_log(source: Scheduler, key: str, in_directory: bool, array: bool) -> str:
+    """Return the name that the scheduler chooses itself."""
+    if in_directory and source.directory_logs:
+        return source.directory_logs[key].format("%A[%a]" if array else "%j")
+    return source.default_logs.get(key, "").format(f"%A{source.task_suffix or '.%a'}" if array else "%j")
+
+
+def _at_run_time(wanted: Wanted, log: str, target: Scheduler) -> bool:
+    """Return whether only the job knows the name of its log: its own name, or the index of its task."""
+    codes = set(re.findall(r"%(.?)", log))
+    return not target.percent_codes and (
+        ("x" in codes and not wanted.request.name) or (wanted.index_later and bool(codes & set("aj")))
+    )
+
+
+def _in_codes(path: str, wanted: Wanted, source: Scheduler, default: str) -> str:
+    """Return a path with Slurm's filename patterns."""
+    log = path if source.percent_codes else unpattern(path)
+    log += default if log.endswith("/") and default else ""
+    no_index = source.no_index and not wanted.request.array and not wanted.index_later
+    return log.replace("%a", source.no_index) if no_index else log
+
+
+def _by_script(wanted: Wanted, key: str, log: str, target: Scheduler) -> bool:
+    """Let the script write the file if it can; return whether it does."""
+    codes = set(re.findall(r"%(.?)", log))
+    known = codes <= set("jJAaxNu%") and (not wanted.request.array or "a" in codes)
+    if target.job_number and known and ":" not in log:
+        wanted.script_logs[key] = log.replace("%x", wanted.request.name or "%x")
+    return key in wanted.script_logs

@@ -3,24 +3,34 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
-from jobgen.check.bash import exported, literal
-from jobgen.check.launches import Launch
+from jobgen.check.bash import Node, assignments, exported, literal
+from jobgen.check.launches import Launch, expanded
 from jobgen.check.script import Script
 from jobgen.check.shell_commands import Command
-from jobgen.convert import directive_options, request_reader
+from jobgen.convert import (
+    job_file_body,
+    job_file_launcher,
+    job_file_notes,
+    job_file_numbers,
+    job_file_program,
+    lookouts,
+)
 from jobgen.convert.conversion import Converted
 from jobgen.convert.job_file_builder import JobFile
+from jobgen.convert.job_file_directives import limits, read_directives, set_name
+from jobgen.convert.job_file_main import last_launch, last_program, unreadable
+from jobgen.convert.job_file_program import Words
+from jobgen.convert.job_file_result import accepted
+from jobgen.convert.job_file_split import Split, compound, split
 from jobgen.convert.remark import Remark
-from jobgen.launchers import DEFAULT_MPI, LAUNCHERS, MPI_FLAVOURS
-from jobgen.resources.accelerators import ACCELERATORS, GENERIC_RESOURCES
-from jobgen.schedulers.base import Scheduler, clock
-from jobgen.schedulers.directives import unpattern
-from jobgen.schedulers.pbs import EVENT_LETTERS
-from jobgen.schedulers.request import Option, Request
-from jobgen.schedulers.table import SCHEDULERS, named
-from jobgen.schedulers.wanted import Wanted
+from jobgen.launchers import LAUNCHERS
+from jobgen.rendering.expansion import names
+from jobgen.rendering.runtime import MADE_BY
+from jobgen.resources.accelerators import ACCELERATORS
+from jobgen.schedulers.base import Scheduler
+from jobgen.schedulers.request import number
+from jobgen.schedulers.table import SCHEDULERS
 
 # Variables that the rendered script sets itself or does not need.
 _OURS = (
@@ -33,240 +43,207 @@ _OURS = (
     "OMP_NUM_THREADS",
     "NODE_RANK",
 )
-_WORDS = """
-echo set date hostname nvidia-smi npu-smi printf pwd wc awk sort uniq scontrol head cat sed wait true : trap
-sleep exit mktemp tee read
-"""
-_TRIFLES = frozenset(_WORDS.split())
-_ON_GPUS = ("deepspeed", "torch", "cuda", "nccl", "gpu", "rocm")  # words of a job on GPUs without a request
 
 
 def convert(script: Script) -> Converted:
     """Return the job file of a script."""
     file, source = JobFile(), SCHEDULERS[script.scheduler]
-    _head(file, script, source)
-    launch = _last_launch(script)
-    _launch(file, script, source, launch)
-    _environment(file, script, launch)
-    _rest(file, script, launch)
-    return Converted(file.text(source.command_name), tuple(sorted(set(file.remarks))))
-
-
-def _head(file: JobFile, script: Script, source: Scheduler) -> None:
     read_directives(file, script, source)
-    text = script.tree.text.lower()
-    if ours := re.search(r"\bJOBGEN_ACCELERATOR=(\w+)", script.tree.text):
-        file.try_add("accelerator", ours[1])
-    elif "accelerator" in file.values:
-        return
-    elif marked := [name for name, row in ACCELERATORS.items() if any(word in text for word in row.marks)]:
-        file.add("accelerator", marked[0])
-    elif script.request.gpus_per_node is None and not any(word in text for word in _ON_GPUS):
-        file.add("accelerator", "cpu")
-
-
-def read_directives(file: JobFile, script: Script, source: Scheduler) -> None:
-    """Set the options that the directives of a script correspond to; the body is not read."""
-    wanted, asked = request_reader.read(script), script.request
     line = script.directives.live[0].number if script.directives.live else 1
-    account = asked.account if any(option.flag in ("-A", "--account") for option in script.options) else None
-    plain = {
-        "name": asked.name, "queue": asked.queue, "account": account, "mail": asked.mail_user,
-        "workdir": wanted.directory,
-        "walltime": clock(asked.walltime) if asked.walltime else None,
-        "dialect": None if source is named(source.command_name, None) else source.name,
-        "nodes": asked.nodes, "gpus_per_node": asked.gpus_per_node, "ranks_per_node": asked.ranks_per_node,
-        "cpus_per_rank": asked.cpus_per_rank, "mem": f"{asked.mem}M" if asked.mem else None,
-        "accelerator": GENERIC_RESOURCES.get(asked.accelerator),
-    }  # fmt: skip
-    for key, value in plain.items():
-        if value is not None:
-            file.add(key, value, line)
-    left = _told(file, script, source, wanted, line)
-    for directive in _own_directives(asked.rerun, source, left):
-        file.add("directive", directive, line)
-    for name, value in wanted.exports:
-        file.set_variable(name, value, line)
+    limits(file, script, source)
+    set_name(file, source, line)
+    launch = last_launch(script)
+    if any(re.match(MADE_BY, one) for one in script.lines[:5]):
+        _own_script(file, script, launch)
+    else:
+        job_file_numbers.write(file, script, launch, line)
+        _accelerator(file, script)
+        why = "has no effect in the script: it is behind the first command"
+        file.remarks += [Remark(one.number, one.text, why, lost=False) for one in script.directives.late]
+        _body(file, script, source, launch)
+        job_file_numbers.threads(file, script)
+    text = accepted(file, source.command_name, line)
+    return Converted(text, tuple(sorted(set(file.remarks))))
 
 
-def _told(file: JobFile, script: Script, source: Scheduler, wanted: Wanted, line: int) -> list[str]:
-    """Set the options that the directives correspond to; return the texts of directives without an option."""
-    asked = script.request
-    left = []
-    if asked.array and not file.try_add("array", asked.array):
-        left.append(source.array_form.format(asked.array))
-    after = [f"{kind}:{job}" for one in asked.depend for kind, job in request_reader.jobs(one)]
-    if asked.depend and not file.try_add("after", after):
-        left.append(source.dependency_form.format(",".join(asked.depend)))
-    if asked.exclusive:
-        file.values["exclusive"] = True
-    if asked.output and not _log(file, source, asked.output, bool(asked.array)):
-        left.append(source.request_forms["output"].format(asked.output))
-    if asked.error and asked.error != asked.output:
-        at = next((option.line for option in script.options if option.flag in ("-e", "--error")), line)
-        file.remarks.append(Remark(at, f"the error file {asked.error}", "jobs of jobgen have one log file"))
-    _mail_on(file, asked, source)
-    refused = [one for one, _ in directive_options.write(wanted.told, source, source, None).lost]
-    for key, one in wanted.told.items():
-        if one in refused or not file.try_add(key, one.value):
-            left.append(_quoted(one.option, one.text))
-    for option, text, why in wanted.left:
-        if text.startswith(("-l select", "-l nodes")):
-            file.remarks.append(Remark(option.line, text, why))
-        elif text not in _WRITTEN and not text.startswith(source.dependency_form.format("")):
-            left.append(_quoted(option, text))
-    return list(dict.fromkeys([*left, *_as_they_are(source, wanted)]))
-
-
-_WRITTEN = ("--open-mode=append",)  # every job of jobgen has it
-
-
-def _quoted(option: Option, text: str) -> str:
-    """Return a directive with its value in the form of sbatch: in quotes if it contains blanks."""
-    return f'{option.flag}="{option.value}"' if option.flag[:2] == "--" and " " in option.value else text
-
-
-def _as_they_are(source: Scheduler, wanted: Wanted) -> Iterator[str]:
-    """Yield directives that can be translated for other schedulers, but have no option in jobgen."""
-    said = {"hold": wanted.hold, "all_variables": wanted.all_variables, "names": ",".join(wanted.names)}
-    forms = source.request_forms
-    yield from (forms[key].format(value) for key, value in said.items() if value and key in forms)
-    yield from wanted.own
-
-
-def _log(file: JobFile, source: Scheduler, path: str, array: bool) -> bool:
-    """Set the file of the output if jobgen accepts it; return whether it does."""
-    log = path if source.percent_codes else unpattern(path)
-    of_task = any(f"%{code}" in log for code in source.one_file_a_task)
-    fits = of_task if array else not re.search("%[aA]", log)
-    return fits and file.try_add("log", log)
-
-
-def _mail_on(file: JobFile, asked: Request, source: Scheduler) -> None:
-    """Set the events of mail, unless they are jobgen's default with an address."""
-    letters = asked.mail or EVENT_LETTERS[source.default_mail] * bool(asked.mail_user)
-    events = [name for name, letter in EVENT_LETTERS.items() if letter in letters]
-    if events and not (asked.mail_user and events == ["begin", "end", "fail"]):
-        file.values["mail_on"] = ",".join(events)
-
-
-def _own_directives(rerun: bool | None, source: Scheduler, left: list[str]) -> Iterator[str]:
-    """Yield directives that jobgen has no option for, unchanged, for the same scheduler."""
-    if rerun is not None:
-        yield source.request_forms["requeue" if rerun else "no_requeue"]
-    yield from left
-
-
-def _last_launch(script: Script) -> Launch | None:
-    """Return the launcher of the ranks: the last one, but not the srun that starts it on each node."""
-    found = [one for one in script.launches if one.kind in LAUNCHERS]
-    inner = [one for one in found if one.row.once_a_node]
-    return next(iter(reversed(inner or found)), None)
-
-
-def _launch(file: JobFile, script: Script, source: Scheduler, launch: Launch | None) -> None:
-    if launch is None:
-        work = next((one for one in reversed(script.commands) if one.name in ("python", "python3")), None)
-        if work is None:
-            file.remarks.append(Remark(1, "the program", "the script has no launcher and no Python program"))
-            return
-        file.add("launcher", source.default_launcher, work.line)
-        _program(file, [literal(word) for word in work.words], work)
-        return
-    file.add("launcher", launch.kind, launch.line)
-    if launch.row.of_mpi:
-        marked = (name for name, mpi in reversed(MPI_FLAVOURS.items()) if launch.has(*mpi.marks))
-        file.add("mpi", next(marked, DEFAULT_MPI), launch.line)
-    if (port := launch.number("--master-port")) is not None:
-        file.add("master_port", port, launch.line)
-    _ranks(file, script, launch)
-    _program(file, [script.constants.value(word) for word in launch.program], launch.command)
-
-
-def _ranks(file: JobFile, script: Script, launch: Launch) -> None:
-    """Set the ranks from the launcher's options: with whole nodes the request does not have them."""
-    each = launch.number("--nproc-per-node", "--num-gpus", "--ntasks-per-node", "--ppn", "-ppn", "-npernode")
-    total, nodes = launch.number("-n", "-np", "--ntasks"), script.request.nodes
-    if each is None and total and nodes and total % nodes == 0:
-        each = total // nodes
-    if launch.row.by_scheduler and each == 1 != (script.request.ranks_per_node or 1):
-        return  # one task on each node, which starts the ranks
-    if each:
-        file.add("ranks_per_node", each, launch.line)
-    cores = (script.request.cpus_per_rank or 0) * (script.request.ranks_per_node or 1)
-    if cpus := launch.number("-c", "--cpus-per-task", "--depth") or (cores // each if each else 0):
-        file.add("cpus_per_rank", cpus, launch.line)
-        if each and cores > cpus * each:
-            file.add("cpus_per_node", cores, launch.line)
-    if (gpus := launch.number("--gpus-per-task")) and each and "gpus_per_node" not in file.values:
-        file.add("gpus_per_node", gpus * each, launch.line)
-
-
-def _program(file: JobFile, words: list[str | None], command: Command) -> None:
-    if words and words[0] in ("python", "python3"):
-        words = words[1:]
-        while words and words[0] in ("-u", "-W", "ignore"):
-            words = words[1:]
-    if not words or None in words:
-        file.remarks.append(
-            Remark(command.line, command.node.text.split("\n")[0][:60], "its words are set only at run time")
-        )
-        return
-    file.values["command"] = words
-
-
-def _environment(file: JobFile, script: Script, launch: Launch | None) -> None:
-    for command in script.commands:
-        words = command.literals
-        if (command.name in ("module", "ml") and words[:1] == ["load"]) or (command.name == "ml" and words):
-            for name in words[1:] if words[0] == "load" else words:
-                file.add("module", name, command.line)
-        elif (
-            command.name in ("source", ".")
-            and words
-            and words[0].endswith("/bin/activate")
-            and len(words) == 1
-        ):
-            file.add("venv", words[0].removesuffix("/bin/activate"), command.line)
-        elif command.name in ("source", ".") and len(words) == 2 and words[0].endswith("/bin/activate"):
-            file.add("conda", words[1], command.line)
-            where = f"conda must be on PATH: the script uses {words[0]}"
-            file.remarks.append(Remark(command.line, f"conda {words[1]}", where, lost=False))
-        elif command.name in ("source", ".") and words:
-            file.add("source", words[0], command.line)
-        elif command.name in ("conda", "mamba") and words[:1] == ["activate"] and len(words) == 2:
-            file.add("conda", words[1], command.line)
-        elif command.name == "cd" and words:
-            file.add("workdir", words[0], command.line)
+def _own_script(file: JobFile, script: Script, launch: Launch | None) -> None:
+    """Set the options of a script that jobgen has made, except those of its body."""
+    if launch is not None:
+        file.values["launcher"] = launch.kind
+    set_to = dict(
+        re.findall(r"\b(job_accelerator|job_ranks_per_node|job_cpus_per_node)=(\w+)", script.tree.text)
+    )
+    file.try_add("accelerator", set_to.get("job_accelerator", ""))
+    if ranks := number(set_to.get("job_ranks_per_node")):
+        cores = number(set_to.get("job_cpus_per_node")) or ranks
+        file.values |= {"ranks_per_node": ranks, "cpus_per_rank": cores // ranks}
+        if cores % ranks:
+            file.values["cpus_per_node"] = cores
     for name, value, node in script.assignments:
-        if not exported(node) or name in _OURS:
-            continue
-        text = script.constants.value(value) if value is not node else ""
-        if text is None:
-            file.remarks.append(
-                Remark(node.line, f"export {name}", "its value is known only when the job runs")
-            )
-        else:
-            file.set_variable(name, text, node.line)
+        text = script.constants.value(value) if exported(node) and name not in _OURS else None
+        if text is not None and file.accepts("env", f"{name}={text}"):
+            file.set_variable(name, text)
 
 
-def _rest(file: JobFile, script: Script, launch: Launch | None) -> None:
-    """Add a remark on every command that is not in the job file, unless jobgen makes it unnecessary."""
-    chain = []
-    while launch is not None:
-        chain.append(launch)
-        launch = launch.outer
-    done = ("module", "ml", "conda", "mamba", "source", ".", "cd", "eval")
-    for command in script.commands:
-        known = command.name in done and (command.literals or command.name in ("cd", "eval"))
-        same = any(command.node is one.command.node for one in chain)
-        inside = command.node.under("command_substitution")
-        if same or known or command.name in _TRIFLES or inside or (not chain and command.works):
-            continue
-        file.remarks.append(
-            Remark(
-                command.line,
-                command.node.text.split("\n")[0][:60],
-                "a job file has one program, and no other commands",
-            )
-        )
+def _accelerator(file: JobFile, script: Script) -> None:
+    if "accelerator" in file.values:
+        return
+    text = script.tree.text.lower()
+    marked = [name for name, row in ACCELERATORS.items() if any(word in text for word in row.marks)]
+    if marked:
+        file.add("accelerator", marked[0])
+
+
+def _body(file: JobFile, script: Script, source: Scheduler, launch: Launch | None) -> None:
+    """Set the program, and the commands before and after it."""
+    outer, work = launch, None if launch else last_program(script)
+    while outer is not None and outer.outer is not None:
+        outer = outer.outer
+    command = outer.command if outer else work
+    said = unreadable(script, command) if command else None
+    if command is None or said is not None:
+        parts, words = _without_program(file, script, source, said)
+    elif launch is None and (whole := _statement(script, command)) is not None:
+        parts = split(script, whole, file.remarks)
+        words = job_file_program.of_statement(script, whole)
+        file.values |= {"launcher": source.default_launcher, "command": words.words}
+    else:
+        parts = split(script, command.node, file.remarks)
+        words = _program(file, script, source, launch, command)
+    if command is not None and said is None:
+        file.remarks += job_file_notes.alone(script, file, command, launch)
+    if words.all_arguments:
+        why = "a program has the arguments of the script one by one: $1 to $9"
+        file.remarks.append(Remark(command.line if command else 1, "$@", why))
+    words.expanded |= bool(names(words.words))
+    if not source.passes_arguments and any(name.isdecimal() for name in names(file.list("command"))):
+        _without_arguments(file, source, command)
+    if words.expanded:
+        file.values["expand"] = True
+    job_file_body.Body(file, script, parts, words.used, words.setup).write()
+    file.remarks += [*job_file_notes.status(parts), *job_file_notes.traps(script, file)]
+    file.remarks += [*job_file_notes.tasks(script, file), *job_file_notes.ends(file, parts)]
+    file.remarks += [*job_file_notes.own_state(script, file, parts), *job_file_notes.contained(script, file)]
+    file.remarks += [*job_file_notes.shell(script), *lookouts.unreadable(script, source)]
+    if outer is not None and not outer.command.node.under("function_definition", "heredoc_body"):
+        _earlier(file, script, outer)
+
+
+def _statement(script: Script, command: Command) -> Node | None:
+    """Return the statement that is the program, in a shell of its own; None for a plain command."""
+    in_shell = command.name in script.functions or (not command.name and "/" not in command.words[0].text)
+    return compound(command.node) or (command.node if in_shell else None)
+
+
+def _without_arguments(file: JobFile, source: Scheduler, command: Command | None) -> None:
+    """Take the arguments of the script out of the program: this scheduler passes none."""
+    words = file.list("command")
+    file.values["command"] = [re.sub(r"\$\{?[1-9]\}?", "", word) for word in words]
+    why = f"{source.title} passes no arguments to a script"
+    file.remarks.append(Remark(command.line if command else 1, " ".join(words)[:60], why))
+
+
+def _without_program(
+    file: JobFile, script: Script, source: Scheduler, said: tuple[int, str] | None
+) -> tuple[Split, Words]:
+    """Set a program that does nothing, beside the commands of the script if bash can read them."""
+    file.values |= {"launcher": source.default_launcher, "command": ["true"]}
+    if said is not None:
+        why = f"bash cannot read the script from here on ({said[1]}): the job file has no commands of it"
+        file.remarks.append(Remark(said[0], "the program", why))
+        return Split((), ()), Words()
+    statements = tuple(one for one in script.tree.children if one.type != "comment")
+    why = "the script has no launcher and no program of its own: the ranks do nothing"
+    if not statements and any(line.strip() and not line.startswith("#") for line in script.lines):
+        file.remarks.append(Remark(1, script.lines[0][:60], "only scripts for bash and its like are read"))
+    else:
+        file.remarks.append(Remark(1, "the program", why, lost=False))
+    while statements and re.fullmatch(r"exit( 0)?|[;&]", statements[-1].text):
+        statements = statements[:-1]
+    return Split(statements, ()), Words()
+
+
+def _program(
+    file: JobFile, script: Script, source: Scheduler, launch: Launch | None, command: Command
+) -> Words:
+    """Set the launcher and the program; return its words."""
+    nodes = tuple(one for word in command.words for one in expanded(word, script.constants))
+    more: list[str] = []
+    lines: list[str] = []
+    kind = source.default_launcher
+    if launch is not None:
+        kind = launch.row.replacement or launch.kind
+        if source.command_name not in LAUNCHERS[kind].schedulers:
+            why = f"is no launcher of {source.title}: becomes {source.default_launcher}"
+            file.remarks.append(Remark(launch.line, kind, why))
+            kind = source.default_launcher
+        nodes, more = job_file_launcher.program_of(script, launch), _rank_argument(launch)
+        nodes = job_file_program.inner(command.words, nodes) if launch.outer else nodes
+        lines = _launcher(file, script, launch, kind)
+    file.values["launcher"] = kind
+    words = job_file_program.read(script, nodes)
+    if words.several:
+        words = job_file_program.as_text(script, nodes, more)
+    elif more:
+        at = next((i for i, word in enumerate(words.words) if word.endswith(".py")), -1) + 1
+        words.words[at:at] = more
+    words.setup += lines
+    if not words.words or (words.words[0].startswith("-") and words.words[0] not in ("-m", "--module")):
+        file.remarks.append(Remark(command.line, command.node.text.split("\n")[0][:60], "names no program"))
+        words.words = ["true"]
+    program = _prefixed(file, script, command, words)
+    file.values["command"], words.expanded = program, bool(names(program))
+    return words
+
+
+def _prefixed(file: JobFile, script: Script, command: Command, words: Words) -> list[str]:
+    """Return the program with the variables that the script sets for this command only."""
+    if words.words[0] == "python" and job_file_program.old_python(script):
+        program = words.words
+    else:
+        program = job_file_program.command(words.words)
+    if words.words[0] == "python" and program[0] != "python":
+        file.remarks += job_file_notes.python(script, command)
+    pairs = []
+    for name, value, node in assignments(command.node):
+        if node.parent is command.node and name not in _OURS:
+            text = job_file_program.read(script, [value], words).words if value is not node else []
+            pairs.append(f"{name}={''.join(text)}")
+    if not pairs:
+        return program
+    python = ["python3"] if program[0] == "-m" or program[0].endswith(".py") else []
+    return ["env", *pairs, *python, *program]
+
+
+def _rank_argument(launch: Launch) -> list[str]:
+    """Return the argument that torch.distributed.launch adds to the program, and torchrun does not."""
+    old = _is_old(launch)
+    return ["--local_rank=$LOCAL_RANK"] if old and not launch.has("--use-env") else []
+
+
+def _is_old(launch: Launch) -> bool:
+    return any((literal(word) or "").endswith("torch.distributed.launch") for word in launch.command.words)
+
+
+def _launcher(file: JobFile, script: Script, launch: Launch, kind: str) -> list[str]:
+    """Set the launcher's options; return lines for setup."""
+    if kind != launch.kind:
+        file.remarks.append(Remark(launch.line, launch.kind, f"becomes {kind}", lost=False))
+    if _is_old(launch):
+        why = f"becomes {kind}, which PyTorch has since 1.10"
+        file.remarks.append(Remark(launch.line, "torch.distributed.launch", why, lost=False))
+    if launch.command.name in job_file_launcher.OTHERS:
+        file.remarks.append(Remark(launch.line, launch.command.name, f"becomes {kind}", lost=False))
+    job_file_launcher.set_mpi(file, script, launch, kind)
+    if (port := launch.number("--master-port", "--main-process-port")) is not None:
+        file.add("master_port", port, launch.line)
+    return job_file_launcher.write(file, script, launch, kind)
+
+
+def _earlier(file: JobFile, script: Script, outer: Launch) -> None:
+    """Add a remark on each other launcher that is started beside the program."""
+    for one in script.launches:
+        top = one.outer is None and one.kind in LAUNCHERS and one.command.node is not outer.command.node
+        if top and one.command.node.start > outer.command.node.start:
+            why = "runs after the program, in the block after"
+            file.remarks.append(Remark(one.line, one.command.node.text.split("\n")[0][:60], why, lost=False))

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from jobgen.check.bash import Node, parse
+from jobgen.check.bash import Node
 from jobgen.check.script import Script
+from jobgen.convert import own_names
+from jobgen.convert.mpi_of_script import mpi_of
+from jobgen.convert.read_names import names_read
 from jobgen.convert.remark import Definition, Edit, Remark
-from jobgen.launchers import DEFAULT_MPI, LAUNCHERS, MPI_FLAVOURS
+from jobgen.launchers import DEFAULT_MPI, LAUNCHERS, MPI_FLAVOURS, Launcher
+from jobgen.schedulers import arrays
 from jobgen.schedulers.base import Scheduler
 from jobgen.schedulers.request import Request
 from jobgen.schedulers.table import SCHEDULERS
+
+# Numbers of cores that no directive requests, and what is to be said of them.
+_UNSURE = {
+    "1": "is 1 here: no directive requests cores, and {} may allocate more",
+    "$(nproc)": "is $(nproc) here, all cores of the node",
+}
 
 
 def _meanings(source: Scheduler) -> dict[str, str]:
@@ -20,22 +30,50 @@ def _meanings(source: Scheduler) -> dict[str, str]:
     return {name: meaning for variables in known for name, meaning in variables.items()}
 
 
-def rank_names(source: Scheduler, target: Scheduler) -> dict[str, str]:
-    """Return the new names of each rank's variables, if mpirun replaces the launcher of the scheduler."""
+def rank_names(source: Scheduler, target: Scheduler, mpi: str) -> dict[str, str]:
+    """Return the new names of each rank's variables, if one launcher replaces another."""
+    if source.node_step is None and target.node_step in LAUNCHERS:
+        return _names_of_mpi(LAUNCHERS[target.node_step])
     if source.node_step not in LAUNCHERS or target.node_step:
         return {}
-    old, new = LAUNCHERS[source.node_step].ranks, MPI_FLAVOURS[DEFAULT_MPI].ranks
+    old, new = LAUNCHERS[source.node_step].ranks, MPI_FLAVOURS[mpi].ranks
     return {old.rank[1:]: new.rank[1:], old.local_rank[1:]: new.local_rank[1:]} if old else {}
 
 
-def names(source: Scheduler, target: Scheduler) -> dict[str, str]:
+def _names_of_mpi(launcher: Launcher) -> dict[str, str]:
+    """Return the names of a launcher for the variables of each MPI."""
+    new, found = launcher.ranks, {}
+    for mpi in MPI_FLAVOURS.values():
+        for old, name in zip(mpi.ranks, new or (), strict=False):
+            if name and re.fullmatch(r"\$\w+", old):
+                found[old[1:]] = name[1:]
+        for more, field in mpi.more_ranks.items():
+            if new and (name := getattr(new, field)):
+                found.setdefault(more, name[1:])
+    return found
+
+
+def _node_rank(asked: Request, source: Scheduler, target: Scheduler, mpi: str) -> dict[str, str]:
+    """Return the new name of the number of a node, if each node has one rank."""
+    alone = asked.ranks_per_node == 1 or (asked.nodes and not asked.ranks_per_node)
+    rank = next(iter(rank_names(source, target, mpi).values()), "")
+    return dict.fromkeys(source.zeros - target.zeros, rank) if alone and rank else {}
+
+
+def names(source: Scheduler, target: Scheduler, mpi: str = DEFAULT_MPI) -> dict[str, str]:
     """Return the new names of the variables."""
     found = {
         name: new
         for name, meaning in _meanings(source).items()
         if name not in target.job_variables and (new := target.variable(meaning))
     }
-    return {**found, **rank_names(source, target)}
+    return {**found, **rank_names(source, target, mpi)}
+
+
+def unset(asked: Request, source: Scheduler) -> set[str]:
+    """Return the variables that the scheduler leaves unset: the request does not name their number."""
+    missing = [meaning for meaning in source.set_if_asked if getattr(asked, meaning) is None]
+    return {name for name, meaning in _meanings(source).items() if meaning in missing}
 
 
 def definitions(asked: Request, source: Scheduler, target: Scheduler) -> dict[str, str]:
@@ -47,40 +85,101 @@ def definitions(asked: Request, source: Scheduler, target: Scheduler) -> dict[st
         "ranks": str(asked.ranks or 1),
         "ranks_per_node": str(ranks),
         "cpus_per_rank": str(cpus),
-        "cpus_per_node": str(cpus * ranks),
+        "cpus_per_node": "$(nproc)" if asked.exclusive else str(cpus * ranks),
     }
+    if asked.mem:
+        values["mem_per_node"] = str(asked.mem)
+    if (array := arrays.read(asked.array) if asked.array else None) is not None:
+        indices = [one for first, last, step in array.ranges for one in range(first, last + 1, step)]
+        values |= {"array_count": str(len(indices)), "array_step": str(array.ranges[0][2])}
+        values |= {"array_first": str(min(indices)), "array_last": str(max(indices))}
     if asked.gpus_per_node:
         values["gpus_per_node"] = str(asked.gpus_per_node)
     new = {*names(source, target), *target.job_variables}
-    known = _meanings(source).items()
-    return {name: values[meaning] for name, meaning in known if meaning in values and name not in new}
+    known = {name: one for name, one in _meanings(source).items() if name not in unset(asked, source)}
+    return {name: values[meaning] for name, meaning in known.items() if meaning in values and name not in new}
+
+
+_EXPANDED = "the script itself expands it, to 0: it is the same for all ranks"
 
 
 def translate(
-    script: Script, source: Scheduler, target: Scheduler, gone: list[Node]
+    script: Script, source: Scheduler, target: Scheduler, gone: list[Node], of_array: bool
 ) -> Iterator[Edit | Remark | Definition]:
     """Yield an edit for each renamed variable, a definition for those without a new name, and remarks.
 
-    ``gone`` are nodes that another edit replaces as a whole.
+    ``gone`` are nodes that another edit replaces as a whole. ``of_array``: the job is a task of an array.
     """
-    other = names(source, target)
+    mpi = mpi_of(script)
+    other = {**_node_rank(script.request, source, target, mpi), **names(source, target, mpi)}
     defined = definitions(script.request, source, target)
-    own = {name for name, _, _ in script.assignments}
-    seen: set[str] = set()
-    for node, offset in _variables(script.tree, 0):
+    ranks = rank_names(source, target, mpi) if not source.zeros else {}
+    steps = not source.zeros or any(script.launched(source.node_step or ""))
+    own = own_names.kept(script) | unset(script.request, source)
+    shared, seen = own_names.shared(script), set[str]()
+    for node, offset in names_read(script.tree, 0):
         name = node.text
-        if name in own or any(_inside(node, offset, one) for one in gone):
+        by_script = name in ranks and offset == 0 and node.parent is not None  # where it is not set
+        if by_script or name in own or any(_inside(node, offset, one) for one in gone):
             continue
-        if name in other:
-            start, end = node.start + offset, node.end + offset
-            yield Edit(start, end, _spelt(node, other[name], target))
-        elif name in defined:
-            if name not in seen:
-                yield Definition(name, defined[name])
+        if name in shared:
+            if name not in seen and name not in source.zeros:
+                yield from _shared(name, other, defined, target, of_array)
             seen.add(name)
-        elif _foreign(name, target) and name not in seen:
+        elif name in source.zeros and not target.zeros and offset == 0 and (zero := _zero(node)) is not None:
+            yield zero
+            yield Remark(node.line, f"${name}", _EXPANDED, lost=False)
+        elif name in source.zeros and not target.zeros and not steps:
+            continue  # no launcher sets it
+        elif name in other:
+            text = _spelt(node, other[name], target, not of_array)
+            yield Edit(node.start + offset, node.end + offset, text)
+            if of_array and text != other[name] and _meanings(source)[name] == "job_id":
+                why = "is the number of the array here, the same for all of its tasks"
+                yield Remark(node.line, f"${name}", why, lost=False)
+        elif name in defined:
+            yield from _defined(node, name, defined[name], script.request, source, name in seen)
+            seen.add(name)
+        elif name not in seen and _foreign(name, target):
             seen.add(name)
             yield Remark(node.line, f"${name}", "has no counterpart")
+
+
+def _shared(
+    name: str, other: Mapping[str, str], defined: Mapping[str, str], target: Scheduler, of_array: bool
+) -> Iterator[Definition]:
+    """Yield the definition of a variable that keeps its name, because the script may set it."""
+    new = other.get(name)
+    if new and new == target.variable("job_id") and target.job_number and not of_array:
+        yield Definition(name, target.job_number)
+    elif new or name in defined:
+        yield Definition(name, f"${{{new}:-}}" if new else defined[name])
+
+
+def _defined(
+    node: Node, name: str, value: str, asked: Request, source: Scheduler, again: bool
+) -> Iterator[Definition | Remark]:
+    """Yield the definition of a variable, unless it is used ``again``, and remarks on its value.
+
+    One remark is on a number of cores that no directive requests, the other on the form of a list of nodes.
+    """
+    meaning = _meanings(source)[name]
+    if not again:
+        yield Definition(name, value)
+        if meaning == "cpus_per_node" and asked.cpus_per_rank is None and value in _UNSURE:
+            yield Remark(node.line, f"${name}", _UNSURE[value].format(source.title), lost=False)
+    if meaning == "node_list" and node.parent is not None and ":" in node.parent.text:
+        yield Remark(node.line, f"${name}", "is a list with commas, without brackets", lost=False)
+
+
+def _zero(node: Node) -> Edit | None:
+    """Return the edit for a variable of a rank that the script itself expands; None if ranks expand it."""
+    if node.parent is None:
+        return None
+    bare = node.parent.type not in ("simple_expansion", "expansion")
+    plain = node.parent.text in (f"${node.text}", f"${{{node.text}}}")
+    whole = node if bare else node.parent
+    return Edit(whole.start, whole.end, "0") if bare or plain else None
 
 
 def _foreign(name: str, target: Scheduler) -> bool:
@@ -92,52 +191,33 @@ def _foreign(name: str, target: Scheduler) -> bool:
     return name in target.unset_variables or (found and not written)
 
 
-def _spelt(node: Node, name: str, target: Scheduler) -> str:
-    """Return the name; in arithmetic, a job id that is not a number is reduced to one."""
+def _spelt(node: Node, name: str, target: Scheduler, numeric: bool) -> str:
+    """Return the name; a job id that is not a number is reduced to one: in arithmetic, or if ``numeric``.
+
+    The tasks of an array have the same number, so that elsewhere the whole id stays.
+    """
+    if not target.job_number or name != target.variable("job_id"):
+        return name
     arithmetic = any(
         above.type in ("arithmetic_expansion", "compound_statement") and "((" in above.text[:3]
         for above in node.above()
     )
-    bare = node.parent is not None and node.parent.type not in ("simple_expansion", "expansion")
-    if target.job_number and name == target.variable("job_id") and arithmetic and bare:
-        return target.job_number
-    return name
+    reckons = arithmetic or numeric or _calculates(node)
+    before = node.source[max(node.start - 2, 0) : node.start]
+    if before.endswith(b"$"):
+        return target.job_number[1:] if reckons else name
+    if before == b"${":
+        plain = node.source[node.end : node.end + 1] == b"}"
+        return target.job_number[2:-1] if reckons and plain else name
+    return target.job_number if arithmetic else name
 
 
-def _variables(root: Node, offset: int) -> Iterator[tuple[Node, int]]:
-    """Yield each name that is read, also in the text of ``bash -c '...'``, and the offset of that text."""
-    for node in root.all("variable_name", "raw_string", "string_content"):
-        if node.type == "string_content":
-            yield from ((one, offset) for one in _escaped(node))
-            continue
-        if node.type == "raw_string":
-            command = next((above for above in node.above() if above.type == "command"), None)
-            if command is not None and any(
-                re.fullmatch(r"-[a-z]*c", child.text) for child in command.children
-            ):
-                yield from _variables(parse(node.text[1:-1].encode(), node.line), offset + node.start + 1)
-        elif node.field != "name" or node.parent is None or node.parent.type != "variable_assignment":
-            yield node, offset
-
-
-def _escaped(node: Node) -> Iterator[Node]:
-    """Yield the names after ``\\$`` in a string, which the shell that gets the string expands."""
-    at = node.text.find("\\$")
-    while at >= 0:
-        start = node.start + len(node.text[: at + 2].encode())
-        start += node.text[at + 2 :].startswith("{")
-        end = start
-        while end < node.end and (node.source[end : end + 1].isalnum() or node.source[end : end + 1] == b"_"):
-            end += 1
-        yield Node("variable_name", None, start, end, node.line, node.source, None)
-        at = node.text.find("\\$", at + 2)
-
-
-def inner_names(word: Node) -> set[str]:
-    """Return the variables in the text of a quoted word that another shell expands."""
-    if word.type == "raw_string":
-        return {node.text for node, _ in _variables(parse(word.text[1:-1].encode()), 0)}
-    return {one.text for node in word.all("string_content") for one in _escaped(node)}
+def _calculates(node: Node) -> bool:
+    """Return whether a command gets the number to calculate with: expr, or what follows in a pipe."""
+    for above in node.above():
+        if above.type in ("command", "pipeline") and re.search(r"\b(expr|bc|tail -c|let)\b", above.text):
+            return True
+    return False
 
 
 def _inside(node: Node, offset: int, one: Node) -> bool:

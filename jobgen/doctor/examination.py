@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 
-from jobgen.doctor import devices, machine, ops, queues, software
+from jobgen.doctor import adapters, binding, devices, machine, ops, queues, software
 from jobgen.doctor.finding import Case, Finding
 from jobgen.doctor.job_environment import surroundings
 from jobgen.doctor.probes import answers
@@ -24,6 +24,8 @@ _JUDGEMENTS: tuple[Callable[[Case], Iterator[Finding]], ...] = (
     software.srun_mpi,
     devices.torch,
     devices.cann,
+    binding.binding,
+    adapters.adapters,
     ops.ops,
     machine.reach,
     machine.interfaces,

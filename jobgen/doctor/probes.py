@@ -88,10 +88,12 @@ def commands(plan: Plan, here: Surroundings) -> dict[str, tuple[str, ...]]:
     if not plan.resources.accelerator.cann:
         del asked["torch_npu"]
     compiler = here.env.get("CXX", "").split() or ["c++" if inside or here.which("c++") else "g++"]
-    mpi = plan.launch.mpi or MPI_FLAVOURS[DEFAULT_MPI]
+    mpi, tool = plan.launch.mpi or MPI_FLAVOURS[DEFAULT_MPI], plan.resources.accelerator.topology
     return {
         **asked,
         **_COMMANDS,
+        **({"topology": tool.command} if tool else {}),
+        **({"devices": tool.listing} if tool and tool.listing else {}),
         **plan.scheduler.probes(),
         **{name: (*inside, *words) for name, words in _COMPILING.items()},
         "compiler": (*inside, *compiler, "-dumpfullversion", "-dumpversion"),

@@ -37,7 +37,8 @@ def queue(case: Case) -> Iterator[Finding]:
     yield from faults
     if not faults:
         asked = case.plan.resources
-        yield Finding("queue", OK, f"{name} takes {asked.allocated} nodes for {clock(asked.walltime)}")
+        time = clock(asked.walltime) if asked.walltime else "its own time"
+        yield Finding("queue", OK, f"{name} takes {asked.allocated} nodes for {time}")
 
 
 def _server(case: Case) -> Mapping[str, str]:
@@ -58,7 +59,7 @@ def _beyond(case: Case, name: str, limits: Mapping[str, str]) -> Iterator[Findin
     time, nodes = limits["resources_max.walltime"], limits["resources_max.nodect"]
     most = seconds(time) if time else None
     asked = case.plan.resources
-    if most is not None and asked.walltime > most:
+    if most is not None and asked.walltime and asked.walltime > most:
         why = f"the job requests {clock(asked.walltime)}: qsub refuses it"
         yield Finding("queue", PROBLEM, f"{name} takes at most {time}", why, f"use --walltime {time} or less")
     if nodes.isdecimal() and asked.allocated > int(nodes):

@@ -10,9 +10,6 @@ from jobgen.doctor.finding import DEEPSPEED, NOTE, OK, PROBLEM, WARNING, Case, F
 from jobgen.launchers import MPI_FLAVOURS
 from jobgen.schedulers.pbspro import PBSPRO
 
-_FLAVOURS = {"Open MPI": "openmpi", "MPICH": "mpich", "HYDRA": "mpich", "Intel": "intel"}
-
-
 _REMEDIES = (
     (
         ("cannot load the module", "cannot read", "cannot find the set_env.sh", "the environment ends"),
@@ -189,7 +186,8 @@ def srun_mpi(case: Case) -> Iterator[Finding]:
 
 
 def _flavour(said: str) -> str | None:
-    return next((name for word, name in _FLAVOURS.items() if word in said), None)
+    rows = ((name, row) for name, row in MPI_FLAVOURS.items() if row.version)
+    return next((name for name, row in rows if row.version in said or row.title in said), None)
 
 
 def _major(said: str) -> str | None:

@@ -8,7 +8,8 @@ from datetime import date, time
 from typing import Any
 
 from jobgen.errors import nearest, one_of, shown
-from jobgen.jobfile.schema import AT, SWEPT, VARIABLE, WORD, fits, known_keys, table_of
+from jobgen.jobfile.schema import SWEPT, VARIABLE, WORD, fits, known_keys
+from jobgen.jobfile.tables import AT, table_of
 from jobgen.options import OPTIONS
 
 Path = tuple[str, ...]

@@ -16,11 +16,12 @@ import msgspec
 from jobgen.errors import JobgenError, nearest, one_of, shown
 from jobgen.jobfile.errors import Path, sentence
 from jobgen.jobfile.locations import line_of
-from jobgen.jobfile.schema import AT, WORD, JobFile, fits, table_of
+from jobgen.jobfile.schema import WORD, JobFile, fits
+from jobgen.jobfile.tables import AT, table_of
 from jobgen.options import OPTIONS, RENAMED, note
 from jobgen.program import read_program
 from jobgen.schedulers.table import COMMANDS
-from jobgen.spec import SET, Layer, SiteName, Text
+from jobgen.spec import SET, Layer, SiteName, Step, Text
 from jobgen.sweep import read_sweep
 
 
@@ -138,13 +139,36 @@ def _layer(job: Any, program: tuple[str, ...], origin: Callable[[Path], str]) ->
             f"{nearest(job.scheduler, COMMANDS)}"
         )
     values, origins = options_of(job, origin)
-    words, whence = _program(job, program, origin)
+    steps = _steps(job, program, origin)
+    words, whence = (steps[0].program, origin(("step",))) if steps else _program(job, program, origin)
     scheduler = None if job.scheduler is msgspec.UNSET else job.scheduler
     site = None if job.site is msgspec.UNSET else SiteName(job.site, origin(("site",)))
     swept = None
     if job.sweep is not msgspec.UNSET:
         swept, origins["sweep"] = read_sweep(job.sweep, origin), origin(("sweep",))
-    return Layer(values, origins | ({"program": whence} if whence else {}), words, scheduler, site, swept)
+    return Layer(
+        values, origins | ({"program": whence} if whence else {}), words, scheduler, site, swept, steps
+    )
+
+
+def _steps(job: Any, program: tuple[str, ...], origin: Callable[[Path], str]) -> tuple[Step, ...]:
+    """Return the steps; none without [[step]]."""
+    if job.step is msgspec.UNSET:
+        return ()
+    where = origin(("step",))
+    others = {
+        "[program]": job.program,
+        "[train]": job.train,
+        "[sweep]": job.sweep,
+        "a program after --": program,
+    }
+    if found := next((name for name, value in others.items() if value), None):
+        raise JobgenError(f"[[step]] ({where}): each step has its command; leave out {found}")
+    if not job.step:
+        raise JobgenError(f"step ({where}): must be one or more tables [[step]]")
+    from jobgen.jobfile.steps import read_steps
+
+    return read_steps(job.step, where)
 
 
 def options_of(tables: Any, origin: Callable[[Path], str]) -> tuple[dict[str, Text], dict[str, str]]:
@@ -210,7 +234,8 @@ def _option(key: str, value: Any, said: set[str], origin: Callable[[Path], str])
     words = [f"{flag}={text}"] if text.startswith("-") else [flag, text]
     words = [flag] if isinstance(value, bool) else words
     try:
-        training_options.check(words if value is not False or not training_options.has(flag) else ())
+        asked = words if value is not False or not training_options.has(flag) else ()
+        training_options.check([training_options.unknown(word) for word in asked])  # the plan knows --expand
     except training_options.Refused as error:
         raise JobgenError(f"{key} = {shown(text)} ({origin(('train', key))}): {error.reason}") from None
     return [] if value is False else words

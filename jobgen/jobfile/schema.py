@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from jobgen.jobfile.tables import TABLES, meaning, table_of
 from jobgen.options import OPTIONS, Option
 from jobgen.schedulers.table import COMMANDS
 from jobgen.values import Choice, Whole
@@ -19,13 +20,6 @@ WORD = bool | int | float | str | list[int | float | str]
 SWEPT = str | list[WORD]
 
 
-def table_of(option: Option) -> str:
-    """Return the table of an option: its group, but [job] for the group Scheduler."""
-    return {"Scheduler": "job"}.get(option.group, option.group.lower())
-
-
-AT: dict[tuple[str, ...], Option] = {(table_of(option), option.name): option for option in OPTIONS}
-TABLES = tuple(dict.fromkeys(table_of(option) for option in OPTIONS))
 TITLES = {"job": "Directives of the scheduler."}  # for the others, the name of the group suffices
 
 
@@ -53,14 +47,6 @@ def _field(option: Option) -> tuple[str, Any, Any]:
     return option.name, Annotated[type_of(option), about] | UnsetType, UNSET
 
 
-def meaning(option: Option) -> str:
-    """Return the help of an option for a file."""
-    text = option.about
-    if option.key == "env":
-        text = 'Environment variables of every rank: a table, or a list such as ["NAME=VALUE", "NAME"].'
-    return text.replace("  [", " [")
-
-
 def _struct(name: str, fields: list[Any], about: str) -> Any:
     made: Any = msgspec.defstruct(name, fields, frozen=True, forbid_unknown_fields=True, kw_only=True)
     return Annotated[made, Meta(description=about)] | UnsetType
@@ -85,6 +71,11 @@ _TRAIN = Meta(
 _SWEEP = Meta(
     description="One array job for many values: lr = [0.1, 0.01] gives each task one of them as its --lr. "
     'Several lists make every combination, or with mode = "zip" go side by side.'
+)
+_STEP = Meta(
+    description="Programs that run one after another in one job, instead of [program]: each has command, and "
+    "launcher, nodes and ranks_per_node if they differ from those of the job. "
+    "With parallel = true a step starts together with the step before, on the next nodes."
 )
 _COMMAND = Meta(
     description="train.py ARG..., -m MODULE ARG..., or any other command.",
@@ -111,6 +102,7 @@ JobFile: Any = msgspec.defstruct(
         ),
         ("train", Annotated[dict[str, WORD], _TRAIN] | UnsetType, UNSET),
         ("sweep", Annotated[dict[str, SWEPT], _SWEEP] | UnsetType, UNSET),
+        ("step", Annotated[list[dict[str, WORD]], _STEP] | UnsetType, UNSET),
     ],
     frozen=True,
     forbid_unknown_fields=True,

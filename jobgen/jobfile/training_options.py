@@ -14,8 +14,10 @@ from typing import Any, NoReturn
 import jobgen
 from jobgen.errors import JobgenError, nearest, shown
 from jobgen.program import Program
+from jobgen.rendering.expansion import parts
 from jobgen.spec import JobSpec
 
+_UNKNOWN = "\ue000"
 Schema = Mapping[str, Any]
 
 
@@ -30,7 +32,8 @@ class Refused(Exception):
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         name, _, reason = message.removeprefix("argument ").partition(": ")
-        raise Refused(name.split("/")[0], reason.replace("expected one argument", "needs a value"))
+        reason = re.sub("expected (at least )?one argument", "needs a value", reason)
+        raise Refused(name.split("/")[0], reason)
 
 
 def check_program(spec: JobSpec, program: Program) -> None:
@@ -39,7 +42,7 @@ def check_program(spec: JobSpec, program: Program) -> None:
     if not program.is_ours or not words or not words[0].startswith("-"):
         return  # evaluate and other commands have options of their own
     try:
-        check(words)
+        check([unknown(word) for word in words] if spec.expand else words)
     except Refused as error:
         raise JobgenError(f"{error.words} ({spec.program_origin}): {error.reason}") from None
 
@@ -56,6 +59,11 @@ def check(words: Sequence[str]) -> None:
         known = [one for row in _rows() for one in row["names"]]
         reason = "is no option of the training module" if word.startswith("-") else "belongs to no option"
         raise Refused(shown(name), reason + nearest(name, known, cutoff=0.7))
+
+
+def unknown(word: str) -> str:
+    """Return a word with a mark in the place of each value that is known only when the job runs."""
+    return _UNKNOWN.join(text for text, _ in parts([word])[0])
 
 
 def has(flag: str) -> bool:
@@ -77,14 +85,14 @@ def _parser() -> _Parser:
         if row.get("type") == "boolean":
             made.add_argument(*row["names"], action="store_true")
         else:
-            nargs = "?" if row.get("optional") else None
+            nargs = "?" if row.get("optional") else "+" if row.get("several") else None
             made.add_argument(*row["names"], type=_converter(row["names"][0], row), nargs=nargs)
     return made
 
 
 def _converter(name: str, schema: Schema) -> Callable[[str], str]:
     def convert(text: str) -> str:
-        if not accepts(schema, text):
+        if _UNKNOWN not in text and not accepts(schema, text):
             hint = nearest(text, schema.get("enum", ()))
             raise Refused(f"{name} {shown(text)}", f"must be {schema['description']}{hint}")
         return text

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from jobgen.errors import visible
 from jobgen.options import OPTIONS
 from jobgen.plan import Plan
+from jobgen.resources.typed_devices import type_of
 from jobgen.schedulers.base import clock
 from jobgen.secrets import masked_data
 
@@ -35,9 +36,11 @@ def _resolved(plan: Plan) -> dict[str, Any]:
     mixed = resources.mixed
     return {
         "dialect": None if "dialect" in lacks else plan.scheduler.name,
-        "walltime": clock(resources.walltime) if plan.scheduler.limits_time or spec.walltime else None,
-        "nodes": mixed or resources.nodes,
-        "gpus_per_node": None if mixed else resources.gpus_per_node,
+        "walltime": (clock(resources.walltime) if resources.walltime else "that of the queue")
+        if plan.scheduler.limits_time or spec.walltime
+        else None,
+        "nodes": mixed or resources.nodes or "submitted",
+        "gpus_per_node": None if mixed else _devices(plan),
         "ranks_per_node": None if mixed else resources.ranks_per_node,
         "cpus_per_rank": resources.cpus.rank,
         "cpus_per_node": None if mixed or "cpus_per_node" in lacks else resources.cpus.node,
@@ -62,43 +65,56 @@ def _resolved(plan: Plan) -> dict[str, Any]:
     }
 
 
+def _devices(plan: Plan) -> int | str:
+    kind, number = type_of(plan.spec.gpus_per_node), plan.resources.gpus_per_node
+    return f"{kind}:{number}" if kind else number
+
+
 def _derived(plan: Plan) -> list[Row]:
-    spec, resources, launch = plan.spec, plan.resources, plan.launch
+    spec, resources = plan.spec, plan.resources
     directory = f"{spec.runs_dir}/{spec.name}-JOBID"
     what = "the training module of jobgen" if plan.program.is_ours else "your own program"
-    nodes = {
-        "here": "started on this one node",
-        "srun": "one launcher a node, started by srun",
-        "each": f"one launcher a node, started by {' or else '.join(launch.agents)}",
-        "pdsh": "started by pdsh over ssh",
-        "launcher": (launch.row.start or f"started by {spec.launcher}")
-        + (f", its daemons by {' or else '.join(launch.agents)}" if launch.agents else ""),
-    }[launch.start_nodes]
     values = (
         *_site_rows(plan),
         ("scheduler", plan.scheduler.title, f"Submitted with {plan.scheduler.command}."),
         (
             "world_size",
-            resources.active.world_size,
-            f"Ranks in all, on {resources.active.nodes} of {resources.nodes} nodes.",
+            resources.active.world_size or f"{resources.ranks_per_node} a node",
+            f"Ranks in all, on {resources.active.nodes} of {resources.nodes} nodes."
+            if resources.nodes
+            else "Ranks, on as many nodes as the job gets.",
         ),
         ("slots", resources.mixed or resources.ranks_per_node, "Ranks that the hostfile allows a host."),
-        ("hostfile", f"{directory}/hostfile", "HOST slots=N lines, written and checked by the script."),
+        ("hosts", f"{directory}/hostfile", "HOST slots=N lines, written and checked by the script."),
         ("rendezvous", "MASTER_ADDR:MASTER_PORT", "The first host, and the port above."),
         (
             "devices",
             ", ".join(filter(None, (chunk.devices for chunk in resources.chunks))) or None,
             "The scheduler's request for the accelerators.",
         ),
-        ("start", nodes, "How the ranks are started on the nodes."),
+        ("start", _start(plan), "How the ranks are started on the nodes."),
         ("program", shlex.join(plan.program.words), f"What every rank runs: {what}."),
         ("output", directory, "The run directory: hostfile, environment, metrics and status."),
     )
+    order = "Run one after another, those with parallel = true together with the one before."
+    more = (("steps", [one.title for one in plan.steps], order),) if plan.steps else ()
     swept = (("sweep", plan.sweep.title, "Each point is a task of the array."),) if plan.sweep else ()
     return [
         Row(name, value, spec.origins.get(name, "derived"), meaning)
-        for name, value, meaning in (*values, *swept)
+        for name, value, meaning in (*values, *more, *swept)
     ]
+
+
+def _start(plan: Plan) -> str:
+    launch = plan.launch
+    return {
+        "here": "started on this one node",
+        "srun": "one launcher a node, started by srun",
+        "each": f"one launcher a node, started by {' or else '.join(launch.agents)}",
+        "pdsh": "started by pdsh over ssh",
+        "launcher": (launch.row.start or f"started by {plan.spec.launcher}")
+        + (f", its daemons by {' or else '.join(launch.agents)}" if launch.agents else ""),
+    }[launch.start_nodes]
 
 
 def _site_rows(plan: Plan) -> list[tuple[str, Any, str]]:

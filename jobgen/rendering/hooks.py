@@ -18,13 +18,13 @@ def check_syntax(spec: JobSpec, keys: Iterable[str]) -> None:
         JobgenError: a block has a syntax error; the message is bash's own.
     """
     for key in keys:
-        if said := _complaint(getattr(spec, key)):
+        if said := complaint(getattr(spec, key)):
             origin = spec.origin(key)
             raise JobgenError(f"{setting(key, origin)} ({origin}): bash cannot read it: {said}")
 
 
 @lru_cache(maxsize=64)
-def _complaint(code: str) -> str:
+def complaint(code: str) -> str:
     """Return bash's message from the line number on; empty if there is none, or if bash cannot be run."""
     env = {**os.environ, "LC_ALL": "C"}
     try:

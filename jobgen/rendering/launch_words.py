@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jobgen.rendering.quoting import each, sh
+from jobgen.resources.heterogeneous import SUBMITTED
 
 if TYPE_CHECKING:
     from jobgen.launchers import MpiFlavour
@@ -21,14 +22,15 @@ _RANKS_BEFORE = (
 def launch_words(plan: Plan) -> dict[str, object]:
     """Return the values for the templates in launcher/."""
     resources, filtered, timeout = plan.resources, plan.resources.active, plan.survival.timeout
-    ranks, spare = resources.ranks_per_node, plan.survival.spare_nodes
+    ranks = resources.ranks_per_node
     return {
         "run": f"timeout {timeout} " if timeout else "",
-        # With spare nodes, only the script knows which nodes take part.
-        "nodes_word": f"$((JOBGEN_WORLD_SIZE / {ranks}))" if spare else str(filtered.nodes),
+        "nodes_word": f"$((JOBGEN_WORLD_SIZE / {ranks}))" if _late(plan) else str(filtered.nodes),
         "world_word": _world(plan),
         "node_ranks": f'"$({_RANKS_OF_NODE})"' if resources.mixed else ranks,
-        "host_list": '--nodelist="$(paste -sd , "$JOBGEN_RUN_DIR/hosts")"',
+        "even_world": _even_world(plan),
+        "launcher_kind": _kind(plan),
+        "host_list": '--nodelist="$(paste -sd , "$JOBGEN_RUN_DIR/hosts")" ' if _chosen(plan) else "",
         "filter_words": f"{filtered.option} {sh(filtered.text)} " if filtered.option else "",
         "launcher_words": each(plan.spec.launcher_arg),
         "mpi_options": _mpi_options(plan, plan.launch.mpirun) if plan.launch.mpirun else (),
@@ -36,8 +38,33 @@ def launch_words(plan: Plan) -> dict[str, object]:
     }
 
 
+def _late(plan: Plan) -> bool:
+    """Return whether only the script knows the nodes that take part."""
+    return bool(plan.survival.spare_nodes or plan.resources.nodes == SUBMITTED)
+
+
 def _world(plan: Plan) -> str:
-    return '"$JOBGEN_WORLD_SIZE"' if plan.survival.spare_nodes else str(plan.resources.active.world_size)
+    return '"$JOBGEN_WORLD_SIZE"' if _late(plan) else str(plan.resources.active.world_size)
+
+
+def _chosen(plan: Plan) -> bool:
+    """Return whether a part of the nodes takes part."""
+    return bool(plan.survival.spare_nodes or plan.resources.active.option or plan.step)
+
+
+def _even_world(plan: Plan) -> str:
+    """Return the number of ranks for a launcher that divides it by the nodes, as if all were like this."""
+    mixed = plan.resources.mixed
+    return f'"$(({plan.resources.nodes} * $({_RANKS_OF_NODE})))"' if mixed else _world(plan)
+
+
+def _kind(plan: Plan) -> str:
+    """Return the option with which the launcher starts several ranks, and a blank; empty if it needs none."""
+    row = plan.launch.row
+    given = (word.partition("=")[0].replace("-", "_") for word in plan.spec.launcher_arg)
+    others = [one for name in given for key, one in row.other_kinds.items() if key.replace("-", "_") == name]
+    kind = max(others) if others else row.kind if plan.resources.active.world_size != 1 else ""
+    return kind and f"{kind} "
 
 
 def _mpi_options(plan: Plan, mpi: MpiFlavour) -> tuple[str, ...]:
@@ -49,11 +76,18 @@ def _mpi_options(plan: Plan, mpi: MpiFlavour) -> tuple[str, ...]:
         "ranks": _world(plan),
         "ranks_per_node": plan.resources.ranks_per_node,
         "cpus": plan.resources.cpus.rank,
-        "bind": plan.site.bind or "--cpu-bind depth",
+        "bind": bind_option(plan),
     }
     place = (line.format(**numbers) for line in _place(plan, mpi))
     export = (word.format(name=name) for word in mpi.export for name in names)
     return (*place, " ".join(export))
+
+
+def bind_option(plan: Plan) -> str:
+    """Return the launcher's option that binds the ranks; empty if the launcher decides alone."""
+    mpi = plan.launch.mpirun
+    own = "--cpu-bind depth" if mpi and any("{bind}" in line for line in mpi.place) else ""
+    return plan.site.bind or own
 
 
 def _place(plan: Plan, mpi: MpiFlavour) -> tuple[str, ...]:

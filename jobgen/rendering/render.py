@@ -14,6 +14,7 @@ import jobgen.templates
 from jobgen.errors import JobgenError, nearest, shown
 from jobgen.rendering.quoting import item, prefixed, sh, suffixed
 from jobgen.rendering.runtime import MAIN, runtime
+from jobgen.rendering.step_texts import step_texts
 from jobgen.rendering.words import former_names, words
 
 if TYPE_CHECKING:
@@ -114,6 +115,7 @@ def render(
         _check_blocks(env, folders)
         values = former_names(plan) | values
     try:
+        values["step_texts"] = step_texts(plan, env.get_template) if plan.steps else ()
         template = env.get_template(plan.scheduler.template)
         return template.render(values, runtime=runtime(plan, main))
     except jinja2.TemplateSyntaxError as error:

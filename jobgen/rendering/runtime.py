@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import jobgen.templates
 from jobgen import __version__
+from jobgen.rendering.expansion import of_the_script
+from jobgen.resources.heterogeneous import SUBMITTED
 from jobgen.schedulers.base import clock
 
 if TYPE_CHECKING:
@@ -40,7 +42,21 @@ class Setting(NamedTuple):
 
 def runtime(plan: Plan, main: str = MAIN) -> Runtime:
     """Return the runtime of a plan; ``main`` is the file with its order of steps."""
-    return _assembled(tuple(_files(plan, main)), tuple(_node_files(plan)))
+    jobs = (plan, *plan.steps)
+    files, node_files = (
+        _merged([list(of(one)) for one in jobs]) for of in (partial(_files, main=main), _node_files)
+    )
+    return _assembled(files, node_files)
+
+
+def _merged(lists: list[list[str]]) -> tuple[str, ...]:
+    """Return the files of all lists, each once, behind those before it."""
+    found = lists[0]
+    for names in lists[1:]:
+        for at, name in enumerate(names):
+            if name not in found:
+                found.insert(found.index(names[at - 1]) + 1 if at else 0, name)
+    return tuple(found)
 
 
 @lru_cache(maxsize=64)
@@ -66,15 +82,24 @@ def _written(name: str) -> str:
 
 def _files(plan: Plan, main: str) -> Iterator[str]:
     """Yield the files in the order of the script."""
-    spec, survive, box, launch = plan.spec, plan.survival, plan.container, plan.launch
+    spec, box, accelerator = plan.spec, plan.container, plan.resources.accelerator
     yield from ("messages", "finish", "signals", plan.scheduler.runtime, "run_directory")
-    accelerator, filtered = plan.resources.accelerator, plan.resources.active
     software = accelerator.runtime if box is None else accelerator.runtime_in_container
     if spec.source or spec.venv or spec.conda or spec.setup or "cann" in software:
         yield "source"
     yield from software
-    wanted = {
-        "modules": spec.module or plan.site.module_use,
+    yield from (name for name, needed in _wanted(plan).items() if needed)
+    if plan.launch.mpirun:
+        yield from plan.launch.mpirun.runtime
+    yield main
+    yield "start"
+
+
+def _wanted(plan: Plan) -> dict[str, object]:
+    """Return the files in the order of the script, each with what makes it necessary."""
+    spec, survive, box, launch = plan.spec, plan.survival, plan.container, plan.launch
+    return {
+        "modules": spec.module or plan.site.module_use or plan.site.network.modules,
         "conda": spec.conda,
         "setup": spec.setup,
         "requirements": True,
@@ -82,9 +107,11 @@ def _files(plan: Plan, main: str) -> Iterator[str]:
         "secrets": spec.secrets,
         "sweep": plan.sweep,
         "hostfile": True,
-        "filter": filtered.option,
+        "submitted_nodes": plan.resources.nodes == SUBMITTED,
+        "filter": plan.resources.active.option,
         "rendezvous": True,
         "deadline": survive.timer or survive.grace is not None,
+        "expand": spec.expand and of_the_script(plan.program.words),
         "handover": True,
         "mpi_version": launch.mpirun and launch.mpirun.version,
         "pdsh": launch.start_nodes == "pdsh",
@@ -96,14 +123,12 @@ def _files(plan: Plan, main: str) -> Iterator[str]:
         "spare_nodes": survive.spare_nodes,
         "leftover": box and box.kind in _DOCKER,
         "verdict": True,
+        "steps": plan.steps,
+        "parallel_steps": any(one.parallel for one in spec.steps),
         "requeue": spec.requeue,
         f"{plan.scheduler.runtime}_requeue": spec.requeue,
+        "requeue_at_limit": survive.requeue_at_limit,
     }
-    yield from (name for name, needed in wanted.items() if needed)
-    if launch.mpirun:
-        yield from launch.mpirun.runtime
-    yield main
-    yield "start"
 
 
 def _node_files(plan: Plan) -> Iterator[str]:
@@ -145,14 +170,17 @@ def _names(plan: Plan) -> Iterator[Setting]:
     yield Setting("job_dependency", "yes" if spec.after else "")
     yield Setting("job_mask", "027" if spec.group_readable else "")
     yield Setting("job_secret_names", spec.secrets)
+    yield Setting("job_steps", len(plan.steps) or "")
+    yield Setting("job_parallel_steps", tuple(str(n) for n, one in enumerate(spec.steps, 1) if one.parallel))
 
 
 def _sizes(plan: Plan) -> Iterator[Setting]:
     resources = plan.resources
-    yield Setting("job_nodes", resources.allocated)
+    yield Setting("job_host_list", tuple(f"{host}:{slots}" for host, slots in plan.spec.hostfile or ()))
+    yield Setting("job_nodes", resources.allocated or "")
     yield Setting("job_needed_nodes", resources.nodes if plan.survival.spare_nodes else "")
     yield Setting("job_ranks_per_node", resources.ranks_per_node)
-    yield Setting("job_world_size", resources.active.world_size)
+    yield Setting("job_world_size", resources.active.world_size or "")
     yield Setting("job_cpus_per_node", resources.cpus.node)
     if resources.mixed:
         yield Setting("job_mixed", resources.mixed)
@@ -163,6 +191,7 @@ def _times(plan: Plan) -> Iterator[Setting]:
     spec, survive = plan.spec, plan.survival
     yield Setting("job_walltime", survive.walltime or "")
     yield Setting("job_grace", "" if survive.grace is None else survive.grace)
+    yield Setting("job_short_grace", "yes" if survive.short_grace else "")
     yield Setting("job_timer", "yes" if survive.timer else "")
     yield Setting("job_signal", survive.signal)
     yield Setting("job_limit", clock(survive.timeout) if survive.timeout else "")
@@ -175,6 +204,7 @@ def _times(plan: Plan) -> Iterator[Setting]:
 def _program(plan: Plan) -> Iterator[Setting]:
     mpi = plan.launch.mpirun
     yield Setting("job_launcher_name", plan.spec.launcher)
+    yield Setting("job_value_names", of_the_script(plan.program.words) if plan.spec.expand else ())
     yield Setting("job_training", "yes" if plan.program.is_ours else "")
     yield Setting("job_rank_logs", plan.spec.rank_logs)
     yield Setting("job_mpirun", mpi.command if mpi and mpi.version else "")

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from jobgen.rendering.expansion import names, of_ranks, parts
 from jobgen.rendering.launch_words import launch_words
+from jobgen.rendering.network_lines import network_lines
 from jobgen.rendering.quoting import each, item, quoted, sh
 from jobgen.rendering.runtime import Setting, settings
+from jobgen.resources.own_request import nodes_are_open, remaining
 from jobgen.schedulers.precedence import split_user_directives
 
 if TYPE_CHECKING:
@@ -22,22 +25,33 @@ def words(plan: Plan) -> dict[str, object]:
     image = _pyxis_words(plan) if box is not None and box.kind == "pyxis" else ""
     return {
         "queue": plan.queue,
-        "walltime": plan.scheduler.clock(plan.resources.walltime),
-        "settings": [" ".join(map(_assignment, line)) for line in settings(plan)],
+        "walltime": plan.scheduler.clock(plan.resources.walltime) if plan.resources.walltime else None,
+        "settings": [" ".join(map(assignment, line)) for line in settings(plan)],
+        **_request(plan),
         "first_directives": first,
         "last_directives": last,
         "container_directives": (f"--image={spec.image}",) if box and box.kind == "shifter" else (),
+        "addressed": _addressed(plan),
         "activate": f"{spec.venv}/bin/activate" if spec.venv else None,
         "program_words": _program_words(plan),
         "container_words": each(spec.container_arg),
         "pyxis_words": image,
         "srun_container": "" if plan.launch.start_nodes == "here" else image,
         "node_prefix": box.node if box else "",
-        "network": _network(plan),
-        "commands": _commands(plan),
-        "needs": _needs(plan),
+        "network": network_lines(plan),
+        "threads": max(1, plan.resources.cpus.rank // plan.site.threads_per_core),
+        "commands": tuple(dict.fromkeys(word for one in plan.steps or (plan,) for word in _commands(one))),
+        "needs": list(dict.fromkeys(line for one in plan.steps or (plan,) for line in _needs(one))),
         **launch_words(plan),
     }
+
+
+def _request(plan: Plan) -> dict[str, object]:
+    """Return the directives of the nodes, and the option of their number if the submission has it."""
+    chunk, place = plan.directives.chunk, plan.directives.place
+    lines = list(plan.site.request or plan.scheduler.node_lines(plan.resources, chunk, place))
+    option = f"{lines.pop(0)} " if nodes_are_open(plan.spec, plan.scheduler) else ""
+    return {"request": remaining(lines, plan.spec, plan.scheduler), "nodes_option": option}
 
 
 def former_names(plan: Plan) -> dict[str, object]:
@@ -52,7 +66,26 @@ def former_names(plan: Plan) -> dict[str, object]:
     return {**parts, **own, **gone}
 
 
-def _assignment(setting: Setting) -> str:
+def _addressed(plan: Plan) -> tuple[str, ...]:
+    """Return the directives of the queue, the account and the mail."""
+    from jobgen.schedulers.base import key_of
+
+    spec, site, forms = plan.spec, plan.site, plan.scheduler.request_forms
+    given = (
+        ("queue", site.queue, plan.queue),
+        ("account", site.account, spec.account),
+        ("mail_user", None, spec.mail),
+        ("mail", None, plan.directives.mail_on),
+    )
+    return tuple(
+        forms[key].replace(key_of(forms[key]), own or key_of(forms[key])).format(value)
+        for key, own, value in given
+        if value and key in forms
+    )
+
+
+def assignment(setting: Setting) -> str:
+    """Return a setting as a line of bash."""
     value = setting.value
     if isinstance(value, tuple):
         return f"{setting.name}=({' '.join(map(item, value))})"
@@ -72,7 +105,7 @@ def _pyxis_words(plan: Plan) -> str:
 
 def _program_words(plan: Plan) -> str:
     program = plan.program
-    line = [sh(word) for word in program.words]
+    line = list(map(_expanded, parts(program.words)) if plan.spec.expand else map(sh, program.words))
     if program.head and plan.launch.row.local_rank_option:
         line.insert(program.head, '"--local_rank=$LOCAL_RANK"')
     if program.is_ours and plan.survival.preflight:
@@ -82,16 +115,14 @@ def _program_words(plan: Plan) -> str:
     return (plan.container.rank if plan.container else "") + " ".join(line)
 
 
-def _network(plan: Plan) -> list[str]:
-    """Return the settings of the interface. Gloo and Open MPI require full names, TensorPipe only one."""
-    interface, mpi = plan.spec.interface, plan.launch.mpi
-    if not interface:
-        return []
-    first = interface.partition(",")[0]
-    lines = [f"export NCCL_SOCKET_IFNAME={interface} GLOO_SOCKET_IFNAME={interface} TP_SOCKET_IFNAME={first}"]
-    libraries = (plan.resources.accelerator.network, mpi.network if mpi else "")
-    lines += [line.format(interface=interface) for line in libraries if line]
-    return [one for line in lines for one in ("# jobgen: disable=fixed-interface", line)]
+def _expanded(word: list[tuple[str, str]]) -> str:
+    """Return a word of the program with the values of the names in it, and the rest as it is."""
+    return "".join((sh(text) if text else "") + _value(name) for text, name in word) or "''"
+
+
+def _value(name: str) -> str:
+    reference = f'"${name}"' if name in of_ranks() else f'"${{job_value[{name}]}}"'
+    return reference if name else ""
 
 
 def _commands(plan: Plan) -> tuple[str, ...]:
@@ -114,6 +145,8 @@ def _needs(plan: Plan) -> list[str]:
         lines.append(f"job_need_inside {' '.join(box.needs)}")
     if program.is_ours:
         lines.append("job_need_training")
+    if plan.spec.expand and names([program.file or program.command or ""]):
+        return lines  # its name is not known yet
     if program.file:
         lines.append(f"job_need_file {sh(program.file)}")
     if program.command:

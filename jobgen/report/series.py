@@ -40,6 +40,8 @@ KINDS = (
         },
     ),
     Kind("Accuracy", "%", "", {("epoch", "train_accuracy"): "training", ("epoch", "accuracy"): "validation"}),
+    Kind("Perplexity", "", "log", {("epoch", "perplexity"): "validation"}),
+    Kind("Mean absolute error", "", "log", {("epoch", "mae"): "validation"}),
     Kind("Throughput", "samples/s", "zero", {("step", "samples_per_second"): "training"}),
     Kind("Learning rate", "", "log", {("step", "lr"): "training"}),
     Kind("Norm of the gradient", "", "log", {("step", "gradient_norm"): "training"}),
@@ -55,6 +57,7 @@ def curves(rows: Iterable[dict[str, Any]]) -> Curves:
     for row in rows:
         if (step := number(row.get("step"))) is not None:
             seconds, said = number(row.get("seconds")), row.get("event")
+            said = "epoch" if said == "evaluation" else said  # one between two epochs
             seconds = seconds if seconds is None or seconds >= 0 else None
             for (event, key), points in found.items():
                 if key in row and said in (event, None):

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
+from jobgen.topology.tools import AMD, ASCEND, NVIDIA, Tool
+
 
 class Accelerator(NamedTuple):
     """A kind of device.
@@ -17,7 +19,8 @@ class Accelerator(NamedTuple):
     supports it. ``network`` sets the ``{interface}`` of its communication library. ``marks`` are words that
     show it in a script. ``torch`` is the field of torch.version that a build of torch for it has. ``ops``
     are the DeepSpeed ops that most programs use, compiled with nvcc if ``nvcc`` is true, and ``deepspeed``
-    is DeepSpeed's name of it, if that is another one.
+    is DeepSpeed's name of it, if that is another one. ``topology`` is the command that shows which processors
+    are next to a device.
     """
 
     title: str
@@ -35,6 +38,7 @@ class Accelerator(NamedTuple):
     ops: tuple[str, ...] = ("cpu_adam",)
     nvcc: bool = False
     deepspeed: str = ""
+    topology: Tool | None = None
 
     @property
     def cann(self) -> bool:
@@ -71,6 +75,7 @@ ACCELERATORS = {
         torch="cuda",
         ops=("fused_adam", "cpu_adam", "fused_lamb"),
         nvcc=True,
+        topology=NVIDIA,
     ),
     # Slurm has no option for NPUs: they are a generic resource that the site calls npu.
     # PBS has no common name for them except naccelerators.
@@ -84,6 +89,7 @@ ACCELERATORS = {
         runtime_in_container=("hccl",),
         containers={**_NO_OPTIONS, "enroot": ""},
         network="export HCCL_SOCKET_IFNAME='={interface}'  # =: this name, not a prefix",
+        topology=ASCEND,
     ),
     # Slurm limits AMD GPUs with ROCR_VISIBLE_DEVICES: a program numbers the devices that are left from 0.
     "rocm": Accelerator(
@@ -93,6 +99,7 @@ ACCELERATORS = {
         select="ngpus={n}",
         torque="gpus={n}",
         runtime=("rocm",),
+        runtime_in_container=("rocm",),
         containers={
             "apptainer": "--rocm",
             "singularity": "--rocm",
@@ -105,6 +112,7 @@ ACCELERATORS = {
         torch="hip",
         ops=("fused_adam", "cpu_adam", "fused_lamb"),
         deepspeed="cuda",
+        topology=AMD,
     ),
     # ZE_FLAT_DEVICE_HIERARCHY defines what a device is: a tile, unless the value is COMPOSITE.
     "xpu": Accelerator(

@@ -7,8 +7,10 @@ from jobgen.resources.accelerators import ACCELERATORS, Accelerator
 from jobgen.resources.cores import Cores, cores
 from jobgen.resources.device_filter import Active, active
 from jobgen.resources.heterogeneous import Chunk, chunks, most_ranks, total, written
+from jobgen.resources.typed_devices import number_of, type_of
 from jobgen.schedulers.base import Scheduler
 from jobgen.spec import JobSpec
+from jobgen.values import QUEUE
 
 
 class Resources(NamedTuple):
@@ -16,7 +18,8 @@ class Resources(NamedTuple):
 
     ``allocated`` are the nodes with the spare ones; ``mixed`` describes nodes that differ. ``active`` is the
     part that a filter of devices leaves. ``chunks``, ``devices`` and ``memory`` are requests in the words of
-    the scheduler. ``walltime`` is in seconds.
+    the scheduler; ``device_number`` is the number in ``devices`` with the type. ``walltime`` is in seconds;
+    None leaves the limit to the queue.
     """
 
     accelerator_name: str
@@ -29,9 +32,10 @@ class Resources(NamedTuple):
     cpus: Cores
     active: Active
     chunks: tuple[Chunk, ...]
+    device_number: str
     devices: str | None
     memory: str | None
-    walltime: int
+    walltime: int | None
 
 
 def resources_of(spec: JobSpec, scheduler: Scheduler) -> Resources:
@@ -40,12 +44,14 @@ def resources_of(spec: JobSpec, scheduler: Scheduler) -> Resources:
     Raises:
         JobgenError: the numbers contradict each other, or the scheduler cannot request them.
     """
-    name, gpus, ranks = _devices(spec, scheduler)
+    name, gpus, ranks = devices_and_ranks(spec, scheduler)
     cpus = cores(spec, scheduler, ranks)
     nodes = total(spec.nodes)
     if scheduler.one_host and nodes != 1:
         raise spec.refuse("nodes", "a local run has only this node; use pbs or slurm for more")
-    devices = _device_option(spec, scheduler, ACCELERATORS[name]) if gpus else ""
+    devices, number = "", _device_number(spec, scheduler)
+    if gpus:
+        devices = _device_option(spec, scheduler, ACCELERATORS[name]).replace("{n}", number)
     return Resources(
         accelerator_name=name,
         accelerator=ACCELERATORS[name],
@@ -57,18 +63,26 @@ def resources_of(spec: JobSpec, scheduler: Scheduler) -> Resources:
         cpus=cpus,
         active=active(spec, ranks),
         chunks=chunks(spec, cpus, ranks, devices, gpus),
+        device_number=number.format(n=gpus),
         devices=devices.format(n=gpus) or None,
         memory=None if spec.mem is None else scheduler.memory(spec.mem, nodes, cpus.node),
-        walltime=spec.walltime or DEFAULT_WALLTIME,
+        walltime=_walltime(spec, scheduler),
     )
 
 
-def _devices(spec: JobSpec, scheduler: Scheduler) -> tuple[str, int, int]:
+def _walltime(spec: JobSpec, scheduler: Scheduler) -> int | None:
+    """Return the time limit; None is that of the queue."""
+    if spec.walltime == QUEUE and not scheduler.limits_time:
+        raise spec.refuse("walltime", "a local run has no queue; leave it out")
+    return DEFAULT_WALLTIME if spec.walltime is None else spec.walltime or None
+
+
+def devices_and_ranks(spec: JobSpec, scheduler: Scheduler) -> tuple[str, int, int]:
     """Return accelerator, devices and ranks per node; a value that is not given follows from the others."""
-    gpus, ranks = spec.gpus_per_node, spec.ranks_per_node or most_ranks(spec.nodes)
+    gpus, ranks = number_of(spec.gpus_per_node), spec.ranks_per_node or most_ranks(spec.nodes)
     name = spec.accelerator
     if name is None:
-        name = "cpu" if gpus == 0 or (gpus is None and scheduler.one_host) else "cuda"
+        name = "cpu" if gpus == 0 or (gpus is None and not scheduler.prefix) else "cuda"
     if name == "cpu":
         if gpus:
             raise spec.refuse("gpus_per_node", "cannot be used with --accelerator cpu; remove one of the two")
@@ -91,3 +105,13 @@ def _device_option(spec: JobSpec, scheduler: Scheduler, accelerator: Accelerator
         title = scheduler.title
         raise spec.refuse("accelerator", f"{title} cannot request {accelerator.title}; use PBS Pro or Slurm")
     return option
+
+
+def _device_number(spec: JobSpec, scheduler: Scheduler) -> str:
+    """Return the form of the number ``{n}`` in the option, which has the type of the devices, too."""
+    if not (kind := type_of(spec.gpus_per_node)):
+        return "{n}"
+    try:
+        return scheduler.typed(kind, spec.site.file.rules.gpu_type if spec.site else "")
+    except ValueError as error:
+        raise spec.refuse("gpus_per_node", str(error)) from None

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from jobgen.schedulers.base import Scheduler
 from jobgen.spec import JobSpec
+from jobgen.topology import cpus as processors
 
 
 class Cores(NamedTuple):
@@ -39,7 +40,7 @@ def cores(spec: JobSpec, scheduler: Scheduler, ranks: int) -> Cores:
     if bind == "list" and len(lists) < ranks:
         raise spec.refuse("cpu_bind", f"has {len(lists)} lists for {ranks} ranks a node; write one for each")
     for number, cpus in enumerate(lists[:ranks]):
-        if count(cpus) < rank:
+        if len(processors.read(cpus)) < rank:
             raise spec.refuse("cpu_bind", f"{cpus} is not enough for the {rank} cores of rank {number}")
     node = node or ranks * rank
     return Cores(rank, node, node // ranks, bind, lists[:ranks])
@@ -47,13 +48,7 @@ def cores(spec: JobSpec, scheduler: Scheduler, ranks: int) -> Cores:
 
 def _default(scheduler: Scheduler, ranks: int, node: int | None, lists: tuple[str, ...]) -> int:
     if lists:
-        return min(map(count, lists[:ranks]))
+        return min(len(processors.read(cpus)) for cpus in lists[:ranks])
     if node is not None:
         return node // ranks
     return scheduler.default_cpus_per_rank
-
-
-def count(cpus: str) -> int:
-    """Return the number of processors in a list such as ``0-3,8``."""
-    ends = (part.partition("-") for part in cpus.split(","))
-    return sum(int(last or first) - int(first) + 1 for first, _, last in ends)

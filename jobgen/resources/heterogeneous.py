@@ -29,6 +29,7 @@ class Chunk(NamedTuple):
     devices: str
 
 
+SUBMITTED = 0  # the number of nodes that the script is submitted with
 Nodes = int | tuple[Group, ...]
 
 
@@ -36,12 +37,15 @@ class WholeOrGroups(Whole):
     """A parser for a number of nodes, or for groups of nodes with different numbers of ranks."""
 
     def __call__(self, text: str) -> Nodes:  # type: ignore[override]
+        if text == "submitted":
+            return SUBMITTED
         if re.fullmatch(r"-?[0-9]+", text):
             return super().__call__(text)
         number = "[1-9][0-9]{0,4}"
         if not re.fullmatch(rf"{number}x{number}(\+{number}x{number})*", text):
             raise ValueError(
-                "must be a whole number of at least 1, or nodes x ranks of nodes that differ, such as 2x4+1x8"
+                "must be a whole number of at least 1, submitted, or nodes x ranks of nodes that differ: "
+                "2x4+1x8"
             )
         groups = tuple(Group(*map(int, part.split("x"))) for part in text.split("+"))
         if len({group.ranks for group in groups}) == 1:
@@ -81,6 +85,23 @@ def chunks(spec: JobSpec, cpus: Cores, ranks: int, devices: str, gpus: int) -> t
         Chunk(group.nodes, group.ranks, group.ranks * cpus.rank, devices.format(n=group.ranks))
         for group in spec.nodes
     )
+
+
+def check_submitted(spec: JobSpec, scheduler: Scheduler) -> None:
+    """Refuse a number of nodes from the submission if something needs it before.
+
+    Raises:
+        JobgenError: the message names the reason.
+    """
+    if spec.nodes != SUBMITTED:
+        return
+    if not scheduler.nodes_key:
+        raise spec.refuse("nodes", f"{scheduler.title} gives no nodes; use a number")
+    if spec.site is not None:
+        raise spec.refuse("nodes", f"the limits of {spec.site.title} need a number")
+    for key in ("spare_nodes", "include", "exclude"):
+        if getattr(spec, key):
+            raise spec.refuse(key, "needs the number of nodes; use --nodes N")
 
 
 def written(nodes: Nodes) -> str | None:

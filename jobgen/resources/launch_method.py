@@ -95,7 +95,7 @@ def _check_remote(spec: JobSpec, scheduler: Scheduler, mpi: MpiFlavour | None) -
 
 def alone(spec: JobSpec) -> bool:
     """Return whether the job has only the node of the script."""
-    return spec.nodes == 1 and not spec.spare_nodes
+    return spec.nodes == 1 and not spec.spare_nodes and not spec.away
 
 
 def start_nodes(spec: JobSpec, scheduler: Scheduler) -> str:

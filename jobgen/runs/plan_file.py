@@ -24,7 +24,7 @@ from jobgen.plan import Plan
 from jobgen.rendering.explanation import rows
 from jobgen.runs.regular_file import opened
 from jobgen.secrets import MASK, masked_data
-from jobgen.spec import JobSpec, SweepAsked
+from jobgen.spec import JobSpec, Step, SweepAsked
 
 FORMAT = 1
 NAME = "plan.json"
@@ -83,6 +83,7 @@ class PlanFile(msgspec.Struct, frozen=True):
     git: Git | None = None
     packages: dict[str, str] = {}
     sweep: SweepAsked | None = None
+    steps: tuple[Step, ...] = ()
 
 
 def of(
@@ -119,6 +120,7 @@ def of(
         git=git,
         packages=packages(spec, directory),
         sweep=spec.sweep,
+        steps=spec.steps,
     )
 
 
@@ -135,7 +137,7 @@ def spec_of(file: PlanFile) -> JobSpec:
     values |= {"scheduler": file.scheduler, "program": tuple(file.program.asked or ()), "given": {}}
     values["origins"] = {key: one.origin for key, one in file.options.items() if one.origin != "default"}
     values["origins"]["program"] = file.program.origin
-    values["site"], values["sweep"] = _site(file), file.sweep
+    values |= {"site": _site(file), "sweep": file.sweep, "steps": file.steps, "away": False}
     if file.sweep and "sweep" in file.derived:
         values["origins"]["sweep"] = file.derived["sweep"].origin
     try:
@@ -166,6 +168,7 @@ def masked_keys(file: PlanFile) -> list[str]:
     """Return the options whose values a file contains only in part, without their secrets."""
     asked = {key: one.asked for key, one in file.options.items()}
     asked |= {"program": file.program.asked, "sweep": msgspec.to_builtins(file.sweep)}
+    asked["steps"] = msgspec.to_builtins(file.steps)
     return [key for key, value in asked.items() if MASK in json.dumps(value)]
 
 

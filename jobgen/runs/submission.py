@@ -14,6 +14,7 @@ from typing import NamedTuple
 from jobgen.errors import JobgenError, nearest, one_of, shown
 from jobgen.plan import Plan, resolve
 from jobgen.rendering.runtime import runtime
+from jobgen.resources.own_request import nodes_are_open
 from jobgen.runs import environment_file, intent, modes, plan_file, run_directory, states, submit_command
 from jobgen.runs import git as checkout
 from jobgen.runs.job_query import SCHEDULERS
@@ -180,6 +181,7 @@ def submit(order: Order, text: str, new: bool = False) -> Submitted:
         JobgenError: the directory cannot be made or written.
         SchedulerError: the message is the scheduler's own, or says what is unknown.
     """
+    _check_nodes(order.plan)
     spec, (file, diff) = order.plan.spec, _plan_file(order, text)
     files, group = _files(order, file, text, diff), bool(spec.group_readable)
     scheduler = SCHEDULERS[file.scheduler]
@@ -209,6 +211,12 @@ def submit(order: Order, text: str, new: bool = False) -> Submitted:
         raise
     intent.record(directory, job_id)
     return Submitted(job_id, directory, remark, handle)
+
+
+def _check_nodes(plan: Plan) -> None:
+    if nodes_are_open(plan.spec, plan.scheduler):
+        why = f"jobgen submit needs a number; {plan.scheduler.command} takes it with the script"
+        raise plan.spec.refuse("nodes", why)
 
 
 def _begin(directory: Path, file: PlanFile) -> int:
@@ -263,6 +271,7 @@ def _plan_file(order: Order, text: str) -> tuple[PlanFile, bytes]:
     sources = [plan_file.source("file", path) for path in order.files]
     if spec.site is not None:
         sources.append(plan_file.source("site", spec.site.path))
+        sources += [plan_file.source("machine", one.path) for one in (spec.site.machine,) if one]
     sources += [plan_file.source("templates", path) for path in order.templates]
     command = ["jobgen", *sys.argv[1:]] if order.command is None else order.command
     folders = [os.path.abspath(path) for path in order.templates]

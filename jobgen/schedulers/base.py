@@ -16,10 +16,13 @@ from jobgen.schedulers.arrays import Array, Ranges
 
 if TYPE_CHECKING:
     from jobgen.resources.accelerators import Accelerator
+    from jobgen.resources.allocation import Resources
     from jobgen.schedulers.cluster import ClusterCommands
     from jobgen.schedulers.jobs import JobCommands
+    from jobgen.schedulers.marks import Mark
     from jobgen.schedulers.request import Option, Request
-    from jobgen.schedulers.wanted import Wanted
+    from jobgen.schedulers.versions import Span
+    from jobgen.schedulers.wanted import Lack, Told, Wanted
     from jobgen.spec import JobSpec
 
 NEVER = r"(?!)"  # a pattern that matches nothing
@@ -55,6 +58,9 @@ class Scheduler:
     array_rule = " of at least two indices"
     dependency_form = ""
     queue_lists = True  # a job may name several queues
+    nodes_key = ""  # of the option that requests the nodes
+    request_keys: frozenset[str] = frozenset()  # of those of nodes, ranks, cores and devices
+    device_keys: frozenset[str] = frozenset()  # of those of devices: one replaces the others
     memory_in_request = False
     memory_options: tuple[str, ...] = ()  # it takes one of them
     log_codes: Mapping[str, str] = {}  # its equivalents of Slurm's filename patterns
@@ -74,7 +80,11 @@ class Scheduler:
     indented_directives = False
     directive_comments = False  # a comment may follow a directive
     component_words: frozenset[str] = frozenset()  # between the components of a job; they have no dash
+    escapes = True  # a backslash outside of quotes
+    ignores_words = False  # that are neither options nor their values
     long_options: Mapping[str, str] = {}  # "=" if an option takes a value, "?" if it may take one
+    step_options: frozenset[str] = frozenset()  # long options of its other commands
+    option_versions: Mapping[str, Span] = {}  # that have a long option
     short_options: Mapping[str, str] = {}  # their long names
     time_pattern = r"\d+(:\d+){0,2}"
     time_forms = "seconds, M:S and H:M:S"  # the same in words
@@ -82,6 +92,7 @@ class Scheduler:
     unlimited: frozenset[str] = frozenset()  # words for no time limit
     bare_seconds = False  # a number alone is a time in seconds
     bare_size = (NEVER, "", "")  # a pattern of sizes without unit, their meaning, and a likely unit
+    size_pattern = NEVER  # without regard to case
     size_units = size_example = ""
     array_pattern = NEVER
     array_forms = ""  # the same in words
@@ -90,6 +101,8 @@ class Scheduler:
     log_options: tuple[str, ...] = ()
     log_words = ""  # names that it replaces in a path
     percent_codes = False  # it replaces Slurm's filename patterns
+    looks_up_hosts = False  # in HOST:PATH at submission
+    interactive_options: tuple[str, ...] = ()  # that no script may have
     log_variables = False  # it replaces variables in a path
     copies_logs = False  # when the job has ended, to HOST:PATH
     choices: Mapping[str, tuple[str, str, str]] = {}  # of an option: the pattern, the rule, and an example
@@ -97,12 +110,13 @@ class Scheduler:
     foreign_resources: Mapping[str, str] = {}  # of -l: the reason
     foreign_variables: Mapping[str, str] = {}  # that another scheduler sets, and the equivalent
     foreign_prefixes: tuple[str, ...] = ()  # of such variables
-    # Patterns that distinguish schedulers with the same prefix: in directives, and in the commands.
-    own_directives = own_variables = foreign_directives = NEVER
+    marks: tuple[Mark, ...] = ()  # that distinguish schedulers with the same prefix
+    foreign_directives = NEVER  # of a scheduler that jobgen does not know
 
     # What it does with a job
     one_host = False  # a job has only this host
     limits_time = True
+    passes_arguments = True  # to the script
     sends_signal = False  # some time before the limit
     requeues_tasks = False  # a task of an array without the others
     sets_devices = False  # the devices of a node are visible only in its steps
@@ -126,33 +140,43 @@ class Scheduler:
     example_constraint = ""
 
     # Conversion
+    size_keys: Mapping[str, tuple[str, ...]] = {}  # of the options that set cpus and ranks, best first
+    gpus_of_rank = ""  # the option that gives each rank its own
+    argument_rule = ""  # how a job gets what the script reads as its arguments; empty: as arguments
     family = ""  # the title that its dialects have in common
     request_forms: Mapping[str, str] = {}  # of the fields of a request, in the order of a script
     converted: frozenset[str] = frozenset()  # options that other schedulers have, too
     common_limits: tuple[str, ...] = ()  # of -l, that all its dialects have
-    memory_per_core: str | None = None  # the option
     shell_option: str | None = None
     directory_options: tuple[str, ...] = ()  # each names the directory of the job
     project_option: str | None = None  # the account, if the option of the account is missing
     directive_attributes = ""  # a pattern of other spellings of -l, in ``-W x=``
     array_kinds: Mapping[str, str] = {}  # its kinds of dependencies on whole arrays
     array_id = ""  # what ends the id of an array
+    task_suffix = ""  # that it adds to the name of the log of each task of an array
     yearless_dates = False  # a date without its year is the next such day
     feature_separator = ":"  # in a constraint
     features_are_resources = False  # with their own names
     chunks_share_nodes = False
+    sets_threads = False  # OMP_NUM_THREADS is the number of cores in a chunk, or its ompthreads
     default_logs: Mapping[str, str] = {}  # with ``{}`` for the id
+    own_logs = NEVER  # a pattern of the names of its logs, if a script names none
+    directory_logs: Mapping[str, str] = {}  # the same in a directory; without them like default_logs
+    no_index = ""  # what stands in names for the index of a job that is no array
     default_mail = "none"  # the event of which it sends mail to an address
     starts_at_home = False  # a job starts in the home directory; otherwise where it was submitted
     # The meanings of its variables: job_id, submit_dir, node_file (with a line for each slot) and so on. The
     # first with a meaning is written; substitutes are the nearest to a meaning that only others have.
     job_variables: Mapping[str, str] = {}
-    substitutes: Mapping[str, str] = {"home": "HOME", "user": "LOGNAME"}
+    substitutes: Mapping[str, str] = {"home": "HOME", "user": "LOGNAME", "host": "HOSTNAME"}
     variable_prefix = ""
+    set_if_asked: tuple[str, ...] = ()  # meanings of variables that are unset if the request does not say it
     unset_variables: frozenset[str] = frozenset()  # of its other dialects, without an equivalent
     counts: Mapping[str, str] = {}  # shell expressions of numbers, by their meanings
     job_number = ""  # the id of the job in arithmetic, if the variable is not a number
+    zeros: frozenset[str] = frozenset()  # variables of a rank that are 0 in the script itself
     hosts = ""  # a command that prints each host of a job
+    show_job: tuple[str, ...] = ()  # the words of the command that prints a job, here this one
     host_list: tuple[str, ...] = ()  # a command that prints the hosts in the variable of the node list
     commands: tuple[str, ...] = ()  # only this scheduler has them
 
@@ -160,6 +184,10 @@ class Scheduler:
     name_rule: ClassVar[str] = (
         "must be at most 230 letters, digits and . _ + - without blanks, and begin with a letter or digit"
     )
+
+    def for_job(self, spec: JobSpec) -> Scheduler:
+        """Return the scheduler of a job, if another row is for jobs with some option."""
+        return self
 
     def jobs(self) -> JobCommands:
         """Return the commands that submit, query and end jobs."""
@@ -206,6 +234,14 @@ class Scheduler:
     def devices(self, accelerator: Accelerator) -> str | None:
         """Return the request for ``{n}`` devices per node; None if there is none for this accelerator."""
         raise NotImplementedError
+
+    def devices_option(self, number: int, kind: str, accelerator: str) -> str:
+        """Return a directive of its own for devices of a node; empty if there is none."""
+        return ""
+
+    def typed(self, kind: str, resource: str) -> str:
+        """Return the number ``{n}`` of devices with their type; ``resource`` is the site's name of types."""
+        raise ValueError(f"{self.title} has the devices that it has; write the number alone")
 
     def memory(self, mib: int, nodes: int, processes: int) -> str:
         """Return the request of ``mib`` MiB per node; ``processes`` are those of a node."""
@@ -254,6 +290,18 @@ class Scheduler:
                 return key
         return None
 
+    def origin(self, given: Mapping[str, Option], field: str) -> Told | None:
+        """Return the directive in effect that sets a field of the request; None without one."""
+        from jobgen.schedulers.wanted import Told
+
+        forms = {**self.request_forms, "array": self.array_form, "dependency": self.dependency_form}
+        keys = self.size_keys.get(field) or (key_of(forms.get(field, "")),)
+        key = next((key for key in keys if key in given), None)
+        if key is None:
+            return None
+        joint = "=" if key.startswith("--") or " " in key else " "
+        return Told(given[key], f"{key}{joint}{given[key].value}".rstrip("= "), given[key].value)
+
     def read_value(self, key: str, value: str) -> str:
         """Return the value of a directive in the form of its option; unchanged if it cannot be converted."""
         return value
@@ -273,12 +321,19 @@ class Scheduler:
         """Return a name of a job as the scheduler accepts it."""
         return name
 
-    def resources(self, asked: Request, devices: str, chunk: str) -> tuple[list[str], list[tuple[str, str]]]:
-        """Return the directives of the nodes, and what they cannot express, with the reason.
+    def resources(self, asked: Request, devices: str, chunk: str) -> tuple[list[str], list[Lack]]:
+        """Return the directives of the nodes, and what they cannot express.
 
         ``devices`` is the request for those of a node; ``chunk`` follows the request of each node.
         """
         raise NotImplementedError
+
+    def node_lines(self, resources: Resources, chunk: str, place: str) -> list[str]:
+        """Return the directives that request the nodes, first that with their number (N if it is unknown).
+
+        ``chunk`` follows the request of each node.
+        """
+        return []
 
     def write_node_file(self, variable: str, slots: int) -> list[str]:
         """Return lines of a script that write the node file of another scheduler; none if it cannot."""
@@ -314,6 +369,10 @@ class Scheduler:
         """Return a time limit in the form of the scheduler."""
         return clock(seconds)
 
+    def accepts_time(self, text: str) -> bool:
+        """Return whether the scheduler accepts a time limit."""
+        return text.lower() in self.unlimited or matches(self.time_pattern, text)
+
     def seconds(self, text: str) -> int | None:
         """Return a time limit in seconds; None if the scheduler refuses it."""
         return values.seconds(text) if len(text) <= 40 and matches(self.time_pattern, text) else None
@@ -323,6 +382,18 @@ class Scheduler:
         ends = re.match(r"(\d+)-(\d+)", text, re.ASCII)
         indices = int(ends[2]) - int(ends[1]) + 1 if ends else self.least_range
         return matches(self.array_pattern, text) and indices >= self.least_range
+
+    def value_fault(self, key: str, value: str) -> str:
+        """Return why the scheduler refuses the value of an option; empty if it accepts it."""
+        return ""
+
+    def list_fault(self, value: str) -> str:
+        """Return the error in a value of -l as a whole; empty if there is none."""
+        return ""
+
+    def together_faults(self, given: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+        """Yield options that are refused without another one, and the reason."""
+        yield from ()
 
     def name_fault(self, name: str) -> str:
         """Return why the scheduler refuses a name in a script; empty if it accepts it."""
@@ -358,6 +429,19 @@ def clock(seconds: int) -> str:
 def size(mib: int, suffix: str = "") -> str:
     """Return a size in MiB in its largest whole unit: ``64g``, ``1536m``."""
     return f"{mib // 1024}g{suffix}" if mib % 1024 == 0 else f"{mib}m{suffix}"
+
+
+def fill(path: str, codes: Mapping[str, str]) -> str:
+    """Return a path with Slurm's filename patterns replaced, by nothing if they are not in ``codes``.
+
+    A variable whose name would go on in the text behind it gets braces.
+    """
+
+    def word(found: re.Match[str]) -> str:
+        text = codes.get(found[1], "")
+        return re.sub(r"^\$(\w+)$", r"${\1}", text) if found[2] else text
+
+    return re.sub(r"%(.)(?=(\w?))", word, path)
 
 
 def matches(pattern: str, text: object) -> bool:

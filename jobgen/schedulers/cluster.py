@@ -7,15 +7,22 @@ from typing import NamedTuple, Protocol
 
 
 class Facts(NamedTuple):
-    """The facts about a cluster; ``gres`` is Slurm's name of the devices, such as gpu:a100."""
+    """The facts about a cluster; ``gres`` is Slurm's name of the devices, such as gpu:a100; ``qos`` are the
+    limits of its QoS, for sites where these are the queues; ``commands`` are those that were asked."""
 
     name: str
     queues: tuple[QueueFacts, ...]
     gres: str = ""
+    qos: tuple[QueueFacts, ...] = ()
+    commands: str = ""
 
 
 class QueueFacts(NamedTuple):
-    """A queue. A value is None if it is unknown; ``walltime`` in seconds, ``memory`` in MiB per node."""
+    """A queue. A value is None if it is unknown; ``walltime`` in seconds, ``memory`` in MiB per node.
+
+    ``enabled``: it takes jobs that name it; ``started``: its jobs begin; ``shared``: its nodes may have other
+    jobs beside; ``max_jobs`` and ``max_gpus`` are of one user at a time.
+    """
 
     name: str
     default: bool = False
@@ -25,6 +32,12 @@ class QueueFacts(NamedTuple):
     gpus: int = 0
     cores: int | None = None
     memory: int | None = None
+    enabled: bool = True
+    started: bool = True
+    routes_to: tuple[str, ...] = ()
+    shared: bool | None = None
+    max_jobs: int | None = None
+    max_gpus: int | None = None
 
 
 class NodeFacts(NamedTuple):

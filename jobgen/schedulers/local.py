@@ -8,6 +8,7 @@ from jobgen.schedulers.base import Scheduler
 
 if TYPE_CHECKING:
     from jobgen.resources.accelerators import Accelerator
+    from jobgen.spec import JobSpec
 
 
 class Local(Scheduler):
@@ -34,18 +35,36 @@ class Local(Scheduler):
         "mail_on": "a local run sends no mail",
         "log": "a local run writes to the terminal: use 2> FILE",
         "directive": "a local run has no directives",
-        "requeue": "a local run has no queue",
+        **dict.fromkeys(("requeue", "requeue_on"), "a local run has no queue"),
         "spare_nodes": "a local run has only this node",
     }
-    lacks_if_mixed = {"nodes": "a local run has only this node; use pbs for nodes that differ"}
+    lacks_if_mixed = {"nodes": "a local run has only this node; use pbs for nodes that differ, or --hostfile"}
+    allocation = "This machine is the allocation."
     one_host = True
     limits_time = False
     default_cpus_per_rank = 1
     interactive = "jobgen doctor local, on the machine that has them"
     starter = {"ranks_per_node": 2, "launcher": "mpirun"}
 
+    def for_job(self, spec: JobSpec) -> Scheduler:
+        return self if spec.hostfile is None else HOSTS
+
     def devices(self, accelerator: Accelerator) -> str | None:
         return ""
 
 
-LOCAL = Local()
+class Hosts(Local):
+    """The hosts of a file."""
+
+    runtime = "hosts"
+    title = "the hosts of a file"
+    lacks = {
+        **Local.lacks,
+        "spare_nodes": "a file of hosts has no spare ones: remove the bad host from it",
+    }
+    lacks_if_mixed: dict[str, str] = {}
+    allocation = "Run it on the first host of the file; it reaches the others by ssh."
+    one_host = False
+
+
+LOCAL, HOSTS = Local(), Hosts()

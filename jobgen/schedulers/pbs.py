@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from jobgen.schedulers.base import Scheduler, matches
+from jobgen.schedulers.base import Scheduler, fill, matches
 
 if TYPE_CHECKING:
     from jobgen.schedulers.cluster import ClusterCommands
@@ -38,6 +38,7 @@ class Pbs(Scheduler):
     time_resources = frozenset({"walltime", "cput", "pcput", "min_walltime", "max_walltime"})
     bare_seconds = True
     bare_size = (r"\d+", "bytes for PBS", "gb")
+    size_pattern = r"(?:\+?\d+[kmgtp]?[bw]?)?"
     size_units = "kb, mb, gb and tb"
     size_example = "write 64gb instead of 64GiB, and 1536mb instead of 1.5gb"
     log_options = ("-o", "-e")
@@ -45,16 +46,22 @@ class Pbs(Scheduler):
     copies_logs = True
     choices = {
         "-j": (r"oe|eo|n", "oe, eo or n", "write -j oe"),
-        "-m": (r"n|[abejfp]+", "n, or letters of abe", "write -m abe"),
+        "-m": (r"\s*(?:n|j*[abe][abej]*)", "n, or letters of abe", "write -m abe"),
     }
     foreign_prefixes = ("SLURM_",)
-    foreign_directives = r"\belapstim_req=|\s-b \d"  # of NEC's NQSV
+    foreign_directives = (
+        r"\belapstim_req=|\s-b \d|\bresfailpolicy=|-t\s*\w*\["  # of NEC's NQSV; of Moab's msub
+    )
     login_shell = True
     submit_commands = ("qsub", "qstat")
     features: tuple[str, str]  # a pattern of what may be requested of a node, and the rule
 
     # Conversion
     family = "PBS"
+    size_keys = {
+        "cpus": ("-l select", "-l nodes", "-l ncpus"), "ranks": ("-l select", "-l nodes"),
+        "gpus": ("-l select", "-l nodes", "-l ngpus"),
+    }  # fmt: skip
     request_forms = {
         "name": "-N {}", "queue": "-q {}", "account": "-A {}", "resources": "{}",
         "walltime": "-l walltime={}", "array": "{}", "dependency": "{}", "output": "-o {}", "error": "-e {}",
@@ -78,8 +85,11 @@ class Pbs(Scheduler):
     counts = {
         **dict.fromkeys(("nodes", "chunks"), '$(sort -u "$PBS_NODEFILE" | wc -l)'),
         "slots": '$(wc -l < "$PBS_NODEFILE")',
+        "node_list": "$(awk '!seen[$1]++' \"$PBS_NODEFILE\" | paste -sd, -)",
+        "array_job": "${PBS_JOBID%%[!0-9]*}",
     }
     job_number = "${PBS_JOBID%%[!0-9]*}"
+    show_job = ("qstat", "-f", '"$PBS_JOBID"')
     hosts = "awk '!seen[$1]++' \"$PBS_NODEFILE\""
     commands = ("qsub", "qdel", "qstat", "qalter", "qrerun", "qsig", "pbsdsh", "pbs_tmrsh", "pbsnodes")
 
@@ -137,7 +147,7 @@ class Pbs(Scheduler):
         known = {"x": name, **self.log_codes}
         if unknown := [code for code in re.findall(r"%(.?)", path) if code not in known]:
             raise ValueError(f"{self.title} does not support %{unknown[0]} in a name; remove it")
-        return re.sub(r"%(.)", lambda found: known[found[1]], path)
+        return fill(path, known)
 
     # Conversion
 
@@ -158,7 +168,8 @@ class Pbs(Scheduler):
         if option.flag not in ("-l", "-W"):
             yield option.flag, option
             return
-        for part in option.value.split(",") if option.flag == "-l" else self.attributes(option.value):
+        parts = option.value.split(",") if option.flag == "-l" else self.attributes(option.value)
+        for part in parts if option.value.strip() else ():
             name, _, value = part.strip().partition("=")
             yield f"{option.flag} {name}", option._replace(value=value)
 

@@ -24,7 +24,10 @@ def facts() -> Facts:
     Raises:
         SchedulerError: PBS does not answer.
     """
-    return read(socket.gethostname().split(".")[0], output(*PROBES["queues"]), output(*PROBES["pbsnodes"]))
+    said = {name: output(*command) for name, command in PROBES.items()}
+    name = socket.gethostname().split(".")[0]
+    found = read(name, said["queues"], said["pbsnodes"], said["server"])
+    return found._replace(commands="qstat and pbsnodes")
 
 
 def queues(patience: float) -> Iterator[str]:
@@ -32,40 +35,69 @@ def queues(patience: float) -> Iterator[str]:
     yield from (name for name, _ in records(output(*PROBES["queues"], patience=patience), QUEUE))
 
 
-def read(name: str, qstat: str, pbsnodes: str) -> Facts:
-    """Return the facts from ``qstat -Qf`` and ``pbsnodes -a``."""
-    nodes = [node_facts(fields) for _, fields in records(pbsnodes, r"(\S+)")]
-    node = NodeFacts(
-        max((one.gpus for one in nodes), default=0),
-        max((one.cores for one in nodes if one.cores), default=None),
-        max((one.memory for one in nodes if one.memory), default=None),
+def read(name: str, qstat: str, pbsnodes: str, server: str = "") -> Facts:
+    """Return the facts from ``qstat -Qf``, ``pbsnodes -a`` and ``qstat -Bf``."""
+    listed = [fields for _, fields in records(pbsnodes, r"(\S+)")]
+    nodes = [node_facts(fields) for fields in listed]
+    sharing = [fields["sharing"] for fields in listed if "sharing" in fields]
+    shape = QueueFacts(
+        "",
+        most_nodes=len(nodes) or None,
+        gpus=max((one.gpus for one in nodes), default=0),
+        cores=max((one.cores for one in nodes if one.cores), default=None),
+        memory=max((one.memory for one in nodes if one.memory), default=None),
+        shared=False if sharing and all("excl" in one for one in sharing) else None,
     )
-    queues = []
-    for queue, fields in records(qstat, QUEUE):
-        open_ = fields.get("enabled") == fields.get("started") == "True"  # PBS leaves out false values
-        if not open_:
-            continue
-        time = fields.get("resources_max.walltime")
-        least, most = (fields.get(f"resources_{end}.nodect", "") for end in ("min", "max"))
-        queues.append(
-            QueueFacts(
-                queue,
-                least_nodes=count(least),
-                most_nodes=count(most) or max(len(nodes), count(least) or 0) or None,
-                walltime=seconds(time) if time else None,
-                gpus=node.gpus,
-                cores=node.cores,
-                memory=node.memory,
-            )
-        )
-    return Facts(name, tuple(queues))
+    common = next((fields for _, fields in records(server, r"Server: (\S+)")), {})
+    said = dict(records(qstat, QUEUE))
+    queues = (_queue(queue, fields, common, shape) for queue, fields in said.items())
+    return Facts(name, tuple(_routed(one, said) for one in queues))
+
+
+def _queue(name: str, fields: Mapping[str, str], server: Mapping[str, str], shape: QueueFacts) -> QueueFacts:
+    """Return a queue with nodes of this shape; limits that it does not state are those of the server."""
+
+    def limit(key: str) -> str:
+        return fields.get(key) or server.get(key, "")
+
+    least, most = (count(limit(f"resources_{end}.nodect")) for end in ("min", "max"))
+    routes = fields.get("route_destinations", "")
+    there = None if routes else max(shape.most_nodes or 0, least or 0) or None
+    time = limit("resources_max.walltime")
+    return shape._replace(
+        name=name,
+        least_nodes=least,
+        most_nodes=most or there,
+        walltime=seconds(time) if time else None,
+        # PBS leaves out false values.
+        enabled=fields.get("enabled") == "True" and fields.get("from_route_only") != "True",
+        started=fields.get("started") == "True",
+        routes_to=tuple(one.partition("@")[0].strip() for one in routes.split(",") if one.strip()),
+        max_jobs=_of_user(fields.get("max_run", "")) or count(fields.get("max_user_run", "")),
+        max_gpus=_of_user(fields.get("max_run_res.ngpus", "")),
+    )
+
+
+def _of_user(text: str) -> int | None:
+    """Return the limit of any user in ``[u:PBS_GENERIC=2],[u:alice=5]``."""
+    found = re.search(r"\[u:PBS_GENERIC=(\d{1,9})\]", text, re.ASCII)
+    return count(found[1]) if found else None
+
+
+def _routed(queue: QueueFacts, said: Mapping[str, Mapping[str, str]]) -> QueueFacts:
+    """Return a routing queue with the routes that are enabled; with none if one is on another server."""
+    if any(route not in said for route in queue.routes_to):
+        return queue._replace(routes_to=())
+    routes = (route for route in queue.routes_to if said[route].get("enabled") == "True")
+    return queue._replace(routes_to=tuple(dict.fromkeys(routes)))
 
 
 def records(text: str, head: str) -> Iterable[tuple[str, dict[str, str]]]:
-    """Yield records: a line at the margin, and its ``key = value`` lines, which are indented."""
+    """Yield records: a line at the margin, and its ``key = value`` lines, which are indented; a line that
+    begins with a tab continues the one before."""
     name: str | None = None
     fields: dict[str, str] = {}
-    for line in [*text.splitlines(), ""]:
+    for line in [*text.replace("\n\t", "").splitlines(), ""]:
         if not line.strip() or not line[0].isspace():
             if name is not None:
                 yield name, fields

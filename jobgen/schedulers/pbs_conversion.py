@@ -6,7 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from jobgen.schedulers.request import number
 from jobgen.schedulers.wanted import Told, Wanted
+from jobgen.values import mebibytes
 
 if TYPE_CHECKING:
     from jobgen.schedulers.base import Scheduler
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 _DATE = r"(?:(?:(\d\d)?(\d\d))?(\d\d)(\d\d))?(\d\d)(\d\d)(?:\.(\d\d))?"
 # The resources of each node that can be converted.
 _PARTS = {
-    "select": {"", "ncpus", "mpiprocs", "ngpus", "nnpus", "naccelerators", "mem"},
+    "select": {"", "ncpus", "mpiprocs", "ngpus", "nnpus", "naccelerators", "mem", "ompthreads"},
     "nodes": {"", "ppn", "gpus"},
 }
 _GPU_MODES = {"shared", "exclusive", "exclusive_process", "exclusive_thread", "default", "reseterr"}
@@ -34,6 +36,8 @@ def date(text: str) -> str:
 
 def read(scheduler: Scheduler, wanted: Wanted, given: Mapping[str, Option]) -> None:
     """Add what a request has no field for."""
+    if wanted.whole and not wanted.request.chunks:
+        _read_totals(wanted, given)
     alone = {key: option for key, option in given.items() if " " not in key and key != "-v"}
     for key, option in given.items():
         if option.flag == "-l":
@@ -47,6 +51,13 @@ def read(scheduler: Scheduler, wanted: Wanted, given: Mapping[str, Option]) -> N
         for option in alone.values()
         if option.flag not in scheduler.converted
     ]
+    threads = {chunk["ompthreads"] for chunk in wanted.request.chunks if "ompthreads" in chunk}
+    if len(threads) == 1 and not any(name == "OMP_NUM_THREADS" for name, _ in wanted.exports):
+        wanted.exports.insert(0, ("OMP_NUM_THREADS", threads.pop()))
+    if wanted.whole and "-j" in given and given["-j"].value == "eo":
+        wanted.joined_as_error, wanted.request.output = True, wanted.request.error
+    _read_cores(wanted, given)
+    wanted.request.mem = 1 if wanted.request.mem == 0 else wanted.request.mem  # less than 1 MiB
     wanted.all_variables, wanted.hold = "-V" in given, "-h" in given
     wanted.directory = next((given[key].value for key in scheduler.directory_options if key in given), None)
     if (place := wanted.request.place or "scatter").removesuffix(":excl") != "scatter":
@@ -54,6 +65,31 @@ def read(scheduler: Scheduler, wanted: Wanted, given: Mapping[str, Option]) -> N
     if "-A" not in given:
         projects = (option for option in given.values() if option.flag == scheduler.project_option)
         wanted.own += [f"{option.flag} {option.value}" for option in projects]
+
+
+def _read_totals(wanted: Wanted, given: Mapping[str, Option]) -> None:
+    """Set the resources of a job without a select: those of one chunk."""
+    asked = wanted.request
+    cores, gpus = (number(asked.totals.get(name)) for name in ("ncpus", "ngpus"))
+    first = next((given[key] for key in ("-l ncpus", "-l ngpus", "-l mem") if key in given), None)
+    if first is None:
+        return
+    asked.nodes, asked.cpus_per_rank, asked.gpus_per_node = 1, cores, gpus
+    asked.mem = mebibytes(asked.totals["mem"], "b") if "mem" in asked.totals else None
+    if cores and cores > 1:
+        why = "one node is requested; some sites give several"
+        wanted.unsure.append((first, f"-l ncpus={cores}", why))
+
+
+def _read_cores(wanted: Wanted, given: Mapping[str, Option]) -> None:
+    """Note cores that do not divide by the ranks."""
+    asked = wanted.request
+    chunk = asked.chunks[0] if len(asked.chunks) == 1 else {}
+    cores, ranks = number(chunk.get("ncpus")), number(chunk.get("mpiprocs")) or 1
+    if cores and cores % ranks and "-l select" in given:
+        asked.cpus_per_rank = max(cores // ranks, 1)
+        why = f"Slurm requests cores for each rank: {asked.cpus_per_rank} for each of {ranks}"
+        wanted.unsure.append((given["-l select"], f"ncpus={cores}:mpiprocs={ranks}", why))
 
 
 def _read_exports(wanted: Wanted, variables: list[str]) -> None:
@@ -117,8 +153,10 @@ def _resource_fault(name: str, value: str, asked: Request) -> str:
     if name in _PARTS:
         return _chunk_fault(name, asked)
     done = {
-        "place": set(value.split(":")) <= _PLACES,
+        "place": set(value.split(":")) <= _PLACES | ({"pack"} if asked.nodes in (None, 1) else set()),
         "naccesspolicy": asked.exclusive,
+        "ncpus": not asked.chunks and asked.cpus_per_rank is not None,
+        "ngpus": not asked.chunks and asked.gpus_per_node is not None,
         "mem": asked.mem is not None,
         "pmem": asked.mem is not None,
         "wd": True,
@@ -129,11 +167,23 @@ def _resource_fault(name: str, value: str, asked: Request) -> str:
     return "may be a license or a resource of the site" if license else "has no counterpart"
 
 
+def _unreadable(key: str, value: str) -> bool:
+    """Return whether a resource of a chunk is a number or a size for PBS, but is not written as one."""
+    if key == "mem":
+        return mebibytes(value, "b") is None
+    return key in ("ncpus", "mpiprocs", "ngpus", "nnpus", "naccelerators", "ppn") and number(value) is None
+
+
 def _chunk_fault(name: str, asked: Request) -> str:
     if len(asked.chunks) > 1:
         return "different chunks have no counterpart"
     odd = [key for key in (asked.chunks[0] if asked.chunks else {}) if key not in _PARTS[name]]
     if odd:
         return f"{', '.join(odd)} has no counterpart"
+    unread = [
+        f"{key}={value}" for key, value in (asked.chunks or ({},))[0].items() if _unreadable(key, value)
+    ]
+    if unread:
+        return f"{', '.join(unread)} cannot be read"
     host = name == "nodes" and asked.chunks and not asked.chunks[0][""].isdigit()
     return "names a host" if host else ""

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from jobgen.schedulers import torque
 from jobgen.schedulers.arrays import Ranges, one_range
 from jobgen.schedulers.base import matches, size
+from jobgen.schedulers.marks import Mark
 from jobgen.schedulers.pbs import OURS, Pbs
+from jobgen.schedulers.value_forms import empty_part
 
 if TYPE_CHECKING:
     from jobgen.resources.accelerators import Accelerator
+    from jobgen.resources.allocation import Resources
     from jobgen.schedulers.request import Request
+    from jobgen.schedulers.wanted import Lack
     from jobgen.spec import JobSpec
 
 # The name of a reservation, which is a queue for jobs. pbs_rsub prints it with its server, but qsub does not
@@ -27,6 +31,7 @@ class PbsPro(Pbs):
     template = "pbs.sh.j2"
     manual = "https://help.altair.com/2024.1.0/PBS%20Professional/PBSUserGuide2024.1.pdf"
     lacks = {
+        "hostfile": "PBS Pro chooses the hosts; a list of them is for jobgen local",
         "qos": "PBS Pro has no equivalent; use a queue",
         "comment": "PBS Pro does not store comments of users",
     }
@@ -40,11 +45,24 @@ class PbsPro(Pbs):
     array_pattern = r"\d+-\d+(:0*[1-9]\d*)?(%\d+)?"
     array_forms = "FIRST-LAST, FIRST-LAST:STEP and FIRST-LAST%LIMIT"
     least_range = 2
-    array_needs_rerun = True
+    array_needs_rerun = looks_up_hosts = True
     foreign_options = {"-t": ("Torque", "for an array write -J 0-9")}
     foreign_variables = torque.VARIABLES
-    own_directives = r"\b(select|place|ngpus|ncpus|mpiprocs)=|\s-J\b"
+    marks = (
+        Mark(r"\bselect=[^,\s]+"),
+        Mark(r"\bplace=[^,\s]+"),
+        Mark(r"\b(?:filesystems|mpiprocs|ngpus|ompthreads)=[^,:\s]+"),
+        Mark(r"\bncpus=\d+", 1),
+        Mark(r"(?<=\s)-J\s*\d+-\d+"),
+        Mark(r"(?<=\s)-P\s*\w[\w.-]*"),
+        Mark(r"(?<=\s)-W\s*(?:block|sandbox)=\w+"),
+        Mark(r"\b(?:PBS_ARRAY_INDEX|pbs_tmrsh)\b", in_commands=True),
+        Mark(r"\$\{?NCPUS\b", 1, in_commands=True),
+    )
+    nodes_key = "-l select"
+    request_keys = frozenset({nodes_key})
     memory_in_request = True
+    passes_arguments = False
     log_codes = {"a": "^array_index^"}
     features = (r"\w+=[\w.-]+(:\w+=[\w.-]+)*", "a resource of a node in PBS Pro, such as gpu_type=a100")
     reservation_queue = RESERVATION
@@ -57,9 +75,13 @@ class PbsPro(Pbs):
 
     # Conversion
     converted = Pbs.converted | {"-P"}
+    argument_rule = "give them as variables: qsub -v NAME=VALUE"
     project_option = "-P"
     features_are_resources = True
     chunks_share_nodes = True
+    sets_threads = True  # src/resmom/start_exec.c of OpenPBS
+    directory_logs = {"output": "{}.OU", "error": "{}.ER"}
+    no_index = "^array_index^"
     job_variables = {
         **Pbs.job_variables,
         "PBS_ARRAY_INDEX": "array_index",
@@ -96,8 +118,25 @@ class PbsPro(Pbs):
     def devices(self, accelerator: Accelerator) -> str | None:
         return accelerator.select
 
+    def typed(self, kind: str, resource: str) -> str:
+        if not resource:
+            why = "PBS Pro has no resource for types of its own"
+            raise ValueError(f"{why}: use --constraint with that of the site, such as gpu_type={kind}")
+        return f"{{n}}:{resource}={kind}"
+
     def memory(self, mib: int, nodes: int, processes: int) -> str:
         return size(mib, "b")
+
+    def node_lines(self, resources: Resources, chunk: str, place: str) -> list[str]:
+        memory = f":mem={resources.memory}" if resources.memory else ""
+        parts = (
+            f"{one.nodes or 'N'}:ncpus={one.cpus}:mpiprocs={one.ranks}"
+            + (f":{one.devices}" if one.devices else "")
+            + memory
+            + chunk
+            for one in resources.chunks
+        )
+        return [f"-l select={'+'.join(parts)}", f"-l place={place}"]
 
     def site_request(self, gres: str | None) -> list[str]:
         ask = "-l select={nodes}:ncpus={cpus_per_node}:mpiprocs={ranks_per_node}"
@@ -118,7 +157,7 @@ class PbsPro(Pbs):
 
     # Conversion
 
-    def resources(self, asked: Request, devices: str, chunk: str) -> tuple[list[str], list[tuple[str, str]]]:
+    def resources(self, asked: Request, devices: str, chunk: str) -> tuple[list[str], list[Lack]]:
         """Return select and place. Equal nodes are scattered; PBS places tasks without nodes freely."""
         ranks, cpus = asked.ranks_per_node, asked.cpus_per_rank
         count = asked.nodes or (asked.ranks if not ranks else None) or 1
@@ -127,7 +166,7 @@ class PbsPro(Pbs):
             "ncpus={}": (cpus or 1) * (ranks or 1) if cpus or ranks else None,
             "mpiprocs={}": ranks,
             "{}": devices * bool(asked.gpus_per_node),
-            "mem={}mb": asked.mem,
+            "mem={}": size(asked.mem, "b") if asked.mem else None,
         }
         lines = ["-l " + ":".join(form.format(value) for form, value in forms.items() if value) + chunk]
         if asked.nodes or asked.exclusive:
@@ -143,6 +182,22 @@ class PbsPro(Pbs):
         asked = super().request(given)
         asked.account = asked.account or given.get("-P")
         return asked
+
+    def accepts_time(self, text: str) -> bool:
+        return not text or super().accepts_time(re.sub(r"^(\d+(?::\d+)?):$", r"\1", self.time(text)))
+
+    def value_fault(self, key: str, value: str) -> str:
+        from jobgen.schedulers.pbspro_values import value_fault
+
+        return value_fault(key, value)
+
+    def list_fault(self, value: str) -> str:
+        return "an item of -l is empty: qsub refuses the script" if empty_part(value) else ""
+
+    def together_faults(self, given: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+        from jobgen.schedulers.pbspro_values import together_faults
+
+        return together_faults(given)
 
     def time(self, text: str) -> str:
         """Return a time limit without the fraction of a second, which PBS Pro accepts and ignores."""

@@ -8,12 +8,16 @@ from typing import NamedTuple
 
 
 class Option(NamedTuple):
-    """An option of a directive. On Slurm ``flag`` is the long name; ``given`` is the option as written."""
+    """An option of a directive. On Slurm ``flag`` is the long name; ``given`` is the option as written.
+
+    ``missing``: the directive ends before the value.
+    """
 
     line: int
     flag: str
     value: str
     given: str
+    missing: bool = False
 
 
 @dataclass
@@ -29,6 +33,7 @@ class Request:
     cpus_per_rank: int | None = None
     gpus_per_node: int | None = None
     accelerator: str = "gpu"
+    gpu_type: str | None = None
     mem: int | None = None  # in MiB, per node
     ranks: int | None = None  # of all nodes
     gpus: int | None = None  # of all nodes

@@ -3,52 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from jobgen import values
 from jobgen.schedulers import torque
 from jobgen.schedulers.base import EVENTS, Scheduler, matches, size
 from jobgen.schedulers.pbs import EVENT_LETTERS
+from jobgen.schedulers.slurm_options import LONG_OPTIONS, OF_STEPS, SHORT_OPTIONS, SPANS
 
 if TYPE_CHECKING:
     from jobgen.resources.accelerators import Accelerator
+    from jobgen.resources.allocation import Resources
     from jobgen.schedulers.cluster import ClusterCommands
     from jobgen.schedulers.jobs import JobCommands
     from jobgen.schedulers.request import Option, Request
-    from jobgen.schedulers.wanted import Wanted
-
-_LONG = """
-account= acctg-freq= array= batch= bb= bbf= begin= chdir= cluster-constraint= clusters= comment=
-constraint= container= container-id= contiguous core-spec= cores-per-socket= cpu-freq= cpus-per-gpu=
-cpus-per-task= deadline= delay-boot= dependency= distribution= error= exclude= exclusive? export=
-export-file= extra= extra-node-info= get-user-env? gid= gpu-bind= gpu-freq= gpus= gpus-per-node=
-gpus-per-socket= gpus-per-task= gres= gres-flags= help hint= hold ignore-pbs input= job-name=
-kill-on-invalid-dep= licenses= mail-type= mail-user= mcs-label= mem= mem-bind= mem-per-cpu= mem-per-gpu=
-mincpus= network= nice? no-kill? no-requeue nodefile= nodelist= nodes= ntasks= ntasks-per-core=
-ntasks-per-gpu= ntasks-per-node= ntasks-per-socket= ntasks-per-tres= oom-kill-step? open-mode= output=
-overcommit oversubscribe parsable? partition= power= prefer= priority= profile= propagate? qos= quiet
-reboot requeue reservation= resv-ports? segment= share shared signal= sockets-per-node= spread-job
-stepmgr switches= tasks-per-node= test-only thread-spec= threads-per-core= time= time-min= tmp=
-tree-width= tres-bind= tres-per-task= uid= usage use-min-nodes verbose version wait wait-all-nodes= warn
-wckey= workdir= wrap=
-"""
-LONG_OPTIONS = {name.rstrip("=?"): name[-1] for name in _LONG.split()}
-_SHORT_OPTIONS = {
-    "-A": "--account", "-a": "--array", "-b": "--begin", "-D": "--chdir", "-C": "--constraint",
-    "-c": "--cpus-per-task", "-d": "--dependency", "-m": "--distribution", "-e": "--error",
-    "-x": "--exclude", "-B": "--extra-node-info", "-G": "--gpus", "-i": "--input", "-J": "--job-name",
-    "-L": "--licenses", "-M": "--clusters", "-w": "--nodelist", "-F": "--nodefile", "-N": "--nodes",
-    "-n": "--ntasks", "-o": "--output", "-p": "--partition", "-q": "--qos", "-t": "--time",
-    "-k": "--no-kill", "-H": "--hold", "-O": "--overcommit", "-s": "--oversubscribe", "-W": "--wait",
-    "-Q": "--quiet", "-v": "--verbose", "-S": "--core-spec",
-    "--tasks-per-node": "--ntasks-per-node", "--workdir": "--chdir",
-}  # fmt: skip
-_MAIL_TYPES = """
-NONE BEGIN END FAIL REQUEUE ALL INVALID_DEPEND STAGE_OUT ARRAY_TASKS
-TIME_LIMIT TIME_LIMIT_90 TIME_LIMIT_80 TIME_LIMIT_50
-"""
-MAIL_TYPES = tuple(_MAIL_TYPES.split())
+    from jobgen.schedulers.wanted import Lack, Wanted
 
 
 class Slurm(Scheduler):
@@ -59,7 +29,10 @@ class Slurm(Scheduler):
     summary = "Print a script for Slurm."
     example = "jobgen slurm --nodes 2 --gpus-per-node 4 --launcher torchrun -o job.sh -- train.py --lr 0.1"
     manual = "https://slurm.schedmd.com/sbatch.html"
-    lacks = {"dialect": "is only for PBS"}
+    lacks = {
+        "dialect": "is only for PBS",
+        "hostfile": "Slurm chooses the hosts; a list of them is for jobgen local",
+    }
     lacks_if_mixed = {
         "nodes": "Slurm allocates the same resources on all nodes of a job (the components of a hetjob are "
         "several steps): use a number of nodes and --ranks-per-node"
@@ -77,7 +50,7 @@ class Slurm(Scheduler):
     }
     option_pattern = r"--?[A-Za-z][^\x00-\x1f\x7f\u2028\u2029]*"
     option_rule = "an option of sbatch, such as --gres=gpu:4"
-    letters = "a:A:b:B:c:C:d:D:e:F:G:hHi:IJ:k:K:L:m:M:n:N:o:Op:q:QsS:t:uvVw:Wx:"
+    letters = "a:A:b:B:c:C:d:D:e:F:G:hHi:J:kL:m:M:n:N:o:Op:q:QsS:t:vVw:Wx:"
     heeds_all = frozenset({"--mail-type"})
     not_in_scripts = {
         "--wait": "use jobgen submit --wait", "--test-only": "use jobgen submit --dry-run",
@@ -85,29 +58,34 @@ class Slurm(Scheduler):
     }  # fmt: skip
     own_values = {
         "--signal": (r"[BR]{1,2}:(\S+)", r"--signal \1"),
-        "--gpus-per-node": (r"([A-Za-z]\w*):(\d+)", r"--gpus-per-node \2 --directive=--gres=gpu:\1:\2"),
         "--exclude": (r"[\w.,\[\]-]+", r"--directive=--exclude=\g<0>"),
     }
     names_option = "--export"
     array_form = "--array={}"
     dependency_form = "--dependency={}"
-    memory_options = ("--mem", "--mem-per-cpu", "--mem-per-gpu")
+    nodes_key = "--nodes"
+    device_keys = frozenset({"--gres", "--gpus", "--gpus-per-node", "--gpus-per-task"})
+    request_keys = device_keys | {"--nodes", "--ntasks-per-node", "--cpus-per-task"}
+    memory_options = ("--mem", "--mem-per-cpu", "--mem-per-gpu", "--tmp")
     one_file_a_task = frozenset("aj")
     directive_comments = True
     component_words = frozenset({"hetjob", "packjob"})
     long_options = LONG_OPTIONS
-    short_options = _SHORT_OPTIONS
+    short_options = SHORT_OPTIONS
+    step_options = OF_STEPS
+    option_versions = SPANS
     time_pattern = r"\d+(:\d+){0,2}|\d+-\d+(:\d+){0,2}"
     time_forms = "minutes, M:S, H:M:S, D-H, D-H:M and D-H:M:S"
     unlimited = frozenset({"infinite", "unlimited"})
     bare_size = (r"[1-9]\d?|1\d\d", "megabytes", "G")
+    size_pattern = r"\+?\d+(?:[kmgt]b?)?"
     size_units = "K, M, G and T"
     size_example = "write 64G instead of 64GiB, and 1536M instead of 1.5G"
-    array_pattern = r"\d+(-\d+(:\d+)?)?(,\d+(-\d+(:\d+)?)?)*(%\d+)?"
     array_forms = "a list of numbers and FIRST-LAST:STEP, then %LIMIT"
     log_options = ("--output", "--error", "--input")
     log_words = "%j and %x"
     percent_codes = True
+    escapes = False
     foreign_options = {"-l": ("PBS", "")}
     foreign_variables = {
         "PBS_O_WORKDIR": "SLURM_SUBMIT_DIR",
@@ -132,6 +110,10 @@ class Slurm(Scheduler):
 
     # Conversion
     family = "Slurm"
+    size_keys = {
+        "cpus": ("--cpus-per-task", "--cpus-per-gpu"), "ranks": ("--ntasks", "--ntasks-per-node"),
+        "gpus": ("--gpus-per-node", "--gres", "--gpus", "--gpus-per-task"),
+    }  # fmt: skip
     request_forms = {
         "name": "--job-name={}", "queue": "--partition={}", "account": "--account={}", "resources": "{}",
         "walltime": "--time={}", "array": "{}", "dependency": "{}", "output": "--output={}",
@@ -139,15 +121,21 @@ class Slurm(Scheduler):
         "directory": "--chdir={}", "exclusive": "{}", "hold": "--hold", "requeue": "--requeue",
         "no_requeue": "--no-requeue",
     }  # fmt: skip
-    memory_per_core = "--mem-per-cpu"
     feature_separator = "&"
+    own_logs = r"\bslurm-[\w*?%${}-]*\.?out\b"
+    no_index = "4294967294"  # NO_VAL of slurm.h
     job_variables = {
         "SLURM_SUBMIT_DIR": "submit_dir", "SLURM_SUBMIT_HOST": "submit_host", "SLURM_JOB_ID": "job_id",
         "SLURM_JOBID": "job_id", "SLURM_JOB_NAME": "job_name", "SLURM_JOB_PARTITION": "queue",
-        "SLURM_ARRAY_TASK_ID": "array_index", "SLURM_JOB_NODELIST": "node_list",
+        "SLURM_ARRAY_TASK_ID": "array_index", "SLURM_ARRAY_JOB_ID": "array_job",
+        "SLURM_ARRAY_TASK_COUNT": "array_count", "SLURM_ARRAY_TASK_MIN": "array_first",
+        "SLURM_ARRAY_TASK_MAX": "array_last", "SLURM_ARRAY_TASK_STEP": "array_step",
+        "SLURM_JOB_NODELIST": "node_list",
         "SLURM_NODELIST": "node_list", "SLURM_JOB_NUM_NODES": "nodes", "SLURM_NNODES": "nodes",
         "SLURM_NTASKS": "ranks", "SLURM_NPROCS": "ranks", "SLURM_NTASKS_PER_NODE": "ranks_per_node",
         "SLURM_CPUS_PER_TASK": "cpus_per_rank", "SLURM_CPUS_ON_NODE": "cpus_per_node",
+        "SLURM_JOB_CPUS_PER_NODE": "cpus_per_node", "SLURM_MEM_PER_NODE": "mem_per_node",
+        "SLURM_JOB_USER": "user", "SLURMD_NODENAME": "host",
         "SLURM_GPUS_ON_NODE": "gpus_per_node", "SLURM_GPUS_PER_NODE": "gpus_per_node",
     }  # fmt: skip
     substitutes = {
@@ -156,6 +144,10 @@ class Slurm(Scheduler):
         "cpus_per_chunk": "SLURM_CPUS_ON_NODE",
     }  # fmt: skip
     variable_prefix = "SLURM_"
+    gpus_of_rank = "--gpus-per-task"
+    set_if_asked = ("cpus_per_rank", "ranks_per_node")
+    zeros = frozenset({"SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID"})
+    show_job = ("scontrol", "show", "job", '"$SLURM_JOB_ID"')
     host_list = ("scontrol", "show", "hostnames")
     commands = ("scontrol", "sbatch", "scancel", "squeue", "sacct", "sinfo", "sbcast", "sstat", "salloc")
 
@@ -189,6 +181,12 @@ class Slurm(Scheduler):
     def devices(self, accelerator: Accelerator) -> str | None:
         return accelerator.gres
 
+    def devices_option(self, number: int, kind: str, accelerator: str) -> str:
+        return f"--gres={':'.join(filter(None, (accelerator, kind, str(number))))}"
+
+    def typed(self, kind: str, resource: str) -> str:
+        return f"{kind}:{{n}}"
+
     def memory(self, mib: int, nodes: int, processes: int) -> str:
         return size(mib).upper()
 
@@ -216,15 +214,23 @@ class Slurm(Scheduler):
 
         slurm_conversion.read(self, wanted, given)
 
-    def resources(self, asked: Request, devices: str, chunk: str) -> tuple[list[str], list[tuple[str, str]]]:
+    def resources(self, asked: Request, devices: str, chunk: str) -> tuple[list[str], list[Lack]]:
         forms = {
             "--nodes={}": asked.nodes,
             "--ntasks-per-node={}": asked.ranks_per_node,
             "--cpus-per-task={}": asked.cpus_per_rank,
             "{}": devices or None,
-            "--mem={}M": asked.mem or None,
+            "--mem={}": size(asked.mem).upper() if asked.mem else None,
         }
         return [form.format(value) for form, value in forms.items() if value is not None], []
+
+    def node_lines(self, resources: Resources, chunk: str, place: str) -> list[str]:
+        return [
+            f"--nodes={resources.allocated or 'N'}",
+            f"--ntasks-per-node={resources.ranks_per_node}",
+            f"--cpus-per-task={resources.cpus.task}",
+            *([resources.devices] if resources.devices else []),
+        ]
 
     def write_node_file(self, variable: str, slots: int) -> list[str]:
         each = f" | awk '{{ for (i = 0; i < {slots}; i++) print }}'" if slots > 1 else ""
@@ -241,6 +247,25 @@ class Slurm(Scheduler):
         """Return a time limit; with days, hours come first, and a number alone is minutes."""
         missing = 2 - text.count(":") if "-" in text else text.isdigit()
         return super().seconds(text) and values.seconds(text + ":00" * missing)
+
+    def accepts_time(self, text: str) -> bool:
+        # One dash is accepted before or after the minutes.
+        return super().accepts_time(text) or matches(r"-\d+|\d+-", text)
+
+    def accepts_array(self, text: str) -> bool:
+        from jobgen.schedulers.slurm_values import is_array
+
+        return is_array(text)
+
+    def value_fault(self, key: str, value: str) -> str:
+        from jobgen.schedulers.slurm_values import value_fault
+
+        return value_fault(key, value)
+
+    def together_faults(self, given: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+        from jobgen.schedulers.slurm_values import together_faults
+
+        return together_faults(given)
 
     def request(self, given: Mapping[str, str]) -> Request:
         from jobgen.schedulers.request import number
@@ -278,14 +303,26 @@ def _read_devices(asked: Request, given: Mapping[str, str]) -> None:
     each, asked.gpus, asked.gpus_per_node = (
         _devices(given.get(f"--gpus{per}", "")) for per in ("-per-task", "", "-per-node")
     )
+    for flag in ("--gpus", "--gpus-per-node", "--gpus-per-task"):
+        asked.gpu_type = _type(given.get(flag, "")) or asked.gpu_type
     for part in given.get("--gres", "").split(","):
-        kind = part.partition(":")[0]
-        if kind in ("gpu", *GENERIC_RESOURCES):
-            asked.gpus_per_node, asked.accelerator = number(part.rpartition(":")[2]) or 1, kind
+        kind, _, count = re.sub(r"^gres[/:]", "", part).partition(":")
+        devices = number(part.rpartition(":")[2])
+        if kind in ("gpu", *GENERIC_RESOURCES) and devices != 0:
+            asked.gpus_per_node, asked.accelerator = devices or 1, kind
+            asked.gpu_type = (
+                _type(count if ":" in count or count.isdecimal() else f"{count}:1") or asked.gpu_type
+            )
     if asked.gpus_per_node is None and each and asked.ranks_per_node:
         asked.gpus_per_node = each * asked.ranks_per_node
     if asked.gpus_per_node is None and asked.gpus and asked.nodes:
         asked.gpus_per_node = asked.gpus // asked.nodes
+
+
+def _type(text: str) -> str | None:
+    """Return the type in ``a100:4``; None without one, or with several."""
+    found = re.fullmatch(r"(\w[\w.-]*):\d+", text, re.ASCII)
+    return found[1] if found else None
 
 
 def _devices(text: str) -> int | None:

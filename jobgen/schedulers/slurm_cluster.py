@@ -1,13 +1,25 @@
-"""The partitions and nodes of Slurm, by commands that any user may run."""
+"""The partitions, nodes and QoS of Slurm, by commands that any user may run."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from jobgen.schedulers.calls import output
+from jobgen.schedulers.calls import SchedulerError, output
 from jobgen.schedulers.cluster import Facts, QueueFacts
+from jobgen.schedulers.slurm_limits import partition_limits, qos_limits, within
 from jobgen.values import count, seconds
+
+SINFO = ("sinfo", "--all", "--noheader", "-o", "%P|%l|%D|%c|%m|%G|%s")
+PARTITIONS = ("scontrol", "--all", "--oneliner", "show", "partition")
+# sacctmgr needs Slurm's database, which not every cluster has.
+QOS = (
+    "sacctmgr",
+    "--parsable2",
+    "show",
+    "qos",
+    "format=Name,Flags,MaxWall,MaxTRES,MinTRES,MaxTRESPerUser,MaxJobsPerUser",
+)
 
 
 def facts() -> Facts:
@@ -16,8 +28,15 @@ def facts() -> Facts:
     Raises:
         SchedulerError: Slurm does not answer.
     """
-    name = re.search(r"(?m)^ClusterName\s*=\s*(\S+)", output("scontrol", "show", "config"))
-    return read(name[1] if name else "cluster", output("sinfo", "--noheader", "-o", "%P|%l|%D|%c|%m|%G|%s"))
+    config = output("scontrol", "show", "config")
+    name = re.search(r"(?m)^ClusterName\s*=\s*(\S+)", config)
+    whole = re.search(r"(?m)^SelectType\s*=\s*select/linear\b", config) is not None
+    try:
+        qos = output(*QOS)
+    except SchedulerError:
+        qos = ""
+    found = read(name[1] if name else "cluster", output(*SINFO), output(*PARTITIONS), qos, whole)
+    return found._replace(commands="sinfo, scontrol and sacctmgr" if qos else "sinfo and scontrol")
 
 
 def queues(patience: float) -> Iterator[str]:
@@ -26,8 +45,10 @@ def queues(patience: float) -> Iterator[str]:
     yield from dict.fromkeys(output("sinfo", "-h", "-o", "%R", patience=patience).splitlines())
 
 
-def read(name: str, sinfo: str) -> Facts:
-    """Return the facts from sinfo's lines: partition, time limit, nodes, CPUs, memory, GRES and job size."""
+def read(name: str, sinfo: str, partitions: str = "", qos: str = "", whole_nodes: bool = False) -> Facts:
+    """Return the facts from sinfo's lines (partition, time limit, nodes, CPUs, memory, GRES and job size),
+    the lines of scontrol's partitions and the table of sacctmgr's QoS. With ``whole_nodes`` no node has two
+    jobs."""
     queues: dict[str, QueueFacts] = {}
     gres: list[str] = []
     for line in sinfo.splitlines():
@@ -37,22 +58,48 @@ def read(name: str, sinfo: str) -> Facts:
         found = re.findall(r"((gpu|npu)(?::[A-Za-z]\w*)?):(\d+)", cells[5])
         devices = [one for one in found if one[1] == found[0][1]]  # GPUs and NPUs are never added up
         gres += [kind for kind, _, _ in devices]
-        sizes = re.fullmatch(r"(\d+)(?:-(\d+|infinite))?", cells[6])
-        most = sizes[2] or sizes[1] if sizes else ""
-        queue = QueueFacts(
-            cells[0].rstrip("*"),
-            cells[0].endswith("*"),
-            count(sizes[1]) if sizes else None,
-            count(most) or count(cells[2]),
-            seconds(cells[1]),
-            sum(count(number) or 0 for _, _, number in devices),
-            count(cells[3].rstrip("+")),
-            count(cells[4].rstrip("+")),
-        )
+        queue = _partition(cells)._replace(gpus=sum(count(number) or 0 for _, _, number in devices))
         queues[queue.name] = _greater(queues.get(queue.name, queue), queue)
     # If no type is named, Slurm allocates devices of any type.
     kind = gres[0] if len(set(gres)) == 1 else gres[0].partition(":")[0] if gres else ""
-    return Facts(name, tuple(queues.values()), kind)
+    limits = qos_limits(qos)
+    binding = (
+        {} if "OverPartQOS" in qos else limits
+    )  # with it the QoS of a job replaces that of its partition
+    said = partition_limits(partitions, whole_nodes)
+    listed = tuple(_limited(one, said, binding) for one in queues.values())
+    return Facts(name, listed, kind, tuple(limits.values()))
+
+
+def _partition(cells: list[str]) -> QueueFacts:
+    """Return the facts in a line of sinfo, but for its devices."""
+    sizes = re.fullmatch(r"(\d+)(?:-(\d+|infinite))?", cells[6], re.ASCII)
+    most = sizes[2] or sizes[1] if sizes else ""
+    return QueueFacts(
+        cells[0].rstrip("*"),
+        cells[0].endswith("*"),
+        least_nodes=count(sizes[1]) if sizes else None,
+        most_nodes=count(most) or count(cells[2]),
+        walltime=seconds(cells[1]),
+        cores=count(cells[3].rstrip("+")),
+        memory=count(cells[4].rstrip("+")),
+    )
+
+
+def _limited(
+    queue: QueueFacts, said: Mapping[str, QueueFacts], limits: Mapping[str, QueueFacts]
+) -> QueueFacts:
+    """Return a partition with what scontrol says of it, and with the limits of its own QoS."""
+    own = said.get(queue.name)
+    if own is None:
+        return queue
+    queue = queue._replace(
+        enabled=own.enabled,
+        started=own.started,
+        shared=own.shared,
+        most_nodes=own.most_nodes or queue.most_nodes,
+    )
+    return within(queue, limits[own.name]) if own.name in limits else queue
 
 
 def _greater(one: QueueFacts, other: QueueFacts) -> QueueFacts:

@@ -7,7 +7,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from jobgen.resources.accelerators import GENERIC_RESOURCES
+from jobgen.schedulers import slurm_sizes
+from jobgen.schedulers.request import number
 from jobgen.schedulers.wanted import Told, Wanted
+from jobgen.values import mebibytes
 
 if TYPE_CHECKING:
     from jobgen.schedulers.base import Scheduler
@@ -19,7 +22,13 @@ _CONVERTED = {
     "--job-name", "--partition", "--account", "--array", "--output", "--error", "--mail-type", "--mail-user",
     "--requeue", "--no-requeue", "--dependency", "--time", "--exclusive", "--nodes", "--ntasks",
     "--ntasks-per-node", "--cpus-per-task", "--gpus-per-node", "--gres", "--gpus", "--gpus-per-task", "--mem",
-    "--mem-per-cpu", "--export", "--chdir", "--hold",
+    "--mem-per-cpu", "--mem-per-gpu", "--cpus-per-gpu", "--ntasks-per-gpu", "--export", "--chdir", "--hold",
+}  # fmt: skip
+
+
+_NUMBERS = {
+    "--ntasks", "--ntasks-per-node", "--cpus-per-task", "--gpus-per-node", "--gpus", "--gpus-per-task",
+    "--cpus-per-gpu", "--ntasks-per-gpu",
 }  # fmt: skip
 
 
@@ -41,30 +50,31 @@ def _since(text: str) -> str:
 
 def read(scheduler: Scheduler, wanted: Wanted, given: Mapping[str, Option]) -> None:
     """Add the values that a request has no field for."""
+    slurm_sizes.complete(wanted, given)
+    wanted.request.walltime = wanted.request.walltime or None  # 0 is no limit
     for option in given.values():
-        text = f"{option.flag}={option.value}".rstrip("=")
+        text = f"{option.flag}={option.value}".strip("=")
         if key := scheduler.option_of(option.flag):
             wanted.told[key] = Told(option, text, value(key, option.value))
-        elif why := _fault(option, wanted):
+        elif why := _fault(option, wanted, scheduler):
             wanted.left.append((option, text, why))
     _read_export(wanted, given["--export"].value if "--export" in given else "ALL")
+    if "--export" in given and any(one[:1] == "=" for one in given["--export"].value.split(",")):
+        wanted.left.append((given["--export"], f"--export={given['--export'].value}", "names no variable"))
     wanted.hold = "--hold" in given
     wanted.directory = given["--chdir"].value if "--chdir" in given else None
-    asked = wanted.request
-    if asked.ranks_per_node is None and asked.nodes and asked.ranks and asked.ranks % asked.nodes == 0:
-        asked.ranks_per_node = asked.ranks // asked.nodes
 
 
 def _read_export(wanted: Wanted, text: str) -> None:
     export = [one.partition("=") for one in text.split(",")]
-    wanted.exports = [(name, value) for name, equals, value in export if equals]
+    wanted.exports = [(name, value) for name, equals, value in export if equals and name.isidentifier()]
     names = [name for name, equals, _ in export if not equals]
     wanted.names = [name for name in names if name not in ("ALL", "NONE")]
     wanted.all_variables = "ALL" in names
     wanted.own += [] if wanted.all_variables else [f"--export={text}"]
 
 
-def _fault(option: Option, wanted: Wanted) -> str:
+def _fault(option: Option, wanted: Wanted, scheduler: Scheduler) -> str:
     """Return why an option cannot be converted; empty if it can."""
     asked = wanted.request
     if option.flag not in _CONVERTED:
@@ -75,8 +85,14 @@ def _fault(option: Option, wanted: Wanted) -> str:
         return f"{', '.join(sorted(odd))} has no counterpart"
     if option.flag == "--exclusive" and option.value:
         return "has no counterpart"
+    last = option.value.rpartition(":")[2]
+    if option.flag in _NUMBERS and number(last) is None and option.value not in GENERIC_RESOURCES:
+        return "is not a number"
+    if option.flag.startswith("--mem") and mebibytes(option.value) is None:
+        return "is not a size"
     if option.flag == "--time" and asked.walltime is None:
-        return "is not a valid time"
+        no_limit = option.value.lower() in scheduler.unlimited or scheduler.seconds(option.value) == 0
+        return "means no limit, which has no counterpart" if no_limit else "is not a valid time"
     if option.flag == "--nodes" and asked.nodes is None:
         return "is not a single number"
     if option.flag == "--ntasks" and asked.nodes and asked.ranks and asked.ranks % asked.nodes:
@@ -84,16 +100,34 @@ def _fault(option: Option, wanted: Wanted) -> str:
     return _device_fault(option, asked)
 
 
+def _types(parts: list[str], flag: str) -> list[str]:
+    """Return the types in requests of devices: gpu:TYPE and gpu:TYPE:NUMBER, or TYPE and TYPE:NUMBER."""
+    if flag not in ("--gres", "--gpus-per-node", "--gpus", "--gpus-per-task"):
+        return []
+    words = [part.split(":") for part in parts]
+    known = ("gpu", *GENERIC_RESOURCES)
+    words = [one[1:] if one[0] in known else one for one in words if flag != "--gres" or one[0] in known]
+    return [one[0] for one in words if one and one[0] and (len(one) > 1 or number(one[0]) is None)]
+
+
 def _device_fault(option: Option, asked: Request) -> str:
-    listed = r"|,[A-Za-z]\w*:\d+$" if option.flag == "--gpus" else ""
-    if option.flag in ("--gres", "--gpus-per-node", "--gpus") and re.search(
-        rf":[A-Za-z]\w*:|^[A-Za-z]\w*:\d+${listed}", option.value
+    parts = [re.sub(r"^gres[:/]", "", part) for part in option.value.split(",")]
+    devices = [part.partition(":")[0] for part in parts]
+    kinds = _types(parts, option.flag)
+    untyped = f"the number is translated, but not the type {', '.join(kinds)}" if kinds else ""
+    if option.flag == "--gres" and (
+        odd := [one for one in devices if one not in ("gpu", *GENERIC_RESOURCES)]
     ):
-        kind = option.value.split(":")[-2].rpartition(",")[2]
-        if kind not in ("gpu", *GENERIC_RESOURCES):
-            return f"the number is translated, but not the type {kind}"
-    if option.flag == "--gres" and asked.gpus_per_node is None:
-        return "has no counterpart"
+        why = "has no counterpart" if odd == devices else f"{', '.join(odd)} has no counterpart"
+        return "; ".join(filter(None, (why, untyped)))
+    if untyped:
+        return untyped
+    if option.flag == "--gpus" and asked.gpus and asked.gpus % (asked.nodes or asked.ranks or 1):
+        return "is not divisible by the nodes, and only equal nodes can be translated"
     if option.flag == "--gpus" and asked.gpus_per_node is None:
         return "a total requires a number of nodes"
+    if option.flag.endswith("-per-gpu") and not asked.gpus_per_node:
+        return "the number of GPUs is not known"
+    if option.flag == "--mem" and asked.mem == 0:
+        return "all memory of the nodes has no counterpart"
     return ""

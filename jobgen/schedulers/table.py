@@ -36,7 +36,7 @@ def of_script(name: str) -> Scheduler:
 
 def scheduler_of(spec: JobSpec) -> Scheduler:
     """Return the scheduler of a specification."""
-    return named(spec.scheduler, spec.dialect)
+    return named(spec.scheduler, spec.dialect).for_job(spec)
 
 
 def queued() -> dict[str, Scheduler]:

@@ -17,11 +17,24 @@ class Told(NamedTuple):
     value: str
 
 
+class Lack(NamedTuple):
+    """A part of a request that a scheduler cannot express: the field, its text, and the reason.
+
+    Without ``lost`` the nearest is written instead.
+    """
+
+    field: str
+    what: str
+    why: str
+    lost: bool = True
+
+
 @dataclass
 class Wanted:
     """The request of a script, and the directives that a Request has no field for."""
 
     request: Request
+    whole: bool = False  # all directives of a script: what is missing has the scheduler's default
     bad_dependency: str = ""  # the first that cannot be converted
     exports: list[tuple[str, str]] = field(default_factory=list)
     all_variables: bool = False
@@ -30,4 +43,9 @@ class Wanted:
     directory: str | None = None
     own: list[str] = field(default_factory=list)  # directives that only the same scheduler has
     told: dict[str, Told] = field(default_factory=dict)  # by the keys of jobgen's options
+    unsure: list[tuple[Option, str, str]] = field(default_factory=list)  # translated, but to be looked at
+    joined_as_error: bool = False  # the output goes to the file of the errors
+    script_logs: dict[str, str] = field(default_factory=dict)  # that the script writes itself
+    directories: list[str] = field(default_factory=list)  # the fields of logs that may be directories
+    index_later: bool = False  # the script reads the index of an array that only the submission names
     left: list[tuple[Option, str, str]] = field(default_factory=list)  # the option, its text, and why

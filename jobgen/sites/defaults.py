@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from jobgen import values
 from jobgen.launchers import LAUNCHERS
 from jobgen.options import DEFAULT_WALLTIME, OPTIONS, parse
+from jobgen.resources.typed_devices import number_of
 from jobgen.schedulers.table import scheduler_of
 from jobgen.sites.limits import longest
 
@@ -81,7 +82,7 @@ def _fill(site: Site, fields: dict[str, Any], origins: dict[str, str]) -> None:
         say("accelerator", "cpu")
     if fields["accelerator"] != "cpu":
         say("gpus_per_node", node.gpus)
-    gpus = fields["gpus_per_node"] or 0
+    gpus = number_of(fields["gpus_per_node"]) or 0
     cores = cores_of(node, gpus)
     listed = fields["cpu_bind"] and fields["cpu_bind"][1]
     if fields["cpus_per_node"] is None and not listed:  # they determine the cores

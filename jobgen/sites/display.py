@@ -10,6 +10,7 @@ from typing import Any
 
 from jobgen.schedulers.table import named
 from jobgen.sites.site_file import Site
+from jobgen.sites.sources import by_group
 
 
 def summary(site: Site) -> dict[str, Any]:
@@ -19,8 +20,8 @@ def summary(site: Site) -> dict[str, Any]:
         "name": site.name,
         "title": file.title,
         "scheduler": scheduler(site),
-        "read": file.read and file.read.isoformat(),
-        "manual": list(file.manual),
+        "date": max((one.date.isoformat() for one in file.source if one.date), default=None),
+        "pages": list(dict.fromkeys(one.page for one in file.source if one.page)),
         "queues": list(file.queues),
         "file": site.path,
     }
@@ -39,22 +40,33 @@ def values(site: Site) -> dict[str, Any]:
 
 
 def as_toml(site: Site) -> str:
-    """Return the content as TOML; a comment after each value has its file and line."""
-    lines = [f"# {site.name}: {site.path}"]
+    """Return the content as TOML, below its sources by group of facts; a comment after each value has its
+    file and line."""
+    lines = [f"# {site.name}: {site.path}", *(f"# {line}" for line in by_group(site))]
+    if machine := site.machine:
+        lines.append(f"# {machine.commands} on {machine.date}: {machine.path}")
     _table(site, dict(site.data), (), lines)
     return "\n".join(lines) + "\n"
 
 
 def _table(site: Site, data: dict[str, Any], at: tuple[str, ...], lines: list[str]) -> None:
+    sources = [] if at else data.pop("source", [])
     plain = {key: value for key, value in data.items() if not isinstance(value, dict)}
     if at and (plain or not data):
         lines += ["", f"[{'.'.join(map(_key, at))}]"]
-    for key, value in plain.items():
-        file, line = site.places[(*at, key)]
-        lines.append(f"{_key(key)} = {toml(value)}  # {os.path.basename(file)}, line {line}")
+    _values(site, plain, at, lines)
+    for number, source in enumerate(sources):
+        lines += ["", "[[source]]"]
+        _values(site, source, ("source", str(number)), lines)
     for key, value in data.items():
         if isinstance(value, dict):
             _table(site, value, (*at, key), lines)
+
+
+def _values(site: Site, plain: dict[str, Any], at: tuple[str, ...], lines: list[str]) -> None:
+    for key, value in plain.items():
+        file, line = site.places[(*at, key)]
+        lines.append(f"{_key(key)} = {toml(value)}  # {os.path.basename(file)}, line {line}")
 
 
 def _key(key: str) -> str:

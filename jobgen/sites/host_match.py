@@ -22,7 +22,7 @@ def detected() -> tuple[str, str] | None:
     found = []
     for name in names():
         try:
-            site = load(name)
+            site = load(name, machine=False)
         except JobgenError:
             continue
         if why := reason(site.file.detect, socket.gethostname(), os.environ):

@@ -1,125 +1,165 @@
-"""Checks of a job against a site: the limits of its queue, and what the site requires of every job."""
+"""The limits of a queue, and the numbers of a job that exceed them."""
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from jobgen import values
-from jobgen.errors import JobgenError, counted, nearest, one_of
+from jobgen.errors import counted, one_of
 from jobgen.schedulers.base import clock, size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from jobgen.sites.site_file import Site
-    from jobgen.spec import JobSpec
+    from jobgen.sites.site_file import Node, Site
 
 
 class Request(NamedTuple):
-    """The numbers of a job that have limits; ``mem`` in MiB per node, ``walltime`` in seconds."""
+    """The numbers of a job that have limits; ``mem`` in MiB per node, ``walltime`` in seconds,
+    or None for that of the queue."""
 
     nodes: int
-    walltime: int
+    walltime: int | None
     gpus_per_node: int
     cpus_per_node: int
     mem: int | None
 
 
 class Excess(NamedTuple):
-    """A number that is too large or too small: the option, and the limit in words."""
+    """A number that is too large or too small: the option, the limit in words, what the queue takes, and
+    how many times the one is the other."""
 
     key: str
     limit: str
+    change: str
+    times: float
 
 
-def check(spec: JobSpec, request: Request, lines: tuple[str, ...]) -> None:
-    """Refuse what the site would refuse; ``lines`` are the directives of the site and of the user.
-
-    Raises:
-        JobgenError: the site has no such queue, a limit is exceeded, or a mandatory value is missing.
-    """
-    site = spec.site
-    assert site is not None
-    own = site.values.get("accelerator")
-    if own and spec.accelerator not in (None, own, "cpu"):
-        raise spec.refuse("accelerator", f"{site.title} has {own}; remove it")
-    if spec.qos and site.file.rules.queue == "--qos":
-        raise spec.refuse("qos", f"a queue of {site.title} is a QoS: use --queue {spec.qos}")
-    for key, reason in site.file.lacks.items():
-        if spec.origin(key) not in ("default", site.said):
-            raise spec.refuse(key, f"{site.title}: {reason}")
-    if site.queues and not spec.reservation and not site.scheduler.is_reservation(spec.queue):
-        _check_queue(spec, site, request)
-    queue = site.queues.get(spec.queue) if spec.queue else None
-    demanded = {**site.file.mandatory, **(queue.mandatory if queue else {})}
-    for key, example in demanded.items():
-        _check_there(spec, site, key, example, lines)
+def excesses(site: Site, name: str, request: Request, routed: bool = False) -> list[Excess]:
+    """Return the limits of a queue that a request exceeds. A routing queue has its own, and those of the
+    route that comes nearest to the request."""
+    own = [*_of_queue(site, name, request, routed), *_of_node(site.node(name), request)]
+    routes = [excesses(site, route, request, True) for route in site.queues[name].routes_to]
+    if not routes or not all(routes):
+        return own
+    nearest = min(routes, key=lambda one: ("nodes" in {excess.key for excess in one}, len(one)))
+    said = {one.key for one in own}
+    whole = ranges(site, name)
+    return own + [
+        _nodes_excess(whole, request.nodes) if one.key == "nodes" and whole else one
+        for one in nearest
+        if one.key not in said
+    ]
 
 
-def _check_queue(spec: JobSpec, site: Site, request: Request) -> None:
-    queue = spec.queue or min(site.queues, key=lambda one: len([*excesses(site, one, request)]))
-    if queue not in site.queues:
-        raise spec.refuse(
-            "queue",
-            f"{site.title} has no such queue: use {one_of(site.queues)}{nearest(queue, site.queues)}",
-        )
-    for key, limit in excesses(site, queue, request):
-        if key == "cpus_per_rank" and spec.cpus_per_node is not None:
-            key = "cpus_per_node"
-        if key == "nodes" and spec.spare_nodes:
-            limit += f", and {spec.nodes} with {spec.spare_nodes} spare nodes are {request.nodes}"
-        takers = [one for one in site.queues if not any(excesses(site, one, request))]
-        would = f"use --queue {one_of(takers)}" if takers else "no queue accepts it"
-        raise spec.refuse(key, f"queue {queue} of {site.title} takes {limit}; {would}")
+def accepts(site: Site, name: str, request: Request) -> bool:
+    """Return whether a queue takes a job that names it."""
+    return site.queues[name].enabled and not excesses(site, name, request)
 
 
-def excesses(site: Site, name: str, request: Request) -> Iterator[Excess]:
-    """Yield the limits of a queue that a request exceeds."""
-    queue, node = site.queues[name], site.node(name)
+def _nodes_excess(spans: list[tuple[int, int]], nodes: int) -> Excess:
+    nearest = min((end for span in spans for end in span), key=lambda end: abs(end - nodes))
+    return Excess("nodes", _nodes(spans), f"--nodes {nearest}", _times(nodes, nearest))
+
+
+def _times(asked: int, limit: int) -> float:
+    return max(asked, limit) / max(min(asked, limit), 1)
+
+
+def _of_queue(site: Site, name: str, request: Request, routed: bool) -> Iterator[Excess]:
+    queue = site.queues[name]
     if queue.nodes is not None and not queue.nodes[0] <= request.nodes <= queue.nodes[1]:
-        least, most = queue.nodes
-        yield Excess("nodes", f"{least} to {most} nodes" if least != most else counted(most, "node"))
-    limit = longest(site, name, request.nodes)
-    if limit is not None and request.walltime > limit:
-        of = f" of {counted(request.nodes, 'node')}" if queue.walltime_by_nodes else ""
-        yield Excess("walltime", f"at most {clock(limit)} for a job{of}")
-    if node.gpus is not None and request.gpus_per_node > node.gpus:
-        yield Excess("gpus_per_node", f"at most {counted(node.gpus, 'accelerator')} a node")
-    elif node.whole_nodes and request.nodes > 1 and 0 < request.gpus_per_node != node.gpus:
-        yield Excess("gpus_per_node", f"jobs of several nodes only with all {node.gpus} accelerators of each")
+        yield _nodes_excess([queue.nodes], request.nodes)
+    limit = _time(site, name, request.nodes)
+    if limit is not None and request.walltime and request.walltime > limit:
+        of = f" of {counted(request.nodes, 'node')}" if queue.walltime_by_nodes or routed else ""
+        times = _times(request.walltime, limit)
+        yield Excess("walltime", f"at most {clock(limit)} for a job{of}", f"--walltime {clock(limit)}", times)
+    total = request.nodes * request.gpus_per_node
+    if queue.max_gpus is not None and total > queue.max_gpus:
+        key = "nodes" if request.nodes > 1 else "gpus_per_node"
+        most_gpus = counted(queue.max_gpus, "accelerator")
+        limit_said = f"at most {most_gpus} of a user at a time, and the job has {total}"
+        yield Excess(key, limit_said, f"{most_gpus} in all", _times(total, queue.max_gpus))
+
+
+def _of_node(node: Node, request: Request) -> Iterator[Excess]:
+    gpus = request.gpus_per_node
+    too_many = node.gpus is not None and gpus > node.gpus
+    if node.gpus is not None and (
+        too_many or (node.whole_nodes and request.nodes > 1 and 0 < gpus < node.gpus)
+    ):
+        limit = f"at most {counted(node.gpus, 'accelerator')} a node"
+        if not too_many:
+            limit = f"jobs of several nodes only with all {node.gpus} accelerators of each"
+        yield Excess("gpus_per_node", limit, f"--gpus-per-node {node.gpus}", _times(gpus, node.gpus))
     cores = node.cores
     per_gpu = ""
     if node.cores_fixed and node.cores_per_gpu is not None and request.gpus_per_node:
         cores = node.cores_per_gpu * request.gpus_per_node
         per_gpu = f", {node.cores_per_gpu} for each accelerator"
-    if cores is not None and request.cpus_per_node > cores:
-        yield Excess("cpus_per_rank", f"at most {cores} cores a node{per_gpu}")
+    if cores is not None and request.cpus_per_node > cores and not too_many:  # the cores come with the GPUs
+        times = _times(request.cpus_per_node, cores)
+        yield Excess(
+            "cpus_per_rank", f"at most {cores} cores a node{per_gpu}", f"{cores} cores a node", times
+        )
     if node.memory is not None and request.mem is not None and request.mem > values.memory(node.memory):
-        yield Excess("mem", f"at most {size(values.memory(node.memory)).upper()} a node")
+        most = size(values.memory(node.memory)).upper()
+        times = _times(request.mem, values.memory(node.memory))
+        yield Excess("mem", f"at most {most} a node", f"--mem {most}", times)
 
 
 def longest(site: Site, name: str | None, nodes: int) -> int | None:
     """Return the wall time in seconds that a queue allows for this number of nodes; None without a limit."""
     queue = site.queues.get(name) if name else None
-    if queue is None:
+    if name is None or queue is None:
         return None
+    own = _time(site, name, nodes)
+    routes = [longest(site, one, nodes) for one in queue.routes_to if _has_room(site, one, nodes)]
+    times = [time for time in routes if time is not None]
+    if not routes or len(times) < len(routes):
+        return own
+    return max(times) if own is None else min(own, max(times))
+
+
+def _has_room(site: Site, name: str, nodes: int) -> bool:
+    found = ranges(site, name)
+    return not found or any(least <= nodes <= most for least, most in found)
+
+
+def _time(site: Site, name: str, nodes: int) -> int | None:
+    """Return the wall time of a queue itself, without that of its routes."""
+    queue = site.queues[name]
     for most, text in queue.walltime_by_nodes:
         if nodes <= most:
             return values.walltime(text)
     return values.walltime(queue.walltime) if queue.walltime else None
 
 
-def _check_there(spec: JobSpec, site: Site, key: str, example: str, lines: tuple[str, ...]) -> None:
-    """Check that a mandatory key is given: that of an option, or the beginning of a directive."""
-    if key.startswith("-l "):
-        there = any(re.match(rf"-l *(.*[, ])?{re.escape(key[3:])}=", line) for line in lines)
-        how = f"--directive '{key}={example}'"
-    elif key.startswith("-"):
-        there, how = any(line.startswith(key) for line in lines), f"--directive '{key}={example}'"
-    else:
-        value = getattr(spec, key)
-        there, how = value not in (None, ()), f"--{key.replace('_', '-')} {example}"
-    if not there:
-        what = key.removeprefix("-l ").lstrip("-")
-        raise JobgenError(f"{site.title} requires {what}: add {how}, or set it in the job file")
+def ranges(site: Site, name: str) -> list[tuple[int, int]]:
+    """Return the numbers of nodes that a queue takes, as least and most; empty without a limit."""
+    queue = site.queues[name]
+    if queue.nodes is not None:
+        return [queue.nodes]
+    routes = [ranges(site, route) for route in queue.routes_to]
+    joined: list[tuple[int, int]] = []
+    for least, most in sorted(one for route in routes for one in route) if all(routes) else ():
+        if joined and least <= joined[-1][1] + 1:
+            joined[-1] = (joined[-1][0], max(most, joined[-1][1]))
+        else:
+            joined.append((least, most))
+    return joined
+
+
+def _nodes(spans: list[tuple[int, int]]) -> str:
+    """Return ``1 to 2 or 10 to 496 nodes``."""
+    words = [f"{least} to {most}" if least != most else str(most) for least, most in spans]
+    return f"{one_of(words)} {'node' if words == ['1'] else 'nodes'}"
+
+
+def taken(site: Site, name: str, key: str, nodes: int) -> str:
+    """Return what a queue takes of ``nodes`` or ``walltime``, in words; empty without a limit."""
+    spans, time = ranges(site, name), longest(site, name, nodes)
+    if key == "nodes" and spans:
+        return _nodes(spans)
+    return f"up to {clock(time)}" if key == "walltime" and time is not None else ""

@@ -12,8 +12,11 @@ from jobgen.errors import JobgenError, shown
 from jobgen.jobfile.errors import Path, sentence
 from jobgen.jobfile.locations import line_of
 from jobgen.jobfile.reader import decode, options_of, read_text
-from jobgen.jobfile.schema import TABLES, OptionTables
+from jobgen.jobfile.schema import OptionTables
+from jobgen.jobfile.tables import TABLES
 from jobgen.schedulers.table import named
+from jobgen.sites.earlier_keys import with_sources
+from jobgen.sites.machine import with_machine
 from jobgen.sites.search import find
 from jobgen.sites.site_errors import site_sentence
 from jobgen.sites.site_file import Site, SiteFile
@@ -22,13 +25,15 @@ from jobgen.sites.value_checks import check_site
 Places = dict[Path, tuple[str, int | None]]
 
 
-def load(name: str, origin: str | None = None, beside: str | None = None) -> Site:
+def load(name: str, origin: str | None = None, beside: str | None = None, machine: bool = True) -> Site:
     """Return a site by its name, or by the path of its file, with all that it extends.
+
+    ``machine``: with the facts that ``jobgen site refresh`` has kept.
 
     Raises:
         JobgenError: there is no such site, or something in its file is wrong.
     """
-    return read_site(find(name, origin or f"site {shown(name)}", beside))
+    return read_site(find(name, origin or f"site {shown(name)}", beside), machine)
 
 
 def choose(name: str, origin: str, scheduler: str, beside: str) -> Site:
@@ -47,19 +52,21 @@ def choose(name: str, origin: str, scheduler: str, beside: str) -> Site:
     return site
 
 
-def read_site(path: str) -> Site:
-    """Return the site of a file, merged with the sites that it extends.
+def read_site(path: str, machine: bool = True) -> Site:
+    """Return the site of a file, merged with the sites that it extends and with the facts of the machine.
 
     Raises:
         JobgenError: a file cannot be read, something in it is wrong, or files extend each other in a circle.
     """
     data: dict[str, Any] = {}
     places: Places = {}
-    for one, text, table in reversed(_chain(path)):
+    chain = _chain(path)
+    for one, text, table in reversed(chain):
         _check(table, _origin(one, text))
         data = _merged(data, table, (), one, text, places)
     data.pop("extends", None)  # done
-    return _site(path, data, places)
+    site = _site(path, data, places)
+    return with_machine(site, [_name(one) for one, _, _ in chain]) if machine else site
 
 
 def _chain(path: str) -> list[tuple[str, str, dict[str, Any]]]:
@@ -68,7 +75,7 @@ def _chain(path: str) -> list[tuple[str, str, dict[str, Any]]]:
     chain: list[tuple[str, str, dict[str, Any]]] = []
     while True:
         text = read_text(path, f"the site file {shown(path)}")
-        data = decode(text, path)
+        data = with_sources(decode(text, path), path)
         chain.append((path, text, data))
         base = data.get("extends")
         if not isinstance(base, str):
@@ -109,16 +116,29 @@ def _check(data: Mapping[str, Any], origin: Callable[[Path], str]) -> None:
 def _merged(
     below: Mapping[str, Any], above: Mapping[str, Any], at: Path, path: str, text: str, places: Places
 ) -> dict[str, Any]:
-    """Merge tables and replace all other values; store the place of each value in ``places``."""
+    """Merge tables, add sources and replace all other values; store the place of each in ``places``."""
     merged = dict(below)
     for key, value in above.items():
         place = (*at, key)
-        if isinstance(value, dict):
+        if place == ("source",):
+            before = below.get(key, [])
+            merged[key] = [*before, *value]
+            places.update(_source_places(value, len(before), path, text))
+        elif isinstance(value, dict):
             merged[key] = _merged(below.get(key, {}), value, place, path, text, places)
         else:
             merged[key] = value
             places[place] = (path, line_of(text, place))
     return merged
+
+
+def _source_places(sources: list[dict[str, Any]], before: int, path: str, text: str) -> Places:
+    """Return the places of the sources in one file, which come after those of the files that it extends."""
+    return {
+        ("source", str(before + number), key): (path, line_of(text, ("source", str(number), key)))
+        for number, source in enumerate(sources)
+        for key in source
+    }
 
 
 def _site(path: str, data: dict[str, Any], places: Places) -> Site:

@@ -13,9 +13,19 @@ def folders(beside: str | None = None) -> tuple[str, ...]:
     """Return the folders of site files in order: next to the job file, the user's own, the packaged ones."""
     import jobgen.templates
 
-    home = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
     own = (beside,) if beside is not None else ()
-    return (*own, os.path.join(home, "jobgen", "sites"), os.path.join(jobgen.templates.__path__[0], "sites"))
+    return (*own, os.path.join(_home(), "sites"), os.path.join(jobgen.templates.__path__[0], "sites"))
+
+
+def _home() -> str:
+    """Return the user's own folder of settings."""
+    home = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
+    return os.path.join(home, "jobgen")
+
+
+def machine_file(name: str) -> str:
+    """Return the path of the facts that jobgen site refresh keeps for a site."""
+    return os.path.join(_home(), "machines", f"{name}.machine.toml")
 
 
 def names() -> list[str]:

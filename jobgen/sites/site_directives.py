@@ -6,12 +6,16 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from jobgen.errors import JobgenError, shown
+from jobgen.resources.typed_devices import type_of
+from jobgen.sites.networks import NetworkWords, network_words
+from jobgen.topology.cpus import mask
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from jobgen.resources.allocation import Resources
     from jobgen.schedulers.base import Scheduler
+    from jobgen.sites.site_file import Site
     from jobgen.spec import JobSpec
 
 # The numbers that the lines of a site may name, in braces.
@@ -37,7 +41,7 @@ class SiteWords(NamedTuple):
     """Lines and options of a site.
 
     ``request`` replaces the directives for resources; ``account`` and ``queue`` are the options for these;
-    ``queue_name`` is the scheduler's name of the queue.
+    ``queue_name`` is the scheduler's name of the queue; ``warnings`` are about limits that may be old.
     """
 
     head: tuple[str, ...] = ()
@@ -48,42 +52,72 @@ class SiteWords(NamedTuple):
     queue_name: str | None = None
     master_suffix: str = ""
     module_use: tuple[str, ...] = ()
+    network: NetworkWords = NetworkWords()
     bind: str = ""
+    threads_per_core: int = 1
     srun_ranks: str = ""
     srun_nodes: str = ""
+    warnings: tuple[str, ...] = ()
 
 
 def site_words(spec: JobSpec, scheduler: Scheduler, resources: Resources) -> SiteWords:
-    """Check the limits of the site of ``spec`` and return its changes to the script.
+    """Check the limits of the site of ``spec`` and return its changes to the script, with the warnings.
 
     Raises:
         JobgenError: the site would refuse the job, or a line of its file needs a value that is not given.
     """
     if spec.site is None:
-        return SiteWords()
-    from jobgen.sites.limits import Request, check
+        return SiteWords(network=network_words(spec))
+    from jobgen.sites.acceptance import check
+    from jobgen.sites.limits import Request
 
     _check_request(spec, scheduler)
+    _check_nodes(spec, resources.allocated)
     words = _words(spec, scheduler, _numbers(spec, scheduler, resources))
     lines = (*words.request, *words.directives, *spec.directive)
     cpus, gpus = resources.cpus.node, resources.gpus_per_node
-    check(spec, Request(resources.allocated, resources.walltime, gpus, cpus, spec.mem), lines)
-    return words
+    request = Request(resources.allocated, resources.walltime, gpus, cpus, spec.mem)
+    return words._replace(warnings=(*check(spec, request, lines), *_account_warning(spec, gpus)))
+
+
+def _account_warning(spec: JobSpec, gpus: int) -> Iterator[str]:
+    """Yield a warning if the account of a job with accelerators lacks the suffix that the site demands."""
+    assert spec.site is not None
+    suffix = spec.site.file.rules.account_suffix
+    if gpus and suffix and spec.account and not spec.account.endswith(suffix):
+        what = f"{spec.said('account')}: accounts of jobs with accelerators end with {suffix}"
+        yield f"{what} at {spec.site.title}: use {spec.account}{suffix}"
 
 
 def _check_request(spec: JobSpec, scheduler: Scheduler) -> None:
     """Refuse options that are a part of the request of nodes, if the request of the site lacks them."""
     assert spec.site is not None
-    file = spec.site.file
-    names = {name for line in file.request for name in names_in(line)}
-    if file.request and "constraint" in scheduler.in_template:
+    file, request = spec.site.file, spec.site.request(spec.queue)
+    names = {name for line in request for name in names_in(line)}
+    if request and type_of(spec.gpus_per_node) and "gpus_per_node" not in names:
+        raise spec.refuse(
+            "gpus_per_node", f"{file.title} has its own request, without a type; write the number alone"
+        )
+    if request and "constraint" in scheduler.in_template:
         for key in ("constraint", "exclusive"):
             if getattr(spec, key) and key not in names:
                 raise spec.refuse(key, "the site has its own request of nodes; remove it")
     asks_for_memory = names & {"mem", "mem_total"}
-    if file.request and scheduler.memory_in_request and spec.mem is not None and not asks_for_memory:
+    if request and scheduler.memory_in_request and spec.mem is not None and not asks_for_memory:
         raise spec.refuse(
             "mem", f"{file.title} does not support it: memory is allocated with the nodes; remove it"
+        )
+
+
+def _check_nodes(spec: JobSpec, nodes: int) -> None:
+    """Refuse several nodes if the request of the queue has no number of nodes."""
+    assert spec.site is not None
+    request = spec.site.request(spec.queue)
+    names = {name for line in request for name in names_in(line)}
+    if request and nodes > 1 and not names & {"nodes", "gpus_total", "cores_total"}:
+        raise spec.refuse(
+            "nodes",
+            f"queue {spec.queue} of {spec.site.title} takes 1 node: its request has no number of nodes",
         )
 
 
@@ -101,7 +135,7 @@ def _numbers(spec: JobSpec, scheduler: Scheduler, resources: Resources) -> dict[
         "cpus_per_rank": cpus.rank,
         "cpus_per_task": cpus.task,
         "cpus_per_node": cpus.node,
-        "gpus_per_node": gpus,
+        "gpus_per_node": gpus and resources.device_number,
         "cores_per_node": cores,
         "gpus_total": nodes * gpus,
         "cores_total": nodes * cores,
@@ -125,17 +159,16 @@ def _words(spec: JobSpec, scheduler: Scheduler, numbers: Mapping[str, object]) -
     own.update(_key(form) for key, form in scheduler.forms.items() if form[:2] == "--" and getattr(spec, key))
     if spec.mem is not None and spec.origin("mem") != spec.site.said:
         own.update(scheduler.memory_options)
-    more = told(file.directives + (queue.directives if queue else ()))
     rules = file.rules
-    bind = told((rules.bind,))[0] if _binds(spec, rules.bind, numbers) else ""
+    reserved = spec.reservation or scheduler.is_reservation(spec.queue)
+    further = (queue.directives if queue else ()) + (rules.reservation if reserved else ())
+    more = told(file.directives + further)
+    shared = bool(queue and queue.shared) and not _whole(spec, numbers)
+    bind = told((rules.bind,))[0] if _binds(spec, rules.bind, numbers, shared) else ""
     srun_bind = (bind,) if bind and scheduler.node_step else ()
     return SiteWords(
-        head=(
-            f"Site: {file.title}, by its manual" + (f" as read on {file.read}:" if file.read else ":"),
-            *file.manual,
-            *([f"jobgen: disable={','.join(file.silence)}"] if file.silence else []),
-        ),
-        request=tuple(line for line in told(file.request) if _key(line) not in own),
+        head=tuple(_head(spec.site)),
+        request=tuple(line for line in told(spec.site.request(spec.queue)) if _key(line) not in own),
         directives=tuple(line for line in more if _key(line) not in own),
         account=rules.account,
         queue=rules.queue,
@@ -143,27 +176,43 @@ def _words(spec: JobSpec, scheduler: Scheduler, numbers: Mapping[str, object]) -
         master_suffix=rules.master_suffix,
         module_use=rules.module_use,
         bind=bind,
+        threads_per_core=spec.site.node(spec.queue).threads_per_core or 1,
+        network=network_words(spec),
         srun_ranks="".join(f"{line} " for line in (*told(rules.srun + rules.srun_ranks), *srun_bind)),
         srun_nodes="".join(f"{line} " for line in told(rules.srun + rules.srun_nodes)),
     )
 
 
-def _binds(spec: JobSpec, bind: str, numbers: Mapping[str, object]) -> bool:
-    """Return whether the site binds the ranks: not with --cpu-bind, nor without a list for each rank."""
-    return bool(bind) and spec.cpu_bind is None and not ("{cpu_" in bind and numbers["cpu_lists"] is None)
+def _head(site: Site) -> Iterator[str]:
+    """Yield the comments about a site at the top of a script: its sources, and the rules that it disables."""
+    from jobgen.sites.sources import pages
+
+    yield f"Site: {site.file.title}" + (", by these sources:" if site.file.source else "")
+    yield from pages(site)
+    if site.file.silence:
+        yield f"jobgen: disable={','.join(site.file.silence)}"
+
+
+def _binds(spec: JobSpec, bind: str, numbers: Mapping[str, object], shared: bool) -> bool:
+    """Return whether the site binds the ranks: not with --cpu-bind, nor without a list for each rank, nor by
+    lists on nodes that are shared with other jobs, which may have these cores."""
+    listed = "{cpu_" in bind and (shared or numbers["cpu_lists"] is None)
+    return bool(bind) and spec.cpu_bind is None and not listed
+
+
+def _whole(spec: JobSpec, numbers: Mapping[str, object]) -> bool:
+    """Return whether a job has whole nodes: --exclusive, or all GPUs and the cores that come with them."""
+    assert spec.site is not None
+    gpus, nodes = spec.site.node(spec.queue).gpus or 0, numbers["nodes"]
+    all_gpus = isinstance(nodes, int) and numbers["gpus_total"] == nodes * gpus
+    return bool(spec.exclusive) or (all_gpus and numbers["cpus_per_node"] == numbers["cores_per_node"])
 
 
 def cpu_lists(lists: tuple[str, ...] | None, ranks: int) -> dict[str, str | None]:
     """Return the lists of CPUs for PALS and as masks for Slurm; None if there is not one for each rank."""
     if not lists or len(lists) != ranks:
         return {"cpu_lists": None, "cpu_masks": None}
-    return {"cpu_lists": ":".join(lists), "cpu_masks": ",".join(map(_mask, lists))}
-
-
-def _mask(cpus: str) -> str:
-    """Return the mask of a list of CPUs: 0x2fe for ``1-7,9``."""
-    spans = (part.partition("-") for part in cpus.split(","))
-    return hex(sum(1 << cpu for a, _, b in spans for cpu in range(int(a), int(b or a) + 1)))
+    return {"cpu_lists": ":".join(lists), "cpu_masks": ",".join(map(mask, lists))}
 
 
 def names_in(line: str) -> list[str]:

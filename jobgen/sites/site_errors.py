@@ -8,8 +8,9 @@ from typing import Any
 
 from jobgen.errors import nearest, one_of, shown
 from jobgen.jobfile.errors import Path
-from jobgen.jobfile.schema import TABLES, fits
-from jobgen.sites.site_file import Detect, Node, Queue, Rules, SiteFile
+from jobgen.jobfile.schema import fits
+from jobgen.jobfile.tables import TABLES
+from jobgen.sites.site_file import Detect, Network, Node, Queue, Rules, SiteFile, Source
 
 _UNKNOWN = re.compile(r"(?s)Object contains unknown field `(.*?)`(?: - at `\$\.?(.*)`)?")
 _WRONG = re.compile(r"(?s)(.*?) - at `\$\.?(.*)`")
@@ -26,12 +27,18 @@ _ALLOWED = (
 )
 
 
+# The tables with any keys: the type of each value in them.
+_ARRAYS: dict[str, Any] = {"queues": Queue, "networks": Network, "source": Source}
+_TEXTS: dict[str, Any] = {"prepend": tuple[str, ...]}
+
+
 def site_sentence(message: str, data: Mapping[str, Any], origin: Callable[[Path], str]) -> str:
     """Return msgspec's message as a sentence of jobgen: the place, the value, and what is allowed."""
     if unknown := _UNKNOWN.fullmatch(message):
         above = _place(unknown[2] or "", data)
         known = _keys(above)
-        where = f"[{'.'.join(above)}]" if above else "a site file"
+        table = "[source]" if above[:1] == ("source",) else ".".join(above)
+        where = f"[{table}]" if above else "a site file"
         key = unknown[1]
         return (
             f"{shown(key)} ({origin((*above, key))}): {where} has no such key: "
@@ -42,9 +49,10 @@ def site_sentence(message: str, data: Mapping[str, Any], origin: Callable[[Path]
     place = _place(wrong[2], data)
     value: Any = data
     for part in place:
-        value = value[part]
+        value = value[int(part)] if isinstance(value, list) else value[part]
     allowed = next((words for start, words in _ALLOWED if wrong[1].startswith(start)), wrong[1])
-    return f"{place[-1]} = {shown(str(value))} ({origin(place)}): {allowed}"
+    key = place[0] if place[:-1] == ("source",) else place[-1]
+    return f"{key} = {shown(str(value))} ({origin(place)}): {allowed}"
 
 
 def _place(path: str, data: Mapping[str, Any]) -> Path:
@@ -52,10 +60,14 @@ def _place(path: str, data: Mapping[str, Any]) -> Path:
     place: Path = ()
     here: Any = data
     for part in re.findall(r"\[[^\]]*\]|[^.\[\]]+", path):
+        if place == ("source",) and isinstance(here, list):
+            number = next(number for number, one in enumerate(here) if not fits(one, Source))
+            place, here = (*place, str(number)), here[number]
+            continue
         if not isinstance(here, dict):
-            break  # the items of a list have no line of their own
+            break  # the items of other lists have no line of their own
         if part == "[...]":
-            kind = Queue if place == ("queues",) else str
+            kind = _ARRAYS.get(place[-1]) or _TEXTS.get(place[-1], str)
             part = next(key for key, value in here.items() if not fits(value, kind))
         place, here = (*place, part), here[part]
     return place
@@ -64,5 +76,5 @@ def _place(path: str, data: Mapping[str, Any]) -> Path:
 def _keys(above: Path) -> list[str]:
     """Return the keys that a table of a site file may hold."""
     tables: dict[Path, Any] = {("detect",): Detect, ("node",): Node, ("rules",): Rules}
-    kind = Queue if above[:1] == ("queues",) else tables.get(above, SiteFile)
+    kind = _ARRAYS.get(above[0] if above else "") or tables.get(above, SiteFile)
     return [*kind.__struct_fields__, *(() if above else TABLES)]

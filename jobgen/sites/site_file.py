@@ -15,9 +15,29 @@ from jobgen.schedulers.table import named
 Count = Annotated[int, Meta(ge=0)]
 Lines = tuple[str, ...]
 
+# The groups of facts of a site, and how far a source can be relied on, the best first.
+GROUPS = ("queues", "node", "request", "binding", "network", "modules", "login", "accounting", "example")
+CONFIDENCE = ("manual", "staff", "users", "unknown")
+
 
 class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A table of a site file."""
+
+
+class Source(_Table, frozen=True):
+    """A page that was read: the groups of facts that are from it, and how far they can be relied on.
+
+    ``confidence`` is ``manual`` for the manual, ``staff`` for other material of the centre, ``users`` for
+    scripts and notes of its users; ``page`` is an address; ``version`` is the commit or edition that was
+    read, and ``date`` the day of that version; ``what`` is the part of the page.
+    """
+
+    facts: Lines = ()
+    confidence: str = ""
+    page: str = ""
+    version: str = ""
+    date: datetime.date | None = None
+    what: str = ""
 
 
 class Detect(_Table, frozen=True):
@@ -30,7 +50,8 @@ class Detect(_Table, frozen=True):
 class Node(_Table, frozen=True):
     """The resources of a node, and the share of a job per GPU.
 
-    ``cores`` are those that a job can request; ``memory`` and ``memory_per_gpu`` are sizes such as 512G. With
+    ``cores`` are those that a job can request: hardware threads, if there is ``threads_per_core``. ``memory``
+    and ``memory_per_gpu`` are sizes such as 512G. With
     ``cores_fixed`` a job has the cores of its GPUs and no others; with ``whole_nodes`` jobs of more than one
     node use all GPUs of each. ``cpu_lists`` are the CPUs next to each GPU, such as 0-7.
     """
@@ -39,6 +60,7 @@ class Node(_Table, frozen=True):
     cores: Count | None = None
     cores_per_gpu: Count | None = None
     cores_fixed: bool | None = None
+    threads_per_core: Annotated[int, Meta(ge=1)] | None = None
     cpu_lists: Lines | None = None
     memory: str | None = None
     memory_per_gpu: str | None = None
@@ -49,7 +71,11 @@ class Queue(Node, frozen=True):
     """A queue, partition or QoS: its limits, and the differences of its nodes.
 
     ``name`` is the scheduler's name of the queue, if it is not the key; ``walltime_by_nodes`` has pairs of a
-    greatest number of nodes and the wall time of jobs with up to this number.
+    greatest number of nodes and the wall time of jobs with up to this number. ``routes_to`` are the queues to
+    which a routing queue moves its jobs: their limits are its limits. A queue that is not ``enabled``
+    takes the jobs of a routing queue alone. The nodes of a ``shared`` queue may have other jobs beside.
+    ``max_jobs`` are the running jobs of a user, ``max_gpus`` the GPUs of a user at a time.
+    ``request`` replaces that of the site.
     """
 
     about: str = ""
@@ -57,6 +83,12 @@ class Queue(Node, frozen=True):
     nodes: tuple[Count, Count] | None = None
     walltime: str | None = None
     walltime_by_nodes: tuple[tuple[Count, str], ...] = ()
+    routes_to: Lines = ()
+    enabled: bool = True
+    shared: bool = False
+    max_jobs: Count | None = None
+    max_gpus: Count | None = None
+    request: Lines = ()
     directives: Lines = ()
     mandatory: dict[str, str] = {}
 
@@ -64,51 +96,78 @@ class Queue(Node, frozen=True):
 class Rules(_Table, frozen=True):
     """The rules of a site that differ from its scheduler's manual.
 
-    ``account`` and ``queue`` are the options of the directives for these; ``bind`` is the option of PALS or
+    ``account`` and ``queue`` are the options of the directives for these; ``account_suffix`` is the end of
+    accounts of jobs with accelerators; ``gpu_type`` is the
+    resource of PBS Pro for the type of GPUs; ``bind`` is the option of PALS or
     srun that binds ranks to cores; ``master_suffix`` is the end of the rendezvous' host name; ``srun`` are
     options of each srun that starts ranks, ``srun_ranks`` if it starts one task per rank, ``srun_nodes`` if
-    it starts one task per node.
+    it starts one task per node; ``reservation`` are directives of jobs in a reservation; ``prepend`` are
+    folders for the front of search paths, as those of a network.
     """
 
     account: str | None = None
+    account_suffix: str = ""
     queue: str | None = None
+    gpu_type: str = ""
     bind: str = ""
     master_suffix: str = ""
     module_use: Lines = ()
     srun: Lines = ()
     srun_ranks: Lines = ()
     srun_nodes: Lines = ()
+    reservation: Lines = ()
+    prepend: dict[str, Lines] = {}
+
+
+class Network(_Table, frozen=True):
+    """Settings of the network that a job may choose by name: variables, modules to load after those of the
+    job, folders for the front of search paths, such as ``LD_LIBRARY_PATH``, and variables to unset.
+
+    A value of ``env`` that is $NAME, or a folder that begins with it, has the value of this variable after
+    the modules are loaded; without that value there is no setting.
+    """
+
+    about: str = ""
+    env: dict[str, str] = {}
+    modules: Lines = ()
+    prepend: dict[str, Lines] = {}
+    unset: Lines = ()
 
 
 class SiteFile(_Table, frozen=True):
     """A site file without the tables that it shares with job files: [job], [resources] and so on.
 
+    ``source`` are the pages that its facts are from; those of a site that it extends come first.
     ``request`` are the directives that request nodes and devices, ``directives`` are further ones; both may
     contain numbers of the job, such as {nodes}. ``mandatory`` has an option, or the beginning of a directive,
     with an example of its value; ``lacks`` has options with the reason why the site does not support them;
-    ``silence`` are rules of ``jobgen check`` that do not apply here.
+    ``silence`` are rules of ``jobgen check`` that do not apply here; ``scheduler_version`` is for its rules.
+    ``differs`` has what a script does in another way than the example in the site's manual, with the reason.
     """
 
     title: str = ""
     extends: str | None = None
-    manual: Lines = ()
-    read: datetime.date | None = None
+    source: tuple[Source, ...] = ()
     scheduler: Literal["pbs", "slurm", ""] = ""
+    scheduler_version: str = ""
     request: Lines = ()
     directives: Lines = ()
     mandatory: dict[str, str] = {}
     lacks: dict[str, str] = {}
+    differs: dict[str, str] = {}
     silence: Lines = ()
     detect: Detect = Detect()
     node: Node = Node()
     queues: dict[str, Queue] = {}
+    networks: dict[str, Network] = {}
     rules: Rules = Rules()
 
 
 class Site(NamedTuple):
     """A site: its file with all that it extends, ``values`` of options as text, and their ``origins``.
 
-    ``places`` has the file and line of every key, by its path in the tables.
+    ``places`` has the file and line of every key, by its path in the tables. ``machine`` has what the
+    scheduler said; its values have replaced those of the file.
     """
 
     name: str
@@ -118,6 +177,7 @@ class Site(NamedTuple):
     origins: Mapping[str, str]
     data: Mapping[str, Any]
     places: Mapping[tuple[str, ...], tuple[str, int | None]]
+    machine: Machine | None = None
 
     @property
     def title(self) -> str:
@@ -144,6 +204,11 @@ class Site(NamedTuple):
         )
         return f"{file}, line {line}" if line else file
 
+    def request(self, queue: str | None) -> Lines:
+        """Return the directives that request nodes and devices of a queue."""
+        own = self.queues.get(queue) if queue else None
+        return own.request if own and own.request else self.file.request
+
     def node(self, queue: str | None) -> Node:
         """Return the resources of a node of a queue."""
         own = self.queues.get(queue) if queue else None
@@ -155,3 +220,13 @@ class Site(NamedTuple):
             for key in Node.__struct_fields__
         }
         return Node(**merged)
+
+
+class Machine(NamedTuple):
+    """The queues and nodes that the scheduler of a site listed: the file that keeps them, the date, the
+    commands, and a site with these facts alone."""
+
+    path: str
+    date: datetime.date
+    commands: str
+    site: Site

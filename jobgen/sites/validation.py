@@ -11,18 +11,21 @@ from jobgen.spec import JobSpec as Specification
 
 
 def try_defaults(site: Site) -> None:
-    """Plan the smallest job of each queue until a job is accepted.
+    """Plan the smallest job of each queue until a job is accepted without a warning.
 
     Raises:
         JobgenError: no job is accepted; the message is that of the first one.
     """
-    faults = []
+    faults: list[str] = []
     for queue in site.queues or (None,):
         try:
-            resolve(_smallest(site, queue))
-            return
+            warnings = resolve(_smallest(site, queue)).site.warnings
         except JobgenError as error:
-            faults.append(error)
+            faults.append(str(error))
+            continue
+        if not warnings:
+            return
+        faults.append(warnings[0])
     raise JobgenError(f"{site.path}: no job is valid with its defaults: {faults[0]}")
 
 

@@ -11,28 +11,45 @@ from typing import Any
 
 from jobgen import values
 from jobgen.errors import JobgenError, nearest, one_of, shown
-from jobgen.jobfile.schema import TABLES, table_of
+from jobgen.jobfile.tables import TABLES, table_of
 from jobgen.options import BY_KEY, OPTIONS
+from jobgen.schedulers.versions import version
+from jobgen.sites.networks import reference
 from jobgen.sites.site_directives import NUMBERS, names_in
-from jobgen.sites.site_file import Site
+from jobgen.sites.site_file import CONFIDENCE, GROUPS, Site
 
 Path = tuple[str, ...]
 
 _LINE = values.text("one line of text", r"[^\x00-\x1f\x7f\u2028\u2029]+")
+_VALUE = values.text("one line of text", r"[^\x00-\x1f\x7f\u2028\u2029]*")
 _URL = values.text("an address that begins with https://", r"https?://[^\s\x00-\x1f\x7f]+")
 _WORD = values.text("one word of letters, digits and . _ + - : @ , /", r"[A-Za-z0-9][\w.+:@,/-]{0,254}")
 _FLAG = values.text("an option's name, such as -P or --qos", r"--?[A-Za-z][A-Za-z-]*")
 _SRUN = values.text("an option of srun, such as --cpu-bind=none", r"--[a-z][a-z-]*(=[\w:,.+/@%{}-]+)?")
 _BIND = values.text("one option, such as --cpu-bind depth", r"--[a-z][a-z-]*([= ][\w:,.+{}-]+)?")
+_RESOURCE = values.text("the name of a resource, such as gpu_type", r"[A-Za-z]\w{0,63}")
 _SUFFIX = values.text("the end of a host name", r"[A-Za-z0-9.-]{0,64}")
+_SUFFIX_OF_ACCOUNT = values.text("the end of an account, such as -gpu", r"[\w-]{1,32}")
 _CPUS = values.text("a list of CPUs, such as 0-7,16", r"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*")
+_NAME = values.text("the name of a variable", r"[A-Za-z_]\w*")
 _RULE = values.text("the name of a rule of jobgen check", r"[a-z][a-z-]*")
+
+
+def _folder(text: str) -> str:
+    """Parse a folder of a search path: an absolute path, or one that begins with $NAME."""
+    return text if reference(text)[0] else values.absolute_path(text)
+
 
 _ANY = "*"
 _PARSERS: dict[Path, Callable[[str], Any]] = {
     ("title",): _LINE,
-    ("manual",): _URL,
+    ("source", _ANY, "facts"): values.choice(*GROUPS),
+    ("source", _ANY, "confidence"): values.choice(*CONFIDENCE),
+    ("source", _ANY, "page"): _URL,
+    ("source", _ANY, "version"): _LINE,
+    ("source", _ANY, "what"): _LINE,
     ("silence",): _RULE,
+    ("scheduler_version",): version,
     ("mandatory", _ANY): _LINE,
     ("lacks", _ANY): _LINE,
     ("node", "memory"): values.memory,
@@ -45,16 +62,30 @@ _PARSERS: dict[Path, Callable[[str], Any]] = {
     ("queues", _ANY, "memory_per_gpu"): values.memory,
     ("queues", _ANY, "cpu_lists"): _CPUS,
     ("queues", _ANY, "mandatory", _ANY): _LINE,
+    ("networks", _ANY, "about"): _LINE,
+    ("networks", _ANY, "env", _ANY): _VALUE,
+    ("networks", _ANY, "modules"): values.module,
+    ("networks", _ANY, "prepend", _ANY): _folder,
+    ("networks", _ANY, "unset"): _NAME,
     ("rules", "account"): _FLAG,
+    ("rules", "account_suffix"): _SUFFIX_OF_ACCOUNT,
     ("rules", "queue"): _FLAG,
+    ("rules", "gpu_type"): _RESOURCE,
     ("rules", "bind"): _BIND,
     ("rules", "master_suffix"): _SUFFIX,
     ("rules", "module_use"): values.absolute_path,
+    ("rules", "prepend", _ANY): _folder,
     ("rules", "srun"): _SRUN,
     ("rules", "srun_ranks"): _SRUN,
     ("rules", "srun_nodes"): _SRUN,
 }
-_DIRECTIVES = (("request",), ("directives",), ("queues", _ANY, "directives"))
+_DIRECTIVES = (
+    ("request",),
+    ("directives",),
+    ("rules", "reservation"),
+    ("queues", _ANY, "request"),
+    ("queues", _ANY, "directives"),
+)
 _OPTION_KEYS = (("lacks",), ("mandatory",), ("queues", _ANY, "mandatory"))
 
 
@@ -76,7 +107,18 @@ def check_site(site: Site) -> None:
             except ValueError as error:
                 place = (table_of(option), option.key)
                 raise JobgenError(f"{option.key} = {shown(text)} ({site.place(place)}): {error}") from None
+    _check_sources(site)
+    _check_networks(site)
     _check_queues(site)
+
+
+def valid_name(name: str) -> bool:
+    """Return whether a queue can have this name."""
+    try:
+        _WORD(name)
+    except ValueError:
+        return False
+    return True
 
 
 def _texts(data: Mapping[str, Any], at: Path) -> Iterator[tuple[Path, str]]:
@@ -84,6 +126,9 @@ def _texts(data: Mapping[str, Any], at: Path) -> Iterator[tuple[Path, str]]:
     for key, value in data.items():
         if isinstance(value, dict) and (at or key not in TABLES):
             yield from _texts(value, (*at, key))
+        if key == "source" and not at:
+            for number, source in enumerate(value):
+                yield from _texts(source, (key, str(number)))
         for text in _lines(value):
             yield (*at, key), text
 
@@ -125,6 +170,32 @@ def _check_key(key: str) -> None:
         )
 
 
+def _check_sources(site: Site) -> None:
+    """Check that each source says what is from it, and where and when it is to be found."""
+    for number, source in enumerate(site.file.source):
+        needs = {
+            "facts": source.facts,
+            "confidence": source.confidence,
+            "page or a what": source.page or source.what,
+        }
+        if missing := next((key for key, value in needs.items() if not value), None):
+            raise JobgenError(f"[[source]] ({site.place(('source', str(number)))}): must have a {missing}")
+
+
+def _check_networks(site: Site) -> None:
+    """Check the names of networks, and of all variables that these and the rules set."""
+    tables = {
+        ("networks", name): (*one.env, *one.prepend, *one.unset) for name, one in site.file.networks.items()
+    }
+    for at, variables in {**tables, ("rules", "prepend"): (*site.file.rules.prepend,)}.items():
+        try:
+            _WORD(at[1])
+            for variable in variables:
+                values.assignment(f"{variable}=")
+        except ValueError as error:
+            raise JobgenError(f"[{at[0]}.{shown(at[1])}] ({site.place(at)}): {error}") from None
+
+
 def _check_queues(site: Site) -> None:
     default = site.values.get("queue")
     if isinstance(default, str) and site.queues and default not in site.queues:
@@ -144,7 +215,27 @@ def _check_queues(site: Site) -> None:
             raise JobgenError(
                 f"nodes = {list(queue.nodes)} ({where}): must be the least and the greatest number"
             )
+        _check_routes(site, name, queue.routes_to)
         steps = [most for most, _ in queue.walltime_by_nodes]
         if steps != sorted(set(steps)):
             where = site.place(("queues", name, "walltime_by_nodes"))
             raise JobgenError(f"walltime_by_nodes = {steps} ({where}): must go from few nodes to many")
+
+
+def _check_routes(site: Site, name: str, routes: tuple[str, ...]) -> None:
+    """Check that a routing queue leads to queues of the site, and never back to itself."""
+    said = f"routes_to = {shown(', '.join(routes))} ({site.place(('queues', name, 'routes_to'))})"
+    for route in routes:
+        if route not in site.queues:
+            raise JobgenError(
+                f"{said}: {shown(route)} is not one of the queues: "
+                f"use {one_of(site.queues)}{nearest(route, site.queues)}"
+            )
+    reached, ahead = set(), list(routes)
+    while ahead:
+        one = ahead.pop()
+        if one not in reached and one in site.queues:
+            reached.add(one)
+            ahead += site.queues[one].routes_to
+    if name in reached:
+        raise JobgenError(f"{said}: leads back to the queue {name}")

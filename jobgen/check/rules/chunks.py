@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.check.script import Hit, Script
+from jobgen.schedulers.pbspro_values import IN_CHUNKS
 from jobgen.schedulers.request import number
 
 
@@ -71,7 +72,7 @@ def select_with_nodes(script: Script) -> Iterator[Hit]:
 )
 def select_with_totals(script: Script) -> Iterator[Hit]:
     totals = _totals(script)
-    for name in ("ncpus", "mem", "ngpus", "mpiprocs"):
+    for name in IN_CHUNKS:
         if "select" in totals and name in totals:
             yield Hit(
                 max(totals["select"][0], totals[name][0]),
@@ -170,27 +171,35 @@ def unallocated_gpus(script: Script) -> Iterator[Hit]:
         yield Hit(totals["ngpus"][0])
 
 
+_A_NODE = ("-ppn", "--ppn", "-npernode", "--npernode", "-N", "--map-by", "-perhost")
+
+
 @rule(
     "packed-chunks",
     WARNING,
     "Chunks that may share a host",
     """`select=2` requests two chunks, not two nodes. Without `place=scatter` PBS may allocate both on one
     host. The node file then lists this host twice, and a launcher that expects two hosts fails. (For
-    chunks of the size of a node this is only a note.)""",
+    chunks of the size of a node, and if no launcher is told a number of nodes or of ranks on a node, this is
+    only a note. Chunks that name their `host=` or `vnode=` are not reported.)""",
     message="without place=scatter several chunks may share a host, which the node file lists once a chunk",
     fix="add -l place=scatter",
     bad="""
     #!/bin/bash
     #PBS -l select=2:ncpus=4:mpiprocs=2
     #PBS -l walltime=01:00:00
-    hostname
+    set -euo pipefail
+    # jobgen: disable=repeated-count
+    mpirun -n 4 -ppn 2 /opt/site/solver
     """,
     good="""
     #!/bin/bash
     #PBS -l select=2:ncpus=4:mpiprocs=2
     #PBS -l place=scatter
     #PBS -l walltime=01:00:00
-    hostname
+    set -euo pipefail
+    # jobgen: disable=repeated-count
+    mpirun -n 4 -ppn 2 /opt/site/solver
     """,
     schedulers=("pbspro",),
 )
@@ -198,10 +207,14 @@ def packed_chunks(script: Script) -> Iterator[Hit]:
     totals = _totals(script)
     if "select" not in totals or "place" in totals or not script.request.several:
         return
+    if re.search(r":(host|vnode)=", totals["select"][1]):
+        return
     chunk = script.request.chunks[0]
     cpus, gpus = number(chunk.get("ncpus")), number(chunk.get("ngpus"))
     whole = cpus is None or cpus >= 32 or (gpus or 0) >= 4 or len(script.request.chunks) > 1
-    yield Hit(totals["select"][0], level=NOTE if whole else None)
+    # The launchers that need a host of its own for each chunk.
+    placed = any(one.row.once_a_node or one.has(*_A_NODE) for one in script.launches)
+    yield Hit(totals["select"][0], level=NOTE if whole or not placed else None)
 
 
 @rule(
@@ -236,8 +249,9 @@ def no_mpiprocs(script: Script) -> Iterator[Hit]:
     chunk = script.request.chunks[0] if script.request.chunks else {}
     if not select or "mpiprocs=" in select or (number(chunk.get("ngpus")) or 0) < 2:
         return
+    once = {id(inner.outer) for inner in script.launches if inner.row.once_a_node}
     for launch in script.launched("mpirun"):
         told = launch.has("-n", "-np", "--np", "-ppn", "--ppn", "--npernode", "-npernode", "--map-by", "-N")
-        if not told and launch.outer is None:
+        if not told and id(launch) not in once and launch.outer is None:
             yield Hit(line, fix=f"add :mpiprocs={chunk['ngpus']} to the select")
             return

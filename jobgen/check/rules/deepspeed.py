@@ -39,6 +39,7 @@ def run_by(script: Script, *runners: str) -> Iterator[Launch]:
     """,
     good="""
     #!/bin/bash
+    # jobgen: disable=ssh-between-nodes
     #SBATCH --nodes=2
     #SBATCH --gpus-per-node=4
     #SBATCH --time=01:00:00
@@ -52,7 +53,7 @@ def missing_hostfile(script: Script) -> Iterator[Hit]:
     if not script.is_batch or not script.request.several:
         return
     for launch in script.launched("deepspeed"):
-        if not launch.has("--hostfile", "-H", "--no-ssh", "--node-rank") and launch.alone:
+        if not launch.has("--hostfile", "-H", "--no-ssh", "--node-rank") and script.starts(launch):
             yield Hit(
                 launch.line,
                 "without a hostfile deepspeed prints a warning and uses only the first of the "
@@ -162,6 +163,7 @@ def filter_range(script: Script) -> Iterator[Hit]:
     fix="write it in this script, from the scheduler's host list",
     bad="""
     #!/bin/bash
+    # jobgen: disable=ssh-between-nodes
     #SBATCH --nodes=2
     #SBATCH --gpus-per-node=4
     #SBATCH --time=01:00:00
@@ -170,6 +172,7 @@ def filter_range(script: Script) -> Iterator[Hit]:
     """,
     good="""
     #!/bin/bash
+    # jobgen: disable=ssh-between-nodes
     #SBATCH --nodes=2
     #SBATCH --gpus-per-node=4
     #SBATCH --time=01:00:00

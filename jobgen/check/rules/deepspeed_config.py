@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from jobgen.check.dsconfig import KEYS, contents, find, whole
+from jobgen.check import dsconfig
+from jobgen.check.dsconfig import contents, find, whole
 from jobgen.check.rule import ERROR, rule
 from jobgen.check.script import Hit, Script
 from jobgen.errors import nearest
@@ -144,10 +145,11 @@ def _world(script: Script) -> int | None:
 def keys(script: Script) -> Iterator[Hit]:
     if found := contents(script):
         line, name, config = found
+        known = dsconfig.keys() - _GONE.keys()
         for key in config:
             if key in _GONE:
                 yield Hit(line, f"{name}: DeepSpeed {_GONE[key]} removed the key {key}", "remove it")
-            elif key not in KEYS and (hint := nearest(key, KEYS, cutoff=0.75)):
+            elif key not in known and (hint := nearest(key, known, cutoff=0.75)):
                 yield Hit(
                     line,
                     f"{name}: DeepSpeed has no key {key} and ignores it{hint}",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from jobgen.check.other_text import foreign_lines
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.check.script import Hit, Script
 from jobgen.errors import shown
@@ -13,15 +14,16 @@ from jobgen.schedulers.precedence import heeded
 
 @rule(
     "inert-directive",
-    ERROR,
+    WARNING,
     "A directive that is only a comment",
     """A directive must begin with `#PBS` or `#SBATCH`, in capitals, without a blank, and on Slurm in the
-    first column. `# PBS`, `#pbs` and `##PBS` are comments: the job runs with the defaults of the queue,
-    without a message. (`##` is a common way to disable a directive: that is only a note.)""",
+    first column (`src/sbatch/opt.c`). `#pbs` and `#SBATCh` are comments, without a message. `# PBS` and
+    `##PBS` are common ways to disable a directive: they are only a note, unless the script has no other
+    directives; its job then runs with the defaults of the queue.""",
     bad="""
     #!/bin/bash
     #PBS -l select=1:ncpus=8
-    # PBS -q gpu
+    #pbs -q gpu
     #PBS -l walltime=01:00:00
     cd "$PBS_O_WORKDIR" || exit 1
     """,
@@ -34,15 +36,16 @@ from jobgen.schedulers.precedence import heeded
     """,
 )
 def inert(script: Script) -> Iterator[Hit]:
-    dialect = script.dialect
-    for line in script.directives.inert:
-        doubled = line.text.lstrip().startswith("##")  # a common way to disable a directive
+    dialect, read = script.dialect, script.directives
+    for line in read.inert:
+        misspelt = dialect.prefix not in line.text and re.match(r"\s*#\w", line.text)
+        none_left = not (read.live or read.late) and line is read.inert[0]
         yield Hit(
             line.number,
             f"{shown(line.text.strip())} is a comment: a directive begins with {dialect.prefix}, in capitals and "
             "without a blank" + ("" if dialect.indented_directives else ", at the beginning of the line"),
             f"write {dialect.prefix} {line.rest}, or remove the line",
-            NOTE if doubled else None,
+            None if misspelt or none_left else NOTE,
         )
 
 
@@ -52,7 +55,8 @@ def inert(script: Script) -> Iterator[Hit]:
     "A directive after the first command",
     """qsub and sbatch read directives up to the first command. Blank lines and comments do not end this
     part; everything else does, including `set -e` and assignments. Later directives are ignored without
-    a message.""",
+    a message. (Those in a here-document, in a string, or below the `#!` of another script in the same file
+    are not reported.)""",
     fix="move it above the first command",
     bad="""
     #!/bin/bash
@@ -75,7 +79,9 @@ def late(script: Script) -> Iterator[Hit]:
         (node.line, node.line + node.text.count("\n"))
         for node in script.tree.all("heredoc_body", "raw_string", "string")
     ]
-    for line in script.directives.late:
+    if script.dialect.needs_shebang and not "".join(script.lines[:1]).startswith("#!"):
+        return  # sbatch refuses the script
+    for line in script.directives.late if script.for_a_shell else ():
         if any(first <= line.number <= last for first, last in texts):
             continue  # part of a script that this one writes
         yield Hit(
@@ -100,8 +106,8 @@ def trailing(script: Script) -> list[int]:
     "trailing-comment",
     ERROR,
     "A comment after a PBS directive",
-    """PBS reads the whole line as the directive: qsub refuses a script with a comment after it. (sbatch
-    allows comments there.)""",
+    """PBS Pro reads the whole line as the directive: qsub refuses a script with a comment after it. Torque
+    ignores words that belong to no option. (sbatch allows comments there.)""",
     message="PBS reads the comment as a part of the directive and refuses the job",
     fix="put the comment on a line of its own",
     bad="""
@@ -123,7 +129,12 @@ def trailing(script: Script) -> list[int]:
 )
 def trailing_comment(script: Script) -> Iterator[Hit]:
     for number in trailing(script):
-        yield Hit(number)
+        if script.dialect.ignores_words:
+            yield Hit(
+                number, "Torque reads the words of the comment as arguments, and ignores them", level=WARNING
+            )
+        else:
+            yield Hit(number)
 
 
 @rule(
@@ -210,11 +221,15 @@ def repeated(script: Script) -> Iterator[Hit]:
     """,
 )
 def no_shebang(script: Script) -> Iterator[Hit]:
-    if script.lines and not script.lines[0].startswith("#!") and (script.is_batch or script.commands):
-        refused = script.dialect.needs_shebang
-        what = "sbatch refuses a script without it" if refused else "the login shell runs it"
-        yield Hit(
-            1,
-            f"the first line does not name a shell with #!: {what}",
-            level=ERROR if refused else None,
-        )
+    first = script.lines[0] if script.lines else "#!"
+    meant = script.directives.live or (script.directives.late and re.match(r"\W*!\s*/", first))
+    if first.startswith("#!") or not (meant or (script.commands and not script.dialect.prefix)):
+        return
+    refused = script.dialect.needs_shebang
+    what = "sbatch refuses a script without it" if refused else "the login shell runs it"
+    several = len(script.lines) in foreign_lines(script.lines, script.directives.first_command)
+    yield Hit(
+        1,
+        f"the first line does not name a shell with #!: {what}",
+        level=NOTE if several else ERROR if refused else None,
+    )

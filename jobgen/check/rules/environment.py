@@ -1,81 +1,20 @@
-"""Rules about the environment of a job: shells, conda, paths and users."""
+"""Rules about the environment of a job: start-up files, paths and users."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
-from jobgen.check.rule import ERROR, NOTE, WARNING, rule
+from jobgen.check.rule import NOTE, WARNING, rule
 from jobgen.check.script import Hit, Script
-
-
-@rule(
-    "source-activate",
-    WARNING,
-    "source activate",
-    """`source activate` is the syntax of conda before 4.4. Today it finds no such file, or that of another
-    installation on PATH.""",
-    message="source activate is obsolete: it finds no file activate, or that of another installation",
-    fix='write eval "$(conda shell.bash hook)", then conda activate',
-    bad="""
-    #!/bin/bash
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    source activate training
-    srun python3 train.py
-    """,
-    good="""
-    #!/bin/bash
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    eval "$(conda shell.bash hook)"
-    conda activate training
-    srun python3 train.py
-    """,
-)
-def source_activate(script: Script) -> Iterator[Hit]:
-    for command in script.named("source", "."):
-        words = command.literals
-        if words and words[0] == "activate":
-            yield Hit(command.line)
-
-
-@rule(
-    "conda-init",
-    WARNING,
-    "conda init in a job",
-    """`conda init` edits `~/.bashrc`, for shells that start later. In the script itself `conda activate`
-    fails as before, and every job edits the file again.""",
-    message="conda init edits ~/.bashrc for later shells: in this shell conda activate still fails",
-    fix='write eval "$(conda shell.bash hook)"',
-    bad="""
-    #!/bin/bash
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    conda init bash
-    srun python3 train.py
-    """,
-    good="""
-    #!/bin/bash
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    eval "$(conda shell.bash hook)"
-    conda activate training
-    srun python3 train.py
-    """,
-)
-def conda_init(script: Script) -> Iterator[Hit]:
-    for command in script.named("conda", "mamba"):
-        if command.literals[:1] == ["init"]:
-            yield Hit(command.line)
 
 
 @rule(
     "bashrc",
     WARNING,
     "A shell start-up file in a job",
-    """Start-up files are for interactive shells. Many return at once in other shells, some wait for input,
-    and they differ between users.""",
+    """Start-up files are for interactive and login shells. Many return at once in other shells, some wait for
+    input, and they differ between users.""",
     fix="load the modules and the environment in the script",
     bad="""
     #!/bin/bash
@@ -100,47 +39,10 @@ def bashrc(script: Script) -> Iterator[Hit]:
         ):
             yield Hit(
                 command.line,
-                f"{name} is for interactive shells: it may return at once in a job, and differs between users",
+                f"{name} is for interactive shells: it may return at once in a job, and differs between users"
+                if name.endswith("rc")
+                else f"{name} is for login shells: it differs between users",
             )
-
-
-@rule(
-    "conda-hook",
-    WARNING,
-    "conda activate without its hook",
-    """`conda activate` is a shell function that conda's hook defines. A batch script on Slurm is not a
-    login shell and reads no start-up file.""",
-    message="conda activate is a shell function, which is not defined here",
-    fix='write eval "$(conda shell.bash hook)" before it',
-    bad="""
-    #!/bin/bash
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    conda activate training
-    srun python3 train.py
-    """,
-    good="""
-    #!/bin/bash
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    eval "$(conda shell.bash hook)"
-    conda activate training
-    srun python3 train.py
-    """,
-)
-def conda_hook(script: Script) -> Iterator[Hit]:
-    ready = [
-        command.node.start
-        for command in script.named("source", ".", "eval", "module", "ml", "conda", "mamba")
-        if "activate" not in command.literals
-    ]
-    login = any("-l" in line.split() or "--login" in line for line in script.lines[:1])
-    if login or script.dialect.login_shell or any(name == "BASH_ENV" for name, _, _ in script.assignments):
-        return
-    for command in script.named("conda", "mamba"):
-        if command.literals[:1] == ["activate"] and not any(start < command.node.start for start in ready):
-            yield Hit(command.line)
-            return
 
 
 @rule(
@@ -172,7 +74,7 @@ def personal_path(script: Script) -> Iterator[Hit]:
 
 @rule(
     "root-mpirun",
-    ERROR,
+    WARNING,
     "mpirun as root with one variable of two",
     """In a container the user is often root. Open MPI's mpirun runs as root only if both variables are
     set.""",

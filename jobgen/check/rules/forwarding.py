@@ -36,6 +36,7 @@ _SILENT = (
     fix='write them as NAME=VALUE into a file of the job and export DS_ENV_FILE="$file"',
     bad="""
     #!/bin/bash
+    # jobgen: disable=ssh-between-nodes
     #SBATCH --nodes=2
     #SBATCH --gpus-per-node=4
     #SBATCH --time=01:00:00
@@ -47,6 +48,7 @@ _SILENT = (
     """,
     good="""
     #!/bin/bash
+    # jobgen: disable=ssh-between-nodes
     #SBATCH --nodes=2
     #SBATCH --gpus-per-node=4
     #SBATCH --time=01:00:00

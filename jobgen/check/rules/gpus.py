@@ -28,6 +28,8 @@ _OLD_NCCL = {
     "NCCL_TREE_THRESHOLD": "NCCL_ALGO",
 }
 
+_NCCL = r"(?<![\w$\{])NCCL_\w+"  # a name that is set or passed on, as in -x NAME and -genv NAME VALUE
+
 _DEVICES = (
     "CUDA_VISIBLE_DEVICES",
     "ASCEND_RT_VISIBLE_DEVICES",
@@ -50,7 +52,8 @@ _NPU = (
     WARNING,
     "Hand-written device numbers",
     """The scheduler assigns some devices of a node to a job. Hand-written numbers may belong to another
-    job. (All numbers that the job has, in any order, are only a note.)""",
+    job. (Numbers below the number of devices that the job requests, and those in a job with whole nodes, are
+    only a note.)""",
     fix="remove it: the scheduler sets it",
     bad="""
     #!/bin/bash
@@ -72,15 +75,14 @@ def forced_devices(script: Script) -> Iterator[Hit]:
     for name, value, node in script.assignments:
         text = literal(value) or ""
         if name in _DEVICES and re.fullmatch(r"\d+(,\d+)*", text, re.ASCII) and script.is_batch:
-            # All devices of the job, in any order: a job that has the whole node may set them.
-            whole = {int(number) for number in text.split(",")} == set(
-                range(script.request.gpus_per_node or 0)
-            )
+            # Where the scheduler hides all others, the devices of a job have the numbers from 0.
+            numbers = {int(number) for number in text.split(",")}
+            own = script.request.exclusive or numbers <= set(range(script.request.gpus_per_node or 0))
             yield Hit(
                 node.line,
                 f"{name} is set by hand: the scheduler may have allocated other devices, and the job then "
                 "uses those of another job",
-                level=NOTE if whole else None,
+                level=NOTE if own else None,
             )
 
 
@@ -88,29 +90,36 @@ def forced_devices(script: Script) -> Iterator[Hit]:
     "old-nccl",
     WARNING,
     "Obsolete variables of NCCL and PyTorch",
-    """PyTorch has renamed its variables to `TORCH_NCCL_*`, and NCCL has removed some of its variables: the
-    old names are ignored, or every rank prints a warning.""",
+    """NCCL has removed some of its variables, and ignores them. PyTorch 2.2 has renamed its own to
+    `TORCH_NCCL_*`: it still heeds the old names, and prints a warning (a note).""",
     bad="""
     #!/bin/bash
     #SBATCH --time=01:00:00
     set -euo pipefail
-    export NCCL_ASYNC_ERROR_HANDLING=1
+    export NCCL_TREE_THRESHOLD=0
     srun python3 train.py
     """,
     good="""
     #!/bin/bash
     #SBATCH --time=01:00:00
     set -euo pipefail
-    export TORCH_NCCL_ASYNC_ERROR_HANDLING=1
+    export NCCL_ALGO=Ring
     srun python3 train.py
     """,
 )
 def old_nccl(script: Script) -> Iterator[Hit]:
-    for name, _, node in script.assignments:
-        if name in _OLD_NCCL:
-            yield Hit(
-                node.line, f"{name} is obsolete: it is ignored or warned about", f"use {_OLD_NCCL[name]}"
-            )
+    found = [(node.line, name) for name, _, node in script.assignments]
+    for command in script.commands:
+        found += [(word.line, name) for word in command.arguments for name in re.findall(_NCCL, word.text)]
+    seen: set[tuple[int, str]] = set()
+    for line, name in found:
+        if name in _OLD_NCCL and (line, name) not in seen:
+            seen.add((line, name))
+            use = f"use {_OLD_NCCL[name]}"
+            if _OLD_NCCL[name].startswith("TORCH_"):
+                yield Hit(line, f"PyTorch 2.2 has renamed {name}", use, NOTE)
+            else:
+                yield Hit(line, f"NCCL ignores {name}", use)
 
 
 @rule(

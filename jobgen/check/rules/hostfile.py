@@ -2,57 +2,27 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 
-from jobgen.check.bash import Node, expansions, uses
+from jobgen.check.bash import uses
 from jobgen.check.rule import ERROR, WARNING, rule
 from jobgen.check.script import Hit, Script
-
-_JOB_ID = ("PBS_JOBID", "SLURM_JOB_ID", "SLURM_JOBID", "TMPDIR", "RANDOM", "SLURM_TMPDIR", "$")
-
-_CHAIN = 20  # variables; no path is made of more
+from jobgen.check.written_files import of_this_job, target, written
 
 _HOSTFILE = re.compile(r"(host|machine)[_-]?(file|s|list|s?\.txt)?|nodes?[_-]?(file|list)|nodes\.txt", re.I)
-
-
-def _writes(script: Script) -> Iterator[tuple[Node, str, str]]:
-    """Yield each file written with ``>`` or ``>>``: the redirection, the sign and the file's words."""
-    for node in script.tree.all("file_redirect"):
-        target = node.get("destination")
-        signs = [child.text for child in node.children if child.field is None]
-        if target is not None and signs and signs[-1] in (">", ">>", ">|"):
-            yield node, signs[-1], target.text.strip("\"'")
 
 
 def _is_hostfile(script: Script, name: str) -> bool:
     """Return whether a file is a list of hosts: by its name, or because an option of a launcher names it."""
     last = name.rpartition("/")[2]
+    if last.endswith("nodes.txt") and not re.search(
+        r"hosts?names?|NODE_?(FILE|LIST)", script.tree.text, re.I
+    ):
+        return name in script.hostfiles  # nodes of a graph
     named = re.fullmatch(rf"[\w.]*?({_HOSTFILE.pattern})(\.\w+)?", last, re.I)
     return name in script.hostfiles or (named is not None and not last.endswith((".log", ".out", ".err")))
-
-
-def _target(script: Script, node: Node) -> str | None:
-    target = node.get("destination")
-    return None if target is None else script.constants.value(target)
-
-
-def _own(script: Script, node: Node) -> bool:
-    """Return whether a path contains something of this job only, also through other variables."""
-    target = node.get("destination")
-    todo, seen = [target] if target is not None else [], set[str]()
-    while todo and len(seen) < _CHAIN:
-        for name, expansion in expansions(todo.pop()):
-            if (
-                name in _JOB_ID
-                or "mktemp" in expansion.text
-                or re.search(r"job|tmp|id\b|run|uniq", name, re.I)
-            ):
-                return True
-            if name not in seen:
-                seen.add(name)
-                todo += script.values.get(name, [])
-    return target is not None and "mktemp" in target.text
 
 
 @rule(
@@ -84,12 +54,12 @@ def shared_hostfile(script: Script) -> Iterator[Hit]:
     seen, job_id = set(), script.dialect.variable("job_id")
     if not script.is_batch:
         return
-    for node, _, text in _writes(script):
-        name = _target(script, node) or text
+    for node, _, text in written(script):
+        name = target(script, node) or text
         if (
             name in seen
             or not _is_hostfile(script, name)
-            or _own(script, node)
+            or of_this_job(script, node)
             or node.under("function_definition")
         ):
             continue
@@ -136,19 +106,20 @@ def shared_hostfile(script: Script) -> Iterator[Hit]:
     """,
 )
 def appended_hostfile(script: Script) -> Iterator[Hit]:
-    fresh = {text for _, sign, text in _writes(script) if sign != ">>"}
-    removed = {
-        word.text.strip("\"'")
-        for command in script.named("rm", "mktemp", "truncate")
-        for word in command.arguments
-    }
-    for node, sign, text in _writes(script):
-        name = _target(script, node) or text
+    fresh = {text for _, sign, text in written(script) if sign != ">>"}
+    fresh |= {target(script, node) or "" for node, sign, _ in written(script) if sign != ">>"}
+    removed = set()
+    for command in script.named("rm", "mktemp", "truncate", "mv", "unlink"):
+        for word in command.arguments:
+            removed |= {word.text.strip("\"'"), script.constants.value(word) or ""}
+    old = {os.path.normpath(one) for one in fresh | removed if one}
+    for node, sign, text in written(script):
+        name = target(script, node) or text
         if (
             sign == ">>"
             and _is_hostfile(script, name)
-            and text not in fresh | removed
-            and not _own(script, node)
+            and not {os.path.normpath(text), os.path.normpath(name)} & old
+            and not of_this_job(script, node)
         ):
             yield Hit(
                 node.line,
@@ -168,6 +139,7 @@ def appended_hostfile(script: Script) -> Iterator[Hit]:
     fix='awk \'!seen[$1]++ { print $1 " slots=4" }\' "$PBS_NODEFILE" > "$hostfile"',
     bad="""
     #!/bin/bash
+    # jobgen: disable=ssh-between-nodes
     #PBS -l select=2:ncpus=32:mpiprocs=4:ngpus=4
     #PBS -l place=scatter
     #PBS -l walltime=01:00:00
@@ -177,6 +149,7 @@ def appended_hostfile(script: Script) -> Iterator[Hit]:
     """,
     good="""
     #!/bin/bash
+    # jobgen: disable=ssh-between-nodes
     #PBS -l select=2:ncpus=32:mpiprocs=4:ngpus=4
     #PBS -l place=scatter
     #PBS -l walltime=01:00:00
@@ -198,7 +171,7 @@ def bare_hostfile(script: Script) -> Iterator[Hit]:
             continue
         direct = uses(node, "PBS_NODEFILE") or "PBS_NODEFILE" in node.text
         name = launch.options.get("--hostfile") or launch.options.get("-H") or ""
-        made = any((_target(script, one) or text) == name for one, _, text in _writes(script))
+        made = any((target(script, one) or text) == name for one, _, text in written(script))
         if direct or (made and not slots):
             yield Hit(launch.line)
             return
@@ -213,6 +186,7 @@ def bare_hostfile(script: Script) -> Iterator[Hit]:
     fix='awk \'!seen[$1]++ { print $1 " slots=4" }\' "$PBS_NODEFILE" > "$hostfile"',
     bad="""
     #!/bin/bash
+    # jobgen: disable=ssh-between-nodes
     #PBS -l select=2:ncpus=32:mpiprocs=4:ngpus=4
     #PBS -l place=scatter
     #PBS -l walltime=01:00:00
@@ -224,6 +198,7 @@ def bare_hostfile(script: Script) -> Iterator[Hit]:
     """,
     good="""
     #!/bin/bash
+    # jobgen: disable=ssh-between-nodes
     #PBS -l select=2:ncpus=32:mpiprocs=4:ngpus=4
     #PBS -l place=scatter
     #PBS -l walltime=01:00:00
@@ -240,12 +215,12 @@ def duplicate_hosts(script: Script) -> Iterator[Hit]:
     text = script.tree.text
     if "PBS_NODEFILE" not in text or re.search(r"\buniq\b|sort -u|sort .*-u|\+\+|declare -A|unique", text):
         return
-    for node, _, name in _writes(script):
+    for node, _, name in written(script):
         whole = next(
             (above for above in node.above() if above.type in ("for_statement", "while_statement")), None
         )
         if (
-            _is_hostfile(script, _target(script, node) or name)
+            _is_hostfile(script, target(script, node) or name)
             and "slots=" in (whole or node.parent or node).text
         ):
             yield Hit(

@@ -98,23 +98,30 @@ def _names(node: Node) -> list[str]:
     """,
 )
 def nodefile_count(script: Script) -> Iterator[Hit]:
-    for name, value, node in script.assignments:
-        # The name of the variable shows what it counts.
-        if not re.search(r"node|host|nnod", name, re.I) or re.search(
-            r"proc|rank|slot|file|per|gpu|core", name, re.I
-        ):
-            continue
-        inside = _names(value)
-        if "wc" not in inside or not uses(value, "PBS_NODEFILE") or {"sort", "uniq", "awk"} & set(inside):
-            continue
-        each = script.request.lines_per_node
-        if each != 1:
-            yield Hit(
-                node.line,
-                "$PBS_NODEFILE has one line a slot"
-                + (f", here {each} a node" if each else "")
-                + ": its lines are not the number of nodes",
-            )
+    each = script.request.lines_per_node
+    # The name of the variable, or the option, shows what it counts.
+    found = [(node.line, value) for name, value, node in script.assignments if _counts_nodes(name)]
+    for launch in script.launches:
+        found += [(launch.line, launch.nodes[name]) for name in launch.row.line.nodes if name in launch.nodes]
+    for line, value in found:
+        if each != 1 and _counts_lines(value):
+            here = f", here {each} a node" if each else ""
+            yield Hit(line, f"$PBS_NODEFILE has one line a slot{here}: its lines are not the number of nodes")
+
+
+def _counts_nodes(name: str) -> bool:
+    other = r"proc|rank|slot|file|per|gpu|core|cpu|task"
+    return bool(re.search(r"node|host|nod", name, re.I)) and not re.search(other, name, re.I)
+
+
+def _counts_lines(value: Node) -> bool:
+    """Return whether a value is the number of lines of the node file."""
+    inside = _names(value)
+    if not uses(value, "PBS_NODEFILE") or {"sort", "uniq"} & set(inside):
+        return False
+    first_word = re.search(r"awk\s+'\{\s*print\s+\$1;?\s*\}'", value.text)
+    counted = "wc" in inside or re.search(r"grep\s+-c|awk\s+'END\s*\{\s*print\s+NR", value.text) is not None
+    return counted and ("awk" not in inside or first_word is not None or "wc" not in inside)
 
 
 @rule(

@@ -54,10 +54,11 @@ def nodes_mismatch(script: Script) -> Iterator[Hit]:
 
 @rule(
     "ranks-mismatch",
-    ERROR,
+    WARNING,
     "A launcher with more or fewer ranks than the job's GPUs or slots",
-    """The launcher starts more ranks than the job has GPUs on a node or slots in all, or leaves GPUs idle
-    (a warning).""",
+    """The launcher starts more ranks than the job has GPUs on a node or slots in all, or leaves GPUs idle.
+    Open MPI refuses more ranks than slots, other MPIs share the cores; `srun` counts the cores of the
+    allocation, not its tasks. A rank without a GPU fails when it opens its device.""",
     bad="""
     #!/bin/bash
     #SBATCH --gpus-per-node=4
@@ -78,18 +79,18 @@ def ranks_mismatch(script: Script) -> Iterator[Hit]:
     if not script.is_batch or len(asked.chunks) > 1:
         return
     for launch in script.launches:
-        each, gpus = launch.number(*launch.row.line.local_ranks), asked.gpus_per_node
-        if each and gpus and each != gpus:
+        each = launch.number(*launch.row.line.local_ranks)
+        gpus = None if asked.exclusive else asked.gpus_per_node  # an exclusive node gives all that it has
+        if each and gpus and each != gpus and (each > gpus or script.only(launch)):
             more = each > gpus
             yield Hit(
                 launch.line,
-                f"{launch.kind} starts {each} ranks on a node of {gpus} GPUs"
+                f"{launch.title} starts {each} ranks on a node of {gpus} GPUs"
                 + ("" if more else f": {gpus - each} stay idle"),
                 f"write {gpus}, or request {each} GPUs",
-                None if more else WARNING,
             )
         total = launch.number(*launch.row.line.ranks)
-        slots = _slots(script)
+        slots = _slots(script) if not launch.row.by_scheduler else _cores(script)
         if (
             total
             and slots
@@ -98,9 +99,15 @@ def ranks_mismatch(script: Script) -> Iterator[Hit]:
         ):
             yield Hit(
                 launch.line,
-                f"{launch.kind} gets {total} ranks, but the job requests {slots} slots",
+                f"{launch.kind} gets {total} ranks, but the job requests {slots} slot{'s' if slots > 1 else ''}",
                 "use the number that the scheduler sets in a variable",
             )
+
+
+def _cores(script: Script) -> int | None:
+    """Return the cores of the tasks that the job requests; None if it has whole nodes."""
+    asked = script.request
+    return None if asked.exclusive or not asked.ranks else asked.ranks * (asked.cpus_per_rank or 1)
 
 
 def _slots(script: Script) -> int | None:
@@ -119,9 +126,10 @@ def _slots(script: Script) -> int | None:
     "A launcher on the first node only",
     """A batch script runs only on the first node of the job. torchrun and accelerate start ranks only on
     their own node: without srun, mpirun or ssh the other nodes stay idle, and the first one waits for
-    them until the time limit.""",
+    them until the time limit. (If it is started for one node this is only a warning.)""",
     bad="""
     #!/bin/bash
+    # jobgen: disable=repeated-count
     #SBATCH --nodes=2
     #SBATCH --ntasks-per-node=1
     #SBATCH --gpus-per-node=4
@@ -147,16 +155,18 @@ def first_node_only(script: Script) -> Iterator[Hit]:
     if any(not launch.row.line.module_options for launch in script.launches):
         return
     for launch in script.launches:
-        if not launch.row.line.reaches_nodes and launch.alone and not launch.command.background:
+        if not launch.row.line.reaches_nodes and script.starts(launch) and not launch.command.background:
             if launch.has("--standalone"):
                 continue
             step = script.dialect.node_step
             way = f"{step} --ntasks-per-node=1" if step else "mpirun or pbs_tmrsh, once a node"
+            count = launch.number(*launch.row.line.nodes) if launch.has(*launch.row.line.nodes) else 1
             yield Hit(
                 launch.line,
                 f"a batch script runs on the first node only: {launch.kind} waits forever for the other "
                 "nodes, or leaves them idle",
                 f"start it with {way}",
+                WARNING if count == 1 else None,
             )
             return
 
@@ -215,11 +225,13 @@ def nested_tasks(script: Script) -> Iterator[Hit]:
     "pdsh-rsh",
     WARNING,
     "pdsh by rsh",
-    """pdsh uses rsh unless `PDSH_RCMD_TYPE=ssh` is set. It then fails on every host, **with status 0**.""",
-    message="pdsh uses rsh, fails, and exits with status 0",
+    """pdsh uses rsh unless it was built for another command, or `PDSH_RCMD_TYPE` names one. Where no rsh
+    runs it fails on every host, **with status 0**.""",
+    message="pdsh uses rsh unless it was built or told otherwise: it then fails, and exits with status 0",
     fix="export PDSH_RCMD_TYPE=ssh",
     bad="""
     #!/bin/bash
+    # jobgen: disable=ssh-between-nodes
     #SBATCH --nodes=2
     #SBATCH --time=01:00:00
     set -euo pipefail
@@ -227,6 +239,7 @@ def nested_tasks(script: Script) -> Iterator[Hit]:
     """,
     good="""
     #!/bin/bash
+    # jobgen: disable=ssh-between-nodes
     #SBATCH --nodes=2
     #SBATCH --time=01:00:00
     set -euo pipefail

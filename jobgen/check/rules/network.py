@@ -4,29 +4,30 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from jobgen.check.bash import Node, literal
+from jobgen.check.launches import Launch
 from jobgen.check.rule import NOTE, WARNING, rule
 from jobgen.check.script import Hit, Script
 from jobgen.errors import shown
 
-_NIC_VARIABLES = ("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "HCCL_SOCKET_IFNAME", "TP_SOCKET_IFNAME")
-
-_DOWNLOADS = {
-    "pip": ("install", "download"), "pip3": ("install", "download"), "conda": ("install", "create", "update"),
-    "mamba": ("install", "create"), "git": ("clone", "pull", "fetch"), "wget": (), "curl": (),
-    "huggingface-cli": ("download",), "hf": ("download",), "apt-get": ("install",), "apt": ("install",),
-    "uv": ("pip", "sync"),
-}  # fmt: skip
+_NIC_VARIABLES = (
+    *("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "HCCL_SOCKET_IFNAME", "TP_SOCKET_IFNAME"),
+    *("OMPI_MCA_btl_tcp_if_include", "OMPI_MCA_oob_tcp_if_include"),
+)
+_NIC_PARAMETERS = ("btl_tcp_if_include", "oob_tcp_if_include")  # of Open MPI's --mca
+_NIC_SETTING = rf"\b({'|'.join(_NIC_VARIABLES)})=[\"']?(\^?[a-z][\w,.=]*)"
 
 
 @rule(
     "fixed-interface",
     WARNING,
     "A hand-written network interface",
-    """Interface names differ between clusters, and sometimes between nodes of one cluster. With a wrong
-    name NCCL hangs at the first collective. It is safer to exclude wrong interfaces than to name the
-    right one. (The names of fast networks, such as `ib0` and `hsn0`, are only a note.)""",
+    """Interface names differ between clusters, and sometimes between nodes of one cluster. NCCL
+    fails at its start if no interface has the name, and hangs if one has it, but no route to the other
+    nodes. It is safer to exclude wrong interfaces than to name the right one. (The names of fast networks,
+    such as `ib0` and `hsn0`, are only a note. A prefix without a number, such as `eth`, is no fixed name.)""",
     fix="remove it, or exclude the wrong interfaces: ^lo,docker",
     bad="""
     #!/bin/bash
@@ -45,59 +46,39 @@ _DOWNLOADS = {
     """,
 )
 def interface(script: Script) -> Iterator[Hit]:
-    for name, value, node in script.assignments:
-        text = literal(value) or ""
-        if name in _NIC_VARIABLES and text:
+    seen: set[int] = set()
+    for line, text in _interfaces(script):
+        if line not in seen and not _has_prefix(text):
+            seen.add(line)
             local = re.search(r"\b(eth\d|eno\d|ens\d|enp\d|em\d|docker\d|lo\b)", text)
             yield Hit(
-                node.line,
-                f"the interface {shown(text)} is written by hand: a node without it hangs "
-                "at the first collective",
+                line,
+                f"the interface {shown(text)} is written by hand: a node without it fails at the start, and one "
+                "where it has no route hangs",
                 level=None if local and not text.startswith("^") else NOTE,
             )
 
 
-@rule(
-    "download-in-job",
-    WARNING,
-    "Downloads inside the job",
-    """Compute nodes often have no internet access. Where they do, the GPUs of every job wait for the
-    download.""",
-    fix="run it on the login node, before the job",
-    bad="""
-    #!/bin/bash
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    pip install deepspeed
-    srun python3 train.py
-    """,
-    good="""
-    #!/bin/bash
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    srun python3 train.py
-    """,
-)
-def download(script: Script) -> Iterator[Hit]:
-    if not script.is_batch:
-        return
+def _has_prefix(text: str) -> bool:
+    """Return whether NCCL reads a part of a list as the beginning of names, such as ``en``."""
+    names = text.split(",")
+    return not text.startswith(("^", "=")) and any(
+        re.fullmatch("en|eth|em|ib|bond|hsn", one) for one in names
+    )
+
+
+def _interfaces(script: Script) -> Iterator[tuple[int, str]]:
+    """Yield the interfaces in variables, and in options of ssh, pdsh and mpirun, with their lines."""
+    for name, value, node in script.assignments:
+        if name in _NIC_VARIABLES and (text := literal(value)):
+            yield node.line, text
     for command in script.commands:
-        verbs = _DOWNLOADS.get(command.name)
-        words = command.literals
-        if command.name in ("python", "python3") and words[:2] == ["-m", "pip"]:
-            verbs, words = ("install", "download"), words[2:]
-        if verbs is None or "--no-index" in words or (verbs and not set(words) & set(verbs)):
-            continue
-        if not verbs and not any(
-            word.text.strip("\"'").startswith(("http", "ftp")) for word in command.arguments
-        ):
-            continue
-        yield Hit(
-            command.line,
-            f"{command.name} needs the internet, which many compute nodes do not have, on time that the "
-            "GPUs wait",
-        )
-        return
+        words = [(word.line, word.text.strip("\"'")) for word in command.arguments]
+        for line, text in words:
+            yield from ((line, match[2]) for match in re.finditer(_NIC_SETTING, text))
+        for (_, name), (line, text) in pairwise(words):
+            if name in (*_NIC_PARAMETERS, *_NIC_VARIABLES) and re.match(r"\^?[a-z]", text):
+                yield line, text
 
 
 def _is_ssh(node: Node) -> bool:
@@ -129,15 +110,27 @@ def _is_ssh(node: Node) -> bool:
     """,
 )
 def ssh_nodes(script: Script) -> Iterator[Hit]:
-    for command in script.named("ssh"):
-        if (
-            script.is_batch
-            and any(word.type != "word" for word in command.arguments)
-            and _is_ssh(command.node)
-        ):
-            way = script.dialect.node_step or "pbs_tmrsh or pbsdsh"
-            yield Hit(command.line, fix=f"start it with {way}")
+    if not script.is_batch:
+        return
+    way = f"start it with {script.dialect.node_step or 'pbs_tmrsh or pbsdsh'}"
+    for command in script.named("ssh", "pdsh", "clush", "parallel-ssh", "pssh"):
+        variable = any(word.type != "word" for word in command.arguments)
+        if variable and _is_ssh(command.node):
+            yield Hit(command.line, fix=way)
             return
+    for launch in script.launches:
+        if _starts_by_ssh(launch) and script.request.several:
+            reason = f"{launch.kind} starts its ranks by ssh, which many clusters do not allow between nodes"
+            yield Hit(launch.line, reason, f"{way} on each node, or give --launcher")
+            return
+
+
+def _starts_by_ssh(launch: Launch) -> bool:
+    """Return whether a launcher calls ssh for the hosts of a list: deepspeed through pdsh, and colossalai."""
+    row = launch.row
+    by_ssh = row.line.reaches_nodes and not row.of_mpi and not row.by_scheduler
+    here = launch.has("--launcher", "--no-ssh", "--no-ssh-check", "--node-rank") or launch.outer is not None
+    return by_ssh and launch.has("--hostfile", "-H", "--host") and not here
 
 
 @rule(

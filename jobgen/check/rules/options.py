@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
+from jobgen.check.directive_reader import completions
 from jobgen.check.request import resources
 from jobgen.check.rule import ERROR, WARNING, rule
 from jobgen.check.rules.directive_effects import trailing
@@ -12,12 +13,7 @@ from jobgen.check.script import Hit, Script
 from jobgen.errors import nearest, shown
 from jobgen.schedulers.base import matches
 from jobgen.schedulers.request import Option
-from jobgen.schedulers.slurm import MAIL_TYPES
-
-
-def _misspelt(flag: str, known: Mapping[str, str]) -> str:
-    """Return a hint at the nearest long option; sites add options, so only likely typos are reported."""
-    return nearest(flag[2:], known, cutoff=0.8) if flag.startswith("--") and flag[2:] not in known else ""
+from jobgen.schedulers.slurm_values import MAIL_TYPES
 
 
 @rule(
@@ -41,31 +37,61 @@ def _misspelt(flag: str, known: Mapping[str, str]) -> str:
 )
 def unknown(script: Script) -> Iterator[Hit]:
     faulty = set(trailing(script))  # trailing-comment reports these
+    before = Option(0, "", "", "")
     for option in script.options:
-        if option.line not in faulty and (fault := _fault(option, script)):
-            faulty.add(option.line)  # report only the first error of a line
+        # The value of an option that a plug-in adds looks like a word too many.
+        added = before.line == option.line and before.flag[2:] not in script.dialect.long_options
+        free = not option.flag and before.flag.startswith("--") and added
+        before = option
+        if not free and option.line not in faulty and (fault := _fault(option, script)):
+            if WARNING not in fault:
+                faulty.add(option.line)  # report only the first error of a line
             if fault[0]:
                 yield Hit(option.line, *fault)
 
 
-def _fault(option: Option, script: Script) -> tuple[str, str] | None:
-    """Return why an option is invalid, and the fix; an empty reason if another rule reports it."""
+def _fault(option: Option, script: Script) -> tuple[str, str] | tuple[str, str, str] | None:
+    """Return why an option is invalid, the fix and the level; an empty reason if another rule reports it."""
     dialect, command = script.dialect, script.dialect.command
     if not option.flag:
-        if option.value in dialect.component_words:
+        if option.value in dialect.component_words or (
+            option.value == "--" and (dialect.long_options or dialect.ignores_words)
+        ):
             return None
-        reason = (
-            f"{shown(option.value)} is neither an option nor the value of one: {command} refuses the script"
-        )
-        return reason, "begin every option with a dash, and write values with blanks in quotes"
+        ignored = dialect.ignores_words
+        does = "ignores it" if ignored else "refuses the script"
+        reason = f"{shown(option.value)} is neither an option nor the value of one: {command} {does}"
+        fix = "begin every option with a dash, and write values with blanks in quotes"
+        return (reason, fix, WARNING) if ignored else (reason, fix)
     if not dialect.long_options and option.flag.startswith("--"):
         return f"{option.given} is an option of Slurm, not of PBS: qsub refuses it", _FOREIGN_FIX
     if len(option.flag) == 2 and option.flag[1] not in dialect.letters.replace(":", ""):
         return (
             "" if option.flag in dialect.foreign_options else f"{command} has no option {option.flag}"
         ), _FOREIGN_FIX
-    if hint := _misspelt(option.flag, dialect.long_options):
-        return f"{command} has no option {option.given}{hint}", "correct the name"
+    return _long_fault(option, script) if option.given.startswith("--") else None
+
+
+def _long_fault(option: Option, script: Script) -> tuple[str, str] | tuple[str, str, str] | None:
+    dialect, command = script.dialect, script.dialect.command
+    name, equals, _ = option.given[2:].partition("=")
+    whole = completions(name, dialect.long_options)
+    if name in dialect.step_options:
+        return f"--{name} is an option of a step, and {command} has none", f"give it to {dialect.node_step}"
+    if len(whole) > 1:
+        several = ", ".join(f"--{one}" for one in whole)
+        return f"--{name} is ambiguous: {several}; {command} refuses the script", "write the whole name"
+    if not matches(r"[\w-]+", name):
+        return f"{command} has no option --{name}", "write --NAME=VALUE"
+    if not whole:  # sites add options, so only likely typos are reported; those of pyxis begin with container
+        hint = "" if name.startswith("container-") else nearest(name, dialect.long_options, cutoff=0.8)
+        return (f"{command} has no option {option.given}{hint}", "correct the name") if hint else None
+    span = dialect.option_versions.get(f"--{whole[0]}")
+    if span and (not span.holds(script.version) or (script.version is None and span.before)):
+        reason = f"--{whole[0]} is an option of {dialect.title} {span} only: other versions refuse the script"
+        return (reason, "remove it", WARNING) if script.version is None else (reason, "remove it")
+    if equals and not dialect.long_options[whole[0]]:
+        return f"--{whole[0]} takes no value: {command} refuses the script", f"write --{whole[0]} alone"
     return None
 
 
@@ -102,7 +128,8 @@ def dialect(script: Script) -> Iterator[Hit]:
                 option.line, f"{option.flag} is an option of {owner}: it is refused", use or _FOREIGN_FIX
             )
         elif option.flag == "-l" and (reason := script.dialect.foreign_resources.get(where)):
-            yield Hit(option.line, f"{where}= is {reason}", _FOREIGN_FIX)
+            refused = script.dialect.value_fault(f"-l {where}", "")
+            yield Hit(option.line, f"{where}= is {reason}", _FOREIGN_FIX, None if refused else WARNING)
 
 
 @rule(
@@ -160,7 +187,7 @@ def memory(script: Script) -> Iterator[Hit]:
         if matches(bare, text):
             reason = f"{name}={text} is {text} {unit}"
             yield Hit(option.line, reason, f"add the unit: {text}{likely}", WARNING)
-        elif not re.fullmatch(r"\d+([kmgtp]?[bw]?)", text, re.I | re.ASCII):
+        elif not re.fullmatch(script.dialect.size_pattern, text, re.I | re.ASCII):
             yield Hit(
                 option.line,
                 f"{name}={shown(text)} is refused: use a whole number and one of {script.dialect.size_units}",
@@ -187,7 +214,7 @@ def _memories(script: Script) -> Iterator[tuple[Option, str, str]]:
     ERROR,
     "A value that the option does not support",
     """`-j` takes `oe`, `eo` or `n`; `-m` takes `n` or letters of `abe`; `--mail-type` takes words such as
-    `END,FAIL`. The scheduler refuses all others.""",
+    `END,FAIL`. The scheduler refuses all others; sbatch ignores an unknown word if it knows another one.""",
     bad="""
     #!/bin/bash
     #SBATCH --time=01:00:00
@@ -207,7 +234,8 @@ def bad_choice(script: Script) -> Iterator[Hit]:
         if not matches(pattern, option.value):
             yield Hit(option.line, f"{option.flag} {shown(option.value)} is refused: {words}", fix)
         elif option.flag == "--mail-type":
-            bad = [name for name in option.value.split(",") if name.upper() not in MAIL_TYPES]
+            bad = [name for name in option.value.split(",") if name.strip().upper() not in MAIL_TYPES]
             if bad:
-                hint = nearest(bad[0].upper(), MAIL_TYPES)
-                yield Hit(option.line, f"--mail-type has no value {shown(bad[0])}{hint}", "write END,FAIL")
+                reason = f"--mail-type has no value {shown(bad[0])}{nearest(bad[0].upper(), MAIL_TYPES)}"
+                refused = script.dialect.value_fault(option.flag, option.value)
+                yield Hit(option.line, reason, "write END,FAIL", None if refused else WARNING)

@@ -22,11 +22,13 @@ def _outputs(script: Script) -> Iterator[Option]:
     ERROR,
     "A variable in the path of an output file",
     """Directives are not read by a shell: `-o $HOME/x` is a file with a dollar sign in its name, on PBS Pro
-    and on Slurm. PBS Pro supports only `^array_index^`; Slurm supports `%j`, `%x`, `%A` and `%a`.""",
+    and on Slurm (`src/slurmd/slurmstepd/fname.c`). PBS Pro supports only `^array_index^`; Slurm supports `%j`,
+    `%x`, `%A` and `%a`. Slurm does not start a job whose output is in a directory that does not exist. (For
+    a name without a directory, and on PBS, this is only a warning.)""",
     bad="""
     #!/bin/bash
     #SBATCH --time=01:00:00
-    #SBATCH --output=train-$SLURM_JOB_ID.log
+    #SBATCH --output=$HOME/train.log
     hostname
     """,
     good="""
@@ -43,19 +45,27 @@ def output_variable(script: Script) -> Iterator[Hit]:
                 option.line,
                 f"a directive does not expand variables: the file is called {shown(option.value)}",
                 f"write the full path; the scheduler supports {script.dialect.log_words}",
+                _lost(script, option.value),
             )
         elif option.value.startswith("~"):
             yield Hit(
                 option.line,
                 f"a directive does not expand ~: the file is called {shown(option.value)}",
                 "write the full path",
+                _lost(script, option.value),
             )
         elif not script.dialect.percent_codes and re.search(r"%[jJAaxNu]", option.value):
             yield Hit(
                 option.line,
                 f"PBS does not expand Slurm's %j and the like: the file is called {shown(option.value)}",
                 "remove the option: PBS names the file NAME.oJOBID",
+                WARNING,
             )
+
+
+def _lost(script: Script, path: str) -> str | None:
+    """Return the level of an output with a literal variable: whether the job fails for its directory."""
+    return None if not script.dialect.copies_logs and re.search(r"[$~].*/", path) else WARNING
 
 
 @rule(
@@ -64,7 +74,8 @@ def output_variable(script: Script) -> Iterator[Hit]:
     "The directory of an output file is missing",
     """The scheduler does not create the directory of an output file. Slurm then does not start the job; PBS
     runs it, ends it with status 0, and loses the output. A `mkdir` in a Slurm script runs too late. (A
-    relative path is searched for in the directory of the script.)""",
+    relative path is searched for in the directory of the script; an absolute one may exist on the cluster only
+    and is not reported.)""",
     bad="""
     #!/bin/bash
     #SBATCH --time=01:00:00
@@ -84,7 +95,13 @@ def output_directory(script: Script) -> Iterator[Hit]:
     for option in _outputs(script):
         folder = os.path.dirname(option.value.rpartition(":")[2] if copied else option.value)
         path = script.path(folder)
-        if not folder or path is None or re.search(r"[%$~^]", folder) or os.path.isdir(path):
+        if (
+            not folder
+            or os.path.isabs(folder)
+            or path is None
+            or re.search(r"[%$~^]", folder)
+            or os.path.isdir(path)
+        ):
             continue
         if copied and folder in made:
             continue
@@ -138,7 +155,8 @@ def rerun_array(script: Script) -> Iterator[Hit]:
     WARNING,
     "One output file for all tasks of an array",
     """Without `%a` (or `%j`) in the name, all tasks of an array write to the same file and overwrite each
-    other.""",
+    other. `%x` is the name of the job and `%A` the id of the whole array: they are the same in all tasks
+    (`src/slurmd/slurmstepd/fname.c`).""",
     message="all tasks of the array write to this file and overwrite each other",
     fix="name it after the task: %A_%a",
     bad="""
@@ -160,5 +178,6 @@ def rerun_array(script: Script) -> Iterator[Hit]:
 def array_output(script: Script) -> Iterator[Hit]:
     if script.request.array:
         for option in _outputs(script):
-            if option.flag != "--input" and "%" not in option.value and not option.value.startswith("/dev/"):
+            shared = not re.search(r"%\d*[ajJb]|\\", option.value.replace("%%", ""))
+            if option.flag != "--input" and shared and not re.match(r"/dev/|.*{{", option.value):
                 yield Hit(option.line)

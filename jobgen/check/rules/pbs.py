@@ -191,6 +191,7 @@ def outliving(script: Script) -> Iterator[Hit]:
     solves this.""",
     bad="""
     #!/bin/bash
+    # jobgen: disable=repeated-count
     #PBS -l select=2:ncpus=32:mpiprocs=4
     #PBS -l place=scatter
     #PBS -l walltime=01:00:00
@@ -199,6 +200,7 @@ def outliving(script: Script) -> Iterator[Hit]:
     """,
     good="""
     #!/bin/bash
+    # jobgen: disable=repeated-count
     #PBS -l select=2:ncpus=32:mpiprocs=4
     #PBS -l place=scatter
     #PBS -l walltime=01:00:00

@@ -2,11 +2,53 @@
 
 from __future__ import annotations
 
+import os
+import re
+from bisect import bisect
 from collections.abc import Iterator
+from typing import NamedTuple
 
-from jobgen.check.bash import LOOPS
+from jobgen.check.bash import LOOPS, Node, literal
 from jobgen.check.rule import WARNING, rule
 from jobgen.check.script import Hit, Script
+from jobgen.check.shell_commands import Command, commands
+from jobgen.check.wrappers import command_start
+
+# Commands that end at once, and those that are to end with the script.
+_TRIFLES = (
+    *(
+        "echo",
+        "printf",
+        "date",
+        "cd",
+        "pushd",
+        "popd",
+        "exit",
+        "return",
+        "set",
+        "unset",
+        "export",
+        "true",
+        ":",
+    ),
+    *("hostname", "pwd", "[", "test", "expr", "basename", "dirname", "mkdir", "touch", "break", "continue"),
+)
+_MONITORS = (
+    *(
+        "nvidia-smi",
+        "rocm-smi",
+        "npu-smi",
+        "dcgmi",
+        "tensorboard",
+        "sar",
+        "vmstat",
+        "iostat",
+        "dstat",
+        "top",
+        "htop",
+    ),
+    *("watch", "free", "ssh-agent", "Xvfb", "sleep", "squeue", "while", "mpstat", "perf", "kill"),
+)
 
 
 @rule(
@@ -72,19 +114,42 @@ def bare_wait(script: Script) -> Iterator[Hit]:
     """,
 )
 def unwaited(script: Script) -> Iterator[Hit]:
-    waited = max((wait.node.start for wait in script.named("wait", "fg")), default=-1)
-    works = [
-        command
-        for command in script.commands
-        if command.works or command.name in ("ssh", "pbsdsh", "bash", "sh")
-    ]
-    ended = max((command.node.start for command in works if not command.background), default=-1)
-    for command in works:
-        if not command.background or command.node.under("function_definition", "command_substitution"):
-            continue
-        if waited <= command.node.start and ended <= command.node.end:
-            yield Hit(command.line)
-            return
+    own_way = any(script.named("jobs", "pgrep", "tail")) or re.search(r"kill +-0", script.tree.text)
+    started = [one for one in script.commands if one.background and _lasts(one)]
+    if own_way or not started or not script.is_batch:
+        return
+    busy = [one.node.start for one in script.commands if not one.background and _is_busy(one)]
+    calls = {one.name: one for one in script.commands}  # the last call of each function
+    for command in started:
+        around = [above for above in command.node.above() if above.type in (*LOOPS, "function_definition")]
+        start = command.node.start
+        for above in around:
+            name = above.get("name") if above.type == "function_definition" else None
+            call = calls.get(name.text) if name else None
+            start = max(start, call.node.end) if call and not call.background else start
+            if (name and not call) or bisect(busy, above.start) < bisect(busy, above.end):
+                break  # the function is not called, or does something else, too
+        else:
+            if bisect(busy, start) == len(busy):
+                yield Hit(command.line)
+                return
+
+
+def _lasts(command: Command) -> bool:
+    """Return whether a process in the background does work, which has to be waited for."""
+    inner = command.node.under("command_substitution", "process_substitution")
+    return not inner and _behind_wrappers(command) not in (*_TRIFLES, *_MONITORS)
+
+
+def _is_busy(command: Command) -> bool:
+    return _behind_wrappers(command) not in _TRIFLES
+
+
+def _behind_wrappers(command: Command) -> str:
+    """Return the name of the program that nice, stdbuf, taskset and the like run; "" if it is unknown."""
+    words = [literal(word) for word in command.words]
+    at = command_start(words)
+    return os.path.basename(words[at] or "") if at < len(words) else ""
 
 
 @rule(
@@ -119,7 +184,55 @@ def unwaited(script: Script) -> Iterator[Hit]:
 )
 def sleep_sync(script: Script) -> Iterator[Hit]:
     for command in script.named("sleep"):
-        whole = command.statement
-        before = whole.previous()
-        if before is not None and before.type == "&" and not command.background and not whole.under(*LOOPS):
+        if command.background or command.statement.under("while_statement", "c_style_for_statement"):
+            continue
+        started, after = _started_before(command), _next_work(script, command)
+        if started and after and after.name not in ("wait", "sleep") and not _again(after, started):
             yield Hit(command.line)
+
+
+class _Program(NamedTuple):
+    """A program with its first word, if that is no option, and whether it runs in the background."""
+
+    name: str
+    script: str
+    background: bool
+
+
+def _again(program: _Program, started: list[_Program]) -> bool:
+    """Return whether a program is one of those that were started, which start at intervals then."""
+    return program in started or (program.background and program.name in [one.name for one in started])
+
+
+def _program(command: Command) -> _Program:
+    first = command.words[1].text if len(command.words) > 1 else "-"
+    return _Program(_behind_wrappers(command), "" if first.startswith("-") else first, command.background)
+
+
+def _started_before(sleep: Command) -> list[_Program]:
+    """Return the processes of the statement before a sleep that run in the background."""
+    node = sleep.statement.previous()
+    while node is not None and _is_trifle(node):
+        node = node.previous()
+    if node is None or node.type not in ("&", *LOOPS, "if_statement"):
+        return []
+    first = node.previous() if node.type == "&" else node
+    inside = [one for one in commands(first) if node.type == "&" or one.background] if first else []
+    found = [_program(one) for one in inside]
+    return [one for one in found if one.name not in (*_TRIFLES, *_MONITORS)]
+
+
+def _is_trifle(node: Node) -> bool:
+    if node.type in ("comment", ";", "\n", "variable_assignment", "declaration_command"):
+        return True
+    return node.type in ("command", "redirected_statement") and all(
+        one.name in _TRIFLES for one in commands(node)
+    )
+
+
+def _next_work(script: Script, sleep: Command) -> _Program | None:
+    """Return the next program, in a loop the next one of the same iteration."""
+    loop = next((above for above in sleep.node.above() if above.type in LOOPS), script.tree)
+    after = (one for one in script.commands if sleep.node.end < one.node.start < loop.end)
+    passed = ({*_TRIFLES, *_MONITORS} - {"sleep"}).__contains__
+    return next((_program(one) for one in after if not passed(_behind_wrappers(one))), None)

@@ -1,25 +1,30 @@
-"""Rules about values that PBS Pro's qsub refuses; their grammar is in schedulers/pbspro_values.py."""
+"""Rules about values that qsub and sbatch refuse; their grammar is in schedulers/*_values.py."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from jobgen.check.directive_reader import unclosed
 from jobgen.check.rule import ERROR, WARNING, rule
 from jobgen.check.rules.directive_effects import trailing
+from jobgen.check.rules.slurm import COUNTS
 from jobgen.check.script import Hit, Script
 from jobgen.errors import shown
-from jobgen.schedulers.pbspro_values import FOREIGN, place_fault, select_faults, value_fault
+from jobgen.schedulers.pbspro_values import FOREIGN, place_fault, select_faults
+from jobgen.schedulers.request import Option
 
-_ELSEWHERE = ("-j", "-m", "-N", "-J")  # other rules report these
+# Other rules report these.
+_ELSEWHERE = ("-j", "-m", "-N", "-J", "-t", "--time", "--array", "--mail-type", "--dependency", *COUNTS)
+_EMPTY = ("-N", "-t", "--array", "--dependency")  # an empty text is accepted
 
 
 @rule(
     "bad-value",
     ERROR,
-    "A value that qsub refuses",
-    """PBS Pro's qsub checks the values of `-a -c -k -o -p -r -R -S` and of `-W`, and refuses a script with
-    an invalid one: `-p 2000`, `-a 20:00`, `-S bash`, `-W depend=afterok:`. An option without its value is
-    refused, too.""",
+    "A value that the scheduler refuses",
+    """qsub and sbatch check the values of options, and refuse a script with an invalid one: `-p 2000`,
+    `-a 20:00`, `-S bash`, `-W depend=afterok:` for PBS, `--begin=4pm`, `--signal=WINCH`, `--gres=gpu=4` for
+    Slurm. An option without its value is refused, too, and a quote that is not closed.""",
     bad="""
     #!/bin/bash
     #PBS -l select=1:ncpus=8
@@ -34,34 +39,65 @@ _ELSEWHERE = ("-j", "-m", "-N", "-J")  # other rules report these
     #PBS -p 1000
     hostname
     """,
-    schedulers=("pbspro",),
 )
 def bad_value(script: Script) -> Iterator[Hit]:
-    commented = trailing(script)
+    commented, dialect = trailing(script), script.dialect
     for option in script.options:
-        takes = len(option.flag) == 2 and f"{option.flag[1]}:" in script.dialect.letters
-        if takes and not option.value and option.flag not in _ELSEWHERE:
-            yield Hit(
-                option.line,
-                f"{option.flag} has no value: qsub refuses the script",
-                "add a value, or remove the option",
-            )
-        elif option.flag == "-I":
-            yield Hit(option.line, "-I is for interactive jobs: qsub refuses a script with it", "remove it")
-        elif option.flag in ("-o", "-e") and ":" in (host := option.value.partition("/")[0]):
-            level = None if host.count(":") > 1 else WARNING
-            reason = f"PBS reads {shown(host.partition(':')[0])} as a host name, and refuses the job if no such host exists"
-            yield Hit(option.line, reason, "write an absolute path", level)
+        if option.missing and (option.flag in _EMPTY or option.flag not in _ELSEWHERE):
+            reason = f"{option.given} has no value: {dialect.command} refuses the script"
+            yield Hit(option.line, reason, "add a value, or remove the option")
+    for line in script.directives.live:
+        if unclosed(line.rest, dialect):
+            yield Hit(line.number, f"a quote is not closed: {dialect.command} refuses the script", "close it")
     for key, option in script.settings:
-        if option.line in commented or not (option.value or key.startswith("-W ")):
-            continue
-        if fault := value_fault(key, option.value):
-            yield Hit(option.line, fault, "correct the value, or remove the option")
-        elif key == "-W x" or (key.startswith("-W ") and not option.value):
-            reason = f"{key} is refused: " + (
-                "it is an option of Moab" if key == "-W x" else "-W takes NAME=VALUE"
-            )
+        elsewhere = option.missing or key in _ELSEWHERE or key[3:] in dialect.foreign_resources
+        elsewhere |= bool(dialect.long_options) and len(option.given) == 2 and option.value.startswith("=")
+        found = "" if elsewhere else dialect.value_fault(key, option.value)
+        if found and option.line not in commented:
+            yield Hit(option.line, found, "correct the value, or remove the option")
+    given = script.heeded
+    for key, why in dialect.together_faults({key: one.value for key, one in given.items()}):
+        yield Hit(given[key].line, why, "remove it, or add the other option")
+
+
+@rule(
+    "qsub-only",
+    ERROR,
+    "An option or a list that qsub refuses in a script",
+    """qsub refuses `-I` in a script: it is for interactive jobs. A list of `-l` has no empty items; Torque
+    needs a value for each. `-o` and `-e` take HOST:PATH; a job with an unknown host is refused.""",
+    bad="""
+    #!/bin/bash
+    #PBS -l select=1:ncpus=8
+    #PBS -l walltime=01:00:00,
+    hostname
+    """,
+    good="""
+    #!/bin/bash
+    #PBS -l select=1:ncpus=8
+    #PBS -l walltime=01:00:00
+    hostname
+    """,
+    schedulers=("pbs",),
+)
+def qsub_only(script: Script) -> Iterator[Hit]:
+    for option in script.options:
+        if option.flag in ("-I", *script.dialect.interactive_options):
+            reason = f"{option.flag} is for interactive jobs: qsub refuses a script with it"
             yield Hit(option.line, reason, "remove it")
+        elif option.flag == "-l" and (found := script.dialect.list_fault(option.value)):
+            yield Hit(option.line, found, "write NAME=VALUE,NAME=VALUE")
+        elif option.flag in ("-o", "-e") and script.dialect.looks_up_hosts:
+            yield from _unknown_host(option)
+
+
+def _unknown_host(option: Option) -> Iterator[Hit]:
+    """Yield a hit for a path that begins with a host, which may not exist; two colons are refused."""
+    host = option.value.partition("/")[0]
+    if ":" in host and not host.startswith(":"):
+        name = shown(host.partition(":")[0])
+        reason = f"PBS reads {name} as a host name, and refuses the job if no such host exists"
+        yield Hit(option.line, reason, "write an absolute path", None if host.count(":") > 1 else WARNING)
 
 
 @rule(

@@ -111,7 +111,8 @@ def master_local(script: Script) -> Iterator[Hit]:
         return
     found = [(node.line, literal(value)) for name, value, node in script.assignments if name == "MASTER_ADDR"]
     for launch in script.launches:
-        if not launch.has("--no-ssh-check"):
+        one = not launch.row.line.reaches_nodes and launch.number(*launch.row.line.nodes) == 1
+        if not one and not launch.has("--no-ssh-check"):
             found += [
                 (launch.line, launch.options.get(name)) for name in ("--master-addr", "--main-process-ip")
             ]
@@ -199,11 +200,17 @@ def fixed_node_rank(script: Script) -> Iterator[Hit]:
         line = launch.row.line
         of_job = None if line.reaches_nodes or line.config_file else script.request.nodes
         nodes = launch.number(*line.nodes) or of_job or 1
-        if rank is not None and nodes > 1 and script.only(launch) and script.is_batch:
+        if rank is None or nodes < 2 or not script.only(launch) or not script.is_batch:
+            continue
+        if script.starts(launch):
+            why = f"only one node starts the launcher, as node {rank} of {nodes}: it waits for the others"
+            yield Hit(launch.line, why, "start it once on each node, with the number of the node as its rank")
+        else:
             yield Hit(launch.line, f"the node rank is {rank} on all nodes")
 
 
 # The ports of tutorials and defaults, which other jobs use, too.
+_WHOLE_NODE = 8  # GPUs: few nodes have more
 _USUAL_PORTS = {
     *range(29400, 29411),
     *range(29500, 29511),
@@ -216,11 +223,8 @@ _USUAL_PORTS = {
     9901,
     10000,
     12340,
-    23456,
     60000,
 }
-
-_USUAL_PORTS -= {23456}
 
 
 @rule(
@@ -228,8 +232,8 @@ _USUAL_PORTS -= {23456}
     WARNING,
     "A fixed port",
     """Two jobs on one node with the same port connect to each other, or the second one cannot start. 29500
-    is the default; 16 of 45 public scripts set a fixed port. (For a port that no tutorial uses this is
-    only a note.)""",
+    is the default; 16 of 45 public scripts set a fixed port. (For a port that no tutorial uses, and in a job
+    with eight GPUs of each node, which seldom shares its nodes, this is only a note.)""",
     fix="compute it from the job id: MASTER_PORT=$((20000 + JOBID % 10000))",
     bad="""
     #!/bin/bash
@@ -262,6 +266,7 @@ def fixed_port(script: Script) -> Iterator[Hit]:
             match := re.search(r":(\d{4,5})\"?$", node.text)
         ):
             found.append((launch.line, match[1]))
+    whole = (script.request.gpus_per_node or 0) >= _WHOLE_NODE
     seen: set[str] = set()
     for line, port in found:
         if (
@@ -276,5 +281,5 @@ def fixed_port(script: Script) -> Iterator[Hit]:
             yield Hit(
                 line,
                 f"the port {port} is fixed: a second job on the same node connects to this job, or cannot start",
-                level=None if int(port) in _USUAL_PORTS else NOTE,
+                level=None if int(port) in _USUAL_PORTS and not whole else NOTE,
             )

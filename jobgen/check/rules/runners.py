@@ -40,6 +40,8 @@ from jobgen.check.script import Hit, Script
 )
 def slurm_runner(script: Script) -> Iterator[Hit]:
     for launch in run_by(script, "slurm"):
+        if script.request.nodes == 1 and not launch.has("--force-multi"):
+            continue  # deepspeed starts the ranks itself
         lost = [name for name in ("--module", "--master-addr", "--master-port") if launch.has(name)]
         yield Hit(
             launch.line,

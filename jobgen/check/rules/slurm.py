@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from jobgen.check.rule import ERROR, WARNING, rule
+from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.check.script import Hit, Script
-from jobgen.schedulers.request import number
 
 
 @rule(
@@ -56,20 +54,23 @@ def gres_total(script: Script) -> Iterator[Hit]:
     WARNING,
     "Tasks without --ntasks-per-node",
     """`--nodes=2 --ntasks=4` may put three tasks on one node and one on the other (measured on Slurm
-    22.05). Use `--ntasks-per-node`.""",
+    22.05). Ranks that each use a GPU then find too few on one node. Use `--ntasks-per-node`. (Without GPUs,
+    or without a launcher, this is only a note.)""",
     bad="""
     #!/bin/bash
     #SBATCH --nodes=2
     #SBATCH --ntasks=4
+    #SBATCH --gres=gpu:2
     #SBATCH --time=01:00:00
-    hostname
+    srun python3 train.py
     """,
     good="""
     #!/bin/bash
     #SBATCH --nodes=2
     #SBATCH --ntasks-per-node=2
+    #SBATCH --gres=gpu:2
     #SBATCH --time=01:00:00
-    hostname
+    srun python3 train.py
     """,
     schedulers=("slurm",),
 )
@@ -81,16 +82,16 @@ def uneven_tasks(script: Script) -> Iterator[Hit]:
     if (
         asked.nodes < 2
         or asked.ranks <= asked.nodes
-        or {"--ntasks-per-node", "--distribution", "--ntasks-per-gpu"} & set(flags)
+        or {"--ntasks-per-node", "--distribution", "--ntasks-per-gpu", "--gpus-per-task"} & set(flags)
     ):
         return
     if any(launch.has("--ntasks-per-node") for launch in script.launches):
         return
     yield Hit(
         flags["--ntasks"].line,
-        f"{asked.ranks} tasks on {asked.nodes} nodes may be distributed unevenly, such as "
-        f"{asked.ranks - asked.nodes + 1} on one of them",
+        f"{asked.ranks} tasks on {asked.nodes} nodes may be distributed unevenly",
         f"add --ntasks-per-node={-(-asked.ranks // asked.nodes)}",
+        None if asked.gpus_per_node and script.launches else NOTE,
     )
 
 
@@ -164,14 +165,13 @@ def signal_to_steps(script: Script) -> Iterator[Hit]:
     """,
 )
 def empty_dependency(script: Script) -> Iterator[Hit]:
-    job = r":\d+(_\w+)?(\+\d+)?"
-    pattern = rf"after(any|ok|notok|corr|burstbuffer)?({job})+|singleton|expand:\d+"
     for option in script.options:
-        if option.flag == "--dependency":
-            for part in re.split(r"[,?]", option.value):
-                if not re.fullmatch(pattern, part):
-                    yield Hit(option.line, f"sbatch refuses the dependency {part or 'without a value'}")
-                    break
+        if option.flag == "--dependency" and script.dialect.value_fault(option.flag, option.value):
+            yield Hit(option.line, f"sbatch refuses the dependency {option.value}")
+
+
+COUNTS = ("--ntasks", "--ntasks-per-node", "--cpus-per-task")
+_OTHERS = ("--time", "--array")  # whose values other rules test, too
 
 
 @rule(
@@ -179,7 +179,7 @@ def empty_dependency(script: Script) -> Iterator[Hit]:
     ERROR,
     "A number that Slurm refuses",
     """After a short option `=` is a part of the value: `-N=2` requests "=2" nodes. sbatch refuses it, as it
-    refuses a count of 0 or a word.""",
+    refuses a count of 0 or a word; a name may begin with `=`, which is only a warning.""",
     bad="""
     #!/bin/bash
     #SBATCH -N=2
@@ -195,15 +195,16 @@ def empty_dependency(script: Script) -> Iterator[Hit]:
     schedulers=("slurm",),
 )
 def bad_count(script: Script) -> Iterator[Hit]:
-    counts = ("--ntasks", "--ntasks-per-node", "--cpus-per-task")
     for option in script.options:
         if len(option.given) == 2 and option.value.startswith("="):
+            refused = option.flag in _OTHERS or script.dialect.value_fault(option.flag, option.value)
             yield Hit(
                 option.line,
                 f"{option.given}{option.value}: the value is '{option.value}', with the equals sign",
                 f"write {option.given} {option.value[1:]}",
+                None if refused else WARNING,
             )
-        elif option.flag in counts and number(option.value) in (None, 0):
+        elif option.flag in COUNTS and script.dialect.value_fault(option.flag, option.value):
             yield Hit(
                 option.line,
                 f"{option.given} takes a number, not {option.value or 'nothing'}",

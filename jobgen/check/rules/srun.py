@@ -9,8 +9,9 @@ from itertools import pairwise
 
 from jobgen.check.bash import Node, exported
 from jobgen.check.launches import Launch
-from jobgen.check.rule import ERROR, WARNING, rule
+from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.check.script import Hit, Script
+from jobgen.schedulers.versions import Span
 
 # Variables of a task; the batch script has those of the first task.
 _TASK = ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID")
@@ -52,14 +53,18 @@ def _program(launch: Launch) -> str:
     )
 
 
+_LOST = Span(since="22.05", before="23.11")  # CHANGELOG/slurm-23.11.md
+
+
 @rule(
     "srun-cpus",
-    WARNING,
+    NOTE,
     "--cpus-per-task for sbatch, but not for srun",
-    """Since Slurm 22.05 `srun` does not inherit `--cpus-per-task` from the job: each task is bound to one
-    core, and data loaders are slow. Repeat the option on `srun`, or export `SRUN_CPUS_PER_TASK`.""",
-    message="srun does not take --cpus-per-task from the job (Slurm 22.05 and later): each task gets "
-    "one core",
+    """In Slurm 22.05 and 23.02 `srun` does not inherit `--cpus-per-task` from the job: each task is bound to
+    one core, and data loaders are slow. Other versions read `SLURM_CPUS_PER_TASK`, which sbatch sets
+    (`CHANGELOG/slurm-23.11.md`). The option repeated on `srun`, or in `SRUN_CPUS_PER_TASK`, is right for all.
+    (It is a warning if `--scheduler-version`, the site or a module of the script names one of these versions.)""",
+    message="in Slurm 22.05 and 23.02 srun does not take --cpus-per-task from the job: there each task gets one core",
     bad="""
     #!/bin/bash
     #SBATCH --nodes=2
@@ -86,6 +91,9 @@ def srun_cpus(script: Script) -> Iterator[Hit]:
         return
     if any(name == "SRUN_CPUS_PER_TASK" for name, _, _ in script.assignments):
         return
+    version = script.version or _slurm_version(script)
+    if not _LOST.holds(version):
+        return
     sruns = list(_steps(script))
     if any(launch.has("-c", "--cpus-per-task") for launch in sruns):
         return  # the option is known; the other calls are helpers
@@ -97,8 +105,16 @@ def srun_cpus(script: Script) -> Iterator[Hit]:
         yield Hit(
             launch.line,
             fix=f"write srun --cpus-per-task={script.request.cpus_per_rank}, or export SRUN_CPUS_PER_TASK",
+            level=WARNING if version else None,
         )
         return
+
+
+def _slurm_version(script: Script) -> str | None:
+    """Return the version of the module of Slurm that the script loads."""
+    words = " ".join(word for command in script.named("module", "ml") for word in command.literals)
+    match = re.search(r"\bslurm/\D{0,9}(\d\d\.\d\d)", words)
+    return match[1] if match else None
 
 
 @rule(
@@ -128,7 +144,7 @@ def export_list(script: Script) -> Iterator[Hit]:
         parts = value.split(",")
         bad = [part for part in parts if part and not re.match(r"[A-Za-z_]\w*(=|$)", part, re.ASCII)]
         if bad or (any("=" in part for part in parts[:-1]) and _continues(parts)):
-            yield Hit(line)
+            yield Hit(line, "" if "," in value else f"--export={value} is no list of variables")
 
 
 def _continues(parts: list[str]) -> bool:
@@ -142,7 +158,8 @@ def _continues(parts: list[str]) -> bool:
     "A task's variable, expanded before the tasks start",
     """`SLURM_PROCID`, `SLURM_LOCALID` and `SLURM_NODEID` differ from task to task. The shell of the batch
     script expands them once, before `srun` starts the tasks: all tasks get the values of the first one,
-    and each runs as rank 0.""",
+    and each runs as rank 0. (An exported variable that neither torch nor deepspeed reads, and that the command
+    of `srun` does not name, is a warning.)""",
     bad="""
     #!/bin/bash
     #SBATCH --nodes=2
@@ -167,8 +184,13 @@ def early_expansion(script: Script) -> Iterator[Hit]:
     if not script.is_batch:
         return
     in_sruns = [launch.command.node for launch in _steps(script)]
+    asked = script.request
+    single = {"SLURM_NODEID"} if asked.nodes == 1 else set()
+    single |= set(_TASK) if asked.ranks == 1 else set()
+    # torchrun takes the node rank from the command line only without a dynamic rendezvous.
+    dynamic = any(launch.options.get("--rdzv-backend") not in (None, "static") for launch in script.launches)
     for name, node in script.expansions:
-        if name not in _TASK or any(above.type == "heredoc_body" for above in node.above()):
+        if name not in _TASK or name in single or any(above.type == "heredoc_body" for above in node.above()):
             continue
         inside = any(command in in_sruns for command in node.above())
         assigned = next((above for above in node.above() if above.type == "variable_assignment"), None)
@@ -177,7 +199,25 @@ def early_expansion(script: Script) -> Iterator[Hit]:
                 node.line,
                 f"${name} is expanded once, before srun starts the tasks: all tasks get the first one's",
                 f"expand it in each task: srun bash -c '... ${name} ...', in single quotes",
+                NOTE if _in_file_name(node) or dynamic else _level(assigned, inside, in_sruns),
             )
+
+
+# Variables of the ranks that torch, its launcher and deepspeed read.
+_READ = ("RANK", "LOCAL_RANK", "GROUP_RANK", "PET_NODE_RANK")
+
+
+def _level(assigned: Node | None, inside: bool, sruns: list[Node]) -> str | None:
+    """Return warning for an exported variable that the program perhaps never reads."""
+    name = "" if assigned is None else assigned.text.partition("=")[0]
+    read = inside or name in _READ or any(re.search(rf"\$\{{?{name}\b", node.text) for node in sruns)
+    return None if read else WARNING
+
+
+def _in_file_name(node: Node) -> bool:
+    """Return whether letters are joined to the expansion, as in ``log_$SLURM_PROCID``."""
+    before, after = node.source[node.start - 1 : node.start], node.source[node.end : node.end + 1]
+    return before in (b"_", b"-", b".") or after in (b".", b"_")
 
 
 def _in_function(node: Node) -> bool:
@@ -188,9 +228,9 @@ def _in_function(node: Node) -> bool:
     "mpi-plugin",
     WARNING,
     "srun's --mpi for another MPI",
-    """Ranks under `srun` connect through a plug-in: PMIx for Open MPI, PMI-2 for MPICH and its
-    derivatives. With the wrong plug-in each rank has a world size of 1, and N identical runs overwrite
-    each other.""",
+    """Ranks under `srun` connect through a plug-in: usually PMIx for Open MPI, PMI-2 for MPICH and its
+    derivatives. With a plug-in that the MPI was built without, each rank has a world size of 1, and N
+    identical runs overwrite each other. (Launchers of torch, which need no MPI, are not reported.)""",
     bad="""
     #!/bin/bash
     #SBATCH --ntasks=4
@@ -212,7 +252,10 @@ def _in_function(node: Node) -> bool:
 def mpi_plugin(script: Script) -> Iterator[Hit]:
     loaded = " ".join(word for command in script.named("module", "ml") for word in command.literals).lower()
     modules = [pair for pair in _MPI.items() if re.search(rf"(^|[\s/]){pair[0]}\b", loaded)]
+    torch = {id(launch.outer) for launch in script.launches if launch.row.once_a_node}
     for launch in _steps(script) if modules else ():
+        if id(launch) in torch:
+            continue
         plugin = launch.options.get("--mpi") or ""
         for module, wanted in modules:
             if plugin.rstrip("_v0123456789") not in (
@@ -224,7 +267,8 @@ def mpi_plugin(script: Script) -> Iterator[Hit]:
             ):
                 yield Hit(
                     launch.line,
-                    f"--mpi={plugin} is not the plug-in of {module}: each rank gets a world size of 1",
+                    f"--mpi={plugin} is not the usual plug-in of {module}: if it was built without this one, each "
+                    "rank gets a world size of 1",
                     f"write --mpi={wanted}",
                 )
                 return

@@ -5,16 +5,24 @@ from collections.abc import Iterator
 from jobgen.check.rule import WARNING, Rule, rule
 from jobgen.check.rules import (
     chunks,
+    conda,
+    counts,
+    credentials,
     deepspeed,
     deepspeed_config,
+    deletion,
     directive_effects,
+    directories,
+    downloads,
     environment,
+    files,
     forwarding,
     gpus,
     hostfile,
     hosts,
     launch,
     network,
+    node_ranks,
     options,
     outputs,
     pbs,
@@ -24,9 +32,11 @@ from jobgen.check.rules import (
     rendezvous,
     runners,
     shell,
+    shells,
     slurm,
     srun,
     traps,
+    variable_names,
     variables,
     walltime,
 )
@@ -65,8 +75,23 @@ def unknown_rule(script: Script) -> Iterator[Hit]:
 # In the order of `jobgen check --list`; in a module, the order is that of the functions.
 _MODULES = (
     *(directive_effects, options, walltime, outputs, qsub, chunks, pbs, slurm, srun),
-    *(hosts, hostfile, launch, rendezvous, deepspeed, runners, forwarding, network, environment, gpus),
-    *(shell, variables, processes, traps, deepspeed_config, precision),
+    *(
+        hosts,
+        hostfile,
+        launch,
+        counts,
+        rendezvous,
+        node_ranks,
+        deepspeed,
+        runners,
+        forwarding,
+        network,
+        downloads,
+        conda,
+        environment,
+    ),
+    *(shells, files, deletion, credentials, gpus, shell, directories, variables, variable_names),
+    *(processes, traps, deepspeed_config, precision),
 )
 RULES: dict[str, Rule] = {
     found.id: found for module in _MODULES for found in vars(module).values() if isinstance(found, Rule)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from jobgen.check.bash import LOOPS, literal
-from jobgen.check.rule import ERROR, WARNING, rule
+from jobgen.check.rule import NOTE, WARNING, rule
 from jobgen.check.script import Hit, Script
 from jobgen.check.shell_commands import Command
 
@@ -27,7 +27,7 @@ def _caught(command: Command) -> set[str]:
 
 @rule(
     "trap-kill",
-    ERROR,
+    WARNING,
     "A trap for a signal that cannot be caught",
     """No process can catch KILL or STOP. Schedulers send TERM first, PBS ten seconds before KILL.""",
     fix="catch TERM, which is sent first",
@@ -86,7 +86,9 @@ def trap_status(script: Script) -> Iterator[Hit]:
     WARNING,
     "A trap that runs too late",
     """bash runs a trap after the foreground command has ended; for a training this is after KILL. If the
-    launcher runs in the background and `wait` in the foreground, the trap runs at once.""",
+    launcher runs in the background and `wait` in the foreground, the trap runs at once. (At the end
+    of a job all its processes get TERM, also the command in the foreground: TERM, INT and HUP alone are a note on
+    Slurm, if no option sends them to the shell only.)""",
     fix="start the launcher with & and wait for it",
     bad="""
     #!/bin/bash
@@ -116,13 +118,24 @@ def trap_late(script: Script) -> Iterator[Hit]:
         return
     for command in script.named("trap"):
         caught = _caught(command) & set(_CAUGHT)
+        both = caught <= {"TERM", "INT", "HUP"} and not _to_shell(
+            script
+        )  # the command in the foreground gets it, too
+        if both and script.is_pbs:
+            continue
         if caught and command.arguments and literal(command.arguments[0]) not in ("", "-"):
             yield Hit(
                 command.line,
                 f"bash runs the trap of {', '.join(sorted(caught))} too late: only after the command in the "
                 "foreground has ended",
+                level=NOTE if both else None,
             )
             return
+
+
+def _to_shell(script: Script) -> bool:
+    """Return whether the scheduler sends a signal to the shell of the script only."""
+    return any(one.flag == "--signal" and re.match("R?BR?:", one.value) for one in script.options)
 
 
 @rule(
@@ -162,5 +175,6 @@ def single_wait(script: Script) -> Iterator[Hit]:
     if not traps or any(re.search(r"\b(exit|wait)\b", handler) for handler in handlers):
         return
     waits = list(script.named("wait"))
-    if len(waits) == 1 and not waits[0].node.under(*LOOPS):
+    before = waits[0].statement.previous() if len(waits) == 1 else None
+    if len(waits) == 1 and not waits[0].node.under(*LOOPS) and (before is None or before.type not in LOOPS):
         yield Hit(waits[0].line)

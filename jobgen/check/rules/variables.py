@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 
 from jobgen.check.bash import Node, expansions, literal
-from jobgen.check.rule import ERROR, WARNING, rule
+from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.check.script import Hit, Script
+from jobgen.errors import nearest
 
 
 @rule(
@@ -16,7 +18,8 @@ from jobgen.check.script import Hit, Script
     "A variable of another scheduler",
     """Torque sets `PBS_NP`, `PBS_NUM_PPN`, `PBS_GPUFILE` and `PBS_ARRAYID`; PBS Pro does not, and has
     `PBS_ARRAY_INDEX` for arrays. Slurm sets none of PBS's variables, and PBS none of Slurm's. (A variable
-    with a default, as in `${PBS_ARRAYID:-0}`, is not reported.)""",
+    with a default, as in `${PBS_ARRAYID:-0}`, and one under an `if` or a `case` are not reported: such a
+    script may be for several schedulers.)""",
     bad="""
     #!/bin/bash
     #PBS -l select=1:ncpus=8
@@ -39,7 +42,7 @@ def foreign_variable(script: Script) -> Iterator[Hit]:
     for name, node in script.expansions:
         prefixed = name.startswith(script.dialect.foreign_prefixes)
         safe = node.type == "expansion" and any(sign in node.text for sign in (":-", ":+", "-", "+", ":="))
-        inside = next(expansions(node), ("", node))[1] is not node
+        inside = next(expansions(node), ("", node))[1] is not node or node.under(*_CHOICES)
         if name in own or name in seen or safe or inside or not (prefixed or name in foreign):
             continue
         seen.add(name)
@@ -51,6 +54,8 @@ def foreign_variable(script: Script) -> Iterator[Hit]:
             )
 
 
+_NO_PATHS = ("module", "ml", "echo", "printf")
+_CHOICES = ("if_statement", "case_statement", "function_definition", "heredoc_body")
 _PATHS = (
     "cd",
     "pushd",
@@ -71,7 +76,7 @@ _PATHS = (
 
 @rule(
     "unquoted-path",
-    WARNING,
+    NOTE,
     "A path without quotes",
     """Without quotes a path with a blank becomes two words, and an empty one disappears: `rm -rf $dir/*`
     becomes `rm -rf /*`. Only places where a path is expected are reported, because options in a variable
@@ -138,9 +143,10 @@ def _is_path(node: Node) -> bool:
     word = node
     while word.parent is not None and word.parent.type == "concatenation":
         word = word.parent
-    if word.type == "concatenation" and "/" in word.text and "=" not in word.text.partition("/")[0]:
-        return True
     parent = word.parent
+    if word.type == "concatenation" and "/" in word.text and "=" not in word.text.partition("/")[0]:
+        name = parent.get("name") if parent is not None else None
+        return (name is None or name.text not in _NO_PATHS) and "://" not in word.text
     if parent is None or parent.type == "file_redirect":
         return parent is not None
     name = parent.get("name")
@@ -165,7 +171,7 @@ def _is_counter(script: Script, name: str) -> bool:
     "A variable that is not set",
     """A variable that is not set is empty, without a message. Only lower-case names are reported, which no
     scheduler, site or module sets, and only in scripts that source no other file. `set -u` finds the others
-    when the job runs.""",
+    when the job runs. (If no similar name is set, the variable may be given at the submission: a note.)""",
     fix="correct the name, or set it",
     bad="""
     #!/bin/bash
@@ -191,7 +197,10 @@ def unknown_variable(script: Script) -> Iterator[Hit]:
         return
     if not script.is_batch:
         return
-    known = {*script.values, *script.loop_variables}
+    # By the text, too: the tree leaves out what has a syntax error.
+    written = re.findall(r"(?m)^\s*(\w+)(?:\[[^]]*\])?\+?=", script.tree.text)
+    elements = (node.get("name") for node in script.tree.all("subscript") if node.field == "name")
+    known = {*script.values, *script.loop_variables, *written, *(name.text for name in elements if name)}
     known |= {
         node.text
         for node in script.tree.all("variable_name")
@@ -202,6 +211,7 @@ def unknown_variable(script: Script) -> Iterator[Hit]:
         if (
             not re.fullmatch(r"[a-z_][a-z0-9_]*", name)
             or name in known
+            or node.under("unset_command")
             or name == "_"
             or name.endswith(("_proxy", "proxy"))
         ):
@@ -209,4 +219,9 @@ def unknown_variable(script: Script) -> Iterator[Hit]:
         if node.type == "expansion" and re.search(r"[:+?=-]", node.text[2 + len(name) :]):
             continue
         known.add(name)
-        yield Hit(node.line, f"${name} is not set: it is empty")
+        hint = nearest(name, islice(script.values, 200), cutoff=0.75)
+        typo = hint or re.match(r"\$\w+\s*=", node.parent.text if node.parent is not None else "")
+        where = "" if typo else " in this script: unless the submission sets it,"
+        yield Hit(
+            node.line, f"${name} is not set{where or ':'} it is empty{hint}", level=None if typo else NOTE
+        )

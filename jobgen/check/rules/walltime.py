@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from jobgen.check.request import resources
@@ -17,7 +18,9 @@ from jobgen.schedulers.request import Option
     WARNING,
     "No time limit",
     """Without a time limit the default of the queue applies. On some clusters it is minutes, and the job is
-    killed. On others it is days, and the job waits longer, because it does not fit into shorter gaps.""",
+    killed. On others it is days, and the job waits longer, because it does not fit into shorter gaps. (It is
+    a note if the directives request no number of anything, so that the command line may have the request, and if the name
+    of the queue is a time.)""",
     message="no time limit: the default of the queue applies, which may be minutes or days",
     bad="""
     #!/bin/bash
@@ -32,15 +35,25 @@ from jobgen.schedulers.request import Option
     """,
 )
 def no_walltime(script: Script) -> Iterator[Hit]:
-    if not script.is_batch:
+    if not script.directives.live or not script.directives.first_command:
         return
     names = {name for _, name, _ in resources(script.options)} | {option.flag for option in script.options}
     form = script.dialect.request_forms["walltime"]
     if not names & {"walltime", "--time", "cput", key_of(form)}:
         line = script.directives.live[-1].number
         option = f"{script.dialect.prefix} {form.format('01:00:00')}"
-        yield Hit(line, fix=f"add {option}")
+        yield Hit(line, fix=f"add {option}", level=NOTE if _may_be_given(script) else None)
 
+
+def _may_be_given(script: Script) -> bool:
+    """Return whether the command line may have the time limit, or the queue is named by it."""
+    asked = script.request
+    numbers = (asked.nodes, asked.ranks, asked.ranks_per_node, asked.cpus_per_rank, asked.gpus, asked.mem)
+    others = (asked.gpus_per_node, asked.queue, asked.array, asked.chunks, asked.totals)
+    return not any((*numbers, *others)) or _TIME_NAME.search(asked.queue or "") is not None
+
+
+_TIME_NAME = re.compile(r"(?i)\d(h|hrs?|hours?|d|days?|mins?|w|weeks?)(?![a-z])")  # in the name of a queue
 
 # First numbers that users mean as hours in H:M; others may be minutes.
 _HOURS = {6, 8, 12, 16, 18, 24, 36, 48, 72, 96, 120, 168}
@@ -79,7 +92,7 @@ def _times(script: Script) -> Iterator[tuple[Option, str]]:
 )
 def bad_walltime(script: Script) -> Iterator[Hit]:
     for option, text in _times(script):
-        if text.lower() not in script.dialect.unlimited and script.dialect.seconds(text) is None:
+        if not script.dialect.accepts_time(text):
             forms = script.dialect.time_forms
             yield Hit(option.line, f"the time {shown(text)} is refused: allowed are {forms}")
 

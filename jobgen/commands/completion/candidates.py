@@ -37,7 +37,7 @@ def values(
     metavar = (parameter.metavar or (parameter.name or "").upper()).strip("[].")
     if parameter.name == "queue":
         yield from _queues(command.name or "", given, arguments)
-    elif parameter.name == "site" or (command.name == "show" and metavar == "NAME"):
+    elif parameter.name == "site" or (command.name in ("show", "refresh") and metavar == "NAME"):
         from jobgen.sites.search import names
 
         yield from map(Line, names())
@@ -58,7 +58,7 @@ def _queues(command: str, given: Mapping[str, str], arguments: Sequence[str]) ->
     if site := given.get("site"):
         from jobgen.sites.loader import load
 
-        yield from map(Line, load(site).queues)
+        yield from (Line(name) for name, one in load(site).queues.items() if one.enabled)
         return
     from jobgen.schedulers.calls import SchedulerError
 
@@ -71,7 +71,7 @@ def _queues(command: str, given: Mapping[str, str], arguments: Sequence[str]) ->
 
 def _settings(current: str) -> Iterator[Line]:
     """Yield the keys of a job file; after the ``=``, the words that the key accepts."""
-    from jobgen.jobfile.schema import meaning, table_of
+    from jobgen.jobfile.tables import meaning, table_of
 
     key, equals, _ = current.partition("=")
     for option in OPTIONS:

@@ -1,0 +1,51 @@
+"""Parts of a file that are not the script: other scripts, here-documents, and gaps to be filled in."""
+
+from __future__ import annotations
+
+import re
+
+_HEREDOC = re.compile(r"(?<!<)<<-?\s*([\"']?)\\?([A-Za-z_][\w.]*)\1")
+_SHEBANG = re.compile(r"#!\s*/\w")
+# The marks of a template, which a program fills in before it submits the script: {{ x }}, {% x %}, <%= x %>,
+# ${{x}}, {x}, %(x)s, @X@, @X, %X%, ##X##, !X, __X__, xxXxx, TBG_x, self.x.
+_TEMPLATE = re.compile(
+    r"\{\{|\{%|<%|\$\$\{|(?<!\$)\{ ?\w[\w.:-]* ?\}|%\(\w+\)[sd]|(?<!\w)@[A-Za-z]\w*@|(?<=[=:])@[A-Z]+\b|"
+    r"%\w{3,}%|%%%?[A-Za-z]\w*%%|##[A-Z]+##|(?<=[\s=:])!\w+|\b_{1,2}[A-Z][A-Z_]*_{1,2}\b|\b__[a-z]\w*__|"
+    r"\bTBG_\w|\bxx\w+xx\b|(?<![\w.])self\.\w|='\w+':|:\w+='\w+'"
+)
+# Those that a person fills in: <your account>, [job name], {your email}, XXX, --mem=MEMORY.
+_GAP = re.compile(
+    r"<[A-Za-z_][^<>]*>|\[TODO\]|\[[A-Za-z]+ [^\]]+\]|\{[A-Za-z]+ [^{}]+\}|\bX{3,}|\.\.\.|#+\s*FIXME|"
+    r"\byour [a-z]|"
+    r"(?:=|\s-\w\s)(?-i:MEMORY|MEM|TIME|WALLTIME|N?TASKS\w*|N?NODES|N?CPUS|NUM_\w+|JOB_?NAME)(?![\w=])",
+    re.I,
+)
+
+
+def has_gap(text: str) -> bool:
+    """Return whether a program or a person still has to fill in a part of a line."""
+    return is_template(text) or _GAP.search(text) is not None
+
+
+def says_template(line: str) -> bool:
+    """Return whether a comment says that the script is a template."""
+    return re.match(r"#.*\bis a template\b", line, re.I) is not None
+
+
+def is_template(text: str) -> bool:
+    return _TEMPLATE.search(text) is not None
+
+
+def foreign_lines(lines: list[str], first_command: int) -> set[int]:
+    """Return the numbers of the lines in here-documents, and of all from the first line of another script."""
+    found: set[int] = set()
+    end = ""
+    for number, line in enumerate(lines, 1):
+        if first_command and number >= first_command and _SHEBANG.search(line):
+            return found | set(range(number, len(lines) + 1))
+        if end:
+            found.add(number)
+            end = "" if line.strip() == end else end
+        elif not line.lstrip().startswith("#") and (match := _HEREDOC.search(line)):
+            end = match[2]
+    return found

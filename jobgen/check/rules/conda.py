@@ -1,0 +1,155 @@
+"""Rules about conda in a job."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from jobgen.check.rule import NOTE, WARNING, rule
+from jobgen.check.script import Hit, Script
+from jobgen.check.shell_commands import Command
+
+
+@rule(
+    "source-activate",
+    WARNING,
+    "source activate",
+    """conda 4.4 has replaced `source activate` by `conda activate`. It still ships `bin/activate`, but
+    `source` finds this file only if conda's `bin` is on PATH; with several installations the first on PATH
+    is taken. (It is a note if something may put conda on PATH: a module, a start-up file, or the shell that
+    submits, whose variables the job has.)""",
+    message="nothing above puts conda on PATH: source activate finds no file, or that of another installation",
+    fix='write eval "$(conda shell.bash hook)", then conda activate',
+    bad="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00 --export=NONE
+    set -euo pipefail
+    source activate training
+    srun python3 train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    eval "$(conda shell.bash hook)"
+    conda activate training
+    srun python3 train.py
+    """,
+)
+def source_activate(script: Script) -> Iterator[Hit]:
+    for command in script.named("source", "."):
+        if command.literals[:1] == ["activate"]:
+            if (
+                _login(script)
+                or _has_submitter_path(script)
+                or any(start < command.node.start for start in _providers(script))
+            ):
+                yield Hit(command.line, "conda activate has replaced source activate", level=NOTE)
+            else:
+                yield Hit(command.line)
+
+
+# Modules of compilers, libraries and tools, which bring no conda.
+_NO_CONDA = re.compile(
+    r"(?i)(cuda|cudnn|nccl|gcc|gnu|cmake|git|intel|openmpi|impi|mpich|mvapich|mkl|hdf5|ffmpeg|glibc|java|slurm|"
+    r"pbs|tmux|vim|htop|zlib|openblas|fftw|nvidia|nvhpc|rocm|llvm|clang|boost|opencv|eigen|shared|load|add|unload|"
+    r"purge|list|swap|use|avail|rm|del|restore|default\w*|opengl|xorg|devtoolset|binutils|gsl|lapack|blas)"
+    r"(?![a-z])|-|/"
+)
+
+
+def _providers(script: Script) -> Iterator[int]:
+    """Yield the offsets of the statements that may put conda on PATH."""
+    for command in script.commands:
+        if _provides_conda(command):
+            yield command.node.start
+    yield from (node.start for name, _, node in script.assignments if name in ("PATH", "BASH_ENV"))
+
+
+def _provides_conda(command: Command) -> bool:
+    if command.name in ("module", "ml"):
+        return any(not _NO_CONDA.match(word.text.strip("\"'")) for word in command.arguments)
+    if command.name in ("source", "."):
+        words = command.literals
+        return words[:1] not in (["activate"], ["deactivate"])
+    return command.name in ("eval", "conda", "mamba", "micromamba", "spack", "setpkgs", "soft", "use")
+
+
+def _has_submitter_path(script: Script) -> bool:
+    """Return whether the job has the variables of the shell that submits it: sbatch passes all by default."""
+    chosen = script.heeded.get("--export")
+    return chosen is None or "ALL" in chosen.value.upper()
+
+
+def _login(script: Script) -> bool:
+    """Return whether the script runs in a login shell, which reads start-up files."""
+    first = any("-l" in line.split() or "--login" in line for line in script.lines[:1])
+    return first or script.dialect.login_shell
+
+
+@rule(
+    "conda-init",
+    WARNING,
+    "conda init in a job",
+    """`conda init` edits `~/.bashrc`, for shells that start later. In the script itself `conda activate`
+    fails as before, and every job edits the file again.""",
+    message="conda init edits ~/.bashrc for later shells, and defines nothing in this one",
+    fix='write eval "$(conda shell.bash hook)"',
+    bad="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    conda init bash
+    srun python3 train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    eval "$(conda shell.bash hook)"
+    conda activate training
+    srun python3 train.py
+    """,
+)
+def conda_init(script: Script) -> Iterator[Hit]:
+    for command in script.named("conda", "mamba"):
+        if command.literals[:1] == ["init"]:
+            yield Hit(command.line)
+
+
+@rule(
+    "conda-hook",
+    WARNING,
+    "conda activate without its hook",
+    """`conda activate` is a shell function that conda's hook defines. A batch script on Slurm is not a
+    login shell and reads no start-up file.""",
+    message="conda activate is a shell function, which is not defined here",
+    fix='write eval "$(conda shell.bash hook)" before it',
+    bad="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    conda activate training
+    srun python3 train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    eval "$(conda shell.bash hook)"
+    conda activate training
+    srun python3 train.py
+    """,
+)
+def conda_hook(script: Script) -> Iterator[Hit]:
+    ready = [
+        command.node.start
+        for command in script.named("source", ".", "eval", "module", "ml", "conda", "mamba")
+        if command.name in ("source", ".") or "activate" not in command.literals
+    ]
+    if _login(script) or any(name == "BASH_ENV" for name, _, _ in script.assignments):
+        return
+    for command in script.named("conda", "mamba"):
+        if command.literals[:1] == ["activate"] and not any(start < command.node.start for start in ready):
+            yield Hit(command.line)
+            return

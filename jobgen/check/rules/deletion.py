@@ -1,0 +1,137 @@
+"""Rules about the deletion of directories."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from jobgen.check.bash import LOOPS, Node, expansions, literal
+from jobgen.check.rule import NOTE, WARNING, rule
+from jobgen.check.script import Hit, Script
+from jobgen.check.shell_commands import Command
+
+_SET = r"HOME|USER|LOGNAME|PWD|OLDPWD|SHELL|HOSTNAME|SLURM_SUBMIT_DIR|(PBS|SLURM)_JOB_?ID|PBS_O_(WORKDIR|HOME)|RANDOM"
+_WHOLE = r"[\"']?\$(\w+|\{\w+\})[\"']?/[\"']?(\*|\.\*|\*\.\*)?[\"']?"
+
+
+@rule(
+    "rm-variable",
+    WARNING,
+    "rm -r of all below a variable",
+    """If the variable is empty, `rm -rf "$DIR"/*` is `rm -rf /*`: it deletes all files that the user may
+    delete. `${DIR:?}` ends the script instead. (In a script with `set -u`, and for a variable that the
+    script sets, this is a note.)""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    set -eo pipefail
+    module load cuda
+    srun python3 train.py
+    rm -rf "$CACHE"/*
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    set -eo pipefail
+    module load cuda
+    srun python3 train.py
+    rm -rf "${CACHE:?}"/*
+    """,
+)
+def rm_variable(script: Script) -> Iterator[Hit]:
+    tests = script.tree.all("test_command")
+    tested = {name for node in tests for name, _ in expansions(node)}
+    tested |= set(re.findall(r"\{(\w+):\?", script.tree.text))
+    for command in script.named("rm"):
+        if not _recursive(command):
+            continue
+        for word in command.arguments:
+            names = [name for name, _ in expansions(word)]
+            if (
+                re.fullmatch(_WHOLE, word.text)
+                and names
+                and names[0] not in tested
+                and _may_be_empty(script, names[0])
+            ):
+                rest = re.sub(r"\$\{?\w+\}?|[\"']", "", word.text)
+                yield Hit(
+                    command.line,
+                    f"if {names[0]} is empty, rm deletes {rest}",
+                    f"write ${{{names[0]}:?}}",
+                    level=NOTE if names[0] in script.values or script.nounset else None,
+                )
+                break
+
+
+def _recursive(command: Command) -> bool:
+    return any(re.match(r"--recursive$|-[a-zA-Z]*[rR]", word) for word in command.literals)
+
+
+def _may_be_empty(script: Script, name: str) -> bool:
+    """Return whether no text of the script gives a value to a variable."""
+    if re.fullmatch(_SET, name) or name in script.loop_variables or name.isdecimal():
+        return False
+    return not any(_has_text(value) for value in script.values.get(name, []))
+
+
+def _has_text(value: Node) -> bool:
+    """Return whether a value has text besides variables."""
+    text = literal(value)
+    if text is not None:
+        return bool(text)
+    return bool(re.sub(r"\$\{[^}]*\}|\$\w+|\$\(.*\)|`.*`|[\"']", "", value.text, flags=re.S).strip("/"))
+
+
+@rule(
+    "skipped-cleanup",
+    NOTE,
+    "A clean-up that a failure skips",
+    """With `set -e` a script ends at the training that fails, and at the time limit it is killed: the
+    commands below never run, and the temporary files stay. A trap of EXIT runs in both cases, if the
+    scheduler sends TERM first.""",
+    message="after a failure set -e ends the script before this line: the directory stays",
+    bad="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    cache=/scratch/cache.$SLURM_JOB_ID
+    mkdir -p "$cache"
+    srun python3 train.py --cache "$cache"
+    rm -rf "$cache"
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    cache=/scratch/cache.$SLURM_JOB_ID
+    trap 'rm -rf "$cache"' EXIT
+    mkdir -p "$cache"
+    srun python3 train.py --cache "$cache"
+    """,
+)
+def skipped_cleanup(script: Script) -> Iterator[Hit]:
+    if (
+        not script.errexit
+        or not script.is_batch
+        or any("EXIT" in one.literals for one in script.named("trap"))
+    ):
+        return
+    if any(script.named(*script.dialect.submit_commands)):
+        return  # the next job may need what a failure leaves
+    work = [one.node.end for one in script.commands if one.works and not one.guarded and not one.background]
+    made = {
+        word.text.strip("\"'").replace("{", "").replace("}", "")
+        for one in script.named("mkdir")
+        for word in one.arguments
+    }
+    made |= {f"${name}" for name, value, _ in script.assignments if "mktemp" in value.text}
+    for command in script.named("rm"):
+        own = [
+            word.text.strip("\"'").rstrip("/*").replace("{", "").replace("}", "")
+            for word in command.arguments
+        ]
+        temporary = next((path for path in own if path in made), None)
+        sometimes = command.node.under("function_definition", "if_statement", *LOOPS)
+        if temporary and _recursive(command) and work and work[-1] < command.node.start and not sometimes:
+            yield Hit(command.line, fix=f"remove it in a trap: trap 'rm -rf \"{temporary}\"' EXIT")
+            return

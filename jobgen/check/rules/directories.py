@@ -1,0 +1,138 @@
+"""Rules about the working directory."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from jobgen.check.bash import Node
+from jobgen.check.rule import NOTE, WARNING, rule
+from jobgen.check.script import Hit, Script
+from jobgen.check.shell_commands import Command
+
+# Directories that always exist: this one, those above it, the home directory and the root.
+_EXISTING = re.compile(r"\.{1,2}(/\.{1,2})*/?|\$\{?(PWD|OLDPWD|HOME)\}?|\$\(pwd\)|`pwd`|-|~/?|/(tmp/?)?")
+# What depends on the working directory: a relative path, a file with an extension, a pattern.
+_RELATIVE = re.compile(
+    r"(?![-/~$\"'`<&(]|\w+://)[\w@%+.,:=-]*(/|\.[A-Za-z]\w{0,4}$)|.*[*?]|[\w-]+=(?![/~$\"'])[\w.-]+(/|\.[a-z])"
+)
+_FILE_COMMANDS = ("rm", "rmdir", "mkdir", "mv", "cp", "touch", "git", "find", "tar", "sbatch")
+_DIRECTORY_OPTIONS = ("--chdir", "-d", "-w")
+
+
+@rule(
+    "unchecked-cd",
+    WARNING,
+    "A cd whose failure is ignored",
+    """If `cd` fails in a script without `set -e`, the following commands run in the wrong directory and may
+    overwrite or delete files there. `cd DIR || return` does not help: outside of a function bash prints an
+    error and goes on. (It is a note if no later command names a relative path, if the script makes the
+    directory itself, or if it is the one where the job starts.)""",
+    message="if cd fails, the following commands run in the wrong directory",
+    bad="""
+    #!/bin/bash
+    #PBS -l select=1:ncpus=8
+    #PBS -l walltime=01:00:00
+    cd "$PBS_O_WORKDIR"
+    rm -f core.*
+    """,
+    good="""
+    #!/bin/bash
+    #PBS -l select=1:ncpus=8
+    #PBS -l walltime=01:00:00
+    cd "$PBS_O_WORKDIR" || exit 1
+    rm -f core.*
+    """,
+)
+def unchecked_cd(script: Script) -> Iterator[Hit]:
+    if script.errexit:
+        return
+    for command in script.named("cd", "pushd"):
+        after = [one for one in script.commands if one.node.start > command.node.end and one.name != "exit"]
+        if may_miss(script, command) and after and not _proven(script, command):
+            fix = f"write {command.node.text} || exit 1"
+            if _returns(command):
+                yield Hit(command.line, "return does not end a script: if cd fails, bash goes on", fix)
+            elif not command.guarded and not command.tested:
+                yield Hit(command.line, fix=fix, level=_level(script, command, after))
+
+
+def may_miss(script: Script, command: Command) -> bool:
+    """Return whether a cd may fail, and changes the directory of the script itself."""
+    inner = command.node.under("subshell", "command_substitution")
+    if inner or not command.arguments:
+        return False
+    word = command.arguments[-1]
+    return not any(_EXISTING.fullmatch(one.text.strip("\"'")) for one in (word, _value(script, word)))
+
+
+def _value(script: Script, word: Node) -> Node:
+    """Return the value of a variable that is set once, or the word itself."""
+    return script.constants.node(_path(word).strip("${}")) or word
+
+
+def at_start(script: Script, command: Command) -> bool:
+    """Return whether a cd is into the directory in which the job starts."""
+    names = script.dialect.job_variables
+    word = command.arguments[-1] if command.arguments else command.node
+    name = _path(_value(script, word)).strip("${}")
+    moved = any(option.flag in _DIRECTORY_OPTIONS for option in script.options)
+    return names.get(name) == "submit_dir" and not script.dialect.starts_at_home and not moved
+
+
+def _path(word: Node) -> str:
+    return word.text.strip("\"'").rstrip("/")
+
+
+def _returns(command: Command) -> bool:
+    """Return whether only ``|| return`` outside of a function handles the failure."""
+    above = command.statement
+    last = above.children[-1] if above.type == "list" else None
+    return (
+        last is not None
+        and re.fullmatch(r"return(\s+\d+)?|\{[^|&]*\breturn(\s+\d+)?\s*;\s*\}", last.text) is not None
+        and "&&" not in {part.type for part in above.children}
+        and not command.node.under("function_definition")
+    )
+
+
+def _proven(script: Script, command: Command) -> bool:
+    """Return whether a command above, whose failure ends the script, has used the same directory."""
+    path = _path(command.arguments[-1])
+    for one in script.commands:
+        if one.node.start >= command.node.start:
+            return False
+        named = any(_path(word) == path for word in one.arguments)
+        if named and one.guarded and re.search(r"\|\|.*\bexit\b", one.statement.text, re.S):
+            return True
+    return False
+
+
+def _level(script: Script, command: Command, after: list[Command]) -> str | None:
+    path = _path(command.arguments[-1])
+    made = any(
+        one.node.start < command.node.start and any(_path(word) == path for word in one.arguments)
+        for one in script.named("mkdir")
+    )
+    if made or at_start(script, command) or not any(_depends(one) for one in after):
+        return NOTE
+    return None
+
+
+def _depends(command: Command) -> bool:
+    """Return whether what a command does depends on the working directory."""
+    if command.name in _FILE_COMMANDS:
+        return any(not re.match(r"[-/~$\"]", word.text) for word in command.arguments)
+    if command.name in ("echo", "printf", "module", "ml", "cd", "export"):
+        return _writes_here(command)
+    words = [word.text for word in command.words]
+    relative = command.name == "make" or any(_RELATIVE.match(word.strip("\"'")) for word in words)
+    return relative or _writes_here(command)
+
+
+def _writes_here(command: Command) -> bool:
+    whole = command.node.parent
+    if whole is None or whole.type != "redirected_statement":
+        return False
+    targets = (node.get("destination") for node in whole.children if node.type == "file_redirect")
+    return any(re.match(r"[\w.]*[A-Za-z.]", node.text.strip("\"'")) for node in targets if node is not None)

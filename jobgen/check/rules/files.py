@@ -1,0 +1,230 @@
+"""Rules about files and directories that the jobs of a user share."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import islice
+
+from jobgen.check.bash import Node, expansions
+from jobgen.check.rule import NOTE, WARNING, rule
+from jobgen.check.script import Hit, Script
+from jobgen.check.shell_commands import Command
+from jobgen.check.written_files import is_shared, target, written
+from jobgen.errors import shown
+
+
+@rule(
+    "shared-log",
+    NOTE,
+    "One output file for all jobs",
+    """Without the id of the job in its name, all jobs of a script write to the same file. Slurm empties it
+    when a job starts, unless `--open-mode=append` is given: the output of the job before is lost, and two
+    jobs at once write into each other's. PBS overwrites the file when a job ends. (Arrays are the matter of
+    `array-output`.)""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    #SBATCH --output=train.log
+    hostname
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    #SBATCH --output=train-%j.log
+    hostname
+    """,
+)
+def shared_log(script: Script) -> Iterator[Hit]:
+    if script.request.array or any(option.flag == "--open-mode" for option in script.options):
+        return
+    for option in script.heeded.values():
+        if option.flag in script.dialect.log_options[:2] and _is_one_file(script, option.value):
+            yield Hit(
+                option.line,
+                f"all jobs of this script write to {shown(option.value)}: a later one overwrites it",
+                "write %j into the name"
+                if script.dialect.percent_codes
+                else "remove it: PBS names the file NAME.oJOBID",
+            )
+            return
+
+
+def _is_one_file(script: Script, value: str) -> bool:
+    """Return whether a path is that of a file, the same for all jobs."""
+    if re.search(r"[$^{<]|^/dev/", value):
+        return False
+    if script.dialect.percent_codes:
+        return bool(value) and not re.search(r"%\d*[jJA]|\\", value)
+    return re.search(r"\w\.[A-Za-z]\w*$", value) is not None  # without an extension it may be a directory
+
+
+_MOST = 100  # files and directories that are compared with the rest of the script
+_CONFIG = r".*\w\.(json|ya?ml|toml|ini|cfg|conf)"
+
+
+@rule(
+    "shared-config",
+    WARNING,
+    "A configuration that all jobs write to one path",
+    """The values of a job are written into a file with the same name in all jobs. The next job that starts
+    overwrites it, and a job that reads it later, at a restart for example, gets the values of the other one.""",
+    fix="put the job's id into the name",
+    bad="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    batch=$((16 * SLURM_NNODES))
+    cat > ds.json <<END
+    {"train_batch_size": $batch}
+    END
+    srun python3 train.py --config ds.json
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    batch=$((16 * SLURM_NNODES))
+    cat > "settings.$SLURM_JOB_ID" <<END
+    {"train_batch_size": $batch}
+    END
+    srun python3 train.py --config "settings.$SLURM_JOB_ID"
+    """,
+)
+def shared_config(script: Script) -> Iterator[Hit]:
+    if not script.is_batch:
+        return
+    seen = set()
+    for node, sign, text in islice(written(script), _MOST):
+        file = node.get("destination")
+        name = target(script, node) or text
+        if file is None or sign == ">>" or name in seen or not re.fullmatch(_CONFIG, name):
+            continue
+        values = list(_values(node))
+        if values and is_shared(script, file) and _read_later(script, node, text):
+            seen.add(name)
+            known = [script.constants.node(value) for value in values]
+            constant = all(one is not None and script.constants.value(one) is not None for one in known)
+            yield Hit(
+                node.line,
+                f"all jobs write their values to {shown(name)}: a later one overwrites those of this job",
+                level=NOTE if constant else None,
+            )
+
+
+def _values(redirection: Node) -> Iterator[str]:
+    """Yield the variables in the text that echo, printf, cat or sed write."""
+    whole = next((above for above in redirection.above() if above.type != "heredoc_redirect"), None)
+    if whole is None or not re.match(r"(echo|printf|cat|sed|envsubst|jq|tee)\b", whole.text):
+        return
+    for part in (*whole.all("heredoc_body"), *(node for node in whole.children if node is not redirection)):
+        yield from (name for name, _ in expansions(part))
+
+
+def _read_later(script: Script, redirection: Node, text: str) -> bool:
+    """Return whether a later command names the file, or the variable that names it."""
+    last = text.rpartition("/")[2]
+    return any(last in one.node.text for one in script.commands if one.node.start > redirection.end)
+
+
+@rule(
+    "appended-deepspeed-env",
+    WARNING,
+    "A .deepspeed_env that grows",
+    """`>>` keeps the lines that earlier jobs have written. The deepspeed launcher exports every line of the
+    file, the last one of a name: variables that this script no longer writes still reach the ranks, and
+    concurrent jobs mix theirs (`deepspeed/launcher/runner.py`).""",
+    message=">> keeps the variables of earlier jobs in the file: they reach the ranks of this one",
+    fix='write a new file of this job, and name it in DS_ENV_FILE: > "$DS_ENV_FILE"',
+    bad="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    echo "OMP_NUM_THREADS=8" >> .deepspeed_env
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    export DS_ENV_FILE=$PWD/environment.$SLURM_JOB_ID
+    echo OMP_NUM_THREADS=8 > "$DS_ENV_FILE"
+    """,
+)
+def appended_ds_env(script: Script) -> Iterator[Hit]:
+    emptied = [text for _, sign, text in written(script) if sign != ">>"]
+    emptied += [
+        word.text
+        for one in script.named("rm", "truncate", "cp", "mv", "tee")
+        for word in one.arguments
+        if "-a" not in one.literals
+    ]
+    if any(".deepspeed_env" in text for text in emptied):
+        return
+    appended = [(node.line, _path(script, text)) for node, sign, text in written(script) if sign == ">>"]
+    appended += [
+        (one.line, word.text.strip("\"'"))
+        for one in script.named("tee")
+        if {"-a", "--append"} & set(one.literals)
+        for word in one.arguments
+    ]
+    for line, text in appended:
+        if text.rpartition("/")[2] == ".deepspeed_env":
+            yield Hit(line)
+            return
+
+
+def _path(script: Script, text: str) -> str:
+    """Return the words of a path, or those of the variable that it consists of."""
+    value = script.constants.node(text.strip("${}")) if text.startswith("$") else None
+    return text if value is None else value.text.strip("\"'")
+
+
+@rule(
+    "mkdir-exists",
+    NOTE,
+    "mkdir without -p",
+    """`mkdir` fails if the directory exists, which it does in the second job of a script, and if the directory
+    above is missing. With `set -e` the job then ends. `mkdir -p` accepts both.""",
+    fix="write mkdir -p",
+    bad="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    mkdir results
+    srun python3 train.py --output results
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    mkdir -p results
+    srun python3 train.py --output results
+    """,
+)
+def mkdir_exists(script: Script) -> Iterator[Hit]:
+    if not script.is_batch:
+        return
+    for command in islice(script.named("mkdir"), _MOST):
+        if _may_fail(script, command) and (
+            words := [word for word in command.arguments if not word.text.startswith("-")]
+        ):
+            path = next((word for word in words if is_shared(script, word)), None)
+            if path is not None:
+                end = ": with set -e the job ends" if script.errexit else ""
+                yield Hit(command.line, f"mkdir fails in the next job: {shown(path.text)} then exists{end}")
+                return
+
+
+def _may_fail(script: Script, command: Command) -> bool:
+    """Return whether nothing prepares for the directory that exists, or handles the failure."""
+    options = [word for word in command.literals if word.startswith("-")]
+    if any(re.match(r"--parents|-[a-z]*p", word) for word in options) or command.guarded:
+        return False
+    if command.node.under("if_statement", "case_statement", "list", "subshell"):
+        return False
+    if any("clone" in one.literals for one in script.named("git")):
+        return False  # the directory around it is a new one
+    paths = [word.text.strip("\"'") for word in command.arguments]
+    removed = (word for one in script.named("rm", "rmdir", "mv") for word in one.arguments)
+    gone = tuple(word.text.strip("\"'").rstrip("/*") for word in removed)
+    return not any(path.startswith(gone) for path in paths)

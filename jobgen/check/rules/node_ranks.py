@@ -1,0 +1,175 @@
+"""Rules about programs that every node of a job starts: the master's address, the node rank and the port."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from jobgen.check.bash import Node
+from jobgen.check.launches import Launch
+from jobgen.check.rule import ERROR, WARNING, rule
+from jobgen.check.script import Hit, Script
+
+_HOSTNAME = (
+    r"(?:\\?\$\(|\\?`)\s*(?:/bin/)?(?:hostname(?: -[a-zA-Z-]+)?|uname -n)\b[^)`]*[)`]|\\?\$\{?HOSTNAME\b\}?"
+)
+_OWN_MASTER = rf"(?:MASTER_ADDR=|--master[-_]addr[= ]|--main_process_ip[= ]|--rdzv[-_]endpoint[= ])\\?[\"']?(?:{_HOSTNAME})"
+_RANKS = (
+    r"\$\{?(SLURM_(PROCID|NODEID|LOCALID)|OMPI_COMM_WORLD_\w*RANK|PMI_RANK|PALS_RANKID|MV2_COMM_WORLD_RANK)\b"
+)
+# Options that make the nodes differ, and variables that may hold them.
+_NUMBERED = (
+    r"rdzv[-_]backend[= ](?![\"']?static)|(node|machine)[-_]rank|config[-_]file|standalone"
+    r"|(?i:\$\{?\w*(args|opt|flag|rdzv|rank|dist))"
+)
+_OF_RANK_0 = r"(PROCID|NODEID|RANK|RANKID)\b.{0,9}(==?|-eq) *[\"']?0"
+
+
+@rule(
+    "hostname-master",
+    WARNING,
+    "Each node takes itself for the master",
+    """`hostname` in a text that every node runs is a different host on each of them: each waits for the others
+    at its own address. Determine the address in the batch script, which runs on the first node only, and
+    export it.""",
+    message="each node runs this, and takes its own name for the master's",
+    fix="set MASTER_ADDR in the batch script, above the launcher, and export it",
+    bad="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    srun bash -c 'export MASTER_ADDR=$(hostname) RANK=$SLURM_PROCID; exec python3 train.py'
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    MASTER_ADDR=$(hostname)
+    export MASTER_ADDR
+    srun bash -c 'export RANK=$SLURM_PROCID; exec python3 train.py'
+    """,
+)
+def hostname_master(script: Script) -> Iterator[Hit]:
+    if script.is_batch and not script.request.several:
+        return
+    for node in _run_by_all(script):
+        match = re.search(_OWN_MASTER, node.text)
+        if match and not re.search(_OF_RANK_0, node.text) and "scontrol" not in node.text:
+            yield Hit(node.line + node.text[: match.start()].count("\n"))
+            return
+
+
+def _run_by_all(script: Script) -> Iterator[Node]:
+    """Yield the texts that every node of the job runs."""
+    if not script.is_batch:
+        if re.search(_RANKS, script.tree.text):
+            yield script.tree  # a script that srun or mpirun starts
+        return
+    yield from (node for node in script.tree.all("heredoc_body") if re.search(_RANKS, node.text))
+    for launch in script.launches:
+        if launch.outer is None and launch.row.line.reaches_nodes and _is_for_all(launch):
+            yield from (word for word in launch.program if word.type == "raw_string")
+            yield from (word for word in launch.program if word.type == "string" and "\\" in word.text)
+
+
+def _is_for_all(launch: Launch) -> bool:
+    one = launch.number("-n", "--ntasks", "-N", "--nodes", "-np") == 1
+    return not one and not launch.has("-w", "--nodelist", "-host", "--host")
+
+
+@rule(
+    "missing-node-rank",
+    ERROR,
+    "No node rank on several nodes",
+    """Without a rendezvous backend torchrun and accelerate take the static one, and 0 for a node rank that is
+    not given (`torch/distributed/run.py`): every node believes to be the first one, and the rendezvous fails
+    or hangs.""",
+    fix="add --rdzv-backend=c10d and --rdzv-endpoint, or a node rank that differs on each node",
+    bad="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=1
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    MASTER_ADDR=$(hostname)
+    srun torchrun --nnodes=2 --nproc-per-node=4 --master-addr="$MASTER_ADDR" train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=1
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    MASTER_ADDR=$(hostname)
+    srun torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint="$MASTER_ADDR:0" train.py
+    """,
+)
+def missing_node_rank(script: Script) -> Iterator[Hit]:
+    if not script.request.several or "PET_" in script.tree.text:
+        return
+    for launch in script.launches:
+        line = launch.row.line
+        if (
+            line.reaches_nodes
+            or not line.nodes
+            or launch.outer is None
+            or not launch.outer.row.line.reaches_nodes
+        ):
+            continue
+        numbered = re.search(_NUMBERED, f"{launch.outer.command.node.text} {launch.command.node.text}")
+        if not numbered and _on_all(launch) and _is_for_all(launch.outer):
+            yield Hit(
+                launch.line,
+                f"{launch.kind} runs on each node as node 0: it gets no node rank and no rendezvous backend",
+            )
+            return
+
+
+def _on_all(launch: Launch) -> bool:
+    """Return whether a launcher is given more than one node."""
+    given = [launch.options[name] for name in launch.row.line.nodes if name in launch.options]
+    return bool(given) and given[0] != "1"
+
+
+@rule(
+    "used-port",
+    WARNING,
+    "A port out of the list of those in use",
+    """`ss` and `netstat` list the ports that are in use. A number out of their output is a port that another
+    process has. Compute the port from the job's id, or remove the used ones from the free ones:
+    `comm -23 <(seq 20000 29999) USED`.""",
+    message="the number comes from the list of ports in use: another process has this port",
+    fix="compute it from the job id: MASTER_PORT=$((20000 + JOBID % 10000))",
+    bad="""
+    #!/bin/bash
+    #SBATCH --gpus-per-node=1
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    MASTER_PORT=$(ss -tan | awk '{print $4}' | cut -d: -f2 | grep '^[2-9]...$' | sort -u | shuf -n 1)
+    export MASTER_PORT
+    srun python3 train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --gpus-per-node=1
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    export MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))
+    srun python3 train.py
+    """,
+)
+def used_port(script: Script) -> Iterator[Hit]:
+    for command in script.named("ss", "netstat", "lsof"):
+        around = next((above for above in command.node.above() if above.type == "command_substitution"), None)
+        others = around.text if around else ""
+        picks = re.search(r"\|\s*(shuf|sort -R|head -n? ?1|tail -n? ?1)\b", others)
+        if picks and not re.search(r"\b(comm|seq|wc|diff|while|until|python3?)\b|<\(|:\$|-v -?f", others):
+            named = around.parent.text.partition("=")[0] if around and around.parent else ""
+            if re.search(r"port", named, re.I):
+                yield Hit(command.line)

@@ -1,0 +1,149 @@
+"""Rules about the shell of a script, and the paths of commands and libraries."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from jobgen.check.bash import Node, expansions
+from jobgen.check.rule import NOTE, WARNING, rule
+from jobgen.check.script import Hit, Script
+
+_BASH_COMMANDS = (
+    *("source", "shopt", "declare", "typeset", "mapfile", "readarray", "pushd", "popd", "let", "complete"),
+)
+_BASH_NODES = {
+    "array": "an array",
+    "herestring_redirect": "<<<",
+    "process_substitution": "<(...)",
+    "c_style_for_statement": "for ((...))",
+    "brace_expression": "{a..b}",
+}
+
+
+@rule(
+    "bash-in-sh",
+    NOTE,
+    "bash in a script of sh",
+    """`#!/bin/sh` asks for a POSIX shell. On Debian and Ubuntu this is dash, which has no `source`, `[[`,
+    arrays or `<<<`: the command fails, and the script goes on. Elsewhere `sh` is bash in its POSIX mode, and
+    all works until the script moves.""",
+    fix="write #!/bin/bash in the first line",
+    bad="""
+    #!/bin/sh
+    #SBATCH --time=01:00:00
+    set -eu
+    if [[ $SLURM_NNODES -gt 1 ]]; then echo several; fi
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    set -eu
+    if [[ $SLURM_NNODES -gt 1 ]]; then echo several; fi
+    """,
+)
+def bash_in_sh(script: Script) -> Iterator[Hit]:
+    if not plain_sh(script) or not script.is_batch:
+        return
+    found = sorted(_bashisms(script))
+    if found:
+        yield Hit(found[0][0], f"{found[0][1]} is a feature of bash, and the first line asks for sh")
+
+
+def plain_sh(script: Script) -> bool:
+    """Return whether a POSIX shell runs the script, which may be dash."""
+    first = script.lines[0] if script.lines else ""
+    chosen = any(option.flag == script.dialect.shell_option for option in script.options)
+    return not chosen and re.match(r"#!\s*(/usr)?/bin/(env\s+)?(da)?sh\b", first) is not None
+
+
+def _bashisms(script: Script) -> Iterator[tuple[int, str]]:
+    """Yield what dash does not have: the line and the feature."""
+    for type, name in _BASH_NODES.items():
+        yield from ((node.line, name) for node in script.tree.all(type))
+    for command in script.named(*_BASH_COMMANDS):
+        yield command.line, command.name
+    for command in script.named("set"):
+        if "pipefail" in command.literals:
+            yield command.line, "pipefail"
+    for node in script.tree.all("test_command"):
+        if node.text.startswith("[["):
+            yield node.line, "[["
+    for node in script.tree.all("function_definition"):
+        if node.text.startswith("function"):
+            yield node.line, "function"
+    for node in script.tree.all("expansion"):
+        if re.match(r"\$\{\w+(\^|,|//?[^}]|:\s*[\d$])|\$\{!", node.text):
+            yield node.line, node.text
+
+
+_LISTS = ("LD_LIBRARY_PATH", "PATH")
+_SETS = ("module", "ml", "source", ".", "conda", "spack")
+_SYSTEM = r"(^|[\"':])/(usr/)?bin/?(:|$|[\"'])"
+
+
+@rule(
+    "overwritten-path",
+    WARNING,
+    "A search path that loses what modules set",
+    """Modules, conda and the scheduler put their directories into `PATH` and `LD_LIBRARY_PATH`. A new value
+    without the old one hides their commands and libraries. (Without a module or another environment above
+    it, this is a note.)""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    module load cuda
+    export LD_LIBRARY_PATH=/opt/site/lib
+    srun python3 train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    module load cuda
+    export LD_LIBRARY_PATH=/opt/site/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+    srun python3 train.py
+    """,
+)
+def overwritten_path(script: Script) -> Iterator[Hit]:
+    first = min((command.node.start for command in script.named(*_SETS)), default=len(script.source))
+    for name, _, node in script.assignments:
+        if name not in _LISTS or not _replaces(script, name, node):
+            continue
+        late = first < node.start
+        yield Hit(
+            node.line,
+            f"the old value of {name} is lost" + (", with all that was set above" if late else ""),
+            f"append the old one: {name}=...${{{name}:+:${name}}}",
+            level=None if late else NOTE,
+        )
+        return
+
+
+def _replaces(script: Script, name: str, assignment: Node) -> bool:
+    """Return whether an assignment sets a list of directories that cannot contain the old one."""
+    parent = assignment.parent
+    # The whole line: of the value $A/x:$B/y tree-sitter loses the second half.
+    value = assignment.text.partition("=")[2] + script.lines[assignment.line - 1].partition(f"{name}=")[2]
+    if parent is None or parent.type == "command" or "+=" in assignment.text or "/" not in value:
+        return False  # it adds to the value, or is for one command only
+    if re.search(rf"{_SYSTEM}|\$\{{?{name}\b", value):
+        return False
+    return not _keeps(script, name, assignment)
+
+
+def _keeps(script: Script, name: str, assignment: Node) -> bool:
+    """Return whether the new value may contain the old one."""
+    todo, seen = [assignment], set[str]()
+    while todo:
+        part = todo.pop()
+        if next(part.all("command_substitution"), None):
+            return True
+        for other, _ in expansions(part):
+            if other == name or (other.endswith("PATH") and other not in script.values):
+                return True
+            if other not in seen:
+                seen.add(other)
+                todo += script.values.get(other, [])
+    return False

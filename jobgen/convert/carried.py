@@ -1,0 +1,70 @@
+"""The functions, arrays and variables of a script that its commands need in another shell."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from jobgen.check.bare_names import bare_names
+from jobgen.check.bash import Node, assignments
+from jobgen.check.script import Script
+from jobgen.check.shell_commands import commands
+
+_IFS = re.compile(r"(export )?IFS=\S*$|IFS=(\$?'[^']*'|\"[^\"]*\")$")
+
+
+class Carried(NamedTuple):
+    """The definitions to repeat, in the order of the script, and the names of the variables to export."""
+
+    definitions: tuple[str, ...]
+    names: tuple[str, ...]
+
+
+def carried(script: Script, nodes: Iterable[Node]) -> Carried:
+    """Return what commands need of the rest of the script."""
+    functions = {
+        part.text: one for one in script.tree.all("function_definition") if (part := one.get("name"))
+    }
+    arrays: dict[str, list[Node]] = {}
+    plain = set()
+    for name, value, node in assignments(script.tree):
+        if value.type == "array":
+            arrays.setdefault(name, []).append(node)
+        else:
+            plain.add(name)
+    found: dict[int, Node] = {}
+    names: dict[str, None] = {}
+    stack = list(nodes)
+    own = {id(part) for one in stack for part in one.all("function_definition", "variable_assignment")}
+    while stack:
+        one = stack.pop()
+        read = [name.text for name in (*one.all("variable_name"), *bare_names(one))]
+        names.update(dict.fromkeys(read))
+        more = [node for name in read for node in arrays.get(name, ())]
+        more += [functions[call.name] for call in commands(one) if call.name in functions]
+        for node in more:
+            if id(node) not in found and id(node) not in own:
+                found[id(node)] = node
+                stack.append(node)
+    ordered = sorted((_whole(one, own) for one in found.values()), key=lambda node: node.start)
+    texts = tuple(dict.fromkeys(node.text for node in ordered))
+    names.update((name.text, None) for node in ordered for name in node.all("variable_name"))
+    names.update((name.text, None) for node in ordered for name in bare_names(node))
+    return Carried(texts, tuple(name for name in names if name in plain or name not in arrays))
+
+
+def _whole(assignment: Node, own: set[int]) -> Node:
+    """Return the condition or loop in which an array is set, unless the commands themselves are in it."""
+    above = [one for one in assignment.above() if one.type.endswith(("_statement", "clause"))]
+    inside = any(one.type == "function_definition" for one in assignment.above())
+    if inside or not above or any(id(part) in own for part in above[-1].all("variable_assignment")):
+        return assignment
+    return above[-1]
+
+
+def state(script: Script, nodes: Sequence[Node]) -> tuple[str, ...]:
+    """Return the statements that set IFS, options of bash and aliases before these commands."""
+    first = min((one.start for one in nodes), default=0)
+    top = [one for one in script.tree.children if one.start < first]
+    return tuple(one.text for one in top if _IFS.match(one.text) or one.text.startswith(("shopt ", "alias ")))

@@ -1,0 +1,205 @@
+"""The blocks of a job file: the commands of a script before and after its program."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from jobgen.check.bash import Node, assignments, exported
+from jobgen.check.script import Script
+from jobgen.check.shell_commands import commands
+from jobgen.convert import job_file_notes
+from jobgen.convert.carried import carried, state
+from jobgen.convert.job_file_builder import JobFile
+from jobgen.convert.job_file_options import take
+from jobgen.convert.job_file_split import Split
+from jobgen.convert.kinds_of_commands import PRINT, STATE
+from jobgen.convert.remark import Remark
+from jobgen.rendering.hooks import complaint
+
+_IDLE = re.compile(r"(wait|true|:|exit( 0| \$\?| \"\$\?\")?|(conda )?deactivate)?")
+
+# Files that only set variables, and say so by their name.
+_ENVIRONMENT = re.compile(r"activate|profile|bashrc|conda|env|vars?(\.sh)?$|module|conf|/etc/|setup")
+# Commands that set variables of the shell that are not in the text of the script.
+_SETS = ("source", ".", "eval", "read", "mapfile", "readarray", "getopts")
+
+
+def misread(assignment: Node) -> bool:
+    """Return whether tree-sitter has read ``A=$B/$C/d`` as the variable of a command."""
+    return assignment.text.endswith("$")
+
+
+def _working(statements: Sequence[Node]) -> list[Node]:
+    """Return statements without those that only wait or end the script, and the signs behind these."""
+    found: list[Node] = []
+    dropped = True
+    for one in statements:
+        sign = one.type in (";", "&")
+        dropped = dropped if sign else bool(_IDLE.fullmatch(one.text.rstrip(";& ")))
+        found += [] if dropped else [one]
+    return found
+
+
+class Body:
+    """The blocks of a job file under construction."""
+
+    def __init__(
+        self, file: JobFile, script: Script, parts: Split, used: Sequence[str], lines: Sequence[str]
+    ) -> None:
+        self.file, self.script, self.parts = file, script, parts
+        self.used, self.lines = list(used), list(lines)
+
+    def write(self) -> None:
+        """Set the options, and the blocks."""
+        taken = take(self.file, self.script, self.parts.before)
+        strict = not taken or self._strict(taken[0].start)
+        self.file.remarks += job_file_notes.options(taken, strict)
+        self.file.remarks += job_file_notes.background(self.script, self.parts)
+        own = [one for one in self.parts.before if one not in taken]
+        before, behind = self._trailing(own)
+        after = _working(self.parts.after)
+        self.file.remarks += job_file_notes.in_blocks(before, behind, self.parts.after)
+        self.file.remarks += job_file_notes.sourced(self.file, self._sourced(behind), after)
+        texts = {"before": self._text(before), "after_block": self._text(after)}
+        if self.parts.last:
+            texts["after_block"] = f"{self.parts.last}\n{texts['after_block']}".strip()
+        self._block("setup", self._setup(behind, texts, [*before, *after]))
+        for key, text in texts.items():
+            self._block(key, text and self._with_options(key, text, before if key == "before" else after))
+
+    def _setup(self, statements: Sequence[Node], texts: dict[str, str], later: Sequence[Node]) -> str:
+        text = self._text(statements)
+        code = "\n".join(filter(None, [text, self.parts.first, *self.lines]))
+        if not re.sub(r"set [-+]\w+( \w+)?|#.*|[;\s]", "", code):
+            code = ""
+        names = self._unexported(statements, later)
+        for name in names:
+            code += f"\nexport {name}"
+        strict = bool(statements) and self._strict(statements[0].start)
+        start = [] if strict or not code else ["set +e"]
+        if code and self._starts_at_home():
+            start.append("cd")
+        return "\n".join([*start, code.strip("\n")]) if code or start else ""
+
+    def _sourced(self, statements: Sequence[Node]) -> Node | None:
+        """Return the last statement that reads a file of commands; environments have none for the script."""
+        found = [one for one in statements if one.type == "command" and re.match(r"(source|\.)\s", one.text)]
+        found = [one for one in found if not _ENVIRONMENT.search(one.text)]
+        return found[-1] if found else None
+
+    def _strict(self, at: int) -> bool:
+        """Return whether an error ends the script at this byte, or from the command there on."""
+        strict = self.script.errexit and not any(self.script.named("set"))
+        for command in self.script.named("set"):
+            if command.node.start <= at:
+                words = " ".join(command.literals)
+                found = re.findall(r"(?:^| )([-+])(?:\w*e\w*|o errexit)(?= |$)", words)
+                strict = found[-1] == "-" if found else strict
+        return strict
+
+    def _starts_at_home(self) -> bool:
+        """Return whether the script relies on the home directory, in which its scheduler starts it."""
+        if not self.script.dialect.starts_at_home or "workdir" in self.file.values:
+            return False
+        first = next((one for one in self.script.named("cd", "pushd")), None)
+        return first is None or not re.match(r'["\'$/~{]|$', " ".join(word.text for word in first.arguments))
+
+    def _unexported(self, statements: Sequence[Node], later: Sequence[Node]) -> list[str]:
+        """Return the variables that only the script has, but that other shells of the job read."""
+        read = {*carried(self.script, later).names, *self.used}
+        held = self.file.values.get("env")
+        known = set(held) if isinstance(held, dict) else set()
+        found: dict[str, None] = {}
+        for one in statements:
+            for name, _, node in assignments(one):
+                if exported(node) and not misread(node):
+                    known.add(name)
+                elif name in read and name not in known:
+                    found[name] = None
+        if any(True for one in statements for command in commands(one) if command.name in _SETS):
+            assigned = {name for one in later for name, _, _ in assignments(one)}
+            unknown = (name for name in read if re.fullmatch(r"[A-Za-z]\w*", name))
+            found |= {name: None for name in sorted(unknown) if name not in assigned | {*self.script.values}}
+        text = self._text(statements)
+        said = re.compile(r"^\s*export\b([^=\n;]*)", re.MULTILINE).findall(text)
+        return [name for name in found if name not in known | set(" ".join(said).split())]
+
+    def _with_options(self, key: str, text: str, statements: Sequence[Node]) -> str:
+        """Return a block with the options of the shell that it has in the script, and what it needs of it."""
+        strict = self._strict(statements[0].start) if statements else self.script.errexit
+        unset = "e" * (not strict) + "u" * (not self.script.nounset)
+        words = [f"+{unset}"] * bool(unset) + ["+o pipefail"] * (not self.script.pipefail)
+        start = [f"set {' '.join(words)}"] if words else []
+        start += [*state(self.script, statements), *carried(self.script, statements).definitions]
+        if key == "before" and not strict:
+            text += "\ntrue  # whatever the status of the last command"
+        if key == "after_block" and strict:
+            start.append('[ "$JOBGEN_STATUS" = 0 ] || exit 0  # as set -e')
+        if key == "after_block" and re.search(r"\$\?|\$\{\?", text.split("\n")[0]):
+            start.append('(exit "$JOBGEN_STATUS")')
+        return "\n".join([*start, text])
+
+    def _block(self, key: str, text: str) -> None:
+        if not text.strip():
+            return
+        if said := complaint(text):
+            self.file.remarks.append(Remark(1, f"the commands of {key}", f"bash cannot read them: {said}"))
+        elif not self.file.try_add(key, text.strip("\n") + "\n"):
+            self.file.remarks.append(
+                Remark(1, f"the commands of {key}", "contain characters that are not text")
+            )
+
+    def _text(self, statements: Sequence[Node]) -> str:
+        """Return statements as they are in the script, with the comments between them."""
+        out: list[str] = []
+        end: int | None = None
+        directive = self.script.dialect.prefix
+        for one in statements:
+            if one.type in (";", "&", ";;"):
+                if out:
+                    out.append(one.text)
+                end = one.end
+                continue
+            between = one.source[end : one.start].decode("utf-8", "replace") if end is not None else ""
+            comments = [
+                line
+                for line in between.split("\n")
+                if line.lstrip().startswith("#") and directive not in line
+            ]
+            joined = end is not None and "\n" not in between
+            out.append(
+                (" " if joined and out else "\n")
+                + "".join(f"{line.strip()}\n" for line in comments) * (not joined)
+                + one.text
+            )
+            end = one.end
+        return "".join(out).strip("\n ;")
+
+    def _trailing(self, own: list[Node]) -> tuple[list[Node], list[Node]]:
+        """Return the last statements that only run programs, for ``before``, and those in front of them."""
+        at = len(own)
+        while at and self._runs_only(own[at - 1]):
+            at -= 1
+        while at < len(own) and own[at].type in (";", "&"):
+            at += 1
+        last = own[at:]
+        if self._sourced(own[:at]) is not None:  # its functions are in the shell of setup only
+            return [], own
+        works = any(command.name not in PRINT for one in last for command in commands(one))
+        return (last, own[:at]) if works and not self.parts.first else ([], own)
+
+    def _runs_only(self, statement: Node) -> bool:
+        if statement.type in (";", "&"):
+            return True
+        state = statement.all(
+            "function_definition", "declaration_command", "unset_command", "variable_assignment"
+        )
+        if any(one.parent is None or one.parent.type != "command" or misread(one) for one in state):
+            return False
+        if carried(self.script, [statement]).definitions:
+            return False
+        names = {command.name for command in commands(statement)}
+        after = statement.next()
+        background = after is not None and after.type == "&"
+        return not background and bool(names) and not names & {*STATE, "", *self.script.functions}

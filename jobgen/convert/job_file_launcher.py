@@ -1,0 +1,221 @@
+"""The launcher of a job file: the options of the launcher that jobgen does not set itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from jobgen.check.bash import Node
+from jobgen.check.launches import Launch, expanded, option_name, values_of
+from jobgen.check.script import Script
+from jobgen.convert.job_file_builder import JobFile
+from jobgen.convert.kinds_of_commands import TOOLS
+from jobgen.convert.mpi_of_script import recognized_mpi
+from jobgen.convert.remark import Remark
+from jobgen.launchers import DEFAULT_MPI, LAUNCHERS, MPI_FLAVOURS
+from jobgen.rendering.expansion import names
+
+OTHERS = ("aprun", "jsrun", "ibrun")  # read as mpirun, with options of their own
+_SETS = ("-x", "-env", "--env", "-genv")  # of mpirun: a variable of the ranks
+_PASSES = ("-genvall", "-envall", "--envall", "-genvlist", "-envlist")
+# What jobgen's own command lines have.
+_OURS = {
+    "srun": """
+--export --kill-on-bad-exit --mpi --jobid --gpus --gpus-per-task --gres -G --mem --time -t --partition -p
+--account -A --job-name -J --mem-per-cpu --gpus-per-node --wait -W""",
+    "mpirun": "-N -ppn --ppn -npernode --npernode -perhost --hostfile -f --depth -d -launcher -bootstrap",
+    "deepspeed": "--force-multi --use-env",
+    "torchrun": """
+--use-env --nproc-per-node --no-python --machine-rank --num-processes --main-process-port --main-process-ip
+--multi-gpu --num-machines""",
+}
+# What jobgen does in its own way.
+_PLACING = "--map-by -map-by --bind-to -bind-to -bynode --cpu-bind --host -H -host --nodelist -w"
+_RENDEZVOUS = ("--rdzv-backend",)  # its endpoint and id mean nothing without it
+_PLACES = {
+    **dict.fromkeys(_PLACING.split(), "jobgen places and binds the ranks itself: see cpu_bind"),
+    "--launcher": "jobgen starts the ranks of all nodes itself",
+}
+
+
+def write(file: JobFile, script: Script, launch: Launch, kind: str) -> list[str]:
+    """Set the arguments of the launcher and the variables that it hands on; return lines for setup."""
+    arguments: list[str] = []
+    lines: list[str] = []
+    for words in _options(script, launch):
+        texts = [script.constants.value(word) for word in words]
+        name = option_name(texts[0] or words[0].text)
+        given = " ".join(word.text for word in words).replace("\n", " ")[:60]
+        known = None not in texts and not names([text or "" for text in texts])
+        if name in _SETS and launch.row.of_mpi:
+            lines += _variable(file, words, texts, launch)
+        elif name in _RENDEZVOUS and (texts[-1] or "").rpartition("=")[2] != "static":
+            why = "jobgen starts the ranks at the address of the first node, without a search for others"
+            file.remarks.append(Remark(launch.line, given, why, lost=False))
+        elif name in _PASSES or _of_script(launch, kind, name):
+            _export(file, texts, name)
+        elif known and _container(file, [text or "" for text in texts]):
+            continue
+        elif name in _PLACES and not launch.row.mpi_plugin:
+            if not _binds(file, texts[-1] or ""):
+                file.remarks.append(Remark(launch.line, given, _PLACES[name], lost=False))
+        elif not known:
+            file.remarks.append(Remark(launch.line, given, "is known only when the job runs"))
+        elif name == "--":
+            continue
+        elif kind == launch.kind and launch.command.name not in OTHERS:
+            arguments += [text for text in texts if text is not None]
+        else:
+            file.remarks.append(Remark(launch.line, given, f"jobgen starts {kind} without it"))
+    for word in _unread(script, launch):
+        why = "is known only when the job runs: if it has options or a launcher, the job file lacks them"
+        file.remarks.append(Remark(launch.line, word.text[:60], why))
+    if arguments and not file.try_add("launcher_arg", [*file.list("launcher_arg"), *arguments]):
+        file.remarks += [Remark(launch.line, one, "is no option") for one in arguments]
+    if launch.outer is not None:
+        lines += write(file, script, launch.outer, kind)
+    return lines
+
+
+def set_mpi(file: JobFile, script: Script, launch: Launch, kind: str) -> None:
+    """Set the MPI of mpirun, or that of a program that srun starts; add a remark if it is a guess."""
+    options = [name for one in (launch, launch.outer) if one for name in one.options]
+    named = recognized_mpi(script, options)
+    if LAUNCHERS[kind].mpi_plugin:
+        plugin = launch.options.get("--mpi") or "none"
+        known = (key for key, mpi in MPI_FLAVOURS.items() if mpi.srun == plugin != "none")
+        given = next(known, None)
+        named = given or named
+        words = " ".join(node.text for node in program_of(script, launch))
+        if words.split(" ")[0] in TOOLS:
+            return
+        is_python = re.match(r"(\S+/)?python\S* |\S+\.py\b|(bash|sh) -c .*python|-m ", words)
+        is_mpi = given or not is_python or re.search(r"mpi4py|horovod|hvd", script.tree.text)
+        ranks = int(str(file.values.get("ranks_per_node", 1))) * (script.request.nodes or 1)
+        if not given and (ranks < 2 or not is_mpi):
+            return
+        if named is None and re.match(r"(\S+/)?(bash|sh) |\S+\.sh\b", words):
+            why = "it starts without an MPI (--mpi=none): set mpi in [launch] if it uses one"
+            file.remarks.append(Remark(launch.line, words[:60], why, lost=False))
+            return
+    elif not launch.row.of_mpi:
+        return
+    if named and script.scheduler not in (MPI_FLAVOURS[named].dialects or (script.scheduler,)):
+        named = None
+    file.add("mpi", named or DEFAULT_MPI, launch.line)
+    if named is None:
+        why = f"the script does not name its MPI: mpi = {DEFAULT_MPI} is a guess"
+        file.remarks.append(Remark(launch.line, launch.command.name or kind, why, lost=False))
+
+
+def _binds(file: JobFile, value: str) -> bool:
+    """Return whether a placement is that of jobgen, or set it."""
+    ours = value in ("core", "slot") or "ppr:" in value
+    return ours or (value == "none" and file.try_add("cpu_bind", value))
+
+
+def _container(file: JobFile, texts: list[str]) -> bool:
+    """Set the image and the mounts of pyxis, a plugin of srun; return whether an option is one of these."""
+    name, _, value = "=".join(texts).partition("=")
+    if name == "--container-image":
+        return file.try_add("image", value) and file.try_add("container", "pyxis")
+    if name == "--container-mounts":
+        return file.try_add("bind", [re.sub(r":(rw|ro)?$", r":\1", one) for one in value.split(",")])
+    return False
+
+
+def _of_script(launch: Launch, kind: str, name: str) -> bool:
+    line = launch.row.line
+    own = (
+        *line.nodes,
+        *line.ranks,
+        *line.local_ranks,
+        *line.from_script,
+        *line.flags,
+        *line.same,
+        *_OURS.get(kind, "").split(),
+    )
+    return (
+        name in own
+        or name in _OURS.get(launch.kind, "").split()
+        or bool(re.fullmatch(r"-n\d+|-N\d+|-c\d+", name))
+    )
+
+
+def _options(script: Script, launch: Launch) -> Iterator[tuple[Node, ...]]:
+    """Yield each option of the launcher with its values."""
+    words = _words(script, launch)
+    at = _start(script, launch, words)
+    while at < len(words) and (count := _count(script, launch, words, at)):
+        yield tuple(words[at : at + count])
+        at += count
+
+
+def _unread(script: Script, launch: Launch) -> list[Node]:
+    """Return the words between the options of the launcher and its program."""
+    words = _words(script, launch)
+    at = _start(script, launch, words)
+    while at < len(words) and (count := _count(script, launch, words, at)):
+        at += count
+    return words[at:] if launch.program else []
+
+
+def _words(script: Script, launch: Launch) -> list[Node]:
+    """Return the words of the command before those of the program."""
+    words = [one for word in launch.command.words for one in expanded(word, script.constants)]
+    first = [(one.source, one.start) for one in launch.program[:1]]
+    return words[: next((at for at, one in enumerate(words) if (one.source, one.start) in first), len(words))]
+
+
+def program_of(script: Script, launch: Launch) -> tuple[Node, ...]:
+    """Return the words of the program, also if its name is known only when the job runs."""
+    if launch.program:
+        return launch.program
+    words = _words(script, launch)
+    at = _start(script, launch, words)
+    while at < len(words) and (count := _count(script, launch, words, at)):
+        at += count
+    return tuple(words[at:])
+
+
+def _count(script: Script, launch: Launch, words: list[Node], at: int) -> int:
+    """Return the number of words of the option at a place; 0 if there is none."""
+    text = script.constants.value(words[at]) or words[at].text
+    if not text.startswith("-"):
+        return 0
+    count = values_of(text, launch.row.line)
+    follow = words[at + 1 : at + 2]
+    if count == 1 and (not follow or (script.constants.value(follow[0]) or "").startswith("-")):
+        return 1
+    return 1 + count
+
+
+def _start(script: Script, launch: Launch, words: list[Node]) -> int:
+    """Return the index of the first word behind the name of the launcher."""
+    names = {*launch.row.names, *launch.row.line.modules}
+    texts = [(script.constants.value(word) or "").rpartition("/")[2] for word in words]
+    at = max((at for at, text in enumerate(texts) if text in names), default=len(words))
+    word = launch.row.line.subcommand
+    return at + 1 + bool(word and word in texts[at + 1 : at + 2])
+
+
+def _variable(file: JobFile, words: tuple[Node, ...], texts: list[str | None], launch: Launch) -> list[str]:
+    """Set the variable of ``-x NAME=VALUE`` or ``-genv NAME VALUE``; return a line if the job sets it."""
+    given = "=".join(word.text for word in words[1:])
+    name, equals, _ = given.strip("\"'").partition("=")
+    if not equals:
+        return []
+    if None in texts:
+        return [f"export {given}"] if re.fullmatch(r"\w+", name) else []
+    file.set_variable(name, "=".join(filter(None, texts[1:])).partition("=")[2], launch.line)
+    return []
+
+
+def _export(file: JobFile, texts: list[str | None], name: str) -> None:
+    """Set the variables of srun's --export=NAME=VALUE."""
+    value = (texts[-1] or "").partition("=")[2] if len(texts) == 1 else texts[-1] or ""
+    if name == "--export":
+        for one in value.split(","):
+            if "=" in one:
+                variable, _, text = one.partition("=")
+                file.set_variable(variable, text)

@@ -1,0 +1,61 @@
+"""The command of a script that becomes the program: its last launcher, or else its last program."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from jobgen.check.bash import assignments, literal
+from jobgen.check.launches import Launch
+from jobgen.check.script import Script
+from jobgen.check.shell_commands import Command, is_python
+from jobgen.check.wrappers import command_start
+from jobgen.convert import job_file_launcher
+from jobgen.convert.job_file_body import misread
+from jobgen.convert.kinds_of_commands import STATE, TOOLS
+from jobgen.launchers import LAUNCHERS
+from jobgen.rendering.hooks import complaint
+
+
+def last_launch(script: Script) -> Launch | None:
+    """Return the launcher of the ranks: the last one, but not the srun that starts it on each node."""
+    found = [one for one in script.launches if (one.row.replacement or one.kind) in LAUNCHERS]
+    found = [one for one in found if job_file_launcher.program_of(script, one)]
+    inner = [one for one in found if one.row.once_a_node or one.row.replacement]
+    return next(iter(reversed(inner or found)), None)
+
+
+def last_program(script: Script) -> Command | None:
+    """Return the last command that runs Python, or else the last one that is no common tool."""
+    found = [one for one in script.commands if not one.node.under("command_substitution", "heredoc_body")]
+    others = (one for one in found if _named(one) and not one.node.under("function_definition"))
+    others = (one for one in others if one.name not in (*STATE, *TOOLS))
+    others = (one for one in others if not any(misread(node) for _, _, node in assignments(one.node)))
+    return next(iter(reversed([one for one in found if _python(one)] or list(others))), None)
+
+
+def _named(command: Command) -> bool:
+    """Return whether a command has a name, or that of a variable: ``$command``."""
+    first = command.words[0].text if command.words else ""
+    return bool(
+        command.name
+        or re.fullmatch(r"\$\w+|\$\{\w+(\[[^]]*\])?\}|\$(\w+|\{\w+\})/[\w./-]+|\"\$\{\w+\[@\]\}\"", first)
+    )
+
+
+def _python(command: Command) -> bool:
+    words = [literal(word) for word in command.words]
+    rest = words[command_start(words) :]
+    return (
+        bool(rest)
+        and is_python(os.path.basename(rest[0] or ""))
+        and not {"-c", "-V", "--version"} & set(rest[1:2])
+    )
+
+
+def unreadable(script: Script, command: Command) -> tuple[int, str] | None:
+    """Return the line and the message of bash if it cannot read the script up to a command."""
+    said = complaint(script.source.replace(b"\r\n", b"\n").decode("utf-8", "replace"))
+    at = re.match(r"line (\d+): (.*)", said)
+    last = command.line + command.node.text.count("\n")
+    return (int(at[1]), at[2]) if at and int(at[1]) <= last else None

@@ -1,0 +1,209 @@
+"""Remarks on what the job of a job file does otherwise than the script: its status, traps and steps."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from jobgen.check.bash import Node, assignments, expansions, exported, parse
+from jobgen.check.launches import Launch
+from jobgen.check.script import Script
+from jobgen.check.shell_commands import Command, commands
+from jobgen.containers import LEAKS
+from jobgen.convert.carried import carried
+from jobgen.convert.job_file_builder import JobFile
+from jobgen.convert.job_file_split import Split
+from jobgen.convert.kinds_of_commands import STATE, TOOLS
+from jobgen.convert.remark import Remark
+from jobgen.launchers import LAUNCHERS
+
+_SEPARATORS = (";", "&", ";;")
+_OF_PROGRAM = re.compile(r"exit( \"?\$\?\"?)?")
+_EXIT = re.compile(r"^(?!\s*#)(.*([;&|{(]|\bthen|\bdo|\belse)\s*|\s*)exit\b", re.MULTILINE)
+_RANKS = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "TORCHELASTIC_RUN_ID")
+_MOVES = ("cd", "pushd", "popd", "module", "ml", "source", ".", "conda")
+_FINDS_PYTHON = ("module", "ml", "source", ".", "conda", "mamba", "micromamba", "spack", "eval", "pyenv")
+
+
+def shown(node: Node) -> str:
+    """Return the first line of a statement for a remark."""
+    return node.text.split("\n")[0][:60]
+
+
+def shell(script: Script) -> Iterator[Remark]:
+    """Yield remarks on the first line, which may name another shell than that of the job."""
+    first = script.lines[0].strip() if script.lines else ""
+    if kind := re.match(r"#!.*\s-(?:\w*l|-login|\w*(i))", first):
+        what, file = ("interactive", "~/.bashrc") if kind[1] else ("login", "the profile")
+        yield Remark(1, first, f"jobgen's script is no {what} shell: source what {file} sets", lost=False)
+    for option in script.options:
+        if option.flag == script.dialect.shell_option and not re.search(r"(^|/)(ba|da)?sh\b", option.value):
+            why = "the job runs the commands in bash"
+            yield Remark(option.line, f"{option.flag} {option.value}", why)
+    if other := re.match(r"#!.*\b(zsh|ksh|csh|tcsh|fish)\b", first):
+        why = f"the job runs the commands in bash, which splits words otherwise than {other[1]}"
+        yield Remark(1, first, why, lost=False)
+
+
+def status(parts: Split) -> Iterator[Remark]:
+    """Yield a remark if the script ends with another status than that of its program."""
+    own = [one for one in parts.after if one.type not in _SEPARATORS and one.text.strip()]
+    while own and _OF_PROGRAM.fullmatch(own[-1].text):
+        own.pop()
+    why = "the job ends with the status of the program, and the script with that of this command"
+    if own and not _kept(own):
+        yield Remark(own[-1].line, shown(own[-1]), why, lost=False)
+    elif parts.last and not own and not re.search(r"\bexit\b", parts.last):
+        yield Remark(1, parts.last.split("\n")[0][:60], why, lost=False)
+
+
+def ends(file: JobFile, parts: Split) -> Iterator[Remark]:
+    """Yield a remark if the program is code with an ``exit`` that ends the script, but not the job."""
+    words = file.list("command")
+    own = [one for one in parts.after if one.type not in _SEPARATORS and one.text.strip()]
+    if own and words[:2] == ["bash", "-c"] and _EXIT.search(words[2]):
+        yield Remark(own[0].line, shown(own[0]), "runs also after an exit in the program", lost=False)
+
+
+def own_state(script: Script, file: JobFile, parts: Split) -> Iterator[Remark]:
+    """Yield remarks on what the program, as code of a process of its own, sets for the commands after it."""
+    words, after = file.list("command"), [one for one in parts.after if one.type not in _SEPARATORS]
+    clock = (node for one in after for node in one.all("variable_name") if node.text == "SECONDS")
+    if read := next(clock, None):
+        why = "the commands after the program have a shell, and a clock, of their own"
+        yield Remark(read.line, "SECONDS", why, lost=False)
+    if words[:2] != ["bash", "-c"] or not after:
+        return
+    code = parse(words[2].encode())
+    own = {name for one in after for name, _, _ in assignments(one)}
+    names = {name for name, _, _ in assignments(code)} - own
+    for name in carried(script, after).names:
+        if name in names:
+            why = "has the value of setup after the program, which is a process of its own"
+            lines = (node.line for one in after for name_of, node in expansions(one) if name_of == name)
+            yield Remark(next(lines, after[0].line), f"${name}", why, lost=False)
+    for one in commands(code):
+        if one.name in _MOVES and not one.node.under("subshell", "command_substitution"):
+            why = "has no effect on the commands after the program, which is a process of its own"
+            yield Remark(after[0].line, shown(one.node), why, lost=False)
+
+
+def contained(script: Script, file: JobFile) -> Iterator[Remark]:
+    """Yield remarks on variables that the script exports, and that jobgen keeps out of a container."""
+    if "container" not in file.values:
+        return
+    held = file.values.get("env")
+    known = set(held) if isinstance(held, dict) else set()
+    for name, _, node in script.assignments:
+        if name in LEAKS and name not in known and exported(node):
+            known.add(name)
+            why = "does not reach the container: set it in env, with a path in the image"
+            yield Remark(node.line, f"export {name}", why)
+
+
+def _kept(statements: Sequence[Node]) -> bool:
+    """Return whether the last command ends the script with the status of the program."""
+    name = re.fullmatch(r"exit \"?\$\{?(\w+)\}?\"?", statements[-1].text)
+    return name is not None and statements[0].text == f"{name[1]}=$?"
+
+
+def traps(script: Script, file: JobFile) -> Iterator[Remark]:
+    """Yield a remark on each trap of the script, except in its program."""
+    program = file.list("command")[-1:]
+    why = "jobgen's script has traps of its own instead: commands for the end of the job go into after"
+    for one in script.named("trap"):
+        words = [word.text for word in one.arguments]
+        if words[1:] and words[0] not in ("-", "''", '""') and one.node.text not in "".join(program):
+            yield Remark(one.line, shown(one.node), why)
+
+
+def background(script: Script, parts: Split) -> Iterator[Remark]:
+    """Yield a remark on the last process that the script starts in the background, before the program."""
+    last = next((one for one in reversed(parts.before) if one.type == "&"), None)
+    if last is None or (command := last.previous()) is None:
+        return
+    inside = {one.start for one in command.all("command")}
+    if any(one.command.node.start in inside for one in script.launches):
+        why = "holds cores and memory of the allocation, for which the ranks of the program may wait"
+        yield Remark(command.line, shown(command), why)
+    else:
+        yield Remark(command.line, shown(command), "runs beside the program, and ends with it", lost=False)
+
+
+def options(statements: Sequence[Node], strict: bool) -> Iterator[Remark]:
+    """Yield a remark if statements that became options end the job where the script goes on."""
+    found = [command for one in statements for command in commands(one) if one.type == "command"]
+    if found and not strict:
+        what = ", ".join(dict.fromkeys(one.name for one in found))
+        why = "if it fails, the job ends here, and the script goes on"
+        yield Remark(found[0].line, what, why, lost=False)
+
+
+def in_blocks(before: Sequence[Node], setup: Sequence[Node], after: Sequence[Node]) -> Iterator[Remark]:
+    """Yield remarks on commands that do something else in a block of a job file."""
+    for one in (command for statement in (*setup, *before) for command in commands(statement)):
+        failed = one.name != "exit" or re.match("[1-9]", "".join(one.literals))
+        if not failed and not one.node.under("function_definition", "subshell", "command_substitution"):
+            why = "before the program, the job ends with status 71 instead"
+            yield Remark(one.line, one.node.text, why, lost=False)
+    own = [one for one in after if one.type not in _SEPARATORS]
+    for statement in own[:-1]:
+        if statement.text == "deactivate":
+            why = "the commands after the program run in the environment, too"
+            yield Remark(statement.line, statement.text, why, lost=False)
+
+
+def python(script: Script, command: Command) -> Iterator[Remark]:
+    """Yield a remark if jobgen's python3 may be another program than the python of the script."""
+    paths = any(name == "PATH" for name, _, _ in assignments(script.tree))
+    if not paths and not any(script.named(*_FINDS_PYTHON)):
+        yield Remark(command.line, "python", "jobgen runs it as python3", lost=False)
+
+
+def alone(script: Script, file: JobFile, command: Command, launch: Launch | None) -> Iterator[Remark]:
+    """Hide the variables of a rank from a program without a launcher that uses several GPUs; yield remarks.
+
+    Libraries that start their own processes, one for each GPU, take these variables for those of a launcher.
+    """
+    if launch is not None:
+        return
+    launcher = LAUNCHERS[str(file.values["launcher"])]
+    why = f"has no launcher in the script: jobgen starts it with {launcher.command}"
+    why += ", which the job must have" if not launcher.by_scheduler else ""
+    yield Remark(command.line, shown(command.node), why, lost=False)
+    gpus = str(file.values.get("gpus_per_node", 0)).rpartition(":")[2]
+    if int(gpus) < 2:
+        return
+    hidden = [*_RANKS, *["SLURM_NTASKS_PER_NODE"] * ("--ntasks-per-node" not in script.heeded)]
+    words = file.list("command")
+    if words[:2] == ["bash", "-c"]:
+        words[2] = f"unset {' '.join(hidden)}\n{words[2]}"
+    else:
+        python = ["python3"] if words[0] == "-m" or words[0].endswith(".py") else []
+        own = words[1:] if words[0] == "env" else [*python, *words]
+        file.values["command"] = ["env", *(part for name in hidden for part in ("-u", name)), *own]
+    why = f"the one rank of {gpus} GPUs has none, as in the script, so that a library may start its own ranks"
+    yield Remark(command.line, "RANK, LOCAL_RANK, WORLD_SIZE", why, lost=False)
+
+
+def sourced(file: JobFile, statement: Node | None, after: Sequence[Node]) -> Iterator[Remark]:
+    """Yield a remark if functions of a sourced file may be missing in the program or behind it."""
+    names = {command.name for one in after for command in commands(one)} - {*TOOLS, *STATE, ""}
+    in_shell = file.list("command")[:2] == ["bash", "-c"]
+    if statement is not None and (names or in_shell):
+        why = "functions and aliases of this file are not known to the program and to the commands after it"
+        yield Remark(statement.line, shown(statement), why, lost=False)
+
+
+def tasks(script: Script, file: JobFile) -> Iterator[Remark]:
+    """Yield a remark if the script reads numbers of tasks or cores that differ in the job of the job file."""
+    asked = script.request
+    old = asked.ranks_per_node or (asked.ranks or 1)
+    new = (file.values.get("ranks_per_node", 1), file.values.get("cpus_per_rank", 1))
+    if script.is_pbs or (old, asked.cpus_per_rank or 1) == new:
+        return
+    for name, node in script.expansions:
+        if re.fullmatch(r"SLURM_(NTASKS|NPROCS|NTASKS_PER_NODE|TASKS_PER_NODE|CPUS_PER_TASK)", name):
+            why = f"the job has {new[0]} tasks on a node, of {new[1]} cores, and the script {old}"
+            yield Remark(node.line, f"${name}", why, lost=False)
+            return

@@ -1,0 +1,225 @@
+"""The numbers of a job file: ranks, cores and accelerators, as the launcher and the directives have them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from jobgen.check.launches import Launch
+from jobgen.check.script import Script
+from jobgen.convert.job_file_builder import JobFile
+from jobgen.convert.job_file_directives import without_devices
+from jobgen.convert.remark import Remark
+from jobgen.schedulers.request import Request, number
+from jobgen.values import mebibytes
+
+_EACH = (
+    "--nproc-per-node",
+    "--num-gpus",
+    "--ntasks-per-node",
+    "--ppn",
+    "-ppn",
+    "-npernode",
+    "--npernode",
+    "-perhost",
+)
+_ALL = ("-n", "-np", "--np", "--ntasks", "--num-processes")
+_DEVICE = ("gpu", "auto")  # one rank for each device
+
+
+def write(file: JobFile, script: Script, launch: Launch | None, line: int) -> None:
+    """Set the ranks of a node, their cores, and the accelerators of a node."""
+    asked = script.request
+    nodes = asked.nodes or 1
+    gpus = _gpus(file, script, launch, line)
+    each = _each(file, script, launch, nodes, gpus, line)
+    file.remarks += _unknown(launch, each) if launch else ()
+    if launch is None and nodes > 1:
+        why = "the script runs its program on the first one only; jobgen starts it on each"
+        file.remarks.append(Remark(line, f"{nodes} nodes", why))
+    elif launch is None and (asked.ranks or 1) > 1:
+        why = "the script runs its program once; jobgen gives its one rank the cores of all"
+        file.remarks.append(Remark(line, f"{asked.ranks} tasks", why, lost=False))
+    elif launch is not None and not launch.row.once_a_node and _tasks(asked) > each:
+        why = f"the launcher starts {each} of them; jobgen gives these the cores and the memory of all"
+        file.remarks.append(Remark(launch.line, f"{_tasks(asked)} tasks of a node", why))
+    if asked.exclusive and asked.cpus_per_rank is None and (launch is None or launch.row.once_a_node):
+        why = "the script has all cores of the node; jobgen's ranks have those that are requested"
+        file.remarks.append(Remark(line, "exclusive", why, lost=False))
+    _devices(file, script, gpus, each, line)
+    _cores(file, script, launch, each, gpus, line)
+    if launch is not None and (count := launch.number(*launch.row.line.nodes)) and count != nodes:
+        why = f"the launcher uses {count} of {nodes} nodes; jobgen starts ranks on all of them"
+        file.remarks.append(Remark(launch.line, f"{count} nodes", why))
+
+
+def _unknown(launch: Launch, each: int) -> Iterator[Remark]:
+    """Yield a remark if the number of ranks is known only when the job runs."""
+    names = [name for name in (*_EACH, *_ALL) if name in launch.options and launch.number(name) is None]
+    if names and not launch.row.once_a_node:
+        why = f"the number of ranks is known only when the job runs: jobgen starts {each} on a node"
+        yield Remark(launch.line, names[0], why, lost=False)
+
+
+def _tasks(asked: Request) -> int:
+    """Return the tasks of a node: without a number of nodes, all tasks of the job."""
+    if asked.ranks_per_node:
+        return asked.ranks_per_node
+    return -(-asked.ranks // (asked.nodes or 1)) if asked.ranks else 1
+
+
+def _gpus(file: JobFile, script: Script, launch: Launch | None, line: int) -> int:
+    asked = script.request
+    if asked.gpus_per_node is None and asked.gpus and asked.nodes is None:
+        file.remarks.append(
+            Remark(line, f"{asked.gpus} GPUs", "all on one node: the script names no nodes", lost=False)
+        )
+        return asked.gpus
+    per_task = launch.number("--gpus-per-task") if launch else None
+    per_task = per_task or number((_given(script, "--gpus-per-task") or "").rpartition(":")[2])
+    if per_task and _tasks(asked) > 1:
+        why = "Slurm shows a task its own GPUs only; a rank of jobgen sees all, and takes that of LOCAL_RANK"
+        file.remarks.append(Remark(line, f"{per_task} GPUs for each task", why, lost=False))
+    if asked.gpus_per_node is None and per_task:
+        return per_task * _tasks(asked)
+    if asked.gpus_per_node is None and launch and (found := launch.number("--gpus-per-node")):
+        why = "only the launcher asks for them; jobgen's job does"
+        file.remarks.append(Remark(launch.line, f"{found} GPUs of a node", why, lost=False))
+        return found
+    return asked.gpus_per_node or 0
+
+
+def _given(script: Script, flag: str) -> str | None:
+    return script.heeded[flag].value if flag in script.heeded else None
+
+
+def _each(file: JobFile, script: Script, launch: Launch | None, nodes: int, gpus: int, line: int) -> int:
+    """Return the ranks of a node that the launcher starts."""
+    if launch is None:
+        return 1
+    asked, row = script.request, launch.row
+    each = launch.number(*_EACH)
+    if placed := re.match(r"ppr:(\d+):node", launch.options.get("--map-by") or ""):
+        each = int(placed[1])
+    total = launch.number(*_ALL)
+    if each is None and total:
+        if total % nodes:
+            why = f"{total} ranks are not divisible by {nodes} nodes: jobgen starts as many on each"
+            file.remarks.append(Remark(launch.line, f"{total} ranks", why))
+        each = -(-total // nodes)
+    if each is not None and not (row.by_scheduler and launch.outer is None and each == 0):
+        return max(each, 1)
+    named = [launch.options.get(one) for one in _EACH if one in launch.options]
+    if row.once_a_node or row.replacement:
+        if named and named[0] not in _DEVICE:
+            file.remarks.append(
+                Remark(launch.line, "the ranks of a node", "one for each accelerator", lost=False)
+            )
+        return gpus or 1 if named or row.filters_devices or row.line.config_file else 1
+    if asked.nodes is None and asked.ranks and asked.ranks > 1 and not asked.ranks_per_node:
+        file.remarks.append(
+            Remark(line, f"{asked.ranks} tasks", "all on one node: the script names no nodes", lost=False)
+        )
+    if asked.ranks and asked.ranks % nodes and not asked.ranks_per_node:
+        why = f"{asked.ranks} tasks are not divisible by {nodes} nodes: jobgen starts as many on each"
+        file.remarks.append(Remark(line, f"{asked.ranks} tasks", why))
+        others = [one for one in file.list("directive") if not one.startswith("--ntasks=")]
+        file.values["directive"] = others
+    return _tasks(asked)
+
+
+def _devices(file: JobFile, script: Script, gpus: int, each: int, line: int) -> None:
+    kind = script.request.gpu_type
+    file.values.pop("gpus_per_node", None)
+    if not gpus:
+        file.values["accelerator"] = "cpu"
+        others = any(re.match(r"--gres|--gpus", one) for one in file.list("directive"))
+        if not others and re.search(r"(?i)\b(cuda|nccl|gpus?|rocm)", script.tree.text):
+            why = "the script requests none: jobgen's job is one on CPUs"
+            file.remarks.append(Remark(line, "accelerators", why, lost=False))
+        return
+    if _in_one_directive(file, script, line):
+        return
+    if each > gpus:  # jobgen gives each rank a device of its own
+        option = script.dialect.devices_option(gpus, kind or "", script.request.accelerator)
+        if option and file.try_add("directive", [*file.list("directive"), option]):
+            file.values["accelerator"] = "cpu"
+            why = f"{each} ranks share them: jobgen gives a device to each rank, so this is a directive"
+            file.remarks.append(Remark(line, f"{gpus} GPUs", why, lost=False))
+            return
+        file.remarks.append(
+            Remark(line, f"{gpus} GPUs of {each} ranks", "jobgen gives each rank a device of its own")
+        )
+        gpus = each
+    held = [without_devices(one, script.request.accelerator) for one in file.list("directive")]
+    file.values["directive"] = [one for one in held if one]
+    typed = f"{kind}:{gpus}"
+    if not (kind and file.try_add("gpus_per_node", typed)):
+        file.add("gpus_per_node", gpus, line)
+
+
+def _in_one_directive(file: JobFile, script: Script, line: int) -> bool:
+    """Keep a directive that requests accelerators and other devices; return whether there is one."""
+    held = file.list("directive")
+    rest = next((one for one in held if one.startswith("--gres=")), None)
+    given = script.heeded.get("--gres")
+    if rest is None or given is None or given.value == rest.partition("=")[2]:
+        return False
+    if not file.accepts("directive", whole := f"--gres={given.value}"):
+        return False
+    file.values["directive"] = [whole if one is rest else one for one in held]
+    file.values["accelerator"] = "cpu"
+    why = "stays a directive, because jobgen requests GPUs only: its job prepares nothing for them"
+    file.remarks.append(Remark(given.line, given.value, why, lost=False))
+    return True
+
+
+def _cores(file: JobFile, script: Script, launch: Launch | None, each: int, gpus: int, line: int) -> None:
+    """Set the ranks of a node and their cores: together they have the cores that the script requests."""
+    asked = script.request
+    own = (
+        launch.number("-c", "--cpus-per-task", "--depth", "-d")
+        if launch and not launch.row.once_a_node
+        else None
+    )
+    cores = (asked.cpus_per_rank or 1) * _tasks(asked)
+    if own and asked.cpus_per_rank is None:
+        cores = own * each
+        if cores > 1:
+            why = "only the launcher asks for them; jobgen's job does"
+            file.remarks.append(Remark(line, f"{own} cores of a rank", why, lost=False))
+    if (per_gpu := number(_given(script, "--cpus-per-gpu"))) and gpus:
+        cores = per_gpu * gpus
+        held = file.list("directive")
+        file.values["directive"] = [one for one in held if not one.startswith("--cpus-per-gpu")]
+    if (per_core := mebibytes(_given(script, "--mem-per-cpu") or "")) and asked.mem:
+        file.values["mem"] = f"{per_core * cores}M"
+        if asked.exclusive:
+            why = f"Slurm counts all cores of an exclusive node; jobgen requests the memory of {cores}"
+            file.remarks.append(Remark(line, "--mem-per-cpu", why, lost=False))
+    file.values["ranks_per_node"] = each
+    rank = own if own and own * each <= cores else max(cores // each, 1)
+    file.values["cpus_per_rank"] = rank
+    if cores < each:
+        file.remarks.append(
+            Remark(line, f"{cores} cores", f"jobgen requests a core for each of {each} ranks", lost=False)
+        )
+    elif cores > rank * each:
+        if script.dialect.equal_tasks and cores % each:
+            why = f"each of {each} ranks gets {rank}: Slurm allocates equal tasks"
+            file.remarks.append(Remark(line, f"{cores} cores", why, lost=False))
+        else:
+            file.values["cpus_per_node"] = cores
+
+
+def threads(file: JobFile, script: Script) -> None:
+    """Set OMP_NUM_THREADS, which jobgen sets to the cores of a rank behind the commands of setup."""
+    found = [(value, node) for name, value, node in script.assignments if name == "OMP_NUM_THREADS"]
+    for value, node in found[-1:]:
+        text = script.constants.value(value)
+        cores = file.values.get("cpus_per_rank")
+        if text is None:
+            why = f"jobgen sets it to the cores of a rank, {cores}"
+            file.remarks.append(Remark(node.line, node.text[:60], why, lost=False))
+        elif text != str(cores):
+            file.set_variable("OMP_NUM_THREADS", text, node.line)

@@ -1,0 +1,226 @@
+"""The program of a job file: the words behind the launcher, with run-time values as they are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from jobgen.check.bash import Node, expansions, literal, parse
+from jobgen.check.script import Script
+from jobgen.check.shell_commands import commands, is_python
+from jobgen.convert.carried import Carried, carried, state
+from jobgen.rendering.expansion import code_at, names
+
+_TEXT = ("word", "number", "string_content", "raw_string", "extglob_pattern", "regex")
+# Variables that differ between the nodes, in the text of a shell that each node runs.
+_OF_NODES = re.compile(r"SLURMD_NODENAME|\w+_VISIBLE_DEVICES")
+# Commands that print one word.
+_PRINTS = re.compile(r"[$(`]+\s*(date|hostname|basename|dirname|expr|whoami|pwd|nproc|realpath|wc|which)\b")
+
+
+@dataclass
+class Words:
+    """The words of a program; the lines that set variables for them, and the variables of the script in them.
+
+    ``several``: a word of the script may become several words, or none, so that a shell has to split it.
+    """
+
+    words: list[str] = field(default_factory=list)
+    setup: list[str] = field(default_factory=list)
+    used: list[str] = field(default_factory=list)
+    several: bool = False
+    expanded: bool = False
+    all_arguments: bool = False
+
+
+def read(script: Script, nodes: Sequence[Node], found_before: Words | None = None) -> Words:
+    """Return the words of a program; ``found_before`` has the variables of other words of it."""
+    found = Words(setup=found_before.setup if found_before else [])
+    nodes = _joined(nodes)
+    code = code_at([script.constants.value(node) or "" for node in nodes])
+    for at, node in enumerate(nodes):
+        text = script.constants.value(node)
+        if at == code:
+            text = _code(node) if text is None else text
+            found.used += [name for name, _ in expansions(node)]
+        elif text is None:
+            text = _run_time(script, node, found)
+        elif names([text]):  # no value of the job
+            text = _hoisted(node, found)
+        elif _globbed(node) or (_bare(node) and re.search(r"[\s*?]", text)):
+            found.several = True
+        elif not text and (_bare(node) or (node.parent and node.parent.type == "variable_assignment")):
+            continue
+        found.words.append(text)
+    return found
+
+
+def _bare(node: Node) -> bool:
+    """Return whether a word has a value without quotes."""
+    if node.type in ("concatenation", "command_name"):
+        return any(_bare(child) for child in node.children)
+    return node.type in ("simple_expansion", "expansion")
+
+
+def inner(outer: Sequence[Node], nodes: Sequence[Node]) -> tuple[Node, ...]:
+    """Return words in the text of ``bash -c "TEXT"`` as that bash reads them; ``outer`` are around it."""
+    text = " ".join(node.text for node in nodes)
+    if "\\$" not in text or not any(one.type == "string" and nodes[0].source in one.source for one in outer):
+        return tuple(nodes)
+    found = next(commands(parse(re.sub(r'\\([$`"\\])', r"\1", text).encode(), nodes[0].line)), None)
+    return found.words if found else tuple(nodes)
+
+
+def _code(node: Node) -> str:
+    """Return the text of ``bash -c "TEXT"``; that bash reads the variables in it, and then runs it."""
+    return f"eval {node.text}"
+
+
+def _joined(nodes: Sequence[Node]) -> list[Node]:
+    """Return the words, of which tree-sitter may have read one as several: ``a$B/$C/d``."""
+    found: list[Node] = []
+    for node in nodes:
+        last = found[-1] if found else None
+        if last is not None and last.source is node.source and last.end == node.start:
+            found[-1] = Node("misread", None, last.start, node.end, last.line, node.source, None)
+        else:
+            found.append(node)
+    return found
+
+
+def _run_time(script: Script, node: Node, found: Words) -> str:
+    """Return a word with ``$NAME`` for each value; all else is put into a variable of its own."""
+    parts = list(_parts(node))
+    if any(part is None for part in parts) or _globbed(node):
+        found.several |= _splits(script, node) or _globbed(node)
+        return _hoisted(node, found)
+    text = re.sub(r"\$\{(\w+)\}(?!\w)", r"$\1", "".join(part for part in parts if part is not None))
+    found.several |= _splits(script, node)
+    return text
+
+
+def _hoisted(node: Node, found: Words) -> str:
+    name = f"argument_{len(found.setup) + 1}"
+    found.setup.append(f"{name}={node.text}")
+    return f"${name}"
+
+
+def _parts(node: Node) -> Iterator[str | None]:
+    """Yield the text of a word, and ``$NAME`` for plain values; None for what only a shell can do."""
+    if node.type in ("simple_expansion", "expansion"):
+        plain = re.fullmatch(r"\$([A-Za-z_]\w*|[1-9])|\$\{([A-Za-z_]\w*)\}", node.text, re.ASCII)
+        yield f"${{{plain[1] or plain[2]}}}" if plain else None
+    elif node.type == "misread":
+        yield (
+            node.text if re.fullmatch(r"([\w./:,@%+=-]|\$[A-Za-z_]|\$\{[A-Za-z_]\w*\})+", node.text) else None
+        )
+    elif node.type in ("string", "concatenation", "command_name"):
+        at = node.start
+        for child in node.children:
+            yield node.source[at : child.start].decode("utf-8", "replace") or ""
+            at = child.end
+            if child.type != '"':
+                yield from _parts(child)
+    else:
+        text = literal(node) if node.type in _TEXT else None
+        yield None if text is None or names([text]) else text
+
+
+def _globbed(node: Node) -> bool:
+    """Return whether a shell would replace a word by names of files, or by several words."""
+    if node.type == "concatenation":
+        return any(_globbed(child) for child in node.children)
+    return node.type in ("word", "brace_expression") and bool(
+        re.search(r"(?<!\\)[*?]|^~|\[.*\]|\{.*(,|\.\.).*\}", node.text)
+    )
+
+
+def _splits(script: Script, node: Node) -> bool:
+    """Return whether a value without quotes may become several words, or none."""
+    if node.type in ("concatenation", "command_name"):
+        return any(_splits(script, child) for child in node.children)
+    if node.type == "string":
+        return bool(re.search(r"\$@|\$\{@|\[@\]", node.text))
+    if node.type == "command_substitution":
+        return not _PRINTS.match(node.text)
+    if node.type == "misread":
+        return any(_several(value) for name in names([node.text]) for value in script.values.get(name, ()))
+    if node.type not in ("simple_expansion", "expansion"):
+        return False
+    name = re.sub(r"\W.*", "", node.text.lstrip("${#!"))
+    if not name or re.search(r"[@*]", node.text) or _OF_NODES.fullmatch(name):
+        return True
+    return any(_several(value) for value in script.values.get(name, ())) or name in script.loop_variables
+
+
+def _several(value: Node) -> bool:
+    """Return whether the value of a variable may have blanks in it, or be empty."""
+    if value.type in ("array", "command_substitution"):
+        return not _PRINTS.match(value.text)
+    if value.type == "variable_assignment":
+        return True
+    return not value.text.strip("\"'") or bool(
+        re.search(r"\s", re.sub(r"\$\([^)]*\)|`[^`]*`|\$\{[^}]*\}", "", value.text))
+    )
+
+
+def command(words: list[str]) -> list[str]:
+    """Return a program as jobgen takes it: without python before a script, and without its -u."""
+    while words[0] in ("time", "nohup", "exec") and len(words) > 1 and not words[1].startswith("-"):
+        words = words[1:]
+    words = words[2:] if words[:2] == ["time", "-p"] and len(words) > 2 else words
+    rest = words[1:] if words and words[0] in ("python", "python3") else None
+    while rest and rest[0] == "-u":
+        rest = rest[1:]
+    if rest and (rest[0].endswith(".py") or (rest[0] == "-m" and _is_module(rest[1:2]))):
+        return rest
+    if words and words[0] == "--module":
+        return ["-m", *words[1:]]
+    return words
+
+
+def old_python(script: Script) -> bool:
+    """Return whether the environment of a script is one of Python 2, which has no python3."""
+    found = script.named("module", "ml", "source", ".", "conda", "mamba")
+    words = " ".join(word.text for command in found for word in command.arguments)
+    return re.search(r"(?i)(python|conda|\bpy)[-_/]*v?2(?!\d{3})", words) is not None
+
+
+def _is_module(words: list[str]) -> bool:
+    return bool(words) and all(part.isidentifier() for part in words[0].split("."))
+
+
+def of_statement(script: Script, statement: Node) -> Words:
+    """Return a whole statement of a script as a program of one rank."""
+    needs = carried(script, [statement])
+    letters = "e" * script.errexit + "u" * script.nounset
+    words = [f"-{letters}"] * bool(letters) + ["-o pipefail"] * script.pipefail
+    lines = [f"set {' '.join(words)}"] * bool(words) + [*state(script, [statement]), *needs.definitions]
+    lines.append(statement.text.strip())
+    return _code_of(lines, needs, [statement])
+
+
+def _code_of(lines: Sequence[str], needs: Carried, nodes: Sequence[Node]) -> Words:
+    """Return code as a program, with the arguments of the script that it reads."""
+    found = [name for one in nodes for name, node in expansions(one) if not node.under("function_definition")]
+    last = max((int(name) for name in found if re.fullmatch("[1-9]", name)), default=0)
+    given = ["job", *(f"${number}" for number in range(1, last + 1))] if last else []
+    names = [name for name in needs.names if re.fullmatch(r"[A-Za-z_]\w*", name)]
+    return Words(
+        ["bash", "-c", "\n".join(lines), *given], used=names, all_arguments="@" in found or "*" in found
+    )
+
+
+def as_text(script: Script, nodes: Sequence[Node], more: Sequence[str] = ()) -> Words:
+    """Return a program as the text of a shell, which splits its words as that of the script did."""
+    needs = carried(script, nodes)
+    words = [" ".join(node.text.replace("\\\n", " ").split("\n")) for node in nodes]
+    head = 1 if is_python(words[0]) else 0
+    if words[0].endswith(".py") or words[0] in ("-m", "--module"):
+        words = ["python3", *words]
+        head = 1
+    if more and head < len(words):
+        at = next((i for i, word in enumerate(words) if word.endswith(".py")), len(words) - 1) + 1
+        words[at:at] = more
+    return _code_of([*state(script, nodes), *needs.definitions, "exec " + " ".join(words)], needs, nodes)

@@ -1,0 +1,37 @@
+"""The job file as jobgen reads it: what it refuses is said, or is left out."""
+
+from __future__ import annotations
+
+from jobgen.config import read_spec
+from jobgen.convert.job_file_builder import JobFile
+from jobgen.convert.remark import Remark
+from jobgen.errors import JobgenError
+from jobgen.jobfile.reader import decode, layer_of
+from jobgen.plan import resolve
+from jobgen.rendering.render import render
+
+
+def accepted(file: JobFile, command_name: str, line: int) -> str:
+    """Return the text of the file; add a remark if jobgen refuses it, and leave a refused directive out."""
+    text = file.text(command_name)
+    if not (why := refusal(text)):
+        return text
+    for directive in file.list("directive"):
+        others = [one for one in file.list("directive") if one != directive]
+        shorter = JobFile({**file.values, "directive": others}).text(command_name)
+        if not refusal(shorter):
+            file.remarks.append(Remark(line, directive, f"is left out, because jobgen refuses it: {why}"))
+            return shorter
+    file.remarks.append(Remark(line, "the job file", f"jobgen refuses it: {why}"))
+    return text
+
+
+def refusal(text: str) -> str:
+    """Return the sentence with which jobgen refuses a job file; empty if it renders it."""
+    try:
+        data = decode(text, "job.toml")
+        layer = layer_of(data, (), lambda _: "job.toml")
+        render(resolve(read_spec(data["scheduler"], {}, (), layer)))
+    except JobgenError as error:
+        return str(error)
+    return ""

@@ -1,0 +1,138 @@
+"""The statements of a script before and after its program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from jobgen.check.bash import Node
+from jobgen.check.script import Script
+from jobgen.convert.remark import Remark
+
+
+class Split(NamedTuple):
+    """The statements of a script around its program, and code that goes before and after them."""
+
+    before: tuple[Node, ...]
+    after: tuple[Node, ...]
+    first: str = ""
+    last: str = ""
+
+
+def split(script: Script, node: Node, remarks: list[Remark]) -> Split:
+    """Return the statements before and after the statement of a command."""
+    before: list[Node] = []
+    after: list[Node] = []
+    block = script.tree
+    while True:
+        around = [one for one in block.children if one.type not in ("comment", "{", "}", "\n")]
+        top = next(
+            (one for one in around if one is node or any(above is one for above in node.above())), None
+        )
+        if top is None:
+            return Split((*before, *around), tuple(after))
+        at = next(i for i, one in enumerate(around) if one is top)
+        before += around[:at]
+        after[:0] = around[at + 1 :]
+        if (inner := _group(top)) is not None:
+            if top.type == "redirected_statement":
+                remarks += _redirections(top)
+            block = inner
+        elif (call := _only_call(script, top, after)) is not None:
+            inner = top.get("body")
+            assert inner is not None
+            before += after[: after.index(call)]
+            after = after[after.index(call) + 1 :]
+            block = inner
+        else:
+            break
+    first, last = _beside(node, top, remarks)
+    return Split(tuple(before), tuple(after), first, last)
+
+
+def _group(statement: Node) -> Node | None:
+    """Return the group ``{ ...; }`` that a statement is, maybe with redirections."""
+    body = statement.children[0] if statement.type == "redirected_statement" else statement
+    return body if body.type == "compound_statement" and body.text.startswith("{") else None
+
+
+def _only_call(script: Script, statement: Node, after: Sequence[Node]) -> Node | None:
+    """Return the only call of a function, if it hands on the arguments of the script, or none."""
+    name = statement.get("name") if statement.type == "function_definition" else None
+    calls = [one for one in script.commands if name is not None and one.name == name.text]
+    body = statement.get("body")
+    if len(calls) != 1 or body is None or _group(body) is None:
+        return None
+    plain = [word.text for word in calls[0].arguments] in ([], ['"$@"'], ["$@"])
+    return calls[0].node if plain and any(one is calls[0].node for one in after) else None
+
+
+def _beside(node: Node, top: Node, remarks: list[Remark]) -> tuple[str, str]:
+    """Return the code before and after a command in its own statement; add remarks on the rest of it."""
+    first: list[str] = []
+    last: list[str] = []
+    while node is not top and node.parent is not None:
+        above = node.parent
+        if above.type == "list":
+            left, sign, right = (above.children[0], above.children[1].text, above.children[-1])
+            if node is right and sign == "&&":
+                first.insert(0, f"{left.text} || exit")
+            elif node is left:
+                test = "=" if sign == "&&" else "!="
+                last.append(f'if [ "$JOBGEN_STATUS" {test} 0 ]; then {right.text}; fi')
+            else:
+                remarks.append(
+                    Remark(above.line, left.text.split("\n")[0][:60], "the program starts in any case")
+                )
+        elif above.type == "redirected_statement":
+            remarks += _redirections(above)
+        elif above.type == "pipeline":
+            _piped(node, above, remarks)
+        elif above.type != "negated_command":
+            what = {"do_group": "a loop", "subshell": "a subshell"}.get(above.type, "a condition")
+            calls = above.parent is not None and above.parent.type == "function_definition"
+            why = f"the program is in {'a function' if calls else what}: a job file starts it once, and "
+            why += "the commands after it call the whole function" if calls else "nothing else of it"
+            remarks.append(Remark(top.line, top.text.split("\n")[0][:60], why))
+            return "\n".join(first), "\n".join(last)
+        node = above
+    return "\n".join(first), "\n".join(last)
+
+
+def compound(node: Node) -> Node | None:
+    """Return the statement around a command that is more than the command; None if there is no more."""
+    whole = None
+    above = node.parent
+    while above is not None and above.type != "program":
+        if above.type == "function_definition":
+            return None
+        simple = (
+            above.type == "list" and above.children[-1] is (whole or node) and above.children[1].text == "&&"
+        )
+        if not simple or whole is not None:
+            whole = above
+        above = above.parent
+    return whole
+
+
+def _redirections(statement: Node) -> Iterator[Remark]:
+    for child in statement.children:
+        text = " ".join(one.text for one in child.children[:2]).split("\n")[0][:60]
+        if child.type in ("heredoc_redirect", "herestring_redirect") or child.text.lstrip("0").startswith(
+            "<"
+        ):
+            yield Remark(child.line, text, "the ranks have no standard input")
+        elif child.type == "file_redirect" and "&" not in child.text[1:3]:
+            why = "the output is in the log of the job and in its run directory"
+            yield Remark(child.line, text, why, lost=False)
+
+
+def _piped(node: Node, pipeline: Node, remarks: list[Remark]) -> None:
+    for one in pipeline.children:
+        if one is node or one.type in ("|", "|&"):
+            continue
+        if one.start > node.start and one.text.startswith("tee "):
+            why = "the output is in the log of the job and in its run directory"
+            remarks.append(Remark(one.line, one.text[:60], why, lost=False))
+        else:
+            remarks.append(Remark(one.line, one.text.split("\n")[0][:60], "the program is not in a pipeline"))

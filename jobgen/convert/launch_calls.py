@@ -1,0 +1,122 @@
+"""The calls of launchers in a script, also by a variable that holds the launcher with its options."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterator
+from typing import NamedTuple
+
+from jobgen.check.bash import Node
+from jobgen.check.launches import expanded
+from jobgen.check.script import Script
+from jobgen.check.shell_commands import Command
+from jobgen.check.wrappers import command_start
+from jobgen.convert import mpirun_line
+from jobgen.convert.launch_line import Line, Unreadable, Words
+from jobgen.convert.mpi_of_script import mpi_of, named_mpi
+from jobgen.convert.remark import Edit, Remark
+from jobgen.launchers import MPI_FLAVOURS
+from jobgen.schedulers.base import Scheduler
+
+_HOSTS = {"--hostfile", "-hostfile", "-machinefile", "--machinefile", "-f", "-host", "--host", "-H", "-hosts"}
+_MPIRUNS = tuple(name for name in mpirun_line.NAMES if name != "aprun")
+_PLACES = {"--map-by", "-map-by", "--rankfile", "-rf", "--bynode", "-bynode"}
+
+
+class Call(NamedTuple):
+    """A call: the word of the launcher in the script, its name, the words before it, and those behind it."""
+
+    command: Command
+    word: Node
+    name: str
+    before: tuple[Node, ...]
+    words: tuple[Node, ...]
+
+    @property
+    def start(self) -> int:
+        return self.word.start
+
+    @property
+    def what(self) -> str:
+        """Return the beginning of the command, for a remark."""
+        return self.command.node.text.split("\n")[0][:60]
+
+
+def calls(script: Script, names: Collection[str]) -> Iterator[Call]:
+    """Yield the calls of a launcher, which may follow env, timeout and the like."""
+    return (call for call in _all(script) if call.name in names)
+
+
+def _all(script: Script) -> Iterator[Call]:
+    """Yield all commands with a known name."""
+    for command in script.commands:
+        at = command_start([script.constants.value(word) for word in command.words])
+        if at >= len(command.words):
+            continue
+        word = command.words[at]
+        first, *more = expanded(word, script.constants) or [word]
+        if name := os.path.basename(script.constants.value(first) or ""):
+            yield Call(command, word, name, command.words[:at], (*more, *command.words[at + 1 :]))
+
+
+def unused(script: Script, done: Collection[Call]) -> Iterator[Edit]:
+    """Yield edits that empty the variables with a launcher which nothing reads any more."""
+    words = {id(node) for one in done for node in one.word.all()}
+    names = {node.text for one in done for node in one.word.all("variable_name")}
+    for name, value, node in script.assignments:
+        if name in names and value is not node:
+            uses = [use for read, use in script.expansions if read == name]
+            if all(id(use) in words for use in uses):
+                yield Edit(value.start, value.end, "")
+
+
+def completed(
+    script: Script, target: Scheduler, exports: Callable[[Call], list[str]]
+) -> Iterator[Edit | Remark]:
+    """Add to an mpirun what it gets from Slurm: the hosts, the environment, and the number of ranks."""
+    asked, mpi = script.request, MPI_FLAVOURS[mpi_of(script)]
+    hosts = f'{mpi.place[1].split()[0]} "${target.variable("node_file")}"'
+    for call in calls(script, _MPIRUNS):
+        given = {word.text.partition("=")[0] for word in call.words}
+        new = [hosts] * (not given & _HOSTS) + exports(call) if asked.nodes != 1 else []
+        try:
+            line = mpirun_line.read(Words(call.words, script, {}), asked)
+        except Unreadable as error:
+            if _held(call):
+                yield Remark(call.command.line, call.what, f"{error}: the line is unchanged")
+                continue
+            yield Remark(call.command.line, call.what, f"{error}: look at its ranks", lost=False)
+        else:
+            new += _ranks(line, given, script, target)
+        if exports(call) and named_mpi(script) is None:
+            why = f"no module or variable names the MPI: the options are for {mpi.title}"
+            yield Remark(call.command.line, call.name, why, lost=False)
+        end = call.word.end
+        yield Edit(end, end, "".join(f" {one}" for one in new))
+
+
+def _held(call: Call) -> bool:
+    """Return whether the word of the launcher is a variable with more words."""
+    return any(word.source is not call.word.source for word in call.words)
+
+
+def _ranks(line: Line, given: Collection[str], script: Script, target: Scheduler) -> list[str]:
+    """Return the options for the ranks that Slurm counts, or that the lines of the node file do not."""
+    asked, counted = script.request, script.dialect.origin(script.heeded, "ranks")
+    if ":" in given or "each" in line.said or not counted or not asked.ranks:
+        return []
+    found = [] if "ranks" in line.said else [f"-n {asked.ranks}"]
+    each, placed = asked.ranks_per_node, _PLACES.intersection(given)
+    if target.hosts_by_core and (asked.cpus_per_rank or 1) > 1 and asked.several and each and not placed:
+        passes_all = MPI_FLAVOURS[mpi_of(script)].passes_all
+        found.append(f"-ppn {each}" if passes_all else f"--map-by ppr:{each}:node")
+    return found
+
+
+def unknown(script: Script, target: Scheduler) -> Iterator[Remark]:
+    """Yield a remark on each launcher that is left as it is."""
+    known = mpirun_line.NAMES if target.node_step else _MPIRUNS
+    for call in _all(script):
+        if call.name not in known and mpirun_line.OTHERS.fullmatch(call.name):
+            why = f"is unchanged: how {call.name} starts ranks under {target.title} is not known"
+            yield Remark(call.command.line, call.what, why)

@@ -1,0 +1,137 @@
+"""A command line that starts ranks, as convert reads and writes it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from jobgen.check.bash import Node, literal
+from jobgen.check.launches import expanded
+from jobgen.check.script import Script
+from jobgen.convert.remark import Edit, apply
+
+
+class Unreadable(ValueError):
+    """The command line cannot be translated; the message is the reason."""
+
+
+@dataclass
+class Line:
+    """The options of a launcher by their meaning, and the node where the program begins.
+
+    ``numbers`` are those of ``said`` whose value is known; ``notes`` are remarks on what is translated.
+    """
+
+    said: dict[str, str] = field(default_factory=dict)
+    numbers: dict[str, int] = field(default_factory=dict)
+    exports: list[str] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
+    notes: list[tuple[str, str]] = field(default_factory=list)
+    program: Node | None = None
+    marks: list[str] = field(default_factory=list)  # the names of its options
+
+    def say(self, meaning: str, value: Value) -> None:
+        """Set the value of a meaning."""
+        self.said[meaning] = value.text
+        if value.known is not None and re.fullmatch(r"\d{1,9}", value.known, re.ASCII):
+            self.numbers[meaning] = int(value.known)
+            if not value.of_job:
+                self.said[meaning] = value.known
+
+
+class Value(NamedTuple):
+    """A word: its text in the new script, and its value if that is known.
+
+    ``of_job``: the scheduler sets a variable in it.
+    """
+
+    text: str
+    known: str | None
+    of_job: bool = False
+
+    def after(self, start: int) -> Value:
+        """Return the value without its first characters, which are plain text."""
+        return Value(self.text[start:], None if self.known is None else self.known[start:], self.of_job)
+
+
+class Words:
+    """The words of a command line, with the constants of the script in their place."""
+
+    def __init__(self, words: tuple[Node, ...], script: Script, other: Mapping[str, str]) -> None:
+        self._script, self._other = script, other
+        # Each part with its word; only the first part of a word can begin the program.
+        self._words: list[tuple[Node, Node | None]] = []
+        for word in words:
+            first, *more = expanded(word, script.constants) or [word]
+            alone = not more and not first.text.strip("\"'").startswith("-")
+            self._words += [(word if alone else first, word), *((part, None) for part in more)]
+        self.at = 0
+
+    def __iter__(self) -> Iterator[Value]:
+        """Yield the options, up to the first word of the program."""
+        while self.at < len(self._words):
+            word = self._words[self.at][0]
+            value = self._value(word)
+            text = value.text[1:-1] if word.type in ("string", "raw_string") else value.text
+            if not text.startswith("-"):
+                if value.known is None and word.type in ("simple_expansion", "expansion"):
+                    self._need_program(value)
+                text = value.known if value.known is not None else text
+                if text and not text.startswith("-"):
+                    return
+            self.at += 1
+            if text == "--":
+                return
+            if text:
+                yield value._replace(text=text)
+
+    def next(self) -> Value:
+        """Return the next word, which is the value of an option."""
+        self.at += 1
+        return self._value(self._words[self.at - 1][0]) if self.at <= len(self._words) else Value("", None)
+
+    @property
+    def program(self) -> Node | None:
+        """Return the first word of the program.
+
+        Raises:
+            Unreadable: it is in a variable with more words.
+        """
+        if self.at >= len(self._words):
+            return None
+        word = self._words[self.at][1]
+        if word is None or word.source is not self._script.tree.source:
+            raise Unreadable("the program is in a variable with the options")
+        return word
+
+    def _need_program(self, value: Value) -> None:
+        """Refuse a variable that may hold options."""
+        name = value.text.strip("${}")
+        values = [literal(node) for node in self._script.values.get(name, ())]
+        if not values or any(one is None or one.lstrip().startswith("-") or not one for one in values):
+            raise Unreadable(f"the value of {value.text} is not known")
+
+    def _value(self, word: Node) -> Value:
+        names = [node.text for node in word.all("variable_name")]
+        of_job = any(name in self._script.dialect.job_variables for name in names)
+        return Value(value_text(word, self._other), self._script.constants.value(word), of_job)
+
+
+def value_text(word: Node, other: Mapping[str, str]) -> str:
+    """Return the new text of a word: plain text without its quotes, variables with their new names."""
+    text = literal(word)
+    if text is not None and re.fullmatch(r"[\w=:.,/+@%-]+", text):
+        return text
+    edits = [
+        Edit(node.start - word.start, node.end - word.start, other[node.text])
+        for node in word.all("variable_name")
+        if node.text in other
+    ]
+    return apply(word.text.encode(), edits).decode("utf-8", "replace")
+
+
+def quoted(text: str) -> str:
+    """Return a word in double quotes if it begins with an expansion."""
+    return f'"{text}"' if text.startswith("$") else text

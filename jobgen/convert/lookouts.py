@@ -1,0 +1,196 @@
+"""Remarks on what the user should check in a converted script, and on what of the old scheduler it keeps."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from jobgen.check.bash import Node
+from jobgen.check.script import Script
+from jobgen.convert import mpirun_line, variables
+from jobgen.convert.kinds_of_commands import STATE, TOOLS
+from jobgen.convert.mpi_of_script import mpi_of
+from jobgen.convert.read_names import inner_names
+from jobgen.convert.remark import Edit, Remark
+from jobgen.convert.start_lines import for_bash, has_directives, has_first_line, line_starts
+from jobgen.schedulers.base import Scheduler, key_of
+from jobgen.schedulers.wanted import Wanted
+
+_TALK = ("echo", "printf")
+
+
+def lookouts(script: Script, source: Scheduler, target: Scheduler, wanted: Wanted) -> Iterator[Remark]:
+    """Yield remarks on translations that the user should check."""
+    asked, given = script.request, script.heeded
+    shell = next((option for option in script.options if option.flag == source.shell_option), None)
+    first = script.lines[0].split()[:1] if has_first_line(script) else []
+    if shell and not target.shell_option and first and first != [f"#!{shell.value}"]:
+        why = f"{target.title} uses the shell of the first line: {script.lines[0]}"
+        yield Remark(shell.line, f"{shell.flag} {shell.value}", why)
+    if asked.name and (new := target.job_name(asked.name)) != asked.name:
+        option = script.heeded[key_of(source.request_forms["name"])]
+        yield Remark(option.line, asked.name, f"the name of the job becomes {new}", lost=False)
+    place = asked.place or "scatter" * ("nodes" in asked.totals)
+    if source.chunks_share_nodes and asked.several and "scatter" not in place:
+        yield from _at(script, source, "ranks", "each chunk becomes a node")
+    if target.hosts_by_core and not source.hosts_by_core:
+        yield from _slots(script, source, target)
+    yield from _rank_lookouts(script, source, target)
+    yield from _index(script, source, target)
+    for field in wanted.directories:
+        path = told.value if (told := source.origin(given, field)) else ""
+        why = f"Slurm writes a file; PBS takes a directory, too: then write {path}/%j.OU"
+        yield from _at(script, source, field, why)
+    for field in ("output", "error") if source.copies_logs > target.copies_logs else ():
+        if (told := source.origin(given, field)) and told.value.rpartition(":")[2].startswith("~"):
+            yield from _at(script, source, field, f"{target.title} does not expand ~: write the whole path")
+    for field in wanted.script_logs:
+        why = f"the script opens it with exec; what is printed before that is in the log of {target.title}"
+        yield from _at(script, source, field, why)
+    if inert := script.directives.inert:
+        more = f"; {len(inert) - 1} more are comments, too" if len(inert) > 1 else ""
+        why = f"is a comment, and stays one{more}"
+        yield Remark(inert[0].number, inert[0].text.strip(), why, lost=False)
+    yield from _written_script(script, source)
+    if not has_directives(script):
+        why = "it is not taken for a batch script: it gets no directives and no change of directory"
+        yield Remark(1, f"without {source.prefix}", why, lost=False)
+    yield from unreadable(script, source)
+    for late in script.directives.late:
+        yield Remark(late.number, late.text.strip(), "has no effect after the first command", lost=False)
+
+
+def _index(script: Script, source: Scheduler, target: Scheduler) -> Iterator[Remark]:
+    """Yield a remark on the index of an array that only programs of the script can read."""
+    old, new = source.variable("array_index"), target.variable("array_index")
+    programs = {command.name for command in script.commands} - STATE - TOOLS
+    if script.request.array and old != new and programs and str(old) not in script.tree.text:
+        why = f"programs that read {old} find {new}"
+        yield from _at(script, source, "array", why)
+
+
+def unreadable(script: Script, source: Scheduler) -> Iterator[Remark]:
+    """Yield remarks on what the scheduler or bash reads otherwise than a reader expects."""
+    for option in script.options:
+        if option.missing:
+            why = f"has no value: {source.command} refuses the script, or takes the next words for it"
+            yield Remark(option.line, option.given, why)
+    errors = (node for node in script.tree.all("ERROR") if node.text.strip("\\ \n"))
+    if wrong := next(errors, None):
+        why = "is not understood: look at the commands from here on"
+        yield Remark(wrong.line, script.lines[wrong.line - 1].strip()[:60], why)
+    if b"\r\n" in script.source:
+        why = "are removed: bash reads them as letters of the words"
+        yield Remark(1, "carriage returns", why, lost=False)
+
+
+def _rank_lookouts(script: Script, source: Scheduler, target: Scheduler) -> Iterator[Remark]:
+    """Yield remarks on the devices and the variables of a rank."""
+    own = script.heeded.get(source.gpus_of_rank)
+    if own and (script.request.ranks or 1) > 1 and any(script.launched(source.node_step or "")):
+        why = "srun shows each rank its own GPUs, mpirun all of the node"
+        yield Remark(own.line, f"{own.flag}={own.value}", why, lost=False)
+    ranks = variables.rank_names(source, target, mpi_of(script))
+    for name, line in inner_names(script).items():
+        if name in ranks and any(script.launched(source.node_step or "")):
+            yield Remark(line, name, f"replaced by {ranks[name]}", lost=False)
+
+
+def _written_script(script: Script, source: Scheduler) -> Iterator[Remark]:
+    """Yield a remark on the directives of a script that a here-document holds."""
+    for node in script.tree.all("heredoc_body"):
+        for number, line in enumerate(node.text.split("\n"), node.line):
+            if line.lstrip().startswith(f"{source.prefix} "):
+                why = f"is in a here-document, whose script stays one for {source.title}"
+                yield Remark(number, line.strip(), why)
+                return
+
+
+def _at(script: Script, source: Scheduler, field: str, why: str) -> Iterator[Remark]:
+    """Yield a remark on the directive that sets a field of the request."""
+    if told := source.origin(script.heeded, field):
+        yield Remark(told.option.line, told.text, why, lost=False)
+
+
+def _slots(script: Script, source: Scheduler, target: Scheduler) -> Iterator[Remark]:
+    """Yield what a scheduler changes that counts slots of nodes only."""
+    asked = script.request
+    cores, ranks = asked.cpus_per_rank or 1, asked.ranks or 1
+    if cores > 1 and (asked.ranks_per_node or 1) == 1:
+        why = f"{target.title} counts cores only: its node file has {cores} lines for a node of one rank"
+        yield from _at(script, source, "cpus", why)
+    if ranks > 1 and asked.nodes is None:
+        yield from _at(script, source, "ranks", f"each of {ranks} ranks becomes a node")
+
+
+def switched_off(script: Script, source: Scheduler, target: Scheduler) -> Iterator[Edit | Remark]:
+    """Yield edits that make comments of the directives for the other scheduler, which would take effect."""
+    if source.prefix == target.prefix:
+        return
+    starts = line_starts(script)
+    for number, line in enumerate(script.lines, 1):
+        text = line.lstrip(" \t") if target.indented_directives else line
+        if text.startswith(target.prefix):
+            yield Edit(starts[number - 1], starts[number - 1], "#")
+            why = "had no effect, and is switched off"
+            yield Remark(number, text.strip(), why, lost=False)
+
+
+def leftovers(
+    script: Script, source: Scheduler, target: Scheduler, edits: Iterable[Edit], remarks: Iterable[Remark]
+) -> Iterator[Remark]:
+    """Yield remarks on names of the old scheduler that remain in the text of the new script."""
+    if source.family == target.family:
+        return
+    said = {(one.line, word) for one in remarks for word in re.findall(r"\w+", one.what)}
+    said |= {(0, word) for one in remarks for word in re.findall(r"\$(\w+)", one.what)}
+    own = {name for name, _, _ in script.assignments} | variables.unset(script.request, source)
+    own |= {str(source.variable("node_file"))} if for_bash(script) else set()  # the script gets one
+    ranges = [(edit.start, edit.end) for edit in edits]
+    comments = [(node.start, node.end) for node in script.tree.all("comment")]
+    for name, why, at, line in _names(script, source, target):
+        lost = name not in mpirun_line.NAMES
+        inside = any(start <= at < end for start, end in (*ranges, *comments))
+        if not inside and name not in own and not {(line, name), (0, name)} & said:
+            said |= {(line, name), (0, name)}
+            yield Remark(line, name, why, lost)
+
+
+def _names(script: Script, source: Scheduler, target: Scheduler) -> Iterator[tuple[str, str, int, int]]:
+    """Yield each name of the old scheduler in the body, the reason, its offset and its line."""
+    commands = "|".join((*source.commands, *filter(None, [source.node_step])))
+    words = "|".join(dict.fromkeys((source.family.lower(), source.name, source.command_name)))
+    patterns = {
+        rf"\b{source.variable_prefix.rstrip('_')}[A-Z]?_[A-Z]\w*": f"is not set by {target.title}",
+        rf"(?<![\w/.$-])({commands})(?![\w/.=-])": f"is a command of {source.title}",
+        rf"(?i)(?<![\w/.$-])({words})(?![\w/.-])": f"names {source.title}",
+    }
+    if not script.request.output:
+        patterns[source.own_logs] = f"is a log of {source.title}: that of {target.title} has another name"
+    if source.node_step is None and target.node_step:
+        patterns[rf"(?<![\w/.$-])({'|'.join(mpirun_line.NAMES)})(?![\w/.=-])"] = "stays in this text"
+    root = script.tree
+    text = (root.source if for_bash(script) else script.source).decode("latin-1")
+    start = root.start if script.directives.first_command else len(text)
+    for pattern, why in patterns.items():
+        for match in re.finditer(pattern, text[start:]):
+            at = start + match.start()
+            line = text.count("\n", 0, at) + 1
+            if not for_bash(script) and script.lines[line - 1].lstrip().startswith("#"):
+                continue
+            if not _printed(root, at):
+                yield match[0], why, at, line
+
+
+def _printed(root: Node, at: int) -> bool:
+    """Return whether an offset is in a command that only prints, or that has been looked at as a command."""
+    node = root
+    while (inner := next((one for one in node.children if one.start <= at < one.end), None)) is not None:
+        if inner.type == "comment":
+            return True
+        if inner.type == "command" and (name := inner.get("name")) is not None:
+            written = inner.parent is not None and inner.parent.type == "redirected_statement"
+            if (name.text in _TALK and not written) or name.start <= at < name.end:
+                return True
+        node = inner
+    return False

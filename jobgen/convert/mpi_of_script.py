@@ -1,0 +1,39 @@
+"""The MPI that a script uses, by its modules, its variables and the options of mpirun."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+from jobgen.check.script import Script
+from jobgen.launchers import DEFAULT_MPI, MPI_FLAVOURS
+
+_PREFIXES = {"I_MPI_": "intel", "MPICH_": "mpich", "MV2_": "mpich", "OMPI_": "openmpi"}
+
+
+def mpi_of(script: Script, options: Collection[str] = ()) -> str:
+    """Return the key of an MPI in MPI_FLAVOURS: by what names it, by the launchers or by their options."""
+    return recognized_mpi(script, options) or DEFAULT_MPI
+
+
+def recognized_mpi(script: Script, options: Collection[str] = ()) -> str | None:
+    """Return the key of the MPI that something in a script shows; None without one."""
+    if named := named_mpi(script):
+        return named
+    used = {command.name for command in script.commands}
+    found = [key for key, mpi in MPI_FLAVOURS.items() if used.intersection(mpi.commands)]
+    found += [key for key, mpi in MPI_FLAVOURS.items() if any(mark in options for mark in mpi.marks)]
+    return found[0] if found else None
+
+
+def named_mpi(script: Script) -> str | None:
+    """Return the key of the MPI that a module or a variable of the script names; None without one."""
+    loaded = " ".join(word for one in script.named("module", "ml") for word in one.literals).lower()
+    for key, mpi in MPI_FLAVOURS.items():
+        if mpi.modules and re.search(rf"(?:^|[\s/])(?:{mpi.modules})(?![a-z])", loaded):
+            return key
+    for name, _, _ in script.assignments:
+        for prefix, key in _PREFIXES.items():
+            if name.startswith(prefix):
+                return key
+    return None

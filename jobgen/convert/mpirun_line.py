@@ -1,0 +1,215 @@
+"""Command lines of mpirun, mpiexec and aprun."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from jobgen.convert.launch_line import Line, Unreadable, Value, Words
+from jobgen.convert.srun_line import masks
+from jobgen.launchers import LAUNCHERS, MpiFlavour
+from jobgen.schedulers.base import Scheduler
+from jobgen.schedulers.request import Request
+
+NAMES = ("mpirun", "mpiexec", "mpiexec.hydra", "orterun", "aprun", "mpirun_rsh", "mpiexec_mpt")
+# Further launchers, which no other scheduler has, or whose options are not known here.
+OTHERS = re.compile(r"(mpiexec|mpirun)[\w.-]*|ibrun|jsrun|orterun|aprun")
+# The function of the new script that prints -x for each variable, for an mpirun that passes on only those.
+EXPORTS = "mpi_exports"
+EXPORTS_LINES = (
+    "# Slurm gives the ranks the whole environment, this mpirun what -x names: all but a node's variables.",
+    f"{EXPORTS}() {{",
+    "  awk 'BEGIN { for (name in ENVIRON) if (name ~ /^[A-Za-z_][A-Za-z0-9_]*$/ &&",
+    "    name !~ /^(PMI|OMPI_|PRTE_|SSH_|XDG_|BASH|PBS_(NODENUM|TASKNUM|VNODENUM|MOMPORT|ENVIRONMENT)$)/ &&",
+    "    name !~ /^(HOME|HOST|HOSTNAME|USER|LOGNAME|SHELL|SHELLOPTS|SHLVL|TMPDIR|PWD|OLDPWD|DISPLAY|_)$/ &&",
+    '    name !~ /_VISIBLE_DEVICES$/) print "-x", name }\'',
+    "}",
+)
+_FLAGS = (
+    *LAUNCHERS["mpirun"].line.flags,
+    *(
+        "--envall",
+        "-envall",
+        "-genvall",
+        "--genvall",
+        "-verbose",
+        "--verbose",
+        "--quiet",
+        "--line-buffer",
+        "-print-rank-map",
+    ),
+    *(
+        "-prepend-rank",
+        "-nolocal",
+        "--nooversubscribe",
+        "-nooversubscribe",
+        "--display-allocation",
+        "-display-map",
+    ),
+    *("--bynode", "-bynode", "--byslot", "-byslot", "--novm", "-b", "-B"),
+)
+_VALUES = {
+    "-np": "ranks", "-n": "ranks", "--np": "ranks", "-c": "ranks", "-hostfile": "hosts",
+    "--hostfile": "hosts", "-machinefile": "hosts", "--machinefile": "hosts", "-f": "hosts",
+    "-hosts": "hosts", "--hosts": "hosts", "-host": "host", "--host": "host", "-H": "host",
+    "-x": "export", "--map-by": "map",
+    "-map-by": "map", "--bind-to": "bind", "-bind-to": "bind", "-ppn": "each", "--ppn": "each",
+    "-perhost": "each", "--perhost": "each", "-npernode": "each", "--npernode": "each", "-N": "each",
+    "--depth": "cpus", "-d": "cpus", "-cpus-per-proc": "cpus", "--cpus-per-proc": "cpus",
+    "-cpus-per-rank": "cpus", "--cpus-per-rank": "cpus", "--cpu-bind": "cpu_bind", "-cpu-bind": "cpu_bind",
+    "-cc": "cpu_bind", "--cc": "cpu_bind", "--env": "env", "-env": "env", "-e": "env", "--genv": "env",
+    "--mca": "mca", "-mca": "mca", "-genv": "env", "-wdir": "chdir", "--wdir": "chdir", "-wd": "chdir",
+    "-bootstrap": "", "-launcher": "", "--launcher": "", "-rmk": "", "--prefix": "", "--pmi": "",
+}  # fmt: skip
+_SINGLE = {
+    "-pernode": ("each", "1"),
+    "--pernode": ("each", "1"),
+    "-l": ("label", ""),
+    "--label": ("label", ""),
+}
+_SINGLE |= dict.fromkeys(("--tag-output", "-tag-output", "-prepend-rank"), ("label", ""))
+_SINGLE |= dict.fromkeys(("--oversubscribe", "-oversubscribe"), ("overcommit", ""))
+_SINGLE |= dict.fromkeys(("-bind-to-core", "--bind-to-core"), ("bind", "core"))
+_SINGLE |= dict.fromkeys(("-bind-to-none", "--bind-to-none"), ("bind", "none"))
+
+
+def read(words: Words, asked: Request) -> Line:
+    """Return the options of mpirun.
+
+    Raises:
+        Unreadable: the line cannot be translated.
+    """
+    line = Line()
+    for word in words:
+        if word.text.startswith(f"$({EXPORTS})"):
+            continue
+        name, equals, _ = word.text.partition("=")
+        line.marks.append(name)
+        if name in _SINGLE:
+            meaning, text = _SINGLE[name]
+            line.say(meaning, Value(text, text))
+        elif name in _VALUES:
+            value = word.after(len(name) + 1) if equals else words.next()
+            _mean(line, words, name, _VALUES[name], value)
+        elif name not in _FLAGS:
+            raise Unreadable(f"{word.text} has no counterpart")
+    line.program = words.program
+    return line
+
+
+def _mean(line: Line, words: Words, name: str, meaning: str, value: Value) -> None:
+    if meaning == "export":
+        line.exports += [value.text] * ("=" in value.text)
+    elif meaning == "env":
+        line.exports.append(value.text if "=" in value.text else f"{value.text}={words.next().text}")
+    elif meaning == "mca":
+        line.exports.append(f"OMPI_MCA_{value.text}={words.next().text}")
+    elif meaning == "host":
+        raise Unreadable(f"{name} {value.text} has no counterpart")
+    elif meaning == "map":
+        _map(line, name, value)
+    elif meaning == "cpu_bind":
+        _cpu_bind(line, name, value)
+    elif meaning:
+        line.say(meaning, value)
+
+
+def _map(line: Line, name: str, value: Value) -> None:
+    match = re.fullmatch(
+        r"ppr:(\w+|\"?\$\{?\w+\}?\"?):(node|socket|numa|l3cache)(?::PE=(\d+))?(:OVERSUBSCRIBE)?",
+        value.text,
+        re.I,
+    )
+    if match and match[2] == "node":
+        line.say("each", Value(match[1], match[1]))
+        if match[3]:
+            line.say("cpus", Value(match[3], match[3]))
+    elif value.text.partition(":")[0] not in ("node", "slot", "core") or "=" in value.text:
+        line.lost.append(f"{name} {value.text}")
+
+
+def _cpu_bind(line: Line, name: str, value: Value) -> None:
+    """Read the binding of PALS and ALPS: https://cpe.ext.hpe.com/docs/latest/pals/index.html"""
+    text = (value.known or value.text).removeprefix("verbose,")
+    if mask := masks(text):
+        line.said["mask"] = mask
+    elif text in ("none", "depth", "core", "cpu", "socket", "numa", "thread"):
+        line.said["bind"] = {"cpu": "core"}.get(text, text)
+    else:
+        line.lost.append(f"{name} {value.text}")
+
+
+def write(line: Line, asked: Request, target: Scheduler, mpi: MpiFlavour, exports: list[str]) -> str:
+    """Return the command with its options; ``exports`` are those that pass on the environment."""
+    ranks, each = _shape(line, asked)
+    text = " ".join((mpi.command, *(mpi.unbound or mpi.place)))
+    text = text if ranks else re.sub(r" -np? \{ranks\}", "", text)
+    text = text if each else re.sub(r" (--map-by ppr:|-ppn )\{ranks_per_node\}(:node)?", "", text)
+    text = text.replace(
+        "ppr:{ranks_per_node}:node", "ppr:{ranks_per_node}:node" + _oversubscribed(asked, each)
+    )
+    text = text.format(ranks=ranks, ranks_per_node=each)
+    hosts = f'"${target.variable("node_file")}"'
+    if "hosts" in line.said:
+        option, hosts = "-hosts" if mpi.passes_all else "--host", _host(line.said["hosts"], ranks)
+        text = re.sub(r"(--hostfile|-f)(?= )", option, text)
+    text = re.sub(r'"\$JOBGEN_RUN_DIR/\w+"', lambda _: hosts, text)
+    if (bind := line.said.get("bind", "none")) != "none":
+        text = re.sub(r"(-?-bind-to) none", rf"\1 {bind}", text)
+    if "chdir" in line.said:
+        text += f" -wdir {line.said['chdir']}"
+    if "label" in line.said:
+        text += " -l" if mpi.passes_all else " --tag-output"
+    env = ["env", *line.exports] if line.exports else []
+    given = (
+        [] if mpi.passes_all else [mpi.export[0].format(name=one.partition("=")[0]) for one in line.exports]
+    )
+    if "label" in line.said and not mpi.passes_all:
+        line.notes.append(("--label", f"{mpi.title} writes [JOB,RANK]<stdout>: before a line, not RANK:"))
+    return " ".join([*env, text, *given, *exports])
+
+
+def _oversubscribed(asked: Request, each: str | None) -> str:
+    """Return the modifier for more ranks on a node than the node file has lines for it."""
+    more = asked.nodes and each and each.isdigit() and int(each) > (asked.ranks_per_node or 1)
+    return ":OVERSUBSCRIBE" if more else ""
+
+
+def _host(text: str, ranks: str | None) -> str:
+    """Return the value of --host with the slots of the host."""
+    slots = "" if ranks in (None, "1") else f":{ranks}"
+    return f'"{text.strip(chr(34))}{slots}"' if "$" in text else f"{text}{slots}"
+
+
+def ranks_of(line: Line, asked: Request) -> str | None:
+    """Return the number of ranks that srun starts; None if it is not known."""
+    return _shape(replace(line, notes=[]), asked)[0]
+
+
+def _shape(line: Line, asked: Request) -> tuple[str | None, str | None]:
+    """Return the ranks and those of a node, as srun starts them: src/srun/libsrun/opt.c of Slurm.
+
+    The number of tasks of the job holds for its steps, and --ntasks-per-node is ignored if it contradicts.
+    """
+    said, numbers = line.said, line.numbers
+    if "hosts" in said:
+        return said.get("ranks", "1"), None
+    nodes = numbers.get("nodes") if "nodes" in said else asked.nodes
+    if "ranks" in said:
+        known = numbers.get("ranks")
+        return said["ranks"], str(-(-known // nodes)) if known and nodes else said.get("each")
+    counted = asked.ranks_per_node or not asked.nodes or (asked.ranks or 0) > asked.nodes
+    of_job = asked.ranks if counted else None  # SLURM_NTASKS
+    if of_job and nodes == asked.nodes:
+        each = -(-of_job // nodes) if nodes else None
+        if "each" in said and each and numbers.get("each", each) != each:
+            line.notes.append(
+                (f"--ntasks-per-node={said['each']}", f"srun ignores it: the job has {of_job} tasks")
+            )
+        return str(of_job), str(each) if each else None
+    if "nodes" in said and nodes is None:
+        return (said["nodes"], "1") if said.get("each", "1") == "1" else (None, said["each"])
+    if "each" in said and "each" not in numbers:
+        return None, said["each"]
+    each = numbers.get("each", 1)
+    return str(each * (nodes or 1)), str(each)

@@ -1,0 +1,59 @@
+"""The variables that the commands of a script read, also in the text that another shell expands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from jobgen.check.bare_names import bare_names
+from jobgen.check.bash import Node, parse
+from jobgen.check.script import Script
+
+
+def names_read(root: Node, offset: int) -> Iterator[tuple[Node, int]]:
+    """Yield each name that is read, also in the text of ``bash -c '...'``, and the offset of that text."""
+    for node in root.all("variable_name", "raw_string", "string_content", "$"):
+        if node.type == "$":
+            # tree-sitter ends a word at a second expansion in it: $A.$B
+            if node.parent is not None and node.parent.type == "concatenation":
+                yield from ((one, offset) for one in _named_at(node, node.end))
+        elif node.type in ("raw_string", "string_content"):
+            yield from ((one, offset + at) for one, at in _of_other_shells(node))
+        elif node.field != "name" or node.parent is None or node.parent.type != "variable_assignment":
+            yield node, offset
+    yield from ((node, offset) for node in bare_names(root))
+
+
+def _of_other_shells(node: Node) -> Iterator[tuple[Node, int]]:
+    """Yield each name in a quoted text that another shell expands, and the offset of its source."""
+    if node.type == "string_content":
+        yield from ((one, 0) for one in _escaped(node))
+        return
+    command = next((above for above in node.above() if above.type == "command"), None)
+    if command is not None and any(re.fullmatch(r"-[a-z]*c", child.text) for child in command.children):
+        yield from names_read(parse(node.text[1:-1].encode(), node.line), node.start + 1)
+
+
+def _escaped(node: Node) -> Iterator[Node]:
+    """Yield the names after ``\\$`` in a string, which the shell that gets the string expands."""
+    at = node.text.find("\\$")
+    while at >= 0:
+        start = node.start + len(node.text[: at + 2].encode())
+        yield from _named_at(node, start + node.text[at + 2 :].startswith("{"))
+        at = node.text.find("\\$", at + 2)
+
+
+def _named_at(node: Node, start: int) -> Iterator[Node]:
+    """Yield the name at an offset of the source, as a node without a parent."""
+    match = re.compile(rb"\w+").match(node.source, start)
+    if match:
+        yield Node("variable_name", None, start, match.end(), node.line, node.source, None)
+
+
+def inner_names(script: Script) -> dict[str, int]:
+    """Return the variables in quoted text that another shell expands, with the line of their first use."""
+    found: dict[str, int] = {}
+    for node in script.tree.all("raw_string", "string_content"):
+        for one, _ in _of_other_shells(node):
+            found.setdefault(one.text, one.line)
+    return found

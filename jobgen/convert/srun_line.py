@@ -1,0 +1,157 @@
+"""Command lines of srun."""
+
+from __future__ import annotations
+
+import re
+
+from jobgen.check.directive_reader import whole
+from jobgen.convert.launch_line import Line, Unreadable, Value, Words, quoted
+from jobgen.convert.srun_options import BINDINGS, LONG, MEANINGS, SHORT
+from jobgen.schedulers.request import Request
+from jobgen.topology.cpus import mask
+
+_BINDS = {
+    "none": "none", "core": "cores", "depth": "cores", "socket": "sockets", "numa": "ldoms",
+    "hwthread": "threads", "thread": "threads",
+}  # fmt: skip
+
+
+def read(words: Words, asked: Request) -> Line:
+    """Return the options of srun.
+
+    Raises:
+        Unreadable: the line cannot be translated.
+    """
+    line = Line()
+    for word in words:
+        name, value = _option(word, words)
+        meaning = MEANINGS.get(name, "lost")
+        text = f"{word.text.partition('=')[0]} {value.text}".strip()
+        if name not in LONG:
+            raise Unreadable(f"{word.text} is not an option of srun")
+        if meaning == "refused":
+            raise Unreadable(f"--{name} has no counterpart")
+        if meaning == "lost":
+            line.lost.append(text)
+        elif meaning == "export":
+            _export(line, value, text)
+        elif meaning == "bind":
+            _bind(line, value, text)
+        elif meaning in ("output", "error", "input"):
+            _stream(line, meaning, value, text)
+        elif meaning == "device":
+            _device(line, name, value, text, asked)
+        elif name == "mpi" and value.text != "none":
+            line.marks.append(name)
+        elif meaning != "neutral":
+            line.say(meaning, value)
+    line.program = words.program
+    return line
+
+
+def _option(word: Value, words: Words) -> tuple[str, Value]:
+    """Return the long name of an option, and its value, which may be the next word."""
+    if word.text.startswith("--"):
+        given, equals, _ = word.text[2:].partition("=")
+        name = whole(given.replace("_", "-"), LONG)
+        name = SHORT.get("-" + name, name).removeprefix("--")
+        joined = word.after(len(given) + 3)
+    else:
+        name, joined = SHORT.get(word.text[1:2], "--")[2:], word.after(2)
+        equals = joined.text
+    if LONG.get(name) == "=" and not equals:
+        return name, words.next()
+    if LONG.get(name) == "" and joined.text:
+        raise Unreadable(f"{word.text} has no counterpart")
+    return name, joined
+
+
+def _export(line: Line, value: Value, text: str) -> None:
+    """Keep the variables of --export that are added to all others."""
+    names = value.text.split(",")
+    if "ALL" in names:
+        line.exports += [one for one in names if "=" in one]
+    if "ALL" not in names:
+        line.lost.append(text)
+
+
+def _bind(line: Line, value: Value, text: str) -> None:
+    found = [BINDINGS.get(one) for one in value.text.lower().split(",")]
+    if None in found:
+        line.lost.append(text)
+    elif any(found):
+        line.said["bind"] = next(filter(None, found), "none")
+
+
+def _stream(line: Line, meaning: str, value: Value, text: str) -> None:
+    """Keep the name of a file that srun opens; each rank has one of its own if the name has patterns."""
+    name = value.known or value.text
+    if "%" in name or name.isdigit():
+        line.lost.append(text)
+    elif name != "all":
+        line.said[meaning] = "/dev/null" if name == "none" else quoted(value.text)
+
+
+def redirections(line: Line) -> str:
+    """Return the redirections that open the files of srun's options; errors follow the output."""
+    said = line.said
+    words = [f"< {said['input']}"] if "input" in said else []
+    words += [f"> {said['output']}"] if "output" in said else []
+    words += [f"2> {said['error']}"] if "error" in said else ["2>&1"] * ("output" in said)
+    return " ".join(words)
+
+
+def _device(line: Line, name: str, value: Value, text: str, asked: Request) -> None:
+    """Note devices that only some ranks of a node see."""
+    number = value.text.rpartition(":")[2]
+    whole_node = name in ("gres", "gpus-per-node", "gpus") and number == str(asked.gpus_per_node or 0)
+    if not whole_node and value.text not in ("none", "0"):
+        line.notes.append((text, "each rank sees all devices of its node"))
+
+
+def write(line: Line, asked: Request, plugin: str) -> str:
+    """Return the command with its options."""
+    words = ["srun"]
+    if "ranks" in line.said:
+        words.append(f"--ntasks={quoted(line.said['ranks'])}")
+    elif "each" in line.said and asked.ranks_per_node:  # SLURM_NTASKS is set, and srun would start as many
+        words.append(f"--ntasks={_of_all_nodes(line, asked)}")
+    if "each" in line.said:
+        words.append(f"--ntasks-per-node={quoted(line.said['each'])}")
+    if cores := line.said.get("cpus") or _cores(line, asked):
+        words.append(f"--cpus-per-task={quoted(cores)}")
+    bind = _BINDS.get(line.said.get("bind", ""), line.said.get("mask", ""))
+    words += [f"--cpu-bind={bind}"] * bool(bind)
+    words += ["--overcommit"] * ("overcommit" in line.said) + ["--label"] * ("label" in line.said)
+    if "chdir" in line.said:
+        words.append(f"--chdir={line.said['chdir']}")
+    words += ["--kill-on-bad-exit=1", *([f"--mpi={plugin}"] if plugin != "none" else [])]
+    return " ".join([*(["env", *line.exports] if line.exports else []), *words])
+
+
+def _of_all_nodes(line: Line, asked: Request) -> str:
+    """Return the number of ranks if that of each node is given."""
+    each = line.numbers.get("each")
+    if each and asked.nodes:
+        return str(each * asked.nodes)
+    return f'"$(({line.said["each"].strip(chr(34))} * SLURM_JOB_NUM_NODES))"'
+
+
+def _cores(line: Line, asked: Request) -> str:
+    """Return the cores of each rank: those of a node, shared by its ranks."""
+    cores, of_job = asked.cpus_per_rank or 1, asked.ranks_per_node or 1
+    each = line.numbers.get("each")
+    if each is None and "each" not in line.said and (ranks := line.numbers.get("ranks")):
+        each = -(-ranks // (asked.nodes or 1))
+    if each is None or cores == 1:
+        return str(cores) if cores > 1 else ""
+    return str(max(cores * of_job // each, 1))
+
+
+def masks(text: str) -> str:
+    """Return PALS's ``list:0-7:8,9`` as srun's ``mask_cpu:0xff,0x300``; empty if it is no such list."""
+    kind, _, lists = text.rpartition("list:")
+    if not lists or kind not in ("", "verbose,", "v,") or not re.fullmatch(r"[\d,:-]+", lists):
+        return ""
+    found = [mask(cores.strip(",")) for cores in lists.split(":")]
+    return "mask_cpu:" + ",".join(found) if all(found) else ""

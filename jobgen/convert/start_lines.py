@@ -1,0 +1,175 @@
+"""The lines that a converted script gets before its first command."""
+
+from __future__ import annotations
+
+import re
+
+from jobgen.check.bash import LATER
+from jobgen.check.script import Script
+from jobgen.convert.mpirun_line import EXPORTS, EXPORTS_LINES
+from jobgen.convert.remark import Definition, Edit, Remark
+from jobgen.schedulers.base import Scheduler, fill
+from jobgen.schedulers.request import number
+from jobgen.schedulers.wanted import Wanted
+
+# Commands that do the same in each directory.
+_ANYWHERE = (
+    *(
+        "set",
+        "echo",
+        "printf",
+        "date",
+        "hostname",
+        "module",
+        "ml",
+        "ulimit",
+        "umask",
+        "unset",
+        "trap",
+        "sleep",
+    ),
+    *("whoami", "uname", "nvidia-smi", "true", ":"),
+)
+
+
+def for_bash(script: Script) -> bool:
+    """Return whether the body of a script has been read."""
+    return bool(script.tree.source) or not script.source
+
+
+def has_directives(script: Script) -> bool:
+    """Return whether a script is for a scheduler; some of its directives may have no effect."""
+    return script.is_batch or bool(script.directives.late)
+
+
+def has_first_line(script: Script) -> bool:
+    """Return whether the first line names the shell."""
+    return bool(script.lines) and script.lines[0].startswith("#!")
+
+
+def line_starts(script: Script) -> list[int]:
+    """Return the offset in bytes where each line begins, and the end of the last one."""
+    source = script.source.replace(b"\r\n", b"\n")
+    starts = [0]
+    for line in source.split(b"\n"):
+        starts.append(starts[-1] + len(line) + 1)
+    return [min(start, len(source)) for start in starts]
+
+
+def start(
+    script: Script,
+    source: Scheduler,
+    target: Scheduler,
+    wanted: Wanted,
+    defined: list[Definition],
+    edits: list[Edit],
+) -> list[Edit | Remark]:
+    """Return the edit that inserts lines before the first command, but after ``set``.
+
+    A script that is not for bash gets a remark on each line instead.
+    """
+    lines = []
+    if has_directives(script):
+        lines = _directory(script, source, target, wanted.directory)
+        lines += [f"export {name}={_shell(value)}" for name, value in wanted.exports]
+        lines += _threads(script, source, target, wanted)
+    lines += _redirections(wanted, source, target) + _node_file(script, source, target)
+    lines += [f"{name}={value}" for name, value in defined]
+    lines += ["export " + " ".join(name for name, _ in defined)] if defined else []
+    lines += EXPORTS_LINES if any(f"$({EXPORTS})" in edit.text for edit in edits) else ()
+    if not for_bash(script):
+        why = "is missing: the script is not for bash"
+        return [Remark(script.directives.first_command or 1, line, why) for line in lines]
+    at = _behind_set(script)
+    text = "".join(f"{line}\n" for line in lines)
+    return [Edit(at, at, text)] if lines else []
+
+
+def _shell(value: str) -> str:
+    return (
+        value if re.fullmatch(r"[\w./:,+@%=-]*", value, re.ASCII) else "'" + value.replace("'", "'\\''") + "'"
+    )
+
+
+def _directory(script: Script, source: Scheduler, target: Scheduler, directory: str | None) -> list[str]:
+    """Return lines that change to the directory where the source starts the job."""
+    lines = []
+    moved = source.starts_at_home != target.starts_at_home
+    if moved and not (source.starts_at_home and _changes_directory(script)):
+        start = target.variable("home" if source.starts_at_home else "submit_dir")
+        lines.append(f'cd "${start}" || exit 1  # where {source.family} starts a job')
+    if "wd" in script.request.totals and target.starts_at_home:
+        lines.append(f'cd "${target.variable("submit_dir")}" || exit 1  # -l wd')
+    if directory and "directory" not in target.request_forms and not (moved and directory == "."):
+        lines.append(f"cd {_shell(directory)} || exit 1")
+    return lines
+
+
+def _changes_directory(script: Script) -> bool:
+    """Return whether a directive or one of the first commands sets the directory."""
+    if any(option.flag in ("-d", "-w") for option in script.options) or "wd" in script.request.totals:
+        return True
+    here = (one for one in script.commands if one.name not in _ANYWHERE or "PWD" in one.node.text)
+    first = next(here, None)
+    return first is not None and first.name in ("cd", "pushd") and not first.node.under(*LATER)
+
+
+def _threads(script: Script, source: Scheduler, target: Scheduler, wanted: Wanted) -> list[str]:
+    """Return a line that sets the threads of a rank as the source does, unless the script sets them."""
+    given = [name for name, _, _ in script.assignments] + [name for name, _ in wanted.exports]
+    if source.sets_threads == target.sets_threads or "OMP_NUM_THREADS" in given:
+        return []
+    asked, why = (
+        script.request,
+        f"  # {(source if source.sets_threads else target).title} sets it to the cores of a node",
+    )
+    if source.sets_threads:
+        cores = number(asked.chunks[0].get("ncpus")) if asked.chunks else asked.cpus_per_rank
+        return [f"export OMP_NUM_THREADS={cores}{why}"] if cores else []
+    if any(launch.row.once_a_node for launch in script.launches):
+        return [f"unset OMP_NUM_THREADS{why}"]
+    several = (asked.ranks_per_node or 1) > 1 and script.launches
+    return [f"export OMP_NUM_THREADS={asked.cpus_per_rank or 1}{why}"] if several else []
+
+
+def _redirections(wanted: Wanted, source: Scheduler, target: Scheduler) -> list[str]:
+    """Return the lines that write the output to files whose names the scheduler does not support."""
+    logs, index = wanted.script_logs, target.variable("array_index")
+    codes = {
+        **dict.fromkeys("jJA", target.job_number),
+        "a": f"${{{index}:-{source.no_index}}}" if wanted.index_later else f"${index}",
+        "x": f"${target.variable('job_name')}",
+        "N": "$(hostname -s)",
+        "u": f"${target.variable('user')}",
+        "%": "%",
+    }
+    signs = {"output": ">", "error": "2>"}
+    lines = []
+    for key, path in logs.items():
+        quoted = re.sub(r'([\\$`"])', r"\\\1", path)
+        own = {"j": f"{target.job_number}${{{index}:+_${index}}}"} if wanted.index_later else {}
+        name = fill(quoted, codes if "%a" in path else codes | own)
+        joined = " 2>&1" if key == "output" and "error" not in logs else ""
+        lines.append(f'exec {signs[key]} "{name}"{joined}')
+    return lines
+
+
+def _node_file(script: Script, source: Scheduler, target: Scheduler) -> list[str]:
+    """Return lines that write the node file, if the script uses it and only the source has one."""
+    file = source.variable("node_file")
+    if target.variable("node_file") or not any(name == file for name, _ in script.expansions):
+        return []
+    slots = script.request.lines_per_node or 1
+    comment = f"# The hosts of the job, one line a slot, as {source.family} lists them."
+    lines = target.write_node_file(str(file), slots)
+    return [comment, *lines] if lines else []
+
+
+def _behind_set(script: Script) -> int:
+    """Return the offset of the first line that is a command, but not ``set``."""
+    starts = line_starts(script)
+    line = script.directives.first_command or len(script.lines) + 1
+    for command in script.named("set"):
+        if command.line == line:
+            line += 1
+    return starts[min(line, len(starts)) - 1]

@@ -1,0 +1,48 @@
+"""The lines of a script that set up the network: the interface, and the settings of the site."""
+
+from collections.abc import Iterator
+
+from jobgen.plan import Plan
+from jobgen.rendering.quoting import sh
+from jobgen.sites.networks import NetworkWords, reference
+
+
+def network_lines(plan: Plan) -> list[str]:
+    """Return the settings of the interface and of the site.
+
+    Gloo and Open MPI require full names of interfaces, TensorPipe only one.
+    """
+    interface, mpi = plan.spec.interface, plan.launch.mpi
+    site = [*_site_lines(plan.site.network)]
+    if not interface:
+        return site
+    first = interface.partition(",")[0]
+    lines = [f"export NCCL_SOCKET_IFNAME={interface} GLOO_SOCKET_IFNAME={interface} TP_SOCKET_IFNAME={first}"]
+    libraries = (plan.resources.accelerator.network, mpi.network if mpi else "")
+    lines += [line.format(interface=interface) for line in libraries if line]
+    return [one for line in lines for one in ("# jobgen: disable=fixed-interface", line)] + site
+
+
+def _site_lines(words: NetworkWords) -> Iterator[str]:
+    """Yield the settings of the site: folders of search paths, variables, and variables to unset."""
+    for name, folders in words.prepended:
+        yield from _prepended(name, folders)
+    for name, value in words.variables:
+        other, rest = reference(value)
+        yield _of_other(name, other, rest) if other else f"export {name}={sh(value)}"
+    if words.unset:
+        yield f"unset {' '.join(words.unset)}"
+
+
+def _prepended(name: str, folders: tuple[str, ...]) -> Iterator[str]:
+    before = f"${{{name}:+:${name}}}"
+    if fixed := [one for one in folders if not reference(one)[0]]:
+        yield f"export {name}={sh(':'.join(fixed))}{before}"
+    for other, rest in map(reference, folders):
+        if other:
+            yield _of_other(name, other, rest) + before
+
+
+def _of_other(name: str, other: str, rest: str) -> str:
+    """Return the setting of a variable to the value of another one, if that has a value."""
+    return f"[[ -z ${{{other}:-}} ]] || export {name}=${other}{rest and sh(rest)}"

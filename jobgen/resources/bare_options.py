@@ -1,0 +1,42 @@
+"""The options of launchers that take no value, or only one that is joined to them with =."""
+
+# Open MPI's mpirun (orterun(1), schizo_ompi.c), which reads them with one dash and with two.
+_OPEN_MPI = (
+    *("display-allocation", "display-devel-map", "display-topo", "display-map", "timestamp-output", "xml"),
+    *("tag-output", "report-bindings", "quiet", "version", "nooversubscribe", "nolocal", "no-local", "novm"),
+    *("bynode", "byslot", "bycore", "bysocket", "pernode", "bind-to-core", "bind-to-socket", "bind-to-none"),
+    *("leave-session-attached", "debug-daemons", "do-not-launch", "do-not-resolve", "use-hwthread-cpus"),
+    *("enable-recovery", "disable-recovery", "continuous", "index-argv-by-rank", "preload-binary"),
+    *("noprefix", "tv", "report-state-on-timeout", "get-stack-traces", "merge-stderr-to-stdout"),
+    *("show-progress",),
+)
+# Then those of MPICH's and Intel MPI's mpiexec (hydra) and of PALS.
+MPI = (
+    *(dashes + name for name in _OPEN_MPI for dashes in ("-", "--")),
+    *("-s", "-V", "-h", "-verbose", "-info", "-print-rank-map", "-prepend-rank", "-genvall", "-genvnone"),
+    *("-envall", "-envnone", "-disable-x", "-enable-x", "-disable-auto-cleanup", "-print-all-exitcodes"),
+    *("-disable-hostname-propagation", "-check_mpi", "-localonly", "--label", "--line-buffer"),
+    *("--no-transfer", "--exclusive", "--envall", "--envnone", "--genvall", "--verbose"),
+)
+# no_argument and optional_argument in src/common/slurm_opt.c
+SRUN = (
+    *("--contiguous", "--disable-status", "-X", "-H", "--hold", "-I", "--immediate", "-l", "--label"),
+    *("--multi-prog", "-Z", "--no-allocate", "-k", "--no-kill", "-O", "--overcommit", "-s"),
+    *("--oversubscribe", "-E", "--preserve-env", "--pty", "-q", "--quit-on-interrupt", "--reboot"),
+    *("--spread-job", "--test-only", "--use-min-nodes", "-V", "--version", "--x11", "--interactive"),
+    *("--whole", "--send-libs", "--propagate", "--compress", "--resv-ports", "--nice", "--get-user-env"),
+    *("-h", "--help", "--usage", "--share"),
+)
+# deepspeed/launcher/runner.py
+DEEPSPEED = (
+    *("--force-multi", "--no-local-rank", "--no-ssh", "--no-ssh-check", "--save-pid"),
+    *("--bind-cores-to-rank", "--elastic-training"),
+)
+# torch/distributed/run.py and launch.py
+TORCHRUN = ("--use-env", "--virtual-local-rank", "--run-path")
+# accelerate/commands/launch.py
+ACCELERATE = (
+    *("--cpu", "--tpu", "--use-deepspeed", "--use-fsdp", "--use-megatron-lm", "--use-xpu", "--ipex"),
+    *("--quiet", "-q", "--debug", "--same-network", "--use-mps-device", "--tpu-use-cluster"),
+    *("--use-parallelism-config", "--enable-cpu-affinity"),
+)

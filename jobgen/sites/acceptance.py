@@ -1,0 +1,168 @@
+"""Checks of a job against a site: the limits of its queue, and what the site requires of every job.
+
+A limit that the machine has confirmed refuses a job. One that only the site file states may be old: it gives
+a warning, and the scheduler decides.
+"""
+
+from __future__ import annotations
+
+import re
+from math import prod
+from typing import TYPE_CHECKING, NamedTuple
+
+from jobgen.errors import JobgenError, nearest, one_of
+from jobgen.sites.limits import Request, accepts, excesses, taken
+from jobgen.sites.sources import confidence, newest
+from jobgen.sites.user_limits import at_a_time
+from jobgen.values import QUEUE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from jobgen.sites.site_file import Site
+    from jobgen.spec import JobSpec
+
+
+class _Fault(NamedTuple):
+    """An option that a queue does not take, and the sentence on it."""
+
+    key: str
+    text: str
+
+
+def check(spec: JobSpec, request: Request, lines: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the warnings on a job; ``lines`` are the directives of the site and of the user.
+
+    Raises:
+        JobgenError: the machine has no such queue or has confirmed a limit that is exceeded, the site does
+            not support an option, or a mandatory value is missing.
+    """
+    site = spec.site
+    assert site is not None
+    own = site.values.get("accelerator")
+    if own and spec.accelerator not in (None, own, "cpu"):
+        raise spec.refuse("accelerator", f"{site.title} has {own}; remove it")
+    if spec.qos and site.file.rules.queue == "--qos":
+        raise spec.refuse("qos", f"a queue of {site.title} is a QoS: use --queue {spec.qos}")
+    for key, reason in site.file.lacks.items():
+        if spec.origin(key) not in ("default", site.said):
+            raise spec.refuse(key, f"{site.title}: {reason}")
+    warnings: tuple[str, ...] = ()
+    if site.queues and not spec.reservation and not site.scheduler.is_reservation(spec.queue):
+        warnings = tuple(_check_queue(spec, site, request))
+    queue = site.queues.get(spec.queue) if spec.queue else None
+    demanded = {**site.file.mandatory, **(queue.mandatory if queue else {})}
+    for key, example in demanded.items():
+        _check_there(spec, site, key, example, lines)
+    return warnings
+
+
+def _check_queue(spec: JobSpec, site: Site, request: Request) -> Iterator[str]:
+    """Refuse what the machine refuses, and yield warnings on what the site file says."""
+    queue = spec.queue or min(site.queues, key=lambda one: _distance(site, one, request))
+    confirmed = _confirmed(spec, site, queue, request)
+    for key, text in confirmed:
+        yield f"{spec.said(key)}: {text}"
+    for key, text in _faults(spec, site, site, queue, request):
+        if key not in {one.key for one in confirmed}:
+            yield f"{spec.said(key)}: {text} ({_source(site)}; jobgen site refresh asks the scheduler)"
+    if queue in site.queues:
+        yield from at_a_time(spec, site, queue, request)
+
+
+def _confirmed(spec: JobSpec, site: Site, queue: str, request: Request) -> list[_Fault]:
+    """Return the limits of the machine that a job exceeds with --qos, as a QoS may allow more.
+
+    Raises:
+        JobgenError: the machine has no such queue, or a limit is exceeded without --qos.
+    """
+    if (machine := site.machine) is None:
+        return []
+    origin = f"{machine.commands} on {machine.date}; jobgen site refresh asks again"
+    faults = [
+        one._replace(text=f"{one.text} ({origin})")
+        for one in _faults(spec, machine.site, site, queue, request)
+    ]
+    for key, text in faults:
+        if key == "queue" or spec.qos is None:
+            raise spec.refuse(key, text)
+    return faults
+
+
+def _distance(site: Site, name: str, request: Request) -> tuple[bool, int]:
+    return not site.queues[name].enabled, len(excesses(site, name, request))
+
+
+def _source(site: Site) -> str:
+    """Return the origin of what the site file says about queues: its confidence and its date."""
+    day = newest(site, "queues")
+    words = {
+        "manual": "the manual",
+        "staff": "material of the staff",
+        "users": "reports of users",
+        "unknown": "the site file, whose source is unknown",
+    }
+    return words[confidence(site, "queues")] + (f" of {day}" if day else "")
+
+
+def _faults(spec: JobSpec, facts: Site, site: Site, queue: str, request: Request) -> Iterator[_Fault]:
+    """Yield what a queue does not take by ``facts``; the remedies are those of ``site``."""
+    if queue not in facts.queues:
+        known = [name for name, one in site.queues.items() if one.enabled]
+        yield _Fault(
+            "queue", f"{site.title} has no such queue: use {one_of(known)}{nearest(queue, facts.queues)}"
+        )
+        return
+    if not facts.queues[queue].enabled:
+        text = f"queue {queue} of {site.title} is not enabled; {_remedy(site, queue, 'queue', request)}"
+        yield _Fault("queue", text)
+        return
+    said = ""
+    for key, limit, *_ in excesses(facts, queue, request):
+        if key == "cpus_per_rank" and spec.cpus_per_node is not None:
+            key = "cpus_per_node"
+        if key == "nodes" and spec.spare_nodes:
+            limit += f", and {spec.nodes} with {spec.spare_nodes} spare nodes are {request.nodes}"
+        remedy = _remedy(site, queue, key, request)
+        again = "" if remedy == said else f"; {remedy}"
+        yield _Fault(key, f"queue {queue} of {site.title} takes {limit}{again}")
+        said = remedy
+
+
+def _remedy(site: Site, queue: str, key: str, request: Request) -> str:
+    """Return which queues would take the request; or if none does, what the nearest ones would take."""
+    takers = [one for one in site.queues if one != queue and accepts(site, one, request)]
+    takers.sort(key=lambda one: queue not in site.queues[one].routes_to)  # routing queues that lead there
+    if takers:
+        limit = taken(site, takers[0], key, request.nodes) if len(takers) == 1 else ""
+        return f"{takers[0]} takes {limit}: " * bool(limit) + f"use --queue {one_of(takers)}"
+    would = _would(site, queue, request)
+    return f"no queue accepts it, but {one_of(would)}" if would else "no queue accepts it"
+
+
+def _would(site: Site, queue: str, request: Request) -> list[str]:
+    """Return what the two queues that come nearest to a request would take: those with the fewest limits that
+    it exceeds, and by the least; a second one only if it does not need a far larger change."""
+    changes = {one: excesses(site, one, request) for one in site.queues if site.queues[one].enabled}
+    far = {one: (len(found), prod(each.times for each in found)) for one, found in changes.items() if found}
+    near = sorted(far, key=lambda one: (*far[one], one != queue))
+    alike = [one for one in near if far[one][0] == far[near[0]][0] and far[one][1] <= 4 * far[near[0]][1]]
+    return [f"{one} would with {' and '.join(each.change for each in changes[one])}" for one in alike[:2]]
+
+
+def _check_there(spec: JobSpec, site: Site, key: str, example: str, lines: tuple[str, ...]) -> None:
+    """Check that a mandatory key is given: that of an option, or the beginning of a directive."""
+    if key.startswith("-l "):
+        there = any(re.match(rf"-l *(.*[, ])?{re.escape(key[3:])}=", line) for line in lines)
+        how = f"--directive '{key}={example}'"
+    elif key.startswith("-"):
+        there, how = any(line.startswith(key) for line in lines), f"--directive '{key}={example}'"
+    else:
+        value = getattr(spec, key)
+        there, how = (
+            value not in (None, ()) and (key, value) != ("walltime", QUEUE),
+            f"--{key.replace('_', '-')} {example}",
+        )
+    if not there:
+        what = key.removeprefix("-l ").lstrip("-")
+        raise JobgenError(f"{site.title} requires {what}: add {how}, or set it in the job file")
