@@ -1,9 +1,12 @@
-# The deadline: the latest time to begin a save, job_grace seconds before the end of the wall time.
+# The deadline: the latest time to begin a save, job_grace seconds before the end of the wall time. There is none if
+# the job has no limit.
 
 job_set_deadline() {
   job_ends=
   job_find_end
   [[ -n $job_ends ]] || return 0
+  [[ -z ${job_short_grace:-} ]] || ((10 * job_grace <= job_ends - JOBGEN_START_TIME)) ||
+    job_grace=$(((job_ends - JOBGEN_START_TIME) / 10))
   export JOBGEN_DEADLINE=$((job_ends - job_grace))
   job_note deadline "$JOBGEN_DEADLINE"
 }
@@ -18,4 +21,5 @@ job_deadline() {
   job_asked && return
   job_say 'the wall time is nearly over: asking every rank to save and exit'
   job_control save deadline
+  job_optional job_end_at_limit
 }

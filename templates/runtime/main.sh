@@ -7,12 +7,15 @@ job_main() {
   job_open
   job_optional job_keep_secrets
   job_optional sweep
+  job_optional job_count_nodes
+  job_export
   job_environment
   job_make_hostfile
   job_optional job_filter
   job_rendezvous
   job_optional job_hccl_ports
   job_optional job_set_deadline
+  job_optional job_take_values
   job_handover
   job_optional job_mpi
   job_optional job_check_mpi
@@ -39,15 +42,20 @@ job_tell_why() { # if no other message has the reason
   [[ $why == deadline ]] || job_say "every rank was asked to save and exit, because of $why"
 }
 
+job_run_and_judge() {
+  job_run
+  job_tell_why
+  job_optional job_end_containers
+  job_judge
+  job_optional job_judge_at_limit
+}
+
 job_launch_and_judge() {
   if job_asked; then
     job_say "asked to exit ($(job_why)) before the program started"
     job_status=75
   else
-    job_run
-    job_tell_why
-    job_optional job_end_containers
-    job_judge
+    if job_defined job_run_steps; then job_run_steps; else job_run_and_judge; fi
   fi
   job_optional job_run_after "$job_status"
   if ((job_status == 75)); then

@@ -2,6 +2,7 @@
 
 job_check_mpi() {
   local said other
+  [[ -n ${job_mpirun:-} ]] || return 0  # another step has it
   said=$("$job_mpirun" --version 2>&1 || true)
   case $said in *"$job_mpi_version"*) return ;; esac
   for other in 'Open MPI' HYDRA Intel; do

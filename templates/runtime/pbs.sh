@@ -42,7 +42,8 @@ job_find_end() {
   local limit part seconds=0
   limit=$(job_attribute Resource_List.walltime)
   for part in ${limit//:/ }; do seconds=$((60 * seconds + 10#$part)); done
-  ((seconds)) || seconds=${PBS_WALLTIME:-$job_walltime}
+  ((seconds)) || seconds=${PBS_WALLTIME:-${job_walltime:-0}}
+  ((seconds)) || return 0
   job_ends=$((JOBGEN_START_TIME + seconds))
 }
 

@@ -28,6 +28,7 @@ job_qsub_options() { # adds to options
   # PBS makes a new path if it made this one from the name and number of the job.
   value=$(job_attribute Output_Path)
   [[ -z $value || $value == *.o[0-9]* ]] || options+=(-o "$value")
+  [[ -z ${job_arguments[*]-} ]] || options+=(-F "${job_arguments[*]@Q}")
   job_qsub_resources
   value=$(job_given_variables)
   [[ -z $value ]] || options+=(-v "$value")

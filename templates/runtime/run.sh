@@ -1,7 +1,6 @@
 # Run of the launcher, which the function launch of the job starts.
 
 job_run() { # [preflight]: sets job_status to the status of the launcher
-  local traps=-1
   # In a separate session: PBS signals every process of the job's session, which would kill mpirun.
   # Without input, which may be the rest of this script.
   setsid bash -c "umask ${job_umask:-$(umask)}; set -euo pipefail"$'\n'"$(declare -f launch)"$'\n''launch "$@"' launch "$@" < /dev/null &
@@ -12,16 +11,22 @@ job_run() { # [preflight]: sets job_status to the status of the launcher
   elif ((${#job_hosts[@]} > 1)); then
     job_later 0 job_end_stragglers
   fi
-  # A trap ends the wait, not the launcher; bash may end the next wait, too, after two signals at once.
-  while ((traps != job_traps)) || kill -0 "$job_launcher" 2> /dev/null; do
-    traps=$job_traps
-    wait "$job_launcher" && job_status=0 || job_status=$?
-  done
+  ! job_defined job_heed_control || job_later 0 job_heed_control
+  job_wait "$job_launcher"
   job_end_leftovers
   rm -f "$job_dir"/status-of-*
   job_launcher=
   # shellcheck disable=SC2046  # process ids of helpers that still run: other ids may have been reused
   kill $(jobs -pr) 2> /dev/null || true
+}
+
+job_wait() { # PROCESS: sets job_status to its status
+  local traps=-1
+  # A trap ends the wait, not the process; bash may end the next wait, too, after two signals at once.
+  while ((traps != job_traps)) || kill -0 "$1" 2> /dev/null; do
+    traps=$job_traps
+    wait "$1" && job_status=0 || job_status=$?
+  done
 }
 
 job_end_with_script() { # ends the processes on this host when the script is killed

@@ -1,4 +1,5 @@
 # The start: all functions are defined.
 
+job_arguments=("$@")
 trap job_end EXIT
 job_main

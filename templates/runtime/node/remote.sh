@@ -24,10 +24,28 @@ job_by_pbsdsh() { # it parses nothing, passes no environment, and does not retur
   local path=$JOBGEN_PBS/pbsdsh answer=$JOBGEN_RUN_DIR/status-of-$1-$BASHPID status
   [[ -x $path ]] || path=$(command -v pbsdsh) || return 0
   # shellcheck disable=SC2016  # expanded on the other side
-  "$path" -h "$1" /bin/bash -c '"$@"; echo $? > "$0"' "$answer" "${@:2}"
+  "$path" -h "$1" /bin/bash -c 'echo $$ > "$0.began"; "$@"; echo $? > "$0"' "$answer" "${@:2}" || true
+  job_await_answer "$1"
   status=$(cat "$answer" 2> /dev/null) || status=255
-  rm -f "$answer"
-  exit "$status"
+  rm -f "$answer" "$answer.began" "$answer.alive"
+  exit "${status:-255}"
+}
+
+job_await_answer() { # HOST: pbsdsh may end before the command, with status 0 or with "Event poll failed"
+  local second silent=0
+  for ((second = 1; silent < 3; second++)); do
+    [[ ! -s $answer ]] && ! grep -qs '^stop' "$JOBGEN_LOGS/control" || return 0
+    sleep 1
+    if [[ ! -s $answer.began ]]; then
+      ((second < 10)) || return 0
+    elif ((second < 4 || second % 10 == 0)); then
+      rm -f "$answer.alive"
+      # shellcheck disable=SC2016  # expanded on the other side
+      "$path" -h "$1" /bin/bash -c 'kill -0 "$1" && : > "$0"' "$answer.alive" "$(< "$answer.began")" &> /dev/null || true
+      [[ -e $answer.alive ]] || sleep 1  # as it may end before this command
+      if [[ -e $answer.alive ]]; then silent=0; else silent=$((silent + 1)); fi
+    fi
+  done
 }
 
 job_by_srun() {

@@ -1,0 +1,63 @@
+# The steps of the job, one after another. The function of a step defines its launch and its program.
+
+job_run_steps() {
+  local step last all=("${job_hosts[@]}") logs=$job_logs number=$job_number
+  job_status=0
+  for ((step = 1; step <= job_steps; step = last + 1)); do
+    last=$step
+    while [[ " ${job_parallel_steps[*]-} " == *" $((last + 1)) "* ]]; do last=$((last + 1)); done
+    if ((last > step)); then
+      job_run_parallel_steps "$step" "$last"
+    elif ! job_finished_before; then
+      job_prepare_step 0
+      job_show_step
+      ((step == 1)) || job_optional job_arm_deadline
+      job_run_and_judge
+      cp "$job_logs/statuses" "$logs" 2> /dev/null || true  # jobgen status reads those of the last step
+      job_end_step
+    fi
+    job_logs=$logs
+    ((job_status == 0)) || return 0
+    if ((last < job_steps)) && job_asked; then
+      job_status=75
+      return
+    fi
+  done
+}
+
+job_finished_before() {
+  grep -qsx "$step" "$job_dir/steps-done" || return
+  job_say "step $step has finished in an earlier attempt"
+}
+
+job_prepare_step() { # FIRST HOST, from 0: its hosts, logs and rendezvous
+  unset -f rank program node launch
+  "step_$step"
+  job_hosts=("${all[@]:$1:job_nodes}") job_logs=$logs/step-$step job_number=$((number + step))
+  mkdir "$job_logs"
+  ln -s ../control "$job_logs/control"
+  rm -f "$job_dir/status.json"
+  printf '%s\n' "${job_hosts[@]}" > "$job_dir/hosts"
+  printf "%s slots=$job_ranks_per_node\n" "${job_hosts[@]}" > "$job_dir/hostfile"
+  job_export
+  job_rendezvous
+  job_optional job_hccl_ports
+  job_optional job_mpi
+  job_optional job_check_mpi
+  job_handover
+  job_note step "$step"
+  job_say "step $step of $job_steps, $job_title: ${job_hosts[*]:0:8}; rendezvous at $MASTER_ADDR:$MASTER_PORT"
+}
+
+job_show_step() { # jobgen logs reads its logs
+  rm -rf "$logs/nodes"
+  ln -s "step-$step/nodes" "$logs/nodes"
+}
+
+job_end_step() {
+  if ((job_status)); then
+    job_say "step $step of $job_steps ended with status $job_status"
+  else
+    echo "$step" >> "$job_dir/steps-done"
+  fi
+}
