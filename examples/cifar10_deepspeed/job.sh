@@ -49,7 +49,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.1.0, SHA-256 0daede29e87119a335a9280d1e8ca7fb805140f50c39cf5b32e7bb9db742f260 ========
+# ======== jobgen runtime 0.1.0, SHA-256 d7d0a702589e1f52a5a3a723ea066638aee02923da7d539c4cee593a51cd6e23 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -329,7 +329,7 @@ job_check_hostfile() {
     job_die 70 "the allocation has ${#job_hosts[@]} hosts (${job_hosts[*]:0:8}), but $job_nodes were requested"
 }
 
-# ---- rendezvous.sh: The rendezvous of the ranks, and the variables of the job for the program (docs/survival.md).
+# ---- rendezvous.sh: The variables of the job for the user's code and the program (docs/survival.md), and the rendezvous of the ranks.
 
 job_rendezvous() {
   export MASTER_ADDR=${job_hosts[0]}${job_master_suffix:-} MASTER_PORT=${job_port:-}
@@ -338,6 +338,9 @@ job_rendezvous() {
     MASTER_PORT=$((20000 + job_number % 10000))
     while (exec 3<> "/dev/tcp/localhost/$MASTER_PORT") 2> /dev/null; do MASTER_PORT=$((MASTER_PORT + 1)); done
   fi
+}
+
+job_export() { # before the user's code
   export JOBGEN_JOB_ID=$job_id JOBGEN_RUN_DIR=$job_dir JOBGEN_ATTEMPT=$job_attempt JOBGEN_LOGS=$job_logs JOBGEN_WORLD_SIZE=$job_world_size
   export JOBGEN_ACCELERATOR=$job_accelerator JOBGEN_LAUNCHER=$job_launcher_name JOBGEN_SIGNAL=$job_signal
   export JOBGEN_RANK_LOGS=$job_rank_logs JOBGEN_TRAINING=${job_training:-}
@@ -353,12 +356,15 @@ job_rendezvous() {
   export JOBGEN_START_TIME
 }
 
-# ---- deadline.sh: The deadline: the latest time to begin a save, job_grace seconds before the end of the wall time.
+# ---- deadline.sh: The deadline: the latest time to begin a save, job_grace seconds before the end of the wall time. There is none if
+# the job has no limit.
 
 job_set_deadline() {
   job_ends=
   job_find_end
   [[ -n $job_ends ]] || return 0
+  [[ -z ${job_short_grace:-} ]] || ((10 * job_grace <= job_ends - JOBGEN_START_TIME)) ||
+    job_grace=$(((job_ends - JOBGEN_START_TIME) / 10))
   export JOBGEN_DEADLINE=$((job_ends - job_grace))
   job_note deadline "$JOBGEN_DEADLINE"
 }
@@ -373,6 +379,7 @@ job_deadline() {
   job_asked && return
   job_say 'the wall time is nearly over: asking every rank to save and exit'
   job_control save deadline
+  job_optional job_end_at_limit
 }
 
 # ---- handover.sh: The handover: what the nodes and ranks read from the run directory.
@@ -394,7 +401,7 @@ job_save_environment() { # except variables of this node or this shell
 job_save_functions() { # the functions of the job that run on the nodes
   local name
   for name in variables job_secrets rank program node container; do declare -f "$name" || true; done
-  for name in job_secret_names job_secret_file job_accelerator job_point job_cpu_lists job_binds job_carried job_carried_prefix; do
+  for name in job_secret_names job_secret_file job_accelerator job_point job_value job_cpu_lists job_binds job_carried job_carried_prefix; do
     declare -p "$name" 2> /dev/null || true
   done
 }
@@ -421,7 +428,6 @@ job_make_log_folders() {  # of 400 ranks each, which limits their entries
 # ---- run.sh: Run of the launcher, which the function launch of the job starts.
 
 job_run() { # [preflight]: sets job_status to the status of the launcher
-  local traps=-1
   # In a separate session: PBS signals every process of the job's session, which would kill mpirun.
   # Without input, which may be the rest of this script.
   setsid bash -c "umask ${job_umask:-$(umask)}; set -euo pipefail"$'\n'"$(declare -f launch)"$'\n''launch "$@"' launch "$@" < /dev/null &
@@ -432,16 +438,22 @@ job_run() { # [preflight]: sets job_status to the status of the launcher
   elif ((${#job_hosts[@]} > 1)); then
     job_later 0 job_end_stragglers
   fi
-  # A trap ends the wait, not the launcher; bash may end the next wait, too, after two signals at once.
-  while ((traps != job_traps)) || kill -0 "$job_launcher" 2> /dev/null; do
-    traps=$job_traps
-    wait "$job_launcher" && job_status=0 || job_status=$?
-  done
+  ! job_defined job_heed_control || job_later 0 job_heed_control
+  job_wait "$job_launcher"
   job_end_leftovers
   rm -f "$job_dir"/status-of-*
   job_launcher=
   # shellcheck disable=SC2046  # process ids of helpers that still run: other ids may have been reused
   kill $(jobs -pr) 2> /dev/null || true
+}
+
+job_wait() { # PROCESS: sets job_status to its status
+  local traps=-1
+  # A trap ends the wait, not the process; bash may end the next wait, too, after two signals at once.
+  while ((traps != job_traps)) || kill -0 "$1" 2> /dev/null; do
+    traps=$job_traps
+    wait "$1" && job_status=0 || job_status=$?
+  done
 }
 
 job_end_with_script() { # ends the processes on this host when the script is killed
@@ -571,12 +583,15 @@ job_main() {
   job_open
   job_optional job_keep_secrets
   job_optional sweep
+  job_optional job_count_nodes
+  job_export
   job_environment
   job_make_hostfile
   job_optional job_filter
   job_rendezvous
   job_optional job_hccl_ports
   job_optional job_set_deadline
+  job_optional job_take_values
   job_handover
   job_optional job_mpi
   job_optional job_check_mpi
@@ -603,15 +618,20 @@ job_tell_why() { # if no other message has the reason
   [[ $why == deadline ]] || job_say "every rank was asked to save and exit, because of $why"
 }
 
+job_run_and_judge() {
+  job_run
+  job_tell_why
+  job_optional job_end_containers
+  job_judge
+  job_optional job_judge_at_limit
+}
+
 job_launch_and_judge() {
   if job_asked; then
     job_say "asked to exit ($(job_why)) before the program started"
     job_status=75
   else
-    job_run
-    job_tell_why
-    job_optional job_end_containers
-    job_judge
+    if job_defined job_run_steps; then job_run_steps; else job_run_and_judge; fi
   fi
   job_optional job_run_after "$job_status"
   if ((job_status == 75)); then
@@ -841,5 +861,6 @@ END_OF_NODE
 
 # The start: all functions are defined.
 
+job_arguments=("$@")
 trap job_end EXIT
 job_main

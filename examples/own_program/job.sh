@@ -53,7 +53,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.1.0, SHA-256 7dc60b6e11695577e49d907f1006ee083b420e72a68cb53cf34f937757987c80 ========
+# ======== jobgen runtime 0.1.0, SHA-256 d0477cbf68bf3375e73b64ba18ee7190ca69780c624e0b83503a39b2b0d59cf6 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -304,7 +304,7 @@ job_check_hostfile() {
     job_die 70 "the allocation has ${#job_hosts[@]} hosts (${job_hosts[*]:0:8}), but $job_nodes were requested"
 }
 
-# ---- rendezvous.sh: The rendezvous of the ranks, and the variables of the job for the program (docs/survival.md).
+# ---- rendezvous.sh: The variables of the job for the user's code and the program (docs/survival.md), and the rendezvous of the ranks.
 
 job_rendezvous() {
   export MASTER_ADDR=${job_hosts[0]}${job_master_suffix:-} MASTER_PORT=${job_port:-}
@@ -313,6 +313,9 @@ job_rendezvous() {
     MASTER_PORT=$((20000 + job_number % 10000))
     while (exec 3<> "/dev/tcp/localhost/$MASTER_PORT") 2> /dev/null; do MASTER_PORT=$((MASTER_PORT + 1)); done
   fi
+}
+
+job_export() { # before the user's code
   export JOBGEN_JOB_ID=$job_id JOBGEN_RUN_DIR=$job_dir JOBGEN_ATTEMPT=$job_attempt JOBGEN_LOGS=$job_logs JOBGEN_WORLD_SIZE=$job_world_size
   export JOBGEN_ACCELERATOR=$job_accelerator JOBGEN_LAUNCHER=$job_launcher_name JOBGEN_SIGNAL=$job_signal
   export JOBGEN_RANK_LOGS=$job_rank_logs JOBGEN_TRAINING=${job_training:-}
@@ -328,12 +331,15 @@ job_rendezvous() {
   export JOBGEN_START_TIME
 }
 
-# ---- deadline.sh: The deadline: the latest time to begin a save, job_grace seconds before the end of the wall time.
+# ---- deadline.sh: The deadline: the latest time to begin a save, job_grace seconds before the end of the wall time. There is none if
+# the job has no limit.
 
 job_set_deadline() {
   job_ends=
   job_find_end
   [[ -n $job_ends ]] || return 0
+  [[ -z ${job_short_grace:-} ]] || ((10 * job_grace <= job_ends - JOBGEN_START_TIME)) ||
+    job_grace=$(((job_ends - JOBGEN_START_TIME) / 10))
   export JOBGEN_DEADLINE=$((job_ends - job_grace))
   job_note deadline "$JOBGEN_DEADLINE"
 }
@@ -348,6 +354,7 @@ job_deadline() {
   job_asked && return
   job_say 'the wall time is nearly over: asking every rank to save and exit'
   job_control save deadline
+  job_optional job_end_at_limit
 }
 
 # ---- handover.sh: The handover: what the nodes and ranks read from the run directory.
@@ -369,7 +376,7 @@ job_save_environment() { # except variables of this node or this shell
 job_save_functions() { # the functions of the job that run on the nodes
   local name
   for name in variables job_secrets rank program node container; do declare -f "$name" || true; done
-  for name in job_secret_names job_secret_file job_accelerator job_point job_cpu_lists job_binds job_carried job_carried_prefix; do
+  for name in job_secret_names job_secret_file job_accelerator job_point job_value job_cpu_lists job_binds job_carried job_carried_prefix; do
     declare -p "$name" 2> /dev/null || true
   done
 }
@@ -396,7 +403,6 @@ job_make_log_folders() {  # of 400 ranks each, which limits their entries
 # ---- run.sh: Run of the launcher, which the function launch of the job starts.
 
 job_run() { # [preflight]: sets job_status to the status of the launcher
-  local traps=-1
   # In a separate session: PBS signals every process of the job's session, which would kill mpirun.
   # Without input, which may be the rest of this script.
   setsid bash -c "umask ${job_umask:-$(umask)}; set -euo pipefail"$'\n'"$(declare -f launch)"$'\n''launch "$@"' launch "$@" < /dev/null &
@@ -407,16 +413,22 @@ job_run() { # [preflight]: sets job_status to the status of the launcher
   elif ((${#job_hosts[@]} > 1)); then
     job_later 0 job_end_stragglers
   fi
-  # A trap ends the wait, not the launcher; bash may end the next wait, too, after two signals at once.
-  while ((traps != job_traps)) || kill -0 "$job_launcher" 2> /dev/null; do
-    traps=$job_traps
-    wait "$job_launcher" && job_status=0 || job_status=$?
-  done
+  ! job_defined job_heed_control || job_later 0 job_heed_control
+  job_wait "$job_launcher"
   job_end_leftovers
   rm -f "$job_dir"/status-of-*
   job_launcher=
   # shellcheck disable=SC2046  # process ids of helpers that still run: other ids may have been reused
   kill $(jobs -pr) 2> /dev/null || true
+}
+
+job_wait() { # PROCESS: sets job_status to its status
+  local traps=-1
+  # A trap ends the wait, not the process; bash may end the next wait, too, after two signals at once.
+  while ((traps != job_traps)) || kill -0 "$1" 2> /dev/null; do
+    traps=$job_traps
+    wait "$1" && job_status=0 || job_status=$?
+  done
 }
 
 job_end_with_script() { # ends the processes on this host when the script is killed
@@ -632,8 +644,8 @@ job_find_reason_to_stop() { # in job_why_not
   job_why_not=
   ((job_attempt <= job_requeue)) || job_why_not="this was attempt $job_attempt, of $job_requeue + 1"
   saved=$(cat "$job_dir/saved-step" 2> /dev/null) || true
-  # This is not required of a user's program that never writes saved-step.
-  if ((job_attempt > 1)) && [[ $saved == "$job_saved_before" && -n ${job_training:-}$saved ]]; then
+  # This is required neither with --requeue-on limit, nor of a user's program that never writes saved-step.
+  if ((job_attempt > 1)) && ! job_defined job_judge_at_limit && [[ $saved == "$job_saved_before" && -n ${job_training:-}$saved ]]; then
     job_why_not="this attempt saved no step beyond ${saved:-the first}"
   fi
   [[ ! -e $job_dir/cancelled ]] || job_why_not='it was cancelled'
@@ -673,12 +685,15 @@ job_main() {
   job_open
   job_optional job_keep_secrets
   job_optional sweep
+  job_optional job_count_nodes
+  job_export
   job_environment
   job_make_hostfile
   job_optional job_filter
   job_rendezvous
   job_optional job_hccl_ports
   job_optional job_set_deadline
+  job_optional job_take_values
   job_handover
   job_optional job_mpi
   job_optional job_check_mpi
@@ -705,15 +720,20 @@ job_tell_why() { # if no other message has the reason
   [[ $why == deadline ]] || job_say "every rank was asked to save and exit, because of $why"
 }
 
+job_run_and_judge() {
+  job_run
+  job_tell_why
+  job_optional job_end_containers
+  job_judge
+  job_optional job_judge_at_limit
+}
+
 job_launch_and_judge() {
   if job_asked; then
     job_say "asked to exit ($(job_why)) before the program started"
     job_status=75
   else
-    job_run
-    job_tell_why
-    job_optional job_end_containers
-    job_judge
+    if job_defined job_run_steps; then job_run_steps; else job_run_and_judge; fi
   fi
   job_optional job_run_after "$job_status"
   if ((job_status == 75)); then
@@ -943,5 +963,6 @@ END_OF_NODE
 
 # The start: all functions are defined.
 
+job_arguments=("$@")
 trap job_end EXIT
 job_main

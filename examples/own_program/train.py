@@ -10,6 +10,17 @@ from pathlib import Path
 import torch
 from torch import distributed
 
+
+def write(file: Path, text: str) -> None:
+    """Replace the file at once: a job that is killed here leaves the old text, never half of the new one."""
+    draft = file.with_name(file.name + ".new")
+    with open(draft, "w") as stream:
+        stream.write(text)
+        stream.flush()
+        os.fsync(stream.fileno())  # the text is on the disk before the name
+    os.replace(draft, file)
+
+
 distributed.init_process_group("gloo")
 asked = []  # <-
 signal.signal(signal.SIGUSR1, lambda *_: asked.append(True))  # <- a signal that the job got
@@ -29,8 +40,8 @@ while step < 100 and not stop:
 
 if distributed.get_rank() == 0:
     if stop:
-        saved.write_text(json.dumps({"step": step}))  # yours: weights, optimizer, random states
-        (folder / "saved-step").write_text(f"{step}\n")  # <- a requeue needs this to grow
+        write(saved, json.dumps({"step": step}))  # yours: weights, optimizer, random states
+        write(folder / "saved-step", f"{step}\n")  # <- a requeue needs this to grow
     print(f"{'saved' if stop else 'finished'} after step {step}")
 signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # <- one that comes late must not end Python's shutdown
 distributed.barrier()  # <- the first rank that leaves ends the others

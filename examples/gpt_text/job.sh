@@ -1,0 +1,929 @@
+#!/bin/bash
+# 2 nodes x 4 ranks, 8 ranks in all, by srun on NVIDIA GPUs; made by jobgen 0.1.0.
+# Slurm: https://slurm.schedmd.com/sbatch.html
+# Submit it with: sbatch FILE
+#SBATCH --job-name=gpt
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=4
+#SBATCH --cpus-per-task=8
+#SBATCH --gpus-per-node=4
+#SBATCH --time=12:00:00
+#SBATCH --output=gpt-%j.log
+#SBATCH --open-mode=append
+#SBATCH --partition=gpu
+# shellcheck disable=SC2034,SC2120,SC2154,SC2329  # the runtime below uses them
+set -euo pipefail
+
+# ---- settings -----------------------------------------------------------------------------
+job_name='gpt' job_title='2 nodes x 4 ranks, 8 ranks in all, by srun on NVIDIA GPUs' job_run_dir=runs
+job_nodes=2 job_ranks_per_node=4 job_world_size=8 job_cpus_per_node=32
+job_walltime=43200 job_grace=120 job_timer=yes job_signal=USR1 job_preflight_kind=always job_preflight_limit=120
+job_launcher_name=srun job_training=yes job_rank_logs=node
+job_reach=srun
+job_accelerator=cuda
+
+environment() {
+  job_cuda
+  job_source /home/me/venv/bin/activate
+  export PYTHONUNBUFFERED=1 OMP_NUM_THREADS=8
+  job_need python3 srun
+  job_need_training
+}
+
+rank() {  # the rank variables
+  export RANK=$SLURM_PROCID WORLD_SIZE=$SLURM_NTASKS LOCAL_RANK=$SLURM_LOCALID LOCAL_WORLD_SIZE=4
+}
+
+program() {  # what every rank runs
+  exec python3 -m jobgen.train "$@" --task text --data /data/text --model gpt --size 1.3b --zero-stage 3 --precision bf16 --recompute --batch-size 8 --lr 0.0003 --scheduler warmup-cosine --epochs 1 --save-every 1000
+}
+
+launch() {
+  # --cpus-per-task again: srun does not take it from the job on Slurm 22.05 to 23.02.
+  exec srun --nodes=2 --ntasks=8 --ntasks-per-node=4 --cpus-per-task=8 \
+    --kill-on-bad-exit=1 --export=ALL --mpi=none \
+    bash "$JOBGEN_RUN_DIR/rank.sh" "$@"
+}
+
+# Below is the runtime, the same in every script. The script starts nothing if the runtime is incomplete.
+job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || true
+[[ ! -f $0 || $(sed '1,/^# =* jobgen runtime /d' "$0" | sha256sum) == "${job_sum%% *}  -" ]] || {
+  echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
+  exit 70
+}
+# ======== jobgen runtime 0.1.0, SHA-256 422803673bf911db252918ff0a20032461d5839e2e02a61b64eb7aa5836a73bf ========
+# ---- messages.sh: Messages and notes.
+#
+# Exit statuses of this script; any other status is that of a rank or of the launcher:
+# 70 the allocation or this script is not as expected   71 a file, a module or a command is missing
+# 72 a directory cannot be used                         73 the launcher exited 0, success unverified
+# 74 the preflight found a fault                        75 not finished, the next attempt can continue
+
+job_say() { printf 'jobgen: %s\n' "$*" >&2 || true; }  # the terminal may be closed
+
+job_die() { # STATUS MESSAGE
+  job_say "$2"
+  exit "$1"
+}
+
+job_note() { # WHAT VALUE: into the events of the attempt, with the time
+  # No $(date): bash 5.2 cannot read one while a second signal waits for its trap.
+  { [[ -z ${job_logs:-} ]] || printf '%(%s)T %s %s\n' -1 "$1" "$2" >> "$job_logs/events"; } 2> /dev/null || true
+}
+
+job_defined() { declare -F "$1" > /dev/null; }  # NAME
+
+job_optional() { ! job_defined "$1" || "$@"; }  # FUNCTION [ARG]...: call a function if this job has it
+
+job_body() { declare -f "$1" | sed '1,2d;$d'; }  # FUNCTION: the commands in it
+
+# ---- finish.sh: The exit trap: the last message, and the user's function after.
+
+job_end() {
+  local status=$? what=finished
+  if [[ -n ${job_sourcing:-} ]]; then
+    job_say "$job_sourcing has called exit: nothing was launched"
+    status=71
+  fi
+  job_optional job_run_after "$status"
+  [[ -n ${job_over:-} ]] || what='was ended by a signal'
+  ((status == 0)) || what="failed with status $status"
+  ((status != 75)) || what='is not finished, but can go on: it ended with status 75'
+  job_note ended "$status"
+  job_say "job ${job_id:-?} $what after $SECONDS s${job_output:+; output in $job_output}${job_opened:+; files in $job_dir}"
+  exit "$status"
+}
+
+job_finish_with() { # STATUS
+  job_over=yes
+  exit "$1"
+}
+
+# ---- signals.sh: Signals: the first one asks the ranks to save and exit, the next one stops them at once.
+# Both are written to the file control of the attempt, which a watcher on every node reads (node/watch.sh):
+# a job that is ending cannot start processes on its other nodes.
+
+job_signals=0 job_traps=0 job_last_signal='' job_signalled_at=-9 job_launcher=''
+
+job_listen() {
+  local name
+  # PBS also signals its login shell, which all of these except URG kill.
+  for name in TERM INT HUP USR1 USR2 URG; do
+    # shellcheck disable=SC2064  # now: each its own
+    trap "job_trap $name" "$name"
+  done
+  trap : PIPE  # a closed output must not end the job
+}
+
+job_trap() { # NAME
+  local pause=2
+  job_traps=$((job_traps + 1))
+  # One qsig arrives several times within milliseconds. HUP comes from a closing terminal and from its shell.
+  [[ $1 != HUP ]] || pause=5
+  ((SECONDS - job_signalled_at >= pause)) || return 0
+  job_signalled_at=$SECONDS
+  job_signals=$((job_signals + 1))
+  job_last_signal=$1
+  job_note signal "$1"
+  if ((job_signals == 1)); then
+    [[ -z $job_launcher ]] || job_say "got $1: asking every rank to save and exit; a second signal stops at once"
+    job_control save "$1"
+  else
+    job_say "got $1 again: stopping at once"
+    if [[ -z $job_launcher ]]; then
+      job_sourcing=  # no sourced script has called exit
+      exit 75
+    fi
+    job_control stop "$1"
+    job_later 0 job_stop
+  fi
+}
+
+job_control() { # save|stop REASON: ask the ranks of this attempt
+  { [[ -z ${job_logs:-} ]] || printf '%s %s\n' "$1" "$2" >> "$job_logs/control"; } 2> /dev/null || true
+}
+
+job_asked() { grep -qs '^save' "$job_logs/control"; }
+
+job_why() { # the reason of the first request
+  local what why=''
+  read -r what why < "$job_logs/control" || true
+  printf '%s' "${why:-$what}"
+}
+
+job_later() { # SECONDS COMMAND...: run it then, unless the launcher ends before
+  (
+    trap 'kill "$!"; exit' TERM
+    sleep "$1" &
+    wait "$!"
+    "${@:2}"
+  ) > /dev/null &
+}
+
+# ---- slurm.sh: Slurm: https://slurm.schedmd.com/
+
+job_scheduler() {
+  command -v scontrol > /dev/null || job_die 71 'cannot find scontrol on PATH'
+  [[ -n ${SLURM_JOB_ID:-} && -n ${SLURM_JOB_NODELIST:-} ]] ||
+    job_die 70 'SLURM_JOB_ID and SLURM_JOB_NODELIST are not set: submit this script with sbatch'
+  job_id=$SLURM_JOB_ID job_number=$SLURM_JOB_ID job_nodelist=$SLURM_JOB_NODELIST
+  if [[ -n ${job_array:-} ]]; then
+    [[ -n ${SLURM_ARRAY_TASK_ID:-} ]] || job_die 70 'SLURM_ARRAY_TASK_ID is not set: this script is for the tasks of an array'
+    job_index=$SLURM_ARRAY_TASK_ID job_array_id=$SLURM_ARRAY_JOB_ID
+    job_id=${job_array_id}_$job_index  # with its own number Slurm shows the last task together with all others
+  fi
+  [[ ${SLURM_TASKS_PER_NODE:-} != *,* ]] ||
+    job_die 70 "uneven allocation: Slurm allocated $SLURM_TASKS_PER_NODE tasks, expected $job_ranks_per_node on each node"
+  job_submit_dir=${SLURM_SUBMIT_DIR:-$PWD}
+  job_output=$(scontrol show job "$job_id" | awk 'sub(/^ *StdOut=/, "") && !n++') || true
+  unset SLURM_EXPORT_ENV  # of sbatch --export=NONE; it would apply to the daemons that mpirun starts with srun
+}
+
+job_field() { # NAME: of this job, in Slurm
+  scontrol show job "$job_id" | tr ' ' '\n' | awk -F= -v name="$1" '$1 == name && !n++ { print $2 }'
+}
+
+job_list_hosts() { scontrol show hostnames "$job_nodelist" || job_say "scontrol cannot list the hosts of $job_nodelist"; }
+
+job_find_end() { job_ends=$(date -d "$(job_field EndTime)" +%s 2> /dev/null) || true; }
+
+job_submit_command() { # Slurm refuses a dependency on a job that it has removed
+  echo "sbatch${job_dependency:+ --dependency=}${job_array:+ --array=$job_index}"
+}
+
+# ---- run_directory.sh: The run directory: all files of this job. Each attempt of the job has its own logs in it.
+
+job_find_directory() {
+  job_dir=
+  if [[ -f $job_submit_dir/submitted-from && -f $job_submit_dir/job.sh ]]; then
+    job_dir=$job_submit_dir  # a later attempt, or a job of jobgen submit
+    job_submit_dir=$(< "$job_dir/submitted-from")
+  fi
+  cd "$job_submit_dir" || job_die 72 "cannot enter $job_submit_dir"
+  if [[ -n ${job_workdir:-} ]]; then
+    [[ $job_workdir == /* ]] || job_workdir=$PWD/$job_workdir
+    cd "$job_workdir" || job_die 72 "cannot enter $job_workdir"
+  fi
+  local id=${job_array_id:-$job_id}
+  [[ -n $job_dir ]] || job_dir=$job_run_dir/$job_name-${id//[^A-Za-z0-9._-]/_}
+  [[ $job_dir == /* ]] || job_dir=$PWD/$job_dir
+}
+
+job_open() {
+  job_find_directory
+  job_parent=$job_dir  # of all tasks of an array; each has a directory in it
+  [[ -z ${job_array_id:-} ]] || job_dir=$job_parent/task-$job_index
+  # The processes of the job are found by variables in their environment, one a line.
+  [[ $job_dir != *$'\n'* ]] || job_die 72 "the name of a run directory must not contain a line break: ${job_dir@Q}"
+  job_umask=$(umask)  # of the user's program
+  mkdir -p "${job_parent%/*}/" 2> /dev/null || true
+  umask "${job_mask:-077}"
+  mkdir -p "$job_dir" || job_die 72 "cannot make the run directory $job_dir"
+  [[ -w $job_dir ]] || job_die 72 "cannot write into the run directory $job_dir"
+  rm -f "$job_dir/status.json" "$job_dir/cancelled"
+  job_saved_before=$(cat "$job_dir/saved-step" 2> /dev/null) || true
+  job_attempt=1
+  while [[ -e $job_dir/attempt-$job_attempt ]]; do job_attempt=$((job_attempt + 1)); done
+  mkdir "$job_dir/attempt-$job_attempt" || job_die 72 "cannot make the directory $job_dir/attempt-$job_attempt"
+  job_logs=$job_dir/attempt-$job_attempt job_opened=yes
+  : > "$job_logs/control"
+  ((job_signals == 0)) || job_control save "$job_last_signal"
+  job_note began "$job_id"
+  [[ -z ${job_output:-} ]] || job_note output "$job_output"
+  job_keep "$job_parent"
+}
+
+job_keep() { # DIRECTORY: store the script in it; submitted from there, it continues the job
+  if [[ ! -f $1/job.sh || -z ${job_array_id:-} ]]; then  # tasks of an array may start at the same time
+    [[ ! -f $0 || $0 -ef $1/job.sh ]] || job_replace "$1/job.sh" cat "$0"
+    [[ ! -f ${job_runtime:-} || $job_runtime -ef $1/${job_runtime##*/} ]] ||
+      job_replace "$1/${job_runtime##*/}" cat "$job_runtime"
+    job_replace "$1/submitted-from" printf '%s\n' "$job_submit_dir"
+  fi
+  local id=${job_array_id:-$job_id}
+  [[ $(cat "$1/job-id" 2> /dev/null) == "$id;"* ]] ||  # with the cluster, which the job does not know
+    job_replace "$1/job-id" printf '%s\n' "$id"
+}
+
+job_replace() { # FILE COMMAND...: write the output of the command atomically
+  "${@:2}" > "$job_logs/new" && mv "$job_logs/new" "$1"
+}
+
+# ---- source.sh: Sourced scripts. Most are not written for set -eu, and they may change more than the environment.
+
+job_source() { # FILE
+  [[ -f $1 && -r $1 ]] || job_die 71 "cannot read $1, a file to source"
+  job_file=$1
+  # shellcheck disable=SC2016  # job_take expands it
+  job_take 'source "$job_file"'
+  ((job_taken == 0)) || job_say "warning: $1 returned status $job_taken"
+}
+
+job_take() { # CODE: run it, keep the options, traps and directory of this script, and set job_taken to its status
+  job_here=$PWD job_sourcing=$job_file job_code=$1
+  shift  # a sourced script sees the arguments of its caller
+  set +eu
+  eval "$job_code"
+  job_taken=$?
+  set -eu +fx
+  unset IFS
+  # Variables that declare made local to this function are for the whole script.
+  while read -r job_word; do  # bash 5 puts "declare -x " before the name
+    [[ ! $job_word =~ ^(declare\ -[A-Za-z-]+\ )?([A-Za-z_][A-Za-z0-9_]*)(=|$) ]] ||
+      eval "$(declare -p "${BASH_REMATCH[2]}" | sed '1s/^declare /declare -g /')"
+  done < <(local)
+  trap job_end EXIT
+  job_listen
+  job_sourcing=
+  cd "$job_here"
+}
+
+# ---- cuda.sh: CUDA: PyTorch contains its libraries; the toolkit is for DeepSpeed's ops, which are compiled at run time.
+
+job_cuda() {
+  if [[ -z ${CUDA_HOME:-} ]] && command -v nvcc > /dev/null; then
+    CUDA_HOME=$(dirname "$(dirname "$(readlink -f "$(command -v nvcc)")")")
+  elif [[ -z ${CUDA_HOME:-} && -x /usr/local/cuda/bin/nvcc ]]; then
+    CUDA_HOME=/usr/local/cuda
+  fi
+  [[ -z ${CUDA_HOME:-} ]] || export CUDA_HOME PATH=$CUDA_HOME/bin:$PATH
+}
+
+# ---- requirements.sh: Commands, files and modules that must exist before anything is started.
+
+job_need() { # COMMAND...
+  local name
+  for name; do command -v "$name" > /dev/null || job_die 71 "cannot find $name on PATH"; done
+}
+
+job_need_training() {
+  python3 -c 'import jobgen.train' || job_die 71 "$(command -v python3) has no jobgen.train: pip install 'jobgen[train]'"
+}
+
+job_need_file() { [[ -f $1 ]] || job_die 71 "there is no $1 in $PWD"; }
+
+job_need_program() { command -v "$1" > /dev/null || job_die 71 "cannot run $1 in $PWD"; }
+
+# ---- hostfile.sh: The hostfile: lines HOST slots=N, each host once, in the order of the scheduler.
+
+job_make_hostfile() {
+  if [[ -n ${job_mixed:-} ]]; then  # as many slots as the host has lines
+    job_list_hosts | awk -v share="${job_lines_per_rank:-1}" '
+      NF { if (!lines[$1]++) host[++hosts] = $1 }
+      END { for (i = 1; i <= hosts; i++) print host[i] " slots=" lines[host[i]] / share }'
+  else
+    job_list_hosts | awk -v slots="$job_ranks_per_node" 'NF && !seen[$1]++ { print $1 " slots=" slots }'
+  fi > "$job_dir/hostfile"
+  awk '{ print $1 }' "$job_dir/hostfile" > "$job_dir/hosts"
+  mapfile -t job_hosts < "$job_dir/hosts"
+  export JOBGEN_HERE=${job_hosts[0]:-}  # the host of this script
+  job_check_hostfile
+}
+
+job_check_hostfile() {
+  local shares
+  if [[ -n ${job_mixed:-} ]]; then
+    shares=$(awk -F= '{ print $2 }' "$job_dir/hostfile" | sort -n | uniq -c | awk '{ print $1 "x" $2 }' | paste -sd +)
+    [[ $shares == "$job_mixed" ]] ||
+      job_die 70 "the allocation is ${shares:-empty} (nodes x ranks: ${job_hosts[*]:0:8}), but $job_mixed was requested"
+  fi
+  ((${#job_hosts[@]} == job_nodes)) ||
+    job_die 70 "the allocation has ${#job_hosts[@]} hosts (${job_hosts[*]:0:8}), but $job_nodes were requested"
+}
+
+# ---- rendezvous.sh: The variables of the job for the user's code and the program (docs/survival.md), and the rendezvous of the ranks.
+
+job_rendezvous() {
+  export MASTER_ADDR=${job_hosts[0]}${job_master_suffix:-} MASTER_PORT=${job_port:-}
+  if [[ -z $MASTER_PORT ]]; then
+    # From the job id, so that two jobs on one node differ; the next port if this one is in use.
+    MASTER_PORT=$((20000 + job_number % 10000))
+    while (exec 3<> "/dev/tcp/localhost/$MASTER_PORT") 2> /dev/null; do MASTER_PORT=$((MASTER_PORT + 1)); done
+  fi
+}
+
+job_export() { # before the user's code
+  export JOBGEN_JOB_ID=$job_id JOBGEN_RUN_DIR=$job_dir JOBGEN_ATTEMPT=$job_attempt JOBGEN_LOGS=$job_logs JOBGEN_WORLD_SIZE=$job_world_size
+  export JOBGEN_ACCELERATOR=$job_accelerator JOBGEN_LAUNCHER=$job_launcher_name JOBGEN_SIGNAL=$job_signal
+  export JOBGEN_RANK_LOGS=$job_rank_logs JOBGEN_TRAINING=${job_training:-}
+  export JOBGEN_POLL=0.5  # s between two reads of the file control; longer with many nodes
+  ((job_nodes < 1000)) || JOBGEN_POLL=$((job_nodes / 1000))
+  export JOBGEN_AGENTS=${job_agents:-} JOBGEN_CPUS_PER_NODE=$job_cpus_per_node JOBGEN_RANKS_PER_NODE=$job_ranks_per_node
+  export JOBGEN_BIND=${job_bind:-} JOBGEN_VISIBLE=${job_visible:-} JOBGEN_DEVICES_BY_NODE=${job_devices_by_node:-}
+  JOBGEN_UMASK=$(umask)  # of the files in the run directory
+  export JOBGEN_UMASK
+  [[ -z ${job_index:-} ]] || export JOBGEN_TASK=$job_index
+  [[ -z ${job_hang_timeout:-} ]] || export JOBGEN_HANG_TIMEOUT=$job_hang_timeout
+  JOBGEN_START_TIME=$(($(date +%s) - SECONDS))
+  export JOBGEN_START_TIME
+}
+
+# ---- deadline.sh: The deadline: the latest time to begin a save, job_grace seconds before the end of the wall time. There is none if
+# the job has no limit.
+
+job_set_deadline() {
+  job_ends=
+  job_find_end
+  [[ -n $job_ends ]] || return 0
+  [[ -z ${job_short_grace:-} ]] || ((10 * job_grace <= job_ends - JOBGEN_START_TIME)) ||
+    job_grace=$(((job_ends - JOBGEN_START_TIME) / 10))
+  export JOBGEN_DEADLINE=$((job_ends - job_grace))
+  job_note deadline "$JOBGEN_DEADLINE"
+}
+
+job_arm_deadline() { # only if the program handles the signal, or the scheduler does not send it
+  local now
+  now=$(date +%s)
+  [[ -z ${JOBGEN_DEADLINE:-} || -z ${job_timer:-} ]] || job_later "$((JOBGEN_DEADLINE > now ? JOBGEN_DEADLINE - now : 0))" job_deadline
+}
+
+job_deadline() {
+  job_asked && return
+  job_say 'the wall time is nearly over: asking every rank to save and exit'
+  job_control save deadline
+  job_optional job_end_at_limit
+}
+
+# ---- handover.sh: The handover: what the nodes and ranks read from the run directory.
+
+job_save_environment() { # except variables of this node or this shell
+  local name
+  printf 'cd %q\n' "$PWD"
+  for name in $(compgen -e); do
+    [[ " ${job_secret_names[*]-} " != *" $name "* ]] || continue
+    case $name in
+      SLURM* | PMI* | OMPI_COMM_* | *_VISIBLE_DEVICES | ZE_AFFINITY_MASK | GPU_DEVICE_ORDINAL | TMPDIR | HOSTNAME | HOST | DISPLAY | SSH_* | XDG_*) ;;
+      RANK | LOCAL_RANK | WORLD_SIZE | LOCAL_WORLD_SIZE | NODE_RANK | GROUP_RANK | PBS_NODENUM | PBS_TASKNUM | PBS_VNODENUM) ;;
+      JOBGEN_HOST | BASH* | SHELLOPTS | SHLVL | PWD | OLDPWD | UID | EUID | PPID | _) ;;
+      *) printf 'export %s=%q\n' "$name" "${!name}" ;;
+    esac
+  done
+}
+
+job_save_functions() { # the functions of the job that run on the nodes
+  local name
+  for name in variables job_secrets rank program node container; do declare -f "$name" || true; done
+  for name in job_secret_names job_secret_file job_accelerator job_point job_value job_cpu_lists job_binds job_carried job_carried_prefix; do
+    declare -p "$name" 2> /dev/null || true
+  done
+}
+
+job_handover() {
+  local name
+  # It may contain secrets.
+  (umask 077; job_save_environment > "$job_dir/env.sh"; job_save_functions > "$job_dir/functions.sh")
+  for name in $(compgen -A function job_file_); do
+    "$name" > "$job_dir/${name#job_file_}.sh"
+  done
+  if [[ -f $job_dir/remote.sh ]]; then  # under the name of a command: mpirun runs it instead of ssh
+    cp "$job_dir/remote.sh" "$job_dir/jobgen-remote"
+    chmod +x "$job_dir/jobgen-remote"
+  fi
+  job_make_log_folders
+}
+
+job_make_log_folders() {  # of 400 ranks each, which limits their entries
+  local last=$(((JOBGEN_WORLD_SIZE - 1) / 400))
+  mkdir "$job_logs/nodes" && (cd "$job_logs/nodes" && seq 0 "$last" | xargs mkdir -p)
+}
+
+# ---- run.sh: Run of the launcher, which the function launch of the job starts.
+
+job_run() { # [preflight]: sets job_status to the status of the launcher
+  # In a separate session: PBS signals every process of the job's session, which would kill mpirun.
+  # Without input, which may be the rest of this script.
+  setsid bash -c "umask ${job_umask:-$(umask)}; set -euo pipefail"$'\n'"$(declare -f launch)"$'\n''launch "$@"' launch "$@" < /dev/null &
+  job_launcher=$!
+  job_end_with_script &
+  if [[ -n ${1:-} ]]; then
+    job_later "${job_preflight_limit:-60}" job_stop
+  elif ((${#job_hosts[@]} > 1)); then
+    job_later 0 job_end_stragglers
+  fi
+  ! job_defined job_heed_control || job_later 0 job_heed_control
+  job_wait "$job_launcher"
+  job_end_leftovers
+  rm -f "$job_dir"/status-of-*
+  job_launcher=
+  # shellcheck disable=SC2046  # process ids of helpers that still run: other ids may have been reused
+  kill $(jobs -pr) 2> /dev/null || true
+}
+
+job_wait() { # PROCESS: sets job_status to its status
+  local traps=-1
+  # A trap ends the wait, not the process; bash may end the next wait, too, after two signals at once.
+  while ((traps != job_traps)) || kill -0 "$1" 2> /dev/null; do
+    traps=$job_traps
+    wait "$1" && job_status=0 || job_status=$?
+  done
+}
+
+job_end_with_script() { # ends the processes on this host when the script is killed
+  # shellcheck disable=SC2016  # expanded in the other shell
+  exec setsid bash -c '
+    left() { grep -lszxF "JOBGEN_LOGS=$3" /proc/[0-9]*/environ | awk -F/ -v self="$$" "\$3 != self { print \$3 }"; }
+    while kill -0 "$1" && kill -0 "$2"; do sleep 1; done
+    ! kill -0 "$1" || exit
+    for i in {1..10}; do [[ -s $3/control ]] && kill -0 "$2" && sleep 1; done  # the ranks may be saving
+    kill -TERM $(left "$@") && sleep 3 && kill -KILL $(left "$@")
+  ' guard "$$" "$job_launcher" "$job_logs" < /dev/null &> /dev/null
+}
+
+job_end_leftovers() { # its session, and the commands for other hosts, which may have separate sessions
+  local pids
+  pkill -KILL -s "$job_launcher" || true
+  mapfile -t pids < <(grep -lszxF "JOBGEN_SENT_BY=$job_logs" /proc/[0-9]*/environ | awk -F/ '{ print $3 }')
+  ((${#pids[@]} == 0)) || kill -KILL "${pids[@]}" 2> /dev/null || true
+}
+
+job_stop() { # end the launcher and its remaining processes
+  kill -TERM -- "-$job_launcher" 2> /dev/null
+  sleep 10 &
+  wait "$!"
+  job_control stop timeout
+  kill -KILL -- "-$job_launcher" 2> /dev/null
+}
+
+job_end_stragglers() { # a launcher may wait long for the ranks of a lost node after the others have failed
+  until [[ -s $job_logs/failed ]]; do
+    sleep 5 &
+    wait "$!"
+  done
+  sleep 30 &
+  wait "$!"
+  job_stop
+}
+
+# ---- remote_start.sh: Commands on the other hosts, several at a time.
+
+job_ask_host() { # HOST COMMAND: job_reach_host, for half a minute at most
+  timeout 30 bash -c "$(declare -f job_reach_host)"$'\n''job_reach_host "$@"' reach "$@" < /dev/null
+}
+
+job_on_hosts() { # LIMIT COMMAND...: run it with the name of each host, in the background, and wait for all
+  local limit=$1 host running=0
+  shift
+  for host in "${job_hosts[@]}"; do
+    if ((running++ >= limit)); then wait -n || true; fi
+    "$@" "$host" &
+  done
+  wait
+}
+
+# ---- reach_srun.sh: Another host by a step of Slurm.
+
+job_reach_host() { # HOST COMMAND
+  srun --overlap --nodes=1 --ntasks=1 --nodelist="$1" --mpi=none bash -c "$2"
+}
+
+# ---- preflight.sh: The preflight: the same launcher first starts a check on every rank (docs/survival.md).
+
+job_preflight() { # return 1 after a failure, with the bad hosts in job_bad
+  rm -rf "$job_dir/preflight"
+  mkdir "$job_dir/preflight"
+  job_run preflight
+  job_bad=()
+  ((job_status)) || [[ ! -f $job_dir/preflight/result.json ]] || return 0
+  ! job_asked || return 0  # it ends before the program
+  [[ -s $job_dir/preflight/bad-hosts ]] || job_probe_hosts
+  [[ -s $job_dir/preflight/bad-hosts ]] || job_find_silent
+  mapfile -t job_bad < <(cut -f 1 "$job_dir/preflight/bad-hosts" 2> /dev/null)
+  ((${#job_bad[@]} == 0)) || cat "$job_dir/preflight/bad-hosts" >> "$job_dir/bad-hosts"
+  return 1
+}
+
+job_find_silent() { # the hosts that did not report
+  local host
+  for host in "${job_hosts[@]}"; do
+    compgen -G "$job_dir/preflight/nodes/*/$host.json" > /dev/null || job_bad+=("$host")
+  done
+  ((${#job_bad[@]} < ${#job_hosts[@]})) || job_die 74 "the preflight ended with status $job_status before any host reported"
+  ((${#job_bad[@]} == 0)) || printf '%s\tdid not report\n' "${job_bad[@]}" > "$job_dir/preflight/bad-hosts"
+}
+
+job_probe_hosts() { # test each host alone, if the launcher failed or ended all ranks at the first failure
+  [[ -n ${job_reach:-} && ${job_container:-} != pyxis ]] || return 0
+  job_probe="set -e; . ${job_dir@Q}/env.sh;"
+  if job_defined container; then
+    job_probe+=" exec bash ${job_dir@Q}/container.sh"
+  elif job_defined node; then
+    job_probe+=" command -v $job_launcher_name > /dev/null || { echo '$job_launcher_name: command not found'; exit 71; }; exec"
+  fi
+  job_probe+=" python3 -c 'import jobgen.train, torch.distributed'"
+  job_on_hosts 64 job_probe_host
+  (cd "$job_dir/preflight/probes" && find . -name '*.bad' -exec cat {} +) | sort > "$job_dir/preflight/bad-hosts"
+  sed 's/^/jobgen: /; s/\t/: /' "$job_dir/preflight/bad-hosts" >&2
+}
+
+job_probe_host() { # HOST: its messages go to a file, because pbs_tmrsh writes to the output of the job
+  local file
+  file=$job_dir/preflight/probes/$((RANDOM % 100))
+  mkdir -p "$file"
+  file+=/$1
+  job_ask_host "$1" "($job_probe) > ${file@Q} 2>&1" &> "$file.caller" && rm -f "$file" "$file.caller" && return 0
+  printf '%s\t%s\n' "$1" "$(cat "$file" "$file.caller" 2> /dev/null |
+    awk '!/^(srun|slurmstepd)/ { said = $0 } END { print said ? said : "does not answer" }')" > "$file.bad"
+}
+
+job_preflight_or_end() {
+  if [[ $job_preflight_kind == if_there ]] && ! job_has_training; then
+    job_say 'no preflight: python3 has no jobgen.train with torch'
+  elif job_defined job_choose_hosts; then
+    job_choose_hosts
+  else
+    job_preflight || job_die 74 "the preflight failed with status $job_status; bad: ${job_bad[*]:-no single host}"
+  fi
+}
+
+job_has_training() {
+  local inside=()
+  ! job_defined container || inside=(bash "$job_dir/container.sh")
+  ${inside[@]+"${inside[@]}"} python3 -c \
+    'import sys, importlib.util as u, jobgen.train; sys.exit(not u.find_spec("torch"))' 2> /dev/null
+}
+
+# ---- verdict.sh: The verdict: the status of the launcher is not enough, every rank must record its own.
+
+job_judge() { # sets job_status to the status of the job
+  local launcher=$job_status rank host status='' _
+  for _ in {1..5}; do  # a launcher may exit before the ranks have written their last line
+    job_read_ends
+    ((job_silent)) || break
+    sleep 0.5
+  done
+  read -r rank status _ host < <(LC_ALL=C sort -k 3,3n "$job_logs/statuses" | awk '$2 != 0 && !n++') || true
+  job_status=${status:-$launcher}
+  if job_asked && ((job_begun == 0)); then
+    job_status=75
+  elif ((launcher == 124 && job_status != 75)) && [[ -n ${job_limit:-} ]]; then
+    job_status=124
+    job_say "stopped by timeout after $job_limit, the wall time"
+  elif [[ $status == 143 ]] && job_asked; then
+    job_say "rank $rank on $host was ended by TERM before it could save"
+  elif [[ -n $status && $status != 75 ]]; then
+    job_say "rank $rank on $host failed first, with status $status; the end of its log:"
+    job_show_log "$rank" "$host"
+  fi
+  ((job_silent == 0 || job_status == 75)) || job_judge_silent
+  [[ -z ${job_training:-} || $job_status != 0 ]] || grep -q '"state": *"finished"' "$job_dir/status.json" 2> /dev/null ||
+    job_die 73 "$job_launcher_name ended with status 0, but $job_dir/status.json does not say that the training finished"
+}
+
+job_read_ends() { # of every rank its last line, RANK STATUS SECONDS HOST, into the file statuses
+  local ranks=$job_logs/statuses.new
+  find "$job_logs/nodes" -name '*.ranks' -exec cat {} + | out=$ranks awk -v world="$JOBGEN_WORLD_SIZE" '
+    $1 == "began" { begun++ }
+    $1 == "ended" { line[$2] = $2 " " $3 " " $4 " " $5 }
+    END {
+      out = ENVIRON["out"]  # -v would read backslashes in it
+      printf "" > out
+      for (rank = 0; rank < world; rank++)
+        if (rank in line) print line[rank] > out
+        else if (silent++ < 8) first = first " " rank
+      print begun + 0, silent + 0 first
+    }' > "$job_logs/counts"
+  read -r job_begun job_silent job_silent_ranks < "$job_logs/counts"
+  rm "$job_logs/counts"
+  mv "$ranks" "$job_logs/statuses"
+}
+
+job_show_log() { # RANK HOST: the last lines of a rank
+  local file
+  for file in "$job_logs"/nodes/*/rank-"$1".log "$job_logs"/nodes/*/"$2".log; do
+    [[ -f $file ]] || continue
+    case $file in
+      */rank-*) tail -n 20 "$file" ;;
+      *) sed -n "s/^$1: //p" "$file" | tail -n 20 ;;
+    esac >&2 || true
+    return
+  done
+}
+
+job_judge_silent() { # ranks that recorded no status: killed by the launcher, or lost with their node
+  local bad
+  job_say "rank $job_silent_ranks recorded no status: killed by the launcher, or lost with its node"
+  # A job that is ending cannot reach other hosts: this is no fault of the host.
+  if ! job_asked && ((job_signals == 0)) && [[ -n ${job_reach:-} ]]; then
+    job_on_hosts 64 job_check_silent_host
+    mapfile -t bad < <(find "$job_logs/nodes" -name '*.silent' -exec cat {} +)
+    find "$job_logs/nodes" -name '*.silent' -delete
+    if ((${#bad[@]})); then
+      job_say "${bad[*]:0:8} does not answer"
+      printf '%s\tdoes not answer\n' "${bad[@]}" >> "$job_dir/bad-hosts"
+      ((job_status)) || job_status=1
+      [[ -z ${job_training:-}${job_requeue:-} ]] || job_status=75
+    fi
+  fi
+  ((job_status)) || job_die 73 "$job_launcher_name ended with status 0, but rank $job_silent_ranks recorded no status"
+}
+
+job_check_silent_host() { # HOST
+  [[ $1 != "$JOBGEN_HERE" ]] || return 0
+  ! grep -q " $1\$" "$job_logs/statuses" || return 0
+  job_ask_host "$1" true &> /dev/null ||
+    printf '%s\n' "$1" > "$job_logs/nodes/0/$1.silent"
+}
+
+# ---- main.sh: The job, from the allocation to its status.
+
+job_main() {
+  job_listen
+  job_optional overrides
+  job_scheduler
+  job_open
+  job_optional job_keep_secrets
+  job_optional sweep
+  job_optional job_count_nodes
+  job_export
+  job_environment
+  job_make_hostfile
+  job_optional job_filter
+  job_rendezvous
+  job_optional job_hccl_ports
+  job_optional job_set_deadline
+  job_optional job_take_values
+  job_handover
+  job_optional job_mpi
+  job_optional job_check_mpi
+  job_optional job_prepare_pdsh
+  job_listen  # again: sourced scripts may have set traps
+  job_optional job_preflight_or_end
+  job_say "$job_title: ${job_hosts[*]:0:8}; rendezvous at $MASTER_ADDR:$MASTER_PORT; files in $job_dir"
+  job_optional job_arm_deadline
+  job_optional job_run_before
+  job_launch_and_judge
+}
+
+job_environment() { # the user's own code, and the user's umask
+  umask "${job_umask:-$(umask)}"
+  environment
+  job_umask=$(umask)
+  umask "${job_mask:-077}"
+}
+
+job_tell_why() { # if no other message has the reason
+  local why
+  ! job_asked || ((job_signals)) && return
+  why=$(job_why)
+  [[ $why == deadline ]] || job_say "every rank was asked to save and exit, because of $why"
+}
+
+job_run_and_judge() {
+  job_run
+  job_tell_why
+  job_optional job_end_containers
+  job_judge
+  job_optional job_judge_at_limit
+}
+
+job_launch_and_judge() {
+  if job_asked; then
+    job_say "asked to exit ($(job_why)) before the program started"
+    job_status=75
+  else
+    if job_defined job_run_steps; then job_run_steps; else job_run_and_judge; fi
+  fi
+  job_optional job_run_after "$job_status"
+  if ((job_status == 75)); then
+    job_optional job_go_on
+    job_say "not finished; to go on: cd ${job_parent@Q} && $(job_submit_command) job.sh"
+  fi
+  job_finish_with "$job_status"
+}
+
+job_file_rank() {
+  cat << 'END_OF_RANK'
+#!/bin/bash
+# rank.sh [preflight]: the launcher starts it once for each rank.
+# Launchers change or lose the status of a rank: this script records its status, its log and its process.
+set -euo pipefail
+job_dir=${BASH_SOURCE[0]%/*}
+if [[ -z ${JOBGEN_INSIDE:-} ]]; then
+  # shellcheck source=/dev/null
+  . "$job_dir/env.sh"
+fi
+# shellcheck source=/dev/null
+. "$job_dir/functions.sh"
+job_host=${JOBGEN_HOST:-${SLURMD_NODENAME:-$(hostname)}}
+
+job_umask=$(umask)  # of the program
+umask "${JOBGEN_UMASK:-077}"
+
+job_fail() {
+  echo "jobgen: $job_host: $1" >&2
+  exit 70
+}
+
+job_restore_devices() { # the deepspeed launcher numbers the devices of a node from 0; the scheduler may allocate others
+  local given chosen i devices=
+  [[ -z ${JOBGEN_DEVICES_BY_NODE:-} ]] || JOBGEN_DEVICES=$(sed -n "$((CROSS_RANK + 1))p" "$job_dir/devices")
+  [[ -n ${JOBGEN_DEVICES:-} ]] || return 0
+  IFS=, read -ra given <<< "$JOBGEN_DEVICES"
+  IFS=, read -ra chosen <<< "${!JOBGEN_VISIBLE}"
+  for i in "${chosen[@]}"; do devices+=,${given[i]:?$job_host has only the devices $JOBGEN_DEVICES}; done
+  export "$JOBGEN_VISIBLE=${devices#,}"
+}
+
+job_number_device() { # LOCAL_RANK must be a device that this rank sees: with some launchers it sees only its own
+  local name list seen
+  for name in CUDA_VISIBLE_DEVICES HIP_VISIBLE_DEVICES ROCR_VISIBLE_DEVICES ASCEND_RT_VISIBLE_DEVICES ZE_AFFINITY_MASK; do
+    [[ -n ${!name:-} ]] || continue
+    list=${!name//[!,]/}
+    seen=$((${#list} + 1))
+    ((LOCAL_RANK < seen)) || LOCAL_RANK=$((LOCAL_RANK % seen))
+  done
+}
+
+[[ -z ${JOBGEN_VISIBLE:-} ]] || job_restore_devices
+! declare -F variables > /dev/null || variables
+! declare -F rank > /dev/null || rank
+[[ -n ${RANK:-} ]] || job_fail "$JOBGEN_LAUNCHER gave this process no rank"
+[[ -z ${WORLD_SIZE:-} || $WORLD_SIZE == "$JOBGEN_WORLD_SIZE" ]] ||
+  job_fail "$JOBGEN_LAUNCHER started a world of $WORLD_SIZE ranks, not $JOBGEN_WORLD_SIZE: is it that of another MPI?"
+LOCAL_WORLD_SIZE=${LOCAL_WORLD_SIZE:-${LOCAL_SIZE:-$JOBGEN_RANKS_PER_NODE}}
+job_local=${LOCAL_RANK:-0}
+if [[ -f $job_dir/bind.sh ]]; then
+  # shellcheck source=/dev/null
+  . "$job_dir/bind.sh"
+fi
+[[ -z ${LOCAL_RANK:-} ]] || job_number_device
+
+if [[ ${1:-} == preflight ]]; then
+  [[ -z $JOBGEN_TRAINING ]] || program preflight
+  inside=()
+  ! declare -F container > /dev/null || [[ -n ${JOBGEN_INSIDE:-} ]] || inside=(bash "$job_dir/container.sh")
+  exec ${inside[@]+"${inside[@]}"} python3 -m jobgen.train preflight
+fi
+
+job_write() { # began|ended NUMBER [SECONDS]: a line of this rank in the file of its node; SECONDS since 1970, default now
+  local now=${3:-${EPOCHREALTIME:-$(date +%s.%N)}}
+  printf '%s %s %s %s %s\n' "$1" "$RANK" "$2" "${now/,/.}" "$job_host" >> "$job_node.ranks"
+}
+
+job_logs=$JOBGEN_LOGS
+job_node=$job_logs/nodes/$(((RANK - job_local) / 400))/$job_host
+if ((job_local == 0)); then
+  setsid bash "$job_dir/watch.sh" "$PPID" "$job_node" "$LOCAL_WORLD_SIZE" < /dev/null &> /dev/null &
+fi
+
+trap '' TERM INT HUP USR1 USR2 URG PIPE  # they are for the program, but launchers send them to this shell, too
+set +e
+case $JOBGEN_RANK_LOGS in
+  node)
+    exec {job_lines}> >(stdbuf -oL cut -b1- | stdbuf -oL sed "s/^/$RANK: /" >> "$job_node.log")  # cut ends the last line
+    job_children+=($!)
+    job_log=/dev/fd/$job_lines
+    ;;
+  rank) job_log=${job_node%/*}/rank-$RANK.log ;;
+  failed) job_log=$(mktemp) || job_fail 'cannot make a temporary file' ;;
+  none) job_log=/dev/null ;;
+esac
+exec {job_out}> >(exec tee -a "$job_log")
+job_children+=($!)
+[[ -z ${job_lines:-} ]] || exec {job_lines}>&-
+
+{ (
+  trap - TERM INT HUP USR1 USR2 URG PIPE
+  export JOBGEN_NODE=$job_node  # identifies the processes of this job on this node
+  job_write began "$BASHPID"
+  [[ ! -s $job_logs/control ]] || exit 75  # asked to exit before it started
+  umask "$job_umask"
+  program
+) < /dev/null >&"$job_out" 2>&1 {job_out}>&-; job_status=$?; } 2> /dev/null  # where bash reports how it ended
+job_ended=${EPOCHREALTIME:-$(date +%s.%N)}  # ranks that lose a peer fail soon after it: the times show which failed first
+# A signal may arrive before the training module handles it.
+[[ -z $JOBGEN_TRAINING ]] || ((job_status != 128 + $(kill -l "$JOBGEN_SIGNAL"))) || job_status=75
+
+exec {job_out}>&-
+for _ in {1..100}; do  # limited: processes that the program left may keep its output open
+  kill -0 "${job_children[@]}" 2> /dev/null || { job_children=(); break; }
+  sleep 0.1
+done
+((${#job_children[@]} == 0)) || kill -KILL "${job_children[@]}" 2> /dev/null
+if [[ $JOBGEN_RANK_LOGS == failed ]]; then
+  ((job_status == 0 || job_status == 75)) || cat "$job_log" > "${job_node%/*}/rank-$RANK.log"
+  rm -f "$job_log"
+fi
+job_write ended "$job_status" "$job_ended"
+# The launcher ends the other ranks when this one exits: their watchers must first ask them to save.
+((job_status != 75)) || ! grep -qs '^save' "$job_logs/control" || sleep "$((${JOBGEN_POLL%.*} + 1))"
+((job_status == 0 || job_status == 75)) || [[ -s $job_logs/failed ]] || echo "$RANK $job_status $job_host" >> "$job_logs/failed"
+exit "$job_status"
+END_OF_RANK
+}
+
+job_file_watch() {
+  cat << 'END_OF_WATCH'
+#!/bin/bash
+# watch.sh LAUNCHER NODE RANKS: the watcher of a node, which its first rank starts in a separate session.
+# It forwards the requests in the file control. It ends the remaining processes when the launcher (a process id),
+# or the process that started it here for the scheduler, has ended. The files of this node begin with NODE.
+set -u
+launcher=$1 node=$2 ranks=$3 asked=''
+control=$JOBGEN_LOGS/control
+
+# Without awk, which an image may not have.
+programs() { # the process ids of the programs that have not ended, except those that other processes have reused
+  local what rank value parent _
+  local -A pid=()
+  while read -r what rank value _; do
+    case $what in
+      began) pid[$rank]=$value ;;
+      ended) unset "pid[$rank]" ;;
+    esac
+  done < "$node.ranks"
+  for value in ${pid[@]+"${pid[@]}"}; do
+    parent=$(sed -n 's/^PPid:[[:blank:]]*//p' "/proc/$value/status" 2> /dev/null)
+    ! grep -qasF "$JOBGEN_RUN_DIR/rank.sh" "/proc/$parent/cmdline" || echo "$value"
+  done
+}
+
+left() { # the processes of the ranks on this node, and of the launcher that was started here
+  local pid
+  grep -lszxF -e "JOBGEN_NODE=$node" -e "JOBGEN_PARENT=${JOBGEN_PARENT:--}" /proc/[0-9]*/environ |
+    while IFS=/ read -r _ _ pid _; do [[ $pid == "$$" ]] || echo "$pid"; done
+}
+
+all_have_ended() { (($(grep -c '^ended' "$node.ranks") >= ranks)); }
+
+alive() { kill -0 "$launcher" && { [[ -z ${JOBGEN_PARENT:-} ]] || kill -0 "$JOBGEN_PARENT"; }; } 2> /dev/null
+
+stop() { # SIGNAL
+  local pids
+  mapfile -t pids < <(left)
+  ((${#pids[@]} == 0)) || kill -s "$1" "${pids[@]}"
+} 2> /dev/null
+
+look() { # reads the request in the file into wish; a stop is done at once
+  local what
+  wish=''
+  # The file exists from the start: opening it makes a network file system query the server.
+  while read -r what _; do wish=$what; done < "$control"
+  [[ $wish != stop ]] || { stop KILL; exit; }
+}
+
+while alive; do
+  look
+  if [[ $wish == save && -z $asked ]]; then
+    asked=yes
+    mapfile -t pids < <(programs)
+    ((${#pids[@]} == 0)) || kill -s "$JOBGEN_SIGNAL" "${pids[@]}" 2> /dev/null
+  fi
+  ! all_have_ended || exit
+  sleep "$JOBGEN_POLL"
+done
+for _ in {1..20}; do  # the ranks may be saving
+  look
+  [[ -n $asked ]] && ! all_have_ended && sleep 0.5
+done
+stop TERM
+sleep 3
+stop KILL
+END_OF_WATCH
+}
+
+# The start: all functions are defined.
+
+job_arguments=("$@")
+trap job_end EXIT
+job_main
