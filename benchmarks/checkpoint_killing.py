@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from jobgen.train import checkpoints, config, data, device, engines, loop, peers, ranks, report
+from jobgen.train import checkpoints, config, data, device, engines, loop, peers, ranks, report, scoring
 from jobgen.train.addresses import free_port
 from jobgen.train.checkpoints import export, saving, settling
 from jobgen.train.config import recipe
@@ -114,19 +114,21 @@ class Trial:
         peers.connect(me, mine)
         steps = sampling.steps_per_epoch(SAMPLES, *how.batch, how.parallel)
         assert steps == STEPS_AN_EPOCH
-        trainer = engines.build(how, how.schedule(steps), self._samples, me, mine)
+        task = self._samples.task()
+        trainer = engines.build(how, how.schedule(steps), task, me, mine)
         start = checkpoints.Progress()
         if found and check:
             found = settling.settle(found, check, mine, run)
             start = saving.restore(trainer, found, False, mine, run)
             run.go_on(start.step)
-        saver = saving.Saver(trainer, mine, run, folder, saving.facts(how, self._samples, RANKS), start)
+        saver = saving.Saver(trainer, mine, run, folder, saving.facts(how, task, RANKS), start)
         if found:
             saver.latest = found.directory.name
         if rank == 0:
             os.write(ready, struct.pack("i", start.step))
             _report_saves(saver, ready)
-        loop.Training(trainer, self._samples, mine, how.batch, settings, run, saver).run()
+        what = scoring.measures(task)
+        loop.Training(trainer, task, what, mine, how.batch, settings, run, saver).run()
         torch.distributed.barrier()
 
     def first_step(self) -> int:
@@ -181,8 +183,8 @@ def _report_saves(saver: saving.Saver, pipe: int) -> None:
     """Make the saver write the step into the pipe after each save."""
     save = saver.save
 
-    def reported(progress: checkpoints.Progress) -> None:
-        save(progress)
+    def reported(progress: checkpoints.Progress, best: bool = False) -> None:
+        save(progress, best)
         os.write(pipe, struct.pack("i", progress.step))
 
     saver.save = reported  # type: ignore[method-assign]
@@ -215,7 +217,9 @@ class Left:
 
     @property
     def step(self) -> int:
-        return int(self.latest.rpartition("-")[2]) if self.latest else 0
+        """Return the step to resume from. Only the first checkpoint has its name before `latest` is there."""
+        name = self.latest or max(self.whole, default="step-0")
+        return int(name.rpartition("-")[2])
 
 
 def undisturbed(kind: str, samples: data.Data, place: Path) -> tuple[dict[str, export.Weights], float]:

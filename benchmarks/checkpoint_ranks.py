@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from jobgen.train import checkpoints, config, data, device, engines, loop, peers, ranks, report
+from jobgen.train import checkpoints, config, data, device, engines, loop, peers, ranks, report, scoring
 from jobgen.train.checkpoints import saving, settling
 from jobgen.train.config import recipe
 from torch import distributed, nn
@@ -51,13 +51,14 @@ class Ours:
         stage = ["--zero-stage", "1"] if kind == "deepspeed" else []
         named = ["--model", "checkpoint_ranks:model", "--batch-size", "2", "--epochs", "1", "--keep", "1"]
         settings = config.parse(["--engine", kind, *stage, *named, "--save-every", "1000"])
-        how, samples = recipe.resolve(settings, me.world_size), images()
-        self.engine = engines.build(how, how.schedule(2), samples, me, self.device)
+        how, task = recipe.resolve(settings, me.world_size), images().task()
+        self.engine = engines.build(how, how.schedule(2), task, me, self.device)
         self.run = report.Run({"JOBGEN_RUN_DIR": str(top / "run")}, report.Clock(), me.rank)
         self.run.line = lambda text: None  # type: ignore[method-assign]
         self.run.prepare()
-        loop.Training(self.engine, samples, self.device, how.batch, settings, self.run).run()
-        self._facts = saving.facts(how, samples, me.world_size)
+        what = scoring.measures(task)
+        loop.Training(self.engine, task, what, self.device, how.batch, settings, self.run).run()
+        self._facts = saving.facts(how, task, me.world_size)
         self.folder, self._step = top / "checkpoints", 0
 
     def save(self) -> None:

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from jobgen.train import config, data, device, engines, loop, models, peers, ranks, report
+from jobgen.train import config, data, device, engines, loop, models, peers, ranks, report, scoring
 from jobgen.train.config import recipe
 from jobgen.train.data import sampling
 from torch import distributed, nn
@@ -74,11 +74,12 @@ def ours(kind: str, samples: data.Data, me: ranks.Ranks, mine: device.Device) ->
     settings = config.parse([*OPTIONS, "--engine", kind, "--accumulation", str(passes)])
     how = recipe.resolve(settings, me.world_size)
     steps = sampling.steps_per_epoch(SAMPLES, *how.batch, how.parallel)
-    trainer = engines.build(how, how.schedule(steps), samples, me, mine)
+    task = samples.task()
+    trainer, what = engines.build(how, how.schedule(steps), task, me, mine), scoring.measures(task)
     run = report.Run({"JOBGEN_RUN_DIR": tempfile.mkdtemp()}, report.Clock(), me.rank)
     run.line = lambda text: None  # type: ignore[method-assign]
     run.prepare()
-    return lambda: loop.Training(trainer, samples, mine, how.batch, settings, run).run()
+    return lambda: loop.Training(trainer, task, what, mine, how.batch, how.settings, run).run()
 
 
 def torch_loop(samples: data.Data, me: ranks.Ranks) -> Callable[[], None]:

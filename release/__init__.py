@@ -1,0 +1,1 @@
+"""What a release has beside the wheel and the source distribution."""
