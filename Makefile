@@ -3,12 +3,15 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PYTEST := $(BIN)/python -m pytest --dist loadgroup --cache-clear
+# Tests that fail beside others (status 1) are run once more, one at a time. Both results are printed.
+OR_ALONE = || { test $$? = 1 && $(BIN)/python tests/failed_again.py; }
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 SOURCES := setup.cfg pyproject.toml constraints.txt
 # Every process of the tests would compile all modules again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test quick matrix hangs mutants lint bench colossalai clean
+.PHONY: demo test quick matrix hangs mutants collection lint docs dist pyz sbom recipes release bench colossalai clean
 
 demo: $(VENV)/.demo
 	$(BIN)/jobgen local --name demo --ranks-per-node 2 --launcher mpirun --venv $(VENV) --output demo.sh --force \
@@ -19,10 +22,10 @@ demo: $(VENV)/.demo
 test: $(VENV)/.test
 	if [ "$$(id -u)" = 0 ]; then tests/install.sh; fi
 	$(MAKE) lint
-	$(BIN)/python -m pytest -n 3 --dist loadgroup --durations 10 --ignore-glob '*/test_survival*' --ignore-glob '*/test_matrix*'
+	$(PYTEST) -n 3 --durations 10 --ignore-glob '*/test_survival*' --ignore-glob '*/test_matrix*' $(OR_ALONE)
 	@# What kills nodes of a cluster that others share, and what counts on the time that a job takes, comes afterwards.
-	$(BIN)/python -m pytest -n 3 --dist loadgroup tests/cluster/test_matrix.py
-	$(BIN)/python -m pytest -n 2 --dist loadgroup tests/cluster/test_survival*.py
+	$(PYTEST) -n 3 tests/cluster/test_matrix.py $(OR_ALONE)
+	$(PYTEST) -n 2 tests/cluster/test_survival*.py $(OR_ALONE)
 
 # The tests without a cluster, a training or a browser: less than a minute on two cores.
 quick: $(VENV)/.test
@@ -46,11 +49,38 @@ hangs: $(VENV)/.test
 mutants: $(VENV)/.test
 	$(BIN)/python tests/mutants.py $(FILES)
 
+# check and convert over thousands of real scripts; CHECKOUT is a copy of github.com/converged-computing/jobspec-database.
+collection: $(VENV)/.test
+	PYTHONPATH=tests $(BIN)/python tests/collection/collection.py $(CHECKOUT)
+
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/shellcheck .ci/run tests/*.sh tests/cluster/*.sh tests/support/*.sh
+
+# The documentation site, in site/. NO_MKDOCS_2_WARNING: the pins in constraints.txt hold mkdocs below 2.
+docs: $(VENV)/.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
+# A release, in dist/: wheel and source distribution, zipapp, its parts, recipes. The date is that of the commit.
+dist pyz sbom recipes release: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2> /dev/null || echo 315532800)
+dist: $(VENV)/.release
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist . > /dev/null
+	$(BIN)/python -m twine check --strict dist/*
+
+pyz: dist
+	$(BIN)/python -m release.pyz dist/*.whl dist/jobgen.pyz
+
+sbom: pyz
+	$(BIN)/python -m release.sbom dist/jobgen.pyz > dist/jobgen.cdx.json
+
+recipes: dist
+	$(BIN)/python -m release.recipes dist/*.tar.gz dist
+
+release: sbom recipes
+	cd dist && sha256sum *.whl *.tar.gz *.pyz *.json
 
 bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks
@@ -70,6 +100,14 @@ $(VENV)/.test: $(VENV)/.demo
 	$(PIP) --editable '.[train,mpi,test]'
 	touch $@
 
+$(VENV)/.docs: $(VENV)/.venv $(SOURCES)
+	$(PIP) --editable '.[docs]'
+	touch $@
+
+$(VENV)/.release: $(VENV)/.venv $(SOURCES)
+	$(PIP) --editable '.[release]'
+	touch $@
+
 # An environment of its own: ColossalAI's pins exclude today's torch, but not what it does with it.
 COLOSSALAI ?= .venv-colossalai
 colossalai:
@@ -79,4 +117,4 @@ colossalai:
 	@echo "Now $(COLOSSALAI)/bin/python -m jobgen.train --engine colossalai works."
 
 clean:
-	rm -rf $(VENV) demo.sh runs build dist *.egg-info
+	rm -rf $(VENV) demo.sh runs build dist site *.egg-info

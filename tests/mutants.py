@@ -39,27 +39,12 @@ APART = ("unshare", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child"
 ENTER = 'mount --bind "$0" "$0" && mount -o remount,bind,ro / && cd "$0/tree" && exec "$@"'
 
 SIMPLE = {
-    "command",
-    "redirected_statement",
-    "list",
-    "pipeline",
-    "variable_assignment",
-    "variable_assignments",
-    "declaration_command",
-    "unset_command",
-    "test_command",
-    "negated_command",
+    *("command", "redirected_statement", "list", "pipeline", "variable_assignment", "variable_assignments"),
+    *("declaration_command", "unset_command", "test_command", "negated_command"),
 }
 BODIES = {
-    "program",
-    "compound_statement",
-    "do_group",
-    "subshell",
-    "if_statement",
-    "elif_clause",
-    "else_clause",
-    "case_item",
-    "list",
+    *("program", "compound_statement", "do_group", "subshell", "if_statement", "elif_clause"),
+    *("else_clause", "case_item", "list"),
 }
 
 

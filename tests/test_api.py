@@ -180,10 +180,7 @@ def test_a_type_checker_knows_them_too(tmp_path: Path) -> None:
     """What an editor would underline: a misspelt setting, a value of the wrong type, an unknown launcher."""
     need_package("mypy")
     lines = [
-        "nodes=2, walltime='2h'",
-        "nods=2",
-        "nodes=[2]",
-        "launcher='torchrum'",
+        *("nodes=2, walltime='2h'", "nods=2", "nodes=[2]", "launcher='torchrum'"),
         "env={'A': 1}, preflight=True",
     ]
     (tmp_path / "job.py").write_text(

@@ -93,7 +93,7 @@ def test_more_ranks_than_cores_are_refused_where_they_run(tmp_path: Path) -> Non
 
 def test_processors_that_are_not_there_are_refused(tmp_path: Path) -> None:
     two_processors()
-    status, output, _ = run(tmp_path, "--launcher", "mpirun", "--cpu-bind", "9998;9999")
+    status, output, _ = run(tmp_path, "--launcher", "mpirun", "--cpu-bind", "8190;8191")
     assert status == 70
     assert "cannot bind rank" in output
 

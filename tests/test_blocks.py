@@ -13,11 +13,13 @@ from support.require import need_command
 TORCHRUN = 'RANK=0 exec bash "${@: -1}"'
 
 
-def run(cwd: Path, *options: str, program: tuple[str, ...] = ("true",)) -> subprocess.CompletedProcess[str]:
+def run(
+    cwd: Path, *options: str, program: tuple[str, ...] = ("true",), arguments: tuple[str, ...] = ()
+) -> subprocess.CompletedProcess[str]:
     script = jobs.render("local", "--launcher", "torchrun", *options, program=program)
     bin_dir = jobs.path_with(cwd / "bin", torchrun=TORCHRUN)
     return subprocess.run(
-        ["bash", "-s"],
+        ["bash", "-s", *arguments],
         input=script,
         env={"HOME": str(cwd), "PATH": f"{bin_dir}:/usr/local/bin:/usr/bin:/bin"},
         cwd=cwd,
@@ -31,7 +33,7 @@ def run(cwd: Path, *options: str, program: tuple[str, ...] = ("true",)) -> subpr
 def test_the_blocks_run_in_their_order_around_the_ranks(tmp_path: Path) -> None:
     done = run(
         tmp_path,
-        *("--setup", "export COLOUR=blue\ncd /", "--env", "COLOUR2=red"),
+        *("--setup", "export COLOUR=blue", "--env", "COLOUR2=red"),
         *("--before", 'echo "before: $COLOUR $COLOUR2 ${JOBGEN_RUN_DIR##*/} $PWD"'),
         *("--after-block", 'echo "after: $JOBGEN_STATUS"; cat > /dev/null'),
         program=("bash", "-c", 'echo "rank: $COLOUR"; exit 3'),
@@ -64,12 +66,21 @@ def test_a_setup_that_fails_ends_the_job(tmp_path: Path, setup: str, said: str) 
 
 
 def test_what_a_setup_may_leave_behind(tmp_path: Path) -> None:
-    """Its options, traps, directory and half-true tests are not the script's."""
-    setup = "echo $nothing\nset -f\ncd /\ntrap 'echo trapped' EXIT ERR\nIFS=:\n[[ -d /none ]] && echo"
+    """Its options, traps and half-true tests are not the script's."""
+    setup = "echo $nothing\nset -f\ntrap 'echo trapped' EXIT ERR\nIFS=:\n[[ -d /none ]] && echo"
     done = run(tmp_path, "--setup", setup, program=("pwd",))
     assert done.returncode == 0, done.stdout
     assert str(tmp_path) in done.stdout.splitlines()
     assert "trapped" not in done.stdout.splitlines()
+
+
+def test_a_setup_knows_its_job_and_its_directory_holds(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    setup = 'set -eu\n: "$JOBGEN_JOB_ID" "$JOBGEN_ATTEMPT"\nmkdir "$JOBGEN_RUN_DIR/made"\ncd work\n! false\nset +e\nfalse\ntrue'
+    done = run(tmp_path, "--setup", setup, "--before", "pwd", program=("bash", "-c", "echo rank: $PWD"))
+    assert done.returncode == 0, done.stdout
+    assert {str(tmp_path / "work"), f"rank: {tmp_path}/work"} <= set(done.stdout.splitlines())
+    assert (jobs.run_dir(tmp_path / "runs") / "made").is_dir()
 
 
 def test_a_before_that_fails_launches_nothing_and_after_still_runs(tmp_path: Path) -> None:

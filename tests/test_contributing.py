@@ -17,7 +17,7 @@ from support.walkthroughs import ROOT, block
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
     """A copy of the checkout, as far as the walk-throughs and their tests need it."""
-    for name in ("jobgen", "templates", "docs", "examples", "tests"):
+    for name in ("jobgen", "templates", "train", "docs", "examples", "tests"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__", ".*"))
     shutil.copy(ROOT / "setup.cfg", tmp_path)  # makes it a checkout
     return tmp_path
@@ -56,10 +56,10 @@ def test_a_rule_costs_one_function_and_its_generated_page(copy: Path) -> None:
     assert changed(copy, before) == {"jobgen/check/rules/environment.py", "docs/rules/sudo-in-job.md"}
 
     page = (copy / "docs/rules/sudo-in-job.md").read_text()
-    assert "bad.sh:4: error: sudo cannot ask for a password in a job [sudo-in-job]\n" in page
+    assert "bad.sh:4: warning: sudo cannot ask for a password in a job [sudo-in-job]\n" in page
     (copy / "job.sh").write_text("#!/bin/bash\n#SBATCH --time=01:00:00\nsudo true\n")
     done = run(copy, "jobgen check job.sh")
-    assert (done.returncode, "[sudo-in-job]" in done.stdout) == (1, True)
+    assert (done.returncode, "[sudo-in-job]" in done.stdout) == (0, True)
     chosen = "sudo-in-job or table or left_over"
     tests = run(
         copy, f"python -m pytest -q -p no:cacheprovider tests/check/test_check_rules.py -k '{chosen}'"
@@ -150,7 +150,10 @@ def lsf_jobs(copy: Path) -> None:
         )
         states = [line for line in done.stdout.splitlines() if line.startswith("one-")]
         assert done.stdout.splitlines()[0] == "7", done.stderr
-        assert [state.partition(": ")[2] for state in states] == ["pending, job 7", "cancelled, job 7"]
+        assert [state.partition(": ")[2] for state in states] == [
+            "pending, job 7 on LSF",
+            "cancelled, job 7 on LSF",
+        ]
 
 
 def test_a_scheduler_costs_two_modules_a_template_and_a_runtime_file(copy: Path) -> None:
@@ -196,7 +199,6 @@ def test_a_scheduler_costs_two_modules_a_template_and_a_runtime_file(copy: Path)
 
 
 def test_an_engine_costs_a_declaration_and_a_class(copy: Path) -> None:
-    shutil.copytree(ROOT / "train", copy / "train", ignore=shutil.ignore_patterns("__pycache__"))
     section, before = "Add an engine of the training module", contents(copy)
     (copy / "train/config/engine_clipped.py").write_text(block(section, "python"))
     (copy / "train/engines/clipped.py").write_text(block(section, "text"))

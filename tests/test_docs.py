@@ -17,7 +17,7 @@ from support.require import need_command, need_package
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [
     ROOT / "README.md",
-    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted(path for path in (ROOT / "docs").rglob("*.md") if path.parent.name != "rules"),
     *sorted((ROOT / "examples").rglob("*.md")),
 ]
 BLOCK = re.compile(r"^```bash\n(.*?)^```$", re.MULTILINE | re.DOTALL)

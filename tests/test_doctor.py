@@ -25,6 +25,7 @@ from jobgen.doctor.recipe import recipe
 from jobgen.errors import JobgenError
 from jobgen.plan import resolve
 from jobgen.resources.accelerators import ACCELERATORS
+from jobgen.schedulers.table import SCHEDULERS
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
@@ -57,14 +58,7 @@ def test_the_environment_of_these_tests_is_well(tmp_path: Path) -> None:
     need_command("mpirun")
     said = found("local", "--launcher", "mpirun", "--ranks-per-node", "2", cwd=tmp_path)
     assert {
-        "environment",
-        "python3",
-        "jobgen.train",
-        "mpirun",
-        "mpi4py",
-        "torch",
-        "ds_report",
-        "clock",
+        *("environment", "python3", "jobgen.train", "mpirun", "mpi4py", "torch", "ds_report", "clock"),
     } <= set(said)
     assert not [one for one in said.values() if one["state"] == "problem"]
     assert said["mpi4py"]["state"] == "ok", said["mpi4py"]
@@ -92,14 +86,7 @@ def test_only_the_first_of_faults_that_follow_is_told(tmp_path: Path) -> None:
 def test_json_has_these_keys(tmp_path: Path) -> None:
     said = json.loads(doctor("local", "--json", "--limit", "20", "--", "true", cwd=tmp_path).stdout)
     assert list(said) == [
-        "version",
-        "host",
-        "in_job",
-        "scheduler",
-        "launcher",
-        "accelerator",
-        "state",
-        "findings",
+        *("version", "host", "in_job", "scheduler", "launcher", "accelerator", "state", "findings"),
     ]
     assert all(list(one) == ["check", "state", "found", "why", "remedy"] for one in said["findings"])
     assert (said["scheduler"], said["in_job"]) == ("local", False)
@@ -312,6 +299,14 @@ fused_adam ............. \x1b[93m[NO]\x1b[0m ....... \x1b[92m[OKAY]\x1b[0m
 """
 
 
+class Equipped(Surroundings):
+    """Surroundings with the commands of all schedulers."""
+
+    def which(self, name: str) -> str | None:
+        known = {one for row in SCHEDULERS.values() for one in (*row.submit_commands, *row.node_commands)}
+        return super().which(name) or (f"/usr/bin/{name}" if name in known else None)
+
+
 def case(
     scheduler: str = "slurm",
     in_job: bool = True,
@@ -345,7 +340,7 @@ def case(
         else Answer(0, one if isinstance(one, str) else json.dumps(one), "")
         for name, one in (well | answers).items()
     }
-    here = Surroundings({"HOME": "/nowhere", "PATH": os.environ["PATH"], **(env or {})}, "/tmp")
+    here = Equipped({"HOME": "/nowhere", "PATH": os.environ["PATH"], **(env or {})}, "/tmp")
     return Case(plan, here, said, in_job)
 
 

@@ -68,6 +68,8 @@ def test_the_program_runs_and_prints_what_is_shown(name: str, tmp_path: Path) ->
     program[program.index("--data") + 1] = str(tmp_path / "data")
     if "80" in program:
         program[program.index("80")] = "1"  # enough to see it run
+    if "1.3b" in program:
+        program[program.index("1.3b")] = "tiny"
     for config in (EXAMPLES / name).glob("*.json"):
         shutil.copy(config, tmp_path)
     local = ["local", "--ranks-per-node", "2", "--launcher", launcher, "-o", "job.sh", "--", *program]
@@ -109,13 +111,32 @@ def test_the_own_program_leaves_when_asked_and_goes_on(tmp_path: Path) -> None:
     assert int((directory / "saved-step").read_text()) < 100
 
 
+def test_the_own_program_is_killed_while_it_writes(tmp_path: Path) -> None:
+    """The state before is intact: an empty file would end all later attempts."""
+    need_package("torch")
+    need_command("torchrun")
+    (tmp_path / "mine.json").write_text('{"step": 98}')
+    kill = "import os, signal\nos.fsync = lambda fd: os.kill(os.getpid(), signal.SIGKILL)\n"
+    (tmp_path / "sitecustomize.py").write_text(kill)
+    env = {**os.environ, "JOBGEN_RUN_DIR": str(tmp_path), "JOBGEN_DEADLINE": "1", "PYTHONPATH": str(tmp_path)}
+    program = str(EXAMPLES / "own_program" / "train.py")
+    command = [need_command("torchrun"), "--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0"]
+    done = subprocess.run([*command, program], cwd=tmp_path, env=env, capture_output=True, text=True)
+    assert "begins after step 98" in done.stdout
+    assert "Signal 9 (SIGKILL)" in done.stderr
+    assert (tmp_path / "mine.json").read_text() == '{"step": 98}'
+    assert not (tmp_path / "saved-step").exists()
+
+
 def make_data(task: str, folder: Path) -> None:
-    """A few images of noise in the files of a task."""
+    """A few images of noise, or some words, in the files of a task."""
     sys.path.insert(0, str(Path(__file__).parent / "train"))
     from train_support import write_cifar, write_mnist
 
     folder.mkdir()
-    if task == "mnist":
+    if task == "text":
+        (folder / "text.txt").write_text("In the beginning there was the word.\n" * 120)
+    elif task == "mnist":
         write_mnist(folder, train=512, test=64)
     else:
-        write_cifar(folder, samples=40)
+        write_cifar(folder, samples=16)

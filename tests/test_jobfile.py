@@ -21,7 +21,7 @@ from jobgen.config import read_spec
 from jobgen.errors import JobgenError
 from jobgen.jobfile.locations import line_of
 from jobgen.jobfile.reader import read_job
-from jobgen.jobfile.schema import TABLES, table_of
+from jobgen.jobfile.tables import TABLES, table_of
 from jobgen.options import BY_KEY, OPTIONS
 from jobgen.plan import resolve
 from jobgen.schedulers.detection import detect
@@ -56,6 +56,7 @@ dialect = "pbspro"
 [resources]
 cpus_per_node = 64
 nodes = 2
+hostfile = "/dev/null"
 gpus_per_node = "4"
 ranks_per_node = 4
 cpus_per_rank = 8
@@ -65,10 +66,12 @@ accelerator = "cuda"
 [launch]
 cpu_bind = "0-7;8-15;16-23;24-31"
 interface = "hsn0"
+network = "plugin"
 launcher = "mpirun"
 mpi = "openmpi"
 remote = "auto"
 launcher_arg = ["--bind-to", "core"]
+expand = false
 include = "n1:0,1"
 exclude = "n2"
 master_port = 29500
@@ -76,6 +79,7 @@ master_port = 29500
 grace = "5m"
 signal = "USR2@400"
 requeue = 3
+requeue_on = "limit"
 preflight = false
 spare_nodes = 1
 hang_timeout = "10m"
@@ -111,10 +115,10 @@ FLAGS = """
 --after 12 --after afterany:13_4 --reservation night --qos high --constraint a100&ib --licenses matlab:2
 --comment theOne --mail-on end,fail --log logs/%A_%a.log --begin 2030-01-31T20:00 --priority=-5 --no-exclusive --directive=-l_filesystems=home
 --directive=-r_y --dialect pbspro --nodes 2 --gpus-per-node 4 --ranks-per-node 4 --cpus-per-rank 8 --mem 64G
---accelerator cuda --launcher mpirun --mpi openmpi --remote auto --launcher-arg=--bind-to --launcher-arg=core
---include n1:0,1 --exclude n2 --master-port 29500 --grace 5m --signal USR2@400 --requeue 3 --no-preflight
+--accelerator cuda --launcher mpirun --mpi openmpi --remote auto --launcher-arg=--bind-to --launcher-arg=core --no-expand
+--include n1:0,1 --exclude n2 --master-port 29500 --grace 5m --signal USR2@400 --requeue 3 --requeue-on limit --no-preflight
 --spare-nodes 1 --hang-timeout 10m --module cuda/12.4 --module openmpi --source /etc/profile.d/site.sh --conda train
---venv .venv --env-file /dev/null --no-group-readable --env NCCL_DEBUG=WARN --env THREADS=4 --cpus-per-node 64 --cpu-bind 0-7;8-15;16-23;24-31 --interface hsn0 --container apptainer --image a.sif --bind /data --container-arg=--no-home --setup true --before date --after-block sync --workdir /scratch/me --runs-dir out --rank-logs failed --runtime beside
+--venv .venv --env-file /dev/null --hostfile /dev/null --no-group-readable --env NCCL_DEBUG=WARN --env THREADS=4 --cpus-per-node 64 --cpu-bind 0-7;8-15;16-23;24-31 --interface hsn0 --network plugin --container apptainer --image a.sif --bind /data --container-arg=--no-home --setup true --before date --after-block sync --workdir /scratch/me --runs-dir out --rank-logs failed --runtime beside
 """
 
 
@@ -220,7 +224,7 @@ MISTAKES = [
     ("[resources]\nnodes = 0", "nodes = 0 (jobgen.toml, line 2): must be a whole number of at least 1"),
     ("[resources]\nnodes = 1.5", "nodes = 1.5 (jobgen.toml, line 2): must be a whole number"),
     ("\ufeff[resources]\nnodes = true", "nodes = true (jobgen.toml, line 2): must be a whole number"),
-    ("[resources]\n\nnodez = 2", "nodez (jobgen.toml, line 3): [resources] has no such key: use nodes, gpus_per_node"),
+    ("[resources]\n\nnodez = 2", "nodez (jobgen.toml, line 3): [resources] has no such key: use nodes, hostfile, gpus_per_node"),
     ("[resources]\nnodez = 2", "did you mean nodes?"),
     ("[resources]\nqueue = 'x'", "queue (jobgen.toml, line 2): [resources] has no such key"),
     ("nodes = 2", "it belongs in [resources]"),
@@ -240,7 +244,7 @@ MISTAKES = [
     ("[sweep]\nx = [\"a\\u0000\"]", "can hold a NUL"),
     ("[resource]\nnodes = 1", "did you mean resources?"),
     ("resources = 5", "resources = 5 (jobgen.toml, line 1): must be a table"),
-    ("[launch]\nlauncher = 'mpirn'", "launcher = mpirn (jobgen.toml, line 2): must be deepspeed, mpirun, torchrun or srun; did you mean mpirun?"),
+    ("[launch]\nlauncher = 'mpirn'", "launcher = mpirn (jobgen.toml, line 2): must be deepspeed, mpirun, torchrun, srun or accelerate; did you mean mpirun?"),
     ("[launch]\nlauncher_arg = '--x'", "must be a list"),
     ("[job]\nname = 'a'\nwalltime = 02:00:00", "walltime = 02:00:00 (jobgen.toml, line 3): must be a text in quotes"),
     ("[job]\nwalltime = 3600", "walltime = 3600 (jobgen.toml, line 2): is ambiguous: Slurm reads minutes, PBS seconds; write 3600m or 3600s"),
@@ -398,7 +402,7 @@ def test_the_schema_takes_what_we_take(tmp_path: Path) -> None:
     for wrong in ("a = 1", "[resources]\nnodes = 0", "[launch]\nlauncher = 'x'", "[job]\nnamme = 'x'"):
         assert list(check.iter_errors(msgspec.toml.decode(wrong)))
     properties = shape["$defs"]["launch"]["properties"]
-    assert properties["launcher"]["enum"] == ["deepspeed", "mpirun", "torchrun", "srun"]
+    assert properties["launcher"]["enum"] == ["deepspeed", "mpirun", "torchrun", "srun", "accelerate"]
     assert all("description" in one for one in properties.values())
 
 
@@ -416,6 +420,7 @@ def test_a_starter_and_each_of_its_comments(
     done = jobgen(command, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, FOUND)
     (tmp_path / "tokens.env").write_text("HF_TOKEN=x\n")
+    (tmp_path / "hosts").write_text("node1\n")
     monkeypatch.chdir(tmp_path)
     for option in OPTIONS:
         if option.key not in SCHEDULERS[kind].lacks and f"\n# {option.name} = " in text:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import zipfile
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from golden.cases import job_part
+from support.builds import build
 from support.require import absent
 
 from jobgen.commands import man
@@ -92,7 +92,7 @@ def test_explain_as_table_and_as_json() -> None:
         "command",
     ]
     values = json.loads(run(*words, "--json").stdout)
-    meaning = "Number of nodes; 2x4+1x8 is 2 nodes of 4 ranks and 1 node of 8 (PBS)."
+    meaning = "Number of nodes; 2x4+1x8 is 2 nodes of 4 ranks and 1 node of 8 (PBS); submitted: those of the command line of sbatch or qsub."
     assert values["nodes"] == {"value": 2, "origin": "command line", "meaning": meaning}
     assert values["launcher"]["origin"] == "command line"
     assert (values["world_size"]["value"], values["world_size"]["origin"]) == (2, "derived")
@@ -101,7 +101,7 @@ def test_explain_as_table_and_as_json() -> None:
         "origin": "default",
         "meaning": values["walltime"]["meaning"],
     }
-    assert {"hostfile", "rendezvous", "slots"} <= set(values)
+    assert {"hosts", "rendezvous", "slots"} <= set(values)
 
 
 def test_version_and_help() -> None:
@@ -117,16 +117,7 @@ def test_version_and_help() -> None:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
-    source = folder / "source"  # building leaves its traces in the tree, where another test may build, too
-    for name in ("jobgen", "templates", "train"):
-        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("setup.cfg", "setup.py", "pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, source)
-    done = run("-m", "build", "--wheel", "--outdir", str(folder), str(source))
-    if done.returncode:
-        absent(f"a wheel cannot be built here: {(done.stderr or done.stdout)[-300:]}")
-    [path] = folder.glob("*.whl")
+    [path] = build(tmp_path_factory.mktemp("wheel")).glob("*.whl")
     return path
 
 

@@ -35,18 +35,7 @@ CHARACTERS = st.one_of(
 TEXT = st.lists(CHARACTERS, max_size=12).map("".join)
 # What some option takes, and others may not.
 WORDS = [
-    "a100",
-    "0-3%2",
-    "12",
-    "afterany:12",
-    "end",
-    "none",
-    "20:00",
-    "+2h",
-    "-5",
-    "m:2",
-    "a=b",
-    "%x.log",
+    *("a100", "0-3%2", "12", "afterany:12", "end", "none", "20:00", "+2h", "-5", "m:2", "a=b", "%x.log"),
     "a&b",
 ]
 NAME = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,8}", fullmatch=True)
@@ -138,28 +127,9 @@ def _reserved(name: str) -> bool:
     st.dictionaries(
         st.sampled_from(
             [
-                "name",
-                "queue",
-                "account",
-                "mail",
-                "module",
-                "conda",
-                "source",
-                "mem",
-                "walltime",
-                "include",
-                "directive",
-                "array",
-                "after",
-                "reservation",
-                "qos",
-                "constraint",
-                "licenses",
-                "comment",
-                "mail_on",
-                "log",
-                "begin",
-                "priority",
+                *("name", "queue", "account", "mail", "module", "conda", "source", "mem", "walltime"),
+                *("include", "directive", "array", "after", "reservation", "qos", "constraint", "licenses"),
+                *("comment", "mail_on", "log", "begin", "priority"),
             ]
         ),
         st.one_of(TEXT, st.sampled_from(WORDS)),

@@ -23,12 +23,9 @@ from jobgen.values import read_env_file
 
 SECRET = "xyzzy of xyzzy"
 FORMS = (
-    "hf_abcdefghijklmnopqrstuvwxyzABCD",
-    "ghp_abcdefghijklmnopqrstuvwxyz0123456789",
-    "github_pat_11ABCDEFG0abcdefghij_klmnop",
-    "sk-proj-abcdefghijklmnopqrst-UV_wx",
-    "AKIAIOSFODNN7EXAMPLE",
-    "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.SflKxwRJ_SM",
+    *("hf_abcdefghijklmnopqrstuvwxyzABCD", "ghp_abcdefghijklmnopqrstuvwxyz0123456789"),
+    *("github_pat_11ABCDEFG0abcdefghij_klmnop", "sk-proj-abcdefghijklmnopqrst-UV_wx"),
+    *("AKIAIOSFODNN7EXAMPLE", "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.SflKxwRJ_SM"),
 )
 
 
@@ -245,15 +242,8 @@ def test_data_is_masked() -> None:
     data = {
         "env": [["HF_TOKEN", "x y"], ["A", "b"], ["PAD_TOKEN", "c"]],
         "words": [
-            "a.py",
-            "PASSWORD=$my pass word",
-            "--set=a.token=b c",
-            "ALL,TOKEN=b c",
-            "--api-key",
-            "abc",
-            "--token",
-            "--lr",
-            "1",
+            *("a.py", "PASSWORD=$my pass word", "--set=a.token=b c", "ALL,TOKEN=b c", "--api-key", "abc"),
+            *("--token", "--lr", "1"),
         ],
         "sweep": [["api_key", ["a", "b"]], ["lr", [1, 2]]],
         "db": {"password": 123456, "pad_token": "c", "use_token": True, "secret": None},
@@ -334,7 +324,7 @@ def test_a_secret_on_the_command_line_is_shown_nowhere(tmp_path: Path) -> None:
     ],
 )
 def test_no_message_shows_a_secret(words: tuple[str, ...], tmp_path: Path) -> None:
-    (tmp_path / "old.sh").write_text(f"#!/bin/bash\n#SBATCH --nodes=2\nsrun x && sudo x '--token={SECRET}'\n")
+    (tmp_path / "old.sh").write_text(f"#!/bin/bash\n#SBATCH --nodes=2\necho '--token={SECRET}' | srun x\n")
     refusing = path_with(tmp_path / "refusing", sbatch=f"echo 'bad: token=\"{SECRET}\"' >&2; exit 1")
     done = jobgen(
         tmp_path, *words, env={"PATH": f"{refusing}:/usr/bin:/bin"} if "--comment" in words else None

@@ -14,6 +14,7 @@ from golden.cases import CASES, HERE, job_part
 from hypothesis import given
 from hypothesis import strategies as st
 from support.require import need_command
+from support.site_manuals import SITES
 
 from jobgen import JobSpec, render
 from jobgen.config import read_spec
@@ -23,10 +24,11 @@ from jobgen.schedulers import pbs_cluster, slurm_cluster
 from jobgen.schedulers.cluster import Facts
 from jobgen.schedulers.table import SCHEDULERS, scheduler_of
 from jobgen.sites import loader, search
-from jobgen.sites.creation import site_file, without_reservations
+from jobgen.sites.creation import site_file, taking_jobs, without_reservations
 from jobgen.sites.host_match import reason
 from jobgen.sites.limits import Request, excesses
 from jobgen.sites.site_file import Site
+from jobgen.sites.sources import newest
 from jobgen.sites.validation import try_defaults
 from jobgen.spec import COMMAND_LINE, SiteName
 
@@ -46,7 +48,7 @@ MANUALS = {
             "job_module_use /soft/modulefiles",
             "job_module conda",
             "OMP_NUM_THREADS=8",
-            "  exec mpiexec -n 8 --ppn 4 --depth 8 --cpu-bind depth",
+            "  exec mpiexec -n 8 --ppn 4 --depth 8 --cpu-bind list:24-31:16-23:8-15:0-7",
         ],
         ["ngpus=", "mpirun -np", "ncpus="],
     ),
@@ -61,7 +63,7 @@ MANUALS = {
             "  export CCL_PROCESS_LAUNCHER=pmix",
             "  export CCL_ATL_TRANSPORT=mpi",
             "export DS_ACCELERATOR=xpu",
-            "  exec mpiexec -n 24 --ppn 12 --depth 3 --cpu-bind list:2-4:10-12:18-20:26-28:34-36:42-44:54-56:62-64:70-72:78-80:86-88:94-96",
+            "  exec mpiexec -n 24 --ppn 12 --depth 4 --cpu-bind list:4-7:8-11:12-15:16-19:20-23:24-27:56-59:60-63:64-67:68-71:72-75:76-79",
         ],
         ["system=", "ngpus=", "CUDA_HOME"],
     ),
@@ -86,9 +88,9 @@ MANUALS = {
             "#PBS -l select=2:ncpus=64:mpiprocs=4:ngpus=4:mem=480gb",
             "#PBS -q main",
             "#PBS -A PROJ0001",
-            "job_module cuda cray-mpich",
+            "job_module cuda cray-mpich conda",
             "  export NCCL_SOCKET_IFNAME=hsn",
-            "  exec mpiexec -n 8 --ppn 4 --depth 16 --cpu-bind none",
+            "  exec mpiexec -n 8 --ppn 4 --depth 16 --cpu-bind list:0-15:16-31:32-47:48-63",
         ],
         ["mpirun -np", "-l nodes="],
     ),
@@ -96,17 +98,18 @@ MANUALS = {
     "site_abci": (
         [
             "#PBS -l select=2:mpiprocs=8",
-            "#PBS -v RTYPE=rt_HF,USE_SSH=1",
+            "#PBS -v USE_SSH=1",
+            "#PBS -k oed",
             "#PBS -q rt_HF",
             "#PBS -P grp",
             "job_module hpcx",
             "  exec mpirun -np 16",
         ],
-        ["ncpus=", "ngpus=", "#PBS -A"],
+        ["ncpus=", "ngpus=", "#PBS -A", "RTYPE="],
     ),
     # https://icl-rcs-user-guide.readthedocs.io/en/latest/hpc/queues/gpu-jobs/
     "site_cx3": (
-        ["#PBS -l select=2:ncpus=8:mpiprocs=2:mem=48gb:ngpus=2:gpu_type=RTX6000"],
+        ["#PBS -l select=1:ncpus=8:mpiprocs=2:mem=48gb:ngpus=2:gpu_type=L40S"],
         ["#PBS -q", "#PBS -A"],
     ),
     # https://docs.nersc.gov/systems/perlmutter/running-jobs/
@@ -133,9 +136,9 @@ MANUALS = {
             "job_module rocm rccl-net-plugin craype-accel-amd-gfx90a",
             "  export FI_CXI_RDZV_PROTO=alt_read",
             "  exec srun --nodes=2 --ntasks=16 --ntasks-per-node=8 --cpus-per-task=7",
-            "    --gpus-per-task=1 --gpu-bind=closest",
+            "    --gpus-per-node=8 --cpu-bind=mask_cpu:0xfe000000000000,0xfe00000000000000,0xfe0000,0xfe000000,0xfe,",
         ],
-        ["--gres=gpu:16", "torchrun"],
+        ["--gres=gpu:16", "torchrun", "--gpus-per-task", "--gpu-bind", "MIOPEN_USER_DB_PATH=/tmp/my-"],
     ),
     # https://docs.lumi-supercomputer.eu/runjobs/scheduled-jobs/distribution-binding/
     "site_lumi": (
@@ -189,9 +192,9 @@ MANUALS = {
             "#SBATCH --partition=gpu",
             "#SBATCH --account=pawsey0001-gpu",
             "  exec srun --nodes=2 --ntasks=16 --ntasks-per-node=8 --cpus-per-task=8",
-            "    --gres=gpu:8 --gpus-per-task=1 --gpu-bind=closest",
+            "    --gres=gpu:8 --cpu-bind=mask_cpu:0xff000000000000,0xff00000000000000,0xff0000,0xff000000,0xff,0xff00,",
         ],
-        ["#SBATCH --ntasks", "#SBATCH --cpus", "#SBATCH --mem"],
+        ["#SBATCH --ntasks", "#SBATCH --cpus", "#SBATCH --mem", "--gpus-per-task", "--gpu-bind"],
     ),
     # https://docs.adaptivecomputing.com/torque/4-2-10/Content/topics/commands/qsub.htm
     "site_torque_gpu": (
@@ -211,6 +214,7 @@ MANUALS = {
         ["gpus-per-node", "CUDA_HOME"],
     ),
 }
+MANUALS |= SITES
 
 
 def test_every_site_and_every_golden_of_one_is_checked_against_its_manual() -> None:
@@ -229,10 +233,9 @@ def test_the_script_says_what_the_manual_demands(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_a_site_says_where_and_when_it_was_read(name: str) -> None:
+def test_a_site_has_sources_and_each_value_a_line(name: str) -> None:
     site = loader.load(name)
-    assert site.file.manual
-    assert site.file.read is not None
+    assert site.file.source
     assert not site.queues or site.values.get("queue") in site.queues or name == "cx3"
     for key, at in site.places.items():
         assert at[1], key
@@ -242,6 +245,7 @@ def spec(command: str, beside: Path | None = None) -> JobSpec:
     """``SCHEDULER SITE [option=value]...``; without an account, where a site is one of ours."""
     scheduler, name, *rest = command.split()
     given: dict[str, str | list[str] | None] = dict(one.split("=", 1) for one in rest)
+    given |= {key: [str(value)] for key, value in given.items() if key == "directive"}
     return read_spec(scheduler, given, ("train.py",), site=SiteName(name, COMMAND_LINE, str(beside or "")))
 
 
@@ -258,37 +262,80 @@ def sentence(command: str, beside: Path | None = None) -> str:
         ("local polaris", ["a local run has no site", "--site none"]),
         ("pbs polrs", ["no such site", "did you mean polaris?"]),
         ("pbs polaris", ["ALCF Polaris", "requires account", "--account PROJECT"]),
-        (
-            "pbs polaris account=x nodes=3",
-            ["--nodes 3", "queue debug", "1 to 2 nodes", "debug-scaling, preemptable"],
-        ),
-        ("pbs polaris account=x nodes=600 queue=prod", ["10 to 496 nodes", "no queue accepts it"]),
-        ("pbs polaris account=x nodes=12 queue=prod walltime=4h", ["at most 03:00:00 for a job of 12 nodes"]),
-        ("pbs polaris account=x walltime=2h", ["--walltime 2h", "at most 01:00:00", "capacity"]),
-        ("pbs polaris account=x queue=prodd", ["no such queue", "did you mean prod?"]),
-        ("pbs polaris account=x gpus_per_node=5", ["at most 4 accelerators a node"]),
-        ("pbs polaris account=x cpus_per_rank=9", ["--cpus-per-rank 9", "at most 32 cores a node"]),
-        ("pbs derecho account=x mem=600G", ["at most 487G a node"]),
         ("pbs polaris account=x mem=64G", ["--mem 64G", "memory is allocated with the nodes"]),
         ("slurm perlmutter account=x qos=debug", ["a queue of NERSC Perlmutter is a QoS", "--queue debug"]),
         ("pbs polaris account=x constraint=a=b", ["the site has its own request of nodes"]),
-        ("pbs polaris account=x accelerator=npu", ["--accelerator npu", "ALCF Polaris has cuda"]),
-        ("pbs polaris account=x nodes=2 spare_nodes=1", ["1 to 2 nodes, and 2 with 1 spare nodes are 3"]),
-        ("pbs gadi account=x gpus_per_node=2 nodes=2", ["only with all 4 accelerators"]),
         (
-            "pbs gadi account=x gpus_per_node=1 cpus_per_rank=13",
-            ["at most 12 cores a node, 12 for each accelerator"],
+            "pbs sophia account=x queue=by-gpu nodes=2",
+            ["--nodes 2", "queue by-gpu of ALCF Sophia takes 1 node"],
         ),
-        ("pbs abci account=x queue=rt_HG nodes=2", ["takes 1 node", "; use --queue rt_HF"]),
-        ("pbs cx3 nodes=5", ["queue gpu72 of Imperial CX3 takes 1 to 4 nodes"]),
+        ("pbs polaris account=x accelerator=npu", ["--accelerator npu", "ALCF Polaris has cuda"]),
+        (
+            "pbs gadi account=x nodes=2",
+            ["NCI Gadi requires storage", "'-l storage=gdata/PROJECT+scratch/PROJECT'"],
+        ),
+        ("pbs polaris account=x network=plugn", ["--network plugn", "offers plugin; did you mean plugin?"]),
+        ("pbs abci account=x network=plugin", ["ABCI 3.0 offers no network settings; remove it"]),
+        ("pbs none network=plugin", ["--network plugin", "is a name of settings of a site: add --site"]),
         ("slurm setonix account=x mem=100G", ["--mem 100G", "memory comes with each GPU"]),
         ("slurm perlmutter account=x accelerator=cpu", ["this job has none", "another queue or site"]),
-        ("slurm frontier account=x nodes=92 walltime=7h", ["at most 06:00:00 for a job of 92 nodes"]),
     ],
 )
 def test_what_a_site_refuses_is_one_sentence(command: str, words: list[str]) -> None:
     said = sentence(command)
     assert [word for word in words if word not in said] == [], said
+    assert "\n" not in said
+
+
+def warning(command: str, beside: Path | None = None) -> str:
+    """The first warning on a job that is rendered."""
+    job = spec(command, beside)
+    assert render(job)
+    said, *_ = resolve(job).site.warnings
+    return said
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (
+            "pbs polaris account=x nodes=3",
+            ["--nodes 3", "queue debug", "1 to 2 nodes", "debug-scaling, preemptable"],
+        ),
+        (
+            "pbs polaris account=x nodes=600 queue=prod",
+            ["10 to 496 nodes", "no queue accepts it, but prod would with --nodes 496 (the manual"],
+        ),
+        ("pbs polaris account=x nodes=12 queue=prod walltime=4h", ["at most 03:00:00 for a job of 12 nodes"]),
+        ("pbs polaris account=x walltime=2h", ["--walltime 2h", "at most 01:00:00", "capacity"]),
+        ("pbs polaris account=x queue=prodd", ["no such queue", "did you mean prod?"]),
+        ("pbs polaris account=x gpus_per_node=5", ["at most 4 accelerators a node"]),
+        ("pbs polaris account=x cpus_per_rank=9", ["--cpus-per-rank 9", "at most 32 cores a node"]),
+        ("pbs polaris account=x cpus_per_node=64", ["--cpus-per-node 64", "at most 32 cores a node"]),
+        ("pbs derecho account=x mem=600G", ["at most 487G a node", "--mem 487G"]),
+        ("pbs polaris account=x nodes=2 spare_nodes=1", ["1 to 2 nodes, and 2 with 1 spare nodes are 3"]),
+        ("slurm lumi account=x cpus_per_rank=8", ["at most 56 cores a node"]),
+        ("slurm setonix account=x queue=gpu-dev nodes=3", ["takes 1 to 2 nodes", "use --queue gpu"]),
+        ("pbs aurora account=x queue=prod nodes=8", ["256 to 10624 nodes"]),
+        (
+            "pbs gadi account=x directive=-lstorage=x gpus_per_node=2 nodes=2",
+            ["only with all 4 accelerators"],
+        ),
+        (
+            "pbs gadi account=x directive=-lstorage=x gpus_per_node=1 cpus_per_rank=13",
+            ["at most 12 cores a node, 12 for each accelerator"],
+        ),
+        ("pbs abci account=x queue=rt_HG nodes=2", ["takes 1 node; rt_HF takes 1 to", ": use --queue rt_HF"]),
+        ("pbs cx3 nodes=2", ["queue gpu72 of Imperial CX3 takes 1 node"]),
+        ("slurm frontier account=x nodes=92 walltime=7h", ["at most 06:00:00 for a job of 92 nodes"]),
+        ("slurm perlmutter account=x queue=debug walltime=1h", ["at most 00:30:00"]),
+    ],
+)
+def test_what_exceeds_the_site_file_is_a_warning_with_its_date(command: str, words: list[str]) -> None:
+    said = warning(command)
+    assert [word for word in words if word not in said] == [], said
+    day = newest(LOADED[command.split()[1]], "queues")
+    assert said.endswith(f"{f' of {day}' if day else ''}; jobgen site refresh asks the scheduler)"), said
     assert "\n" not in said
 
 
@@ -314,7 +361,6 @@ def test_a_queue_without_devices_makes_a_job_for_cpus() -> None:
 def test_the_time_is_shortened_only_where_nobody_said_it() -> None:
     plan = resolve(spec("slurm perlmutter account=x queue=debug"))
     assert (plan.resources.walltime, plan.spec.origin("walltime")) == (1800, "site perlmutter")
-    assert "at most 00:30:00" in sentence("slurm perlmutter account=x queue=debug walltime=1h")
 
 
 def test_what_was_said_wins_and_variables_add_up() -> None:
@@ -337,7 +383,6 @@ def test_a_directive_of_the_user_replaces_the_sites_own() -> None:
 def test_cores_follow_from_what_was_said_of_the_node_or_of_lists() -> None:
     assert resolve(spec("pbs polaris account=x cpus_per_node=16")).resources.cpus.rank == 4
     assert resolve(spec("pbs polaris account=x cpu_bind=0-3;4-7;8-11;12-15")).resources.cpus.rank == 4
-    assert "--cpus-per-node 64" in sentence("pbs polaris account=x cpus_per_node=64")
     text = render(spec("slurm lumi account=x cpu_bind=numa"))
     assert "mask_cpu" not in text
 
@@ -345,10 +390,13 @@ def test_cores_follow_from_what_was_said_of_the_node_or_of_lists() -> None:
 @pytest.mark.parametrize("name", SHIPPED)
 def test_every_launcher_at_every_site_is_clean(name: str, tmp_path: Path) -> None:
     site = LOADED[name]
-    account = {"account": "x"} if "account" in site.file.mandatory else {}
+    demanded = {key: ["-l storage=x"] if key == "-l storage" else "x" for key in site.file.mandatory}
+    known = {"account": "account", "-l storage": "directive"}
+    common = {option: demanded[key] for key, option in known.items() if key in demanded}
+    nodes = str(min(2, max((one.nodes[1] for one in site.queues.values() if one.nodes), default=2)))
     scripts, refused = [], []
     for launcher in ("deepspeed", "mpirun", "torchrun", "srun"):
-        given = {**account, "launcher": launcher, "nodes": "2", "walltime": "20m"}
+        given = {**common, "launcher": launcher, "nodes": nodes, "walltime": "20m"}
         try:
             scripts.append(render(spec_of_site(name, given)))
         except JobgenError as error:
@@ -362,7 +410,7 @@ def test_every_launcher_at_every_site_is_clean(name: str, tmp_path: Path) -> Non
     assert done.returncode == 0, done.stdout[-3000:]
 
 
-def spec_of_site(name: str, given: dict[str, str | None]) -> JobSpec:
+def spec_of_site(name: str, given: dict[str, str | list[str] | None]) -> JobSpec:
     return read_spec(LOADED[name].file.scheduler, given, ("train.py",), site=SiteName(name, COMMAND_LINE))
 
 
@@ -390,6 +438,19 @@ def test_what_is_mandatory_may_be_written_in_any_way(line: str, tmp_path: Path) 
     assert "filesystems=home" in render(read_spec("pbs", {"account": "x", "directive": [line]}, site=site))
     said = sentence("pbs bare account=x", tmp_path)
     assert "requires filesystems: add --directive '-l filesystems=home:eagle'" in said
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "option", "line"),
+    [("pbs", "-P", "#PBS -P x\n"), ("slurm", "--wckey", "#SBATCH --wckey=x\n")],
+)
+def test_the_option_of_the_account_is_the_site_s(
+    scheduler: str, option: str, line: str, tmp_path: Path
+) -> None:
+    """On each scheduler."""
+    rules = f'title = "T"\nscheduler = "{scheduler}"\n[rules]\naccount = "{option}"\n'
+    (tmp_path / "own.toml").write_text(rules)
+    assert line in render(spec(f"{scheduler} own account=x walltime=1h", tmp_path))
 
 
 def test_python_takes_a_site_and_replaces_it() -> None:
@@ -451,7 +512,13 @@ def test_a_file_by_its_path_extends_what_lies_beside_it(
 
 BASE = 'title = "t"\nscheduler = "slurm"\n'
 
-# What follows these two lines, and what the sentence holds.
+SOURCE = """[[source]]
+facts = ["queues", "node"]
+confidence = "manual"
+page = "https://example.org/queues"
+date = 2026-01-31
+"""
+# What follows the two lines of BASE, and what the sentence holds.
 MISTAKES = [
     ('titel = "x"', "titel (FILE, line 3): a site file has no such key", "did you mean title?"),
     ("[node]\ngpu = 4", "gpu (FILE, line 4): [node] has no such key", "did you mean gpus?"),
@@ -470,10 +537,27 @@ MISTAKES = [
     ("[queues.a]\nnodes = [4, 1]", "nodes = [4, 1] (FILE, line 4): must be the least"),
     ("[queues.a]\nwalltime = '24:00'", "walltime = 24:00 (FILE, line 4): is ambiguous"),
     ("[queues.a]\nwalltime_by_nodes = [[9, '1h'], [3, '2h']]", "must go from few nodes to many"),
+    ("[queues.a]\nenabled = 'no'", "enabled = no (FILE, line 4): must be true or false"),
+    ("[queues.a]\nshared = 1", "shared = 1 (FILE, line 4): must be true or false"),
+    ("[queues.a]\nmax_jobs = -1", "max_jobs = -1 (FILE, line 4): must be a whole number"),
+    ("[queues.a]\nmax_gpus = 1.5", "max_gpus = 1.5 (FILE, line 4): must be a whole number"),
+    ("[queues.a]\nroutes_to = 'b'", "routes_to = b (FILE, line 4): must be a list"),
+    (
+        "[queues.small]\n[queues.prod]\nroutes_to = ['smal']",
+        "routes_to = smal (FILE, line 5): smal is not one of the queues: use small or prod",
+        "did you mean small?",
+    ),
+    ("[queues.a]\nroutes_to = ['a']", "routes_to = a (FILE, line 4): leads back to the queue a"),
+    (
+        "[queues.a]\nroutes_to = ['b', 'c']\n[queues.b]\n[queues.c]\nroutes_to = ['a']",
+        "routes_to = 'b, c' (FILE, line 4): leads back to the queue a",
+    ),
     ("[queues.a]\nwalltime_by_nodes = [[9, 'long']]", "[queues.a] (FILE, line 4): must be a duration"),
     ("queues = { 'a b' = {} }", "[queues.'a b'] (FILE", "must be one word"),
-    ("read = 'today'", "read = today (FILE, line 3): must be a date"),
     ("request = ['--nodes={node}']", "FILE, line 3): there is no {node}: use nodes", "did you mean nodes?"),
+    ("[queues.a]\nrequest = ['--nodes={node}']", "FILE, line 4): there is no {node}: use nodes"),
+    ("[queues.a]\nrequest = ['nodes={nodes}']", "FILE, line 4): must be an option of sbatch"),
+    ("[queues.a]\nrequest = '--nodes={nodes}'", "FILE, line 4): must be a list"),
     ("request = ['--nodes={nodes']", "FILE, line 3): braces must contain the name"),
     ("directives = ['--nodes={nodes.real}']", "FILE, line 3): braces must contain the name"),
     ("request = ['nodes={nodes}']", "must be an option of sbatch"),
@@ -486,7 +570,36 @@ MISTAKES = [
     ("[mandatory]\nacount = 'x'", "acount is neither an option", "did you mean account?"),
     ("[resources]\naccelerator = 'gpu'", "accelerator = gpu (FILE, line 4): must be cuda"),
     ("[job]\nqueue = 'b'\n[queues.a]", "queue = b (FILE, line 4): is not one of the queues"),
-    ("manual = ['see the wiki']", "must be an address"),
+    ("[[source]]\ndate = 'today'", "date = today (FILE, line 4): must be a date"),
+    ("[[source]]\nfacts = ['nodee']", "facts = nodee (FILE, line 4): must be queues", "did you mean node?"),
+    ("[[source]]\nfacts = 'node'", "facts = node (FILE, line 4): must be a list"),
+    ("[[source]]\nfacts = [3]", "facts = [3] (FILE, line 4): must be a text in quotes"),
+    ("[[source]]\nconfidence = 'manul'", "confidence = manul (FILE, line 4): must", "did you mean manual?"),
+    ("[[source]]\npage = 'the wiki'", "page = 'the wiki' (FILE, line 4): must be an address"),
+    ('[[source]]\nwhat = "a\\nb"', "(FILE, line 4): must be one line of text"),
+    ("[[source]]\nfact = 3", "fact (FILE, line 4): [[source]] has no such key", "did you mean facts?"),
+    ("source = 3", "source = 3 (FILE, line 3): must be a list"),
+    ("source = [3]", "source = 3 (FILE, line 3): must be a table"),
+    ("[[source]]\nwhat = 'a'", "[[source]] (FILE, line 4): must have a facts"),
+    (f"{SOURCE}[[source]]\nfacts = ['login']\nconfidence = 'nobody'", "confidence = nobody (FILE, line 10)"),
+    (f"{SOURCE}[[source]]\nfacts = ['login']", "[[source]] (FILE, line 9): must have a confidence"),
+    (SOURCE.replace("page", "version"), "[[source]] (FILE, line 4): must have a page or a what"),
+    ("[networks.a]\nmodule = ['x']", "module (FILE, line 4): [networks.a] has no such key", "mean modules?"),
+    ("[networks.a]\nmodules = ['x y']", "modules = 'x y' (FILE, line 4): must be one module"),
+    ("[networks.a]\nenv = { RANK = '1' }", "[networks.a] (FILE, line 4): cannot be set"),
+    ("[networks.a]\nenv = { A = 1 }", "A = 1 (FILE, line 4): must be a text in quotes"),
+    ("[networks.a]\nprepend = { A = ['lib'] }", "A = lib (FILE, line 4): must be an absolute path"),
+    ("[networks.a]\nprepend = { A = '/lib' }", "A = /lib (FILE, line 4): must be a list"),
+    ("networks = { 'a b' = {} }", "[networks.'a b'] (FILE", "must be one word"),
+    ("[networks.a]\nunset = ['A=1']", "unset = A=1 (FILE, line 4): must be the name of a variable"),
+    ("[networks.a]\nunset = ['RANK']", "[networks.a] (FILE, line 4): cannot be set"),
+    ("[networks.a]\nprepend = { A = ['$B;id'] }", "A = $B;id (FILE, line 4): must be an absolute path"),
+    ("[rules]\nprepend = { A = ['lib'] }", "A = lib (FILE, line 4): must be an absolute path"),
+    ("[rules]\nprepend = { PATHS-1 = ['/lib'] }", "[rules.prepend] (FILE, line 4): must be NAME"),
+    ("[node]\nthreads_per_core = 0", "threads_per_core = 0 (FILE, line 4): must be a whole number"),
+    ("[rules]\nreservation = ['x=1']", "reservation = x=1 (FILE, line 4): must be an option of sbatch"),
+    ("manual = ['see the wiki']", "page = 'see the wiki' (FILE): must be an address"),
+    ("manual = ['https://x.org']\nread = 'today'", "date = today (FILE): must be a date"),
     (
         "extends = 'polarsi'",
         "extends = polarsi (FILE, line 3): there is no such site",
@@ -599,7 +712,7 @@ def test_list_and_show(tmp_path: Path) -> None:
         r"\[queues.standard-g\]\nabout = .*\nnodes = \[1, 1024\]  # lumi.toml, line \d+\n", shown
     )
     (tmp_path / "copy.toml").write_text(shown)
-    assert jobgen("site", "check", "copy.toml", cwd=tmp_path).stdout.endswith("LUMI, 3 queues: good\n")
+    assert jobgen("site", "check", "copy.toml", cwd=tmp_path).stdout.endswith("LUMI, 4 queues: good\n")
     again = json.loads(jobgen("site", "show", "copy", "--json", cwd=tmp_path).stdout)
     assert again == json.loads(jobgen("site", "show", "lumi", "--json", cwd=tmp_path).stdout)
 
@@ -609,7 +722,7 @@ def test_list_and_show(tmp_path: Path) -> None:
     [
         (
             "site chek",
-            "there is no command site chek: use list, show, check, detect or new; did you mean check?",
+            "there is no command site chek: use list, show, check, detect, new or refresh; did you mean check?",
         ),
         ("site show", "name a site"),
         ("site show polarsi", "did you mean polaris?"),
@@ -628,7 +741,7 @@ def test_the_command_refuses_in_one_sentence(words: str, said: str, tmp_path: Pa
 @pytest.mark.parametrize(
     ("extends", "table", "said"),
     [
-        ("perlmutter", 'job = { walltime = "900h" }', "walltime = 900h (site mine): queue regular of Mine"),
+        ("setonix", 'job = { walltime = "900h" }', "walltime = 900h (site mine): queue gpu of Mine"),
         (
             "torque-gpu",
             'launch = { launcher = "srun" }',
@@ -763,7 +876,7 @@ node01
 
 
 def written(scheduler: str, facts: Facts, tmp_path: Path) -> Site:
-    facts = without_reservations(SCHEDULERS[scheduler], facts)
+    facts = taking_jobs(without_reservations(SCHEDULERS[scheduler], facts))
     (tmp_path / "new.toml").write_text(site_file(SCHEDULERS[scheduler], facts, "login01"))
     return loader.load("new", beside=str(tmp_path))
 

@@ -2,14 +2,18 @@
 ``python tests/write_deepspeed_schema.py``, after a change of its version.
 
 Sections that DeepSpeed reads with a pydantic model have the schema of the model, and refuse unknown keys. The
-others are read key by key: a dict that records the keys finds them, and the default of a key has its type."""
+others are read key by key: a dict that records the keys finds them, and the default of a key has its type.
+``$defs`` has the parameters of the optimizers and the schedulers, from the signatures of their classes, and
+``removed`` the top-level keys that earlier versions had."""
 
 from __future__ import annotations
 
 import copy
 import json
 import re
+from collections.abc import Callable
 from importlib.metadata import version
+from inspect import Parameter, signature
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -41,6 +45,34 @@ TEXTS = {"type": "array", "items": TEXT}
 DTYPES = [*("float32", "fp32", "float", "torch.float32", "float16", "fp16", "half", "torch.float16")]
 DTYPES += ["bfloat16", "bf16", "torch.bfloat16"]
 HALF_DTYPES = DTYPES[4:]
+ABOVE_0: Schema = {"type": "number", "exclusiveMinimum": 0}
+BETA = {"type": "number", "minimum": 0, "exclusiveMaximum": 1}
+# Parameters of optimizers and schedulers. The type of the others is that of their default.
+PARAMETERS: dict[str, Schema] = {
+    **dict.fromkeys(("foreach", "fp32_optimizer_states"), or_null(FLAG)),
+    **dict.fromkeys(("T_max", "cycle_first_step_size", "cycle_second_step_size"), ABOVE_0),
+    "lr_range_test_step_size": ABOVE_0,
+    "betas": {
+        "title": "two numbers from 0 to 1",
+        "type": "array",
+        "items": BETA,
+        "minItems": 2,
+        "maxItems": 2,
+    },
+    "last_batch_iteration": {
+        "title": "-1, as a resumed run takes its step from the checkpoint",
+        "type": "integer",
+        "enum": [-1],
+    },
+    "milestones": {"type": "array", "items": {"type": "number"}, "minItems": 1},
+    "ns_method": {"enum": ["gram", "standard"]},
+    "torch_adam": FLAG,
+    "warmup_type": {"enum": ["log", "linear"]},
+}
+# Parameters that are set otherwise, or not at all; and those that jobgen sets if the file does not.
+UNUSED = "params model_params optimizer last_epoch adamw_mode capturable fused maximize "
+UNUSED += "decoupled_weight_decay differentiable max_grad_norm set_grad_none"
+OPTIONAL = ("T_max", "total_num_steps")
 # Values that DeepSpeed checks in the middle of a run, or never. amp is our own: DeepSpeed has dropped it.
 RULES: dict[str, Schema] = {
     "activation_checkpointing.number_checkpoints": or_null(whole(0)),
@@ -63,7 +95,7 @@ RULES: dict[str, Schema] = {
     "flops_profiler.top_modules": whole(1),
     "gradient_allreduce_op": any_case("mean", "sum"),
     "gradient_clipping": NUMBER,
-    "gradient_predivide_factor": {"type": "number", "exclusiveMinimum": 0},
+    "gradient_predivide_factor": ABOVE_0,
     "log_level": or_null(any_case("debug", "info", "warning", "error", "critical")),
     "optimizer.legacy_fusion": FLAG,
     "optimizer.params": {},
@@ -195,9 +227,51 @@ def recorded() -> dict[str, dict[str, Any]]:
     DeepSpeedConfig(top)
     found = {"": top.asked, **{name: section.asked for name, section in sections.items()}}
     found["pipeline"] = {**get_pipeline_config({}), "use_reentrant": True}  # the latter by its engine
+    found["pipeline"] |= {"type": "", "params": {}}  # old examples have them, and nothing reads them
     # deepspeed.initialize reads these, and a boolean zero_optimization the last one.
     found[""] |= {"data_parallel_size": 1, "sequence_parallel_size": 1, "allgather_size": 500_000_000}
     return found
+
+
+def parameters(least: Schema, *makers: Callable[..., object], more: str = "") -> Schema:
+    """Return the schema of the parameters of these classes; ``more`` are others, that are no flags."""
+    found: dict[str, Any] = dict.fromkeys(more.split())
+    for one in (one for make in makers for one in signature(make).parameters.values()):
+        if one.name not in UNUSED.split():
+            found.setdefault(one.name, one.default)
+    number = {"type": "number", **least}
+    return {
+        **OBJECT,
+        "properties": {
+            name: PARAMETERS.get(name, FLAG if isinstance(default, bool) else number)
+            for name, default in found.items()
+        },
+        "required": [key for key, one in found.items() if one is Parameter.empty and key not in OPTIONAL],
+    }
+
+
+def types() -> dict[str, dict[str, Schema]]:
+    """Return the schema of the parameters of each type of optimizer and scheduler."""
+    from deepspeed.ops.adam import DeepSpeedCPUAdam, FusedAdam
+    from deepspeed.ops.lamb import FusedLamb
+    from deepspeed.ops.lion import FusedLion
+    from deepspeed.runtime import lr_schedules
+    from torch import optim
+
+    adam, least = (optim.Adam, FusedAdam, DeepSpeedCPUAdam), {"minimum": 0}
+    schedulers = [getattr(lr_schedules, name) for name in lr_schedules.VALID_LR_SCHEDULES]
+    schedulers += [optim.lr_scheduler.MultiStepLR, optim.lr_scheduler.CosineAnnealingLR]  # jobgen's own keys
+    return {
+        "optimizer": {
+            "adagrad": parameters(least, optim.Adagrad),
+            **dict.fromkeys(("adam", "adamw"), parameters(least, *adam, more="torch_adam")),
+            "lamb": parameters(least, FusedLamb),
+            "lion": parameters(least, FusedLion),
+            "muon": parameters(least, *adam, more="torch_adam momentum muon_lr adam_lr ns_method"),
+            "sgd": parameters(least, optim.SGD),
+        },
+        "scheduler": {one.__name__: parameters({}, one) for one in schedulers},
+    }
 
 
 def schema() -> Schema:
@@ -208,7 +282,9 @@ def schema() -> Schema:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": f"DeepSpeed {version('deepspeed')}",
         **OBJECT,
+        "$defs": types(),
         "properties": {},
+        "removed": sorted(_REMOVED_TOP_LEVEL_CONFIG_KEYS),
     }
     top = made["properties"]
     for section, asked in found.items():

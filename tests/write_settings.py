@@ -6,9 +6,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from jobgen.api import _TABLES
-from jobgen.jobfile.schema import meaning
+from jobgen.jobfile.tables import meaning
 from jobgen.options import OPTIONS, Option
-from jobgen.values import Choice, Whole, absolute_path, path, walltime
+from jobgen.values import Choice, Whole, absolute_path, path, time_limit, walltime
 
 STUB = Path(__file__).resolve().parent.parent / "jobgen/settings.pyi"
 HEAD = '''"""The settings of a JobSpec, for editors; written by tests/write_settings.py from the table of options."""
@@ -51,6 +51,7 @@ def python_type(option: Option) -> str:
         path: "str | os.PathLike[str]",
         absolute_path: "str | os.PathLike[str]",
         walltime: "str | timedelta",
+        time_limit: "str | timedelta",
     }
     one = "int | str" if isinstance(option.parse, Whole) else scalar.get(option.parse, "str")
     return f"Sequence[{one}] | {one}" if option.multiple else one

@@ -23,6 +23,8 @@ def table() -> list[dict[str, Any]]:
             row |= getattr(action.type, "schema", {})
         if action.nargs == "?":
             row["optional"] = True
+        if action.nargs == "+":
+            row["several"] = True
         rows.append(row)
     return rows
 

@@ -15,22 +15,9 @@ READERS = [
     one for one in TARGETS if named(one) in ("status", "list", "logs", "cancel", "diff", "report", "submit")
 ]
 FILES = (
-    "plan.json",
-    "job.sh",
-    "job-id",
-    "submission",
-    "status.json",
-    "metrics.jsonl",
-    "attempt-1/events",
-    "attempt-1/statuses",
-    "attempt-1",
-    "hosts",
-    "bad-hosts",
-    "attempt-1/nodes",
-    "task-0",
-    "sweep.json",
-    "attempt-1/control",
-    "cancelled",
+    *("plan.json", "job.sh", "job-id", "submission", "status.json", "metrics.jsonl", "attempt-1/events"),
+    *("attempt-1/statuses", "attempt-1", "hosts", "bad-hosts", "attempt-1/nodes", "task-0", "sweep.json"),
+    *("attempt-1/control", "cancelled"),
 )
 CONTENTS = [
     *(b"", b"\x00\xff\x1b]0;x\x07", b"{", b"[]", b"null", b"[" * 100_000, b"9" * 5000, b'{"format": 1}', b"\n" * 1000),

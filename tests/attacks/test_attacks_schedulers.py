@@ -150,14 +150,8 @@ def test_what_cannot_be_read_is_not_passed_over(place: Path) -> None:
     user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", sys.executable, "-m", "jobgen"]
     env = {**os.environ, "PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
     for line in (
-        "slurm --template-dir templates",
-        "pbs --site polaris",
-        "site list",
-        "site detect",
-        "report closed/x",
-        "list --runs-dir closed",
-        "status --runs-dir closed",
-        "check closed/x",
+        *("slurm --template-dir templates", "pbs --site polaris", "site list", "site detect"),
+        *("report closed/x", "list --runs-dir closed", "status --runs-dir closed", "check closed/x"),
         "slurm --job closed/x",
     ):
         done = subprocess.run([*user, *line.split()], env=env, cwd=place, capture_output=True, text=True)

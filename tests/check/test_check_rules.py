@@ -68,7 +68,9 @@ def test_a_comment_in_the_body_silences_the_next_line_only() -> None:
         b"#!/bin/bash\n#SBATCH --time=01:00:00\n# jobgen: disable=unchecked-cd, no-errexit\n\ncd /a\ncd /b\n"
     )
     assert [(one.rule, one.line) for one in check(script)] == []
-    script = b"#!/bin/bash\n#SBATCH --time=01:00:00\nhostname\n# jobgen: disable=unchecked-cd\ncd /a\ncd /b\n"
+    script = (
+        b"#!/bin/bash\n#SBATCH --time=01:00:00\nhostname\n# jobgen: disable=unchecked-cd\ncd /a\ncd /b\nls\n"
+    )
     assert [(one.rule, one.line) for one in check(script)] == [("unchecked-cd", 6)]
 
 

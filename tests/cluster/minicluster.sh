@@ -27,7 +27,8 @@ nodes=(node1 node2 node3)
 hosts=(head "${nodes[@]}")
 declare -A address=([head]=10.213.77.1 [node1]=10.213.77.11 [node2]=10.213.77.12 [node3]=10.213.77.13)
 packages=(environment-modules iproute2 munge openmpi-bin openssh-client openssh-server pdsh slurm-client slurm-wlm-basic-plugins
-    slurmctld slurmd util-linux)
+    slurmctld slurmd util-linux
+    mariadb-server-core slurmdbd) # the last two: accounting, for site_host.sh
 namespaces=(--mount --net --uts --ipc --pid)
 system_path=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 patience=30 # seconds

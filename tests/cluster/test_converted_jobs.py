@@ -109,3 +109,40 @@ def test_a_pbs_script_runs_under_torque(torque_cluster: PbsCluster) -> None:
     assert job.ok, job.output
     assert re.search(r"slots: (tqn.) \1 (tqn.) \2 ", job.output)
     check_ranks(job.output, folder)
+
+
+SHOWN = """#!/bin/bash
+#SBATCH --job-name=shown
+#SBATCH --nodes=2 --ntasks-per-node=2
+set -eu
+mkdir -p work
+cd work
+export GREETING="hello $1"
+ID=$SLURM_JOB_ID
+touch a.dat b.dat
+hostname > first
+srun bash -c 'echo "rank $SLURM_PROCID: $0 $* in $PWD with $GREETING"' "$1" "$SLURM_JOB_NAME" *.dat
+echo "after: $1 $(cat first) $((ID - SLURM_JOB_ID))"
+"""
+
+
+def test_a_slurm_script_runs_as_a_job_file(slurm_cluster: Cluster, tmp_path: Path) -> None:
+    """With an argument, without a time limit: its ranks and its other commands print what they printed."""
+    printed = []
+    text = SHOWN
+    for name in ("by-hand", "converted"):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "job.sh").write_text(text)
+        done = slurm_cluster.exec("head", ["sbatch", "--parsable", folder / "job.sh", "it's"], cwd=folder)
+        job = slurm_cluster.wait(done.stdout.strip())
+        assert job.ok, job.output
+        lines = [line for line in job.output.splitlines() if line.startswith(("rank ", "after:"))]
+        printed.append([line.replace(str(folder), "HERE") for line in sorted(lines)])
+        (tmp_path / "job.toml").write_text(converted(SHOWN, "toml", tmp_path))
+        command = [sys.executable, "-m", "jobgen", "slurm", "--job", str(tmp_path / "job.toml")]
+        text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert printed[0] == printed[1]
+    assert len(printed[0]) == 5
+    limits = [line for line in (text.splitlines()) if line.startswith("#SBATCH --time")]
+    assert limits == []

@@ -78,6 +78,37 @@ def test_every_rank_knows_its_place_and_gets_all_that_was_given(cluster: PbsClus
     assert re.search(rf"job {job.id} finished after \d+ s", job.output)
 
 
+def test_as_many_nodes_as_the_submission_says(cluster: PbsCluster) -> None:
+    folder = cluster.folder("submitted")
+    script = jobs.render(
+        *(*cluster.words, "--nodes", "submitted", "--ranks-per-node", "2", *CPU, "--launcher", "torchrun"),
+        *(*path_file(folder, "torchrun"), *probing(folder)),
+        program=[PROBE],
+    )
+    [told] = re.findall(r"^# Submit it with: qsub (.*) FILE$", script, re.MULTILINE)
+    job = cluster.wait(cluster.submit(script, folder, *told.replace("N:", "2:").split()))
+    assert job.ok, job.output
+    hosts = jobs.hosts_in(jobs.run_dir(folder / "runs"))
+    assert [slots for _, slots in hosts] == [2, 2]
+    jobs.check_world(jobs.ranks_in(folder / "seen"), [host for host, _ in hosts], 2)
+
+
+def test_a_request_of_ones_own_is_the_only_one(cluster: PbsCluster) -> None:
+    folder = cluster.folder("own")
+    own = {"openpbs": "-l select=2:ncpus=2:mpiprocs=2", "torque": "-l nodes=2:ppn=4"}[cluster.name]
+    script = jobs.render(
+        *(*cluster.words, f"--directive={own}", *CPU, "--launcher", "torchrun"),
+        *(*path_file(folder, "torchrun"), *probing(folder)),
+        program=[PROBE],
+    )
+    job = cluster.wait(cluster.submit(script, folder))
+    assert job.ok, job.output
+    hosts = jobs.hosts_in(jobs.run_dir(folder / "runs"))
+    each = {"openpbs": 2, "torque": 4}[cluster.name]
+    assert [slots for _, slots in hosts] == [each, each]
+    jobs.check_world(jobs.ranks_in(folder / "seen"), [host for host, _ in hosts], each)
+
+
 @pytest.mark.parametrize("launch", ["mpirun4", "mpirun5", "mpich"])
 def test_three_nodes_though_no_node_but_the_first_may_start_others(
     openpbs_cluster: PbsCluster, launch: str

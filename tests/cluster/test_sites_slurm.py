@@ -13,8 +13,8 @@ from jobgen.sites.loader import load
 GPU_JOB = ("--nodes", "2", "--gpus-per-node", "1", "--ranks-per-node", "1", "--no-preflight")
 
 
-def jobgen(cluster: Cluster, cwd: Path, *words: str, check: bool = True) -> tuple[int, str, str]:
-    done = cluster.exec("head", [sys.executable, "-m", "jobgen", *words], cwd=cwd, check=check)
+def jobgen(cluster: Cluster, cwd: Path, *words: str, check: bool = True, **env: str) -> tuple[int, str, str]:
+    done = cluster.exec("head", [sys.executable, "-m", "jobgen", *words], cwd=cwd, env=env, check=check)
     return done.returncode, done.stdout, done.stderr
 
 
@@ -67,8 +67,14 @@ def test_options_of_srun_that_a_site_demands(slurm_cluster: Cluster, tmp_path: P
 
 
 def test_beyond_its_limits_nothing_is_written(slurm_cluster: Cluster, site: Path) -> None:
+    """A limit that only a file states is a warning; one that the machine has confirmed refuses the job."""
     words = ("slurm", "--site", "mini", "--nodes", "4", "--output", "job.sh")
-    status, _, said = jobgen(slurm_cluster, site.parent, *words, check=False)
-    assert status == 2
+    home = {"XDG_CONFIG_HOME": str(site.parent / "config")}
+    status, _, said = jobgen(slurm_cluster, site.parent, *words, check=False, **home)
+    assert (status, "jobgen: warning: --nodes 4 (command line): queue gpu" in said) == (0, True), said
+    (site.parent / "job.sh").unlink()
+    jobgen(slurm_cluster, site.parent, "site", "refresh", "mini.toml", **home)
+    status, _, said = jobgen(slurm_cluster, site.parent, *words, check=False, **home)
+    assert status == 2, said
     assert "takes 1 to 3 nodes" in said
     assert not (site.parent / "job.sh").exists()

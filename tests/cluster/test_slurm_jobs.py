@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 from support import jobs
-from support.cluster import Cluster, Job
+from support.cluster import Cluster, Job, ended
+from support.colossalai import colossalai_python
 from support.jobs import ENVIRONMENT, HOSTILE, PROBE
 from support.mpich import mpich_bin
 from support.require import need_package
@@ -97,6 +98,75 @@ def test_every_rank_knows_its_place_and_gets_all_that_was_given(
     jobs.check_untouched(tmp_path, workdir, runs, slurm_cluster.home, Path("/"))
     assert str(directory) in job.output
     assert re.search(rf"job {job.id} finished after \d+ s", job.output)
+
+
+@pytest.mark.parametrize("options", [TWO_BY_TWO, ("--accelerator", "cpu", "--cpus-per-rank", "3")], ids=str)
+def test_accelerate_on_two_nodes_and_with_one_rank(
+    slurm_cluster: Cluster, tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    bin_dir = colossalai_python().parent  # this environment has accelerate
+    script = jobs.render(
+        *("slurm", *options, "--launcher", "accelerate", "--runs-dir", ODD),
+        *(*probing(tmp_path), *jobs.env_options(ENVIRONMENT)),
+        program=[PROBE, *HOSTILE],
+    )
+    job = submit(slurm_cluster, tmp_path, script, env={"PATH": f"{bin_dir}:{slurm_cluster.env['PATH']}"})
+    assert job.ok, job.output
+    ranks = jobs.ranks_in(tmp_path / "seen")
+    hosts = jobs.hosts_in(jobs.run_dir(tmp_path / ODD))
+    assert len(ranks) == sum(slots for _, slots in hosts) == (4 if options is TWO_BY_TWO else 1)
+    jobs.check_world(ranks, [host for host, _ in hosts], hosts[0][1])
+    jobs.check_arrival(ranks, HOSTILE, {**ENVIRONMENT, "OMP_NUM_THREADS": "3"}, tmp_path)
+    assert {rank.env["ACCELERATE_MIXED_PRECISION"] for rank in ranks} == {"no"}
+    jobs.check_untouched(tmp_path, slurm_cluster.home)
+
+
+ENDLESS = "trap '' USR1 TERM; echo $JOBGEN_ATTEMPT >> seen; [[ $JOBGEN_ATTEMPT == 2 ]] || while true; do sleep 1; done"
+
+
+def test_a_program_that_hears_nothing_is_ended_at_the_limit_and_put_back(
+    slurm_cluster: Cluster, tmp_path: Path
+) -> None:
+    script = jobs.render(
+        *("slurm", "--accelerator", "cpu", "--launcher", "srun", "--walltime", "1m", "--grace", "45s"),
+        *("--requeue", "3", "--requeue-on", "limit"),
+        program=["bash", "-c", ENDLESS],
+    )
+    job = ended(slurm_cluster, slurm_cluster.sbatch(script, tmp_path))
+    assert job.ok, job.output
+    assert "the program has not ended: stopping it" in job.output
+    assert "not finished: attempt 1 of 4; requeued" in job.output
+    assert (tmp_path / "seen").read_text().split() == ["1", "2"]
+
+
+@pytest.mark.parametrize("launcher", ["srun", "torchrun", "mpirun", "deepspeed"])
+def test_as_many_nodes_as_the_submission_says(slurm_cluster: Cluster, tmp_path: Path, launcher: str) -> None:
+    script = jobs.render(
+        *("slurm", "--nodes", "submitted", "--ranks-per-node", "2", "--accelerator", "cpu"),
+        *("--launcher", launcher, "--no-preflight", *probing(tmp_path)),
+        program=[PROBE],
+    )
+    job = submit(slurm_cluster, tmp_path, script, "-N", "3")
+    assert job.ok, job.output
+    jobs.check_world(jobs.ranks_in(tmp_path / "seen"), slurm_cluster.nodes, 2)
+
+
+@pytest.mark.parametrize("launcher", ["torchrun", "mpirun"])
+def test_a_list_of_hosts_without_a_scheduler(slurm_cluster: Cluster, tmp_path: Path, launcher: str) -> None:
+    (tmp_path / "hosts").write_text("node2 slots=2\nnode3 slots=1\n")
+    script = jobs.render(
+        *("local", "--hostfile", tmp_path / "hosts", "--launcher", launcher, "--runs-dir", ODD),
+        *("--no-preflight", *probing(tmp_path), *jobs.env_options(ENVIRONMENT)),
+        program=[PROBE, *HOSTILE],
+    )
+    (tmp_path / "job.sh").write_text(script)
+    slurm_cluster.exec("node2", ["bash", "job.sh"], cwd=tmp_path, timeout=300)
+    ranks = jobs.ranks_in(tmp_path / "seen")
+    assert [rank.host for rank in ranks] == ["node2", "node2", "node3"]
+    assert [rank.env["LOCAL_WORLD_SIZE"] for rank in ranks] == ["2", "2", "1"]
+    jobs.check_arrival(ranks, HOSTILE, ENVIRONMENT, tmp_path)
+    other = slurm_cluster.exec("node1", ["bash", "job.sh"], cwd=tmp_path, check=False)
+    assert (other.returncode, "run this script on node2" in other.stderr) == (70, True)
 
 
 MPICH = {"mpich": [], "mpich-ssh": ["--remote", "ssh"]}

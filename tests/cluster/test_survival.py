@@ -30,15 +30,7 @@ TWO_BY_TWO = (
     "--no-preflight",
 )
 TRAINING = (
-    "--task",
-    "digits",
-    "--engine",
-    "ddp",
-    "--model",
-    "slow:build",
-    "--batch-size",
-    "32",
-    "--epochs",
+    *("--task", "digits", "--engine", "ddp", "--model", "slow:build", "--batch-size", "32", "--epochs"),
     "6",
 )
 STEPS = 6 * 12  # 1437 samples in batches of 4 x 32

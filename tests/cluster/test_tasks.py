@@ -61,7 +61,7 @@ def test_every_task_of_an_array_is_a_job_of_its_own(
     script = jobs.render(*cluster.words, *ONE, *words, program=["bash", "-c", RECORD])
     array = cluster.submit(script, folder)
     tasks = ended(cluster, array, indices)
-    assert all(task.ok for task in tasks), tasks
+    assert all(task.ok for task in tasks), "\n".join(task.output for task in tasks)
     [top] = (folder / "runs").iterdir()
     assert top.name == f"many-{array.replace('[]', '')}"
     assert {path.name for path in top.iterdir()} == {
@@ -112,7 +112,7 @@ def test_slurm_runs_one_task_again(slurm_cluster: Cluster, tmp_path: Path) -> No
         wait_for(lambda task=task: "Restarts=1" in shown(slurm_cluster, task))  # type: ignore[misc]
         start_now(slurm_cluster, task)
     tasks = ended(slurm_cluster, array, (0, 1))
-    assert all(task.ok for task in tasks), tasks
+    assert all(task.ok for task in tasks), "\n".join(task.output for task in tasks)
     [top] = (tmp_path / "runs").iterdir()
     for index in (0, 1):
         assert {path.name for path in (top / f"task-{index}").glob("attempt-*")} == {"attempt-1", "attempt-2"}
@@ -188,7 +188,7 @@ def test_ten_thousand_points_are_one_array(slurm_cluster: Cluster, tmp_path: Pat
         slurm_cluster.exec("head", ["scontrol", "release", f"{array}_{index}"])
     tasks = ended(slurm_cluster, array, (1234, 9999))
     slurm_cluster.exec("head", ["scancel", array])
-    assert all(task.ok for task in tasks), tasks
+    assert all(task.ok for task in tasks), "\n".join(task.output for task in tasks)
     [top] = (tmp_path / "runs").iterdir()
     assert json.loads((top / "task-1234/sweep.json").read_text()) == {"first": 12, "second": 34}
     assert environment(top / "task-9999")["JOBGEN_SWEEP_second"] == "99"

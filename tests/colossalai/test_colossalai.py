@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support import warm
 from support.colossalai import colossalai_python
+from support.finished import FOREIGN, Finished
 
 pytestmark = [
     # One worker of pytest-xdist: the runs are of two processes each, and the environment is made once.
@@ -20,44 +18,13 @@ pytestmark = [
     # On CI the first test makes the environment.
     pytest.mark.timeout(1200),
 ]
-FOREIGN = (
-    "RANK",
-    "WORLD_SIZE",
-    "LOCAL_",
-    "MASTER_",
-    "OMPI_",
-    "PMI",
-    "PRTE_",
-    "SLURM_",
-    "JOBGEN_",
-    "PYTHONPATH",
-)
 EXACT = 1e-4
 EPOCH = ("--epochs", "1", "--log-every", "1", "--batch-size", "32")
 
 
-@dataclass
-class Finished:
-    returncode: int
-    stdout: str
-    stderr: str
-    directory: Path
-
-    @property
-    def status(self) -> dict[str, Any]:
-        return json.loads((self.directory / "status.json").read_text())
-
-    def metrics(self, event: str) -> list[dict[str, Any]]:
-        rows = map(json.loads, (self.directory / "metrics.jsonl").read_text().splitlines())
-        return [row for row in rows if row["event"] == event]
-
-    def losses(self) -> list[float]:
-        return [row["loss"] for row in self.metrics("step")]
-
-
 def run(directory: Path, *options: str, ranks: int = 2, python: Path | None = None) -> Finished:
     """Run a training with ColossalAI's environment; with `python` one that has none, and no torch to wait for."""
-    env = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
+    env = {name: value for name, value in os.environ.items() if not name.startswith((*FOREIGN, "PYTHONPATH"))}
     env |= {"JOBGEN_ACCELERATOR": "cpu", "JOBGEN_RUN_DIR": str(directory / "run"), "OMP_NUM_THREADS": "1"}
     directory.mkdir(parents=True, exist_ok=True)
     if python is None:
@@ -216,3 +183,19 @@ def test_another_environment_says_how_to_get_the_right_one(tmp_path: Path) -> No
     assert f"not installed in {sys.prefix}" in done.stderr
     assert "make colossalai" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_colossalai_run_starts_a_training(tmp_path: Path) -> None:
+    """ColossalAI's own command, which starts torchrun on each host."""
+    folder = colossalai_python().parent
+    env = {name: value for name, value in os.environ.items() if not name.startswith((*FOREIGN, "PYTHONPATH"))}
+    env |= {"JOBGEN_ACCELERATOR": "cpu", "JOBGEN_RUN_DIR": str(tmp_path / "run"), "OMP_NUM_THREADS": "1"}
+    env["PATH"] = os.pathsep.join((str(folder), env["PATH"]))
+    command = [str(folder / "colossalai"), "run", "--nproc_per_node", "2", "-m", "jobgen.train"]
+    command += ["--engine", "colossalai", *EPOCH]
+    done = subprocess.run(
+        command, env=env, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
+    )
+    finished = Finished(done.returncode, done.stdout, done.stderr, tmp_path / "run")
+    assert finished.status["state"] == "finished", done.stderr
+    assert finished.status["world_size"] == 2

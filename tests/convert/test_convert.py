@@ -23,7 +23,9 @@ from jobgen.check.script import Script
 from jobgen.convert import conversion, request_reader, to_job_file
 from jobgen.options import BY_KEY
 from jobgen.schedulers import arrays
+from jobgen.schedulers.pbs import EVENT_LETTERS
 from jobgen.schedulers.pbspro import RESERVATION
+from jobgen.schedulers.table import SCHEDULERS
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
@@ -146,6 +148,8 @@ def meaning(text: str, scheduler: str) -> dict[str, object]:
     wanted = request_reader.read(Script(text.encode(), scheduler))
     found: dict[str, object] = {name: getattr(wanted.request, name) for name in FIELDS}
     found["array"] = indices(wanted.request.array)
+    if wanted.request.mail_user:
+        found["mail"] = wanted.request.mail or EVENT_LETTERS[SCHEDULERS[scheduler].default_mail]
     found |= {key: one.value for key, one in wanted.told.items()}
     if "constraint" in found:
         found["constraint"] = wanted.told["constraint"].value.replace(":", "&")
@@ -255,7 +259,7 @@ def test_what_the_options_refuse_stays_a_directive() -> None:
         ("#PBS -l filesystems=home", "slurm", "-l filesystems=home"),
         ("#PBS -l select=1:ncpus=2+2:ncpus=4", "slurm", "-l select=1:ncpus=2+2:ncpus=4"),
         ("#PBS -l select=1:ncpus=2:host=n7", "slurm", "-l select=1:ncpus=2:host=n7"),
-        ("#PBS -l place=pack\n#PBS -l select=1", "slurm", "-l place=pack"),
+        ("#PBS -l place=pack\n#PBS -l select=2", "slurm", "-l place=pack"),
         ("#PBS -k doe", "slurm", "-k doe"),
         ("#PBS -S /bin/zsh", "slurm", "-S /bin/zsh"),
         ("#PBS -W group_list=x", "slurm", "-W group_list=x"),
@@ -286,9 +290,21 @@ def test_what_the_options_refuse_stays_a_directive() -> None:
         ("#SBATCH --nodes=1-4", "pbspro", "--nodes=1-4"),
         ("#SBATCH --array=1,2,7", "pbspro", "the array 1,2,7"),
         ("#SBATCH --dependency=singleton", "pbspro", "--dependency=singleton"),
-        ("#SBATCH --output=%x-%j.log", "pbspro", "the output file %x-%j.log"),
+        ("#SBATCH --output=%x-%t.log", "pbspro", "the output file %x-%t.log"),
+        ("#SBATCH --array=1-4 --output=%x-%j.log", "pbspro", "the output file %x-%j.log"),
+        ("#SBATCH --mem=0", "pbspro", "--mem=0"),
+        ("#SBATCH --gres=dcu:4", "pbspro", "--gres=dcu:4"),
+        ("#SBATCH --cpus-per-task=$N", "pbspro", "--cpus-per-task=$N"),
+        ("#SBATCH --mem=lots", "pbspro", "--mem=lots"),
+        ("#SBATCH --gres=gpu:2,nvme:100", "pbspro", "--gres=gpu:2,nvme:100"),
+        ("#SBATCH --nodes=2 --gpus=3", "pbspro", "--gpus=3"),
+        ("#SBATCH --cpus-per-gpu=4", "pbspro", "--cpus-per-gpu=4"),
         ("#SBATCH --nodes=2 --ntasks=5", "pbspro", "--ntasks=5"),
-        ("#SBATCH -N 2 --ntasks-per-node=2 -c 4", "torque", "4 cores for each of 2 ranks"),
+        ("#SBATCH -N 2 --time=0", "torque", "--time=0"),
+        ("#SBATCH -N 2 --time=UNLIMITED", "torque", "--time=UNLIMITED"),
+        ("#SBATCH -N 1 --gres=gpu:1080ti:2", "pbspro", "--gres=gpu:1080ti:2"),
+        ("#SBATCH -N 1 --gres=gpu:tesla-k80:2,tmpfs:10", "pbspro", "--gres=gpu:tesla-k80:2,tmpfs:10"),
+        ("#SBATCH -N 1 --gpus=2080:2", "torque", "--gpus=2080:2"),
     ],
 )
 def test_what_has_no_counterpart_stays_as_a_comment(text: str, target: str, what: str) -> None:
@@ -324,7 +340,7 @@ def test_what_has_no_counterpart_stays_as_a_comment(text: str, target: str, what
         ("slurm", "--mail-type=NONE", "pbspro", "-m n"),
         ("slurm", "--mail-type=BEGIN\n#SBATCH --mail-type=END", "pbspro", "-m be"),
         ("torque", "-m n", "slurm", "--mail-type=NONE"),
-        ("slurm", "--array=1-4 --output=%x-%j-%a.log", "torque", "-o job-$PBS_JOBID-$PBS_ARRAYID.log"),
+        ("slurm", "--array=1-4 --output=%x-%j-%a.log", "torque", "-t 1-4"),
         ("torque", "-o a-${PBS_JOBID}-$PBS_ARRAYID", "slurm", "--output=a-%j-%a"),
         ("torque", "-o a-$PBS_ARRAYID", "pbspro", "-o a-^array_index^"),
         ("torque", "-W depend=afterokarray:12[].head", "pbspro", "-W depend=afterok:12[]"),
@@ -347,7 +363,15 @@ def test_what_jobgen_has_options_for(source: str, text: str, target: str, expect
     ("body", "target", "what"),
     [
         ("srun $ARGS python x.py", "pbspro", "srun $ARGS python x.py"),
-        ("srun -w node7 ./a", "pbspro", "-w node7"),
+        ("srun --mystery=1 ./a", "pbspro", "srun --mystery=1 ./a"),
+        ("srun --multi-prog ./a", "pbspro", "srun --multi-prog ./a"),
+        ("srun --relative=1 ./a", "pbspro", "--relative 1"),
+        ("srun --cpu-bind=map_cpu:1,2 ./a", "pbspro", "--cpu-bind map_cpu:1,2"),
+        ('CMD="srun ./a"', "pbspro", "srun"),
+        ('eval "srun ./a"', "pbspro", "srun"),
+        ("python train.py --launcher SLURM", "pbspro", "SLURM"),
+        ("module load slurm", "pbspro", "slurm"),
+        ("cat > x.py <<'A'\nos.environ['SLURM_PROCID']\nA", "pbspro", "SLURM_PROCID"),
         ("srun", "pbspro", "srun"),
         ('scontrol requeue "$SLURM_JOB_ID"', "pbspro", 'scontrol requeue "$SLURM_JOB_ID"'),
         ('echo "$SLURM_CLUSTER_NAME"', "pbspro", "$SLURM_CLUSTER_NAME"),
@@ -355,7 +379,9 @@ def test_what_jobgen_has_options_for(source: str, text: str, target: str, expect
 )
 def test_a_body_that_has_no_counterpart(body: str, target: str, what: str) -> None:
     done = convert(f"#!/bin/bash\n#SBATCH -N 2\n{body}\n", target)
-    assert [(remark.line, remark.what) for remark in done.remarks] == [(3, what)]
+    assert [(remark.line, remark.what) for remark in done.remarks if remark.lost] == [
+        (3 + ("<<" in body), what)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -368,7 +394,7 @@ def test_a_body_that_has_no_counterpart(body: str, target: str, what: str) -> No
         ),
         (
             "mpiexec -n 8 --ppn 4 --depth=8 --cpu-bind depth ./a -n 3",
-            "srun --ntasks=8 --ntasks-per-node=4 --cpus-per-task=8 --kill-on-bad-exit=1 ./a -n 3",
+            "srun --ntasks=8 --ntasks-per-node=4 --cpus-per-task=8 --cpu-bind=cores --kill-on-bad-exit=1 ./a -n 3",
         ),
         ('mpirun -np "$n" -x A=b ./a', 'env A=b srun --ntasks="$n" --kill-on-bad-exit=1 --mpi=pmix ./a'),
         ("mpirun --mystery ./a", "mpirun --mystery ./a"),
@@ -388,13 +414,17 @@ def test_pbs_bodies(body: str, expected: str) -> None:
     [
         (
             "srun -n8 ./a",
-            'mpirun -np 8 --hostfile "$PBS_NODEFILE" --map-by ppr:4:node --bind-to none -x PATH ./a',
+            'mpirun -np 8 --hostfile "$PBS_NODEFILE" --map-by ppr:4:node --bind-to none $(mpi_exports) ./a',
         ),
         (
+            # srun ignores it: "can't honor --ntasks-per-node set to 1 which doesn't match the requested tasks 8"
             "srun --ntasks-per-node 1 -N 2 ./a",
-            'mpirun -np 2 --hostfile "$PBS_NODEFILE" --map-by ppr:1:node --bind-to none -x PATH ./a',
+            'mpirun -np 8 --hostfile "$PBS_NODEFILE" --map-by ppr:4:node --bind-to none $(mpi_exports) ./a',
         ),
-        ("echo $((SLURM_JOB_ID % 7)) $SLURM_JOB_ID", "echo $((${PBS_JOBID%%[!0-9]*} % 7)) $PBS_JOBID"),
+        (
+            "echo $((SLURM_JOB_ID % 7)) $SLURM_JOB_ID",
+            "echo $((${PBS_JOBID%%[!0-9]*} % 7)) ${PBS_JOBID%%[!0-9]*}",
+        ),
         ("scontrol show hostnames", "awk '!seen[$1]++' \"$PBS_NODEFILE\""),
         ("echo $SLURM_NNODES", "echo $SLURM_NNODES"),
     ],
@@ -411,7 +441,9 @@ def test_the_command_says_what_is_lost(tmp_path: Path) -> None:
     path.write_text("#!/bin/bash\n#PBS -l select=1\n#PBS -k doe\nhostname\n")
     done = jobgen("convert", path, "--to", "slurm")
     assert done.returncode == 1
-    assert done.stderr == f"{path}:3: cannot be translated: -k doe: has no counterpart in Slurm\n"
+    guessed, *lost = done.stderr.splitlines()
+    assert guessed == f"{path}: read as PBS Pro because of select=1 (line 2); --scheduler overrides this"
+    assert lost == [f"{path}:3: cannot be translated: -k doe: has no counterpart in Slurm"]
     assert "#SBATCH --nodes=1\n" in done.stdout
 
 

@@ -2,13 +2,16 @@
 # 2 nodes x 8 ranks, 16 ranks in all, by mpirun (Open MPI) on NVIDIA GPUs; made by jobgen 0.1.0.
 # PBS Pro: https://help.altair.com/2024.1.0/PBS%20Professional/PBSUserGuide2024.1.pdf
 # Submit it with: qsub FILE
-# Site: ABCI 3.0, by its manual as read on 2026-11-21:
-# https://docs.abci.ai/v3/en/job-execution/
+# Site: ABCI 3.0, by these sources:
+# https://docs.abci.ai/v3/en/job-execution/ (2026-01-30)
+# https://docs.abci.ai/v3/en/system-overview/ (2026-01-30)
+# https://docs.abci.ai/v3/en/mpi/ (2026-01-30)
 # jobgen: disable=packed-chunks
 #PBS -N jobgen
 #PBS -S /bin/bash
 #PBS -l select=2:mpiprocs=8
-#PBS -v RTYPE=rt_HF,USE_SSH=1
+#PBS -k oed
+#PBS -v USE_SSH=1
 #PBS -l walltime=01:00:00
 #PBS -j oe
 #PBS -q rt_HF
@@ -27,7 +30,7 @@ job_accelerator=cuda
 environment() {
   job_module hpcx
   job_cuda
-  export PYTHONUNBUFFERED=1 OMP_NUM_THREADS=24
+  export PYTHONUNBUFFERED=1 OMP_NUM_THREADS=12
   job_need python3 mpirun
   job_need_file train.py
 }

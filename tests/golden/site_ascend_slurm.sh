@@ -2,7 +2,7 @@
 # 2 nodes x 8 ranks, 16 ranks in all, by srun on Ascend NPUs; made by jobgen 0.1.0.
 # Slurm: https://slurm.schedmd.com/sbatch.html
 # Submit it with: sbatch FILE
-# Site: a Slurm cluster with Ascend 910B, by its manual as read on 2026-11-21:
+# Site: a Slurm cluster with Ascend 910B, by these sources:
 # https://slurm.schedmd.com/gres.html
 # https://www.hiascend.com/document/detail/en/canncommercial/800/apiref/envvar/envref_07_0001.html
 #SBATCH --job-name=jobgen

@@ -2,10 +2,13 @@
 # 2 nodes x 12 ranks, 24 ranks in all, by mpirun (HPE Cray PALS) on Intel GPUs; made by jobgen 0.1.0.
 # PBS Pro: https://help.altair.com/2024.1.0/PBS%20Professional/PBSUserGuide2024.1.pdf
 # Submit it with: qsub FILE
-# Site: ALCF Aurora, by its manual as read on 2026-11-21:
-# https://docs.alcf.anl.gov/aurora/running-jobs-aurora/
-# https://docs.alcf.anl.gov/aurora/data-science/frameworks/pytorch/
-# https://docs.alcf.anl.gov/aurora/data-science/frameworks/oneCCL/
+# Site: ALCF Aurora, by these sources:
+# https://docs.alcf.anl.gov/aurora/running-jobs-aurora/ (2026-08-19)
+# https://docs.alcf.anl.gov/aurora/data-science/frameworks/pytorch/ (2026-08-19)
+# https://docs.alcf.anl.gov/aurora/data-science/frameworks/oneCCL/ (2026-08-19)
+# https://docs.alcf.anl.gov/aurora/known-issues/ (2026-08-19)
+# https://docs.alcf.anl.gov/aurora/containers/containers/ (2026-08-19)
+# https://docs.alcf.anl.gov/aurora/data-science/jupyter/ (2026-08-19)
 #PBS -N jobgen
 #PBS -S /bin/bash
 #PBS -l select=2
@@ -21,7 +24,7 @@ set -euo pipefail
 
 # ---- settings -----------------------------------------------------------------------------
 job_name='jobgen' job_title='2 nodes x 12 ranks, 24 ranks in all, by mpirun (HPE Cray PALS) on Intel GPUs' job_run_dir=runs
-job_nodes=2 job_ranks_per_node=12 job_world_size=24 job_cpus_per_node=36
+job_nodes=2 job_ranks_per_node=12 job_world_size=24 job_cpus_per_node=48
 job_walltime=3600 job_grace=120 job_signal=USR1 job_preflight_kind=if_there job_preflight_limit=120
 job_launcher_name=mpirun job_rank_logs=node
 job_reach=ssh
@@ -30,17 +33,12 @@ job_accelerator=xpu
 variables() {
   export CCL_PROCESS_LAUNCHER=pmix
   export CCL_ATL_TRANSPORT=mpi
-  export CCL_ALLREDUCE=topo
-  export CCL_ALLREDUCE_SCALEOUT=rabenseifner
-  export CCL_BCAST=double_tree
   export CCL_KVS_MODE=mpi
-  export CCL_KVS_CONNECTION_TIMEOUT=600
-  export CCL_KVS_USE_MPI_RANKS=1
-  export CCL_CONFIGURATION=cpu_gpu_dpcpp
-  export CCL_CONFIGURATION_PATH=''
-  export CCL_ZE_CACHE_OPEN_IPC_HANDLES_THRESHOLD=1024
-  export FI_CXI_DEFAULT_CQ_SIZE=131072
-  export FI_CXI_CQ_FILL_PERCENT=20
+  export FI_MR_CACHE_MONITOR=userfaultfd
+  export HTTP_PROXY=http://proxy.alcf.anl.gov:3128
+  export HTTPS_PROXY=http://proxy.alcf.anl.gov:3128
+  export http_proxy=http://proxy.alcf.anl.gov:3128
+  export https_proxy=http://proxy.alcf.anl.gov:3128
 }
 
 environment() {
@@ -49,7 +47,7 @@ environment() {
   job_module frameworks
   export DS_ACCELERATOR=xpu  # PyTorch brings its own libraries, or the module of the site does
   job_source /lus/flare/projects/proj/venv/bin/activate
-  export PYTHONUNBUFFERED=1 OMP_NUM_THREADS=3
+  export PYTHONUNBUFFERED=1 OMP_NUM_THREADS=4
   variables  # again: modules and scripts may have changed them
   job_need python3 mpiexec
   job_need_file train.py
@@ -64,7 +62,7 @@ program() {  # what every rank runs
 }
 
 launch() {
-  exec mpiexec -n 24 --ppn 12 --depth 3 --cpu-bind list:2-4:10-12:18-20:26-28:34-36:42-44:54-56:62-64:70-72:78-80:86-88:94-96 \
+  exec mpiexec -n 24 --ppn 12 --depth 4 --cpu-bind list:4-7:8-11:12-15:16-19:20-23:24-27:56-59:60-63:64-67:68-71:72-75:76-79 \
     --hostfile "$JOBGEN_RUN_DIR/hosts" \
     --env PATH="$PATH" --env LD_LIBRARY_PATH="$LD_LIBRARY_PATH" --env PYTHONPATH="$PYTHONPATH" --env MASTER_ADDR="$MASTER_ADDR" --env MASTER_PORT="$MASTER_PORT" \
     bash "$JOBGEN_RUN_DIR/rank.sh" "$@"

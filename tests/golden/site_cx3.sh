@@ -1,13 +1,14 @@
 #!/bin/bash
-# 2 nodes x 2 ranks, 4 ranks in all, by torchrun on NVIDIA GPUs; made by jobgen 0.1.0.
+# 1 node x 2 ranks, 2 ranks in all, by torchrun on NVIDIA GPUs; made by jobgen 0.1.0.
 # PBS Pro: https://help.altair.com/2024.1.0/PBS%20Professional/PBSUserGuide2024.1.pdf
 # Submit it with: qsub FILE
-# Site: Imperial CX3, by its manual as read on 2026-11-21:
-# https://icl-rcs-user-guide.readthedocs.io/en/latest/hpc/queues/job-sizing-guidance/
-# https://icl-rcs-user-guide.readthedocs.io/en/latest/hpc/queues/gpu-jobs/
+# Site: Imperial CX3, by these sources:
+# https://icl-rcs-user-guide.readthedocs.io/en/latest/hpc/queues/job-sizing-guidance/ (2026-07-17)
+# https://icl-rcs-user-guide.readthedocs.io/en/latest/hpc/queues/gpu-jobs/ (2026-07-17)
+# https://icl-rcs-user-guide.readthedocs.io/en/latest/hpc/getting-started/using-ssh/ (2026-07-17)
 #PBS -N jobgen
 #PBS -S /bin/bash
-#PBS -l select=2:ncpus=8:mpiprocs=2:mem=48gb:ngpus=2:gpu_type=RTX6000
+#PBS -l select=1:ncpus=8:mpiprocs=2:mem=48gb:ngpus=2:gpu_type=L40S
 #PBS -l place=scatter
 #PBS -l walltime=01:00:00
 #PBS -j oe
@@ -15,11 +16,10 @@
 set -euo pipefail
 
 # ---- settings -----------------------------------------------------------------------------
-job_name='jobgen' job_title='2 nodes x 2 ranks, 4 ranks in all, by torchrun on NVIDIA GPUs' job_run_dir=runs
-job_nodes=2 job_ranks_per_node=2 job_world_size=4 job_cpus_per_node=8
-job_walltime=3600 job_grace=120 job_signal=USR1 job_preflight_kind=if_there job_preflight_limit=120
+job_name='jobgen' job_title='1 node x 2 ranks, 2 ranks in all, by torchrun on NVIDIA GPUs' job_run_dir=runs
+job_nodes=1 job_ranks_per_node=2 job_world_size=2 job_cpus_per_node=8
+job_walltime=3600 job_grace=120 job_signal=USR1
 job_launcher_name=torchrun job_rank_logs=node
-job_agents='pbs_tmrsh ssh' job_reach=remote
 job_accelerator=cuda
 
 environment() {
@@ -34,13 +34,13 @@ program() {  # what every rank runs
 }
 
 node() {  # what every node runs
-  exec torchrun --nnodes=2 --nproc-per-node=2 --node-rank="$NODE_RANK" \
+  exec torchrun --nnodes=1 --nproc-per-node=2 --node-rank="$NODE_RANK" \
     --master-addr="$MASTER_ADDR" --master-port="$MASTER_PORT" \
     --no-python bash "$JOBGEN_RUN_DIR/rank.sh" "$@"
 }
 
 launch() {
-  exec bash "$JOBGEN_RUN_DIR/each_node.sh" "$@"
+  exec bash "$JOBGEN_RUN_DIR/node.sh" "$@"
 }
 
 # Below is the runtime, the same in every script. The script starts nothing if the runtime is incomplete.

@@ -2,9 +2,12 @@
 # 2 nodes x 4 ranks, 8 ranks in all, by mpirun (HPE Cray PALS) on NVIDIA GPUs; made by jobgen 0.1.0.
 # PBS Pro: https://help.altair.com/2024.1.0/PBS%20Professional/PBSUserGuide2024.1.pdf
 # Submit it with: qsub FILE
-# Site: NCAR Derecho, by its manual as read on 2026-11-21:
-# https://ncar-hpc-docs.readthedocs.io/en/latest/pbs/charging/
-# https://ncar-hpc-docs.readthedocs.io/en/latest/pbs/job-scripts/derecho-job-script-examples/
+# Site: NCAR Derecho, by these sources:
+# https://ncar-hpc-docs.readthedocs.io/en/latest/pbs/charging/ (2026-05-19)
+# https://ncar-hpc-docs.readthedocs.io/en/latest/pbs/job-scripts/derecho-job-script-examples/ (2026-05-19)
+# https://github.com/NCAR/miles-credit (2026-08-19)
+# NCCL_SOCKET_IFNAME in scripts of users
+# https://ncar-hpc-docs.readthedocs.io/en/latest/pbs/job-scripts/ (2026-05-19)
 # jobgen: disable=fixed-interface
 #PBS -N jobgen
 #PBS -S /bin/bash
@@ -31,7 +34,7 @@ variables() {
 
 environment() {
   variables
-  job_module cuda cray-mpich
+  job_module cuda cray-mpich conda
   job_cuda
   export PYTHONUNBUFFERED=1 OMP_NUM_THREADS=16
   variables  # again: modules and scripts may have changed them
@@ -48,7 +51,7 @@ program() {  # what every rank runs
 }
 
 launch() {
-  exec mpiexec -n 8 --ppn 4 --depth 16 --cpu-bind none \
+  exec mpiexec -n 8 --ppn 4 --depth 16 --cpu-bind list:0-15:16-31:32-47:48-63 \
     --hostfile "$JOBGEN_RUN_DIR/hosts" \
     --env PATH="$PATH" --env LD_LIBRARY_PATH="$LD_LIBRARY_PATH" --env PYTHONPATH="$PYTHONPATH" --env MASTER_ADDR="$MASTER_ADDR" --env MASTER_PORT="$MASTER_PORT" \
     bash "$JOBGEN_RUN_DIR/rank.sh" "$@"

@@ -2,9 +2,10 @@
 # 2 nodes x 8 ranks, 16 ranks in all, by srun on AMD GPUs; made by jobgen 0.1.0.
 # Slurm: https://slurm.schedmd.com/sbatch.html
 # Submit it with: sbatch FILE
-# Site: OLCF Frontier, by its manual as read on 2026-11-21:
-# https://docs.olcf.ornl.gov/systems/frontier_user_guide.html
-# https://docs.olcf.ornl.gov/software/analytics/pytorch_frontier.html
+# Site: OLCF Frontier, by these sources:
+# https://docs.olcf.ornl.gov/systems/frontier_user_guide.html (2026-07-22)
+# https://docs.olcf.ornl.gov/software/analytics/pytorch_frontier.html (2026-07-22)
+# LMOD_SYSTEM_NAME in scripts of users
 # jobgen: disable=fixed-interface
 #SBATCH --job-name=jobgen
 #SBATCH --nodes=2
@@ -27,17 +28,17 @@ job_accelerator=rocm
 
 variables() {
   export FI_CXI_RDZV_PROTO=alt_read
-  export MIOPEN_USER_DB_PATH=/tmp/my-miopen-cache
-  export MIOPEN_CUSTOM_CACHE_DIR=/tmp/my-miopen-cache
 }
 
 environment() {
   variables
   job_module rocm rccl-net-plugin craype-accel-amd-gfx90a
   job_rocm
+  job_miopen
   export PYTHONUNBUFFERED=1 OMP_NUM_THREADS=7
   # jobgen: disable=fixed-interface
   export NCCL_SOCKET_IFNAME=hsn0,hsn1,hsn2,hsn3 GLOO_SOCKET_IFNAME=hsn0,hsn1,hsn2,hsn3 TP_SOCKET_IFNAME=hsn0
+  [[ -z ${CRAY_LD_LIBRARY_PATH:-} ]] || export LD_LIBRARY_PATH=$CRAY_LD_LIBRARY_PATH${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
   variables  # again: modules and scripts may have changed them
   job_need python3 srun
   job_need_file train.py
@@ -55,7 +56,7 @@ launch() {
   # --cpus-per-task again: srun does not take it from the job on Slurm 22.05 to 23.02.
   exec srun --nodes=2 --ntasks=16 --ntasks-per-node=8 --cpus-per-task=7 \
     --kill-on-bad-exit=1 --export=ALL --mpi=none \
-    --gpus-per-task=1 --gpu-bind=closest bash "$JOBGEN_RUN_DIR/rank.sh" "$@"
+    --gpus-per-node=8 --cpu-bind=mask_cpu:0xfe000000000000,0xfe00000000000000,0xfe0000,0xfe000000,0xfe,0xfe00,0xfe00000000,0xfe0000000000 bash "$JOBGEN_RUN_DIR/rank.sh" "$@"
 }
 
 # Below is the runtime, the same in every script. The script starts nothing if the runtime is incomplete.

@@ -2,9 +2,12 @@
 # 4 nodes x 4 ranks, 16 ranks in all, by torchrun on NVIDIA GPUs; made by jobgen 0.1.0.
 # PBS Pro: https://help.altair.com/2024.1.0/PBS%20Professional/PBSUserGuide2024.1.pdf
 # Submit it with: qsub FILE
-# Site: NCI Gadi, by its manual as read on 2026-11-21:
+# Site: NCI Gadi, by these sources:
 # https://opus.nci.org.au/pages/viewpage.action?pageId=236880996
 # https://opus.nci.org.au/spaces/Help/pages/236880942/Job+Costs...
+# https://opus.nci.org.au/x/OgBbCw
+# https://opus.nci.org.au/spaces/Help/pages/184647980/PyTorch
+# scripts of users: gpuhopper, dgxa100, storage, login nodes
 #PBS -l storage=gdata/kf09+scratch/kf09
 #PBS -l jobfs=800GB
 #PBS -N jobgen

@@ -2,10 +2,11 @@
 # 2 nodes x 4 ranks, 8 ranks in all, by torchrun on NVIDIA GPUs; made by jobgen 0.1.0.
 # Slurm: https://slurm.schedmd.com/sbatch.html
 # Submit it with: sbatch FILE
-# Site: JUWELS Booster, by its manual as read on 2026-11-21:
-# https://apps.fz-juelich.de/jsc/hps/juwels/batchsystem.html
+# Site: JUWELS Booster, by these sources:
 # https://apps.fz-juelich.de/jsc/hps/juwels/booster-overview.html
-# jobgen: disable=fixed-interface
+# https://github.com/FZJ-JSC/tutorial-multi-gpu (2025-12-03)
+# scripts of users: partitions, the suffix i, srun --cpu-bind=none, SYSTEMNAME
+# jobgen: disable=fixed-interface,forced-devices
 #SBATCH --job-name=jobgen
 #SBATCH --nodes=3
 #SBATCH --ntasks-per-node=4
@@ -27,11 +28,17 @@ job_launcher_name=torchrun job_training=yes job_rank_logs=node
 job_reach=srun job_master_suffix=i
 job_accelerator=cuda
 
+variables() {
+  export CUDA_VISIBLE_DEVICES=0,1,2,3
+}
+
 environment() {
+  variables
   job_cuda
   export PYTHONUNBUFFERED=1 OMP_NUM_THREADS=12
   # jobgen: disable=fixed-interface
   export NCCL_SOCKET_IFNAME=ib0 GLOO_SOCKET_IFNAME=ib0 TP_SOCKET_IFNAME=ib0
+  variables  # again: modules and scripts may have changed them
   job_need python3 torchrun
   job_need_training
 }

@@ -2,10 +2,14 @@
 # 2 nodes x 8 ranks, 16 ranks in all, by srun on AMD GPUs; made by jobgen 0.1.0.
 # Slurm: https://slurm.schedmd.com/sbatch.html
 # Submit it with: sbatch FILE
-# Site: LUMI, by its manual as read on 2026-11-21:
-# https://docs.lumi-supercomputer.eu/runjobs/scheduled-jobs/partitions/
-# https://docs.lumi-supercomputer.eu/runjobs/scheduled-jobs/lumig-job/
-# https://docs.lumi-supercomputer.eu/runjobs/scheduled-jobs/distribution-binding/
+# Site: LUMI, by these sources:
+# https://docs.lumi-supercomputer.eu/runjobs/scheduled-jobs/partitions/ (2024-10-15)
+# https://docs.lumi-supercomputer.eu/runjobs/scheduled-jobs/lumig-job/ (2024-10-15)
+# https://docs.lumi-supercomputer.eu/runjobs/scheduled-jobs/distribution-binding/ (2024-10-15)
+# https://docs.lumi-supercomputer.eu/software/packages/pytorch/ (2024-10-15)
+# https://github.com/Lumi-supercomputer/LUMI-AI-Guide (2026-05-19)
+# host names of the login nodes in material of trainings
+# jobgen: disable=fixed-interface
 #SBATCH --job-name=jobgen
 #SBATCH --nodes=2
 #SBATCH --ntasks-per-node=8
@@ -30,11 +34,13 @@ job_accelerator=rocm
 
 variables() {
   export MPICH_GPU_SUPPORT_ENABLED=1
+  export NCCL_SOCKET_IFNAME=hsn
 }
 
 environment() {
   variables
   job_rocm
+  job_miopen
   export PYTHONUNBUFFERED=1 OMP_NUM_THREADS=7
   variables  # again: modules and scripts may have changed them
   job_need python3 srun

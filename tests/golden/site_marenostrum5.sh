@@ -2,8 +2,9 @@
 # 2 nodes x 4 ranks, 8 ranks in all, by srun on NVIDIA GPUs; made by jobgen 0.1.0.
 # Slurm: https://slurm.schedmd.com/sbatch.html
 # Submit it with: sbatch FILE
-# Site: MareNostrum 5, by its manual as read on 2026-11-21:
-# https://www.bsc.es/supportkc/docs/MareNostrum5/slurm
+# Site: MareNostrum 5, by these sources:
+# https://jorditorresbcn.github.io/supercomputing-for-ai-book/ (2026-01-27)
+# scripts and notes of users: acc_ehpc with its limits, as bsc_queues told a user
 #SBATCH --job-name=jobgen
 #SBATCH --nodes=2
 #SBATCH --ntasks-per-node=4
@@ -44,7 +45,7 @@ launch() {
   # --cpus-per-task again: srun does not take it from the job on Slurm 22.05 to 23.02.
   exec srun --nodes=2 --ntasks=8 --ntasks-per-node=4 --cpus-per-task=20 \
     --kill-on-bad-exit=1 --export=ALL --mpi=none \
-    bash "$JOBGEN_RUN_DIR/rank.sh" "$@"
+    --distribution=block:block bash "$JOBGEN_RUN_DIR/rank.sh" "$@"
 }
 
 # Below is the runtime, the same in every script. The script starts nothing if the runtime is incomplete.

@@ -2,9 +2,14 @@
 # 2 nodes x 4 ranks, 8 ranks in all, by srun on NVIDIA GPUs; made by jobgen 0.1.0.
 # Slurm: https://slurm.schedmd.com/sbatch.html
 # Submit it with: sbatch FILE
-# Site: NERSC Perlmutter, by its manual as read on 2026-11-21:
+# Site: NERSC Perlmutter, by these sources:
 # https://docs.nersc.gov/jobs/policy/
+# scripts of users: nodes of debug, preempt and shared, interactive, accounts
 # https://docs.nersc.gov/systems/perlmutter/running-jobs/
+# https://github.com/NERSC/sc25-dl-tutorial (2025-11-16)
+# https://github.com/NCAR/miles-credit (2026-08-19)
+# a topology that a user measured; NERSC_HOST
+# jobgen: disable=fixed-interface
 #SBATCH --job-name=jobgen
 #SBATCH --nodes=2
 #SBATCH --ntasks-per-node=4
@@ -29,7 +34,7 @@ job_accelerator=cuda
 
 environment() {
   job_cuda
-  export PYTHONUNBUFFERED=1 OMP_NUM_THREADS=32
+  export PYTHONUNBUFFERED=1 OMP_NUM_THREADS=16
   job_need python3 srun
   job_need_file train.py
 }
@@ -46,7 +51,7 @@ launch() {
   # --cpus-per-task again: srun does not take it from the job on Slurm 22.05 to 23.02.
   exec srun --nodes=2 --ntasks=8 --ntasks-per-node=4 --cpus-per-task=32 \
     --kill-on-bad-exit=1 --export=ALL --mpi=none \
-    bash "$JOBGEN_RUN_DIR/rank.sh" "$@"
+    --cpu-bind=mask_cpu:0xffff000000000000ffff000000000000,0xffff000000000000ffff00000000,0xffff000000000000ffff0000,0xffff000000000000ffff bash "$JOBGEN_RUN_DIR/rank.sh" "$@"
 }
 
 # Below is the runtime, the same in every script. The script starts nothing if the runtime is incomplete.

@@ -2,9 +2,13 @@
 # 2 nodes x 4 ranks, 8 ranks in all, by mpirun (HPE Cray PALS) on NVIDIA GPUs; made by jobgen 0.1.0.
 # PBS Pro: https://help.altair.com/2024.1.0/PBS%20Professional/PBSUserGuide2024.1.pdf
 # Submit it with: qsub FILE
-# Site: ALCF Polaris, by its manual as read on 2026-11-21:
-# https://docs.alcf.anl.gov/polaris/running-jobs/
-# https://docs.alcf.anl.gov/polaris/data-science/frameworks/pytorch/
+# Site: ALCF Polaris, by these sources:
+# https://docs.alcf.anl.gov/polaris/running-jobs/ (2026-08-19)
+# https://docs.alcf.anl.gov/polaris/ (2026-08-19)
+# https://docs.alcf.anl.gov/polaris/running-jobs/using-gpus/ (2026-08-19)
+# https://docs.alcf.anl.gov/polaris/data-science/frameworks/pytorch/ (2026-08-19)
+# https://docs.alcf.anl.gov/polaris/applications-and-libraries/libraries/nccl/ (2026-08-19)
+# https://docs.alcf.anl.gov/polaris/getting-started/ (2026-08-19)
 #PBS -N jobgen
 #PBS -S /bin/bash
 #PBS -l select=2:system=polaris
@@ -26,12 +30,22 @@ job_launcher_name=mpirun job_rank_logs=node
 job_reach=ssh
 job_accelerator=cuda
 
+variables() {
+  export HTTP_PROXY=http://proxy.alcf.anl.gov:3128
+  export HTTPS_PROXY=http://proxy.alcf.anl.gov:3128
+  export http_proxy=http://proxy.alcf.anl.gov:3128
+  export https_proxy=http://proxy.alcf.anl.gov:3128
+  export no_proxy='admin,polaris-adminvm-01,localhost,*.cm.polaris.alcf.anl.gov,polaris-*,*.polaris.alcf.anl.gov,*.alcf.anl.gov'
+}
+
 environment() {
+  variables
   job_module_use /soft/modulefiles
   job_module conda
   job_cuda
   job_conda base
   export PYTHONUNBUFFERED=1 OMP_NUM_THREADS=8
+  variables  # again: modules and scripts may have changed them
   job_need python3 mpiexec
   job_need_file train.py
 }
@@ -45,7 +59,7 @@ program() {  # what every rank runs
 }
 
 launch() {
-  exec mpiexec -n 8 --ppn 4 --depth 8 --cpu-bind depth \
+  exec mpiexec -n 8 --ppn 4 --depth 8 --cpu-bind list:24-31:16-23:8-15:0-7 \
     --hostfile "$JOBGEN_RUN_DIR/hosts" \
     --env PATH="$PATH" --env LD_LIBRARY_PATH="$LD_LIBRARY_PATH" --env PYTHONPATH="$PYTHONPATH" --env MASTER_ADDR="$MASTER_ADDR" --env MASTER_PORT="$MASTER_PORT" \
     bash "$JOBGEN_RUN_DIR/rank.sh" "$@"

@@ -2,8 +2,10 @@
 # 2 nodes x 8 ranks, 16 ranks in all, by srun on AMD GPUs; made by jobgen 0.1.0.
 # Slurm: https://slurm.schedmd.com/sbatch.html
 # Submit it with: sbatch FILE
-# Site: Pawsey Setonix, by its manual as read on 2026-11-21:
-# https://pawsey.atlassian.net/wiki/spaces/US/pages/51929056/Setonix+GPU+Partition+Quick+Start
+# Site: Pawsey Setonix, by these sources:
+# https://pawsey.atlassian.net/wiki/spaces/US/pages/51929056/Setonix+GPU+Partition+Quick+Start (2025-09-25)
+# scripts of users: NCCL_SOCKET_IFNAME, PAWSEY_CLUSTER
+# jobgen: disable=fixed-interface
 #SBATCH --job-name=jobgen
 #SBATCH --nodes=2
 #SBATCH --gres=gpu:8
@@ -25,11 +27,13 @@ job_accelerator=rocm
 
 variables() {
   export MPICH_GPU_SUPPORT_ENABLED=1
+  export NCCL_SOCKET_IFNAME=hsn0
 }
 
 environment() {
   variables
   job_rocm
+  job_miopen
   export PYTHONUNBUFFERED=1 OMP_NUM_THREADS=8
   variables  # again: modules and scripts may have changed them
   job_need python3 srun
@@ -48,7 +52,7 @@ launch() {
   # --cpus-per-task again: srun does not take it from the job on Slurm 22.05 to 23.02.
   exec srun --nodes=2 --ntasks=16 --ntasks-per-node=8 --cpus-per-task=8 \
     --kill-on-bad-exit=1 --export=ALL --mpi=none \
-    --gres=gpu:8 --gpus-per-task=1 --gpu-bind=closest bash "$JOBGEN_RUN_DIR/rank.sh" "$@"
+    --gres=gpu:8 --cpu-bind=mask_cpu:0xff000000000000,0xff00000000000000,0xff0000,0xff000000,0xff,0xff00,0xff00000000,0xff0000000000 bash "$JOBGEN_RUN_DIR/rank.sh" "$@"
 }
 
 # Below is the runtime, the same in every script. The script starts nothing if the runtime is incomplete.

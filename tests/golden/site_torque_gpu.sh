@@ -2,7 +2,7 @@
 # 2 nodes x 1 rank, 2 ranks in all, by deepspeed on NVIDIA GPUs; made by jobgen 0.1.0.
 # Torque: https://docs.adaptivecomputing.com/torque/4-2-10/Content/topics/commands/qsub.htm
 # Submit it with: qsub FILE
-# Site: a Torque cluster with GPUs, by its manual as read on 2026-11-21:
+# Site: a Torque cluster with GPUs, by these sources:
 # https://docs.adaptivecomputing.com/torque/4-2-10/Content/topics/commands/qsub.htm
 #PBS -N mnist
 #PBS -S /bin/bash

@@ -27,6 +27,7 @@ job_accelerator=rocm
 environment() {
   job_module PrgEnv-gnu rocm/6.2
   job_rocm
+  job_miopen
   export PYTHONUNBUFFERED=1 OMP_NUM_THREADS=7
   job_need python3 srun
   job_need_training

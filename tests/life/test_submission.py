@@ -403,12 +403,7 @@ def test_a_damaged_record_loses_no_job(scheduler: str, data: bytes, whole: bool)
 
 
 LINES = [
-    "",
-    "echo welcome",
-    "echo '9 jobs'",
-    "echo warning: 3 >&2",
-    "printf 'a\\rb\\n'",
-    "echo $id",
+    *("", "echo welcome", "echo '9 jobs'", "echo warning: 3 >&2", "printf 'a\\rb\\n'", "echo $id"),
     "echo Job id: $id",
 ]
 ENDS = ["exit 0", "exit 0", "exit 1", "exit 170", "kill -9 $$"]

@@ -262,13 +262,7 @@ def test_it_can_be_read_by_day_and_by_night(
         opened = page(made.run(tmp_path / "run", made.rows([2, 1]), attempts=(75, 1, 3, None, 0)))
         paper = brightness(opened.run("getComputedStyle(document.body).backgroundColor"))
         for selector in (
-            "body",
-            ".quiet",
-            ".state.good",
-            ".state.bad",
-            ".state.on",
-            ".state.open",
-            ".state.missed",
+            *("body", ".quiet", ".state.good", ".state.bad", ".state.on", ".state.open", ".state.missed"),
         ):
             ink = brightness(opened.run(f"getComputedStyle(document.querySelector('{selector}')).color"))
             assert (max(ink, paper) + 0.05) / (min(ink, paper) + 0.05) >= 4.5, selector  # WCAG 2.2, AA
@@ -302,12 +296,8 @@ def test_it_fits_a_narrow_screen_and_paper(
 
 
 NAMES = [
-    "<script>alert(1)<\\script>",
-    "<img src=x onerror=alert(1)>",
-    "a\"b'c&lt;",
-    "white  space\n",
-    "\u202ename",
-    "ü\udcff",
+    *("<script>alert(1)<\\script>", "<img src=x onerror=alert(1)>", "a\"b'c&lt;", "white  space\n"),
+    *("\u202ename", "ü\udcff"),
 ]
 
 

@@ -325,47 +325,17 @@ def test_text_never_becomes_markup(tmp_path_factory: pytest.TempPathFactory, tex
 
 
 FILES = (
-    *(
-        "metrics.jsonl",
-        "status.json",
-        "plan.json",
-        "sweep.json",
-        "preflight/result.json",
-        "job.sh",
-        "hosts",
-        "bad-hosts",
-    ),
-    *(
-        "attempt-1/events",
-        "attempt-1/statuses",
-        "attempt-1/nodes/0/node1.ranks",
-        "attempt-1/nodes/0/node1.log",
-        "attempt-1/nodes/0/rank-0.log",
-        "attempt-2/events",
-    ),
+    *("metrics.jsonl", "status.json", "plan.json", "sweep.json", "preflight/result.json", "job.sh"),
+    *("hosts", "bad-hosts"),
+    *("attempt-1/events", "attempt-1/statuses", "attempt-1/nodes/0/node1.ranks"),
+    *("attempt-1/nodes/0/node1.log", "attempt-1/nodes/0/rank-0.log", "attempt-2/events"),
 )
 NUMBERS = st.integers() | st.floats() | st.just(10**400)
 SCALARS = st.none() | st.booleans() | NUMBERS | st.text(max_size=5)
 KEYS = st.sampled_from(
     [
-        "event",
-        "step",
-        "loss",
-        "accuracy",
-        "seconds",
-        "state",
-        "rank",
-        "options",
-        "derived",
-        "value",
-        "origin",
-        "world_size",
-        "device",
-        "findings",
-        "failed",
-        "sources",
-        "exit_status",
-        "message",
+        *("event", "step", "loss", "accuracy", "seconds", "state", "rank", "options", "derived", "value"),
+        *("origin", "world_size", "device", "findings", "failed", "sources", "exit_status", "message"),
         "deepspeed",
     ]
 )
@@ -453,10 +423,7 @@ def test_the_page_says_what_failed_where(tmp_path: Path) -> None:
     assert found.ranks[1].log == "RuntimeError: out of memory"
     text = Tags(page([run], 0)).text
     for words in (
-        "What failed, and where",
-        "out of memory",
-        "killed by SIGKILL",
-        "is 300 s ahead",
+        *("What failed, and where", "out of memory", "killed by SIGKILL", "is 300 s ahead"),
         "recorded no status",
     ):
         assert words in text
@@ -524,7 +491,7 @@ def test_a_submitted_run_shows_its_plan(tmp_path: Path) -> None:
     )
     (made.run(tmp_path / "array/task-3").parent / plan_file.NAME).write_text(plan_file.text(plan))
     found = facts.facts(run_directory.read(tmp_path / "array/task-3"), [])
-    meaning = "Number of nodes; 2x4+1x8 is 2 nodes of 4 ranks and 1 node of 8 (PBS)."
+    meaning = "Number of nodes; 2x4+1x8 is 2 nodes of 4 ranks and 1 node of 8 (PBS); submitted: those of the command line of sbatch or qsub."
     assert found["nodes"] == ("2", "command line", meaning)
     assert found["program"].value == "python3 -m jobgen.train --task digits"
     assert found["world_size"].origin == "derived"

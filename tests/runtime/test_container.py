@@ -185,12 +185,7 @@ def test_the_options_of_docker(shell: Shell, kind: str) -> None:
     assert f"--volume={shell.run_dir}:{shell.run_dir}" in lines
     assert {"--env=PLAIN", "--env=JOBGEN_INSIDE", f"--env=HOME={shell.run_dir}"} <= set(lines)
     assert not {
-        "--env=HOME",
-        "--env=TMPDIR",
-        "--env=PATH",
-        "--env=HOSTNAME",
-        "--env=PWD",
-        "--env=SHLVL",
+        *("--env=HOME", "--env=TMPDIR", "--env=PATH", "--env=HOSTNAME", "--env=PWD", "--env=SHLVL"),
     } & set(lines)
     daemon = {f"--user={os.getuid()}:{os.getgid()}", "--ulimit=memlock=-1"}
     assert daemon <= set(lines) if kind == "docker" else not daemon & set(lines)

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from support.runtime_shell import Shell
 
 FILES = (
-    "source",
-    "setup",
-    "before_after",
-    "secrets",
-    "conda",
-    "modules",
-    "requirements",
-    "cuda",
-    "rocm",
-    "cann",
-    "hccl",
-)
+    "source", "setup", "before_after", "secrets", "conda", "modules", "requirements",
+    "cuda", "rocm", "cann", "hccl",
+)  # fmt: skip
 
 SOURCE = "signals finish source"
 
@@ -96,12 +89,13 @@ SETUP = "signals finish source setup"
 @pytest.mark.parametrize(
     ("setup", "status", "said"),
     [
-        ("export COLOUR=blue; cd /; true", 0, ""),
+        ("export COLOUR=blue; true", 0, ""),
         ("return 0; false", 0, ""),
         ("a=1\n false\n echo never", 71, "setup, line 2: exited with status 1: nothing was launched"),
         ("f() { false; echo never; }; f", 71, "exited with status 1: nothing was launched"),
         ("return 4", 71, "setup: exited with status 4: nothing was launched"),
-        ("trap - ERR\nreturn 4", 71, "setup: exited with status 4: nothing was launched"),
+        ("trap - ERR\nfalse", 71, "setup has called exit: nothing was launched"),
+        ("set +e\nfalse; set -u; true", 0, ""),
         ("exit 0", 71, "setup has called exit: nothing was launched"),
         ("[[ -d /none ]] && echo never; true", 0, ""),
     ],
@@ -344,6 +338,14 @@ def test_rocm(shell: Shell) -> None:
     done = shell.run("rocm", "job_rocm; echo ${PATH%%:*}; env | grep ROCM", {"ROCM_PATH": "/r"})
     assert done.lines == ["/r/bin", "ROCM_PATH=/r"]
     assert shell.run("rocm", "job_rocm; echo ${ROCM_PATH-none}").out in ("none\n", "/opt/rocm\n")
+
+
+def test_miopen_has_its_databases_in_tmp_of_the_node(shell: Shell) -> None:
+    show = 'echo "$MIOPEN_USER_DB_PATH $MIOPEN_CUSTOM_CACHE_DIR"'
+    done = shell.run("rocm", f"job_id=7.pbs; job_miopen; {show}", {})
+    assert re.fullmatch(r"(/tmp/miopen-\d+-7\.pbs) \1\n", done.out)
+    done = shell.run("rocm", f"job_miopen; {show}", {"MIOPEN_USER_DB_PATH": "/mine"})
+    assert done.out == "/mine /mine\n"
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,16 @@ import time
 import pytest
 from support.runtime_shell import Shell
 
-FILES = ("hostfile", "filter", "local", "rendezvous", "spare_nodes", "remote_start")
+FILES = (
+    "hostfile",
+    "filter",
+    "local",
+    "hosts",
+    "submitted_nodes",
+    "rendezvous",
+    "spare_nodes",
+    "remote_start",
+)
 
 LISTS = {"once": "a\nb\nc\n", "again": "a\na\n\nb\nc\na\nb\n", "end": "a\nb\nc"}
 
@@ -108,10 +117,36 @@ def test_this_machine_as_the_allocation(shell: Shell) -> None:
     assert done.lines[1:] == ["localhost", "[]", "120", "bash"]
 
 
+@pytest.mark.parametrize(
+    ("first", "status"), [("localhost", 0), ("127.0.0.1", 0), ("nosuchhost.invalid", 70)]
+)
+def test_the_hosts_of_a_file(shell: Shell, first: str, status: int) -> None:
+    code = f"job_host_list=({first}:2 other:1); job_scheduler; echo $job_number $$; job_list_hosts"
+    done = shell.run("hosts", code)
+    assert done.status == status
+    if status:
+        assert f"run this script on {first}, the first host of the hostfile" in done.said
+    else:
+        number, *listed = done.lines
+        assert len(set(number.split())) == 1
+        assert listed == [first, first, "other"]
+
+
+def test_the_end_of_a_run_on_the_hosts_of_a_file(shell: Shell) -> None:
+    code = "JOBGEN_START_TIME=100 job_walltime=20; job_find_end; echo $job_ends; job_submit_command"
+    assert shell.run("hosts", code).lines == ["120", "bash"]
+
+
+def test_as_many_nodes_as_the_job_gets(shell: Shell) -> None:
+    (shell.folder / "list").write_text("a\na\nb\nc\n")
+    code = "job_list_hosts() { cat list; }; job_ranks_per_node=4; job_count_nodes; job_make_hostfile; echo $job_nodes $job_world_size"
+    assert shell.run("hostfile submitted_nodes", code).lines == ["3 12"]
+
+
 RENDEZVOUS = """job_hosts=(a b) job_nodes=2 job_number=1234 job_id=1234.pbs job_attempt=1 job_world_size=4 job_accelerator=cuda
 job_launcher_name=mpirun job_signal=USR1 job_rank_logs=node job_cpus_per_node=8 job_ranks_per_node=2
 """
-PRINT = "job_rendezvous; env | grep -E '^(MASTER|JOBGEN)_' | sort"
+PRINT = "job_export; job_rendezvous; env | grep -E '^(MASTER|JOBGEN)_' | sort"
 
 
 def exported(text: str) -> dict[str, str]:

@@ -8,18 +8,9 @@ import pytest
 from support.runtime_shell import Done, Shell
 
 FILES = (
-    "preflight",
-    "pdsh",
-    "reach_remote",
-    "reach_srun",
-    "reach_ssh",
-    "node/remote",
-    "openmpi",
-    "mpich",
-    "intel",
-    "mpi",
-    "mpi_version",
-)
+    "preflight", "pdsh", "reach_remote", "reach_srun", "reach_ssh", "node/remote", "openmpi",
+    "mpich", "intel", "mpi", "mpi_version",
+)  # fmt: skip
 
 # ------------------------------------------------------------------------------------------ the launchers
 
@@ -216,10 +207,31 @@ def test_options_of_ssh_are_left_out(shell: Shell) -> None:
 
 
 def test_a_host_whose_status_is_lost(shell: Shell) -> None:
-    shell.commands(pbsdsh="exit 0")
+    shell.commands(pbsdsh="exit 0", sleep="")
     (shell.run_dir / "env.sh").touch()
     env = {"JOBGEN_AGENTS": "pbsdsh", "JOBGEN_PBS": str(shell.folder / "bin")}
     assert shell.program("remote", "a", "true", env=env).status == 255
+
+
+@pytest.mark.parametrize("ended", [0, 2])
+@pytest.mark.parametrize(
+    ("command", "status"), [("read -rt 4 <> <(:); exit 3", 3), ("exit 0", 0), ("kill -KILL $PPID $$", 255)]
+)
+def test_pbsdsh_ends_while_the_command_runs(shell: Shell, command: str, status: int, ended: int) -> None:
+    shell.commands(pbsdsh=f'shift 2; "$@" & exit {ended}', sleep="read -rt 0.5 <> <(:); exit 0")
+    (shell.run_dir / "env.sh").touch()
+    env = {"JOBGEN_AGENTS": "pbsdsh", "JOBGEN_PBS": str(shell.folder / "bin")}
+    assert shell.program("remote", "a", command, env=env).status == status
+    assert not [*shell.run_dir.glob("status-of-*")]
+
+
+def test_a_job_that_stops_awaits_no_status(shell: Shell) -> None:
+    shell.commands(pbsdsh='shift 2; "$@" &', sleep="touch slept")
+    (shell.run_dir / "env.sh").touch()
+    (shell.logs / "control").write_text("stop TERM\n")
+    env = {"JOBGEN_AGENTS": "pbsdsh", "JOBGEN_PBS": str(shell.folder / "bin")}
+    assert shell.program("remote", "a", "read -rt 1 <> <(:)", env=env).status == 255
+    assert not (shell.folder / "slept").exists()
 
 
 def test_sourced_it_runs_nothing(shell: Shell) -> None:

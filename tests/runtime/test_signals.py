@@ -7,7 +7,7 @@ import time
 import pytest
 from support.runtime_shell import Shell
 
-FILES = ("signals", "deadline")
+FILES = ("signals", "deadline", "requeue_at_limit")
 
 LAUNCHED = "job_launcher=1; job_stop() { echo stopped > stopped; }; job_listen"
 
@@ -116,7 +116,11 @@ def test_later_and_not_when_it_was_ended(shell: Shell) -> None:
 def test_the_deadline_is_the_grace_before_the_end(shell: Shell) -> None:
     code = "job_find_end() { job_ends=1000; }; job_grace=120; job_set_deadline; env | grep DEADLINE"
     assert shell.run("signals deadline", code).out == "JOBGEN_DEADLINE=880\n"
-    assert (shell.logs / "events").read_text().endswith(" deadline 880\n")
+    short = f"JOBGEN_START_TIME=400 job_short_grace=yes; {code}"
+    assert shell.run("signals deadline", short).out == "JOBGEN_DEADLINE=940\n"
+    none = code.replace("job_ends=1000", ":")
+    assert shell.run("signals deadline", f"{none} || true").out == ""
+    assert (shell.logs / "events").read_text().count(" deadline 880\n") == 1
 
 
 def test_without_an_end_there_is_no_deadline(shell: Shell) -> None:
@@ -145,3 +149,24 @@ def test_who_was_asked_is_not_asked_again(shell: Shell) -> None:
     (shell.logs / "control").write_text("save USR1\n")
     assert shell.run("signals deadline", "job_deadline; echo on").said == ""
     assert shell.control == "save USR1\n"
+
+
+# ------------------------------------------------------------------------------------ requeue at the time limit
+
+
+def test_a_program_that_does_not_end_is_stopped(shell: Shell) -> None:
+    code = f"{LAUNCHED}; sleep() {{ echo $1 >> pauses; }}; job_grace=120; job_deadline"
+    done = shell.run("signals deadline requeue_at_limit", code)
+    assert done.status == 0, done.said
+    assert shell.control == "save deadline\nstop limit\n"
+    assert (shell.folder / "pauses").read_text().split() == ["60"]
+
+
+@pytest.mark.parametrize(
+    ("status", "why", "ends"),
+    [(138, "deadline", 75), (138, "USR1", 75), (0, "deadline", 0), (3, "TERM", 3), (3, "", 3)],
+)
+def test_the_status_at_the_limit_is_no_failure(shell: Shell, status: int, why: str, ends: int) -> None:
+    asked = f"job_control save {why}; " if why else ""
+    code = f"job_signal=USR1 job_status={status}; {asked}job_judge_at_limit; echo $job_status"
+    assert shell.run("signals deadline requeue_at_limit", code).lines == [str(ends)]

@@ -103,10 +103,7 @@ def browser(profile: Path) -> Iterator[Browser]:
     back, to_write = os.pipe()
     words = f'exec "$@" 3<&{to_read} 4>&{to_write}'
     options = (
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-dev-shm-usage",
+        *("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"),
         "--remote-debugging-pipe",
     )
     process = subprocess.Popen(

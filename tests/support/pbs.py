@@ -48,6 +48,8 @@ class Kind:
     """The state of a job that has ended."""
     settings: tuple[str, ...] = ()
     """What its server is told once it is up."""
+    spool: Path | None = None
+    """Where its daemons keep locks with their process ids, which may be those of others when it is down."""
 
 
 OPENPBS = Kind(
@@ -77,6 +79,7 @@ TORQUE = Kind(
     ended="C",
     # Its nodes report every 45 s; after 30 s of silence the server would call one down.
     settings=("set server node_check_rate = 150",),
+    spool=Path("/var/spool/torque-lab.d"),
 )
 
 
@@ -104,6 +107,10 @@ class PbsCluster:
     def lab(self) -> Path:
         return Path(os.environ.get(self.kind.lab_variable, self.kind.lab))
 
+    def enter(self, folder: Path) -> tuple[str | Path, ...]:
+        """The words before a command that runs on one of its hosts in a folder, which is the current one."""
+        return (self.lab / "bin/enter",)
+
     @property
     def home(self) -> Path:
         """The home directory of the user, in which jobs start."""
@@ -125,6 +132,8 @@ class PbsCluster:
     # ------------------------------------------------------------------------------------------ the cluster
 
     def up(self) -> None:
+        if self.kind.spool and not any(map(self._pids, (self.kind.head, *self.nodes))):
+            remove_locks(self.kind.spool)
         self._script("install")
         self._script("up")
         for setting in self.kind.settings:
@@ -178,10 +187,11 @@ class PbsCluster:
         """Run a command on a host ("head" is the server), in ``cwd`` and with ``env`` added to ``self.env``."""
         at = self.kind.head if host == "head" else host
         who = {"PBS_HOST": at} | ({"PBS_AS": "root"} if root else {})
+        folder = cwd or self.lab / "t"
         done = subprocess.run(
-            [self.lab / "bin/enter", *argv],
+            [*self.enter(folder), *argv],
             env={**self.env, **(env or {}), **who},
-            cwd=cwd or self.lab / "t",
+            cwd=folder,
             timeout=timeout,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -247,6 +257,12 @@ class PbsCluster:
         )
         if done.returncode != 0:
             raise ClusterError(complaint(argv, done))
+
+
+def remove_locks(spool: Path) -> None:
+    """Remove the locks of daemons that have ended: with the id of a new process they look like running ones."""
+    for lock in (*spool.glob("*/*_priv/*.lock"), *spool.glob("*.trqauthd")):
+        lock.unlink(missing_ok=True)
 
 
 @contextmanager

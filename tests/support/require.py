@@ -20,17 +20,7 @@ import pytest
 from support.pbs import USER, Kind, PbsCluster
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-CLUSTER_COMMANDS = (
-    "sbatch",
-    "slurmctld",
-    "slurmd",
-    "munged",
-    "sshd",
-    "pdsh",
-    "ip",
-    "nsenter",
-    "unshare",
-)
+CLUSTER_COMMANDS = (*("sbatch", "slurmctld", "slurmd", "munged", "sshd", "pdsh", "ip", "nsenter", "unshare"),)
 
 
 def on_ci() -> bool:

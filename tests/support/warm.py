@@ -11,6 +11,7 @@ import functools
 import importlib
 import json
 import os
+import runpy
 import selectors
 import signal
 import socket
@@ -78,7 +79,7 @@ def nursery(python: str = sys.executable, modules: tuple[str, ...] = MODULES) ->
 
 
 class Rank:
-    """python -m jobgen.train ARGV with that environment, in a process that is forked."""
+    """python -m jobgen.train ARGV with that environment, or python FILE ARG..., in a process that is forked."""
 
     def __init__(
         self,
@@ -204,11 +205,22 @@ def be_rank(request: Mapping[str, Any], outputs: Sequence[int]) -> NoReturn:
         sys.path.insert(0, request["cwd"])  # as python -m has it
         from jobgen.train import __main__ as program
 
-        program._leave(program.main(request["argv"]))
+        argv = request["argv"]
+        program._leave(script(argv) if argv and argv[0].endswith(".py") else program.main(argv))
     except BaseException:
         traceback.print_exc()
         sys.stderr.flush()
     os._exit(1)
+
+
+def script(argv: list[str]) -> int:
+    """Run a program of a user, as python FILE ARG... would, and return its status."""
+    sys.argv = argv
+    try:
+        runpy.run_path(argv[0], run_name="__main__")
+    except SystemExit as error:
+        return int(error.code or 0)
+    return 0
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from jobgen.train import config, data, device, engines, loop, peers, ranks, report
+from jobgen.train import config, data, device, engines, loop, peers, ranks, report, scoring
 from jobgen.train.config import recipe, refusals
 from jobgen.train.data import sampling
 from jobgen.train.errors import BadInput
@@ -89,18 +89,20 @@ def run_case(options: list[str], samples: data.Data, me: ranks.Ranks, mine: devi
     settings = config.parse(["--epochs", "1", "--log-every", "1", *options])
     how = recipe.resolve(settings, me.world_size)
     refusals.check_device(how.config, mine.kind)
-    per_epoch = sampling.steps_per_epoch(len(samples.train.labels), *how.batch, how.parallel)
+    task = samples.task()
+    what = scoring.measures(task, settings.loss, settings.metric)
+    per_epoch = sampling.steps_per_epoch(len(task.train), *how.batch, how.parallel)
     schedule = how.schedule(per_epoch)
-    trainer = Recorder(engines.build(how, schedule, samples, me, mine), samples)
+    trainer = Recorder(engines.build(how, schedule, task, me, mine), samples)
     with tempfile.TemporaryDirectory() as folder:
         run = report.Run({"JOBGEN_RUN_DIR": folder}, report.Clock(), me.rank)
         run.line = lambda text: None  # type: ignore[method-assign]
-        scores, _ = loop.Training(trainer, samples, mine, how.batch, settings, run).run()
+        scores, _ = loop.Training(trainer, task, what, mine, how.batch, settings, run).run()
         rows = metrics(Path(folder)) if me.rank == 0 else []
     return {
         "losses": [row["loss"] for row in rows],
         "rates": [row["lr"] for row in rows],
-        "accuracy": scores.accuracy,
+        "accuracy": scores.metrics["accuracy"],
         "test_loss": scores.loss,
         "schedule": schedule.block,
         "shares": peers.exchange([list(trainer.share), trainer.seen], mine),

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from jobgen.train import checkpoints, config, data, device, engines, loop, peers, ranks, report
+from jobgen.train import checkpoints, config, data, device, engines, loop, peers, ranks, report, scoring
 from jobgen.train.checkpoints import export, saving, settling
 from jobgen.train.config import recipe
 from jobgen.train.data import sampling
@@ -58,7 +58,9 @@ class Training:
         fixed = ["--epochs", str(EPOCHS), "--log-every", "2", "--save-every", str(EVERY)]
         self.settings = config.parse([*fixed, *options])
         self.how = recipe.resolve(self.settings, me.world_size)
-        self.samples, self.me, self.mine, self.place = digits(), me, mine, place
+        self.data, self.me, self.mine, self.place = digits(), me, mine, place
+        self.samples = self.data.task()
+        self.measures = scoring.measures(self.samples, self.settings.loss, self.settings.metric)
         self.run = report.Run({"JOBGEN_RUN_DIR": str(place)}, report.Clock(), me.rank)
         self.run.line = lambda text: None  # type: ignore[method-assign]
         self.run.prepare()
@@ -67,7 +69,7 @@ class Training:
         universal = found is not None and checkpoints.check(found, self.how, self.me.world_size)
         if universal:
             self.how.config["checkpoint"] = {"load_universal": True}
-        size = len(self.samples.train.labels)
+        size = len(self.samples.train)
         schedule = self.how.schedule(sampling.steps_per_epoch(size, *self.how.batch, self.how.parallel))
         trainer = engines.build(self.how, schedule, self.samples, self.me, self.mine)
         if found:
@@ -82,7 +84,7 @@ class Training:
         facts = saving.facts(self.how, self.samples, self.me.world_size)
         saver = saving.Saver(trainer, self.mine, self.run, self.place / "checkpoints", facts, start)
         scores, steps = loop.Training(
-            trainer, self.samples, self.mine, self.how.batch, self.settings, self.run, saver
+            trainer, self.samples, self.measures, self.mine, self.how.batch, self.settings, self.run, saver
         ).run()
         with trainer.evaluating():
             logits = trainer.predict(self.images(next(trainer.module.parameters()).dtype))
@@ -97,8 +99,8 @@ class Training:
 
     def images(self, dtype: torch.dtype = torch.float32) -> torch.Tensor:
         """As many test images as one forward pass takes."""
-        pixels = torch.from_numpy(self.samples.test.images[: self.how.batch.micro]).float()
-        return ((pixels / self.samples.full - self.samples.mean[0]) / self.samples.std[0]).to(dtype)
+        pixels = torch.from_numpy(self.data.test.images[: self.how.batch.micro]).float()
+        return ((pixels / self.data.full - self.data.mean[0]) / self.data.std[0]).to(dtype)
 
     def rows(self) -> list[dict[str, Any]]:
         lines = map(json.loads, (self.place / "metrics.jsonl").read_text().splitlines())
@@ -106,13 +108,14 @@ class Training:
         return [
             {key: value for key, value in row.items() if key not in timed}
             for row in lines
-            if row["event"] in ("step", "epoch")
+            if row["event"] in ("step", "evaluation", "epoch")
         ]
 
     def exported(self, place: Path) -> dict[str, Any]:
         """What plain torch makes of the last checkpoint in `place`."""
         found = checkpoints.at(place)
-        model = engines.model(found.settings, self.samples, self.mine)
+        shape, outputs = self.samples.train.shape, self.samples.outputs
+        model = engines.model(found.settings, shape, outputs, self.mine)
         given = {}
         for ema in (False, True) if found.settings.ema else (False,):
             weights = export.weights(found, ema)

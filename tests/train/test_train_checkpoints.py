@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,10 @@ BATCH = ["--global-batch", "64"]  # the same for one and two ranks
 # One process runs all of them, but for the last: DeepSpeed keeps a pipeline's grid, and autocast's state.
 CASES: dict[str, list[str]] = {
     "ddp": ["--engine", "ddp", *NOISY, "--ema", "0.9", "--scheduler", "warmup-cosine"],
+    "ddp-plateau": [
+        *("--engine", "ddp", *NOISY, "--scheduler", "plateau", "--patience", "0", "--lr", "0.1"),
+        *("--epochs", "3", "--max-steps", "13", "--eval-every", "2", "--keep-best", "accuracy"),
+    ],
     "ddp-fp16": ["--engine", "ddp", "--precision", "autocast-fp16", "--optimizer", "sgd"],
     "zero0": ["--ema", "0.9", "--scheduler", "cosine", "--scheduler-unit", "epoch"],
     "zero1": ["--zero-stage", "1", *NOISY, "--ema", "0.9"],
@@ -33,6 +38,10 @@ CASES: dict[str, list[str]] = {
     "zero2-augmented": ["--zero-stage", "2", "--augment", "crop:1,flip", "--scheduler", "warmup-cosine"],
     "zero1-bf16": ["--zero-stage", "1", "--precision", "bf16"],
     "zero2": ["--zero-stage", "2", *NOISY, "--optimizer", "sgd", "--scheduler", "onecycle"],
+    "zero2-plateau": [
+        *("--zero-stage", "2", *NOISY, "--scheduler", "plateau", "--patience", "0", "--lr", "0.1"),
+        *("--max-steps", "13", "--epochs", "3", "--eval-every", "3", "--drop-last"),
+    ],
     "zero3": ["--zero-stage", "3", *NOISY],
     "zero3-offload": ["--zero-stage", "3", "--offload", "all", "--accumulation", "2"],
     "pipeline": ["--engine", "pipeline", *NOISY, "--ema", "0.9", "--scheduler", "warmup"],
@@ -77,7 +86,7 @@ def run_in_one_process(names: list[str], ranks: int, folder: Path) -> Results:
     arguments = [str(script), str(folder / "cases.json"), str(out), str(folder)]
     done = subprocess.run(
         [*launcher, "--nproc-per-node", str(ranks), *arguments],
-        env={**clean_environment(), "PYTHONPATH": str(script.parent)},
+        env={**clean_environment(), "PYTHONPATH": os.pathsep.join([str(script.parent), *sys.path])},
         cwd=folder,
         capture_output=True,
         text=True,
@@ -309,7 +318,7 @@ def test_settings_come_back(tmp_path: Path) -> None:
     settings = config.parse([*argv, "--scheduler", "multistep"])
     values = json.loads(json.dumps(config.recorded(settings)))
     back = config.restored({**values, "an_option_of_later": 1})
-    assert back.data == Path.cwd() / "files"
+    assert back.data == (Path.cwd() / "files",)
     assert (back.augment, back.milestones) == (settings.augment, settings.milestones)
     assert config.recorded(back) == config.recorded(settings)
 
@@ -317,7 +326,13 @@ def test_settings_come_back(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("argv", "says"),
     [
-        (["--keep", "2"], "--keep 2 needs --save-every or --save-every-epochs"),
+        (["--keep", "2"], "--keep 2 needs --save-every, --save-every-epochs or --keep-best"),
+        (["--no-save", "--save-every", "3"], "--no-save and --save-every 3 contradict each other"),
+        (["--keep-best", "test loss"], "'test loss' is not the name of a metric"),
+        (["--max-steps", "0"], "'0' is not a whole number of at least 1"),
+        (["--patience", "2"], "--patience is for --scheduler plateau, not for none"),
+        (["--gamma", "2", "--scheduler", "cosine"], "--gamma is for --scheduler multistep or plateau"),
+        (["--scheduler", "plateau", "--scheduler-unit", "epoch"], "whose unit is an evaluation"),
         (["--save-every", "0"], "'0' is not a whole number of at least 1"),
         (["--target-accuracy", "97"], "'97' is not a fraction above 0 and up to 1"),
     ],

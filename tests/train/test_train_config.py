@@ -19,6 +19,10 @@ from jobgen.train.errors import BadInput, CommonMistake
     ("argv", "says"),
     [
         (["--epoch", "3"], r"unknown option '--epoch' \(did you mean '--epochs'\?\)"),
+        (["-b", "32"], "unknown option '-b'; here it is --batch-size"),
+        (["-i2"], "unknown option '-i2'; here it is --save-every-epochs"),
+        (["--with_cuda"], "unknown option '--with_cuda'; here it is not needed: the best device is used"),
+        (["--stage=2"], "unknown option '--stage'; here it is --zero-stage"),
         (["--zeor-stage=1"], "did you mean '--zero-stage'"),
         (["--optimizer", "adm"], r"--optimizer: 'adm' is not one of sgd, adam, .* \(did you mean 'adam'\?\)"),
         (["--task", "minst"], "did you mean 'mnist'"),

@@ -6,15 +6,13 @@ DeepSpeed's later engines would take the last pipeline's topology for theirs.
 
 from __future__ import annotations
 
-import json
 import re
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.require import need_command, need_package
-from train_support import clean_environment
+from support.require import need_package
+from train_support import launch_cases
 
 pytestmark = pytest.mark.xdist_group("engines")  # its tests share trainings, which one worker runs
 STAGES = (0, 1, 2, 3)
@@ -104,19 +102,7 @@ ALONE = {
 
 def launch(cases: dict[str, str], ranks: int, folder: Path) -> Results:
     need_package("torch", "deepspeed", "numpy", "sklearn")
-    (folder / "cases.json").write_text(json.dumps({name: text.split() for name, text in cases.items()}))
-    rendezvous = ["--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0", "--nproc-per-node", str(ranks)]
-    program = [str(Path(__file__).with_name("matrix.py")), "cases.json", "results.json"]
-    done = subprocess.run(
-        [need_command("torchrun"), *rendezvous, *program],
-        cwd=folder,
-        env={**clean_environment(), "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return json.loads((folder / "results.json").read_text())
+    return launch_cases("matrix.py", cases, ranks, folder, OMP_NUM_THREADS="1")
 
 
 @pytest.fixture(scope="module")

@@ -126,7 +126,7 @@ def test_without_a_checkpoint(tmp_path: Path) -> None:
 
 
 def test_nothing_is_left_of_a_run_that_goes_on(tmp_path: Path) -> None:
-    command = [*launcher_command("one", 1), "--epochs", "1", "--engine", "ddp"]
+    command = [*launcher_command("one", 1), "--epochs", "1", "--engine", "ddp", "--no-save"]
     env = {
         **os.environ,
         "JOBGEN_RUN_DIR": str(tmp_path),

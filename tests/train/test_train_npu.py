@@ -50,7 +50,7 @@ CASES: dict[str, list[str]] = {
 # same path here, with the same kernels for both devices.
 NO_FP16 = {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_BF16"}
 # Muon rounds its matrices to bf16 on the way.
-TOLERANCE = {"muon": 1e-3, "ddp muon": 1e-3, "bf16": 1e-3, "autocast": 1e-3}
+TOLERANCE = {"muon": 2e-3, "ddp muon": 2e-3, "bf16": 1e-3, "autocast": 1e-3}
 
 
 @pytest.fixture(scope="module")
@@ -184,11 +184,8 @@ def test_the_ways_around_are_needed_and_work(npu_environment: dict[str, str]) ->
         "HCCL AllReduce & Reduce: Unsupported data type torch.bool",
         "HCCL AllReduce & Reduce: Unsupported data type torch.float64",
         "isDifferentiableType(variable.scalar_type()) INTERNAL ASSERT",
-        "Could not run 'npu::npu_format_cast' with arguments from the",
-        "(torch.uint8, [1, 1])",
-        "(torch.bool, [True, True])",
-        "(torch.float64, [1.0, 1.0])",
-        "[True, True]",
+        *("Could not run 'npu::npu_format_cast' with arguments from the", "(torch.uint8, [1, 1])"),
+        *("(torch.bool, [True, True])", "(torch.float64, [1.0, 1.0])", "[True, True]"),
         "[[[0.0, 1.0], [2.0, 3.0]], [4.0, 5.0]]",
     ]
 

@@ -17,7 +17,7 @@ import sys
 
 import numpy as np
 import torch
-from jobgen.train import config, data, models
+from jobgen.train import config, data, loss_functions, models
 from jobgen.train.errors import BadInput, CommonMistake
 
 MODULE = """
@@ -67,19 +67,13 @@ MODULE = """
             return np.full((1, 8, 8), i / 12), i % 2
 
     def pairs():
-        return {"train": Pairs(), "test": Pairs()}
+        return {"train": Pairs(), "test": Pairs(), "classes": ["no", "yes"]}
 
     def few_classes():
         return {**arrays(), "classes": ["a"]}
 
     def misspelt():
         return {**arrays(), "classs": ["a"]}
-
-    def flat():
-        return {"train": (np.zeros((5, 64)), np.zeros(5, int)), "test": (np.zeros((5, 64)), np.zeros(5, int))}
-
-    def halves():
-        return {"train": (_images(5), np.zeros(5)), "test": (_images(5), np.zeros(5))}
 
     def text():
         return "data"
@@ -143,7 +137,10 @@ def test_own_model(own: Path) -> None:
     ("name", "says"),
     [
         ("my_things:nothing", "returned str, not a torch.nn.Module"),
-        ("my_things:narrow", "cannot be called as NAME(shape, classes): too many positional arguments"),
+        (
+            "my_things:narrow",
+            "cannot be called as NAME() or NAME(shape, outputs): too many positional arguments",
+        ),
         ("my_things:frozen", "returned a Sequential without trainable weights"),
         ("my_things:biuld", "has no biuld (did you mean 'build'?)"),
         ("my_things:np", "np is not a function or class"),
@@ -156,14 +153,22 @@ def test_own_model_mistakes(own: Path, name: str, says: str) -> None:
     assert says in str(error.value)
 
 
-@pytest.mark.parametrize("name", ["maps", "one_short"])
-def test_what_a_model_gives_is_looked_at_once(own: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        (
+            "maps",
+            r"returns float32 \[2, 3, 6, 6\] and the targets are int64 \[2\]; it needs \[samples, classes\]",
+        ),
+        ("one_short", r"returns float32 \[2, 2\] for 3 classes"),
+    ],
+)
+def test_outputs_that_do_not_fit_are_refused_with_their_shapes(own: Path, name: str, says: str) -> None:
     model = models.build(f"my_things:{name}", (1, 8, 8), 3)
-    with pytest.raises(CommonMistake, match=r"returns \[2, .*\] instead of logits, \[samples, 3\]"):
-        model(torch.zeros(2, 1, 8, 8))
-    good = models.build("my_things:build", (1, 8, 8), 3)
-    good(torch.zeros(2, 1, 8, 8))
-    assert not any(module._forward_hooks for module in good.modules())
+    with pytest.raises(CommonMistake, match=says):
+        loss_functions.build("cross_entropy", 3)(
+            model(torch.zeros(2, 1, 8, 8)), torch.zeros(2, dtype=torch.int64), 2, 2
+        )
 
 
 def test_what_fails_inside_own_code_keeps_its_name(own: Path) -> None:
@@ -173,18 +178,21 @@ def test_what_fails_inside_own_code_keeps_its_name(own: Path) -> None:
 
 def test_own_data(own: Path) -> None:
     made = data.load("my_things:arrays", None)
-    assert (made.train.images.shape, made.test.images.shape) == ((50, 1, 8, 8), (9, 1, 8, 8))
-    assert (made.classes, made.full, made.mean, made.std) == (("0", "1", "2"), 255.0, (0.0,), (1.0,))
+    assert (len(made.train), len(made.test), made.train.shape) == (50, 9, (1, 8, 8))
+    assert (made.classes, made.train.scale) == (("0", "1", "2"), (255.0, (0.0,), (1.0,)))
+    assert (made.loss, made.metrics, made.outputs) == ("cross_entropy", ("accuracy",), 3)
     made = data.load("my_things:named", None)
-    assert (made.classes, made.mean, made.std) == (("a", "b", "c"), (0.5,), (0.25,))
+    assert (made.classes, made.test.scale) == (("a", "b", "c"), (255.0, (0.5,), (0.25,)))
 
 
-def test_own_sequence_is_decoded_once(own: Path) -> None:
+def test_own_samples_are_read_when_they_are_needed(own: Path) -> None:
     made = data.load("my_things:pairs", None)
-    assert made.train.images.dtype == np.float32
-    assert made.full == 1.0
-    assert made.train.labels.tolist() == [0, 1] * 6
-    assert sys.modules["my_things"].Pairs.decoded == 24
+    kind = sys.modules["my_things"].Pairs
+    assert made.classes == ("no", "yes")
+    kind.decoded = 0
+    images, labels = made.train.batch(np.array([3, 4, 8]))
+    assert (images.shape, labels.tolist(), kind.decoded) == ((3, 1, 8, 8), [1, 0, 0], 3)
+    assert made.train.scale == (1.0, (0.0,), (1.0,))
 
 
 @pytest.mark.parametrize(
@@ -192,14 +200,12 @@ def test_own_sequence_is_decoded_once(own: Path) -> None:
     [
         ("few_classes", "label 2 but only 1 classes"),
         ("misspelt", "'classs', which is not one of"),
-        ("flat", "train images have shape (5, 64)"),
-        ("halves", "must be whole numbers"),
         ("text", "must return a mapping with train and test"),
         ("greedy", "NAME() or NAME(directory): missing a required argument: 'split'"),
         ("counted", "classes must be a list of names, not 3"),
         ("unscaled", "full and std divide the pixels"),
         ("worded", "mean must be numbers, not 'grey'"),
-        ("objects", "images are not an array of numbers"),
+        ("objects", "train has an array of <U1"),
         ("holes", "test images have values that are not finite"),
     ],
 )

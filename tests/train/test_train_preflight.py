@@ -338,9 +338,11 @@ def test_table() -> None:
     rows = table.rows(facts, seen, dict.fromkeys(range(4), report), [Finding("c", "hosts", True, "gone")])
     assert [row["verdict"] for row in rows] == ["ok", "ok", "BAD"]
     lines = table.lines(rows)
-    row = "b 2-3 cpu python 3.11.7 torch 2.13.0 eth0 1.50 GB/s (bus 2.25) 10.0 ms, 1024 GiB free +12.5 ms ok"
+    row = (
+        "b 2-3 cpu - python 3.11.7 torch 2.13.0 eth0 1.50 GB/s (bus 2.25) 10.0 ms, 1024 GiB free +12.5 ms ok"
+    )
     assert " ".join(lines[2].split()) == row
-    assert lines[3].split() == ["c", *"-" * 7, "BAD"]
+    assert lines[3].split() == ["c", *"-" * 8, "BAD"]
     assert lines[0].index("clock") == lines[2].index("+12.5")
 
 

@@ -141,7 +141,8 @@ def test_run_directory_is_made_where_none_is_given(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     (made,) = (tmp_path / "runs").iterdir()
-    assert {file.name for file in made.iterdir()} == {"metrics.jsonl", "status.json"}
+    written = {"checkpoints", "metrics.jsonl", "saved-step", "status.json"}
+    assert {file.name for file in made.iterdir()} == written
     assert str(made) in done.stdout
 
 

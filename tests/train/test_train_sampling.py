@@ -43,8 +43,29 @@ def test_every_rank_takes_part_in_every_pass(samples: int, micro: int, accumulat
         for step in together:
             assert len(step.pieces) == accumulation
             assert all(
-                1 <= len(piece.indices) <= micro and piece.real <= len(piece.indices) for piece in step.pieces
+                min(2, micro, samples) <= len(set(piece.indices)) == len(piece.indices) <= micro
+                and piece.real <= len(piece.indices)
+                for piece in step.pieces
             )
+
+
+@given(
+    samples=st.integers(1, 300),
+    micro=sizes,
+    accumulation=st.integers(1, 4),
+    world=sizes,
+    done=st.integers(0, 9),
+)
+def test_the_last_batch_is_dropped_and_steps_are_skipped(
+    samples: int, micro: int, accumulation: int, world: int, done: int
+) -> None:
+    order, batch = sampling.order(samples, 0, 1), micro * accumulation * world
+    for rank in range(world):
+        every = list(sampling.steps(order, micro, accumulation, rank, world))
+        rest = list(sampling.steps(order, micro, accumulation, rank, world, done, drop_last=True))
+        full = [step for step in every if step.total == batch]
+        assert len(full) == sampling.steps_per_epoch(samples, micro, accumulation, world, drop_last=True)
+        assert repr(rest) == repr(full[done:])
 
 
 @given(samples=st.integers(1, 300), micro=st.integers(1, 6), world=st.integers(1, 6))

@@ -25,6 +25,8 @@ def test_closed_forms() -> None:
     assert rates("WarmupLR", **linear) == pytest.approx(up)
     down = [up[d] if d <= 10 else 0.01 + 0.09 * max(0, 40 - (d - 1)) / 30 for d in STEPS]
     assert rates("WarmupDecayLR", **linear) == pytest.approx(down)
+    to_zero = [up[d] if d <= 10 else 0.1 * max(0, 40 - (d - 1)) / 30 for d in STEPS]
+    assert rates("WarmupDecayLR", **linear, end_lr=0.0) == pytest.approx(to_zero)
     half = [0.1 * (1 + math.cos(math.pi * done / 40)) / 2 for done in STEPS]
     assert rates("CosineAnnealingLR", T_max=40) == pytest.approx(half)
     falls = [0.1 if d < 10 else 0.05 if d < 30 else 0.025 for d in STEPS]
@@ -152,6 +154,11 @@ def choosy(optimizer, patience):
 
 class Plateau(Halving):
     def step(self, loss):
+        if loss > 1:
+            super().step()
+
+class Two(Halving):
+    def step(self, loss, accuracy):
         pass
 
 def words(step):
@@ -186,8 +193,14 @@ def test_the_user_s_own() -> None:
         attach("nothing")
     with pytest.raises(CommonMistake, match="cannot be called as NAME\\(optimizer\\): missing .* 'patience'"):
         attach("choosy")
-    with pytest.raises(CommonMistake, match="step\\(\\) is called without arguments here: .* 'loss'"):
-        attach("Plateau")
+    with pytest.raises(CommonMistake, match="step\\(\\) is called without arguments here, or .*: .* 'loss'"):
+        attach("Two")
+    metric = attach("Plateau")
+    metric.step()
+    metric.evaluated(1.0)
+    assert metric.get_last_lr() == pytest.approx([0.1, 0.2])
+    metric.evaluated(2.0)
+    assert metric.get_last_lr() == pytest.approx([0.05, 0.1])
     with pytest.raises(CommonMistake, match="returned 'half' for step 0: it must be the factor on --lr"):
         attach("words")
     with pytest.raises(CommonMistake, match="NAME\\(step=0\\): missing a required argument: 'base'"):

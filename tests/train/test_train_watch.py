@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from jobgen.train import config, sinks
 from jobgen.train.errors import BadInput, CommonMistake
+from jobgen.train.flops import RATES
 from support.require import need_package
 from train_support import Finished, start
 
@@ -51,9 +52,10 @@ def test_metrics(watched: Finished) -> None:
 @pytest.mark.parametrize("place", ["run/tensorboard", "boards/mine"])
 def test_tensorboard(watched: Finished, place: str) -> None:
     found = scalars(watched.directory.parent / place)
-    assert found.keys() == {*sinks.TAGS["step"].values(), *sinks.TAGS["epoch"].values()}
+    tags = {event: {k: tag for k, tag in of.items() if k not in RATES} for event, of in sinks.TAGS.items()}
+    assert found.keys() == {*tags["step"].values(), *tags["epoch"].values(), "epoch/accuracy"}
     for event in ("step", "epoch"):
-        for name, tag in sinks.TAGS[event].items():
+        for name, tag in tags[event].items():
             expected = [(row["step"], pytest.approx(row[name], rel=1e-5)) for row in watched.metrics(event)]
             assert found[tag] == expected
 
@@ -96,6 +98,7 @@ def test_times_and_the_table_at_the_end(watched: Finished) -> None:
 
 def test_of_many_epochs_the_table_shows_some() -> None:
     need_package("torch")
+    from jobgen.train.metrics import METRICS
     from jobgen.train.watch import table
 
     def row(epoch: int) -> dict[str, Any]:
@@ -108,11 +111,11 @@ def test_of_many_epochs_the_table_shows_some() -> None:
             "seconds": 1.0,
         }
 
-    lines = table([row(epoch) for epoch in range(1, 101)])
+    lines = table([row(epoch) for epoch in range(1, 101)], [METRICS["accuracy"]])
     assert [line.split()[0] for line in lines[1:-1]] == [*map(str, range(1, 101, 5)), "100"]
     assert lines[-1] == "best accuracy 90.00% in epoch 31"
-    assert len(table([row(1)])) == 2
-    assert table([]) == []
+    assert len(table([row(1)], [METRICS["accuracy"]])) == 2
+    assert table([], []) == []
 
 
 def test_a_run_too_short_to_profile_says_so(tmp_path: Path) -> None:
@@ -150,4 +153,6 @@ def test_a_table_that_goes_on(tmp_path: Path) -> None:
     (write,) = sinks.open_all(places, tmp_path, resumed=1)
     write("step", {"step": 2, "loss": 1.0, "more": 2})
     lines = (tmp_path / "metrics.csv").read_text().splitlines()
-    assert lines == [",".join(sinks.COLUMNS), "step,,1,2.0,,,,,,,", "step,,2,1.0,,,,,,,"]
+    write("evaluation", {"step": 2, "test_loss": 0.5})
+    assert (tmp_path / "metrics.csv").read_text().splitlines()[-1].startswith("evaluation,,2,,")
+    assert lines == [",".join(sinks.columns(["accuracy"])), "step,,1,2.0,,,,,,,", "step,,2,1.0,,,,,,,"]

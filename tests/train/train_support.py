@@ -10,33 +10,19 @@ import pickle
 import subprocess
 import sys
 import tarfile
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from support import warm
+from support.finished import FOREIGN, Finished
 from support.require import need_command, need_package, on_ci
 
 if TYPE_CHECKING:
     import numpy as np
 
 PYTHON = sys.executable
-# What a launcher or scheduler around the tests may have set must not reach the runs.
-FOREIGN = (
-    "RANK",
-    "WORLD_SIZE",
-    "LOCAL_",
-    "MASTER_",
-    "OMPI_",
-    "PMI",
-    "PRTE_",
-    "PALS_",
-    "SLURM_",
-    "MPI_",
-    "JOBGEN_",
-)
 
 
 def module_needs(*names: str) -> None:
@@ -52,27 +38,6 @@ def clean_environment() -> dict[str, str]:
     env["OMP_NUM_THREADS"] = "1"  # other tests run beside this one
     env["PATH"] = os.pathsep.join([str(Path(PYTHON).parent), env.get("PATH", "")])
     return env
-
-
-@dataclass
-class Finished:
-    """What a run left."""
-
-    returncode: int
-    stdout: str
-    stderr: str
-    directory: Path
-
-    @property
-    def status(self) -> dict[str, Any]:
-        return json.loads((self.directory / "status.json").read_text())
-
-    def metrics(self, event: str) -> list[dict[str, Any]]:
-        lines = (self.directory / "metrics.jsonl").read_text().splitlines()
-        return [row for row in map(json.loads, lines) if row["event"] == event]
-
-    def losses(self) -> list[float]:
-        return [row["loss"] for row in self.metrics("step")]
 
 
 def launcher_command(name: str, ranks: int) -> list[str]:
@@ -168,3 +133,23 @@ def write_cifar(directory: Path, samples: int = 6) -> Path:
 def pack(folder: Path, archive: Path) -> None:
     with tarfile.open(archive, "w:gz") as tar:
         tar.add(folder, arcname=folder.name)
+
+
+def launch_cases(
+    program: str, cases: Mapping[str, str], ranks: int, folder: Path, **env: str
+) -> dict[str, Any]:
+    """Return what a program beside this file, such as matrix.py, gives for cases, {name: options}, in one launch."""
+    (folder / "cases.json").write_text(json.dumps({name: text.split() for name, text in cases.items()}))
+    rendezvous = ["--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0", "--nproc-per-node", str(ranks)]
+    words = [str(Path(__file__).with_name(program)), "cases.json", "results.json"]
+    done = subprocess.run(
+        [need_command("torchrun"), *rendezvous, *words],
+        cwd=folder,
+        env={**clean_environment(), **env},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    results: dict[str, Any] = json.loads((folder / "results.json").read_text())
+    return results

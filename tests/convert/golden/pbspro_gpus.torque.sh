@@ -11,10 +11,10 @@
 #PBS -M me@example.org
 #PBS -v STAGE
 #PBS -l naccesspolicy=singlejob
-# not translated: 8 cores for each of 4 ranks: Torque counts cores only: ppn is their product
 # not translated: -l filesystems=home:eagle: has no counterpart in Torque
 set -euo pipefail
 export DATA=/data/imagenet
+export OMP_NUM_THREADS=32  # PBS Pro sets it to the cores of a node
 module load openmpi
 export MASTER_ADDR MASTER_PORT NCCL_DEBUG=WARN
 MASTER_ADDR=$(head -n 1 "$PBS_NODEFILE")
@@ -22,5 +22,5 @@ MASTER_PORT=$((20000 + PBS_ARRAYID))
 echo "task $PBS_ARRAYID of job $PBS_JOBID, submitted in $PBS_O_WORKDIR"
 mpirun -np 8 --hostfile "$PBS_NODEFILE" --map-by ppr:4:node --bind-to core -x MASTER_ADDR -x MASTER_PORT \
   python "$PBS_O_WORKDIR/train.py" --fold "$PBS_ARRAYID"
-# 2: 8 cores for each of 4 ranks: Torque counts cores only: ppn is their product
+# 5: look: 8 cores for each of 4 ranks: Torque counts cores only: ppn is their product
 # 8: -l filesystems=home:eagle: has no counterpart in Torque

@@ -6,9 +6,18 @@
 #PBS -o digits-$PBS_JOBID.log
 #PBS -j oe
 #PBS -V
+# shellcheck disable=SC2046  # the words of $(mpi_exports)
 set -euo pipefail
 cd "$PBS_O_WORKDIR" || exit 1  # where Slurm starts a job
+# Slurm gives the ranks the whole environment, this mpirun what -x names: all but a node's variables.
+mpi_exports() {
+  awk 'BEGIN { for (name in ENVIRON) if (name ~ /^[A-Za-z_][A-Za-z0-9_]*$/ &&
+    name !~ /^(PMI|OMPI_|PRTE_|SSH_|XDG_|BASH|PBS_(NODENUM|TASKNUM|VNODENUM|MOMPORT|ENVIRONMENT)$)/ &&
+    name !~ /^(HOME|HOST|HOSTNAME|USER|LOGNAME|SHELL|SHELLOPTS|SHLVL|TMPDIR|PWD|OLDPWD|DISPLAY|_)$/ &&
+    name !~ /_VISIBLE_DEVICES$/) print "-x", name }'
+}
 export NCCL_DEBUG=WARN
 cd "$PBS_O_WORKDIR/work"
-mpirun -np 8 --hostfile "$PBS_NODEFILE" --map-by ppr:4:node --bind-to none -x PATH -x NCCL_DEBUG python3 train.py --seed "$PBS_ARRAYID" --data /data/digits
-# 12: --cpu-bind cores: has no counterpart
+mpirun -np 8 --hostfile "$PBS_NODEFILE" --map-by ppr:4:node --bind-to core $(mpi_exports) python3 train.py --seed "$PBS_ARRAYID" --data /data/digits
+# 12: look: SLURM_PROCID: programs that read it find OMPI_COMM_WORLD_RANK, and so on
+# 12: look: srun: no module or variable names the MPI: the options are for Open MPI

@@ -14,17 +14,29 @@
 #PBS -l ansys=1
 #PBS -a 203001312000.30
 #PBS -p -5
-# not translated: the output file %x-%A-%a.out: PBS Pro does not support %A in a name; remove it
 # not translated: --qos=high: PBS Pro has no equivalent; use a queue
 # not translated: --constraint=a100&ib: must be a resource of a node in PBS Pro, such as gpu_type=a100
 # not translated: --comment=the last one: PBS Pro does not store comments of users
 # not translated: --mail-type=END,TIME_LIMIT: TIME_LIMIT has no counterpart in PBS Pro
 # not translated: --dependency=afterok:12,aftercorr:13: aftercorr:13 has no counterpart in PBS Pro
+# shellcheck disable=SC2046  # the words of $(mpi_exports)
 cd "$PBS_O_WORKDIR" || exit 1  # where Slurm starts a job
-mpirun -np 2 --hostfile "$PBS_NODEFILE" --map-by ppr:1:node --bind-to none -x PATH hostname
-# 2: the output file %x-%A-%a.out: PBS Pro does not support %A in a name; remove it
+exec > "told-${PBS_JOBID%%[!0-9]*}-$PBS_ARRAY_INDEX.out" 2>&1
+# Slurm gives the ranks the whole environment, this mpirun what -x names: all but a node's variables.
+mpi_exports() {
+  awk 'BEGIN { for (name in ENVIRON) if (name ~ /^[A-Za-z_][A-Za-z0-9_]*$/ &&
+    name !~ /^(PMI|OMPI_|PRTE_|SSH_|XDG_|BASH|PBS_(NODENUM|TASKNUM|VNODENUM|MOMPORT|ENVIRONMENT)$)/ &&
+    name !~ /^(HOME|HOST|HOSTNAME|USER|LOGNAME|SHELL|SHELLOPTS|SHLVL|TMPDIR|PWD|OLDPWD|DISPLAY|_)$/ &&
+    name !~ /_VISIBLE_DEVICES$/) print "-x", name }'
+}
+mpirun -np 2 --hostfile "$PBS_NODEFILE" --map-by ppr:1:node --bind-to none $(mpi_exports) hostname
 # 4: --qos=high: PBS Pro has no equivalent; use a queue
 # 5: --constraint=a100&ib: must be a resource of a node in PBS Pro, such as gpu_type=a100
 # 7: --comment=the last one: PBS Pro does not store comments of users
+# 10: look: --exclusive: all cores of the nodes are the job's: request their number
+# 11: look: --array=0-9%3: programs that read SLURM_ARRAY_TASK_ID find PBS_ARRAY_INDEX
+# 12: look: --output=%x-%A-%a.out: the script opens it with exec; what is printed before that is in the log of PBS Pro
 # 13: --mail-type=END,TIME_LIMIT: TIME_LIMIT has no counterpart in PBS Pro
 # 14: --dependency=afterok:12,aftercorr:13: aftercorr:13 has no counterpart in PBS Pro
+# 15: look: SLURM_PROCID: programs that read it find OMPI_COMM_WORLD_RANK, and so on
+# 15: look: srun: no module or variable names the MPI: the options are for Open MPI

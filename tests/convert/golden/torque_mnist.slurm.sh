@@ -9,6 +9,7 @@
 #SBATCH --time=02:00:00
 #SBATCH --output=%x.o%j
 set -euo pipefail
+cd "$HOME" || exit 1  # where PBS starts a job
 # The hosts of the job, one line a slot, as PBS lists them.
 PBS_NODEFILE=${TMPDIR:-/tmp}/nodefile.$SLURM_JOB_ID
 scontrol show hostnames "$SLURM_JOB_NODELIST" > "$PBS_NODEFILE"
@@ -25,3 +26,5 @@ while read -r host; do
 done < "$PBS_NODEFILE"
 env UCX_TLS=tcp,cuda_copy srun --ntasks="$SLURM_NTASKS" --kill-on-bad-exit=1 --mpi=pmix python mnist.py --deepspeed_config ds.json
 # 19: look: "$hostfile": srun uses the hosts of the job
+# 19: look: OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_LOCAL_RANK: programs that read them find SLURM_PROCID, and so on
+# 19: look: mpirun: no module or variable names the MPI: --mpi=pmix is for Open MPI

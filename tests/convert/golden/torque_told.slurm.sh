@@ -7,7 +7,7 @@
 #SBATCH --time=01:00:00
 #SBATCH --array=1-4%2
 #SBATCH --dependency=afterok:12,after:7
-#SBATCH --output=told-%j.out
+#SBATCH --output=told-%j.out-%a
 #SBATCH --mail-type=NONE
 #SBATCH --exclusive
 #SBATCH --constraint=a100&ib
@@ -19,3 +19,6 @@ cd "$SLURM_SUBMIT_DIR" || exit 1
 srun --ntasks=8 --kill-on-bad-exit=1 --mpi=pmix python train.py
 # 7: -a 12312000: the date has no year: add it
 # 8: -p 5: only an operator of Slurm may increase it; use 0 or less
+# 9: look: -t 1-4%2: programs that read PBS_ARRAYID find SLURM_ARRAY_TASK_ID
+# 14: look: OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_LOCAL_RANK: programs that read them find SLURM_PROCID, and so on
+# 14: look: mpirun: no module or variable names the MPI: --mpi=pmix is for Open MPI

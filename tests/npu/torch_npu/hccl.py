@@ -23,17 +23,8 @@ REDUCED = (
     torch.float32,
 )
 MOVING = (
-    "broadcast",
-    "allgather",
-    "_allgather_base",
-    "alltoall",
-    "alltoall_base",
-    "gather",
-    "scatter",
-    "send",
-    "recv",
-    "recv_anysource",
-    "barrier",
+    *("broadcast", "allgather", "_allgather_base", "alltoall", "alltoall_base", "gather", "scatter"),
+    *("send", "recv", "recv_anysource", "barrier"),
 )
 REDUCING = ("allreduce", "allreduce_coalesced", "reduce", "reduce_scatter", "_reduce_scatter_base")
 # Names that torch gave some of them in 2.13.

@@ -1,0 +1,118 @@
+"""Mistakes in other words than those of the rules' own scripts: each is found, and what looks like it is not."""
+
+from __future__ import annotations
+
+import pytest
+
+from jobgen.check.checker import check
+
+SLURM = """#!/bin/bash
+#SBATCH --nodes=4
+#SBATCH --ntasks-per-node=4
+#SBATCH --gpus-per-node=4
+#SBATCH --time=01:00:00
+#SBATCH -o x-%j.out
+"""
+PBS = "#!/bin/bash\n#PBS -l select=4:ncpus=32:mpiprocs=4\n#PBS -l walltime=01:00:00\n"
+KEY = "9f8e7d6c5b4a39281706f5e4d3c2b1a0918273ab"  # in the form of a key; no service has made it
+
+FOUND = [
+    ("repeated-count", PBS + "mpiexec \\\n  --map-by ppr:4:node \\\n  -n 16 ./solver\n"),
+    ("repeated-count", SLURM + "NP=16\nmpirun -np ${NP} ./a\n"),
+    ("nodefile-count", PBS + "NUM_NODES=$(cat $PBS_NODEFILE | wc -l)\n"),
+    ("nodefile-count", PBS + "nnode=`wc -l \"$PBS_NODEFILE\" | awk '{ print $1 }'`\n"),
+    ("nodefile-count", PBS + "mpirun torchrun --nnodes=$(wc -l < $PBS_NODEFILE) --nproc-per-node 4 t.py\n"),
+    ("misspelt-variable", SLURM + "export EXPERIMENT=a\nfor i in 1 2; do srun ./a $EXPERIMNET; done\n"),
+    ("misspelt-variable", SLURM + "module load x\nckpt_dir=/x/y\nsrun ./a --out $CKPTDIR\n"),
+    ("unchecked-variable", PBS + "mpirun ./a \\\n  -in ${INPUT_FILE}\n"),
+    ("unchecked-variable", SLURM + 'python t.py "$1"\n'),
+    ("shared-log", "#!/bin/bash\n#SBATCH -t 1:00:00\n#SBATCH --error logs/%x.err\nhostname\n"),
+    ("shared-log", PBS + "#PBS -o run.log -j oe\nhostname\n"),
+    ("unwaited-background", SLURM + "stdbuf -oL python3.7 t.py > a.log &\n# done\necho bye\n"),
+    ("unwaited-background", SLURM + "go() {\n  taskset -c 0 ./a $1 &\n}\ngo 1\n# x\ngo 2\n"),
+    ("unwaited-background", SLURM + "for i in 0 1; do\n  # both\n  A=$i ./a &\ndone\ndate\n"),
+    ("hostname-master", SLURM + 'srun bash -c "export MASTER_ADDR=\\$(hostname -s); ./a"\n'),
+    ("hostname-master", "#!/bin/bash\nexport MASTER_ADDR=`hostname`\nexport RANK=$SLURM_PROCID\n./a\n"),
+    (
+        "hostname-master",
+        SLURM + "cat > r <<'E'\nMASTER_ADDR=$HOSTNAME RANK=$SLURM_PROCID ./a\nE\nsrun sh r\n",
+    ),
+    ("missing-node-rank", SLURM + "srun -N 4 accelerate launch --num_machines 4 --main_process_ip $M t.py\n"),
+    ("missing-node-rank", SLURM + "srun bash -c 'torchrun --nnodes 4 --rdzv-endpoint $M:29 t.py'\n"),
+    ("sleep-as-sync", SLURM + "ray start --head &\n# let it start\nsleep 30\npython t.py\n"),
+    ("sleep-as-sync", SLURM + "for n in a b; do\n srun -w $n ./w &\ndone\necho w\nsleep 60\n./c\n"),
+    ("sleep-as-sync", SLURM + "./server > log 2>&1 &\nPID=$!\nsleep 5s\n./client\n"),
+    ("mkdir-exists", PBS + "cd $PBS_O_WORKDIR\nmkdir out ckpt\nmpirun ./a\n"),
+    ("mkdir-exists", SLURM + "OUT=$HOME/run1\nmkdir -m 755 ${OUT}\nsrun ./a\n"),
+    ("skipped-cleanup", SLURM + "set -e\nT=$(mktemp -d)\nsrun ./p $T\nrm -rf ${T}\n"),
+    ("array-output", SLURM + "#SBATCH -a 1-9\n#SBATCH -o %x-%A.out\nhostname\n"),
+    ("appended-deepspeed-env", SLURM + "F=$HOME/.deepspeed_env\necho A=1 >> $F\n"),
+    ("appended-deepspeed-env", SLURM + "echo A=1 | tee -a .deepspeed_env\n"),
+    ("shared-config", SLURM + 'CFG=./a.yaml\necho "ip: $(hostname) $X" > $CFG\nsrun ./a $CFG\n'),
+    ("bash-in-sh", SLURM.replace("/bin/bash", "/usr/bin/env sh") + "source x/activate\n"),
+    ("bash-in-sh", SLURM.replace("/bin/bash", "/bin/sh -l") + "for ((i=0;i<3;i++)); do ./a; done\n"),
+    ("used-port", SLURM + "PORT=`ss -Htan | awk '{print $4}' | cut -d: -f2 | sort -R | head -n 1`\n"),
+    ("overwritten-path", SLURM + "ml gcc\nexport PATH=/opt/x/bin\n"),
+    ("overwritten-path", SLURM + "module load x\nLD_LIBRARY_PATH=$A/lib\nexport LD_LIBRARY_PATH\n"),
+    ("rm-variable", SLURM + "module load x\nrm -fr ${TMP_OUT}/*\n"),
+    ("rm-variable", SLURM + "rm --recursive --force $LOCALDIR/\n"),
+    ("secret-in-script", SLURM + f"wandb login {KEY}\n"),
+    ("secret-in-script", SLURM + f"./a \\\n --wandb_key {KEY}\n"),
+    ("secret-in-script", SLURM + f"#SBATCH --export=ALL,WANDB_API_KEY={KEY}\nsrun ./a\n"),
+    ("secret-argument", SLURM + "srun singularity exec --env WANDB_API_KEY=${WANDB_API_KEY} i ./a\n"),
+    ("fixed-interface", SLURM + "mpirun -mca btl_tcp_if_include eno1 -np 16 ./a\n"),
+    ("fixed-interface", SLURM + "pdsh -w $L 'env GLOO_SOCKET_IFNAME=ens3 ./a'\n"),
+    ("old-nccl", SLURM + "mpirun -x NCCL_BLOCKING_WAIT -x PATH ./a\n"),
+    ("old-nccl", SLURM + "srun --export=ALL,NCCL_ASYNC_ERROR_HANDLING=1 ./a\n"),
+    ("ssh-between-nodes", SLURM + "deepspeed --hostfile=$HF t.py\n"),
+    ("ssh-between-nodes", PBS + "colossalai run --nproc_per_node 4 --hostfile hosts t.py\n"),
+]
+QUIET = [
+    ("repeated-count", SLURM + "mpirun -np $SLURM_NTASKS ./a\nmpirun -np 8 ./b\n"),
+    ("nodefile-count", PBS + "NODES=$(sort -u $PBS_NODEFILE | wc -l)\nNPROCS=$(wc -l < $PBS_NODEFILE)\n"),
+    ("misspelt-variable", SLURM + "module load x\nlogsDir=$LOGS_DIR\nHOST1=a\n./a $HOST2 $logsDir\n"),
+    ("misspelt-variable", SLURM + ". ./settings\nNAMES=a\n./a $NAME $NAMES\n"),
+    ("unchecked-variable", SLURM + '[ -z "$SEED" ] && exit 1\n./a $SEED ${FOLD:-1} $SCRATCH\n'),
+    ("unchecked-variable", SLURM + "f() { echo $1; }\nwhile read -r LINE; do f $LINE; done < x\n"),
+    ("shared-log", SLURM + "#SBATCH --open-mode=append\n#SBATCH -e err.log\nhostname\n"),
+    ("unwaited-background", SLURM + "nvidia-smi -l 5 > gpu.log &\nsrun ./a\n"),
+    ("unwaited-background", SLURM + "srun ./server &\nsleep 5\neval $CMD\n"),
+    ("hostname-master", SLURM + "export MASTER_ADDR=$(hostname)\nsrun bash -c 'RANK=$SLURM_PROCID ./a'\n"),
+    ("missing-node-rank", SLURM + "srun torchrun --nnodes 4 --rdzv_backend c10d t.py\n"),
+    ("missing-node-rank", SLURM + "ARGS=x\nsrun torchrun --nnodes 4 $DISTRIBUTED_ARGS t.py\n"),
+    ("sleep-as-sync", SLURM + "./a 1 &\nsleep 5\n./a 1 &\nsleep 3600\n"),
+    ("mkdir-exists", SLURM + "cd $SLURM_TMPDIR\nmkdir out\nrm -rf /x\nmkdir /x\n[ -d y ] || mkdir y\n"),
+    ("skipped-cleanup", SLURM + "set -e\nmkdir x\ntrap 'rm -rf x' EXIT\nsrun ./a\nrm -rf x\n"),
+    ("array-output", SLURM + "#SBATCH -a 1-9\n#SBATCH -o %x-%4a.out\n#SBATCH -e %j\nhostname\n"),
+    ("appended-deepspeed-env", SLURM + "rm -f .deepspeed_env\necho A=1 >> .deepspeed_env\n"),
+    (
+        "shared-config",
+        SLURM + "echo $X > c.$SLURM_JOB_ID.json\ncat c.$SLURM_JOB_ID.json\nnvidia-smi > a.cfg\n",
+    ),
+    ("bash-in-sh", SLURM.replace("/bin/bash", "/bin/sh") + "a=1\n. x\n[ $a = 1 ] && echo ${a:-2}\n"),
+    ("used-port", SLURM + "PORT=$(comm -23 <(seq 2 9) <(ss -tan | awk '{print $4}') | shuf -n1)\n"),
+    ("overwritten-path", SLURM + "ml gcc\nexport PATH=$A/src:$B/python:$PATH\nLD_LIBRARY_PATH=/x ./a\n"),
+    ("rm-variable", SLURM + 'D=/scratch/$USER\nrm -rf "$D"/*\nrm -rf "${X:?}"/* $SLURM_JOB_ID/\n'),
+    ("secret-in-script", SLURM + "export HF_TOKEN=hf_xxxxxxxxxxxxxxxxxxxx API_KEY=YOUR_KEY_1234567\n"),
+    ("secret-in-script", SLURM + "export HF_TOKEN_PATH=/a/b1 PAD_TOKEN=abc123abc123abc\n./a --token $T\n"),
+    ("secret-argument", SLURM + "echo $API_TOKEN | docker login --password-stdin\n./a $max_token $OLD_PWD\n"),
+    ("fixed-interface", SLURM + 'echo "NCCL_SOCKET_IFNAME=$NCCL_SOCKET_IFNAME"\n'),
+    ("old-nccl", SLURM + "mpirun -x TORCH_NCCL_BLOCKING_WAIT ./a $NCCL_BLOCKING_WAIT\n"),
+    ("ssh-between-nodes", SLURM + "deepspeed --hostfile=h --launcher slurm t.py\nmpirun -f h ./a\n"),
+]
+
+
+@pytest.mark.parametrize(("rule", "script"), FOUND)
+def test_the_mistake_is_found(rule: str, script: str) -> None:
+    assert rule in {found.rule for found in check(script.encode())}
+
+
+@pytest.mark.parametrize(("rule", "script"), QUIET)
+def test_what_only_looks_like_it_is_not(rule: str, script: str) -> None:
+    assert rule not in {found.rule for found in check(script.encode())}
+
+
+def test_a_message_does_not_repeat_the_secret() -> None:
+    found = check((SLURM + f"export HF_TOKEN={KEY}\nwandb login {KEY}\n").encode())
+    assert [one.line for one in found if one.rule == "secret-in-script"] == [7, 8]
+    assert KEY not in str(found)

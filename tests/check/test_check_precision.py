@@ -1,0 +1,296 @@
+"""What check does not say of scripts that are right, at which level it says the rest, and what it looks into."""
+
+from __future__ import annotations
+
+import pytest
+
+from jobgen.check.checker import check
+from jobgen.check.script import Script
+
+HEAD = "#!/bin/bash\n#SBATCH --time=01:00:00\n"
+TWO = f"{HEAD}#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=1\n#SBATCH --gpus-per-node=4\n"
+PBS = "#!/bin/bash\n#PBS -l walltime=01:00:00\n"
+ASKED = "#!/bin/bash\n#SBATCH --time=01:00:00\n#SBATCH --ntasks=4\n"
+
+
+def levels(text: str, rule: str) -> list[str]:
+    return [one.severity for one in check(f"{text}\n".encode(), folder=".") if one.rule == rule]
+
+
+@pytest.mark.parametrize(
+    ("rule", "text"),
+    [
+        # A part that is not this script
+        ("late-directive", f"{HEAD}cat > a.sh <<END\n#!/bin/bash\n#SBATCH --nodes=2\nEND"),
+        ("late-directive", f"{HEAD}hostname\n#!/bin/bash\n#SBATCH --nodes=2\nhostname"),
+        ("late-directive", f"{HEAD}if [ \ncat <<'END'\n#SBATCH --nodes=2\nEND"),  # a syntax error
+        ("late-directive", "#!/usr/bin/env python3\n#SBATCH --time=1\nx = 1\n#SBATCH --nodes=2"),
+        ("no-shebang", "sbatch <<END\n#!/bin/bash\n#SBATCH --time=1\nhostname\nEND"),
+        ("inert-directive", f"{HEAD}#sbatch --array=1-3 train.sh"),
+        # Forms that Slurm takes
+        ("unknown-option", f"{HEAD}#SBATCH --cluster=gpu"),
+        ("unknown-option", f"{HEAD}#SBATCH --container-mounts /a:/a"),
+        ("bad-array", f"{HEAD}#SBATCH --array=[0-29]%10"),
+        ("bad-array", f"{HEAD}#SBATCH --array=[1,3,5-9:2]"),
+        ("bad-dependency", f"{HEAD}#SBATCH --dependency=1234"),
+        # Words with several variables
+        ("unquoted-path", f'{HEAD}OUT=/data/$NAME/$RUN/log\nA="x"/$B/$C"_"$D\nexport E=$F/$G/h'),
+        ("unquoted-path", f"{HEAD}module load gcc/$GCC_VERSION\nsrun x docker://$IMAGE/y"),
+        # What belongs to a step or to another scheduler
+        ("foreign-variable", f'{HEAD}if [ -n "$PBS_JOBID" ]; then cd "$PBS_O_WORKDIR"; fi'),
+        ("early-expansion", f'{ASKED.replace("=4", "=1")}srun python3 t.py --rank "$SLURM_PROCID"'),
+        ("srun-cpus", f"{ASKED}#SBATCH --cpus-per-task=8\nmodule load slurm/24.05.4\nsrun python3 t.py"),
+        ("mpi-plugin", f"{TWO}module load openmpi\nsrun --mpi=pmi2 torchrun --nnodes=2 train.py"),
+        ("ranks-mismatch", f"{ASKED}#SBATCH --cpus-per-task=16\nsrun -n 64 ./solver"),
+        ("ranks-mismatch", f"{ASKED}mpirun -ppn $N /bin_$SLURM_JOB_ID/mdtest -n 20840"),
+        ("ranks-mismatch", f"{ASKED}mpirun --report-bindings ./solver -n 20840"),
+        ("local-master", f"{TWO}torchrun --nnodes=1 --master_addr=localhost train.py"),
+        ("output-directory", f"{HEAD}#SBATCH --output=/no/such/folder/of/this/machine/%j.log"),
+        # Files and processes
+        ("appended-hostfile", f"{HEAD}rm -rf ./hosts.txt\nfor i in 1; do hostname >> hosts.txt; done"),
+        ("appended-hostfile", f'{HEAD}F=hosts.txt\nrm -f hosts.txt\nhostname >> "$F"'),
+        ("shared-hostfile", f"{HEAD}echo node count > active_nodes.txt"),
+        ("unwaited-background", f"{HEAD}srun server &\nwhile sleep 1; do ./done && break; done"),
+        ("bad-walltime", f"#!/bin/bash\n#SBATCH    # --time=minutes\n{HEAD[12:]}hostname"),
+        ("bad-value", f"{HEAD}#SBATCH --gres=gpu:3090:1\nhostname"),
+        ("unchecked-cd", f"{HEAD}cd ./\nhostname"),
+        ("unchecked-cd", f"{HEAD}hostname\ncd /data\nexit 0"),
+        *(
+            ("unchecked-cd", f"{HEAD}cd {word}\nrm *.tmp")
+            for word in ("..", "../..", '"$PWD"', "$(pwd)", "~")
+        ),
+        ("unchecked-cd", f"{HEAD}here=$(pwd)\ncd $here\nrm *.tmp"),
+        ("unchecked-cd", f"{HEAD}cd run\nif [ $? -ne 0 ]; then exit 1; fi\nrm *.tmp"),
+        ("unchecked-cd", f"{HEAD}cp -r data $RUN || exit 2\ncd $RUN\nrm *.tmp"),
+        ("unchecked-cd", f"{HEAD}enter() {{ cd run || return; }}\nenter\nls"),
+        ("unchecked-cd", f"{HEAD}set -e\ncd run || return\nls"),
+        ("no-errexit", f"{HEAD}export A=1\nB=$(date +%s)\necho $B\nmodule purge\ncd ..\nsrun python3 t.py"),
+        ("no-errexit", f"{HEAD}if [ -f a ]; then\nsrun python3 a.py\nelse\nsrun python3 b.py\nfi"),
+        ("no-errexit", f"{HEAD}case $A in\na) srun ./a ;;\nb) srun ./b ;;\nesac"),
+        ("no-errexit", f"{HEAD}trap 'exit 1' ERR\nmodule load cuda\nsrun ./a\necho done"),
+        ("no-errexit", f"{HEAD}srun ./a || scontrol requeue"),
+        ("no-pipefail", f"{HEAD}set -e\nenv | sort > environment"),
+        ("no-errexit", f"{HEAD}python3 --version\nconda list\npython3 t.py"),
+        ("no-errexit", f"{HEAD}srun ./a &\nsrun ./b &\nwait"),
+        ("no-walltime", "#!/bin/bash\n#SBATCH --nodes=2\n# srun hostname"),
+        ("source-activate", f"{HEAD}source venv/bin/activate"),
+        ("fixed-interface", f"{HEAD}export NCCL_SOCKET_IFNAME=eth0,en,eth,em,bond"),
+        (
+            "ranks-mismatch",
+            f"{HEAD}#SBATCH --exclusive\n#SBATCH --gres=gpu:1\ntorchrun --nproc-per-node=4 t.py",
+        ),
+        ("trap-late", f"{PBS}trap 'cp -r $SCRATCHDIR out' TERM\npython3 t.py"),
+        ("unset-variable", f"{HEAD}for i in 1 2; do ids[$i]=a; done\nid=3\necho $ids $id"),
+        ("unset-variable", f"{HEAD}node=1\nunset $nodes"),
+        ("sleep-as-sync", f"{HEAD}python3 a.py &\nsleep 20\npython3 b.py &\nwait"),
+        ("lost-status", f"{HEAD}srun -l /bin/hostname | sort > nodes.log"),
+        ("conda-hook", f"{HEAD}source activate base\nconda activate training"),
+        ("download-in-job", f"{HEAD}pip install --no-deps ./own.whl"),
+        ("download-in-job", f"{HEAD}curl -s http://169.254.169.254/instance/"),
+        ("download-in-job", f'{HEAD}git clone "$HOME/source" work'),
+        ("packed-chunks", f"{PBS}#PBS -l select=1:host=a:ncpus=4+1:host=b:ncpus=4\nmpirun -ppn 2 ./solver"),
+        ("no-mpiprocs", f"{PBS}#PBS -l select=2:ncpus=8:ngpus=4\nmpiexec torchrun --nnodes=2 t.py"),
+    ],
+)
+def test_what_is_right_is_not_reported(rule: str, text: str) -> None:
+    assert levels(text, rule) == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "text", "level"),
+    [
+        ("inert-directive", f"{HEAD}# #SBATCH --nodes=2", "note"),
+        ("inert-directive", f"{HEAD}##SBATCH --nodes=2", "note"),
+        ("inert-directive", f"{HEAD}#SBATCh --nodes=2", "warning"),
+        ("inert-directive", "#!/bin/bash\n##SBATCH --nodes=2\nsrun hostname", "warning"),
+        ("late-directive", f"{HEAD}hostname\n#SBATCH --nodes=2", "error"),
+        ("late-directive", "#!/bin/bash\n{{% if x %}}\n#SBATCH --nodes={{{{ n }}}}".format(), "note"),
+        ("bad-walltime", "#!/bin/bash\n#SBATCH --time=<minutes>", "note"),
+        ("bad-walltime", "#!/bin/bash\n#SBATCH --time=$TIME", "error"),
+        ("bad-count", f"{HEAD}#SBATCH --ntasks=@TASKS@", "note"),
+        ("unknown-option", f"{HEAD}#SBATCH --mail-user=<your address>", "note"),
+        ("bad-choice", f"{HEAD}#SBATCH --mail-type=BEGIN,ABORT", "warning"),
+        ("bad-choice", f"{HEAD}#SBATCH --mail-type=ABORT", "error"),
+        ("no-shebang", "#SBATCH --time=1\nhostname\n#!/bin/bash\n#SBATCH --time=1\nhostname", "note"),
+        ("no-shebang", "\n#!/bin/bash\n#SBATCH --time=1\nhostname", "error"),
+        ("srun-cpus", f"{ASKED}#SBATCH --cpus-per-task=8\nsrun python3 t.py", "note"),
+        ("srun-cpus", f"{ASKED}#SBATCH --cpus-per-task=8\nml slurm/23.02.7\nsrun python3 t.py", "warning"),
+        ("output-variable", f"{HEAD}#SBATCH --output=$HOME/x.log", "error"),
+        ("output-variable", f"{HEAD}#SBATCH --output=x-$USER.log", "warning"),
+        ("uneven-tasks", f"{ASKED}#SBATCH --nodes=2", "note"),
+        ("forced-devices", f"{HEAD}#SBATCH --gpus-per-node=2\nexport CUDA_VISIBLE_DEVICES=1", "note"),
+        ("ranks-mismatch", f"{ASKED}mpirun -np 16 ./solver", "warning"),
+        ("first-node-only", f"{TWO}torchrun --nnodes=1 train.py", "warning"),
+        ("early-expansion", f"{TWO}srun ./prof --name=run_$SLURM_PROCID.log", "note"),
+        ("packed-chunks", f"{PBS}#PBS -l select=2:ncpus=4\nmpirun ./solver", "note"),
+        ("unset-variable", f'{HEAD}./train "$seed"', "note"),
+        ("no-walltime", "#!/bin/bash\n##SBATCH --nodes=2\nsrun hostname", None),
+        ("no-walltime", "#!/bin/bash\n#SBATCH --job-name=a\n#SBATCH --output=a.log\nsrun hostname", "note"),
+        ("no-walltime", "#!/bin/bash\n#SBATCH --nodes=2\n#SBATCH --partition=cpu-2h\nsrun hostname", "note"),
+        ("no-walltime", "#!/bin/bash\n#SBATCH --partition=a100\nsrun hostname", "warning"),
+        ("unchecked-cd", f"{HEAD}cd $SLURM_SUBMIT_DIR\nrm *.tmp", "note"),
+        ("unchecked-cd", f"{HEAD}W=$SLURM_SUBMIT_DIR\ncd $W\nrm *.tmp", "note"),
+        ("unchecked-cd", f"{HEAD}#SBATCH --chdir=/tmp/x\ncd $SLURM_SUBMIT_DIR\nrm *.tmp", "warning"),
+        ("unchecked-cd", f"{HEAD}cd $RUN\nsrun python3 $RUN/t.py --data /data", "note"),
+        ("unchecked-cd", f"{HEAD}mkdir -p $RUN\ncd $RUN\nsrun python3 t.py", "note"),
+        ("unchecked-cd", f"{HEAD}cd $RUN\nsrun python3 t.py", "warning"),
+        ("unchecked-cd", f"{HEAD}cd $RUN\nsrun solver > out.log", "warning"),
+        ("unchecked-cd", f"{HEAD}cd $RUN || return\nsrun solver", "warning"),
+        ("unchecked-cd", f"{HEAD}cd $RUN || {{ echo no; return 1; }}\nsrun solver", "warning"),
+        ("no-errexit", f"{HEAD}module load cuda\nsrun python3 t.py", "note"),
+        ("no-errexit", f"{HEAD}mkdir -p out\nsrun pwd\nsrun python3 t.py", "note"),
+        ("no-errexit", f"{HEAD}source env/bin/activate\nsrun python3 t.py", "warning"),
+        ("no-errexit", f"{HEAD}srun python3 t.py\ndate", "warning"),
+        ("no-errexit", f"{HEAD}for i in 1 2; do srun python3 t.py $i; done", "warning"),
+        ("no-errexit", f"{HEAD}if [ -f a ]; then\nsrun python3 a.py\nfi\nsrun python3 b.py", "warning"),
+        (
+            "source-activate",
+            f"{HEAD}#SBATCH --export=NONE\nmodule load cuda/11.7 gcc\nsource activate a",
+            "warning",
+        ),
+        ("source-activate", f"{HEAD}#SBATCH --export=NONE\nmodule load anaconda3\nsource activate a", "note"),
+        (
+            "source-activate",
+            f"{HEAD}#SBATCH --export=NONE\nexport PATH=/opt/conda/bin:$PATH\nsource activate a",
+            "note",
+        ),
+        ("source-activate", f"{HEAD}#SBATCH --export=NONE\nsource ~/.bashrc\nsource activate a", "note"),
+        (
+            "source-activate",
+            f"{HEAD}#SBATCH --export=NONE\nsource activate a\nmodule load anaconda3",
+            "warning",
+        ),
+        ("source-activate", f"{HEAD}source activate a", "note"),
+        ("source-activate", f"{HEAD.replace('bash', 'bash -l')}source activate a", "note"),
+        ("download-in-job", f"{HEAD}export PIP_INDEX_URL=http://mirror/\npip install a\nsrun ./a", "note"),
+        ("download-in-job", f"{HEAD}pip install a", "note"),
+        ("download-in-job", f"{HEAD}#SBATCH --gpus-per-node=1\npip install a", "warning"),
+        ("fixed-interface", f"{HEAD}export NCCL_SOCKET_IFNAME=eth0,eth1", "warning"),
+        ("trap-late", f"{HEAD}trap 'touch a' TERM\npython3 t.py", "note"),
+        ("trap-late", f"{HEAD}#SBATCH --signal=B:TERM@60\ntrap 'touch a' TERM\npython3 t.py", "warning"),
+        ("no-pipefail", f"{HEAD}set -e\ncat a | sed s/a/b/ > b\ngrep a b | sort > c", "warning"),
+        ("fixed-port", f"{HEAD}#SBATCH --gres=gpu:8\nMASTER_PORT=29500\nsrun ./a", "note"),
+        ("fixed-port", f"{HEAD}#SBATCH --gres=gpu:4\nMASTER_PORT=29500\nsrun ./a", "warning"),
+        ("forced-devices", f"{HEAD}#SBATCH --exclusive\nexport CUDA_VISIBLE_DEVICES=1", "note"),
+        ("no-walltime", "#!/bin/bash\n#SBATCH --exclusive\n#SBATCH --mem=0\nsrun hostname", "note"),
+        ("no-errexit", f"{HEAD}source /etc/profile\nmodule load a\nsrun python3 t.py", "note"),
+        ("trap-late", f"{PBS}trap 'touch a' TERM USR1\npython3 t.py", "warning"),
+        ("unset-variable", f"{HEAD}ids_list=1\necho $id_list", "warning"),
+        ("memory-unit", f"{HEAD}#SBATCH --mem=self.memory\nhostname", "note"),
+        ("early-expansion", f"{TWO}export NODE_RANK=$SLURM_NODEID\nsrun python3 t.py", "warning"),
+        ("early-expansion", f"{TWO}export RANK=$SLURM_PROCID\nsrun python3 t.py", "error"),
+        ("early-expansion", f"{TWO}export N=$SLURM_NODEID\nsrun python3 t.py --rank $N", "error"),
+    ],
+)
+def test_the_level(rule: str, text: str, level: str | None) -> None:
+    assert levels(text, rule)[:1] == ([] if level is None else [level])
+
+
+@pytest.mark.parametrize(
+    ("rule", "text", "words"),
+    [
+        ("no-errexit", f"{HEAD}srun ./a\ndate", "write set -eo pipefail after the directives"),
+        ("no-errexit", f"{HEAD.replace('bash', 'sh')}srun ./a\ndate", "make the first line #!/bin/bash, and"),
+        ("no-errexit", f"#!/bin/sh\n{PBS[12:]}#PBS -S /bin/bash\npython3 a.py\ndate", "write set -eo"),
+        ("unchecked-cd", f"{HEAD}cd a || return\nls b/c", "return does not end a script"),
+        ("bashrc", f"{HEAD}source ~/.bash_profile", "is for login shells"),
+        ("bashrc", f"{HEAD}source ~/.bashrc", "is for interactive shells"),
+        ("download-in-job", f"{HEAD}python3 -m pip install a\nsrun ./a", "python3 -m pip needs the internet"),
+        (
+            "ranks-mismatch",
+            f"{HEAD}#SBATCH --gres=gpu:1\npython -m torch.distributed.launch --nproc_per_node=4 t.py",
+            "torch.distributed.launch starts 4 ranks on a node of 1 GPUs",
+        ),
+    ],
+)
+def test_the_words(rule: str, text: str, words: str) -> None:
+    (found,) = (one for one in check(f"{text}\n".encode(), folder=".") if one.rule == rule)
+    assert f"{found.reason} {found.fix}".count(words) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'CMD="torchrun --nnodes=4 t.py"; $CMD',
+        'CMD="torchrun --nnodes=4 t.py"\neval "$CMD"',
+        'CMD="torchrun --nnodes=4 t.py"\neval $CMD',
+        'eval "torchrun --nnodes=4 t.py"',
+        "eval torchrun --nnodes=4 t.py",
+        "bash -c 'torchrun --nnodes=4 t.py'",
+        'CMD="torchrun --nnodes=4 t.py"\nbash -lc "$CMD"',
+        'env -S "torchrun --nnodes=4 t.py"',
+        "train() { torchrun --nnodes=4 t.py; }\ntrain",
+        "stdbuf -oL torchrun --nnodes=4 t.py",
+        "python3.7 -m torch.distributed.run --nnodes=4 t.py",
+        "poetry run torchrun --nnodes=4 t.py",
+        "uv run torchrun --nnodes=4 t.py",
+        "uv run -m torch.distributed.run --nnodes=4 t.py",
+        "conda run -n base torchrun --nnodes=4 t.py",
+        "singularity exec --nv image.sif torchrun --nnodes=4 t.py",
+        'singularity exec --nv -B $A:$B "$IMAGE" torchrun --nnodes=4 t.py',
+        "apptainer exec $OPTIONS docker://a/b python -m torch.distributed.run --nnodes=4 t.py",
+        "numactl -N 0 torchrun --nnodes=4 t.py",
+        "taskset -c 0-3 torchrun --nnodes=4 t.py",
+        "time nice -n 10 timeout 5h torchrun --nnodes=4 t.py",
+    ],
+)
+def test_a_launcher_is_found_in_strings_functions_and_behind_wrappers(text: str) -> None:
+    """It gets more nodes than the job has, and only the first node starts it."""
+    found = {one.rule for one in check(f"{TWO}{text}\n".encode()) if one.severity == "error"}
+    assert {"nodes-mismatch", "first-node-only"} <= found
+
+
+def test_a_function_that_srun_starts_is_not_started_by_the_script() -> None:
+    body = "train() { torchrun --nnodes=2 t.py; }\nexport -f train\nsrun bash -c train"
+    assert levels(f"{TWO}{body}", "first-node-only") == []
+
+
+@pytest.mark.parametrize(
+    ("line", "program"),
+    [
+        ("srun -lu -n 2 solver", "solver"),
+        ("srun --pty --label --multi-prog programs.conf", "programs.conf"),
+        ("mpirun --report-bindings --nolocal -np 2 solver", "solver"),
+        ("mpirun --mca btl tcp,self -np 2 solver", "solver"),
+        ("mpiexec -genvall -l -n 2 solver", "solver"),
+        ('mpirun -np 2 "$SOLVER" -n 4', '"$SOLVER"'),
+        ("deepspeed --no_local_rank --num_gpus 2 program", "program"),
+        ("accelerate launch --multi_gpu --use_fsdp program", "program"),
+    ],
+)
+def test_options_without_a_value_do_not_take_the_program(line: str, program: str) -> None:
+    (launch,) = Script(f"{HEAD}{line}\n".encode(), "slurm").launches
+    assert launch.program[0].text == program
+
+
+@pytest.mark.parametrize(("quote", "dollar"), [("'", "$"), ("", "\\$")])
+def test_scripts_for_sbatch_are_read_as_scripts(quote: str, dollar: str) -> None:
+    text = (
+        f"#!/bin/bash\nset -e\nsbatch <<{quote}END{quote}\n{TWO}#SBATCH --mem=1.5G\n"
+        f"srun torchrun --node-rank={dollar}SLURM_NODEID t.py\nEND\n"
+    )
+    found = {(one.rule, one.line) for one in check(text.encode()) if one.severity == "error"}
+    assert found == {("memory-unit", 9), ("early-expansion", 10)}
+    silenced = text.replace("set -e", "# jobgen: disable=memory-unit\nset -e")
+    assert "memory-unit" not in {one.rule for one in check(silenced.encode())}
+
+
+def test_tabs_before_the_lines_of_a_here_document_are_removed() -> None:
+    inner = "#!/bin/bash\n#SBATCH --time=01:00:00\n#SBATCH --mem=1.5G\nhostname\nEND".replace("\n", "\n\t")
+    found = [(one.rule, one.line) for one in check(f"#!/bin/bash\nsbatch <<-END\n\t{inner}\n".encode())]
+    assert found == [("memory-unit", 5)]
+    indented = check(f"#!/bin/bash\nsbatch <<END\n\t{inner[:-4]}\nEND\n".encode())
+    assert ("inert-directive", 4) in [(one.rule, one.line) for one in indented]
+
+
+def test_values_that_the_outer_shell_sets_are_not_judged() -> None:
+    directive = "#SBATCH --nodes=$((N / 2)) --mem=$M --time=$(hours $N)"
+    text = f"#!/bin/bash\nsbatch -t $T <<END\n#!/bin/bash\n{directive}\ncd $DIR\nEND\n"
+    assert {one.rule for one in check(text.encode())} <= {"unchecked-cd"}
+
+
+def test_a_line_of_a_variable_alone_may_be_a_directive() -> None:
+    text = (
+        "#!/bin/bash\nset -e\nqsub <<END\n#PBS -l select=1:ncpus=1\n${project}\n#PBS -j oe\nhostname\nEND\n"
+    )
+    assert "late-directive" not in {one.rule for one in check(text.encode())}

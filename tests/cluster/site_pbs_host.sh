@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# site_pbs_host.sh ROOT BUILD - PID 1 of a machine with an OpenPBS of its own, on which tests/support/site_pbs_lab.py
+# gives the nodes the shapes of each site. It runs in namespaces (mounts, network, IPC, PIDs): nothing else sees it.
+set -euo pipefail
+
+root=$1
+export OPENPBS_LAB=$root/lab
+mkdir -p "$root"/{var,netns,lab} /etc/netns
+mount -t tmpfs -o mode=755 tmpfs /run
+mkdir -p /run/netns /run/root
+install -d -o postgres -g postgres /run/postgresql
+mount --bind "$root" /run/root
+mount -t tmpfs -o mode=1777 tmpfs /tmp  # the sockets of the data service
+mkdir -p "$root"
+mount --bind /run/root "$root"
+mount --bind "$root/netns" /etc/netns
+mount --bind "$root/var" /opt/pbs/var
+ip link set lo up
+"$2/openpbs.sh" up >"$root/up.log" 2>&1
+touch "$root/ready"
+sleep infinity &
+wait

@@ -1,0 +1,68 @@
+#!/bin/bash
+# 4 nodes x 64 ranks, 256 ranks in all, by mpirun (HPE Cray PALS) on CPUs; made by jobgen 0.1.0.
+# PBS Pro: https://help.altair.com/2024.1.0/PBS%20Professional/PBSUserGuide2024.1.pdf
+# Submit it with: qsub FILE
+# Site: ALCF Crux, by these sources:
+# https://docs.alcf.anl.gov/crux/queueing-and-running-jobs/running-jobs/ (2026-08-19)
+# https://docs.alcf.anl.gov/crux/ (2026-08-19)
+# https://docs.alcf.anl.gov/crux/getting-started/ (2026-08-19)
+# https://docs.alcf.anl.gov/running-jobs/ (2026-08-19)
+#PBS -N jobgen
+#PBS -S /bin/bash
+#PBS -l select=4:system=crux
+#PBS -l place=scatter
+#PBS -l filesystems=home:eagle
+#PBS -k doe
+#PBS -l walltime=01:00:00
+#PBS -j oe
+#PBS -q debug
+#PBS -A Catalyst
+# shellcheck disable=SC2034,SC2120,SC2154,SC2329  # the runtime below uses them
+set -euo pipefail
+
+# ---- settings -----------------------------------------------------------------------------
+job_name='jobgen' job_title='4 nodes x 64 ranks, 256 ranks in all, by mpirun (HPE Cray PALS) on CPUs' job_run_dir=runs
+job_nodes=4 job_ranks_per_node=64 job_world_size=256 job_cpus_per_node=128
+job_walltime=3600 job_grace=120 job_signal=USR1 job_preflight_kind=if_there job_preflight_limit=120
+job_launcher_name=mpirun job_rank_logs=node
+job_reach=ssh
+job_accelerator=cpu
+
+variables() {
+  export HTTP_PROXY=http://proxy.alcf.anl.gov:3128
+  export HTTPS_PROXY=http://proxy.alcf.anl.gov:3128
+  export http_proxy=http://proxy.alcf.anl.gov:3128
+  export https_proxy=http://proxy.alcf.anl.gov:3128
+}
+
+environment() {
+  variables
+  job_module_use /soft/modulefiles
+  export DS_ACCELERATOR=cpu  # also on a node that has devices
+  export PYTHONUNBUFFERED=1 OMP_NUM_THREADS=2
+  variables  # again: modules and scripts may have changed them
+  job_need python3 mpiexec
+  job_need_file train.py
+}
+
+rank() {  # the rank variables
+  export RANK=$PALS_RANKID WORLD_SIZE=${PMI_SIZE:-$JOBGEN_WORLD_SIZE} LOCAL_RANK=$PALS_LOCAL_RANKID LOCAL_WORLD_SIZE=64
+}
+
+program() {  # what every rank runs
+  exec python3 train.py
+}
+
+launch() {
+  exec mpiexec -n 256 --ppn 64 --depth 2 --cpu-bind depth \
+    --hostfile "$JOBGEN_RUN_DIR/hosts" \
+    --env PATH="$PATH" --env LD_LIBRARY_PATH="$LD_LIBRARY_PATH" --env PYTHONPATH="$PYTHONPATH" --env MASTER_ADDR="$MASTER_ADDR" --env MASTER_PORT="$MASTER_PORT" \
+    bash "$JOBGEN_RUN_DIR/rank.sh" "$@"
+}
+
+# Below is the runtime, the same in every script. The script starts nothing if the runtime is incomplete.
+job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || true
+[[ ! -f $0 || $(sed '1,/^# =* jobgen runtime /d' "$0" | sha256sum) == "${job_sum%% *}  -" ]] || {
+  echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
+  exit 70
+}

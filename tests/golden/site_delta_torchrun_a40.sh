@@ -1,0 +1,70 @@
+#!/bin/bash
+# 2 nodes x 4 ranks, 8 ranks in all, by torchrun on NVIDIA GPUs; made by jobgen 0.1.0.
+# Slurm: https://slurm.schedmd.com/sbatch.html
+# Submit it with: sbatch FILE
+# Site: NCSA Delta, by these sources:
+# https://docs.ncsa.illinois.edu/systems/delta/en/latest/user_guide/running_jobs.html (2025-05-28)
+# https://docs.ncsa.illinois.edu/systems/delta/en/latest/user_guide/architecture.html (2025-05-28)
+# https://docs.ncsa.illinois.edu/systems/delta/en/latest/user_guide/job_accounting.html (2025-05-28)
+# https://docs.ncsa.illinois.edu/systems/delta/en/latest/user_guide/login.html (2025-05-28)
+# jobgen: disable=fixed-interface
+#SBATCH --job-name=jobgen
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=4
+#SBATCH --cpus-per-task=16
+#SBATCH --gpus-per-node=4
+#SBATCH --mem=208G
+#SBATCH --time=01:00:00
+#SBATCH --output=jobgen-%j.log
+#SBATCH --open-mode=append
+#SBATCH --constraint=scratch
+#SBATCH --partition=gpuA40x4
+#SBATCH --account=bbka-delta-gpu
+# shellcheck disable=SC2034,SC2120,SC2154,SC2329  # the runtime below uses them
+set -euo pipefail
+
+# ---- settings -----------------------------------------------------------------------------
+job_name='jobgen' job_title='2 nodes x 4 ranks, 8 ranks in all, by torchrun on NVIDIA GPUs' job_run_dir=runs
+job_nodes=2 job_ranks_per_node=4 job_world_size=8 job_cpus_per_node=64
+job_walltime=3600 job_grace=120 job_signal=USR1 job_preflight_kind=if_there job_preflight_limit=120
+job_launcher_name=torchrun job_rank_logs=node
+job_reach=srun
+job_accelerator=cuda
+
+variables() {
+  export NCCL_SOCKET_IFNAME=hsn
+}
+
+environment() {
+  variables
+  job_module nccl
+  job_cuda
+  export PYTHONUNBUFFERED=1 OMP_NUM_THREADS=16
+  variables  # again: modules and scripts may have changed them
+  job_need python3 torchrun
+  job_need_file multinode.py
+}
+
+program() {  # what every rank runs
+  exec python3 multinode.py
+}
+
+node() {  # what every node runs
+  exec torchrun --nnodes=2 --nproc-per-node=4 --node-rank="$NODE_RANK" \
+    --master-addr="$MASTER_ADDR" --master-port="$MASTER_PORT" \
+    --no-python bash "$JOBGEN_RUN_DIR/rank.sh" "$@"
+}
+
+launch() {
+  # --cpus-per-task again: srun does not take it from the job on Slurm 22.05 to 23.02.
+  exec srun --nodes=2 --ntasks=2 --ntasks-per-node=1 --cpus-per-task=64 \
+    --kill-on-bad-exit=1 --export=ALL --mpi=none \
+    bash "$JOBGEN_RUN_DIR/node.sh" "$@"
+}
+
+# Below is the runtime, the same in every script. The script starts nothing if the runtime is incomplete.
+job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || true
+[[ ! -f $0 || $(sed '1,/^# =* jobgen runtime /d' "$0" | sha256sum) == "${job_sum%% *}  -" ]] || {
+  echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
+  exit 70
+}

@@ -1,0 +1,60 @@
+#!/bin/bash
+# 2 nodes x 4 ranks, 8 ranks in all, by srun on NVIDIA GPUs; made by jobgen 0.1.0.
+# Slurm: https://slurm.schedmd.com/sbatch.html
+# Submit it with: sbatch FILE
+# Site: CSC Mahti, by these sources:
+# https://docs.csc.fi/computing/running/batch-job-partitions/ (2026-08-21)
+# https://docs.csc.fi/computing/running/creating-job-scripts-mahti/ (2026-08-21)
+# https://docs.csc.fi/support/tutorials/ml-multi/ (2026-08-21)
+# https://docs.csc.fi/computing/systems-mahti/ (2026-08-21)
+# https://docs.csc.fi/computing/connecting/ (2026-08-21)
+#SBATCH --job-name=jobgen
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=4
+#SBATCH --cpus-per-task=32
+#SBATCH --gres=gpu:a100:4
+#SBATCH --time=01:00:00
+#SBATCH --output=jobgen-%j.log
+#SBATCH --open-mode=append
+#SBATCH --partition=gpumedium
+#SBATCH --account=project_2001
+# shellcheck disable=SC2034,SC2120,SC2154,SC2329  # the runtime below uses them
+set -euo pipefail
+
+# ---- settings -----------------------------------------------------------------------------
+job_name='jobgen' job_title='2 nodes x 4 ranks, 8 ranks in all, by srun on NVIDIA GPUs' job_run_dir=runs
+job_nodes=2 job_ranks_per_node=4 job_world_size=8 job_cpus_per_node=128
+job_walltime=3600 job_grace=120 job_signal=USR1 job_preflight_kind=if_there job_preflight_limit=120
+job_launcher_name=srun job_rank_logs=node
+job_reach=srun
+job_accelerator=cuda
+
+environment() {
+  job_module pytorch
+  job_cuda
+  export PYTHONUNBUFFERED=1 OMP_NUM_THREADS=32
+  job_need python3 srun
+  job_need_file train.py
+}
+
+rank() {  # the rank variables
+  export RANK=$SLURM_PROCID WORLD_SIZE=$SLURM_NTASKS LOCAL_RANK=$SLURM_LOCALID LOCAL_WORLD_SIZE=4
+}
+
+program() {  # what every rank runs
+  exec python3 train.py
+}
+
+launch() {
+  # --cpus-per-task again: srun does not take it from the job on Slurm 22.05 to 23.02.
+  exec srun --nodes=2 --ntasks=8 --ntasks-per-node=4 --cpus-per-task=32 \
+    --kill-on-bad-exit=1 --export=ALL --mpi=none \
+    bash "$JOBGEN_RUN_DIR/rank.sh" "$@"
+}
+
+# Below is the runtime, the same in every script. The script starts nothing if the runtime is incomplete.
+job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || true
+[[ ! -f $0 || $(sed '1,/^# =* jobgen runtime /d' "$0" | sha256sum) == "${job_sum%% *}  -" ]] || {
+  echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
+  exit 70
+}

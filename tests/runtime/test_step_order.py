@@ -1,0 +1,73 @@
+"""steps.sh: which steps of a job run, and with which hosts."""
+
+from __future__ import annotations
+
+import pytest
+from support.runtime_shell import Shell
+
+FILES = ("steps", "parallel_steps")
+
+STUBS = """
+job_say() { echo "$*" >&2; }
+job_note() { :; }
+job_optional() { :; }
+job_asked() { [[ -e asked ]]; }
+job_export() { :; }
+job_rendezvous() { MASTER_ADDR=${job_hosts[0]} MASTER_PORT=$job_number; }
+job_handover() { declare -F | grep -c ' rank$' > "$job_dir/functions.sh" || true; }
+job_run_and_judge() { program; echo "$MASTER_PORT ${job_hosts[*]} $(cat "$job_dir/functions.sh") $(basename "$job_logs")"; }
+step_1() { job_nodes=1; rank() { :; }; program() { job_status=0; }; }
+step_2() { job_nodes=2; program() { job_status=${SECOND:-0}; }; }
+step_3() { job_nodes=3; program() { job_status=0; }; }
+job_hosts=(a b c) job_steps=3 job_number=10 job_ranks_per_node=2 job_title=x
+"""
+RUNS = ["11 a 1 step-1", "12 a b 0 step-2", "13 a b c 0 step-3"]
+
+
+@pytest.mark.parametrize(
+    ("before", "ran", "status", "finished"),
+    [
+        ("", RUNS, 0, "1 2 3"),
+        ("SECOND=7;", RUNS[:2], 7, "1"),
+        ("SECOND=75;", RUNS[:2], 75, "1"),
+        ("touch asked;", RUNS[:1], 75, "1"),
+        ("seq 2 > $job_dir/steps-done;", ["13 a b c 0 step-3"], 0, "1 2 3"),
+    ],
+)
+def test_the_steps_that_run(shell: Shell, before: str, ran: list[str], status: int, finished: str) -> None:
+    code = f"{STUBS}{before} job_run_steps; echo $job_status"
+    done = shell.run("steps", code)
+    assert done.lines == [*ran, str(status)], done.said
+    assert (shell.run_dir / "steps-done").read_text().split() == finished.split()
+    assert f"step {len(finished.split())}" in done.said or status
+
+
+BESIDE = """
+job_wait() { wait "$1" && job_status=0 || job_status=$?; }
+job_parallel_steps=(2)
+step_1() { job_nodes=1; program() { job_status=${FIRST:-0}; }; }
+step_2() { job_nodes=2; program() { job_status=${SECOND:-0}; }; }
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "status", "finished", "third"),
+    [
+        ("", 0, "1 2 3", True),
+        ("FIRST=3 SECOND=75;", 3, "", False),
+        ("FIRST=75 SECOND=4;", 4, "", False),
+        ("SECOND=75;", 75, "1", False),
+        ("echo 1 > $job_dir/steps-done;", 0, "1 2 3", True),
+        ("seq 2 > $job_dir/steps-done;", 0, "1 2 3", True),
+    ],
+)
+def test_steps_at_the_same_time(shell: Shell, before: str, status: int, finished: str, third: bool) -> None:
+    done = shell.run("steps parallel_steps", f"{STUBS}{BESIDE}{before} job_run_steps; echo $job_status")
+    ran = [*(["11 a 0 step-1"] if "steps-done" not in before else []), "12 b c 0 step-2"]
+    ran = [line for line in ran if "seq 2" not in before]
+    assert sorted(done.lines) == sorted([*ran, *(["13 a b c 0 step-3"] if third else []), str(status)])
+    assert (shell.run_dir / "steps-done").exists() == bool(finished)
+    if finished:
+        assert (shell.run_dir / "steps-done").read_text().split() == finished.split()
+    if ran:
+        assert (shell.run_dir / "step-2/hosts").read_text() == "b\nc\n"

@@ -1,0 +1,54 @@
+"""A wheel and a source distribution of this checkout, and the Pythons of this machine that can run them."""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.boxes import ROOT
+from support.require import absent
+
+_FOLDERS = ("jobgen", "templates", "train")
+_FILES = (
+    *("setup.cfg", "setup.py", "pyproject.toml", "MANIFEST.in", "constraints.txt"),
+    *("README.md", "LICENSE", "CHANGELOG.md", "SECURITY.md"),
+)
+EPOCH = 1_700_000_000  # the date of the builds, in seconds since 1970
+
+
+def build(folder: Path, umask: int = 0o022, touched: float | None = None) -> Path:
+    """Build both in a folder, of a copy: building leaves its traces in the tree. ``touched`` is the date of the copy."""
+    source = folder / "source"
+    for name in _FOLDERS:
+        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in _FILES:
+        shutil.copy(ROOT / name, source)
+    for path in source.rglob("*") if touched else ():
+        os.utime(path, (touched, touched))
+    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder / "dist"), str(source)]
+    clean = {name: one for name, one in os.environ.items() if name != "PYTHONPATH"}
+    clean |= {"SOURCE_DATE_EPOCH": str(EPOCH)}
+    done = subprocess.run(command, env=clean, umask=umask, capture_output=True, text=True)
+    if done.returncode:
+        absent(f"a wheel cannot be built here: {(done.stderr or done.stdout)[-300:]}")
+    return folder / "dist"
+
+
+@functools.cache
+def interpreter(minor: int) -> str:
+    """Return the path of Python 3.``minor``, or skip the test."""
+    roots = [os.environ.get("PYENV_ROOT", ""), os.path.expanduser("~/.pyenv")]
+    found = [
+        str(path) for root in roots if root for path in Path(root).glob(f"versions/3.{minor}.*/bin/python")
+    ]
+    for path in filter(None, [shutil.which(f"python3.{minor}"), *found]):
+        said = subprocess.run([path, "--version"], capture_output=True, text=True).stdout  # a shim may fail
+        if said.startswith(f"Python 3.{minor}."):
+            return path
+    pytest.skip(f"Python 3.{minor} is not installed")

@@ -1,0 +1,75 @@
+"""Requests with a type of GPUs, and without a time limit, on every scheduler."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobgen import JobgenError, JobSpec, render
+from jobgen.plan import resolve
+from jobgen.rendering.explanation import rows
+from jobgen.schedulers.table import SCHEDULERS
+
+QUEUED = [name for name, one in SCHEDULERS.items() if not one.one_host]
+
+
+def spec(kind: str, **given: Any) -> JobSpec:
+    dialect = {} if "dialect" in SCHEDULERS[kind].lacks else {"dialect": kind}
+    return JobSpec(SCHEDULERS[kind].command_name, ("train.py",), launcher="torchrun", **dialect, **given)
+
+
+@pytest.mark.parametrize("kind", QUEUED)
+@pytest.mark.parametrize("more", [{}, {"requeue": 2}, {"signal": "USR1@300"}, {"grace": "9h"}])
+def test_the_limit_of_the_queue(kind: str, more: dict[str, Any]) -> None:
+    job = spec(kind, nodes=2, walltime="queue", **more)
+    directives = [line for line in render(job).splitlines() if line.startswith(("#SBATCH", "#PBS"))]
+    assert not any("time" in line for line in directives)
+    script = render(job)
+    assert "job_walltime=" not in script
+    assert ("job_short_grace=yes" in script) == ("grace" not in more)
+    [row] = [row for row in rows(resolve(job)) if row.name == "walltime"]
+    assert row.value == "that of the queue"
+
+
+def test_a_local_run_has_no_queue() -> None:
+    with pytest.raises(JobgenError, match=r"^walltime = queue \(.*\): a local run has no queue"):
+        render(JobSpec("local", ("true",), walltime="queue"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "line"),
+    [
+        ("slurm", {}, "#SBATCH --gpus-per-node=a100:4"),
+        ("slurm", {"accelerator": "npu"}, "#SBATCH --gres=npu:a100:4"),
+        ("slurm", {"site": "setonix", "account": "x"}, "#SBATCH --gres=gpu:a100:4"),
+        ("torque", {}, "#PBS -l nodes=2:ppn=8:gpus=4:a100"),
+        ("pbspro", {"site": "./s.toml"}, "#PBS -l select=2:ncpus=8:mpiprocs=4:ngpus=4:gpu_model=a100"),
+    ],
+)
+def test_gpus_of_a_type(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, given: Any, line: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s.toml").write_text('title = "S"\nscheduler = "pbs"\n[rules]\ngpu_type = "gpu_model"\n')
+    job = spec(kind, nodes=2, gpus_per_node="a100:4", **given)
+    assert line in render(job).splitlines()
+    plan = resolve(job)
+    assert (plan.resources.gpus_per_node, plan.resources.ranks_per_node) == (4, 4)
+    assert job != spec(kind, nodes=2, gpus_per_node=4, **given)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "why"),
+    [
+        ("pbspro", "a100:4", "PBS Pro has no resource for types of its own: use --constraint"),
+        ("local", "a100:4", "this machine has the devices that it has"),
+        ("slurm", "4:4", "must be a number, or a type and a number"),
+        ("slurm", "a100:0", "must be a whole number"),
+        ("slurm", "a100", "must be a whole number"),
+    ],
+)
+def test_a_type_that_cannot_be_requested(kind: str, value: str, why: str) -> None:
+    with pytest.raises(JobgenError, match=f"^gpus_per_node = {value} .*{why}"):
+        render(spec(kind, gpus_per_node=value))

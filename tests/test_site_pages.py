@@ -1,0 +1,50 @@
+"""The pages of the sites are those that the site files give, and what they show is true of the scripts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from golden.cases import plan_of
+from site_pages import DOCS, command, pages, sites
+
+from jobgen.sites.site_file import Site
+
+PAGES = pages()
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(DOCS)))
+def test_a_page_is_current(path: Path) -> None:
+    assert path.read_text(encoding="utf-8") == PAGES[path], "python tests/site_pages.py writes it"
+
+
+def test_every_site_has_a_page_and_a_row_in_the_index() -> None:
+    names = {site.name for site in sites()}
+    assert {path.stem for path in (DOCS / "sites").glob("*.md")} == names
+    listed = (DOCS / "sites.md").read_text(encoding="utf-8")
+    assert [name for name in names if f"(sites/{name}.md)" not in listed] == []
+
+
+@pytest.mark.parametrize("site", sites(), ids=lambda site: site.name)
+def test_a_page_has_each_queue_each_source_and_each_difference(site: Site) -> None:
+    text = PAGES[DOCS / f"sites/{site.name}.md"]
+    file = site.file
+    facts = [*(f"| `{name}` |" for name in file.queues), *(one.page for one in file.source), *file.differs]
+    assert [fact for fact in facts if fact not in text] == []
+
+
+def test_a_site_with_differences_names_the_page_of_its_example_and_the_others_say_so() -> None:
+    """No example of these sites' own could be read."""
+    lack = {"deltaai", "jean-zay", "karolina", "leonardo"}
+    for site in sites():
+        text = PAGES[DOCS / f"sites/{site.name}.md"]
+        has = any("example" in source.facts for source in site.file.source)
+        assert has == bool(site.file.differs)
+        if site.queues:
+            assert (site.name in lack) == (not has) == ("The example: none was found in" in text)
+
+
+@pytest.mark.parametrize("site", sites(), ids=lambda site: site.name)
+def test_the_commands_of_a_page_exceed_no_limit(site: Site) -> None:
+    for launcher in ("", "torchrun", "deepspeed"):
+        assert plan_of(command(site, launcher, "train.py")).site.warnings == ()
