@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from jobgen.runs.run import Run as Run
 
 __all__ = ["JobSpec", "JobgenError", "Run", "__version__", "render", "submit"]
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # In a checkout, templates/ and train/ are next to this package, not inside it: make
 # jobgen.templates and jobgen.train importable from there, as in an installation.

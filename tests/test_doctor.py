@@ -17,6 +17,7 @@ import pytest
 from support.mpich import mpich_bin
 from support.require import absent, need_command, need_package
 
+from jobgen import __version__
 from jobgen.config import read_spec
 from jobgen.doctor import devices, findings_table, machine, ops, queues, software
 from jobgen.doctor.finding import Case, Finding
@@ -321,7 +322,7 @@ def case(
     well: dict[str, Any] = {
         "python": PYTHON,
         "torch": GPU,
-        "train": {"version": "0.1.0"},
+        "train": {"version": __version__},
         "mpi4py": {"library": "Open MPI v5.0.5"},
         "nvidia_smi": NVIDIA_SMI.format("12.4"),
         "nvcc": NVCC.format("12.4", "12.4"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -108,6 +109,8 @@ def test_version_and_help() -> None:
     from jobgen import __version__
 
     assert run("-m", "jobgen", "--version").stdout == f"jobgen {__version__}\n"
+    versions = re.findall(r"^## \[(.+?)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert versions[:2] == ["Unreleased", __version__]
     for name in ("pbs", "slurm", "local"):
         text = run("-m", "jobgen", name, "--help").stdout
         for group in ("Resources:", "Launch:", "Environment:", "Scheduler:", "Example:"):

@@ -1,5 +1,5 @@
 #!/bin/bash
-# 1 node x 4 ranks, 4 ranks in all, by deepspeed on NVIDIA GPUs; made by jobgen 0.1.0.
+# 1 node x 4 ranks, 4 ranks in all, by deepspeed on NVIDIA GPUs; made by jobgen 0.2.0.
 # Slurm: https://slurm.schedmd.com/sbatch.html
 # Submit it with: sbatch FILE
 #SBATCH --job-name=cifar10
@@ -49,7 +49,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.1.0, SHA-256 d7d0a702589e1f52a5a3a723ea066638aee02923da7d539c4cee593a51cd6e23 ========
+# ======== jobgen runtime 0.2.0, SHA-256 d7d0a702589e1f52a5a3a723ea066638aee02923da7d539c4cee593a51cd6e23 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:

@@ -1,5 +1,5 @@
 #!/bin/bash
-# 1 node x 8 ranks, 8 ranks in all, by srun on Ascend NPUs; made by jobgen 0.1.0.
+# 1 node x 8 ranks, 8 ranks in all, by srun on Ascend NPUs; made by jobgen 0.2.0.
 # Slurm: https://slurm.schedmd.com/sbatch.html
 # Submit it with: sbatch FILE
 #SBATCH --job-name=cifar10-npu
@@ -58,7 +58,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.1.0, SHA-256 a3d61b413d76c9c84ac01a3f17def890644d3dbfee8a8046f1a6545b0ca26943 ========
+# ======== jobgen runtime 0.2.0, SHA-256 a3d61b413d76c9c84ac01a3f17def890644d3dbfee8a8046f1a6545b0ca26943 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:

@@ -1,5 +1,5 @@
 #!/bin/bash
-# 1 node x 2 ranks, 2 ranks in all, by deepspeed on NVIDIA GPUs; made by jobgen 0.1.0.
+# 1 node x 2 ranks, 2 ranks in all, by deepspeed on NVIDIA GPUs; made by jobgen 0.2.0.
 # Run it with: bash FILE. This machine is the allocation.
 # shellcheck disable=SC2034,SC2120,SC2154,SC2329  # the runtime below uses them
 set -euo pipefail

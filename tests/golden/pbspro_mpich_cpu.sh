@@ -1,5 +1,5 @@
 #!/bin/bash
-# 2 nodes x 4 ranks, 8 ranks in all, by mpirun (MPICH) on CPUs; made by jobgen 0.1.0.
+# 2 nodes x 4 ranks, 8 ranks in all, by mpirun (MPICH) on CPUs; made by jobgen 0.2.0.
 # PBS Pro: https://help.altair.com/2024.1.0/PBS%20Professional/PBSUserGuide2024.1.pdf
 # Submit it with: qsub FILE
 #PBS -N jobgen

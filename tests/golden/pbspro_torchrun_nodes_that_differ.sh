@@ -1,5 +1,5 @@
 #!/bin/bash
-# 1 node x 8 ranks + 2 nodes x 4 ranks, 16 ranks in all, by torchrun on NVIDIA GPUs; made by jobgen 0.1.0.
+# 1 node x 8 ranks + 2 nodes x 4 ranks, 16 ranks in all, by torchrun on NVIDIA GPUs; made by jobgen 0.2.0.
 # PBS Pro: https://help.altair.com/2024.1.0/PBS%20Professional/PBSUserGuide2024.1.pdf
 # Submit it with: qsub FILE
 #PBS -N jobgen

@@ -1,5 +1,5 @@
 #!/bin/bash
-# 3 nodes x 4 ranks, 8 ranks in all, by deepspeed on NVIDIA GPUs; made by jobgen 0.1.0.
+# 3 nodes x 4 ranks, 8 ranks in all, by deepspeed on NVIDIA GPUs; made by jobgen 0.2.0.
 # Slurm: https://slurm.schedmd.com/sbatch.html
 # Submit it with: sbatch FILE
 #SBATCH --job-name=jobgen

@@ -1,5 +1,5 @@
 #!/bin/bash
-# 2 nodes x 2 ranks, 4 ranks in all, by mpirun (Open MPI) on NVIDIA GPUs; made by jobgen 0.1.0.
+# 2 nodes x 2 ranks, 4 ranks in all, by mpirun (Open MPI) on NVIDIA GPUs; made by jobgen 0.2.0.
 # Slurm: https://slurm.schedmd.com/sbatch.html
 # Submit it with: sbatch FILE
 #SBATCH --job-name=jobgen

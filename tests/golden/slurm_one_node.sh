@@ -1,5 +1,5 @@
 #!/bin/bash
-# 1 node x 2 ranks, 2 ranks in all, by torchrun on NVIDIA GPUs; made by jobgen 0.1.0.
+# 1 node x 2 ranks, 2 ranks in all, by torchrun on NVIDIA GPUs; made by jobgen 0.2.0.
 # Slurm: https://slurm.schedmd.com/sbatch.html
 # Submit it with: sbatch FILE
 #SBATCH --job-name=jobgen

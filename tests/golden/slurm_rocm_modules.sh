@@ -1,5 +1,5 @@
 #!/bin/bash
-# 2 nodes x 8 ranks, 16 ranks in all, by srun on AMD GPUs; made by jobgen 0.1.0.
+# 2 nodes x 8 ranks, 16 ranks in all, by srun on AMD GPUs; made by jobgen 0.2.0.
 # Slurm: https://slurm.schedmd.com/sbatch.html
 # Submit it with: sbatch FILE
 #SBATCH --job-name=jobgen

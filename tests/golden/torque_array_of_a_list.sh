@@ -1,5 +1,5 @@
 #!/bin/bash
-# 1 node x 1 rank, 1 rank in all, by mpirun (Open MPI) on NVIDIA GPUs; made by jobgen 0.1.0.
+# 1 node x 1 rank, 1 rank in all, by mpirun (Open MPI) on NVIDIA GPUs; made by jobgen 0.2.0.
 # Torque: https://docs.adaptivecomputing.com/torque/4-2-10/Content/topics/commands/qsub.htm
 # Submit it with: qsub FILE
 #PBS -N jobgen

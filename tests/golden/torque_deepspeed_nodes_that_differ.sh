@@ -1,5 +1,5 @@
 #!/bin/bash
-# 2 nodes x 4 ranks + 1 node x 8 ranks, 16 ranks in all, by deepspeed on NVIDIA GPUs; made by jobgen 0.1.0.
+# 2 nodes x 4 ranks + 1 node x 8 ranks, 16 ranks in all, by deepspeed on NVIDIA GPUs; made by jobgen 0.2.0.
 # Torque: https://docs.adaptivecomputing.com/torque/4-2-10/Content/topics/commands/qsub.htm
 # Submit it with: qsub FILE
 #PBS -N jobgen

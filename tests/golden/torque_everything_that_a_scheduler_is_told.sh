@@ -1,5 +1,5 @@
 #!/bin/bash
-# 2 nodes x 1 rank, 2 ranks in all, by mpirun (Open MPI) on NVIDIA GPUs; made by jobgen 0.1.0.
+# 2 nodes x 1 rank, 2 ranks in all, by mpirun (Open MPI) on NVIDIA GPUs; made by jobgen 0.2.0.
 # Torque: https://docs.adaptivecomputing.com/torque/4-2-10/Content/topics/commands/qsub.htm
 # Submit it with: qsub FILE
 #PBS -N jobgen
