@@ -177,6 +177,12 @@ ROWS: list[tuple[str, list[str], list[str], str]] = [
         "docs.lumi-supercomputer.eu: software/packages/pytorch, runjobs/scheduled-jobs/lumig-job",
     ),
     (
+        "slurm setonix network=no-p2p",
+        ["  export NCCL_P2P_DISABLE=1\n", "# scripts of users: NCCL_SOCKET_IFNAME"],
+        [],
+        "a user's script: without it the first collective operation hangs",
+    ),
+    (
         "slurm lumi network=plugin",
         [
             "job_module LUMI partition/G aws-ofi-rccl",
