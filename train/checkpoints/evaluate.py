@@ -15,15 +15,16 @@ from typing import Any
 import torch
 from torch import nn
 
-from .. import checkpoints, data, device, engines, peers, ranks
+from .. import checkpoints, data, device, engines, peers, ranks, trees
 from ..addresses import free_port
 from ..config import Settings, restored
 from ..config.converters import fraction, one_of, paths, whole
 from ..config.options import Parser
-from ..data import feed
+from ..data import feed, sampling
 from ..engines.deepspeed_common import load_deepspeed
 from ..engines.deepspeed_patches import EXPERTS
-from ..errors import BadInput, TargetMissed
+from ..errors import BadInput, CommonMistake, TargetMissed
+from ..metrics import decided
 from ..scoring import Measures, Scores, check_target, evaluate, measures
 from ..trees import Tree, called
 from . import export
@@ -42,7 +43,10 @@ def main(argv: Sequence[str]) -> None:
     runner = Single(RUNNERS[asked.with_](model, mine))
     what = measures(samples, settings.loss, settings.metric)
     check_target(what, asked.target_accuracy)
-    scores = evaluate(runner, feed.Feed(samples.test, mine.torch), what, mine, asked.batch_size)
+    test = feed.Feed(samples.test, mine.torch)
+    for line in compared(runner, test, samples.classes, asked.show) if asked.show else ():
+        print(line)
+    scores = evaluate(runner, test, what, mine, asked.batch_size)
     for line in report(scores, what):
         print(line)
     if asked.target_accuracy is not None and scores.metrics["accuracy"] < asked.target_accuracy:
@@ -66,6 +70,7 @@ def _parser() -> Parser:
     parser.add_argument("--ema", action="store_true", help="the averaged weights of a run with --ema")
     parser.add_argument("--data", type=paths, metavar="PATH", help="the files of the data, if changed")
     parser.add_argument("--batch-size", type=whole(1), default=256, metavar="N", help="default: 256")
+    parser.add_argument("--show", type=whole(1), metavar="N", help="print the classes of N samples, too")
     parser.add_argument("--target-accuracy", type=fraction, metavar="X", help="exit with status 3 below X")
     return parser
 
@@ -168,6 +173,28 @@ class Single:
     @torch.no_grad()
     def predict(self, inputs: Tree) -> Tree:
         return called(self.module, inputs)
+
+
+def compared(engine: Single, test: feed.Feed, names: Sequence[str], count: int) -> Iterator[str]:
+    """Yield the right and the predicted classes of the first `count` samples, as two lines.
+
+    Raise CommonMistake for a task without classes.
+    """
+    if not names:
+        raise CommonMistake("--show prints classes, and the data have none")
+    right: list[str] = []
+    predicted: list[str] = []
+    with engine.evaluating():
+        for ((inputs, targets, real),), _ in test.batches(
+            sampling.steps(test.indices()[:count], count, 1, *engine.share)
+        ):
+            outputs = trees.as_tree(engine.predict(inputs))
+            found = decided(*(trees.first(each, real, trees.rows(inputs)) for each in (outputs, targets)))
+            for numbers, words in zip(found, (predicted, right), strict=True):
+                words += [names[number] if number >= 0 else "-" for number in numbers.flatten().tolist()]
+    widths = [max(map(len, pair)) for pair in zip(right, predicted, strict=True)]
+    for title, words in (("ground truth:", right), ("predicted:   ", predicted)):
+        yield " ".join([title, *(word.ljust(width) for word, width in zip(words, widths, strict=True))])
 
 
 def report(scores: Scores, what: Measures) -> Iterator[str]:

@@ -172,6 +172,7 @@ def identity(how: Recipe, world_size: int) -> dict[str, Any]:
         "partition": settings.partition,
         "seed": settings.seed,
         "augment": ",".join(settings.augment) or "none",
+        "normalize": settings.normalize and ",".join(map(str, settings.normalize)),
         "optimizer": optimizer_name(config),
         "zero-stage": config["zero_optimization"]["stage"],
         "precision": next((p for block, p in PRECISION_BLOCKS.items() if enabled(config, block)), "fp32"),

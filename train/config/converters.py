@@ -6,6 +6,7 @@ writes it into jobgen/training_options.json, by which jobgen checks options befo
 
 import argparse
 import importlib.util
+import math
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -272,6 +273,21 @@ def augmentation(text: str) -> tuple[str, ...]:
     if len(set(names)) != len(names) or "none" in names or "crop:PIXELS" in parts:
         raise argparse.ArgumentTypeError(f"{text!r} is not a list such as crop,flip or crop:4,flip")
     return tuple(sorted(parts))
+
+
+@accepts("means and standard deviations, such as 0.5:0.5 or 0.5,0.4,0.4:0.2,0.2,0.2", pattern="[^:]+:[^:]+")
+def normalization(text: str) -> tuple[float, ...]:
+    """Convert means and standard deviations of channels: first all means, then as many deviations above 0."""
+    means, _, deviations = (tuple(map(_number, part.split(","))) for part in text.partition(":"))
+    if (
+        len(means) != len(deviations)
+        or not all(0 < number < math.inf for number in deviations)
+        or not all(map(math.isfinite, means))
+    ):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not means and as many standard deviations above 0, such as 0.5:0.5"
+        )
+    return means + deviations
 
 
 def is_hf(text: str) -> bool:

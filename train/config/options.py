@@ -20,6 +20,7 @@ from .converters import (
     metrics,
     model,
     named_or_own,
+    normalization,
     one_of,
     own,
     partition,
@@ -39,7 +40,7 @@ from .speed import COMPILE, FUSED, MATMUL
 TASKS = ("digits", "mnist", "cifar10", "text")
 LOSSES = ("cross_entropy", "mse", "bce", "l1", "nll", "model")
 METRICS = ("accuracy", "perplexity", "mae")
-MODELS = ("cnn", "mlp", "resnet18", "moe", "gpt")
+MODELS = ("cnn", "mlp", "lenet", "resnet18", "moe", "gpt")
 OPTIMIZERS = ("sgd", "adam", "adamw", "lamb", "muon")
 PRECISIONS = ("fp32", "bf16", "fp16", "autocast", "autocast-fp16")
 AMP_LEVELS = ("O0", "O1", "O2", "O3")
@@ -105,9 +106,10 @@ def task(add: Add) -> None:
         "--model",
         type=model(MODELS),
         metavar="|".join((*MODELS, "PKG.MOD:NAME", "hf:DIR")),
-        help="cnn (small conv net, the default for images), mlp, resnet18 (the form for CIFAR), moe (cnn "
-        "with experts), gpt (transformer, the default for text); PKG.MOD:NAME is your own function, called "
-        "with the shape of an input and the number of outputs; hf:DIR is a model of transformers",
+        help="cnn (small conv net, the default for images), mlp, lenet (of PyTorch's tutorial), resnet18 "
+        "(for CIFAR), moe (cnn with experts), gpt (transformer, the default for text); PKG.MOD:NAME is your "
+        "own function, called with the shape of an input and the number of outputs; hf:DIR is a model of "
+        "transformers",
     )
     add(
         "--loss",
@@ -157,6 +159,13 @@ def data(add: Add) -> None:
         metavar="crop,flip",
         help="change each training image at random: crop (after padding by an eighth of its height; "
         "crop:N for N pixels) and flip (left and right)",
+    )
+    add(
+        "--normalize",
+        type=normalization,
+        metavar="MEAN:STD",
+        help="normalise images with this mean and standard deviation, on a scale of 0 to 1: one value "
+        "each, or one for each channel, separated by commas (default: those of the data set)",
     )
     add(
         "--workers",

@@ -25,6 +25,7 @@ class Settings:
     log_every: int | None
 
     augment: tuple[str, ...]
+    normalize: tuple[float, ...] | None
     workers: int
     cache: Path | None
     drop_last: bool | None

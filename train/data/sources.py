@@ -97,6 +97,20 @@ class Source:
         made._changes = how and Changes(how, seed, 0)
         return made
 
+    def scaled(self, mean: tuple[float, ...], std: tuple[float, ...]) -> "Source":
+        """Return the source with another normalisation: one value, or one for each channel.
+
+        Raise CommonMistake if the inputs are not images, or have another number of channels.
+        """
+        if self.scale is None:
+            raise CommonMistake("--normalize is for images; the inputs of this data set are not images")
+        channels = self.shape[0]
+        if len(mean) not in (1, channels):
+            raise CommonMistake(f"--normalize has {len(mean)} means; the images have {channels} channels")
+        made = copy.copy(self)
+        made.scale = self.scale._replace(mean=mean, std=std)
+        return made
+
     def _changed(self, batch: Batch, indices: np.ndarray) -> Batch:
         """Return the batch with changed images, if there are changes."""
         if self._changes is None:

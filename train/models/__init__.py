@@ -13,6 +13,8 @@ from ..config.converters import is_own
 from ..errors import CommonMistake
 from . import resnet
 
+SMALLEST = 16  # pixels; the last feature maps then have 2 x 2 (resnet18) or 1 x 1 (lenet)
+
 
 def build(name: str, shape: Any, outputs: int) -> nn.Module:
     """Return the model `name` for inputs of `shape`, such as (channels, height, width).
@@ -32,7 +34,7 @@ def build(name: str, shape: Any, outputs: int) -> nn.Module:
             raise CommonMistake(f"--model {name} returned a {type(made).__name__} without trainable weights")
         return made
     check(name, shape, outputs)
-    return {"cnn": cnn, "mlp": mlp, "resnet18": resnet18}[name](shape, outputs)
+    return {"cnn": cnn, "mlp": mlp, "lenet": lenet, "resnet18": resnet18}[name](shape, outputs)
 
 
 def check(name: str, shape: Any, outputs: int) -> None:
@@ -81,12 +83,40 @@ def mlp(shape: tuple[int, int, int], classes: int) -> nn.Module:
     )
 
 
+def lenet(shape: tuple[int, int, int], classes: int) -> nn.Sequential:
+    """Return the network of PyTorch's tutorial "Training a Classifier", after LeNet-5.
+
+    Raise CommonMistake if the images are too small.
+    """
+    channels, height, width = shape
+    _check_pixels("lenet", height, width)
+    left = [((size - 4) // 2 - 4) // 2 for size in (height, width)]
+    return nn.Sequential(
+        nn.Conv2d(channels, 6, 5),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(6, 16, 5),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(16 * math.prod(left), 120),
+        nn.ReLU(),
+        nn.Linear(120, 84),
+        nn.ReLU(),
+        nn.Linear(84, classes),
+    )
+
+
 def resnet18(shape: tuple[int, int, int], classes: int) -> nn.Module:
     """Return ResNet-18, see resnet.py. Raise CommonMistake if the images are too small."""
     channels, *pixels = shape
-    if min(pixels) < resnet.SMALLEST:
-        raise CommonMistake(
-            f"--model resnet18 needs images of at least {resnet.SMALLEST} x {resnet.SMALLEST} pixels; these "
-            f"have {pixels[0]} x {pixels[1]}"
-        )
+    _check_pixels("resnet18", *pixels)
     return resnet.resnet18(channels, classes)
+
+
+def _check_pixels(name: str, height: int, width: int) -> None:
+    if min(height, width) < SMALLEST:
+        raise CommonMistake(
+            f"--model {name} needs images of at least {SMALLEST} x {SMALLEST} pixels; these have "
+            f"{height} x {width}"
+        )

@@ -11,8 +11,6 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-SMALLEST = 16  # pixels; the last feature maps then have 2 x 2
-
 
 class Block(nn.Module):
     """Two 3 x 3 convolutions and a shortcut: [n, inputs, h, w] to [n, outputs, h / stride, w / stride]."""
@@ -37,7 +35,7 @@ def _convolution(inputs: int, outputs: int, size: int, stride: int) -> nn.Sequen
 
 
 def resnet18(channels: int, classes: int) -> nn.Sequential:
-    """Return the network for images of `channels` and at least SMALLEST x SMALLEST pixels. It returns logits.
+    """Return the network for images of `channels` and at least 16 x 16 pixels. It returns logits.
 
     BatchNorm averages over the micro batch of one device, so the losses depend on how a batch is divided.
     """
