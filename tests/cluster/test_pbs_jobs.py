@@ -81,8 +81,8 @@ def test_every_rank_knows_its_place_and_gets_all_that_was_given(cluster: PbsClus
 def test_as_many_nodes_as_the_submission_says(cluster: PbsCluster) -> None:
     folder = cluster.folder("submitted")
     script = jobs.render(
-        *(*cluster.words, "--nodes", "submitted", "--ranks-per-node", "2", *CPU, "--launcher", "torchrun"),
-        *(*path_file(folder, "torchrun"), *probing(folder)),
+        *(*cluster.words, "--nodes", "submitted", "--ranks-per-node", "2", *CPU, "--launcher", "mpirun"),
+        *(*path_file(folder, "mpirun5"), *probing(folder)),
         program=[PROBE],
     )
     [told] = re.findall(r"^# Submit it with: qsub (.*) FILE$", script, re.MULTILINE)
@@ -97,8 +97,8 @@ def test_a_request_of_ones_own_is_the_only_one(cluster: PbsCluster) -> None:
     folder = cluster.folder("own")
     own = {"openpbs": "-l select=2:ncpus=2:mpiprocs=2", "torque": "-l nodes=2:ppn=4"}[cluster.name]
     script = jobs.render(
-        *(*cluster.words, f"--directive={own}", *CPU, "--launcher", "torchrun"),
-        *(*path_file(folder, "torchrun"), *probing(folder)),
+        *(*cluster.words, f"--directive={own}", *CPU, "--launcher", "mpirun"),
+        *(*path_file(folder, "mpirun5"), *probing(folder)),
         program=[PROBE],
     )
     job = cluster.wait(cluster.submit(script, folder))
@@ -164,11 +164,12 @@ def test_a_training_on_nodes_that_differ(openpbs_cluster: PbsCluster) -> None:
     """With the preflight, and each rank on its share of its node."""
     folder = openpbs_cluster.folder("training")
     script = jobs.render(
-        *(*openpbs_cluster.words, *MIXED, "--launcher", "mpirun", "--cpu-bind", "numa"),
+        *(*openpbs_cluster.words, "--nodes", "1x2+1x1", "--accelerator", "cpu", "--cpus-per-rank", "2"),
+        *("--launcher", "mpirun", "--cpu-bind", "numa"),
         *path_file(folder, "mpirun5"),
         program=["--task", "digits", "--epochs", "1"],
     )
-    script = jobs.with_preflight_limit(script, 110)  # eight ranks that import torch on a busy machine
+    script = jobs.with_preflight_limit(script, 110)  # ranks that import torch on a busy machine
     job = openpbs_cluster.wait(openpbs_cluster.submit(script, folder))
     assert job.ok, job.output
     assert jobs.status_of(jobs.run_dir(folder / "runs"))["state"] == "finished"

@@ -139,7 +139,7 @@ def test_a_program_that_hears_nothing_is_ended_at_the_limit_and_put_back(
     assert (tmp_path / "seen").read_text().split() == ["1", "2"]
 
 
-@pytest.mark.parametrize("launcher", ["srun", "torchrun", "mpirun", "deepspeed"])
+@pytest.mark.parametrize("launcher", ["torchrun", "mpirun"])
 def test_as_many_nodes_as_the_submission_says(slurm_cluster: Cluster, tmp_path: Path, launcher: str) -> None:
     script = jobs.render(
         *("slurm", "--nodes", "submitted", "--ranks-per-node", "2", "--accelerator", "cpu"),
@@ -242,8 +242,6 @@ DEVICES: dict[str, tuple[list[str], list[str]]] = {
     "torchrun": (["--launcher", "torchrun"], BOTH),
     "deepspeed": (["--launcher", "deepspeed"], BOTH),
     "pdsh, exclude": (["--remote", "ssh", "--exclude", "node1:0"], ["node1 1", "node2 0,1", "node2 0,1"]),
-    "exclude": (["--exclude", "node1:0@node2:1"], ["node1 1", "node2 0"]),
-    "exclude a host": (["--exclude", "node1"], ["node2 0,1", "node2 0,1"]),
     "include in another order": (["--include", "node2:1@node1:0"], ["node1 0", "node2 1"]),
 }
 
@@ -370,20 +368,13 @@ def test_another_number_of_hosts_than_asked_for(
 
 
 # What a rank does, and the status of the job, which is that rank's, whatever the launcher makes of it; None:
-# the launcher's, because the rank left none.
+# the launcher's, because the rank left none. mpirun, torchrun and deepspeed without ssh: test_matrix.py.
 ENDS = [
     ("srun", "exit:3:7", 7),
-    ("mpirun", "exit:3:7", 7),
-    ("mpirun-debian", "exit:3:7", 7),
     ("mpirun-ssh", "exit:3:7", 7),
-    ("torchrun", "exit:3:7", 7),
-    ("deepspeed", "exit:3:7", 7),
     ("torchrun-ssh", "exit:3:7", 7),
     ("srun", "kill:3", 137),
-    ("mpirun", "kill:3", 137),
     ("mpirun-debian", "kill:3", 137),
-    ("torchrun", "kill:3", 137),
-    ("deepspeed", "kill:3", 137),
     ("deepspeed-pdsh", "kill:3", 137),
     ("deepspeed", "parent:3", None),
 ]
@@ -443,7 +434,7 @@ def test_two_jobs_on_one_node_meet_in_nothing(slurm_cluster: Cluster, tmp_path: 
     assert of_job[second].number("MASTER_PORT") == taken + 1
 
 
-@pytest.mark.parametrize("name", ["srun", "mpirun", "mpirun-debian", "torchrun"])
+@pytest.mark.parametrize("name", ["srun", "mpirun-debian"])
 def test_a_job_that_slurm_gives_no_environment(slurm_cluster: Cluster, tmp_path: Path, name: str) -> None:
     """sbatch --export=NONE: the script brings everything itself, and Slurm tells srun not to export."""
     options, _, debian = LAUNCHES[name]
@@ -473,7 +464,7 @@ def test_a_job_that_slurm_gives_no_environment(slurm_cluster: Cluster, tmp_path:
 # ---------------------------------------------------------------------------------------------- training
 
 
-@pytest.mark.parametrize("name", ["srun", "mpirun", "mpirun-debian", "torchrun", "deepspeed"])
+@pytest.mark.parametrize("name", ["mpirun-debian", "torchrun", "deepspeed"])  # srun: test_survival.py
 def test_two_nodes_learn_the_digits(slurm_cluster: Cluster, tmp_path: Path, name: str) -> None:
     need_package("torch", "deepspeed", "mpi4py", "sklearn")
     options, _, debian = LAUNCHES[name]

@@ -73,8 +73,9 @@ command = ["bash", "-c", "{PROBED}", "3", "3"]
 """
 
 
-@pytest.mark.parametrize("scheduler", ["slurm", "openpbs", "torque"])
-@pytest.mark.parametrize("launcher", ["mpirun", "torchrun"])
+@pytest.mark.parametrize(
+    ("scheduler", "launcher"), [("slurm", "mpirun"), ("openpbs", "torchrun"), ("torque", "mpirun")]
+)
 def test_steps_at_the_same_time(request: pytest.FixtureRequest, scheduler: str, launcher: str) -> None:
     cluster: AnyCluster = request.getfixturevalue(f"{scheduler}_cluster")
     folder = cluster.folder("beside")
@@ -122,7 +123,7 @@ def test_a_signal_reaches_the_step_that_runs(
     saving = (
         "trap 'echo saved >> seen; exit 75' USR1; echo on >> began; for i in {1..600}; do sleep 0.1; done"
     )
-    saves = f'[[step]]\ncommand = ["bash", "-c", "{saving}"]\n'
+    saves = f'[[step]]\ncommand = ["bash", "-c", "{saving}"]\nlauncher = "mpirun"\n'
     if parallel:
         saves = f"{saves}nodes = 1\n{saves}nodes = 1\nparallel = true\n"
     steps = f"""

@@ -15,7 +15,7 @@ from support.cluster import Cluster, Job, start_now
 from support.require import need_package
 from support.story import AnyCluster
 
-RANKS = ("--accelerator", "cpu", "--cpus-per-rank", "1", "--launcher", "torchrun", "--venv", sys.prefix)
+RANKS = ("--accelerator", "cpu", "--cpus-per-rank", "1", "--launcher", "mpirun", "--venv", sys.prefix)
 ONE = ("--ranks-per-node", "2", *RANKS)
 
 
@@ -148,7 +148,7 @@ def test_a_job_waits_for_others(
     assert cluster.wait(job).ok
 
 
-@pytest.mark.parametrize(("name", "mode"), [("slurm", "product"), ("openpbs", "zip"), ("torque", "zip")])
+@pytest.mark.parametrize(("name", "mode"), [("slurm", "product"), ("torque", "zip")])
 def test_a_sweep_trains_each_of_its_points(cluster: AnyCluster, name: str, mode: str) -> None:
     need_package("torch", "sklearn")
     folder = cluster.folder("sweep")
