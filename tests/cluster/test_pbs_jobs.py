@@ -167,7 +167,7 @@ def test_a_training_on_nodes_that_differ(openpbs_cluster: PbsCluster) -> None:
         *(*openpbs_cluster.words, "--nodes", "1x2+1x1", "--accelerator", "cpu", "--cpus-per-rank", "2"),
         *("--launcher", "mpirun", "--cpu-bind", "numa"),
         *path_file(folder, "mpirun5"),
-        program=["--task", "digits", "--epochs", "1"],
+        program=["--task", "digits", "--engine", "ddp", "--epochs", "1"],
     )
     script = jobs.with_preflight_limit(script, 110)  # ranks that import torch on a busy machine
     job = openpbs_cluster.wait(openpbs_cluster.submit(script, folder))
