@@ -133,7 +133,7 @@ def run(
         {**world, "RANK": str(rank), "LOCAL_RANK": str(rank)} if ranks > 1 else {} for rank in range(ranks)
     ]
     processes = [Rank(argv, {**env, **own}, cwd, parent) for own in each]
-    statuses, out, err = finish(processes, 300)
+    statuses, out, err = finish(processes, 500)
     return next(filter(None, statuses), 0), out, err
 
 
@@ -216,6 +216,7 @@ def be_rank(request: Mapping[str, Any], outputs: Sequence[int]) -> NoReturn:
 def script(argv: list[str]) -> int:
     """Run a program of a user, as python FILE ARG... would, and return its status."""
     sys.argv = argv
+    sys.path[0] = str(Path(argv[0]).parent)
     try:
         runpy.run_path(argv[0], run_name="__main__")
     except SystemExit as error:

@@ -5,14 +5,21 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.require import need_command, need_package
-from train_support import PYTHON, Finished, clean_environment, launcher_command, module_needs, start
+from support.require import need_package
+from train_support import (
+    PYTHON,
+    Finished,
+    clean_environment,
+    launch_cases,
+    launcher_command,
+    module_needs,
+    start,
+)
 
 module_needs("torch", "deepspeed", "numpy", "sklearn")
 
@@ -79,22 +86,8 @@ def run_cases(names: list[str], ranks: int, folder: Path) -> Results:
 
 
 def run_in_one_process(names: list[str], ranks: int, folder: Path) -> Results:
-    (folder / "cases.json").write_text(json.dumps({name: [*CASES[name], *BATCH] for name in names}))
-    out = folder / f"results-{ranks}.json"
-    script = Path(__file__).with_name("resumes.py")
-    launcher = [need_command("torchrun"), "--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0"]
-    arguments = [str(script), str(folder / "cases.json"), str(out), str(folder)]
-    done = subprocess.run(
-        [*launcher, "--nproc-per-node", str(ranks), *arguments],
-        env={**clean_environment(), "PYTHONPATH": os.pathsep.join([str(script.parent), *sys.path])},
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=500,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-4000:]
-    return json.loads(out.read_text())
+    cases = {name: [*CASES[name], *BATCH] for name in names}
+    return launch_cases("resumes.py", cases, ranks, folder, str(folder))
 
 
 @pytest.fixture(scope="module")
