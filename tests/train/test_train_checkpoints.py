@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support import warm
 from support.require import need_package
 from train_support import (
-    PYTHON,
     Finished,
     clean_environment,
     launch_cases,
-    launcher_command,
     module_needs,
     start,
+    trainings,
 )
 
 module_needs("torch", "deepspeed", "numpy", "sklearn")
@@ -174,16 +173,13 @@ def test_a_killed_run_goes_on_as_if_nothing_had_been(finished: Finished, tmp_pat
     place = tmp_path / "run" / "checkpoints"
     for after in (3, 8):  # checkpoints; saving is most of what this run does, so that is where it is hit
         more = ["--resume"] if after > 3 else []
-        process = subprocess.Popen(
-            [*launcher_command("one", 1), *RUN, *more], env=env, stdout=subprocess.DEVNULL
-        )
+        process = warm.Rank([*RUN, *more], env, tmp_path, trainings)
         deadline = time.monotonic() + 120
         while not (place / "latest").exists() or (place / "latest").read_text() < f"step-{2 * after:06d}":
-            assert process.poll() is None
             assert time.monotonic() < deadline
             time.sleep(0.001)
         process.kill()
-        process.wait()
+        process.wait(60)
         found = checkpoints.at(place)
         directory.verify(found.directory, found.record["files"])
     done = start(tmp_path, "warm", [*RUN, "--resume"], ranks=1)
@@ -204,9 +200,8 @@ def test_a_killed_run_goes_on_as_if_nothing_had_been(finished: Finished, tmp_pat
     ]
 
 
-def command(cwd: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    line = [PYTHON, "-m", "jobgen.train", *words]
-    return subprocess.run(line, cwd=cwd, env=clean_environment(), capture_output=True, text=True, check=False)
+def command(cwd: Path, *words: str) -> Finished:
+    return Finished(*warm.run(words, clean_environment(), cwd, 1, trainings), cwd)
 
 
 @pytest.mark.parametrize("suffix", [".pt", ".safetensors"])

@@ -10,7 +10,7 @@ import pickle
 import subprocess
 import sys
 import tarfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,14 +65,19 @@ def trainings() -> warm.Nursery:
 
 
 def start(
-    directory: Path, launcher: str, options: Sequence[str], ranks: int = 2, env: dict[str, str] | None = None
+    directory: Path,
+    launcher: str,
+    options: Sequence[str],
+    ranks: int = 2,
+    env: dict[str, str] | None = None,
+    parent: Callable[[], warm.Nursery] = trainings,
 ) -> Finished:
     """Train with that launcher, or as "warm" with ranks that need not import torch: what is tested is not the start."""
     env = {**clean_environment(), "JOBGEN_RUN_DIR": str(directory / "run"), **(env or {})}
     directory.mkdir(parents=True, exist_ok=True)
     if launcher == "warm":
         need_package("torch", "deepspeed", "numpy", "sklearn")
-        return Finished(*warm.run(options, env, directory, ranks, trainings), directory / "run")
+        return Finished(*warm.run(options, env, directory, ranks, parent), directory / "run")
     done = subprocess.run(
         [*launcher_command(launcher, ranks), *options],
         env=env,
