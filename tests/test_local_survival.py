@@ -228,7 +228,7 @@ def test_an_end_before_the_program_could_begin(tmp_path: Path) -> None:
     command = ["bash", str(script)]
     for attempt in (1, 2):
         done = subprocess.run(
-            command, cwd=tmp_path, env=ENV, capture_output=True, text=True, timeout=60, check=False
+            command, cwd=tmp_path, env=ENV, capture_output=True, text=True, timeout=100, check=False
         )
         assert done.returncode == 75, done.stderr
         assert done.stderr.count("; to go on: cd ") == 1
