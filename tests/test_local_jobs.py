@@ -68,7 +68,7 @@ def need_launcher(launcher: str) -> None:
 # ------------------------------------------------------------------------------------------ the launchers
 
 
-@pytest.mark.parametrize("launcher", ["mpirun", "deepspeed", "torchrun"])
+@pytest.mark.parametrize("launcher", ["mpirun", "deepspeed"])
 def test_two_ranks_learn_the_digits(tmp_path: Path, launcher: str) -> None:
     need_launcher(launcher)
     need_package("torch", "deepspeed", "mpi4py", "sklearn")

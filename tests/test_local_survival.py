@@ -114,7 +114,7 @@ def test_ctrl_c_saves_and_leaves(tmp_path: Path, launcher: str) -> None:
     assert gone(tmp_path)
 
 
-@pytest.mark.parametrize("launcher", LAUNCHERS)
+@pytest.mark.parametrize("launcher", ["mpirun", "torchrun"])
 def test_a_second_ctrl_c_stops_at_once_and_leaves_nothing(tmp_path: Path, launcher: str) -> None:
     """Even where the ranks heed no signal at all."""
     terminal = Terminal(script_of(tmp_path, launcher, [program(tmp_path, DEAF)], "--walltime", "1h"))
@@ -226,9 +226,9 @@ def test_an_end_before_the_program_could_begin(tmp_path: Path) -> None:
     training = ["--task", "digits", "--engine", "ddp", "--epochs", "400"]
     script = script_of(tmp_path, "mpirun", training, "--walltime", "60s", "--grace", "59s")
     command = ["bash", str(script)]
-    for attempt in (1, 2, 3):
+    for attempt in (1, 2):
         done = subprocess.run(
-            command, cwd=tmp_path, env=ENV, capture_output=True, text=True, timeout=60, check=False
+            command, cwd=tmp_path, env=ENV, capture_output=True, text=True, timeout=100, check=False
         )
         assert done.returncode == 75, done.stderr
         assert done.stderr.count("; to go on: cd ") == 1

@@ -31,11 +31,14 @@ TRAINING = (*MODULES, "torch._dynamo")  # which torch imports with the first opt
 class Nursery:
     """The forking process, as the tests see it."""
 
-    def __init__(self, python: str, modules: Sequence[str], env: Mapping[str, str]) -> None:
+    def __init__(
+        self, python: str, modules: Sequence[str], env: Mapping[str, str], before: Sequence[str] = ()
+    ) -> None:
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        command = [python, __file__, str(theirs.fileno()), *modules]
+        command = [*before, python, __file__, str(theirs.fileno()), *modules]
         self._process = subprocess.Popen(command, env=env, pass_fds=[theirs.fileno()])
         theirs.close()
+        self.pid = self._process.pid
         self._ended: dict[int, int] = {}
 
     def fork(
@@ -68,13 +71,17 @@ class Nursery:
 
 
 @functools.cache
-def nursery(python: str = sys.executable, modules: tuple[str, ...] = MODULES) -> Nursery:
+def nursery(
+    python: str = sys.executable, modules: tuple[str, ...] = MODULES, before: tuple[str, ...] = ()
+) -> Nursery:
+    """before: words that become the process, such as unshare."""
     # What torch reads once, when it is imported, is as jobgen.train sets it.
     plain = {name: value for name, value in os.environ.items() if not name.startswith("JOBGEN_")}
     return Nursery(
         python,
         modules,
         {**plain, "TORCH_CPP_LOG_LEVEL": "ERROR", "OMP_NUM_THREADS": "1", "DS_ACCELERATOR": "cpu"},
+        before,
     )
 
 
@@ -133,7 +140,7 @@ def run(
         {**world, "RANK": str(rank), "LOCAL_RANK": str(rank)} if ranks > 1 else {} for rank in range(ranks)
     ]
     processes = [Rank(argv, {**env, **own}, cwd, parent) for own in each]
-    statuses, out, err = finish(processes, 300)
+    statuses, out, err = finish(processes, 500)
     return next(filter(None, statuses), 0), out, err
 
 
@@ -216,6 +223,7 @@ def be_rank(request: Mapping[str, Any], outputs: Sequence[int]) -> NoReturn:
 def script(argv: list[str]) -> int:
     """Run a program of a user, as python FILE ARG... would, and return its status."""
     sys.argv = argv
+    sys.path[0] = str(Path(argv[0]).parent)
     try:
         runpy.run_path(argv[0], run_name="__main__")
     except SystemExit as error:

@@ -1,4 +1,4 @@
-"""Many short trainings of language models in one process a rank, under torchrun, as matrix.py does it for images.
+"""Many short trainings of language models in one process a rank, as matrix.py does it for images.
 
 languages.py CASES OUT: CASES is JSON, {name: options of jobgen.train}; OUT receives, from rank 0, JSON with what
 each case gave: losses and gradient norms of every step, the perplexity, the number of weights, and the largest

@@ -1,4 +1,4 @@
-"""Many short trainings in one process a rank, under torchrun: starting one process each takes far longer.
+"""Many short trainings in one process a rank: starting one process each takes far longer.
 
 matrix.py CASES OUT: CASES is JSON, {name: options of jobgen.train}; OUT receives, from rank 0, JSON with
 what each case gave: losses and rates of every step, accuracy, or the error.

@@ -1,4 +1,4 @@
-"""Many short trainings that stop and go on, in one process a rank under torchrun; see matrix.py for why.
+"""Many short trainings that stop and go on, in one process a rank; see matrix.py for why.
 
 resumes.py CASES OUT DIR: CASES is JSON, {name: options of jobgen.train}; checkpoints go to DIR/name. OUT
 receives, from rank 0, JSON with what each case gave undisturbed, and from its checkpoints at STOPS. With

@@ -1,4 +1,4 @@
-"""Many short trainings of own tasks in one process a rank, under torchrun; see matrix.py for why.
+"""Many short trainings of own tasks in one process a rank; see matrix.py for why.
 
 tasks.py CASES OUT: CASES is JSON, {name: options of jobgen.train}; OUT receives, from rank 0, JSON with the
 metrics of each case, or its error. A case whose name begins with untried has no trial pass.

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.require import need_command, need_package
-from train_support import PYTHON, Finished, clean_environment, launcher_command, module_needs, start
+from support import warm
+from support.require import need_package
+from train_support import (
+    Finished,
+    clean_environment,
+    launch_cases,
+    module_needs,
+    start,
+    trainings,
+)
 
 module_needs("torch", "deepspeed", "numpy", "sklearn")
 
@@ -79,22 +85,8 @@ def run_cases(names: list[str], ranks: int, folder: Path) -> Results:
 
 
 def run_in_one_process(names: list[str], ranks: int, folder: Path) -> Results:
-    (folder / "cases.json").write_text(json.dumps({name: [*CASES[name], *BATCH] for name in names}))
-    out = folder / f"results-{ranks}.json"
-    script = Path(__file__).with_name("resumes.py")
-    launcher = [need_command("torchrun"), "--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0"]
-    arguments = [str(script), str(folder / "cases.json"), str(out), str(folder)]
-    done = subprocess.run(
-        [*launcher, "--nproc-per-node", str(ranks), *arguments],
-        env={**clean_environment(), "PYTHONPATH": os.pathsep.join([str(script.parent), *sys.path])},
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=500,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-4000:]
-    return json.loads(out.read_text())
+    cases = {name: [*CASES[name], *BATCH] for name in names}
+    return launch_cases("resumes.py", cases, ranks, folder, str(folder))
 
 
 @pytest.fixture(scope="module")
@@ -181,16 +173,13 @@ def test_a_killed_run_goes_on_as_if_nothing_had_been(finished: Finished, tmp_pat
     place = tmp_path / "run" / "checkpoints"
     for after in (3, 8):  # checkpoints; saving is most of what this run does, so that is where it is hit
         more = ["--resume"] if after > 3 else []
-        process = subprocess.Popen(
-            [*launcher_command("one", 1), *RUN, *more], env=env, stdout=subprocess.DEVNULL
-        )
+        process = warm.Rank([*RUN, *more], env, tmp_path, trainings)
         deadline = time.monotonic() + 120
         while not (place / "latest").exists() or (place / "latest").read_text() < f"step-{2 * after:06d}":
-            assert process.poll() is None
             assert time.monotonic() < deadline
             time.sleep(0.001)
         process.kill()
-        process.wait()
+        process.wait(60)
         found = checkpoints.at(place)
         directory.verify(found.directory, found.record["files"])
     done = start(tmp_path, "warm", [*RUN, "--resume"], ranks=1)
@@ -211,9 +200,8 @@ def test_a_killed_run_goes_on_as_if_nothing_had_been(finished: Finished, tmp_pat
     ]
 
 
-def command(cwd: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    line = [PYTHON, "-m", "jobgen.train", *words]
-    return subprocess.run(line, cwd=cwd, env=clean_environment(), capture_output=True, text=True, check=False)
+def command(cwd: Path, *words: str) -> Finished:
+    return Finished(*warm.run(words, clean_environment(), cwd, 1, trainings), cwd)
 
 
 @pytest.mark.parametrize("suffix", [".pt", ".safetensors"])

@@ -4,7 +4,8 @@ checkpoint and leaves, on all ranks, with a status of its own. On a small tmpfs 
 from __future__ import annotations
 
 import json
-import shlex
+import os
+import resource
 import subprocess
 import time
 from dataclasses import dataclass
@@ -12,12 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.require import absent, need_command, need_root
-from train_support import clean_environment, launcher_command, module_needs, start
+from support import warm
+from support.require import absent, need_command, need_package, need_root
+from train_support import clean_environment, module_needs, start
 
 module_needs("torch", "numpy", "sklearn")
 
 from jobgen.train import checkpoints  # noqa: E402
+from jobgen.train.addresses import free_port  # noqa: E402
 from jobgen.train.checkpoints import directory  # noqa: E402
 
 RUN = ["--epochs", "1", "--save-every", "2", "--log-every", "2"]
@@ -46,41 +49,43 @@ class Left:
         return line
 
 
+def apart() -> warm.Nursery:
+    """Its ranks see mounts that nobody else does."""
+    unshare = need_command("unshare")
+    if subprocess.run([unshare, "--mount", "true"], check=False, capture_output=True).returncode:
+        absent("this container may not mount a tmpfs")
+    made = warm.nursery(modules=(*warm.TRAINING, "deepspeed"), before=(unshare, "--mount"))
+    while Path(f"/proc/{made.pid}/comm").read_text() == "unshare\n":
+        time.sleep(0.01)  # it is not apart yet
+    return made
+
+
+def there(*words: object) -> list[str]:
+    """The command in the ranks' view of the files."""
+    return [need_command("nsenter"), "--mount", "--target", str(apart().pid), *map(str, words)]
+
+
 def on_a_small_disk(
-    folder: Path, command: list[str], size: str, inside: str = "", run_on_it: bool = False
+    folder: Path, options: list[str], size: str, beside: str = "", run_on_it: bool = False, ranks: int = 2
 ) -> Left:
-    """Run `command` with checkpoints on a tmpfs of that size, seen by nobody else; `inside` is shell that
-    goes on beside it, with $disk. What it holds in the end is copied to folder/kept."""
+    """Train with checkpoints on a tmpfs of that size, seen by nobody else; `beside` is shell that goes on at
+    the same time, with $disk. What it holds in the end is copied to folder/kept."""
     need_root()
-    unshare, mount = need_command("unshare"), need_command("mount")
+    need_package("torch", "deepspeed", "numpy", "sklearn")
     disk, kept, run = folder / "disk", folder / "kept", folder / "run"
     disk.mkdir(parents=True)
-    quoted = shlex.join(command)
-    script = f"""
-        disk={shlex.quote(str(disk))}
-        {mount} -t tmpfs -o size={size} tmpfs "$disk" || exit 99
-        {{ {inside or ":"}; }} &
-        {quoted}
-        status=$?
-        kill $! 2>/dev/null
-        cp -r "$disk" {shlex.quote(str(kept))}
-        exit $status
-    """
+    subprocess.run(there("mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", disk), check=True)
+    env = {**clean_environment(), "JOBGEN_RUN_DIR": str(disk / "run" if run_on_it else run)}
     began = time.monotonic()
-    place = disk / "run" if run_on_it else run
-    done = subprocess.run(
-        [unshare, "--mount", "bash", "-c", script],
-        env={**clean_environment(), "JOBGEN_RUN_DIR": str(place)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-        cwd=folder,
-    )
-    if done.returncode == 99 or "unshare failed" in done.stderr:
-        absent("this container may not mount a tmpfs")
+    with subprocess.Popen(there("bash", "-c", beside or ":"), env={**os.environ, "disk": str(disk)}) as other:
+        if "until" not in beside:
+            other.wait()
+        status, _, err = warm.run(options, env, folder, ranks, apart)
+        other.kill()
     assert time.monotonic() - began < PATIENCE
-    return Left(done.returncode, done.stderr, kept, kept / "run" if run_on_it else run)
+    subprocess.run(there("cp", "-r", disk, kept), check=True)
+    subprocess.run(there("umount", disk), check=True)
+    return Left(status, err, kept, kept / "run" if run_on_it else run)
 
 
 def assert_whole(place: Path) -> str:
@@ -97,8 +102,8 @@ def assert_whole(place: Path) -> str:
 @pytest.mark.parametrize("options", [["--engine", "ddp"], ["--zero-stage", "1"], ["--engine", "pipeline"]])
 def test_a_full_disk(options: list[str], tmp_path: Path) -> None:
     disk = str(tmp_path / "disk" / "checkpoints")
-    command = [*launcher_command("mpirun", 2), *RUN, *options, "--checkpoint-dir", disk]
-    left = on_a_small_disk(tmp_path, command, "4m")
+    options = [*RUN, *options, "--checkpoint-dir", disk]
+    left = on_a_small_disk(tmp_path, options, "4m")
     assert left.returncode == 4
     last = assert_whole(left.disk / "checkpoints")
     failed = f"step-{int(last[5:]) + 2:06d}"
@@ -113,21 +118,17 @@ def test_a_full_disk(options: list[str], tmp_path: Path) -> None:
 
 def test_one_rank_s_trouble_ends_all(tmp_path: Path) -> None:
     """Here rank 1 alone may not write large files; rank 0 would wait for it inside DeepSpeed."""
-    *launch, python, dash_m, module = launcher_command("mpirun", 1)
-    run = [python, dash_m, module, *RUN, "--zero-stage", "1"]
-    limited = ["-np", "1", "bash", "-c", f"ulimit -f 20 && exec {shlex.join(run)}"]
-    began = time.monotonic()
-    done = subprocess.run(
-        [*launch, *run, ":", *limited],
-        env={**clean_environment(), "JOBGEN_RUN_DIR": str(tmp_path / "run")},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert time.monotonic() - began < PATIENCE
-    assert done.returncode == 4
-    left = Left(done.returncode, done.stderr, tmp_path, tmp_path / "run")
+    need_package("torch", "deepspeed", "numpy", "sklearn")
+    env = {**clean_environment(), "JOBGEN_RUN_DIR": str(tmp_path / "run"), "WORLD_SIZE": "2"}
+    env |= {"LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    ranks = [
+        warm.Rank([*RUN, "--zero-stage", "1"], {**env, "RANK": rank, "LOCAL_RANK": rank}, tmp_path, apart)
+        for rank in "01"
+    ]
+    resource.prlimit(ranks[1].pid, resource.RLIMIT_FSIZE, (20 << 10, 20 << 10))
+    statuses, _, err = warm.finish(ranks, PATIENCE)
+    assert statuses == [4, 4]
+    left = Left(4, err, tmp_path, tmp_path / "run")
     assert "checkpoint step-000002 cannot be written: File too large: " in left.complaint
     assert "(rank 1 on " in left.complaint
     assert left.complaint.endswith("; there is no earlier one")
@@ -136,11 +137,11 @@ def test_one_rank_s_trouble_ends_all(tmp_path: Path) -> None:
 
 def test_a_full_disk_on_which_everything_is(tmp_path: Path) -> None:
     """Metrics, status and checkpoints; and somebody else fills it, at once."""
-    command = [*launcher_command("mpirun", 2), *RUN, "--engine", "ddp"]
+    options = [*RUN, "--engine", "ddp"]
     fill = (
         'until [ -e "$disk"/run/checkpoints/step-000004 ]; do sleep 0.01; done; cat /dev/zero > "$disk"/rest'
     )
-    left = on_a_small_disk(tmp_path, command, "20m", fill, run_on_it=True)
+    left = on_a_small_disk(tmp_path, options, "20m", fill, run_on_it=True)
     assert left.returncode == 4
     last = assert_whole(left.disk / "run" / "checkpoints")
     assert "No space left on device" in left.complaint
@@ -150,23 +151,25 @@ def test_a_full_disk_on_which_everything_is(tmp_path: Path) -> None:
 
 def test_a_run_goes_on_when_there_is_space_again(tmp_path: Path) -> None:
     disk = tmp_path / "disk" / "checkpoints"
-    command = [*launcher_command("one", 1), *RUN, "--engine", "ddp", "--checkpoint-dir", str(disk)]
-    left = on_a_small_disk(tmp_path, command, "4m")
+    options = [*RUN, "--engine", "ddp", "--checkpoint-dir", str(disk)]
+    left = on_a_small_disk(tmp_path, options, "4m", ranks=1)
     assert left.returncode == 4
     (left.disk / "checkpoints").rename(disk)
     options = [*RUN, "--engine", "ddp", "--resume", "--keep", "1", "--checkpoint-dir", str(disk)]
-    resumed = start(tmp_path, "warm", options, ranks=1)
+    resumed = start(tmp_path, "warm", options, ranks=1, parent=apart)
     assert resumed.returncode == 0, resumed.stderr
-    undisturbed = start(tmp_path / "other", "warm", [*RUN[:2], "--engine", "ddp", *RUN[4:]], ranks=1)
+    undisturbed = start(
+        tmp_path / "other", "warm", [*RUN[:2], "--engine", "ddp", *RUN[4:]], ranks=1, parent=apart
+    )
     assert resumed.metrics("epoch")[-1]["test_loss"] == undisturbed.metrics("epoch")[-1]["test_loss"]
 
 
 def test_a_directory_that_becomes_read_only(tmp_path: Path) -> None:
     disk = str(tmp_path / "disk" / "checkpoints")
-    command = [*launcher_command("mpirun", 2), *RUN, "--zero-stage", "2", "--checkpoint-dir", disk]
+    options = [*RUN, "--zero-stage", "2", "--checkpoint-dir", disk]
     # It cannot while a file is open for writing: until a moment when none is.
     lock = 'until [ -e "$disk"/checkpoints/latest ] && mount -o remount,ro "$disk" 2>/dev/null; do :; done'
-    left = on_a_small_disk(tmp_path, command, "500m", lock)
+    left = on_a_small_disk(tmp_path, options, "500m", lock)
     assert left.returncode == 4
     assert "cannot be written: Read-only file system: " in left.complaint
     kept = left.status["checkpoint"]
@@ -176,9 +179,8 @@ def test_a_directory_that_becomes_read_only(tmp_path: Path) -> None:
 
 def test_a_directory_that_is_read_only_from_the_start(tmp_path: Path) -> None:
     """Before torch is imported."""
-    command = [*launcher_command("one", 1), *RUN, "--checkpoint-dir", str(tmp_path / "disk" / "a" / "b")]
-    lock = shlex.join(["mount", "-o", "remount,ro", str(tmp_path / "disk")])
-    left = on_a_small_disk(tmp_path, ["bash", "-c", f"{lock} && exec {shlex.join(command)}"], "4m")
+    options = [*RUN, "--checkpoint-dir", str(tmp_path / "disk" / "a" / "b")]
+    left = on_a_small_disk(tmp_path, options, "4m", 'mount -o remount,ro "$disk"', ranks=1)
     assert left.returncode == 4
     assert left.complaint == (
         f"jobgen.train: checkpoints cannot be written to {tmp_path}/disk/a/b: Read-only file system; "
@@ -190,7 +192,7 @@ def test_a_directory_that_is_read_only_from_the_start(tmp_path: Path) -> None:
 
 def test_a_file_in_the_place_of_the_directory(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    done = start(tmp_path, "warm", [*RUN, "--checkpoint-dir", str(tmp_path / "file")], ranks=1)
+    done = start(tmp_path, "warm", [*RUN, "--checkpoint-dir", str(tmp_path / "file")], ranks=1, parent=apart)
     assert done.returncode == 4
     assert "checkpoints cannot be written to" in done.stderr
     assert done.stderr.count("\n") == 1

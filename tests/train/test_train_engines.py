@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.require import need_package
-from train_support import launch_cases
+from train_support import launch_cases, split
 
 pytestmark = pytest.mark.xdist_group("engines")  # its tests share trainings, which one worker runs
 STAGES = (0, 1, 2, 3)
@@ -101,8 +100,7 @@ ALONE = {
 
 
 def launch(cases: dict[str, str], ranks: int, folder: Path) -> Results:
-    need_package("torch", "deepspeed", "numpy", "sklearn")
-    return launch_cases("matrix.py", cases, ranks, folder, OMP_NUM_THREADS="1")
+    return launch_cases("matrix.py", split(cases), ranks, folder)
 
 
 @pytest.fixture(scope="module")

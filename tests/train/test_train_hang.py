@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
 import textwrap
 import time
 from pathlib import Path
@@ -14,7 +12,7 @@ from typing import Any
 import pytest
 from jobgen.train import hang, nodefiles
 from jobgen.train.errors import BadInput, CommonMistake
-from train_support import Finished, launcher_command, start
+from train_support import Finished, start
 
 # A model that hangs on one rank in the forward pass of its 6th step.
 MODEL = """
@@ -42,11 +40,13 @@ SLEEP = "time.sleep(1000)"
 C_SLEEP = "ctypes.PyDLL(None).sleep(1000)"
 
 
-def hung_run(tmp_path: Path, how: str, *options: str, ranks: int = 2, rank: int = 1) -> Finished:
+def hung_run(
+    tmp_path: Path, how: str, *options: str, ranks: int = 2, rank: int = 1, launcher: str = "warm"
+) -> Finished:
     (tmp_path / "hanging.py").write_text(textwrap.dedent(MODEL.format(hang=how)))
     env = {"PYTHONPATH": str(tmp_path), "HANGS": str(rank)}
     always = ["--model", "hanging:build", "--epochs", "2", "--hang-timeout", "3s"]
-    return start(tmp_path, "mpirun", [*always, *options], ranks, env)
+    return start(tmp_path, launcher, [*always, *options], ranks, env)
 
 
 def stacks_file(directory: Path) -> Path:
@@ -99,7 +99,8 @@ def test_the_run_goes_on_and_forgets(tmp_path: Path) -> None:
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_rank_that_hangs_with_python_s_lock(rank: int, tmp_path: Path) -> None:
     """Its watchdog cannot run: faulthandler's C thread writes the stacks, and the other rank leaves."""
-    done = hung_run(tmp_path, C_SLEEP, "--engine", "ddp", "--save-every", "4", rank=rank)
+    options = ("--engine", "ddp", "--save-every", "4")
+    done = hung_run(tmp_path, C_SLEEP, *options, rank=rank, launcher="mpirun")  # which ends the hung rank
     assert done.returncode == 75, done.stderr
     status = done.status
     assert (status["state"], status["reason"], status["rank"]) == ("resumable", "hang", rank)
@@ -126,16 +127,10 @@ def test_without_a_checkpoint(tmp_path: Path) -> None:
 
 
 def test_nothing_is_left_of_a_run_that_goes_on(tmp_path: Path) -> None:
-    command = [*launcher_command("one", 1), "--epochs", "1", "--engine", "ddp", "--no-save"]
-    env = {
-        **os.environ,
-        "JOBGEN_RUN_DIR": str(tmp_path),
-        "JOBGEN_HANG_TIMEOUT": "20",
-        "JOBGEN_ACCELERATOR": "cpu",
-    }
-    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120)
+    words = ["--epochs", "1", "--engine", "ddp", "--no-save"]
+    done = start(tmp_path, "warm", words, ranks=1, env={"JOBGEN_HANG_TIMEOUT": "20"})
     assert done.returncode == 0, done.stderr
-    assert {file.name for file in tmp_path.iterdir()} == {"metrics.jsonl", "status.json"}
+    assert {file.name for file in done.directory.iterdir()} == {"metrics.jsonl", "status.json"}
 
 
 def test_the_limit() -> None:

@@ -17,7 +17,7 @@ import pytest
 from support import warm
 from support.finished import Finished
 from support.require import need_package
-from train_support import clean_environment, launch_cases, start, trainings
+from train_support import clean_environment, launch_cases, split, start, trainings
 
 pytestmark = pytest.mark.xdist_group("language")  # its tests share trainings, which one worker runs
 Results = dict[str, dict[str, Any]]
@@ -67,7 +67,9 @@ def launch(cases: dict[str, str], ranks: int, batch: int, folder: Path) -> Resul
     need_package("torch", "deepspeed", "numpy")
     (folder / "text.txt").write_text(documentation(1500), encoding="utf-8")
     common = f"--task text --data {folder / 'text.txt'} {SMALL} --batch-size {batch}"
-    return launch_cases("languages.py", {n: f"{common} {text}" for n, text in cases.items()}, ranks, folder)
+    return launch_cases(
+        "languages.py", split({n: f"{common} {text}" for n, text in cases.items()}), ranks, folder
+    )
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ import pytest
 from jobgen.train import npu
 from jobgen.train.errors import BadInput
 from support.require import need_command, need_package
-from train_support import PYTHON, Finished, clean_environment, start
+from train_support import PYTHON, Finished, clean_environment, launch_cases, start
 
 pytestmark = pytest.mark.xdist_group("npu")  # its tests share trainings, which one worker runs
 HERE = Path(__file__).parent
@@ -71,13 +71,13 @@ def run_python(program: str, env: dict[str, str]) -> str:
     return done.stdout
 
 
-def matrix(folder: Path, env: dict[str, str]) -> dict[str, Any]:
-    """What matrix.py gives for CASES on two ranks."""
-    cases, results = folder / "cases.json", folder / f"{env['JOBGEN_ACCELERATOR']}.json"
+def on_the_device(folder: Path, env: dict[str, str]) -> dict[str, Any]:
+    """What matrix.py gives for CASES on two ranks of the device."""
+    cases, results = folder / "cases.json", folder / "npu.json"
     cases.write_text(json.dumps(CASES))
     rendezvous = ["--nproc-per-node", "2", "--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0"]
     command = [need_command("torchrun"), *rendezvous, str(HERE / "matrix.py"), str(cases), str(results)]
-    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=500)
     assert done.returncode == 0, done.stderr
     return json.loads(results.read_text())
 
@@ -87,7 +87,8 @@ def both(
     npu_environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     folder = tmp_path_factory.mktemp("npu")
-    return matrix(folder, npu_environment | NO_FP16), matrix(folder, clean_environment() | NO_FP16)
+    on_npu = on_the_device(folder, npu_environment | NO_FP16)
+    return on_npu, launch_cases("matrix.py", CASES, 2, folder, **NO_FP16)
 
 
 @pytest.mark.parametrize("case", CASES)

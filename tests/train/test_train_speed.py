@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from jobgen.train.accelerators import ACCELERATORS
 from jobgen.train.config import recipe, speed
 from jobgen.train.errors import CommonMistake
 from support.require import need_command, need_package
-from train_support import PYTHON, clean_environment
+from train_support import launch_cases
 
 pytestmark = pytest.mark.xdist_group("speed")  # its tests share trainings, which one worker runs
 DDP = ("--engine", "ddp", "--model", "mlp")
@@ -155,21 +154,9 @@ def test_copies_in_a_stream_of_their_own(monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What matrix.py gives for CASES on two ranks."""
-    need_package("torch", "deepspeed", "numpy", "sklearn")
     need_command("g++")
     folder = tmp_path_factory.mktemp("speed")
-    (folder / "cases.json").write_text(json.dumps(CASES))
-    rendezvous = ["--nproc-per-node", "2", "--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0"]
-    script = [
-        str(Path(__file__).with_name("matrix.py")),
-        str(folder / "cases.json"),
-        str(folder / "out.json"),
-    ]
-    env = {**clean_environment(), "TORCHINDUCTOR_CACHE_DIR": str(folder / "compiled")}
-    command = [PYTHON, "-m", "torch.distributed.run", *rendezvous, *script]
-    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=500, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
-    return json.loads((folder / "out.json").read_text())
+    return launch_cases("matrix.py", CASES, 2, folder, TORCHINDUCTOR_CACHE_DIR=str(folder / "compiled"))
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if " of " in case])

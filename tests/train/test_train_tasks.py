@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from train_support import launch_cases, module_needs, start
+from train_support import launch_cases, module_needs, split, start
 
 module_needs("numpy", "torch", "deepspeed")
 
@@ -75,7 +75,7 @@ BY_ENGINE = {engine: {**REFUSED, **own} for engine, own in REFUSED_BY.items()}
 
 
 def launch(cases: dict[str, str], ranks: int, folder: Path) -> Results:
-    return launch_cases("tasks.py", cases, ranks, folder)
+    return launch_cases("tasks.py", split(cases), ranks, folder)
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import pickle
 import subprocess
 import sys
 import tarfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,14 +65,19 @@ def trainings() -> warm.Nursery:
 
 
 def start(
-    directory: Path, launcher: str, options: Sequence[str], ranks: int = 2, env: dict[str, str] | None = None
+    directory: Path,
+    launcher: str,
+    options: Sequence[str],
+    ranks: int = 2,
+    env: dict[str, str] | None = None,
+    parent: Callable[[], warm.Nursery] = trainings,
 ) -> Finished:
     """Train with that launcher, or as "warm" with ranks that need not import torch: what is tested is not the start."""
     env = {**clean_environment(), "JOBGEN_RUN_DIR": str(directory / "run"), **(env or {})}
     directory.mkdir(parents=True, exist_ok=True)
     if launcher == "warm":
         need_package("torch", "deepspeed", "numpy", "sklearn")
-        return Finished(*warm.run(options, env, directory, ranks, trainings), directory / "run")
+        return Finished(*warm.run(options, env, directory, ranks, parent), directory / "run")
     done = subprocess.run(
         [*launcher_command(launcher, ranks), *options],
         env=env,
@@ -136,20 +141,17 @@ def pack(folder: Path, archive: Path) -> None:
 
 
 def launch_cases(
-    program: str, cases: Mapping[str, str], ranks: int, folder: Path, **env: str
+    program: str, cases: Mapping[str, Sequence[str]], ranks: int, folder: Path, *words: str, **env: str
 ) -> dict[str, Any]:
-    """Return what a program beside this file, such as matrix.py, gives for cases, {name: options}, in one launch."""
-    (folder / "cases.json").write_text(json.dumps({name: text.split() for name, text in cases.items()}))
-    rendezvous = ["--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0", "--nproc-per-node", str(ranks)]
-    words = [str(Path(__file__).with_name(program)), "cases.json", "results.json"]
-    done = subprocess.run(
-        [need_command("torchrun"), *rendezvous, *words],
-        cwd=folder,
-        env={**clean_environment(), **env},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
+    """Return what a program beside this file, such as matrix.py, gives for cases, {name: options}, in warm ranks."""
+    need_package("torch", "deepspeed", "numpy", "sklearn")
+    (folder / "cases.json").write_text(json.dumps(cases))
+    argv = [str(Path(__file__).with_name(program)), "cases.json", "results.json", *words]
+    status, _, err = warm.run(argv, {**clean_environment(), **env}, folder, ranks, trainings)
+    assert status == 0, err[-4000:]
     results: dict[str, Any] = json.loads((folder / "results.json").read_text())
     return results
+
+
+def split(cases: Mapping[str, str]) -> dict[str, list[str]]:
+    return {name: text.split() for name, text in cases.items()}
