@@ -207,7 +207,8 @@ from jobgen.train import init
 me = init()
 assert init() == me
 names = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
-print(me.rank, me.world_size, me.device, *(os.environ[name] for name in names), flush=True)
+words = me.rank, me.world_size, me.device, *(os.environ[name] for name in names)
+sys.stdout.write(" ".join(map(str, words)) + "\\n")  # at once: ranks share the pipe
 """
 
 
