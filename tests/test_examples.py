@@ -137,6 +137,6 @@ def make_data(task: str, folder: Path) -> None:
     if task == "text":
         (folder / "text.txt").write_text("In the beginning there was the word.\n" * 120)
     elif task == "mnist":
-        write_mnist(folder, train=512, test=64)
+        write_mnist(folder, train=256, test=32)
     else:
-        write_cifar(folder, samples=16)
+        write_cifar(folder, samples=4)

@@ -6,12 +6,14 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from support import jobs, programs, warm
 from support.cluster import Cluster, start_now
+from support.pbs import PbsCluster
 from support.require import need_package
 from support.story import AnyCluster
 
@@ -22,9 +24,9 @@ pytestmark = pytest.mark.xdist_group("own-programs")
 TWO = ("--nodes", "2", "--ranks-per-node", "1", "--accelerator", "cpu", "--cpus-per-rank", "1")
 
 
-def submit(cluster: AnyCluster, folder: Path, program: Path) -> str:
+def submit(cluster: AnyCluster, launcher: str, folder: Path, program: Path) -> str:
     paths = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-    words = ("--launcher", "srun" if cluster.name == "slurm" else "mpirun", "--venv", sys.prefix)
+    words = ("--launcher", launcher, "--venv", sys.prefix)
     more = ("--no-preflight", "--requeue", "2", "--walltime", "15m", "--env", f"PYTHONPATH={paths}")
     script = jobs.render(*cluster.words, *TWO, *words, *more, program=[program.name])
     return cluster.submit(script, folder)
@@ -35,40 +37,64 @@ def whole(folder: Path, name: str) -> bytes:
     program = programs.write(folder, name)
     env = {"PATH": os.environ["PATH"], "OMP_NUM_THREADS": "1", "JOBGEN_RUN_DIR": str(folder)}
     env |= {"HOME": str(folder), "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
-    status, out, err = warm.run([str(program)], env, folder, 2, lambda: warm.nursery(modules=warm.TRAINING))
+    status, out, err = warm.run([str(program)], env, folder, 2, programs.nursery)
     assert status == 0, out + err
     return programs.weights(folder)
 
 
-def until(condition: Callable[[], object], cluster: AnyCluster, job: str) -> None:
-    """Wait until it holds; an attempt of Slurm is saved the pause before it."""
-    limit = time.monotonic() + 300
-    while not condition():
-        assert time.monotonic() < limit, cluster.wait(job, 1)
-        if isinstance(cluster, Cluster) and cluster.facts(job)["Reason"] == "BeginTime":
-            start_now(cluster, job)
+@dataclass
+class Submitted:
+    cluster: AnyCluster
+    folder: Path
+    id: str
+
+    def has_saved(self) -> bool:
+        return any(programs.saved_step(run) >= 20 for run in self.folder.glob("runs/*"))
+
+    def has_ended_twice(self) -> bool:
+        return any(" ended " in events.read_text() for events in self.folder.glob("runs/*/attempt-2/events"))
+
+    def ask_to_leave(self) -> None:
+        with (jobs.run_dir(self.folder / "runs") / "attempt-1" / "control").open("a") as control:
+            control.write("save test\n")
+
+    def statuses(self) -> list[list[int | None]]:
+        run = jobs.run_dir(self.folder / "runs")
+        return [[rank.status for rank in node_files.ranks(run / f"attempt-{number}")] for number in (1, 2)]
+
+
+def each(submitted: Iterable[Submitted], condition: Callable[[Submitted], bool]) -> Iterator[Submitted]:
+    """Give each job when the condition holds for it; an attempt of Slurm is saved the pause before it."""
+    limit = time.monotonic() + 500
+    waiting = list(submitted)
+    while waiting:
+        for job in list(waiting):
+            if condition(job):
+                waiting.remove(job)
+                yield job
+                continue
+            assert time.monotonic() < limit, job.cluster.wait(job.id, 1)
+            if isinstance(job.cluster, Cluster) and job.cluster.facts(job.id)["Reason"] == "BeginTime":
+                start_now(job.cluster, job.id)
         time.sleep(0.2)
 
 
-def has_ended(attempt: Path) -> bool:
-    events = attempt / "events"
-    return events.exists() and " ended " in events.read_text()
-
-
 @pytest.mark.parametrize("name", programs.NEEDS)
-@pytest.mark.parametrize("scheduler", ["slurm", "openpbs"])
 def test_stopped_and_queued_again_it_ends_with_the_same_weights(
-    request: pytest.FixtureRequest, scheduler: str, name: str, tmp_path: Path
+    slurm_cluster: Cluster, openpbs_cluster: PbsCluster, name: str, tmp_path: Path
 ) -> None:
     need_package("torch", "mpi4py", *programs.NEEDS[name])
-    cluster: AnyCluster = request.getfixturevalue(f"{scheduler}_cluster")
-    folder = cluster.folder(name)
-    job = submit(cluster, folder, programs.write(folder, name, pause=0.01))
-    until(lambda: list(folder.glob("runs/*/saved-step")), cluster, job)
-    run = jobs.run_dir(folder / "runs")
-    with (run / "attempt-1" / "control").open("a") as control:
-        control.write("save test\n")
-    until(lambda: has_ended(run / "attempt-2"), cluster, job)
-    statuses = [[rank.status for rank in node_files.ranks(run / f"attempt-{number}")] for number in (1, 2)]
-    assert statuses == [[75, 75], [0, 0]]
-    assert programs.weights(folder) == whole(tmp_path, name)
+    where: list[tuple[AnyCluster, str]] = [(slurm_cluster, "torchrun"), (openpbs_cluster, "mpirun")]
+    if name == "plain":
+        where.append((slurm_cluster, "srun"))
+    submitted = []
+    for cluster, launcher in where:
+        folder = cluster.folder(f"{name}-{launcher}")
+        job = submit(cluster, launcher, folder, programs.write(folder, name))
+        submitted.append(Submitted(cluster, folder, job))
+    for job in each(submitted, Submitted.has_saved):
+        job.ask_to_leave()
+    wanted = whole(tmp_path, name)
+    for job in each(submitted, Submitted.has_ended_twice):
+        assert job.statuses() == [[75, 75], [0, 0]]
+        assert programs.weights(job.folder) == wanted

@@ -5,13 +5,17 @@ from __future__ import annotations
 import fcntl
 import functools
 import os
+import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 from support.require import absent, on_ci
 
 ROOT = Path(__file__).parents[2]
+CONSTRAINTS = ROOT / "constraints-colossalai.txt"
+TESTS = sysconfig.get_path("purelib")
 
 
 @functools.cache
@@ -28,11 +32,30 @@ def colossalai_python() -> Path:
     with (cache / "colossalai.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         # It is made whole or anew: the mark comes last. The checkout that it is installed from may move.
-        mark, wanted = venv / "made", (ROOT / "constraints-colossalai.txt").read_text() + str(ROOT)
+        mark, wanted = venv / "made", "\n".join((CONSTRAINTS.read_text(), str(ROOT), TESTS, *packages()))
         if not mark.exists() or mark.read_text() != wanted:
-            make = ["make", "colossalai", f"COLOSSALAI={venv}", f"PYTHON={sys.executable}"]
-            done = subprocess.run(make, cwd=ROOT, capture_output=True, text=True, check=False)
-            if done.returncode:
-                absent(f"make colossalai failed: {(done.stderr.strip().splitlines() or ['?'])[-1]}")
+            shutil.rmtree(venv, ignore_errors=True)
+            make_beside_the_tests(venv)
             mark.write_text(wanted)
     return venv / "bin/python"
+
+
+def packages() -> list[str]:
+    """The packages of the tests' environment, with their versions."""
+    return sorted(path.name for path in Path(TESTS).glob("*.dist-info"))
+
+
+def make_beside_the_tests(venv: Path) -> None:
+    """Run `make colossalai` where the packages of the tests are seen: only those that must differ are installed."""
+    own = Path(sysconfig.get_path("purelib", vars={"base": str(venv)}))
+    own.mkdir(parents=True)
+    (own / "tests.pth").write_text(f"{TESTS}\n")
+    make = ["make", "colossalai", f"COLOSSALAI={venv}", f"PYTHON={sys.executable}"]
+    done = subprocess.run(make, cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        absent(f"make colossalai failed: {(done.stderr.strip().splitlines() or ['?'])[-1]}")
+    for command in ("accelerate", "torchrun"):
+        _, body = Path(sys.executable).with_name(command).read_text().split("\n", 1)
+        made = venv / "bin" / command
+        made.write_text(f"#!{venv}/bin/python\n{body}")
+        made.chmod(0o755)

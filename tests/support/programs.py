@@ -3,24 +3,40 @@
 from __future__ import annotations
 
 import re
+from importlib.util import find_spec
 from pathlib import Path
+
+from support import warm
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "own-programs.md"
 NEEDS = {"plain": (), "hf": ("transformers", "accelerate"), "lit": ("lightning",), "acc": ("accelerate",)}
 """The programs that leave in time and resume, with the packages that they need."""
 
 
-def write(folder: Path, name: str, pause: float = 0.0) -> Path:
-    """Write a program of the page and its task.py, which takes `pause` seconds for each sample."""
+WARM = (*warm.TRAINING, "jobgen.train.pieces.deadline", "accelerate", "lightning", "transformers.trainer")
+SLOW = """
+        file = os.path.join(os.environ["JOBGEN_RUN_DIR"], "saved-step")
+        if os.environ.get("JOBGEN_ATTEMPT") == "1" and os.path.exists(file) and int(open(file).read()) >= 20:
+            time.sleep(0.05)
+"""
+
+
+def write(folder: Path, name: str) -> Path:
+    """Write a program of the page and its task.py, which is slow in attempt 1 once step 20 is saved."""
     folder.mkdir(parents=True, exist_ok=True)
     texts = dict(
         re.findall(r"^cat > (\w+)\.py <<'END'\n(.*?)^END$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
     )
-    task = texts["task"].replace("        x = torch", f"        time.sleep({pause})\n        x = torch", 1)
+    task = texts["task"].replace("\n        x = torch", f"{SLOW}        x = torch", 1)
     assert "sleep" in task
-    (folder / "task.py").write_text("import time\n" + task)
+    (folder / "task.py").write_text("import os\nimport time\n" + task)
     (folder / f"{name}.py").write_text(texts[name])
     return folder / f"{name}.py"
+
+
+def nursery() -> warm.Nursery:
+    """Of ranks that need not import what the programs need."""
+    return warm.nursery(modules=tuple(name for name in WARM if find_spec(name.partition(".")[0])))
 
 
 def saved_step(run: Path) -> int:

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -16,11 +17,6 @@ from support.require import need_package
 from train_support import clean_environment, launcher_command, module_needs
 
 module_needs("torch")
-RENDEZVOUS = ("--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0")
-
-
-def ranks() -> warm.Nursery:
-    return warm.nursery(modules=(*warm.TRAINING, "jobgen.train.pieces.deadline"))
 
 
 def warmly(folder: Path, program: str | Path, count: int = 2, **more: str) -> tuple[int, str, str]:
@@ -31,76 +27,37 @@ def warmly(folder: Path, program: str | Path, count: int = 2, **more: str) -> tu
         program = folder / "program.py"
     env = {**clean_environment(), "JOBGEN_RUN_DIR": str(folder / "run"), **more}
     (folder / "run").mkdir(exist_ok=True)
-    return warm.run([str(program)], env, folder, count, ranks)
+    return warm.run([str(program)], env, folder, count, programs.nursery)
 
 
-def launched(launcher: str, program: Path, run: Path) -> subprocess.Popen[str]:
-    """Start two ranks of a program."""
-    run.mkdir(exist_ok=True)
-    words = launcher_command(launcher, 2)
-    words = words[: -3 if launcher == "mpirun" else -2]  # without python -m jobgen.train
-    words += [sys.executable] if launcher == "mpirun" else []
-    return subprocess.Popen(
-        [*words, program],
-        cwd=program.parent,
-        env={**clean_environment(), "JOBGEN_RUN_DIR": str(run)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-
-
-@pytest.mark.parametrize(
-    ("name", "first", "second"),
-    [
-        ("plain", "torchrun", "torchrun"),
-        ("plain", "mpirun", "mpirun"),
-        ("hf", "torchrun", "mpirun"),
-        ("lit", "mpirun", "torchrun"),
-        ("acc", "torchrun", "mpirun"),
-    ],
-)
-def test_killed_and_resumed_it_ends_as_if_never_killed(
-    name: str, first: str, second: str, tmp_path: Path
-) -> None:
-    need_package("mpi4py", *programs.NEEDS[name])
+@pytest.mark.parametrize("name", programs.NEEDS)
+def test_left_at_the_deadline_then_killed_it_ends_as_if_never_stopped(name: str, tmp_path: Path) -> None:
+    """Under the launchers and schedulers: tests/cluster/test_own_programs.py."""
+    need_package(*programs.NEEDS[name])
     status, out, err = warmly(tmp_path / "whole", programs.write(tmp_path / "whole", name))
     assert status == 0, out + err
-    here, run = tmp_path / "killed", tmp_path / "killed" / "run"
-    killed = launched(first, programs.write(here, name, pause=0.004), run)
-    try:
+    here, run = tmp_path / "stopped", tmp_path / "stopped" / "run"
+    program = programs.write(here, name)
+    status, out, err = warmly(here, program, JOBGEN_DEADLINE=str(time.time() - 1))
+    assert status == 75, out + err
+    assert "leaves with status 75, because the job's time is nearly over" in err
+    assert 0 < programs.saved_step(run) < 5
+    with ThreadPoolExecutor() as pool:
+        killed = pool.submit(warmly, here, program, JOBGEN_ATTEMPT="1")
         while programs.saved_step(run) < 20:
-            assert killed.poll() is None, killed.communicate()
+            assert not killed.done(), killed.result()
             time.sleep(0.05)
-    finally:
         for process in processes_of(here):
             os.kill(process.pid, signal.SIGKILL)
-        killed.kill()
-    killed.communicate()
+        assert killed.result()[0] == -signal.SIGKILL
     assert not (here / "final.pt").exists()
-    resumed = launched(second, programs.write(here, name), run)
-    said, _ = resumed.communicate(timeout=200)
-    assert resumed.returncode == 0, said
-    assert "finished" in said
+    status, out, err = warmly(here, program)
+    assert status == 0, out + err
+    assert "finished" in out
     assert programs.weights(here) == programs.weights(tmp_path / "whole")
 
 
 # ------------------------------------------------------------------------------------------------- leaving in time
-
-
-@pytest.mark.parametrize("name", programs.NEEDS)
-def test_at_the_deadline_it_saves_and_leaves_with_75(name: str, tmp_path: Path) -> None:
-    need_package(*programs.NEEDS[name])
-    program = programs.write(tmp_path, name)
-    status, out, err = warmly(tmp_path, program, JOBGEN_DEADLINE=str(time.time() - 1))
-    assert status == 75, out + err
-    assert "leaves with status 75, because the job's time is nearly over" in err
-    step = programs.saved_step(tmp_path / "run")
-    assert 0 < step < 5
-    assert not (tmp_path / "final.pt").exists()
-    status, out, err = warmly(tmp_path, program)
-    assert status == 0, out + err
-    assert (tmp_path / "final.pt").exists()
 
 
 LEAVING = """
@@ -223,12 +180,12 @@ def test_checkpoints_of_a_training_and_of_a_program_are_not_mixed_up(tmp_path: P
     place = str(tmp_path / "run" / "checkpoints")
     digits = ["--task", "digits", "--epochs", "1", "--engine", "ddp"]
     for words in (["evaluate", place], [*digits, "--resume", place]):
-        status, _, err = warm.run(words, env, tmp_path, 1, ranks)
+        status, _, err = warm.run(words, env, tmp_path, 1, programs.nursery)
         assert (status, "is a checkpoint of another program" in err) == (2, True), err
     folder = tmp_path / "other"
     folder.mkdir()
     words = [*digits, "--save-every-epochs", "1"]
-    assert warm.run(words, env | {"JOBGEN_RUN_DIR": str(folder / "run")}, folder, 1, ranks)[0] == 0
+    assert warm.run(words, env | {"JOBGEN_RUN_DIR": str(folder / "run")}, folder, 1, programs.nursery)[0] == 0
     err = warmly(folder, STATES + RESUMING, count=1)[2]
     assert "is a checkpoint of python -m jobgen.train, not of Checkpoints" in err
 
@@ -250,7 +207,8 @@ from jobgen.train import init
 me = init()
 assert init() == me
 names = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
-print(me.rank, me.world_size, me.device, *(os.environ[name] for name in names), flush=True)
+words = me.rank, me.world_size, me.device, *(os.environ[name] for name in names)
+sys.stdout.write(" ".join(map(str, words)) + "\\n")  # at once: ranks share the pipe
 """
 
 
@@ -268,18 +226,19 @@ def test_init_and_an_existing_process_group(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("launcher", ["alone", "mpirun", "deepspeed"])
+def test_init_without_a_launcher(tmp_path: Path) -> None:
+    assert warmly(tmp_path, PLACES, count=1)[1] == "0 1 cpu 0 1 0 1\n"
+
+
+@pytest.mark.parametrize("launcher", ["mpirun", "deepspeed"])
 def test_init_below_launchers(launcher: str, tmp_path: Path) -> None:
     (tmp_path / "places.py").write_text(PLACES)
-    count = 1 if launcher == "alone" else 2
-    words = [sys.executable] if launcher == "alone" else launcher_command(launcher, 2)
-    if launcher != "alone":
-        words = words[:-2]  # without -m jobgen.train
+    words = launcher_command(launcher, 2)[:-2]  # without -m jobgen.train
     done = subprocess.run(
         [*words, "places.py"], cwd=tmp_path, env=clean_environment(), capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
-    wanted = [f"{rank} {count} cpu {rank} {count} {rank} {count}" for rank in range(count)]
+    wanted = [f"{rank} 2 cpu {rank} 2 {rank} 2" for rank in range(2)]
     lines = sorted(line.rpartition("]: ")[2] for line in done.stdout.splitlines() if " cpu " in line)
     assert lines == wanted
 
