@@ -87,9 +87,9 @@ def combinations() -> list[str]:
         "runs_dir": "r" + HOSTILE,
         "launcher_arg": ["--x", HOSTILE],
         "master_port": "12345",
-        "setup": "echo a\n'\n$(b)'",
+        "setup": "echo a\n: '\n(b)'",
         "before": "cat <<'END'\nx\nEND",
-        "after_block": "if true; then\n\techo $JOBGEN_STATUS\nfi",
+        "after_block": 'if true; then\n\techo "$JOBGEN_STATUS"\nfi',
     }
     full |= {"cpu_bind": "0-3;4-7", "interface": "hsn0,hsn1"}
     queued = {
