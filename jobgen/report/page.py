@@ -7,6 +7,7 @@ import hashlib
 import statistics
 from collections.abc import Iterable
 from datetime import datetime, timezone
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -164,6 +165,7 @@ def _hash(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
+@lru_cache(maxsize=1)
 def environment() -> jinja2.Environment:
     """Return the environment of the templates. Unlike that of the scripts, it escapes all values."""
     env = jinja2.Environment(

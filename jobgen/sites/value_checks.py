@@ -157,7 +157,9 @@ def _check_text(site: Site, place: Path, text: str) -> None:
 
 
 def _fits(place: Path, path: Path) -> bool:
-    return len(place) == len(path) and all(b in (a, _ANY) for a, b in zip(place, path, strict=True))
+    if len(place) != len(path) or place[0] != path[0]:
+        return False
+    return all(b in (a, _ANY) for a, b in zip(place, path, strict=True))
 
 
 def _check_key(key: str) -> None:

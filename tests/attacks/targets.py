@@ -21,6 +21,7 @@ STATUSES = (0, 1, 2)
 BASE = {
     "submit": ["slurm", "--dry-run"],
     "check": ["job.sh"],
+    "init": ["--scheduler", "slurm"],
     "completion": ["bash"],
     "convert": ["job.sh", "--to", "slurm"],
     "diff": ["one", "two"],
