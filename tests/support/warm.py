@@ -54,8 +54,10 @@ class Nursery:
     def status(self, pid: int, seconds: float) -> int | None:
         """With which the process has ended, as subprocess has it; None if it has not within that time."""
         until = time.monotonic() + seconds
-        while pid not in self._ended and (left := until - time.monotonic()) >= 0:
-            self._hear(left)
+        while pid not in self._ended:
+            left = until - time.monotonic()
+            if not self._hear(max(left, 0)) and left <= 0:
+                break
         return self._ended.get(pid)
 
     def _hear(self, seconds: float) -> dict[str, Any]:

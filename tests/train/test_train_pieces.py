@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -30,10 +29,31 @@ def warmly(folder: Path, program: str | Path, count: int = 2, **more: str) -> tu
     return warm.run([str(program)], env, folder, count, programs.nursery)
 
 
-@pytest.mark.parametrize("name", programs.NEEDS)
-def test_left_at_the_deadline_then_killed_it_ends_as_if_never_stopped(name: str, tmp_path: Path) -> None:
-    """Under the launchers and schedulers: tests/cluster/test_own_programs.py."""
-    need_package(*programs.NEEDS[name])
+def launched(launcher: str, program: Path, run: Path, **more: str) -> subprocess.Popen[str]:
+    """Start two ranks of a program."""
+    words = launcher_command(launcher, 2)[
+        : -3 if launcher == "mpirun" else -2
+    ]  # without python -m jobgen.train
+    words += [sys.executable] if launcher == "mpirun" else []
+    env = {**clean_environment(), "JOBGEN_RUN_DIR": str(run), **more}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    return subprocess.Popen([*words, program], cwd=program.parent, env=env, text=True, **pipes)
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "second"),
+    [
+        ("plain", "torchrun", "mpirun"),
+        ("hf", "mpirun", "torchrun"),
+        ("lit", "torchrun", "mpirun"),
+        ("acc", "mpirun", "torchrun"),
+    ],
+)
+def test_left_at_the_deadline_then_killed_it_ends_as_if_never_stopped(
+    name: str, first: str, second: str, tmp_path: Path
+) -> None:
+    """Below the schedulers: tests/cluster/test_own_programs.py."""
+    need_package("mpi4py", *programs.NEEDS[name])
     status, out, err = warmly(tmp_path / "whole", programs.write(tmp_path / "whole", name))
     assert status == 0, out + err
     here, run = tmp_path / "stopped", tmp_path / "stopped" / "run"
@@ -42,18 +62,21 @@ def test_left_at_the_deadline_then_killed_it_ends_as_if_never_stopped(name: str,
     assert status == 75, out + err
     assert "leaves with status 75, because the job's time is nearly over" in err
     assert 0 < programs.saved_step(run) < 5
-    with ThreadPoolExecutor() as pool:
-        killed = pool.submit(warmly, here, program, JOBGEN_ATTEMPT="1")
+    killed = launched(first, program, run, JOBGEN_ATTEMPT="1")
+    try:
         while programs.saved_step(run) < 20:
-            assert not killed.done(), killed.result()
+            assert killed.poll() is None, killed.communicate()
             time.sleep(0.05)
+    finally:
         for process in processes_of(here):
             os.kill(process.pid, signal.SIGKILL)
-        assert killed.result()[0] == -signal.SIGKILL
+        killed.kill()
+    killed.communicate()
     assert not (here / "final.pt").exists()
-    status, out, err = warmly(here, program)
-    assert status == 0, out + err
-    assert "finished" in out
+    resumed = launched(second, program, run)
+    said, _ = resumed.communicate(timeout=500)
+    assert resumed.returncode == 0, said
+    assert "finished" in said
     assert programs.weights(here) == programs.weights(tmp_path / "whole")
 
 
