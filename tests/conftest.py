@@ -58,11 +58,3 @@ def torque_cluster() -> Iterator[PbsCluster]:
     """Three nodes of a real Torque, the one of this machine."""
     with shared_pbs(need_pbs(TORQUE)) as cluster:
         yield cluster
-
-
-@pytest.fixture
-def frail_cluster(session_dir: Path, tmp_path: Path) -> Iterator[Cluster]:
-    """One of the test's own, as a node of it dies."""
-    need_cluster()
-    with shared_cluster(session_dir / f"frail-{tmp_path.name}") as cluster:
-        yield cluster

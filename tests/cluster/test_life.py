@@ -33,7 +33,7 @@ for step in range(1, 4):
     if os.environ["RANK"] == "0":
         with open(os.environ["JOBGEN_RUN_DIR"] + "/metrics.jsonl", "a") as file:
             print(json.dumps({"event": "step", "step": step, "loss": 2.5 - rate * step}), file=file)
-    time.sleep(1)
+    time.sleep(0.5)
 """
 SMALL = (
     "--nodes",
@@ -90,7 +90,7 @@ def wait_for(condition: Callable[[], object], seconds: float = 90) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline
-        time.sleep(0.2)
+        time.sleep(0.5)  # most conditions start a jobgen
 
 
 def test_submitted_watched_and_finished(cluster: AnyCluster, here: Path) -> None:
@@ -173,10 +173,12 @@ def test_logs_are_followed_over_attempts_and_the_run_keeps_its_name(cluster: Any
 
 def begun(cluster: AnyCluster, here: Path, attempt: int) -> bool:
     """Whether both ranks of the attempt have; one that is requeued is saved the pause that Slurm makes."""
+    ready = [here / "seen" / f"ready-{rank}" for rank in (0, 1)]
+    if all(path.exists() and path.read_text() == str(attempt) for path in ready):
+        return True
     if isinstance(cluster, Cluster) and (now := state(cluster, here))["state"] == "pending":
         start_now(cluster, now["id"])
-    ready = [here / "seen" / f"ready-{rank}" for rank in (0, 1)]
-    return all(path.exists() and path.read_text() == str(attempt) for path in ready)
+    return False
 
 
 def test_cancelled_at_once(slurm_cluster: Cluster, here: Path) -> None:
@@ -234,9 +236,12 @@ def test_diff_shows_what_was_changed_and_what_came_of_it(slurm_cluster: Cluster,
 
 
 SECRETIVE = """
-import hashlib, os, sys
-place = f"{sys.argv[1]}/{os.environ['JOBGEN_ATTEMPT']}-{os.environ['RANK']}"
-open(place, "w").write(hashlib.sha256(os.environ["HF_TOKEN"].encode()).hexdigest())
+import hashlib, os, sys, time
+place = f"{sys.argv[1]}/{os.environ['JOBGEN_ATTEMPT']}-"
+with open(place + os.environ["RANK"], "w") as file:
+    file.write(hashlib.sha256(os.environ["HF_TOKEN"].encode()).hexdigest())
+while not all(os.path.exists(place + rank) and os.path.getsize(place + rank) for rank in "01"):
+    time.sleep(0.1)  # the end of one rank ends the other
 sys.exit(75 if os.environ["JOBGEN_ATTEMPT"] == "1" else 0)
 """
 

@@ -8,6 +8,7 @@ host=$(hostname) # HOSTNAME may be that of another host
 trap 'trap "" USR1 TERM; echo "$host" >"$CELL_PLACE/saved-$JOBGEN_ATTEMPT-$RANK"; exit 75' USR1
 echo "$host $$" >"$CELL_PLACE/.began-$RANK"
 mv "$CELL_PLACE/.began-$RANK" "$CELL_PLACE/began-$JOBGEN_ATTEMPT-$RANK"
+exec {nothing}<> <(:) # to wait without a process
 for ((i = 0; i < 1500; i++)); do
     if [[ $CELL_ACT == peer ]]; then
         : >"$CELL_PLACE/alive-$RANK"
@@ -22,6 +23,6 @@ for ((i = 0; i < 1500; i++)); do
             kill1-3) kill -KILL $$ ;;
         esac
     fi
-    sleep 0.2
+    read -rt 0.2 -u "$nothing"
 done
 exit 9

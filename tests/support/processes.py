@@ -26,8 +26,8 @@ def processes_of(folder: Path) -> list[Process]:
     """
     mine = os.getpid()
     pids = [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) != mine]
-    found = [Process(pid, _host(pid), command(pid)) for pid in pids if _names(pid, os.fsencode(folder))]
-    return [process for process in found if not process.command.startswith("qsub ")]
+    named = [pid for pid in pids if _names(pid, os.fsencode(folder))]
+    return [Process(pid, _host(pid), command(pid)) for pid in named if not command(pid).startswith("qsub ")]
 
 
 def gone(folder: Path, seconds: float = 20) -> list[Process]:

@@ -107,12 +107,11 @@ def seen(folder: Path, name: str, attempt: int = 1) -> list[Path]:
 
 def all_began(cluster: AnyCluster, job: str, folder: Path) -> None:
     """Wait until all ranks have; in vain when the job ends before."""
-    for _ in range(600):
-        if len(seen(folder, "began")) == RANKS:
+    for _ in range(75):
+        if wait_until(lambda: len(seen(folder, "began")) == RANKS, 4):
             return
         if cluster.ended(job):
             break
-        time.sleep(0.5)
     raise AssertionError(f"not all ranks have begun: {finish(cluster, job)}")
 
 
