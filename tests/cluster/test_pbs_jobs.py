@@ -80,9 +80,10 @@ def test_every_rank_knows_its_place_and_gets_all_that_was_given(cluster: PbsClus
 
 def test_as_many_nodes_as_the_submission_says(cluster: PbsCluster) -> None:
     folder = cluster.folder("submitted")
+    launch = {"openpbs": "torchrun", "torque": "mpirun5"}[cluster.name]
     script = jobs.render(
-        *(*cluster.words, "--nodes", "submitted", "--ranks-per-node", "2", *CPU, "--launcher", "mpirun"),
-        *(*path_file(folder, "mpirun5"), *probing(folder)),
+        *(*cluster.words, "--nodes", "submitted", "--ranks-per-node", "2", *CPU, *LAUNCHES[launch]),
+        *(*path_file(folder, launch), *probing(folder)),
         program=[PROBE],
     )
     [told] = re.findall(r"^# Submit it with: qsub (.*) FILE$", script, re.MULTILINE)
@@ -140,8 +141,21 @@ SHARES = {
 }
 
 
-@pytest.mark.parametrize("launch", LAUNCHES)
-def test_nodes_that_differ_have_the_ranks_that_were_asked_for(cluster: PbsCluster, launch: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "launch"),
+    [
+        ("openpbs", "mpirun4"),
+        ("openpbs", "mpich"),
+        ("openpbs", "deepspeed"),
+        ("torque", "mpirun4"),
+        ("torque", "mpirun5"),
+        ("torque", "torchrun"),
+    ],
+)
+def test_nodes_that_differ_have_the_ranks_that_were_asked_for(
+    request: pytest.FixtureRequest, name: str, launch: str
+) -> None:
+    cluster: PbsCluster = request.getfixturevalue(f"{name}_cluster")
     folder = cluster.folder(launch)
     mixed, shares = SHARES[cluster.name]
     script = jobs.render(
@@ -164,10 +178,18 @@ def test_a_training_on_nodes_that_differ(openpbs_cluster: PbsCluster) -> None:
     """With the preflight, and each rank on its share of its node."""
     folder = openpbs_cluster.folder("training")
     script = jobs.render(
-        *(*openpbs_cluster.words, "--nodes", "1x2+1x1", "--accelerator", "cpu", "--cpus-per-rank", "2"),
-        *("--launcher", "mpirun", "--cpu-bind", "numa"),
+        *(
+            *openpbs_cluster.words,
+            "--nodes",
+            "1x2+1x1",
+            *MIXED[2:],
+            "--launcher",
+            "mpirun",
+            "--cpu-bind",
+            "numa",
+        ),
         *path_file(folder, "mpirun5"),
-        program=["--task", "digits", "--engine", "ddp", "--epochs", "1"],
+        program=["--task", "digits", "--epochs", "1"],
     )
     script = jobs.with_preflight_limit(script, 110)  # ranks that import torch on a busy machine
     job = openpbs_cluster.wait(openpbs_cluster.submit(script, folder))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import sys
@@ -15,7 +16,17 @@ from support.cluster import Cluster, Job, start_now
 from support.require import need_package
 from support.story import AnyCluster
 
-RANKS = ("--accelerator", "cpu", "--cpus-per-rank", "1", "--launcher", "mpirun", "--venv", sys.prefix)
+RANKS = (
+    "--accelerator",
+    "cpu",
+    "--cpus-per-rank",
+    "1",
+    "--launcher",
+    "mpirun",
+    "--no-preflight",
+    "--venv",
+    sys.prefix,
+)
 ONE = ("--ranks-per-node", "2", *RANKS)
 
 
@@ -148,23 +159,18 @@ def test_a_job_waits_for_others(
     assert cluster.wait(job).ok
 
 
-@pytest.mark.parametrize(("name", "mode"), [("slurm", "product"), ("torque", "zip")])
-def test_a_sweep_trains_each_of_its_points(cluster: AnyCluster, name: str, mode: str) -> None:
+def test_a_sweep_trains_each_of_its_points(slurm_cluster: Cluster, tmp_path: Path) -> None:
     need_package("torch", "sklearn")
-    folder = cluster.folder("sweep")
-    (folder / "jobgen.toml").write_text(
-        f'[sweep]\nmode = "{mode}"\nlr = [0.001, 0.000001]\nbatch_size = [32, 64]\n'
+    (tmp_path / "jobgen.toml").write_text(
+        '[sweep]\nmode = "zip"\nlr = [0.001, 0.000001]\nbatch_size = [32, 64]\n'
         '[train]\ntask = "digits"\nengine = "ddp"\nepochs = 1\nlog_every = 5\nlr = 9\n'
     )
     one = ("--ranks-per-node", "1", *RANKS)
-    script = jobs.render(*cluster.words, "--job", folder / "jobgen.toml", *one, "--array", "%2")
-    points = (
-        [(1e-3, 32), (1e-3, 64), (1e-6, 32), (1e-6, 64)] if mode == "product" else [(1e-3, 32), (1e-6, 64)]
-    )
-    array = cluster.submit(script, folder)
-    tasks = ended(cluster, array, range(len(points)))
+    script = jobs.render("slurm", "--job", tmp_path / "jobgen.toml", *one, "--array", "%2")
+    points = [(1e-3, 32), (1e-6, 64)]
+    tasks = ended(slurm_cluster, slurm_cluster.submit(script, tmp_path), range(len(points)))
     assert all(task.ok for task in tasks), [task.output for task in tasks]
-    [top] = (folder / "runs").iterdir()
+    [top] = (tmp_path / "runs").iterdir()
     for index, (lr, batch) in enumerate(points):
         run = top / f"task-{index}"
         assert json.loads((run / "sweep.json").read_text()) == {"lr": lr, "batch_size": batch}
@@ -173,6 +179,26 @@ def test_a_sweep_trains_each_of_its_points(cluster: AnyCluster, name: str, mode:
         assert any(step.get("lr") == pytest.approx(lr) for step in steps)
     accuracies = {lr: jobs.status_of(top / f"task-{i}")["accuracy"] for i, (lr, _) in enumerate(points)}
     assert accuracies[1e-3] > accuracies[1e-6]
+
+
+@pytest.mark.parametrize(("name", "mode"), [("slurm", "product"), ("openpbs", "zip"), ("torque", "zip")])
+def test_each_task_of_a_sweep_has_its_values(cluster: AnyCluster, name: str, mode: str) -> None:
+    folder = cluster.folder("sweep")
+    values = {"lr": [1e-3, 1e-6], "batch_size": [32, 64]}
+    points = [*(itertools.product if mode == "product" else zip)(*values.values())]
+    sets = [f"sweep.mode={mode}", *(f"sweep.{key}={value}" for key, value in values.items())]
+    script = jobs.render(
+        *(*cluster.words, *ONE, "--array", "%2", *(word for one in sets for word in ("--set", one))),
+        program=["bash", "-c", RECORD],
+    )
+    tasks = ended(cluster, cluster.submit(script, folder), range(len(points)))
+    assert all(task.ok for task in tasks), [task.output for task in tasks]
+    [top] = (folder / "runs").iterdir()
+    for index, point in enumerate(points):
+        run = top / f"task-{index}"
+        assert json.loads((run / "sweep.json").read_text()) == dict(zip(values, point, strict=True))
+        said = environment(run)
+        assert tuple(float(said[f"JOBGEN_SWEEP_{key}"]) for key in values) == point
 
 
 def test_ten_thousand_points_are_one_array(slurm_cluster: Cluster, tmp_path: Path) -> None:

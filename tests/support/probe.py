@@ -14,7 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-PATIENCE = 60  # seconds
+PATIENCE = 200  # seconds
 
 
 def main() -> None:
