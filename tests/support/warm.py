@@ -11,7 +11,6 @@ import functools
 import importlib
 import json
 import os
-import runpy
 import selectors
 import signal
 import socket
@@ -20,6 +19,7 @@ import sys
 import tempfile
 import time
 import traceback
+import types
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -223,11 +223,16 @@ def be_rank(request: Mapping[str, Any], outputs: Sequence[int]) -> NoReturn:
 
 
 def script(argv: list[str]) -> int:
-    """Run a program of a user, as python FILE ARG... would, and return its status."""
+    """Run a program of a user, as python FILE ARG... would, and return its status.
+
+    Its module stays: to delete a DistributedDataParallel may wait for a thread of gloo that waits for Python's lock.
+    """
     sys.argv = argv
     sys.path[0] = str(Path(argv[0]).parent)
+    sys.modules["__main__"] = module = types.ModuleType("__main__")
+    module.__file__ = argv[0]
     try:
-        runpy.run_path(argv[0], run_name="__main__")
+        exec(compile(Path(argv[0]).read_bytes(), argv[0], "exec"), module.__dict__)
     except SystemExit as error:
         return int(error.code or 0)
     return 0
