@@ -62,12 +62,8 @@ def _step(line: str) -> int:
 def trained(words: Sequence[object], directory: Path, ranks: int = 1) -> None:
     """Run the training module on this machine."""
     env = {**os.environ, "JOBGEN_RUN_DIR": str(directory), "OMP_NUM_THREADS": "1"}
-    status, _, said = warm.run([str(word) for word in words], env, SUPPORT, ranks, nursery)
+    status, _, said = warm.run([str(word) for word in words], env, SUPPORT, ranks, warm.trainings)
     assert status == 0, said
-
-
-def nursery() -> warm.Nursery:
-    return warm.nursery(modules=(*warm.TRAINING, "deepspeed"))
 
 
 def weights(directory: Path) -> bytes:

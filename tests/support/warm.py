@@ -87,6 +87,11 @@ def nursery(
     )
 
 
+def trainings() -> Nursery:
+    """The process that forks ranks of every engine."""
+    return nursery(modules=(*TRAINING, "deepspeed"))
+
+
 class Rank:
     """python -m jobgen.train ARGV with that environment, or python FILE ARG..., in a process that is forked."""
 

@@ -18,6 +18,7 @@ import pytest
 from support import warm
 from support.finished import FOREIGN, Finished
 from support.require import need_command, need_package, on_ci
+from support.warm import trainings
 
 if TYPE_CHECKING:
     import numpy as np
@@ -58,10 +59,6 @@ def launcher_command(name: str, ranks: int) -> list[str]:
         count = ["--num_accelerators", str(ranks), "--master_port", str(free_port())]
         return [need_command("deepspeed"), *count, "--module", "jobgen.train"]
     raise ValueError(name)
-
-
-def trainings() -> warm.Nursery:
-    return warm.nursery(modules=(*warm.TRAINING, "deepspeed"))
 
 
 def start(
