@@ -11,7 +11,7 @@ SOURCES := setup.cfg pyproject.toml constraints.txt
 # Every process of the tests would compile all modules again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test quick matrix hangs mutants collection lint docs dist pyz sbom recipes release bench colossalai clean
+.PHONY: demo test quick matrix hangs mutants collection lint docs dist pyz sbom recipes release web bench colossalai clean
 
 demo: $(VENV)/.demo
 	$(BIN)/jobgen local --name demo --ranks-per-node 2 --launcher mpirun --venv $(VENV) --output demo.sh --force \
@@ -81,6 +81,10 @@ recipes: dist
 
 release: sbom recipes
 	cd dist && sha256sum *.whl *.tar.gz *.pyz *.json
+
+# The page that makes scripts in a browser, in dist/web.
+web: $(VENV)/.demo
+	$(BIN)/jobgen web -o dist/web --force
 
 bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks

@@ -22,6 +22,7 @@ from benchmarks import (
     sweeps,
     training_start,
     training_throughput,
+    web,
 )
 from benchmarks.measure import Figure
 
@@ -39,6 +40,7 @@ BENCHMARKS: dict[str, Callable[[], Iterator[Figure]]] = {
     "preflight": preflight.figures,
     "checkpoint_saving": checkpoint_saving.figures,
     "checkpoint_kills": checkpoint_kills.figures,
+    "web": web.figures,
 }
 
 

@@ -12,10 +12,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
-import zipfile
 from collections.abc import Iterable
 from pathlib import Path
+
+from jobgen.commands.web.bundle import archive
 
 ROOT = Path(__file__).resolve().parents[1]
 OLDEST = "3.10"
@@ -48,17 +48,8 @@ def write(folder: Path, file: Path) -> None:
     texts = {str(path.relative_to(folder)): path.read_bytes() for path in paths}
     main = Path(__file__).with_name("pyz_main.py").read_bytes()
     texts |= {"__main__.py": main, "DIGEST": _digest(texts.items()).encode()}
-    date = time.gmtime(max(int(os.environ.get("SOURCE_DATE_EPOCH") or 0), 315_532_800))[
-        :6
-    ]  # zip begins in 1980
     file.parent.mkdir(parents=True, exist_ok=True)
-    with open(file, "wb") as out:
-        out.write(b"#!/usr/bin/env python3\n")
-        with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
-            for name, text in texts.items():
-                info = zipfile.ZipInfo(name, date)
-                info.compress_type, info.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
-                archive.writestr(info, text)
+    file.write_bytes(b"#!/usr/bin/env python3\n" + archive(texts))
     file.chmod(0o755)
 
 

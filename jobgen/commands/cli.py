@@ -310,6 +310,7 @@ _ELSEWHERE = {
     "schema": "jobgen.commands.schema",
     "site": "jobgen.commands.site",
     "status": "jobgen.commands.runs",
+    "web": "jobgen.commands.web.command",
 }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -119,10 +118,11 @@ def _site_live(site: Site) -> dict[str, Any]:
 
 def _lines(option: Option, kind: str, said: Mapping[str, Any]) -> list[str]:
     from jobgen.jobfile.tables import meaning
+    from jobgen.jobfile.writing import toml
 
     live = said.get(option.key)
     value = example(option, kind) if live is None else live
-    return [f"# {meaning(option)}", f"{'# ' if live is None else ''}{option.name} = {_toml(value)}"]
+    return [f"# {meaning(option)}", f"{'# ' if live is None else ''}{option.name} = {toml(value)}"]
 
 
 def example(option: Option, kind: str) -> Any:
@@ -136,9 +136,3 @@ def example(option: Option, kind: str) -> Any:
     if option.example is not None:
         return option.example
     return option.parse.allowed[0] if isinstance(option.parse, Choice) else option.default
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, dict):
-        return "{ " + ", ".join(f"{name} = {_toml(one)}" for name, one in value.items()) + " }"
-    return json.dumps(value)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass, field
 
 from jobgen.convert.remark import Remark
-from jobgen.jobfile.tables import TABLES, table_of
-from jobgen.options import BY_KEY, OPTIONS
+from jobgen.jobfile.writing import file_text
+from jobgen.options import BY_KEY
 from jobgen.values import Whole
 
 
@@ -74,30 +73,4 @@ class JobFile:
 
     def text(self, command_name: str) -> str:
         """Return the text of the file."""
-        lines = [f"scheduler = {_value(command_name)}"]
-        for table in (*TABLES, "program"):
-            keys = [(option.name, option.key) for option in OPTIONS if table_of(option) == table]
-            keys += [("command", "command")] * (table == "program")
-            held = [
-                f"{name} = {_value(self.values[key])}"
-                for name, key in keys
-                if self.values.get(key) not in (None, [])
-            ]
-            lines += ["", f"[{table}]", *held] if held else []
-        return "\n".join(lines) + "\n"
-
-
-def _value(value: object) -> str:
-    if isinstance(value, dict):
-        return "{ " + ", ".join(f"{name} = {_value(one)}" for name, one in value.items()) + " }"
-    if isinstance(value, list):
-        return "[" + ", ".join(_value(one) for one in value) + "]"
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, int):
-        return str(value)
-    text = str(value)
-    if "\n" in text and not re.search(r"'''|'$|[^\n\t -~\u00a0-\uffff]|^\n", text):
-        return f"'''\n{text}'''"
-    # TOML has the escapes of JSON, and escapes the delete character, too.
-    return re.sub("\x7f", r"\\u007f", json.dumps(str(value), ensure_ascii=False))
+        return file_text(command_name, self.values)

@@ -50,9 +50,9 @@ class Browser:
         result: dict[str, Any] = answer["result"]
         return result
 
-    def open(self, page: Path) -> None:
-        """Load a file, to the end."""
-        self.call("Page.navigate", url=page.as_uri())
+    def open(self, page: Path | str) -> None:
+        """Load a file or an address, to the end."""
+        self.call("Page.navigate", url=page if isinstance(page, str) else page.as_uri())
         self._until(lambda said: said.get("method") == "Page.loadEventFired")
 
     def run(self, expression: str) -> Any:
@@ -66,10 +66,10 @@ class Browser:
         shot = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=True)
         file.write_bytes(base64.b64decode(shot["data"]))
 
-    def requests(self) -> list[str]:
-        """The addresses that were asked for, less the pages that were opened."""
+    def requests(self, own: str = "file://") -> list[str]:
+        """The addresses that were asked for, less those that begin with ``own``."""
         asked = (e["params"]["request"]["url"] for e in self.events if e["method"].startswith("Network"))
-        return [url for url in asked if not url.startswith(("file://", "data:"))]
+        return [url for url in asked if not url.startswith((own, "data:", "blob:"))]
 
     def complaints(self) -> list[dict[str, Any]]:
         """Errors and warnings of the page and its script."""

@@ -1,0 +1,164 @@
+"""The answers to the form of the web page: what the command line prints, and the lines of each option.
+
+A form is a mapping of texts by the keys of options, and by ``scheduler``, ``site`` and ``program``; the
+values of a repeatable option are on one line each. A key that is absent, or empty, has no value.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import redirect_stderr, redirect_stdout
+from difflib import SequenceMatcher
+from io import StringIO
+from typing import NamedTuple
+
+from jobgen.commands.cli import run
+from jobgen.commands.web.form import example_text
+from jobgen.errors import BAD_INPUT, nearest, one_of, shown
+from jobgen.jobfile.writing import file_text
+from jobgen.options import BY_KEY, OPTIONS, Option
+from jobgen.rendering.runtime import MARK
+from jobgen.schedulers.table import SCHEDULERS, named
+from jobgen.values import Choice, Whole
+
+Form = Mapping[str, str]
+_OTHER = ("scheduler", "site", "program")
+
+
+class Printed(NamedTuple):
+    """The exit status of a command, and what it printed on standard output and on standard error."""
+
+    status: int
+    script: str
+    messages: str
+
+
+def answer(text: str) -> str:
+    """Return the answer to a form, both as JSON: status, script, messages, command and job file."""
+    form: Form = json.loads(text)
+    try:
+        words = command(form)
+    except ValueError as error:
+        return json.dumps(Printed(BAD_INPUT, "", f"jobgen: {error}\n")._asdict())
+    made = printed(words)
+    more = {"command": shlex.join(["jobgen", *words]), "file": job_file(form)}
+    return json.dumps(made._asdict() | more)
+
+
+def lines(text: str, key: str) -> str:
+    """Return the numbers of the lines, from 0, in the job part of a script that come from an option, as JSON.
+
+    These are the lines that differ if the option has another value. An option without a value has
+    lines only if it has a default.
+    """
+    form: Form = json.loads(text)
+    if not form.get(key) and not _has_default(key):
+        return "[]"
+    script = _job_part(form)
+    for other in _others(form, key):
+        if script and (changed := _job_part({**form, key: other})):
+            parts = SequenceMatcher(None, script, changed, autojunk=False).get_opcodes()
+            found = [at for tag, begin, end, *_ in parts if tag != "equal" for at in range(begin, end)]
+            return json.dumps(found)
+    return "[]"
+
+
+def command(form: Form) -> list[str]:
+    """Return the words after ``jobgen`` on the command line.
+
+    Raises:
+        ValueError: a key or the scheduler does not exist, or a quotation in the program is open.
+    """
+    for key in form:
+        if key not in BY_KEY and key not in _OTHER:
+            raise ValueError(f"{shown(key)} (form): there is no such option{nearest(key, BY_KEY)}")
+    name = form.get("scheduler", "")
+    if name not in SCHEDULERS:
+        known = one_of(SCHEDULERS)
+        raise ValueError(f"scheduler {shown(name)} (form): must be {known}{nearest(name, SCHEDULERS)}")
+    return [SCHEDULERS[name].command_name, *_option_words(form), *_program_words(form)]
+
+
+def _option_words(form: Form) -> Iterator[str]:
+    for option, values in _given(form):
+        for value in values:
+            if option.switch:
+                yield option.flag if value == "yes" else f"--no-{option.flag[2:]}"
+            elif value.startswith("-"):
+                yield f"{option.flag}={value}"
+            else:
+                yield from (option.flag, value)
+    if site := form.get("site"):
+        yield from ("--site", site)
+
+
+def _program_words(form: Form) -> list[str]:
+    program = _program(form)
+    return ["--", *program] if program else []
+
+
+def _program(form: Form) -> list[str]:
+    try:
+        return shlex.split(form.get("program", ""))
+    except ValueError as error:
+        raise ValueError(f"program (form): {str(error).lower()}") from None
+
+
+def _given(form: Form) -> list[tuple[Option, list[str]]]:
+    """Return the options that have values, with them."""
+    row = SCHEDULERS[form["scheduler"]]
+    if row is not named(row.command_name, None):
+        form = {"dialect": row.name, **form}
+    texts = [(option, form.get(option.key, "")) for option in OPTIONS]
+    found = [(one, text.splitlines() if one.multiple else [text]) for one, text in texts if text]
+    return [(one, values) for one, lines in found if (values := [line for line in lines if line.strip()])]
+
+
+def job_file(form: Form) -> str:
+    """Return the job file with the content of a form."""
+    values: dict[str, object] = {}
+    for option, given in _given(form):
+        number = isinstance(option.parse, Whole) and given[0].removeprefix("-").isdecimal()
+        one = given[0] == "yes" if option.switch else int(given[0]) if number else given[0]
+        values[option.key] = given if option.multiple else one
+    values["command"] = _program(form)
+    return file_text(SCHEDULERS[form["scheduler"]].command_name, values, form.get("site", ""))
+
+
+def printed(words: Sequence[str]) -> Printed:
+    """Run a command of jobgen in this process."""
+    out, messages = StringIO(), StringIO()
+    with redirect_stdout(out), redirect_stderr(messages):
+        status = run(words)
+    return Printed(status, out.getvalue(), messages.getvalue())
+
+
+def _job_part(form: Form) -> list[str]:
+    """Return the lines of the script above the runtime; none if there is no script."""
+    try:
+        return printed(command(form)).script.partition(MARK)[0].splitlines()
+    except ValueError:
+        return []
+
+
+def _has_default(key: str) -> bool:
+    option = BY_KEY.get(key)
+    return key == "program" if option is None else bool(option.default) or "[default" in option.help
+
+
+def _others(form: Form, key: str) -> Iterator[str]:
+    """Return other values of a key, the first that is accepted of which shows its lines."""
+    if form.get(key):
+        yield ""
+    if key == "site":
+        yield "none"
+    elif key == "program":
+        yield "other"
+    elif (option := BY_KEY[key]).switch:
+        yield from (one for one in ("yes", "no") if one != form.get(key))
+    else:
+        words = option.parse.allowed if isinstance(option.parse, Choice) else ()
+        one, now = example_text(option, form["scheduler"]), (form.get(key), str(option.default))
+        yield from (other for other in (one, *words, f"{one}2") if other not in now)

@@ -1,0 +1,190 @@
+"""The files of the web page: Python for browsers (Pyodide), jobgen with what it imports, and the page."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import os
+import tarfile
+import tempfile
+import time
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib.metadata import distribution
+from pathlib import Path
+from typing import NamedTuple
+
+import jinja2
+
+import jobgen
+import jobgen.templates
+from jobgen import __version__
+from jobgen.commands.web import form
+from jobgen.errors import JobgenError, shown
+from jobgen.schedulers.table import SCHEDULERS
+
+SITES = "config/jobgen/sites"  # in the archive; the worker sets XDG_CONFIG_HOME to config
+_TEMPLATES = Path(jobgen.templates.__path__[0])
+_PAGE = ("page.css", "page.js", "worker.js")
+_PURE = ("click", "jinja2", "markupsafe")
+
+
+class Part(NamedTuple):
+    """A file that is downloaded: its address, its SHA-256, and the members that the page needs."""
+
+    url: str
+    sha256: str
+    members: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return self.url.rpartition("/")[2]
+
+
+# Pyodide has Python 3.14; https://pyodide.org, MPL-2.0. msgspec is compiled for it.
+PYODIDE = Part(
+    "https://registry.npmjs.org/pyodide/-/pyodide-314.0.7.tgz",
+    "66b7949e5a0cba2250b586d7e368bf12fb482800748d182c4618254b685ffaa0",
+    ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json"),
+)
+MSGSPEC = Part(
+    "https://files.pythonhosted.org/packages/75/5d/c0e6bdb81a87f6bd56a663a330c271af7670490c80d8d635d9fa21ad1adf/"
+    "msgspec-0.22.0-cp314-cp314-pyemscripten_2026_0_wasm32.whl",
+    "a66b1766311e42371e509c996c3933b161c7ae0eabdf361af5316dec197e1022",
+    (),
+)
+
+
+def write(folder: Path, sites: Sequence[str], parts: str | None) -> int:
+    """Write the page into a folder, and return its size in bytes.
+
+    ``sites`` are paths of site files, which come first in the form. ``parts`` is a folder with the files
+    to download.
+
+    Raises:
+        JobgenError: a site file is wrong, or a part cannot be downloaded or is another file.
+    """
+    own = [form.site_entry(path) for path in sites]
+    python, msgspec = (content(part, parts) for part in (PYODIDE, MSGSPEC))
+    files = dict(_members(python, PYODIDE.members))
+    files["jobgen.zip"] = archive({**_packages(), **_wheel(msgspec), **_site_files(own, sites)})
+    files |= {name: (_TEMPLATES / "web" / name).read_bytes() for name in _PAGE}
+    files["index.html"] = _index(own).encode()
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, data in files.items():
+        (folder / name).write_bytes(data)
+    return sum(map(len, files.values()))
+
+
+def content(part: Part, folder: str | None) -> bytes:
+    """Return a part, from a folder, from the user's cache, or by a download that goes into the cache.
+
+    Raises:
+        JobgenError: it cannot be had, or it is another file than expected.
+    """
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "jobgen"
+    path = Path(folder or home) / part.name
+    try:
+        data = path.read_bytes() if folder or path.is_file() else _downloaded(part)
+    except OSError as error:
+        reason = getattr(error, "reason", None) or error.strerror or error
+        raise JobgenError(
+            f"{part.url if not folder else shown(str(path))}: cannot be read: {reason}; "
+            "download it elsewhere and name its folder with --parts"
+        ) from None
+    if hashlib.sha256(data).hexdigest() != part.sha256:
+        raise JobgenError(f"{shown(str(path))}: is another file: its SHA-256 is not {part.sha256}")
+    if not folder and not path.is_file():
+        _keep(path, data)
+    return data
+
+
+def _downloaded(part: Part) -> bytes:
+    from urllib.request import urlopen
+
+    with urlopen(part.url, timeout=60) as answer:
+        data: bytes = answer.read()
+    return data
+
+
+def _keep(path: Path, data: bytes) -> None:
+    """Write a file into the cache, if that is possible."""
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+            file.write(data)
+        os.replace(file.name, path)
+
+
+def _members(package: bytes, names: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+    """Return files of a package of npm."""
+    with tarfile.open(fileobj=io.BytesIO(package)) as held:
+        for name in names:
+            file = held.extractfile(f"package/{name}")
+            assert file is not None
+            yield name, file.read()
+
+
+def _packages() -> dict[str, bytes]:
+    """Return the Python files of jobgen without the training module, its templates, and what it imports."""
+    roots = {"jobgen": Path(jobgen.__path__[0]), "jobgen/templates": _TEMPLATES}
+    roots |= {name: Path(str(distribution(name).locate_file(name))) for name in _PURE}
+    return {
+        f"{name}/{path.relative_to(root)}": path.read_bytes()
+        for name, root in roots.items()
+        for path in root.rglob("*")
+        if path.is_file() and not _left_out(path, root)
+    }
+
+
+def _left_out(path: Path, root: Path) -> bool:
+    parts = path.relative_to(root).parts
+    compiled = "__pycache__" in parts or path.suffix in (".so", ".c", ".pyi")
+    return compiled or (root.name == "jobgen" and parts[0] in ("train", "templates"))
+
+
+def _wheel(wheel: bytes) -> dict[str, bytes]:
+    with zipfile.ZipFile(io.BytesIO(wheel)) as held:
+        return {name: held.read(name) for name in held.namelist() if not name.endswith("/")}
+
+
+def _site_files(own: Sequence[form.SiteEntry], paths: Sequence[str]) -> dict[str, bytes]:
+    return {
+        f"{SITES}/{site.name}.toml": Path(path).read_bytes() for site, path in zip(own, paths, strict=True)
+    }
+
+
+def archive(files: Mapping[str, bytes]) -> bytes:
+    """Return a zip archive. Equal files give equal bytes; their date is that of SOURCE_DATE_EPOCH."""
+    out = io.BytesIO()
+    zip_begins = 315_532_800  # 1980
+    date = time.gmtime(max(int(os.environ.get("SOURCE_DATE_EPOCH") or 0), zip_begins))[:6]
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as made:
+        for name in sorted(files):
+            info = zipfile.ZipInfo(name, date)
+            info.compress_type, info.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
+            made.writestr(info, files[name])
+    return out.getvalue()
+
+
+def _index(own: Sequence[form.SiteEntry]) -> str:
+    packaged = [form.site_entry(str(path)) for path in sorted((_TEMPLATES / "sites").glob("*.toml"))]
+    names = {site.name for site in own}
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_TEMPLATES / "web"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+        keep_trailing_newline=True,
+    )
+    return environment.get_template("index.html.j2").render(
+        version=__version__,
+        schedulers=SCHEDULERS.values(),
+        own=own,
+        packaged=[site for site in packaged if site.name not in names],
+        groups=form.groups(),
+        absent=form.ABSENT,
+        pyodide=PYODIDE.name,
+    )

@@ -1,0 +1,39 @@
+"""Writer of job files: the values of options as TOML, each in its table."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+
+from jobgen.jobfile.tables import TABLES, table_of
+from jobgen.options import OPTIONS
+
+
+def file_text(command_name: str, values: Mapping[str, object], site: str = "") -> str:
+    """Return the text of a job file. ``values`` are those of options by their keys; ``command`` is the
+    program."""
+    lines = [f"scheduler = {toml(command_name)}", *([f"site = {toml(site)}"] if site else [])]
+    for table in (*TABLES, "program"):
+        keys = [(option.name, option.key) for option in OPTIONS if table_of(option) == table]
+        keys += [("command", "command")] * (table == "program")
+        held = [f"{name} = {toml(values[key])}" for name, key in keys if values.get(key) not in (None, [])]
+        lines += ["", f"[{table}]", *held] if held else []
+    return "\n".join(lines) + "\n"
+
+
+def toml(value: object) -> str:
+    """Return a value as TOML, a text of several lines as such."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{name} = {toml(one)}" for name, one in value.items()) + " }"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(toml, value)) + "]"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int):
+        return str(value)
+    text = str(value)
+    if "\n" in text and not re.search(r"'''|'$|[^\n\t -~\u00a0-\uffff]|^\n", text):
+        return f"'''\n{text}'''"
+    # TOML has the escapes of JSON, and escapes the delete character, too.
+    return re.sub("\x7f", r"\\u007f", json.dumps(text, ensure_ascii=False))

@@ -1,0 +1,94 @@
+"""The page of ``jobgen web`` on a server of this process, and in a browser."""
+
+from __future__ import annotations
+
+import functools
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from support.browser import Browser
+from support.jobs import jobgen
+from support.require import absent
+
+
+class _Files(SimpleHTTPRequestHandler):
+    extensions_map = {".html": "text/html", ".js": "text/javascript", ".mjs": "text/javascript"} | {
+        ".wasm": "application/wasm",
+        ".css": "text/css",
+        "": "application/octet-stream",
+    }
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Files, directory=str(folder)))
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/"
+    finally:
+        server.shutdown()
+        thread.join()
+
+
+def built(folder: Path, *words: object) -> Path:
+    done = jobgen("web", "-o", folder, *words)
+    if "cannot be read" in done.stderr:
+        absent(f"the parts of the page cannot be downloaded here: {done.stderr}")
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+class Page:
+    """The page in a browser."""
+
+    def __init__(self, opened: Browser, url: str) -> None:
+        self.run, self.call, self._open, self._url = opened.run, opened.call, opened.open, url
+        self._open(url)
+        self.wait()
+
+    def wait(self, *states: str) -> None:
+        until = time.monotonic() + 60
+        while self.run("document.body.dataset.state") not in (states or ("shown", "linked")):
+            assert time.monotonic() < until, self.text("message")
+            time.sleep(0.005)
+
+    def fill(self, form: dict[str, str]) -> None:
+        """Fill in the whole form."""
+        self.run(f"""{{
+          const given = {json.dumps(form)};
+          for (const field of document.forms[0].elements) if (field.name) field.value = given[field.name] ?? "";
+          document.forms[0].dispatchEvent(new Event("input"));
+        }}""")
+        self.wait()
+
+    def open(self, form: dict[str, str]) -> None:
+        """Open the link of a form."""
+        self._open("about:blank")
+        self._open(f"{self._url}#{urlencode(form)}")
+        self.wait()
+
+    def text(self, name: str) -> str:
+        found: str = self.run(f"document.getElementById('{name}').textContent")
+        return found
+
+    def script(self) -> str:
+        """Return the script as the page shows it."""
+        rows = (
+            "[...document.querySelectorAll('#script .line > code')].map(row => row.textContent).join('\\n')"
+        )
+        shown: str = self.run(rows)
+        return shown + self.text("runtime")
+
+    def message(self) -> str:
+        return "" if self.run("document.getElementById('message').hidden") else self.text("message")

@@ -1,0 +1,244 @@
+"""The page of ``jobgen web`` in Chromium: its scripts are those of the command line."""
+
+from __future__ import annotations
+
+import json
+import random
+import shlex
+import time
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.browser import browser
+from support.jobs import jobgen
+from support.option_cases import needs_of, value
+from support.web_page import Page, built, served
+
+from jobgen.commands.web.answer import printed
+from jobgen.commands.web.bundle import PYODIDE
+from jobgen.commands.web.form import ABSENT, groups
+from jobgen.jobfile.reader import decode
+from jobgen.options import BY_KEY
+from jobgen.schedulers.table import SCHEDULERS
+
+pytestmark = [pytest.mark.xdist_group("web"), pytest.mark.timeout(300)]
+
+FORMS = 200
+FIELDS = [field for fields in groups().values() for field in fields]
+SITES = {
+    "slurm": ["perlmutter", "lumi", "frontier", "delta"],
+    "pbspro": ["polaris", "gadi"],
+    "torque": [],
+    "local": [],
+}
+PROGRAMS = ("train.py --lr 0.1", "-m pkg.train 'a b' \"$HOME\"", "--task digits", "./a.out -- x", "")
+WRONG = ("0", "a b; rm -rf /", "-1", "$(date)", "é\N{SNOWMAN}", "'", "none", "2x4+1x8")
+OWN_SITE = """\
+title = "The cluster of the centre"
+scheduler = "slurm"
+[queues.wide]
+nodes = [1, 4]
+[job]
+queue = "wide"
+"""
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    """The page with a centre's own site; at the end it has complained of nothing and asked no other server."""
+    place = tmp_path_factory.mktemp("web")
+    (place / "centre.toml").write_text(OWN_SITE)
+    with (
+        served(built(place / "page", "--site", place / "centre.toml")) as url,
+        browser(place / "profile") as b,
+    ):
+        yield Page(b, url)
+        assert b.requests(url) == []
+        assert b.complaints() == []
+
+
+def forms() -> Iterator[dict[str, str]]:
+    """Forms with random options, some of them wrong."""
+    chosen = random.Random(2026)
+    for _ in range(FORMS):
+        kind = chosen.choice(list(SCHEDULERS))
+        form = {"scheduler": kind, "program": chosen.choice(PROGRAMS)}
+        if SITES[kind] and chosen.random() < 0.3:
+            form |= {"site": chosen.choice(SITES[kind]), "account": "proj42"}
+        fields = [one for one in FIELDS if kind not in one.without.split()]
+        for field in chosen.sample(fields, chosen.randrange(6)):
+            option = BY_KEY[field.key]
+            texts = {**needs_of(option, kind), field.key: value(option, kind)}
+            form |= {key: as_text(one) for key, one in texts.items()}
+            if chosen.random() < 0.08:
+                form[field.key] = chosen.choice(WRONG)
+        yield form
+
+
+def as_text(one: Any) -> str:
+    if isinstance(one, bool):
+        return "yes" if one else "no"
+    if isinstance(one, dict):
+        return "\n".join(f"{name}={each}" for name, each in one.items())
+    return "\n".join(one) if isinstance(one, list) else str(one)
+
+
+def test_the_scripts_are_those_of_the_command_line(
+    page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    refused = 0
+    for number, form in enumerate(forms()):
+        page.fill(form)
+        words = shlex.split(page.text("command"))
+        made = printed(words[1:])
+        if number < 10:  # the others run in this process, which is faster
+            done = jobgen(*words[1:])
+            assert (done.returncode, done.stdout, done.stderr) == made
+        assert page.message() == made.messages.strip(), form
+        if made.status:
+            refused += 1
+            continue
+        assert page.script() == made.script, form
+        file = tmp_path / "job.toml"
+        file.write_text(page.text("file"))
+        assert printed([words[1], "--job", "job.toml"]).script == made.script, (form, file.read_text())
+        assert decode(page.text("file"), "job.toml").get("site", "") == form.get("site", "")
+    assert FORMS / 20 < refused < FORMS / 3
+
+
+def test_the_lines_lead_to_their_options(page: Page) -> None:
+    page.fill(
+        {"scheduler": "pbspro", "nodes": "2", "walltime": "2h", "module": "a/1\nb", "program": "train.py"}
+    )
+    page.wait("linked")
+    rows = page.run(
+        "[...document.querySelectorAll('#script .line')].map(row => [row.firstChild.textContent,"
+        " [...row.querySelectorAll('a')].map(one => one.textContent)])"
+    )
+    lines = {text.strip(): flags for text, flags in rows}
+    assert lines["#PBS -l walltime=02:00:00"] == ["--walltime"]
+    assert lines["#PBS -l select=2:ncpus=2:mpiprocs=1:ngpus=1"] == ["--nodes"]
+    assert lines["job_module a/1 b"] == ["--module"]
+    assert lines["#PBS -N jobgen"] == ["--name"]  # a default
+    assert lines["set -euo pipefail"] == []
+    page.run(
+        "[...document.querySelectorAll('#script a')].find(one => one.textContent === '--module').click()"
+    )
+    assert page.run("document.activeElement.name") == "module"
+    assert page.run("document.activeElement.closest('details').open")
+    assert "job_module a/1 b" in page.run(
+        "[...document.querySelectorAll('#script .on')].map(row => row.firstChild.textContent).join()"
+    )
+
+
+def test_the_form_has_what_the_scheduler_has(page: Page) -> None:
+    shown = "[...form.elements].filter(one => one.name && !one.closest('.field').hidden).map(one => one.name)"
+    words = "[...form.launcher.options].filter(one => !one.disabled).map(one => one.value)"
+    for kind, row in SCHEDULERS.items():
+        page.fill({"scheduler": kind})
+        expected = {key for key in BY_KEY if key not in ABSENT and key not in row.lacks}
+        assert set(page.run(shown)) == expected | {"scheduler", "site", "program"}
+        assert ("srun" in page.run(words)) == (kind == "slurm")
+    # What was typed for another scheduler is not sent.
+    page.fill({"scheduler": "slurm", "launcher": "srun", "queue": "gpu"})
+    page.run(
+        "form.scheduler.value = 'local'; form.scheduler.dispatchEvent(new Event('input', {bubbles: true}))"
+    )
+    page.wait()
+    assert (page.text("command"), page.message()) == ("jobgen local", "")
+
+
+def test_the_own_site_is_first_and_its_rules_apply(page: Page) -> None:
+    assert page.run("[...form.site.options].slice(0, 2).map(one => one.value)") == ["", "centre"]
+    page.fill({"scheduler": "slurm", "site": "centre", "nodes": "5"})
+    assert "wide" in page.message()
+    assert "#SBATCH --partition=wide" in page.script()
+    page.run("form.site.value = 'polaris'; form.site.dispatchEvent(new Event('input', {bubbles: true}))")
+    page.wait()
+    assert page.run("form.scheduler.value") == "pbspro"
+
+
+def test_the_address_holds_the_form(page: Page) -> None:
+    form = {
+        "scheduler": "torque",
+        "nodes": "2",
+        "env": "A=b c\nB=1&2",
+        "setup": "x=1\ny=2",
+        "program": "a 'b c'",
+    }
+    page.fill(form)
+    command = page.text("command")
+    until = time.monotonic() + 10
+    while "setup" not in (link := page.run("location.href")):
+        assert time.monotonic() < until
+    page.open({})
+    page.run(f"location.href = {json.dumps(link)}; 0")
+    page.wait()
+    assert page.text("command") == command
+    assert shlex.split(command)[-3:] == ["--", "a", "b c"]
+    page.open({"scheduler": "slurm", "wallltime": "2h"})
+    assert page.message() == "jobgen: wallltime (form): there is no such option; did you mean walltime?"
+    page.fill({"scheduler": "slurm", "program": "train.py 'a"})
+    assert page.message() == "jobgen: program (form): no closing quotation"
+    page.fill({"scheduler": "slurm", "nodes": "0"})
+    assert page.run("document.querySelector('[aria-invalid]').name") == "nodes"
+
+
+def test_it_can_be_used_without_eyes_and_mouse(page: Page) -> None:
+    page.call("Accessibility.enable")
+    nodes = page.call("Accessibility.getFullAXTree")["nodes"]
+    controls = [
+        one
+        for one in nodes
+        if one.get("role", {}).get("value") in ("textbox", "combobox", "button", "link", "region")
+        and not one["ignored"]
+    ]
+    assert len(controls) > 30
+    assert [one for one in controls if not one["name"]["value"].strip()] == []
+    page.open({"scheduler": "slurm"})
+    seen = []
+    for _ in range(5):
+        for kind in ("keyDown", "keyUp"):
+            page.call("Input.dispatchKeyEvent", type=kind, key="Tab", code="Tab", windowsVirtualKeyCode=9)
+        seen.append(page.run("document.activeElement.name || document.activeElement.className"))
+    assert seen[:4] == ["skip", "scheduler", "site", "program"]
+
+
+def test_two_builds_give_the_same_files(page: Page, tmp_path: Path) -> None:
+    one, two = built(tmp_path / "one"), built(tmp_path / "two")
+    assert {p.name: p.read_bytes() for p in one.iterdir()} == {p.name: p.read_bytes() for p in two.iterdir()}
+    with zipfile.ZipFile(one / "jobgen.zip") as held:
+        names = held.namelist()
+    assert not [name for name in names if name.startswith("jobgen/train/") or "__pycache__" in name]
+    assert {"jobgen/templates/base.sh.j2", "jobgen/templates/sites/lumi.toml"} <= {*names}
+
+
+def test_what_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "held").mkdir()
+    (tmp_path / "held/other").write_text("")
+    done = jobgen("web", "-o", "held")
+    assert done.returncode == 2
+    assert (
+        done.stderr
+        == "jobgen: -o held (command line): the directory has files already; --force writes into it\n"
+    )
+    done = jobgen("web", "-o", "page", "--site", "none.toml")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "none.toml" in done.stderr
+    assert not (tmp_path / "page").exists()
+    done = jobgen("web", "-o", "page", "--parts", "held")
+    assert (done.returncode, done.stderr) == (
+        2,
+        f"jobgen: held/{PYODIDE.name}: cannot be read: No such file or directory; download it elsewhere and "
+        "name its folder with --parts\n",
+    )
+    (tmp_path / "held" / PYODIDE.name).write_text("another file")
+    done = jobgen("web", "-o", "page", "--parts", "held")
+    assert done.returncode == 2
+    assert "is another file: its SHA-256 is not" in done.stderr
+    assert not (tmp_path / "page").exists()
