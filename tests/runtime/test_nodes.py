@@ -520,8 +520,15 @@ def test_a_node_says_that_it_has_begun(shell: Shell) -> None:
     path = shell.folder / "arrived"
     path.write_text("before\n")
     assert start_node(shell, "cat arrived", {"JOBGEN_ARRIVAL": str(path)}).out == "before\n"
-    start_node(shell, "true", {"JOBGEN_ARRIVAL": str(shell.folder / "new")})
-    assert (shell.folder / "new").exists()
+    for umask, mode in (("", 0o600), ("027", 0o640)):
+        new = shell.folder / f"new{umask}"
+        start_node(shell, "true", {"JOBGEN_ARRIVAL": str(new), "JOBGEN_UMASK": umask})
+        assert new.stat().st_mode & 0o777 == mode
+
+
+def test_a_node_has_the_secrets_of_the_job(shell: Shell) -> None:
+    node = 'echo "$KEY"\n}\njob_secrets() {\n  export KEY=value'
+    assert start_node(shell, node, {}).out == "value\n"
 
 
 @pytest.mark.parametrize("status", [0, 3])
