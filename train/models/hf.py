@@ -75,7 +75,7 @@ def _made(transformers: Any, found: Any, directory: Path) -> nn.Module:
 
 
 class _Zero3:
-    """What transformers asks about DeepSpeed's config. Its own class needs the package accelerate."""
+    """The part of DeepSpeed's config that transformers reads. Its own class needs the package accelerate."""
 
     def __init__(self, config: dict[str, Any]) -> None:
         self.config = config
