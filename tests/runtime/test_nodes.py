@@ -51,6 +51,14 @@ def test_a_rank_writes_when_it_began_and_ended(shell: Shell) -> None:
     assert (shell.logs / "failed").read_text() == "0 3 here\n"
 
 
+@pytest.mark.parametrize(("umask", "mode"), [("", 0o600), ("027", 0o640)])
+def test_the_program_has_the_umask_of_the_job(shell: Shell, umask: str, mode: int) -> None:
+    more = f"umask 002\n[[ -z '{umask}' ]] || export JOBGEN_UMASK={umask}"
+    assert rank(shell, "umask; exit 3", more=more).lines == ["0002"]
+    files = [shell.logs / "failed", shell.logs / "nodes/0/here.ranks"]
+    assert {file.stat().st_mode & 0o777 for file in files} == {mode}
+
+
 def test_a_rank_has_ended_when_its_program_has(shell: Shell) -> None:
     """And not when its output is written, as ranks are told apart by the time at which they failed."""
     done = rank(shell, "sleep 3 & echo $EPOCHREALTIME; exit 3")
