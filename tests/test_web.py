@@ -145,10 +145,7 @@ def test_the_form_has_what_the_scheduler_has(page: Page) -> None:
         assert ("srun" in page.run(words)) == (kind == "slurm")
     # What was typed for another scheduler is not sent.
     page.fill({"scheduler": "slurm", "launcher": "srun", "queue": "gpu"})
-    page.run(
-        "form.scheduler.value = 'local'; form.scheduler.dispatchEvent(new Event('input', {bubbles: true}))"
-    )
-    page.wait()
+    page.choose("scheduler", "local")
     assert (page.text("command"), page.message()) == ("jobgen local", "")
 
 
@@ -157,8 +154,7 @@ def test_the_own_site_is_first_and_its_rules_apply(page: Page) -> None:
     page.fill({"scheduler": "slurm", "site": "centre", "nodes": "5"})
     assert "wide" in page.message()
     assert "#SBATCH --partition=wide" in page.script()
-    page.run("form.site.value = 'polaris'; form.site.dispatchEvent(new Event('input', {bubbles: true}))")
-    page.wait()
+    page.choose("site", "polaris")
     assert page.run("form.scheduler.value") == "pbspro"
 
 
@@ -206,6 +202,44 @@ def test_it_can_be_used_without_eyes_and_mouse(page: Page) -> None:
             page.call("Input.dispatchKeyEvent", type=kind, key="Tab", code="Tab", windowsVirtualKeyCode=9)
         seen.append(page.run("document.activeElement.name || document.activeElement.className"))
     assert seen[:4] == ["skip", "scheduler", "site", "program"]
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"hostfile": "/etc/hosts"}, "jobgen: hostfile (form): reads a file of the cluster"),
+        ({"dialect": "torque"}, "jobgen: dialect (form): is part of the choice of the scheduler"),
+        ({"exclusive": "maybe"}, "jobgen: exclusive maybe (form): must be yes or no"),
+        ({"__proto__": "1"}, "jobgen: __proto__ (form): there is no such option"),
+        ({"name": "a\0"}, r"jobgen: --name 'a\x00' (command line): can hold no NUL"),
+        (
+            {"cpus_per_rank": "9" * 5000},
+            f"jobgen: --cpus-per-rank {'9' * 57}... (command line): must be a whole number "
+            "from 1 to 10000000",
+        ),
+    ],
+)
+def test_links_with_values_that_no_field_gives(page: Page, given: dict[str, str], sentence: str) -> None:
+    page.open({"scheduler": "pbspro", **given})
+    assert page.message() == sentence
+
+
+def test_a_value_ends_at_the_end_of_its_line_only(page: Page) -> None:
+    page.fill({"scheduler": "slurm", "env": "A=b\u2028c\x0cd\nB=2", "program": "train.py"})
+    assert shlex.split(page.text("command")) == [
+        *("jobgen", "slurm", "--env", "A=b\u2028c\x0cd", "--env", "B=2", "--", "train.py")
+    ]
+    page.wait("linked")
+    assert page.flags("export A=")[-1:] == ["--env"]
+    assert page.flags("exec python3 train.py") == ["Program"]
+    page.fill({"scheduler": "slurm", "name": "\ud800"})
+    assert "\ufffd" in page.message()
+
+
+def test_an_option_with_the_value_of_its_default_has_lines(page: Page) -> None:
+    page.fill({"scheduler": "slurm", "nodes": "1"})
+    page.wait("linked")
+    assert page.flags("#SBATCH --nodes=1") == ["--nodes"]
 
 
 def test_two_builds_give_the_same_files(page: Page, tmp_path: Path) -> None:
