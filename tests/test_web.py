@@ -204,6 +204,14 @@ def test_it_can_be_used_without_eyes_and_mouse(page: Page) -> None:
     assert seen[:4] == ["skip", "scheduler", "site", "program"]
 
 
+def test_a_link_inside_the_page_keeps_the_form(page: Page) -> None:
+    page.open({"scheduler": "slurm", "nodes": "3"})
+    page.run("document.querySelector('.skip').click()")
+    page.wait("linked")
+    assert page.run("document.activeElement.id") == "output"
+    assert (page.text("command"), page.message()) == ("jobgen slurm --nodes 3", "")
+
+
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
@@ -224,6 +232,13 @@ def test_links_with_values_that_no_field_gives(page: Page, given: dict[str, str]
     assert page.message() == sentence
 
 
+def test_a_link_with_words_that_do_not_exist_can_be_mended(page: Page) -> None:
+    page.open({"scheduler": "pbspro", "site": "nowhere"})
+    assert "there is no such site" in page.message()
+    page.choose("scheduler", "slurm")
+    assert (page.text("command"), page.message()) == ("jobgen slurm", "")
+
+
 def test_a_value_ends_at_the_end_of_its_line_only(page: Page) -> None:
     page.fill({"scheduler": "slurm", "env": "A=b\u2028c\x0cd\nB=2", "program": "train.py"})
     assert shlex.split(page.text("command")) == [
@@ -240,6 +255,74 @@ def test_an_option_with_the_value_of_its_default_has_lines(page: Page) -> None:
     page.fill({"scheduler": "slurm", "nodes": "1"})
     page.wait("linked")
     assert page.flags("#SBATCH --nodes=1") == ["--nodes"]
+
+
+def test_the_lines_stay_marked_as_their_option_changes(page: Page) -> None:
+    marked = "[...document.querySelectorAll('#script .on > code')].map(one => one.textContent)"
+    page.open({"scheduler": "slurm", "nodes": "2"})
+    page.run("form.nodes.focus()")
+    page.choose("nodes", "3")
+    page.wait("linked")
+    assert "#SBATCH --nodes=3" in page.run(marked)
+    page.run("document.querySelector('[type=reset]').focus()")
+    assert page.run(marked) == []
+
+
+def test_only_what_there_is_can_be_copied(page: Page) -> None:
+    off = "[...document.querySelectorAll('.buttons button')].map(one => one.disabled)"
+    page.open({"scheduler": "slurm"})
+    assert page.run(off) == [False] * 5
+    page.choose("nodes", "0")
+    assert page.run(off) == [True, True, False, True, False]  # the command line and the link remain
+    assert page.run("getComputedStyle(document.getElementById('output')).opacity") == "1"
+    # The link is that of the form, though the address follows later.
+    page.run("navigator.clipboard.writeText = async (text) => { window.copied = text; }; 0")
+    page.run("document.querySelector('.copy:last-child').click()")
+    assert page.run("copied").endswith("#scheduler=slurm&nodes=0")
+
+
+def test_the_download_is_the_script(page: Page, tmp_path: Path) -> None:
+    page.call("Page.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
+    page.open({"scheduler": "slurm", "comment": "\N{SNOWMAN}"})
+    page.run("document.getElementById('download').click()")
+    file, until = tmp_path / "job.slurm", time.monotonic() + 10
+    while not file.is_file():
+        assert time.monotonic() < until, [*tmp_path.iterdir()]
+        time.sleep(0.01)
+    assert file.read_bytes() == page.script().encode()
+
+
+def test_a_screen_reader_hears_a_mistake_after_a_pause(page: Page) -> None:
+    page.open({"scheduler": "slurm"})
+    page.choose("nodes", "x")
+    assert "whole number" in page.message()
+    assert "whole number" not in page.text("said")
+    until = time.monotonic() + 10
+    while "whole number" not in page.text("said"):
+        assert time.monotonic() < until
+    assert page.run("[...document.querySelectorAll('[role=alert], [aria-live]')].length") == 0
+
+
+def test_a_warning_does_not_look_like_a_mistake(page: Page) -> None:
+    page.fill({"scheduler": "slurm", "env": "API_TOKEN=abcdefgh12345678"})
+    assert "warning" in page.message()
+    assert page.run("document.getElementById('message').className") == "message warning"
+    page.fill({"scheduler": "slurm", "nodes": "0"})
+    assert page.run("document.getElementById('message').className") == "message"
+
+
+@pytest.mark.parametrize("name", ["jobgen.zip", "pyodide.asm.wasm"])
+def test_a_file_that_the_server_does_not_send(page: Page, tmp_path: Path, name: str) -> None:
+    folder = built(tmp_path / "page")
+    (folder / name).unlink()
+    with served(folder) as url, browser(tmp_path / "profile") as opened:
+        opened.open(url)
+        until = time.monotonic() + 60
+        while opened.run("document.body.dataset.state") != "failed":
+            assert time.monotonic() < until
+        assert opened.run("document.getElementById('message').textContent") == (
+            f"Python cannot be loaded: {name}: 404 File not found; load the page again"
+        )
 
 
 def test_two_builds_give_the_same_files(page: Page, tmp_path: Path) -> None:
