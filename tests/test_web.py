@@ -19,6 +19,7 @@ from support.web_page import Page, built, served
 
 from jobgen.commands.web.answer import printed
 from jobgen.commands.web.bundle import PYODIDE
+from jobgen.commands.web.bundle import SITES as SITE_FILES
 from jobgen.commands.web.form import ABSENT, groups
 from jobgen.jobfile.reader import decode
 from jobgen.options import BY_KEY
@@ -309,6 +310,34 @@ def test_a_warning_does_not_look_like_a_mistake(page: Page) -> None:
     assert page.run("document.getElementById('message').className") == "message warning"
     page.fill({"scheduler": "slurm", "nodes": "0"})
     assert page.run("document.getElementById('message').className") == "message"
+
+
+def test_what_the_own_sites_extend_is_in_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "other").mkdir()
+    for name, text in {
+        "base.toml": 'title = "Base"\nscheduler = "pbs"\n[job]\ndialect = "torque"\nqueue = "wide"\n',
+        "ours.toml": 'extends = "base"\ntitle = "Ours"\n',
+        "lumi.toml": 'extends = "lumi"\ntitle = "Our LUMI"\n',
+        "other/ours.toml": 'title = "Others"\nscheduler = "slurm"\n',
+    }.items():
+        (tmp_path / name).write_text(text)
+    folder = built(tmp_path / "page", "--site", "ours.toml", "--site", "lumi.toml", "--site", "polaris")
+    with zipfile.ZipFile(folder / "jobgen.zip") as held:
+        names = {name.rpartition("/")[2] for name in held.namelist() if name.startswith(SITE_FILES)}
+    assert names == {"base.toml", "lumi.toml", "ours.toml"}
+    with served(folder) as url, browser(tmp_path / "profile") as opened:
+        page = Page(opened, url)
+        page.run("document.querySelector('[type=reset]').click()")
+        page.run("new Promise((go) => setTimeout(go, 100))")
+        page.wait()
+        assert page.text("command") == "jobgen pbs --dialect torque --site ours"
+        assert "#PBS -q wide" in page.script()
+    done = jobgen("web", "-o", "page2", "--site", "ours.toml", "--site", "other/ours.toml")
+    assert (done.returncode, done.stderr) == (
+        2,
+        "jobgen: site other/ours.toml: ours.toml has the same name\n",
+    )
 
 
 @pytest.mark.parametrize("name", ["jobgen.zip", "pyodide.asm.wasm"])
