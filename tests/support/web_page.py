@@ -72,6 +72,14 @@ class Page:
         }}""")
         self.wait()
 
+    def choose(self, name: str, value: str) -> None:
+        """Change one field, as a user does."""
+        self.run(f"""{{
+          form[{json.dumps(name)}].value = {json.dumps(value)};
+          form[{json.dumps(name)}].dispatchEvent(new Event("input", {{bubbles: true}}));
+        }}""")
+        self.wait()
+
     def open(self, form: dict[str, str]) -> None:
         """Open the link of a form."""
         self._open("about:blank")
@@ -89,6 +97,12 @@ class Page:
         )
         shown: str = self.run(rows)
         return shown + self.text("runtime")
+
+    def flags(self, text: str) -> list[str]:
+        """Return the options at the line that has a text."""
+        row = f"[...document.querySelectorAll('#script .line')].find(row => row.textContent.includes({json.dumps(text)}))"
+        found: list[str] = self.run(f"[...{row}.querySelectorAll('a')].map(one => one.textContent)")
+        return found
 
     def message(self) -> str:
         return "" if self.run("document.getElementById('message').hidden") else self.text("message")
