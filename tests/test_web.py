@@ -177,7 +177,9 @@ def test_the_address_holds_the_form(page: Page) -> None:
     page.wait()
     assert page.text("command") == command
     assert shlex.split(command)[-3:] == ["--", "a", "b c"]
-    page.open({"scheduler": "slurm", "wallltime": "2h"})
+    page.follow({"site": "lumi", "account": "proj42"})
+    assert page.text("command") == "jobgen slurm --account proj42 --site lumi"
+    page.follow({"scheduler": "slurm", "wallltime": "2h"})
     assert page.message() == "jobgen: wallltime (form): there is no such option; did you mean walltime?"
     page.fill({"scheduler": "slurm", "program": "train.py 'a"})
     assert page.message() == "jobgen: program (form): no closing quotation"
@@ -206,7 +208,7 @@ def test_it_can_be_used_without_eyes_and_mouse(page: Page) -> None:
 
 
 def test_a_link_inside_the_page_keeps_the_form(page: Page) -> None:
-    page.open({"scheduler": "slurm", "nodes": "3"})
+    page.follow({"scheduler": "slurm", "nodes": "3"})
     page.run("document.querySelector('.skip').click()")
     page.wait("linked")
     assert page.run("document.activeElement.id") == "output"
@@ -229,12 +231,12 @@ def test_a_link_inside_the_page_keeps_the_form(page: Page) -> None:
     ],
 )
 def test_links_with_values_that_no_field_gives(page: Page, given: dict[str, str], sentence: str) -> None:
-    page.open({"scheduler": "pbspro", **given})
+    page.follow({"scheduler": "pbspro", **given})
     assert page.message() == sentence
 
 
 def test_a_link_with_words_that_do_not_exist_can_be_mended(page: Page) -> None:
-    page.open({"scheduler": "pbspro", "site": "nowhere"})
+    page.follow({"scheduler": "pbspro", "site": "nowhere"})
     assert "there is no such site" in page.message()
     page.choose("scheduler", "slurm")
     assert (page.text("command"), page.message()) == ("jobgen slurm", "")
@@ -260,7 +262,7 @@ def test_an_option_with_the_value_of_its_default_has_lines(page: Page) -> None:
 
 def test_the_lines_stay_marked_as_their_option_changes(page: Page) -> None:
     marked = "[...document.querySelectorAll('#script .on > code')].map(one => one.textContent)"
-    page.open({"scheduler": "slurm", "nodes": "2"})
+    page.follow({"scheduler": "slurm", "nodes": "2"})
     page.run("form.nodes.focus()")
     page.choose("nodes", "3")
     page.wait("linked")
@@ -271,7 +273,7 @@ def test_the_lines_stay_marked_as_their_option_changes(page: Page) -> None:
 
 def test_only_what_there_is_can_be_copied(page: Page) -> None:
     off = "[...document.querySelectorAll('.buttons button')].map(one => one.disabled)"
-    page.open({"scheduler": "slurm"})
+    page.follow({"scheduler": "slurm"})
     assert page.run(off) == [False] * 5
     page.choose("nodes", "0")
     assert page.run(off) == [True, True, False, True, False]  # the command line and the link remain
@@ -284,7 +286,7 @@ def test_only_what_there_is_can_be_copied(page: Page) -> None:
 
 def test_the_download_is_the_script(page: Page, tmp_path: Path) -> None:
     page.call("Page.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
-    page.open({"scheduler": "slurm", "comment": "\N{SNOWMAN}"})
+    page.follow({"scheduler": "slurm", "comment": "\N{SNOWMAN}"})
     page.run("document.getElementById('download').click()")
     file, until = tmp_path / "job.slurm", time.monotonic() + 10
     while not file.is_file():
@@ -294,7 +296,7 @@ def test_the_download_is_the_script(page: Page, tmp_path: Path) -> None:
 
 
 def test_a_screen_reader_hears_a_mistake_after_a_pause(page: Page) -> None:
-    page.open({"scheduler": "slurm"})
+    page.follow({"scheduler": "slurm"})
     page.choose("nodes", "x")
     assert "whole number" in page.message()
     assert "whole number" not in page.text("said")

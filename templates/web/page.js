@@ -1,7 +1,7 @@
 // The form and its script. The address holds the form; worker.js makes the script.
 const $ = (id) => document.getElementById(id);
 const form = $("form");
-const worker = new Worker("worker.js", { type: "module" });
+const worker = new Worker(`worker.js${new URL(import.meta.url).search}`, { type: "module" });
 const texts = { script: "", command: "", file: "" };
 const SHOWN = 3; // options at a line
 let toAddress; // timers
@@ -34,6 +34,7 @@ function fill() {
     if (field.name in given && field.value === given[field.name].replace(/\r\n?/g, "\n")) delete unknown[field.name];
     if (given[field.name]) field.closest("details")?.setAttribute("open", "");
   }
+  if (!given.scheduler) form.scheduler.value = schedulerOfSite() ?? form.scheduler.value;
 }
 
 // Hides what the scheduler does not have.
@@ -129,7 +130,7 @@ function show({ status, script, messages, command = "", file = "" }) {
   Object.assign(texts, { script, command, file: status ? "" : file });
   offer();
   if (status === 0) {
-    const at = script.indexOf("\n# ======== jobgen runtime ") + 1 || script.length;
+    const at = script.indexOf(`\n${document.body.dataset.mark}`) + 1 || script.length;
     $("runtime").textContent = script.slice(at);
     $("file").textContent = file;
     const lines = script.slice(0, at).split("\n");

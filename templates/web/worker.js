@@ -6,7 +6,7 @@ const ready = start().catch((error) => {
 });
 
 async function start() {
-  const archive = fetch("jobgen.zip").then((response) => {
+  const archive = fetch(`jobgen.zip${location.search}`).then((response) => {
     if (!response.ok) throw new Error(`jobgen.zip: ${response.status} ${response.statusText}`);
     return response.arrayBuffer();
   });

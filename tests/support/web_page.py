@@ -80,8 +80,18 @@ class Page:
         }}""")
         self.wait()
 
+    def follow(self, form: dict[str, str]) -> None:
+        """Follow the link of a form, on the page."""
+        self.run(f"""new Promise(done => {{
+          const link = {json.dumps("#" + urlencode(form))};
+          if (location.hash === link) location.hash = "#scheduler=local";
+          addEventListener("hashchange", () => location.hash === link && done(1));
+          location.hash = link;
+        }})""")
+        self.wait()
+
     def open(self, form: dict[str, str]) -> None:
-        """Open the link of a form."""
+        """Open the link of a form in a new page."""
         self._open("about:blank")
         self._open(f"{self._url}#{urlencode(form)}")
         self.wait()

@@ -22,6 +22,7 @@ import jobgen.templates
 from jobgen import __version__
 from jobgen.commands.web import form
 from jobgen.errors import JobgenError, shown
+from jobgen.rendering.runtime import MARK
 from jobgen.schedulers.table import SCHEDULERS
 from jobgen.sites.loader import files as files_of_site
 
@@ -73,7 +74,8 @@ def write(folder: Path, sites: Sequence[str], parts: str | None) -> int:
     files = dict(_members(python, PYODIDE.members))
     files["jobgen.zip"] = archive({**_packages(), **_wheel(msgspec), **own_files})
     files |= {name: (_TEMPLATES / "web" / name).read_bytes() for name in _PAGE}
-    files["index.html"] = _index(own).encode()
+    whole = hashlib.sha256(b"".join(files[name] for name in sorted(files))).hexdigest()
+    files["index.html"] = _index(own, whole[:12]).encode()
     folder.mkdir(parents=True, exist_ok=True)
     for name, data in files.items():
         (folder / name).write_bytes(data)
@@ -177,7 +179,8 @@ def archive(files: Mapping[str, bytes]) -> bytes:
     return out.getvalue()
 
 
-def _index(own: Sequence[form.SiteEntry]) -> str:
+def _index(own: Sequence[form.SiteEntry], build: str) -> str:
+    """Return the HTML. ``build`` ends the addresses of files: browsers keep those of another build."""
     packaged = [form.site_entry(str(path)) for path in sorted((_TEMPLATES / "sites").glob("*.toml"))]
     names = {site.name for site in own}
     environment = jinja2.Environment(
@@ -196,4 +199,6 @@ def _index(own: Sequence[form.SiteEntry]) -> str:
         groups=form.groups(),
         absent=form.ABSENT,
         pyodide=PYODIDE.name,
+        mark=MARK,
+        build=build,
     )
