@@ -458,11 +458,6 @@ def test_the_preflight_or_the_end(
     assert bool(said) == bool(done.said)
 
 
-def test_a_step_without_mpi_checks_none(shell: Shell) -> None:
-    done = shell.run("mpi_version", "job_mpi_version=x job_mpi_title=x; job_check_mpi; echo on")
-    assert (done.lines, done.said) == (["on"], "")
-
-
 def test_hosts_are_probed_side_by_side(shell: Shell) -> None:
     started = time.monotonic()
     (shell.run_dir / "env.sh").touch()
