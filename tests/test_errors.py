@@ -228,6 +228,7 @@ def test_one_sentence_and_status_2(command: str, words: list[str], tmp_path: Pat
         ("--site lumi pbs --mem 1G", ["as in: jobgen pbs --site lumi --mem 1G\n"]),
         ("run train.py", ["there is no command run", "jobgen local -- train.py | bash", "jobgen submit "]),
         ("run --nodes 2", ["jobgen local --nodes 2 | bash"]),
+        ("torque --nodes 2", ["there is no command torque: use jobgen pbs --dialect torque\n"]),
         ("help nosuch", ["there is no command nosuch"]),
         ("submit slurm job.sh", ["job.sh (command line)", "run it by: sbatch job.sh\n"]),
         ("submit pbs my.pbs", ["run it by: qsub my.pbs\n"]),
