@@ -97,7 +97,7 @@ def _plain_words(words: list[str]) -> list[str]:
     """Return ``help COMMAND`` and ``version`` as the options of these names."""
     if words[:1] == ["help"]:
         return [*words[1:], "--help"]
-    return ["--version"] if words == ["version"] else words
+    return ["--version"] if words in (["version"], ["-V"]) else words
 
 
 def _of_system(error: OSError) -> str:
