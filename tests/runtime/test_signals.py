@@ -155,8 +155,11 @@ def test_who_was_asked_is_not_asked_again(shell: Shell) -> None:
 
 
 def test_a_program_that_does_not_end_is_stopped(shell: Shell) -> None:
-    code = f"{LAUNCHED}; sleep() {{ echo $1 >> pauses; }}; job_grace=120; job_deadline"
+    pause = "sleep() { echo $1 >> pauses; command sleep 0.2; ! grep -q stop run/attempt-1/control && echo waited; }"
+    code = f"{LAUNCHED}; {pause}; job_grace=120; job_deadline"
     done = shell.run("signals deadline requeue_at_limit", code)
+    assert "the wall time is nearly over, and the program has not ended: stopping it" in done.said
+    assert done.lines == ["waited"]
     assert done.status == 0, done.said
     assert shell.control == "save deadline\nstop limit\n"
     assert (shell.folder / "pauses").read_text().split() == ["60"]
