@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from jobgen.check.bash import Node, assignments, expansions, exported, parse
+from jobgen.check.bash import LOOPS, Node, assignments, expansions, exported, parse
 from jobgen.check.launches import Launch
 from jobgen.check.script import Script
 from jobgen.check.shell_commands import Command, commands
@@ -20,6 +20,8 @@ from jobgen.launchers import LAUNCHERS
 _SEPARATORS = (";", "&", ";;")
 _OF_PROGRAM = re.compile(r"exit( \"?\$\?\"?)?")
 _EXIT = re.compile(r"^(?!\s*#)(.*([;&|{(]|\bthen|\bdo|\belse)\s*|\s*)exit\b", re.MULTILINE)
+# What follows the start of a process in the background and takes no time, and signs.
+_STARTED = re.compile(r"[;&]|echo\b|date$|sleep\b|(export )?[\w[\]]+\+?=|exit\b|(conda )?deactivate$")
 _RANKS = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "TORCHELASTIC_RUN_ID")
 _MOVES = ("cd", "pushd", "popd", "module", "ml", "source", ".", "conda")
 _FINDS_PYTHON = ("module", "ml", "source", ".", "conda", "mamba", "micromamba", "spack", "eval", "pyenv")
@@ -118,16 +120,52 @@ def traps(script: Script, file: JobFile) -> Iterator[Remark]:
 
 
 def background(script: Script, parts: Split) -> Iterator[Remark]:
-    """Yield a remark on the last process that the script starts in the background, before the program."""
-    last = next((one for one in reversed(parts.before) if one.type == "&"), None)
-    if last is None or (command := last.previous()) is None:
-        return
-    inside = {one.start for one in command.all("command")}
-    if any(one.command.node.start in inside for one in script.launches):
-        why = "holds cores and memory of the allocation, for which the ranks of the program may wait"
-        yield Remark(command.line, shown(command), why)
-    else:
-        yield Remark(command.line, shown(command), "runs beside the program, and ends with it", lost=False)
+    """Yield a remark on each process that the script leaves in the background, before the program."""
+    for command in unwaited(parts.before):
+        inside = {one.start for one in command.all("command")}
+        if any(one.command.node.start in inside for one in script.launches):
+            why = "holds cores and memory of the allocation, for which the ranks of the program may wait"
+            yield Remark(command.line, shown(command), why)
+        else:
+            why = "runs beside the program, and ends with it"
+            yield Remark(command.line, shown(command), why, lost=False)
+    if parts.after and parts.after[0].type == "&" and (started := parts.after[0].previous()) is not None:
+        beside = next((one for one in parts.after if not _STARTED.match(one.text)), None)
+        if beside is not None and "wait" not in {one.name for one in commands(beside)}:
+            why = f"the job starts it when the program of line {started.line} has ended, the script beside it"
+            yield Remark(beside.line, shown(beside), why)
+
+
+def unwaited(statements: Sequence[Node]) -> list[Node]:
+    """Return the statements that end in ``&``, also in loops and conditions, and that no ``wait`` follows."""
+    found: list[Node] = []
+    for one in (node for statement in statements for node in statement.all("&", "command")):
+        if one.under("function_definition", "command_substitution", "process_substitution"):
+            continue
+        started = one.previous() if one.field is None else None  # else the operator of an expression
+        if one.type == "&" and started is not None:
+            found.append(started)
+        elif one.type == "command" and re.match(r"wait\b", one.text):
+            found = _left(found, one)
+    return found
+
+
+def _left(started: list[Node], wait: Node) -> list[Node]:
+    """Return the processes that a ``wait`` does not wait for."""
+    names = {name for name, _ in expansions(wait)}
+    if not names or wait.under(*LOOPS):
+        return []
+    left = started[:-1] if "!" in names else started
+    return [one for one in left if _id_of(one) not in names]
+
+
+def _id_of(started: Node) -> str:
+    """Return the variable that the next statement sets to the id of a process; empty without one."""
+    after = started.next()
+    while after is not None and after.type in ("&", "comment", ";"):
+        after = after.next()
+    match = re.match(r"(\w+)(\[[^]]*\])?\+?=.*\$!", after.text) if after is not None else None
+    return match[1] if match else ""
 
 
 def options(statements: Sequence[Node], strict: bool) -> Iterator[Remark]:

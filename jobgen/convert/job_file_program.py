@@ -191,14 +191,16 @@ def _is_module(words: list[str]) -> bool:
     return bool(words) and all(part.isidentifier() for part in words[0].split("."))
 
 
-def of_statement(script: Script, statement: Node) -> Words:
-    """Return a whole statement of a script as a program of one rank."""
-    needs = carried(script, [statement])
+def of_statement(script: Script, statement: Node, last: Node) -> Words:
+    """Return a whole statement of a script, and those up to the last one, as a program of one rank."""
+    brothers = statement.parent.children if statement.parent is not None else [statement]
+    nodes = [one for one in brothers if statement.start <= one.start <= last.start]
+    needs = carried(script, nodes)
     letters = "e" * script.errexit + "u" * script.nounset
     words = [f"-{letters}"] * bool(letters) + ["-o pipefail"] * script.pipefail
-    lines = [f"set {' '.join(words)}"] * bool(words) + [*state(script, [statement]), *needs.definitions]
-    lines.append(statement.text.strip())
-    return _code_of(lines, needs, [statement])
+    lines = [f"set {' '.join(words)}"] * bool(words) + [*state(script, nodes), *needs.definitions]
+    lines.append(statement.source[statement.start : last.end].decode("utf-8", "replace").strip())
+    return _code_of(lines, needs, nodes)
 
 
 def _code_of(lines: Sequence[str], needs: Carried, nodes: Sequence[Node]) -> Words:

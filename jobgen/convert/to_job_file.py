@@ -7,7 +7,7 @@ import re
 from jobgen.check.bash import Node, assignments, exported, literal
 from jobgen.check.launches import Launch, expanded
 from jobgen.check.script import Script
-from jobgen.check.shell_commands import Command
+from jobgen.check.shell_commands import Command, commands
 from jobgen.convert import (
     job_file_body,
     job_file_launcher,
@@ -104,8 +104,8 @@ def _body(file: JobFile, script: Script, source: Scheduler, launch: Launch | Non
     if command is None or said is not None:
         parts, words = _without_program(file, script, source, said)
     elif launch is None and (whole := _statement(script, command)) is not None:
-        parts = split(script, whole, file.remarks)
-        words = job_file_program.of_statement(script, whole)
+        parts, last = _with_wait(split(script, whole, file.remarks), whole)
+        words = job_file_program.of_statement(script, whole, last)
         file.values |= {"launcher": source.default_launcher, "command": words.words}
     else:
         parts = split(script, command.node, file.remarks)
@@ -133,6 +133,17 @@ def _statement(script: Script, command: Command) -> Node | None:
     """Return the statement that is the program, in a shell of its own; None for a plain command."""
     in_shell = command.name in script.functions or (not command.name and "/" not in command.words[0].text)
     return compound(command.node) or (command.node if in_shell else None)
+
+
+def _with_wait(parts: Split, statement: Node) -> tuple[Split, Node]:
+    """Take the ``wait`` for what a statement leaves in the background out of the commands after it.
+
+    Return the rest, and the statement with the wait, or the statement itself.
+    """
+    for at, one in enumerate(parts.after) if job_file_notes.unwaited([statement]) else ():
+        if one.parent is statement.parent and any(command.name == "wait" for command in commands(one)):
+            return parts._replace(after=parts.after[at + 1 :]), one
+    return parts, statement
 
 
 def _without_arguments(file: JobFile, source: Scheduler, command: Command | None) -> None:

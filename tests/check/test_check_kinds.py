@@ -116,3 +116,16 @@ def test_a_message_does_not_repeat_the_secret() -> None:
     found = check((SLURM + f"export HF_TOKEN={KEY}\nwandb login {KEY}\n").encode())
     assert [one.line for one in found if one.rule == "secret-in-script"] == [7, 8]
     assert KEY not in str(found)
+
+
+@pytest.mark.parametrize(
+    ("body", "lines"),
+    [
+        ("srun ./a &\nsrun ./b &\n./c > log &\n", [7, 8, 9]),
+        ("srun ./a &\nsrun ./b\nsrun ./c &\necho x\n", [9]),
+        ("srun ./a &\nsrun ./b &\nwait\n", []),
+    ],
+)
+def test_each_process_in_the_background_is_named(body: str, lines: list[int]) -> None:
+    found = check((SLURM + body).encode())
+    assert [one.line for one in found if one.rule == "unwaited-background"] == lines

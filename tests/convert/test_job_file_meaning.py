@@ -30,6 +30,7 @@ SAID = {
     "a trap": (SLURM, "", "trap 'rm x' EXIT\nsrun ./a", 3, "traps of its own", True),
     "a step in the background": (SLURM, "", "srun ./b &\nsrun ./a", 3, "may wait", True),
     "a process in the background": (SLURM, "", "./b &\nsrun ./a", 3, "ends with it", False),
+    "a step beside others": (SLURM, "", "srun ./a &\nsleep 5\n./b\nkill $!", 5, "has ended, the script beside", True),
     "one task of several": (SLURM, "-n 8 -c 4", "srun -n 1 ./a", 3, "the launcher starts 1 of them", True),
     "tasks of the submission": (
         "#SBATCH -t 10 {}\n{}\n", "", "mpirun -np $SLURM_NTASKS ./a", 2, "known only when the job runs", False,
@@ -85,7 +86,44 @@ def test_a_difference_is_said(name: str) -> None:
     assert found == [(line, lost)], done.remarks
 
 
+@pytest.mark.parametrize(
+    ("body", "lines"),
+    [
+        ("./a &\n./b x | ./c &\n", [3, 4]),
+        ("./a &\nfor i in 1 2; do\n  ./b $i > $i 2>&1 &\ndone\n", [3, 5]),
+        ("if [ -f x ]; then ./a & fi; ./b &\n", [3, 3]),
+        ("./a &\n./b &\nwait\n./c &\n", [6]),
+        ('./a &\none=$!\n./b & ids+=($!)\n./c &\nwait "$one" ${ids[0]}\n', [6]),
+        ('./a &\n./b &\nwait "$!"\n', [3]),
+        ("for i in 1 2; do ./a $i & done\nfor id in $(jobs -p); do wait $id; done\n", []),
+        ("f() { ./a & }\n: $((A & 1)) $(./b &)\n", []),
+    ],
+)
+def test_each_process_that_nothing_waits_for(body: str, lines: list[int]) -> None:
+    done = convert(SLURM.format("", f"{body}srun ./z"))
+    assert [one.line for one in done.remarks if "ends with it" in one.why] == lines
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "after"),
+    [
+        ("for i in 1 2; do\n  ./a $i &\ndone\nwait", "for i in 1 2; do\n  ./a $i &\ndone\nwait", None),
+        (
+            "for i in 1; do ./a & ids+=($!); done\necho x\nwait ${ids[@]}\ncp a b",
+            "for i in 1; do ./a & ids+=($!); done\necho x\nwait ${ids[@]}",
+            "set +eu +o pipefail\ncp a b\n",
+        ),
+        ("for i in 1 2; do ./a $i; done\nwait", "for i in 1 2; do ./a $i; done", None),
+    ],
+)
+def test_the_wait_for_processes_of_the_program(body: str, code: str, after: str | None) -> None:
+    found = values(convert(SLURM.format("", body)).text)
+    assert found["command"][2].strip() == code
+    assert found.get("after") == after
+
+
 SILENT = {
+    "a step with its wait": (SLURM, "", "srun ./a &\nid=$!\necho x\nwait $id\n./b", "the script beside it"),
     "a status that is kept": (
         SLURM,
         "-c 1",
