@@ -111,7 +111,7 @@ def _directives(script: Script, head: list[str]) -> list[Edit]:
     if not live:
         at = starts[1] if has_first_line(script) else 0
         return [Edit(at, at, text)]
-    edits = [Edit(starts[one.number - 1], starts[one.number], "") for one in live]
+    edits = [Edit(starts[one.number - 1], starts[one.last], "") for one in live]
     return [edits[0]._replace(text=text), *edits[1:]]
 
 
