@@ -1,8 +1,8 @@
 """The directives of a script, read as its scheduler reads them: up to the first command.
 
 PBS and sbatch read all lines before the first one that is not a comment (src/sbatch/opt.c, src/cmds/qsub.c).
-After a backslash, a directive of PBS goes on in the next line (get_script in src/cmds/qsub_sup.c, of Torque in
-src/cmds/qsub_functions.c); one of Slurm does not.
+After a backslash a directive of PBS goes on in the next line (get_script in src/cmds/qsub_sup.c, of
+Torque in src/cmds/qsub_functions.c); one of Slurm does not.
 Lines that only look like a directive (``# PBS``, ``#pbs``) are kept, too: they have no effect.
 """
 

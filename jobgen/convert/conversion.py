@@ -40,6 +40,7 @@ def convert(script: Script, to: str) -> Converted:
     wanted = request_reader.read(script, whole=True)
     said = list(submission.remarks(script, source, target, wanted))
     head, remarks = _request(script, wanted, source, target) if has_directives(script) else ([], [])
+    said += submission.nodes_of(script, source, target, head) if wanted.default_nodes else ()
     body = [*_body(script, source, target, wanted), *lookouts.switched_off(script, source, target)]
     remarks += [one for one in body if isinstance(one, Remark)]
     remarks += [*said, *lookouts.lookouts(script, source, target, wanted)]

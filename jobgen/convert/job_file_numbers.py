@@ -7,9 +7,11 @@ from collections.abc import Iterator
 
 from jobgen.check.launches import Launch
 from jobgen.check.script import Script
+from jobgen.convert import submission
 from jobgen.convert.job_file_builder import JobFile
 from jobgen.convert.job_file_directives import without_devices
 from jobgen.convert.remark import Remark
+from jobgen.schedulers.base import Scheduler
 from jobgen.schedulers.request import Request, number
 from jobgen.values import mebibytes
 
@@ -51,6 +53,18 @@ def write(file: JobFile, script: Script, launch: Launch | None, line: int) -> No
     if launch is not None and (count := launch.number(*launch.row.line.nodes)) and count != nodes:
         why = f"the launcher uses {count} of {nodes} nodes; jobgen starts ranks on all of them"
         file.remarks.append(Remark(launch.line, f"{count} nodes", why))
+
+
+def submitted_nodes(file: JobFile, script: Script, source: Scheduler, launch: Launch | None) -> None:
+    """Leave the number of nodes to the submission if the script reads it, and no directive requests it."""
+    asked = script.request
+    read = submission.nodes_read(script, source)
+    requested = asked.nodes or asked.ranks or asked.gpus or source.nodes_key in script.heeded
+    if read is None or requested or launch is None or launch.number(*_ALL):
+        return
+    file.values["nodes"] = "submitted"
+    why = "no directive requests nodes: the job takes those of its submission"
+    file.remarks.append(Remark(read[0], f"${read[1]}", why, lost=False))
 
 
 def _unknown(launch: Launch, each: int) -> Iterator[Remark]:

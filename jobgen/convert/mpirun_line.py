@@ -207,6 +207,8 @@ def _shape(line: Line, asked: Request) -> tuple[str | None, str | None]:
                 (f"--ntasks-per-node={said['each']}", f"srun ignores it: the job has {of_job} tasks")
             )
         return str(of_job), str(each) if each else None
+    if asked.submitted and nodes is None:
+        return None, said.get("each", str(asked.ranks_per_node or 1))
     if "nodes" in said and nodes is None:
         return (said["nodes"], "1") if said.get("each", "1") == "1" else (None, said["each"])
     if "each" in said and "each" not in numbers:

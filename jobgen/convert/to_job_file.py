@@ -53,6 +53,7 @@ def convert(script: Script) -> Converted:
     limits(file, script, source)
     set_name(file, source, line)
     launch = last_launch(script)
+    job_file_numbers.submitted_nodes(file, script, source, launch)
     if any(re.match(MADE_BY, one) for one in script.lines[:5]):
         _own_script(file, script, launch)
     else:

@@ -82,7 +82,7 @@ def definitions(asked: Request, source: Scheduler, target: Scheduler) -> dict[st
     values = {
         **target.counts,
         "slots_per_node": str(asked.lines_per_node or 1),
-        "ranks": str(asked.ranks or 1),
+        "ranks": _all_ranks(asked, target) if asked.submitted else str(asked.ranks or 1),
         "ranks_per_node": str(ranks),
         "cpus_per_rank": str(cpus),
         "cpus_per_node": "$(nproc)" if asked.exclusive else str(cpus * ranks),
@@ -98,6 +98,13 @@ def definitions(asked: Request, source: Scheduler, target: Scheduler) -> dict[st
     new = {*names(source, target), *target.job_variables}
     known = {name: one for name, one in _meanings(source).items() if name not in unset(asked, source)}
     return {name: values[meaning] for name, meaning in known.items() if meaning in values and name not in new}
+
+
+def _all_ranks(asked: Request, target: Scheduler) -> str:
+    """Return the number of ranks of a job whose nodes only the submission names."""
+    if target.hosts_by_core and (asked.cpus_per_rank or 1) > 1:
+        return f"$(({asked.ranks_per_node or 1} * {target.counts['nodes']}))"
+    return target.counts.get("slots", "1")
 
 
 _EXPANDED = "the script itself expands it, to 0: it is the same for all ranks"

@@ -269,3 +269,20 @@ def test_a_job_has_the_shell_of_its_script(tmp_path: Path) -> None:
 def test_the_mpi_that_srun_names_for_one_rank() -> None:
     text = convert(SLURM.format("-n 1", "srun --mpi=pmi2 python3 t.py")).text
     assert 'mpi = "mpich"' in text or 'mpi = "intel"' in text
+
+
+@pytest.mark.parametrize(
+    ("options", "body", "nodes"),
+    [
+        ("--gres=gpu:2", "torchrun --nnodes=$SLURM_NNODES --nproc-per-node=2 t.py", "submitted"),
+        ("--ntasks-per-node=2", "H=$(scontrol show hostnames $SLURM_JOB_NODELIST)\nsrun ./a $H", "submitted"),
+        ("--ntasks-per-node=2", "H=$SLURM_JOB_NODELIST\nmpirun -np 4 ./a $H", None),
+        ("-n 2", "srun ./a $SLURM_NTASKS", None),
+        ("-N 2-4", "srun ./a $SLURM_NNODES", None),
+        ("--gres=gpu:2", "echo $SLURM_NNODES\nsrun ./a", None),
+    ],
+)
+def test_nodes_that_only_the_submission_names(options: str, body: str, nodes: str | None) -> None:
+    done = convert(f"#!/bin/bash\n#SBATCH -t 10 {options}\n{body}\n")
+    assert values(done.text).get("nodes") == nodes
+    assert any("those of its submission" in one.why for one in done.remarks) == (nodes is not None)
