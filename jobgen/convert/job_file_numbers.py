@@ -10,6 +10,7 @@ from jobgen.check.script import Script
 from jobgen.convert import submission
 from jobgen.convert.job_file_builder import JobFile
 from jobgen.convert.job_file_directives import without_devices
+from jobgen.convert.job_file_launcher import name_of
 from jobgen.convert.remark import Remark
 from jobgen.schedulers.base import Scheduler
 from jobgen.schedulers.request import Request, number
@@ -113,14 +114,20 @@ def _each(file: JobFile, script: Script, launch: Launch | None, nodes: int, gpus
         return 1
     asked, row = script.request, launch.row
     each = launch.number(*_EACH)
-    if placed := re.match(r"ppr:(\d+):node", launch.options.get("--map-by") or ""):
-        each = int(placed[1])
+    if mapped := re.match(r"ppr:(\d+):node", launch.options.get("--map-by") or ""):
+        each = int(mapped[1])
     total = launch.number(*_ALL)
+    if name_of(launch) == "aprun" and not launch.has("-n", "-B"):
+        total = 1  # its default
     if each is None and total:
         if total % nodes:
             why = f"{total} ranks are not divisible by {nodes} nodes: jobgen starts as many on each"
             file.remarks.append(Remark(launch.line, f"{total} ranks", why))
         each = -(-total // nodes)
+    placed = launch.number("-N") if name_of(launch) == "aprun" else None
+    if placed and each and placed != each:
+        why = f"jobgen starts {each} on a node"
+        file.remarks.append(Remark(launch.line, f"-N {placed}", why, lost=False))
     if each is not None and not (row.by_scheduler and launch.outer is None and each == 0):
         return max(each, 1)
     named = [launch.options.get(one) for one in _EACH if one in launch.options]

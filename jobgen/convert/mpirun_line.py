@@ -1,4 +1,4 @@
-"""Command lines of mpirun, mpiexec and aprun."""
+"""Command lines of mpirun and mpiexec."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _FLAGS = (
         "--display-allocation",
         "-display-map",
     ),
-    *("--bynode", "-bynode", "--byslot", "-byslot", "--novm", "-b", "-B"),
+    *("--bynode", "-bynode", "--byslot", "-byslot", "--novm"),
 )
 _VALUES = {
     "-np": "ranks", "-n": "ranks", "--np": "ranks", "-c": "ranks", "-hostfile": "hosts",
@@ -57,7 +57,7 @@ _VALUES = {
     "-perhost": "each", "--perhost": "each", "-npernode": "each", "--npernode": "each", "-N": "each",
     "--depth": "cpus", "-d": "cpus", "-cpus-per-proc": "cpus", "--cpus-per-proc": "cpus",
     "-cpus-per-rank": "cpus", "--cpus-per-rank": "cpus", "--cpu-bind": "cpu_bind", "-cpu-bind": "cpu_bind",
-    "-cc": "cpu_bind", "--cc": "cpu_bind", "--env": "env", "-env": "env", "-e": "env", "--genv": "env",
+    "--env": "env", "-env": "env", "-e": "env", "--genv": "env",
     "--mca": "mca", "-mca": "mca", "-genv": "env", "-wdir": "chdir", "--wdir": "chdir", "-wd": "chdir",
     "-bootstrap": "", "-launcher": "", "--launcher": "", "-rmk": "", "--prefix": "", "--pmi": "",
 }  # fmt: skip
@@ -129,7 +129,7 @@ def _map(line: Line, name: str, value: Value) -> None:
 
 
 def _cpu_bind(line: Line, name: str, value: Value) -> None:
-    """Read the binding of PALS and ALPS: https://cpe.ext.hpe.com/docs/latest/pals/index.html"""
+    """Read the binding of PALS: https://cpe.ext.hpe.com/docs/latest/pals/index.html"""
     text = (value.known or value.text).removeprefix("verbose,")
     if mask := masks(text):
         line.said["mask"] = mask

@@ -191,6 +191,7 @@ def _program(
             kind = source.default_launcher
         nodes, more = job_file_launcher.program_of(script, launch), _rank_argument(launch)
         nodes = job_file_program.inner(command.words, nodes) if launch.outer else nodes
+        nodes = _first_of_several(file, launch, nodes)
         lines = _launcher(file, script, launch, kind)
     file.values["launcher"] = kind
     words = job_file_program.read(script, nodes)
@@ -206,6 +207,17 @@ def _program(
     program = _prefixed(file, script, command, words)
     file.values["command"], words.expanded = program, bool(names(program))
     return words
+
+
+def _first_of_several(file: JobFile, launch: Launch, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+    """Return the words of the first program of ``mpirun -n 1 a : -n 2 b``; add a remark on the others."""
+    at = next((i for i, node in enumerate(nodes) if node.text == ":"), len(nodes))
+    if not launch.row.of_mpi or at == len(nodes):
+        return nodes
+    others = " ".join(node.text for node in nodes[at:])
+    why = "jobgen starts one program with all ranks: the others are missing"
+    file.remarks.append(Remark(launch.line, others[:60], why))
+    return nodes[:at]
 
 
 def _prefixed(file: JobFile, script: Script, command: Command, words: Words) -> list[str]:
@@ -244,8 +256,8 @@ def _launcher(file: JobFile, script: Script, launch: Launch, kind: str) -> list[
     if _is_old(launch):
         why = f"becomes {kind}, which PyTorch has since 1.10"
         file.remarks.append(Remark(launch.line, "torch.distributed.launch", why, lost=False))
-    if launch.command.name in job_file_launcher.OTHERS:
-        file.remarks.append(Remark(launch.line, launch.command.name, f"becomes {kind}", lost=False))
+    if (name := job_file_launcher.name_of(launch)) in job_file_launcher.OTHERS:
+        file.remarks.append(Remark(launch.line, name, f"becomes {kind}", lost=False))
     job_file_launcher.set_mpi(file, script, launch, kind)
     if (port := launch.number("--master-port", "--main-process-port")) is not None:
         file.add("master_port", port, launch.line)

@@ -39,7 +39,7 @@ SAID = {
     "tasks that do not divide": (SLURM, "-N 2 -n 49", "srun ./a", 2, "49 tasks are not divisible", True),
     "all cores": (SLURM, "--exclusive", "./a", 2, "has all cores of the node", False),
     "an exit of the program": (SLURM, "", "for i in 1 2; do\n  ./a || exit 1\ndone\ncp a b", 6, "after an exit", False),
-    "options of aprun": (TORQUE, "", "aprun -b -n 4 ./a", 3, "without it", True),
+    "options of aprun": (TORQUE, "", "aprun -j 1 -n 4 ./a", 3, "without it", True),
     "unknown options": (SLURM, "", "srun $OPTIONS python3 t.py", 3, "if it has options or a launcher", True),
     "an old launcher": (GPUS, "", "python3 -m torch.distributed.launch --nproc_per_node=2 t.py", 3, "since 1.10", False),
     "another shell": ("#!/bin/zsh\n#SBATCH -n 1 {}\n{}\n", "", "./a", 1, "splits words", False),
