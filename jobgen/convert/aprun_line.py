@@ -20,7 +20,7 @@ _LONG = {
     "--cpu-time-limit": "-t", "--sync-output": "-T",
 }  # fmt: skip
 FLAGS = ("-b", "-B", "-C", "-q", "-ss", "-T")
-_SAYS = {"-n": "ranks", "-N": "each", "-d": "cpus", "-ss": "local", "-q": "quiet"}
+_SAYS = {"-n": "ranks", "-N": "each", "-d": "cpus", "-ss": "near", "-q": "quiet"}
 NOTES = {
     "-b": "changes nothing: no other launcher transfers the program",
     "-B": "the numbers are those of the job",
