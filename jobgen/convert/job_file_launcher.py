@@ -121,7 +121,7 @@ def set_mpi(file: JobFile, script: Script, launch: Launch, kind: str) -> None:
     file.add("mpi", named or DEFAULT_MPI, launch.line)
     if named is None:
         why = f"the script does not name its MPI: mpi = {DEFAULT_MPI} is a guess"
-        file.remarks.append(Remark(launch.line, name_of(launch), why, lost=False))
+        file.remarks.append(Remark(launch.line, name_of(launch) or kind, why, lost=False))
 
 
 def _binds(file: JobFile, value: str) -> bool:

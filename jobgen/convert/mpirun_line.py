@@ -197,6 +197,8 @@ def _shape(line: Line, asked: Request) -> tuple[str | None, str | None]:
     nodes = numbers.get("nodes") if "nodes" in said else asked.nodes
     if "ranks" in said:
         known = numbers.get("ranks")
+        if asked.submitted and nodes is None and "each" not in said:
+            return said["ranks"], "1" if said["ranks"] == said.get("nodes") else None
         return said["ranks"], str(-(-known // nodes)) if known and nodes else said.get("each")
     counted = asked.ranks_per_node or not asked.nodes or (asked.ranks or 0) > asked.nodes
     of_job = asked.ranks if counted else None  # SLURM_NTASKS

@@ -17,6 +17,7 @@ from jobgen.convert import (
     lookouts,
 )
 from jobgen.convert.conversion import Converted
+from jobgen.convert.host_code import HostCode
 from jobgen.convert.job_file_builder import JobFile
 from jobgen.convert.job_file_directives import limits, read_directives, set_name
 from jobgen.convert.job_file_main import last_launch, last_program, unreadable
@@ -121,6 +122,8 @@ def _body(file: JobFile, script: Script, source: Scheduler, launch: Launch | Non
         _without_arguments(file, source, command)
     if words.expanded:
         file.values["expand"] = True
+    if launch is not None and command is not None and said is None:
+        parts = _without_host_code(file, script, source, launch, parts, words)
     job_file_body.Body(file, script, parts, words.used, words.setup).write()
     file.remarks += [*job_file_notes.status(parts), *job_file_notes.traps(script, file)]
     file.remarks += [*job_file_notes.tasks(script, file), *job_file_notes.ends(file, parts)]
@@ -145,6 +148,19 @@ def _with_wait(parts: Split, statement: Node) -> tuple[Split, Node]:
         if one.parent is statement.parent and any(command.name == "wait" for command in commands(one)):
             return parts._replace(after=parts.after[at + 1 :]), one
     return parts, statement
+
+
+def _without_host_code(
+    file: JobFile, script: Script, source: Scheduler, launch: Launch, parts: Split, words: Words
+) -> Split:
+    """Leave out what only the launch line of the script reads: its file of hosts, and the like."""
+    code = HostCode(script, source, launch, "\n".join(words.setup), _OURS)
+    gone = code.find(parts.before)
+    why = "is left out: at most the launch line reads it, and jobgen lists and counts the hosts itself"
+    file.remarks += [Remark(one.line, one.text.split("\n")[0][:60], why, lost=False) for one in gone]
+    signs = [one.next() for one in gone]
+    left = [one for one in parts.before if one not in gone and not (one.type == ";" and one in signs)]
+    return parts._replace(before=tuple(left))
 
 
 def _without_arguments(file: JobFile, source: Scheduler, command: Command | None) -> None:
