@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Sequence
 
-from jobgen.check.bash import LOOPS, Node, assignments, expansions, exported, parse
+from jobgen.check.bash import LOOPS, Node, assignments, expansions, exported, literal, parse
 from jobgen.check.launches import Launch
 from jobgen.check.script import Script
 from jobgen.check.shell_commands import Command, commands
@@ -196,6 +197,18 @@ def python(script: Script, command: Command) -> Iterator[Remark]:
     paths = any(name == "PATH" for name, _, _ in assignments(script.tree))
     if not paths and not any(script.named(*_FINDS_PYTHON)):
         yield Remark(command.line, "python", "jobgen runs it as python3", lost=False)
+
+
+def old_launcher(launch: Launch, program: Sequence[str], old: bool) -> Iterator[Remark]:
+    """Yield a remark if a launcher of Python 2 starts a program that jobgen starts with python3.
+
+    ``old``: the environment of the script is one of Python 2.
+    """
+    texts = [os.path.basename(literal(word) or "") for word in launch.command.words]
+    named = next((text for text in texts if re.match(r"python(2|$)", text)), "")
+    if (named[6:] or (old and named != "python3")) and (program[0] == "-m" or program[0].endswith(".py")):
+        why = f"is of Python 2: jobgen starts {program[0]} with python3"
+        yield Remark(launch.line, named or launch.kind, why)
 
 
 def alone(script: Script, file: JobFile, command: Command, launch: Launch | None) -> Iterator[Remark]:

@@ -212,7 +212,8 @@ def _program(
     file.values["launcher"] = kind
     words = job_file_program.read(script, nodes)
     if words.several:
-        words = job_file_program.as_text(script, nodes, more)
+        of_python = launch is not None and launch.row.once_a_node
+        words = job_file_program.as_text(script, nodes, more, of_python)
     elif more:
         at = next((i for i, word in enumerate(words.words) if word.endswith(".py")), -1) + 1
         words.words[at:at] = more
@@ -220,7 +221,7 @@ def _program(
     if not words.words or (words.words[0].startswith("-") and words.words[0] not in ("-m", "--module")):
         file.remarks.append(Remark(command.line, command.node.text.split("\n")[0][:60], "names no program"))
         words.words = ["true"]
-    program = _prefixed(file, script, command, words)
+    program = _prefixed(file, script, launch, command, words)
     file.values["command"], words.expanded = program, bool(names(program))
     return words
 
@@ -236,14 +237,25 @@ def _first_of_several(file: JobFile, launch: Launch, nodes: tuple[Node, ...]) ->
     return nodes[:at]
 
 
-def _prefixed(file: JobFile, script: Script, command: Command, words: Words) -> list[str]:
+def _prefixed(
+    file: JobFile, script: Script, launch: Launch | None, command: Command, words: Words
+) -> list[str]:
     """Return the program with the variables that the script sets for this command only."""
-    if words.words[0] == "python" and job_file_program.old_python(script):
+    old = job_file_program.old_python(script)
+    by_launcher = launch is not None and launch.row.once_a_node
+    if words.words[0] == "python" and old:
         program = words.words
+    elif words.words[0].endswith(".py") and old and not by_launcher:  # by the interpreter of its first line
+        program = ["env", *words.words]
     else:
         program = job_file_program.command(words.words)
     if words.words[0] == "python" and program[0] != "python":
         file.remarks += job_file_notes.python(script, command)
+    elif words.words[0].endswith(".py") and program == words.words and not by_launcher:
+        why = "the script starts it with the interpreter of its first line, jobgen with python3"
+        file.remarks.append(Remark(command.line, words.words[0], why, lost=False))
+    elif launch is not None and by_launcher:
+        file.remarks += job_file_notes.old_launcher(launch, words.words, old)
     pairs = []
     for name, value, node in assignments(command.node):
         if node.parent is command.node and name not in _OURS:

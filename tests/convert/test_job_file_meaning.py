@@ -286,3 +286,55 @@ def test_nodes_that_only_the_submission_names(options: str, body: str, nodes: st
     done = convert(f"#!/bin/bash\n#SBATCH -t 10 {options}\n{body}\n")
     assert values(done.text).get("nodes") == nodes
     assert any("those of its submission" in one.why for one in done.remarks) == (nodes is not None)
+
+
+@pytest.mark.parametrize(
+    ("body", "command"),
+    [
+        ("srun python2 t.py", ["python2", "t.py"]),
+        ("srun python2.7 -u t.py", ["python2.7", "-u", "t.py"]),
+        ("/opt/bin/python2 -m x.y", ["/opt/bin/python2", "-m", "x.y"]),
+        ("P=python2\nsrun $P t.py", ["python2", "t.py"]),
+        ("python2.7 t.py *.txt", ["bash", "-c", "exec python2.7 t.py *.txt"]),
+        ("module load python/2.7\nsrun python -u t.py", ["python", "-u", "t.py"]),
+        ("module load anaconda2\nsrun python -m x", ["python", "-m", "x"]),
+        ("conda activate tf_py2\nsrun python t.py", ["python", "t.py"]),
+        ("conda create -n x python=2.7\nsrun python t.py", ["python", "t.py"]),
+        ("virtualenv -p python2 v\n. v/bin/activate\npython t.py", ["python", "t.py"]),
+        ("export PATH=/opt/python2.7/bin:$PATH\npython t.py", ["python", "t.py"]),
+        ("module load python/2.7\nsrun ./t.py", ["env", "./t.py"]),
+        ("module load python/2.7\nsrun ./t.py *.txt", ["bash", "-c", "exec ./t.py *.txt"]),
+        ("module load numpy2 py2025\nsrun python t.py", ["t.py"]),
+        ("module load python/2.7\nsrun python3 t.py", ["t.py"]),
+    ],
+)
+def test_the_interpreter_of_python_2(body: str, command: list[str]) -> None:
+    done = convert(SLURM.format("", body))
+    found = values(done.text)["command"]
+    assert [word.strip() for word in found] == command
+    assert not any("with python3" in one.why for one in done.remarks)
+
+
+@pytest.mark.parametrize(
+    ("body", "line", "what", "lost"),
+    [
+        ("python2 -m torch.distributed.launch --nproc_per_node 1 t.py", 3, "python2", True),
+        (
+            "module load python/2.7\npython -m torch.distributed.launch --nproc_per_node 1 t.py",
+            4,
+            "python",
+            True,
+        ),
+        ("module load python/2.7\ntorchrun --nproc-per-node 1 t.py", 4, "torchrun", True),
+        ("srun ./t.py x", 3, "./t.py", False),
+    ],
+)
+def test_another_interpreter_is_said(body: str, line: int, what: str, lost: bool) -> None:
+    done = convert(SLURM.format("", body))
+    found = [(one.line, one.what, one.lost) for one in done.remarks if "with python3" in one.why]
+    assert found == [(line, what, lost)]
+
+
+def test_a_launcher_of_python_3() -> None:
+    done = convert(SLURM.format("", "python3 -m torch.distributed.launch --nproc_per_node 1 t.py"))
+    assert not any("with python3" in one.why for one in done.remarks)
