@@ -14,15 +14,15 @@ from jobgen.containers import LEAKS
 from jobgen.convert.carried import carried
 from jobgen.convert.job_file_builder import JobFile
 from jobgen.convert.job_file_split import Split
-from jobgen.convert.kinds_of_commands import STATE, TOOLS
+from jobgen.convert.kinds_of_commands import PRINT, STATE, TOOLS
 from jobgen.convert.remark import Remark
 from jobgen.launchers import LAUNCHERS
 
 _SEPARATORS = (";", "&", ";;")
 _OF_PROGRAM = re.compile(r"exit( \"?\$\?\"?)?")
 _EXIT = re.compile(r"^(?!\s*#)(.*([;&|{(]|\bthen|\bdo|\belse)\s*|\s*)exit\b", re.MULTILINE)
-# What follows the start of a process in the background and takes no time, and signs.
-_STARTED = re.compile(r"[;&]|echo\b|date$|sleep\b|(export )?[\w[\]]+\+?=|exit\b|(conda )?deactivate$")
+# Commands that take no time beside a process in the background, or wait for a while.
+_BRIEF = STATE | PRINT | {"sleep", "kill", "true", "rm", "mkdir", "[", "test"}
 _RANKS = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "TORCHELASTIC_RUN_ID")
 _MOVES = ("cd", "pushd", "popd", "module", "ml", "source", ".", "conda")
 _FINDS_PYTHON = ("module", "ml", "source", ".", "conda", "mamba", "micromamba", "spack", "eval", "pyenv")
@@ -131,10 +131,11 @@ def background(script: Script, parts: Split) -> Iterator[Remark]:
             why = "runs beside the program, and ends with it"
             yield Remark(command.line, shown(command), why, lost=False)
     if parts.after and parts.after[0].type == "&" and (started := parts.after[0].previous()) is not None:
-        beside = next((one for one in parts.after if not _STARTED.match(one.text)), None)
-        if beside is not None and "wait" not in {one.name for one in commands(beside)}:
+        names = (({command.name for command in commands(one)}, one) for one in parts.after)
+        found = next(((has, one) for has, one in names if has - _BRIEF or "wait" in has), None)
+        if found is not None and "wait" not in found[0]:
             why = f"the job starts it when the program of line {started.line} has ended, the script beside it"
-            yield Remark(beside.line, shown(beside), why)
+            yield Remark(found[1].line, shown(found[1]), why)
 
 
 def unwaited(statements: Sequence[Node]) -> list[Node]:

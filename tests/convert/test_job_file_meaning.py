@@ -123,6 +123,12 @@ def test_the_wait_for_processes_of_the_program(body: str, code: str, after: str 
 
 
 SILENT = {
+    "a step beside a message": (
+        SLURM,
+        "",
+        "srun ./a &\nid=$!\necho x\nsleep 5\nkill $id",
+        "the script beside it",
+    ),
     "a step with its wait": (SLURM, "", "srun ./a &\nid=$!\necho x\nwait $id\n./b", "the script beside it"),
     "a status that is kept": (
         SLURM,
