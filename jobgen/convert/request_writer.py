@@ -16,7 +16,7 @@ from jobgen.schedulers.request import Request
 from jobgen.schedulers.wanted import Lack, Wanted
 
 Lost = list[Lack]
-_DEFAULTS = {"-l select=1", "-l nodes=1:ppn=1"}  # what qsub requests without a directive
+_DEFAULTS = {"-l select=1", "-l nodes=1:ppn=1", "-l place=scatter"}  # what qsub requests without a directive
 
 
 def write(wanted: Wanted, source: Scheduler, target: Scheduler, extra: Written) -> tuple[list[str], Lost]:
@@ -80,7 +80,7 @@ def _resources(asked: Request, target: Scheduler, chunk: str, lost: Lost, defaul
     if number is not None:
         devices = target.devices(ACCELERATORS[GENERIC_RESOURCES.get(asked.accelerator, "cuda")])
     lines, lacking = target.resources(asked, (devices or "").format(n=number), chunk)
-    if default and asked.cpus_per_rank is None and set(lines[:1]) <= _DEFAULTS and not asked.exclusive:
+    if default and asked.cpus_per_rank is None and set(lines) <= _DEFAULTS:
         lines = []
     lost += lacking
     if number and devices is None:

@@ -102,7 +102,9 @@ def test_a_slurm_script_runs_under_pbs(request: pytest.FixtureRequest, name: str
 
 
 @pytest.mark.parametrize(("name", "target"), [("openpbs", "pbspro"), ("torque", "torque")])
-def test_the_nodes_are_those_of_the_submission(request: pytest.FixtureRequest, name: str, target: str) -> None:
+def test_the_nodes_are_those_of_the_submission(
+    request: pytest.FixtureRequest, name: str, target: str
+) -> None:
     cluster: PbsCluster = request.getfixturevalue(f"{name}_cluster")
     folder = cluster.folder("converted")
     script = with_mpirun(converted(SLURM.replace("#SBATCH --nodes=2\n", ""), target, folder), folder)

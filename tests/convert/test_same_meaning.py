@@ -379,6 +379,20 @@ def test_a_script_that_requests_nothing(target: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("option", "target", "request_"),
+    [
+        ("--mem=1G", "torque", "-l nodes=1:ppn=1\n#PBS -l mem=1gb"),
+        ("--mem=1G", "pbspro", "-l select=1:mem=1gb\n#PBS -l place=scatter"),
+        ("--exclusive", "pbspro", "-l select=1\n#PBS -l place=scatter:excl"),
+        ("-N 1", "torque", "-l nodes=1:ppn=1"),
+    ],
+)
+def test_a_script_that_requests_something(option: str, target: str, request_: str) -> None:
+    text = convert(f"#SBATCH -t 10 {option}\n./a", target).text
+    assert all(f"#PBS {one}\n" in text for one in request_.split("\n#PBS "))
+
+
+@pytest.mark.parametrize(
     ("target", "how"), [("pbspro", "-l select=N -l place=scatter"), ("torque", "-l nodes=N:ppn=1")]
 )
 def test_how_to_submit_a_script_that_requests_nothing(target: str, how: str) -> None:
