@@ -95,6 +95,7 @@ $(VENV)/.venv:
 	touch $@
 
 $(VENV)/.demo: $(VENV)/.venv $(SOURCES)
+	@echo "Installing PyTorch, DeepSpeed and an MPI into $(VENV): this may take minutes."
 	$(PIP) --editable '.[train,mpi]'
 	$(BIN)/python -m compileall -q jobgen templates train  # pip does it for every other package
 	$(BIN)/jobgen pbs > /dev/null

@@ -312,7 +312,7 @@ OPTIONS = (
     Option(
         "accelerator",
         _RESOURCES,
-        values.choice(*ACCELERATORS),
+        values.choice(*ACCELERATORS, gpu="cuda", nvidia="cuda", amd="rocm", intel="xpu", ascend="npu"),
         "|".join(ACCELERATORS),
         "Device of the ranks.  [default: cuda; cpu with --gpus-per-node 0, or locally without it]",
     ),

@@ -50,14 +50,17 @@ def count(text: str) -> int | None:
 
 
 class Choice:
-    """A parser of one of several words; its error suggests the nearest one."""
+    """A parser of one of several words; its error suggests the nearest one, or the one that is ``meant``."""
 
-    def __init__(self, *allowed: str) -> None:
+    def __init__(self, *allowed: str, **meant: str) -> None:
         self.allowed = allowed
+        self.meant = meant
 
     def __call__(self, text: str) -> str:
         if text not in self.allowed:
-            raise ValueError(f"must be {one_of(self.allowed)}{nearest(text, self.allowed)}")
+            word = text.lower()
+            hint = nearest(self.meant.get(word, word), self.allowed)
+            raise ValueError(f"must be {one_of(self.allowed)}{hint}")
         return text
 
 

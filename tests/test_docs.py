@@ -101,7 +101,8 @@ def test_sbatch_block(block: str, slurm_cluster: Cluster, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("block", blocks("jobgen submit"))
 def test_submit_block(block: str, slurm_cluster: Cluster, tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text("print('hello')\n")
+    for name in ("train.py", "hello.py"):
+        (tmp_path / name).write_text("print('hello')\n")
     slurm_cluster.exec("head", ["bash", "-euc", block], cwd=tmp_path, env=environment(), timeout=300)
     assert list(tmp_path.glob("runs/*/attempt-1"))
 

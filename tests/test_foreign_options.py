@@ -109,6 +109,8 @@ CASES = [
     ("slurm --ppn 4", "of mpirun; use --ranks-per-node 4"),
     ("slurm --lr 1", "there is no option --lr; the program's own options go after --"),
     ("pbs --node 2", "there is no option --node; did you mean --nodes?"),
+    ("slurm -nodes=2", "there is no option -nodes; did you mean --nodes?"),
+    ("slurm \N{EM DASH}nodes 2", "is no option; did you mean --nodes, with hyphens?"),
 ]  # fmt: skip
 
 

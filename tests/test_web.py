@@ -19,6 +19,7 @@ from support.web_page import Page, built, served
 
 from jobgen.commands.web.answer import printed
 from jobgen.commands.web.bundle import PYODIDE
+from jobgen.commands.web.bundle import SITES as SITE_FILES
 from jobgen.commands.web.form import ABSENT, groups
 from jobgen.jobfile.reader import decode
 from jobgen.options import BY_KEY
@@ -145,10 +146,7 @@ def test_the_form_has_what_the_scheduler_has(page: Page) -> None:
         assert ("srun" in page.run(words)) == (kind == "slurm")
     # What was typed for another scheduler is not sent.
     page.fill({"scheduler": "slurm", "launcher": "srun", "queue": "gpu"})
-    page.run(
-        "form.scheduler.value = 'local'; form.scheduler.dispatchEvent(new Event('input', {bubbles: true}))"
-    )
-    page.wait()
+    page.choose("scheduler", "local")
     assert (page.text("command"), page.message()) == ("jobgen local", "")
 
 
@@ -157,8 +155,7 @@ def test_the_own_site_is_first_and_its_rules_apply(page: Page) -> None:
     page.fill({"scheduler": "slurm", "site": "centre", "nodes": "5"})
     assert "wide" in page.message()
     assert "#SBATCH --partition=wide" in page.script()
-    page.run("form.site.value = 'polaris'; form.site.dispatchEvent(new Event('input', {bubbles: true}))")
-    page.wait()
+    page.choose("site", "polaris")
     assert page.run("form.scheduler.value") == "pbspro"
 
 
@@ -180,7 +177,9 @@ def test_the_address_holds_the_form(page: Page) -> None:
     page.wait()
     assert page.text("command") == command
     assert shlex.split(command)[-3:] == ["--", "a", "b c"]
-    page.open({"scheduler": "slurm", "wallltime": "2h"})
+    page.follow({"site": "lumi", "account": "proj42"})
+    assert page.text("command") == "jobgen slurm --account proj42 --site lumi"
+    page.follow({"scheduler": "slurm", "wallltime": "2h"})
     assert page.message() == "jobgen: wallltime (form): there is no such option; did you mean walltime?"
     page.fill({"scheduler": "slurm", "program": "train.py 'a"})
     assert page.message() == "jobgen: program (form): no closing quotation"
@@ -206,6 +205,155 @@ def test_it_can_be_used_without_eyes_and_mouse(page: Page) -> None:
             page.call("Input.dispatchKeyEvent", type=kind, key="Tab", code="Tab", windowsVirtualKeyCode=9)
         seen.append(page.run("document.activeElement.name || document.activeElement.className"))
     assert seen[:4] == ["skip", "scheduler", "site", "program"]
+
+
+def test_a_link_inside_the_page_keeps_the_form(page: Page) -> None:
+    page.follow({"scheduler": "slurm", "nodes": "3"})
+    page.run("document.querySelector('.skip').click()")
+    page.wait("linked")
+    assert page.run("document.activeElement.id") == "output"
+    assert (page.text("command"), page.message()) == ("jobgen slurm --nodes 3", "")
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"hostfile": "/etc/hosts"}, "jobgen: hostfile (form): reads a file of the cluster"),
+        ({"dialect": "torque"}, "jobgen: dialect (form): is part of the choice of the scheduler"),
+        ({"exclusive": "maybe"}, "jobgen: exclusive maybe (form): must be yes or no"),
+        ({"__proto__": "1"}, "jobgen: __proto__ (form): there is no such option"),
+        ({"name": "a\0"}, r"jobgen: --name 'a\x00' (command line): can hold no NUL"),
+        (
+            {"cpus_per_rank": "9" * 5000},
+            f"jobgen: --cpus-per-rank {'9' * 57}... (command line): must be a whole number "
+            "from 1 to 10000000",
+        ),
+    ],
+)
+def test_links_with_values_that_no_field_gives(page: Page, given: dict[str, str], sentence: str) -> None:
+    page.follow({"scheduler": "pbspro", **given})
+    assert page.message() == sentence
+
+
+def test_a_link_with_words_that_do_not_exist_can_be_mended(page: Page) -> None:
+    page.follow({"scheduler": "pbspro", "site": "nowhere"})
+    assert "there is no such site" in page.message()
+    page.choose("scheduler", "slurm")
+    assert (page.text("command"), page.message()) == ("jobgen slurm", "")
+
+
+def test_a_value_ends_at_the_end_of_its_line_only(page: Page) -> None:
+    page.fill({"scheduler": "slurm", "env": "A=b\u2028c\x0cd\nB=2", "program": "train.py"})
+    assert shlex.split(page.text("command")) == [
+        *("jobgen", "slurm", "--env", "A=b\u2028c\x0cd", "--env", "B=2", "--", "train.py")
+    ]
+    page.wait("linked")
+    assert page.flags("export A=")[-1:] == ["--env"]
+    assert page.flags("exec python3 train.py") == ["Program"]
+    page.fill({"scheduler": "slurm", "name": "\ud800"})
+    assert "\ufffd" in page.message()
+
+
+def test_an_option_with_the_value_of_its_default_has_lines(page: Page) -> None:
+    page.fill({"scheduler": "slurm", "nodes": "1"})
+    page.wait("linked")
+    assert page.flags("#SBATCH --nodes=1") == ["--nodes"]
+
+
+def test_the_lines_stay_marked_as_their_option_changes(page: Page) -> None:
+    marked = "[...document.querySelectorAll('#script .on > code')].map(one => one.textContent)"
+    page.follow({"scheduler": "slurm", "nodes": "2"})
+    page.run("form.nodes.focus()")
+    page.choose("nodes", "3")
+    page.wait("linked")
+    assert "#SBATCH --nodes=3" in page.run(marked)
+    page.run("document.querySelector('[type=reset]').focus()")
+    assert page.run(marked) == []
+
+
+def test_only_what_there_is_can_be_copied(page: Page) -> None:
+    off = "[...document.querySelectorAll('.buttons button')].map(one => one.disabled)"
+    page.follow({"scheduler": "slurm"})
+    assert page.run(off) == [False] * 5
+    page.choose("nodes", "0")
+    assert page.run(off) == [True, True, False, True, False]  # the command line and the link remain
+    assert page.run("getComputedStyle(document.getElementById('output')).opacity") == "1"
+    # The link is that of the form, though the address follows later.
+    page.run("navigator.clipboard.writeText = async (text) => { window.copied = text; }; 0")
+    page.run("document.querySelector('.copy:last-child').click()")
+    assert page.run("copied").endswith("#scheduler=slurm&nodes=0")
+
+
+def test_the_download_is_the_script(page: Page, tmp_path: Path) -> None:
+    page.call("Page.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
+    page.follow({"scheduler": "slurm", "comment": "\N{SNOWMAN}"})
+    page.run("document.getElementById('download').click()")
+    file, until = tmp_path / "job.slurm", time.monotonic() + 10
+    while not file.is_file():
+        assert time.monotonic() < until, [*tmp_path.iterdir()]
+        time.sleep(0.01)
+    assert file.read_bytes() == page.script().encode()
+
+
+def test_a_screen_reader_hears_a_mistake_after_a_pause(page: Page) -> None:
+    page.follow({"scheduler": "slurm"})
+    page.choose("nodes", "x")
+    assert "whole number" in page.message()
+    assert "whole number" not in page.text("said")
+    until = time.monotonic() + 10
+    while "whole number" not in page.text("said"):
+        assert time.monotonic() < until
+    assert page.run("[...document.querySelectorAll('[role=alert], [aria-live]')].length") == 0
+
+
+def test_a_warning_does_not_look_like_a_mistake(page: Page) -> None:
+    page.fill({"scheduler": "slurm", "env": "API_TOKEN=abcdefgh12345678"})
+    assert "warning" in page.message()
+    assert page.run("document.getElementById('message').className") == "message warning"
+    page.fill({"scheduler": "slurm", "nodes": "0"})
+    assert page.run("document.getElementById('message').className") == "message"
+
+
+def test_what_the_own_sites_extend_is_in_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "other").mkdir()
+    for name, text in {
+        "base.toml": 'title = "Base"\nscheduler = "pbs"\n[job]\ndialect = "torque"\nqueue = "wide"\n',
+        "ours.toml": 'extends = "base"\ntitle = "Ours"\n',
+        "lumi.toml": 'extends = "lumi"\ntitle = "Our LUMI"\n',
+        "other/ours.toml": 'title = "Others"\nscheduler = "slurm"\n',
+    }.items():
+        (tmp_path / name).write_text(text)
+    folder = built(tmp_path / "page", "--site", "ours.toml", "--site", "lumi.toml", "--site", "polaris")
+    with zipfile.ZipFile(folder / "jobgen.zip") as held:
+        names = {name.rpartition("/")[2] for name in held.namelist() if name.startswith(SITE_FILES)}
+    assert names == {"base.toml", "lumi.toml", "ours.toml"}
+    with served(folder) as url, browser(tmp_path / "profile") as opened:
+        page = Page(opened, url)
+        page.run("document.querySelector('[type=reset]').click()")
+        page.run("new Promise((go) => setTimeout(go, 100))")
+        page.wait()
+        assert page.text("command") == "jobgen pbs --dialect torque --site ours"
+        assert "#PBS -q wide" in page.script()
+    done = jobgen("web", "-o", "page2", "--site", "ours.toml", "--site", "other/ours.toml")
+    assert (done.returncode, done.stderr) == (
+        2,
+        "jobgen: site other/ours.toml: ours.toml has the same name\n",
+    )
+
+
+@pytest.mark.parametrize("name", ["jobgen.zip", "pyodide.asm.wasm"])
+def test_a_file_that_the_server_does_not_send(page: Page, tmp_path: Path, name: str) -> None:
+    folder = built(tmp_path / "page")
+    (folder / name).unlink()
+    with served(folder) as url, browser(tmp_path / "profile") as opened:
+        opened.open(url)
+        until = time.monotonic() + 60
+        while opened.run("document.body.dataset.state") != "failed":
+            assert time.monotonic() < until
+        assert opened.run("document.getElementById('message').textContent") == (
+            f"Python cannot be loaded: {name}: 404 File not found; load the page again"
+        )
 
 
 def test_two_builds_give_the_same_files(page: Page, tmp_path: Path) -> None:

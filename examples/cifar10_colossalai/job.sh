@@ -49,7 +49,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.2.0, SHA-256 d7d0a702589e1f52a5a3a723ea066638aee02923da7d539c4cee593a51cd6e23 ========
+# ======== jobgen runtime 0.2.0, SHA-256 63bb9ec0e4c68ee014daa58882473baebb3f23a95957a51a3fa9ef4edc8eb265 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -469,8 +469,11 @@ job_end_with_script() { # ends the processes on this host when the script is kil
 
 job_end_leftovers() { # its session, and the commands for other hosts, which may have separate sessions
   local pids
-  pkill -KILL -s "$job_launcher" || true
-  mapfile -t pids < <(grep -lszxF "JOBGEN_SENT_BY=$job_logs" /proc/[0-9]*/environ | awk -F/ '{ print $3 }')
+  mapfile -t pids < <(
+    # PID (NAME) STATE PARENT GROUP SESSION: containers often have no pkill
+    sed -n "s/^\([0-9]*\) (.*) [A-Za-z] [0-9]* [0-9]* $job_launcher .*/\1/p" /proc/[0-9]*/stat 2> /dev/null || true
+    grep -lszxF "JOBGEN_SENT_BY=$job_logs" /proc/[0-9]*/environ | awk -F/ '{ print $3 }'
+  )
   ((${#pids[@]} == 0)) || kill -KILL "${pids[@]}" 2> /dev/null || true
 }
 

@@ -58,7 +58,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.2.0, SHA-256 a3d61b413d76c9c84ac01a3f17def890644d3dbfee8a8046f1a6545b0ca26943 ========
+# ======== jobgen runtime 0.2.0, SHA-256 b1aa2f8fb89673932fffacf0ae1ddd5a7a0a50500fee7871435c8da9802d0f8c ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -512,8 +512,11 @@ job_end_with_script() { # ends the processes on this host when the script is kil
 
 job_end_leftovers() { # its session, and the commands for other hosts, which may have separate sessions
   local pids
-  pkill -KILL -s "$job_launcher" || true
-  mapfile -t pids < <(grep -lszxF "JOBGEN_SENT_BY=$job_logs" /proc/[0-9]*/environ | awk -F/ '{ print $3 }')
+  mapfile -t pids < <(
+    # PID (NAME) STATE PARENT GROUP SESSION: containers often have no pkill
+    sed -n "s/^\([0-9]*\) (.*) [A-Za-z] [0-9]* [0-9]* $job_launcher .*/\1/p" /proc/[0-9]*/stat 2> /dev/null || true
+    grep -lszxF "JOBGEN_SENT_BY=$job_logs" /proc/[0-9]*/environ | awk -F/ '{ print $3 }'
+  )
   ((${#pids[@]} == 0)) || kill -KILL "${pids[@]}" 2> /dev/null || true
 }
 

@@ -51,7 +51,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.2.0, SHA-256 422803673bf911db252918ff0a20032461d5839e2e02a61b64eb7aa5836a73bf ========
+# ======== jobgen runtime 0.2.0, SHA-256 95f08605e4f9c47a3637ca305428dc0e5bce9706d3d938adac2ddd80d09fcb5c ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -471,8 +471,11 @@ job_end_with_script() { # ends the processes on this host when the script is kil
 
 job_end_leftovers() { # its session, and the commands for other hosts, which may have separate sessions
   local pids
-  pkill -KILL -s "$job_launcher" || true
-  mapfile -t pids < <(grep -lszxF "JOBGEN_SENT_BY=$job_logs" /proc/[0-9]*/environ | awk -F/ '{ print $3 }')
+  mapfile -t pids < <(
+    # PID (NAME) STATE PARENT GROUP SESSION: containers often have no pkill
+    sed -n "s/^\([0-9]*\) (.*) [A-Za-z] [0-9]* [0-9]* $job_launcher .*/\1/p" /proc/[0-9]*/stat 2> /dev/null || true
+    grep -lszxF "JOBGEN_SENT_BY=$job_logs" /proc/[0-9]*/environ | awk -F/ '{ print $3 }'
+  )
   ((${#pids[@]} == 0)) || kill -KILL "${pids[@]}" 2> /dev/null || true
 }
 

@@ -53,7 +53,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.2.0, SHA-256 d0477cbf68bf3375e73b64ba18ee7190ca69780c624e0b83503a39b2b0d59cf6 ========
+# ======== jobgen runtime 0.2.0, SHA-256 590bd15954f85f11b8c1fa5d97c09c93f116080d891cf4a70980c02d2a8bb719 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -444,8 +444,11 @@ job_end_with_script() { # ends the processes on this host when the script is kil
 
 job_end_leftovers() { # its session, and the commands for other hosts, which may have separate sessions
   local pids
-  pkill -KILL -s "$job_launcher" || true
-  mapfile -t pids < <(grep -lszxF "JOBGEN_SENT_BY=$job_logs" /proc/[0-9]*/environ | awk -F/ '{ print $3 }')
+  mapfile -t pids < <(
+    # PID (NAME) STATE PARENT GROUP SESSION: containers often have no pkill
+    sed -n "s/^\([0-9]*\) (.*) [A-Za-z] [0-9]* [0-9]* $job_launcher .*/\1/p" /proc/[0-9]*/stat 2> /dev/null || true
+    grep -lszxF "JOBGEN_SENT_BY=$job_logs" /proc/[0-9]*/environ | awk -F/ '{ print $3 }'
+  )
   ((${#pids[@]} == 0)) || kill -KILL "${pids[@]}" 2> /dev/null || true
 }
 

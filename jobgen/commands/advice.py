@@ -14,7 +14,9 @@ from jobgen.schedulers.table import COMMANDS, SCHEDULERS, named, queued
 
 def command_missing(option: str, words: Sequence[str], program: Sequence[str]) -> str:
     """Return the sentence on an option before any command."""
-    return f"{shown(option)} comes after {one_of(COMMANDS)}, as in: {_line([_queue(), *words], program)}"
+    command = next((word for word in words if word in COMMANDS), None)
+    line = _line([command or _queue(), *(word for word in words if word != command)], program)
+    return f"{shown(option)} comes after {one_of(COMMANDS)}, as in: {line}"
 
 
 def run_meant(words: Sequence[str], program: Sequence[str]) -> str:

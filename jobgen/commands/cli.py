@@ -27,7 +27,7 @@ from jobgen.commands.job_options import (
 from jobgen.commands.parameter_types import FILE
 from jobgen.errors import BAD_INPUT, INTERRUPTED, JobgenError, nearest, one_of, shown, visible
 from jobgen.options import EARLIER_FLAGS, note
-from jobgen.schedulers.table import COMMANDS, named, queued
+from jobgen.schedulers.table import COMMANDS, SCHEDULERS, named, queued
 from jobgen.secrets import masked
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def _plain_words(words: list[str]) -> list[str]:
     """Return ``help COMMAND`` and ``version`` as the options of these names."""
     if words[:1] == ["help"]:
         return [*words[1:], "--help"]
-    return ["--version"] if words == ["version"] else words
+    return ["--version"] if words in (["version"], ["-V"]) else words
 
 
 def _of_system(error: OSError) -> str:
@@ -142,6 +142,9 @@ class _Group(click.Group):
 
             raise JobgenError(run_meant(args[1:], ctx.obj))
         if name not in (known := self.list_commands(ctx)):
+            if name in SCHEDULERS:
+                command = f"jobgen {SCHEDULERS[name].command_name} --dialect {name}"
+                raise JobgenError(f"there is no command {name}: use {command}")
             raise JobgenError(f"there is no command {shown(name)}: use {one_of(known)}{nearest(name, known)}")
         return super().resolve_command(ctx, args)
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from jobgen.spec import JobSpec, Layer
 
 JOB_FILE = "jobgen.toml"  # the default
+_DASHES = ("\N{EN DASH}", "\N{EM DASH}")  # what editors make of --
 
 
 class Command(click.Command):
@@ -58,11 +59,18 @@ class Command(click.Command):
             raise JobgenError(script_named(scripts[0], ctx.params.get("scheduler") or self.name))
         if strays:
             self._explain(words)
-            raise JobgenError(f"{shown(strays[0])} (command line): is no option; the program goes after --")
+            hint = "the program goes after --"
+            if strays[0].startswith(_DASHES):
+                hint = f"did you mean {shown('--' + strays[0][1:])}, with hyphens?"
+            raise JobgenError(f"{shown(strays[0])} (command line): is no option; {hint}")
         return strays
 
     def _explain(self, words: Sequence[str]) -> None:
-        """Raise the error about options of other programs, if there are any."""
+        """Raise the error about options with one hyphen, or of other programs, if there are any."""
+        known = {name for parameter in self.params for name in parameter.opts}
+        for flag in (word.partition("=")[0] for word in words):
+            if f"-{flag}" in known:
+                raise JobgenError(f"there is no option {flag}; did you mean -{flag}?")
         from jobgen.commands.foreign_options import hint
 
         if sentence := hint(self, words):

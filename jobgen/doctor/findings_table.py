@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from jobgen import __version__
 from jobgen.doctor.finding import OK, STATES, Case, Finding
-from jobgen.errors import visible
+from jobgen.errors import counted, visible
 
 _INDENT = 11
 
@@ -52,7 +52,9 @@ def as_table(case: Case, findings: Sequence[Finding]) -> str:
             lines += _wrapped("     why:", finding.why) if finding.why else []
             lines += _wrapped("      do:", finding.remedy) if finding.remedy else []
     counts = {state: sum(finding.state == state for finding in findings) for state in reversed(STATES)}
-    lines.append(", ".join(f"{count} {state}" for state, count in counts.items() if count))
+    lines.append(
+        ", ".join(f"{n} ok" if state == OK else counted(n, state) for state, n in counts.items() if n)
+    )
     return "\n".join(lines) + "\n"
 
 

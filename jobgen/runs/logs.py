@@ -85,7 +85,8 @@ def show(run: Path, which: Which, write: Callable[[bytes], object] | None = None
     attempt, log = find(run, which)
     if log is None:
         why = _why_none(run, attempt, which.rank)
-        raise JobgenError(why or f"{shown(run.name)} has no log yet: {_word(run)}; -f waits for it")
+        yet, wait = (" yet", "; -f waits for it") if _goes_on(run, which) else ("", "")
+        raise JobgenError(why or f"{shown(run.name)} has no log{yet}: {_word(run)}{wait}")
     _print(log, _begin(log, which.tail), True, write)
 
 

@@ -59,7 +59,7 @@ def some_runs(names: Sequence[str], root: Path) -> list[Path]:
         return [one_run(name, root) for name in names]
     newest = all_runs(root)[:1]
     if not newest:
-        raise JobgenError(f"there is no run in {shown(str(root))}: say which, or where with --runs-dir")
+        raise JobgenError(f"there is no run in {shown(str(root))}; --runs-dir names another directory")
     return newest
 
 

@@ -76,6 +76,7 @@ _READ_ONLY = {"start_time", "nodect", "exec_vnode", "soft_walltime", "energy"}
 _PLACES = ({"free", "pack", "scatter", "vscatter"}, {"excl", "shared", "exclhost"})
 # Built-in resources of a chunk; qsub refuses them outside of it if there is a select or a place.
 IN_CHUNKS = (*_CHUNK, "accelerator_memory")
+_NO_MISTAKES = (*IN_CHUNKS, "npus")  # sites with Ascend NPUs define it
 # Resources of other schedulers; sites add their own names.
 FOREIGN = {
     "gpus": "write select=N:ngpus=G",
@@ -144,7 +145,7 @@ def _part_faults(parts: Collection[str]) -> Iterator[str]:
             yield fault
         elif low in _OF_JOB | _READ_ONLY:
             yield f"{name} is a resource of a whole job, and not of a chunk"
-        elif low in FOREIGN or (low not in IN_CHUNKS and nearest(low, _CHUNK, cutoff=0.85)):
+        elif low in FOREIGN or (low not in _NO_MISTAKES and nearest(low, _CHUNK, cutoff=0.85)):
             yield f"there is no resource {name}{nearest(low, _CHUNK)}"
         seen.add(low)
 

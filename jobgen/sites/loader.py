@@ -36,6 +36,11 @@ def load(name: str, origin: str | None = None, beside: str | None = None, machin
     return read_site(find(name, origin or f"site {shown(name)}", beside), machine)
 
 
+def files(name: str) -> list[str]:
+    """Return the paths of a site's file and of those that it extends."""
+    return [path for path, *_ in _chain(find(name, f"site {shown(name)}"))]
+
+
 def choose(name: str, origin: str, scheduler: str, beside: str) -> Site:
     """Return the site of a job, which must have this scheduler (a command's name).
 

@@ -1,10 +1,11 @@
 // The form and its script. The address holds the form; worker.js makes the script.
 const $ = (id) => document.getElementById(id);
 const form = $("form");
-const worker = new Worker("worker.js", { type: "module" });
+const worker = new Worker(`worker.js${new URL(import.meta.url).search}`, { type: "module" });
 const texts = { script: "", command: "", file: "" };
 const SHOWN = 3; // options at a line
-let toAddress; // a timer
+let toAddress; // timers
+let toSay;
 let busy = false;
 let waiting = false;
 let toAsk = []; // options whose lines are not known yet
@@ -12,16 +13,19 @@ let links = []; // the options of each line
 
 const fields = () => [...form.elements].filter((field) => field.name);
 const applies = (field) => !field.closest(".field").hidden;
+const address = () => `#${new URLSearchParams({ ...values(), ...unknown })}`;
+const schedulerOfSite = () => form.site.selectedOptions[0]?.dataset.scheduler;
 
 function values() {
   return Object.fromEntries(
-    fields().filter((field) => applies(field) && field.value.trim()).map((field) => [field.name, field.value]),
+    fields().filter((field) => applies(field) && field.value.trim()).map((field) => [field.name, field.value.toWellFormed()]),
   );
 }
 
 // The fields of the address; a name that no field has is passed on, so that Python refuses it.
 let unknown = {};
 function fill() {
+  if ($(location.hash.slice(1))) return; // a link inside the page
   const given = Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
   if (!Object.keys(given).length) return;
   unknown = given;
@@ -30,6 +34,7 @@ function fill() {
     if (field.name in given && field.value === given[field.name].replace(/\r\n?/g, "\n")) delete unknown[field.name];
     if (given[field.name]) field.closest("details")?.setAttribute("open", "");
   }
+  if (!given.scheduler) form.scheduler.value = schedulerOfSite() ?? form.scheduler.value;
 }
 
 // Hides what the scheduler does not have.
@@ -46,17 +51,14 @@ function fit() {
 
 function changed(event) {
   if (event?.target === form.site) {
-    const scheduler = form.site.selectedOptions[0].dataset.scheduler;
-    if (scheduler) form.scheduler.value = scheduler;
+    form.scheduler.value = schedulerOfSite() ?? form.scheduler.value;
   } else if (event?.target === form.scheduler) {
-    const place = form.site.selectedOptions[0].dataset.scheduler;
-    if (place && place !== form.scheduler.value) form.site.value = "";
+    if (schedulerOfSite() !== form.scheduler.value) form.site.value = "";
   }
   if (event) unknown = {};
   fit();
-  const now = { ...values(), ...unknown };
   clearTimeout(toAddress); // browsers refuse many changes of the address at once
-  toAddress = setTimeout(() => history.replaceState(null, "", `#${new URLSearchParams(now)}`), 300);
+  toAddress = setTimeout(() => history.replaceState(null, "", address()), 300);
   document.body.dataset.state = "asked";
   toAsk = [];
   if (busy) waiting = true;
@@ -94,31 +96,48 @@ function order() {
 }
 
 function failed(text) {
-  $("state").textContent = "";
-  $("message").hidden = false;
-  $("message").textContent = text;
+  Object.assign(texts, { script: "", command: "", file: "" });
+  offer();
+  tell(text, "");
+  document.body.dataset.state = "failed";
+}
+
+// Shows a message and the state; a screen reader hears them after a pause in typing.
+function tell(message, state) {
+  $("message").hidden = !message;
+  $("message").textContent = message;
+  $("state").textContent = state;
+  clearTimeout(toSay);
+  toSay = setTimeout(() => {
+    const text = `${message} ${state}`.trim();
+    if ($("said").textContent !== text) $("said").textContent = text;
+  }, 700);
+}
+
+// The buttons are for what there is.
+function offer() {
+  $("output").classList.toggle("old", !texts.script);
+  for (const button of document.querySelectorAll("[data-text]")) button.disabled = !texts[button.dataset.text];
 }
 
 function show({ status, script, messages, command = "", file = "" }) {
   const said = messages.trim();
-  $("message").hidden = !said;
-  $("message").textContent = said;
+  $("message").classList.toggle("warning", status === 0);
   for (const field of fields()) field.removeAttribute("aria-invalid");
   const named = /--([a-z-]+)/.exec(status ? said : "")?.[1].replaceAll("-", "_");
   if (named) $(`f-${named}`)?.setAttribute("aria-invalid", "true");
   $("command").textContent = command;
-  texts.command = command;
-  $("output").classList.toggle("old", status !== 0 && texts.script !== "");
+  Object.assign(texts, { script, command, file: status ? "" : file });
+  offer();
   if (status === 0) {
-    Object.assign(texts, { script, file });
-    const at = script.indexOf("\n# ======== jobgen runtime ") + 1 || script.length;
+    const at = script.indexOf(`\n${document.body.dataset.mark}`) + 1 || script.length;
     $("runtime").textContent = script.slice(at);
     $("file").textContent = file;
     const lines = script.slice(0, at).split("\n");
     links = lines.map(() => []);
     $("script").replaceChildren(...lines.map(line));
-    $("state").textContent = `The script has ${lines.length} lines, and the runtime below them.`;
-  } else $("state").textContent = "There is no script for this form.";
+    tell(said, `The script has ${lines.length - 1} lines, and the runtime below them.`);
+  } else tell(said, "There is no script for this form.");
   document.body.dataset.state = "shown";
 }
 
@@ -133,7 +152,6 @@ function link() {
   links.forEach((keys, at) => {
     const set = keys.filter((key) => form[key].value);
     const row = $("script").children[at];
-    row.dataset.from = keys.join(" ");
     const from = document.createElement("span");
     from.className = "from";
     for (const key of (set.length ? set : keys).slice(0, SHOWN)) {
@@ -145,7 +163,13 @@ function link() {
     row.querySelector(".from")?.remove();
     row.append(from);
   });
+  mark();
   document.body.dataset.state = "linked";
+}
+
+// Marks the lines of the field that has the focus.
+function mark() {
+  links.forEach((keys, at) => $("script").children[at].classList.toggle("on", keys.includes(document.activeElement.name)));
 }
 
 function focusOn(key) {
@@ -155,25 +179,28 @@ function focusOn(key) {
 
 form.addEventListener("input", changed);
 form.addEventListener("submit", (event) => event.preventDefault());
-form.addEventListener("reset", () => setTimeout(() => changed({ target: form })));
-form.addEventListener("focusin", ({ target }) => {
-  for (const row of $("script").children) row.classList.toggle("on", (row.dataset.from ?? "").split(" ").includes(target.name));
-});
+form.addEventListener("reset", () => setTimeout(() => changed({ target: form.site })));
+form.addEventListener("focusin", mark);
 addEventListener("hashchange", () => (fill(), changed()));
 
-for (const button of document.querySelectorAll("[data-copy]"))
+for (const button of document.querySelectorAll(".copy"))
   button.onclick = async () => {
-    await copy(button.dataset.copy === "link" ? location.href : texts[button.dataset.copy]);
-    $("state").textContent = `${button.textContent.replace("Copy", "Copied:")}.`;
+    await copy(texts[button.dataset.text] ?? new URL(address(), location.href).href);
+    $("state").textContent = $("said").textContent = `${button.textContent.replace("Copy", "Copied:")}.`;
   };
 
 async function copy(text) {
-  if (navigator.clipboard) return navigator.clipboard.writeText(text);
-  const field = Object.assign(document.createElement("textarea"), { value: text }); // a page without https
-  document.body.append(field);
-  field.select();
-  document.execCommand("copy");
-  field.remove();
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    const before = document.activeElement; // a page without https has no clipboard
+    const field = Object.assign(document.createElement("textarea"), { value: text });
+    document.body.append(field);
+    field.select();
+    document.execCommand("copy");
+    field.remove();
+    before.focus();
+  }
 }
 
 $("download").onclick = () => {

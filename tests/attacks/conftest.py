@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -48,6 +49,8 @@ def place(tmp_path: Path, tools: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         )
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{tools}")
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    monkeypatch.setenv("XDG_CACHE_HOME", cache)  # what a test has downloaded serves all
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     return tmp_path

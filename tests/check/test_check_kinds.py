@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from jobgen.check.checker import check
@@ -129,3 +131,13 @@ def test_a_message_does_not_repeat_the_secret() -> None:
 def test_each_process_in_the_background_is_named(body: str, lines: list[int]) -> None:
     found = check((SLURM + body).encode())
     assert [one.line for one in found if one.rule == "unwaited-background"] == lines
+
+
+@pytest.mark.parametrize(("words", "rules"), [("", {"config-batch"}), ("--exclude n2:3", set())])
+def test_a_filter_changes_the_ranks_of_a_batch(words: str, rules: set[str], tmp_path: Path) -> None:
+    (tmp_path / "d.json").write_text(
+        '{"train_batch_size": 56, "train_micro_batch_size_per_gpu": 8, "gradient_accumulation_steps": 1}'
+    )
+    text = SLURM.replace("nodes=4", "nodes=2") + f"deepspeed {words} t.py --deepspeed_config d.json\n"
+    found = {one.rule for one in check(text.encode(), folder=str(tmp_path))}
+    assert found & {"config-batch"} == rules

@@ -33,6 +33,7 @@ def levels(text: str, rule: str) -> list[str]:
         ("bad-array", f"{HEAD}#SBATCH --array=[0-29]%10"),
         ("bad-array", f"{HEAD}#SBATCH --array=[1,3,5-9:2]"),
         ("bad-dependency", f"{HEAD}#SBATCH --dependency=1234"),
+        ("bad-select", f"{PBS}#PBS -l select=2:ncpus=8:npus=8:mpiprocs=8"),  # a resource of the site
         # Words with several variables
         ("unquoted-path", f'{HEAD}OUT=/data/$NAME/$RUN/log\nA="x"/$B/$C"_"$D\nexport E=$F/$G/h'),
         ("unquoted-path", f"{HEAD}module load gcc/$GCC_VERSION\nsrun x docker://$IMAGE/y"),

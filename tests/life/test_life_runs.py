@@ -315,7 +315,7 @@ def test_logs_that_are_not_there(tmp_path: Path) -> None:
     said = jobgen(tmp_path, "logs", "--rank", "x").stderr
     assert said == "jobgen: --rank x (command line): must be a whole number of at least 0\n"
     done = jobgen(tmp_path, "logs")
-    assert (done.returncode, done.stderr) == (2, "jobgen: exp has no log yet: finished; -f waits for it\n")
+    assert (done.returncode, done.stderr) == (2, "jobgen: exp has no log: finished\n")
 
 
 @pytest.mark.parametrize("kept", ["node", "rank"])

@@ -25,6 +25,9 @@ def test_the_container_is_tried_first(shell: Shell, inside: str, status: int) ->
     functions = shell.run_dir / "functions.sh"
     assert "echo program" in functions.read_text()
     assert functions.stat().st_mode & 0o077 == 0
+    shell.run(FUNCTIONS, f"umask 000; rm run/*.sh; job_mask=027; {code}")
+    assert (shell.run_dir / "container.sh").stat().st_mode & 0o777 == 0o640
+    assert functions.stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.parametrize("name", ["a:b", "a,b"])

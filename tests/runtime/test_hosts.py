@@ -132,6 +132,12 @@ def test_the_hosts_of_a_file(shell: Shell, first: str, status: int) -> None:
         assert listed == [first, first, "other"]
 
 
+def test_the_first_host_of_a_file_by_another_name(shell: Shell) -> None:
+    shell.commands(getent='[[ $* == "hosts alias" ]] && echo "127.0.0.1 alias"')
+    code = "job_host_list=(alias:2); job_scheduler; job_list_hosts"
+    assert shell.run("hosts", code).lines == ["alias", "alias"]
+
+
 def test_the_end_of_a_run_on_the_hosts_of_a_file(shell: Shell) -> None:
     code = "JOBGEN_START_TIME=100 job_walltime=20; job_find_end; echo $job_ends; job_submit_command"
     assert shell.run("hosts", code).lines == ["120", "bash"]

@@ -51,6 +51,14 @@ def test_a_rank_writes_when_it_began_and_ended(shell: Shell) -> None:
     assert (shell.logs / "failed").read_text() == "0 3 here\n"
 
 
+@pytest.mark.parametrize(("umask", "mode"), [("", 0o600), ("027", 0o640)])
+def test_the_program_has_the_umask_of_the_job(shell: Shell, umask: str, mode: int) -> None:
+    more = f"umask 002\n[[ -z '{umask}' ]] || export JOBGEN_UMASK={umask}"
+    assert rank(shell, "umask; exit 3", more=more).lines == ["0002"]
+    files = [shell.logs / "failed", shell.logs / "nodes/0/here.ranks"]
+    assert {file.stat().st_mode & 0o777 for file in files} == {mode}
+
+
 def test_a_rank_has_ended_when_its_program_has(shell: Shell) -> None:
     """And not when its output is written, as ranks are told apart by the time at which they failed."""
     done = rank(shell, "sleep 3 & echo $EPOCHREALTIME; exit 3")
@@ -520,8 +528,15 @@ def test_a_node_says_that_it_has_begun(shell: Shell) -> None:
     path = shell.folder / "arrived"
     path.write_text("before\n")
     assert start_node(shell, "cat arrived", {"JOBGEN_ARRIVAL": str(path)}).out == "before\n"
-    start_node(shell, "true", {"JOBGEN_ARRIVAL": str(shell.folder / "new")})
-    assert (shell.folder / "new").exists()
+    for umask, mode in (("", 0o600), ("027", 0o640)):
+        new = shell.folder / f"new{umask}"
+        start_node(shell, "true", {"JOBGEN_ARRIVAL": str(new), "JOBGEN_UMASK": umask})
+        assert new.stat().st_mode & 0o777 == mode
+
+
+def test_a_node_has_the_secrets_of_the_job(shell: Shell) -> None:
+    node = 'echo "$KEY"\n}\njob_secrets() {\n  export KEY=value'
+    assert start_node(shell, node, {}).out == "value\n"
 
 
 @pytest.mark.parametrize("status", [0, 3])

@@ -105,6 +105,11 @@ def test_whose_mpirun_it_is(shell: Shell, version: str, status: int, said: str) 
     assert bool(said) == bool(done.said)
 
 
+def test_a_step_without_mpi_checks_none(shell: Shell) -> None:
+    done = shell.run("mpi_version", "job_mpi_version=x job_mpi_title=x; job_check_mpi; echo on")
+    assert (done.lines, done.said) == (["on"], "")
+
+
 # ------------------------------------------------------------------------------------------- other hosts
 
 

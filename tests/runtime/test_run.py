@@ -29,7 +29,7 @@ def test_errors_end_the_launcher(shell: Shell) -> None:
 
 
 def test_the_launcher_has_a_session_of_its_own_and_leaves_nothing(shell: Shell) -> None:
-    code = "launch() { echo $$ $(ps -o sid= $$); sleep 100 > /dev/null 2>&1 & echo $!; }; job_run; touch run/status-of-a; job_run; ls run"
+    code = "pkill() { return 127; }; launch() { echo $$ $(ps -o sid= $$); sleep 100 > /dev/null 2>&1 & echo $!; }; job_run; touch run/status-of-a; job_run; ls run"
     done = shell.run("signals run", f"{RUN} {code}")
     pid, session = done.lines[0].split()
     assert pid == session != str(os.getsid(0))
@@ -335,7 +335,9 @@ STEPS = [
     "overrides",
     "job_scheduler",
     "job_open",
+    "job_keep_secrets",
     "sweep",
+    "job_count_nodes",
     "job_export",
     "environment",
     "job_make_hostfile",
@@ -365,9 +367,11 @@ def test_the_order_of_the_steps(shell: Shell, status: int, end: list[str]) -> No
     steps = "\n".join(f"{name}() {{ echo {name}; }}" for name in STEPS)
     done = shell.run(
         "main",
-        f"{steps}\n{MAIN}\nasked=no status={status}; job_end_containers() {{ echo containers; }}; job_main",
+        f"{steps}\n{MAIN}\nasked=no status={status}; job_end_containers() {{ echo containers; }}\n"
+        "job_judge_at_limit() { echo limit; }; job_main",
     )
-    assert done.lines == [*STEPS, "run", "containers", "judge", f"after {status}", *end, f"finish {status}"]
+    ran = ["run", "containers", "judge", "limit"]
+    assert done.lines == [*STEPS, *ran, f"after {status}", *end, f"finish {status}"]
     assert done.said.startswith(f"jobgen: title: a b; rendezvous at a:7; files in {shell.run_dir}\n")
     assert ("jobgen: not finished; to go on: cd '/p q' && qsub job.sh\n" in done.said) == (status == 75)
 
@@ -392,6 +396,18 @@ def test_the_steps_that_every_job_has(shell: Shell) -> None:
     assert "jobgen: asked to exit (TERM) before the program started\n" in done.said
 
 
+def test_a_job_of_steps_runs_them_instead(shell: Shell) -> None:
+    code = f"{MAIN} asked=no; job_run_steps() {{ echo steps; job_status=4; }}; job_launch_and_judge"
+    assert shell.run("main", code).lines == ["steps", "after 4", "finish 4"]
+
+
+def test_the_users_umask_is_that_of_the_environment_alone(shell: Shell) -> None:
+    code = "umask 022; environment() { umask; umask 007; }; job_environment; umask; echo $job_umask"
+    assert shell.run("main", code).lines == ["0022", "0077", "0007"]
+    code = f"job_mask=027 job_umask=002; {code}"
+    assert shell.run("main", code).lines == ["0002", "0027", "0007"]
+
+
 @pytest.mark.parametrize(
     ("asked", "signals", "why", "told"),
     [
@@ -412,10 +428,11 @@ def test_the_doctor_sees_the_environment_without_the_job(shell: Shell) -> None:
     (shell.folder / "doctor").mkdir()
     (shell.folder / "work").mkdir()
     code = """trap 'echo trapped' EXIT TERM; overrides() { export OVER=yes; }; job_workdir=work
+    job_need_secrets() { job_die 71 'a secret'; }
     environment() { export SEEN=$OVER; job_die 71 'first thing'; job_die 71 second; job_listen; job_end; pwd; }; job_main"""
     done = shell.run("signals doctor", code, {"JOBGEN_DOCTOR": str(shell.folder / "doctor")})
     assert (done.status, done.lines) == (0, [str(shell.folder / "work")]), done.said
-    assert (shell.folder / "doctor" / "deaths").read_text() == "first thing\0second\0"
+    assert (shell.folder / "doctor" / "deaths").read_text() == "a secret\0first thing\0second\0"
     assert (shell.folder / "doctor" / "directory").read_text() == f"{shell.folder}/work\n"
     assert "SEEN=yes" in (shell.folder / "doctor" / "environment").read_text().split("\0")
     done = shell.run(

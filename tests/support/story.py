@@ -6,6 +6,7 @@ import contextlib
 import os
 import shlex
 import sys
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -147,15 +148,20 @@ def requeue(cluster: AnyCluster, job: str, folder: Path) -> Job:
     return done
 
 
+# A cluster is up again only when all its nodes are, and the jobs of one cluster run in one process.
+_ONE_DEAD_NODE = threading.Lock()
+
+
 def node(cluster: AnyCluster, job: str, folder: Path) -> Job:
     """The scheduler may wait for the dead node where the script has ended long ago."""
     host = host_of_the_last(folder)
-    cluster.kill(host)
-    try:
-        events = jobs.run_dir(folder / "runs") / "attempt-1" / "events"
-        wait_until(lambda: " ended " in events.read_text() or cluster.ended(job), 240)
-    finally:
-        cluster.revive(host)
+    with _ONE_DEAD_NODE:
+        cluster.kill(host)
+        try:
+            events = jobs.run_dir(folder / "runs") / "attempt-1" / "events"
+            wait_until(lambda: " ended " in events.read_text() or cluster.ended(job), 240)
+        finally:
+            cluster.revive(host)
     return finish(cluster, job)
 
 

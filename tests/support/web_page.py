@@ -72,8 +72,26 @@ class Page:
         }}""")
         self.wait()
 
+    def choose(self, name: str, value: str) -> None:
+        """Change one field, as a user does."""
+        self.run(f"""{{
+          form[{json.dumps(name)}].value = {json.dumps(value)};
+          form[{json.dumps(name)}].dispatchEvent(new Event("input", {{bubbles: true}}));
+        }}""")
+        self.wait()
+
+    def follow(self, form: dict[str, str]) -> None:
+        """Follow the link of a form, on the page."""
+        self.run(f"""new Promise(done => {{
+          const link = {json.dumps("#" + urlencode(form))};
+          if (location.hash === link) location.hash = "#scheduler=local";
+          addEventListener("hashchange", () => location.hash === link && done(1));
+          location.hash = link;
+        }})""")
+        self.wait()
+
     def open(self, form: dict[str, str]) -> None:
-        """Open the link of a form."""
+        """Open the link of a form in a new page."""
         self._open("about:blank")
         self._open(f"{self._url}#{urlencode(form)}")
         self.wait()
@@ -89,6 +107,12 @@ class Page:
         )
         shown: str = self.run(rows)
         return shown + self.text("runtime")
+
+    def flags(self, text: str) -> list[str]:
+        """Return the options at the line that has a text."""
+        row = f"[...document.querySelectorAll('#script .line')].find(row => row.textContent.includes({json.dumps(text)}))"
+        found: list[str] = self.run(f"[...{row}.querySelectorAll('a')].map(one => one.textContent)")
+        return found
 
     def message(self) -> str:
         return "" if self.run("document.getElementById('message').hidden") else self.text("message")

@@ -11,7 +11,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from jobgen.train import config, data, device, engines, loop, peers, ranks, repo
 from jobgen.train.config import recipe, refusals
 from jobgen.train.data import sampling
 from jobgen.train.errors import BadInput
-from jobgen.train.models import gpt
+from jobgen.train.models import gpt, hf
 
 
 def run_case(options: list[str], me: ranks.Ranks, mine: device.Device) -> dict[str, Any]:
@@ -53,23 +53,33 @@ def watched() -> Iterator[list[int]]:
     """Yield a list of how many weights were in memory, after each layer of a model was made."""
     counts: list[int] = []
     made: list[torch.nn.Module] = []
-    layers = gpt.layers
+    layers, of_transformers = gpt.layers, hf._made
 
-    def watching(*args: Any, settle: gpt.Settle, **named: Any) -> list[torch.nn.Module]:
-        def settled(layer: torch.nn.Module) -> None:
-            made.append(layer)
-            weights = [p for each in made for p in each.parameters()]
-            counts.append(sum(p.data.numel() for p in weights))
-            settle(layer)
-            counts.append(sum(p.data.numel() + getattr(p, "ds_tensor", p[:0]).numel() for p in weights))
+    def count(layer: torch.nn.Module) -> None:
+        made.append(layer)
+        weights = [p for each in dict.fromkeys(made) for p in each.parameters()]
+        counts.append(sum(p.data.numel() + getattr(p, "ds_tensor", p[:0]).numel() for p in weights))
 
-        return layers(*args, settle=settled, **named)
+    def watching(
+        *args: Any, divide: Callable[[torch.nn.Module], None], **named: Any
+    ) -> list[torch.nn.Module]:
+        def divided(layer: torch.nn.Module) -> None:
+            count(layer)
+            divide(layer)
+            count(layer)
 
-    gpt.layers = watching
+        return layers(*args, divide=divided, **named)
+
+    def whole(*args: Any) -> torch.nn.Module:
+        model = of_transformers(*args)
+        count(model)
+        return model
+
+    gpt.layers, hf._made = watching, whole
     try:
         yield counts
     finally:
-        gpt.layers = layers
+        gpt.layers, hf._made = layers, of_transformers
 
 
 def main() -> None:

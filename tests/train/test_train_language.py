@@ -109,6 +109,32 @@ def test_no_rank_holds_the_whole_model_at_stage_3(results: Results) -> None:
     assert results["zero3"]["held"] < whole - block / 2
 
 
+def test_a_model_of_transformers_is_divided_at_stage_3(tmp_path: Path) -> None:
+    import transformers
+
+    sizes = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2}
+    made = transformers.LlamaConfig(vocab_size=256, max_position_embeddings=64, **sizes)
+    made.save_pretrained(tmp_path / "fresh")
+    transformers.AutoModelForCausalLM.from_config(made).save_pretrained(tmp_path / "pretrained")
+    (tmp_path / "text.txt").write_text(documentation(1500), encoding="utf-8")
+    common = f"--task text --data {tmp_path / 'text.txt'} --context 32 --batch-size 4 --lr 0.01"
+    cases = {
+        f"{name} {engine}": f"{common} --engine {engine} --model hf:{tmp_path / name}"
+        for name in ("pretrained", "fresh")
+        for engine in ("ddp", "deepspeed --zero-stage 3")
+    }
+    trained = launch_cases("languages.py", split(cases), 2, tmp_path)
+    whole, divided = trained["pretrained ddp"], trained["pretrained deepspeed --zero-stage 3"]
+    assert divided["losses"] == pytest.approx(whole["losses"], rel=1e-4)
+    assert whole["held"] == whole["parameters"]
+    assert divided["held"] == pytest.approx(whole["parameters"] / 2, rel=0.01)
+    # transformers draws other weights for a model that is divided.
+    losses = trained["fresh deepspeed --zero-stage 3"]["losses"]
+    assert losses[0] == pytest.approx(trained["fresh ddp"]["losses"][0], abs=0.1)
+    assert losses[-1] < losses[0] - 0.5
+    assert trained["fresh deepspeed --zero-stage 3"]["held"] == divided["held"]
+
+
 def options(corpus: Path, *more: str) -> list[str]:
     sizes = "--layers 2 --width 64 --heads 4 --context 32 --global-batch 8 --epochs 2"
     rates = "--lr 0.005 --scheduler warmup-cosine"

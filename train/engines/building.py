@@ -18,7 +18,7 @@ from ..config.schedules import Plan
 from ..data import Task
 from ..device import Device
 from ..models import selection
-from ..models.gpt import Settle, keep
+from ..models.division import WHOLE, Division
 from ..ranks import Ranks
 from . import speed
 from .base import Engine, Job
@@ -37,8 +37,8 @@ def build(how: Recipe, schedule: Plan, samples: Task, ranks: Ranks, device: Devi
     module, _, name = spec.implementation.partition(":")
     kind = getattr(import_module(f".{module}", __package__), name)
     config = {key: value for key, value in how.config.items() if key != "scheduler"}
-    settle = kind.divider(config, device) if hasattr(kind, "divider") else keep
-    made = model(settings, samples.train.shape, samples.outputs, device, settle)
+    division = kind.division(config, device) if hasattr(kind, "division") else WHOLE
+    made = model(settings, samples.train.shape, samples.outputs, device, division)
     job = Job(
         model=speed.prepare(made, fast, ranks.world_size, not spec.runs_deepspeed),
         loss=loss_functions.build(settings.loss or samples.loss, len(samples.classes)),
@@ -69,14 +69,16 @@ def seed(*numbers: int) -> None:
     torch.manual_seed(int(drawn[2]))
 
 
-def model(settings: Settings, shape: Any, outputs: int, device: Device, settle: Settle = keep) -> nn.Module:
+def model(
+    settings: Settings, shape: Any, outputs: int, device: Device, division: Division = WHOLE
+) -> nn.Module:
     """Return the model with the initial weights of --seed, which are the same on every rank.
 
-    shape, outputs, settle: see selection.build
+    shape, outputs, division: see selection.build
     """
     torch.manual_seed(settings.seed)
     if settings.has_experts:
         from .deepspeed_common import load_deepspeed
 
         load_deepspeed(device)  # the expert layer is DeepSpeed's
-    return selection.build(settings, shape, outputs, settle)
+    return selection.build(settings, shape, outputs, division)

@@ -9,7 +9,7 @@ import torch
 from .. import trees
 from ..config.dsquery import enabled
 from ..device import Device
-from ..models.gpt import Settle, keep
+from ..models.division import WHOLE, Division
 from ..trees import Tree, called, cast
 from .base import Job, Micro, Part, Share, evaluation, loss_of, padded
 from .batch_norm import normalise_in_fp32
@@ -56,14 +56,14 @@ class DeepSpeedEngine(Common):
         self._rows = job.micro if engine.has_moe_layers else 0
 
     @staticmethod
-    def divider(config: dict[str, Any], device: Device) -> Settle:
-        """Return the function that divides a new layer among the ranks, at ZeRO stage 3.
+    def division(config: dict[str, Any], device: Device) -> Division:
+        """Return how a new model is divided among the ranks: whole below ZeRO stage 3.
 
-        Its initial weights are drawn on the host in fp32, as for every other engine, and rank 0's are used.
-        DeepSpeed casts them only when it makes the engine; here, they are cast before they are divided.
+        A layer's initial weights are drawn on the host in fp32, as for every other engine, and rank 0's are
+        used. DeepSpeed casts them only when it makes the engine; here, they are cast before they are divided.
         """
         if config["zero_optimization"]["stage"] < 3:
-            return keep
+            return WHOLE
         deepspeed = load_deepspeed(device)
         adapted = deepspeed_config(config, device)
         half = next((kind for block, kind in HALVES.items() if enabled(config, block)), torch.float32)
@@ -72,7 +72,7 @@ class DeepSpeedEngine(Common):
             with mistakes_of_the_config():
                 deepspeed.zero.Init(module=layer.to(half), config_dict_or_path=adapted, dtype=half)
 
-        return divide
+        return Division(divide, adapted)
 
     def _average(self, job: Job) -> Average:
         assert job.ema is not None

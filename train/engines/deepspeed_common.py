@@ -17,6 +17,7 @@ from ..device import Device
 from ..errors import CommonMistake, TrainingFailure
 from . import deepspeed_patches, own_optimizer
 from .base import Save
+from .muon_norm import MuonNorm
 
 CHECKPOINT = "deepspeed"  # the folder of DeepSpeed's files in a checkpoint
 
@@ -26,7 +27,8 @@ class Common:
 
     group: the ranks over which a pipeline divides the model, None without a pipeline
 
-    DeepSpeed 0.19.8 provides the norm of the gradients except at ZeRO stage 0 in fp32 and autocast. With
+    DeepSpeed 0.19.8 provides the norm of the gradients except at ZeRO stage 0 in fp32 and autocast, and
+    except with Muon. With Muon and experts or offload there is none. With
     autocast to fp16 and ZeRO it has two defects, which are corrected here. It leaves the loss scale in the
     norm, so that it would clip by a norm that is thousands of times too large. It does not lower the scale
     after an overflow, so that it would skip all later steps.
@@ -40,6 +42,9 @@ class Common:
         self._scale = 1.0
         self._clipped: torch.Tensor | None = None
         self._gradients: list[tuple[torch.nn.Parameter, torch.Tensor]] = []
+        self._muon = engine.zero_optimization() and engine.optimizer_name() == "muon"
+        measured = self._muon and not engine.has_moe_layers and not engine.zero_cpu_offload()
+        self._muon_norm = MuonNorm(engine.optimizer, engine.zero_optimization_stage()) if measured else None
         self._own_norm = not (
             engine.zero_optimization() or engine.bfloat16_enabled() or engine.fp16_enabled()
         )
@@ -64,8 +69,8 @@ class Common:
         return float(self._engine.optimizer.param_groups[0]["lr"])
 
     def gradient_norm(self) -> float | None:
-        if self._engine.zero_optimization() and self._engine.optimizer_name() == "muon":
-            return None  # DeepSpeed has the norm of Muon's final update only
+        if self._muon:
+            return self._muon_norm.norm() if self._muon_norm else None
         if not self._own_norm:
             norm = self._engine.get_global_grad_norm()
             return None if norm is None else float(norm) / self._scale

@@ -18,14 +18,10 @@ from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
 from ..config.language import Size
+from .division import keep
 
 BASE = 10000.0  # of the rotation rates, section 3.2.2 of Su et al.
 STD = 0.02  # of the initial weights, as in GPT-2
-Settle = Callable[[nn.Module], None]
-
-
-def keep(layer: nn.Module) -> None:
-    """Leave a layer as it is."""
 
 
 def linear(inputs: int, outputs: int, std: float = STD) -> nn.Linear:
@@ -159,18 +155,17 @@ def layers(
     mlp: str = "gelu",
     recompute: bool = False,
     mixture: Callable[[nn.Module], nn.Module] | None = None,
-    settle: Settle = keep,
+    divide: Callable[[nn.Module], None] = keep,
 ) -> list[nn.Module]:
     """Return the layers of the model, for an nn.Sequential.
 
     mixture: makes a mixture of experts of an expert; every second block then has one, as in GShard (Lepikhin
-    et al., arXiv 2006.16668). settle: called with each layer when its initial weights are there; it may
-    divide them among the ranks before the next layer is made.
+    et al., arXiv 2006.16668). divide: see division.Division.layer
     """
     residual_std = STD / (2 * size.layers) ** 0.5  # section 2.3 of GPT-2
 
     def settled(layer: Any) -> Any:
-        settle(layer)
+        divide(layer)
         return layer
 
     def block(number: int) -> nn.Module:

@@ -4,6 +4,8 @@ DIR has config.json and, for a pretrained model, its weights. Nothing is downloa
 directory is executed.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -36,10 +38,11 @@ def form(name: str) -> tuple[int, int]:
     return int(found.num_hidden_layers), int(found.hidden_size)
 
 
-def build(name: str, vocabulary: int, shape: Any) -> nn.Module:
+def build(name: str, vocabulary: int, shape: Any, divided: dict[str, Any] | None = None) -> nn.Module:
     """Return the model in hf:DIR: with its weights if they are there, otherwise with random ones.
 
     vocabulary, shape: number of tokens, and shape of a sample, (tokens,) for a text
+    divided: DeepSpeed's config at ZeRO stage 3, where no rank holds the whole model
 
     Raise CommonMistake if its vocabulary or its number of positions is too small for the text.
     """
@@ -52,18 +55,52 @@ def build(name: str, vocabulary: int, shape: Any) -> nn.Module:
         if has is not None and has < needs:
             raise CommonMistake(f"--model {name} has a {what} of {has}, and the text needs {needs}")
     found.use_cache = False  # keys and values of earlier tokens are of no use in training
-    directory = _directory(name)
     try:
-        meta = torch.get_default_device().type == "meta"  # only the sizes are needed
-        if not meta and any(file for pattern in WEIGHTS for file in directory.glob(pattern)):
-            made: nn.Module = transformers.AutoModelForCausalLM.from_pretrained(
-                directory, config=found, local_files_only=True, dtype=torch.float32
-            )
-            return made.train()
-        fresh: nn.Module = transformers.AutoModelForCausalLM.from_config(found, dtype=torch.float32)
-        return fresh
+        with _divided(divided):
+            return _made(transformers, found, _directory(name))
     except (OSError, ValueError, RuntimeError) as error:
         raise BadInput(f"--model {name} cannot be made: {_first_line(error)}") from None
+
+
+def _made(transformers: Any, found: Any, directory: Path) -> nn.Module:
+    kind = transformers.AutoModelForCausalLM
+    meta = torch.get_default_device().type == "meta"  # only the sizes are needed
+    if not meta and any(file for pattern in WEIGHTS for file in directory.glob(pattern)):
+        made: nn.Module = kind.from_pretrained(
+            directory, config=found, local_files_only=True, dtype=torch.float32
+        )
+        return made.train()
+    fresh: nn.Module = kind.from_config(found, dtype=torch.float32)
+    return fresh
+
+
+class _Zero3:
+    """The part of DeepSpeed's config that transformers reads. Its own class needs the package accelerate."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        self.config = config
+
+    def is_zero3(self) -> bool:
+        return True
+
+
+@contextmanager
+def _divided(config: dict[str, Any] | None) -> Iterator[None]:
+    """Let transformers make models under deepspeed.zero.Init, if there is a config.
+
+    It reads weights on rank 0 only. https://huggingface.co/docs/transformers/deepspeed
+    """
+    if config is None:
+        yield
+        return
+    integration = import_module("transformers.integrations.deepspeed")
+    asked = _Zero3(config)  # transformers has a weak reference to it
+    integration.set_hf_deepspeed_config(asked)
+    try:
+        yield
+    finally:
+        integration.unset_hf_deepspeed_config()
+        del asked
 
 
 def _package() -> Any:

@@ -10,27 +10,33 @@ from ..config import Settings
 from ..config.converters import is_hf
 from ..config.language import size
 from . import gpt, hf, moe
+from .division import WHOLE, Division
 
 
-def build(settings: Settings, shape: Any, outputs: int, settle: gpt.Settle = gpt.keep) -> nn.Module:
+def build(settings: Settings, shape: Any, outputs: int, division: Division = WHOLE) -> nn.Module:
     """Return the model for inputs of `shape`, which returns `outputs` values for a sample or token.
 
-    settle: called with each layer of a gpt, before the next one is made. For experts, DeepSpeed must be
-    imported and initialised. Raise BadInput if the inputs do not fit the model.
+    For experts, DeepSpeed must be imported and initialised. Raise BadInput if the inputs do not fit the
+    model.
     """
     if settings.model == "gpt":
-        return _gpt(settings, outputs, settle)
+        return _gpt(settings, outputs, division)
     if settings.model == "moe":
         return moe.build(shape, outputs, moe.experts(settings))
     if is_hf(settings.model):
-        return hf.build(settings.model, outputs, shape)
+        return hf.build(settings.model, outputs, shape, division.config)
     return models.build(settings.model, shape, outputs)
 
 
-def _gpt(settings: Settings, vocabulary: int, settle: gpt.Settle) -> nn.Module:
+def _gpt(settings: Settings, vocabulary: int, division: Division) -> nn.Module:
     chosen = size(settings)
     layers = partial(
-        gpt.layers, chosen, vocabulary, settings.mlp or "gelu", bool(settings.recompute), settle=settle
+        gpt.layers,
+        chosen,
+        vocabulary,
+        settings.mlp or "gelu",
+        bool(settings.recompute),
+        divide=division.layer,
     )
     if not settings.has_experts:
         return nn.Sequential(*layers())

@@ -98,13 +98,15 @@ def batch(script: Script) -> Iterator[Hit]:
 
 
 def _world(script: Script) -> int | None:
-    """Return the number of ranks, if the request determines it and no model parallelism divides them."""
+    """Return the number of ranks, if the request determines it, and no filter or model parallelism divides them."""
     asked = script.request
     text = script.tree.text
     if re.search(r"pipeline|tensor.?model.?parallel|--tp|--pp|sequence.?parallel", text, re.I):
         return None
     nodes = asked.nodes or (None if asked.ranks else script.dialect.default_nodes)
     if not script.is_batch or not nodes or len(asked.chunks) > 1:
+        return None
+    if any(one.kind == "deepspeed" and one.has("--include", "--exclude") for one in script.launches):
         return None
     each = next(
         (

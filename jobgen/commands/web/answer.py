@@ -7,6 +7,7 @@ values of a repeatable option are on one line each. A key that is absent, or emp
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
@@ -15,13 +16,13 @@ from io import StringIO
 from typing import NamedTuple
 
 from jobgen.commands.cli import run
-from jobgen.commands.web.form import example_text
+from jobgen.commands.web.form import ABSENT, example_text
 from jobgen.errors import BAD_INPUT, nearest, one_of, shown
 from jobgen.jobfile.writing import file_text
 from jobgen.options import BY_KEY, OPTIONS, Option
 from jobgen.rendering.runtime import MARK
 from jobgen.schedulers.table import SCHEDULERS, named
-from jobgen.values import Choice, Whole
+from jobgen.values import Choice, Whole, switch
 
 Form = Mapping[str, str]
 _OTHER = ("scheduler", "site", "program")
@@ -61,7 +62,8 @@ def lines(text: str, key: str) -> str:
         if script and (changed := _job_part({**form, key: other})):
             parts = SequenceMatcher(None, script, changed, autojunk=False).get_opcodes()
             found = [at for tag, begin, end, *_ in parts if tag != "equal" for at in range(begin, end)]
-            return json.dumps(found)
+            if found:
+                return json.dumps(found)
     return "[]"
 
 
@@ -69,9 +71,12 @@ def command(form: Form) -> list[str]:
     """Return the words after ``jobgen`` on the command line.
 
     Raises:
-        ValueError: a key or the scheduler does not exist, or a quotation in the program is open.
+        ValueError: a key or the scheduler does not exist, a switch is neither yes nor no, or a quotation in
+            the program is open.
     """
     for key in form:
+        if key in ABSENT:
+            raise ValueError(f"{key} (form): {ABSENT[key]}")
         if key not in BY_KEY and key not in _OTHER:
             raise ValueError(f"{shown(key)} (form): there is no such option{nearest(key, BY_KEY)}")
     name = form.get("scheduler", "")
@@ -85,13 +90,20 @@ def _option_words(form: Form) -> Iterator[str]:
     for option, values in _given(form):
         for value in values:
             if option.switch:
-                yield option.flag if value == "yes" else f"--no-{option.flag[2:]}"
+                yield option.flag if _is_on(option, value) else f"--no-{option.flag[2:]}"
             elif value.startswith("-"):
                 yield f"{option.flag}={value}"
             else:
                 yield from (option.flag, value)
     if site := form.get("site"):
         yield from ("--site", site)
+
+
+def _is_on(option: Option, value: str) -> bool:
+    try:
+        return switch(value)
+    except ValueError as error:
+        raise ValueError(f"{option.key} {shown(value)} (form): {error}") from None
 
 
 def _program_words(form: Form) -> list[str]:
@@ -112,7 +124,7 @@ def _given(form: Form) -> list[tuple[Option, list[str]]]:
     if row is not named(row.command_name, None):
         form = {"dialect": row.name, **form}
     texts = [(option, form.get(option.key, "")) for option in OPTIONS]
-    found = [(one, text.splitlines() if one.multiple else [text]) for one, text in texts if text]
+    found = [(one, text.split("\n") if one.multiple else [text]) for one, text in texts if text]
     return [(one, values) for one, lines in found if (values := [line for line in lines if line.strip()])]
 
 
@@ -120,7 +132,7 @@ def job_file(form: Form) -> str:
     """Return the job file with the content of a form."""
     values: dict[str, object] = {}
     for option, given in _given(form):
-        number = isinstance(option.parse, Whole) and given[0].removeprefix("-").isdecimal()
+        number = isinstance(option.parse, Whole) and re.fullmatch("-?[0-9]{1,9}", given[0])
         one = given[0] == "yes" if option.switch else int(given[0]) if number else given[0]
         values[option.key] = given if option.multiple else one
     values["command"] = _program(form)
@@ -138,9 +150,10 @@ def printed(words: Sequence[str]) -> Printed:
 def _job_part(form: Form) -> list[str]:
     """Return the lines of the script above the runtime; none if there is no script."""
     try:
-        return printed(command(form)).script.partition(MARK)[0].splitlines()
+        script = printed(command(form)).script
     except ValueError:
         return []
+    return script.partition(MARK)[0].split("\n") if script else []
 
 
 def _has_default(key: str) -> bool:

@@ -22,7 +22,9 @@ import jobgen.templates
 from jobgen import __version__
 from jobgen.commands.web import form
 from jobgen.errors import JobgenError, shown
+from jobgen.rendering.runtime import MARK
 from jobgen.schedulers.table import SCHEDULERS
+from jobgen.sites.loader import files as files_of_site
 
 SITES = "config/jobgen/sites"  # in the archive; the worker sets XDG_CONFIG_HOME to config
 _TEMPLATES = Path(jobgen.templates.__path__[0])
@@ -63,14 +65,17 @@ def write(folder: Path, sites: Sequence[str], parts: str | None) -> int:
     to download.
 
     Raises:
-        JobgenError: a site file is wrong, or a part cannot be downloaded or is another file.
+        JobgenError: a site file is wrong, two have the same name, or a part cannot be downloaded or is
+            another file.
     """
-    own = [form.site_entry(path) for path in sites]
+    own = list({site.name: site for site in map(form.site_entry, sites)}.values())
+    own_files = _site_files(sites)
     python, msgspec = (content(part, parts) for part in (PYODIDE, MSGSPEC))
     files = dict(_members(python, PYODIDE.members))
-    files["jobgen.zip"] = archive({**_packages(), **_wheel(msgspec), **_site_files(own, sites)})
+    files["jobgen.zip"] = archive({**_packages(), **_wheel(msgspec), **own_files})
     files |= {name: (_TEMPLATES / "web" / name).read_bytes() for name in _PAGE}
-    files["index.html"] = _index(own).encode()
+    whole = hashlib.sha256(b"".join(files[name] for name in sorted(files))).hexdigest()
+    files["index.html"] = _index(own, whole[:12]).encode()
     folder.mkdir(parents=True, exist_ok=True)
     for name, data in files.items():
         (folder / name).write_bytes(data)
@@ -149,10 +154,16 @@ def _wheel(wheel: bytes) -> dict[str, bytes]:
         return {name: held.read(name) for name in held.namelist() if not name.endswith("/")}
 
 
-def _site_files(own: Sequence[form.SiteEntry], paths: Sequence[str]) -> dict[str, bytes]:
-    return {
-        f"{SITES}/{site.name}.toml": Path(path).read_bytes() for site, path in zip(own, paths, strict=True)
-    }
+def _site_files(sites: Iterable[str]) -> dict[str, bytes]:
+    """Return the files of the sites, and those that they extend, without the packaged ones."""
+    found: dict[str, Path] = {}
+    for path in (Path(one) for site in sites for one in files_of_site(site)):
+        if path.resolve().parent == (_TEMPLATES / "sites").resolve():
+            continue
+        other = found.setdefault(path.name.removesuffix(".toml"), path)
+        if other.resolve() != path.resolve():
+            raise JobgenError(f"site {shown(str(path))}: {shown(str(other))} has the same name")
+    return {f"{SITES}/{name}.toml": path.read_bytes() for name, path in found.items()}
 
 
 def archive(files: Mapping[str, bytes]) -> bytes:
@@ -168,7 +179,8 @@ def archive(files: Mapping[str, bytes]) -> bytes:
     return out.getvalue()
 
 
-def _index(own: Sequence[form.SiteEntry]) -> str:
+def _index(own: Sequence[form.SiteEntry], build: str) -> str:
+    """Return the HTML. ``build`` ends the addresses of files: browsers keep those of another build."""
     packaged = [form.site_entry(str(path)) for path in sorted((_TEMPLATES / "sites").glob("*.toml"))]
     names = {site.name for site in own}
     environment = jinja2.Environment(
@@ -187,4 +199,6 @@ def _index(own: Sequence[form.SiteEntry]) -> str:
         groups=form.groups(),
         absent=form.ABSENT,
         pyodide=PYODIDE.name,
+        mark=MARK,
+        build=build,
     )

@@ -45,4 +45,4 @@ def web(sites: tuple[str, ...], output: str, force: bool, parts: str | None) -> 
         size = write(folder, sites, parts)
     except OSError as error:
         raise JobgenError(f"{said}: cannot be written: {error.strerror}") from None
-    click.echo(f"{output}: {size / 1e6:.1f} MB; try it: python3 -m http.server -d {output}", err=True)
+    click.echo(f"{output}: {size / 1e6:.1f} MB; try it: python3 -m http.server --bind 127.0.0.1 -d {output}", err=True)
