@@ -166,6 +166,7 @@ LAUNCHERS = {
             flags=(
                 *("--allow-run-as-root", "-allow-run-as-root", "--display-map", "--report-bindings"),
                 *("--tag-output", "-q", "-l", "-v", "--oversubscribe", "-oversubscribe"),
+                *("-b", "-B", "-C", "-T", "-ss"),  # of aprun
             ),
             bare=bare_options.MPI,
             same=dict.fromkeys(("-N", "-ppn", "--ppn", "-npernode", "--npernode"), "ranks_per_node"),

@@ -1,6 +1,8 @@
 """The directives of a script, read as its scheduler reads them: up to the first command.
 
 PBS and sbatch read all lines before the first one that is not a comment (src/sbatch/opt.c, src/cmds/qsub.c).
+After a backslash a directive of PBS goes on in the next line (get_script in src/cmds/qsub_sup.c, of
+Torque in src/cmds/qsub_functions.c); one of Slurm does not.
 Lines that only look like a directive (``# PBS``, ``#pbs``) are kept, too: they have no effect.
 """
 
@@ -22,11 +24,20 @@ LONG = {name: value for row in SCHEDULERS.values() for name, value in row.long_o
 
 
 class Line(NamedTuple):
-    """A line that is a directive or looks like one; ``rest`` is the text after the prefix."""
+    """A line that is a directive or looks like one; ``rest`` is the text after the prefix.
+
+    ``more`` is the number of lines in which it goes on.
+    """
 
     number: int
     text: str
     rest: str
+    more: int = 0
+
+    @property
+    def last(self) -> int:
+        """The number of its last line."""
+        return self.number + self.more
 
 
 class Directives(NamedTuple):
@@ -68,12 +79,16 @@ def recognized(lines: list[str]) -> Guess:
     # At equal counts the last in the table wins: scripts for Slurm often keep directives of PBS.
     prefix = prefixes[max(reversed(prefixes), key=marks.count)]
     rows = [row for row in SCHEDULERS.values() if row.prefix == prefix]
-    directives = [line if re.match(rf"\s*{prefix}\b", line) else "" for line in lines]
+    directives: list[str] = []
+    for line in lines:
+        goes_on = bool(directives) and re.search(rows[0].line_joint, directives[-1])
+        directives.append(line if goes_on or re.match(rf"\s*{prefix}\b", line) else "")
     if re.search(rows[0].foreign_directives, " ".join(directives)):
         return Guess(SHELL)
     if len(rows) == 1:
         return Guess(rows[0].name)
-    commands = ["" if line.lstrip().startswith("#") else line for line in lines]
+    pairs = zip(lines, directives, strict=True)
+    commands = ["" if directive or line.lstrip().startswith("#") else line for line, directive in pairs]
     return _by_marks(rows, directives, commands)
 
 
@@ -108,8 +123,14 @@ def read(lines: list[str], scheduler: Scheduler) -> Directives:
     prefix, first = scheduler.prefix, 0
     for number, text in enumerate(lines, 1):
         found = text.lstrip(" \t") if scheduler.indented_directives else text
+        if live and number <= live[-1].last:
+            continue
         if prefix and found.startswith(prefix):
-            (late if first else live).append(Line(number, text, found[len(prefix) :].strip()))
+            more = 0 if first else _more(lines[number - 1 :], scheduler)
+            if more:
+                found = _joined([found, *lines[number : number + more]], scheduler)
+                text = found
+            (late if first else live).append(Line(number, text, found[len(prefix) :].strip(), more))
         elif prefix and not first and (match := re.match(_lookalike(prefix), text, re.I)):
             line = Line(number, text, match[1].strip())
             if prefix in text or not _operands(line, scheduler):
@@ -120,6 +141,25 @@ def read(lines: list[str], scheduler: Scheduler) -> Directives:
     foreign = foreign_lines(lines, first)
     late = [line for line in late if line.rest.startswith("-") and line.number not in foreign]
     return Directives(tuple(live), tuple(late), tuple(inert), first)
+
+
+def _more(lines: Sequence[str], scheduler: Scheduler) -> int:
+    """Return the number of lines in which the directive of the first line goes on."""
+    joints = (re.search(scheduler.line_joint, line) for line in lines[:-1])
+    return sum(1 for _ in takewhile(bool, joints))
+
+
+def _joined(lines: Sequence[str], scheduler: Scheduler) -> str:
+    return "".join([*(re.sub(scheduler.line_joint, "", line) for line in lines[:-1]), lines[-1]])
+
+
+def apart(lines: Sequence[str], directives: Directives) -> Iterator[int]:
+    """Yield the lines of options behind a backslash that the scheduler does not join with the directive."""
+    for one in directives.live:
+        if re.search(r"\\\s*$", lines[one.last - 1]) and re.match(
+            r"\s*-", "".join(lines[one.last : one.last + 1])
+        ):
+            yield one.last + 1
 
 
 def _operands(line: Line, scheduler: Scheduler) -> bool:

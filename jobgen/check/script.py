@@ -93,7 +93,12 @@ class Script:
     @cached_property
     def tree(self) -> bash.Node:
         # Carriage returns have their own rule; they would make the whole tree wrong.
-        return bash.parse(self.source.replace(b"\r\n", b"\n") if self.for_a_shell else b"")
+        source = self.source.replace(b"\r\n", b"\n") if self.for_a_shell else b""
+        parts = [one for one in self.directives.live if one.more]
+        lines = source.split(b"\n") if parts else []
+        for one in parts if lines[1:] else ():  # qsub joins these lines before bash reads them
+            lines[one.number : one.last] = [b" " * len(line) for line in lines[one.number : one.last]]
+        return bash.parse(b"\n".join(lines) if lines else source)
 
     @property
     def for_a_shell(self) -> bool:

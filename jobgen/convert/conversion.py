@@ -40,6 +40,7 @@ def convert(script: Script, to: str) -> Converted:
     wanted = request_reader.read(script, whole=True)
     said = list(submission.remarks(script, source, target, wanted))
     head, remarks = _request(script, wanted, source, target) if has_directives(script) else ([], [])
+    said += submission.nodes_of(script, source, target, head) if wanted.default_nodes else ()
     body = [*_body(script, source, target, wanted), *lookouts.switched_off(script, source, target)]
     remarks += [one for one in body if isinstance(one, Remark)]
     remarks += [*said, *lookouts.lookouts(script, source, target, wanted)]
@@ -111,7 +112,7 @@ def _directives(script: Script, head: list[str]) -> list[Edit]:
     if not live:
         at = starts[1] if has_first_line(script) else 0
         return [Edit(at, at, text)]
-    edits = [Edit(starts[one.number - 1], starts[one.number], "") for one in live]
+    edits = [Edit(starts[one.number - 1], starts[one.last], "") for one in live]
     return [edits[0]._replace(text=text), *edits[1:]]
 
 

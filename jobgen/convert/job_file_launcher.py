@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 
-from jobgen.check.bash import Node
+from jobgen.check.bash import Node, literal
 from jobgen.check.launches import Launch, expanded, option_name, values_of
 from jobgen.check.script import Script
+from jobgen.convert import aprun_line
 from jobgen.convert.job_file_builder import JobFile
 from jobgen.convert.kinds_of_commands import TOOLS
 from jobgen.convert.mpi_of_script import recognized_mpi
@@ -31,6 +33,7 @@ _OURS = {
 }
 # What jobgen does in its own way.
 _PLACING = "--map-by -map-by --bind-to -bind-to -bynode --cpu-bind --host -H -host --nodelist -w"
+_PLACES_OF_APRUN = ("-cc", "-cp", "-L", "-S", "-sl", "-sn", "-ss")
 _RENDEZVOUS = ("--rdzv-backend",)  # its endpoint and id mean nothing without it
 _PLACES = {
     **dict.fromkeys(_PLACING.split(), "jobgen places and binds the ranks itself: see cpu_bind"),
@@ -42,12 +45,19 @@ def write(file: JobFile, script: Script, launch: Launch, kind: str) -> list[str]
     """Set the arguments of the launcher and the variables that it hands on; return lines for setup."""
     arguments: list[str] = []
     lines: list[str] = []
+    aprun = name_of(launch) == "aprun"
     for words in _options(script, launch):
         texts = [script.constants.value(word) for word in words]
         name = option_name(texts[0] or words[0].text)
         given = " ".join(word.text for word in words).replace("\n", " ")[:60]
         known = None not in texts and not names([text or "" for text in texts])
-        if name in _SETS and launch.row.of_mpi:
+        if aprun and (name in aprun_line.NOTES or name in _PLACES_OF_APRUN):
+            why = aprun_line.NOTES.get(name, _PLACES["--bind-to"])
+            if name != "-cc" or not _binds(file, texts[-1] or ""):
+                file.remarks.append(Remark(launch.line, given, why, lost=False))
+        elif aprun and name in aprun_line.FLAGS:
+            file.remarks.append(Remark(launch.line, given, f"jobgen starts {kind} without it"))
+        elif (name in _SETS and launch.row.of_mpi) or (aprun and name == "-e"):
             lines += _variable(file, words, texts, launch)
         elif name in _RENDEZVOUS and (texts[-1] or "").rpartition("=")[2] != "static":
             why = "jobgen starts the ranks at the address of the first node, without a search for others"
@@ -63,7 +73,7 @@ def write(file: JobFile, script: Script, launch: Launch, kind: str) -> list[str]
             file.remarks.append(Remark(launch.line, given, "is known only when the job runs"))
         elif name == "--":
             continue
-        elif kind == launch.kind and launch.command.name not in OTHERS:
+        elif kind == launch.kind and name_of(launch) not in OTHERS:
             arguments += [text for text in texts if text is not None]
         else:
             file.remarks.append(Remark(launch.line, given, f"jobgen starts {kind} without it"))
@@ -75,6 +85,12 @@ def write(file: JobFile, script: Script, launch: Launch, kind: str) -> list[str]
     if launch.outer is not None:
         lines += write(file, script, launch.outer, kind)
     return lines
+
+
+def name_of(launch: Launch) -> str:
+    """Return the name of the command that starts the ranks, which may follow time and the like."""
+    names = (os.path.basename(literal(word) or "") for word in launch.command.words)
+    return next((name for name in names if name in launch.row.names), launch.command.name)
 
 
 def set_mpi(file: JobFile, script: Script, launch: Launch, kind: str) -> None:
@@ -105,7 +121,7 @@ def set_mpi(file: JobFile, script: Script, launch: Launch, kind: str) -> None:
     file.add("mpi", named or DEFAULT_MPI, launch.line)
     if named is None:
         why = f"the script does not name its MPI: mpi = {DEFAULT_MPI} is a guess"
-        file.remarks.append(Remark(launch.line, launch.command.name or kind, why, lost=False))
+        file.remarks.append(Remark(launch.line, name_of(launch) or kind, why, lost=False))
 
 
 def _binds(file: JobFile, value: str) -> bool:

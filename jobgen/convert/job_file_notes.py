@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Sequence
 
-from jobgen.check.bash import Node, assignments, expansions, exported, parse
+from jobgen.check.bash import LOOPS, Node, assignments, expansions, exported, literal, parse
 from jobgen.check.launches import Launch
 from jobgen.check.script import Script
 from jobgen.check.shell_commands import Command, commands
@@ -13,13 +14,15 @@ from jobgen.containers import LEAKS
 from jobgen.convert.carried import carried
 from jobgen.convert.job_file_builder import JobFile
 from jobgen.convert.job_file_split import Split
-from jobgen.convert.kinds_of_commands import STATE, TOOLS
+from jobgen.convert.kinds_of_commands import PRINT, STATE, TOOLS
 from jobgen.convert.remark import Remark
 from jobgen.launchers import LAUNCHERS
 
 _SEPARATORS = (";", "&", ";;")
 _OF_PROGRAM = re.compile(r"exit( \"?\$\?\"?)?")
 _EXIT = re.compile(r"^(?!\s*#)(.*([;&|{(]|\bthen|\bdo|\belse)\s*|\s*)exit\b", re.MULTILINE)
+# Commands that take no time beside a process in the background, or wait for a while.
+_BRIEF = STATE | PRINT | {"sleep", "kill", "true", "rm", "mkdir", "[", "test"}
 _RANKS = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "TORCHELASTIC_RUN_ID")
 _MOVES = ("cd", "pushd", "popd", "module", "ml", "source", ".", "conda")
 _FINDS_PYTHON = ("module", "ml", "source", ".", "conda", "mamba", "micromamba", "spack", "eval", "pyenv")
@@ -118,16 +121,53 @@ def traps(script: Script, file: JobFile) -> Iterator[Remark]:
 
 
 def background(script: Script, parts: Split) -> Iterator[Remark]:
-    """Yield a remark on the last process that the script starts in the background, before the program."""
-    last = next((one for one in reversed(parts.before) if one.type == "&"), None)
-    if last is None or (command := last.previous()) is None:
-        return
-    inside = {one.start for one in command.all("command")}
-    if any(one.command.node.start in inside for one in script.launches):
-        why = "holds cores and memory of the allocation, for which the ranks of the program may wait"
-        yield Remark(command.line, shown(command), why)
-    else:
-        yield Remark(command.line, shown(command), "runs beside the program, and ends with it", lost=False)
+    """Yield a remark on each process that the script leaves in the background, before the program."""
+    for command in unwaited(parts.before):
+        inside = {one.start for one in command.all("command")}
+        if any(one.command.node.start in inside for one in script.launches):
+            why = "holds cores and memory of the allocation, for which the ranks of the program may wait"
+            yield Remark(command.line, shown(command), why)
+        else:
+            why = "runs beside the program, and ends with it"
+            yield Remark(command.line, shown(command), why, lost=False)
+    if parts.after and parts.after[0].type == "&" and (started := parts.after[0].previous()) is not None:
+        names = (({command.name for command in commands(one)}, one) for one in parts.after)
+        found = next(((has, one) for has, one in names if has - _BRIEF or "wait" in has), None)
+        if found is not None and "wait" not in found[0]:
+            why = f"the job starts it when the program of line {started.line} has ended, the script beside it"
+            yield Remark(found[1].line, shown(found[1]), why)
+
+
+def unwaited(statements: Sequence[Node]) -> list[Node]:
+    """Return the statements that end in ``&``, also in loops and conditions, and that no ``wait`` follows."""
+    found: list[Node] = []
+    for one in (node for statement in statements for node in statement.all("&", "command")):
+        if one.under("function_definition", "command_substitution", "process_substitution"):
+            continue
+        started = one.previous() if one.field is None else None  # else the operator of an expression
+        if one.type == "&" and started is not None:
+            found.append(started)
+        elif one.type == "command" and re.match(r"wait\b", one.text):
+            found = _left(found, one)
+    return found
+
+
+def _left(started: list[Node], wait: Node) -> list[Node]:
+    """Return the processes that a ``wait`` does not wait for."""
+    names = {name for name, _ in expansions(wait)}
+    if not names or wait.under(*LOOPS):
+        return []
+    left = started[:-1] if "!" in names else started
+    return [one for one in left if _id_of(one) not in names]
+
+
+def _id_of(started: Node) -> str:
+    """Return the variable that the next statement sets to the id of a process; empty without one."""
+    after = started.next()
+    while after is not None and after.type in ("&", "comment", ";"):
+        after = after.next()
+    match = re.match(r"(\w+)(\[[^]]*\])?\+?=.*\$!", after.text) if after is not None else None
+    return match[1] if match else ""
 
 
 def options(statements: Sequence[Node], strict: bool) -> Iterator[Remark]:
@@ -158,6 +198,18 @@ def python(script: Script, command: Command) -> Iterator[Remark]:
     paths = any(name == "PATH" for name, _, _ in assignments(script.tree))
     if not paths and not any(script.named(*_FINDS_PYTHON)):
         yield Remark(command.line, "python", "jobgen runs it as python3", lost=False)
+
+
+def old_launcher(launch: Launch, program: Sequence[str], old: bool) -> Iterator[Remark]:
+    """Yield a remark if a launcher of Python 2 starts a program that jobgen starts with python3.
+
+    ``old``: the environment of the script is one of Python 2.
+    """
+    texts = [os.path.basename(literal(word) or "") for word in launch.command.words]
+    named = next((text for text in texts if re.match(r"python(2|$)", text)), "")
+    if (named[6:] or (old and named != "python3")) and (program[0] == "-m" or program[0].endswith(".py")):
+        why = f"is of Python 2: jobgen starts {program[0]} with python3"
+        yield Remark(launch.line, named or launch.kind, why)
 
 
 def alone(script: Script, file: JobFile, command: Command, launch: Launch | None) -> Iterator[Remark]:

@@ -7,9 +7,12 @@ from collections.abc import Iterator
 
 from jobgen.check.launches import Launch
 from jobgen.check.script import Script
+from jobgen.convert import submission
 from jobgen.convert.job_file_builder import JobFile
 from jobgen.convert.job_file_directives import without_devices
+from jobgen.convert.job_file_launcher import name_of
 from jobgen.convert.remark import Remark
+from jobgen.schedulers.base import Scheduler
 from jobgen.schedulers.request import Request, number
 from jobgen.values import mebibytes
 
@@ -51,6 +54,18 @@ def write(file: JobFile, script: Script, launch: Launch | None, line: int) -> No
     if launch is not None and (count := launch.number(*launch.row.line.nodes)) and count != nodes:
         why = f"the launcher uses {count} of {nodes} nodes; jobgen starts ranks on all of them"
         file.remarks.append(Remark(launch.line, f"{count} nodes", why))
+
+
+def submitted_nodes(file: JobFile, script: Script, source: Scheduler, launch: Launch | None) -> None:
+    """Leave the number of nodes to the submission if the script reads it, and no directive requests it."""
+    asked = script.request
+    read = submission.nodes_read(script, source)
+    requested = asked.nodes or asked.ranks or asked.gpus or source.nodes_key in script.heeded
+    if read is None or requested or launch is None or launch.number(*_ALL):
+        return
+    file.values["nodes"] = "submitted"
+    why = "no directive requests nodes: the job takes those of its submission"
+    file.remarks.append(Remark(read[0], f"${read[1]}", why, lost=False))
 
 
 def _unknown(launch: Launch, each: int) -> Iterator[Remark]:
@@ -99,14 +114,20 @@ def _each(file: JobFile, script: Script, launch: Launch | None, nodes: int, gpus
         return 1
     asked, row = script.request, launch.row
     each = launch.number(*_EACH)
-    if placed := re.match(r"ppr:(\d+):node", launch.options.get("--map-by") or ""):
-        each = int(placed[1])
+    if mapped := re.match(r"ppr:(\d+):node", launch.options.get("--map-by") or ""):
+        each = int(mapped[1])
     total = launch.number(*_ALL)
+    if name_of(launch) == "aprun" and not launch.has("-n", "-B"):
+        total = 1  # its default
     if each is None and total:
         if total % nodes:
             why = f"{total} ranks are not divisible by {nodes} nodes: jobgen starts as many on each"
             file.remarks.append(Remark(launch.line, f"{total} ranks", why))
         each = -(-total // nodes)
+    placed = launch.number("-N") if name_of(launch) == "aprun" else None
+    if placed and each and placed != each:
+        why = f"jobgen starts {each} on a node"
+        file.remarks.append(Remark(launch.line, f"-N {placed}", why, lost=False))
     if each is not None and not (row.by_scheduler and launch.outer is None and each == 0):
         return max(each, 1)
     named = [launch.options.get(one) for one in _EACH if one in launch.options]

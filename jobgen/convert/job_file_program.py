@@ -182,23 +182,26 @@ def command(words: list[str]) -> list[str]:
 
 def old_python(script: Script) -> bool:
     """Return whether the environment of a script is one of Python 2, which has no python3."""
-    found = script.named("module", "ml", "source", ".", "conda", "mamba")
-    words = " ".join(word.text for command in found for word in command.arguments)
-    return re.search(r"(?i)(python|conda|\bpy)[-_/]*v?2(?!\d{3})", words) is not None
+    found = script.named("module", "ml", "source", ".", "conda", "mamba", "virtualenv")
+    texts = [word.text for command in found for word in command.arguments]
+    texts += [value.text for name, value, _ in script.assignments if name in ("PATH", "PYTHONPATH")]
+    return re.search(r"(?i)(python|conda|(?<![a-z])py)[-_/=]*v?2(?!\d{3})", " ".join(texts)) is not None
 
 
 def _is_module(words: list[str]) -> bool:
     return bool(words) and all(part.isidentifier() for part in words[0].split("."))
 
 
-def of_statement(script: Script, statement: Node) -> Words:
-    """Return a whole statement of a script as a program of one rank."""
-    needs = carried(script, [statement])
+def of_statement(script: Script, statement: Node, last: Node) -> Words:
+    """Return a whole statement of a script, and those up to the last one, as a program of one rank."""
+    brothers = statement.parent.children if statement.parent is not None else [statement]
+    nodes = [one for one in brothers if statement.start <= one.start <= last.start]
+    needs = carried(script, nodes)
     letters = "e" * script.errexit + "u" * script.nounset
     words = [f"-{letters}"] * bool(letters) + ["-o pipefail"] * script.pipefail
-    lines = [f"set {' '.join(words)}"] * bool(words) + [*state(script, [statement]), *needs.definitions]
-    lines.append(statement.text.strip())
-    return _code_of(lines, needs, [statement])
+    lines = [f"set {' '.join(words)}"] * bool(words) + [*state(script, nodes), *needs.definitions]
+    lines.append(statement.source[statement.start : last.end].decode("utf-8", "replace").strip())
+    return _code_of(lines, needs, nodes)
 
 
 def _code_of(lines: Sequence[str], needs: Carried, nodes: Sequence[Node]) -> Words:
@@ -212,12 +215,15 @@ def _code_of(lines: Sequence[str], needs: Carried, nodes: Sequence[Node]) -> Wor
     )
 
 
-def as_text(script: Script, nodes: Sequence[Node], more: Sequence[str] = ()) -> Words:
-    """Return a program as the text of a shell, which splits its words as that of the script did."""
+def as_text(script: Script, nodes: Sequence[Node], more: Sequence[str], of_python: bool) -> Words:
+    """Return a program as the text of a shell, which splits its words as that of the script did.
+
+    ``of_python``: the launcher of the script starts files of Python by itself.
+    """
     needs = carried(script, nodes)
     words = [" ".join(node.text.replace("\\\n", " ").split("\n")) for node in nodes]
     head = 1 if is_python(words[0]) else 0
-    if words[0].endswith(".py") or words[0] in ("-m", "--module"):
+    if (of_python and words[0].endswith(".py")) or words[0] in ("-m", "--module"):
         words = ["python3", *words]
         head = 1
     if more and head < len(words):

@@ -103,11 +103,12 @@ def _held(call: Call) -> bool:
 def _ranks(line: Line, given: Collection[str], script: Script, target: Scheduler) -> list[str]:
     """Return the options for the ranks that Slurm counts, or that the lines of the node file do not."""
     asked, counted = script.request, script.dialect.origin(script.heeded, "ranks")
-    if ":" in given or "each" in line.said or not counted or not asked.ranks:
+    if ":" in given or "each" in line.said or not (asked.submitted or (counted and asked.ranks)):
         return []
-    found = [] if "ranks" in line.said else [f"-n {asked.ranks}"]
+    found = [] if "ranks" in line.said or asked.submitted else [f"-n {asked.ranks}"]
     each, placed = asked.ranks_per_node, _PLACES.intersection(given)
-    if target.hosts_by_core and (asked.cpus_per_rank or 1) > 1 and asked.several and each and not placed:
+    several = asked.several or asked.submitted
+    if target.hosts_by_core and (asked.cpus_per_rank or 1) > 1 and several and each and not placed:
         passes_all = MPI_FLAVOURS[mpi_of(script)].passes_all
         found.append(f"-ppn {each}" if passes_all else f"--map-by ppr:{each}:node")
     return found

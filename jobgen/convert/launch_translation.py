@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from jobgen.check.script import Script
-from jobgen.convert import launch_calls, mpirun_line, srun_line, variables
+from jobgen.convert import aprun_line, launch_calls, mpirun_line, srun_line, variables
 from jobgen.convert.launch_calls import Call
 from jobgen.convert.launch_line import Line, Unreadable, Words
 from jobgen.convert.mpi_of_script import mpi_of, named_mpi
@@ -42,7 +42,10 @@ def _replaced(
         if ":" in call.command.literals:
             raise Unreadable("several programs have no counterpart")
         to_srun = source.node_step is None
-        line = (mpirun_line if to_srun else srun_line).read(words, script.request)
+        if call.name == "aprun" and to_srun:
+            line = aprun_line.read(words)
+        else:
+            line = (mpirun_line if to_srun else srun_line).read(words, script.request)
         if line.program is None:
             raise Unreadable("it has no program")
         if line.program.start >= call.command.node.end > call.start:

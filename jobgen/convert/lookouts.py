@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from jobgen.check.bash import Node
+from jobgen.check.directive_reader import apart
 from jobgen.check.script import Script
 from jobgen.convert import mpirun_line, variables
 from jobgen.convert.kinds_of_commands import STATE, TOOLS
@@ -75,6 +76,9 @@ def unreadable(script: Script, source: Scheduler) -> Iterator[Remark]:
         if option.missing:
             why = f"has no value: {source.command} refuses the script, or takes the next words for it"
             yield Remark(option.line, option.given, why)
+    for number in apart(script.lines, script.directives):
+        why = f"{source.command} does not join it with the line above: it is a command"
+        yield Remark(number, script.lines[number - 1].strip(), why)
     errors = (node for node in script.tree.all("ERROR") if node.text.strip("\\ \n"))
     if wrong := next(errors, None):
         why = "is not understood: look at the commands from here on"

@@ -1,4 +1,4 @@
-"""Command lines of mpirun, mpiexec and aprun."""
+"""Command lines of mpirun and mpiexec."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _FLAGS = (
         "--display-allocation",
         "-display-map",
     ),
-    *("--bynode", "-bynode", "--byslot", "-byslot", "--novm", "-b", "-B"),
+    *("--bynode", "-bynode", "--byslot", "-byslot", "--novm"),
 )
 _VALUES = {
     "-np": "ranks", "-n": "ranks", "--np": "ranks", "-c": "ranks", "-hostfile": "hosts",
@@ -57,7 +57,7 @@ _VALUES = {
     "-perhost": "each", "--perhost": "each", "-npernode": "each", "--npernode": "each", "-N": "each",
     "--depth": "cpus", "-d": "cpus", "-cpus-per-proc": "cpus", "--cpus-per-proc": "cpus",
     "-cpus-per-rank": "cpus", "--cpus-per-rank": "cpus", "--cpu-bind": "cpu_bind", "-cpu-bind": "cpu_bind",
-    "-cc": "cpu_bind", "--cc": "cpu_bind", "--env": "env", "-env": "env", "-e": "env", "--genv": "env",
+    "--env": "env", "-env": "env", "-e": "env", "--genv": "env",
     "--mca": "mca", "-mca": "mca", "-genv": "env", "-wdir": "chdir", "--wdir": "chdir", "-wd": "chdir",
     "-bootstrap": "", "-launcher": "", "--launcher": "", "-rmk": "", "--prefix": "", "--pmi": "",
 }  # fmt: skip
@@ -129,7 +129,7 @@ def _map(line: Line, name: str, value: Value) -> None:
 
 
 def _cpu_bind(line: Line, name: str, value: Value) -> None:
-    """Read the binding of PALS and ALPS: https://cpe.ext.hpe.com/docs/latest/pals/index.html"""
+    """Read the binding of PALS: https://cpe.ext.hpe.com/docs/latest/pals/index.html"""
     text = (value.known or value.text).removeprefix("verbose,")
     if mask := masks(text):
         line.said["mask"] = mask
@@ -197,6 +197,8 @@ def _shape(line: Line, asked: Request) -> tuple[str | None, str | None]:
     nodes = numbers.get("nodes") if "nodes" in said else asked.nodes
     if "ranks" in said:
         known = numbers.get("ranks")
+        if asked.submitted and nodes is None and "each" not in said:
+            return said["ranks"], "1" if said["ranks"] == said.get("nodes") else None
         return said["ranks"], str(-(-known // nodes)) if known and nodes else said.get("each")
     counted = asked.ranks_per_node or not asked.nodes or (asked.ranks or 0) > asked.nodes
     of_job = asked.ranks if counted else None  # SLURM_NTASKS
@@ -207,6 +209,8 @@ def _shape(line: Line, asked: Request) -> tuple[str | None, str | None]:
                 (f"--ntasks-per-node={said['each']}", f"srun ignores it: the job has {of_job} tasks")
             )
         return str(of_job), str(each) if each else None
+    if asked.submitted and nodes is None:
+        return None, said.get("each", str(asked.ranks_per_node or 1))
     if "nodes" in said and nodes is None:
         return (said["nodes"], "1") if said.get("each", "1") == "1" else (None, said["each"])
     if "each" in said and "each" not in numbers:

@@ -16,6 +16,7 @@ from jobgen.schedulers.request import Request
 from jobgen.schedulers.wanted import Lack, Wanted
 
 Lost = list[Lack]
+_DEFAULTS = {"-l select=1", "-l nodes=1:ppn=1", "-l place=scatter"}  # what qsub requests without a directive
 
 
 def write(wanted: Wanted, source: Scheduler, target: Scheduler, extra: Written) -> tuple[list[str], Lost]:
@@ -35,7 +36,8 @@ def _values(
 ) -> dict[str, object]:
     """Return the values of the target's ``request_forms``."""
     asked, queue = wanted.request, _queue(wanted.request.queue, target, lost)
-    resources = _resources(asked, target, chunk, lost)
+    default = wanted.default_nodes or (asked.nodes is None and asked.ranks is None and not asked.chunks)
+    resources = _resources(asked, target, chunk, lost, default)
     array, depend = _array(asked, target, lost), ",".join(dependencies(asked, target))
     return {
         "name": asked.name and target.job_name(asked.name),
@@ -72,11 +74,14 @@ def _queue(queue: str | None, target: Scheduler, lost: Lost) -> str | None:
     return queue
 
 
-def _resources(asked: Request, target: Scheduler, chunk: str, lost: Lost) -> list[str]:
+def _resources(asked: Request, target: Scheduler, chunk: str, lost: Lost, default: bool) -> list[str]:
+    """Return the lines of a request; ``default``: no directive requests nodes or ranks."""
     number, devices = asked.gpus_per_node, None
     if number is not None:
         devices = target.devices(ACCELERATORS[GENERIC_RESOURCES.get(asked.accelerator, "cuda")])
     lines, lacking = target.resources(asked, (devices or "").format(n=number), chunk)
+    if default and asked.cpus_per_rank is None and set(lines) <= _DEFAULTS:
+        lines = []
     lost += lacking
     if number and devices is None:
         what = f"{number} x {asked.accelerator}"

@@ -123,6 +123,7 @@ def write(line: Line, asked: Request, plugin: str) -> str:
     bind = _BINDS.get(line.said.get("bind", ""), line.said.get("mask", ""))
     words += [f"--cpu-bind={bind}"] * bool(bind)
     words += ["--overcommit"] * ("overcommit" in line.said) + ["--label"] * ("label" in line.said)
+    words += ["--mem-bind=local"] * ("near" in line.said) + ["--quiet"] * ("quiet" in line.said)
     if "chdir" in line.said:
         words.append(f"--chdir={line.said['chdir']}")
     words += ["--kill-on-bad-exit=1", *([f"--mpi={plugin}"] if plugin != "none" else [])]

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from jobgen.check.bash import Node, expansions
 from jobgen.check.script import Script
 from jobgen.check.shell_commands import Command
 from jobgen.convert import own_names
+from jobgen.convert.kinds_of_commands import PRINT
 from jobgen.convert.remark import Remark
 from jobgen.schedulers.base import Scheduler
+from jobgen.schedulers.request import Request
 from jobgen.schedulers.wanted import Wanted
+
+_OF_NODES = ("nodes", "node_list", "ranks")
 
 
 def remarks(script: Script, source: Scheduler, target: Scheduler, wanted: Wanted) -> Iterator[Remark]:
@@ -25,6 +29,39 @@ def remarks(script: Script, source: Scheduler, target: Scheduler, wanted: Wanted
         how = f"{target.command} {target.array_form.format('FIRST-LAST')}"
         why = f"no directive makes an array: for one, submit with {how}"
         yield Remark(read[0], f"${read[1]}", why, lost=False)
+
+
+def nodes_of(script: Script, source: Scheduler, target: Scheduler, head: Sequence[str]) -> Iterator[Remark]:
+    """Yield a remark if the script reads a number of nodes that it does not request; note it in the request.
+
+    ``head`` are the new directives.
+    """
+    if (read := nodes_read(script, source)) is None:
+        return
+    given = [one.removeprefix(target.prefix).strip() for one in head]
+    named = [one for one in given if re.match("-l (select|nodes)=", one)]
+    lines = named or target.resources(Request(nodes=1), "", "")[0]
+    how = f"{target.command} {' '.join(lines).replace('=1', '=N', 1)}"
+    why = f"no directive requests nodes, and {source.title} gives one: for N, submit with {how}"
+    yield Remark(read[0], f"${read[1]}", why, lost=False)
+    script.request.submitted, script.request.nodes, script.request.ranks = True, None, None
+
+
+def nodes_read(script: Script, source: Scheduler) -> tuple[int, str] | None:
+    """Return the line and the name of the first variable with the nodes of the job, unless it is printed."""
+    own = own_names.kept(script)
+    for name, node in script.expansions:
+        if source.job_variables.get(name) in _OF_NODES and name not in own and not _printed(node):
+            return node.line, name
+    return None
+
+
+def _printed(node: Node) -> bool:
+    """Return whether a command writes a value to the output of the job, and nothing else happens with it."""
+    command = next((above for above in node.above() if above.type == "command"), None)
+    name = command.get("name") if command is not None else None
+    read = ("command_substitution", "process_substitution", "pipeline", "redirected_statement")
+    return command is not None and name is not None and name.text in PRINT and not command.under(*read)
 
 
 def _argument(script: Script) -> tuple[int, str] | None:

@@ -7,7 +7,7 @@ import re
 from jobgen.check.bash import Node, assignments, exported, literal
 from jobgen.check.launches import Launch, expanded
 from jobgen.check.script import Script
-from jobgen.check.shell_commands import Command
+from jobgen.check.shell_commands import Command, commands
 from jobgen.convert import (
     job_file_body,
     job_file_launcher,
@@ -17,6 +17,7 @@ from jobgen.convert import (
     lookouts,
 )
 from jobgen.convert.conversion import Converted
+from jobgen.convert.host_code import HostCode
 from jobgen.convert.job_file_builder import JobFile
 from jobgen.convert.job_file_directives import limits, read_directives, set_name
 from jobgen.convert.job_file_main import last_launch, last_program, unreadable
@@ -53,6 +54,7 @@ def convert(script: Script) -> Converted:
     limits(file, script, source)
     set_name(file, source, line)
     launch = last_launch(script)
+    job_file_numbers.submitted_nodes(file, script, source, launch)
     if any(re.match(MADE_BY, one) for one in script.lines[:5]):
         _own_script(file, script, launch)
     else:
@@ -104,8 +106,8 @@ def _body(file: JobFile, script: Script, source: Scheduler, launch: Launch | Non
     if command is None or said is not None:
         parts, words = _without_program(file, script, source, said)
     elif launch is None and (whole := _statement(script, command)) is not None:
-        parts = split(script, whole, file.remarks)
-        words = job_file_program.of_statement(script, whole)
+        parts, last = _with_wait(split(script, whole, file.remarks), whole)
+        words = job_file_program.of_statement(script, whole, last)
         file.values |= {"launcher": source.default_launcher, "command": words.words}
     else:
         parts = split(script, command.node, file.remarks)
@@ -120,6 +122,8 @@ def _body(file: JobFile, script: Script, source: Scheduler, launch: Launch | Non
         _without_arguments(file, source, command)
     if words.expanded:
         file.values["expand"] = True
+    if launch is not None and command is not None and said is None:
+        parts = _without_host_code(file, script, source, launch, parts, words)
     job_file_body.Body(file, script, parts, words.used, words.setup).write()
     file.remarks += [*job_file_notes.status(parts), *job_file_notes.traps(script, file)]
     file.remarks += [*job_file_notes.tasks(script, file), *job_file_notes.ends(file, parts)]
@@ -133,6 +137,30 @@ def _statement(script: Script, command: Command) -> Node | None:
     """Return the statement that is the program, in a shell of its own; None for a plain command."""
     in_shell = command.name in script.functions or (not command.name and "/" not in command.words[0].text)
     return compound(command.node) or (command.node if in_shell else None)
+
+
+def _with_wait(parts: Split, statement: Node) -> tuple[Split, Node]:
+    """Take the ``wait`` for what a statement leaves in the background out of the commands after it.
+
+    Return the rest, and the statement with the wait, or the statement itself.
+    """
+    for at, one in enumerate(parts.after) if job_file_notes.unwaited([statement]) else ():
+        if one.parent is statement.parent and any(command.name == "wait" for command in commands(one)):
+            return parts._replace(after=parts.after[at + 1 :]), one
+    return parts, statement
+
+
+def _without_host_code(
+    file: JobFile, script: Script, source: Scheduler, launch: Launch, parts: Split, words: Words
+) -> Split:
+    """Leave out what only the launch line of the script reads: its file of hosts, and the like."""
+    code = HostCode(script, source, launch, "\n".join(words.setup), _OURS)
+    gone = code.find(parts.before)
+    why = "is left out: at most the launch line reads it, and jobgen lists and counts the hosts itself"
+    file.remarks += [Remark(one.line, one.text.split("\n")[0][:60], why, lost=False) for one in gone]
+    signs = [one.next() for one in gone]
+    left = [one for one in parts.before if one not in gone and not (one.type == ";" and one in signs)]
+    return parts._replace(before=tuple(left))
 
 
 def _without_arguments(file: JobFile, source: Scheduler, command: Command | None) -> None:
@@ -179,11 +207,13 @@ def _program(
             kind = source.default_launcher
         nodes, more = job_file_launcher.program_of(script, launch), _rank_argument(launch)
         nodes = job_file_program.inner(command.words, nodes) if launch.outer else nodes
+        nodes = _first_of_several(file, launch, nodes)
         lines = _launcher(file, script, launch, kind)
     file.values["launcher"] = kind
     words = job_file_program.read(script, nodes)
     if words.several:
-        words = job_file_program.as_text(script, nodes, more)
+        of_python = launch is not None and launch.row.once_a_node
+        words = job_file_program.as_text(script, nodes, more, of_python)
     elif more:
         at = next((i for i, word in enumerate(words.words) if word.endswith(".py")), -1) + 1
         words.words[at:at] = more
@@ -191,19 +221,41 @@ def _program(
     if not words.words or (words.words[0].startswith("-") and words.words[0] not in ("-m", "--module")):
         file.remarks.append(Remark(command.line, command.node.text.split("\n")[0][:60], "names no program"))
         words.words = ["true"]
-    program = _prefixed(file, script, command, words)
+    program = _prefixed(file, script, launch, command, words)
     file.values["command"], words.expanded = program, bool(names(program))
     return words
 
 
-def _prefixed(file: JobFile, script: Script, command: Command, words: Words) -> list[str]:
+def _first_of_several(file: JobFile, launch: Launch, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+    """Return the words of the first program of ``mpirun -n 1 a : -n 2 b``; add a remark on the others."""
+    at = next((i for i, node in enumerate(nodes) if node.text == ":"), len(nodes))
+    if not launch.row.of_mpi or at == len(nodes):
+        return nodes
+    others = " ".join(node.text for node in nodes[at:])
+    why = "jobgen starts one program with all ranks: the others are missing"
+    file.remarks.append(Remark(launch.line, others[:60], why))
+    return nodes[:at]
+
+
+def _prefixed(
+    file: JobFile, script: Script, launch: Launch | None, command: Command, words: Words
+) -> list[str]:
     """Return the program with the variables that the script sets for this command only."""
-    if words.words[0] == "python" and job_file_program.old_python(script):
+    old = job_file_program.old_python(script)
+    by_launcher = launch is not None and launch.row.once_a_node
+    if words.words[0] == "python" and old:
         program = words.words
+    elif words.words[0].endswith(".py") and old and not by_launcher:  # by the interpreter of its first line
+        program = ["env", *words.words]
     else:
         program = job_file_program.command(words.words)
     if words.words[0] == "python" and program[0] != "python":
         file.remarks += job_file_notes.python(script, command)
+    elif words.words[0].endswith(".py") and program == words.words and not by_launcher:
+        why = "the script starts it with the interpreter of its first line, jobgen with python3"
+        file.remarks.append(Remark(command.line, words.words[0], why, lost=False))
+    elif launch is not None and by_launcher:
+        file.remarks += job_file_notes.old_launcher(launch, words.words, old)
     pairs = []
     for name, value, node in assignments(command.node):
         if node.parent is command.node and name not in _OURS:
@@ -232,8 +284,8 @@ def _launcher(file: JobFile, script: Script, launch: Launch, kind: str) -> list[
     if _is_old(launch):
         why = f"becomes {kind}, which PyTorch has since 1.10"
         file.remarks.append(Remark(launch.line, "torch.distributed.launch", why, lost=False))
-    if launch.command.name in job_file_launcher.OTHERS:
-        file.remarks.append(Remark(launch.line, launch.command.name, f"becomes {kind}", lost=False))
+    if (name := job_file_launcher.name_of(launch)) in job_file_launcher.OTHERS:
+        file.remarks.append(Remark(launch.line, name, f"becomes {kind}", lost=False))
     job_file_launcher.set_mpi(file, script, launch, kind)
     if (port := launch.number("--master-port", "--main-process-port")) is not None:
         file.add("master_port", port, launch.line)

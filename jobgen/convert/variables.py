@@ -24,7 +24,7 @@ _UNSURE = {
 }
 
 
-def _meanings(source: Scheduler) -> dict[str, str]:
+def meanings(source: Scheduler) -> dict[str, str]:
     """Return the variables of a scheduler and its dialects, with their meanings."""
     known = (one.job_variables for one in SCHEDULERS.values() if one.family == source.family)
     return {name: meaning for variables in known for name, meaning in variables.items()}
@@ -64,7 +64,7 @@ def names(source: Scheduler, target: Scheduler, mpi: str = DEFAULT_MPI) -> dict[
     """Return the new names of the variables."""
     found = {
         name: new
-        for name, meaning in _meanings(source).items()
+        for name, meaning in meanings(source).items()
         if name not in target.job_variables and (new := target.variable(meaning))
     }
     return {**found, **rank_names(source, target, mpi)}
@@ -73,7 +73,7 @@ def names(source: Scheduler, target: Scheduler, mpi: str = DEFAULT_MPI) -> dict[
 def unset(asked: Request, source: Scheduler) -> set[str]:
     """Return the variables that the scheduler leaves unset: the request does not name their number."""
     missing = [meaning for meaning in source.set_if_asked if getattr(asked, meaning) is None]
-    return {name for name, meaning in _meanings(source).items() if meaning in missing}
+    return {name for name, meaning in meanings(source).items() if meaning in missing}
 
 
 def definitions(asked: Request, source: Scheduler, target: Scheduler) -> dict[str, str]:
@@ -82,7 +82,7 @@ def definitions(asked: Request, source: Scheduler, target: Scheduler) -> dict[st
     values = {
         **target.counts,
         "slots_per_node": str(asked.lines_per_node or 1),
-        "ranks": str(asked.ranks or 1),
+        "ranks": _all_ranks(asked, target) if asked.submitted else str(asked.ranks or 1),
         "ranks_per_node": str(ranks),
         "cpus_per_rank": str(cpus),
         "cpus_per_node": "$(nproc)" if asked.exclusive else str(cpus * ranks),
@@ -96,8 +96,15 @@ def definitions(asked: Request, source: Scheduler, target: Scheduler) -> dict[st
     if asked.gpus_per_node:
         values["gpus_per_node"] = str(asked.gpus_per_node)
     new = {*names(source, target), *target.job_variables}
-    known = {name: one for name, one in _meanings(source).items() if name not in unset(asked, source)}
+    known = {name: one for name, one in meanings(source).items() if name not in unset(asked, source)}
     return {name: values[meaning] for name, meaning in known.items() if meaning in values and name not in new}
+
+
+def _all_ranks(asked: Request, target: Scheduler) -> str:
+    """Return the number of ranks of a job whose nodes only the submission names."""
+    if target.hosts_by_core and (asked.cpus_per_rank or 1) > 1:
+        return f"$(({asked.ranks_per_node or 1} * {target.counts['nodes']}))"
+    return target.counts.get("slots", "1")
 
 
 _EXPANDED = "the script itself expands it, to 0: it is the same for all ranks"
@@ -134,7 +141,7 @@ def translate(
         elif name in other:
             text = _spelt(node, other[name], target, not of_array)
             yield Edit(node.start + offset, node.end + offset, text)
-            if of_array and text != other[name] and _meanings(source)[name] == "job_id":
+            if of_array and text != other[name] and meanings(source)[name] == "job_id":
                 why = "is the number of the array here, the same for all of its tasks"
                 yield Remark(node.line, f"${name}", why, lost=False)
         elif name in defined:
@@ -163,7 +170,7 @@ def _defined(
 
     One remark is on a number of cores that no directive requests, the other on the form of a list of nodes.
     """
-    meaning = _meanings(source)[name]
+    meaning = meanings(source)[name]
     if not again:
         yield Definition(name, value)
         if meaning == "cpus_per_node" and asked.cpus_per_rank is None and value in _UNSURE:

@@ -79,6 +79,7 @@ class Scheduler:
     # How directives are read
     indented_directives = False
     directive_comments = False  # a comment may follow a directive
+    line_joint = NEVER  # the end of a line of a directive that goes on in the next line
     component_words: frozenset[str] = frozenset()  # between the components of a job; they have no dash
     escapes = True  # a backslash outside of quotes
     ignores_words = False  # that are neither options nor their values

@@ -35,6 +35,7 @@ class Pbs(Scheduler):
     loses_dependents = True
     prefix = "#PBS"
     indented_directives = True
+    line_joint = r"\\\s*$"
     time_resources = frozenset({"walltime", "cput", "pcput", "min_walltime", "max_walltime"})
     bare_seconds = True
     bare_size = (r"\d+", "bytes for PBS", "gb")

@@ -49,7 +49,7 @@ def read(scheduler: Scheduler, wanted: Wanted, given: Mapping[str, Option]) -> N
     wanted.left += [
         (option, f"{option.flag} {option.value}".strip(), "has no counterpart")
         for option in alone.values()
-        if option.flag not in scheduler.converted
+        if option.flag not in scheduler.converted and (option.flag or not scheduler.ignores_words)
     ]
     threads = {chunk["ompthreads"] for chunk in wanted.request.chunks if "ompthreads" in chunk}
     if len(threads) == 1 and not any(name == "OMP_NUM_THREADS" for name, _ in wanted.exports):

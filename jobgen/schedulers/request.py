@@ -29,6 +29,7 @@ class Request:
     account: str | None = None
     walltime: int | None = None  # in s
     nodes: int | None = None
+    submitted: bool = False  # the script uses as many nodes as the submission names
     ranks_per_node: int | None = None
     cpus_per_rank: int | None = None
     gpus_per_node: int | None = None

@@ -47,6 +47,7 @@ def complete(wanted: Wanted, given: Mapping[str, Option]) -> None:
 def _choose_nodes(wanted: Wanted, given: Mapping[str, Option], values: Mapping[str, str]) -> None:
     """Choose one node for one rank and for requests of each node; otherwise ranks are placed freely."""
     asked = wanted.request
+    wanted.default_nodes = asked.ranks is None and asked.gpus is None
     if asked.ranks is None and asked.ranks_per_node:
         asked.nodes, asked.ranks = 1, asked.ranks_per_node
         return

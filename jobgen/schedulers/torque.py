@@ -60,6 +60,7 @@ class Torque(Pbs):
     heeds_all = frozenset({"-W stagein", "-W stageout", "-W x"})
     time_pattern = r"\d+(:\d+){0,3}"
     ignores_words = True
+    line_joint = r"\\$"
     interactive_options = ("-x",)
     size_pattern = r"(?:[+-]?\d+[kmgtpe]?[bw]?)?"
     choices = {**Pbs.choices, "-m": (r"\s*(?:n|p|[abef]+)", "n, p, or letters of abef", "write -m abe")}

@@ -48,4 +48,5 @@ class Wanted:
     script_logs: dict[str, str] = field(default_factory=dict)  # that the script writes itself
     directories: list[str] = field(default_factory=list)  # the fields of logs that may be directories
     index_later: bool = False  # the script reads the index of an array that only the submission names
+    default_nodes: bool = False  # the request has one node, because no directive requests nodes or ranks
     left: list[tuple[Option, str, str]] = field(default_factory=list)  # the option, its text, and why

@@ -120,6 +120,19 @@ def test_a_message_does_not_repeat_the_secret() -> None:
     assert KEY not in str(found)
 
 
+@pytest.mark.parametrize(
+    ("body", "lines"),
+    [
+        ("srun ./a &\nsrun ./b &\n./c > log &\n", [7, 8, 9]),
+        ("srun ./a &\nsrun ./b\nsrun ./c &\necho x\n", [9]),
+        ("srun ./a &\nsrun ./b &\nwait\n", []),
+    ],
+)
+def test_each_process_in_the_background_is_named(body: str, lines: list[int]) -> None:
+    found = check((SLURM + body).encode())
+    assert [one.line for one in found if one.rule == "unwaited-background"] == lines
+
+
 @pytest.mark.parametrize(("words", "rules"), [("", {"config-batch"}), ("--exclude n2:3", set())])
 def test_a_filter_changes_the_ranks_of_a_batch(words: str, rules: set[str], tmp_path: Path) -> None:
     (tmp_path / "d.json").write_text(

@@ -101,6 +101,21 @@ def test_a_slurm_script_runs_under_pbs(request: pytest.FixtureRequest, name: str
     check_ranks(job.output, folder)
 
 
+@pytest.mark.parametrize(("name", "target"), [("openpbs", "pbspro"), ("torque", "torque")])
+def test_the_nodes_are_those_of_the_submission(
+    request: pytest.FixtureRequest, name: str, target: str
+) -> None:
+    cluster: PbsCluster = request.getfixturevalue(f"{name}_cluster")
+    folder = cluster.folder("converted")
+    script = with_mpirun(converted(SLURM.replace("#SBATCH --nodes=2\n", ""), target, folder), folder)
+    option = {"pbspro": "select=2:ncpus=2:mpiprocs=2", "torque": "nodes=2:ppn=2"}[target]
+    assert f"#PBS -l {option.replace('=2:', '=1:', 1)}\n" in script
+    job = cluster.wait(cluster.submit(script, folder, "-l", option))
+    assert job.ok, job.output
+    assert f"2 nodes, 4 tasks, submitted in {folder}\n" in job.output
+    check_ranks(job.output, folder)
+
+
 def test_a_pbs_script_runs_under_torque(torque_cluster: PbsCluster) -> None:
     folder = torque_cluster.folder("converted")
     script = converted(PBS, "torque", folder)

@@ -30,6 +30,7 @@ SAID = {
     "a trap": (SLURM, "", "trap 'rm x' EXIT\nsrun ./a", 3, "traps of its own", True),
     "a step in the background": (SLURM, "", "srun ./b &\nsrun ./a", 3, "may wait", True),
     "a process in the background": (SLURM, "", "./b &\nsrun ./a", 3, "ends with it", False),
+    "a step beside others": (SLURM, "", "srun ./a &\nsleep 5\n./b\nkill $!", 5, "has ended, the script beside", True),
     "one task of several": (SLURM, "-n 8 -c 4", "srun -n 1 ./a", 3, "the launcher starts 1 of them", True),
     "tasks of the submission": (
         "#SBATCH -t 10 {}\n{}\n", "", "mpirun -np $SLURM_NTASKS ./a", 2, "known only when the job runs", False,
@@ -38,7 +39,7 @@ SAID = {
     "tasks that do not divide": (SLURM, "-N 2 -n 49", "srun ./a", 2, "49 tasks are not divisible", True),
     "all cores": (SLURM, "--exclusive", "./a", 2, "has all cores of the node", False),
     "an exit of the program": (SLURM, "", "for i in 1 2; do\n  ./a || exit 1\ndone\ncp a b", 6, "after an exit", False),
-    "options of aprun": (TORQUE, "", "aprun -b -n 4 ./a", 3, "without it", True),
+    "options of aprun": (TORQUE, "", "aprun -j 1 -n 4 ./a", 3, "without it", True),
     "unknown options": (SLURM, "", "srun $OPTIONS python3 t.py", 3, "if it has options or a launcher", True),
     "an old launcher": (GPUS, "", "python3 -m torch.distributed.launch --nproc_per_node=2 t.py", 3, "since 1.10", False),
     "another shell": ("#!/bin/zsh\n#SBATCH -n 1 {}\n{}\n", "", "./a", 1, "splits words", False),
@@ -85,7 +86,50 @@ def test_a_difference_is_said(name: str) -> None:
     assert found == [(line, lost)], done.remarks
 
 
+@pytest.mark.parametrize(
+    ("body", "lines"),
+    [
+        ("./a &\n./b x | ./c &\n", [3, 4]),
+        ("./a &\nfor i in 1 2; do\n  ./b $i > $i 2>&1 &\ndone\n", [3, 5]),
+        ("if [ -f x ]; then ./a & fi; ./b &\n", [3, 3]),
+        ("./a &\n./b &\nwait\n./c &\n", [6]),
+        ('./a &\none=$!\n./b & ids+=($!)\n./c &\nwait "$one" ${ids[0]}\n', [6]),
+        ('./a &\n./b &\nwait "$!"\n', [3]),
+        ("for i in 1 2; do ./a $i & done\nfor id in $(jobs -p); do wait $id; done\n", []),
+        ("f() { ./a & }\n: $((A & 1)) $(./b &)\n", []),
+    ],
+)
+def test_each_process_that_nothing_waits_for(body: str, lines: list[int]) -> None:
+    done = convert(SLURM.format("", f"{body}srun ./z"))
+    assert [one.line for one in done.remarks if "ends with it" in one.why] == lines
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "after"),
+    [
+        ("for i in 1 2; do\n  ./a $i &\ndone\nwait", "for i in 1 2; do\n  ./a $i &\ndone\nwait", None),
+        (
+            "for i in 1; do ./a & ids+=($!); done\necho x\nwait ${ids[@]}\ncp a b",
+            "for i in 1; do ./a & ids+=($!); done\necho x\nwait ${ids[@]}",
+            "set +eu +o pipefail\ncp a b\n",
+        ),
+        ("for i in 1 2; do ./a $i; done\nwait", "for i in 1 2; do ./a $i; done", None),
+    ],
+)
+def test_the_wait_for_processes_of_the_program(body: str, code: str, after: str | None) -> None:
+    found = values(convert(SLURM.format("", body)).text)
+    assert found["command"][2].strip() == code
+    assert found.get("after") == after
+
+
 SILENT = {
+    "a step beside a message": (
+        SLURM,
+        "",
+        "srun ./a &\nid=$!\necho x\nsleep 5\nkill $id",
+        "the script beside it",
+    ),
+    "a step with its wait": (SLURM, "", "srun ./a &\nid=$!\necho x\nwait $id\n./b", "the script beside it"),
     "a status that is kept": (
         SLURM,
         "-c 1",
@@ -231,3 +275,72 @@ def test_a_job_has_the_shell_of_its_script(tmp_path: Path) -> None:
 def test_the_mpi_that_srun_names_for_one_rank() -> None:
     text = convert(SLURM.format("-n 1", "srun --mpi=pmi2 python3 t.py")).text
     assert 'mpi = "mpich"' in text or 'mpi = "intel"' in text
+
+
+@pytest.mark.parametrize(
+    ("options", "body", "nodes"),
+    [
+        ("--gres=gpu:2", "torchrun --nnodes=$SLURM_NNODES --nproc-per-node=2 t.py", "submitted"),
+        ("--ntasks-per-node=2", "H=$(scontrol show hostnames $SLURM_JOB_NODELIST)\nsrun ./a $H", "submitted"),
+        ("--ntasks-per-node=2", "H=$SLURM_JOB_NODELIST\nmpirun -np 4 ./a $H", None),
+        ("-n 2", "srun ./a $SLURM_NTASKS", None),
+        ("-N 2-4", "srun ./a $SLURM_NNODES", None),
+        ("--gres=gpu:2", "echo $SLURM_NNODES\nsrun ./a", None),
+    ],
+)
+def test_nodes_that_only_the_submission_names(options: str, body: str, nodes: str | None) -> None:
+    done = convert(f"#!/bin/bash\n#SBATCH -t 10 {options}\n{body}\n")
+    assert values(done.text).get("nodes") == nodes
+    assert any("those of its submission" in one.why for one in done.remarks) == (nodes is not None)
+
+
+@pytest.mark.parametrize(
+    ("body", "command"),
+    [
+        ("srun python2 t.py", ["python2", "t.py"]),
+        ("srun python2.7 -u t.py", ["python2.7", "-u", "t.py"]),
+        ("/opt/bin/python2 -m x.y", ["/opt/bin/python2", "-m", "x.y"]),
+        ("P=python2\nsrun $P t.py", ["python2", "t.py"]),
+        ("python2.7 t.py *.txt", ["bash", "-c", "exec python2.7 t.py *.txt"]),
+        ("module load python/2.7\nsrun python -u t.py", ["python", "-u", "t.py"]),
+        ("module load anaconda2\nsrun python -m x", ["python", "-m", "x"]),
+        ("conda activate tf_py2\nsrun python t.py", ["python", "t.py"]),
+        ("conda create -n x python=2.7\nsrun python t.py", ["python", "t.py"]),
+        ("virtualenv -p python2 v\n. v/bin/activate\npython t.py", ["python", "t.py"]),
+        ("export PATH=/opt/python2.7/bin:$PATH\npython t.py", ["python", "t.py"]),
+        ("module load python/2.7\nsrun ./t.py", ["env", "./t.py"]),
+        ("module load python/2.7\nsrun ./t.py *.txt", ["bash", "-c", "exec ./t.py *.txt"]),
+        ("module load numpy2 py2025\nsrun python t.py", ["t.py"]),
+        ("module load python/2.7\nsrun python3 t.py", ["t.py"]),
+    ],
+)
+def test_the_interpreter_of_python_2(body: str, command: list[str]) -> None:
+    done = convert(SLURM.format("", body))
+    found = values(done.text)["command"]
+    assert [word.strip() for word in found] == command
+    assert not any("with python3" in one.why for one in done.remarks)
+
+
+@pytest.mark.parametrize(
+    ("body", "line", "what", "lost"),
+    [
+        ("python2 -m torch.distributed.launch --nproc_per_node 1 t.py", 3, "python2", True),
+        (
+            "module load python/2.7\npython -m torch.distributed.launch --nproc_per_node 1 t.py",
+            4,
+            "python",
+            True,
+        ),
+        ("module load python/2.7\ntorchrun --nproc-per-node 1 t.py", 4, "torchrun", True),
+        ("srun ./t.py x", 3, "./t.py", False),
+    ],
+)
+def test_another_interpreter_is_said(body: str, line: int, what: str, lost: bool) -> None:
+    done = convert(SLURM.format("", body))
+    found = [(one.line, one.what, one.lost) for one in done.remarks if "with python3" in one.why]
+    assert found == [(line, what, lost)]
+
+
+def test_a_launcher_of_python_3() -> None:
+    done = convert(SLURM.format("", "python3 -m torch.distributed.launch --nproc_per_node 1 t.py"))
+    assert not any("with python3" in one.why for one in done.remarks)

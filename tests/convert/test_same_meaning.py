@@ -331,3 +331,84 @@ def test_the_home_directory_in_a_log() -> None:
     done = convert("#PBS -l select=1:ncpus=1\n#PBS -o ~/x.out\n./a", "slurm", "pbspro")
     assert said(done) == [(False, 3, "-o ~/x.out")]
     assert "does not expand ~" in done.remarks[0].why
+
+
+# ---- nodes of the submission ---------------------------------------------------------------------------
+
+
+READS = "M=$(scontrol show hostnames $SLURM_JOB_NODELIST | head -1)\n"
+
+
+@pytest.mark.parametrize(
+    ("target", "request_", "how"),
+    [
+        ("pbspro", "-l select=1:ncpus=8:mpiprocs=4:ngpus=2", "qsub -l select=N:ncpus=8:mpiprocs=4:ngpus=2"),
+        ("torque", "-l nodes=1:ppn=8:gpus=2", "qsub -l nodes=N:ppn=8:gpus=2"),
+    ],
+)
+def test_nodes_that_only_the_submission_names(target: str, request_: str, how: str) -> None:
+    text = f"#SBATCH --ntasks-per-node=4 -c 2 --gres=gpu:2\n{READS}srun ./a $SLURM_NTASKS"
+    done = convert(text, target)
+    assert f"#PBS {request_}\n" in done.text
+    assert [one.why for one in done.remarks if one.what == "$SLURM_JOB_NODELIST"] == [
+        f"no directive requests nodes, and Slurm gives one: for N, submit with {how}"
+    ]
+    assert (False, 3, "$SLURM_JOB_NODELIST") in said(done)
+    assert 'mpirun --hostfile "$PBS_NODEFILE" --map-by ppr:4:node ' in done.text
+    ranks = {"pbspro": '$(wc -l < "$PBS_NODEFILE")', "torque": '$((4 * $(sort -u "$PBS_NODEFILE" | wc -l)))'}
+    assert f"SLURM_NTASKS={ranks[target]}\n" in done.text
+
+
+@pytest.mark.parametrize("step", ["srun", "srun -N $SLURM_NNODES", "srun --ntasks-per-node=1"])
+def test_a_step_on_all_nodes_of_the_submission(step: str) -> None:
+    done = convert(f"#SBATCH -t 10\n./x $SLURM_NNODES\n{step} ./a", "pbspro")
+    assert 'mpirun --hostfile "$PBS_NODEFILE" --map-by ppr:1:node ' in done.text
+
+
+def test_an_mpirun_on_all_nodes_of_the_submission() -> None:
+    text = f"#SBATCH --ntasks-per-node=2 -c 2\n{READS}mpirun ./a"
+    assert 'mpirun --hostfile "$PBS_NODEFILE" $(mpi_exports) ./a\n' in convert(text, "pbspro").text
+    assert "$(mpi_exports) --map-by ppr:2:node ./a\n" in convert(text, "torque").text
+
+
+@pytest.mark.parametrize("target", ["pbspro", "torque"])
+def test_a_script_that_requests_nothing(target: str) -> None:
+    done = convert("#SBATCH -t 10\n./a", target)
+    assert not any(one in done.text for one in ("select", "nodes=", "place"))
+    assert said(done) == []
+
+
+@pytest.mark.parametrize(
+    ("option", "target", "request_"),
+    [
+        ("--mem=1G", "torque", "-l nodes=1:ppn=1\n#PBS -l mem=1gb"),
+        ("--mem=1G", "pbspro", "-l select=1:mem=1gb\n#PBS -l place=scatter"),
+        ("--exclusive", "pbspro", "-l select=1\n#PBS -l place=scatter:excl"),
+        ("-N 1", "torque", "-l nodes=1:ppn=1"),
+    ],
+)
+def test_a_script_that_requests_something(option: str, target: str, request_: str) -> None:
+    text = convert(f"#SBATCH -t 10 {option}\n./a", target).text
+    assert all(f"#PBS {one}\n" in text for one in request_.split("\n#PBS "))
+
+
+@pytest.mark.parametrize(
+    ("target", "how"), [("pbspro", "-l select=N -l place=scatter"), ("torque", "-l nodes=N:ppn=1")]
+)
+def test_how_to_submit_a_script_that_requests_nothing(target: str, how: str) -> None:
+    found = [one.why for one in convert("#SBATCH -t 10\n./a $SLURM_NNODES", target).remarks]
+    assert [one.rpartition("with ")[2] for one in found] == [f"qsub {how}"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "#SBATCH --gres=gpu:1\necho nodes: $SLURM_JOB_NODELIST",
+        "#SBATCH --gres=gpu:1\nSLURM_NNODES=2\n./a $SLURM_NNODES",
+        "#SBATCH -n 4\n./a $SLURM_NTASKS",
+        "#SBATCH -N 2\n./a $SLURM_NNODES",
+        "#SBATCH --gres=gpu:1\n./a",
+    ],
+)
+def test_nodes_of_the_script(text: str) -> None:
+    assert not any("no directive requests nodes" in one.why for one in convert(text, "pbspro").remarks)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from jobgen.check.directive_reader import apart
 from jobgen.check.other_text import foreign_lines
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.check.script import Hit, Script
@@ -91,6 +92,32 @@ def late(script: Script) -> Iterator[Hit]:
         )
 
 
+@rule(
+    "split-directive",
+    ERROR,
+    "Options in the line after a directive",
+    """sbatch reads each line by itself: a backslash at the end of a directive has no effect, and the options
+    in the next line are a command, which ends the directives. (qsub joins such lines; qsub of Torque only if
+    the backslash is the last character.)""",
+    fix="write a directive of its own in each line, without backslashes",
+    bad="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00 \\
+      --nodes=2
+    srun hostname
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    #SBATCH --nodes=2
+    srun hostname
+    """,
+)
+def split(script: Script) -> Iterator[Hit]:
+    for number in apart(script.lines, script.directives):
+        yield Hit(number, f"{script.dialect.command} does not join this line with the directive above it")
+
+
 def commented(rest: str) -> bool:
     """Return whether a comment follows a directive; the word after -C is the prefix of directives."""
     return re.search(r"\s#", re.sub(r"-C\s*#\S*", "", rest)) is not None
@@ -128,11 +155,15 @@ def trailing(script: Script) -> list[int]:
     schedulers=("pbs",),
 )
 def trailing_comment(script: Script) -> Iterator[Hit]:
+    joined = {line.number for line in script.directives.live if line.more}
     for number in trailing(script):
-        if script.dialect.ignores_words:
-            yield Hit(
-                number, "Torque reads the words of the comment as arguments, and ignores them", level=WARNING
-            )
+        level = WARNING if script.dialect.ignores_words else None
+        if number in joined:
+            what = "qsub joins the next line, and reads # and the words behind it as words of this directive"
+            yield Hit(number, what, "remove the backslash at the end of the line", level)
+        elif level:
+            what = "Torque reads the words of the comment as arguments, and ignores them"
+            yield Hit(number, what, level=level)
         else:
             yield Hit(number)
 

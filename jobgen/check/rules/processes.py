@@ -132,7 +132,6 @@ def unwaited(script: Script) -> Iterator[Hit]:
         else:
             if bisect(busy, start) == len(busy):
                 yield Hit(command.line)
-                return
 
 
 def _lasts(command: Command) -> bool:

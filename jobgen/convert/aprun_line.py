@@ -1,0 +1,82 @@
+"""Command lines of aprun of Cray's ALPS.
+
+https://www.hpe.com/psnow/resources/ebooks/a00114008en_us_v2/Run_Applications_Using_the_aprun_Command.html
+"""
+
+from __future__ import annotations
+
+import re
+
+from jobgen.convert.launch_line import Line, Unreadable, Value, Words
+from jobgen.convert.srun_line import masks
+
+_LONG = {
+    "--architecture": "-a", "--bypass-app-transfer": "-b", "--batch-args": "-B", "--reconnect": "-C",
+    "--cpu-binding": "-cc", "--cpu-binding-file": "-cp", "--cpus-per-pe": "-d", "--debug": "-D",
+    "--environment-override": "-e", "--access-mode": "-F", "--cpus-per-cu": "-j", "--node-list": "-L",
+    "--memory-per-pe": "-m", "--pes": "-n", "--pes-per-node": "-N", "--protection-domain": "-p",
+    "--quiet": "-q", "--specialized-cpus": "-r", "--relaunch": "-R", "--pes-per-numa-node": "-S",
+    "--numa-node-list": "-sl", "--numa-nodes-per-node": "-sn", "--strict-memory-containment": "-ss",
+    "--cpu-time-limit": "-t", "--sync-output": "-T",
+}  # fmt: skip
+FLAGS = ("-b", "-B", "-C", "-q", "-ss", "-T")
+_SAYS = {"-n": "ranks", "-N": "each", "-d": "cpus", "-ss": "near", "-q": "quiet"}
+NOTES = {
+    "-b": "changes nothing: no other launcher transfers the program",
+    "-B": "the numbers are those of the job",
+}
+_BINDINGS = {"cpu": "core", "depth": "depth", "numa_node": "numa", "none": "none"}
+
+
+def read(words: Words) -> Line:
+    """Return the options of aprun.
+
+    Raises:
+        Unreadable: the line cannot be translated.
+    """
+    line = Line()
+    for word in words:
+        name, value = _option(word, words)
+        text = f"{name} {value.text}".strip()
+        if name in NOTES:
+            line.notes.append((text, NOTES[name]))
+        elif name in _SAYS:
+            line.say(_SAYS[name], value)
+        elif name == "-e":
+            line.exports.append(value.text)
+        elif name == "-cc":
+            _bind(line, value, text)
+        else:
+            line.lost.append(text)
+    if "ranks" not in line.said and not any(text == "-B" for text, _ in line.notes):
+        line.say("ranks", Value("1", "1"))
+    line.program = words.program
+    return line
+
+
+def _option(word: Value, words: Words) -> tuple[str, Value]:
+    """Return the short name of an option, and its value, which may be in the same word."""
+    given, equals, _ = word.text.partition("=")
+    name = _LONG.get(given, given)
+    if name in FLAGS:
+        return name, Value("", None)
+    if name in _LONG.values():
+        return name, word.after(len(given) + 1) if equals else words.next()
+    if word.text[:2] in _LONG.values():  # -n24
+        return word.text[:2], word.after(2)
+    raise Unreadable(f"{word.text} is not an option of aprun")
+
+
+def _bind(line: Line, value: Value, text: str) -> None:
+    """Read a binding: of a list, each rank has the next core, or the next cores between colons."""
+    cores = value.known or value.text
+    if cores in _BINDINGS:
+        line.said["bind"] = _BINDINGS[cores]
+    elif re.fullmatch(r"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*", cores, re.ASCII):
+        ranges = [[int(end) for end in one.split("-")] for one in cores.split(",")]
+        numbers = [str(core) for one in ranges for core in range(one[0], one[-1] + 1)]
+        line.said["mask"] = f"map_cpu:{','.join(numbers)}"
+    elif mask := masks(f"list:{cores}"):
+        line.said["mask"] = mask
+    else:
+        line.lost.append(text)

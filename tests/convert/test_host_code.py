@@ -1,0 +1,100 @@
+"""Code for the hosts of the launch line: a job file does not need it, unless something else reads its results."""
+
+from __future__ import annotations
+
+import pytest
+from test_job_files import convert, values
+
+PBS = "#!/bin/bash\n#PBS -l select=2:ncpus=4:mpiprocs=4\n#PBS -l walltime=01:00:00\n"
+SLURM = "#!/bin/bash\n#SBATCH --nodes=2 --ntasks-per-node=1 --gres=gpu:2 -t 10\n"
+LIST = "scontrol show hostnames $SLURM_JOB_NODELIST"
+
+
+def left_out(text: str) -> tuple[list[int], str]:
+    """The lines that are left out, and the setup of the job file."""
+    done = convert(text)
+    lines = [one.line for one in done.remarks if one.why.startswith("is left out: at most the launch line")]
+    assert not any(one.lost for one in done.remarks if one.why.startswith("is left out: at most"))
+    return lines, values(done.text).get("setup") or ""
+
+
+LEFT_OUT = {
+    "a loop over the node file": (
+        PBS, 'F=hosts.$PBS_JOBID\n: > "$F"\nwhile read -r h; do\n  echo "$h slots=4" >> $F\ndone < $PBS_NODEFILE\n'
+        "mpirun -np 8 --hostfile $F ./a", [4, 5, 6],
+    ),
+    "a loop over the hosts": (
+        SLURM, f'rm -f hostfile; touch hostfile\nfor h in $({LIST}); do\n  echo "$h slots=2" >> hostfile\ndone\n'
+        "deepspeed --hostfile=hostfile t.py", [3, 3, 4],
+    ),
+    "a pipeline": (
+        PBS, "sort -u $PBS_NODEFILE | awk '{ print $1, \"slots=4\" }' > ./hosts\nmpirun -hostfile hosts -np 8 ./a", [4],
+    ),
+    "a copy": (PBS, "cp $PBS_NODEFILE hosts\nmpirun -machinefile hosts -np 8 ./a", [4]),
+    "the first host of an array": (
+        SLURM, f"nodes=( $({LIST}) )\nhead=${{nodes[0]}}\n"
+        'ip=$(srun --nodes=1 --ntasks=1 -w "$head" hostname --ip-address)\n'
+        "srun torchrun --nnodes 2 --nproc_per_node 2 --rdzv_endpoint $ip:29500 t.py", [3, 4, 5],
+    ),
+    "a number of nodes": (PBS, "N=$(sort -u $PBS_NODEFILE | wc -l)\nmpirun -np $((N * 4)) ./a", [4]),
+    "a variable that jobgen sets": (
+        SLURM, f"export MASTER_ADDR=$({LIST} | head -n 1)\nexport WORLD_SIZE=$((SLURM_NNODES * 2))\nsrun python3 t.py",
+        [3, 4],
+    ),
+    "an export of its own": (
+        SLURM, "MASTER_ADDR=$(hostname)\nexport MASTER_ADDR\nsrun python3 t.py", [3, 4],
+    ),
+    "one of several on a line": (
+        SLURM, f"A=$(date); N=$({LIST} | wc -l); echo $A\nsrun torchrun --nnodes $N --nproc_per_node 2 t.py", [3],
+    ),
+    "a program in a variable": (
+        SLURM, f"N=$({LIST} | wc -l)\nP=$(ls *.py)\nsrun torchrun --nnodes $N --nproc_per_node 2 $P", [3],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LEFT_OUT)
+def test_code_for_the_launch_line_is_left_out(name: str) -> None:
+    head, body, lines = LEFT_OUT[name]
+    found, setup = left_out(f"{head}{body}\n")
+    assert found == lines
+    assert not any(word in setup for word in ("NODEFILE", "NODELIST", "hostname", "hostfile", "MASTER_ADDR"))
+
+
+COUNT = f"N=$({LIST} | wc -l)\n"
+RUN = "srun torchrun --nnodes $N --nproc_per_node 2 t.py"
+KEPT = {
+    "the program reads it": (SLURM, f"{COUNT}{RUN} --nodes $N"),
+    "it is printed": (SLURM, f"{COUNT}echo nodes: $N\n{RUN}"),
+    "a later command reads it": (SLURM, f"{COUNT}{RUN}\n./b $N"),
+    "a function reads it": (SLURM, f"{COUNT}f() {{ ./b $N; }}\nf\n{RUN}"),
+    "a loop reads it": (SLURM, f"{COUNT}for ((i = 0; i < N; i++)); do ./b; done\n{RUN}"),
+    "a here-document reads it": (SLURM, f"{COUNT}cat > x <<E\n$N\nE\n{RUN}"),
+    "the program has it in its environment": (SLURM, f"export {COUNT}{RUN}"),
+    "it is exported later": (SLURM, f"{COUNT}export N\n{RUN}"),
+    "it is exported by the launcher": (PBS, "N=$(wc -l < $PBS_NODEFILE)\nmpirun -x N -np $N ./a"),
+    "it becomes a variable of the ranks": (PBS, "N=$(wc -l < $PBS_NODEFILE)\nmpirun -x A=$N -np 8 ./a"),
+    "another program reads the file": (PBS, "cp $PBS_NODEFILE hosts\n./b hosts\nmpirun -hostfile hosts -np 8 ./a"),
+    "the file is shown": (PBS, "cp $PBS_NODEFILE hosts\ncat hosts\nmpirun -hostfile hosts -np 8 ./a"),
+    "another file": (PBS, "cp $PBS_NODEFILE nodes.txt\nmpirun -np 8 ./a"),
+    "it writes another file, too": (
+        PBS, "for h in $(cat $PBS_NODEFILE); do echo $h >> hosts; echo $h >> log; done\nmpirun -hostfile hosts -np 8 ./a",
+    ),
+    "it does something else, too": (
+        PBS, "for h in $(cat $PBS_NODEFILE); do echo $h >> hosts; ./b; done\nmpirun -hostfile hosts -np 8 ./a",
+    ),
+    "it counts something else, too": (
+        PBS, "for h in $(cat $PBS_NODEFILE); do echo $h >> hosts; ((i++)); done\nmpirun -hostfile hosts -np 8 ./a $i",
+    ),
+    "awk writes a file": (PBS, "N=$(awk '{ n++; print > \"log\" } END { print n }' $PBS_NODEFILE)\nmpirun -np $N ./a"),
+    "sort writes a file": (PBS, "N=$(sort -u $PBS_NODEFILE -o x | wc -l)\nmpirun -np $N ./a"),
+    "it prints": (SLURM, f"{LIST}\n{RUN.replace('$N', '2')}"),
+    "it has nothing to do with the hosts": (SLURM, f"N=$(cat x)\n{RUN}"),
+    "nothing launches": (SLURM, f"{COUNT}python3 t.py"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_other_code_stays(name: str) -> None:
+    head, body = KEPT[name]
+    assert left_out(f"{head}{body}\n")[0] == []
