@@ -106,7 +106,7 @@ def _world(script: Script) -> int | None:
     nodes = asked.nodes or (None if asked.ranks else script.dialect.default_nodes)
     if not script.is_batch or not nodes or len(asked.chunks) > 1:
         return None
-    if any(one.kind == "deepspeed" and one.has("--include", "--exclude") for one in script.launches):
+    if any(one.row.filters_devices and one.has("--include", "--exclude") for one in script.launches):
         return None
     each = next(
         (

@@ -45,4 +45,5 @@ def web(sites: tuple[str, ...], output: str, force: bool, parts: str | None) -> 
         size = write(folder, sites, parts)
     except OSError as error:
         raise JobgenError(f"{said}: cannot be written: {error.strerror}") from None
-    click.echo(f"{output}: {size / 1e6:.1f} MB; try it: python3 -m http.server --bind 127.0.0.1 -d {output}", err=True)
+    server = f"python3 -m http.server --bind 127.0.0.1 -d {shown(output)}"
+    click.echo(f"{output}: {size / 1e6:.1f} MB; try it: {server}", err=True)
