@@ -66,10 +66,10 @@ def test_finish_with_is_no_signal(shell: Shell) -> None:
 
 
 def test_the_start(shell: Shell) -> None:
-    functions = "job_main() { echo main; }; job_end() { echo end; }"
+    functions = 'job_main() { echo main; (IFS=,; echo "${job_arguments[*]}"); }; job_end() { echo end; }'
     done = shell.run("", f"{functions}; . $RUNTIME/start.sh", {"RUNTIME": str(shell.folder)})
     assert done.status == 1  # it is not there
     from support.runtime_shell import RUNTIME
 
-    done = shell.run("", f"{functions}; . {RUNTIME}/start.sh")
-    assert done.lines == ["main", "end"]
+    done = shell.run("", f"{functions}; set -- a 'b c'; . {RUNTIME}/start.sh")
+    assert done.lines == ["main", "a,b c", "end"]

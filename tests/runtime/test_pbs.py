@@ -70,6 +70,11 @@ def begin(shell: Shell, code: str, env: dict[str, str] | None = None, files: str
 SHOW = 'job_scheduler; echo "$job_id|$job_number|${job_index-}|${job_array_id-}|$job_submit_dir|$job_output|$JOBGEN_PBS"'
 
 
+def test_how_a_variable_comes_with_a_job(pbs: Shell) -> None:
+    code = "job_secret_names=(KEY) job_secret_file=none; job_need_secrets"
+    assert begin(pbs, code, files="signals pbs secrets").said.endswith("export KEY and use qsub -v KEY\n")
+
+
 def test_what_pbs_says(pbs: Shell) -> None:
     done = begin(pbs, SHOW)
     assert done.lines == [f"12.head|12|||{pbs.folder}|/home/me/logs/out.log|{pbs.folder}/bin"], done.said
@@ -152,6 +157,11 @@ def test_the_end_of_the_job(pbs: Shell, record: str, env: dict[str, str], ends: 
     assert done.out == f"{ends}\n", done.said
 
 
+def test_a_job_without_a_limit(pbs: Shell) -> None:
+    (pbs.folder / "record").write_text("")
+    assert begin(pbs, "job_find_pbs; job_ends=none; job_find_end; echo $job_ends").lines == ["none"]
+
+
 def test_how_to_go_on(pbs: Shell) -> None:
     code = "job_index=3; job_submit_command; job_array=yes; job_submit_command; PBS_ARRAYID=3; job_submit_command"
     assert begin(pbs, code).lines == ["qsub", "qsub -J 3-4:2", "qsub -t 3"]
@@ -193,6 +203,11 @@ def test_the_next_job_asks_for_the_same(pbs: Shell) -> None:
         ("-v", "EMPTY,NAME,OTHER"),
         ("-W", "depend=afterany:12"),
     ])  # fmt: skip
+
+
+def test_the_next_job_gets_the_same_arguments(pbs: Shell) -> None:
+    done = begin(pbs, f"job_arguments=(a 'b c'); {AGAIN}", {}, REQUEUE)
+    assert "<-F><'a' 'b c'>" in (pbs.folder / "asked").read_text(), done.said
 
 
 def test_the_next_job_of_torque(pbs: Shell) -> None:
@@ -262,6 +277,9 @@ def test_how_often(
     code = f"job_attempt={attempt} job_requeue=2 job_saved_before={before} job_training={training}"
     done = shell.run("requeue", f'{code}; job_find_reason_to_stop; echo "$job_why_not"')
     assert done.out == f"{why}\n"
+    limit = "job_judge_at_limit() { :; }"  # --requeue-on limit: no progress is required
+    done = shell.run("requeue", f'{code}; {limit}; job_find_reason_to_stop; echo "$job_why_not"')
+    assert done.out == ("\n" if "saved no step" in why else f"{why}\n")
 
 
 def test_it_goes_on_or_says_why_not(shell: Shell) -> None:

@@ -16,6 +16,18 @@ FILES = ("run", "run_directory", "handover", "main", "doctor", "sweep")
 RUN = "job_hosts=(a); export JOBGEN_LOGS=$job_logs;"
 
 
+def test_a_launcher_that_has_ended_already_has_its_status(shell: Shell) -> None:
+    code = (
+        "(exit 3) & p=$!; while kill -0 $p 2> /dev/null; do sleep 0.02; done; job_wait $p; echo $job_status"
+    )
+    assert shell.run("signals run", code).lines == ["3"]
+
+
+def test_steps_side_by_side_heed_the_control(shell: Shell) -> None:
+    code = "job_later() { echo $*; }; launch() { :; }; job_run; job_heed_control() { :; }; job_run"
+    assert shell.run("signals run", f"{RUN} {code}").lines == ["0 job_heed_control"]
+
+
 @pytest.mark.parametrize("status", [0, 3, 124])
 def test_the_status_of_the_launcher(shell: Shell, status: int) -> None:
     code = f'launch() {{ cat; echo "launched $*"; [[ $- == *e*u* ]]; exit {status}; }}; job_run word; echo "$job_status [$job_launcher]"'
@@ -156,6 +168,15 @@ def open_run(shell: Shell, settings: str, code: str = OPEN) -> Done:
     )
     (shell.folder / "script.sh").write_text(script)
     return shell.start(["bash", str(shell.folder / "script.sh")], {}, 60)
+
+
+@pytest.mark.parametrize(("mask", "mode"), [("", 0o700), ("job_mask=027", 0o750)])
+def test_the_modes_of_a_run_directory(shell: Shell, mask: str, mode: int) -> None:
+    done = open_run(shell, f"job_run_dir=new/runs; umask 022; {mask}", "job_open; echo $job_umask")
+    assert done.lines == ["0022"], done.said
+    run = shell.folder / "new/runs/my-12.head"
+    found = [path.stat().st_mode & 0o777 for path in (run.parent, run, run / "attempt-1")]
+    assert found == [0o755, mode, mode]
 
 
 def test_a_new_run_directory(shell: Shell) -> None:

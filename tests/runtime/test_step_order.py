@@ -42,6 +42,32 @@ def test_the_steps_that_run(shell: Shell, before: str, ran: list[str], status: i
     assert f"step {len(finished.split())}" in done.said or status
 
 
+def test_what_a_step_gets_and_leaves(shell: Shell) -> None:
+    record = """
+    job_optional() { echo "$step ${*: -1}" >> calls; }; job_note() { echo "$step note $2" >> calls; }
+    job_export() { echo "$step export $(basename "$job_logs")" >> calls; ! [[ -e run/status.json ]] || exit 9; }
+    job_run_and_judge() { program; echo "rank $step" > "$job_logs/statuses"; mkdir "$job_logs/nodes"
+      touch "$job_logs/nodes/$step" run/status.json; [[ $job_logs/control -ef run/attempt-1/control ]]; }
+    """
+    done = shell.run(
+        "steps", f"{STUBS}{record}SECOND=7; job_run_steps; echo $job_status $(basename $job_logs)"
+    )
+    assert done.lines == ["7 attempt-1"], done.said
+    optional = ["job_hccl_ports", "job_mpi", "job_check_mpi"]
+    calls = [["1 export step-1", *(f"1 {one}" for one in optional), "1 note 1"]]
+    calls += [["2 export step-2", *(f"2 {one}" for one in optional), "2 note 2", "2 job_arm_deadline"]]
+    assert (shell.folder / "calls").read_text().splitlines() == [*calls[0], *calls[1]]
+    assert (shell.logs / "statuses").read_text() == "rank 2\n"
+    assert [path.name for path in (shell.logs / "nodes").iterdir()] == ["2"]
+    assert done.said.splitlines() == [
+        "step 1 of 3, x: a; rendezvous at a:11",
+        "step 2 of 3, x: a b; rendezvous at a:12",
+        "step 2 of 3 ended with status 7",
+    ]
+    done = shell.run("steps", f"{STUBS}rm -r run/attempt-1/step-*; job_run_steps; echo $job_status")
+    assert done.said.splitlines()[0] == "step 1 has finished in an earlier attempt"
+
+
 BESIDE = """
 job_wait() { wait "$1" && job_status=0 || job_status=$?; }
 job_parallel_steps=(2)

@@ -41,6 +41,13 @@ def test_all_ranks_end_well(shell: Shell) -> None:
     assert sorted(path.name for path in shell.logs.iterdir()) == ["control", "nodes", "statuses"]
 
 
+def test_a_rank_that_writes_its_last_line_late(shell: Shell) -> None:
+    all_end(shell, 0, 0)
+    late = f"echo 'ended 2 0 3.0 b' >> {shell.logs}/nodes/0/a.ranks"
+    done = judge(shell, 0, f"sleep() {{ {late}; }}; echo 'began 2 7 1.0 b' >> {shell.logs}/nodes/0/a.ranks")
+    assert (done.out, done.said) == ("0\n", "")
+
+
 def test_who_failed_first_by_time_and_not_by_number(shell: Shell) -> None:
     ranks(shell, "a", "ended 0 3 9.5 a", "ended 1 0 1.0 a")
     ranks(shell, "b", "ended 2 4 10.25 b")
