@@ -3,7 +3,6 @@
 job_run_parallel_steps() { # FIRST LAST: sets job_status to that of the first of them that failed
   local step host=0 found=0 shown=
   local -A pids=()
-  job_status=0
   (($1 == 1)) || job_optional job_arm_deadline
   for ((step = $1; step <= $2; step++)); do
     "step_$step"

@@ -59,6 +59,7 @@ def test_what_a_step_gets_and_leaves(shell: Shell) -> None:
     assert (shell.folder / "calls").read_text().splitlines() == [*calls[0], *calls[1]]
     assert (shell.logs / "statuses").read_text() == "rank 2\n"
     assert [path.name for path in (shell.logs / "nodes").iterdir()] == ["2"]
+    assert (shell.run_dir / "hostfile").read_text() == "a slots=2\nb slots=2\n"
     assert done.said.splitlines() == [
         "step 1 of 3, x: a; rendezvous at a:11",
         "step 2 of 3, x: a b; rendezvous at a:12",
@@ -97,3 +98,30 @@ def test_steps_at_the_same_time(shell: Shell, before: str, status: int, finished
         assert (shell.run_dir / "steps-done").read_text().split() == finished.split()
     if ran:
         assert (shell.run_dir / "step-2/hosts").read_text() == "b\nc\n"
+
+
+def test_what_steps_at_the_same_time_leave(shell: Shell) -> None:
+    record = """
+    job_optional() { [[ $1 != job_arm_deadline ]] || echo "${step-} $1" >> calls; }
+    job_wait() { echo "launcher $((job_launcher == $1))"; wait "$1" && job_status=0 || job_status=$?; }
+    job_run_and_judge() { kill -TERM "$BASHPID"; program; mkdir "$job_logs/nodes"; touch "$job_logs/nodes/$step"
+      echo "rank $step" > "$job_logs/statuses"; }
+    """
+    code = f"{STUBS}{BESIDE}{record}SECOND=7; job_run_steps; echo $job_status [$job_launcher]"
+    done = shell.run("steps parallel_steps", code)
+    assert done.lines == ["launcher 1", "launcher 0", "7 []"], done.said
+    assert not (shell.folder / "calls").exists()  # of the first steps, the job has armed it
+    assert (shell.logs / "statuses").read_text() == "rank 2\n"
+    assert [path.name for path in (shell.logs / "nodes").iterdir()] == ["2"]
+    code = f"{STUBS}{BESIDE}{record}job_parallel_steps=(3) job_steps=3; rm -r run/step-* run/attempt-1/step-*; job_run_steps"
+    done = shell.run("steps parallel_steps", f"{code}; cat calls")
+
+    assert done.lines[-1].strip() == "job_arm_deadline", done.said
+
+
+def test_the_control_is_heeded(shell: Shell) -> None:
+    code = """job_stop() { echo stopped; }; sleep() { echo pause; command sleep 0.05; }
+    echo save > run/attempt-1/control; job_heed_control & command sleep 0.3; echo; echo stop >> run/attempt-1/control; wait"""
+    before, _, after = shell.run("parallel_steps", code).out.partition("\n\n")
+    assert set(before.split()) == {"pause"}
+    assert after.split()[-1] == "stopped"
