@@ -206,7 +206,10 @@ def write_result(visit: Visit, rows: Sequence[Mapping[str, str]]) -> None:
 
 
 def tell(visit: Visit, rows: Sequence[Mapping[str, str]], world_size: int) -> None:
-    """Print the table, the notes and the result; a failure also goes to standard error."""
+    """Print the table, the notes and the result.
+
+    All is on standard output: when srun ends the other ranks, it may lose what is on standard error.
+    """
     for line in table.lines(table.short(rows)):
         print(line)
     for text in reasons(finding for finding in visit.findings if not finding.failed):
@@ -215,9 +218,8 @@ def tell(visit: Visit, rows: Sequence[Mapping[str, str]], world_size: int) -> No
     if not visit.failed:
         print(f"preflight passed: {len(rows)} host(s), {world_size} rank(s), in {seconds:.1f} s", flush=True)
         return
-    print(f"preflight failed in {seconds:.1f} s", flush=True)
     failures = reasons(finding for finding in visit.findings if finding.failed)
-    report.complain(f"preflight failed: {'; '.join(failures)}")
+    print(f"preflight failed in {seconds:.1f} s: {'; '.join(failures)}", flush=True)
 
 
 def reasons(findings: Iterable[Finding]) -> list[str]:
