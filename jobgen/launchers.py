@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from jobgen.resources import bare_options
 from jobgen.schedulers.table import COMMANDS
-from jobgen.values import Choice
 
 
 class RankVariables(NamedTuple):
@@ -69,8 +68,8 @@ class Launcher(NamedTuple):
     ``--include`` and ``--exclude``. ``renumbers_devices``: it counts the devices of a node from 0, whatever
     devices the scheduler gives. ``local_rank_option``: it passes ``--local_rank`` to a Python program,
     directly after its name. ``mixed_ranks`` are the lines that correct its numbers if the nodes differ, with
-    ``{before}`` for the number of ranks on the nodes before. ``replacement`` is the launcher that jobgen
-    writes instead of one that it only reads; ``why_not`` is the reason why it only reads it.
+    ``{before}`` for the number of ranks on the nodes before. ``runtime`` names the files of
+    templates/runtime/ that it needs.
 
     ``kind`` is the option that starts several ranks. Without it, an option of the user that is in
     ``other_kinds`` does so, with the option there.
@@ -86,13 +85,12 @@ class Launcher(NamedTuple):
     remote_shell: str = ""
     start: str = ""
     package: str = ""
+    runtime: tuple[str, ...] = ()
     filters_devices: bool = False
     renumbers_devices: bool = False
     local_rank_option: bool = False
     mixed_ranks: tuple[str, ...] = ()
     line: CommandLine = CommandLine()
-    replacement: str = ""
-    why_not: str = ""
     kind: str = ""
     other_kinds: Mapping[str, str] = MappingProxyType({})
 
@@ -256,37 +254,22 @@ LAUNCHERS = {
             same={"--num-processes": "ranks", "--main-process-port": "master_port"},
         ),
     ),
-}
-# Launchers that check reads, but that jobgen does not write.
-READ_ONLY = {
+    # https://github.com/hpcaitech/ColossalAI/tree/main/colossalai/cli/launcher
     "colossalai": Launcher(
         "colossalai",
+        once_a_node=True,
+        package="colossalai",
+        runtime=("colossalai",),
         line=CommandLine(
             subcommand="run",
             module_options=_MODULE,
             nodes=_NODES,
-            same={"--nproc-per-node": "ranks_per_node", "--master-port": "master_port"},
+            local_ranks=("--nproc-per-node",),
+            from_script=("--hostfile", "--host", "-H", "--ssh-port", "--master-addr", "--extra-launch-args"),
+            same={"--master-port": "master_port"},
         ),
-        replacement="torchrun",
-        # colossalai/cli/launcher/: fabric starts torchrun on each host, by ssh on all but one.
-        why_not="colossalai run starts torchrun on each host by ssh, with the values of the environment as "
-        "shell code; use torchrun, whose variables colossalai.launch_from_torch reads",
     ),
 }
-
-
-class LauncherName(Choice):
-    """A parser of the launchers; one that jobgen does not write is refused with the reason."""
-
-    def __call__(self, text: str) -> str:
-        if text in READ_ONLY:
-            raise ValueError(READ_ONLY[text].why_not)
-        return super().__call__(text)
-
-
-def known() -> dict[str, Launcher]:
-    """Return the launchers that check reads, by name."""
-    return {**LAUNCHERS, **READ_ONLY}
 
 
 class MpiFlavour(NamedTuple):

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from jobgen import values
 from jobgen.containers import RUNTIMES
 from jobgen.errors import JobgenError, setting, shown
-from jobgen.launchers import LAUNCHERS, MPI_FLAVOURS, LauncherName
+from jobgen.launchers import LAUNCHERS, MPI_FLAVOURS
 from jobgen.resources import heterogeneous, hostfile, typed_devices
 from jobgen.resources.accelerators import ACCELERATORS
 from jobgen.schedulers import arrays, dependencies
@@ -319,7 +319,7 @@ OPTIONS = (
     Option(
         "launcher",
         _LAUNCH,
-        LauncherName(*LAUNCHERS),
+        values.choice(*LAUNCHERS),
         "|".join(LAUNCHERS),
         "Program that starts the ranks.",
         "deepspeed",

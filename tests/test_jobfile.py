@@ -244,7 +244,7 @@ MISTAKES = [
     ("[sweep]\nx = [\"a\\u0000\"]", "can hold a NUL"),
     ("[resource]\nnodes = 1", "did you mean resources?"),
     ("resources = 5", "resources = 5 (jobgen.toml, line 1): must be a table"),
-    ("[launch]\nlauncher = 'mpirn'", "launcher = mpirn (jobgen.toml, line 2): must be deepspeed, mpirun, torchrun, srun or accelerate; did you mean mpirun?"),
+    ("[launch]\nlauncher = 'mpirn'", "launcher = mpirn (jobgen.toml, line 2): must be deepspeed, mpirun, torchrun, srun, accelerate or colossalai; did you mean mpirun?"),
     ("[launch]\nlauncher_arg = '--x'", "must be a list"),
     ("[job]\nname = 'a'\nwalltime = 02:00:00", "walltime = 02:00:00 (jobgen.toml, line 3): must be a text in quotes"),
     ("[job]\nwalltime = 3600", "walltime = 3600 (jobgen.toml, line 2): is ambiguous: Slurm reads minutes, PBS seconds; write 3600m or 3600s"),
@@ -402,7 +402,14 @@ def test_the_schema_takes_what_we_take(tmp_path: Path) -> None:
     for wrong in ("a = 1", "[resources]\nnodes = 0", "[launch]\nlauncher = 'x'", "[job]\nnamme = 'x'"):
         assert list(check.iter_errors(msgspec.toml.decode(wrong)))
     properties = shape["$defs"]["launch"]["properties"]
-    assert properties["launcher"]["enum"] == ["deepspeed", "mpirun", "torchrun", "srun", "accelerate"]
+    assert properties["launcher"]["enum"] == [
+        "deepspeed",
+        "mpirun",
+        "torchrun",
+        "srun",
+        "accelerate",
+        "colossalai",
+    ]
     assert all("description" in one for one in properties.values())
 
 

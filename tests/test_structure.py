@@ -12,7 +12,7 @@ from typing import Any, get_args, get_type_hints
 import jobgen.train.accelerators as training
 import pytest
 
-from jobgen.launchers import LAUNCHERS, MPI_FLAVOURS, READ_ONLY, Launcher, MpiFlavour
+from jobgen.launchers import LAUNCHERS, MPI_FLAVOURS, Launcher, MpiFlavour
 from jobgen.plan import Plan
 from jobgen.resources.accelerators import ACCELERATORS, Accelerator
 from jobgen.schedulers.base import Scheduler
@@ -207,7 +207,7 @@ def test_train_knows_no_device_by_name() -> None:
 
 
 def test_the_names_of_rows_are_complete() -> None:
-    known = {*LAUNCHERS, *READ_ONLY, *MPI_FLAVOURS}
+    known = {*LAUNCHERS, *MPI_FLAVOURS}
     assert known == set(ROWS["jobgen.launchers"])
     # cpu is the absence of an accelerator.
     assert set(ACCELERATORS) - {"cpu"} == set(ROWS["jobgen.resources.accelerators"])

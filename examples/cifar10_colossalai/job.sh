@@ -49,7 +49,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.2.0, SHA-256 63bb9ec0e4c68ee014daa58882473baebb3f23a95957a51a3fa9ef4edc8eb265 ========
+# ======== jobgen runtime 0.2.0, SHA-256 22e6f2cf1f7b8707f4a575b0f042aee0972f4894c004c079c76dc416c6a1ae08 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -400,7 +400,7 @@ job_save_environment() { # except variables of this node or this shell
 
 job_save_functions() { # the functions of the job that run on the nodes
   local name
-  for name in variables job_secrets rank program node container; do declare -f "$name" || true; done
+  for name in variables job_secrets rank program node job_escape_environment container; do declare -f "$name" || true; done
   for name in job_secret_names job_secret_file job_accelerator job_point job_value job_cpu_lists job_binds job_carried job_carried_prefix; do
     declare -p "$name" 2> /dev/null || true
   done

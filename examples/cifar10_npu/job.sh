@@ -58,7 +58,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.2.0, SHA-256 b1aa2f8fb89673932fffacf0ae1ddd5a7a0a50500fee7871435c8da9802d0f8c ========
+# ======== jobgen runtime 0.2.0, SHA-256 c678982089911bc5606f02bdc9665e9527fa95b8ec953077d634646e8f37d58f ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -443,7 +443,7 @@ job_save_environment() { # except variables of this node or this shell
 
 job_save_functions() { # the functions of the job that run on the nodes
   local name
-  for name in variables job_secrets rank program node container; do declare -f "$name" || true; done
+  for name in variables job_secrets rank program node job_escape_environment container; do declare -f "$name" || true; done
   for name in job_secret_names job_secret_file job_accelerator job_point job_value job_cpu_lists job_binds job_carried job_carried_prefix; do
     declare -p "$name" 2> /dev/null || true
   done

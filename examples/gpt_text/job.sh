@@ -51,7 +51,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.2.0, SHA-256 95f08605e4f9c47a3637ca305428dc0e5bce9706d3d938adac2ddd80d09fcb5c ========
+# ======== jobgen runtime 0.2.0, SHA-256 985afc788bd1dc5a553c524ac49c76fb388f4174c830a4681f2b91a5085f6e6b ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -402,7 +402,7 @@ job_save_environment() { # except variables of this node or this shell
 
 job_save_functions() { # the functions of the job that run on the nodes
   local name
-  for name in variables job_secrets rank program node container; do declare -f "$name" || true; done
+  for name in variables job_secrets rank program node job_escape_environment container; do declare -f "$name" || true; done
   for name in job_secret_names job_secret_file job_accelerator job_point job_value job_cpu_lists job_binds job_carried job_carried_prefix; do
     declare -p "$name" 2> /dev/null || true
   done

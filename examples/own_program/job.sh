@@ -53,7 +53,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.2.0, SHA-256 590bd15954f85f11b8c1fa5d97c09c93f116080d891cf4a70980c02d2a8bb719 ========
+# ======== jobgen runtime 0.2.0, SHA-256 94f609bfcf75b45128c5679628489c88955fe2eb7e5bd9410b6ec1eebcbca3da ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -375,7 +375,7 @@ job_save_environment() { # except variables of this node or this shell
 
 job_save_functions() { # the functions of the job that run on the nodes
   local name
-  for name in variables job_secrets rank program node container; do declare -f "$name" || true; done
+  for name in variables job_secrets rank program node job_escape_environment container; do declare -f "$name" || true; done
   for name in job_secret_names job_secret_file job_accelerator job_point job_value job_cpu_lists job_binds job_carried job_carried_prefix; do
     declare -p "$name" 2> /dev/null || true
   done

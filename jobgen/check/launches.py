@@ -10,12 +10,11 @@ from jobgen.check.bash import Node, parse
 from jobgen.check.constants import Constants
 from jobgen.check.shell_commands import Command, commands, is_python
 from jobgen.check.wrappers import command_start
-from jobgen.launchers import CommandLine, Launcher, known
+from jobgen.launchers import LAUNCHERS, CommandLine, Launcher
 
-_LAUNCHERS = known()
-_MODULES = {module: kind for kind, row in _LAUNCHERS.items() for module in row.line.modules}
-_KINDS = {name: kind for kind, row in _LAUNCHERS.items() for name in row.names}
-_PYTHON_LAUNCHERS = {name for name, kind in _KINDS.items() if _LAUNCHERS[kind].line.module_options}
+_MODULES = {module: kind for kind, row in LAUNCHERS.items() for module in row.line.modules}
+_KINDS = {name: kind for kind, row in LAUNCHERS.items() for name in row.names}
+_PYTHONLAUNCHERS = {name for name, kind in _KINDS.items() if LAUNCHERS[kind].line.module_options}
 # Words that end the options of a launcher.
 _PROGRAMS = ("bash", "sh", "singularity", "apptainer", "shifter", "numactl", "ssh")
 _LONGEST = 4000  # bytes of a variable with options, which is read at each of its uses
@@ -38,7 +37,7 @@ class Launch(NamedTuple):
     @property
     def row(self) -> Launcher:
         """Return the row of the launcher."""
-        return _LAUNCHERS[self.kind]
+        return LAUNCHERS[self.kind]
 
     @property
     def title(self) -> str:
@@ -101,7 +100,7 @@ def _kind(texts: list[str | None], at: int) -> tuple[str | None, int]:
     if at and texts[at - 1] == "-m" and name in _MODULES:  # uv run -m MODULE
         return _MODULES[name], at + 1
     if kind := _KINDS.get(name):
-        word = _LAUNCHERS[kind].line.subcommand
+        word = LAUNCHERS[kind].line.subcommand
         return (None, at) if word and word not in texts[at + 1 : at + 2] else (kind, at + 1 + bool(word))
     if is_python(name):
         for place in range(at + 1, min(at + 5, len(texts) - 1)):
@@ -126,13 +125,13 @@ def _end(texts: list[str | None], start: int, kind: str) -> int:
         name = os.path.basename(text)
         if text.endswith((".py", ".sh")) and not text.startswith("-"):
             return at
-        starts = name in _PROGRAMS or is_python(name) or name in _PYTHON_LAUNCHERS
+        starts = name in _PROGRAMS or is_python(name) or name in _PYTHONLAUNCHERS
         if starts or (name in _KINDS and at > start):
             return at
-        if text in _LAUNCHERS[kind].line.module_options:
+        if text in LAUNCHERS[kind].line.module_options:
             return at
         if text.startswith("-"):
-            values = values_of(text, _LAUNCHERS[kind].line)
+            values = values_of(text, LAUNCHERS[kind].line)
         elif values == 0 and text:
             return at
         else:

@@ -13,7 +13,7 @@ import click
 from jobgen.commands.foreign_directives import Answer, Typed, Words, long_names, of_scheduler, owner, whole
 from jobgen.convert.job_file_builder import JobFile
 from jobgen.errors import one_of
-from jobgen.launchers import known
+from jobgen.launchers import LAUNCHERS
 from jobgen.options import BY_KEY, EARLIER_FLAGS, as_typed
 from jobgen.schedulers.base import NEVER
 from jobgen.schedulers.request import number
@@ -150,7 +150,7 @@ def _launcher_options() -> dict[str, tuple[list[str], str, str]]:
     jobgen's option (``script`` and ``remark`` for none), and their spelling or the remark."""
     found: dict[str, tuple[list[str], str, str]] = {}
     others = {name for row in SCHEDULERS.values() for name in long_names(row)}
-    for row in known().values():
+    for row in LAUNCHERS.values():
         line = row.line
         keys = {
             "nodes": line.nodes, "ranks_per_node": line.local_ranks, "ranks": line.ranks,

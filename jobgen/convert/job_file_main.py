@@ -13,15 +13,13 @@ from jobgen.check.wrappers import command_start
 from jobgen.convert import job_file_launcher
 from jobgen.convert.job_file_body import misread
 from jobgen.convert.kinds_of_commands import STATE, TOOLS
-from jobgen.launchers import LAUNCHERS
 from jobgen.rendering.hooks import complaint
 
 
 def last_launch(script: Script) -> Launch | None:
     """Return the launcher of the ranks: the last one, but not the srun that starts it on each node."""
-    found = [one for one in script.launches if (one.row.replacement or one.kind) in LAUNCHERS]
-    found = [one for one in found if job_file_launcher.program_of(script, one)]
-    inner = [one for one in found if one.row.once_a_node or one.row.replacement]
+    found = [one for one in script.launches if job_file_launcher.program_of(script, one)]
+    inner = [one for one in found if one.row.once_a_node]
     return next(iter(reversed(inner or found)), None)
 
 

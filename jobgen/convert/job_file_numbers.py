@@ -131,7 +131,7 @@ def _each(file: JobFile, script: Script, launch: Launch | None, nodes: int, gpus
     if each is not None and not (row.by_scheduler and launch.outer is None and each == 0):
         return max(each, 1)
     named = [launch.options.get(one) for one in _EACH if one in launch.options]
-    if row.once_a_node or row.replacement:
+    if row.once_a_node:
         if named and named[0] not in _DEVICE:
             file.remarks.append(
                 Remark(launch.line, "the ranks of a node", "one for each accelerator", lost=False)

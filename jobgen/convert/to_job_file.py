@@ -200,7 +200,7 @@ def _program(
     lines: list[str] = []
     kind = source.default_launcher
     if launch is not None:
-        kind = launch.row.replacement or launch.kind
+        kind = launch.kind
         if source.command_name not in LAUNCHERS[kind].schedulers:
             why = f"is no launcher of {source.title}: becomes {source.default_launcher}"
             file.remarks.append(Remark(launch.line, kind, why))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import jobgen.templates
 from jobgen import __version__
+from jobgen.launchers import LAUNCHERS
 from jobgen.rendering.expansion import of_the_script
 from jobgen.resources.heterogeneous import SUBMITTED
 from jobgen.schedulers.base import clock
@@ -89,6 +90,7 @@ def _files(plan: Plan, main: str) -> Iterator[str]:
         yield "source"
     yield from software
     yield from (name for name, needed in _wanted(plan).items() if needed)
+    yield from LAUNCHERS[spec.launcher].runtime
     if plan.launch.mpirun:
         yield from plan.launch.mpirun.runtime
     yield main

@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Mapping
 
 from jobgen.check.program_launcher import Launched
-from jobgen.launchers import LAUNCHERS, CommandLine, known
+from jobgen.launchers import LAUNCHERS, CommandLine
 from jobgen.options import as_typed
 from jobgen.schedulers.base import Scheduler
 from jobgen.schedulers.request import number
@@ -22,7 +22,7 @@ class _Options:
         self.values: dict[str, str] = {}
         self.arguments: list[str] = []
         self.left: list[tuple[str, str]] = []  # option, and the option with its value
-        row = known()[kind]
+        row = LAUNCHERS[kind]
         keys, spelled = _keys(row.line), {_dashed(name): name for name in row.line.more}
         for option, value in options.items():
             key, name = keys.get(option), spelled.get(option, option)
@@ -48,11 +48,11 @@ class _Options:
 def advice(found: Launched, spec: JobSpec, scheduler: Scheduler) -> str:
     """Return the command that is right, and name what it cannot express."""
     kind = found.calls[-1][0]
-    launcher = known()[kind].replacement or kind
+    launcher = kind
     if spec.scheduler not in LAUNCHERS[launcher].schedulers:
         launcher = scheduler.default_launcher
     read = [_Options(*call, launcher) for call in found.calls]
-    values: dict[str, object] = {**_counts(read, spec, known()[kind].once_a_node)}
+    values: dict[str, object] = {**_counts(read, spec, LAUNCHERS[kind].once_a_node)}
     for options in read:
         values |= options.values
     use = [f"--launcher {launcher}"]
@@ -60,7 +60,7 @@ def advice(found: Launched, spec: JobSpec, scheduler: Scheduler) -> str:
     use += [f"--launcher-arg={shlex.quote(one)}" for options in read for one in options.arguments]
     parts = [f"use {' '.join([*use, '--', _program(found)])}"]
     for (name, _), options in zip(found.calls, read, strict=True):
-        of_scheduler = known()[name].by_scheduler
+        of_scheduler = LAUNCHERS[name].by_scheduler
         for option, text in options.left:
             early = of_scheduler and _has(scheduler, option)
             parts.append(f"{text} {'goes before --' if early else 'has no counterpart'}")

@@ -4,14 +4,14 @@ import os
 import re
 
 from jobgen.errors import JobgenError, shown
-from jobgen.launchers import known
+from jobgen.launchers import LAUNCHERS
 from jobgen.program import Program
 from jobgen.schedulers.base import Scheduler
 from jobgen.schedulers.table import queued
 from jobgen.spec import JobSpec
 
 _SUBMIT = frozenset(row.command for row in queued().values())
-_NAMES = _SUBMIT.union(*((*row.names, *row.line.modules) for row in known().values()))
+_NAMES = _SUBMIT.union(*((*row.names, *row.line.modules) for row in LAUNCHERS.values()))
 
 
 def refuse_launcher(spec: JobSpec, program: Program, scheduler: Scheduler) -> None:

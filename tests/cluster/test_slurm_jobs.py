@@ -35,17 +35,18 @@ TWO_BY_TWO = (
 PLAIN = "runs"
 ODD = 'it\'s a "run" $(touch canary)'
 
-# Name: the options, whether directories may hold any character, whether mpirun is Debian's.
+# Name: the options, whether directories may hold any character, whose commands come first on PATH.
 LAUNCHES = {
-    "srun": (["--launcher", "srun"], True, False),
-    "mpirun": (["--launcher", "mpirun"], True, False),
-    "mpirun-debian": (["--launcher", "mpirun"], True, True),
-    "mpirun-ssh": (["--launcher", "mpirun", "--remote", "ssh"], True, False),
-    "mpirun-ssh-debian": (["--launcher", "mpirun", "--remote", "ssh"], True, True),
-    "torchrun": (["--launcher", "torchrun"], True, False),
-    "torchrun-ssh": (["--launcher", "torchrun", "--remote", "ssh"], True, False),
-    "deepspeed": (["--launcher", "deepspeed"], True, False),
-    "deepspeed-pdsh": (["--launcher", "deepspeed", "--remote", "ssh"], False, False),
+    "srun": (["--launcher", "srun"], True, ""),
+    "mpirun": (["--launcher", "mpirun"], True, ""),
+    "mpirun-debian": (["--launcher", "mpirun"], True, "debian"),
+    "mpirun-ssh": (["--launcher", "mpirun", "--remote", "ssh"], True, ""),
+    "mpirun-ssh-debian": (["--launcher", "mpirun", "--remote", "ssh"], True, "debian"),
+    "torchrun": (["--launcher", "torchrun"], True, ""),
+    "torchrun-ssh": (["--launcher", "torchrun", "--remote", "ssh"], True, ""),
+    "deepspeed": (["--launcher", "deepspeed"], True, ""),
+    "deepspeed-pdsh": (["--launcher", "deepspeed", "--remote", "ssh"], False, ""),
+    "colossalai": (["--launcher", "colossalai"], True, "colossalai"),
 }
 
 
@@ -53,6 +54,14 @@ def submit(
     cluster: Cluster, directory: Path, script: str, *args: str, env: Mapping[str, str] | None = None
 ) -> Job:
     return cluster.wait(cluster.sbatch(script, directory, *args, env=env))
+
+
+def path_with(first: str, cluster: Cluster, place: Path) -> str:
+    """PATH with these commands before those of the cluster."""
+    if first == "debian":
+        return jobs.debian_path(place / "bin")
+    path = cluster.env["PATH"]
+    return f"{colossalai_python().parent}:{path}" if first == "colossalai" else path
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
@@ -72,7 +81,7 @@ def probing(directory: Path, act: str = "") -> list[str]:
 def test_every_rank_knows_its_place_and_gets_all_that_was_given(
     slurm_cluster: Cluster, tmp_path: Path, name: str
 ) -> None:
-    options, any_directory, debian = LAUNCHES[name]
+    options, any_directory, first = LAUNCHES[name]
     workdir = tmp_path / (ODD if any_directory else "work")
     runs = workdir / (ODD if any_directory else "runs")
     runs.mkdir(parents=True)
@@ -80,7 +89,7 @@ def test_every_rank_knows_its_place_and_gets_all_that_was_given(
         "PYTHONPATH": f"/a b/$(touch {jobs.CANARY})/%h",
         "LD_LIBRARY_PATH": f'/"x`touch {jobs.CANARY}`',
     }
-    path = jobs.debian_path(tmp_path / "bin") if debian else slurm_cluster.env["PATH"]
+    path = path_with(first, slurm_cluster, tmp_path)
     carried["PATH"] = f"{path}:/a b/$(touch {jobs.CANARY})/%h"
     script = jobs.render(
         *("slurm", *TWO_BY_TWO, *options, "--workdir", workdir, "--runs-dir", runs.name),
@@ -198,8 +207,8 @@ def test_three_nodes_and_daemons_that_start_daemons(
     slurm_cluster: Cluster, tmp_path: Path, name: str
 ) -> None:
     """A radix of 1 makes a chain of the daemons, which else only hundreds of nodes would."""
-    options, _, debian = LAUNCHES[name]
-    path = jobs.debian_path(tmp_path / "bin") if debian else slurm_cluster.env["PATH"]
+    options, _, first = LAUNCHES[name]
+    path = path_with(first, slurm_cluster, tmp_path)
     chain = jobs.env_options({"OMPI_MCA_routed_radix": 1, "PRTE_MCA_routed_radix": 1})
     script = jobs.render(
         *(
@@ -220,7 +229,7 @@ def test_three_nodes_and_daemons_that_start_daemons(
     assert job.ok, job.output
     ranks = jobs.ranks_in(tmp_path / "seen")
     jobs.check_world(ranks, slurm_cluster.nodes, 1)
-    assert all((rank.env["PMIX_VERSION"] < "5") == debian for rank in ranks)
+    assert all((rank.env["PMIX_VERSION"] < "5") == (first == "debian") for rank in ranks)
 
 
 # ------------------------------------------------------------------------------------------------ devices
@@ -390,8 +399,8 @@ ENDS = [
 def test_a_rank_that_fails_makes_the_job_fail(
     slurm_cluster: Cluster, tmp_path: Path, name: str, act: str, status: int | None
 ) -> None:
-    options, _, debian = LAUNCHES[name]
-    path = jobs.debian_path(tmp_path / "bin") if debian else slurm_cluster.env["PATH"]
+    options, _, first = LAUNCHES[name]
+    path = path_with(first, slurm_cluster, tmp_path)
     script = jobs.render("slurm", *TWO_BY_TWO, *options, *probing(tmp_path, act), program=[PROBE])
     job = submit(slurm_cluster, tmp_path, script, env={"PATH": path})
     assert job.state == "FAILED", job.output
@@ -444,8 +453,8 @@ def test_two_jobs_on_one_node_meet_in_nothing(slurm_cluster: Cluster, tmp_path: 
 @pytest.mark.parametrize("name", ["srun", "mpirun", "mpirun-debian", "torchrun"])
 def test_a_job_that_slurm_gives_no_environment(slurm_cluster: Cluster, tmp_path: Path, name: str) -> None:
     """sbatch --export=NONE: the script brings everything itself, and Slurm tells srun not to export."""
-    options, _, debian = LAUNCHES[name]
-    path = jobs.debian_path(tmp_path / "bin") if debian else slurm_cluster.env["PATH"]
+    options, _, first = LAUNCHES[name]
+    path = path_with(first, slurm_cluster, tmp_path)
     setup = tmp_path / "setup.sh"
     setup.write_text(f"export PATH={path} LD_LIBRARY_PATH=/x\n")
     script = jobs.render(
@@ -474,8 +483,8 @@ def test_a_job_that_slurm_gives_no_environment(slurm_cluster: Cluster, tmp_path:
 @pytest.mark.parametrize("name", ["srun", "mpirun-debian", "deepspeed"])
 def test_two_nodes_learn_the_digits(slurm_cluster: Cluster, tmp_path: Path, name: str) -> None:
     need_package("torch", "deepspeed", "mpi4py", "sklearn")
-    options, _, debian = LAUNCHES[name]
-    path = jobs.debian_path(tmp_path / "bin") if debian else slurm_cluster.env["PATH"]
+    options, _, first = LAUNCHES[name]
+    path = path_with(first, slurm_cluster, tmp_path)
     script = jobs.render(
         *("slurm", "--nodes", "2", "--ranks-per-node", "1", "--accelerator", "cpu", "--cpus-per-rank", "1"),
         *("--no-preflight", *options),

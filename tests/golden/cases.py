@@ -64,6 +64,7 @@ CASES = {
     "torque_everything_that_a_scheduler_is_told": "pbs --dialect torque --nodes 2 --launcher mpirun --reservation night.1 --qos high --constraint a100:ib --mail-on none --log %x-%j.out --begin 20:00 --priority -5 --exclusive yes",
     "slurm_one_node": "slurm --gpus-per-node 2 --launcher torchrun",
     "slurm_accelerate": "slurm --nodes 2 --gpus-per-node 4 --launcher accelerate --launcher-arg --mixed_precision=bf16 -- train.py",
+    "slurm_colossalai": "slurm --nodes 2 --gpus-per-node 4 --launcher colossalai -- train.py",
     "pbspro_accelerate_with_fsdp_nodes_that_differ": "pbs --nodes 2x4+1x8 --launcher accelerate --launcher-arg --use_fsdp -- train.py",
     "local_mpirun_two_ranks": "local --ranks-per-node 2 --launcher mpirun -- --task digits",
     "local_deepspeed_limited_to_ten_minutes": "local --gpus-per-node 2 --walltime 10m -- train.py",

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import shlex
+import subprocess
 
 import pytest
 from support.runtime_shell import Shell
 
 FILES = (
-    "source", "setup", "before_after", "secrets", "conda", "modules", "requirements",
+    "source", "setup", "before_after", "secrets", "conda", "modules", "requirements", "colossalai",
     "cuda", "rocm", "cann", "hccl",
 )  # fmt: skip
 
@@ -393,3 +395,21 @@ def test_hccl(shell: Shell) -> None:
     done = shell.run("hccl", show, {"RANK_TABLE_FILE": "/t", "MASTER_PORT": "1", **given})
     assert done.lines == ["HCCL_CONNECT_TIMEOUT=7", "HCCL_IF_BASE_PORT=8", "HCCL_WHITELIST_DISABLE=0"]
     assert "RANK_TABLE_FILE is ignored" in done.said
+
+
+@pytest.mark.parametrize(
+    "value", [r"""a"$(touch x)`touch x`${HOME}\\" 'b'!&""", "two\nlines $(touch x)", "", "plain"]
+)
+def test_values_that_a_shell_exports_again_are_the_same(shell: Shell, value: str) -> None:
+    """As colossalai run does it: in double quotes, those of several lines not at all."""
+    done = shell.run(
+        "colossalai", f"export one={shlex.quote(value)}; job_escape_environment; env -0 > escaped"
+    )
+    assert done.status == 0, done.said
+    pairs = (pair.partition("=") for pair in (shell.folder / "escaped").read_text().split("\0")[:-1])
+    given = {name: text for name, _, text in pairs}
+    exports = " ".join(f'{name}="{text}"' for name, text in given.items() if "\n" not in text)
+    words = ["bash", "-c", f'export {exports} && printf %s "$one"']
+    seen = subprocess.run(words, env=given, cwd=shell.folder, capture_output=True, text=True, check=True)
+    assert seen.stdout == value
+    assert not (shell.folder / "x").exists()

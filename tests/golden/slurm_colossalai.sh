@@ -1,0 +1,57 @@
+#!/bin/bash
+# 2 nodes x 4 ranks, 8 ranks in all, by colossalai on NVIDIA GPUs; made by jobgen 0.2.0.
+# Slurm: https://slurm.schedmd.com/sbatch.html
+# Submit it with: sbatch FILE
+#SBATCH --job-name=jobgen
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=4
+#SBATCH --cpus-per-task=2
+#SBATCH --gpus-per-node=4
+#SBATCH --time=01:00:00
+#SBATCH --output=jobgen-%j.log
+#SBATCH --open-mode=append
+# shellcheck disable=SC2034,SC2120,SC2154,SC2329  # the runtime below uses them
+set -euo pipefail
+
+# ---- settings -----------------------------------------------------------------------------
+job_name='jobgen' job_title='2 nodes x 4 ranks, 8 ranks in all, by colossalai on NVIDIA GPUs' job_run_dir=runs
+job_nodes=2 job_ranks_per_node=4 job_world_size=8 job_cpus_per_node=8
+job_walltime=3600 job_grace=120 job_signal=USR1 job_preflight_kind=if_there job_preflight_limit=120
+job_launcher_name=colossalai job_rank_logs=node
+job_reach=srun
+job_accelerator=cuda
+
+environment() {
+  job_cuda
+  export PYTHONUNBUFFERED=1 OMP_NUM_THREADS=2
+  job_need python3 colossalai
+  job_need_file train.py
+}
+
+program() {  # what every rank runs
+  exec python3 train.py
+}
+
+node() {  # what every node runs
+  job_escape_environment
+  cd /  # rank.sh changes to the directory of the job
+  # colossalai run passes its words to a shell, and takes only programs with the ending .py.
+  # shellcheck disable=SC2016
+  exec colossalai run --nproc_per_node=4 --master_addr="$MASTER_ADDR" --master_port="$MASTER_PORT" \
+    --extra_launch_args=no_python,nnodes=2,node_rank="$NODE_RANK" \
+    'bash "$JOBGEN_RUN_DIR/rank.sh" '"$*"' # .py'
+}
+
+launch() {
+  # --cpus-per-task again: srun does not take it from the job on Slurm 22.05 to 23.02.
+  exec srun --nodes=2 --ntasks=2 --ntasks-per-node=1 --cpus-per-task=8 \
+    --kill-on-bad-exit=1 --export=ALL --mpi=none \
+    bash "$JOBGEN_RUN_DIR/node.sh" "$@"
+}
+
+# Below is the runtime, the same in every script. The script starts nothing if the runtime is incomplete.
+job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || true
+[[ ! -f $0 || $(sed '1,/^# =* jobgen runtime /d' "$0" | sha256sum) == "${job_sum%% *}  -" ]] || {
+  echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
+  exit 70
+}
