@@ -11,7 +11,7 @@ SOURCES := setup.cfg pyproject.toml constraints.txt
 # Every process of the tests would compile all modules again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test quick matrix hangs mutants collection lint docs dist pyz sbom recipes release web bench colossalai clean
+.PHONY: demo test system quick matrix hangs mutants collection lint docs dist pyz sbom recipes release web bench colossalai clean
 
 demo: $(VENV)/.demo
 	$(BIN)/jobgen local --name demo --ranks-per-node 2 --launcher mpirun --venv $(VENV) --output demo.sh --force \
@@ -19,13 +19,17 @@ demo: $(VENV)/.demo
 	bash demo.sh
 	@echo "The script is demo.sh; the run directories are in runs/: hostfile, metrics.jsonl, status.json."
 
-test: $(VENV)/.test
-	if [ "$$(id -u)" = 0 ]; then tests/install.sh; fi
+test:
+	$(MAKE) -j 2 $(VENV)/.test system
 	$(MAKE) lint
 	$(PYTEST) -n 3 --durations 10 --ignore-glob '*/test_survival*' --ignore-glob '*/test_matrix*' $(OR_ALONE)
 	@# What kills nodes of a cluster that others share, and what counts on the time that a job takes, comes afterwards.
 	$(PYTEST) -n 3 tests/cluster/test_matrix.py $(OR_ALONE)
 	$(PYTEST) -n 2 tests/cluster/test_survival*.py $(OR_ALONE)
+
+# What the cluster tests need, which only root can install.
+system:
+	if [ "$$(id -u)" = 0 ]; then tests/install.sh; fi
 
 # The tests without a cluster, a training or a browser: less than a minute on two cores.
 quick: $(VENV)/.test

@@ -51,12 +51,9 @@ def write(file: JobFile, script: Script, launch: Launch, kind: str) -> list[str]
         name = option_name(texts[0] or words[0].text)
         given = " ".join(word.text for word in words).replace("\n", " ")[:60]
         known = None not in texts and not names([text or "" for text in texts])
-        if aprun and (name in aprun_line.NOTES or name in _PLACES_OF_APRUN):
-            why = aprun_line.NOTES.get(name, _PLACES["--bind-to"])
+        if aprun and (remark := _of_aprun(launch, kind, name, given)):
             if name != "-cc" or not _binds(file, texts[-1] or ""):
-                file.remarks.append(Remark(launch.line, given, why, lost=False))
-        elif aprun and name in aprun_line.FLAGS:
-            file.remarks.append(Remark(launch.line, given, f"jobgen starts {kind} without it"))
+                file.remarks.append(remark)
         elif (name in _SETS and launch.row.of_mpi) or (aprun and name == "-e"):
             lines += _variable(file, words, texts, launch)
         elif name in _RENDEZVOUS and (texts[-1] or "").rpartition("=")[2] != "static":
@@ -85,6 +82,16 @@ def write(file: JobFile, script: Script, launch: Launch, kind: str) -> list[str]
     if launch.outer is not None:
         lines += write(file, script, launch.outer, kind)
     return lines
+
+
+def _of_aprun(launch: Launch, kind: str, name: str, given: str) -> Remark | None:
+    """Return what is said of an option that only aprun has."""
+    if name in aprun_line.NOTES or name in _PLACES_OF_APRUN:
+        why = aprun_line.NOTES.get(name, _PLACES["--bind-to"])
+        return Remark(launch.line, given, why, lost=False)
+    if name in aprun_line.FLAGS:
+        return Remark(launch.line, given, f"jobgen starts {kind} without it")
+    return None
 
 
 def name_of(launch: Launch) -> str:
