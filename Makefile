@@ -107,6 +107,8 @@ $(VENV)/.demo: $(VENV)/.venv $(SOURCES)
 
 $(VENV)/.test: $(VENV)/.demo
 	$(PIP) --editable '.[train,mpi,test]'
+	@# Hundreds of processes import torch, a sixth faster with fewer garbage collections.
+	$(BIN)/python -c 'import sysconfig; open(sysconfig.get_path("purelib") + "/fewer_collections.pth", "w").write("import gc; gc.set_threshold(100_000)\n")'
 	touch $@
 
 $(VENV)/.docs: $(VENV)/.venv $(SOURCES)
