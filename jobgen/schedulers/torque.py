@@ -13,12 +13,12 @@ from jobgen.schedulers.base import matches, size
 from jobgen.schedulers.marks import Mark
 from jobgen.schedulers.pbs import Pbs
 from jobgen.schedulers.value_forms import empty_part
-from jobgen.schedulers.wanted import Lack
 
 if TYPE_CHECKING:
     from jobgen.resources.accelerators import Accelerator
     from jobgen.resources.allocation import Resources
     from jobgen.schedulers.request import Request
+    from jobgen.schedulers.wanted import Lack
 
 # The kinds of dependencies on arrays.
 ARRAY_KINDS = {
@@ -148,6 +148,8 @@ class Torque(Pbs):
     # Conversion
 
     def resources(self, asked: Request, devices: str, chunk: str) -> tuple[list[str], list[Lack]]:
+        from jobgen.schedulers.wanted import Lack
+
         ranks, cpus = asked.ranks_per_node or 1, asked.cpus_per_rank or 1
         nodes = asked.nodes or asked.ranks or 1
         lost = []
