@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from jobgen.train.addresses import free_port
 from support import warm
 from support.colossalai import colossalai_python
 from support.finished import FOREIGN, Finished
@@ -191,7 +192,8 @@ def test_colossalai_run_starts_a_training(tmp_path: Path) -> None:
     env = {name: value for name, value in os.environ.items() if not name.startswith((*FOREIGN, "PYTHONPATH"))}
     env |= {"JOBGEN_ACCELERATOR": "cpu", "JOBGEN_RUN_DIR": str(tmp_path / "run"), "OMP_NUM_THREADS": "1"}
     env["PATH"] = os.pathsep.join((str(folder), env["PATH"]))
-    command = [str(folder / "colossalai"), "run", "--nproc_per_node", "2", "-m", "jobgen.train"]
+    command = [str(folder / "colossalai"), "run", "--nproc_per_node", "2"]
+    command += ["--master_port", str(free_port()), "-m", "jobgen.train"]
     command += ["--engine", "colossalai", *EPOCH]
     done = subprocess.run(
         command, env=env, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
