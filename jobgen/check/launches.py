@@ -14,7 +14,7 @@ from jobgen.launchers import LAUNCHERS, CommandLine, Launcher
 
 _MODULES = {module: kind for kind, row in LAUNCHERS.items() for module in row.line.modules}
 _KINDS = {name: kind for kind, row in LAUNCHERS.items() for name in row.names}
-_PYTHONLAUNCHERS = {name for name, kind in _KINDS.items() if LAUNCHERS[kind].line.module_options}
+_PYTHON_LAUNCHERS = {name for name, kind in _KINDS.items() if LAUNCHERS[kind].line.module_options}
 # Words that end the options of a launcher.
 _PROGRAMS = ("bash", "sh", "singularity", "apptainer", "shifter", "numactl", "ssh")
 _LONGEST = 4000  # bytes of a variable with options, which is read at each of its uses
@@ -125,7 +125,7 @@ def _end(texts: list[str | None], start: int, kind: str) -> int:
         name = os.path.basename(text)
         if text.endswith((".py", ".sh")) and not text.startswith("-"):
             return at
-        starts = name in _PROGRAMS or is_python(name) or name in _PYTHONLAUNCHERS
+        starts = name in _PROGRAMS or is_python(name) or name in _PYTHON_LAUNCHERS
         if starts or (name in _KINDS and at > start):
             return at
         if text in LAUNCHERS[kind].line.module_options:
