@@ -71,7 +71,7 @@ CASES = [
     ("slurm --use_env", "of torchrun; leave it out, every rank has LOCAL_RANK in its environment"),
     ("slurm --force_multi", "of deepspeed; leave it out, the script starts the launcher on all nodes"),
     ("slurm --autotuning=run", "of deepspeed; jobgen has no autotuning"),
-    ("slurm -H hostfile", "of deepspeed; leave -H out, the script sets it"),
+    ("slurm -H hostfile", "of deepspeed and colossalai; leave -H out, the script sets it"),
     ("slurm -H", f"{SBATCH}--directive=--hold"),
     ("slurm --nproc-per-node=gpu", "use --ranks-per-node, it must be a whole number"),
     ("slurm --nnodes=1:4", "use --nodes, it must be a whole number"),

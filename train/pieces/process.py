@@ -1,7 +1,9 @@
 """init(): the place of this process among all ranks, its device, and the process group."""
 
+import atexit
 import os
 import socket
+import time
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 
@@ -9,6 +11,8 @@ import torch
 from torch import distributed
 
 from .. import device, peers, ranks
+
+PAUSE = 0.2  # seconds in which gloo's threads release the last tensors: in the shutdown of Python that aborts
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,8 @@ def init(timeout: timedelta = peers.TIMEOUT) -> Process:
     peers.connect(me, mine, timeout)
     if not connected:
         _share_cores(me, mine)
+    if _first is None:
+        atexit.register(time.sleep, PAUSE)
     _first = Process(**asdict(me), device=mine.torch, kind=mine.kind)
     return _first
 
