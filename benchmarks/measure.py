@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure: ``ours`` and ``other`` in ``unit``, medians of several runs."""
+    """One figure: ``ours`` and ``other`` in ``unit``, of several runs."""
 
     what: str
     ours: float
