@@ -61,15 +61,13 @@ def write(file: JobFile, script: Script, launch: Launch, kind: str) -> list[str]
             file.remarks.append(Remark(launch.line, given, why, lost=False))
         elif name in _PASSES or _of_script(launch, kind, name):
             _export(file, texts, name)
-        elif known and _container(file, [text or "" for text in texts]):
+        elif name == "--" or (known and _container(file, [text or "" for text in texts])):
             continue
         elif name in _PLACES and not launch.row.mpi_plugin:
             if not _binds(file, texts[-1] or ""):
                 file.remarks.append(Remark(launch.line, given, _PLACES[name], lost=False))
         elif not known:
             file.remarks.append(Remark(launch.line, given, "is known only when the job runs"))
-        elif name == "--":
-            continue
         elif kind == launch.kind and name_of(launch) not in OTHERS:
             arguments += [text for text in texts if text is not None]
         else:
