@@ -109,9 +109,12 @@ def train(argv: Sequence[str], run: report.Run) -> dict[str, Any]:
     # The rest needs torch, whose import takes seconds. All checks without torch are done.
     with _no_collections():
         parts = _assemble(asked, run)
-    _announce(asked, parts, run)
-    scores, steps = _train(asked, parts, run)
-    return _conclude(asked, parts, scores, steps, run)
+    try:
+        _announce(asked, parts, run)
+        scores, steps = _train(asked, parts, run)
+        return _conclude(asked, parts, scores, steps, run)
+    finally:
+        gc.unfreeze()  # the engine of a training that has ended is garbage
 
 
 @contextmanager
@@ -125,8 +128,8 @@ def _no_collections() -> Iterator[None]:
     gc.disable()
     try:
         yield
-    finally:
         gc.freeze()
+    finally:
         if collected:
             gc.enable()
 
