@@ -1,7 +1,5 @@
 // A torch device "npu" (PrivateUse1) whose memory is the host's: every operation runs on the CPU, on the
 // same bytes. Only what the tests need.
-#include <pybind11/pybind11.h>
-#include <pybind11/stl.h>
 #include <torch/csrc/utils/pybind.h>
 #include <torch/library.h>
 
