@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import warm_python as warm_folder
 from support.cluster import Cluster, shared_cluster
 from support.pbs import OPENPBS, TORQUE, PbsCluster, shared_pbs
 from support.require import need_cluster, need_pbs
@@ -58,3 +59,18 @@ def torque_cluster() -> Iterator[PbsCluster]:
     """Three nodes of a real Torque, the one of this machine."""
     with shared_pbs(need_pbs(TORQUE)) as cluster:
         yield cluster
+
+
+@pytest.fixture(scope="session")
+def python_folder(session_dir: Path) -> Iterator[Path]:
+    """A folder for PATH with a python that has imported torch."""
+    with warm_folder.folder(session_dir / "python") as folder:
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def warm_python(python_folder: Path) -> Iterator[None]:
+    """Let the jobs of a module find that python first."""
+    warm_folder.FIRST.append(str(python_folder))
+    yield
+    warm_folder.FIRST.clear()

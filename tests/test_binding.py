@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from support import jobs
+from support import jobs, warm_python
 from support.mpich import mpich_bin
 from support.require import absent, need_command, need_package
 
@@ -18,13 +17,13 @@ from jobgen.errors import JobgenError
 from jobgen.plan import Plan, resolve
 
 WHERE = ["bash", "-c", 'echo "rank $RANK: $(grep Cpus_allowed_list /proc/self/status) $OMP_NUM_THREADS"']
-BIN = Path(sys.executable).parent
+pytestmark = pytest.mark.usefixtures("warm_python")
 
 
 def run(cwd: Path, *options: str, first: str = "") -> tuple[int, str, dict[int, str]]:
     """Two ranks here: the status, what was printed, and the processors of each rank."""
     script = jobs.render("local", "--ranks-per-node", "2", *options, program=WHERE)
-    path = os.pathsep.join(filter(None, [first, str(BIN), "/usr/local/bin:/usr/bin:/bin"]))
+    path = os.pathsep.join(filter(None, [first, *warm_python.folders(), "/usr/local/bin:/usr/bin:/bin"]))
     done = subprocess.run(
         ["bash", "-s"],
         input=script,

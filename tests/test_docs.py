@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from support.cluster import Cluster
 from support.pbs import PbsCluster
 from support.require import need_command, need_package
 
+pytestmark = pytest.mark.usefixtures("warm_python")
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [
     ROOT / "README.md",
@@ -51,16 +51,8 @@ def blocks(*words: str) -> list[object]:
     return [pytest.param(text, id=f"{page.name}-{text.splitlines()[0][:40]}") for page, text in wanted]
 
 
-@pytest.fixture(scope="module")
-def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder with a python that has imported torch."""
-    need_package("torch", "deepspeed", "mpi4py")
-    with warm_python.folder(tmp_path_factory.mktemp("python")) as folder:
-        yield folder
-
-
 def environment() -> dict[str, str]:
-    return os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    return os.environ | {"PATH": warm_python.path(os.environ["PATH"])}
 
 
 @pytest.mark.parametrize(
@@ -78,14 +70,13 @@ def test_page_in_order(page: Path, tmp_path: Path) -> None:
 
 @pytest.mark.xdist_group("docs")
 @pytest.mark.parametrize("block", blocks())
-def test_long_block(block: str, warm: Path, tmp_path: Path) -> None:
-    """The trainings are those of a python that has imported torch, but for the ranks of mpirun."""
+def test_long_block(block: str, tmp_path: Path) -> None:
+    need_package("torch", "deepspeed", "mpi4py")
     need_command("jobgen")
     need_command("mpirun")
-    env = environment()
-    if "--launcher mpirun" not in block:
-        env["PATH"] = f"{warm}:{env['PATH']}"
-    done = subprocess.run(["bash", "-euc", block], cwd=tmp_path, env=env, capture_output=True, text=True)
+    done = subprocess.run(
+        ["bash", "-euc", block], cwd=tmp_path, env=environment(), capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stdout[-1000:] + done.stderr
 
 

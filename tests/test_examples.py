@@ -14,9 +14,11 @@ import time
 from pathlib import Path
 
 import pytest
+from support import warm_python
 from support.colossalai import colossalai_python
 from support.require import need_command, need_package
 
+pytestmark = pytest.mark.usefixtures("warm_python")
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 NAMES = sorted(page.parent.name for page in EXAMPLES.glob("*/README.md"))
 ENVIRONMENT = ("--source", "--conda", "--venv", "--module", "--env")
@@ -34,8 +36,8 @@ def command(name: str) -> list[str]:
     return shlex.split(block(name, "bash").replace("\\\n", ""))[1:]
 
 
-def run(words: list[str], cwd: Path, python: Path = Path(sys.executable)) -> subprocess.CompletedProcess[str]:
-    path = f"{python.parent}:{os.environ['PATH']}"
+def run(words: list[str], cwd: Path, first: str = "") -> subprocess.CompletedProcess[str]:
+    path = os.pathsep.join(filter(None, [first, warm_python.path(os.environ["PATH"])]))
     return subprocess.run(words, cwd=cwd, capture_output=True, text=True, env={**os.environ, "PATH": path})
 
 
@@ -56,7 +58,7 @@ def test_the_script_is_what_the_command_renders(name: str, tmp_path: Path) -> No
 def test_the_program_runs_and_prints_what_is_shown(name: str, tmp_path: Path) -> None:
     """Two ranks on this machine's CPU, by the example's launcher, on a few images of noise."""
     need_package("torch", "deepspeed", "mpi4py")
-    python = colossalai_python() if "colossalai" in name else Path(sys.executable)
+    first = str(colossalai_python().parent) if "colossalai" in name else ""
     words = command(name)
     at = words.index("--")
     options, program = words[:at], words[at + 1 :]
@@ -74,7 +76,7 @@ def test_the_program_runs_and_prints_what_is_shown(name: str, tmp_path: Path) ->
         shutil.copy(config, tmp_path)
     local = ["local", "--ranks-per-node", "2", "--launcher", launcher, "-o", "job.sh", "--", *program]
     assert run([sys.executable, "-m", "jobgen", *local], tmp_path).returncode == 0
-    done = run(["bash", "job.sh"], tmp_path, python)
+    done = run(["bash", "job.sh"], tmp_path, first)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
     for line in block(name, "text").splitlines():
         shape = re.escape(line.strip()).replace("…", ".*")
@@ -89,7 +91,7 @@ def test_the_own_program_leaves_when_asked_and_goes_on(tmp_path: Path) -> None:
     shutil.copy(EXAMPLES / "own_program" / "train.py", tmp_path)
     local = ["local", "--ranks-per-node", "2", "--launcher", "torchrun", "-o", "job.sh", "--", "train.py"]
     assert run([sys.executable, "-m", "jobgen", *local], tmp_path).returncode == 0
-    env = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    env = {**os.environ, "PATH": warm_python.path(os.environ["PATH"])}
     first = subprocess.Popen(["bash", "job.sh"], cwd=tmp_path, env=env, stdout=subprocess.PIPE, text=True)
     while (
         sum(

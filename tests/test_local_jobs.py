@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from support import jobs
+from support import jobs, warm_python
 from support.jobs import ENVIRONMENT, HOSTILE, PROBE
 from support.mpich import mpich_bin
 from support.require import absent, need_command, need_package
@@ -21,6 +21,7 @@ from support.require import absent, need_command, need_package
 ODD = 'it\'s a "run" $(touch canary)'
 MODULES = Path("/usr/share/modules/init/bash")
 BIN = Path(sys.executable).parent
+pytestmark = pytest.mark.usefixtures("warm_python")
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ def run(
     """Run a script with a bare environment, and these directories first on PATH."""
     home = cwd / "home"
     home.mkdir(exist_ok=True)
-    search = [*map(str, path), str(BIN), "/usr/local/bin", "/usr/bin", "/bin"]
+    search = [*map(str, path), *warm_python.folders(), "/usr/local/bin", "/usr/bin", "/bin"]
     done = subprocess.run(
         ["bash", "-s"],
         input=script,

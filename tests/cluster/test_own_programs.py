@@ -4,7 +4,6 @@ weights of a run that was never stopped."""
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -20,15 +19,15 @@ from support.story import AnyCluster
 from jobgen.runs import node_files
 
 ROOT = Path(__file__).resolve().parents[2]
-pytestmark = pytest.mark.xdist_group("own-programs")
+pytestmark = [pytest.mark.xdist_group("own-programs"), pytest.mark.usefixtures("warm_python")]
 TWO = ("--nodes", "2", "--ranks-per-node", "1", "--accelerator", "cpu", "--cpus-per-rank", "1")
 
 
 def submit(cluster: AnyCluster, launcher: str, folder: Path, program: Path) -> str:
     paths = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-    words = ("--launcher", launcher, "--venv", sys.prefix)
-    more = ("--no-preflight", "--requeue", "2", "--walltime", "15m", "--env", f"PYTHONPATH={paths}")
-    script = jobs.render(*cluster.words, *TWO, *words, *more, program=[program.name])
+    more = ("--no-preflight", "--requeue", "2", "--walltime", "15m")
+    env = jobs.env_options({"PATH": cluster.env["PATH"], "PYTHONPATH": paths})
+    script = jobs.render(*cluster.words, *TWO, "--launcher", launcher, *more, *env, program=[program.name])
     return cluster.submit(script, folder)
 
 

@@ -10,6 +10,8 @@ import pytest
 from support import boxes, jobs
 from support.cluster import Cluster
 
+pytestmark = pytest.mark.usefixtures("warm_python")
+
 WHERE = 'echo "rank $RANK: $(grep Cpus_allowed_list /proc/self/status) $OMP_NUM_THREADS"'
 NODES = ("--nodes", "2", "--ranks-per-node", "2", "--accelerator", "cpu", "--no-preflight")
 

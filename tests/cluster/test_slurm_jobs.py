@@ -18,6 +18,8 @@ from support.jobs import ENVIRONMENT, HOSTILE, PROBE
 from support.mpich import mpich_bin
 from support.require import need_package
 
+pytestmark = pytest.mark.usefixtures("warm_python")
+
 # The preflight has tests of its own, and takes seconds.
 TWO_BY_TWO = (
     *(

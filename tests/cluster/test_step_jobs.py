@@ -12,6 +12,8 @@ from support.cluster import Cluster, wait_for
 from support.jobs import PROBE
 from support.story import AnyCluster, finish, path_for
 
+pytestmark = pytest.mark.usefixtures("warm_python")
+
 HEAD = """
 [resources]
 nodes = 2

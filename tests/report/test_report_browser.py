@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from support import runs as made
+from support import warm_python
 from support.browser import Browser, browser
 from support.cluster import Cluster
 from support.jobs import PROBE, env_options, jobgen, run_dir
@@ -24,10 +25,13 @@ from support.require import need_package
 from jobgen import Run
 from jobgen.report.notebook import html
 
-pytestmark = [pytest.mark.xdist_group("report"), pytest.mark.timeout(300)]
+pytestmark = [
+    pytest.mark.xdist_group("report"),
+    pytest.mark.timeout(300),
+    pytest.mark.usefixtures("warm_python"),
+]
 
 TESTS = Path(__file__).resolve().parent.parent
-ENV = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
 # Of every line of a chart what it says of itself, and its points in pixels.
 LINES = """[...document.querySelectorAll('svg[data-chart="%s"][data-by="%s"] .line')].map(line => ({
   run: +line.dataset.run, series: line.dataset.series, points: +line.dataset.points, first: +line.dataset.first,
@@ -71,8 +75,14 @@ def script(directory: Path, name: str, *program: str) -> Path:
     return file
 
 
+def environment() -> dict[str, str]:
+    return os.environ | {"PATH": warm_python.path(os.environ["PATH"])}
+
+
 def bash(script: Path) -> int:
-    done = subprocess.run(["bash", script], cwd=script.parent, env=ENV, capture_output=True, timeout=200)
+    done = subprocess.run(
+        ["bash", script], cwd=script.parent, env=environment(), capture_output=True, timeout=200
+    )
     return done.returncode
 
 
@@ -84,7 +94,11 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     task = ("--task", "digits", "--engine", "ddp", "--log-every", "1", "--epochs")
     interrupted = script(place, "interrupted", *task, "2", "--lr", "0.01", "--model", "support.slow:build")
     process = subprocess.Popen(
-        ["bash", interrupted], cwd=place, env=ENV, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        ["bash", interrupted],
+        cwd=place,
+        env=environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     )
     until = time.monotonic() + 100
     while not any('"step"' in file.read_text() for file in place.glob("runs/*/metrics.jsonl")):
@@ -169,7 +183,7 @@ def test_a_sweep_that_was_submitted_on_the_cluster(page: Any, slurm_cluster: Clu
     )
     one = ("--ranks-per-node", "1", "--accelerator", "cpu", "--cpus-per-rank", "1", "--launcher", "torchrun")
     words = [sys.executable, "-m", "jobgen", "submit", "slurm", "--name", "swept", *one]
-    array = slurm_cluster.exec("head", words, cwd=tmp_path, env=ENV).stdout.split()[-1]
+    array = slurm_cluster.exec("head", words, cwd=tmp_path, env=environment()).stdout.split()[-1]
     assert all(slurm_cluster.wait(f"{array}_{index}").ok for index in (0, 1))
     opened = page(run_dir(tmp_path / "runs"))
     table = opened.run(

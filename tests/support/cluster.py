@@ -10,13 +10,14 @@ import os
 import re
 import shlex
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from support import warm_python
 
 CLUSTER_DIR = Path(__file__).resolve().parent.parent / "cluster"
 SCRIPT = CLUSTER_DIR / "minicluster.sh"
@@ -66,7 +67,7 @@ class Cluster:
     @property
     def env(self) -> dict[str, str]:
         """The environment that jobs are submitted with: a bare one, with the running Python first on PATH."""
-        path = [str(Path(sys.executable).parent), "/usr/local/bin", "/usr/bin", "/bin"]
+        path = [*warm_python.folders(), "/usr/local/bin", "/usr/bin", "/bin"]
         allow = [f"{prefix}_ALLOW_RUN_AS_ROOT" for prefix in ("OMPI", "PRTE")]
         allow += [f"{name}_CONFIRM" for name in allow]
         return {

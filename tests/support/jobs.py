@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jobgen.runs import node_files
+from support import warm_python
 from support.mpich import mpich_bin
 from support.require import need_command
 
@@ -176,9 +177,9 @@ def path_with(directory: Path, **programs: str) -> str:
 def debian_path(directory: Path) -> str:
     """A PATH on which Debian's mpirun comes before the one of the running Python's environment."""
     need_command("/usr/bin/mpirun")
-    python = Path(sys.executable).with_name("python3")
-    first = path_with(directory, python3=f'exec {python} "$@"')
-    return os.pathsep.join([first, "/usr/bin", "/bin", str(python.parent)])
+    pythons = warm_python.folders()
+    first = path_with(directory, python3=f'exec {pythons[0]}/python3 "$@"')
+    return os.pathsep.join([first, "/usr/bin", "/bin", *pythons])
 
 
 def path_of(cluster: Cluster, directory: Path, name: str) -> str:

@@ -11,7 +11,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -20,6 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from support import warm_python
 from support.cluster import ClusterError, Job, as_file, complaint
 from support.processes import command
 
@@ -119,7 +119,7 @@ class PbsCluster:
     @property
     def env(self) -> dict[str, str]:
         """The environment that jobs are submitted with: a bare one, with the running Python first on PATH."""
-        path = [str(Path(sys.executable).parent), "/usr/local/bin", "/usr/bin", "/bin"]
+        path = [*warm_python.folders(), "/usr/local/bin", "/usr/bin", "/bin"]
         return {"LANG": "C.UTF-8", "PATH": os.pathsep.join(path)}
 
     def folder(self, name: str) -> Path:

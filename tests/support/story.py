@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from support import jobs
+from support import jobs, warm_python
 from support.cluster import Cluster, Job, ended
 from support.matrix import ENDS, LAUNCHERS, Cell
 from support.mpich import mpich_bin
@@ -52,11 +52,10 @@ class Outcome:
 
 def path_for(launcher: str, folder: Path) -> str:
     """The PATH of a job: it decides whose mpirun is the first."""
-    venv = str(Path(sys.executable).parent)
     if launcher == "mpirun4":
         return jobs.debian_path(folder / "debian")
     first = [str(mpich_bin())] if launcher == "mpich" else []
-    return os.pathsep.join([*first, venv, "/usr/local/bin", "/usr/bin", "/bin"])
+    return os.pathsep.join([*first, *warm_python.folders(), "/usr/local/bin", "/usr/bin", "/bin"])
 
 
 def script_of(cluster: AnyCluster, folder: Path, launcher: str, program: str, *options: str) -> str:

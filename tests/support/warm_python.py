@@ -1,82 +1,113 @@
-"""A ``python`` for scripts, in which a training and a program FILE.py need not import torch: warm.py forks them.
+"""A ``python`` for jobs, in which a program that uses torch need not import it: warm_server.py forks it.
 
-As a module: `folder`, to be the first on PATH. As a program, warm_python.py SOCKET ARG...: python ARG...
+The launcher, the script and the program are the real ones, and so are the user and the host. What is not: parents and
+sessions of processes, and modules that are imported already. Tests of how jobs are ended do not use it.
 """
 
 from __future__ import annotations
 
-import json
+import fcntl
 import os
-import select
 import socket
+import subprocess
 import sys
-import threading
-from collections.abc import Iterator
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from support import warm
+from support import warm
 
-_SCRIPT = """#!/bin/bash
-case "$1 $2" in
-  "-m jobgen.train") exec {python} -IS {client} {socket} "${{@:3}}" ;;
-  *.py\\ *) exec {python} -IS {client} {socket} "$@" ;;
+MODULES = (
+    *warm.TRAINING,
+    *("torch.distributed.run", "deepspeed.launcher.runner", "jobgen.train.pieces.deadline"),
+    *("accelerate", "lightning", "transformers.trainer"),
+)
+COMMANDS = ("accelerate", "deepspeed", "torchrun")
+FIRST: list[str] = []
+"""The folder that comes first on PATH now, if any; see the fixture warm_python."""
+_SERVER = Path(__file__).with_name("warm_server.py")
+_PYTHON = """#!/bin/bash
+case "$*" in
+  *torch* | *jobgen.train* | *deepspeed* | *.py*) exec {python} -IS {client} {folder} "$@" ;;
 esac
 exec {python} "$@"
 """
+_COMMAND = """#!/bin/bash
+exec {folder}/python {command} "$@"
+"""
+
+
+def path(*last: str) -> str:
+    """A PATH on which they come first."""
+    return os.pathsep.join([*folders(), *last])
+
+
+def folders() -> list[str]:
+    """The folders of python and the launchers, first those that come first."""
+    return [*FIRST, str(Path(sys.executable).parent)]
 
 
 @contextmanager
-def folder(place: Path) -> Iterator[Path]:
-    """A folder with ``python`` and ``python3``; the process that forks is asked as long as it is used."""
-    from support import warm
+def folder(place: Path, modules: Sequence[str] = MODULES) -> Iterator[Path]:
+    """A folder for PATH with ``python``, ``torchrun`` and the like, of all processes that name the same place.
 
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    listener.bind(str(place / "socket"))
-    listener.listen(64)
-    names = {"python": sys.executable, "client": __file__, "socket": place / "socket"}
-    for name in ("python", "python3"):
-        (place / name).write_text(_SCRIPT.format(**names))
-        (place / name).chmod(0o755)
-    over = threading.Event()
-    server = threading.Thread(target=_serve, args=(listener, warm.nursery(modules=warm.TRAINING), over))
-    server.start()
-    try:
-        yield place
-    finally:
-        over.set()
-        server.join()
-        listener.close()
+    The first one starts the server, which ends when nobody uses it. Any user may use the folder.
+    """
+    place.mkdir(parents=True, exist_ok=True)
+    with (place / "lease").open("w") as lease:
+        fcntl.flock(lease, fcntl.LOCK_SH)
+        with (place / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            current = place / "current"
+            if not _listens(current / "socket"):
+                current.unlink(missing_ok=True)
+                current.symlink_to(_started(place, modules))
+        yield current.readlink()
 
 
-def _serve(listener: socket.socket, parent: warm.Nursery, over: threading.Event) -> None:
-    waiting: dict[int, socket.socket] = {}
-    while not over.is_set():
-        if select.select([listener], [], [], 0.05)[0]:
-            client, _ = listener.accept()
-            request, outputs, _, _ = socket.recv_fds(client, 1 << 20, 2)
-            asked = json.loads(request)
-            waiting[parent.fork(asked["argv"], asked["env"], asked["cwd"], outputs)] = client
-            for output in outputs:
-                os.close(output)
-        for pid in [*waiting]:
-            if (status := parent.status(pid, 0.01)) is not None:
-                with waiting.pop(pid) as client:
-                    client.send(str(status).encode())
+def _exists(module: str) -> bool:
+    return find_spec(module.partition(".")[0]) is not None
 
 
-def _ask(path: str, argv: list[str]) -> int:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:
-        server.connect(path)
-        request = {"argv": argv, "env": dict(os.environ), "cwd": os.getcwd()}
-        socket.send_fds(server, [json.dumps(request).encode()], [1, 2])
-        status = int(server.recv(100))
-    if status < 0:
-        os.kill(os.getpid(), -status)
-    return status
+def _listens(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:
+        return client.connect_ex(str(path)) == 0
 
 
-if __name__ == "__main__":
-    sys.exit(_ask(sys.argv[1], sys.argv[2:]))
+def _started(place: Path, modules: Sequence[str]) -> Path:
+    made = Path(tempfile.mkdtemp(prefix="jobgen-python-", dir="/tmp"))
+    made.chmod(0o755)
+    (made / "lease").symlink_to(place / "lease")
+    client = Path(__file__).with_name("warm_client.py")
+    python = Path(sys.executable)
+    texts = dict.fromkeys(("python", "python3"), _PYTHON)
+    texts |= {name: _COMMAND for name in COMMANDS if python.with_name(name).exists()}
+    for name, text in texts.items():
+        words = {"python": python, "client": client, "folder": made, "command": python.with_name(name)}
+        (made / name).write_text(text.format(**words))
+        (made / name).chmod(0o755)
+    env = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(made),
+        "LANG": "C.UTF-8",
+        "TORCH_CPP_LOG_LEVEL": "ERROR",
+        "DS_ACCELERATOR": "cpu",
+    }
+    with (place / "server.log").open("w") as log:
+        subprocess.Popen(
+            [sys.executable, _SERVER, made, *filter(_exists, modules)],
+            env=env,
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    until = time.monotonic() + 120
+    while not (made / "socket").exists():
+        assert time.monotonic() < until, (place / "server.log").read_text()
+        time.sleep(0.05)
+    return made
