@@ -1,8 +1,7 @@
-"""python ARG... of a script, run by warm_server.py in a process that has imported torch; and as it is, where not.
+"""python ARG..., or torchrun ARG... and the like, run by warm_server.py in a process that has imported torch.
 
-    warm_client.py FOLDER ARG...      # FOLDER is of warm_python.py; the running Python runs what the server does not
-
-The program has this process' files, directory, environment, user, host, limits and signals, and ends if it is killed.
+Its copies in the folder of warm_python.py have the names of these commands. What does not use torch, or cannot be run
+like this, runs as it always does. The program has this process' files, directory, environment, user, host, limits and signals, and ends if it is killed.
 """
 
 from __future__ import annotations
@@ -77,7 +76,9 @@ def ask(folder: str, argv: list[str]) -> int | None:
         return int(server.recv(100))
 
 
-def main(folder: str, argv: list[str]) -> int:
+def main(folder: str, command: str, argv: list[str]) -> int:
+    if not command.startswith("python"):
+        argv = [os.path.join(os.path.dirname(sys.executable), command), *argv]
     paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     own = f"{Path(sys.executable).parent.parent}/lib"  # which mpirun adds
     cold = any(os.environ.get(name, "").strip(":") not in ("", own) for name in READ_AT_START)
@@ -93,4 +94,4 @@ def main(folder: str, argv: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], sys.argv[2:]))
+    sys.exit(main(*os.path.split(os.path.abspath(sys.argv[0])), sys.argv[1:]))

@@ -25,19 +25,11 @@ MODULES = (
     *("torch.distributed.run", "deepspeed.launcher.runner", "jobgen.train.pieces.deadline"),
     *("accelerate", "lightning", "transformers.trainer"),
 )
-COMMANDS = ("accelerate", "deepspeed", "torchrun")
+COMMANDS = ("python", "python3", "accelerate", "deepspeed", "torchrun")
 FIRST: list[str] = []
 """The folder that comes first on PATH now, if any; see the fixture warm_python."""
 _SERVER = Path(__file__).with_name("warm_server.py")
-_PYTHON = """#!/bin/bash
-case "$*" in
-  *torch* | *jobgen.train* | *deepspeed* | *.py*) exec {python} -IS {client} {folder} "$@" ;;
-esac
-exec {python} "$@"
-"""
-_COMMAND = """#!/bin/bash
-exec {folder}/python {command} "$@"
-"""
+_CLIENT = Path(__file__).with_name("warm_client.py")
 
 
 def path(*last: str) -> str:
@@ -81,14 +73,10 @@ def _started(place: Path, modules: Sequence[str]) -> Path:
     made = Path(tempfile.mkdtemp(prefix="jobgen-python-", dir="/tmp"))
     made.chmod(0o755)
     (made / "lease").symlink_to(place / "lease")
-    client = Path(__file__).with_name("warm_client.py")
-    python = Path(sys.executable)
-    texts = dict.fromkeys(("python", "python3"), _PYTHON)
-    texts |= {name: _COMMAND for name in COMMANDS if python.with_name(name).exists()}
-    for name, text in texts.items():
-        words = {"python": python, "client": client, "folder": made, "command": python.with_name(name)}
-        (made / name).write_text(text.format(**words))
-        (made / name).chmod(0o755)
+    for name in COMMANDS:
+        if Path(sys.executable).with_name(name).exists():
+            (made / name).write_text(f"#!{sys.executable} -IS\n{_CLIENT.read_text()}")
+            (made / name).chmod(0o755)
     env = {
         "PATH": os.environ["PATH"],
         "HOME": str(made),

@@ -13,6 +13,7 @@ import contextlib
 import ctypes
 import fcntl
 import importlib
+import io
 import json
 import os
 import resource
@@ -142,14 +143,14 @@ def become(peer: Peer, client: socket.socket, asked: Mapping[str, Any], fds: Seq
     client.send(str(os.getpid()).encode())  # as the client's host counts
     client.close()
     show([sys.executable, *asked["argv"]], [f"{name}={value}" for name, value in asked["env"].items()])
-    for kind, limits in enumerate(asked["limits"]):
-        resource.setrlimit(kind, limits)
-    peer.imitate()
     high = [fcntl.fcntl(fd, fcntl.F_DUPFD, HIGH) for fd in fds]
     os.closerange(0, HIGH)
     for fd, number in zip(high, asked["files"], strict=True):
         os.dup2(fd, number)
         os.close(fd)
+    for kind, limits in enumerate(asked["limits"]):
+        resource.setrlimit(kind, limits)
+    peer.imitate()
     os.chdir(asked["cwd"])
     os.environ.clear()
     os.environ.update(asked["env"])
@@ -191,7 +192,7 @@ def end(asked: Mapping[str, Any]) -> NoReturn:
         trace = error.__traceback__
         for _ in (end, run):  # which are not of the program
             trace = trace.tb_next if trace else None
-        sys.excepthook(type(error), error, trace)
+        sys.excepthook(type(error), error.with_traceback(trace), trace)
     with contextlib.suppress(BaseException):
         threading._shutdown()
         if (mpi := sys.modules.get("mpi4py.MPI")) and not mpi.Is_finalized():
@@ -206,7 +207,10 @@ def run(words: list[str]) -> None:
     if unbuffered := words[0] == "-u":
         del words[0]
     if unbuffered or os.environ.get("PYTHONUNBUFFERED"):
-        sys.stdout.reconfigure(write_through=True)
+        for name, number in (("stdout", 1), ("stderr", 2)):
+            raw = io.FileIO(number, "w", closefd=False)
+            how = {"encoding": "utf-8", "errors": getattr(sys, name).errors, "write_through": True}
+            setattr(sys, name, io.TextIOWrapper(raw, **how))
     sys.path[1:1] = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
     sys.modules["__main__"] = main = types.ModuleType("__main__")  # which stays, see warm.script
     option, sys.argv = words[0], words
