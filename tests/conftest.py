@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import signal
@@ -11,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import warm_python as warm_folder
-from support.cluster import Cluster, shared_cluster
+from support import warm_python as commands
+from support.cluster import Cluster, locked, shared_cluster
 from support.pbs import OPENPBS, TORQUE, PbsCluster, shared_pbs
 from support.require import need_cluster, need_pbs
 
@@ -32,11 +33,12 @@ def pytest_report_to_serializable() -> Generator[None, Any, Any]:
     return json.loads(json.dumps(data, ensure_ascii=False).encode(errors="replace")) if failed else data
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="session", autouse=True)
 def session_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One directory for the whole test session, also where several processes (xdist) share the tests."""
     base = tmp_path_factory.getbasetemp()
-    return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    commands.SESSION[:] = [base.parent if "PYTEST_XDIST_WORKER" in os.environ else base]
+    return commands.SESSION[0]
 
 
 @pytest.fixture(scope="session")
@@ -61,16 +63,17 @@ def torque_cluster() -> Iterator[PbsCluster]:
         yield cluster
 
 
-@pytest.fixture(scope="session")
-def python_folder(session_dir: Path) -> Iterator[Path]:
-    """A folder for PATH with a python that has imported torch."""
-    with warm_folder.folder(session_dir / "python") as folder:
-        yield folder
+@pytest.fixture
+def pbs_cluster(request: pytest.FixtureRequest, name: str) -> Iterator[PbsCluster]:
+    """The cluster of that name, with all its nodes as long as the test runs."""
+    cluster: PbsCluster = request.getfixturevalue(f"{name}_cluster")
+    with locked(cluster.nodes_lock, fcntl.LOCK_SH):
+        yield cluster
 
 
 @pytest.fixture(scope="module")
-def warm_python(python_folder: Path) -> Iterator[None]:
-    """Let the jobs of a module find that python first."""
-    warm_folder.FIRST.append(str(python_folder))
+def warm_python() -> Iterator[None]:
+    """Let the jobs of a module find a python first that has imported torch."""
+    commands.FIRST.append(str(commands.server()))
     yield
-    warm_folder.FIRST.clear()
+    commands.FIRST.clear()

@@ -36,7 +36,7 @@ def whole(folder: Path, name: str) -> bytes:
     program = programs.write(folder, name)
     env = {"PATH": os.environ["PATH"], "OMP_NUM_THREADS": "1", "JOBGEN_RUN_DIR": str(folder)}
     env |= {"HOME": str(folder), "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
-    status, out, err = warm.run([str(program)], env, folder, 2, programs.nursery)
+    status, out, err = warm.run([str(program)], env, folder, 2)
     assert status == 0, out + err
     return programs.weights(folder)
 

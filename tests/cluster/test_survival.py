@@ -62,7 +62,7 @@ def _step(line: str) -> int:
 def trained(words: Sequence[object], directory: Path, ranks: int = 1) -> None:
     """Run the training module on this machine."""
     env = {**os.environ, "JOBGEN_RUN_DIR": str(directory), "OMP_NUM_THREADS": "1"}
-    status, _, said = warm.run([str(word) for word in words], env, SUPPORT, ranks, warm.trainings)
+    status, _, said = warm.run([str(word) for word in words], env, SUPPORT, ranks)
     assert status == 0, said
 
 
@@ -265,9 +265,9 @@ def test_a_cancelled_job_is_not_requeued(slurm_cluster: Cluster, tmp_path: Path)
 
 
 @pytest.mark.parametrize("name", ["openpbs", "torque"])
-def test_pbs_job_submits_itself_again(request: pytest.FixtureRequest, name: str) -> None:
+def test_pbs_job_submits_itself_again(pbs_cluster: PbsCluster) -> None:
     """The deadline comes from the start and the walltime asked for, as PBS itself tells nothing."""
-    cluster: PbsCluster = request.getfixturevalue(f"{name}_cluster")
+    cluster = pbs_cluster
     folder = cluster.folder("again")
     (folder / "seen").mkdir()
     (folder / "seen").chmod(0o777)

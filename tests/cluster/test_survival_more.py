@@ -21,7 +21,11 @@ from support.require import need_cluster, need_package
 
 from jobgen.runs import node_files
 
-pytestmark = [pytest.mark.xdist_group("survival-more"), pytest.mark.timeout(600)]
+pytestmark = [
+    pytest.mark.xdist_group("survival-more"),
+    pytest.mark.timeout(600),
+    pytest.mark.usefixtures("warm_python"),
+]
 
 SUPPORT = Path(PROBE).parent
 ON_CPUS = ("--accelerator", "cpu", "--cpus-per-rank", "1")
@@ -106,8 +110,8 @@ def test_preflight_by_every_launcher_and_then_the_program(
 
 
 @pytest.mark.parametrize(("name", "launcher"), [("openpbs", "torchrun"), ("torque", "mpirun")])
-def test_preflight_through_qsub(request: pytest.FixtureRequest, name: str, launcher: str) -> None:
-    cluster: PbsCluster = request.getfixturevalue(f"{name}_cluster")
+def test_preflight_through_qsub(pbs_cluster: PbsCluster, launcher: str) -> None:
+    cluster = pbs_cluster
     folder = cluster.folder("preflight")
     words = (*cluster.words, *TWO, "--preflight", "--launcher", launcher, "--venv", sys.prefix)
     script = jobs.with_preflight_limit(jobs.render(*words, program=["true"]), 110)

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import re
-from importlib.util import find_spec
 from pathlib import Path
-
-from support import warm
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "own-programs.md"
 NEEDS = {"plain": (), "hf": ("transformers", "accelerate"), "lit": ("lightning",), "acc": ("accelerate",)}
 """The programs that leave in time and resume, with the packages that they need."""
 
 
-WARM = (*warm.TRAINING, "jobgen.train.pieces.deadline", "accelerate", "lightning", "transformers.trainer")
 SLOW = """
         file = os.path.join(os.environ["JOBGEN_RUN_DIR"], "saved-step")
         if os.environ.get("JOBGEN_ATTEMPT") == "1" and os.path.exists(file) and int(open(file).read()) >= 20:
@@ -32,11 +28,6 @@ def write(folder: Path, name: str) -> Path:
     (folder / "task.py").write_text("import os\nimport time\n" + task)
     (folder / f"{name}.py").write_text(texts[name])
     return folder / f"{name}.py"
-
-
-def nursery() -> warm.Nursery:
-    """Of ranks that need not import what the programs need."""
-    return warm.nursery(modules=tuple(name for name in WARM if find_spec(name.partition(".")[0])))
 
 
 def saved_step(run: Path) -> int:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import shlex
 import sys
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from support import jobs, warm_python
-from support.cluster import Cluster, Job, ended
+from support.cluster import Cluster, Job, ended, locked
 from support.matrix import ENDS, LAUNCHERS, Cell
 from support.mpich import mpich_bin
 from support.pbs import PbsCluster, wait_until
@@ -147,14 +147,13 @@ def requeue(cluster: AnyCluster, job: str, folder: Path) -> Job:
     return done
 
 
-# A cluster is up again only when all its nodes are, and the jobs of one cluster run in one process.
-_ONE_DEAD_NODE = threading.Lock()
-
-
 def node(cluster: AnyCluster, job: str, folder: Path) -> Job:
-    """The scheduler may wait for the dead node where the script has ended long ago."""
+    """The scheduler may wait for the dead node where the script has ended long ago.
+
+    A cluster is up again only when all its nodes are: one dies at a time.
+    """
     host = host_of_the_last(folder)
-    with _ONE_DEAD_NODE:
+    with locked(cluster.nodes_lock, fcntl.LOCK_EX):
         cluster.kill(host)
         try:
             events = jobs.run_dir(folder / "runs") / "attempt-1" / "events"

@@ -42,10 +42,10 @@ ENDS = (
 
 
 @pytest.fixture
-def pythons(python_folder: Path) -> list[Path]:
+def pythons() -> list[Path]:
     """Python itself, and the one that has imported torch."""
     need_package("torch")
-    return [Path(sys.executable), python_folder / "python"]
+    return [Path(sys.executable), warm_python.server() / "python"]
 
 
 ENVIRONMENT = {

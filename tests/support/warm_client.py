@@ -1,7 +1,8 @@
 """python ARG..., or torchrun ARG... and the like, run by warm_server.py in a process that has imported torch.
 
 Its copies in the folder of warm_python.py have the names of these commands. What does not use torch, or cannot be run
-like this, runs as it always does. The program has this process' files, directory, environment, user, host, limits and signals, and ends if it is killed.
+like this, runs as it always does. The program has this process' files, directory, environment, user, host, limits and
+signals, and ends if it is killed.
 """
 
 from __future__ import annotations
@@ -13,18 +14,23 @@ import resource
 import signal
 import socket
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 TORCH = (b"torch", b"deepspeed", b"transformers", b"lightning", b"accelerate")
+MODULES = ("jobgen.train", "benchmarks.gpu", "deepspeed.launcher.launch", "torch.distributed.run")
 READ_AT_START = ("LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONHOME", "TORCH_DEVICE_BACKEND_AUTOLOAD")
-FORWARDED = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGCONT")
+FORWARDED = (
+    *(signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT),
+    *(signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT),
+)
 
 
 def needs_torch(argv: list[str]) -> bool:
     """Whether python with these words runs a program that imports torch."""
     words = [word for word in argv if word != "-u"]
     if words[:1] == ["-m"]:
-        return words[1:2] in (["jobgen.train"], ["torch.distributed.run"], ["deepspeed.launcher.launch"])
+        return len(words) > 1 and words[1] in MODULES
     if words[:1] == ["-c"]:
         return len(words) > 1 and "torch" in words[1]
     try:
@@ -34,46 +40,66 @@ def needs_torch(argv: list[str]) -> bool:
     return any(name in text for name in TORCH)
 
 
-def files() -> list[int]:
-    """Return the files that this process was given."""
-    numbers = [int(name) for name in os.listdir("/proc/self/fd")]
-    return [
-        number
-        for number in numbers
-        if os.path.exists(f"/proc/self/fd/{number}") and os.get_inheritable(number)
-    ]
+def connected(folder: str | Path) -> socket.socket:
+    """Return a connection to the server; OSError if there is none."""
+    server = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    server.connect(f"{folder}/socket")
+    return server
+
+
+def send(
+    server: socket.socket,
+    argv: Sequence[str],
+    env: Mapping[str, str],
+    cwd: str | Path,
+    files: Mapping[int, int],
+    like: int | None = None,
+) -> None:
+    """Ask for python ARG..., with open files that get other numbers, in the namespaces of the process `like`.
+
+    The answers are its process id, as this host counts (0: the server does not run it), and its status.
+    """
+    asked = {
+        "argv": list(argv),
+        "env": dict(env),
+        "cwd": str(cwd),
+        "files": list(files.values()),
+        "like": like,
+    }
+    asked["ignored"] = [number for number in FORWARDED if signal.getsignal(number) == signal.SIG_IGN]
+    asked["limits"] = [resource.getrlimit(kind) for kind in range(16)]
+    asked["python"] = f"{os.path.dirname(server.getpeername())}/python"
+    socket.send_fds(server, [json.dumps(asked).encode()], list(files))
+
+
+def given() -> list[int]:
+    """Return the open files that this process was given."""
+    found = []
+    for number in map(int, os.listdir("/proc/self/fd")):
+        with contextlib.suppress(OSError):  # the folder itself
+            found += [number] if os.get_inheritable(number) else []
+    return found
 
 
 def ask(folder: str, argv: list[str]) -> int | None:
     """Return the status of the program, negative for a signal; None if the server does not run it."""
-    given = files()
-    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:
-        try:
-            server.connect(f"{folder}/socket")
-        except OSError:
-            return None
-        ignored = [name for name in FORWARDED if signal.getsignal(getattr(signal, name)) == signal.SIG_IGN]
-        request = {
-            "argv": argv,
-            "env": dict(os.environ),
-            "cwd": os.getcwd(),
-            "files": given,
-            "ignored": ignored,
-        }
-        request["limits"] = [resource.getrlimit(kind) for kind in range(16)]
-        request["python"] = f"{folder}/python"
-        socket.send_fds(server, [json.dumps(request).encode()], given)
-        signals = {getattr(signal, name) for name in FORWARDED}
-        signal.pthread_sigmask(signal.SIG_BLOCK, signals)
-        pid = int(server.recv(100))
-        if not pid:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, signals)
-            return None
-        for number in signals:
-            if signal.getsignal(number) != signal.SIG_IGN:
-                signal.signal(number, lambda number, frame: os.kill(pid, number))
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, signals)
-        return int(server.recv(100))
+    try:
+        server = connected(folder)
+    except OSError:
+        return None
+    signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)
+    send(server, argv, os.environ, os.getcwd(), {number: number for number in given()})
+    pid = int(server.recv(100))
+
+    def forward(number: int, frame: object) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+    for number in FORWARDED if pid else ():
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, forward)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, FORWARDED)
+    return int(server.recv(100)) if pid else None
 
 
 def main(folder: str, command: str, argv: list[str]) -> int:

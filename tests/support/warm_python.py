@@ -7,21 +7,20 @@ sessions of processes, and modules that are imported already. Tests of how jobs 
 from __future__ import annotations
 
 import fcntl
+import functools
 import os
 import socket
 import subprocess
 import sys
 import tempfile
 import time
+import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from importlib.util import find_spec
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from support import warm
-
 MODULES = (
-    *warm.TRAINING,
+    *("torch.distributed", "torch._dynamo", "jobgen.train.__main__", "jobgen.train.preflight.together"),
     *("torch.distributed.run", "deepspeed.launcher.runner", "jobgen.train.pieces.deadline"),
     *("accelerate", "lightning", "transformers.trainer"),
 )
@@ -29,6 +28,9 @@ COMMANDS = ("python", "python3", "accelerate", "deepspeed", "torchrun")
 FIRST: list[str] = []
 """The folder that comes first on PATH now, if any; see the fixture warm_python."""
 _SERVER = Path(__file__).with_name("warm_server.py")
+SESSION: list[Path] = []
+"""The directory of the test session."""
+_HELD = ExitStack()
 _CLIENT = Path(__file__).with_name("warm_client.py")
 
 
@@ -42,8 +44,15 @@ def folders() -> list[str]:
     return [*FIRST, str(Path(sys.executable).parent)]
 
 
+@functools.cache
+def server(python: str = sys.executable, modules: tuple[str, ...] = MODULES) -> Path:
+    """The folder of this test session, until this process ends."""
+    place = SESSION[0] / f"python-{zlib.crc32(repr((python, modules)).encode())}"
+    return _HELD.enter_context(folder(place, python, modules))
+
+
 @contextmanager
-def folder(place: Path, modules: Sequence[str] = MODULES) -> Iterator[Path]:
+def folder(place: Path, python: str = sys.executable, modules: Sequence[str] = MODULES) -> Iterator[Path]:
     """A folder for PATH with ``python``, ``torchrun`` and the like, of all processes that name the same place.
 
     The first one starts the server, which ends when nobody uses it. Any user may use the folder.
@@ -56,12 +65,8 @@ def folder(place: Path, modules: Sequence[str] = MODULES) -> Iterator[Path]:
             current = place / "current"
             if not _listens(current / "socket"):
                 current.unlink(missing_ok=True)
-                current.symlink_to(_started(place, modules))
+                current.symlink_to(_started(place, python, modules))
         yield current.readlink()
-
-
-def _exists(module: str) -> bool:
-    return find_spec(module.partition(".")[0]) is not None
 
 
 def _listens(path: Path) -> bool:
@@ -69,13 +74,13 @@ def _listens(path: Path) -> bool:
         return client.connect_ex(str(path)) == 0
 
 
-def _started(place: Path, modules: Sequence[str]) -> Path:
+def _started(place: Path, python: str, modules: Sequence[str]) -> Path:
     made = Path(tempfile.mkdtemp(prefix="jobgen-python-", dir="/tmp"))
     made.chmod(0o755)
     (made / "lease").symlink_to(place / "lease")
     for name in COMMANDS:
-        if Path(sys.executable).with_name(name).exists():
-            (made / name).write_text(f"#!{sys.executable} -IS\n{_CLIENT.read_text()}")
+        if Path(python).with_name(name).exists():
+            (made / name).write_text(f"#!{python} -IS\n{_CLIENT.read_text()}")
             (made / name).chmod(0o755)
     env = {
         "PATH": os.environ["PATH"],
@@ -86,7 +91,7 @@ def _started(place: Path, modules: Sequence[str]) -> Path:
     }
     with (place / "server.log").open("w") as log:
         subprocess.Popen(
-            [sys.executable, _SERVER, made, *filter(_exists, modules)],
+            [python, _SERVER, made, *modules],
             env=env,
             cwd="/",
             stdin=subprocess.DEVNULL,

@@ -12,7 +12,7 @@ import atexit
 import contextlib
 import ctypes
 import fcntl
-import importlib
+import importlib.util
 import io
 import json
 import os
@@ -44,7 +44,8 @@ libc.sbrk.restype = ctypes.c_uint64
 def serve(folder: Path, modules: list[str]) -> None:
     """Fork for each client, until nobody holds the lease."""
     for name in modules:
-        importlib.import_module(name)
+        if importlib.util.find_spec(name.partition(".")[0]):
+            importlib.import_module(name)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those that tell
     with (
         socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener,
@@ -79,7 +80,7 @@ def attend(client: socket.socket) -> NoReturn:
         if not request:
             os._exit(0)  # whether this listens is all that was asked
         asked = json.loads(request)
-        peer = Peer(client)
+        peer = Peer(client, asked["like"])
         if not peer.enter():
             client.send(b"0")  # it runs the program itself
             os._exit(0)
@@ -89,7 +90,7 @@ def attend(client: socket.socket) -> NoReturn:
         for fd in fds:
             os.close(fd)
         over = os.pidfd_open(pid)
-        if over not in select.select([over, client], [], [])[0]:
+        if over not in select.select([over, client], [], [])[0]:  # the client has been killed
             os.kill(pid, signal.SIGKILL)
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(pid, signal.SIGKILL)
@@ -103,9 +104,10 @@ def attend(client: socket.socket) -> NoReturn:
 class Peer:
     """What a program inherits from its client, but for its files."""
 
-    def __init__(self, client: socket.socket) -> None:
+    def __init__(self, client: socket.socket, like: int | None) -> None:
         credentials = client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
         self._pid, self._user, self._group = struct.unpack("3i", credentials)
+        self._pid = like or self._pid
         lines = Path(f"/proc/{self._pid}/status").read_text().splitlines()
         self._facts = dict(line.split(":", 1) for line in lines)
         self._cores = os.sched_getaffinity(self._pid)
@@ -140,10 +142,8 @@ def call(function: Callable[..., int], *words: int) -> None:
 def become(peer: Peer, client: socket.socket, asked: Mapping[str, Any], fds: Sequence[int]) -> None:
     """Turn into the process that python ARG... would be."""
     os.setpgid(0, 0)
-    client.send(str(os.getpid()).encode())  # as the client's host counts
-    client.close()
     show([sys.executable, *asked["argv"]], [f"{name}={value}" for name, value in asked["env"].items()])
-    high = [fcntl.fcntl(fd, fcntl.F_DUPFD, HIGH) for fd in fds]
+    told, *high = (fcntl.fcntl(fd, fcntl.F_DUPFD, HIGH) for fd in (client.detach(), *fds))
     os.closerange(0, HIGH)
     for fd, number in zip(high, asked["files"], strict=True):
         os.dup2(fd, number)
@@ -154,12 +154,14 @@ def become(peer: Peer, client: socket.socket, asked: Mapping[str, Any], fds: Seq
     os.chdir(asked["cwd"])
     os.environ.clear()
     os.environ.update(asked["env"])
-    for name in asked["ignored"]:
-        signal.signal(getattr(signal, name), signal.SIG_IGN)
+    for number in asked["ignored"]:
+        signal.signal(number, signal.SIG_IGN)
     sys.executable = asked["python"]
     threads = os.environ.get("OMP_NUM_THREADS", "")
     default = len(os.sched_getaffinity(0))
     sys.modules["torch"].set_num_threads(int(threads) if threads.isdecimal() else default)
+    os.write(told, str(os.getpid()).encode())  # as the client's host counts
+    os.close(told)
 
 
 def show(arguments: Sequence[str], environment: Sequence[str]) -> None:
@@ -212,7 +214,8 @@ def run(words: list[str]) -> None:
             how = {"encoding": "utf-8", "errors": getattr(sys, name).errors, "write_through": True}
             setattr(sys, name, io.TextIOWrapper(raw, **how))
     sys.path[1:1] = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
-    sys.modules["__main__"] = main = types.ModuleType("__main__")  # which stays, see warm.script
+    sys.modules["__main__"] = main = types.ModuleType("__main__")  # which stays:
+    # To delete a DistributedDataParallel may wait for a thread of gloo that waits for Python's lock.
     option, sys.argv = words[0], words
     if option == "-m":
         del words[0]

@@ -17,7 +17,6 @@ from train_support import (
     launch_cases,
     module_needs,
     start,
-    trainings,
 )
 
 module_needs("torch", "deepspeed", "numpy", "sklearn")
@@ -173,7 +172,7 @@ def test_a_killed_run_goes_on_as_if_nothing_had_been(finished: Finished, tmp_pat
     place = tmp_path / "run" / "checkpoints"
     for after in (3, 8):  # checkpoints; saving is most of what this run does, so that is where it is hit
         more = ["--resume"] if after > 3 else []
-        process = warm.Rank([*RUN, *more], env, tmp_path, trainings)
+        process = warm.Rank([*RUN, *more], env, tmp_path)
         deadline = time.monotonic() + 120
         while not (place / "latest").exists() or (place / "latest").read_text() < f"step-{2 * after:06d}":
             assert time.monotonic() < deadline
@@ -201,7 +200,7 @@ def test_a_killed_run_goes_on_as_if_nothing_had_been(finished: Finished, tmp_pat
 
 
 def command(cwd: Path, *words: str) -> Finished:
-    return Finished(*warm.run(words, clean_environment(), cwd, 1, trainings), cwd)
+    return Finished(*warm.run(words, clean_environment(), cwd, 1), cwd)
 
 
 @pytest.mark.parametrize("suffix", [".pt", ".safetensors"])

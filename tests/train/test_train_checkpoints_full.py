@@ -3,6 +3,7 @@ checkpoint and leaves, on all ranks, with a status of its own. On a small tmpfs 
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import resource
@@ -49,13 +50,14 @@ class Left:
         return line
 
 
-def apart() -> warm.Nursery:
-    """Its ranks see mounts that nobody else does."""
+@functools.cache
+def apart() -> subprocess.Popen[bytes]:
+    """A process that sees mounts that nobody else does."""
     unshare = need_command("unshare")
     if subprocess.run([unshare, "--mount", "true"], check=False, capture_output=True).returncode:
         absent("this container may not mount a tmpfs")
-    made = warm.nursery(modules=(*warm.TRAINING, "deepspeed"), before=(unshare, "--mount"))
-    while Path(f"/proc/{made.pid}/comm").read_text() == "unshare\n":
+    made = subprocess.Popen([unshare, "--mount", "cat"], stdin=subprocess.PIPE)  # it ends with this process
+    while Path(f"/proc/{made.pid}/comm").read_text() != "cat\n":
         time.sleep(0.01)  # it is not apart yet
     return made
 
@@ -80,7 +82,7 @@ def on_a_small_disk(
     with subprocess.Popen(there("bash", "-c", beside or ":"), env={**os.environ, "disk": str(disk)}) as other:
         if "until" not in beside:
             other.wait()
-        status, _, err = warm.run(options, env, folder, ranks, apart)
+        status, _, err = warm.run(options, env, folder, ranks, apart().pid)
         other.kill()
     assert time.monotonic() - began < PATIENCE
     subprocess.run(there("cp", "-r", disk, kept), check=True)
@@ -122,7 +124,9 @@ def test_one_rank_s_trouble_ends_all(tmp_path: Path) -> None:
     env = {**clean_environment(), "JOBGEN_RUN_DIR": str(tmp_path / "run"), "WORLD_SIZE": "2"}
     env |= {"LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
     ranks = [
-        warm.Rank([*RUN, "--zero-stage", "1"], {**env, "RANK": rank, "LOCAL_RANK": rank}, tmp_path, apart)
+        warm.Rank(
+            [*RUN, "--zero-stage", "1"], {**env, "RANK": rank, "LOCAL_RANK": rank}, tmp_path, apart().pid
+        )
         for rank in "01"
     ]
     resource.prlimit(ranks[1].pid, resource.RLIMIT_FSIZE, (20 << 10, 20 << 10))
@@ -156,10 +160,10 @@ def test_a_run_goes_on_when_there_is_space_again(tmp_path: Path) -> None:
     assert left.returncode == 4
     (left.disk / "checkpoints").rename(disk)
     options = [*RUN, "--engine", "ddp", "--resume", "--keep", "1", "--checkpoint-dir", str(disk)]
-    resumed = start(tmp_path, "warm", options, ranks=1, parent=apart)
+    resumed = start(tmp_path, "warm", options, ranks=1, like=apart().pid)
     assert resumed.returncode == 0, resumed.stderr
     undisturbed = start(
-        tmp_path / "other", "warm", [*RUN[:2], "--engine", "ddp", *RUN[4:]], ranks=1, parent=apart
+        tmp_path / "other", "warm", [*RUN[:2], "--engine", "ddp", *RUN[4:]], ranks=1, like=apart().pid
     )
     assert resumed.metrics("epoch")[-1]["test_loss"] == undisturbed.metrics("epoch")[-1]["test_loss"]
 
@@ -192,7 +196,9 @@ def test_a_directory_that_is_read_only_from_the_start(tmp_path: Path) -> None:
 
 def test_a_file_in_the_place_of_the_directory(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    done = start(tmp_path, "warm", [*RUN, "--checkpoint-dir", str(tmp_path / "file")], ranks=1, parent=apart)
+    done = start(
+        tmp_path, "warm", [*RUN, "--checkpoint-dir", str(tmp_path / "file")], ranks=1, like=apart().pid
+    )
     assert done.returncode == 4
     assert "checkpoints cannot be written to" in done.stderr
     assert done.stderr.count("\n") == 1

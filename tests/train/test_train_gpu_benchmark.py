@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support import warm_python
 from support.require import need_package
 
 ROOT = Path(__file__).parents[2]
@@ -17,12 +18,19 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.gpu import rows  # noqa: E402
 from benchmarks.gpu.parts import PARTS  # noqa: E402
 
-pytestmark = pytest.mark.xdist_group("heavy")
+pytestmark = [pytest.mark.xdist_group("heavy"), pytest.mark.usefixtures("warm_python")]
 
 
 def benchmark(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     env = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "benchmarks.gpu", "--out", str(folder / "out"), *words]
+    command = [
+        f"{warm_python.folders()[0]}/python",
+        "-m",
+        "benchmarks.gpu",
+        "--out",
+        str(folder / "out"),
+        *words,
+    ]
     return subprocess.run(
         command, env=env, cwd=folder, capture_output=True, text=True, timeout=900, check=False
     )

@@ -17,7 +17,7 @@ import pytest
 from support import warm
 from support.finished import Finished
 from support.require import need_package
-from train_support import clean_environment, launch_cases, split, start, trainings
+from train_support import clean_environment, launch_cases, split, start
 
 pytestmark = pytest.mark.xdist_group("language")  # its tests share trainings, which one worker runs
 Results = dict[str, dict[str, Any]]
@@ -207,7 +207,7 @@ def killed(asked: list[str], env: dict[str, str], until: Path, place: Path) -> N
     world = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1"}
     world["MASTER_PORT"] = str(free_port())
     each = [{**env, **world, "RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(2)]
-    ranks = [warm.Rank(asked, own, place, trainings) for own in each]
+    ranks = [warm.Rank(asked, own, place) for own in each]
     patience = time.monotonic() + 120
     while not until.exists() and time.monotonic() < patience:
         time.sleep(0.01)

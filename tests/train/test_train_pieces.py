@@ -16,6 +16,7 @@ from support.require import need_package
 from train_support import clean_environment, launcher_command, module_needs
 
 module_needs("torch")
+pytestmark = pytest.mark.usefixtures("warm_python")
 
 
 def warmly(folder: Path, program: str | Path, count: int = 2, **more: str) -> tuple[int, str, str]:
@@ -26,15 +27,12 @@ def warmly(folder: Path, program: str | Path, count: int = 2, **more: str) -> tu
         program = folder / "program.py"
     env = {**clean_environment(), "JOBGEN_RUN_DIR": str(folder / "run"), **more}
     (folder / "run").mkdir(exist_ok=True)
-    return warm.run([str(program)], env, folder, count, programs.nursery)
+    return warm.run([str(program)], env, folder, count)
 
 
 def launched(launcher: str, program: Path, run: Path, **more: str) -> subprocess.Popen[str]:
     """Start two ranks of a program."""
-    words = launcher_command(launcher, 2)[
-        : -3 if launcher == "mpirun" else -2
-    ]  # without python -m jobgen.train
-    words += [sys.executable] if launcher == "mpirun" else []
+    words = launcher_command(launcher, 2)[:-2]  # without -m jobgen.train
     env = {**clean_environment(), "JOBGEN_RUN_DIR": str(run), **more}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     return subprocess.Popen([*words, program], cwd=program.parent, env=env, text=True, **pipes)
@@ -203,12 +201,12 @@ def test_checkpoints_of_a_training_and_of_a_program_are_not_mixed_up(tmp_path: P
     place = str(tmp_path / "run" / "checkpoints")
     digits = ["--task", "digits", "--epochs", "1", "--engine", "ddp"]
     for words in (["evaluate", place], [*digits, "--resume", place]):
-        status, _, err = warm.run(words, env, tmp_path, 1, programs.nursery)
+        status, _, err = warm.run(words, env, tmp_path, 1)
         assert (status, "is a checkpoint of another program" in err) == (2, True), err
     folder = tmp_path / "other"
     folder.mkdir()
     words = [*digits, "--save-every-epochs", "1"]
-    assert warm.run(words, env | {"JOBGEN_RUN_DIR": str(folder / "run")}, folder, 1, programs.nursery)[0] == 0
+    assert warm.run(words, env | {"JOBGEN_RUN_DIR": str(folder / "run")}, folder, 1)[0] == 0
     err = warmly(folder, STATES + RESUMING, count=1)[2]
     assert "is a checkpoint of python -m jobgen.train, not of Checkpoints" in err
 

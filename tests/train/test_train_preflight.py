@@ -26,6 +26,7 @@ from support import warm
 from support.require import need_command, need_package, need_root
 from train_support import PYTHON, clean_environment, launcher_command
 
+pytestmark = pytest.mark.usefixtures("warm_python")
 SIMULATED_NPU = Path(__file__).parent.parent / "npu"
 LIMIT = 16  # seconds, where a rank waits for another in vain: time for all to import torch beside a load
 LATEST = LIMIT + 2 * GRACE  # the kernel ends a rank by then

@@ -23,11 +23,11 @@ from train_support import (
     clean_environment,
     launcher_command,
     start,
-    trainings,
     write_cifar,
     write_mnist,
 )
 
+pytestmark = pytest.mark.usefixtures("warm_python")
 ONE_EPOCH = ("--epochs", "1", "--log-every", "1")
 
 
@@ -135,7 +135,7 @@ def test_mnist_and_cifar10_files(train: Train, tmp_path: Path) -> None:
 
 def test_run_directory_is_made_where_none_is_given(tmp_path: Path) -> None:
     need_package("torch", "deepspeed", "numpy", "sklearn")
-    status, out, err = warm.run(["--epochs", "1"], clean_environment(), tmp_path, 2, trainings)
+    status, out, err = warm.run(["--epochs", "1"], clean_environment(), tmp_path, 2)
     assert status == 0, err
     (made,) = (tmp_path / "runs").iterdir()
     written = {"checkpoints", "metrics.jsonl", "saved-step", "status.json"}
@@ -278,7 +278,7 @@ def test_a_rank_that_dies_takes_the_others_with_it(tmp_path: Path) -> None:
     }
     common["MASTER_PORT"] = str(free_port())
     ranks = [
-        warm.Rank(["--epochs", "1000"], {**common, "RANK": rank, "LOCAL_RANK": rank}, tmp_path, trainings)
+        warm.Rank(["--epochs", "1000"], {**common, "RANK": rank, "LOCAL_RANK": rank}, tmp_path)
         for rank in "01"
     ]
     try:

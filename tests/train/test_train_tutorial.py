@@ -64,7 +64,7 @@ def test_a_run_and_what_it_predicts(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     env = clean_environment()
     words = ["evaluate", "kept", "--show", "3"]
-    status, out, err = warm.run(words, env, tmp_path, 1, train_support.trainings)
+    status, out, err = warm.run(words, env, tmp_path, 1)
     assert status == 0, err
     right, predicted, *scores = out.splitlines()
     assert right.startswith("ground truth: ")

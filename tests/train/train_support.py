@@ -10,15 +10,14 @@ import pickle
 import subprocess
 import sys
 import tarfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support import warm
+from support import warm, warm_python
 from support.finished import FOREIGN, Finished
 from support.require import need_command, need_package, on_ci
-from support.warm import trainings
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,27 +36,29 @@ def clean_environment() -> dict[str, str]:
     env = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
     env |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "JOBGEN_ACCELERATOR": "cpu"}
     env["OMP_NUM_THREADS"] = "1"  # other tests run beside this one
-    env["PATH"] = os.pathsep.join([str(Path(PYTHON).parent), env.get("PATH", "")])
+    env["PATH"] = warm_python.path(env.get("PATH", ""))
     return env
 
 
 def launcher_command(name: str, ranks: int) -> list[str]:
     """The words before the options of jobgen.train; the test is skipped where a part is missing."""
     need_package("torch", "deepspeed", "numpy", "sklearn")
+    first = Path(warm_python.folders()[0])
+    python = [str(first / "python"), "-m", "jobgen.train"]
     if name == "one":
-        return [PYTHON, "-m", "jobgen.train"]
+        return python
     if name == "mpirun":
         need_package("mpi4py")
-        return [need_command("mpirun"), "--oversubscribe", "-np", str(ranks), PYTHON, "-m", "jobgen.train"]
+        return [need_command("mpirun"), "--oversubscribe", "-np", str(ranks), *python]
     if name == "torchrun":
         rendezvous = ["--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0"]
         count = ["--nproc-per-node", str(ranks)]
-        return [need_command("torchrun"), *rendezvous, *count, "-m", "jobgen.train"]
+        return [str(first / "torchrun"), *rendezvous, *count, "-m", "jobgen.train"]
     if name == "deepspeed":
         from jobgen.train.addresses import free_port
 
         count = ["--num_accelerators", str(ranks), "--master_port", str(free_port())]
-        return [need_command("deepspeed"), *count, "--module", "jobgen.train"]
+        return [str(first / "deepspeed"), *count, "--module", "jobgen.train"]
     raise ValueError(name)
 
 
@@ -67,14 +68,14 @@ def start(
     options: Sequence[str],
     ranks: int = 2,
     env: dict[str, str] | None = None,
-    parent: Callable[[], warm.Nursery] = trainings,
+    like: int | None = None,
 ) -> Finished:
     """Train with that launcher, or as "warm" with ranks that need not import torch: what is tested is not the start."""
     env = {**clean_environment(), "JOBGEN_RUN_DIR": str(directory / "run"), **(env or {})}
     directory.mkdir(parents=True, exist_ok=True)
     if launcher == "warm":
         need_package("torch", "deepspeed", "numpy", "sklearn")
-        return Finished(*warm.run(options, env, directory, ranks, parent), directory / "run")
+        return Finished(*warm.run(options, env, directory, ranks, like), directory / "run")
     done = subprocess.run(
         [*launcher_command(launcher, ranks), *options],
         env=env,
@@ -144,7 +145,7 @@ def launch_cases(
     need_package("torch", "deepspeed", "numpy", "sklearn")
     (folder / "cases.json").write_text(json.dumps(cases))
     argv = [str(Path(__file__).with_name(program)), "cases.json", "results.json", *words]
-    status, _, err = warm.run(argv, {**clean_environment(), **env}, folder, ranks, trainings)
+    status, _, err = warm.run(argv, {**clean_environment(), **env}, folder, ranks)
     assert status == 0, err[-4000:]
     results: dict[str, Any] = json.loads((folder / "results.json").read_text())
     return results
