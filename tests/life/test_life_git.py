@@ -18,7 +18,7 @@ HOSTILE = {
     "fsmonitor": ({"core.fsmonitor": "EVIL"}, "status"),
     **{name: ({name: "EVIL", "filter.evil.required": "false"}, "diff HEAD") for name in FILTERS},
     "external diff": ({"diff.external": "EVIL"}, "diff HEAD"),
-    "hooks": ({"core.hooksPath": "HOOKS"}, "status"),
+    "hooks": ({"core.hooksPath": "HOOKS"}, "update-index --force-write-index"),
     "pager": ({"core.pager": "EVIL", "pager.diff": "EVIL"}, "--paginate diff HEAD"),
     "include": ({"include.path": "INCLUDED"}, "diff HEAD"),
     "attributes": ({"core.attributesFile": "ATTRIBUTES", "filter.more.clean": "EVIL"}, "diff HEAD"),

@@ -656,7 +656,11 @@ def test_the_first_failure_ends_the_others(shell: Shell) -> None:
 
 def test_who_does_not_end_is_stopped(shell: Shell) -> None:
     started = time.monotonic()
-    node = ARRIVE + '[[ $JOBGEN_HOST != a ]] || exit 5; trap "" TERM; for i in {1..60}; do sleep 0.5; done'
+    node = (
+        ARRIVE
+        + "[[ $JOBGEN_HOST != a ]] || { until [[ -e deaf ]]; do sleep 0.1; done; exit 5; }; "
+        + 'trap "" TERM; touch deaf; for i in {1..60}; do sleep 0.5; done'
+    )
     remote = 'job_remote() { eval "export JOBGEN_HOST=$1; $2"; }\n'
     assert each(shell, ["here", "a"], node, remote=remote).status == 5
     assert 9 < time.monotonic() - started < 25

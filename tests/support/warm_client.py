@@ -19,7 +19,7 @@ from pathlib import Path
 
 TORCH = (b"torch", b"deepspeed", b"transformers", b"lightning", b"accelerate")
 MODULES = ("jobgen.train", "benchmarks.gpu", "deepspeed.launcher.launch", "torch.distributed.run")
-READ_AT_START = ("LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONHOME", "TORCH_DEVICE_BACKEND_AUTOLOAD")
+READ_AT_START = ("LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONHOME")
 FORWARDED = (
     *(signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT),
     *(signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT),

@@ -86,7 +86,7 @@ def on_a_small_disk(
         other.kill()
     assert time.monotonic() - began < PATIENCE
     subprocess.run(there("cp", "-r", disk, kept), check=True)
-    subprocess.run(there("umount", disk), check=True)
+    subprocess.run(there("umount", "--lazy", disk), check=True)
     return Left(status, err, kept, kept / "run" if run_on_it else run)
 
 
