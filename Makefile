@@ -22,9 +22,10 @@ demo: $(VENV)/.demo
 test:
 	$(MAKE) -j 2 $(VENV)/.test system
 	$(MAKE) lint
-	$(PYTEST) -n 4 --durations 10 --ignore-glob '*/test_survival*' --ignore-glob '*/test_matrix*' $(OR_ALONE)
+	$(PYTEST) -n 3 --durations 10 --ignore-glob '*/test_survival*' --ignore-glob '*/test_matrix*' $(OR_ALONE)
 	@# What kills nodes of a cluster that others share, and what counts on the time that a job takes, comes afterwards.
-	$(PYTEST) -n 5 tests/cluster/test_matrix.py tests/cluster/test_survival*.py $(OR_ALONE)
+	$(PYTEST) -n 3 tests/cluster/test_matrix.py $(OR_ALONE)
+	$(PYTEST) -n 2 tests/cluster/test_survival*.py $(OR_ALONE)
 
 # What the cluster tests need, which only root can install.
 system:

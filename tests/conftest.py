@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import signal
@@ -13,7 +12,7 @@ from typing import Any
 
 import pytest
 from support import warm_python as commands
-from support.cluster import Cluster, locked, shared_cluster
+from support.cluster import Cluster, shared_cluster
 from support.pbs import OPENPBS, TORQUE, PbsCluster, shared_pbs
 from support.require import need_cluster, need_pbs
 
@@ -60,14 +59,6 @@ def openpbs_cluster() -> Iterator[PbsCluster]:
 def torque_cluster() -> Iterator[PbsCluster]:
     """Three nodes of a real Torque, the one of this machine."""
     with shared_pbs(need_pbs(TORQUE)) as cluster:
-        yield cluster
-
-
-@pytest.fixture
-def pbs_cluster(request: pytest.FixtureRequest, name: str) -> Iterator[PbsCluster]:
-    """The cluster of that name, with all its nodes as long as the test runs."""
-    cluster: PbsCluster = request.getfixturevalue(f"{name}_cluster")
-    with locked(cluster.nodes_lock, fcntl.LOCK_SH):
         yield cluster
 
 

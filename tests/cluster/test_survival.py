@@ -265,9 +265,9 @@ def test_a_cancelled_job_is_not_requeued(slurm_cluster: Cluster, tmp_path: Path)
 
 
 @pytest.mark.parametrize("name", ["openpbs", "torque"])
-def test_pbs_job_submits_itself_again(pbs_cluster: PbsCluster) -> None:
+def test_pbs_job_submits_itself_again(request: pytest.FixtureRequest, name: str) -> None:
     """The deadline comes from the start and the walltime asked for, as PBS itself tells nothing."""
-    cluster = pbs_cluster
+    cluster: PbsCluster = request.getfixturevalue(f"{name}_cluster")
     folder = cluster.folder("again")
     (folder / "seen").mkdir()
     (folder / "seen").chmod(0o777)

@@ -110,8 +110,8 @@ def test_preflight_by_every_launcher_and_then_the_program(
 
 
 @pytest.mark.parametrize(("name", "launcher"), [("openpbs", "torchrun"), ("torque", "mpirun")])
-def test_preflight_through_qsub(pbs_cluster: PbsCluster, launcher: str) -> None:
-    cluster = pbs_cluster
+def test_preflight_through_qsub(request: pytest.FixtureRequest, name: str, launcher: str) -> None:
+    cluster: PbsCluster = request.getfixturevalue(f"{name}_cluster")
     folder = cluster.folder("preflight")
     words = (*cluster.words, *TWO, "--preflight", "--launcher", launcher, "--venv", sys.prefix)
     script = jobs.with_preflight_limit(jobs.render(*words, program=["true"]), 110)

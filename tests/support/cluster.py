@@ -60,11 +60,6 @@ class Cluster:
     hosts = ("head", "node1", "node2", "node3")
 
     @property
-    def nodes_lock(self) -> Path:
-        """Who kills a node locks this file; who needs all nodes shares the lock."""
-        return self.root / "nodes.lock"
-
-    @property
     def home(self) -> Path:
         """The home directory of the user, who is root, on all hosts."""
         return self.root / "home"
@@ -212,14 +207,6 @@ def shared_cluster(root: Path) -> Iterator[Cluster]:
                 pass  # somebody else still uses it
             else:
                 cluster.down()
-
-
-@contextmanager
-def locked(path: Path, how: int) -> Iterator[Path]:
-    """Hold a lock of flock(2) on a file, LOCK_SH or LOCK_EX."""
-    with path.open("w") as held:
-        fcntl.flock(held, how)
-        yield path
 
 
 def as_file(script: Path | str, cwd: Path) -> Path:

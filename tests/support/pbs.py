@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from support import warm_python
-from support.cluster import ClusterError, Job, as_file, complaint, locked
+from support.cluster import ClusterError, Job, as_file, complaint
 from support.processes import command
 
 USER = "pbsu"
@@ -106,11 +106,6 @@ class PbsCluster:
     @property
     def lab(self) -> Path:
         return Path(os.environ.get(self.kind.lab_variable, self.kind.lab))
-
-    @property
-    def nodes_lock(self) -> Path:
-        """Who kills a node locks this file; who needs all nodes shares the lock."""
-        return Path(f"{self.lab}.nodes")
 
     def enter(self, folder: Path) -> tuple[str | Path, ...]:
         """The words before a command that runs on one of its hosts in a folder, which is the current one."""
@@ -279,8 +274,8 @@ def shared_pbs(cluster: PbsCluster) -> Iterator[PbsCluster]:
     """
     end = threading.Event()
     keeper = threading.Thread(target=cluster.keep_scheduling, args=(end,), daemon=True)
-    with locked(Path(f"{cluster.lab}.lease"), fcntl.LOCK_SH) as lease:
-        with locked(Path(f"{cluster.lab}.lock"), fcntl.LOCK_EX):
+    with _locked(Path(f"{cluster.lab}.lease"), fcntl.LOCK_SH) as lease:
+        with _locked(Path(f"{cluster.lab}.lock"), fcntl.LOCK_EX):
             if not cluster.runs():
                 cluster.up()
                 _watch(cluster, lease)
@@ -290,6 +285,13 @@ def shared_pbs(cluster: PbsCluster) -> Iterator[PbsCluster]:
         finally:  # nothing is started any more when the watcher takes the cluster down
             end.set()
             keeper.join()
+
+
+@contextmanager
+def _locked(path: Path, how: int) -> Iterator[Path]:
+    with path.open("w") as held:
+        fcntl.flock(held, how)
+        yield path
 
 
 def _watch(cluster: PbsCluster, lease: Path) -> None:

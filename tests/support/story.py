@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import shlex
 import sys
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from support import jobs, warm_python
-from support.cluster import Cluster, Job, ended, locked
+from support.cluster import Cluster, Job, ended
 from support.matrix import ENDS, LAUNCHERS, Cell
 from support.mpich import mpich_bin
 from support.pbs import PbsCluster, wait_until
@@ -147,13 +147,14 @@ def requeue(cluster: AnyCluster, job: str, folder: Path) -> Job:
     return done
 
 
-def node(cluster: AnyCluster, job: str, folder: Path) -> Job:
-    """The scheduler may wait for the dead node where the script has ended long ago.
+# A cluster is up again only when all its nodes are, and the jobs of one cluster run in one process.
+_ONE_DEAD_NODE = threading.Lock()
 
-    A cluster is up again only when all its nodes are: one dies at a time.
-    """
+
+def node(cluster: AnyCluster, job: str, folder: Path) -> Job:
+    """The scheduler may wait for the dead node where the script has ended long ago."""
     host = host_of_the_last(folder)
-    with locked(cluster.nodes_lock, fcntl.LOCK_EX):
+    with _ONE_DEAD_NODE:
         cluster.kill(host)
         try:
             events = jobs.run_dir(folder / "runs") / "attempt-1" / "events"
