@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support import jobs
+from support import jobs, warm_python
 from support.cluster import Cluster, Job, ended, shared_cluster, wait_for
 from support.jobs import PROBE
 from support.pbs import PbsCluster
@@ -181,8 +181,12 @@ ON_THE_BAD_ONE = ("--directive", "--nodelist=node1,node2")
         ("no torch", "mpirun"),
     ],
 )
-def test_a_bad_host_is_named(slurm_cluster: Cluster, tmp_path: Path, name: str, launcher: str) -> None:
+def test_a_bad_host_is_named(
+    slurm_cluster: Cluster, tmp_path: Path, name: str, launcher: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     command, said = fault(name, tmp_path)
+    if name == "no torch":
+        monkeypatch.setattr(warm_python, "FIRST", [])
     program = [*DIGITS, "--checkpoint-dir", tmp_path / "checkpoints"]
     script = jobs.render("slurm", *TWO, *LAUNCHES[launcher], *ON_THE_BAD_ONE, program=program)
     with broken(slurm_cluster, "node2", command):
