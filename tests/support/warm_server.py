@@ -142,7 +142,8 @@ def call(function: Callable[..., int], *words: int) -> None:
 def become(peer: Peer, client: socket.socket, asked: Mapping[str, Any], fds: Sequence[int]) -> None:
     """Turn into the process that python ARG... would be."""
     os.setpgid(0, 0)
-    show([sys.executable, *asked["argv"]], [f"{name}={value}" for name, value in asked["env"].items()])
+    with contextlib.suppress(OSError):  # a kernel without CONFIG_CHECKPOINT_RESTORE
+        show([sys.executable, *asked["argv"]], [f"{name}={value}" for name, value in asked["env"].items()])
     told, *high = (fcntl.fcntl(fd, fcntl.F_DUPFD, HIGH) for fd in (client.detach(), *fds))
     os.closerange(0, HIGH)
     for fd, number in zip(high, asked["files"], strict=True):
