@@ -17,9 +17,9 @@ from support.jobs import ENVIRONMENT, HOSTILE, PROBE
 from support.pbs import PbsCluster
 from support.story import path_for
 
-# The preflight has tests of its own, and takes seconds.
 pytestmark = pytest.mark.usefixtures("warm_python")
 
+# The preflight has tests of its own, and takes seconds.
 CPU = ("--accelerator", "cpu", "--no-preflight")
 TWO_BY_TWO = ("--nodes", "2", "--ranks-per-node", "2", *CPU, "--cpus-per-rank", "3")
 ODD = 'it\'s a "run" $(touch canary)'

@@ -177,9 +177,8 @@ def path_with(directory: Path, **programs: str) -> str:
 def debian_path(directory: Path) -> str:
     """A PATH on which Debian's mpirun comes before the one of the running Python's environment."""
     need_command("/usr/bin/mpirun")
-    pythons = warm_python.folders()
-    first = path_with(directory, python3=f'exec {pythons[0]}/python3 "$@"')
-    return os.pathsep.join([first, "/usr/bin", "/bin", *pythons])
+    first = path_with(directory, python3=f'exec {warm_python.command("python3")} "$@"')
+    return os.pathsep.join([first, "/usr/bin", "/bin", *warm_python.folders()])
 
 
 def path_of(cluster: Cluster, directory: Path, name: str) -> str:

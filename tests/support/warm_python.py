@@ -44,6 +44,11 @@ def folders() -> list[str]:
     return [*FIRST, str(Path(sys.executable).parent)]
 
 
+def command(name: str) -> str:
+    """The first of them that has this name."""
+    return f"{folders()[0]}/{name}"
+
+
 @functools.cache
 def server(python: str = sys.executable, modules: tuple[str, ...] = MODULES) -> Path:
     """The folder of this test session, until this process ends."""

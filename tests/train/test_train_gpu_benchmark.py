@@ -23,14 +23,8 @@ pytestmark = [pytest.mark.xdist_group("heavy"), pytest.mark.usefixtures("warm_py
 
 def benchmark(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     env = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    command = [
-        f"{warm_python.folders()[0]}/python",
-        "-m",
-        "benchmarks.gpu",
-        "--out",
-        str(folder / "out"),
-        *words,
-    ]
+    python = warm_python.command("python")
+    command = [python, "-m", "benchmarks.gpu", "--out", str(folder / "out"), *words]
     return subprocess.run(
         command, env=env, cwd=folder, capture_output=True, text=True, timeout=900, check=False
     )

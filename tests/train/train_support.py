@@ -43,8 +43,7 @@ def clean_environment() -> dict[str, str]:
 def launcher_command(name: str, ranks: int) -> list[str]:
     """The words before the options of jobgen.train; the test is skipped where a part is missing."""
     need_package("torch", "deepspeed", "numpy", "sklearn")
-    first = Path(warm_python.folders()[0])
-    python = [str(first / "python"), "-m", "jobgen.train"]
+    python = [warm_python.command("python"), "-m", "jobgen.train"]
     if name == "one":
         return python
     if name == "mpirun":
@@ -53,12 +52,12 @@ def launcher_command(name: str, ranks: int) -> list[str]:
     if name == "torchrun":
         rendezvous = ["--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0"]
         count = ["--nproc-per-node", str(ranks)]
-        return [str(first / "torchrun"), *rendezvous, *count, "-m", "jobgen.train"]
+        return [warm_python.command("torchrun"), *rendezvous, *count, "-m", "jobgen.train"]
     if name == "deepspeed":
         from jobgen.train.addresses import free_port
 
         count = ["--num_accelerators", str(ranks), "--master_port", str(free_port())]
-        return [str(first / "deepspeed"), *count, "--module", "jobgen.train"]
+        return [warm_python.command("deepspeed"), *count, "--module", "jobgen.train"]
     raise ValueError(name)
 
 
