@@ -181,6 +181,12 @@ def test_the_address_holds_the_form(page: Page) -> None:
     assert page.text("command") == "jobgen slurm --account proj42 --site lumi"
     page.follow({"scheduler": "slurm", "wallltime": "2h"})
     assert page.message() == "jobgen: wallltime (form): there is no such option; did you mean walltime?"
+    page.run("location.hash = '#scheduler=slurm&env=A=1&env=B=2'; 0")
+    page.wait("linked")
+    assert page.text("command") == "jobgen slurm --env A=1 --env B=2"
+    page.run("location.hash = '#scheduler=slurm&nodes=2&nodes=3'; 0")
+    page.wait("shown")
+    assert "--nodes" in page.message()
     page.fill({"scheduler": "slurm", "program": "train.py 'a"})
     assert page.message() == "jobgen: program (form): no closing quotation"
     page.fill({"scheduler": "slurm", "nodes": "0"})
@@ -205,6 +211,18 @@ def test_it_can_be_used_without_eyes_and_mouse(page: Page) -> None:
             page.call("Input.dispatchKeyEvent", type=kind, key="Tab", code="Tab", windowsVirtualKeyCode=9)
         seen.append(page.run("document.activeElement.name || document.activeElement.className"))
     assert seen[:4] == ["skip", "scheduler", "site", "program"]
+
+
+def test_the_links_of_the_script_are_one_stop_of_the_tab_key(page: Page) -> None:
+    page.follow({"scheduler": "slurm", "nodes": "2"})
+    page.wait("linked")
+    stops = "[...document.querySelectorAll('#script a')].filter(one => one.tabIndex === 0)"
+    links: list[str] = page.run("[...document.querySelectorAll('#script a')].map(one => one.textContent)")
+    page.run(f"{stops}[0].focus()")
+    for place, key in ((1, "ArrowDown"), (2, "ArrowDown"), (1, "ArrowUp"), (0, "ArrowUp"), (0, "ArrowUp")):
+        page.call("Input.dispatchKeyEvent", type="keyDown", key=key, code=key)
+        assert page.run("document.activeElement.textContent") == links[place]
+        assert page.run(f"{stops}.map(one => one === document.activeElement)") == [True]
 
 
 def test_a_link_inside_the_page_keeps_the_form(page: Page) -> None:
@@ -342,17 +360,39 @@ def test_what_the_own_sites_extend_is_in_the_page(tmp_path: Path, monkeypatch: p
     )
 
 
-@pytest.mark.parametrize("name", ["jobgen.zip", "pyodide.asm.wasm"])
-def test_a_file_that_the_server_does_not_send(page: Page, tmp_path: Path, name: str) -> None:
+def test_a_site_that_extends_a_file_of_another_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "base").mkdir()
+    (tmp_path / "base/wide.toml").write_text('title = "Wide"\nscheduler = "slurm"\n[job]\nqueue = "wide"\n')
+    (tmp_path / "ours.toml").write_text('title = "Ours"\nextends = "base/wide.toml" # of the centre\n')
+    with zipfile.ZipFile(built(tmp_path / "page", "--site", tmp_path / "ours.toml") / "jobgen.zip") as held:
+        held.extractall(tmp_path / "held", [one for one in held.namelist() if one.startswith(SITE_FILES)])
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "held/config"))
+    assert "#SBATCH --partition=wide" in printed(["slurm", "--site", "ours"]).script
+
+
+@pytest.mark.parametrize(
+    ("name", "cut", "reason"),
+    [
+        ("jobgen.zip", False, "404 File not found"),
+        ("pyodide.asm.wasm", False, "404 File not found"),
+        ("pyodide.asm.wasm", True, "WebAssembly compilation aborted: Network error: error"),
+    ],
+)
+def test_a_file_that_the_server_does_not_send(
+    page: Page, tmp_path: Path, name: str, cut: bool, reason: str
+) -> None:
     folder = built(tmp_path / "page")
-    (folder / name).unlink()
-    with served(folder) as url, browser(tmp_path / "profile") as opened:
+    if not cut:
+        (folder / name).unlink()
+    with served(folder, name if cut else None) as url, browser(tmp_path / "profile") as opened:
         opened.open(url)
         until = time.monotonic() + 60
         while opened.run("document.body.dataset.state") != "failed":
             assert time.monotonic() < until
         assert opened.run("document.getElementById('message').textContent") == (
-            f"Python cannot be loaded: {name}: 404 File not found; load the page again"
+            f"Python cannot be loaded: {name}: {reason}; load the page again"
         )
 
 

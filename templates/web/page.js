@@ -26,8 +26,9 @@ function values() {
 let unknown = {};
 function fill() {
   if ($(location.hash.slice(1))) return; // a link inside the page
-  const given = Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
-  if (!Object.keys(given).length) return;
+  const parts = new URLSearchParams(location.hash.slice(1));
+  const given = Object.fromEntries([...parts.keys()].map((key) => [key, parts.getAll(key).join("\n")]));
+  if (!parts.size) return;
   unknown = given;
   for (const field of fields()) {
     field.value = given[field.name] ?? (field.name === "scheduler" ? field.options[0].value : "");
@@ -156,13 +157,15 @@ function link() {
     from.className = "from";
     for (const key of (set.length ? set : keys).slice(0, SHOWN)) {
       const flag = document.querySelector(`label[for=f-${key}]`).textContent;
-      const one = Object.assign(document.createElement("a"), { href: `#f-${key}`, textContent: flag, className: set.length ? "" : "default" });
+      const one = Object.assign(document.createElement("a"), { href: `#f-${key}`, textContent: flag, className: set.length ? "" : "default", tabIndex: -1 });
       one.onclick = (event) => (event.preventDefault(), focusOn(key));
       from.append(one, " ");
     }
     row.querySelector(".from")?.remove();
     row.append(from);
   });
+  const first = $("script").querySelector("a");
+  if (first) first.tabIndex = 0;
   mark();
   document.body.dataset.state = "linked";
 }
@@ -171,6 +174,18 @@ function link() {
 function mark() {
   links.forEach((keys, at) => $("script").children[at].classList.toggle("on", keys.includes(document.activeElement.name)));
 }
+
+// The links of the script are one stop of the tab key; the arrow keys go from one to the next.
+$("script").onkeydown = (event) => {
+  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  const all = [...$("script").querySelectorAll("a")];
+  const next = step && all[all.indexOf(event.target) + step];
+  if (!next || event.target.tagName !== "A") return;
+  event.preventDefault();
+  event.target.tabIndex = -1;
+  next.tabIndex = 0;
+  next.focus();
+};
 
 function focusOn(key) {
   form[key].closest("details")?.setAttribute("open", "");

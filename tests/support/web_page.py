@@ -25,13 +25,22 @@ class _Files(SimpleHTTPRequestHandler):
         "": "application/octet-stream",
     }
 
+    def __init__(self, *args: Any, cut: str | None, **words: Any) -> None:
+        self.cut = cut
+        super().__init__(*args, **words)
+
+    def copyfile(self, source: Any, outputfile: Any) -> None:
+        outputfile.write(source.read(1000 if self.path == f"/{self.cut}" else -1))
+
     def log_message(self, format: str, *args: Any) -> None:
         pass
 
 
 @contextmanager
-def served(folder: Path) -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Files, directory=str(folder)))
+def served(folder: Path, cut: str | None = None) -> Iterator[str]:
+    """Serve a folder; the transfer of the file ``cut`` ends early."""
+    files = functools.partial(_Files, directory=str(folder), cut=cut)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), files)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:

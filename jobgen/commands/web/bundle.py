@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import io
+import json
 import os
 import tarfile
 import tempfile
@@ -22,6 +23,8 @@ import jobgen.templates
 from jobgen import __version__
 from jobgen.commands.web import form
 from jobgen.errors import JobgenError, shown
+from jobgen.jobfile.locations import line_of
+from jobgen.jobfile.reader import decode
 from jobgen.rendering.runtime import MARK
 from jobgen.schedulers.table import SCHEDULERS
 from jobgen.sites.loader import files as files_of_site
@@ -163,7 +166,19 @@ def _site_files(sites: Iterable[str]) -> dict[str, bytes]:
         other = found.setdefault(path.name.removesuffix(".toml"), path)
         if other.resolve() != path.resolve():
             raise JobgenError(f"site {shown(str(path))}: {shown(str(other))} has the same name")
-    return {f"{SITES}/{name}.toml": path.read_bytes() for name, path in found.items()}
+    return {f"{SITES}/{name}.toml": _moved(path) for name, path in found.items()}
+
+
+def _moved(path: Path) -> bytes:
+    """Return the content of a site file which has the file that it extends beside it."""
+    text = path.read_text()
+    if base := decode(text, str(path)).get("extends"):
+        lines = text.split("\n")
+        at = line_of(text, ("extends",))
+        assert at is not None
+        lines[at - 1] = f"extends = {json.dumps(Path(base).name.removesuffix('.toml'))}"
+        text = "\n".join(lines)
+    return text.encode()
 
 
 def archive(files: Mapping[str, bytes]) -> bytes:
