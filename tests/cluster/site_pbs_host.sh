@@ -11,6 +11,7 @@ mkdir -p /run/netns /run/root
 install -d -o postgres -g postgres /run/postgresql
 mount --bind "$root" /run/root
 mount -t tmpfs -o mode=1777 tmpfs /tmp  # the sockets of the data service
+mount -t tmpfs -o mode=1777 tmpfs /var/tmp  # the socket of the qsub that stays for a minute for the user's next one
 mkdir -p "$root"
 mount --bind /run/root "$root"
 mount --bind "$root/netns" /etc/netns
