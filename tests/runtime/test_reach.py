@@ -218,6 +218,19 @@ def test_a_host_whose_status_is_lost(shell: Shell) -> None:
     assert shell.program("remote", "a", "true", env=env).status == 255
 
 
+@pytest.mark.parametrize(("failures", "status", "asked"), [(2, 3, 3), (9, 255, 5)])
+def test_a_busy_daemon_of_torque_is_asked_again(shell: Shell, failures: int, status: int, asked: int) -> None:
+    fail = f"(($(wc -l < \"$HOME/asked\") > {failures})) || {{ echo 'pbsdsh(): tm_init failed, rc = TM_ENOEVENT (17001)' >&2; exit 1; }}"
+    shell.commands(pbsdsh=f'echo >> "$HOME/asked"; {fail}; shift 2; "$@"', sleep='echo "$1" >> "$HOME/slept"')
+    (shell.run_dir / "env.sh").touch()
+    env = {"JOBGEN_AGENTS": "pbsdsh", "JOBGEN_PBS": str(shell.folder / "bin")}
+    done = shell.program("remote", "a", "exit 3", env=env)
+    assert (shell.folder / "slept").read_text().startswith("1\n2\n")
+    assert (done.status, "tm_init failed" in done.said) == (status, status == 255)
+    assert len((shell.folder / "asked").read_text()) == asked
+    assert not [*shell.run_dir.glob("status-of-*")]
+
+
 @pytest.mark.parametrize("ended", [0, 2])
 @pytest.mark.parametrize(
     ("command", "status"), [("read -rt 4 <> <(:); exit 3", 3), ("exit 0", 0), ("kill -KILL $PPID $$", 255)]

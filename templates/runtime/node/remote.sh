@@ -21,13 +21,18 @@ job_by_pbs_tmrsh() { # it parses nothing and passes no environment, directory or
 }
 
 job_by_pbsdsh() { # it parses nothing, passes no environment, and does not return the status, which is read from a file
-  local path=$JOBGEN_PBS/pbsdsh answer=$JOBGEN_RUN_DIR/status-of-$1-$BASHPID status
+  local path=$JOBGEN_PBS/pbsdsh answer=$JOBGEN_RUN_DIR/status-of-$1-$BASHPID pause status
   [[ -x $path ]] || path=$(command -v pbsdsh) || return 0
-  # shellcheck disable=SC2016  # expanded on the other side
-  "$path" -h "$1" /bin/bash -c 'echo $$ > "$0.began"; "$@"; echo $? > "$0"' "$answer" "${@:2}" || true
+  for pause in 1 2 4 8 0; do
+    # shellcheck disable=SC2016  # expanded on the other side
+    "$path" -h "$1" /bin/bash -c 'echo $$ > "$0.began"; "$@"; echo $? > "$0"' "$answer" "${@:2}" 2> "$answer.said" || true
+    [[ $(< "$answer.said") == *"tm_init failed"* ]] || break  # a busy daemon; nothing was started
+    sleep "$pause"
+  done
+  cat "$answer.said" >&2
   job_await_answer "$1"
   status=$(cat "$answer" 2> /dev/null) || status=255
-  rm -f "$answer" "$answer.began" "$answer.alive"
+  rm -f "$answer" "$answer.began" "$answer.alive" "$answer.said"
   exit "${status:-255}"
 }
 
