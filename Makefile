@@ -3,15 +3,16 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PYTEST := $(BIN)/python -m pytest --dist loadgroup --cache-clear
-# Tests that fail beside others (status 1) are run once more, one at a time. Both results are printed.
-OR_ALONE = || { test $$? = 1 && $(BIN)/python tests/failed_again.py; }
+# A target has a cache of its own. Its tests that fail (status 1) are run once more, one at a time. Both results are printed.
+CACHE = $(VENV)/cache-$@
+PYTEST = MAKEFLAGS= $(BIN)/python -m pytest --dist loadgroup --cache-clear -o cache_dir=$(CACHE) --durations 10
+OR_ALONE = || { test $$? = 1 && $(BIN)/python tests/failed_again.py $(CACHE); }
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 SOURCES := setup.cfg pyproject.toml constraints.txt
 # Every process of the tests would compile all modules again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test system quick matrix hangs mutants collection lint docs dist pyz sbom recipes release web bench colossalai clean
+.PHONY: demo test test-on-clusters test-without-clusters system quick matrix hangs mutants collection lint docs dist pyz sbom recipes release web bench colossalai clean
 
 demo: $(VENV)/.demo
 	$(BIN)/jobgen local --name demo --ranks-per-node 2 --launcher mpirun --venv $(VENV) --output demo.sh --force \
@@ -19,13 +20,19 @@ demo: $(VENV)/.demo
 	bash demo.sh
 	@echo "The script is demo.sh; the run directories are in runs/: hostfile, metrics.jsonl, status.json."
 
+# The tests on clusters wait half of the time: the others run beside them. The output of each part is printed at its end.
 test:
 	$(MAKE) -j 2 $(VENV)/.test system
-	$(MAKE) lint
-	$(PYTEST) -n 3 --durations 10 --ignore-glob '*/test_survival*' --ignore-glob '*/test_matrix*' $(OR_ALONE)
+	$(MAKE) -j 3 --output-sync=line lint test-on-clusters test-without-clusters
+
+test-on-clusters:
+	$(PYTEST) -n 3 tests/cluster tests/runtime --ignore-glob '*/test_survival*' --ignore-glob '*/test_matrix*' $(OR_ALONE)
 	@# What kills nodes of a cluster that others share, and what counts on the time that a job takes, comes afterwards.
 	$(PYTEST) -n 3 tests/cluster/test_matrix.py $(OR_ALONE)
 	$(PYTEST) -n 2 tests/cluster/test_survival*.py $(OR_ALONE)
+
+test-without-clusters:
+	$(PYTEST) -n 2 --ignore tests/cluster --ignore tests/runtime $(OR_ALONE)
 
 # What the cluster tests need, which only root can install.
 system:

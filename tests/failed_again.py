@@ -1,4 +1,4 @@
-"""Run the tests that failed in the last run of pytest once more, one at a time.
+"""Run the tests that failed in the last run of pytest with a cache (failed_again.py CACHE) once more, one at a time.
 
 pytest's --last-failed leaves out tests of xdist's groups: their ids end with @GROUP only while xdist runs them.
 """
@@ -13,12 +13,13 @@ from pathlib import Path
 
 
 def main() -> None:
-    failed = json.loads(Path(".pytest_cache/v/cache/lastfailed").read_text())
+    cache = sys.argv[1]
+    failed = json.loads(Path(cache, "v/cache/lastfailed").read_text())
     ids = [re.sub(r"@[\w-]+$", "", name) for name in failed]
     if not ids:  # pytest without words would run everything
         sys.exit("failed_again.py: the last run names no test that failed")
     print(f"{len(ids)} failed; once more, one at a time:", flush=True)
-    os.execv(sys.executable, [sys.executable, "-m", "pytest", *ids])
+    os.execv(sys.executable, [sys.executable, "-m", "pytest", "-o", f"cache_dir={cache}", *ids])
 
 
 if __name__ == "__main__":

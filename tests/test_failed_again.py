@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-AGAIN = Path(__file__).with_name("failed_again.py")
+AGAIN = (Path(__file__).with_name("failed_again.py"), "a-cache")
 FIRST = "import pathlib, pytest\nseen = pathlib.Path({name!r})\n"
 ONCE = "    passes, _ = seen.exists(), seen.touch()\n    assert passes\n"
 
@@ -25,14 +25,14 @@ def test_all_that_failed_and_no_other(tmp_path: Path) -> None:
     )
     (tmp_path / "test_a.py").write_text(alone)
     (tmp_path / "test_b.py").write_text(group)
-    parts = ("-m", "pytest", "-n", "2", "--dist", "loadgroup")
+    parts = ("-m", "pytest", "-n", "2", "--dist", "loadgroup", "-o", "cache_dir=a-cache")
     status, output = run(*parts, cwd=tmp_path)
     assert (status, "2 failed, 1 passed" in output) == (1, True), output
-    status, output = run(AGAIN, cwd=tmp_path)
+    status, output = run(*AGAIN, cwd=tmp_path)
     assert (status, "2 passed" in output) == (0, True), output
     (tmp_path / "group").unlink()
     status, output = run(*parts, "--cache-clear", cwd=tmp_path)
     assert (status, "1 failed, 2 passed" in output) == (1, True), output
     (tmp_path / "group").unlink()
-    status, output = run(AGAIN, cwd=tmp_path)
+    status, output = run(*AGAIN, cwd=tmp_path)
     assert (status, "1 failed" in output) == (1, True), output
