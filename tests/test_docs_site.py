@@ -20,6 +20,7 @@ from jobgen.launchers import LAUNCHERS
 from jobgen.options import OPTIONS
 from jobgen.schedulers.table import SCHEDULERS
 
+pytestmark = pytest.mark.xdist_group("docs-site")  # its tests share a site, which one worker builds
 ROOT = Path(__file__).resolve().parent.parent
 
 

@@ -39,6 +39,15 @@ def doctor(*words: str, cwd: Path, **variables: str) -> subprocess.CompletedProc
     return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
 
 
+def no_torch(folder: Path) -> str:
+    """A PYTHONPATH for tests of other checks: importing torch and deepspeed takes seconds, which this saves."""
+    place = folder / "no-torch"
+    place.mkdir(exist_ok=True)
+    for name in ("torch", "deepspeed"):
+        (place / f"{name}.py").write_text("raise ImportError")
+    return str(place)
+
+
 def found(*words: str, cwd: Path, **variables: str) -> dict[str, dict[str, str]]:
     """The findings of a run by their checks; of several, the worst."""
     done = doctor("--json", *words, cwd=cwd, **variables)
@@ -74,7 +83,8 @@ def test_only_the_first_of_faults_that_follow_is_told(tmp_path: Path) -> None:
     """And the site says the scheduler."""
     (tmp_path / "here.toml").write_text('title = "Here"\nscheduler = "slurm"\n')
     words = ("--site", "./here.toml", "--conda", "gone", "--accelerator", "npu", "--", "true")
-    done = doctor("--json", *words, cwd=tmp_path, PATH=f"{BIN}:/usr/bin:/bin", HOME=str(tmp_path))
+    alone = {"PATH": f"{BIN}:/usr/bin:/bin", "HOME": str(tmp_path), "PYTHONPATH": no_torch(tmp_path)}
+    done = doctor("--json", *words, cwd=tmp_path, **alone)
     said = json.loads(done.stdout)
     texts = [one["found"] for one in said["findings"] if one["check"] == "environment"]
     assert said["scheduler"] == "slurm"
@@ -85,7 +95,11 @@ def test_only_the_first_of_faults_that_follow_is_told(tmp_path: Path) -> None:
 
 
 def test_json_has_these_keys(tmp_path: Path) -> None:
-    said = json.loads(doctor("local", "--json", "--limit", "20", "--", "true", cwd=tmp_path).stdout)
+    said = json.loads(
+        doctor(
+            "local", "--json", "--limit", "20", "--", "true", cwd=tmp_path, PYTHONPATH=no_torch(tmp_path)
+        ).stdout
+    )
     assert list(said) == [
         *("version", "host", "in_job", "scheduler", "launcher", "accelerator", "state", "findings"),
     ]
@@ -94,7 +108,8 @@ def test_json_has_these_keys(tmp_path: Path) -> None:
 
 
 def test_a_table_says_what_to_do(tmp_path: Path) -> None:
-    done = doctor("local", "--module", "nothere/1", "--workdir", "gone", "--", "train.py", cwd=tmp_path)
+    words = ("local", "--module", "nothere/1", "--workdir", "gone", "--", "train.py")
+    done = doctor(*words, cwd=tmp_path, PYTHONPATH=no_torch(tmp_path))
     assert done.returncode == 1
     assert "problem    environment: cannot load the module nothere/1\n" in done.stdout
     assert "      do:  change --module or --source\n" in done.stdout
@@ -110,7 +125,7 @@ def test_debian_s_mpirun_against_another_mpi4py(tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/mpirun").symlink_to("/usr/bin/mpirun")
     path = f"PATH={tmp_path}/bin:{BIN}:{os.environ['PATH']}"
-    said = found("local", "--launcher", "mpirun", "--env", path, cwd=tmp_path)
+    said = found("local", "--launcher", "mpirun", "--env", path, cwd=tmp_path, PYTHONPATH=no_torch(tmp_path))
     assert said["mpirun"]["found"].endswith(f"{tmp_path}/bin/mpirun")
     assert said["mpi4py"]["state"] == "warning"
     assert "Open MPI v5" in said["mpi4py"]["found"]
@@ -124,10 +139,10 @@ def test_the_mpirun_of_another_mpi(tmp_path: Path) -> None:
     (tmp_path / "bin/mpirun").symlink_to(mpich_bin() / "mpirun")
     path = f"PATH={tmp_path}/bin:{BIN}:{os.environ['PATH']}"
     words = ("local", "--limit", "20", "--launcher", "mpirun", "--env", path)
-    said = found(*words, cwd=tmp_path)
+    said = found(*words, cwd=tmp_path, PYTHONPATH=no_torch(tmp_path))
     assert said["mpirun"]["state"] == "problem"
     assert "--mpi mpich" in said["mpirun"]["remedy"]
-    said = found(*words, "--mpi", "mpich", cwd=tmp_path)
+    said = found(*words, "--mpi", "mpich", cwd=tmp_path, PYTHONPATH=no_torch(tmp_path))
     assert said["mpirun"]["state"] == "ok"
     assert said["mpi4py"]["state"] == "problem"
     assert "a world size of 1" in said["mpi4py"]["why"]
@@ -157,10 +172,11 @@ def test_a_torch_that_cannot_be_imported_is_a_finding(fault: str, tmp_path: Path
 def test_a_sourced_script_that_ends_the_job(tmp_path: Path) -> None:
     (tmp_path / "profile.sh").write_text("exit 0\n")
     words = ("local", "--limit", "10", "--source", str(tmp_path / "profile.sh"), "--", "true")
-    assert "a sourced script has called exit" in found(*words, cwd=tmp_path)["environment"]["found"]
+    light = {"PYTHONPATH": no_torch(tmp_path)}
+    assert "a sourced script has called exit" in found(*words, cwd=tmp_path, **light)["environment"]["found"]
     (tmp_path / "profile.sh").write_text("sleep 600\n")
     words = ("local", "--limit", "2", *words[3:])
-    assert "did not end within 2 s" in found(*words, cwd=tmp_path)["environment"]["found"]
+    assert "did not end within 2 s" in found(*words, cwd=tmp_path, **light)["environment"]["found"]
 
 
 def test_what_the_environment_sets_is_what_is_looked_at(tmp_path: Path) -> None:
@@ -171,7 +187,8 @@ def test_what_the_environment_sets_is_what_is_looked_at(tmp_path: Path) -> None:
     need_package("deepspeed")
     said = found("--job", "jobgen.toml", cwd=tmp_path)
     assert said["TORCH_EXTENSIONS_DIR"]["found"] == "/tmp/with blanks"
-    assert "TORCH_EXTENSIONS_DIR" not in json.dumps(found("--no-job", "local", cwd=tmp_path)["environment"])
+    said = found("--no-job", "local", cwd=tmp_path, PYTHONPATH=no_torch(tmp_path))
+    assert "TORCH_EXTENSIONS_DIR" not in json.dumps(said["environment"])
 
 
 def test_in_a_container_the_image_is_looked_at(tmp_path: Path) -> None:

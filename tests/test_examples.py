@@ -66,6 +66,8 @@ def test_the_program_runs_and_prints_what_is_shown(name: str, tmp_path: Path) ->
     if launcher == "srun":
         launcher = "torchrun"  # srun needs Slurm; to the ranks both say the same
     need_command(launcher)
+    if first:
+        launcher = "colossalai"  # which starts torchrun
     make_data(program[program.index("--task") + 1], tmp_path / "data")
     program[program.index("--data") + 1] = str(tmp_path / "data")
     if "80" in program:

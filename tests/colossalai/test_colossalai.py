@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from jobgen.train.addresses import free_port
 from support import warm, warm_python
 from support.colossalai import colossalai_python
 from support.finished import FOREIGN, Finished
@@ -186,20 +185,3 @@ def test_another_environment_says_how_to_get_the_right_one(tmp_path: Path) -> No
     assert f"not installed in {sys.prefix}" in done.stderr
     assert "make colossalai" in done.stderr
     assert done.stderr.count("\n") == 1
-
-
-def test_colossalai_run_starts_a_training(tmp_path: Path) -> None:
-    """ColossalAI's own command, which starts torchrun on each host."""
-    folder = colossalai_python().parent
-    env = {name: value for name, value in os.environ.items() if not name.startswith((*FOREIGN, "PYTHONPATH"))}
-    env |= {"JOBGEN_ACCELERATOR": "cpu", "JOBGEN_RUN_DIR": str(tmp_path / "run"), "OMP_NUM_THREADS": "1"}
-    env["PATH"] = os.pathsep.join((str(folder), env["PATH"]))
-    command = [str(folder / "colossalai"), "run", "--nproc_per_node", "2"]
-    command += ["--master_port", str(free_port()), "-m", "jobgen.train"]
-    command += ["--engine", "colossalai", *EPOCH]
-    done = subprocess.run(
-        command, env=env, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
-    )
-    finished = Finished(done.returncode, done.stdout, done.stderr, tmp_path / "run")
-    assert finished.status["state"] == "finished", done.stderr
-    assert finished.status["world_size"] == 2
