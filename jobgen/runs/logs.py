@@ -131,11 +131,12 @@ def follow(run: Path, which: Which) -> None:
         # Within an attempt, stay with the log of the first node: PBS delivers the output later.
         if log is None or (which.attempt or run_directory.last_number(run)) != followed:
             attempt, now = find(run, which)
-            if now is not None and log is not None and now != log:
+            same = now is not None and log is not None and _same(now, log)
+            if now is not None and log is not None and not same:
                 _drain(log, at, whole=True)
                 print(f"jobgen: {now.path}", file=sys.stderr)
             if now is not None:
-                log, at, followed = now, at if now == log else _begin(now, tail), attempt
+                log, at, followed = now, at if same else _begin(now, tail), attempt
             tail = None  # what comes after the first look is printed from its beginning
             pause = max(_PAUSE, 10 * (time.monotonic() - looked))  # find() is slow with thousands of nodes
         if log is not None:
@@ -146,8 +147,13 @@ def follow(run: Path, which: Which) -> None:
     if log is None:
         why = _why_none(run, attempt, which.rank)
         raise JobgenError(why or f"{run.name} left no such log: it is {_word(run)}")
-    if whole not in (None, log):
+    if whole is not None and not _same(whole, log):
         print(f"jobgen: the whole output is in {whole.path}", file=sys.stderr)
+
+
+def _same(one: Log, other: Log) -> bool:
+    """Return whether two logs are one: the job records the absolute path of its output."""
+    return one.prefix == other.prefix and one.path.resolve() == other.path.resolve()
 
 
 def _ended(run: Path) -> bool:

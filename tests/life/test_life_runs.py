@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from golden.cases import CASES, plan_of
+from support import jobs
 from support import runs as made
 from support.jobs import path_with
 
@@ -41,12 +42,9 @@ def make_run(root: Path, name: str, events: str = "", plan: bool = True, job: st
     return run
 
 
-def jobgen(
-    cwd: Path, *words: object, path: str | None = None, **options: Any
-) -> subprocess.CompletedProcess[str]:
+def jobgen(cwd: Path, *words: object, path: str | None = None) -> subprocess.CompletedProcess[str]:
     env = {**os.environ, "PATH": path or "/bin"}
-    command = [sys.executable, "-m", "jobgen", *map(str, words)]
-    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=60, **options)
+    return jobs.jobgen(*words, cwd=cwd, env=env)
 
 
 # ------------------------------------------------------------------------------------------------ the plan
@@ -268,6 +266,30 @@ def test_a_job_that_died_before_its_first_attempt_has_a_log(name: str, tmp_path:
     path = path_with(tmp_path / "bin", squeue="true", sacct=NO_SACCT) + ":/usr/bin:/bin"
     for words in (("logs",), ("logs", "-f")):
         assert jobgen(tmp_path, *words, path=path).stdout == "jobgen: cannot enter /nowhere\n"
+
+
+def test_output_from_before_the_first_attempt_is_printed_once(tmp_path: Path) -> None:
+    """The job then names its output by an absolute path."""
+    run = make_run(tmp_path / "runs", "exp", job="5")
+    output = run / "exp-5.log"
+    output.write_text("begins\n")
+    path = path_with(tmp_path / "bin", squeue="echo '5|RUNNING|1:00|None'", sacct=NO_SACCT) + ":/usr/bin:/bin"
+    command = [sys.executable, "-m", "jobgen", "logs", "-f", "exp"]
+    env = {**os.environ, "PATH": path}
+    reader = subprocess.Popen(
+        command, cwd=tmp_path, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert reader.stdout is not None
+    assert reader.stdout.readline() == "begins\n"
+    (run / "attempt-1").mkdir()
+    (run / "attempt-1/events").write_text(f"1 output {output}\n1 began 5\n")
+    with output.open("a") as log:
+        log.write("goes on\n")
+    assert reader.stdout.readline() == "goes on\n"
+    path_with(tmp_path / "bin", squeue="true", sacct=NO_SACCT)
+    with (run / "attempt-1/events").open("a") as events:
+        events.write("9 ended 0\n")
+    assert (*reader.communicate(timeout=20), reader.returncode) == ("", "", 0)
 
 
 def test_on_pbs_the_first_node_is_followed_until_the_output_comes(tmp_path: Path) -> None:
