@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from support.jobs import jobgen
 
 from jobgen.commands import cli
 
@@ -189,8 +189,9 @@ CASES = [
 
 
 def run(command: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    line = f'exec "$0" -m jobgen {command}'
-    return subprocess.run(["bash", "-c", line, sys.executable], cwd=cwd, capture_output=True, text=True)
+    """Run a command of jobgen, of which bash reads the words."""
+    words = subprocess.run(["bash", "-c", f"printf '%s\\0' {command}"], cwd=cwd, capture_output=True).stdout
+    return jobgen(*os.fsdecode(words).split("\0")[:-1], cwd=cwd)
 
 
 @pytest.mark.parametrize(("command", "words"), CASES, ids=[case[0][:50] for case in CASES])

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.jobs import jobgen
 from support.require import need_package
 
 from jobgen import JobSpec as Job
@@ -120,12 +121,6 @@ FLAGS = """
 --spare-nodes 1 --hang-timeout 10m --module cuda/12.4 --module openmpi --source /etc/profile.d/site.sh --conda train
 --venv .venv --env-file /dev/null --hostfile /dev/null --no-group-readable --env NCCL_DEBUG=WARN --env THREADS=4 --cpus-per-node 64 --cpu-bind 0-7;8-15;16-23;24-31 --interface hsn0 --network plugin --container apptainer --image a.sif --bind /data --container-arg=--no-home --setup true --before date --after-block sync --workdir /scratch/me --runs-dir out --rank-logs failed --runtime beside
 """
-
-
-def jobgen(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-m", "jobgen", *words]
-    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
 
 
 def spec(path: Path, text: str, *settings: str, program: tuple[str, ...] = (), **flags: object) -> JobSpec:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from datetime import date
 from pathlib import Path
 
 import pytest
+from support.jobs import jobgen
 
 from jobgen.sites import loader
 from jobgen.sites.site_file import GROUPS, Site
@@ -46,11 +44,6 @@ EARLIER = 'manual = ["https://example.org/a", "https://example.org/b"]\nread = 2
 def write(folder: Path, text: str, name: str = "ours") -> Site:
     (folder / f"{name}.toml").write_text(text)
     return loader.load(name, beside=str(folder))
-
-
-def jobgen(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "jobgen", *words]
-    return subprocess.run(command, cwd=cwd, env=os.environ, capture_output=True, text=True)
 
 
 def test_the_best_confidence_and_the_newest_date_of_a_group(tmp_path: Path) -> None:

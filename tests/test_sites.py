@@ -13,6 +13,7 @@ import pytest
 from golden.cases import CASES, HERE, job_part
 from hypothesis import given
 from hypothesis import strategies as st
+from support import jobs
 from support.require import need_command
 from support.site_manuals import SITES
 
@@ -699,8 +700,7 @@ LOADED = {name: loader.load(name) for name in SHIPPED}
 
 
 def jobgen(*words: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "jobgen", *words]
-    return subprocess.run(command, cwd=cwd, env=os.environ | env, capture_output=True, text=True)
+    return jobs.jobgen(*words, cwd=cwd, env=os.environ | env)
 
 
 def test_list_and_show(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from check import pages
+from support import jobs
 
 from jobgen.check.checker import check
 from jobgen.check.directive_reader import guess
@@ -25,9 +26,8 @@ def scripts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def jobgen(*words: object, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "jobgen", "check", *map(str, words)]
-    return subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
+def jobgen(*words: object, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    return jobs.jobgen("check", *words, stdin=stdin)
 
 
 def test_text_and_status_of_errors() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import re
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import tomllib
 from golden import cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.jobs import jobgen
 from support.require import need_command
 
 from jobgen import JobSpec, render
@@ -39,11 +39,6 @@ spec.loader.exec_module(write_golden)
 def convert(text: str, target: str, source: str | None = None) -> conversion.Converted:
     script = Script(text.encode(), source or guess(text.split("\n")))
     return to_job_file.convert(script) if target == "toml" else conversion.convert(script, target)
-
-
-def jobgen(*words: object, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "jobgen", *map(str, words)]
-    return subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ import pytest
 from golden.cases import CASES, plan_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support import jobs
 from support.jobs import path_with
 
 from jobgen.commands import watch
@@ -56,7 +57,6 @@ PBS = {
 
 
 PLANS = {"slurm": "slurm_one_node", "pbs": "pbspro_mpirun_two_nodes"}
-QUIET: dict[str, Any] = {"capture_output": True, "text": True, "timeout": 60}
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class Fake:
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Submit by the command."""
-        return subprocess.run(self.words(*words), cwd=self.root, env=self.env, **QUIET)
+        return jobs.jobgen(*self.words(*words)[3:], cwd=self.root, env=self.env)
 
     @property
     def env(self) -> dict[str, str]:

@@ -6,14 +6,13 @@ import json
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jobgen.runs import node_files
-from support import warm_python
+from support import warm, warm_python
 from support.mpich import mpich_bin
 from support.require import need_command
 
@@ -59,15 +58,12 @@ def env_options(values: Mapping[str, str | Path | int]) -> list[str]:
     return [word for name, value in values.items() for word in ("--env", f"{name}={value}")]
 
 
-def jobgen(*words: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "jobgen", *map(str, words)],
-        capture_output=True,
-        text=True,
-        errors="surrogateescape",
-        timeout=60,
-        check=False,
-    )
+def jobgen(
+    *words: object, cwd: str | Path = ".", env: Mapping[str, str] | None = None, stdin: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """Run a command in a process that has imported most of jobgen."""
+    command = [*map(str, words)]
+    return subprocess.CompletedProcess(command, *warm.jobgen(command, env or os.environ, cwd, stdin))
 
 
 def render(*options: object, program: Sequence[object] = ()) -> str:

@@ -1,14 +1,16 @@
-"""Ranks of a training that need not import torch: warm_server.py forks them.
+"""Ranks of a training that need not import torch, and commands of jobgen: warm_server.py forks them.
 
-`Rank` is used like a subprocess.Popen with text, and `run` for all ranks of a world. What is under test then is the
+`Program` is used like a subprocess.Popen with text, and `run` for all ranks of a world. What is under test then is the
 training, not the launcher.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -16,26 +18,28 @@ from pathlib import Path
 from support import warm_client, warm_python
 
 
-class Rank:
-    """python -m jobgen.train ARGV, or python FILE ARG..., with that environment.
-
-    It is in the namespaces of this process, or of the process `like`.
-    """
+class Program:
+    """python ARG..., with that environment, in the namespaces of this process or of the process `like`."""
 
     def __init__(
         self,
         argv: Sequence[str],
         env: Mapping[str, str],
         cwd: str | Path = ".",
+        *,
+        server: Path,
         like: int | None = None,
-        server: Callable[[], Path] = warm_python.server,
+        python: str | None = None,
+        stdin: str = "",
     ) -> None:
-        words = list(argv) if argv and argv[0].endswith(".py") else ["-m", "jobgen.train", *argv]
-        self._outputs = [tempfile.TemporaryFile("w+") for _ in range(2)]  # noqa: SIM115
-        self._server = warm_client.connected(server())
-        with open(os.devnull) as null:
-            files = {file.fileno(): number for number, file in enumerate((null, *self._outputs))}
-            warm_client.send(self._server, words, env, Path(cwd).resolve(), files, like)
+        file = functools.partial(tempfile.TemporaryFile, "w+", errors="surrogateescape")
+        self._outputs = [file(), file()]
+        self._server = warm_client.connected(server)
+        with file() as given:
+            given.write(stdin)
+            given.seek(0)
+            files = {file.fileno(): number for number, file in enumerate((given, *self._outputs))}
+            warm_client.send(self._server, argv, env, Path(cwd).resolve(), files, like, python)
         self.pid = int(self._server.recv(100))
         self.returncode: int | None = None
 
@@ -64,6 +68,21 @@ class Rank:
         self.send_signal(signal.SIGKILL)
 
 
+class Rank(Program):
+    """python -m jobgen.train ARGV, or python FILE ARG..."""
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        env: Mapping[str, str],
+        cwd: str | Path = ".",
+        like: int | None = None,
+        server: Callable[[], Path] = warm_python.server,
+    ) -> None:
+        words = list(argv) if argv and argv[0].endswith(".py") else ["-m", "jobgen.train", *argv]
+        super().__init__(words, env, cwd, server=server(), like=like)
+
+
 def run(
     argv: Sequence[str],
     env: Mapping[str, str],
@@ -85,7 +104,7 @@ def run(
 
 
 def finish(
-    processes: Sequence[Rank | subprocess.Popen[str]], seconds: float
+    processes: Sequence[Program | subprocess.Popen[str]], seconds: float
 ) -> tuple[list[int | None], str, str]:
     """Wait for the ends of ranks, and return their statuses and what all wrote."""
     try:
@@ -95,3 +114,15 @@ def finish(
             process.kill()
     out, err = ("".join(texts) for texts in zip(*said, strict=True))
     return [process.returncode for process in processes], out, err
+
+
+def jobgen(words: Sequence[str], env: Mapping[str, str], cwd: str | Path, stdin: str) -> tuple[int, str, str]:
+    """Run a command of jobgen and return its status and what it wrote."""
+    server = warm_python.server(sys.executable, warm_python.JOBGEN)
+    command = ["-m", "jobgen", *words]
+    program = Program(command, env, cwd, server=server, python=sys.executable, stdin=stdin)
+    try:
+        out, err = program.communicate(60)
+    finally:
+        program.kill()
+    return program.wait(0), out, err

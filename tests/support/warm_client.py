@@ -54,10 +54,11 @@ def send(
     cwd: str | Path,
     files: Mapping[int, int],
     like: int | None = None,
+    python: str | None = None,
 ) -> None:
     """Ask for python ARG..., with open files that get other numbers, in the namespaces of the process `like`.
 
-    The answers are its process id, as this host counts (0: the server does not run it), and its status.
+    `python` is its sys.executable, by default the client that is next to the server. The answers are its process id, as this host counts (0: the server does not run it), and its status.
     """
     asked = {
         "argv": list(argv),
@@ -68,7 +69,7 @@ def send(
     }
     asked["ignored"] = [number for number in FORWARDED if signal.getsignal(number) == signal.SIG_IGN]
     asked["limits"] = [resource.getrlimit(kind) for kind in range(16)]
-    asked["python"] = f"{os.path.dirname(server.getpeername())}/python"
+    asked["python"] = python or f"{os.path.dirname(server.getpeername())}/python"
     socket.send_fds(server, [json.dumps(asked).encode()], list(files))
 
 

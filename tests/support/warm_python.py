@@ -24,6 +24,11 @@ MODULES = (
     *("torch.distributed.run", "deepspeed.launcher.runner", "jobgen.train.pieces.deadline"),
     *("accelerate", "lightning", "transformers.trainer"),
 )
+JOBGEN = (
+    *("jobgen.commands.cli", "jobgen.commands.check", "jobgen.commands.convert", "jobgen.commands.runs"),
+    *("jobgen.commands.site", "jobgen.jobfile.reader", "jobgen.plan", "jobgen.rendering.render"),
+)
+"""What most commands of jobgen import."""
 COMMANDS = ("python", "python3", "accelerate", "deepspeed", "torchrun")
 FIRST: list[str] = []
 """The folder that comes first on PATH now, if any; see the fixture warm_python."""

@@ -160,7 +160,8 @@ def become(peer: Peer, client: socket.socket, asked: Mapping[str, Any], fds: Seq
     sys.executable = asked["python"]
     threads = os.environ.get("OMP_NUM_THREADS", "")
     default = len(os.sched_getaffinity(0))
-    sys.modules["torch"].set_num_threads(int(threads) if threads.isdecimal() else default)
+    if torch := sys.modules.get("torch"):
+        torch.set_num_threads(int(threads) if threads.isdecimal() else default)
     os.write(told, str(os.getpid()).encode())  # as the client's host counts
     os.close(told)
 
