@@ -184,6 +184,28 @@ def test_what_is_refused(line: str, message: str, tmp_path: Path) -> None:
     assert (status, message in err.splitlines()[-1]) == (1, True), err
 
 
+LATE = """
+import json, time
+from pathlib import Path
+
+from jobgen.train.checkpoints.directory import RECORD
+from jobgen.train.pieces.sealing import Sealer
+
+sealer = Sealer(Path("checkpoints"))
+time.sleep(sealer.me.rank)
+folder = Path("checkpoints/one")
+folder.mkdir(parents=True, exist_ok=True)
+(folder / f"state-{sealer.me.rank}").write_text("")
+sealer.add("one", 1)
+if sealer.me.is_main:
+    print(*json.loads((folder / RECORD).read_text())["files"])
+"""
+
+
+def test_what_a_rank_writes_later_than_the_others_is_recorded(tmp_path: Path) -> None:
+    assert warmly(tmp_path, LATE)[:2] == (0, "state-0 state-1\n")
+
+
 def test_states_per_rank_need_the_same_number_of_ranks(tmp_path: Path) -> None:
     save = "checkpoints.save(4, per_rank={'mine': me.rank, 'optimizer': optimizer})\n"
     again = "print(checkpoints.resume(per_rank={'optimizer': optimizer}).values)"

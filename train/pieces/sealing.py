@@ -35,7 +35,7 @@ class Sealer(Publisher):
         Raise CannotSave on all ranks if a file cannot be read.
         """
         # On a network file system, ranks may see different files for a moment: all use the list of rank 0.
-        [others, *_] = self.agree(folder.name, None, _others(folder, known))
+        [others, *_] = self.agree(folder.name, None, _others(folder, known) if self.run.is_main else None)
         mine, failed = {}, None
         try:
             for name in directory.share(others, self.me.rank, self.me.world_size):
@@ -48,8 +48,9 @@ class Sealer(Publisher):
     def add(self, name: str, step: int) -> None:
         """Record the files of the checkpoint `name`, which a library has written in place.
 
-        Without this record, `newest` does not return it.
+        Each rank calls it when it has written its own files. `newest` returns recorded checkpoints only.
         """
+        self.agree(name, None, None)  # all have written
         files, failed = self.seal(self.directory / name, {}), None
         if self.run.is_main:
             try:
