@@ -105,18 +105,22 @@ $(VENV)/.venv:
 	  { echo "make: $(PYTHON) cannot make a virtual environment: apt install python3-venv" >&2; rm -rf $(VENV); exit 1; }
 	touch $@
 
+# pip compiles every package but this one.
+INSTALL = $(PIP) --editable '.[$(EXTRAS)]' && $(BIN)/python -m compileall -q jobgen templates train && $(BIN)/jobgen pbs > /dev/null
+
+$(VENV)/.demo: EXTRAS = train,mpi
 $(VENV)/.demo: $(VENV)/.venv $(SOURCES)
 	@echo "Installing PyTorch, DeepSpeed and an MPI into $(VENV): this may take minutes."
-	$(PIP) --editable '.[train,mpi]'
-	$(BIN)/python -m compileall -q jobgen templates train  # pip does it for every other package
-	$(BIN)/jobgen pbs > /dev/null
+	$(INSTALL)
 	touch $@
 
-$(VENV)/.test: $(VENV)/.demo
-	$(PIP) --editable '.[train,mpi,test]'
+$(VENV)/.test: EXTRAS = train,mpi,test
+$(VENV)/.test: $(VENV)/.venv $(SOURCES)
+	@echo "Installing PyTorch, DeepSpeed, an MPI and what tests need into $(VENV): this may take minutes."
+	$(INSTALL)
 	@# Hundreds of processes import torch, a sixth faster with fewer garbage collections.
 	$(BIN)/python -c 'import sysconfig; open(sysconfig.get_path("purelib") + "/fewer_collections.pth", "w").write("import gc; gc.set_threshold(100_000)\n")'
-	touch $@
+	touch $(VENV)/.demo $@
 
 $(VENV)/.docs: $(VENV)/.venv $(SOURCES)
 	$(PIP) --editable '.[docs]'
