@@ -115,6 +115,7 @@ $(VENV)/.demo: $(VENV)/.venv $(SOURCES)
 	touch $@
 
 $(VENV)/.test: EXTRAS = train,mpi,test
+$(VENV)/.test: PIP += --no-compile  # the tests do not import all of it
 $(VENV)/.test: $(VENV)/.venv $(SOURCES)
 	@echo "Installing PyTorch, DeepSpeed, an MPI and what tests need into $(VENV): this may take minutes."
 	$(INSTALL)
