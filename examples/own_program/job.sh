@@ -53,7 +53,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.2.0, SHA-256 94f609bfcf75b45128c5679628489c88955fe2eb7e5bd9410b6ec1eebcbca3da ========
+# ======== jobgen runtime 0.2.0, SHA-256 7d010a0ffe824345ac83c7467097418e65e6fc0088235e07026bd7e7f1c1611b ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -504,7 +504,10 @@ job_preflight() { # return 1 after a failure, with the bad hosts in job_bad
   [[ -s $job_dir/preflight/bad-hosts ]] || job_probe_hosts
   [[ -s $job_dir/preflight/bad-hosts ]] || job_find_silent
   mapfile -t job_bad < <(cut -f 1 "$job_dir/preflight/bad-hosts" 2> /dev/null)
-  ((${#job_bad[@]} == 0)) || cat "$job_dir/preflight/bad-hosts" >> "$job_dir/bad-hosts"
+  if ((${#job_bad[@]})); then
+    sed 's/^/jobgen: /; s/\t/: /; 20q' "$job_dir/preflight/bad-hosts" >&2  # srun can lose what the ranks print last
+    cat "$job_dir/preflight/bad-hosts" >> "$job_dir/bad-hosts"
+  fi
   return 1
 }
 
@@ -528,7 +531,6 @@ job_probe_hosts() { # test each host alone, if the launcher failed or ended all 
   job_probe+=" python3 -c 'import jobgen.train, torch.distributed'"
   job_on_hosts 64 job_probe_host
   (cd "$job_dir/preflight/probes" && find . -name '*.bad' -exec cat {} +) | sort > "$job_dir/preflight/bad-hosts"
-  sed 's/^/jobgen: /; s/\t/: /' "$job_dir/preflight/bad-hosts" >&2
 }
 
 job_probe_host() { # HOST: its messages go to a file, because pbs_tmrsh writes to the output of the job

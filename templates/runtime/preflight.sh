@@ -10,7 +10,10 @@ job_preflight() { # return 1 after a failure, with the bad hosts in job_bad
   [[ -s $job_dir/preflight/bad-hosts ]] || job_probe_hosts
   [[ -s $job_dir/preflight/bad-hosts ]] || job_find_silent
   mapfile -t job_bad < <(cut -f 1 "$job_dir/preflight/bad-hosts" 2> /dev/null)
-  ((${#job_bad[@]} == 0)) || cat "$job_dir/preflight/bad-hosts" >> "$job_dir/bad-hosts"
+  if ((${#job_bad[@]})); then
+    sed 's/^/jobgen: /; s/\t/: /; 20q' "$job_dir/preflight/bad-hosts" >&2  # srun can lose what the ranks print last
+    cat "$job_dir/preflight/bad-hosts" >> "$job_dir/bad-hosts"
+  fi
   return 1
 }
 
@@ -34,7 +37,6 @@ job_probe_hosts() { # test each host alone, if the launcher failed or ended all 
   job_probe+=" python3 -c 'import jobgen.train, torch.distributed'"
   job_on_hosts 64 job_probe_host
   (cd "$job_dir/preflight/probes" && find . -name '*.bad' -exec cat {} +) | sort > "$job_dir/preflight/bad-hosts"
-  sed 's/^/jobgen: /; s/\t/: /' "$job_dir/preflight/bad-hosts" >&2
 }
 
 job_probe_host() { # HOST: its messages go to a file, because pbs_tmrsh writes to the output of the job

@@ -359,6 +359,8 @@ def test_a_preflight_that_fails(shell: Shell, status: int, ranks: str, out: str)
         "z",
         *names,
     ]
+    reasons = (shell.run_dir / "bad-hosts").read_text().replace("z\told\n", "").replace("\t", ": ")
+    assert done.said == "".join(f"jobgen: {line}\n" for line in reasons.splitlines())
 
 
 def test_who_was_asked_to_leave_calls_no_host_bad(shell: Shell) -> None:
