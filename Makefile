@@ -32,7 +32,7 @@ test-on-clusters:
 	$(PYTEST) -n 2 tests/cluster/test_survival*.py $(OR_ALONE)
 
 test-without-clusters:
-	$(PYTEST) -n 2 --ignore tests/cluster --ignore tests/runtime $(OR_ALONE)
+	$(PYTEST) -n 3 --ignore tests/cluster --ignore tests/runtime $(OR_ALONE)
 
 # What the cluster tests need, which only root can install.
 system:
