@@ -58,7 +58,8 @@ def send(
 ) -> None:
     """Ask for python ARG..., with open files that get other numbers, in the namespaces of the process `like`.
 
-    `python` is its sys.executable, by default the client that is next to the server. The answers are its process id, as this host counts (0: the server does not run it), and its status.
+    Its sys.executable is `python`, by default the client that is next to the server. The answers are its process id,
+    as this host counts (0: the server does not run it), and its status.
     """
     asked = {
         "argv": list(argv),
