@@ -25,14 +25,17 @@ test:
 	$(MAKE) -j 2 $(VENV)/.test system
 	$(MAKE) -j 3 --output-sync=line lint test-on-clusters test-without-clusters
 
+# They count on the time that something takes.
+TIMED := tests/test_local_survival.py tests/train/test_train_hang.py tests/train/test_train_preflight.py
+
 test-on-clusters:
-	$(PYTEST) -n 3 tests/cluster tests/runtime --ignore-glob '*/test_survival*' --ignore-glob '*/test_matrix*' $(OR_ALONE)
-	@# What kills nodes of a cluster that others share, and what counts on the time that a job takes, comes afterwards.
-	$(PYTEST) -n 3 tests/cluster/test_matrix.py $(OR_ALONE)
-	$(PYTEST) -n 2 tests/cluster/test_survival*.py $(OR_ALONE)
+	$(PYTEST) -n 3 tests/cluster --ignore-glob '*/test_survival*' --ignore-glob '*/test_matrix*' $(OR_ALONE)
+	@# What kills nodes of a cluster that others share, and what counts on time, comes afterwards.
+	$(PYTEST) -n 4 tests/cluster/test_matrix.py tests/runtime $(OR_ALONE)
+	$(PYTEST) -n 4 tests/cluster/test_survival*.py $(TIMED) $(OR_ALONE)
 
 test-without-clusters:
-	$(PYTEST) -n 3 --ignore tests/cluster --ignore tests/runtime $(OR_ALONE)
+	$(PYTEST) -n 2 --ignore tests/cluster --ignore tests/runtime $(addprefix --ignore ,$(TIMED)) $(OR_ALONE)
 
 # What the cluster tests need, which only root can install.
 system:
