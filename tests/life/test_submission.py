@@ -105,13 +105,15 @@ class Fake:
             self.submit()
         return str(error.value)
 
+    def submission(self, *words: str) -> list[str]:
+        return ["submit", self.scheduler, "--name", "exp", *words, "--", "train.py"]
+
     def words(self, *words: str) -> list[str]:
-        job = (self.scheduler, "--name", "exp", *words, "--", "train.py")
-        return [sys.executable, "-m", "jobgen", "submit", *job]
+        return [sys.executable, "-m", "jobgen", *self.submission(*words)]
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Submit by the command."""
-        return jobs.jobgen(*self.words(*words)[3:], cwd=self.root, env=self.env)
+        return jobs.jobgen(*self.submission(*words), cwd=self.root, env=self.env)
 
     @property
     def env(self) -> dict[str, str]:

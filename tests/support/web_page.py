@@ -89,8 +89,8 @@ class Page:
         }}""")
         self.wait()
 
-    def follow(self, form: dict[str, str]) -> None:
-        """Follow the link of a form, on the page."""
+    def follow(self, form: dict[str, str] | list[tuple[str, str]]) -> None:
+        """Follow the link of a form, on the page; a key of a list may come more than once."""
         self.run(f"""new Promise(done => {{
           const link = {json.dumps("#" + urlencode(form))};
           if (location.hash === link) location.hash = "#scheduler=local";

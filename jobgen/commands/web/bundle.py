@@ -24,7 +24,7 @@ from jobgen import __version__
 from jobgen.commands.web import form
 from jobgen.errors import JobgenError, shown
 from jobgen.jobfile.locations import line_of
-from jobgen.jobfile.reader import decode
+from jobgen.jobfile.reader import decode, read_text
 from jobgen.rendering.runtime import MARK
 from jobgen.schedulers.table import SCHEDULERS
 from jobgen.sites.loader import files as files_of_site
@@ -171,7 +171,7 @@ def _site_files(sites: Iterable[str]) -> dict[str, bytes]:
 
 def _moved(path: Path) -> bytes:
     """Return the content of a site file which has the file that it extends beside it."""
-    text = path.read_text()
+    text = read_text(str(path), f"the site file {shown(str(path))}")
     if base := decode(text, str(path)).get("extends"):
         lines = text.split("\n")
         at = line_of(text, ("extends",))
