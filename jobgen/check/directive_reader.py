@@ -70,12 +70,14 @@ def guess(lines: list[str]) -> str:
 def recognized(lines: list[str]) -> Guess:
     """Return the scheduler of a script, and the reason."""
     # The runtime of a script of jobgen is for all schedulers.
+    whole = len(lines)
     lines = list(takewhile(lambda line: not line.startswith(MARK), lines))
     prefixes = {row.prefix[1:]: row.prefix for row in SCHEDULERS.values() if row.prefix}
     mark = rf"\s*#+ ?({'|'.join(prefixes)})\b"
     marks = [match[1].upper() for line in lines if (match := re.match(mark, line, re.I))]
     if not marks:
-        return Guess(SHELL)
+        reason = "read as a shell script: it has no directive of PBS or Slurm; --scheduler overrides this"
+        return Guess(SHELL, "" if len(lines) < whole else reason)
     # At equal counts the last in the table wins: scripts for Slurm often keep directives of PBS.
     prefix = prefixes[max(reversed(prefixes), key=marks.count)]
     rows = [row for row in SCHEDULERS.values() if row.prefix == prefix]

@@ -33,7 +33,8 @@ job_finished_before() {
 job_prepare_step() { # FIRST HOST, from 0: its hosts, logs and rendezvous
   unset -f rank program node launch
   "step_$step"
-  job_hosts=("${all[@]:$1:job_nodes}") job_logs=$logs/step-$step job_number=$((number + step))
+  job_hosts=("${all[@]:$1:job_nodes}") job_logs=$logs/step-$step
+  job_number=$((number + 2003 * step))  # its port is not that of the jobs submitted next
   mkdir "$job_logs"
   ln -s ../control "$job_logs/control"
   rm -f "$job_dir/status.json"

@@ -132,3 +132,13 @@ def test_the_guess_is_said_and_overruled(tmp_path: Path) -> None:
     status, found, said = run("check", "--scheduler", "pbspro", str(job))
     assert (status, "foreign-variable" in found, "read as" in said) == (1, True, False)
     assert words in run("convert", str(job), "--to", "slurm")[2]
+
+
+def test_a_file_without_directives_is_said_to_be_read_as_a_shell_script(tmp_path: Path) -> None:
+    program = tmp_path / "train.py"
+    program.write_text("#!/usr/bin/env python3\nimport torch\n")
+    words = "read as a shell script: it has no directive of PBS or Slurm; --scheduler overrides this"
+    assert run("check", str(program)) == (0, "", f"{program}: {words}\nnothing found in 1 script\n")
+    job = tmp_path / "job.sh"
+    job.write_text(run("local", "--", "true")[1])
+    assert run("check", str(job)) == (0, "", "nothing found in 1 script\n")

@@ -19,7 +19,7 @@
 #   MINICLUSTER_LEASE  a file: the cluster goes down by itself when nobody holds a lock (flock) on it any more
 set -euo pipefail
 
-here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
+here=$(cd "${BASH_SOURCE[0]%/*}" && pwd)
 root=${MINICLUSTER_ROOT:-${TMPDIR:-/tmp}/jobgen-minicluster}
 lease=${MINICLUSTER_LEASE:-}
 
@@ -78,7 +78,7 @@ write_ssh_configuration() {
 
 start_time() { # PID; fails when there is no such process, or only its zombie
     local stat
-    stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 1
+    { read -r stat <"/proc/$1/stat"; } 2>/dev/null || return 1
     read -ra stat <<<"${stat##*) }" # the name in front may hold blanks
     [[ ${stat[0]} != [ZX] ]] && echo "${stat[19]}"
 }
@@ -240,9 +240,7 @@ command_exec() { # HOST COMMAND...
     local pid
     pid=$(pid_of "$1") || die "$1 is not up"
     # nsenter leaves the directory behind when it changes the mounts. The command dies with nsenter.
-    # shellcheck disable=SC2016 # the inner shell expands it
-    exec nsenter -t "$pid" "${namespaces[@]}" -- \
-        setpriv --pdeathsig KILL sh -c 'cd "$1" && shift && exec "$@"' sh "$PWD" "${@:2}"
+    exec nsenter -t "$pid" "${namespaces[@]}" --wdns="$PWD" -- setpriv --pdeathsig KILL "${@:2}"
 }
 
 command_kill() { # HOST

@@ -78,12 +78,14 @@ def test_a_node_dies_and_comes_back(cluster: PbsCluster) -> None:
     whole = {name: text.replace("=2:mpi", "=8:mpi").replace("ppn=2", "ppn=8") for name, text in TWO.items()}
     body = f"{OTHER}echo $OTHER >{folder}/other\nsleep 300"
     job = cluster.submit(f"#!/bin/bash\n{whole[cluster.name]}{body}\n", folder)
-    assert wait_until(lambda: (folder / "other").exists() and (folder / "other").read_text(), 120)
-    other = (folder / "other").read_text().strip()
-    cluster.kill(other)
-    with pytest.raises(Exception, match="exit status"):
-        cluster.exec("head", ["ping", "-c", "1", "-W", "1", other])
-    cluster.purge(job)
+    try:
+        assert wait_until(lambda: (folder / "other").exists() and (folder / "other").read_text(), 120)
+        other = (folder / "other").read_text().strip()
+        cluster.kill(other)
+        with pytest.raises(Exception, match="exit status"):
+            cluster.exec("head", ["ping", "-c", "1", "-W", "1", other])
+    finally:
+        cluster.purge(job)
     cluster.revive(other)
     assert gone(folder, 120) == []  # the first node of Torque looks every 45 s whether its job is still there
     assert cluster.wait(job).id == job

@@ -82,11 +82,11 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Finished:
 def test_two_ranks_have_the_losses_of_plain_torch_on_one(
     tmp_path: Path, reference: Finished, plugin: str, options: list[str], tolerance: float
 ) -> None:
-    done = colossalai(tmp_path, plugin, *EPOCH, *options)
     # In half precision Adam, which divides small gradients by small ones, goes its own way after a while.
-    steps = None if tolerance == EXACT else 12
-    assert done.losses()[:steps] == pytest.approx(reference.losses()[:steps], abs=tolerance)
-    assert done.losses() == pytest.approx(reference.losses(), abs=0.15)
+    steps = 23 if tolerance == EXACT else 12
+    done = colossalai(tmp_path, plugin, *EPOCH, "--max-steps", str(steps), *options)
+    assert len(done.losses()) == steps
+    assert done.losses() == pytest.approx(reference.losses()[:steps], abs=tolerance)
     norms = [row["gradient_norm"] for row in done.metrics("step")]
     if plugin != "gemini":  # which has none where it does not clip
         expected = [row["gradient_norm"] for row in reference.metrics("step")]

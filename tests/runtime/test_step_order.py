@@ -21,7 +21,7 @@ step_2() { job_nodes=2; program() { job_status=${SECOND:-0}; }; }
 step_3() { job_nodes=3; program() { job_status=0; }; }
 job_hosts=(a b c) job_steps=3 job_number=10 job_ranks_per_node=2 job_title=x
 """
-RUNS = ["11 a 1 step-1", "12 a b 0 step-2", "13 a b c 0 step-3"]
+RUNS = ["2013 a 1 step-1", "4016 a b 0 step-2", "6019 a b c 0 step-3"]
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ RUNS = ["11 a 1 step-1", "12 a b 0 step-2", "13 a b c 0 step-3"]
         ("SECOND=7;", RUNS[:2], 7, "1"),
         ("SECOND=75;", RUNS[:2], 75, "1"),
         ("touch asked;", RUNS[:1], 75, "1"),
-        ("seq 2 > $job_dir/steps-done;", ["13 a b c 0 step-3"], 0, "1 2 3"),
+        ("seq 2 > $job_dir/steps-done;", RUNS[2:], 0, "1 2 3"),
     ],
 )
 def test_the_steps_that_run(shell: Shell, before: str, ran: list[str], status: int, finished: str) -> None:
@@ -61,8 +61,8 @@ def test_what_a_step_gets_and_leaves(shell: Shell) -> None:
     assert [path.name for path in (shell.logs / "nodes").iterdir()] == ["2"]
     assert (shell.run_dir / "hostfile").read_text() == "a slots=2\nb slots=2\n"
     assert done.said.splitlines() == [
-        "step 1 of 3, x: a; rendezvous at a:11",
-        "step 2 of 3, x: a b; rendezvous at a:12",
+        "step 1 of 3, x: a; rendezvous at a:2013",
+        "step 2 of 3, x: a b; rendezvous at a:4016",
         "step 2 of 3 ended with status 7",
     ]
     done = shell.run("steps", f"{STUBS}rm -r run/attempt-1/step-*; job_run_steps; echo $job_status")
@@ -90,9 +90,9 @@ step_2() { job_nodes=2; program() { job_status=${SECOND:-0}; }; }
 )
 def test_steps_at_the_same_time(shell: Shell, before: str, status: int, finished: str, third: bool) -> None:
     done = shell.run("steps parallel_steps", f"{STUBS}{BESIDE}{before} job_run_steps; echo $job_status")
-    ran = [*(["11 a 0 step-1"] if "steps-done" not in before else []), "12 b c 0 step-2"]
+    ran = [*(["2013 a 0 step-1"] if "steps-done" not in before else []), "4016 b c 0 step-2"]
     ran = [line for line in ran if "seq 2" not in before]
-    assert sorted(done.lines) == sorted([*ran, *(["13 a b c 0 step-3"] if third else []), str(status)])
+    assert sorted(done.lines) == sorted([*ran, *(RUNS[2:] if third else []), str(status)])
     assert (shell.run_dir / "steps-done").exists() == bool(finished)
     if finished:
         assert (shell.run_dir / "steps-done").read_text().split() == finished.split()

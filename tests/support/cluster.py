@@ -152,7 +152,7 @@ class Cluster:
                 self.exec("head", ["scancel", job_id])
                 state = f"{facts['JobState']} ({facts['Reason']})"
                 raise TimeoutError(f"job {job_id} is {state} after {timeout} s\n{_output(facts)}")
-            time.sleep(0.2)
+            time.sleep(0.3)
 
     def facts(self, job_id: str) -> dict[str, str]:
         shown = self.exec("head", ["scontrol", "show", "job", job_id]).stdout
