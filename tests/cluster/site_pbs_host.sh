@@ -7,9 +7,10 @@ root=$1
 export OPENPBS_LAB=$root/lab
 mkdir -p "$root"/{var,netns,lab} /etc/netns
 mount -t tmpfs -o mode=755 tmpfs /run
-mkdir -p /run/netns /run/root
+mkdir -p /run/netns /run/root /run/build
 install -d -o postgres -g postgres /run/postgresql
 mount --bind "$root" /run/root
+mount --bind "$2" /run/build  # it may be in /tmp
 mount -t tmpfs -o mode=1777 tmpfs /tmp  # the sockets of the data service
 mount -t tmpfs -o mode=1777 tmpfs /var/tmp  # the socket of the qsub that stays for a minute for the user's next one
 mkdir -p "$root"
@@ -17,7 +18,7 @@ mount --bind /run/root "$root"
 mount --bind "$root/netns" /etc/netns
 mount --bind "$root/var" /opt/pbs/var
 ip link set lo up
-"$2/openpbs.sh" up >"$root/up.log" 2>&1
+/run/build/openpbs.sh up >"$root/up.log" 2>&1
 touch "$root/ready"
 sleep infinity &
 wait

@@ -66,7 +66,7 @@ def test_processes_are_found_on_every_node_until_they_have_ended(cluster: PbsClu
     sleepers = [found for found in processes_of(folder) if found.command.startswith("sleep")]
     assert {found.host for found in sleepers} == hosts
     cluster.cancel(job)
-    assert cluster.wait(job).exit_code == 271
+    assert cluster.wait(job).exit_code in (271, 128 + 15)  # bash may see first that its sleep was killed
     for found in sleepers:  # a session of their own
         cluster.exec(found.host, ["kill", "-KILL", str(found.pid)], check=False)
     assert gone(folder) == []

@@ -25,6 +25,7 @@ def site(slurm_cluster: Cluster, tmp_path: Path) -> Path:
     return tmp_path / "mini.toml"
 
 
+@pytest.mark.xdist_group("partitions")
 def test_it_writes_what_the_cluster_is(slurm_cluster: Cluster, site: Path) -> None:
     _, out, _ = jobgen(slurm_cluster, site.parent, "site", "check", "mini.toml")
     assert out.endswith(": good\n")
