@@ -1,7 +1,5 @@
 """The specification of a job, with the origin of each value."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -136,7 +134,7 @@ class _Values(NamedTuple):
     away: bool
     origins: Mapping[str, str]
     given: Mapping[str, str]
-    site: Site | None
+    site: "Site | None"
 
 
 class JobSpec(_Values):

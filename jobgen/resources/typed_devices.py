@@ -1,7 +1,5 @@
 """Accelerators of one type: ``--gpus-per-node a100:4``."""
 
-from __future__ import annotations
-
 import re
 from typing import NamedTuple
 

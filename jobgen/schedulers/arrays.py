@@ -1,7 +1,5 @@
 """Job arrays and their indices."""
 
-from __future__ import annotations
-
 import re
 from itertools import pairwise
 from typing import NamedTuple

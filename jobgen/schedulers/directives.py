@@ -1,7 +1,5 @@
 """Directives of each scheduler except those for sizes: reservations, mail, output and the like."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any, NamedTuple

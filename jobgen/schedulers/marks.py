@@ -1,7 +1,5 @@
 """Text that distinguishes schedulers whose directives have the same prefix, such as PBS Pro and Torque."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 

@@ -1,7 +1,5 @@
 """Versions of schedulers, for options and rules that not all versions have."""
 
-from __future__ import annotations
-
 import re
 from typing import NamedTuple
 

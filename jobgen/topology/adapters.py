@@ -4,8 +4,6 @@ NCCL_IB_HCA, NCCL_SOCKET_IFNAME:  https://docs.nvidia.com/deeplearning/nccl/user
 UCX_NET_DEVICES:                  https://openucx.readthedocs.io/en/master/faq.html
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple

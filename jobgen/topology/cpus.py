@@ -1,7 +1,5 @@
 """Sets of processors, as the kernel and schedulers write them: lists such as ``0-7,64-71``, and masks."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

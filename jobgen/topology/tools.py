@@ -5,8 +5,6 @@ rocm-smi --showtoponuma:    https://rocm.docs.amd.com/projects/rocm_smi_lib/en/l
 npu-smi info -t topo:       a table like that of nvidia-smi, without network adapters
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.pbs import wait_until
 from support.story import AnyCluster
+from support.waiting import wait_until
 
 from jobgen.runs import intent
 

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from support.pbs import PbsCluster, wait_until
+from support.pbs import PbsCluster
+from support.waiting import wait_until
 
 from jobgen import JobgenError, JobSpec, render
 from jobgen.check.checker import check

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.pbs import PbsCluster, wait_until
+from support.pbs import PbsCluster
 from support.processes import gone, processes_of
+from support.waiting import wait_until
 
 TWO = {
     "openpbs": "#PBS -l select=2:ncpus=2:mpiprocs=2\n#PBS -l place=scatter\n",

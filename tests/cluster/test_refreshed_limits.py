@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 from support.cluster import Cluster
-from support.pbs import PbsCluster, wait_until
+from support.pbs import PbsCluster
+from support.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 OLD = """

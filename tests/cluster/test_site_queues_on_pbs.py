@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 from support.cluster import ClusterError
-from support.pbs import PbsCluster, wait_until
+from support.pbs import PbsCluster
 from support.site_pbs import called, chunks_of_a_node, commands, names, resources
 from support.site_requests import Request, directives, plan, requests
+from support.waiting import wait_until
 
 from jobgen.plan import Plan
 from jobgen.rendering.render import render

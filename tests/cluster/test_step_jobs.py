@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 from support import jobs
-from support.cluster import Cluster, wait_for
+from support.cluster import Cluster
 from support.jobs import PROBE
 from support.story import AnyCluster, finish, path_for
+from support.waiting import wait_for
 
 pytestmark = pytest.mark.usefixtures("warm_python")
 

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 from support import jobs, warm
-from support.cluster import Cluster, ended, shared_cluster, wait_for
+from support.cluster import Cluster, ended, shared_cluster
 from support.jobs import PROBE
 from support.pbs import PbsCluster
 from support.require import need_cluster, need_package
+from support.waiting import wait_for
 
 from jobgen.runs import node_files
 

@@ -12,12 +12,13 @@ import shlex
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from support import warm_python
+from support.waiting import wait_for, wait_until
 
 CLUSTER_DIR = Path(__file__).resolve().parent.parent / "cluster"
 SCRIPT = CLUSTER_DIR / "minicluster.sh"
@@ -143,16 +144,13 @@ class Cluster:
 
     def wait(self, job_id: str, timeout: float = 300) -> Job:
         """Wait for the end of a job; one that takes longer than ``timeout`` seconds is cancelled."""
-        deadline = time.monotonic() + timeout
-        while True:
-            facts = self.facts(job_id)
-            if facts["JobState"] in ENDED:
-                return _ended_job(job_id, facts)
-            if time.monotonic() > deadline:
-                self.exec("head", ["scancel", job_id])
-                state = f"{facts['JobState']} ({facts['Reason']})"
-                raise TimeoutError(f"job {job_id} is {state} after {timeout} s\n{_output(facts)}")
-            time.sleep(0.3)
+        in_time = wait_until(lambda: self.ended(job_id), timeout)
+        facts = self.facts(job_id)
+        if not in_time:
+            self.exec("head", ["scancel", job_id])
+            state = f"{facts['JobState']} ({facts['Reason']})"
+            raise TimeoutError(f"job {job_id} is {state} after {timeout} s\n{_output(facts)}")
+        return _ended_job(job_id, facts)
 
     def facts(self, job_id: str) -> dict[str, str]:
         shown = self.exec("head", ["scontrol", "show", "job", job_id]).stdout
@@ -239,14 +237,6 @@ def complaint(argv: Sequence[str | Path], done: subprocess.CompletedProcess[str]
     return f"{shlex.join(map(str, argv))}: exit status {done.returncode}\n{done.stdout}{done.stderr}"
 
 
-def wait_for(condition: Callable[[], bool], seconds: float = 200) -> None:
-    """Until it holds, which must be in time."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-
-
 def start_now(cluster: Cluster, job: str) -> None:
     """Save a job the pause that Slurm makes before a second attempt, but for that in which the node would not
     launch it: in the second in which the attempt before ended it is "already killed"."""
@@ -256,10 +246,12 @@ def start_now(cluster: Cluster, job: str) -> None:
 
 def ended(cluster: Cluster, job: str, seconds: float = 500) -> Job:
     """Wait for the end of a job, and save it the pauses between its attempts."""
-    deadline = time.monotonic() + seconds
-    while (facts := cluster.facts(job))["JobState"] not in ENDED:
+
+    def over() -> bool:
+        facts = cluster.facts(job)
         if facts["JobState"] == "PENDING" and facts["Reason"] == "BeginTime":
             start_now(cluster, job)
-        assert time.monotonic() < deadline, facts
-        time.sleep(0.5)
+        return facts["JobState"] in ENDED
+
+    assert wait_until(over, seconds), cluster.facts(job)
     return cluster.wait(job)

@@ -14,7 +14,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +22,7 @@ from pathlib import Path
 from support import warm_python
 from support.cluster import ClusterError, Job, as_file, complaint
 from support.processes import command
+from support.waiting import wait_until
 
 USER = "pbsu"
 KEPT = (["sleep"], ["trqauthd"])  # on a node of Torque they are the host itself, not what runs on it
@@ -235,12 +236,9 @@ class PbsCluster:
 
     def wait(self, job: str, timeout: float = 300) -> Job:
         """Wait for the end of a job; one that takes longer than ``timeout`` seconds is deleted."""
-        deadline = time.monotonic() + timeout
-        while not self.ended(job):
-            if time.monotonic() > deadline:
-                self.purge(job)
-                raise TimeoutError(f"job {job} has not ended after {timeout} s: {self.facts(job)}")
-            time.sleep(0.5)
+        if not wait_until(lambda: self.ended(job), timeout):
+            self.purge(job)
+            raise TimeoutError(f"job {job} has not ended after {timeout} s: {self.facts(job)}")
         return _ended_job(job, self.facts(job))
 
     def keep_scheduling(self, end: threading.Event) -> None:
@@ -318,11 +316,3 @@ def _text(path: Path) -> str:
     """The output, which may arrive a moment after the end, and never does after a purge."""
     wait_until(lambda: path.is_file(), 3)
     return path.read_text(encoding="utf-8", errors="surrogateescape") if path.is_file() else ""
-
-
-def wait_until(condition: Callable[[], object], seconds: float) -> bool:
-    """Whether it holds within so many seconds."""
-    deadline = time.monotonic() + seconds
-    while not (holds := condition()) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    return bool(holds)

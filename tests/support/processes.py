@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import subprocess
-import time
 from dataclasses import dataclass
 from pathlib import Path
+
+from support.waiting import wait_until
 
 
 @dataclass(frozen=True)
@@ -32,10 +33,8 @@ def processes_of(folder: Path) -> list[Process]:
 
 def gone(folder: Path, seconds: float = 20) -> list[Process]:
     """The processes that are there after so many seconds still."""
-    deadline = time.monotonic() + seconds
-    while (left := processes_of(folder)) and time.monotonic() < deadline:
-        time.sleep(0.5)
-    return left
+    wait_until(lambda: not processes_of(folder), seconds)
+    return processes_of(folder)
 
 
 def _names(pid: int, folder: bytes) -> bool:

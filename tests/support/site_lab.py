@@ -10,8 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from jobgen.sites.site_file import Site
-from support.cluster import CLUSTER_DIR, ClusterError, complaint, wait_for
+from support.cluster import CLUSTER_DIR, ClusterError, complaint
 from support.site_slurm import all_accounts, configuration, job_submit, qos
+from support.waiting import wait_for
 
 _NAMESPACES = ("--mount", "--net", "--uts", "--ipc", "--pid")
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

@@ -12,8 +12,9 @@ from pathlib import Path
 
 from jobgen import values
 from jobgen.sites.site_file import Site
-from support.cluster import CLUSTER_DIR, ClusterError, wait_for
-from support.pbs import PbsCluster, wait_until
+from support.cluster import CLUSTER_DIR, ClusterError
+from support.pbs import PbsCluster
+from support.waiting import wait_for, wait_until
 
 _NAMESPACES = ("--mount", "--net", "--ipc", "--pid", "--uts")
 

@@ -16,8 +16,9 @@ from support import jobs, warm_python
 from support.cluster import Cluster, Job, ended
 from support.matrix import ENDS, LAUNCHERS, Cell
 from support.mpich import mpich_bin
-from support.pbs import PbsCluster, wait_until
+from support.pbs import PbsCluster
 from support.processes import Process, gone, processes_of
+from support.waiting import wait_until
 
 PROGRAM = Path(__file__).with_name("cell.sh")
 RANKS = 4
