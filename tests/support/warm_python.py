@@ -32,6 +32,7 @@ JOBGEN = (
 COMMANDS = ("python", "python3", "accelerate", "deepspeed", "torchrun")
 FIRST: list[str] = []
 """The folder that comes first on PATH now, if any; see the fixture warm_python."""
+ROOT = Path(__file__).resolve().parents[2]
 _SERVER = Path(__file__).with_name("warm_server.py")
 SESSION: list[Path] = []
 """The directory of the test session."""
@@ -56,8 +57,9 @@ def command(name: str) -> str:
 
 @functools.cache
 def server(python: str = sys.executable, modules: tuple[str, ...] = MODULES) -> Path:
-    """The folder of this test session, until this process ends."""
-    place = SESSION[0] / f"python-{zlib.crc32(repr((python, modules)).encode())}"
+    """The folder of all test sessions of the same code, until this process ends."""
+    code = [path.stat().st_mtime_ns for folder in ("jobgen", "train") for path in (ROOT / folder).rglob("*.py")]
+    place = SESSION[0].parent / f"python-{zlib.crc32(repr((python, modules, sorted(code))).encode())}"
     return _HELD.enter_context(folder(place, python, modules))
 
 
