@@ -41,9 +41,9 @@ test-without-clusters:
 system:
 	if [ "$$(id -u)" = 0 ]; then tests/install.sh; fi
 
-# The tests without a cluster, a training or a browser: less than a minute on two cores.
+# The tests without a cluster, a training or a browser: less than a minute on two cores. Many of them wait.
 quick: $(VENV)/.test
-	$(BIN)/python -m pytest -q -n 6 --dist worksteal tests/runtime tests/test_golden.py tests/test_errors.py tests/test_values.py tests/test_jobfile.py \
+	$(BIN)/python -m pytest -q -n 10 --dist worksteal tests/runtime tests/test_golden.py tests/test_errors.py tests/test_values.py tests/test_jobfile.py \
 	  tests/check/test_check_rules.py tests/convert --deselect tests/test_golden.py::test_every_combination_is_clean_and_has_its_directives_first
 
 # Every launcher x every end of a job x Slurm, OpenPBS and Torque, of which `make test` runs a part; and the table of it.
