@@ -13,6 +13,7 @@ from benchmarks.measure import Figure, wall_seconds
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
 from support.browser import browser
+from support.warm_python import SESSION
 from support.web_page import Page, built, served
 
 RUNS = 5
@@ -28,6 +29,8 @@ _CHANGE = """(async () => {
 
 def figures() -> Iterator[Figure]:
     with tempfile.TemporaryDirectory() as place:
+        SESSION[:] = [Path(place, "session")]
+        SESSION[0].mkdir()
         folder = built(Path(place, "page"))
         with served(folder) as url, browser(Path(place, "profile")) as opened:
             page = Page(opened, url)

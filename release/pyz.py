@@ -1,7 +1,7 @@
 """``python -m release.pyz WHEEL FILE``: write jobgen.pyz, one file for any Python from 3.10, of a wheel.
 
-It holds jobgen without the training module, and the packages that rendering needs, in pure Python. Packages
-that exist only compiled (msgspec, tree-sitter) are left out: jobgen names them where it needs them.
+It holds jobgen without the training module and the packages that it needs. It has the extension modules of
+COMPILED for each of PYTHONS on each of MACHINES, in compiled/TAG; pyz_main.py takes those of its Python.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable
+from itertools import product
 from pathlib import Path
 
 from jobgen.commands.web.bundle import archive
@@ -20,21 +21,40 @@ from jobgen.commands.web.bundle import archive
 ROOT = Path(__file__).resolve().parents[1]
 OLDEST = "3.10"
 PURE = ("click", "jinja2", "markupsafe", "tomli")
+COMPILED = ("msgspec", "tree-sitter", "tree-sitter-bash")
+PYTHONS = (OLDEST, "3.11", "3.12", "3.13", "3.14")
+MACHINES = ("x86_64", "aarch64")
+_PINS = ("--only-binary", ":all:", "--constraint", str(ROOT / "constraints.txt"))
 _LEFT_OUT = ("jobgen/train", "bin", "share")
-_UNWANTED = (".so", ".c", ".pyc")
+_UNWANTED = ("*.so", "*.c", "*.pyc", "direct_url.json", "WHEEL")  # compiled, or of this machine
 
 
 def collect(wheel: Path, folder: Path) -> None:
-    """Install jobgen and the packages of PURE into a folder; leave out what is compiled."""
-    pins = ("--constraint", str(ROOT / "constraints.txt"))
-    _pip("--python-version", OLDEST, "--only-binary", ":all:", *pins, *PURE, target=folder)
+    """Install jobgen and the packages of PURE and COMPILED into a folder."""
+    _pip("--python-version", OLDEST, *_PINS, *PURE, target=folder)
     _pip(str(wheel), target=folder)
     for name in _LEFT_OUT:
         shutil.rmtree(folder / name, ignore_errors=True)
-    for path in [
-        one for one in folder.rglob("*") if one.suffix in _UNWANTED or one.name == "direct_url.json"
-    ]:
+    for path in [one for pattern in _UNWANTED for one in folder.rglob(pattern)]:
         path.unlink()
+    for machine, python in product(MACHINES, PYTHONS):
+        _add_compiled(folder, machine, python)
+
+
+def _add_compiled(folder: Path, machine: str, python: str) -> None:
+    """Install COMPILED for one Python on one kind of machine; its extension modules go into compiled/TAG."""
+    with tempfile.TemporaryDirectory() as made:
+        platform = ("--platform", f"manylinux2014_{machine}", "--python-version", python)
+        _pip(*platform, *_PINS, *COMPILED, target=Path(made))
+        for path in (one for one in Path(made).rglob("*") if one.is_file() and one.name != "WHEEL"):
+            inner = path.relative_to(made)
+            if (
+                path.suffix == ".so"
+            ):  # _core.cpython-310-x86_64-linux-gnu.so, or _binding.abi3.so for every Python
+                tag = path.name.split(".")[1].replace("abi3", f"{machine}-linux-gnu")
+                inner = Path("compiled", tag, inner)
+            (folder / inner).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, folder / inner)
 
 
 def _pip(*words: str, target: Path) -> None:

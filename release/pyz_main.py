@@ -10,20 +10,24 @@ import atexit
 import shutil
 import tempfile
 import zipfile
+from importlib.machinery import EXTENSION_SUFFIXES
+
+TAG = EXTENSION_SUFFIXES[0][1:-3]  # cpython-310-x86_64-linux-gnu
 
 
 def packages(archive):
     """Return the directory with the packages of the archive, which it is unpacked into at the first start.
 
-    The name has the digest of the content: another version has another directory. If the cache cannot be
-    written, the directory is temporary.
+    The name has the digest of the content and the kind of Python: others have other directories. If the cache
+    cannot be written, the directory is temporary.
     """
     with zipfile.ZipFile(archive) as file:
         digest = file.read("DIGEST").decode()
         home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-        folder = os.path.join(home, "jobgen", f"pyz-{digest}")
-        if os.path.isdir(folder):
+        folder = os.path.join(home, "jobgen", "pyz-%s.%s" % (digest, TAG))  # noqa: UP031
+        if whole(file, folder):
             return folder
+        shutil.rmtree(folder, ignore_errors=True)  # somebody has deleted old files
         try:
             os.makedirs(os.path.dirname(folder), exist_ok=True)
             fresh = tempfile.mkdtemp(prefix="pyz-", dir=os.path.dirname(folder))
@@ -40,9 +44,34 @@ def packages(archive):
     return folder
 
 
+def members(file):
+    """Return the files of the packages for this Python, with their names in the archive."""
+    found = {}
+    for name in file.namelist():
+        if name.startswith("compiled/"):
+            _, tag, inner = name.split("/", 2)
+            if tag in (
+                TAG,
+                TAG.split("-", 2)[-1],
+            ):  # of this version, or of all versions on this kind of machine
+                found[inner] = name
+        elif "/" in name:
+            found[name] = name
+    return found
+
+
+def whole(file, folder):
+    """Return whether a directory holds all packages of the archive."""
+    return all(os.path.exists(os.path.join(folder, name)) for name in members(file))
+
+
 def unpack(file, folder):
     """Unpack the packages of the archive into a directory."""
-    file.extractall(folder, [name for name in file.namelist() if "/" in name])
+    for inner, name in members(file).items():
+        path = os.path.join(folder, inner)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "wb") as out:
+            out.write(file.read(name))
 
 
 if __name__ == "__main__":

@@ -513,6 +513,24 @@ def test_a_file_by_its_path_extends_what_lies_beside_it(
 
 BASE = 'title = "t"\nscheduler = "slurm"\n'
 
+
+def test_variables_as_a_list(tmp_path: Path) -> None:
+    (tmp_path / "t.toml").write_text(f'{BASE}[environment]\nenv = ["A=1", "TOKEN"]\n')
+    site = loader.load(str(tmp_path / "t.toml"))
+    assert (site.values["env"], site.said) == ((("A", "1"), ("TOKEN", None)), "site t")
+    (tmp_path / "u.toml").write_text('extends = "./t.toml"\n[environment]\nenv = { A = "1" }\n')
+    with pytest.raises(
+        JobgenError, match=r"u\.toml, line 3: env is a list in the site that this one extends"
+    ):
+        loader.load(str(tmp_path / "u.toml"))
+
+
+def test_a_job_without_the_devices_of_the_site(tmp_path: Path) -> None:
+    (tmp_path / "t.toml").write_text(f"{BASE}[resources]\ngpus_per_node = 4\n")
+    done = jobgen("slurm", "--site", "./t.toml", "--accelerator", "cpu", "--", "true", cwd=tmp_path)
+    assert (done.returncode, "gpus" in done.stdout.partition("# ====")[0]) == (0, False), done.stderr
+
+
 SOURCE = """[[source]]
 facts = ["queues", "node"]
 confidence = "manual"
@@ -746,6 +764,11 @@ def test_the_command_refuses_in_one_sentence(words: str, said: str, tmp_path: Pa
             "torque-gpu",
             'launch = { launcher = "srun" }',
             "launcher = srun (site mine): srun is only for Slurm",
+        ),
+        (
+            "lumi",
+            'blocks = { setup = "if" }',
+            "setup (site mine): bash cannot read it: line 2: syntax error: unexpected end of file",
         ),
     ],
 )

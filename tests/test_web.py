@@ -362,12 +362,38 @@ def test_a_site_that_extends_a_file_of_another_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "base").mkdir()
-    (tmp_path / "base/wide.toml").write_text('title = "Wide"\nscheduler = "slurm"\n[job]\nqueue = "wide"\n')
-    (tmp_path / "ours.toml").write_text('title = "Ours"\nextends = "base/wide.toml" # of the centre\n')
-    with zipfile.ZipFile(built(tmp_path / "page", "--site", tmp_path / "ours.toml") / "jobgen.zip") as held:
+    (tmp_path / "base/polaris.toml").write_text(
+        'title = "Wide"\nscheduler = "slurm"\n[job]\nqueue = "wide"\n'
+    )
+    (tmp_path / "ours.toml").write_text('title = "Ours"\nextends = "base/polaris.toml" # of the centre\n')
+    folder = built(tmp_path / "page", "--site", tmp_path / "ours.toml")
+    assert 'value="polaris"' not in (folder / "index.html").read_text()  # the page could not tell the two
+    with zipfile.ZipFile(folder / "jobgen.zip") as held:
         held.extractall(tmp_path / "held", [one for one in held.namelist() if one.startswith(SITE_FILES)])
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "held/config"))
     assert "#SBATCH --partition=wide" in printed(["slurm", "--site", "ours"]).script
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "reason"),
+    [
+        ("ours.site", "", "ours.site: must be named NAME.toml, not none.toml"),
+        ("none.toml", "", "none.toml: must be named NAME.toml, not none.toml"),
+        ("ours.toml", "[blocks]\nsetup = 'if'\n", "no job is valid with its defaults: setup (site ours)"),
+        (
+            "ours.toml",
+            '[environment]\nenv_file = ["t.env"]\n',
+            "env_file names a file, which a browser cannot",
+        ),
+    ],
+)
+def test_a_site_that_the_page_cannot_have(name: str, text: str, reason: str, tmp_path: Path) -> None:
+    (tmp_path / "t.env").write_text("A=1\n")
+    (tmp_path / name).write_text(f'title = "Ours"\nscheduler = "slurm"\n{text}')
+    done = jobgen("web", "-o", tmp_path / "page", "--site", tmp_path / name)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert reason in done.stderr
+    assert not (tmp_path / "page").exists()
 
 
 @pytest.mark.parametrize(

@@ -4,15 +4,12 @@ It runs in one process, without a launcher. The checkpoint or exported file dete
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 
 import torch
 
 from . import loss_functions, trees
 from .checkpoints import evaluate
-from .config import language
-from .config.converters import real, whole
-from .config.options import Parser
+from .config import commands, language
 from .data import text
 from .errors import CommonMistake
 
@@ -25,7 +22,7 @@ def main(argv: Sequence[str]) -> None:
 
     Raise BadInput if the source cannot be read or is not a language model.
     """
-    asked = _parser().parse_args(argv)
+    asked = commands.sample().parse_args(argv)
     settings, state = evaluate.load(asked.source, asked.ema)
     if settings.task != "text":
         raise CommonMistake(
@@ -46,27 +43,6 @@ def main(argv: Sequence[str]) -> None:
     choose = chooser(asked.temperature, asked.top_k, torch.Generator().manual_seed(asked.seed))
     added = list(continued(predict, choose, prompt, asked.tokens, context))
     print(alphabet.decode([*prompt, *added]))
-
-
-def _parser() -> Parser:
-    about = "Let a language model go on with a text, in one process."
-    parser = Parser(prog="python -m jobgen.train sample", description=about)
-    parser.add_argument(
-        "source", type=Path, metavar="CKPT|EXPORTED", help="a checkpoint, a run directory, an exported file"
-    )
-    parser.add_argument("--prompt", required=True, metavar="TEXT", help="the text to go on with")
-    parser.add_argument("--tokens", type=whole(1), default=100, metavar="N", help="to add (default: 100)")
-    parser.add_argument(
-        "--temperature",
-        type=real(),
-        default=1.0,
-        metavar="X",
-        help="divides the logits (default: 1); 0 takes the most likely token",
-    )
-    parser.add_argument("--top-k", type=whole(1), metavar="K", help="choose among the K most likely tokens")
-    parser.add_argument("--seed", type=whole(0), default=0, metavar="N", help="of the choices (default: 0)")
-    parser.add_argument("--ema", action="store_true", help="the averaged weights of a run with --ema")
-    return parser
 
 
 @torch.no_grad()

@@ -22,6 +22,14 @@ from jobgen.runs.exit_statuses import of_command
 _ESCAPES = str.maketrans({"\\": "\\e", "-": "\\-", "'": "\\(aq", "`": "\\(ga", "^": "\\(ha", "~": "\\(ti"})
 ENVIRONMENT = (
     ("JOBGEN_TEMPLATE_PATH", "Directories of templates that come before the packaged ones, with colons."),
+    (
+        "XDG_CONFIG_HOME",
+        "Your own site files are in its directory jobgen/sites; without it, of ~/.config.",
+    ),
+    (
+        "XDG_CACHE_HOME",
+        "Compiled templates are in its directory jobgen; without it, of ~/.cache.",
+    ),
     ("NO_COLOR", "If it is not empty, no state has a colour."),
 )
 

@@ -18,7 +18,7 @@ def check_syntax(spec: JobSpec, keys: Iterable[str]) -> None:
         JobgenError: a block has a syntax error; the message is bash's own.
     """
     for key in keys:
-        if said := complaint(getattr(spec, key)):
+        if (code := getattr(spec, key)) and (said := complaint(code)):
             origin = spec.origin(key)
             raise JobgenError(f"{setting(key, origin)} ({origin}): bash cannot read it: {said}")
 

@@ -104,10 +104,10 @@ def render(
     Raises:
         JobgenError: a user's template or shell code is wrong; the message names it.
     """
-    if given := [key for key in BLOCKS if getattr(plan.spec, key)]:
+    if any(getattr(plan.spec, key) for key in BLOCKS):
         from jobgen.rendering.hooks import check_syntax  # runs bash
 
-        check_syntax(plan.spec, given)
+        check_syntax(plan.spec, BLOCKS)
     folders = tuple(template_dirs)
     env = environment(folders, cache_dir)
     values = plan._asdict() | words(plan)

@@ -129,6 +129,10 @@ def _merged(
             before = below.get(key, [])
             merged[key] = [*before, *value]
             places.update(_source_places(value, len(before), path, text))
+        elif isinstance(below.get(key, value), dict) != isinstance(value, dict):
+            other = "a table" if isinstance(below[key], dict) else "a list"
+            where = f"{_origin(path, text)(place)}: {key}"
+            raise JobgenError(f"{where} is {other} in the site that this one extends: write one, too")
         elif isinstance(value, dict):
             merged[key] = _merged(below.get(key, {}), value, place, path, text, places)
         else:
@@ -155,7 +159,8 @@ def _site(path: str, data: dict[str, Any], places: Places) -> Site:
             raise JobgenError(f"{path}: must have a {key}, or extend a site that has one")
 
     def origin(place: Path) -> str:
-        inner = (*place, next(iter(data[place[0]][place[1]]))) if place[-1] == "env" else place
+        value = data[place[0]][place[1]]
+        inner = (*place, next(iter(value))) if place[-1] == "env" and isinstance(value, dict) else place
         return f"site {_name(places[inner][0])}"
 
     values, origins = options_of(tables, origin)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from jobgen.api import JobSpec
 from jobgen.errors import JobgenError
 from jobgen.plan import resolve
+from jobgen.rendering.hooks import check_syntax
+from jobgen.rendering.render import BLOCKS
 from jobgen.sites.defaults import completed
 from jobgen.sites.site_file import Site
 from jobgen.spec import JobSpec as Specification
@@ -19,13 +21,14 @@ def try_defaults(site: Site) -> None:
     faults: list[str] = []
     for queue in site.queues or (None,):
         try:
-            warnings = resolve(_smallest(site, queue)).site.warnings
+            plan = resolve(_smallest(site, queue))
+            check_syntax(plan.spec, BLOCKS)
         except JobgenError as error:
             faults.append(str(error))
             continue
-        if not warnings:
+        if not plan.site.warnings:
             return
-        faults.append(warnings[0])
+        faults.append(plan.site.warnings[0])
     raise JobgenError(f"{site.path}: no job is valid with its defaults: {faults[0]}")
 
 

@@ -58,7 +58,9 @@ def command(name: str) -> str:
 @functools.cache
 def server(python: str = sys.executable, modules: tuple[str, ...] = MODULES) -> Path:
     """The folder of all test sessions of the same code, until this process ends."""
-    code = [path.stat().st_mtime_ns for folder in ("jobgen", "train") for path in (ROOT / folder).rglob("*.py")]
+    code = [
+        path.stat().st_mtime_ns for folder in ("jobgen", "train") for path in (ROOT / folder).rglob("*.py")
+    ]
     place = SESSION[0].parent / f"python-{zlib.crc32(repr((python, modules, sorted(code))).encode())}"
     return _HELD.enter_context(folder(place, python, modules))
 

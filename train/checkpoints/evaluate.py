@@ -17,9 +17,7 @@ from torch import nn
 
 from .. import checkpoints, data, device, engines, peers, ranks, trees
 from ..addresses import free_port
-from ..config import Settings, restored
-from ..config.converters import fraction, one_of, paths, whole
-from ..config.options import Parser
+from ..config import Settings, commands, restored
 from ..data import feed, sampling
 from ..engines.deepspeed_common import load_deepspeed
 from ..engines.deepspeed_patches import EXPERTS
@@ -35,7 +33,7 @@ def main(argv: Sequence[str]) -> None:
 
     Raise BadInput if it cannot be evaluated, and TargetMissed if the accuracy is below --target-accuracy.
     """
-    asked = _parser().parse_args(argv)
+    asked = commands.evaluate().parse_args(argv)
     settings, state = load(asked.source, asked.ema)
     samples = data.of(replace(settings, data=asked.data or settings.data, cache=None))
     mine = alone()
@@ -53,34 +51,12 @@ def main(argv: Sequence[str]) -> None:
         raise TargetMissed(scores.metrics["accuracy"], asked.target_accuracy)
 
 
-def _parser() -> Parser:
-    about = "Evaluate a checkpoint or exported weights on the test set of its task, in one process."
-    parser = Parser(prog="python -m jobgen.train evaluate", description=about)
-    parser.add_argument(
-        "source", type=Path, metavar="CKPT|EXPORTED", help="a checkpoint, a run directory, an exported file"
-    )
-    parser.add_argument(
-        "--with",
-        dest="with_",
-        type=one_of(tuple(RUNNERS)),
-        default="torch",
-        metavar="torch|deepspeed",
-        help="plain torch (default), or DeepSpeed's inference engine",
-    )
-    parser.add_argument("--ema", action="store_true", help="the averaged weights of a run with --ema")
-    parser.add_argument("--data", type=paths, metavar="PATH", help="the files of the data, if changed")
-    parser.add_argument("--batch-size", type=whole(1), default=256, metavar="N", help="default: 256")
-    parser.add_argument("--show", type=whole(1), metavar="N", help="print the classes of N samples, too")
-    parser.add_argument("--target-accuracy", type=fraction, metavar="X", help="exit with status 3 below X")
-    return parser
-
-
 def load(source: Path, ema: bool) -> tuple[Settings, export.Weights]:
     """Return the settings of the run that made `source`, and the weights of the whole model.
 
     ema: return the averaged weights. Raise BadInput if `source` cannot be read or has no averaged weights.
     """
-    if source.suffix not in export.SUFFIXES or source.is_dir():
+    if source.suffix not in commands.SUFFIXES or source.is_dir():
         found = checkpoints.at(source)
         return found.settings, export.weights(found, ema)
     file = export.description(source)

@@ -17,15 +17,13 @@ from typing import Any
 import torch
 
 from .. import atomic, checkpoints
-from ..config.converters import file_named
+from ..config import commands
 from ..config.dsquery import enabled
 from ..config.engines import spec_of
-from ..config.options import Parser
 from ..errors import BadInput
 from . import storage
 from .directory import Checkpoint, verify
 
-SUFFIXES = (".pt", ".safetensors")
 Weights = dict[str, torch.Tensor]
 TIED = "tied_modules."  # in DeepSpeed's names of weights that two stages of a pipeline share
 SHARE = re.compile(r"zero_pp_rank_(\d+)_mp_rank_(\d+)_optim_states\.pt$")
@@ -37,12 +35,7 @@ def main(argv: Sequence[str]) -> None:
     Raise BadInput if the checkpoint does not exist or is damaged, or if it lacks the requested averaged
     weights.
     """
-    about = "Write the weights of a checkpoint to OUT, as one plain-torch state_dict."
-    parser = Parser(prog="python -m jobgen.train export", description=about)
-    parser.add_argument("checkpoint", type=Path, metavar="CKPT", help="a checkpoint, or a run directory")
-    parser.add_argument("output", type=file_named(SUFFIXES), metavar="OUT", help="file.pt or .safetensors")
-    parser.add_argument("--ema", action="store_true", help="the averaged weights of a run with --ema")
-    asked = parser.parse_args(argv)
+    asked = commands.export().parse_args(argv)
     found = checkpoints.at(asked.checkpoint)
     state = collected(found, asked.ema)
     write(in_fp32(state), asked.output)

@@ -11,7 +11,7 @@ import tarfile
 import tempfile
 import time
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import distribution
 from pathlib import Path
 from typing import NamedTuple
@@ -22,12 +22,15 @@ import jobgen
 import jobgen.templates
 from jobgen import __version__
 from jobgen.commands.web import form
+from jobgen.config import NO_SITE
 from jobgen.errors import JobgenError, shown
 from jobgen.jobfile.locations import line_of
 from jobgen.jobfile.reader import decode, read_text
 from jobgen.rendering.runtime import MARK
 from jobgen.schedulers.table import SCHEDULERS
 from jobgen.sites.loader import files as files_of_site
+from jobgen.sites.loader import load
+from jobgen.sites.validation import try_defaults
 
 SITES = "config/jobgen/sites"  # in the archive; the worker sets XDG_CONFIG_HOME to config
 _TEMPLATES = Path(jobgen.templates.__path__[0])
@@ -72,13 +75,15 @@ def write(folder: Path, sites: Sequence[str], parts: str | None) -> int:
             another file.
     """
     own = list({site.name: site for site in map(form.site_entry, sites)}.values())
+    _check_sites(sites)
     own_files = _site_files(sites)
     python, msgspec = (content(part, parts) for part in (PYODIDE, MSGSPEC))
     files = dict(_members(python, PYODIDE.members))
     files["jobgen.zip"] = archive({**_packages(), **_wheel(msgspec), **own_files})
     files |= {name: (_TEMPLATES / "web" / name).read_bytes() for name in _PAGE}
     whole = hashlib.sha256(b"".join(files[name] for name in sorted(files))).hexdigest()
-    files["index.html"] = _index(own, whole[:12]).encode()
+    hidden = {Path(name).stem for name in own_files}
+    files["index.html"] = _index(own, hidden, whole[:12]).encode()
     folder.mkdir(parents=True, exist_ok=True)
     for name, data in files.items():
         (folder / name).write_bytes(data)
@@ -157,12 +162,23 @@ def _wheel(wheel: bytes) -> dict[str, bytes]:
         return {name: held.read(name) for name in held.namelist() if not name.endswith("/")}
 
 
+def _check_sites(paths: Iterable[str]) -> None:
+    """Refuse own sites with which no job is valid, or that need more than a browser has."""
+    for path in paths:
+        site = load(path, machine=False)
+        try_defaults(site)
+        if site.values.get("env_file"):
+            raise JobgenError(f"site {shown(site.path)}: env_file names a file, which a browser cannot read")
+
+
 def _site_files(sites: Iterable[str]) -> dict[str, bytes]:
     """Return the files of the sites, and those that they extend, without the packaged ones."""
     found: dict[str, Path] = {}
     for path in (Path(one) for site in sites for one in files_of_site(site)):
         if path.resolve().parent == (_TEMPLATES / "sites").resolve():
             continue
+        if path.suffix != ".toml" or path.stem == NO_SITE:
+            raise JobgenError(f"site {shown(str(path))}: must be named NAME.toml, not {NO_SITE}.toml")
         other = found.setdefault(path.name.removesuffix(".toml"), path)
         if other.resolve() != path.resolve():
             raise JobgenError(f"site {shown(str(path))}: {shown(str(other))} has the same name")
@@ -194,10 +210,10 @@ def archive(files: Mapping[str, bytes]) -> bytes:
     return out.getvalue()
 
 
-def _index(own: Sequence[form.SiteEntry], build: str) -> str:
-    """Return the HTML. ``build`` ends the addresses of files: browsers keep those of another build."""
+def _index(own: Sequence[form.SiteEntry], hidden: Collection[str], build: str) -> str:
+    """Return the HTML without the packaged sites that files of their own hide. ``build`` ends the addresses
+    of files: browsers keep those of another build."""
     packaged = [form.site_entry(str(path)) for path in sorted((_TEMPLATES / "sites").glob("*.toml"))]
-    names = {site.name for site in own}
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_TEMPLATES / "web"),
         autoescape=True,
@@ -210,7 +226,7 @@ def _index(own: Sequence[form.SiteEntry], build: str) -> str:
         version=__version__,
         schedulers=SCHEDULERS.values(),
         own=own,
-        packaged=[site for site in packaged if site.name not in names],
+        packaged=[site for site in packaged if site.name not in hidden],
         groups=form.groups(),
         absent=form.ABSENT,
         pyodide=PYODIDE.name,

@@ -1,0 +1,64 @@
+"""The options of the commands that do not train: export, evaluate and sample."""
+
+from pathlib import Path
+
+from .converters import file_named, fraction, one_of, paths, real, whole
+from .options import Parser
+
+SUFFIXES = (".pt", ".safetensors")
+RUNNERS = ("torch", "deepspeed")
+
+
+def export() -> Parser:
+    about = "Write the weights of a checkpoint to OUT, as one plain-torch state_dict."
+    parser = Parser(prog="python -m jobgen.train export", description=about)
+    parser.add_argument("checkpoint", type=Path, metavar="CKPT", help="a checkpoint, or a run directory")
+    parser.add_argument("output", type=file_named(SUFFIXES), metavar="OUT", help="file.pt or .safetensors")
+    parser.add_argument("--ema", action="store_true", help="the averaged weights of a run with --ema")
+    return parser
+
+
+def evaluate() -> Parser:
+    about = "Evaluate a checkpoint or exported weights on the test set of its task, in one process."
+    parser = Parser(prog="python -m jobgen.train evaluate", description=about)
+    parser.add_argument(
+        "source", type=Path, metavar="CKPT|EXPORTED", help="a checkpoint, a run directory, an exported file"
+    )
+    parser.add_argument(
+        "--with",
+        dest="with_",
+        type=one_of(RUNNERS),
+        default="torch",
+        metavar="torch|deepspeed",
+        help="plain torch (default), or DeepSpeed's inference engine",
+    )
+    parser.add_argument("--ema", action="store_true", help="the averaged weights of a run with --ema")
+    parser.add_argument("--data", type=paths, metavar="PATH", help="the files of the data, if changed")
+    parser.add_argument("--batch-size", type=whole(1), default=256, metavar="N", help="default: 256")
+    parser.add_argument("--show", type=whole(1), metavar="N", help="print the classes of N samples, too")
+    parser.add_argument("--target-accuracy", type=fraction, metavar="X", help="exit with status 3 below X")
+    return parser
+
+
+def sample() -> Parser:
+    about = "Let a language model go on with a text, in one process."
+    parser = Parser(prog="python -m jobgen.train sample", description=about)
+    parser.add_argument(
+        "source", type=Path, metavar="CKPT|EXPORTED", help="a checkpoint, a run directory, an exported file"
+    )
+    parser.add_argument("--prompt", required=True, metavar="TEXT", help="the text to go on with")
+    parser.add_argument("--tokens", type=whole(1), default=100, metavar="N", help="to add (default: 100)")
+    parser.add_argument(
+        "--temperature",
+        type=real(),
+        default=1.0,
+        metavar="X",
+        help="divides the logits (default: 1); 0 takes the most likely token",
+    )
+    parser.add_argument("--top-k", type=whole(1), metavar="K", help="choose among the K most likely tokens")
+    parser.add_argument("--seed", type=whole(0), default=0, metavar="N", help="of the choices (default: 0)")
+    parser.add_argument("--ema", action="store_true", help="the averaged weights of a run with --ema")
+    return parser
+
+
+COMMANDS = {"export": export, "evaluate": evaluate, "sample": sample}
