@@ -14,6 +14,7 @@
 #SBATCH --requeue
 # shellcheck disable=SC2034,SC2120,SC2154,SC2329  # the runtime below uses them
 set -euo pipefail
+[[ ! -f $0 ]] || grep -qs '^# =* jobgen runtime ' "$0" || { echo 'jobgen: the runtime of this script is missing: nothing was started' >&2; exit 70; }
 
 # ---- settings -----------------------------------------------------------------------------
 job_name='mine' job_title='2 nodes x 4 ranks, 8 ranks in all, by torchrun on NVIDIA GPUs' job_run_dir=runs
@@ -53,7 +54,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.2.0, SHA-256 7d010a0ffe824345ac83c7467097418e65e6fc0088235e07026bd7e7f1c1611b ========
+# ======== jobgen runtime 0.2.0, SHA-256 8e154025fda273931fd52d729193e87a3d34f12a916dfb8605499bf2cae0ae5b ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -181,8 +182,8 @@ job_scheduler() {
   unset SLURM_EXPORT_ENV  # of sbatch --export=NONE; it would apply to the daemons that mpirun starts with srun
 }
 
-job_field() { # NAME: of this job, in Slurm
-  scontrol show job "$job_id" | tr ' ' '\n' | awk -F= -v name="$1" '$1 == name && !n++ { print $2 }'
+job_field() { # NAME: of this job, in Slurm; the first line has the name of the job, which may contain anything
+  scontrol show job "$job_id" | sed 1d | tr ' ' '\n' | awk -F= -v name="$1" '$1 == name && !n++ { print $2 }'
 }
 
 job_list_hosts() { scontrol show hostnames "$job_nodelist" || job_say "scontrol cannot list the hosts of $job_nodelist"; }
@@ -196,7 +197,9 @@ job_submit_command() { # Slurm refuses a dependency on a job that it has removed
 # ---- run_directory.sh: The run directory: all files of this job. Each attempt of the job has its own logs in it.
 
 job_find_directory() {
-  job_dir=
+  job_script=$0 job_dir=
+  [[ $job_script == /* ]] || job_script=$PWD/$job_script
+  [[ ${job_runtime:-/} == /* ]] || job_runtime=$PWD/$job_runtime
   if [[ -f $job_submit_dir/submitted-from && -f $job_submit_dir/job.sh ]]; then
     job_dir=$job_submit_dir  # a later attempt, or a job of jobgen submit
     job_submit_dir=$(< "$job_dir/submitted-from")
@@ -237,7 +240,7 @@ job_open() {
 
 job_keep() { # DIRECTORY: store the script in it; submitted from there, it continues the job
   if [[ ! -f $1/job.sh || -z ${job_array_id:-} ]]; then  # tasks of an array may start at the same time
-    [[ ! -f $0 || $0 -ef $1/job.sh ]] || job_replace "$1/job.sh" cat "$0"
+    [[ ! -f $job_script || $job_script -ef $1/job.sh ]] || job_replace "$1/job.sh" cat "$job_script"
     [[ ! -f ${job_runtime:-} || $job_runtime -ef $1/${job_runtime##*/} ]] ||
       job_replace "$1/${job_runtime##*/}" cat "$job_runtime"
     job_replace "$1/submitted-from" printf '%s\n' "$job_submit_dir"
@@ -783,6 +786,7 @@ job_restore_devices() { # the deepspeed launcher numbers the devices of a node f
 
 job_number_device() { # LOCAL_RANK must be a device that this rank sees: with some launchers it sees only its own
   local name list seen
+  [[ ${JOBGEN_ACCELERATOR:-} != cpu ]] || return 0
   for name in CUDA_VISIBLE_DEVICES HIP_VISIBLE_DEVICES ROCR_VISIBLE_DEVICES ASCEND_RT_VISIBLE_DEVICES ZE_AFFINITY_MASK; do
     [[ -n ${!name:-} ]] || continue
     list=${!name//[!,]/}
@@ -816,6 +820,13 @@ job_write() { # began|ended NUMBER [SECONDS]: a line of this rank in the file of
   local now=${3:-${EPOCHREALTIME:-$(date +%s.%N)}}
   printf '%s %s %s %s %s\n' "$1" "$RANK" "$2" "${now/,/.}" "$job_host" >> "$job_node.ranks"
 }
+
+job_end_children() { # of a program that failed: Slurm ends the watcher together with the step, but not these
+  local pid
+  grep -lszxF "JOBGEN_NODE=$job_node" /proc/[0-9]*/environ | while IFS=/ read -r _ _ pid _; do
+    ! grep -qszxF "RANK=$RANK" "/proc/$pid/environ" || kill -KILL "$pid"
+  done
+} 2> /dev/null
 
 job_logs=$JOBGEN_LOGS
 job_node=$job_logs/nodes/$(((RANK - job_local) / 400))/$job_host
@@ -864,6 +875,7 @@ fi
 job_write ended "$job_status" "$job_ended"
 # The launcher ends the other ranks when this one exits: their watchers must first ask them to save.
 ((job_status != 75)) || ! grep -qs '^save' "$job_logs/control" || sleep "$((${JOBGEN_POLL%.*} + 1))"
+((job_status == 0 || job_status == 75)) || job_end_children
 ((job_status == 0 || job_status == 75)) || [[ -s $job_logs/failed ]] || echo "$RANK $job_status $job_host" >> "$job_logs/failed"
 exit "$job_status"
 END_OF_RANK
@@ -876,6 +888,7 @@ job_file_watch() {
 # It forwards the requests in the file control. It ends the remaining processes when the launcher (a process id),
 # or the process that started it here for the scheduler, has ended. The files of this node begin with NODE.
 set -u
+trap '' TERM HUP  # schedulers send them to all processes of a job; what ignores them is ended here
 launcher=$1 node=$2 ranks=$3 asked=''
 control=$JOBGEN_LOGS/control
 
@@ -926,7 +939,6 @@ while alive; do
     mapfile -t pids < <(programs)
     ((${#pids[@]} == 0)) || kill -s "$JOBGEN_SIGNAL" "${pids[@]}" 2> /dev/null
   fi
-  ! all_have_ended || exit
   sleep "$JOBGEN_POLL"
 done
 for _ in {1..20}; do  # the ranks may be saving
@@ -934,7 +946,10 @@ for _ in {1..20}; do  # the ranks may be saving
   [[ -n $asked ]] && ! all_have_ended && sleep 0.5
 done
 stop TERM
-sleep 3
+for _ in {1..6}; do
+  [[ -n $(left) ]] || exit 0
+  sleep 0.5
+done
 stop KILL
 END_OF_WATCH
 }

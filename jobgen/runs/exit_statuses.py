@@ -28,7 +28,7 @@ COMMANDS = {
     "convert": "a part of the script could not be translated",
     "diff": "the runs differ",
     "doctor": "there is a problem",
-    "site detect": "this machine is no site that jobgen knows",
+    "site": "`site detect`: this machine is no site that jobgen knows",
 }
 JOB = {
     0: "finished",

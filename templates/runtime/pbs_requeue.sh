@@ -4,12 +4,13 @@
 job_again_word='submitted again'
 
 job_submit_again() {
-  local options=()
+  local options=() start=() pair
   [[ -n $job_why_not || $job_last_signal != TERM ]] || job_why_not='it was deleted or preempted'
   [[ -z $job_why_not ]] || return 1
   job_why_not='this node may not submit jobs'
   job_qsub_options
-  job_next=$(cd "$job_dir" && "$JOBGEN_PBS/qsub" "${options[@]}" -W depend=afterany:"${PBS_JOBID%%.*}" job.sh) || return 1
+  while IFS= read -r -d '' pair; do start+=("$pair"); done < "/proc/$$/environ"  # the values that this job began with
+  job_next=$(cd "$job_dir" && env -i "${start[@]}" "$JOBGEN_PBS/qsub" "${options[@]}" -W depend=afterany:"${PBS_JOBID%%.*}" job.sh) || return 1
   printf '%s\n' "$job_next" > "$job_dir/job-id"
   job_next="the next one is $job_next"
 }
@@ -25,9 +26,16 @@ job_qsub_options() { # adds to options
     value=$(job_attribute "$name")
     [[ -z $value ]] || options+=(-W "$name=$value")
   done
-  # PBS makes a new path if it made this one from the name and number of the job.
-  value=$(job_attribute Output_Path)
-  [[ -z $value || $value == *.o[0-9]* ]] || options+=(-o "$value")
+  # PBS makes new paths if it made these from the name and number of the job.
+  for pair in o:Output_Path e:Error_Path; do
+    value=$(job_attribute "${pair#*:}")
+    [[ -z $value || $value == *."${pair%%:*}${PBS_JOBID%%.*}" ]] || options+=("-${pair%%:*}" "$value")
+  done
+  for pair in j:Join_Path k:Keep_Files; do
+    value=$(job_attribute "${pair#*:}")
+    [[ -z $value ]] || options+=("-${pair%%:*}" "$value")
+  done
+  [[ $(job_attribute Rerunable) != False ]] || options+=(-r n)
   [[ -z ${job_arguments[*]-} ]] || options+=(-F "${job_arguments[*]@Q}")
   job_qsub_resources
   value=$(job_given_variables)
@@ -43,12 +51,15 @@ job_qsub_resources() { # except those that PBS has computed
       [[ $name != nodes && $name != ncpus && $name != mpiprocs && $chunks != *":$name="* ]] || continue
     fi
     options+=(-l "$name=$value")
-  done < <(sed -n 's/^ *Resource_List\.\([A-Za-z_]*\) = /\1 /p' <<< "$job_record")
+  done < <(sed -n 's/^ *Resource_List\.\([A-Za-z_][A-Za-z0-9_-]*\) = /\1 /p' <<< "$job_record")
 }
 
-job_given_variables() { # the names of those of qsub -v or -V; qsub reads their values from this environment
-  job_attribute Variable_List | tr ',' '\n' | sed -n 's/^\([A-Za-z_][A-Za-z0-9_]*\)=.*/\1/p' | sort -u |
+job_given_variables() { # the names of those of qsub -v or -V, whose values may have commas and line breaks
+  local set
+  set=$'\n'$(tr '\0' '\n' < "/proc/$$/environ" | sed -n 's/^\([A-Za-z_][A-Za-z0-9_]*\)=.*/\1/p')$'\n'
+  awk 'sub(/^ *Variable_List = /, "") { list = 1; print; next } list && /^    [A-Za-z_.]+ = / { exit } list' <<< "$job_record" |
+    tr ',' '\n' | sed -n 's/^\([A-Za-z_][A-Za-z0-9_]*\)=.*/\1/p' | sort -u |
     while read -r name; do
-      [[ $name == PBS_* || $name == JOBGEN_* || -z ${!name+set} || " ${job_secret_names[*]-} " == *" $name "* ]] || printf '%s\n' "$name"
+      [[ $name == PBS_* || $name == JOBGEN_* || $set != *$'\n'"$name"$'\n'* || " ${job_secret_names[*]-} " == *" $name "* ]] || printf '%s\n' "$name"
     done | paste -sd ,
 }

@@ -1,7 +1,9 @@
 # The run directory: all files of this job. Each attempt of the job has its own logs in it.
 
 job_find_directory() {
-  job_dir=
+  job_script=$0 job_dir=
+  [[ $job_script == /* ]] || job_script=$PWD/$job_script
+  [[ ${job_runtime:-/} == /* ]] || job_runtime=$PWD/$job_runtime
   if [[ -f $job_submit_dir/submitted-from && -f $job_submit_dir/job.sh ]]; then
     job_dir=$job_submit_dir  # a later attempt, or a job of jobgen submit
     job_submit_dir=$(< "$job_dir/submitted-from")
@@ -42,7 +44,7 @@ job_open() {
 
 job_keep() { # DIRECTORY: store the script in it; submitted from there, it continues the job
   if [[ ! -f $1/job.sh || -z ${job_array_id:-} ]]; then  # tasks of an array may start at the same time
-    [[ ! -f $0 || $0 -ef $1/job.sh ]] || job_replace "$1/job.sh" cat "$0"
+    [[ ! -f $job_script || $job_script -ef $1/job.sh ]] || job_replace "$1/job.sh" cat "$job_script"
     [[ ! -f ${job_runtime:-} || $job_runtime -ef $1/${job_runtime##*/} ]] ||
       job_replace "$1/${job_runtime##*/}" cat "$job_runtime"
     job_replace "$1/submitted-from" printf '%s\n' "$job_submit_dir"

@@ -17,8 +17,8 @@ job_scheduler() {
   unset SLURM_EXPORT_ENV  # of sbatch --export=NONE; it would apply to the daemons that mpirun starts with srun
 }
 
-job_field() { # NAME: of this job, in Slurm
-  scontrol show job "$job_id" | tr ' ' '\n' | awk -F= -v name="$1" '$1 == name && !n++ { print $2 }'
+job_field() { # NAME: of this job, in Slurm; the first line has the name of the job, which may contain anything
+  scontrol show job "$job_id" | sed 1d | tr ' ' '\n' | awk -F= -v name="$1" '$1 == name && !n++ { print $2 }'
 }
 
 job_list_hosts() { scontrol show hostnames "$job_nodelist" || job_say "scontrol cannot list the hosts of $job_nodelist"; }

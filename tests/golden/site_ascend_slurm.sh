@@ -15,6 +15,7 @@
 #SBATCH --open-mode=append
 # shellcheck disable=SC2034,SC2120,SC2154,SC2329  # the runtime below uses them
 set -euo pipefail
+[[ ! -f $0 ]] || grep -qs '^# =* jobgen runtime ' "$0" || { echo 'jobgen: the runtime of this script is missing: nothing was started' >&2; exit 70; }
 
 # ---- settings -----------------------------------------------------------------------------
 job_name='jobgen' job_title='2 nodes x 8 ranks, 16 ranks in all, by srun on Ascend NPUs' job_run_dir=runs

@@ -19,6 +19,7 @@
 #PBS -A Catalyst
 # shellcheck disable=SC2034,SC2120,SC2154,SC2329  # the runtime below uses them
 set -euo pipefail
+[[ ! -f $0 ]] || grep -qs '^# =* jobgen runtime ' "$0" || { echo 'jobgen: the runtime of this script is missing: nothing was started' >&2; exit 70; }
 
 # ---- settings -----------------------------------------------------------------------------
 job_name='jobgen' job_title='4 nodes x 64 ranks, 256 ranks in all, by mpirun (HPE Cray PALS) on CPUs' job_run_dir=runs

@@ -19,6 +19,7 @@
 #SBATCH --constraint=h100
 # shellcheck disable=SC2034,SC2120,SC2154,SC2329  # the runtime below uses them
 set -euo pipefail
+[[ ! -f $0 ]] || grep -qs '^# =* jobgen runtime ' "$0" || { echo 'jobgen: the runtime of this script is missing: nothing was started' >&2; exit 70; }
 
 # ---- settings -----------------------------------------------------------------------------
 job_name='jobgen' job_title='2 nodes x 4 ranks, 8 ranks in all, by srun on NVIDIA GPUs' job_run_dir=runs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import pairwise
 
 import pytest
 from support.runtime_shell import Done, Shell
@@ -205,6 +206,35 @@ def test_the_next_job_asks_for_the_same(pbs: Shell) -> None:
     ])  # fmt: skip
 
 
+def test_the_next_job_gets_the_values_that_this_one_began_with(pbs: Shell) -> None:
+    begin(pbs, f"export NAME=$NAME/more OTHER=x; {AGAIN}", {"NAME": "a\nb"}, REQUEUE)
+    assert (pbs.folder / "asked").read_text().endswith("\na\nb\n")
+    assert "NAME" in asked(pbs)
+
+
+def test_a_value_with_line_breaks_hides_no_variable(pbs: Shell) -> None:
+    (pbs.folder / "record").write_text(OPENPBS.replace("NAME=a b,", "NAME=a\n  x = y,"))
+    begin(pbs, AGAIN, {"NAME": "a\n  x = y", "EMPTY": "", "OTHER": "x", "umask": "x"}, REQUEUE)
+    assert "EMPTY,NAME,OTHER" in asked(pbs)
+
+
+def test_outputs_and_resources_of_the_command_line(pbs: Shell) -> None:
+    more = "    Join_Path = n\n    Keep_Files = oed\n    Rerunable = False\n    Resource_List.lic2 = 3\n"
+    record = OPENPBS.replace("    Priority", f"{more}    Priority").replace("job.e12", "all.err")
+    (pbs.folder / "record").write_text(record.replace("logs/out.log", "exp.o2.out"))
+    begin(pbs, AGAIN, {}, REQUEUE)
+    words = asked(pbs)
+    for pair in (
+        "-j n",
+        "-k oed",
+        "-r n",
+        "-l lic2=3",
+        "-e head:/home/me/all.err",
+        "-o head:/home/me/exp.o2.out",
+    ):
+        assert tuple(pair.split()) in [*pairwise(words)]
+
+
 def test_the_next_job_gets_the_same_arguments(pbs: Shell) -> None:
     done = begin(pbs, f"job_arguments=(a 'b c'); {AGAIN}", {}, REQUEUE)
     assert "<-F><'a' 'b c'>" in (pbs.folder / "asked").read_text(), done.said
@@ -294,7 +324,7 @@ def test_it_goes_on_or_says_why_not(shell: Shell) -> None:
 
 # ------------------------------------------------------------------------------------------------ Slurm
 
-RECORD = """JobId=12 JobName=my
+RECORD = """JobId=12 JobName=my EndTime=2020-01-01T00:00:00 JobState=CANCELLED
    JobState=RUNNING Reason=None
    EndTime=2030-01-01T00:00:00 Deadline=N/A
    ExcNodeList=(null)

@@ -72,6 +72,8 @@ CHANGES: dict[str, Callable[[str], str]] = {
     "cut off": lambda script: below(script, lambda text: text[: len(text) // 2]),
     "half a line": lambda script: script[:-3],
     "all below the marker": lambda script: below(script, lambda text: ""),
+    "the end of the job": lambda script: script[: script.index("# Below is the runtime")],
+    "within a function": lambda script: script[: script.index("environment() {") + 20],
     "the marker": lambda script: MARKER.sub("", script),
     "another sum": lambda script: re.sub(r"SHA-256 \w{8}", "SHA-256 00000000", script),
 }

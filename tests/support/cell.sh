@@ -4,6 +4,7 @@
 # means to go on until something ends it; in a second attempt all ends well. "peer" means to fail like a collective
 # operation when another rank is not there any more.
 set -u
+sleep 900 & # as a worker that loads data; nothing of it may be left
 host=$(hostname) # HOSTNAME may be that of another host
 trap 'trap "" USR1 TERM; echo "$host" >"$CELL_PLACE/saved-$JOBGEN_ATTEMPT-$RANK"; exit 75' USR1
 echo "$host $$" >"$CELL_PLACE/.began-$RANK"

@@ -31,6 +31,7 @@ job_restore_devices() { # the deepspeed launcher numbers the devices of a node f
 
 job_number_device() { # LOCAL_RANK must be a device that this rank sees: with some launchers it sees only its own
   local name list seen
+  [[ ${JOBGEN_ACCELERATOR:-} != cpu ]] || return 0
   for name in CUDA_VISIBLE_DEVICES HIP_VISIBLE_DEVICES ROCR_VISIBLE_DEVICES ASCEND_RT_VISIBLE_DEVICES ZE_AFFINITY_MASK; do
     [[ -n ${!name:-} ]] || continue
     list=${!name//[!,]/}
@@ -64,6 +65,13 @@ job_write() { # began|ended NUMBER [SECONDS]: a line of this rank in the file of
   local now=${3:-${EPOCHREALTIME:-$(date +%s.%N)}}
   printf '%s %s %s %s %s\n' "$1" "$RANK" "$2" "${now/,/.}" "$job_host" >> "$job_node.ranks"
 }
+
+job_end_children() { # of a program that failed: Slurm ends the watcher together with the step, but not these
+  local pid
+  grep -lszxF "JOBGEN_NODE=$job_node" /proc/[0-9]*/environ | while IFS=/ read -r _ _ pid _; do
+    ! grep -qszxF "RANK=$RANK" "/proc/$pid/environ" || kill -KILL "$pid"
+  done
+} 2> /dev/null
 
 job_logs=$JOBGEN_LOGS
 job_node=$job_logs/nodes/$(((RANK - job_local) / 400))/$job_host
@@ -112,5 +120,6 @@ fi
 job_write ended "$job_status" "$job_ended"
 # The launcher ends the other ranks when this one exits: their watchers must first ask them to save.
 ((job_status != 75)) || ! grep -qs '^save' "$job_logs/control" || sleep "$((${JOBGEN_POLL%.*} + 1))"
+((job_status == 0 || job_status == 75)) || job_end_children
 ((job_status == 0 || job_status == 75)) || [[ -s $job_logs/failed ]] || echo "$RANK $job_status $job_host" >> "$job_logs/failed"
 exit "$job_status"

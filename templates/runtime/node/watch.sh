@@ -3,6 +3,7 @@
 # It forwards the requests in the file control. It ends the remaining processes when the launcher (a process id),
 # or the process that started it here for the scheduler, has ended. The files of this node begin with NODE.
 set -u
+trap '' TERM HUP  # schedulers send them to all processes of a job; what ignores them is ended here
 launcher=$1 node=$2 ranks=$3 asked=''
 control=$JOBGEN_LOGS/control
 
@@ -53,7 +54,6 @@ while alive; do
     mapfile -t pids < <(programs)
     ((${#pids[@]} == 0)) || kill -s "$JOBGEN_SIGNAL" "${pids[@]}" 2> /dev/null
   fi
-  ! all_have_ended || exit
   sleep "$JOBGEN_POLL"
 done
 for _ in {1..20}; do  # the ranks may be saving
@@ -61,5 +61,8 @@ for _ in {1..20}; do  # the ranks may be saving
   [[ -n $asked ]] && ! all_have_ended && sleep 0.5
 done
 stop TERM
-sleep 3
+for _ in {1..6}; do
+  [[ -n $(left) ]] || exit 0
+  sleep 0.5
+done
 stop KILL
