@@ -50,7 +50,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.2.0, SHA-256 4fe4e0edeb7d6d6839229f5f2220609425dff6d291c080274f4cbd1aa5787869 ========
+# ======== jobgen runtime 0.2.0, SHA-256 a89de7b77017a2b158d14e675a88cc7ee94eb2871071b1bc121f54ac2918c0cf ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -717,10 +717,10 @@ job_write() { # began|ended NUMBER [SECONDS]: a line of this rank in the file of
   printf '%s %s %s %s %s\n' "$1" "$RANK" "$2" "${now/,/.}" "$job_host" >> "$job_node.ranks"
 }
 
-job_end_children() { # of a program that failed: Slurm ends the watcher together with the step, but not these
+job_end_children() { # SIGNAL: they may hold sockets of MPICH, which waits for them, and outlive a step of Slurm
   local pid
   grep -lszxF "JOBGEN_NODE=$job_node" /proc/[0-9]*/environ | while IFS=/ read -r _ _ pid _; do
-    ! grep -qszxF "RANK=$RANK" "/proc/$pid/environ" || kill -KILL "$pid"
+    ! grep -qszxF "RANK=$RANK" "/proc/$pid/environ" || kill -s "$1" "$pid"
   done
 } 2> /dev/null
 
@@ -771,7 +771,7 @@ fi
 job_write ended "$job_status" "$job_ended"
 # The launcher ends the other ranks when this one exits: their watchers must first ask them to save.
 ((job_status != 75)) || ! grep -qs '^save' "$job_logs/control" || sleep "$((${JOBGEN_POLL%.*} + 1))"
-((job_status == 0 || job_status == 75)) || job_end_children
+if ((job_status == 0 || job_status == 75)); then job_end_children TERM; else job_end_children KILL; fi
 ((job_status == 0 || job_status == 75)) || [[ -s $job_logs/failed ]] || echo "$RANK $job_status $job_host" >> "$job_logs/failed"
 exit "$job_status"
 END_OF_RANK
@@ -787,6 +787,10 @@ set -u
 trap '' TERM HUP  # schedulers send them to all processes of a job; what ignores them is ended here
 launcher=$1 node=$2 ranks=$3 asked=''
 control=$JOBGEN_LOGS/control
+for fd in /proc/$$/fd/*; do  # those of the launcher: MPICH waits until its sockets are closed
+  fd=${fd##*/}
+  ((fd < 3 || fd == 255)) || exec {fd}>&-
+done
 
 # Without awk, which an image may not have.
 programs() { # the process ids of the programs that have not ended, except those that other processes have reused

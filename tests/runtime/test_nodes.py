@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from support.runtime_shell import Done, Shell, ends_within, listed
+from support.waiting import wait_until
 
 FILES = ("node/rank", "node/watch", "node/node", "node/each_node")
 
@@ -192,14 +193,18 @@ def test_what_the_program_left_running_does_not_hold_the_rank(shell: Shell) -> N
     done = rank(shell, "sleep 60 & echo $!; exit 0")
     assert done.status == 0
     assert 8 < time.monotonic() - started < 50
-    os.kill(int(done.lines[0]), signal.SIGKILL)
+    assert ended(done.lines[0])
 
 
 def test_what_a_program_that_failed_left_running_ends(shell: Shell) -> None:
     done = rank(shell, "setsid sleep 60 > /dev/null 2>&1 & echo $!; sleep 0.5; exit 3")
     assert done.status == 3
-    path = Path("/proc", done.lines[0], "cmdline")
-    assert not path.exists() or not path.read_bytes()  # a zombie has no command line
+    assert ended(done.lines[0])
+
+
+def ended(pid: str) -> bool:
+    path = Path("/proc", pid, "cmdline")
+    return wait_until(lambda: not path.exists() or not path.read_bytes(), 5)  # a zombie has no command line
 
 
 def test_signals_are_for_the_program(shell: Shell) -> None:

@@ -66,10 +66,10 @@ job_write() { # began|ended NUMBER [SECONDS]: a line of this rank in the file of
   printf '%s %s %s %s %s\n' "$1" "$RANK" "$2" "${now/,/.}" "$job_host" >> "$job_node.ranks"
 }
 
-job_end_children() { # of a program that failed: Slurm ends the watcher together with the step, but not these
+job_end_children() { # SIGNAL: they may hold sockets of MPICH, which waits for them, and outlive a step of Slurm
   local pid
   grep -lszxF "JOBGEN_NODE=$job_node" /proc/[0-9]*/environ | while IFS=/ read -r _ _ pid _; do
-    ! grep -qszxF "RANK=$RANK" "/proc/$pid/environ" || kill -KILL "$pid"
+    ! grep -qszxF "RANK=$RANK" "/proc/$pid/environ" || kill -s "$1" "$pid"
   done
 } 2> /dev/null
 
@@ -120,6 +120,6 @@ fi
 job_write ended "$job_status" "$job_ended"
 # The launcher ends the other ranks when this one exits: their watchers must first ask them to save.
 ((job_status != 75)) || ! grep -qs '^save' "$job_logs/control" || sleep "$((${JOBGEN_POLL%.*} + 1))"
-((job_status == 0 || job_status == 75)) || job_end_children
+if ((job_status == 0 || job_status == 75)); then job_end_children TERM; else job_end_children KILL; fi
 ((job_status == 0 || job_status == 75)) || [[ -s $job_logs/failed ]] || echo "$RANK $job_status $job_host" >> "$job_logs/failed"
 exit "$job_status"
