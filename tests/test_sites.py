@@ -768,7 +768,7 @@ def test_the_command_refuses_in_one_sentence(words: str, said: str, tmp_path: Pa
         (
             "lumi",
             'blocks = { setup = "if" }',
-            "setup (site mine): bash cannot read it: line 2: syntax error: unexpected end of file",
+            "setup = (site mine): bash cannot read it: line 2: syntax error: unexpected end of file",
         ),
     ],
 )

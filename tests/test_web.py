@@ -379,7 +379,7 @@ def test_a_site_that_extends_a_file_of_another_folder(
     [
         ("ours.site", "", "ours.site: must be named NAME.toml, not none.toml"),
         ("none.toml", "", "none.toml: must be named NAME.toml, not none.toml"),
-        ("ours.toml", "[blocks]\nsetup = 'if'\n", "no job is valid with its defaults: setup (site ours)"),
+        ("ours.toml", "[blocks]\nsetup = 'if'\n", "no job is valid with its defaults: setup = (site ours)"),
         (
             "ours.toml",
             '[environment]\nenv_file = ["t.env"]\n',

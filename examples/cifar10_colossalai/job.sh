@@ -50,7 +50,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.2.0, SHA-256 a89de7b77017a2b158d14e675a88cc7ee94eb2871071b1bc121f54ac2918c0cf ========
+# ======== jobgen runtime 0.2.0, SHA-256 5b109e74301c8873f9a58572275f8191c5cd357bf1894363ca81afa72f2d7154 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -787,7 +787,7 @@ set -u
 trap '' TERM HUP  # schedulers send them to all processes of a job; what ignores them is ended here
 launcher=$1 node=$2 ranks=$3 asked=''
 control=$JOBGEN_LOGS/control
-for fd in /proc/$$/fd/*; do  # those of the launcher: MPICH waits until its sockets are closed
+for fd in "/proc/$$"/fd/*; do  # those of the launcher: MPICH waits until its sockets are closed
   fd=${fd##*/}
   ((fd < 3 || fd == 255)) || exec {fd}>&-
 done

@@ -59,7 +59,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.2.0, SHA-256 9bd10dbb0e94e54e7d75a74ac18e0d7f801a41a3fc39e54c3f1b6770ed0da274 ========
+# ======== jobgen runtime 0.2.0, SHA-256 a97874f3890db685aaffba52e01a30442e104617ed4290e41d07e92252be99bb ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -830,7 +830,7 @@ set -u
 trap '' TERM HUP  # schedulers send them to all processes of a job; what ignores them is ended here
 launcher=$1 node=$2 ranks=$3 asked=''
 control=$JOBGEN_LOGS/control
-for fd in /proc/$$/fd/*; do  # those of the launcher: MPICH waits until its sockets are closed
+for fd in "/proc/$$"/fd/*; do  # those of the launcher: MPICH waits until its sockets are closed
   fd=${fd##*/}
   ((fd < 3 || fd == 255)) || exec {fd}>&-
 done

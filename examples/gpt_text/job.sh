@@ -52,7 +52,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.2.0, SHA-256 c0801d284e77555197eacee5fd813178c5d55cce3de7fe2e2bee6871f53e9e7f ========
+# ======== jobgen runtime 0.2.0, SHA-256 94924e42477610da09ac15fc15f52b7d732eb4574b74d52ff5c916893d186eb6 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -879,7 +879,7 @@ set -u
 trap '' TERM HUP  # schedulers send them to all processes of a job; what ignores them is ended here
 launcher=$1 node=$2 ranks=$3 asked=''
 control=$JOBGEN_LOGS/control
-for fd in /proc/$$/fd/*; do  # those of the launcher: MPICH waits until its sockets are closed
+for fd in "/proc/$$"/fd/*; do  # those of the launcher: MPICH waits until its sockets are closed
   fd=${fd##*/}
   ((fd < 3 || fd == 255)) || exec {fd}>&-
 done

@@ -54,7 +54,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.2.0, SHA-256 df4aa801633c947fe42ee4bb52f00a61139cd478505d483a7ad206c07ee3934d ========
+# ======== jobgen runtime 0.2.0, SHA-256 ad3b356a625d579c1a3fa48f27a7b9f12f8af025344040699df6cea742ee03a9 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -891,7 +891,7 @@ set -u
 trap '' TERM HUP  # schedulers send them to all processes of a job; what ignores them is ended here
 launcher=$1 node=$2 ranks=$3 asked=''
 control=$JOBGEN_LOGS/control
-for fd in /proc/$$/fd/*; do  # those of the launcher: MPICH waits until its sockets are closed
+for fd in "/proc/$$"/fd/*; do  # those of the launcher: MPICH waits until its sockets are closed
   fd=${fd##*/}
   ((fd < 3 || fd == 255)) || exec {fd}>&-
 done

@@ -6,7 +6,7 @@ set -u
 trap '' TERM HUP  # schedulers send them to all processes of a job; what ignores them is ended here
 launcher=$1 node=$2 ranks=$3 asked=''
 control=$JOBGEN_LOGS/control
-for fd in /proc/$$/fd/*; do  # those of the launcher: MPICH waits until its sockets are closed
+for fd in "/proc/$$"/fd/*; do  # those of the launcher: MPICH waits until its sockets are closed
   fd=${fd##*/}
   ((fd < 3 || fd == 255)) || exec {fd}>&-
 done
