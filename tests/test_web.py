@@ -377,8 +377,8 @@ def test_a_site_that_extends_a_file_of_another_folder(
 @pytest.mark.parametrize(
     ("name", "text", "reason"),
     [
-        ("ours.site", "", "ours.site: must be named NAME.toml, not none.toml"),
-        ("none.toml", "", "none.toml: must be named NAME.toml, not none.toml"),
+        ("ours.site", "", ": must be named NAME.toml, not none.toml"),
+        ("none.toml", "", ": must be named NAME.toml, not none.toml"),
         ("ours.toml", "[blocks]\nsetup = 'if'\n", "no job is valid with its defaults: setup = (site ours)"),
         (
             "ours.toml",
@@ -387,7 +387,10 @@ def test_a_site_that_extends_a_file_of_another_folder(
         ),
     ],
 )
-def test_a_site_that_the_page_cannot_have(name: str, text: str, reason: str, tmp_path: Path) -> None:
+def test_a_site_that_the_page_cannot_have(
+    name: str, text: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "t.env").write_text("A=1\n")
     (tmp_path / name).write_text(f'title = "Ours"\nscheduler = "slurm"\n{text}')
     done = jobgen("web", "-o", tmp_path / "page", "--site", tmp_path / name)
