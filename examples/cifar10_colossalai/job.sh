@@ -50,7 +50,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.2.0, SHA-256 10030516e07569117fc709a64a72dda330d2e1c88527afc1c4ee1cd247ad7350 ========
+# ======== jobgen runtime 0.2.0, SHA-256 3817671beaeaf061c3d7e6d99b37ca84b39813dbbc01f67376b6f8a0c33898fd ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -846,7 +846,7 @@ for _ in {1..20}; do  # the ranks may be saving
   [[ -n $asked ]] && ! all_have_ended && sleep 0.5
 done
 for _ in {1..40}; do  # a launcher may still end by itself after its last process here
-  all_have_ended && [[ -n ${JOBGEN_PARENT:-} ]] && kill -0 "$JOBGEN_PARENT" || break
+  if ! all_have_ended || [[ -z ${JOBGEN_PARENT:-} ]] || ! kill -0 "$JOBGEN_PARENT"; then break; fi
   sleep 0.5
 done 2> /dev/null
 stop TERM

@@ -59,7 +59,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.2.0, SHA-256 8bd3413a015c9797aed8798502bc7983037b638cb4d9782073fb64a3a7fe3fb8 ========
+# ======== jobgen runtime 0.2.0, SHA-256 5237e0c9dc433f697216714859aba9e107fe29d154daa572f4fca77c63c42c61 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -889,7 +889,7 @@ for _ in {1..20}; do  # the ranks may be saving
   [[ -n $asked ]] && ! all_have_ended && sleep 0.5
 done
 for _ in {1..40}; do  # a launcher may still end by itself after its last process here
-  all_have_ended && [[ -n ${JOBGEN_PARENT:-} ]] && kill -0 "$JOBGEN_PARENT" || break
+  if ! all_have_ended || [[ -z ${JOBGEN_PARENT:-} ]] || ! kill -0 "$JOBGEN_PARENT"; then break; fi
   sleep 0.5
 done 2> /dev/null
 stop TERM

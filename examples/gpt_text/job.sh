@@ -52,7 +52,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.2.0, SHA-256 6eb693f1e1e875742edc85f29e37d52f9b946339fe7fb1c1315f30cf4aada32c ========
+# ======== jobgen runtime 0.2.0, SHA-256 4605cf45a3d8ac27eda7c2260b49f0bdb379e0a23d0cd870af7d547ff8e3043d ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -938,7 +938,7 @@ for _ in {1..20}; do  # the ranks may be saving
   [[ -n $asked ]] && ! all_have_ended && sleep 0.5
 done
 for _ in {1..40}; do  # a launcher may still end by itself after its last process here
-  all_have_ended && [[ -n ${JOBGEN_PARENT:-} ]] && kill -0 "$JOBGEN_PARENT" || break
+  if ! all_have_ended || [[ -z ${JOBGEN_PARENT:-} ]] || ! kill -0 "$JOBGEN_PARENT"; then break; fi
   sleep 0.5
 done 2> /dev/null
 stop TERM

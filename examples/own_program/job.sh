@@ -54,7 +54,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.2.0, SHA-256 f46f908525c9ebd7cb5d14329a7e695c9e29c722a3ff22ea4b8009226b35e7d4 ========
+# ======== jobgen runtime 0.2.0, SHA-256 985462a4a6771caf3b2bc8451099fa7b53e9197361ccebb82d20250886f8903e ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -950,7 +950,7 @@ for _ in {1..20}; do  # the ranks may be saving
   [[ -n $asked ]] && ! all_have_ended && sleep 0.5
 done
 for _ in {1..40}; do  # a launcher may still end by itself after its last process here
-  all_have_ended && [[ -n ${JOBGEN_PARENT:-} ]] && kill -0 "$JOBGEN_PARENT" || break
+  if ! all_have_ended || [[ -z ${JOBGEN_PARENT:-} ]] || ! kill -0 "$JOBGEN_PARENT"; then break; fi
   sleep 0.5
 done 2> /dev/null
 stop TERM

@@ -65,7 +65,7 @@ for _ in {1..20}; do  # the ranks may be saving
   [[ -n $asked ]] && ! all_have_ended && sleep 0.5
 done
 for _ in {1..40}; do  # a launcher may still end by itself after its last process here
-  all_have_ended && [[ -n ${JOBGEN_PARENT:-} ]] && kill -0 "$JOBGEN_PARENT" || break
+  if ! all_have_ended || [[ -z ${JOBGEN_PARENT:-} ]] || ! kill -0 "$JOBGEN_PARENT"; then break; fi
   sleep 0.5
 done 2> /dev/null
 stop TERM
