@@ -12,7 +12,7 @@ SOURCES := setup.cfg pyproject.toml constraints.txt
 # Every process of the tests would compile all modules again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-on-clusters test-without-clusters system quick matrix hangs mutants collection lint docs dist pyz sbom recipes release web bench colossalai clean
+.PHONY: demo test test-on-clusters test-without-clusters system quick matrix hangs mutants written collection lint docs dist pyz sbom recipes release web bench colossalai clean
 
 demo: $(VENV)/.demo
 	$(BIN)/jobgen local --name demo --ranks-per-node 2 --launcher mpirun --venv $(VENV) --output demo.sh --force \
@@ -62,6 +62,13 @@ hangs: $(VENV)/.test
 # Every command of the runtime taken out or its condition negated: which has no test that fails?  FILES='hostfile node/rank'
 mutants: $(VENV)/.test
 	$(BIN)/python tests/mutants.py $(FILES)
+
+# All files that are written from the code, except the schema of DeepSpeed. Read the difference before you commit it.
+written: $(VENV)/.test
+	for writer in golden/cases site_pages write_examples write_exit_statuses write_settings write_training_options; do \
+	  $(BIN)/python tests/$$writer.py || exit; \
+	done
+	$(BIN)/jobgen schema > jobgen/jobgen.schema.json
 
 # check and convert over thousands of real scripts; CHECKOUT is a copy of github.com/converged-computing/jobspec-database.
 collection: $(VENV)/.test

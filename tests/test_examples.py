@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shlex
 import shutil
 import signal
 import subprocess
@@ -17,23 +16,10 @@ import pytest
 from support import warm_python
 from support.colossalai import colossalai_python
 from support.require import need_command, need_package
+from write_examples import EXAMPLES, NAMES, block, command
 
 pytestmark = pytest.mark.usefixtures("warm_python")
-EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
-NAMES = sorted(page.parent.name for page in EXAMPLES.glob("*/README.md"))
 ENVIRONMENT = ("--source", "--conda", "--venv", "--module", "--env")
-
-
-def block(name: str, language: str) -> str:
-    [text] = re.findall(
-        rf"^```{language}\n(.*?)^```$", (EXAMPLES / name / "README.md").read_text(), re.M | re.S
-    )
-    return str(text)
-
-
-def command(name: str) -> list[str]:
-    """The words of an example's command, without its ``jobgen``."""
-    return shlex.split(block(name, "bash").replace("\\\n", ""))[1:]
 
 
 def run(words: list[str], cwd: Path, first: str = "") -> subprocess.CompletedProcess[str]:
@@ -51,7 +37,9 @@ def test_the_script_is_what_the_command_renders(name: str, tmp_path: Path) -> No
     words = command(name)
     file = words[words.index("-o") + 1]
     assert run([sys.executable, "-m", "jobgen", *words], tmp_path).returncode == 0
-    assert (tmp_path / file).read_text() == (EXAMPLES / name / file).read_text(), f"render {name} anew"
+    assert (tmp_path / file).read_text() == (EXAMPLES / name / file).read_text(), (
+        "run: python tests/write_examples.py"
+    )
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "own_program"])

@@ -37,6 +37,26 @@ def test_one_request_remains(options: str, lines: list[str], sizes: tuple[int, i
 
 
 @pytest.mark.parametrize(
+    ("options", "replaced"),
+    [
+        ("slurm --mail a@b.c --directive=--mail-type=END", "--mail-type=BEGIN,END,FAIL"),
+        ("slurm --mem 4G --directive=--mem-per-cpu=1G", "--mem=4G"),
+        ("slurm --site lumi --account a --queue standard-g --directive=--mem=0", "--mem-per-gpu=60G"),
+        ("pbs --directive '-e err.txt'", "-j oe"),
+        ("pbs --after 12 --directive '-W depend=afterany:3'", "-W depend=afterok:12"),
+        ("pbs --dialect torque --nodes 2 --mem 4G --directive '-l mem=3gb'", "-l pmem=2097152kb"),
+    ],
+)
+def test_a_directive_replaces_what_would_add_up_or_be_refused(options: str, replaced: str) -> None:
+    *words, directive = shlex.split(options)
+    line = directive.removeprefix("--directive=")
+    given = words if line != directive else words[:-1]
+    assert re.search(f" {replaced}$", jobs.render(*given, program=["x"]), re.MULTILINE)
+    script = jobs.render(*words, directive, program=["x"])
+    assert (f" {replaced}\n" in script, f" {line}\n" in script) == (False, True)
+
+
+@pytest.mark.parametrize(
     ("options", "fault"),
     [
         ("slurm --directive=--gres=nvme:1", "--directive --gres=nvme:1 (command line): replaces the request of the 1 cuda devices of a node"),
@@ -45,6 +65,8 @@ def test_one_request_remains(options: str, lines: list[str], sizes: tuple[int, i
         ("pbs --nodes 2 --directive '-l select=4:ncpus=8'", "--nodes 2 (command line): --directive requests 4; remove one"),
         ("pbs --mem 4G --directive '-l select=4:ncpus=8'", "--mem 4G (command line): is a part of -l select, which --directive replaces"),
         ("pbs --dialect torque --constraint a100 --directive '-l nodes=4'", "is a part of -l nodes"),
+        ("pbs --nodes 2 --directive '-l mem=4gb'", "--directive '-l mem=4gb' (command line): qsub refuses it beside -l select"),
+        ("pbs --directive '-l select=2:ncpus=4,ncpus=8'", "--directive '-l ncpus=8' (command line): qsub refuses it beside -l select"),
         ("local --nodes submitted", "this machine gives no nodes; use a number"),
         ("slurm --nodes submitted --spare-nodes 1", "--spare-nodes 1 (command line): needs the number of nodes"),
         ("slurm --nodes submited", "must be a whole number of at least 1, submitted, or nodes x ranks"),

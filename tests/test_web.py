@@ -251,6 +251,15 @@ def test_links_with_values_that_no_field_gives(page: Page, given: dict[str, str]
     assert page.message() == sentence
 
 
+def test_a_link_with_options_that_the_scheduler_does_not_have(page: Page) -> None:
+    page.follow({"scheduler": "local", "qos": "a"})
+    assert page.message() == "jobgen: --qos a (command line): a local run has no scheduler"
+    page.follow({"scheduler": "pbspro", "launcher": "srun"})
+    assert "--launcher srun" in page.message()
+    page.choose("launcher", "torchrun")
+    assert page.message() == ""
+
+
 def test_a_link_with_words_that_do_not_exist_can_be_mended(page: Page) -> None:
     page.follow({"scheduler": "pbspro", "site": "nowhere"})
     assert "there is no such site" in page.message()

@@ -52,7 +52,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.2.0, SHA-256 4605cf45a3d8ac27eda7c2260b49f0bdb379e0a23d0cd870af7d547ff8e3043d ========
+# ======== jobgen runtime 0.2.0, SHA-256 fa90b871537d59c2f91124bb52d44a12271343ef5211460d53c1ed2e1f8504cd ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -446,7 +446,7 @@ job_run() { # [preflight]: sets job_status to the status of the launcher
   ! job_defined job_heed_control || job_later 0 job_heed_control
   job_wait "$job_launcher"
   job_end_leftovers
-  rm -f "$job_dir"/status-of-*
+  rm -rf "$job_logs/answers"  # of remote commands
   job_launcher=
   # shellcheck disable=SC2046  # process ids of helpers that still run: other ids may have been reused
   kill $(jobs -pr) 2> /dev/null || true
@@ -809,10 +809,11 @@ job_write() { # began|ended NUMBER [SECONDS]: a line of this rank in the file of
   printf '%s %s %s %s %s\n' "$1" "$RANK" "$2" "${now/,/.}" "$job_host" >> "$job_node.ranks"
 }
 
-job_end_children() { # SIGNAL: they may hold sockets of MPICH, which waits for them, and outlive a step of Slurm
-  local pid
+job_end_children() { # that the program left: they may hold sockets of MPICH, which waits for them, and outlive a step of Slurm
+  local pid signal=KILL
+  ((job_status != 0 && job_status != 75)) || signal=TERM
   grep -lszxF "JOBGEN_NODE=$job_node" /proc/[0-9]*/environ | while IFS=/ read -r _ _ pid _; do
-    ! grep -qszxF "RANK=$RANK" "/proc/$pid/environ" || kill -s "$1" "$pid"
+    ! grep -qszxF "RANK=$RANK" "/proc/$pid/environ" || kill -s "$signal" "$pid"
   done
 } 2> /dev/null
 
@@ -851,8 +852,9 @@ job_ended=${EPOCHREALTIME:-$(date +%s.%N)}  # ranks that lose a peer fail soon a
 [[ -z $JOBGEN_TRAINING ]] || ((job_status != 128 + $(kill -l "$JOBGEN_SIGNAL"))) || job_status=75
 
 exec {job_out}>&-
-for _ in {1..100}; do  # limited: processes that the program left may keep its output open
+for i in {1..100}; do  # limited: processes that the program left may keep its output open
   kill -0 "${job_children[@]}" 2> /dev/null || { job_children=(); break; }
+  ((i != 10)) || job_end_children
   sleep 0.1
 done
 ((${#job_children[@]} == 0)) || kill -KILL "${job_children[@]}" 2> /dev/null
@@ -863,7 +865,7 @@ fi
 job_write ended "$job_status" "$job_ended"
 # The launcher ends the other ranks when this one exits: their watchers must first ask them to save.
 ((job_status != 75)) || ! grep -qs '^save' "$job_logs/control" || sleep "$((${JOBGEN_POLL%.*} + 1))"
-if ((job_status == 0 || job_status == 75)); then job_end_children TERM; else job_end_children KILL; fi
+job_end_children
 ((job_status == 0 || job_status == 75)) || [[ -s $job_logs/failed ]] || echo "$RANK $job_status $job_host" >> "$job_logs/failed"
 exit "$job_status"
 END_OF_RANK

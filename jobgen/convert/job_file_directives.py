@@ -25,7 +25,7 @@ def limits(file: JobFile, script: Script, source: Scheduler) -> None:
     if script.request.walltime == 0:
         file.add("directive", source.request_forms["walltime"].format(0))
     if script.request.mem == 0:  # that of the node
-        file.add("directive", f"{source.memory_options[0]}=0" if source.memory_options else "-l mem=0")
+        file.add("directive", f"{source.memory_keys[0]}=0")
 
 
 def set_name(file: JobFile, source: Scheduler, line: int) -> None:

@@ -29,14 +29,27 @@ def keys(lines: Iterable[str], scheduler: Scheduler) -> dict[str, str]:
     }
 
 
-def remaining(lines: Iterable[str], spec: JobSpec, scheduler: Scheduler) -> list[str]:
+def remaining(lines: Iterable[str], spec: JobSpec, scheduler: Scheduler) -> tuple[str, ...]:
     """Return the directives of jobgen without those that the user's replace."""
     if not spec.directive:
-        return list(lines)
+        return tuple(lines)
     given = set(keys(spec.directive, scheduler))
-    if given & scheduler.device_keys:
-        given |= scheduler.device_keys
-    return [line for line in lines if not keys((line,), scheduler).keys() & given]
+    for alike in scheduler.alternatives:
+        if given & alike:
+            given |= alike
+    return tuple(line for line in lines if not keys((line,), scheduler).keys() & given)
+
+
+def check_beside(request: Iterable[str], spec: JobSpec, scheduler: Scheduler) -> None:
+    """Refuse a directive of the user's that the scheduler refuses beside the request of the nodes."""
+    given = keys(spec.directive, scheduler) if spec.directive else {}
+    wrong = sorted(given.keys() & scheduler.chunk_keys)
+    if wrong and scheduler.nodes_key in {**keys(request, scheduler), **given}:
+        raise JobgenError(
+            f"--directive {shown(f'{wrong[0]}={given[wrong[0]]}')} ({spec.origin('directive')}): "
+            f"{scheduler.command} refuses it beside {scheduler.nodes_key}; use the option of jobgen for it, "
+            f"--constraint, or --directive '{scheduler.nodes_key}=...'"
+        )
 
 
 def nodes_are_open(spec: JobSpec, scheduler: Scheduler) -> bool:

@@ -170,7 +170,10 @@ def _word(seen: Seen, jobs: Sequence[Job] | None, silent: str) -> tuple[str, str
     if last and last.state in _HARD and seen.status != 0:
         return last.state, last.reason, None
     if seen.status == run_directory.RESUMABLE:
-        how = f"not finished; to go on, submit job.sh again from {seen.directory}"
+        folder, task = seen.directory, ""
+        if folder.name.startswith("task-"):  # job.sh is that of the array
+            folder, task = folder.parent, folder.name.replace("-", " ") + " of "
+        how = f"not finished; to go on, submit {task}job.sh again from {folder}"
         return ("cancelled" if seen.cancelled else "resumable"), how, None
     if seen.status is not None:
         word = "cancelled" if seen.cancelled else "failed"

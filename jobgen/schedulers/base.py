@@ -61,8 +61,11 @@ class Scheduler:
     nodes_key = ""  # of the option that requests the nodes
     request_keys: frozenset[str] = frozenset()  # of those of nodes, ranks, cores and devices
     device_keys: frozenset[str] = frozenset()  # of those of devices: one replaces the others
+    chunk_keys: frozenset[str] = frozenset()  # of what it refuses beside the request of the nodes
     memory_in_request = False
-    memory_options: tuple[str, ...] = ()  # it takes one of them
+    memory_form = ""  # of the memory, if the request of the nodes does not contain it
+    memory_keys: tuple[str, ...] = ()
+    alternatives: tuple[frozenset[str], ...] = ()  # keys of which it takes one, or heeds one
     log_codes: Mapping[str, str] = {}  # its equivalents of Slurm's filename patterns
     one_file_a_task = frozenset("a")  # codes; the log of an array needs one
     reservation_queue: str | None = None  # the pattern of the queues that are reservations

@@ -16,6 +16,11 @@ if TYPE_CHECKING:
 
 # Resources that the script itself requests, in the chunk of each node or outside of it.
 OURS = ("ncpus", "mpiprocs", "ompthreads", "ngpus", "mem", "nodes", "select", "place", "walltime")
+# PBS Pro's built-in resources of a chunk; qsub refuses them outside of it if there is a select or a place.
+IN_CHUNKS = (
+    "ncpus", "mpiprocs", "ompthreads", "ngpus", "naccelerators", "mem", "vmem", "host", "vnode", "arch",
+    "accelerator", "accelerator_model", "accelerator_memory",
+)  # fmt: skip
 EVENT_LETTERS = {"begin": "b", "end": "e", "fail": "a", "none": "n"}  # of the events of mail
 
 
@@ -42,6 +47,8 @@ class Pbs(Scheduler):
     size_pattern = r"(?:\+?\d+[kmgtp]?[bw]?)?"
     size_units = "kb, mb, gb and tb"
     size_example = "write 64gb instead of 64GiB, and 1536mb instead of 1.5gb"
+    memory_keys: tuple[str, ...] = ("-l mem",)
+    alternatives: tuple[frozenset[str], ...] = (frozenset({"-j", "-e"}),)  # -e has no effect beside -j oe
     log_options = ("-o", "-e")
     log_words = "^array_index^"
     copies_logs = True

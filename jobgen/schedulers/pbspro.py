@@ -10,7 +10,7 @@ from jobgen.schedulers import torque
 from jobgen.schedulers.arrays import Ranges, one_range
 from jobgen.schedulers.base import matches, size
 from jobgen.schedulers.marks import Mark
-from jobgen.schedulers.pbs import OURS, Pbs
+from jobgen.schedulers.pbs import IN_CHUNKS, OURS, Pbs
 from jobgen.schedulers.value_forms import empty_part
 
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ class PbsPro(Pbs):
     )
     nodes_key = "-l select"
     request_keys = frozenset({nodes_key})
+    chunk_keys = frozenset(f"-l {name}" for name in IN_CHUNKS)
     memory_in_request = True
     passes_arguments = False
     log_codes = {"a": "^array_index^"}
@@ -97,7 +98,7 @@ class PbsPro(Pbs):
     def misplaced(self, line: str) -> str | None:
         if (why := super().misplaced(line)) is not None:
             return why
-        wrong = re.search(r"\bnodes=|\bppn=|\bpmem=|\bgpus=|^-t\b", line)
+        wrong = re.search(r"\bnodes=|\bppn=|\bgpus=|^-t\b", line)
         return "is Torque; PBS Pro takes select=, place= and -J (or use --dialect torque)" if wrong else None
 
     def lines(self, key: str, value: object) -> list[str]:

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from jobgen.errors import nearest, shown
 from jobgen.schedulers import value_forms
+from jobgen.schedulers.pbs import IN_CHUNKS
 from jobgen.schedulers.value_forms import PBS_FORMS, Form, at_list
 from jobgen.values import seconds
 
@@ -61,7 +62,6 @@ _ATTRIBUTES = {
     "executable", "argument_list",
 }  # fmt: skip
 _COUNTS = ("ncpus", "mpiprocs", "ompthreads", "ngpus", "naccelerators")
-_CHUNK = (*_COUNTS, "mem", "vmem", "host", "vnode", "arch", "accelerator", "accelerator_model")
 _CHUNK_FORMS: Mapping[str, Form] = {
     **dict.fromkeys(_COUNTS, (r"\d+", "a whole number")),
     "accelerator": (_TRUTH, "true or false"),
@@ -74,8 +74,6 @@ _OF_JOB = {
 }  # fmt: skip
 _READ_ONLY = {"start_time", "nodect", "exec_vnode", "soft_walltime", "energy"}
 _PLACES = ({"free", "pack", "scatter", "vscatter"}, {"excl", "shared", "exclhost"})
-# Built-in resources of a chunk; qsub refuses them outside of it if there is a select or a place.
-IN_CHUNKS = (*_CHUNK, "accelerator_memory")
 _NO_MISTAKES = (*IN_CHUNKS, "npus")  # sites with Ascend NPUs define it
 # Resources of other schedulers; sites add their own names.
 FOREIGN = {
@@ -145,8 +143,8 @@ def _part_faults(parts: Collection[str]) -> Iterator[str]:
             yield fault
         elif low in _OF_JOB | _READ_ONLY:
             yield f"{name} is a resource of a whole job, and not of a chunk"
-        elif low in FOREIGN or (low not in _NO_MISTAKES and nearest(low, _CHUNK, cutoff=0.85)):
-            yield f"there is no resource {name}{nearest(low, _CHUNK)}"
+        elif low in FOREIGN or (low not in _NO_MISTAKES and nearest(low, IN_CHUNKS, cutoff=0.85)):
+            yield f"there is no resource {name}{nearest(low, IN_CHUNKS)}"
         seen.add(low)
 
 

@@ -66,7 +66,9 @@ class Slurm(Scheduler):
     nodes_key = "--nodes"
     device_keys = frozenset({"--gres", "--gpus", "--gpus-per-node", "--gpus-per-task"})
     request_keys = device_keys | {"--nodes", "--ntasks-per-node", "--cpus-per-task"}
-    memory_options = ("--mem", "--mem-per-cpu", "--mem-per-gpu", "--tmp")
+    memory_form = "--mem={}"
+    memory_keys = ("--mem", "--mem-per-cpu", "--mem-per-gpu")
+    alternatives = (device_keys, frozenset(memory_keys))
     one_file_a_task = frozenset("aj")
     directive_comments = True
     component_words = frozenset({"hetjob", "packjob"})

@@ -43,6 +43,9 @@ class Torque(Pbs):
     manual = "https://docs.adaptivecomputing.com/torque/4-2-10/Content/topics/commands/qsub.htm"
     nodes_key = "-l nodes"
     request_keys = frozenset({nodes_key})
+    memory_form = "-l {}"
+    memory_keys = ("-l mem", "-l pmem")
+    alternatives = (*Pbs.alternatives, frozenset(memory_keys))
     lacks = {
         "hostfile": "Torque chooses the hosts; a list of them is for jobgen local",
         "comment": "Torque does not store comments of users",

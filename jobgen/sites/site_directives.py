@@ -157,8 +157,11 @@ def _words(spec: JobSpec, scheduler: Scheduler, numbers: Mapping[str, object]) -
 
     own = {_key(line) for line in spec.directive}
     own.update(_key(form) for key, form in scheduler.forms.items() if form[:2] == "--" and getattr(spec, key))
-    if spec.mem is not None and spec.origin("mem") != spec.site.said:
-        own.update(scheduler.memory_options)
+    if scheduler.memory_form and spec.mem is not None and spec.origin("mem") != spec.site.said:
+        own.update(map(_key, scheduler.memory_keys))
+    for keys in scheduler.alternatives:
+        if not own.isdisjoint(alike := set(map(_key, keys))):
+            own |= alike
     rules = file.rules
     reserved = spec.reservation or scheduler.is_reservation(spec.queue)
     further = (queue.directives if queue else ()) + (rules.reservation if reserved else ())

@@ -4,12 +4,12 @@
 job_again_word='submitted again'
 
 job_submit_again() {
-  local options=() start=() pair
+  local options=() start=()
   [[ -n $job_why_not || $job_last_signal != TERM ]] || job_why_not='it was deleted or preempted'
   [[ -z $job_why_not ]] || return 1
-  job_why_not='this node may not submit jobs'
+  job_why_not='qsub on this node does not accept it'
   job_qsub_options
-  while IFS= read -r -d '' pair; do start+=("$pair"); done < "/proc/$$/environ"  # the values that this job began with
+  job_qsub_values
   job_next=$(cd "$job_dir" && env -i "${start[@]}" "$JOBGEN_PBS/qsub" "${options[@]}" -W depend=afterany:"${PBS_JOBID%%.*}" job.sh) || return 1
   printf '%s\n' "$job_next" > "$job_dir/job-id"
   job_next="the next one is $job_next"
@@ -38,8 +38,6 @@ job_qsub_options() { # adds to options
   [[ $(job_attribute Rerunable) != False ]] || options+=(-r n)
   [[ -z ${job_arguments[*]-} ]] || options+=(-F "${job_arguments[*]@Q}")
   job_qsub_resources
-  value=$(job_given_variables)
-  [[ -z $value ]] || options+=(-v "$value")
 }
 
 job_qsub_resources() { # except those that PBS has computed
@@ -54,12 +52,32 @@ job_qsub_resources() { # except those that PBS has computed
   done < <(sed -n 's/^ *Resource_List\.\([A-Za-z_][A-Za-z0-9_-]*\) = /\1 /p' <<< "$job_record")
 }
 
-job_given_variables() { # the names of those of qsub -v or -V, whose values may have commas and line breaks
-  local set
-  set=$'\n'$(tr '\0' '\n' < "/proc/$$/environ" | sed -n 's/^\([A-Za-z_][A-Za-z0-9_]*\)=.*/\1/p')$'\n'
+job_qsub_values() { # adds to options, and to start the values that this job began with
+  local pair names given=() plain=yes
+  names=$'\n'$(job_variable_list)$'\n'
+  while IFS= read -r -d '' pair; do
+    start+=("$pair")
+    case ${pair%%=*} in
+      PBS_* | JOBGEN_* | *[!A-Za-z0-9_]*) continue ;;
+    esac
+    [[ $names == *$'\n'"${pair%%=*}"$'\n'* && " ${job_secret_names[*]-} " != *" ${pair%%=*} "* ]] || continue
+    given+=("$pair")
+    [[ $pair != *[\'\"\\]* ]] || plain=
+  done < "/proc/$$/environ"
+  if [[ -n $plain ]]; then
+    ((${#given[@]} == 0)) || options+=(-v "$(IFS=,; printf '%s' "${given[*]%%=*}")")
+    return
+  fi
+  options+=(-V)  # with -v qsub of OpenPBS refuses quotes, and doubles backslashes
+  for pair in "${start[@]}"; do
+    case ${pair%%=*} in
+      HOME | LANG | LOGNAME | MAIL | PATH | SHELL | TZ | USER) given+=("$pair") ;;
+    esac
+  done
+  start=("${given[@]}")
+}
+
+job_variable_list() { # the names of the variables that qsub -v or -V gave to this job, and parts of values
   awk 'sub(/^ *Variable_List = /, "") { list = 1; print; next } list && /^    [A-Za-z_.]+ = / { exit } list' <<< "$job_record" |
-    tr ',' '\n' | sed -n 's/^\([A-Za-z_][A-Za-z0-9_]*\)=.*/\1/p' | sort -u |
-    while read -r name; do
-      [[ $name == PBS_* || $name == JOBGEN_* || $set != *$'\n'"$name"$'\n'* || " ${job_secret_names[*]-} " == *" $name "* ]] || printf '%s\n' "$name"
-    done | paste -sd ,
+    tr ',' '\n' | sed -n 's/^\([A-Za-z_][A-Za-z0-9_]*\)=.*/\1/p'
 }

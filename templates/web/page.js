@@ -22,20 +22,22 @@ function values() {
   );
 }
 
-// The fields of the address; a name that no field has is passed on, so that Python refuses it.
+// The fields of the address; a name or value that no field has is passed on, so that Python refuses it.
 let unknown = {};
 function fill() {
   if ($(location.hash.slice(1))) return; // a link inside the page
   const parts = new URLSearchParams(location.hash.slice(1));
   const given = Object.fromEntries([...parts.keys()].map((key) => [key, parts.getAll(key).join("\n")]));
   if (!parts.size) return;
-  unknown = given;
   for (const field of fields()) {
     field.value = given[field.name] ?? (field.name === "scheduler" ? field.options[0].value : "");
-    if (field.name in given && field.value === given[field.name].replace(/\r\n?/g, "\n")) delete unknown[field.name];
     if (given[field.name]) field.closest("details")?.setAttribute("open", "");
   }
   if (!given.scheduler) form.scheduler.value = schedulerOfSite() ?? form.scheduler.value;
+  fit();
+  for (const field of fields().filter(applies))
+    if (field.value === given[field.name]?.replace(/\r\n?/g, "\n")) delete given[field.name];
+  unknown = given;
 }
 
 // Hides what the scheduler does not have.

@@ -20,7 +20,6 @@ from jobgen import JobgenError, JobSpec, render
 from jobgen.check.checker import check
 from jobgen.runs import logs
 from jobgen.runs.node_files import Log
-from jobgen.schedulers.precedence import split_user_directives
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -92,6 +91,7 @@ COMMON = {
     "-A mine": ("Account_Name", "mine"),
     "-p 3": ("Priority", "3"),
     "-j n": ("Join_Path", "n"),
+    "-e /tmp/mine": ("Join_Path", "n"),
     "-o /tmp/mine": ("Output_Path", ":/tmp/mine"),
     "-m n": ("Mail_Points", "n"),
     "-M mine@example.org": ("Mail_Users", "mine@example.org"),
@@ -127,12 +127,13 @@ def beside_ours(lab: Lab, line: str) -> dict[str, str]:
         del options["queue"]
     if line.startswith(("-J", "-t")):
         options |= {"array": "0-3", "log": "/tmp/ours.%a"}
-    script = render(
-        JobSpec("pbs", ["true"], launcher="mpirun", accelerator="cpu", dialect=lab.row, **options)
+    if line.startswith(("-l select", "-l nodes")):
+        del options["nodes"]
+    spec = JobSpec(
+        "pbs", ["true"], launcher="mpirun", accelerator="cpu", dialect=lab.row, directive=[line], **options
     )
-    ours = [one.removeprefix("#PBS ") for one in script.splitlines() if one.startswith("#PBS ")]
-    first, last = split_user_directives([line], lab.row)
-    return lab.attributes([*first, *ours, *last])
+    ours = [one.removeprefix("#PBS ") for one in render(spec).splitlines() if one.startswith("#PBS ")]
+    return lab.attributes(ours)
 
 
 @pytest.mark.parametrize("line", PBSPRO)

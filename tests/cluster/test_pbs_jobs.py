@@ -16,6 +16,7 @@ from support.cluster import Cluster
 from support.jobs import ENVIRONMENT, HOSTILE, PROBE
 from support.pbs import PbsCluster
 from support.story import path_for
+from support.waiting import wait_for
 
 pytestmark = pytest.mark.usefixtures("warm_python")
 
@@ -94,6 +95,20 @@ def test_as_many_nodes_as_the_submission_says(cluster: PbsCluster) -> None:
     hosts = jobs.hosts_in(jobs.run_dir(folder / "runs"))
     assert [slots for _, slots in hosts] == [2, 2]
     jobs.check_world(jobs.ranks_in(folder / "seen"), [host for host, _ in hosts], 2)
+
+
+@pytest.mark.parametrize("odd", ['it\'s \\ "a, b"', "a, b; $(c)"])
+def test_the_next_attempt_gets_the_values_of_the_first(cluster: PbsCluster, odd: str) -> None:
+    folder = cluster.folder("values")
+    program = 'printf "%s\\n" "$ODD" >> seen; (($(wc -l < seen) > 1)) || exit 75'
+    script = jobs.render(
+        *(*cluster.words, "--nodes", "1", *CPU, "--launcher", "mpirun", "--requeue", "1"),
+        *path_file(folder, "mpirun5"),
+        program=["bash", "-c", program],
+    )
+    job = cluster.wait(cluster.submit(script, folder, "-V", env={"ODD": odd}))
+    assert "attempt 1 of 2; the next one is" in job.output, job.output
+    wait_for(lambda: (folder / "seen").read_text() == f"{odd}\n{odd}\n")
 
 
 def test_a_request_of_ones_own_is_the_only_one(cluster: PbsCluster) -> None:

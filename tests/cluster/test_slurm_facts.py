@@ -8,14 +8,13 @@ import pytest
 from support.cluster import Cluster
 
 from jobgen import JobSpec, render
-from jobgen.schedulers.precedence import split_user_directives
 
 DIRECTIVES = {
     "--job-name=mine": "JobName=mine",
     "-J mine": "JobName=mine",
     "--time=02:00:00": "TimeLimit=02:00:00",
     "-t 120": "TimeLimit=02:00:00",
-    "--nodes=1": "NumNodes=1",
+    "--nodes=2": "NumNodes=2",
     "--ntasks-per-node=3": "NtasksPerN:B:S:C=3:",
     "--output=/tmp/mine": "StdOut=/tmp/mine",
     "--comment=mine": "Comment=mine",
@@ -23,20 +22,21 @@ DIRECTIVES = {
     "--begin=2031-01-01": "StartTime=2031-01-01",
     "--requeue": "Requeue=1",
     "--mail-user=mine@example.org": "MailUser=mine@example.org",
+    "--mail-type=FAIL": "MailType=FAIL",
+    "--mem-per-cpu=100": "MinMemoryCPU=100M",
 }
 OURS = {
     "name": "ours", "mail": "ours@example.org", "mail_on": "end", "priority": -1, "comment": "ours",
-    "log": "/tmp/ours", "begin": "2030-01-01T01:01", "walltime": "01:00:00", "nodes": 2,
+    "log": "/tmp/ours", "begin": "2030-01-01T01:01", "walltime": "01:00:00", "mem": 1024,
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("line", DIRECTIVES)
 def test_a_user_s_directive_wins(slurm_cluster: Cluster, tmp_path: Path, line: str) -> None:
-    script = render(JobSpec("slurm", ["true"], launcher="mpirun", accelerator="cpu", **OURS))
-    ours = [one.removeprefix("#SBATCH ") for one in script.splitlines() if one.startswith("#SBATCH ")]
-    first, last = split_user_directives([line], "slurm")
-    lines = "".join(f"#SBATCH {one}\n" for one in (*first, *ours, *last))
-    job = slurm_cluster.sbatch(f"#!/bin/bash\n{lines}true\n", tmp_path, "--hold")
+    script = render(
+        JobSpec("slurm", ["true"], launcher="mpirun", accelerator="cpu", directive=[line], **OURS)
+    )
+    job = slurm_cluster.sbatch(script, tmp_path, "--hold")
     said = slurm_cluster.exec("head", ["scontrol", "show", "job", job]).stdout
     slurm_cluster.exec("head", ["scancel", job])
     assert DIRECTIVES[line] in said

@@ -207,6 +207,11 @@ def test_an_array_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     make_run(run, "task-3", "1 began 5_3\n", plan=False, job="5_3")
     found, _ = states.states([run / "task-3", run / "task-2"])
     assert [(one.name, one.state) for one in found] == [("exp/task-3", "pending"), ("exp/task-2", "running")]
+    [saved], _ = states.states([make_run(run, "task-4", "1 began 5_4\n9 ended 75\n", plan=False)])
+    assert (saved.state, saved.reason) == (
+        "resumable",
+        f"not finished; to go on, submit task 4 of job.sh again from {run}",
+    )
 
 
 def test_a_thousand_runs_are_one_question_and_quick(tmp_path: Path) -> None:

@@ -201,7 +201,7 @@ def test_the_next_job_asks_for_the_same(pbs: Shell) -> None:
         ("-l", "place=scatter"),
         ("-l", "select=2:ncpus=2:mpiprocs=2:ngpus=1"),
         ("-l", "walltime=02:00:10"),
-        ("-v", "EMPTY,NAME,OTHER"),
+        ("-v", "NAME,EMPTY,OTHER"),
         ("-W", "depend=afterany:12"),
     ])  # fmt: skip
 
@@ -215,7 +215,17 @@ def test_the_next_job_gets_the_values_that_this_one_began_with(pbs: Shell) -> No
 def test_a_value_with_line_breaks_hides_no_variable(pbs: Shell) -> None:
     (pbs.folder / "record").write_text(OPENPBS.replace("NAME=a b,", "NAME=a\n  x = y,"))
     begin(pbs, AGAIN, {"NAME": "a\n  x = y", "EMPTY": "", "OTHER": "x", "umask": "x"}, REQUEUE)
-    assert "EMPTY,NAME,OTHER" in asked(pbs)
+    assert "NAME,EMPTY,OTHER" in asked(pbs)
+
+
+@pytest.mark.parametrize("value", ["it's", 'a "b"', "a\\b"])
+def test_values_that_v_does_not_accept_are_the_whole_environment(pbs: Shell, value: str) -> None:
+    pbs.commands(qsub='env > "$HOME/began"; echo "$*" > "$HOME/asked"; echo 13.head')
+    begin(pbs, f"export NAME=x; {AGAIN}", {"NAME": value, "EMPTY": "", "FOREIGN": "x"}, REQUEUE)
+    assert " -V " in (pbs.folder / "asked").read_text()
+    found = dict(line.split("=", 1) for line in (pbs.folder / "began").read_text().splitlines())
+    assert found["NAME"] == value
+    assert found.keys() - {"_", "PWD", "SHLVL"} == {"NAME", "EMPTY", "HOME", "LANG", "PATH"} & found.keys()
 
 
 def test_outputs_and_resources_of_the_command_line(pbs: Shell) -> None:
@@ -269,7 +279,7 @@ def test_a_resource_beside_the_chunks(pbs: Shell) -> None:
         ("job_why_not=''; job_last_signal=TERM", "it was deleted or preempted"),
         (
             "job_why_not=''; job_last_signal=USR1; printf '#!/bin/sh\\nexit 1' > bin/qsub",
-            "this node may not submit jobs",
+            "qsub on this node does not accept it",
         ),
     ],
 )

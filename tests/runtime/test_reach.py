@@ -125,6 +125,10 @@ def test_the_ways_to_another_host(shell: Shell) -> None:
     )
 
 
+def no_answer_remains(shell: Shell) -> bool:
+    return not list(shell.logs.glob("answers/*/*"))
+
+
 REMOTE = 'for word; do printf "<%s>" "$word"; done > "$HOME/words-{name}"; {run}; exit {status}'
 LOCAL = {
     "pbs_tmrsh": 'shift; "$@"',
@@ -149,7 +153,7 @@ def remote(shell: Shell, agents: str, command: str, *names: str, words: tuple[st
     tools = shell.folder / "tools"
     if not tools.exists():
         tools.mkdir()
-        for name in ("bash", "cat", "rm", "env", "pwd"):
+        for name in ("bash", "cat", "rm", "env", "pwd", "grep", "mkdir"):
             (tools / name).symlink_to(f"/bin/{name}")
     return shell.program("remote", *words, "a", command, env=env)
 
@@ -161,7 +165,7 @@ def test_a_command_on_another_host(shell: Shell, agent: str, status: int) -> Non
         shell, agent, f"echo \"$JOBGEN_HOST $FROM_ENV $PWD 'x  y' ${{PATH%%:*}}\"; exit {status}", agent
     )
     assert (done.status, done.out) == (status, f"a yes {shell.run_dir} 'x  y' {shell.run_dir}\n"), done
-    assert not list(shell.run_dir.glob("status-of-*"))
+    assert no_answer_remains(shell)
     asked = (shell.folder / "asked").read_text()
     if agent == "srun":
         assert (
@@ -228,7 +232,7 @@ def test_a_busy_daemon_of_torque_is_asked_again(shell: Shell, failures: int, sta
     assert (shell.folder / "slept").read_text().startswith("1\n2\n")
     assert (done.status, "tm_init failed" in done.said) == (status, status == 255)
     assert len((shell.folder / "asked").read_text()) == asked
-    assert not [*shell.run_dir.glob("status-of-*")]
+    assert no_answer_remains(shell)
 
 
 @pytest.mark.parametrize("ended", [0, 2])
@@ -240,7 +244,7 @@ def test_pbsdsh_ends_while_the_command_runs(shell: Shell, command: str, status: 
     (shell.run_dir / "env.sh").touch()
     env = {"JOBGEN_AGENTS": "pbsdsh", "JOBGEN_PBS": str(shell.folder / "bin")}
     assert shell.program("remote", "a", command, env=env).status == status
-    assert not [*shell.run_dir.glob("status-of-*")]
+    assert no_answer_remains(shell)
 
 
 def test_a_job_that_stops_awaits_no_status(shell: Shell) -> None:

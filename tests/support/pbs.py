@@ -25,7 +25,7 @@ from support.processes import command
 from support.waiting import wait_until
 
 USER = "pbsu"
-KEPT = (["sleep"], ["trqauthd"])  # on a node of Torque they are the host itself, not what runs on it
+KEPT = ("sleep infinity", "trqauthd")  # on a node of Torque they are the host itself, not what runs on it
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ class PbsCluster:
 
     def kill(self, host: str) -> None:
         """Take the power of a node away: its connections close, as by a reboot, and it is not heard of any more."""
-        pids = [pid for pid in self._pids(host) if command(int(pid)).split()[:1] not in KEPT]
+        pids = [pid for pid in self._pids(host) if not command(int(pid)).startswith(KEPT)]
         subprocess.run(["kill", "-KILL", *pids], check=False, capture_output=True)
         time.sleep(0.5)
         self._cable(host, "down")

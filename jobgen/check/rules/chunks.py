@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.check.script import Hit, Script
-from jobgen.schedulers.pbspro_values import IN_CHUNKS
+from jobgen.schedulers.pbs import IN_CHUNKS
 from jobgen.schedulers.request import number
 
 

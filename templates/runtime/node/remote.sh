@@ -21,32 +21,42 @@ job_by_pbs_tmrsh() { # it parses nothing and passes no environment, directory or
 }
 
 job_by_pbsdsh() { # it parses nothing, passes no environment, and does not return the status, which is read from a file
-  local path=$JOBGEN_PBS/pbsdsh answer=$JOBGEN_RUN_DIR/status-of-$1-$BASHPID pause status
+  local path=$JOBGEN_PBS/pbsdsh line answer pause lines=()
   [[ -x $path ]] || path=$(command -v pbsdsh) || return 0
+  line=$(grep -snxFm 1 -e "$1" "$JOBGEN_RUN_DIR/hosts") || line=0
+  answer=$JOBGEN_LOGS/answers/$((${line%%:*} / 400))/$1-$BASHPID
+  mkdir -p "${answer%/*}"
   for pause in 1 2 4 8 0; do
     # shellcheck disable=SC2016  # expanded on the other side
-    "$path" -h "$1" /bin/bash -c 'echo $$ > "$0.began"; "$@"; echo $? > "$0"' "$answer" "${@:2}" 2> "$answer.said" || true
+    "$path" -h "$1" /bin/bash -c 'echo $$ >> "$0"; "$@"; echo $? >> "$0"' "$answer" "${@:2}" 2> "$answer.said" || true
     [[ $(< "$answer.said") == *"tm_init failed"* ]] || break  # a busy daemon; nothing was started
     sleep "$pause"
   done
   cat "$answer.said" >&2
+  rm "$answer.said"
   job_await_answer "$1"
-  status=$(cat "$answer" 2> /dev/null) || status=255
-  rm -f "$answer" "$answer.began" "$answer.alive" "$answer.said"
-  exit "${status:-255}"
+  job_read_answer
+  rm -f "$answer" "$answer.alive"
+  exit "${lines[1]:-255}"
+}
+
+job_read_answer() { # sets lines: the process id, then the status
+  lines=()
+  { mapfile -t lines < "$answer"; } 2> /dev/null || true
 }
 
 job_await_answer() { # HOST: pbsdsh may end before the command, with status 0 or with "Event poll failed"
   local second silent=0
   for ((second = 1; silent < 3; second++)); do
-    [[ ! -s $answer ]] && ! grep -qs '^stop' "$JOBGEN_LOGS/control" || return 0
+    job_read_answer
+    ((${#lines[@]} < 2)) && ! grep -qs '^stop' "$JOBGEN_LOGS/control" || return 0
     sleep 1
-    if [[ ! -s $answer.began ]]; then
+    if ((${#lines[@]} == 0)); then
       ((second < 10)) || return 0
     elif ((second < 4 || second % 10 == 0)); then
       rm -f "$answer.alive"
       # shellcheck disable=SC2016  # expanded on the other side
-      "$path" -h "$1" /bin/bash -c 'kill -0 "$1" && : > "$0"' "$answer.alive" "$(< "$answer.began")" &> /dev/null || true
+      "$path" -h "$1" /bin/bash -c 'kill -0 "$1" && : > "$0"' "$answer.alive" "${lines[0]}" &> /dev/null || true
       [[ -e $answer.alive ]] || sleep 1  # as it may end before this command
       if [[ -e $answer.alive ]]; then silent=0; else silent=$((silent + 1)); fi
     fi
