@@ -66,6 +66,7 @@ def test_a_directive_replaces_what_would_add_up_or_be_refused(options: str, repl
         ("pbs --mem 4G --directive '-l select=4:ncpus=8'", "--mem 4G (command line): is a part of -l select, which --directive replaces"),
         ("pbs --dialect torque --constraint a100 --directive '-l nodes=4'", "is a part of -l nodes"),
         ("pbs --nodes 2 --directive '-l mem=4gb'", "--directive '-l mem=4gb' (command line): qsub refuses it beside -l select"),
+        ("slurm --directive=--cpus-per-gpu=8", "(command line): sbatch refuses it beside --nodes; use --cpus-per-rank"),
         ("pbs --directive '-l select=2:ncpus=4,ncpus=8'", "--directive '-l ncpus=8' (command line): qsub refuses it beside -l select"),
         ("local --nodes submitted", "this machine gives no nodes; use a number"),
         ("slurm --nodes submitted --spare-nodes 1", "--spare-nodes 1 (command line): needs the number of nodes"),

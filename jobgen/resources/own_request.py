@@ -43,12 +43,12 @@ def remaining(lines: Iterable[str], spec: JobSpec, scheduler: Scheduler) -> tupl
 def check_beside(request: Iterable[str], spec: JobSpec, scheduler: Scheduler) -> None:
     """Refuse a directive of the user's that the scheduler refuses beside the request of the nodes."""
     given = keys(spec.directive, scheduler) if spec.directive else {}
-    wrong = sorted(given.keys() & scheduler.chunk_keys)
-    if wrong and scheduler.nodes_key in {**keys(request, scheduler), **given}:
+    if scheduler.nodes_key not in {**keys(request, scheduler), **given}:
+        return
+    for key in given.keys() & scheduler.refused_beside_nodes.keys():
         raise JobgenError(
-            f"--directive {shown(f'{wrong[0]}={given[wrong[0]]}')} ({spec.origin('directive')}): "
-            f"{scheduler.command} refuses it beside {scheduler.nodes_key}; use the option of jobgen for it, "
-            f"--constraint, or --directive '{scheduler.nodes_key}=...'"
+            f"--directive {shown(f'{key}={given[key]}')} ({spec.origin('directive')}): {scheduler.command} refuses "
+            f"it beside {scheduler.nodes_key}; use {scheduler.refused_beside_nodes[key]}"
         )
 
 

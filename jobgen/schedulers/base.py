@@ -61,7 +61,7 @@ class Scheduler:
     nodes_key = ""  # of the option that requests the nodes
     request_keys: frozenset[str] = frozenset()  # of those of nodes, ranks, cores and devices
     device_keys: frozenset[str] = frozenset()  # of those of devices: one replaces the others
-    chunk_keys: frozenset[str] = frozenset()  # of what it refuses beside the request of the nodes
+    refused_beside_nodes: Mapping[str, str] = {}  # keys, and the options of jobgen for them
     memory_in_request = False
     memory_form = ""  # of the memory, if the request of the nodes does not contain it
     memory_keys: tuple[str, ...] = ()

@@ -61,7 +61,11 @@ class PbsPro(Pbs):
     )
     nodes_key = "-l select"
     request_keys = frozenset({nodes_key})
-    chunk_keys = frozenset(f"-l {name}" for name in IN_CHUNKS)
+    refused_beside_nodes = {
+        **{f"-l {name}": f"--constraint {name}=VALUE" for name in IN_CHUNKS},
+        "-l mem": "--mem", "-l ncpus": "--cpus-per-rank", "-l ngpus": "--gpus-per-node",
+        "-l mpiprocs": "--ranks-per-node", "-l ompthreads": "--env OMP_NUM_THREADS=N",
+    }  # fmt: skip
     memory_in_request = True
     passes_arguments = False
     log_codes = {"a": "^array_index^"}

@@ -69,6 +69,7 @@ class Slurm(Scheduler):
     memory_form = "--mem={}"
     memory_keys = ("--mem", "--mem-per-cpu", "--mem-per-gpu")
     alternatives = (device_keys, frozenset(memory_keys))
+    refused_beside_nodes = {"--cpus-per-gpu": "--cpus-per-rank", "--ntasks-per-gpu": "--ranks-per-node"}
     one_file_a_task = frozenset("aj")
     directive_comments = True
     component_words = frozenset({"hetjob", "packjob"})

@@ -27,7 +27,7 @@ DIRECTIVES = {
 }
 OURS = {
     "name": "ours", "mail": "ours@example.org", "mail_on": "end", "priority": -1, "comment": "ours",
-    "log": "/tmp/ours", "begin": "2030-01-01T01:01", "walltime": "01:00:00", "mem": 1024,
+    "log": "/tmp/ours", "begin": "2030-01-01T01:01", "walltime": "01:00:00", "mem": "1G",
 }  # fmt: skip
 
 
