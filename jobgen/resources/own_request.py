@@ -45,11 +45,12 @@ def check_beside(request: Iterable[str], spec: JobSpec, scheduler: Scheduler) ->
     given = keys(spec.directive, scheduler) if spec.directive else {}
     if scheduler.nodes_key not in {**keys(request, scheduler), **given}:
         return
-    for key in given.keys() & scheduler.refused_beside_nodes.keys():
-        raise JobgenError(
-            f"--directive {shown(f'{key}={given[key]}')} ({spec.origin('directive')}): {scheduler.command} refuses "
-            f"it beside {scheduler.nodes_key}; use {scheduler.refused_beside_nodes[key]}"
-        )
+    for key, instead in scheduler.refused_beside_nodes.items():
+        if key in given:
+            why = f"{scheduler.command} refuses it beside {scheduler.nodes_key}; use {instead}"
+            raise JobgenError(
+                f"--directive {shown(f'{key}={given[key]}')} ({spec.origin('directive')}): {why}"
+            )
 
 
 def nodes_are_open(spec: JobSpec, scheduler: Scheduler) -> bool:

@@ -320,6 +320,10 @@ def _read_devices(asked: Request, given: Mapping[str, str]) -> None:
         asked.gpus_per_node = each * asked.ranks_per_node
     if asked.gpus_per_node is None and asked.gpus and asked.nodes:
         asked.gpus_per_node = asked.gpus // asked.nodes
+    if (each := number(given.get("--ntasks-per-gpu"))) and asked.ranks is None and not asked.ranks_per_node:
+        asked.ranks_per_node = each * asked.gpus_per_node if asked.gpus_per_node else None
+        gpus = asked.gpus or (asked.gpus_per_node or 0) * (asked.nodes or 0)
+        asked.ranks = each * gpus or None
 
 
 def _type(text: str) -> str | None:

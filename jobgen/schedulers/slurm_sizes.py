@@ -22,8 +22,6 @@ def complete(wanted: Wanted, given: Mapping[str, Option]) -> None:
     """Set the sizes that follow from others, and note what Slurm decides itself."""
     asked = wanted.request
     values = {flag: option.value for flag, option in given.items()}
-    if (each := number(values.get("--ntasks-per-gpu"))) and asked.gpus and asked.ranks is None:
-        asked.ranks = each * asked.gpus
     if asked.nodes is None and "--nodes" not in given and wanted.whole:
         _choose_nodes(wanted, given, values)
     elif asked.nodes and asked.ranks and asked.ranks < asked.nodes and "--ntasks" in given:

@@ -91,6 +91,8 @@ def test_all_that_a_job_asks_for_stays_the_same(case: tuple[str, tuple[int, int,
         ("-N 4 -n 2", "2:ncpus=1:mpiprocs=1", "--nodes=4"),
         ("--gpus=8", "1:ngpus=8", "--gpus=8"),
         ("--gpus=4 --ntasks-per-gpu=1 -c 2", "4:ncpus=2:ngpus=1", ""),
+        ("-N 2 --gpus-per-node=4 --ntasks-per-gpu=1 -c 2", "2:ncpus=8:mpiprocs=4:ngpus=4", ""),
+        ("-N 2 --gpus=4 --ntasks-per-gpu=2 -c 2", "2:ncpus=8:mpiprocs=4:ngpus=2", ""),
         ("-N 2 --exclusive", "2", "--exclusive"),
     ],
 )

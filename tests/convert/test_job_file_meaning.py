@@ -206,6 +206,10 @@ KEPT: dict[str, tuple[str, str, str, dict[str, Any]]] = {
         SLURM, "--gres=gpu:v100:1,nvme:5", "srun ./a",
         {"directive": ["--gres=gpu:v100:1,nvme:5"], "gpus_per_node": None, "accelerator": "cpu"},
     ),
+    "ranks of each GPU": (
+        "#!/bin/bash\n#SBATCH -t 10 -N 2 {}\n{}\n", "--gpus-per-node=4 --ntasks-per-gpu=1", "srun ./a",
+        {"ranks_per_node": 4, "gpus_per_node": 4, "directive": None},
+    ),
     "no GPUs": (SLURM, "--gres=gpu:0", "srun ./a", {"gpus_per_node": None, "accelerator": "cpu"}),
     "a library that starts ranks": (
         GPUS, "--ntasks-per-node=1", "A=1 python3.9 t.py",
