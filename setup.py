@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gzip
 import os
+import subprocess
 import sys
 import tarfile
+from contextlib import suppress
 
 import setuptools  # first: it brings the distutils that newer versions of Python lack
 from setuptools.command.sdist import sdist
@@ -13,11 +15,20 @@ from setuptools.command.sdist import sdist
 from distutils.command.install_data import install_data  # isort: skip
 
 MANUALS = "share/man/man1"
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def date() -> str:
+    """Return the date of the commit, in seconds since 1970. All files of a source distribution have it."""
+    if os.path.exists(os.path.join(HERE, ".git")):
+        with suppress(OSError, subprocess.CalledProcessError):
+            return subprocess.check_output(["git", "log", "-1", "--format=%ct"], cwd=HERE, text=True).strip()
+    return str(int(os.path.getmtime(__file__)))
 
 
 class InstallManuals(install_data):
     def run(self) -> None:
-        sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+        sys.path.insert(0, HERE)
         from jobgen.commands import man
         from jobgen.commands.cli import cli
 
@@ -30,8 +41,8 @@ class Sdist(sdist):
     """The same files give the same bytes: https://reproducible-builds.org/docs/archives/"""
 
     def make_archive(self, base_name, format, root_dir=None, base_dir=None, **owner):  # type: ignore[no-untyped-def]
-        epoch = int(os.environ.get("SOURCE_DATE_EPOCH") or 0)
-        if format != "gztar" or not epoch:
+        epoch = int(os.environ["SOURCE_DATE_EPOCH"])
+        if format != "gztar":
             return super().make_archive(base_name, format, root_dir, base_dir, **owner)
 
         def plain(info: tarfile.TarInfo) -> tarfile.TarInfo:
@@ -51,4 +62,5 @@ class Sdist(sdist):
 
 
 os.umask(0o022)  # the modes of the files that a build makes
+os.environ["SOURCE_DATE_EPOCH"] = os.environ.get("SOURCE_DATE_EPOCH") or date()
 setuptools.setup(cmdclass={"install_data": InstallManuals, "sdist": Sdist}, data_files=[(MANUALS, [])])

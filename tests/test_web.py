@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import random
 import shlex
+import subprocess
+import sys
 import time
 import zipfile
 from collections.abc import Iterator
@@ -466,3 +468,9 @@ def test_what_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert done.returncode == 2
     assert "is another file: its SHA-256 is not" in done.stderr
     assert not (tmp_path / "page").exists()
+    limited = f"ulimit -f 1000; exec {shlex.quote(sys.executable)} -m jobgen web -o page"  # as on a full disk
+    full = subprocess.run(["bash", "-c", limited], capture_output=True, text=True)
+    assert (full.returncode, full.stderr) == (
+        2, "jobgen: -o page (command line): cannot be written: File too large\n",
+    )  # fmt: skip
+    assert not list((tmp_path / "page").iterdir())

@@ -84,10 +84,18 @@ def write(folder: Path, sites: Sequence[str], parts: str | None) -> int:
     whole = hashlib.sha256(b"".join(files[name] for name in sorted(files))).hexdigest()
     hidden = {Path(name).stem for name in own_files}
     files["index.html"] = _index(own, hidden, whole[:12]).encode()
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, data in files.items():
-        (folder / name).write_bytes(data)
+    _place(files, folder)
     return sum(map(len, files.values()))
+
+
+def _place(files: Mapping[str, bytes], folder: Path) -> None:
+    """Write all files into a folder, or none."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder) as new:
+        for name, data in files.items():
+            Path(new, name).write_bytes(data)
+        for name in files:
+            os.replace(Path(new, name), folder / name)
 
 
 def content(part: Part, folder: str | None) -> bytes:
