@@ -19,21 +19,27 @@ _FILES = (
     *("setup.cfg", "setup.py", "pyproject.toml", "MANIFEST.in", "constraints.txt"),
     *("README.md", "LICENSE", "CHANGELOG.md", "SECURITY.md"),
 )
+NOBODY = ("-c", "user.name=x", "-c", "user.email=x@example.org")
 EPOCH = 1_700_000_000  # the date of the builds, in seconds since 1970
 
 
-def build(folder: Path, umask: int = 0o022, touched: float | None = None) -> Path:
-    """Build both in a folder, of a copy: building leaves its traces in the tree. ``touched`` is the date of the copy."""
+def build(folder: Path, umask: int = 0o022, commit: bool = False) -> Path:
+    """Build both in a folder, of a copy: building leaves its traces in the tree. With ``commit`` the date is that of
+    a commit, otherwise SOURCE_DATE_EPOCH."""
     source = folder / "source"
     for name in _FOLDERS:
         shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in _FILES:
         shutil.copy(ROOT / name, source)
-    for path in source.rglob("*") if touched else ():
-        os.utime(path, (touched, touched))
     command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder / "dist"), str(source)]
-    clean = {name: one for name, one in os.environ.items() if name != "PYTHONPATH"}
-    clean |= {"SOURCE_DATE_EPOCH": str(EPOCH)}
+    clean = {name: one for name, one in os.environ.items() if name not in ("PYTHONPATH", "SOURCE_DATE_EPOCH")}
+    if commit:
+        for words in (("init", "-q"), ("add", "setup.py"), (*NOBODY, "commit", "-qm", "x")):
+            subprocess.run(
+                ["git", *words], cwd=source, env={**clean, "GIT_COMMITTER_DATE": f"{EPOCH} +0000"}, check=True
+            )
+    else:
+        clean |= {"SOURCE_DATE_EPOCH": str(EPOCH)}
     done = subprocess.run(command, env=clean, umask=umask, capture_output=True, text=True)
     if done.returncode:
         absent(f"a wheel cannot be built here: {(done.stderr or done.stdout)[-300:]}")
