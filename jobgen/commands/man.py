@@ -30,6 +30,10 @@ ENVIRONMENT = (
         "XDG_CACHE_HOME",
         "Compiled templates are in its directory jobgen; without it, of ~/.cache.",
     ),
+    (
+        "SBATCH_CLUSTERS",
+        "Clusters of sbatch, which jobgen queries for jobs whose submission was interrupted.",
+    ),
     ("NO_COLOR", "If it is not empty, no state has a colour."),
 )
 
