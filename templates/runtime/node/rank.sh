@@ -66,11 +66,20 @@ job_write() { # began|ended NUMBER [SECONDS]: a line of this rank in the file of
   printf '%s %s %s %s %s\n' "$1" "$RANK" "$2" "${now/,/.}" "$job_host" >> "$job_node.ranks"
 }
 
-job_end_children() { # that the program left: they may hold sockets of MPICH, which waits for them, and outlive a step of Slurm
-  local pid signal=KILL
-  ((job_status != 0 && job_status != 75)) || signal=TERM
+job_left() { # the processes that the program has left
+  local pid
   grep -lszxF "JOBGEN_NODE=$job_node" /proc/[0-9]*/environ | while IFS=/ read -r _ _ pid _; do
-    ! grep -qszxF "RANK=$RANK" "/proc/$pid/environ" || kill -s "$signal" "$pid"
+    ! grep -qszxF "RANK=$RANK" "/proc/$pid/environ" || echo "$pid"
+  done
+}
+
+job_end_left() { # they may hold sockets of MPICH, which waits for them, and outlive a step of Slurm
+  local pids signal
+  for signal in TERM 0 0 0 0 0 KILL; do
+    mapfile -t pids < <(job_left)
+    ((${#pids[@]})) || return 0
+    kill -s "$signal" "${pids[@]}"
+    sleep 0.5
   done
 } 2> /dev/null
 
@@ -111,7 +120,7 @@ job_ended=${EPOCHREALTIME:-$(date +%s.%N)}  # ranks that lose a peer fail soon a
 exec {job_out}>&-
 for i in {1..100}; do  # limited: processes that the program left may keep its output open
   kill -0 "${job_children[@]}" 2> /dev/null || { job_children=(); break; }
-  ((i != 10)) || job_end_children
+  ((i != 10)) || job_end_left
   sleep 0.1
 done
 ((${#job_children[@]} == 0)) || kill -KILL "${job_children[@]}" 2> /dev/null
@@ -122,6 +131,6 @@ fi
 job_write ended "$job_status" "$job_ended"
 # The launcher ends the other ranks when this one exits: their watchers must first ask them to save.
 ((job_status != 75)) || ! grep -qs '^save' "$job_logs/control" || sleep "$((${JOBGEN_POLL%.*} + 1))"
-job_end_children
+job_end_left
 ((job_status == 0 || job_status == 75)) || [[ -s $job_logs/failed ]] || echo "$RANK $job_status $job_host" >> "$job_logs/failed"
 exit "$job_status"

@@ -51,6 +51,23 @@ look() { # reads the request in the file into wish; a stop is done at once
   [[ $wish != stop ]] || { stop KILL; exit; }
 }
 
+saving() { [[ -n $asked ]] && ! all_have_ended; }
+
+ends_by_itself() { # a launcher may, after its last process here
+  all_have_ended && [[ -n ${JOBGEN_PARENT:-} ]] && kill -0 "$JOBGEN_PARENT" 2> /dev/null
+}
+
+remains() { [[ -n $(left) ]]; }
+
+wait_while() { # TIMES COMMAND: half a second each time
+  local time
+  for ((time = 0; time < $1; time++)); do
+    look
+    "$2" || return 0
+    sleep 0.5
+  done
+}
+
 while alive; do
   look
   if [[ $wish == save && -z $asked ]]; then
@@ -60,17 +77,8 @@ while alive; do
   fi
   sleep "$JOBGEN_POLL"
 done
-for _ in {1..20}; do  # the ranks may be saving
-  look
-  [[ -n $asked ]] && ! all_have_ended && sleep 0.5
-done
-for _ in {1..40}; do  # a launcher may still end by itself after its last process here
-  if ! all_have_ended || [[ -z ${JOBGEN_PARENT:-} ]] || ! kill -0 "$JOBGEN_PARENT"; then break; fi
-  sleep 0.5
-done 2> /dev/null
+wait_while 20 saving
+wait_while 40 ends_by_itself
 stop TERM
-for _ in {1..6}; do
-  [[ -n $(left) ]] || exit 0
-  sleep 0.5
-done
+wait_while 6 remains
 stop KILL
