@@ -68,7 +68,7 @@ written: $(VENV)/.test
 	for writer in golden/cases site_pages write_examples write_exit_statuses write_settings write_training_options; do \
 	  $(BIN)/python tests/$$writer.py || exit; \
 	done
-	$(BIN)/jobgen schema > jobgen/jobgen.schema.json
+	$(BIN)/jobgen schema > $(VENV)/schema.json && cp $(VENV)/schema.json jobgen/jobgen.schema.json
 
 # check and convert over thousands of real scripts; CHECKOUT is a copy of github.com/converged-computing/jobspec-database.
 collection: $(VENV)/.test

@@ -15,6 +15,7 @@ from setuptools.command.sdist import sdist
 from distutils.command.install_data import install_data  # isort: skip
 
 MANUALS = "share/man/man1"
+GIT = ("git", "-c", "log.showSignature=false", "log")
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -22,7 +23,7 @@ def date() -> str:
     """Return the date of the commit, in seconds since 1970. All files of a source distribution have it."""
     if os.path.exists(os.path.join(HERE, ".git")):
         with suppress(OSError, subprocess.CalledProcessError):
-            return subprocess.check_output(["git", "log", "-1", "--format=%ct"], cwd=HERE, text=True).strip()
+            return subprocess.check_output([*GIT, "-1", "--format=%ct"], cwd=HERE, text=True).strip()
     return str(int(os.path.getmtime(__file__)))
 
 

@@ -430,6 +430,14 @@ def test_memory_is_asked_for_with_the_request_of_a_site() -> None:
     assert "--mem-per-gpu" not in text
 
 
+def test_a_directive_replaces_the_memory_of_a_site_and_nothing_else(tmp_path: Path) -> None:
+    lines = '["--gres=nvme:100", "--mem-per-cpu=2G"]'
+    (tmp_path / "own.toml").write_text(f'title = "T"\nscheduler = "slurm"\ndirectives = {lines}\n')
+    own = {"directive": ["--gpus-per-node=4", "--mem=0"], "walltime": "1h"}
+    text = render(read_spec("slurm", own, site=SiteName("own", COMMAND_LINE, str(tmp_path))))
+    assert ("--gres=nvme:100" in text, "--mem-per-cpu" in text) == (True, False)
+
+
 @pytest.mark.parametrize(
     "line", ["-l filesystems=home", "-lfilesystems=home", "-l place=scatter,filesystems=home"]
 )

@@ -52,7 +52,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.2.0, SHA-256 fa90b871537d59c2f91124bb52d44a12271343ef5211460d53c1ed2e1f8504cd ========
+# ======== jobgen runtime 0.2.0, SHA-256 f5047b9fc97d2a3ccdc9bc32b038636749e38834df248ffa341333eb13513961 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -446,7 +446,7 @@ job_run() { # [preflight]: sets job_status to the status of the launcher
   ! job_defined job_heed_control || job_later 0 job_heed_control
   job_wait "$job_launcher"
   job_end_leftovers
-  rm -rf "$job_logs/answers"  # of remote commands
+  rm -rf "$job_logs/answers" 2> /dev/null || true  # of remote commands, which may still end
   job_launcher=
   # shellcheck disable=SC2046  # process ids of helpers that still run: other ids may have been reused
   kill $(jobs -pr) 2> /dev/null || true
@@ -809,11 +809,20 @@ job_write() { # began|ended NUMBER [SECONDS]: a line of this rank in the file of
   printf '%s %s %s %s %s\n' "$1" "$RANK" "$2" "${now/,/.}" "$job_host" >> "$job_node.ranks"
 }
 
-job_end_children() { # that the program left: they may hold sockets of MPICH, which waits for them, and outlive a step of Slurm
-  local pid signal=KILL
-  ((job_status != 0 && job_status != 75)) || signal=TERM
+job_left() { # the processes that the program has left
+  local pid
   grep -lszxF "JOBGEN_NODE=$job_node" /proc/[0-9]*/environ | while IFS=/ read -r _ _ pid _; do
-    ! grep -qszxF "RANK=$RANK" "/proc/$pid/environ" || kill -s "$signal" "$pid"
+    ! grep -qszxF "RANK=$RANK" "/proc/$pid/environ" || echo "$pid"
+  done
+}
+
+job_end_left() { # they may hold sockets of MPICH, which waits for them, and outlive a step of Slurm
+  local pids signal
+  for signal in TERM 0 0 0 0 0 KILL; do
+    mapfile -t pids < <(job_left)
+    ((${#pids[@]})) || return 0
+    kill -s "$signal" "${pids[@]}"
+    sleep 0.5
   done
 } 2> /dev/null
 
@@ -854,7 +863,7 @@ job_ended=${EPOCHREALTIME:-$(date +%s.%N)}  # ranks that lose a peer fail soon a
 exec {job_out}>&-
 for i in {1..100}; do  # limited: processes that the program left may keep its output open
   kill -0 "${job_children[@]}" 2> /dev/null || { job_children=(); break; }
-  ((i != 10)) || job_end_children
+  ((i != 10)) || job_end_left
   sleep 0.1
 done
 ((${#job_children[@]} == 0)) || kill -KILL "${job_children[@]}" 2> /dev/null
@@ -865,7 +874,7 @@ fi
 job_write ended "$job_status" "$job_ended"
 # The launcher ends the other ranks when this one exits: their watchers must first ask them to save.
 ((job_status != 75)) || ! grep -qs '^save' "$job_logs/control" || sleep "$((${JOBGEN_POLL%.*} + 1))"
-job_end_children
+job_end_left
 ((job_status == 0 || job_status == 75)) || [[ -s $job_logs/failed ]] || echo "$RANK $job_status $job_host" >> "$job_logs/failed"
 exit "$job_status"
 END_OF_RANK
@@ -926,6 +935,23 @@ look() { # reads the request in the file into wish; a stop is done at once
   [[ $wish != stop ]] || { stop KILL; exit; }
 }
 
+saving() { [[ -n $asked ]] && ! all_have_ended; }
+
+ends_by_itself() { # a launcher may, after its last process here
+  all_have_ended && [[ -n ${JOBGEN_PARENT:-} ]] && kill -0 "$JOBGEN_PARENT" 2> /dev/null
+}
+
+remains() { [[ -n $(left) ]]; }
+
+wait_while() { # TIMES COMMAND: half a second each time
+  local time
+  for ((time = 0; time < $1; time++)); do
+    look
+    "$2" || return 0
+    sleep 0.5
+  done
+}
+
 while alive; do
   look
   if [[ $wish == save && -z $asked ]]; then
@@ -935,19 +961,10 @@ while alive; do
   fi
   sleep "$JOBGEN_POLL"
 done
-for _ in {1..20}; do  # the ranks may be saving
-  look
-  [[ -n $asked ]] && ! all_have_ended && sleep 0.5
-done
-for _ in {1..40}; do  # a launcher may still end by itself after its last process here
-  if ! all_have_ended || [[ -z ${JOBGEN_PARENT:-} ]] || ! kill -0 "$JOBGEN_PARENT"; then break; fi
-  sleep 0.5
-done 2> /dev/null
+wait_while 20 saving
+wait_while 40 ends_by_itself
 stop TERM
-for _ in {1..6}; do
-  [[ -n $(left) ]] || exit 0
-  sleep 0.5
-done
+wait_while 6 remains
 stop KILL
 END_OF_WATCH
 }

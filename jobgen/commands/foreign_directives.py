@@ -200,7 +200,7 @@ def _read_with(row: Scheduler, options: Sequence[Words], context: Mapping[str, i
     lines = row.resources(asked, "", "")[0] if context else []
     line = " ".join([row.prefix, *lines, *map(shlex.join, options)])
     file = JobFile()
-    read_directives(file, Script(f"{line}\n".encode(), row.name), row)
+    read_directives(file, Script(f"{line}\n".encode(), row.name), row, totals=False)
     _pass_names(file, row)
     return file
 

@@ -37,7 +37,7 @@ def convert(script: Script, to: str) -> Converted:
     source, target = SCHEDULERS[script.scheduler], SCHEDULERS[to]
     if target is source:
         return Converted(script.source.decode("utf-8", "replace"), ())
-    wanted = request_reader.read(script, whole=True)
+    wanted = request_reader.read(script, whole=True, totals=True)
     said = list(submission.remarks(script, source, target, wanted))
     head, remarks = _request(script, wanted, source, target) if has_directives(script) else ([], [])
     said += submission.nodes_of(script, source, target, head) if wanted.default_nodes else ()

@@ -38,9 +38,9 @@ def set_name(file: JobFile, source: Scheduler, line: int) -> None:
         file.remarks.append(Remark(line, f"the name {name}", f"becomes {file.values['name']}", lost=False))
 
 
-def read_directives(file: JobFile, script: Script, source: Scheduler) -> None:
+def read_directives(file: JobFile, script: Script, source: Scheduler, totals: bool) -> None:
     """Set the options that the directives of a script correspond to; the body is not read."""
-    wanted, asked = request_reader.read(script), script.request
+    wanted, asked = request_reader.read(script, totals=totals), script.request
     line = script.directives.live[0].number if script.directives.live else 1
     account = asked.account if any(option.flag in ("-A", "--account") for option in script.options) else None
     plain = {

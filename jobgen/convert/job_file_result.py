@@ -12,17 +12,19 @@ from jobgen.rendering.render import render
 
 
 def accepted(file: JobFile, command_name: str, line: int) -> str:
-    """Return the text of the file; add a remark if jobgen refuses it, and leave a refused directive out."""
+    """Return the text of the file without refused directives; add a remark if jobgen still refuses it."""
     text = file.text(command_name)
-    if not (why := refusal(text)):
-        return text
-    for directive in file.list("directive"):
-        others = [one for one in file.list("directive") if one != directive]
-        shorter = JobFile({**file.values, "directive": others}).text(command_name)
-        if not refusal(shorter):
-            file.remarks.append(Remark(line, directive, f"is left out, because jobgen refuses it: {why}"))
-            return shorter
-    file.remarks.append(Remark(line, "the job file", f"jobgen refuses it: {why}"))
+    while why := refusal(text):
+        for directive in file.list("directive"):
+            others = [one for one in file.list("directive") if one != directive]
+            shorter = JobFile({**file.values, "directive": others}).text(command_name)
+            if refusal(shorter) != why:
+                file.remarks.append(Remark(line, directive, f"is left out, because jobgen refuses it: {why}"))
+                file.values["directive"], text = others, shorter
+                break
+        else:
+            file.remarks.append(Remark(line, "the job file", f"jobgen refuses it: {why}"))
+            break
     return text
 
 

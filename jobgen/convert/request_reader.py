@@ -18,11 +18,12 @@ _KIND = "|".join([*_KINDS, *_KINDS.values()])
 _DEPENDENCIES = rf"({_KIND}):\d+(\[])?(\.[\w.-]+)?(:\d+(\[])?(\.[\w.-]+)?)*"
 
 
-def read(script: Script, whole: bool = False) -> Wanted:
-    """Read all directives of a script; with ``whole`` what is missing has the scheduler's default."""
+def read(script: Script, whole: bool = False, totals: bool = False) -> Wanted:
+    """Read all directives of a script. With ``whole`` what is missing has the scheduler's default; with
+    ``totals`` the resources of a job without chunks are those of one chunk."""
     source, asked = SCHEDULERS[script.scheduler], script.request
     bad = next((one for one in asked.depend if not re.fullmatch(_DEPENDENCIES, one)), "")
-    wanted = Wanted(asked, whole, bad)
+    wanted = Wanted(asked, whole, totals, bad)
     source.read_more(wanted, heeded(script.options, source.name))
     return wanted
 

@@ -49,7 +49,7 @@ _OURS = (
 def convert(script: Script) -> Converted:
     """Return the job file of a script."""
     file, source = JobFile(), SCHEDULERS[script.scheduler]
-    read_directives(file, script, source)
+    read_directives(file, script, source, totals=True)
     line = script.directives.live[0].number if script.directives.live else 1
     limits(file, script, source)
     set_name(file, source, line)

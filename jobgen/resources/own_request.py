@@ -41,16 +41,19 @@ def remaining(lines: Iterable[str], spec: JobSpec, scheduler: Scheduler) -> tupl
 
 
 def check_beside(request: Iterable[str], spec: JobSpec, scheduler: Scheduler) -> None:
-    """Refuse a directive of the user's that the scheduler refuses beside the request of the nodes."""
+    """Refuse a directive of the user's that the scheduler refuses beside the request."""
     given = keys(spec.directive, scheduler) if spec.directive else {}
-    if scheduler.nodes_key not in {**keys(request, scheduler), **given}:
-        return
-    for key, instead in scheduler.refused_beside_nodes.items():
-        if key in given:
-            why = f"{scheduler.command} refuses it beside {scheduler.nodes_key}; use {instead}"
-            raise JobgenError(
-                f"--directive {shown(f'{key}={given[key]}')} ({spec.origin('directive')}): {why}"
-            )
+    present = {**keys(request, scheduler), **given} if given.keys() & scheduler.refused_beside.keys() else {}
+    for key, (other, option) in scheduler.refused_beside.items():
+        if key not in given or other not in present:
+            continue
+        instead = f"use {option}"
+        if other in given:
+            instead = f"add it to {other}"
+        elif spec.site and spec.site.request(spec.queue):
+            instead = "remove it"
+        why = f"{scheduler.command} refuses it beside {other}; {instead}"
+        raise JobgenError(f"--directive {shown(f'{key}={given[key]}')} ({spec.origin('directive')}): {why}")
 
 
 def nodes_are_open(spec: JobSpec, scheduler: Scheduler) -> bool:

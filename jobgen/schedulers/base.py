@@ -61,9 +61,11 @@ class Scheduler:
     nodes_key = ""  # of the option that requests the nodes
     request_keys: frozenset[str] = frozenset()  # of those of nodes, ranks, cores and devices
     device_keys: frozenset[str] = frozenset()  # of those of devices: one replaces the others
-    refused_beside_nodes: Mapping[str, str] = {}  # keys, and the options of jobgen for them
+    # Keys that it refuses beside a key of the request, and the options of jobgen for them.
+    refused_beside: Mapping[str, tuple[str, str]] = {}
     memory_in_request = False
     memory_form = ""  # of the memory, if the request of the nodes does not contain it
+    size_options: tuple[str, ...] = ()
     memory_keys: tuple[str, ...] = ()
     alternatives: tuple[frozenset[str], ...] = ()  # keys of which it takes one, or heeds one
     log_codes: Mapping[str, str] = {}  # its equivalents of Slurm's filename patterns

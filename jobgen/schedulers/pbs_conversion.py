@@ -36,7 +36,7 @@ def date(text: str) -> str:
 
 def read(scheduler: Scheduler, wanted: Wanted, given: Mapping[str, Option]) -> None:
     """Add what a request has no field for."""
-    if wanted.whole and not wanted.request.chunks:
+    if wanted.totals and not wanted.request.chunks:
         _read_totals(wanted, given)
     alone = {key: option for key, option in given.items() if " " not in key and key != "-v"}
     for key, option in given.items():

@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 # The name of a reservation, which is a queue for jobs. pbs_rsub prints it with its server, but qsub does not
 # accept that form.
 RESERVATION = r"[RMS]\d+(\.[\w.-]+)?"
+# Options for what is refused beside a select.
+_OPTIONS = {
+    "mem": "--mem", "ncpus": "--cpus-per-rank", "ngpus": "--gpus-per-node", "mpiprocs": "--ranks-per-node",
+    "ompthreads": "--env OMP_NUM_THREADS=N",
+}  # fmt: skip
 
 
 class PbsPro(Pbs):
@@ -61,11 +66,9 @@ class PbsPro(Pbs):
     )
     nodes_key = "-l select"
     request_keys = frozenset({nodes_key})
-    refused_beside_nodes = {
-        **{f"-l {name}": f"--constraint {name}=VALUE" for name in IN_CHUNKS},
-        "-l mem": "--mem", "-l ncpus": "--cpus-per-rank", "-l ngpus": "--gpus-per-node",
-        "-l mpiprocs": "--ranks-per-node", "-l ompthreads": "--env OMP_NUM_THREADS=N",
-    }  # fmt: skip
+    refused_beside = {
+        f"-l {name}": ("-l select", _OPTIONS.get(name, f"--constraint {name}=VALUE")) for name in IN_CHUNKS
+    }
     memory_in_request = True
     passes_arguments = False
     log_codes = {"a": "^array_index^"}

@@ -68,8 +68,12 @@ class Slurm(Scheduler):
     request_keys = device_keys | {"--nodes", "--ntasks-per-node", "--cpus-per-task"}
     memory_form = "--mem={}"
     memory_keys = ("--mem", "--mem-per-cpu", "--mem-per-gpu")
+    size_options = (*memory_keys, "--tmp")
     alternatives = (device_keys, frozenset(memory_keys))
-    refused_beside_nodes = {"--cpus-per-gpu": "--cpus-per-rank", "--ntasks-per-gpu": "--ranks-per-node"}
+    refused_beside = {
+        "--cpus-per-gpu": ("--cpus-per-task", "--cpus-per-rank"),
+        "--ntasks-per-gpu": ("--ntasks-per-node", "--ranks-per-node"),
+    }
     one_file_a_task = frozenset("aj")
     directive_comments = True
     component_words = frozenset({"hetjob", "packjob"})
@@ -321,9 +325,10 @@ def _read_devices(asked: Request, given: Mapping[str, str]) -> None:
     if asked.gpus_per_node is None and asked.gpus and asked.nodes:
         asked.gpus_per_node = asked.gpus // asked.nodes
     if (each := number(given.get("--ntasks-per-gpu"))) and asked.ranks is None and not asked.ranks_per_node:
-        asked.ranks_per_node = each * asked.gpus_per_node if asked.gpus_per_node else None
-        gpus = asked.gpus or (asked.gpus_per_node or 0) * (asked.nodes or 0)
-        asked.ranks = each * gpus or None
+        gpus = (asked.gpus_per_node or 0) * (asked.nodes or 0)
+        if asked.gpus in (None, gpus):
+            asked.ranks_per_node = each * asked.gpus_per_node if asked.gpus_per_node else None
+        asked.ranks = each * (asked.gpus or gpus) or None
 
 
 def _type(text: str) -> str | None:

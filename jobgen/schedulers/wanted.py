@@ -35,6 +35,7 @@ class Wanted:
 
     request: Request
     whole: bool = False  # all directives of a script: what is missing has the scheduler's default
+    totals: bool = False  # those of a job without chunks are the resources of one chunk
     bad_dependency: str = ""  # the first that cannot be converted
     exports: list[tuple[str, str]] = field(default_factory=list)
     all_variables: bool = False

@@ -58,6 +58,7 @@ job_qsub_values() { # adds to options, and to start the values that this job beg
   while IFS= read -r -d '' pair; do
     start+=("$pair")
     case ${pair%%=*} in
+      JOBGEN_HANG_TIMEOUT | JOBGEN_PREFLIGHT_TIMEOUT) ;;
       PBS_* | JOBGEN_* | *[!A-Za-z0-9_]*) continue ;;
     esac
     [[ $names == *$'\n'"${pair%%=*}"$'\n'* && " ${job_secret_names[*]-} " != *" ${pair%%=*} "* ]] || continue
@@ -71,7 +72,7 @@ job_qsub_values() { # adds to options, and to start the values that this job beg
   options+=(-V)  # with -v qsub of OpenPBS refuses quotes, and doubles backslashes
   for pair in "${start[@]}"; do
     case ${pair%%=*} in
-      HOME | LANG | LOGNAME | MAIL | PATH | SHELL | TZ | USER) given+=("$pair") ;;
+      HOME | LANG | LOGNAME | MAIL | PATH | SHELL | TZ | USER | KRB5CCNAME | PBS_CONF_FILE | PBS_DEFAULT | PBS_SERVER) given+=("$pair") ;;
     esac
   done
   start=("${given[@]}")

@@ -14,7 +14,7 @@ job_run() { # [preflight]: sets job_status to the status of the launcher
   ! job_defined job_heed_control || job_later 0 job_heed_control
   job_wait "$job_launcher"
   job_end_leftovers
-  rm -rf "$job_logs/answers"  # of remote commands
+  rm -rf "$job_logs/answers" 2> /dev/null || true  # of remote commands, which may still end
   job_launcher=
   # shellcheck disable=SC2046  # process ids of helpers that still run: other ids may have been reused
   kill $(jobs -pr) 2> /dev/null || true

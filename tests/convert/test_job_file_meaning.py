@@ -206,6 +206,10 @@ KEPT: dict[str, tuple[str, str, str, dict[str, Any]]] = {
         SLURM, "--gres=gpu:v100:1,nvme:5", "srun ./a",
         {"directive": ["--gres=gpu:v100:1,nvme:5"], "gpus_per_node": None, "accelerator": "cpu"},
     ),
+    "the totals of a job": (
+        "#!/bin/bash\n#PBS -l {}\n#PBS -l walltime=1:00:00\n{}\n", "ncpus=4,mem=4gb,vmem=5gb,host=a", "mpirun -np 4 ./a",
+        {"ranks_per_node": 4, "cpus_per_rank": 1, "mem": "4096M", "directive": None},
+    ),
     "ranks of each GPU": (
         "#!/bin/bash\n#SBATCH -t 10 -N 2 {}\n{}\n", "--gpus-per-node=4 --ntasks-per-gpu=1", "srun ./a",
         {"ranks_per_node": 4, "gpus_per_node": 4, "directive": None},

@@ -221,11 +221,20 @@ def test_a_value_with_line_breaks_hides_no_variable(pbs: Shell) -> None:
 @pytest.mark.parametrize("value", ["it's", 'a "b"', "a\\b"])
 def test_values_that_v_does_not_accept_are_the_whole_environment(pbs: Shell, value: str) -> None:
     pbs.commands(qsub='env > "$HOME/began"; echo "$*" > "$HOME/asked"; echo 13.head')
-    begin(pbs, f"export NAME=x; {AGAIN}", {"NAME": value, "EMPTY": "", "FOREIGN": "x"}, REQUEUE)
+    begin(
+        pbs,
+        f"export NAME=x; {AGAIN}",
+        {"NAME": value, "EMPTY": "", "FOREIGN": "x", "PBS_DEFAULT": "head"},
+        REQUEUE,
+    )
     assert " -V " in (pbs.folder / "asked").read_text()
     found = dict(line.split("=", 1) for line in (pbs.folder / "began").read_text().splitlines())
     assert found["NAME"] == value
-    assert found.keys() - {"_", "PWD", "SHLVL"} == {"NAME", "EMPTY", "HOME", "LANG", "PATH"} & found.keys()
+    assert found.keys() - {"_", "PWD", "SHLVL", "HOME", "LANG", "PATH", "PBS_CONF_FILE"} == {
+        "NAME",
+        "EMPTY",
+        "PBS_DEFAULT",
+    }
 
 
 def test_outputs_and_resources_of_the_command_line(pbs: Shell) -> None:

@@ -197,7 +197,7 @@ def memory(script: Script) -> Iterator[Hit]:
 
 def _memories(script: Script) -> Iterator[tuple[Option, str, str]]:
     for option in script.options:
-        if option.flag in (*script.dialect.memory_keys, "--tmp"):
+        if option.flag in script.dialect.size_options:
             yield option, option.flag, option.value
     for option, name, value in resources(script.options):
         if name in ("mem", "pmem", "vmem", "pvmem"):

@@ -89,7 +89,7 @@ def write(folder: Path, sites: Sequence[str], parts: str | None) -> int:
 
 
 def _place(files: Mapping[str, bytes], folder: Path) -> None:
-    """Write all files into a folder, or none."""
+    """Write files into a folder; if the disk is full, it keeps its old files."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder) as new:
         for name, data in files.items():

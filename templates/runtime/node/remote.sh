@@ -33,7 +33,7 @@ job_by_pbsdsh() { # it parses nothing, passes no environment, and does not retur
     sleep "$pause"
   done
   cat "$answer.said" >&2
-  rm "$answer.said"
+  rm -f "$answer.said"
   job_await_answer "$1"
   job_read_answer
   rm -f "$answer" "$answer.alive"
