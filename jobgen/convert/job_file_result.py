@@ -14,13 +14,14 @@ from jobgen.rendering.render import render
 def accepted(file: JobFile, command_name: str, line: int) -> str:
     """Return the text of the file without refused directives; add a remark if jobgen still refuses it."""
     text = file.text(command_name)
-    while why := refusal(text):
+    why = refusal(text)
+    while why:
         for directive in file.list("directive"):
             others = [one for one in file.list("directive") if one != directive]
             shorter = JobFile({**file.values, "directive": others}).text(command_name)
-            if refusal(shorter) != why:
+            if (then := refusal(shorter)) != why:
                 file.remarks.append(Remark(line, directive, f"is left out, because jobgen refuses it: {why}"))
-                file.values["directive"], text = others, shorter
+                file.values["directive"], text, why = others, shorter, then
                 break
         else:
             file.remarks.append(Remark(line, "the job file", f"jobgen refuses it: {why}"))

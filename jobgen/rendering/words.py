@@ -9,7 +9,7 @@ from jobgen.rendering.launch_words import launch_words
 from jobgen.rendering.network_lines import network_lines
 from jobgen.rendering.quoting import each, item, quoted, sh
 from jobgen.rendering.runtime import Setting, settings
-from jobgen.resources.own_request import check_beside, nodes_are_open, remaining
+from jobgen.resources.own_request import check_beside, given_keys, nodes_are_open, remaining, replaced
 from jobgen.schedulers.precedence import split_user_directives
 
 if TYPE_CHECKING:
@@ -27,8 +27,7 @@ def words(plan: Plan) -> dict[str, object]:
         "queue": plan.queue,
         "walltime": plan.scheduler.clock(plan.resources.walltime) if plan.resources.walltime else None,
         "settings": [" ".join(map(assignment, line)) for line in settings(plan)],
-        **_request(plan),
-        **_others(plan),
+        **_directives(plan),
         "first_directives": first,
         "last_directives": last,
         "container_directives": (f"--image={spec.image}",) if box and box.kind == "shifter" else (),
@@ -46,25 +45,26 @@ def words(plan: Plan) -> dict[str, object]:
     }
 
 
-def _request(plan: Plan) -> dict[str, object]:
-    """Return the directives of the nodes, and the option of their number if the submission has it."""
-    chunk, place = plan.directives.chunk, plan.directives.place
-    lines = list(plan.site.request or plan.scheduler.node_lines(plan.resources, chunk, place))
-    check_beside(lines, plan.spec, plan.scheduler)
-    option = f"{lines.pop(0)} " if nodes_are_open(plan.spec, plan.scheduler) else ""
-    return {"request": remaining(lines, plan.spec, plan.scheduler), "nodes_option": option}
-
-
-def _others(plan: Plan) -> dict[str, object]:
-    """Return the directives of the memory, the output, the options and the addresses."""
+def _directives(plan: Plan) -> dict[str, object]:
+    """Return the directives that those of the user's may replace, and the option of the number of nodes if
+    the submission has it."""
     scheduler, memory = plan.scheduler, plan.resources.memory
+    chunk, place = plan.directives.chunk, plan.directives.place
+    request = list(plan.site.request or scheduler.node_lines(plan.resources, chunk, place))
+    given = given_keys(plan.spec, scheduler)
+    check_beside(request, given, plan.spec, scheduler)
+    option = f"{request.pop(0)} " if nodes_are_open(plan.spec, scheduler) else ""
     lines = {
+        "request": request,
         "memory": [scheduler.memory_form.format(memory)] if memory and scheduler.memory_form else [],
         "join": [scheduler.request_forms["join"]] if "join" in scheduler.request_forms else [],
         "options": plan.directives.lines,
         "addressed": _addressed(plan),
     }
-    return {key: remaining(value, plan.spec, scheduler) for key, value in lines.items()}
+    without = replaced(given, scheduler)
+    return {key: remaining(value, without, scheduler) for key, value in lines.items()} | {
+        "nodes_option": option
+    }
 
 
 def former_names(plan: Plan) -> dict[str, object]:

@@ -29,20 +29,29 @@ def keys(lines: Iterable[str], scheduler: Scheduler) -> dict[str, str]:
     }
 
 
-def remaining(lines: Iterable[str], spec: JobSpec, scheduler: Scheduler) -> tuple[str, ...]:
-    """Return the directives of jobgen without those that the user's replace."""
-    if not spec.directive:
-        return tuple(lines)
-    given = set(keys(spec.directive, scheduler))
-    for alike in scheduler.alternatives:
-        if given & alike:
-            given |= alike
-    return tuple(line for line in lines if not keys((line,), scheduler).keys() & given)
+def given_keys(spec: JobSpec, scheduler: Scheduler) -> dict[str, str]:
+    """Return the values of the options in the user's directives by their keys."""
+    return keys(spec.directive, scheduler) if spec.directive else {}
 
 
-def check_beside(request: Iterable[str], spec: JobSpec, scheduler: Scheduler) -> None:
-    """Refuse a directive of the user's that the scheduler refuses beside the request."""
-    given = keys(spec.directive, scheduler) if spec.directive else {}
+def replaced(given: Iterable[str], scheduler: Scheduler) -> set[str]:
+    """Return the keys of jobgen's directives that a user's directives with the keys ``given`` replace."""
+    found = set(given)
+    for alike in (scheduler.device_keys, *scheduler.alternatives):
+        if found & alike:
+            found |= alike
+    return found
+
+
+def remaining(lines: Iterable[str], without: set[str], scheduler: Scheduler) -> tuple[str, ...]:
+    """Return the directives that set none of the keys ``without``."""
+    return tuple(line for line in lines if not (without and keys((line,), scheduler).keys() & without))
+
+
+def check_beside(
+    request: Iterable[str], given: Mapping[str, str], spec: JobSpec, scheduler: Scheduler
+) -> None:
+    """Refuse one of the user's directives ``given`` that the scheduler refuses beside the request."""
     present = {**keys(request, scheduler), **given} if given.keys() & scheduler.refused_beside.keys() else {}
     for key, (other, option) in scheduler.refused_beside.items():
         if key not in given or other not in present:
@@ -67,7 +76,7 @@ def with_own_request(spec: JobSpec, scheduler: Scheduler) -> JobSpec:
     Raises:
         JobgenError: an option says another number, or the request has no devices for the ranks.
     """
-    given = keys(spec.directive, scheduler) if spec.directive else {}
+    given = given_keys(spec, scheduler)
     if not given.keys() & scheduler.request_keys:
         return spec
     _check_parts(spec, scheduler, given)

@@ -65,9 +65,9 @@ class Scheduler:
     refused_beside: Mapping[str, tuple[str, str]] = {}
     memory_in_request = False
     memory_form = ""  # of the memory, if the request of the nodes does not contain it
-    size_options: tuple[str, ...] = ()
     memory_keys: tuple[str, ...] = ()
-    alternatives: tuple[frozenset[str], ...] = ()  # keys of which it takes one, or heeds one
+    size_options: tuple[str, ...] = ()  # whose values are sizes
+    alternatives: tuple[frozenset[str], ...] = ()  # other keys of which it takes one, or heeds one
     log_codes: Mapping[str, str] = {}  # its equivalents of Slurm's filename patterns
     one_file_a_task = frozenset("a")  # codes; the log of an array needs one
     reservation_queue: str | None = None  # the pattern of the queues that are reservations

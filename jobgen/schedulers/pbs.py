@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 # Resources that the script itself requests, in the chunk of each node or outside of it.
 OURS = ("ncpus", "mpiprocs", "ompthreads", "ngpus", "mem", "nodes", "select", "place", "walltime")
 # PBS Pro's built-in resources of a chunk; qsub refuses them outside of it if there is a select or a place.
+CHUNK_COUNTS = ("ncpus", "mpiprocs", "ompthreads", "ngpus", "naccelerators")
 IN_CHUNKS = (
-    "ncpus", "mpiprocs", "ompthreads", "ngpus", "naccelerators", "mem", "vmem", "host", "vnode", "arch",
-    "accelerator", "accelerator_model", "accelerator_memory",
+    *CHUNK_COUNTS, "mem", "vmem", "host", "vnode", "arch", "accelerator", "accelerator_model",
+    "accelerator_memory",
 )  # fmt: skip
 EVENT_LETTERS = {"begin": "b", "end": "e", "fail": "a", "none": "n"}  # of the events of mail
 

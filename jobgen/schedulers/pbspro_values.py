@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from jobgen.errors import nearest, shown
 from jobgen.schedulers import value_forms
-from jobgen.schedulers.pbs import IN_CHUNKS
+from jobgen.schedulers.pbs import CHUNK_COUNTS, IN_CHUNKS
 from jobgen.schedulers.value_forms import PBS_FORMS, Form, at_list
 from jobgen.values import seconds
 
@@ -61,9 +61,8 @@ _ATTRIBUTES = {
     "max_run_subjobs", "project", "cred", "forward_x11_port", "forward_x11_cookie", "submit_arguments",
     "executable", "argument_list",
 }  # fmt: skip
-_COUNTS = ("ncpus", "mpiprocs", "ompthreads", "ngpus", "naccelerators")
 _CHUNK_FORMS: Mapping[str, Form] = {
-    **dict.fromkeys(_COUNTS, (r"\d+", "a whole number")),
+    **dict.fromkeys(CHUNK_COUNTS, (r"\d+", "a whole number")),
     "accelerator": (_TRUTH, "true or false"),
     "accelerator_memory": (r"(?i:\d+[kmgtp]?[bw]?)", "a size, such as 10gb"),
 }

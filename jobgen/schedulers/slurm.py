@@ -69,7 +69,7 @@ class Slurm(Scheduler):
     memory_form = "--mem={}"
     memory_keys = ("--mem", "--mem-per-cpu", "--mem-per-gpu")
     size_options = (*memory_keys, "--tmp")
-    alternatives = (device_keys, frozenset(memory_keys))
+    alternatives = (frozenset(memory_keys),)
     refused_beside = {
         "--cpus-per-gpu": ("--cpus-per-task", "--cpus-per-rank"),
         "--ntasks-per-gpu": ("--ntasks-per-node", "--ranks-per-node"),

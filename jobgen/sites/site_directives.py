@@ -160,7 +160,7 @@ def _words(spec: JobSpec, scheduler: Scheduler, numbers: Mapping[str, object]) -
     if scheduler.memory_form and spec.mem is not None and spec.origin("mem") != spec.site.said:
         own.update(map(_key, scheduler.memory_keys))
     for keys in scheduler.alternatives:
-        if keys != scheduler.device_keys and not own.isdisjoint(alike := set(map(_key, keys))):
+        if not own.isdisjoint(alike := set(map(_key, keys))):
             own |= alike
     rules = file.rules
     reserved = spec.reservation or scheduler.is_reservation(spec.queue)
