@@ -50,7 +50,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.2.0, SHA-256 4d674c90047acd063a33d2a567ed43fbf6a9cd00efa9cf85b64136f5300395fc ========
+# ======== jobgen runtime 0.2.0, SHA-256 802c9d08f3020a8a1a0bef0e3a433677ce68778d915bf7ce147f49b2ed1303fb ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -337,9 +337,9 @@ job_check_hostfile() {
 job_rendezvous() {
   export MASTER_ADDR=${job_hosts[0]}${job_master_suffix:-} MASTER_PORT=${job_port:-}
   if [[ -z $MASTER_PORT ]]; then
-    # From the job id, so that two jobs on one node differ; the next port if this one is in use.
+    # From the job id, so that two jobs on one node differ. If it is in use: no port of the jobs submitted next.
     MASTER_PORT=$((20000 + job_number % 10000))
-    while (exec 3<> "/dev/tcp/localhost/$MASTER_PORT") 2> /dev/null; do MASTER_PORT=$((MASTER_PORT + 1)); done
+    while (exec 3<> "/dev/tcp/localhost/$MASTER_PORT") 2> /dev/null; do MASTER_PORT=$((20000 + (MASTER_PORT + 3307) % 10000)); done
   fi
 }
 

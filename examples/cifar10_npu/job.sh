@@ -59,7 +59,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.2.0, SHA-256 929267724e1eb64ccde4c2ec3da2759eb9251f95012783fb8f1901fb8dc4ba1e ========
+# ======== jobgen runtime 0.2.0, SHA-256 ce4b850553d73480658129358b58585b5cc07ac3bde50c17f0ac62a41a16bace ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -380,9 +380,9 @@ job_check_hostfile() {
 job_rendezvous() {
   export MASTER_ADDR=${job_hosts[0]}${job_master_suffix:-} MASTER_PORT=${job_port:-}
   if [[ -z $MASTER_PORT ]]; then
-    # From the job id, so that two jobs on one node differ; the next port if this one is in use.
+    # From the job id, so that two jobs on one node differ. If it is in use: no port of the jobs submitted next.
     MASTER_PORT=$((20000 + job_number % 10000))
-    while (exec 3<> "/dev/tcp/localhost/$MASTER_PORT") 2> /dev/null; do MASTER_PORT=$((MASTER_PORT + 1)); done
+    while (exec 3<> "/dev/tcp/localhost/$MASTER_PORT") 2> /dev/null; do MASTER_PORT=$((20000 + (MASTER_PORT + 3307) % 10000)); done
   fi
 }
 

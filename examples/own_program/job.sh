@@ -54,7 +54,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.2.0, SHA-256 d8933ea07ec0aa9da67648632b28a9341b468efd675ce2cee1ece939ed961480 ========
+# ======== jobgen runtime 0.2.0, SHA-256 ef85503ddd3a134743ee46ab416a3b8a4cca0b22ee910ce6e529a4a4cb992216 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -312,9 +312,9 @@ job_check_hostfile() {
 job_rendezvous() {
   export MASTER_ADDR=${job_hosts[0]}${job_master_suffix:-} MASTER_PORT=${job_port:-}
   if [[ -z $MASTER_PORT ]]; then
-    # From the job id, so that two jobs on one node differ; the next port if this one is in use.
+    # From the job id, so that two jobs on one node differ. If it is in use: no port of the jobs submitted next.
     MASTER_PORT=$((20000 + job_number % 10000))
-    while (exec 3<> "/dev/tcp/localhost/$MASTER_PORT") 2> /dev/null; do MASTER_PORT=$((MASTER_PORT + 1)); done
+    while (exec 3<> "/dev/tcp/localhost/$MASTER_PORT") 2> /dev/null; do MASTER_PORT=$((20000 + (MASTER_PORT + 3307) % 10000)); done
   fi
 }
 

@@ -3,9 +3,9 @@
 job_rendezvous() {
   export MASTER_ADDR=${job_hosts[0]}${job_master_suffix:-} MASTER_PORT=${job_port:-}
   if [[ -z $MASTER_PORT ]]; then
-    # From the job id, so that two jobs on one node differ; the next port if this one is in use.
+    # From the job id, so that two jobs on one node differ. If it is in use: no port of the jobs submitted next.
     MASTER_PORT=$((20000 + job_number % 10000))
-    while (exec 3<> "/dev/tcp/localhost/$MASTER_PORT") 2> /dev/null; do MASTER_PORT=$((MASTER_PORT + 1)); done
+    while (exec 3<> "/dev/tcp/localhost/$MASTER_PORT") 2> /dev/null; do MASTER_PORT=$((20000 + (MASTER_PORT + 3307) % 10000)); done
   fi
 }
 
