@@ -26,13 +26,13 @@ PYTHONS = (OLDEST, "3.11", "3.12", "3.13", "3.14")
 MACHINES = ("x86_64", "aarch64")
 _PINS = ("--only-binary", ":all:", "--constraint", str(ROOT / "constraints.txt"))
 _LEFT_OUT = ("jobgen/train", "bin", "share")
-_UNWANTED = ("*.so", "*.c", "*.pyc", "direct_url.json", "WHEEL")  # compiled, or of this machine
+_UNWANTED = ("*.so", "*.c", ".lock", "direct_url.json", "uv_cache.json", "WHEEL")  # of this machine
 
 
 def collect(wheel: Path, folder: Path) -> None:
     """Install jobgen and the packages of PURE and COMPILED into a folder."""
-    _pip("--python-version", OLDEST, *_PINS, *PURE, target=folder)
-    _pip(str(wheel), target=folder)
+    _install("--python-version", OLDEST, *_PINS, *PURE, target=folder)
+    _install(str(wheel), target=folder)
     for name in _LEFT_OUT:
         shutil.rmtree(folder / name, ignore_errors=True)
     for path in [one for pattern in _UNWANTED for one in folder.rglob(pattern)]:
@@ -44,22 +44,20 @@ def collect(wheel: Path, folder: Path) -> None:
 def _add_compiled(folder: Path, machine: str, python: str) -> None:
     """Install COMPILED for one Python on one kind of machine; its extension modules go into compiled/TAG."""
     with tempfile.TemporaryDirectory() as made:
-        platform = ("--platform", f"manylinux2014_{machine}", "--python-version", python)
-        _pip(*platform, *_PINS, *COMPILED, target=Path(made))
+        platform = ("--python-platform", f"{machine}-manylinux2014", "--python-version", python)
+        _install(*platform, *_PINS, *COMPILED, target=Path(made))
         for path in (one for one in Path(made).rglob("*") if one.is_file() and one.name != "WHEEL"):
             inner = path.relative_to(made)
-            if (
-                path.suffix == ".so"
-            ):  # _core.cpython-310-x86_64-linux-gnu.so, or _binding.abi3.so for every Python
+            if path.suffix == ".so":  # _core.cpython-310-x86_64-linux-gnu.so, _binding.abi3.so
                 tag = path.name.split(".")[1].replace("abi3", f"{machine}-linux-gnu")
                 inner = Path("compiled", tag, inner)
             (folder / inner).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, folder / inner)
 
 
-def _pip(*words: str, target: Path) -> None:
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
-    subprocess.run([*command, "--no-compile", "--target", str(target), *words], check=True)
+def _install(*words: str, target: Path) -> None:
+    command = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--no-config", "--no-deps"]
+    subprocess.run([*command, "--python", sys.executable, "--target", str(target), *words], check=True)
 
 
 def write(folder: Path, file: Path) -> None:

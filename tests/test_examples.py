@@ -13,8 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
-from support import warm_python
-from support.colossalai import colossalai_python
+from support import colossalai, warm_python
 from support.require import need_command, need_package
 from write_examples import EXAMPLES, NAMES, block, command
 
@@ -46,7 +45,7 @@ def test_the_script_is_what_the_command_renders(name: str, tmp_path: Path) -> No
 def test_the_program_runs_and_prints_what_is_shown(name: str, tmp_path: Path) -> None:
     """Two ranks on this machine's CPU, by the example's launcher, on a few images of noise."""
     need_package("torch", "deepspeed", "mpi4py")
-    first = str(colossalai_python().parent) if "colossalai" in name else ""
+    first = colossalai.path() if "colossalai" in name else ""
     words = command(name)
     at = words.index("--")
     options, program = words[:at], words[at + 1 :]

@@ -34,7 +34,7 @@ def pyz(dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("pyz") / "jobgen.pyz"
     done = made("pyz", next(dist.glob("*.whl")), file)
     if done.returncode:
-        absent(f"pip cannot fetch the parts of the zipapp here: {done.stderr[-300:]}")
+        absent(f"uv cannot fetch the parts of the zipapp here: {done.stderr[-300:]}")
     return file
 
 
@@ -66,12 +66,12 @@ def test_the_index_accepts_them(dist: Path) -> None:
 
 @pytest.mark.parametrize("minor", sorted({*MINORS} - {sys.version_info.minor}))
 def test_the_wheel_runs_in_a_clean_environment(minor: int, dist: Path, tmp_path: Path) -> None:
-    """That of the Python of the tests: tests/test_package.py."""
+    """By uv. By pip, with the Python of the tests: tests/test_package.py."""
     subprocess.run([interpreter(minor), "-m", "venv", "--without-pip", tmp_path / "venv"], check=True)
-    pip = [sys.executable, "-m", "pip", "--python", tmp_path / "venv/bin/python", "install", "-q"]
-    done = subprocess.run([*pip, *dist.glob("*.whl")], capture_output=True, text=True)
+    uv = [sys.executable, "-m", "uv", "pip", "install", "--python", tmp_path / "venv/bin/python"]
+    done = subprocess.run([*uv, *dist.glob("*.whl")], capture_output=True, text=True)
     if done.returncode:
-        absent(f"pip cannot install the wheel here: {done.stderr[-300:]}")
+        absent(f"uv cannot install the wheel here: {done.stderr[-300:]}")
     done = clean(tmp_path, tmp_path / "venv/bin/jobgen", *WORDS)
     assert (job_part(done.stdout), done.stderr) == (GOLDEN, "")
     done = clean(tmp_path, tmp_path / "venv/bin/jobgen", "slurm", "--site", "lumi", "--account", "a")

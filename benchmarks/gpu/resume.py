@@ -24,7 +24,7 @@ CASES = {
 
 
 def rows(name: str, device: str, tiny: bool) -> Iterator[Row]:
-    model = ["--model", "cnn" if tiny else "resnet18"]
+    model = ["--model", "lenet" if tiny else "resnet18"]
     for case, options in list(CASES.items())[: 1 if tiny else None]:
         if "ZeRO" in case and not ours.importable("deepspeed"):
             yield Row(name, case, "deepspeed cannot be imported", verdict="left out")

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from support import warm, warm_python
-from support.colossalai import colossalai_python
+from support import warm
+from support.colossalai import server
 from support.finished import FOREIGN, Finished
 
 pytestmark = [
@@ -28,18 +28,12 @@ def run(directory: Path, *options: str, ranks: int = 2, python: Path | None = No
     env |= {"JOBGEN_ACCELERATOR": "cpu", "JOBGEN_RUN_DIR": str(directory / "run"), "OMP_NUM_THREADS": "1"}
     directory.mkdir(parents=True, exist_ok=True)
     if python is None:
-        return Finished(*warm.run(options, env, directory, ranks, server=with_colossalai), directory / "run")
+        return Finished(*warm.run(options, env, directory, ranks, server=server), directory / "run")
     command = [str(python), "-m", "jobgen.train", *options]
     done = subprocess.run(
         command, env=env, cwd=directory, capture_output=True, text=True, timeout=300, check=False
     )
     return Finished(done.returncode, done.stdout, done.stderr, directory / "run")
-
-
-def with_colossalai() -> Path:
-    return warm_python.server(
-        str(colossalai_python()), ("torch.distributed", "torch._dynamo", "jobgen.train.__main__", "peft")
-    )
 
 
 def colossalai(directory: Path, plugin: str, *options: str, ranks: int = 2) -> Finished:

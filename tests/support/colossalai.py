@@ -11,6 +11,7 @@ import sys
 import sysconfig
 from pathlib import Path
 
+from support import warm_python
 from support.require import absent, on_ci
 
 ROOT = Path(__file__).parents[2]
@@ -40,6 +41,17 @@ def colossalai_python() -> Path:
     return venv / "bin/python"
 
 
+def server() -> Path:
+    """The folder of warm_python.py with this python."""
+    modules = ("torch.distributed", "torch._dynamo", "torch.distributed.run", "jobgen.train.__main__", "peft")
+    return warm_python.server(str(colossalai_python()), modules)
+
+
+def path() -> str:
+    """The folders of this python and the launchers, as on PATH."""
+    return f"{server()}:{colossalai_python().parent}"
+
+
 def packages() -> list[str]:
     """The packages of the tests' environment, with their versions."""
     return sorted(path.name for path in Path(TESTS).glob("*.dist-info"))
@@ -51,8 +63,9 @@ def make_beside_the_tests(venv: Path) -> None:
     own.mkdir(parents=True)
     (own / "tests.pth").write_text(f"{TESTS}\n")
     make = ["make", "colossalai", f"COLOSSALAI={venv}", f"PYTHON={sys.executable}"]
-    env = {**os.environ, "PIP_NO_COMPILE": "1"}  # the tests import a part of it
-    done = subprocess.run(make, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+    # Of a negative option pip takes "false" for yes. The tests import a part of what is installed.
+    quick = dict.fromkeys(("PIP_NO_COMPILE", "PIP_NO_WARN_CONFLICTS", "PIP_NO_BUILD_ISOLATION"), "false")
+    done = subprocess.run(make, cwd=ROOT, env=os.environ | quick, capture_output=True, text=True, check=False)
     if done.returncode:
         absent(f"make colossalai failed: {(done.stderr.strip().splitlines() or ['?'])[-1]}")
     for command in ("accelerate", "torchrun"):

@@ -19,7 +19,7 @@ from pathlib import Path
 
 TORCH = (b"torch", b"deepspeed", b"transformers", b"lightning", b"accelerate")
 MODULES = ("jobgen.train", "benchmarks.gpu", "deepspeed.launcher.launch", "torch.distributed.run")
-READ_AT_START = ("LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONHOME")
+READ_AT_START = ("LD_PRELOAD", "PYTHONHOME", "DS_ENV_FILE")
 FORWARDED = (
     *(signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT),
     *(signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT),
@@ -109,7 +109,10 @@ def main(folder: str, command: str, argv: list[str]) -> int:
         argv = [os.path.join(os.path.dirname(sys.executable), command), *argv]
     paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     own = f"{Path(sys.executable).parent.parent}/lib"  # which mpirun adds
-    cold = any(os.environ.get(name, "").strip(":") not in ("", own) for name in READ_AT_START)
+    libraries = {
+        path for path in os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep) if os.path.isdir(path)
+    }
+    cold = any(map(os.environ.get, READ_AT_START)) or not libraries <= {own}
     cold |= any(Path(path, "sitecustomize.py").exists() for path in paths)
     status = None if cold or not needs_torch(argv) else ask(folder, argv)
     if status is None:
