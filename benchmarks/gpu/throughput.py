@@ -69,7 +69,7 @@ def images(name: str, load: Load, me: ours.ranks.Ranks, mine: Device, tiny: bool
 
 
 def language(name: str, load: Load, me: ours.ranks.Ranks, mine: Device, tiny: bool) -> Iterator[Row]:
-    form = SIZES["tiny"]._replace(context=32) if tiny else SIZES[name.removeprefix("gpt-")]
+    form = SIZES["tiny"]._replace(context=32, layers=1) if tiny else SIZES[name.removeprefix("gpt-")]
     vocabulary = 512 if tiny else ours.VOCABULARY
     count = load.batch * load.steps
     packed = ours.tokens(count, form.context, vocabulary)
