@@ -86,7 +86,7 @@ def state(cluster: AnyCluster, cwd: Path, *names: object) -> dict[str, Any]:
     return found
 
 
-def wait_for(condition: Callable[[], object], seconds: float = 90) -> None:
+def wait_for(condition: Callable[[], object], seconds: float = 240) -> None:  # other jobs may have the nodes
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline
