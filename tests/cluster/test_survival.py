@@ -274,7 +274,7 @@ def test_pbs_job_submits_itself_again(request: pytest.FixtureRequest, name: str)
     (folder / "seen").chmod(0o777)
     script = jobs.render(
         *(*cluster.words, *TWO_BY_TWO, "--launcher", "mpirun", "--venv", sys.prefix),
-        *("--walltime", "40s", "--grace", "30s", "--requeue", "9"),
+        *("--walltime", "50s", "--grace", "30s", "--requeue", "9"),
         *jobs.env_options({"PROBE_DIR": folder / "seen", "PROBE_LAST": 2}),
         program=[STOPPABLE],
     )
