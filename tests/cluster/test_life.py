@@ -9,8 +9,6 @@ import re
 import stat
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -19,6 +17,7 @@ import pytest
 from support.cluster import Cluster, start_now
 from support.jobs import PROBE, env_options
 from support.story import AnyCluster
+from support.waiting import wait_for
 
 # One after the other, so that a job begins as soon as it is submitted.
 pytestmark = pytest.mark.xdist_group("life")
@@ -84,13 +83,6 @@ def state(cluster: AnyCluster, cwd: Path, *names: object) -> dict[str, Any]:
     [found] = json.loads(jobgen(cluster, cwd, "status", "--json", *names).stdout)
     assert isinstance(found, dict)
     return found
-
-
-def wait_for(condition: Callable[[], object], seconds: float = 240) -> None:  # other jobs may have the nodes
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.5)  # most conditions start a jobgen
 
 
 def test_submitted_watched_and_finished(cluster: AnyCluster, here: Path) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from support.cluster import Cluster, Job, ended
 from support.jobs import ENVIRONMENT, HOSTILE, PROBE
 from support.mpich import mpich_bin
 from support.require import need_package
+from support.waiting import wait_for
 
 pytestmark = pytest.mark.usefixtures("warm_python")
 
@@ -63,13 +63,6 @@ def path_with(first: str, cluster: Cluster, place: Path) -> str:
         return jobs.debian_path(place / "bin")
     path = cluster.env["PATH"]
     return f"{colossalai.path()}:{path}" if first == "colossalai" else path
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
 
 
 def probing(directory: Path, act: str = "") -> list[str]:
@@ -241,7 +234,7 @@ def devices_0_and_1_of_node1_taken(slurm_cluster: Cluster, tmp_path: Path) -> It
         "#!/bin/bash\nsleep 300\n", tmp_path, "--nodelist=node1", "--gpus-per-node=2", "--output=/dev/null"
     )
     state = ["squeue", "--noheader", "--job", blocker, "--format=%T"]
-    wait_for(lambda: slurm_cluster.exec("head", state).stdout.strip() == "RUNNING")
+    wait_for(lambda: slurm_cluster.exec("head", state).stdout.strip() == "RUNNING", 60)
     yield
     slurm_cluster.exec("head", ["scancel", blocker])
 
@@ -437,7 +430,7 @@ def test_two_jobs_on_one_node_meet_in_nothing(slurm_cluster: Cluster, tmp_path: 
     with ThreadPoolExecutor() as pool:
         program = ["timeout", "300", sys.executable, "-c", listen.format(taken, str(ready))]
         pool.submit(slurm_cluster.exec, "node2", program, check=False, timeout=330)
-        wait_for(ready.exists)
+        wait_for(ready.exists, 60)
         slurm_cluster.exec("head", ["scontrol", "release", second])
         both = [slurm_cluster.wait(job) for job in (first, second)]
         slurm_cluster.exec("node2", ["fuser", "-k", f"{taken}/tcp"], check=False)

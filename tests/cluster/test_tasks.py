@@ -6,8 +6,7 @@ import itertools
 import json
 import re
 import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from support import jobs
 from support.cluster import Cluster, Job, start_now
 from support.require import need_package
 from support.story import AnyCluster
+from support.waiting import wait_for
 
 RANKS = (
     "--accelerator",
@@ -120,7 +120,7 @@ def test_slurm_runs_one_task_again(slurm_cluster: Cluster, tmp_path: Path) -> No
     array = slurm_cluster.submit(script, tmp_path)
     for index in (0, 1):
         task = f"{array}_{index}"
-        wait_for(lambda task=task: "Restarts=1" in shown(slurm_cluster, task))  # type: ignore[misc]
+        wait_for(lambda task=task: "Restarts=1" in shown(slurm_cluster, task), 120)  # type: ignore[misc]
         start_now(slurm_cluster, task)
     tasks = ended(slurm_cluster, array, (0, 1))
     assert all(task.ok for task in tasks), "\n".join(task.output for task in tasks)
@@ -153,7 +153,7 @@ def test_a_job_waits_for_others(
         program=["true"],
     )
     job = cluster.submit(script, folder)
-    wait_for(lambda: cluster.facts(job).items() >= waiting.items())
+    wait_for(lambda: cluster.facts(job).items() >= waiting.items(), 120)
     for one in (first, other):
         cluster.exec("head", [*release, one])
     assert cluster.wait(job).ok
@@ -220,20 +220,13 @@ def test_ten_thousand_points_are_one_array(slurm_cluster: Cluster, tmp_path: Pat
     assert environment(top / "task-9999")["JOBGEN_SWEEP_second"] == "99"
 
 
-def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 120
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
-
-
 def test_slurm_heard_all_that_it_was_told(slurm_cluster: Cluster, tmp_path: Path) -> None:
     (tmp_path / "logs").mkdir()
     options = ("--comment", "the last (one), $HOME & co", "--begin", "+1h", "--priority", "-7", "--exclusive")
     log = ("--log", "logs/%x-%j.out", "--mail-on", "end,fail", "--mail", "me@example.org")
     script = jobs.render("slurm", *ONE, *options, *log, program=["bash", "-c", RECORD])
     job = slurm_cluster.submit(script, tmp_path)
-    wait_for(lambda: "Reason=BeginTime" in shown(slurm_cluster, job))
+    wait_for(lambda: "Reason=BeginTime" in shown(slurm_cluster, job), 120)
     facts = shown(slurm_cluster, job)
     for fact in ("Comment=the last (one), $HOME & co", "Nice=7", "OverSubscribe=NO"):
         assert fact in facts, facts
