@@ -26,7 +26,7 @@ PYTHONS = (OLDEST, "3.11", "3.12", "3.13", "3.14")
 MACHINES = ("x86_64", "aarch64")
 _PINS = ("--only-binary", ":all:", "--constraint", str(ROOT / "constraints.txt"))
 _LEFT_OUT = ("jobgen/train", "bin", "share")
-_UNWANTED = ("*.so", "*.c", ".lock", "direct_url.json", "uv_cache.json", "WHEEL")  # of this machine
+_UNWANTED = ("*.c", ".lock", "RECORD", "WHEEL", "direct_url.json", "uv_cache.json")  # of the installation
 
 
 def collect(wheel: Path, folder: Path) -> None:
@@ -35,7 +35,7 @@ def collect(wheel: Path, folder: Path) -> None:
     _install(str(wheel), target=folder)
     for name in _LEFT_OUT:
         shutil.rmtree(folder / name, ignore_errors=True)
-    for path in [one for pattern in _UNWANTED for one in folder.rglob(pattern)]:
+    for path in [*folder.rglob("*.so")]:  # of this machine
         path.unlink()
     for machine, python in product(MACHINES, PYTHONS):
         _add_compiled(folder, machine, python)
@@ -46,7 +46,7 @@ def _add_compiled(folder: Path, machine: str, python: str) -> None:
     with tempfile.TemporaryDirectory() as made:
         platform = ("--python-platform", f"{machine}-manylinux2014", "--python-version", python)
         _install(*platform, *_PINS, *COMPILED, target=Path(made))
-        for path in (one for one in Path(made).rglob("*") if one.is_file() and one.name != "WHEEL"):
+        for path in (one for one in Path(made).rglob("*") if one.is_file()):
             inner = path.relative_to(made)
             if path.suffix == ".so":  # _core.cpython-310-x86_64-linux-gnu.so, _binding.abi3.so
                 tag = path.name.split(".")[1].replace("abi3", f"{machine}-linux-gnu")
@@ -58,11 +58,13 @@ def _add_compiled(folder: Path, machine: str, python: str) -> None:
 def _install(*words: str, target: Path) -> None:
     command = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--no-config", "--no-deps"]
     subprocess.run([*command, "--python", sys.executable, "--target", str(target), *words], check=True)
+    for path in [one for pattern in _UNWANTED for one in target.rglob(pattern)]:
+        path.unlink()
 
 
 def write(folder: Path, file: Path) -> None:
     """Write the zipapp of a folder. Equal folders give equal bytes; the date is that of SOURCE_DATE_EPOCH."""
-    paths = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != "RECORD")
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
     texts = {str(path.relative_to(folder)): path.read_bytes() for path in paths}
     main = Path(__file__).with_name("pyz_main.py").read_bytes()
     texts |= {"__main__.py": main, "DIGEST": _digest(texts.items()).encode()}

@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +124,13 @@ def test_the_zipapp_says_what_is_wrong_in_a_sentence(
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert done.stderr.startswith("jobgen: ")
     assert sentence in done.stderr
+
+
+def test_the_zipapp_has_no_files_of_its_installation(pyz: Path) -> None:
+    with zipfile.ZipFile(pyz) as held:
+        names = {name.rpartition("/")[2] for name in held.namelist()}
+    assert not [name for name in names if name.startswith(".") or name.endswith((".pyc", ".c"))]
+    assert not names & {"RECORD", "WHEEL", "direct_url.json", "uv_cache.json"}
 
 
 def test_the_parts_are_listed(pyz: Path) -> None:
