@@ -82,11 +82,24 @@ def test_it_sees_what_python_sees(pythons: list[Path], tmp_path: Path, kind: str
     assert kind == "-m" or done.stdout == "warm True\n"
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "warm"),
+    [
+        ("LD_LIBRARY_PATH", ":/nowhere", True),
+        ("LD_LIBRARY_PATH", "/nowhere:/usr", False),
+        ("LD_PRELOAD", "libc.so.6", False),
+        ("DS_ENV_FILE", "/nowhere", False),
+    ],
+)
+def test_what_is_read_at_the_start_is_heeded(pythons: list[Path], name: str, value: str, warm: bool) -> None:
+    command = [pythons[1], "-c", SEEN, "torch"]
+    done = subprocess.run(command, env={**ENVIRONMENT, name: value}, stdout=subprocess.PIPE, text=True)
+    assert done.stdout == f"warm {warm}\n"
+
+
 @pytest.mark.parametrize("end", ENDS)
 def test_it_ends_as_python_does(pythons: list[Path], end: str) -> None:
-    code = (
-        f"import os, sys, atexit  # like one with torch\natexit.register(print, 'bye')\nprint('hello')\n{end}"
-    )
+    code = f"import os, sys, atexit  # torch\natexit.register(print, 'bye')\nprint('hello')\n{end}"
     cold, warm = (subprocess.run([python, "-c", code], capture_output=True, text=True) for python in pythons)
     assert (warm.returncode, warm.stdout, warm.stderr) == (cold.returncode, cold.stdout, cold.stderr)
 

@@ -109,10 +109,9 @@ def main(folder: str, command: str, argv: list[str]) -> int:
         argv = [os.path.join(os.path.dirname(sys.executable), command), *argv]
     paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     own = f"{Path(sys.executable).parent.parent}/lib"  # which mpirun adds
-    libraries = {
-        path for path in os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep) if os.path.isdir(path)
-    }
-    cold = any(map(os.environ.get, READ_AT_START)) or not libraries <= {own}
+    libraries = os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)
+    cold = any(map(os.environ.get, READ_AT_START))
+    cold |= any(path != own and os.path.isdir(path) for path in libraries)
     cold |= any(Path(path, "sitecustomize.py").exists() for path in paths)
     status = None if cold or not needs_torch(argv) else ask(folder, argv)
     if status is None:
