@@ -19,6 +19,7 @@ pytestmark = [
     pytest.mark.timeout(1200),
 ]
 EXACT = 1e-4
+MLP = ("--model", "mlp")  # the fastest
 EPOCH = ("--epochs", "1", "--log-every", "1", "--batch-size", "32")
 
 
@@ -45,7 +46,7 @@ def colossalai(directory: Path, plugin: str, *options: str, ranks: int = 2) -> F
 @pytest.fixture(scope="module")
 def reference(tmp_path_factory: pytest.TempPathFactory) -> Finished:
     """Plain torch on one rank, with the global batch of the two-rank runs."""
-    options = ("--engine", "ddp", "--epochs", "1", "--log-every", "1", "--batch-size", "64")
+    options = ("--engine", "ddp", *MLP, *EPOCH, "--batch-size", "64")
     done = run(tmp_path_factory.mktemp("reference"), *options, ranks=1)
     assert done.returncode == 0, done.stderr
     return done
@@ -78,7 +79,7 @@ def test_two_ranks_have_the_losses_of_plain_torch_on_one(
 ) -> None:
     # In half precision Adam, which divides small gradients by small ones, goes its own way after a while.
     steps = 23 if tolerance == EXACT else 12
-    done = colossalai(tmp_path, plugin, *EPOCH, "--max-steps", str(steps), *options)
+    done = colossalai(tmp_path, plugin, *MLP, *EPOCH, "--max-steps", str(steps), *options)
     assert len(done.losses()) == steps
     assert done.losses() == pytest.approx(reference.losses()[:steps], abs=tolerance)
     norms = [row["gradient_norm"] for row in done.metrics("step")]
@@ -99,7 +100,7 @@ def test_two_ranks_have_the_losses_of_plain_torch_on_one(
     ids=lambda options: options[0],
 )
 def test_resuming_gives_the_same_losses(tmp_path: Path, options: list[str]) -> None:
-    common = (*options, "--log-every", "1", "--batch-size", "64", "--clip", "1")
+    common = (*options, *MLP, "--log-every", "1", "--batch-size", "64", "--clip", "1")
     common = (*common, "--scheduler", "multistep", "--milestones", "15,20")
     place = ("--checkpoint-dir", str(tmp_path / "kept"))
     whole = colossalai(tmp_path / "whole", *common, *place, "--epochs", "2", "--save-every-epochs", "1")
@@ -119,7 +120,7 @@ def test_batch_norm_and_clipping(tmp_path: Path) -> None:
         "    layers = nn.Conv2d(shape[0], 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten()\n"
         "    return nn.Sequential(*layers, nn.Linear(8 * 36, classes))\n"
     )
-    options = ("--model", "tiny:build", "--clip", "0.5", *EPOCH)
+    options = ("--model", "tiny:build", "--clip", "0.5", *EPOCH, "--max-steps", "12")
     losses = {}
     for plugin in ("torch_ddp", "gemini"):
         done = colossalai(tmp_path, plugin, *options)

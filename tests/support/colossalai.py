@@ -43,7 +43,7 @@ def colossalai_python() -> Path:
 
 def server() -> Path:
     """The folder of warm_python.py with this python."""
-    modules = ("torch.distributed", "torch._dynamo", "torch.distributed.run", "jobgen.train.__main__", "peft")
+    modules = ("torch.distributed", "torch.distributed.run", "jobgen.train.__main__", "peft", "bitsandbytes")
     return warm_python.server(str(colossalai_python()), modules)
 
 

@@ -1,8 +1,8 @@
 """python ARG..., or torchrun ARG... and the like, run by warm_server.py in a process that has imported torch.
 
-Its copies in the folder of warm_python.py have the names of these commands. What does not use torch, or cannot be run
-like this, runs as it always does. The program has this process' files, directory, environment, user, host, limits and
-signals, and ends if it is killed.
+Its copies in the folder of warm_python.py have the names of these commands. What uses neither torch nor jobgen, or
+cannot be run like this, runs as it always does. The program has this process' files, directory, environment, user,
+host, limits and signals, and ends if it is killed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-TORCH = (b"torch", b"deepspeed", b"transformers", b"lightning", b"accelerate")
+IMPORTED = (b"torch", b"deepspeed", b"transformers", b"lightning", b"accelerate", b"jobgen.__main__")
 MODULES = ("jobgen.train", "benchmarks.gpu", "deepspeed.launcher.launch", "torch.distributed.run")
 READ_AT_START = ("LD_PRELOAD", "PYTHONHOME", "DS_ENV_FILE")
 FORWARDED = (
@@ -26,8 +26,8 @@ FORWARDED = (
 )
 
 
-def needs_torch(argv: list[str]) -> bool:
-    """Whether python with these words runs a program that imports torch."""
+def is_slow(argv: list[str]) -> bool:
+    """Whether python with these words runs a program that imports torch, or a command of jobgen."""
     words = [word for word in argv if word != "-u"]
     if words[:1] == ["-m"]:
         return len(words) > 1 and words[1] in MODULES
@@ -37,7 +37,7 @@ def needs_torch(argv: list[str]) -> bool:
         text = Path(words[0]).read_bytes() if words and not words[0].startswith("-") else b""
     except OSError:
         return False
-    return any(name in text for name in TORCH)
+    return any(name in text for name in IMPORTED)
 
 
 def connected(folder: str | Path) -> socket.socket:
@@ -113,7 +113,7 @@ def main(folder: str, command: str, argv: list[str]) -> int:
     cold = any(map(os.environ.get, READ_AT_START))
     cold |= any(path != own and os.path.isdir(path) for path in libraries)
     cold |= any(Path(path, "sitecustomize.py").exists() for path in paths)
-    status = None if cold or not needs_torch(argv) else ask(folder, argv)
+    status = None if cold or not is_slow(argv) else ask(folder, argv)
     if status is None:
         os.execv(sys.executable, [sys.executable, *argv])
     if status < 0:

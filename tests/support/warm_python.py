@@ -1,4 +1,4 @@
-"""A ``python`` for jobs, in which a program that uses torch need not import it: warm_server.py forks it.
+"""A ``python`` for jobs, in which a program that uses torch or jobgen need not import it: warm_server.py forks it.
 
 The launcher, the script and the program are the real ones, and so are the user and the host. What is not: parents and
 sessions of processes, and modules that are imported already. Tests of how jobs are ended do not use it.
@@ -19,17 +19,17 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-MODULES = (
-    *("torch.distributed", "torch._dynamo", "jobgen.train.__main__", "jobgen.train.preflight.together"),
-    *("torch.distributed.run", "deepspeed.launcher.runner", "jobgen.train.pieces.deadline"),
-    *("accelerate", "lightning", "transformers.trainer"),
-)
 JOBGEN = (
     *("jobgen.commands.cli", "jobgen.commands.check", "jobgen.commands.convert", "jobgen.commands.runs"),
     *("jobgen.commands.site", "jobgen.jobfile.reader", "jobgen.plan", "jobgen.rendering.render"),
 )
 """What most commands of jobgen import."""
-COMMANDS = ("python", "python3", "accelerate", "deepspeed", "torchrun")
+MODULES = (
+    *("torch.distributed", "torch.distributed.run", "torch._inductor.compile_fx"),
+    *("deepspeed.launcher.runner", "jobgen.train.__main__", "jobgen.train.preflight.together"),
+    *("jobgen.train.pieces.deadline", "accelerate", "lightning", "transformers.trainer", *JOBGEN),
+)
+COMMANDS = ("python", "python3", "accelerate", "deepspeed", "jobgen", "torchrun")
 FIRST: list[str] = []
 """The folder that comes first on PATH now, if any; see the fixture warm_python."""
 ROOT = Path(__file__).resolve().parents[2]

@@ -12,6 +12,7 @@ import atexit
 import contextlib
 import ctypes
 import fcntl
+import gc
 import importlib.util
 import io
 import json
@@ -46,6 +47,7 @@ def serve(folder: Path, modules: list[str]) -> None:
     for name in modules:
         if importlib.util.find_spec(name.partition(".")[0]):
             importlib.import_module(name)
+    gc.freeze()  # or every program would visit, and so copy, what it shares with this process
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those that tell
     with (
         socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener,

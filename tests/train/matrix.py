@@ -86,7 +86,7 @@ class Recorder:
 
 
 def run_case(options: list[str], samples: data.Data, me: ranks.Ranks, mine: device.Device) -> dict[str, Any]:
-    settings = config.parse(["--epochs", "1", "--log-every", "1", *options])
+    settings = config.parse(["--model", "mlp", "--epochs", "1", "--log-every", "1", *options])
     how = recipe.resolve(settings, me.world_size)
     refusals.check_device(how.config, mine.kind)
     task = samples.task()

@@ -55,7 +55,7 @@ class Training:
     """One run of the whole module but for its process group, in a directory of its own."""
 
     def __init__(self, options: list[str], place: Path, me: ranks.Ranks, mine: device.Device) -> None:
-        fixed = ["--epochs", str(EPOCHS), "--log-every", "2", "--save-every", str(EVERY)]
+        fixed = ["--model", "mlp", "--epochs", str(EPOCHS), "--log-every", "2", "--save-every", str(EVERY)]
         self.settings = config.parse([*fixed, *options])
         self.how = recipe.resolve(self.settings, me.world_size)
         self.data, self.me, self.mine, self.place = digits(), me, mine, place
