@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -317,6 +317,7 @@ _ELSEWHERE = {
 }
 
 
+@cache
 def _submit_command() -> click.Command:
     options = [
         click.Option(["--again"], metavar="RUN", help="Submit RUN again, from its plan.json."),
@@ -343,6 +344,7 @@ def _submit_command() -> click.Command:
     return command
 
 
+@cache
 def _job_command(name: str) -> click.Command:
     scheduler = named(name, None)
     command = Command(

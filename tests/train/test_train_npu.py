@@ -119,7 +119,8 @@ def test_augmentation_is_the_same_on_the_device_and_in_workers(
 def test_a_run(launcher: str, npu_environment: dict[str, str], tmp_path: Path) -> None:
     """The device is found without being asked for; two of eight are visible."""
     env = {"PYTHONPATH": str(SIMULATED), "JOBGEN_ACCELERATOR": "", "ASCEND_RT_VISIBLE_DEVICES": "3,5"}
-    done: Finished = start(tmp_path, launcher, ["--epochs", "1", "--zero-stage", "2", "--profile"], env=env)
+    options = ["--model", "mlp", "--epochs", "1", "--zero-stage", "2", "--profile"]
+    done: Finished = start(tmp_path, launcher, options, env=env)
     assert done.returncode == 0, done.stderr
     assert "note: --profile has recorded only the host, not the npu devices" in done.stdout
     assert done.status["device"] == "npu"

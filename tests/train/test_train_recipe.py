@@ -16,6 +16,7 @@ from jobgen.train.config import batches, dskeys, dsvalues, recipe, schedules
 from jobgen.train.config.batches import Batch
 from jobgen.train.errors import CommonMistake
 from support.require import need_package
+from train_support import launch_cases
 
 
 def resolve(*argv: str, world: int = 2, file: Path | None = None, **base: Any) -> recipe.Recipe:
@@ -503,18 +504,4 @@ def test_a_missing_package_is_one_sentence(tmp_path: Path, package: str) -> None
 
 
 def test_no_value_of_a_config_file_ends_in_a_trace(tmp_path: Path) -> None:
-    need_package("torch", "deepspeed", "numpy", "sklearn")
-    script = Path(__file__).with_name("wrong_values.py")
-    config = json.dumps({"zero_optimization": {"stage": 1}})
-    out = tmp_path / "traces.json"
-    done = subprocess.run(
-        [sys.executable, str(script), config, str(out)],
-        env={**os.environ, "JOBGEN_ACCELERATOR": "cpu", "JOBGEN_RUN_DIR": str(tmp_path / "run")},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=500,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert json.loads(out.read_text()) == {}
+    assert launch_cases("wrong_values.py", {"zero_optimization": {"stage": 1}}, 1, tmp_path) == {}

@@ -138,9 +138,9 @@ def pack(folder: Path, archive: Path) -> None:
 
 
 def launch_cases(
-    program: str, cases: Mapping[str, Sequence[str]], ranks: int, folder: Path, *words: str, **env: str
+    program: str, cases: Mapping[str, object], ranks: int, folder: Path, *words: str, **env: str
 ) -> dict[str, Any]:
-    """Return what a program beside this file, such as matrix.py, gives for cases, {name: options}, in warm ranks."""
+    """Return what a program beside this file gives for its cases, such as matrix.py for {name: options}, in warm ranks."""
     need_package("torch", "deepspeed", "numpy", "sklearn")
     (folder / "cases.json").write_text(json.dumps(cases))
     argv = [str(Path(__file__).with_name(program)), "cases.json", "results.json", *words]

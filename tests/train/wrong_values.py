@@ -1,6 +1,6 @@
 """Every key of DeepSpeed's config with values that it may not have, each in a run of two steps of its own, in
-one process. wrong_values.py CONFIG OUT: CONFIG is JSON, the rest of the config; OUT receives JSON, what each
-case came to where that is neither a run nor one sentence."""
+one process. wrong_values.py CONFIG OUT: both are JSON, CONFIG the rest of the config, OUT what each case came to
+where that is neither a run nor one sentence."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def main() -> None:
     traces = {}
     with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
         file = Path(folder, "ds.json")
-        for name, config in cases(json.loads(sys.argv[1])).items():
+        for name, config in cases(json.loads(Path(sys.argv[1]).read_text())).items():
             file.write_text(json.dumps(config))
             try:
                 run_case(["--deepspeed_config", str(file), "--model", "mlp"], samples, me, mine)
