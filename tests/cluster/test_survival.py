@@ -265,6 +265,7 @@ def test_a_cancelled_job_is_not_requeued(slurm_cluster: Cluster, tmp_path: Path)
     assert "requeued\n" not in done.output
 
 
+@pytest.mark.xdist_group("survival-pbs")  # beside those on Slurm
 @pytest.mark.parametrize("name", ["openpbs", "torque"])
 def test_pbs_job_submits_itself_again(request: pytest.FixtureRequest, name: str) -> None:
     """The deadline comes from the start and the walltime asked for, as PBS itself tells nothing."""

@@ -110,6 +110,7 @@ def test_preflight_by_every_launcher_and_then_the_program(
     check_passed(job, tmp_path / "runs", ("0-1", "2-3") if four else ("0", "1"))
 
 
+@pytest.mark.xdist_group("survival-pbs")  # beside those on Slurm
 @pytest.mark.parametrize(("name", "launcher"), [("openpbs", "torchrun"), ("torque", "mpirun")])
 def test_preflight_through_qsub(request: pytest.FixtureRequest, name: str, launcher: str) -> None:
     cluster: PbsCluster = request.getfixturevalue(f"{name}_cluster")

@@ -21,8 +21,8 @@ from benchmarks.gpu.parts import PARTS  # noqa: E402
 pytestmark = [pytest.mark.xdist_group("heavy"), pytest.mark.usefixtures("warm_python")]
 
 
-def benchmark(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+def benchmark(folder: Path, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", **env}
     python = warm_python.command("python")
     command = [python, "-m", "benchmarks.gpu", "--out", str(folder / "out"), *words]
     return subprocess.run(
@@ -34,7 +34,9 @@ def benchmark(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize("part", PARTS)
 def test_each_part_runs_on_the_cpu(tmp_path: Path, part: str) -> None:
     need_package("torch", "deepspeed", "numpy")
-    done = benchmark(tmp_path, "--device", "cpu", "--tiny", part)
+    # One part compiles: the C++ compiler takes longer than all the rest.
+    env = {} if part == "losses" else {"TORCHDYNAMO_DISABLE": "1"}
+    done = benchmark(tmp_path, "--device", "cpu", "--tiny", part, **env)
     assert done.returncode == 0, done.stdout + done.stderr
     made = json.loads((tmp_path / "out" / "gpu.json").read_text())
     assert (tmp_path / "out" / "gpu.md").read_text() == done.stdout

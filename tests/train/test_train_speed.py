@@ -16,22 +16,20 @@ from support.require import need_command, need_package
 from train_support import launch_cases
 
 pytestmark = pytest.mark.xdist_group("speed")  # its tests share trainings, which one worker runs
-DDP = ("--engine", "ddp", "--model", "mlp")
+DDP, IMAGES = ("--engine", "ddp"), ("--model", "cnn")
 # Each case has the losses of the case after "of".
 CASES = {
     "ddp": [*DDP],
     "compiled of ddp": [*DDP, "--compile"],
     "fused of ddp": [*DDP, "--fused-optimizer", "torch"],
     "static graph of ddp": [*DDP, "--static-graph", "--bucket-mb", "1"],
-    "images": ["--engine", "ddp"],
-    "channels_last of images": ["--engine", "ddp", "--channels-last", "on"],
-    "deterministic of images": ["--engine", "ddp", "--deterministic"],
-    "zero 3, channels_last of images": ["--zero-stage", "3", "--channels-last", "on"],
-    "zero 2, fused of ddp": ["--model", "mlp", "--zero-stage", "2", "--fused-optimizer", "torch"],
-    "offload, fused of ddp": [
-        *("--model", "mlp", "--zero-stage", "1", "--offload", "optimizer", "--fused-optimizer", "torch"),
-    ],
-    "zero 1, compiled of ddp": ["--model", "mlp", "--zero-stage", "1", "--compile"],
+    "images": [*DDP, *IMAGES],
+    "channels_last of images": [*DDP, *IMAGES, "--channels-last", "on"],
+    "deterministic of images": [*DDP, *IMAGES, "--deterministic"],
+    "zero 3, channels_last of images": ["--zero-stage", "3", *IMAGES, "--channels-last", "on"],
+    "zero 2, fused of ddp": ["--zero-stage", "2", "--fused-optimizer", "torch"],
+    "offload, fused of ddp": ["--zero-stage", "1", "--offload", "optimizer", "--fused-optimizer", "torch"],
+    "zero 1, compiled of ddp": ["--zero-stage", "1", "--compile"],
 }
 
 

@@ -63,7 +63,7 @@ def main() -> None:
         for name, config in cases(json.loads(Path(sys.argv[1]).read_text())).items():
             file.write_text(json.dumps(config))
             try:
-                run_case(["--deepspeed_config", str(file), "--model", "mlp"], samples, me, mine)
+                run_case(["--deepspeed_config", str(file)], samples, me, mine)
             except BadInput as error:
                 if "\n" in str(error):
                     traces[name] = str(error)
