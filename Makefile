@@ -29,7 +29,7 @@ test:
 TIMED := tests/test_local_survival.py tests/train/test_train_hang.py tests/train/test_train_preflight.py
 
 test-on-clusters:
-	$(PYTEST) -n 4 tests/cluster --ignore-glob '*/test_survival*' --ignore-glob '*/test_matrix*' $(OR_ALONE)
+	$(PYTEST) -n 3 tests/cluster --ignore-glob '*/test_survival*' --ignore-glob '*/test_matrix*' $(OR_ALONE)
 	@# What kills nodes of a cluster that others share, and what counts on time, comes afterwards.
 	$(PYTEST) -n 4 tests/cluster/test_matrix.py tests/runtime $(OR_ALONE)
 	$(PYTEST) -n 4 tests/cluster/test_survival*.py $(TIMED) $(OR_ALONE)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from support.pbs import PbsCluster
-from support.processes import gone, processes_of
+from support.processes import Process, gone, processes_of
 from support.waiting import wait_until
 
 TWO = {
@@ -62,13 +62,19 @@ def test_processes_are_found_on_every_node_until_they_have_ended(cluster: PbsClu
         folder,
         f"setsid {sleeper} & {TASK[cluster.name]} /usr/bin/setsid --wait {sleeper} & sleep 300",
     )
-    assert wait_until(lambda: len(list(folder.glob(f"{cluster.nodes[0][:-1]}?"))) == 2, 120)
-    hosts = {path.name for path in folder.glob(f"{cluster.nodes[0][:-1]}?")}
-    sleepers = [found for found in processes_of(folder) if found.command.startswith("sleep")]
-    assert {found.host for found in sleepers} == hosts
-    cluster.cancel(job)
+
+    def sleepers() -> list[Process]:
+        return [found for found in processes_of(folder) if found.command.startswith("sleep")]
+
+    try:
+        assert wait_until(lambda: len({found.host for found in sleepers()}) == 2, 120)
+        started = sleepers()
+        hosts = {path.name for path in folder.glob(f"{cluster.nodes[0][:-1]}?")}
+        assert {found.host for found in started} == hosts
+    finally:
+        cluster.cancel(job)
     assert cluster.wait(job).exit_code in (271, 128 + 15)  # bash may see first that its sleep was killed
-    for found in sleepers:  # a session of their own
+    for found in started:  # a session of their own
         cluster.exec(found.host, ["kill", "-KILL", str(found.pid)], check=False)
     assert gone(folder) == []
 
