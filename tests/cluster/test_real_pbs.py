@@ -67,14 +67,13 @@ def test_processes_are_found_on_every_node_until_they_have_ended(cluster: PbsClu
         return [found for found in processes_of(folder) if found.command.startswith("sleep")]
 
     try:
-        assert wait_until(lambda: len({found.host for found in sleepers()}) == 2, 120)
-        started = sleepers()
+        assert wait_until(lambda: len(list(folder.glob(f"{cluster.nodes[0][:-1]}?"))) == 2, 120)
         hosts = {path.name for path in folder.glob(f"{cluster.nodes[0][:-1]}?")}
-        assert {found.host for found in started} == hosts
+        assert wait_until(lambda: {found.host for found in sleepers()} == hosts, 120)
     finally:
         cluster.cancel(job)
     assert cluster.wait(job).exit_code in (271, 128 + 15)  # bash may see first that its sleep was killed
-    for found in started:  # a session of their own
+    for found in sleepers():  # a session of their own
         cluster.exec(found.host, ["kill", "-KILL", str(found.pid)], check=False)
     assert gone(folder) == []
 
