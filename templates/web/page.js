@@ -24,9 +24,9 @@ function values() {
 
 // The fields of the address; a name or value that no field has is passed on, so that Python refuses it.
 let unknown = {};
-function fill() {
-  if ($(location.hash.slice(1))) return; // a link inside the page
-  const parts = new URLSearchParams(location.hash.slice(1));
+function fill({ hash }) {
+  if ($(hash.slice(1))) return; // a link inside the page
+  const parts = new URLSearchParams(hash.slice(1));
   const given = Object.fromEntries([...parts.keys()].map((key) => [key, parts.getAll(key).join("\n")]));
   if (!parts.size) return;
   for (const field of fields()) {
@@ -198,7 +198,7 @@ form.addEventListener("input", changed);
 form.addEventListener("submit", (event) => event.preventDefault());
 form.addEventListener("reset", () => setTimeout(() => changed({ target: form.site })));
 form.addEventListener("focusin", mark);
-addEventListener("hashchange", () => (fill(), changed()));
+addEventListener("hashchange", ({ newURL }) => (fill(new URL(newURL)), changed())); // location may be that of a timer
 
 for (const button of document.querySelectorAll(".copy"))
   button.onclick = async () => {
@@ -227,5 +227,5 @@ $("download").onclick = () => {
 };
 
 if (form.site.value) changed({ target: form.site });
-fill();
+fill(location);
 changed();

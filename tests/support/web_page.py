@@ -94,7 +94,7 @@ class Page:
         self.run(f"""new Promise(done => {{
           const link = {json.dumps("#" + urlencode(form))};
           if (location.hash === link) location.hash = "#scheduler=local";
-          addEventListener("hashchange", () => location.hash === link && done(1));
+          addEventListener("hashchange", (event) => event.newURL.endsWith(link) && done(1));
           location.hash = link;
         }})""")
         self.wait()
