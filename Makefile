@@ -12,7 +12,7 @@ SOURCES := setup.cfg pyproject.toml constraints.txt
 # Every process of the tests would compile all modules again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-on-clusters test-without-clusters system quick matrix hangs mutants written collection lint docs dist pyz sbom recipes release web bench colossalai clean
+.PHONY: demo test test-clusters test-survival test-matrix test-others system quick matrix hangs mutants written collection lint docs dist pyz sbom recipes release web bench colossalai clean
 
 demo: $(VENV)/.demo
 	$(BIN)/jobgen local --name demo --ranks-per-node 2 --launcher mpirun --venv $(VENV) --output demo.sh --force \
@@ -20,22 +20,26 @@ demo: $(VENV)/.demo
 	bash demo.sh
 	@echo "The script is demo.sh; the run directories are in runs/: hostfile, metrics.jsonl, status.json."
 
-# The tests on clusters wait half of the time: the others run beside them. The output of each part is printed at its end.
+# What uses clusters, or counts on time, waits most of the time: the others run beside it. What kills nodes of the clusters
+# that others share comes after them. The output of each part is printed at its end.
 test:
 	$(MAKE) -j 2 $(VENV)/.test system
-	$(MAKE) -j 3 --output-sync=line lint test-on-clusters test-without-clusters
+	$(MAKE) -j 4 --output-sync=line lint test-matrix test-others
 
-# They count on the time that something takes.
+ON_CLUSTERS := tests/cluster tests/test_docs.py
 TIMED := tests/test_local_survival.py tests/train/test_train_hang.py tests/train/test_train_preflight.py
 
-test-on-clusters:
-	$(PYTEST) -n 3 tests/cluster --ignore-glob '*/test_survival*' --ignore-glob '*/test_matrix*' $(OR_ALONE)
-	@# What kills nodes of a cluster that others share, and what counts on time, comes afterwards.
-	$(PYTEST) -n 4 tests/cluster/test_matrix.py tests/runtime $(OR_ALONE)
+test-clusters:
+	$(PYTEST) -n 3 $(ON_CLUSTERS) --ignore-glob '*/test_survival*' --ignore-glob '*/test_matrix*' $(OR_ALONE)
+
+test-survival:
 	$(PYTEST) -n 4 tests/cluster/test_survival*.py $(TIMED) $(OR_ALONE)
 
-test-without-clusters:
-	$(PYTEST) -n 2 --ignore tests/cluster --ignore tests/runtime $(addprefix --ignore ,$(TIMED)) $(OR_ALONE)
+test-matrix: test-clusters test-survival
+	$(PYTEST) -n 4 tests/cluster/test_matrix.py tests/runtime $(OR_ALONE)
+
+test-others:
+	$(PYTEST) -n 2 $(addprefix --ignore ,$(ON_CLUSTERS) $(TIMED) tests/runtime) $(OR_ALONE)
 
 # What the cluster tests need, which only root can install.
 system:
@@ -130,8 +134,9 @@ $(VENV)/.test: PIP += --no-compile  # the tests do not import all of it
 $(VENV)/.test: $(VENV)/.venv $(SOURCES)
 	@echo "Installing PyTorch, DeepSpeed, an MPI and what tests need into $(VENV): this may take minutes."
 	$(INSTALL)
-	@# Hundreds of processes import torch, a sixth faster with fewer garbage collections.
-	$(BIN)/python -c 'import sysconfig; open(sysconfig.get_path("purelib") + "/fewer_collections.pth", "w").write("import gc; gc.set_threshold(100_000)\n")'
+	@# Hundreds of processes import torch: with fewer garbage collections a sixth faster, without those at the end another fifth.
+	echo "import atexit, gc, sys; gc.set_threshold(100_000); atexit.register(lambda gc=gc, sys=sys: 'torch' in sys.modules and gc.freeze())" \
+	  > "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/fewer_collections.pth"
 	touch $(VENV)/.demo $@
 
 $(VENV)/.docs: $(VENV)/.venv $(SOURCES)

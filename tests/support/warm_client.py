@@ -7,22 +7,20 @@ host, limits and signals, and ends if it is killed.
 
 from __future__ import annotations
 
-import contextlib
-import json
+import _signal
+import _socket  # socket and signal would take three times as long as all the rest
+import marshal
 import os
 import resource
-import signal
-import socket
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 IMPORTED = (b"torch", b"deepspeed", b"transformers", b"lightning", b"accelerate", b"jobgen.__main__")
 MODULES = ("jobgen.train", "benchmarks.gpu", "deepspeed.launcher.launch", "torch.distributed.run")
 READ_AT_START = ("LD_PRELOAD", "PYTHONHOME", "DS_ENV_FILE")
 FORWARDED = (
-    *(signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT),
-    *(signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT),
+    *(_signal.SIGTERM, _signal.SIGINT, _signal.SIGHUP, _signal.SIGQUIT),
+    *(_signal.SIGUSR1, _signal.SIGUSR2, _signal.SIGCONT),
 )
 
 
@@ -33,25 +31,28 @@ def is_slow(argv: list[str]) -> bool:
         return len(words) > 1 and words[1] in MODULES
     if words[:1] == ["-c"]:
         return len(words) > 1 and "torch" in words[1]
+    if not words or words[0].startswith("-"):
+        return False
     try:
-        text = Path(words[0]).read_bytes() if words and not words[0].startswith("-") else b""
+        with open(words[0], "rb") as file:
+            text = file.read()
     except OSError:
         return False
     return any(name in text for name in IMPORTED)
 
 
-def connected(folder: str | Path) -> socket.socket:
+def connected(folder: str | os.PathLike[str]) -> _socket.socket:
     """Return a connection to the server; OSError if there is none."""
-    server = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    server = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
     server.connect(f"{folder}/socket")
     return server
 
 
 def send(
-    server: socket.socket,
+    server: _socket.socket,
     argv: Sequence[str],
     env: Mapping[str, str],
-    cwd: str | Path,
+    cwd: str | os.PathLike[str],
     files: Mapping[int, int],
     like: int | None = None,
     python: str | None = None,
@@ -68,18 +69,21 @@ def send(
         "files": list(files.values()),
         "like": like,
     }
-    asked["ignored"] = [number for number in FORWARDED if signal.getsignal(number) == signal.SIG_IGN]
+    asked["ignored"] = [number for number in FORWARDED if _signal.getsignal(number) == _signal.SIG_IGN]
     asked["limits"] = [resource.getrlimit(kind) for kind in range(16)]
     asked["python"] = python or f"{os.path.dirname(server.getpeername())}/python"
-    socket.send_fds(server, [json.dumps(asked).encode()], list(files))
+    numbers = b"".join(number.to_bytes(4, sys.byteorder) for number in files)
+    server.sendmsg([marshal.dumps(asked)], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, numbers)])
 
 
 def given() -> list[int]:
     """Return the open files that this process was given."""
     found = []
     for number in map(int, os.listdir("/proc/self/fd")):
-        with contextlib.suppress(OSError):  # the folder itself
+        try:
             found += [number] if os.get_inheritable(number) else []
+        except OSError:  # the folder itself
+            continue
     return found
 
 
@@ -89,18 +93,20 @@ def ask(folder: str, argv: list[str]) -> int | None:
         server = connected(folder)
     except OSError:
         return None
-    signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)
+    _signal.pthread_sigmask(_signal.SIG_BLOCK, FORWARDED)
     send(server, argv, os.environ, os.getcwd(), {number: number for number in given()})
     pid = int(server.recv(100))
 
     def forward(number: int, frame: object) -> None:
-        with contextlib.suppress(ProcessLookupError):
+        try:
             os.kill(pid, number)
+        except ProcessLookupError:
+            return
 
     for number in FORWARDED if pid else ():
-        if signal.getsignal(number) != signal.SIG_IGN:
-            signal.signal(number, forward)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, FORWARDED)
+        if _signal.getsignal(number) != _signal.SIG_IGN:
+            _signal.signal(number, forward)
+    _signal.pthread_sigmask(_signal.SIG_UNBLOCK, FORWARDED)
     return int(server.recv(100)) if pid else None
 
 
@@ -108,17 +114,17 @@ def main(folder: str, command: str, argv: list[str]) -> int:
     if not command.startswith("python"):
         argv = [os.path.join(os.path.dirname(sys.executable), command), *argv]
     paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    own = f"{Path(sys.executable).parent.parent}/lib"  # which mpirun adds
+    own = f"{os.path.dirname(os.path.dirname(sys.executable))}/lib"  # which mpirun adds
     libraries = os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)
     cold = any(map(os.environ.get, READ_AT_START))
     cold |= any(path != own and os.path.isdir(path) for path in libraries)
-    cold |= any(Path(path, "sitecustomize.py").exists() for path in paths)
+    cold |= any(os.path.exists(os.path.join(path, "sitecustomize.py")) for path in paths)
     status = None if cold or not is_slow(argv) else ask(folder, argv)
     if status is None:
         os.execv(sys.executable, [sys.executable, *argv])
     if status < 0:
-        with contextlib.suppress(OSError):  # SIGKILL has no handler
-            signal.signal(-status, signal.SIG_DFL)
+        if -status != _signal.SIGKILL:  # it has no handler
+            _signal.signal(-status, _signal.SIG_DFL)
         os.kill(os.getpid(), -status)
     return status
 
