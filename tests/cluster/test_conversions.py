@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from support import warm_python
 from support.cluster import Cluster
 from support.pbs import PbsCluster
 
@@ -190,7 +191,7 @@ def source(scheduler: str, name: str) -> str:
 
 
 def converted(text: str, target: str) -> str:
-    command = [sys.executable, "-m", "jobgen", "convert", "-", "--to", target]
+    command = [*warm_python.jobgen(), "convert", "-", "--to", target]
     done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
     assert (done.returncode, "cannot be translated" in done.stderr) == (0, False), done.stderr
     return done.stdout

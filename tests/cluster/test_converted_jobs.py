@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support import warm_python
 from support.cluster import Cluster
 from support.pbs import PbsCluster
 
@@ -46,7 +47,7 @@ def converted(text: str, target: str, directory: Path) -> str:
     rank = directory / "rank.sh"
     rank.write_text(RANK)
     rank.chmod(0o755)
-    command = [sys.executable, "-m", "jobgen", "convert", "-", "--to", target]
+    command = [*warm_python.jobgen(), "convert", "-", "--to", target]
     done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
     assert "cannot be translated" not in done.stderr
     assert done.returncode == 0
@@ -155,7 +156,7 @@ def test_a_slurm_script_runs_as_a_job_file(slurm_cluster: Cluster, tmp_path: Pat
         lines = [line for line in job.output.splitlines() if line.startswith(("rank ", "after:"))]
         printed.append([line.replace(str(folder), "HERE") for line in sorted(lines)])
         (tmp_path / "job.toml").write_text(converted(SHOWN, "toml", tmp_path))
-        command = [sys.executable, "-m", "jobgen", "slurm", "--job", str(tmp_path / "job.toml")]
+        command = [*warm_python.jobgen(), "slurm", "--job", str(tmp_path / "job.toml")]
         text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert printed[0] == printed[1]
     assert len(printed[0]) == 5

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import warm_python
 from support.cluster import Cluster, start_now
 from support.jobs import PROBE, env_options
 from support.story import AnyCluster
@@ -66,7 +67,7 @@ def here(request: pytest.FixtureRequest) -> Path:
 def jobgen(
     cluster: AnyCluster, cwd: Path, *words: object, check: bool = True
 ) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "jobgen", *map(str, words)]
+    command = [*warm_python.jobgen(), *map(str, words)]
     environment = {"PYTHONPATH": str(ROOT)}
     return cluster.exec("head", command, cwd=cwd, check=check, timeout=120, env=environment)
 
@@ -248,7 +249,7 @@ def test_a_secret_reaches_each_rank_of_each_attempt_and_no_other_file(
     secret = "xyzzy 'of' xyzzy"
     launcher = ("--launcher", "srun" if cluster.name == "slurm" else "mpirun")
     words = ["submit", *cluster.words, *SMALL, *launcher, "--requeue", "2", "--env", "HF_TOKEN"]
-    command = [sys.executable, "-m", "jobgen", *words, "--", "secretive.py", str(here / "seen")]
+    command = [*warm_python.jobgen(), *words, "--", "secretive.py", str(here / "seen")]
     cluster.exec("head", command, cwd=here, env={"HF_TOKEN": secret}, timeout=120)
     seen = [here / "seen" / f"{attempt}-{rank}" for attempt in (1, 2) for rank in (0, 1)]
 

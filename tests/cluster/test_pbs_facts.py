@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from support import warm_python
 from support.pbs import PbsCluster
 from support.waiting import wait_until
 
@@ -53,7 +54,7 @@ class Lab(NamedTuple):
             self.call("qdel", done.stdout.strip())
 
     def jobgen(self, *words: object, **env: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "jobgen", *map(str, words)]
+        command = [*warm_python.jobgen(), *map(str, words)]
         env |= {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
         return self.cluster.exec("head", command, cwd=self.folder, env=env, check=False, timeout=120)
 

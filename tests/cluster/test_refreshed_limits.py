@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 import pytest
+from support import warm_python
 from support.cluster import Cluster
 from support.pbs import PbsCluster
 from support.waiting import wait_until
@@ -49,7 +49,7 @@ def test_slurm(slurm_cluster: Cluster, tmp_path: Path) -> None:
 
     def jobgen(*words: str) -> tuple[int, str]:
         env = {"XDG_CONFIG_HOME": str(folder), "PYTHONPATH": str(ROOT)}
-        command = [sys.executable, "-m", "jobgen", *words]
+        command = [*warm_python.jobgen(), *words]
         done = root.exec("head", command, cwd=folder, env=env, check=False)
         return done.returncode, done.stderr
 
@@ -132,7 +132,7 @@ def test_pbs(pbs: tuple[PbsCluster, Path]) -> None:
     def jobgen(*words: str) -> tuple[int, str]:
         path = f"{PATHS[dialect]}:/usr/bin:/bin"  # no other scheduler is there
         env = ["/usr/bin/env", f"PATH={path}", f"XDG_CONFIG_HOME={folder}", f"PYTHONPATH={ROOT}"]
-        command = [*env, "PYTHONDONTWRITEBYTECODE=1", sys.executable, "-m", "jobgen", *words]
+        command = [*env, *warm_python.jobgen(), *words]
         done = cluster.exec("head", command, cwd=folder, check=False)
         return done.returncode, done.stderr
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
+from support import warm_python
 from support.cluster import Cluster
 
 from jobgen.sites.loader import load
@@ -14,7 +14,7 @@ GPU_JOB = ("--nodes", "2", "--gpus-per-node", "1", "--ranks-per-node", "1", "--n
 
 
 def jobgen(cluster: Cluster, cwd: Path, *words: str, check: bool = True, **env: str) -> tuple[int, str, str]:
-    done = cluster.exec("head", [sys.executable, "-m", "jobgen", *words], cwd=cwd, env=env, check=check)
+    done = cluster.exec("head", [*warm_python.jobgen(), *words], cwd=cwd, env=env, check=check)
     return done.returncode, done.stdout, done.stderr
 
 

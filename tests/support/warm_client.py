@@ -16,7 +16,7 @@ import sys
 from collections.abc import Mapping, Sequence
 
 IMPORTED = (b"torch", b"deepspeed", b"transformers", b"lightning", b"accelerate", b"jobgen.__main__")
-MODULES = ("jobgen.train", "benchmarks.gpu", "deepspeed.launcher.launch", "torch.distributed.run")
+MODULES = ("jobgen", "jobgen.train", "benchmarks.gpu", "deepspeed.launcher.launch", "torch.distributed.run")
 READ_AT_START = ("LD_PRELOAD", "PYTHONHOME", "DS_ENV_FILE")
 FORWARDED = (
     *(_signal.SIGTERM, _signal.SIGINT, _signal.SIGHUP, _signal.SIGQUIT),

@@ -65,6 +65,11 @@ def server(python: str = sys.executable, modules: tuple[str, ...] = MODULES) -> 
     return _HELD.enter_context(folder(place, python, modules))
 
 
+def jobgen() -> list[str]:
+    """The words before those of a command of jobgen, also on the hosts of a cluster."""
+    return [f"{server(sys.executable, JOBGEN)}/python", "-m", "jobgen"]
+
+
 @contextmanager
 def folder(place: Path, python: str = sys.executable, modules: Sequence[str] = MODULES) -> Iterator[Path]:
     """A folder for PATH with ``python``, ``torchrun`` and the like, of all processes that name the same place.

@@ -154,8 +154,9 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What matrix.py gives for CASES on two ranks."""
     need_command("g++")
     folder = tmp_path_factory.mktemp("speed")
-    known = {"TORCHINDUCTOR_VEC_ISA_OK": "1"}  # or torch compiles a program for each instruction set that there may be
-    return launch_cases("matrix.py", CASES, 2, folder, TORCHINDUCTOR_CACHE_DIR=str(folder / "compiled"), **known)
+    # VEC_ISA_OK: or torch compiles a program for each instruction set that there may be.
+    compiler = {"TORCHINDUCTOR_CACHE_DIR": str(folder / "compiled"), "TORCHINDUCTOR_VEC_ISA_OK": "1"}
+    return launch_cases("matrix.py", CASES, 2, folder, **compiler)
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if " of " in case])
