@@ -553,12 +553,18 @@ def test_a_rank_whose_torch_comes_late_is_waited_for(tmp_path: Path) -> None:
     limit = 80
     (tmp_path / "sitecustomize.py").write_text(
         textwrap.dedent(f"""
-            import sys, time
+            import importlib.util, sys, time
+
+            until = time.monotonic() + {GATHER * limit + 1}
 
             class Slow:
                 def find_spec(self, name, path=None, target=None):
                     if name == "torch":
-                        time.sleep({GATHER * limit + 0.5})
+                        sys.meta_path.remove(self)
+                        spec = importlib.util.find_spec(name)
+                        load = spec.loader.exec_module
+                        spec.loader.exec_module = lambda module: (load(module), time.sleep(max(0, until - time.monotonic())))
+                        return spec
 
             sys.meta_path.insert(0, Slow())
         """)
