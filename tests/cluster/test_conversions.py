@@ -6,15 +6,14 @@ Compared are all files that a job writes, with the ids of jobs, the hosts and th
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from support import warm_python
 from support.cluster import Cluster
+from support.jobs import jobgen
 from support.pbs import PbsCluster
 
 pytestmark = [pytest.mark.xdist_group("conversions"), pytest.mark.timeout(600)]
@@ -191,8 +190,7 @@ def source(scheduler: str, name: str) -> str:
 
 
 def converted(text: str, target: str) -> str:
-    command = [*warm_python.jobgen(), "convert", "-", "--to", target]
-    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+    done = jobgen("convert", "-", "--to", target, stdin=text)
     assert (done.returncode, "cannot be translated" in done.stderr) == (0, False), done.stderr
     return done.stdout
 

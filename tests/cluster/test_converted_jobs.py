@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from support import warm_python
 from support.cluster import Cluster
+from support.jobs import jobgen
 from support.pbs import PbsCluster
 
 # What every rank says: its place and size, as MPI's own process manager tells it.
@@ -47,8 +46,7 @@ def converted(text: str, target: str, directory: Path) -> str:
     rank = directory / "rank.sh"
     rank.write_text(RANK)
     rank.chmod(0o755)
-    command = [*warm_python.jobgen(), "convert", "-", "--to", target]
-    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+    done = jobgen("convert", "-", "--to", target, stdin=text)
     assert "cannot be translated" not in done.stderr
     assert done.returncode == 0
     return done.stdout
@@ -156,8 +154,9 @@ def test_a_slurm_script_runs_as_a_job_file(slurm_cluster: Cluster, tmp_path: Pat
         lines = [line for line in job.output.splitlines() if line.startswith(("rank ", "after:"))]
         printed.append([line.replace(str(folder), "HERE") for line in sorted(lines)])
         (tmp_path / "job.toml").write_text(converted(SHOWN, "toml", tmp_path))
-        command = [*warm_python.jobgen(), "slurm", "--job", str(tmp_path / "job.toml")]
-        text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        done = jobgen("slurm", "--job", tmp_path / "job.toml")
+        assert done.returncode == 0
+        text = done.stdout
     assert printed[0] == printed[1]
     assert len(printed[0]) == 5
     limits = [line for line in (text.splitlines()) if line.startswith("#SBATCH --time")]

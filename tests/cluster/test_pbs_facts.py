@@ -55,7 +55,7 @@ class Lab(NamedTuple):
 
     def jobgen(self, *words: object, **env: str) -> subprocess.CompletedProcess[str]:
         command = [*warm_python.jobgen(), *map(str, words)]
-        env |= {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+        env |= {"PYTHONPATH": str(ROOT)}
         return self.cluster.exec("head", command, cwd=self.folder, env=env, check=False, timeout=120)
 
     def state(self, run: Path) -> dict[str, Any]:

@@ -188,7 +188,7 @@ def test_a_rank_that_has_saved_lets_the_others_be_asked(
     assert (path.read_text().split() if path.exists() else []) == pauses
 
 
-@pytest.mark.parametrize(("trap", "least", "most"), [("", 0.8, 20), ("trap '' TERM; ", 3, 50)])
+@pytest.mark.parametrize(("trap", "least", "most"), [("", 0.8, 8), ("trap '' TERM; ", 3, 50)])
 def test_what_the_program_left_running_does_not_hold_the_rank(
     shell: Shell, trap: str, least: float, most: float
 ) -> None:
