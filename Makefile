@@ -58,7 +58,7 @@ matrix: $(VENV)/.test
 	  $(BIN)/python -m pytest -n 3 --dist loadgroup tests/cluster/test_matrix.py
 	PYTHONPATH=tests $(BIN)/python -m support.matrix_table $(VENV)/matrix.jsonl > docs/matrix.md
 
-# Fifty jobs with Debian's Open MPI on each scheduler.
+# Fifty jobs with each Open MPI on each scheduler.
 hangs: $(VENV)/.test
 	tests/install.sh
 	JOBGEN_HANGS=50 $(BIN)/python -m pytest tests/cluster/test_hangs.py

@@ -5,11 +5,11 @@ job_mpi_settings() {  # it refuses root, who is often the user in a container
 }
 
 job_mpi_agent() {
-  # No tree: a scheduler may allow only the first node to start processes on the others. The daemons stay
-  # attached: PBS kills daemons that leave the session of their task.
+  # No tree: a scheduler may allow only the first node to start processes on the others. The daemons of version 4
+  # stay attached: PBS kills daemons that leave the session of their task. Those of version 5 have a parent that stays.
   export OMPI_MCA_plm_rsh_agent=jobgen-remote PRTE_MCA_plm_ssh_agent=jobgen-remote
   export OMPI_MCA_plm_rsh_no_tree_spawn=1 PRTE_MCA_plm_ssh_no_tree_spawn=1
-  export OMPI_MCA_orte_leave_session_attached=1 PRTE_MCA_prte_leave_session_attached=1
+  export OMPI_MCA_orte_leave_session_attached=1
   export OMPI_MCA_plm_rsh_num_concurrent=$((job_nodes > 128 ? job_nodes : 128))
   export PRTE_MCA_plm_ssh_num_concurrent=$OMPI_MCA_plm_rsh_num_concurrent
   [[ ${job_force_agent:-} != yes ]] || export OMPI_MCA_plm=rsh PRTE_MCA_plm=ssh

@@ -24,6 +24,7 @@ INPUTS = {
     "rank.sh": """#!/bin/bash
 printf '%s\\n' "rank ${OMPI_COMM_WORLD_RANK:-$SLURM_PROCID} of ${OMPI_COMM_WORLD_SIZE:-$SLURM_NTASKS} on $(hostname)\
  in $PWD: ${FROM_MODULE-none} ${TOOL_PATH-none} ${GREETING-none} $*"
+${OMPI_COMM_WORLD_RANK:+sleep 1}  # Open MPI 5.0 may wait forever if ranks end while others are started on a busy machine
 """,
 }
 # "[host:12] plm:ssh: Warning: setpgid(...)": a daemon of Open MPI 5 was faster than its parent.
@@ -157,13 +158,13 @@ mpirun -np 2 --hostfile "$PBS_NODEFILE" --map-by ppr:1:node ./rank.sh spread
 mpirun -np 4 --hostfile "$PBS_NODEFILE" --map-by ppr:2:node --bind-to none ./rank.sh packed
 mpirun --hostfile "$PBS_NODEFILE" --map-by ppr:1:node ./rank.sh each
 mpirun --hostfile "$PBS_NODEFILE" ./rank.sh all
-timeout 60 mpirun -np 1 --hostfile "$PBS_NODEFILE" hostname
+timeout 60 mpirun -np 1 --hostfile "$PBS_NODEFILE" ./rank.sh one
 """,
     "threads": """#PBS -l select=2:ncpus=2:mpiprocs=1:ompthreads=2
 #PBS -l place=scatter
 cd "$PBS_O_WORKDIR"
 echo "threads $OMP_NUM_THREADS"
-mpirun -np 2 --hostfile "$PBS_NODEFILE" bash -c 'echo "rank $OMPI_COMM_WORLD_RANK on $(hostname)"'
+mpirun -np 2 --hostfile "$PBS_NODEFILE" bash -c 'echo "rank $OMPI_COMM_WORLD_RANK on $(hostname)"; sleep 1'
 """,
 }
 CASES = [("slurm", name) for name in SLURM] + [("pbspro", name) for name in PBS]
@@ -220,7 +221,7 @@ def submit(cluster: Cluster | PbsCluster, text: str, name: str) -> Submitted:
 
 AGENT = '#!/bin/bash\nhost=$1\nshift\nexec pbs_tmrsh "$host" /bin/sh -c "$*"\n'
 SITE = """export OMPI_MCA_plm_rsh_agent={folder}/agent PRTE_MCA_plm_ssh_agent={folder}/agent
-export PATH={python}:$PATH PRTE_MCA_prte_leave_session_attached=1
+export PATH={python}:$PATH
 export OMPI_MCA_plm_rsh_no_tree_spawn=1 PRTE_MCA_plm_ssh_no_tree_spawn=1 OMPI_MCA_plm=rsh PRTE_MCA_plm=ssh"""
 
 

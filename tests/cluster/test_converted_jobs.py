@@ -15,6 +15,7 @@ from support.pbs import PbsCluster
 RANK = """#!/bin/bash
 echo "rank ${OMPI_COMM_WORLD_RANK:-$SLURM_PROCID} of ${OMPI_COMM_WORLD_SIZE:-$SLURM_NTASKS} on $(hostname)" \\
   "in $PWD with $GREETING"
+${OMPI_COMM_WORLD_RANK:+sleep 1}  # see test_conversions.py
 """
 PBS = """#!/bin/bash
 #PBS -N hello
@@ -81,7 +82,7 @@ def with_mpirun(script: str, directory: Path) -> str:
     agent.chmod(0o755)
     lines = [f"export {name}={agent}" for name in ("OMPI_MCA_plm_rsh_agent", "PRTE_MCA_plm_ssh_agent")]
     lines += [
-        f"export PATH={Path(sys.executable).parent}:$PATH PRTE_MCA_prte_leave_session_attached=1",
+        f"export PATH={Path(sys.executable).parent}:$PATH",
         "export OMPI_MCA_plm_rsh_no_tree_spawn=1 PRTE_MCA_plm_ssh_no_tree_spawn=1",
         "export OMPI_MCA_plm=rsh PRTE_MCA_plm=ssh",
     ]

@@ -62,7 +62,6 @@ def test_open_mpi(shell: Shell) -> None:
         "OMPI_MCA_plm_rsh_no_tree_spawn",
         "PRTE_MCA_plm_ssh_no_tree_spawn",
         "OMPI_MCA_orte_leave_session_attached",
-        "PRTE_MCA_prte_leave_session_attached",
     )
     assert {env[key] for key in yes} == {"1"}
     assert env["OMPI_MCA_plm_rsh_num_concurrent"] == env["PRTE_MCA_plm_ssh_num_concurrent"] == "128"

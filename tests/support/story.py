@@ -61,7 +61,10 @@ def path_for(launcher: str, folder: Path) -> str:
 
 def script_of(cluster: AnyCluster, folder: Path, launcher: str, program: str, *options: str) -> str:
     """The rendered job, which writes into ``folder``."""
-    (folder / "path.sh").write_text(f"export PATH={shlex.quote(path_for(launcher, folder))}:$PATH\n")
+    (folder / "path.sh").write_text(
+        f"export PATH={shlex.quote(path_for(launcher, folder))}:$PATH\n"
+        f"export OMPI_MCA_orte_tmpdir_base={folder}\n"  # Open MPI 4: see docs/survival.md
+    )
     seen = folder / "seen"
     seen.mkdir()
     seen.chmod(0o777)
