@@ -53,10 +53,11 @@ def run(cluster: HiddenPbs, folder: Path, site: Site, request: Request) -> tuple
     (folder / "job.pbs").write_text(render(plan(site, request)), encoding="utf-8")
     done = cluster.exec("head", ["qsub", "-q", called(request.queue), "job.pbs"], cwd=folder, check=False)
     assert done.returncode == 0, (request.name, done.stderr)
+    job = done.stdout.strip()
     try:
-        return placed(cluster, done.stdout.strip())
-    finally:
-        cluster.purge(done.stdout.strip())
+        return placed(cluster, job)
+    finally:  # the job may have ended
+        cluster.exec("head", [*cluster.kind.purge, job], root=True, check=False)
 
 
 def start(cluster: HiddenPbs, folder: Path, site: Site) -> None:
