@@ -37,7 +37,7 @@ def delete(cluster: PbsCluster, jobs: Collection[str]) -> None:
     waiting = list(jobs)
     while waiting:
         some, waiting = waiting[:40], waiting[40:]
-        cluster.exec("head", [*cluster.kind.purge, *some], root=True, check=False)
+        cluster.purge(*some, check=False)
 
 
 def test_qsub_of_pbs_pro(openpbs_cluster: PbsCluster) -> None:

@@ -144,7 +144,7 @@ def test_pbs(pbs: tuple[PbsCluster, Path]) -> None:
             facts = partial(cluster.facts, done.stdout.strip())
             if not wait_until(lambda: facts().get("queue", route) != route, 10):
                 return False
-            cluster.exec("head", [*cluster.kind.purge, done.stdout.strip()], root=True, check=False)
+            cluster.purge(done.stdout.strip(), check=False)
         return done.returncode == 0
 
     def delete(name: str) -> bool:

@@ -57,7 +57,7 @@ def run(cluster: HiddenPbs, folder: Path, site: Site, request: Request) -> tuple
     try:
         return placed(cluster, job)
     finally:  # the job may have ended
-        cluster.exec("head", [*cluster.kind.purge, job], root=True, check=False)
+        cluster.purge(job, check=False)
 
 
 def start(cluster: HiddenPbs, folder: Path, site: Site) -> None:

@@ -215,9 +215,9 @@ class PbsCluster:
     def cancel(self, job: str) -> None:
         self.exec("head", ["qdel", job])
 
-    def purge(self, job: str) -> None:
-        """End a job at once, without a word to it."""
-        self.exec("head", [*self.kind.purge, job], root=True)
+    def purge(self, *jobs: str, check: bool = True) -> None:
+        """End jobs at once, without a word to them. PBS refuses it of a job that has ended."""
+        self.exec("head", [*self.kind.purge, *jobs], root=True, check=check)
 
     def requeue(self, job: str) -> None:
         self.exec("head", ["qrerun", job], root=True)
