@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 # A target has a cache of its own. Its tests that fail (status 1) are run once more, one at a time. Both results are printed.
 CACHE = $(VENV)/cache-$@
-PYTEST = MAKEFLAGS= $(BIN)/python -m pytest --dist loadgroup --cache-clear -o cache_dir=$(CACHE) --durations 10
+PYTEST = MAKEFLAGS= $(NICE) $(BIN)/python -m pytest --dist loadgroup --cache-clear -o cache_dir=$(CACHE) --durations 10
 OR_ALONE = || { test $$? = 1 && $(BIN)/python tests/failed_again.py $(CACHE); }
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 SOURCES := setup.cfg pyproject.toml constraints.txt
@@ -20,8 +20,8 @@ demo: $(VENV)/.demo
 	bash demo.sh
 	@echo "The script is demo.sh; the run directories are in runs/: hostfile, metrics.jsonl, status.json."
 
-# What uses clusters, or counts on time, waits most of the time: the others run beside it. What kills nodes of the clusters
-# that others share comes after them. The output of each part is printed at its end.
+# What uses clusters, or counts on time, waits most of the time: the others run beside it, and give way to it. What kills
+# nodes of the clusters that others share comes after them. The output of each part is printed at its end.
 test:
 	$(MAKE) -j 2 $(VENV)/.test system
 	$(MAKE) -j 4 --output-sync=line lint test-matrix test-others
@@ -38,6 +38,7 @@ test-survival:
 test-matrix: test-clusters test-survival
 	$(PYTEST) -n 4 tests/cluster/test_matrix.py tests/runtime $(OR_ALONE)
 
+test-others: NICE := nice
 test-others:
 	$(PYTEST) -n 2 $(addprefix --ignore ,$(ON_CLUSTERS) $(TIMED) tests/runtime) $(OR_ALONE)
 

@@ -18,6 +18,7 @@ import pytest
 from support import jobs
 from support.jobs import PROBE
 from support.require import need_command, need_package
+from support.waiting import wait_for
 
 pytestmark = [pytest.mark.xdist_group("survival-local"), pytest.mark.timeout(180)]
 
@@ -204,15 +205,18 @@ def test_a_signal_before_the_ranks_have_begun_is_not_lost(tmp_path: Path, name: 
 @pytest.mark.parametrize(("name", "times"), [("TERM", 1), ("USR1", 1), ("INT", 2)])
 def test_a_signal_in_the_start_up_leaves_as_resumable(tmp_path: Path, name: str, times: int) -> None:
     """Modules and environments may take minutes; the job is no failure because of that."""
-    slow = tmp_path / "slow.sh"
-    slow.write_text(f"echo here >&2; for n in {{1..{3 + 22 * times}}}; do sleep 0.1; done\n")
+    slow, over = tmp_path / "slow.sh", tmp_path / "over"
+    slow.write_text(f"echo here >&2; until [[ -e {over} ]]; do sleep 0.1; done\n")
     script = script_of(tmp_path, "mpirun", [STOPPABLE], "--source", slow)
     with subprocess.Popen(["bash", script], cwd=tmp_path, env=ENV, stderr=subprocess.PIPE, text=True) as job:
         assert job.stderr
         assert job.stderr.readline() == "here\n"
-        for _ in range(times):
+        events = jobs.run_dir(tmp_path / "runs") / "attempt-1" / "events"
+        for heard in range(times):
+            time.sleep(2 * heard)  # until then it counts as the same one
             job.send_signal(getattr(signal, f"SIG{name}"))
-            time.sleep(2.1 * (times - 1))
+            wait_for(lambda: events.read_text().count("signal") > heard)  # noqa: B023
+        over.touch()
         said = job.stderr.read()
     assert job.returncode == 75, said
     expected = f"asked to exit ({name}) before the program started" if times == 1 else f"got {name} again"

@@ -113,6 +113,7 @@ class Peer:
         lines = Path(f"/proc/{self._pid}/status").read_text().splitlines()
         self._facts = dict(line.split(":", 1) for line in lines)
         self._cores = os.sched_getaffinity(self._pid)
+        self._nice = os.getpriority(os.PRIO_PROCESS, self._pid)
 
     def enter(self) -> bool:
         """Let the next child be in the namespaces of the client; False if it has users of its own."""
@@ -128,6 +129,8 @@ class Peer:
 
     def imitate(self) -> None:
         os.sched_setaffinity(0, self._cores)
+        with contextlib.suppress(PermissionError):  # this process is nicer already
+            os.setpriority(os.PRIO_PROCESS, 0, self._nice)
         os.umask(int(self._facts["Umask"], 8))
         if self._user != os.getuid():
             os.setgroups([int(number) for number in self._facts["Groups"].split()])
