@@ -21,26 +21,26 @@ demo: $(VENV)/.demo
 	@echo "The script is demo.sh; the run directories are in runs/: hostfile, metrics.jsonl, status.json."
 
 # What uses clusters, or counts on time, waits most of the time: the others run beside it, and give way to it. What kills
-# nodes of the clusters that others share comes after them. The output of each part is printed at its end.
+# nodes of the clusters that others share comes before them. The output of each part is printed at its end.
 test:
 	$(MAKE) -j 2 $(VENV)/.test system
-	$(MAKE) -j 4 --output-sync=line lint test-matrix test-others
+	$(MAKE) -j 4 --output-sync=line lint test-clusters test-survival test-others
 
 ON_CLUSTERS := tests/cluster tests/test_docs.py
 TIMED := tests/test_local_survival.py tests/train/test_train_hang.py tests/train/test_train_preflight.py
 
-test-clusters:
-	$(PYTEST) -n 3 $(ON_CLUSTERS) --ignore-glob '*/test_survival*' --ignore-glob '*/test_matrix*' $(OR_ALONE)
-
-test-survival:
-	$(PYTEST) -n 4 tests/cluster/test_survival*.py $(TIMED) $(OR_ALONE)
-
-test-matrix: test-clusters test-survival
+test-matrix:
 	$(PYTEST) -n 4 tests/cluster/test_matrix.py tests/runtime $(OR_ALONE)
+
+test-clusters: test-matrix
+	$(PYTEST) -n 4 $(ON_CLUSTERS) --ignore-glob '*/test_survival*' --ignore-glob '*/test_matrix*' $(OR_ALONE)
+
+test-survival: test-matrix
+	$(PYTEST) -n 4 tests/cluster/test_survival*.py $(TIMED) $(OR_ALONE)
 
 test-others: NICE := nice
 test-others:
-	$(PYTEST) -n 2 $(addprefix --ignore ,$(ON_CLUSTERS) $(TIMED) tests/runtime) $(OR_ALONE)
+	$(PYTEST) -n 3 $(addprefix --ignore ,$(ON_CLUSTERS) $(TIMED) tests/runtime) $(OR_ALONE)
 
 # What the cluster tests need, which only root can install.
 system:

@@ -18,7 +18,7 @@ from support import warm_python
 from support.cluster import Cluster, start_now
 from support.jobs import PROBE, env_options
 from support.story import AnyCluster
-from support.waiting import wait_for
+from support.waiting import wait_for, wait_until
 
 # One after the other, so that a job begins as soon as it is submitted.
 pytestmark = pytest.mark.xdist_group("life")
@@ -259,7 +259,7 @@ def test_a_secret_reaches_each_rank_of_each_attempt_and_no_other_file(
             start_now(cluster, now["id"])
         return now["state"] == "finished"
 
-    wait_for(over)
+    assert wait_until(over, 200), cluster.facts(state(cluster, here)["id"])
     assert {path.read_text() for path in seen} == {hashlib.sha256(secret.encode()).hexdigest()}
     holders = [path for path in here.rglob("*") if path.is_file() and b"xyzzy" in path.read_bytes()]
     assert [path.name for path in holders] == ["environment"]

@@ -107,6 +107,7 @@ def _started(place: Path, python: str, modules: Sequence[str]) -> Path:
         "LANG": "C.UTF-8",
         "TORCH_CPP_LOG_LEVEL": "ERROR",
         "DS_ACCELERATOR": "cpu",
+        "OMP_WAIT_POLICY": "PASSIVE",
         # With large pages a fork takes a fifth of the time.
         "PYTHONMALLOC": "malloc",
         "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
