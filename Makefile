@@ -24,7 +24,8 @@ demo: $(VENV)/.demo
 # nodes of the clusters that others share comes before them. The output of each part is printed at its end.
 test:
 	$(MAKE) -j 2 $(VENV)/.test system
-	$(MAKE) -j 4 --output-sync=line lint test-clusters test-survival test-others
+	$(MAKE) -j 2 $(VENV)/.compiled lint
+	$(MAKE) -j 3 --output-sync=line test-clusters test-survival test-others
 
 ON_CLUSTERS := tests/cluster tests/test_docs.py
 TIMED := tests/test_local_survival.py tests/train/test_train_hang.py tests/train/test_train_preflight.py
@@ -139,6 +140,11 @@ $(VENV)/.test: $(VENV)/.venv $(SOURCES)
 	echo "import atexit, gc, sys; gc.set_threshold(100_000); atexit.register(lambda gc=gc, sys=sys: 'torch' in sys.modules and gc.freeze())" \
 	  > "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/fewer_collections.pth"
 	touch $(VENV)/.demo $@
+
+$(VENV)/.compiled: $(VENV)/.test
+	@# What many tests import: the first programs of a run would each compile it, which takes ten seconds of a core.
+	PYTHONPATH=tests $(BIN)/python -c 'import importlib, support.warm_python as warm; [*map(importlib.import_module, warm.MODULES)]'
+	touch $@
 
 $(VENV)/.docs: $(VENV)/.venv $(SOURCES)
 	$(PIP) --editable '.[docs]'
