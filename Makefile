@@ -39,7 +39,7 @@ test-clusters: test-matrix
 test-survival: test-matrix
 	$(PYTEST) -n 4 tests/cluster/test_survival*.py $(TIMED) $(OR_ALONE)
 
-test-others: NICE := nice
+test-others: NICE := nice -n 3
 test-others:
 	$(PYTEST) -n 3 $(addprefix --ignore ,$(ON_CLUSTERS) $(TIMED) tests/runtime) $(OR_ALONE)
 
