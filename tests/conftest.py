@@ -16,7 +16,7 @@ from support.cluster import Cluster, shared_cluster
 from support.pbs import OPENPBS, TORQUE, PbsCluster, shared_pbs
 from support.require import need_cluster, need_pbs
 
-# Torch's threads shall not spin while they wait for each other: as other tests run beside, that may be the longest part.
+# Torch's threads sleep while they wait for each other. Where other tests use the processors they would spin most of the time.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 # Who starts the tests in the background ignores these for them, and for every job that they run: bash could
