@@ -19,6 +19,14 @@ from support.require import need_cluster, need_pbs
 # Torch's threads sleep while they wait for each other. Where other tests use the processors they would spin most of the time.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
+# The mpirun of Open MPI 5 leaves its folder ompi.PID when it is killed. The nodes of the test clusters share /tmp, and each
+# has its own process ids: a folder of this user in /tmp would fail a job of PBS with the same id, which another user runs.
+folder = Path(f"/tmp/ompi-of-{os.getuid()}")
+os.environ |= {"PRTE_MCA_prte_tmpdir_base": str(folder)}
+with contextlib.suppress(FileExistsError):
+    folder.mkdir()
+    folder.chmod(0o1777)
+
 # Who starts the tests in the background ignores these for them, and for every job that they run: bash could
 # then not trap them.
 for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):

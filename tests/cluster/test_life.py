@@ -257,9 +257,11 @@ def test_a_secret_reaches_each_rank_of_each_attempt_and_no_other_file(
         now = state(cluster, here)
         if isinstance(cluster, Cluster) and now["state"] == "pending":
             start_now(cluster, now["id"])
-        return now["state"] == "finished"
+        return now["state"] in ("finished", "failed")
 
     assert wait_until(over, 200), cluster.facts(state(cluster, here)["id"])
+    said = [path.read_text() for path in here.glob("runs/*/jobgen*.*")]
+    assert state(cluster, here)["state"] == "finished", said
     assert {path.read_text() for path in seen} == {hashlib.sha256(secret.encode()).hexdigest()}
     holders = [path for path in here.rglob("*") if path.is_file() and b"xyzzy" in path.read_bytes()]
     assert [path.name for path in holders] == ["environment"]
