@@ -206,7 +206,7 @@ def test_a_signal_before_the_ranks_have_begun_is_not_lost(tmp_path: Path, name: 
 def test_a_signal_in_the_start_up_leaves_as_resumable(tmp_path: Path, name: str, times: int) -> None:
     """Modules and environments may take minutes; the job is no failure because of that."""
     slow, over = tmp_path / "slow.sh", tmp_path / "over"
-    slow.write_text(f"echo here >&2; until [[ -e {over} ]]; do sleep 0.1; done\n")
+    slow.write_text(f"echo here >&2; for n in {{1..600}}; do [[ ! -e {over} ]] || break; sleep 0.1; done\n")
     script = script_of(tmp_path, "mpirun", [STOPPABLE], "--source", slow)
     with subprocess.Popen(["bash", script], cwd=tmp_path, env=ENV, stderr=subprocess.PIPE, text=True) as job:
         assert job.stderr
@@ -215,7 +215,7 @@ def test_a_signal_in_the_start_up_leaves_as_resumable(tmp_path: Path, name: str,
         for heard in range(times):
             time.sleep(2 * heard)  # until then it counts as the same one
             job.send_signal(getattr(signal, f"SIG{name}"))
-            wait_for(lambda: events.read_text().count("signal") > heard)  # noqa: B023
+            wait_for(lambda: events.read_text().count("signal") > heard, 60)  # noqa: B023
         over.touch()
         said = job.stderr.read()
     assert job.returncode == 75, said
