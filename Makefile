@@ -23,8 +23,7 @@ demo: $(VENV)/.demo
 # What uses clusters, or counts on time, waits most of the time: the others run beside it, and give way to it. What kills
 # nodes of the clusters that others share comes before them. The output of each part is printed at its end.
 test:
-	$(MAKE) -j 2 $(VENV)/.test system
-	$(MAKE) -j 2 $(VENV)/.compiled lint
+	$(MAKE) -j 2 system $(VENV)/.compiled lint
 	$(MAKE) -j 3 --output-sync=line test-clusters test-survival test-others
 
 ON_CLUSTERS := tests/cluster tests/test_docs.py

@@ -35,6 +35,11 @@ for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
             signal.signal(number, signal.SIG_DFL)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Trainings take longest. Begin with them: a long test at the end would leave the other workers idle."""
+    items.sort(key=lambda item: item.path.parent.name != "train")
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_report_to_serializable() -> Generator[None, Any, Any]:
     """Return the report in UTF-8: xdist ends the run at a failure that shows other bytes."""
@@ -76,6 +81,5 @@ def torque_cluster() -> Iterator[PbsCluster]:
 @pytest.fixture(scope="module")
 def warm_python() -> Iterator[None]:
     """Let the jobs of a module find a python first that has imported torch."""
-    commands.FIRST.append(str(commands.server()))
-    yield
-    commands.FIRST.clear()
+    with commands.first(commands.server()):
+        yield

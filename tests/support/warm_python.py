@@ -24,8 +24,10 @@ JOBGEN = (
     *("jobgen.commands.site", "jobgen.jobfile.reader", "jobgen.plan", "jobgen.rendering.render"),
 )
 """What most commands of jobgen import."""
+TORCH = ("torch.distributed", "torch.distributed.run", "torch._inductor.compile_fx")
+"""For programs that use torch_npu, which must be imported before deepspeed."""
 MODULES = (
-    *("torch.distributed", "torch.distributed.run", "torch._inductor.compile_fx"),
+    *TORCH,
     *("deepspeed.launcher.runner", "jobgen.train.__main__", "jobgen.train.preflight.together"),
     *("jobgen.train.pieces.deadline", "accelerate", "lightning", "transformers.trainer", *JOBGEN),
 )
@@ -68,6 +70,14 @@ def server(python: str = sys.executable, modules: tuple[str, ...] = MODULES) -> 
 def jobgen() -> list[str]:
     """The words before those of a command of jobgen, also on the hosts of a cluster."""
     return [f"{server(sys.executable, JOBGEN)}/python", "-m", "jobgen"]
+
+
+@contextmanager
+def first(folder: Path) -> Iterator[None]:
+    """Let jobs find the commands of this folder first."""
+    FIRST.append(str(folder))
+    yield
+    FIRST.clear()
 
 
 @contextmanager

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
 from support.require import need_package
-from train_support import PYTHON, Finished, clean_environment, start
+from train_support import Finished, start
 
 pytestmark = pytest.mark.xdist_group("heavy")  # four processes
 
@@ -23,10 +22,7 @@ def trained(folder: Path, options: list[str], ranks: int) -> Finished:
 
 
 def tool(folder: Path, *words: str) -> str:
-    command = [PYTHON, "-m", "jobgen.train", *words]
-    done = subprocess.run(
-        command, cwd=folder, env=clean_environment(), capture_output=True, text=True, timeout=120, check=False
-    )
+    done = start(folder, "warm", words, ranks=1)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

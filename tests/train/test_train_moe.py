@@ -5,11 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from train_support import PYTHON, Finished, clean_environment, module_needs, start
+from train_support import Finished, module_needs, start
 
 module_needs("numpy", "torch", "deepspeed", "sklearn")
-
-import subprocess  # noqa: E402
 
 pytestmark = pytest.mark.xdist_group("heavy")
 # A PR-MoE with two experts a sample. The dense layer and the layer itself have "expert" in their names.
@@ -76,10 +74,7 @@ def test_an_evaluation_has_all_experts_and_no_chance(trained: Finished, place: P
     """The same as the engine's own, in one process, from the checkpoint and from exported weights."""
 
     def tool(*words: str) -> str:
-        line = [PYTHON, "-m", "jobgen.train", *words]
-        done = subprocess.run(
-            line, env=clean_environment(), cwd=place / "whole", capture_output=True, text=True, check=False
-        )
+        done = start(place / "whole", "warm", words, ranks=1)
         assert done.returncode == 0, done.stderr
         return done.stdout.splitlines()[-1]
 

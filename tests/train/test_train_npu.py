@@ -6,14 +6,16 @@ import json
 import platform
 import subprocess
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from jobgen.train import npu
 from jobgen.train.errors import BadInput
+from support import warm_python
 from support.require import need_command, need_package
-from train_support import PYTHON, Finished, clean_environment, launch_cases, start
+from train_support import Finished, clean_environment, launch_cases, start
 
 pytestmark = pytest.mark.xdist_group("npu")  # its tests share trainings, which one worker runs
 HERE = Path(__file__).parent
@@ -54,19 +56,21 @@ TOLERANCE = {"muon": 2e-3, "ddp muon": 2e-3, "bf16": 1e-3, "autocast": 1e-3}
 
 
 @pytest.fixture(scope="module")
-def npu_environment() -> dict[str, str]:
+def npu_environment() -> Iterator[dict[str, str]]:
     """For a process that finds the simulated torch_npu; compiled once for all sessions."""
     need_command("g++", "ninja")
     need_package("torch", "deepspeed")
-    env = {**clean_environment(), "PYTHONPATH": str(SIMULATED), "JOBGEN_ACCELERATOR": "npu"}
-    run_python("import torch_npu", env)
-    return env
+    with warm_python.first(warm_python.server(modules=warm_python.TORCH)):
+        env = {**clean_environment(), "PYTHONPATH": str(SIMULATED), "JOBGEN_ACCELERATOR": "npu"}
+        run_python("import torch_npu", env)
+        yield env
 
 
 def run_python(program: str, env: dict[str, str]) -> str:
     # Without Python's shutdown, which the device's threads do not survive; as in jobgen.train.
     program = textwrap.dedent(program) + "\nimport os, sys; sys.stdout.flush(); os._exit(0)"
-    done = subprocess.run([PYTHON, "-c", program], env=env, capture_output=True, text=True, timeout=300)
+    command = [warm_python.command("python"), "-c", program]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -76,7 +80,8 @@ def on_the_device(folder: Path, env: dict[str, str]) -> dict[str, Any]:
     cases, results = folder / "cases.json", folder / "npu.json"
     cases.write_text(json.dumps(CASES))
     rendezvous = ["--nproc-per-node", "2", "--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0"]
-    command = [need_command("torchrun"), *rendezvous, str(HERE / "matrix.py"), str(cases), str(results)]
+    program = [str(HERE / "matrix.py"), str(cases), str(results)]
+    command = [warm_python.command("torchrun"), *rendezvous, *program]
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=500)
     assert done.returncode == 0, done.stderr
     return json.loads(results.read_text())

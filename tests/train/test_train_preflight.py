@@ -22,7 +22,7 @@ from jobgen.train.preflight import judge, table
 from jobgen.train.preflight.judge import Finding, Job
 from jobgen.train.preflight.visit import GATHER, GRACE, reasons
 from jobgen.train.ranks import span
-from support import warm
+from support import warm, warm_python
 from support.require import need_command, need_package, need_root
 from train_support import PYTHON, clean_environment, launcher_command
 
@@ -446,8 +446,10 @@ def begin(
     """One rank, by hand; in a process of its own only where what is imported, or mounted, is another."""
     ranks = {"RANK": str(rank), "WORLD_SIZE": str(count), "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
     env = {**env, **ranks, **own}
-    if not before and "PYTHONPATH" not in env:
-        return warm.Rank(["preflight", *options], env)
+    path = env.get("PYTHONPATH", "")
+    if not before and path in ("", str(SIMULATED_NPU)):
+        modules = warm_python.TORCH if path else warm_python.MODULES
+        return warm.Rank(["preflight", *options], env, server=lambda: warm_python.server(modules=modules))
     return subprocess.Popen(
         [*before, PYTHON, "-m", "jobgen.train", "preflight", *options],
         env=env,

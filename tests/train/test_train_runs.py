@@ -15,10 +15,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
-from support import warm
+from support import warm, warm_python
 from support.require import need_command, need_package
 from train_support import (
-    PYTHON,
     Finished,
     clean_environment,
     launcher_command,
@@ -254,7 +253,7 @@ def test_a_rank_with_a_mistake_of_its_own_is_named(tmp_path: Path) -> None:
     good.mkdir()
     bad.mkdir()
     write_mnist(good)
-    run = [PYTHON, "-m", "jobgen.train", "--task", "mnist", "--data"]
+    run = [f"{warm_python.server()}/python", "-m", "jobgen.train", "--task", "mnist", "--data"]
     command = [mpirun, "--oversubscribe", "-np", "1", *run, str(good), ":", "-np", "1", *run, str(bad)]
     env = {**clean_environment(), "JOBGEN_RUN_DIR": str(tmp_path / "run")}
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120)
