@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +37,13 @@ def gone(folder: Path, seconds: float = 20) -> list[Process]:
     """The processes that are there after so many seconds still."""
     wait_until(lambda: not processes_of(folder), seconds)
     return processes_of(folder)
+
+
+def kill(folder: Path) -> None:
+    """Kill them: SIGKILL to each that has not ended since."""
+    for process in processes_of(folder):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process.pid, signal.SIGKILL)
 
 
 def _names(pid: int, folder: bytes) -> bool:

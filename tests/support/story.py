@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shlex
 import sys
@@ -17,7 +16,7 @@ from support.cluster import Cluster, Job, ended
 from support.matrix import ENDS, LAUNCHERS, Cell
 from support.mpich import mpich_bin
 from support.pbs import PbsCluster
-from support.processes import Process, gone, processes_of
+from support.processes import Process, gone, kill
 from support.waiting import wait_until
 
 PROGRAM = Path(__file__).with_name("cell.sh")
@@ -183,9 +182,7 @@ def clean(cluster: AnyCluster, job: str, folder: Path) -> None:
     """Whatever came of it, the next job finds its nodes as this one has found them."""
     if not cluster.ended(job):
         cluster.purge(job)
-    for process in processes_of(folder):
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(process.pid, 9)
+    kill(folder)
 
 
 def outcome(job: Job, folder: Path, left: list[Process], seconds: float) -> Outcome:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
-from support import programs, warm
-from support.processes import processes_of
+from support import processes, programs, warm
 from support.require import need_package
 from train_support import clean_environment, launcher_command, module_needs
 
@@ -66,8 +63,7 @@ def test_left_at_the_deadline_then_killed_it_ends_as_if_never_stopped(
             assert killed.poll() is None, killed.communicate()
             time.sleep(0.05)
     finally:
-        for process in processes_of(here):
-            os.kill(process.pid, signal.SIGKILL)
+        processes.kill(here)
         killed.kill()
     killed.communicate()
     assert not (here / "final.pt").exists()
