@@ -40,7 +40,7 @@ def gone(folder: Path, seconds: float = 20) -> list[Process]:
 
 
 def kill(folder: Path) -> None:
-    """Kill them: SIGKILL to each that has not ended since."""
+    """Kill the processes that name the folder of a job."""
     for process in processes_of(folder):
         with contextlib.suppress(ProcessLookupError):
             os.kill(process.pid, signal.SIGKILL)

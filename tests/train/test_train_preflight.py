@@ -30,6 +30,7 @@ pytestmark = pytest.mark.usefixtures("warm_python")
 SIMULATED_NPU = Path(__file__).parent.parent / "npu"
 LIMIT = 16  # seconds, where a rank waits for another in vain: time for all to import torch beside a load
 LATEST = LIMIT + 2 * GRACE  # the kernel ends a rank by then
+COLD = 180  # seconds, where all ranks come, and one has to import torch beside a load
 
 
 # ---- the judgement ------------------------------------------------------------------------
@@ -602,7 +603,7 @@ def test_versions_that_disagree(tmp_path: Path) -> None:
     info = tmp_path / "other" / "deepspeed-0.1.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: deepspeed\nVersion: 0.1\n")
-    env = environment(tmp_path / "run", 3)
+    env = environment(tmp_path / "run", 3, limit=COLD)
     done = fly(env, 3, each={1: {"PYTHONPATH": str(tmp_path / "other")}})
     assert done.statuses == [74] * 3
     assert list(done.bad) == ["127.0.0.2"]
@@ -661,7 +662,7 @@ def test_a_checkpoint_directory_that_one_host_mounts_otherwise(mount: str, says:
     before = [need_command("unshare"), "--mount", need_command("sh"), "-c", script, str(folder)]
     if subprocess.run([*before, "true"], capture_output=True).returncode:
         pytest.skip("this container may not mount anything")
-    env = environment(tmp_path / "run", 3)
+    env = environment(tmp_path / "run", 3, limit=COLD)
     done = fly(env, 3, "--save-every", "1", "--checkpoint-dir", str(folder), each={1: {"before": before}})
     assert done.statuses == [74] * 3
     assert list(done.bad) == ["127.0.0.2"]
@@ -671,7 +672,7 @@ def test_a_checkpoint_directory_that_one_host_mounts_otherwise(mount: str, says:
 
 def test_a_host_with_fewer_npus(tmp_path: Path) -> None:
     need_command("g++", "ninja")
-    env = environment(tmp_path / "run", 3, limit=120)
+    env = environment(tmp_path / "run", 3, limit=COLD)
     env |= {"PYTHONPATH": str(SIMULATED_NPU), "JOBGEN_ACCELERATOR": "npu"}
     subprocess.run([PYTHON, "-c", "import torch_npu, os; os._exit(0)"], env=env, check=True, timeout=300)
     done = fly(env, 3)
