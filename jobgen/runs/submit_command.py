@@ -13,8 +13,12 @@ from jobgen.schedulers.calls import Done, SchedulerError, call_into, complaint
 
 SCRIPT = "job.sh"
 _SLOW = 5.0  # s; after that an error may be one of the connection, and the scheduler may still take the job
-# Errors after which the scheduler may still take the job, of Slurm and of PBS.
-_UNSURE = re.compile(r"timed out|timeout|zero bytes|end of file|reset by peer|broken pipe|protocol", re.I)
+# Errors after which the scheduler may still take the job, of Slurm and of PBS. "Failed to recv data": qsub of
+# OpenPBS submits by an earlier qsub that waits in the background, and this one ended before it answered
+# (daemon_submit of qsub_sup.c).
+_UNSURE = re.compile(
+    r"timed out|timeout|zero bytes|end of file|reset by peer|broken pipe|protocol|failed to recv data", re.I
+)
 _KILLED = {128 + number for number in (1, 2, 9, 15)}  # by a wrapper of the command; qsub has other statuses
 _LATE = 20.0  # s without an answer until a message says so
 

@@ -199,7 +199,14 @@ def test_a_refused_job_leaves_nothing(act: str, fake: Fake) -> None:
     assert not (fake.root / "runs").exists()
 
 
-@pytest.mark.parametrize("act", ["exit 137", "echo 'Socket timed out on send/recv operation' >&2; exit 1"])
+@pytest.mark.parametrize(
+    "act",
+    [
+        "exit 137",
+        "echo 'Socket timed out on send/recv operation' >&2; exit 1",
+        "echo 'Failed to recv data from background qsub' >&2; exit 255",
+    ],
+)
 def test_a_failure_after_which_a_job_may_appear(act: str, fake: Fake) -> None:
     fake.act(act)
     assert "no job is listed, but one may still be: jobgen status" in fake.refused()
