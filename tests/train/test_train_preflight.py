@@ -9,7 +9,6 @@ import re
 import signal
 import socket
 import subprocess
-import textwrap
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from jobgen.train.preflight.visit import GATHER, GRACE, reasons
 from jobgen.train.ranks import span
 from support import warm, warm_python
 from support.require import need_command, need_package, need_root
+from support.waiting import wait_for
 from train_support import PYTHON, clean_environment, launcher_command
 
 pytestmark = pytest.mark.usefixtures("warm_python")
@@ -534,46 +534,40 @@ def test_rank_0_is_not_started(tmp_path: Path) -> None:
     assert done.seconds < LATEST
 
 
+def stopped(env: Mapping[str, str]) -> warm.Rank:
+    """Begin rank 1 of two, and stop it after its first line: without rank 0 it does not come further."""
+    rank = begin(env, 1, 2)
+    assert isinstance(rank, warm.Rank)
+    file = Path(env["JOBGEN_RUN_DIR"], "preflight/nodes/0/127.0.0.2.json")
+    wait_for(lambda: file.exists() and file.stat().st_size)
+    rank.send_signal(signal.SIGSTOP)
+    return rank
+
+
 def test_a_rank_that_hangs_while_it_starts(tmp_path: Path) -> None:
     need_package("torch")
     env = environment(tmp_path / "run", 2, limit=LIMIT)
+    late = stopped(env)
     began = time.monotonic()
-    ranks = [begin(env, 0, 2), begin(env, 1, 2, before=["env"])]  # with torch still to import
-    file = tmp_path / "run" / "preflight" / "nodes" / "0" / "127.0.0.2.json"
-    while not (file.exists() and file.stat().st_size):
-        time.sleep(0.01)
-    ranks[1].send_signal(signal.SIGSTOP)
-    ranks[0].wait(timeout=LATEST)
-    ranks[1].send_signal(signal.SIGCONT)
-    done = end(ranks, env, began)
-    assert done.statuses[0] == 74
-    assert done.statuses[1] == 74
+    rank_0 = begin(env, 0, 2)
+    rank_0.wait(timeout=LATEST)
+    late.send_signal(signal.SIGCONT)
+    done = end([rank_0, late], env, began)
+    assert done.statuses == [74, 74]
     assert "rank 1 started, but did not reach the rendezvous" in done.bad["127.0.0.2"]
 
 
 def test_a_rank_whose_torch_comes_late_is_waited_for(tmp_path: Path) -> None:
     """As on a cold node with a slow file system: after the time in which every rank must have left word."""
+    need_package("torch")
     limit = 80
-    (tmp_path / "sitecustomize.py").write_text(
-        textwrap.dedent(f"""
-            import importlib.util, sys, time
-
-            until = time.monotonic() + {GATHER * limit + 1}
-
-            class Slow:
-                def find_spec(self, name, path=None, target=None):
-                    if name == "torch":
-                        sys.meta_path.remove(self)
-                        spec = importlib.util.find_spec(name)
-                        load = spec.loader.exec_module
-                        spec.loader.exec_module = lambda module: (load(module), time.sleep(max(0, until - time.monotonic())))
-                        return spec
-
-            sys.meta_path.insert(0, Slow())
-        """)
-    )
     env = environment(tmp_path / "run", 2, limit=limit)
-    done = fly(env, 2, each={1: {"PYTHONPATH": str(tmp_path)}})
+    late = stopped(env)
+    began = time.monotonic()
+    rank_0 = begin(env, 0, 2)
+    time.sleep(GATHER * limit + 1)
+    late.send_signal(signal.SIGCONT)
+    done = end([rank_0, late], env, began)
     assert done.statuses == [0, 0], done.stderr
     assert done.result["seconds"] > GATHER * limit
 
