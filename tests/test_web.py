@@ -27,7 +27,7 @@ from jobgen.jobfile.reader import decode
 from jobgen.options import BY_KEY
 from jobgen.schedulers.table import SCHEDULERS
 
-pytestmark = [pytest.mark.xdist_group("web"), pytest.mark.timeout(300)]
+pytestmark = pytest.mark.xdist_group("web")
 
 FORMS = 200
 FIELDS = [field for fields in groups().values() for field in fields]

@@ -159,7 +159,7 @@ def test_devices_can_be_asked_for(slurm_cluster: Cluster, tmp_path: Path) -> Non
 @pytest.mark.parametrize("mpirun", ["mpirun", "/usr/bin/mpirun"])
 def test_mpirun_reaches_both_nodes(slurm_cluster: Cluster, tmp_path: Path, mpirun: str) -> None:
     need_command(mpirun)
-    # On a machine with many times more to do than it can, Open MPI 5 hangs now and then before it has started anything.
+    # On a machine that has much more to do than it can, the mpirun of Open MPI 5 may hang when all its programs have ended.
     script = "#!/bin/bash\n#SBATCH --nodes=2 --ntasks-per-node=2\n"
     script += f"for i in 1 2; do timeout 100 {mpirun} -np 4 hostname && break; done\n"
     job = slurm_cluster.wait(slurm_cluster.sbatch(script, tmp_path))

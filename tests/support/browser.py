@@ -17,7 +17,7 @@ from typing import Any
 from support.require import absent
 
 NAMES = ("chromium-headless-shell", "chromium", "google-chrome")
-PATIENCE = 60  # seconds
+PATIENCE = 200  # seconds, for a machine that has much more to do than it can
 _QUIET = (
     "Network.requestWillBeSent",
     "Runtime.consoleAPICalled",

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from support.browser import Browser
+from support.browser import PATIENCE, Browser
 from support.jobs import jobgen
 from support.require import absent
 
@@ -67,7 +67,7 @@ class Page:
         self.wait()
 
     def wait(self, *states: str) -> None:
-        until = time.monotonic() + 60
+        until = time.monotonic() + PATIENCE
         while self.run("document.body.dataset.state") not in (states or ("shown", "linked")):
             assert time.monotonic() < until, self.text("message")
             time.sleep(0.005)
