@@ -254,7 +254,7 @@ def outcome(directory: Path, launcher: str, lines: str, *options: object) -> tup
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         stdin=subprocess.DEVNULL,
-        timeout=60,
+        timeout=150,
         check=False,
     )
     logs = jobs.run_dir(directory / "runs") / "attempt-1"
@@ -322,7 +322,7 @@ def test_nobody_reads_the_output(tmp_path: Path) -> None:
     lines = "for n in range(30):\n    print(n, 'x' * 5000, flush=True)\n    time.sleep(0.02)\nprint('end')"
     script = script_of(tmp_path, "torchrun", [program(tmp_path, lines)])
     subprocess.run(
-        ["bash", "-c", f"bash {script} 2>&1 | head -1"], cwd=tmp_path, env=ENV, timeout=60, check=True
+        ["bash", "-c", f"bash {script} 2>&1 | head -1"], cwd=tmp_path, env=ENV, timeout=150, check=True
     )
     assert gone(tmp_path, 20)  # the ranks, too, which write the last lines
     logs = jobs.run_dir(tmp_path / "runs") / "attempt-1"

@@ -463,7 +463,7 @@ def begin(
 def end(
     processes: Sequence[subprocess.Popen[str] | warm.Rank], env: Mapping[str, str], began: float
 ) -> Flight:
-    ends = warm.finish(processes, 120)
+    ends = warm.finish(processes, COLD)
     return Flight(*ends, Path(env["JOBGEN_RUN_DIR"]), time.monotonic() - began)
 
 
