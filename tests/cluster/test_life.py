@@ -28,6 +28,8 @@ STOPPABLE = Path(PROBE).with_name("stoppable.py")
 LEARNING = """
 import json, os, sys, time
 rate = float(sys.argv[sys.argv.index("--lr") + 1])
+while "--wait" in sys.argv and not os.path.exists("begin"):
+    time.sleep(0.1)
 for step in range(1, 4):
     print("step", step, "of rank", os.environ["RANK"], flush=True)
     if os.environ["RANK"] == "0":
@@ -87,13 +89,14 @@ def state(cluster: AnyCluster, cwd: Path, *names: object) -> dict[str, Any]:
 
 
 def test_submitted_watched_and_finished(cluster: AnyCluster, here: Path) -> None:
-    job, run = submit(cluster, here, "--name", "exp", "--", "learn.py", "--lr", "0.1")
+    job, run = submit(cluster, here, "--name", "exp", "--", "learn.py", "--lr", "0.1", "--wait")
     assert run.parent == here / "runs"
     assert re.fullmatch(r"exp-\d{8}-\d{6}", run.name)
     assert (run / "submitted-from").read_text() == f"{here}\n"
     now = state(cluster, here)
     assert (now["name"], now["id"].partition(".")[0]) == (run.name, job.partition(".")[0])
     assert now["state"] in ("pending", "running")
+    (here / "begin").touch()
     said = jobgen(cluster, here, "logs", "-f", run.name).stdout
     # PBS brings the output at the end: until then it is the log of the first node, with the numbers of its ranks.
     for rank, number in ((0, ""), (1, "")) if cluster.name == "slurm" else ((0, "(?:0: )?"),):
