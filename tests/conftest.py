@@ -35,11 +35,6 @@ for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
             signal.signal(number, signal.SIG_DFL)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Trainings take longest. Begin with them: a long test at the end would leave the other workers idle."""
-    items.sort(key=lambda item: item.path.parent.name != "train")
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_report_to_serializable() -> Generator[None, Any, Any]:
     """Return the report in UTF-8: xdist ends the run at a failure that shows other bytes."""
