@@ -76,8 +76,10 @@ def jobgen() -> list[str]:
 def first(folder: Path) -> Iterator[None]:
     """Let jobs find the commands of this folder first."""
     FIRST.append(str(folder))
-    yield
-    FIRST.clear()
+    try:
+        yield
+    finally:
+        FIRST.clear()
 
 
 @contextmanager
