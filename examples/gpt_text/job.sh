@@ -52,7 +52,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.2.0, SHA-256 5886caad611d88f0fd57edda1cbcde543f78a3d8604af927ac9828bcfea2dbce ========
+# ======== jobgen runtime 0.2.0, SHA-256 501b59824c7752478f42fcf66585e335fab7d0948ca5ddc2b74aed76611c214f ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -490,8 +490,8 @@ job_stop() { # end the launcher and its remaining processes
   kill -KILL -- "-$job_launcher" 2> /dev/null
 }
 
-job_end_stragglers() { # a launcher may wait long for the ranks of a lost node after the others have failed
-  until [[ -s $job_logs/failed ]]; do
+job_end_stragglers() { # a launcher may wait long for the ranks of a lost node, or not end after its last rank
+  until [[ -s $job_logs/failed ]] || job_all_finished; do
     sleep 5 &
     wait "$!"
   done
@@ -611,6 +611,9 @@ job_judge() { # sets job_status to the status of the job
   elif [[ -n $status && $status != 75 ]]; then
     job_say "rank $rank on $host failed first, with status $status; the end of its log:"
     job_show_log "$rank" "$host"
+  elif [[ -z $status ]] && ((launcher > 128 && job_silent == 0)) && ! job_asked; then
+    job_status=0
+    job_say "$job_launcher_name was ended by a signal after every rank had ended with status 0"
   fi
   ((job_silent == 0 || job_status == 75)) || job_judge_silent
   [[ -z ${job_training:-} || $job_status != 0 ]] || grep -q '"state": *"finished"' "$job_dir/status.json" 2> /dev/null ||
@@ -633,6 +636,12 @@ job_read_ends() { # of every rank its last line, RANK STATUS SECONDS HOST, into 
   read -r job_begun job_silent job_silent_ranks < "$job_logs/counts"
   rm "$job_logs/counts"
   mv "$ranks" "$job_logs/statuses"
+}
+
+job_all_finished() { # every rank has recorded status 0; of the others only rank 0 is asked for
+  grep -qs '^ended 0 0 ' "$job_logs"/nodes/0/*.ranks || return
+  job_read_ends
+  ((job_silent == 0)) && ! grep -q '^[0-9]* [^0]' "$job_logs/statuses"
 }
 
 job_show_log() { # RANK HOST: the last lines of a rank

@@ -58,8 +58,8 @@ job_stop() { # end the launcher and its remaining processes
   kill -KILL -- "-$job_launcher" 2> /dev/null
 }
 
-job_end_stragglers() { # a launcher may wait long for the ranks of a lost node after the others have failed
-  until [[ -s $job_logs/failed ]]; do
+job_end_stragglers() { # a launcher may wait long for the ranks of a lost node, or not end after its last rank
+  until [[ -s $job_logs/failed ]] || job_all_finished; do
     sleep 5 &
     wait "$!"
   done

@@ -19,6 +19,9 @@ job_judge() { # sets job_status to the status of the job
   elif [[ -n $status && $status != 75 ]]; then
     job_say "rank $rank on $host failed first, with status $status; the end of its log:"
     job_show_log "$rank" "$host"
+  elif [[ -z $status ]] && ((launcher > 128 && job_silent == 0)) && ! job_asked; then
+    job_status=0
+    job_say "$job_launcher_name was ended by a signal after every rank had ended with status 0"
   fi
   ((job_silent == 0 || job_status == 75)) || job_judge_silent
   [[ -z ${job_training:-} || $job_status != 0 ]] || grep -q '"state": *"finished"' "$job_dir/status.json" 2> /dev/null ||
@@ -41,6 +44,12 @@ job_read_ends() { # of every rank its last line, RANK STATUS SECONDS HOST, into 
   read -r job_begun job_silent job_silent_ranks < "$job_logs/counts"
   rm "$job_logs/counts"
   mv "$ranks" "$job_logs/statuses"
+}
+
+job_all_finished() { # every rank has recorded status 0; of the others only rank 0 is asked for
+  grep -qs '^ended 0 0 ' "$job_logs"/nodes/0/*.ranks || return
+  job_read_ends
+  ((job_silent == 0)) && ! grep -q '^[0-9]* [^0]' "$job_logs/statuses"
 }
 
 job_show_log() { # RANK HOST: the last lines of a rank

@@ -93,9 +93,26 @@ def test_stragglers_are_ended_when_a_rank_has_failed(shell: Shell, hosts: str, s
         assert (shell.folder / "pauses").read_text().split()[:3] == ["0", "30", "ended"]
 
 
-def test_nobody_is_a_straggler_before_a_failure(shell: Shell) -> None:
-    code = f"{PAUSES} launch() {{ command -p sleep 3; }}; job_hosts=(a b); job_run; echo $job_status"
-    assert shell.run("signals run", f"{RUN} {code}").out == "0\n"
+def test_a_launcher_that_does_not_end_after_its_last_rank(shell: Shell) -> None:
+    (shell.logs / "nodes" / "0" / "a.ranks").write_text("ended 0 0 1.5 a\n")
+    launch = "sleep 2; echo ended 1 0 3.5 b > $JOBGEN_LOGS/nodes/0/b.ranks; exec sleep 60"
+    code = f"""{PAUSES} launch() {{ {launch}; }}; job_hosts=(a b) JOBGEN_WORLD_SIZE=2 job_launcher_name=mpirun
+    job_run; echo $job_status; job_asked() {{ false; }}; job_judge; echo $job_status"""
+    done = shell.run("signals run verdict", f"{RUN} {code}")
+    assert done.lines == ["143", "0"], done.said
+    pauses = (shell.folder / "pauses").read_text().split()
+    assert pauses[:3] == ["0", "5", "5"]  # rank 1 is waited for
+    assert pauses[-1] == "30"
+
+
+@pytest.mark.parametrize("last", ["", "ended 1 75 1.5 a\\n"])
+def test_nobody_is_a_straggler_before_a_failure(shell: Shell, last: str) -> None:
+    ended = f"printf 'ended 0 0 1.5 a\\n{last}' > $JOBGEN_LOGS/nodes/0/a.ranks"
+    launch = f"{ended}; sleep 3"
+    code = (
+        f"{PAUSES} launch() {{ {launch}; }}; job_hosts=(a b) JOBGEN_WORLD_SIZE=2; job_run; echo $job_status"
+    )
+    assert shell.run("signals run verdict", f"{RUN} {code}").out == "0\n"
     pauses = (shell.folder / "pauses").read_text().split()
     assert 1 < len(pauses) <= 20
     assert set(pauses) == {"0", "5"}

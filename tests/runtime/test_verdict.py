@@ -93,6 +93,10 @@ def test_the_launcher_failed_alone(shell: Shell) -> None:
         (1, (143, 0, 0), "save TERM", "", 143, "rank 0 on a was ended by TERM before it could save"),
         (1, (143, 0, 0), "", "", 143, "rank 0 on a failed first, with status 143"),
         (1, (5, 0, 0), "save TERM", "", 5, "rank 0 on a failed first, with status 5"),
+        (143, (0, 0, 0), "stop timeout", "", 0, "mpirun was ended by a signal after every rank had ended"),
+        (137, (0, 0), "", "", 137, "rank 2 recorded no status"),
+        (143, (0, 75, 0), "", "", 75, ""),
+        (143, (0, 0, 0), "save TERM", "", 143, ""),
     ],
 )
 def test_the_status(
