@@ -52,7 +52,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.2.0, SHA-256 501b59824c7752478f42fcf66585e335fab7d0948ca5ddc2b74aed76611c214f ========
+# ======== jobgen runtime 0.2.0, SHA-256 9dce07a160e199abbaaccaa71e2410ffe2eb831cdbf82d76895cedc574f21376 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -474,11 +474,11 @@ job_end_with_script() { # ends the processes on this host when the script is kil
 
 job_end_leftovers() { # its session, and the commands for other hosts, which may have separate sessions
   local pids
-  mapfile -t pids < <(
-    # PID (NAME) STATE PARENT GROUP SESSION: containers often have no pkill
-    sed -n "s/^\([0-9]*\) (.*) [A-Za-z] [0-9]* [0-9]* $job_launcher .*/\1/p" /proc/[0-9]*/stat 2> /dev/null || true
-    grep -lszxF "JOBGEN_SENT_BY=$job_logs" /proc/[0-9]*/environ | awk -F/ '{ print $3 }'
-  )
+  mapfile -t pids < <({
+    # PID (NAME) STATE PARENT GROUP SESSION. Containers often have no pkill. sed would give up at a process that has just ended.
+    grep -ls ") [A-Za-z] [0-9]* [0-9]* $job_launcher " /proc/[0-9]*/stat || true
+    grep -lszxF "JOBGEN_SENT_BY=$job_logs" /proc/[0-9]*/environ
+  } | awk -F/ '{ print $3 }')
   ((${#pids[@]} == 0)) || kill -KILL "${pids[@]}" 2> /dev/null || true
 }
 

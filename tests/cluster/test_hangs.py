@@ -4,10 +4,14 @@ there, and waited. JOBGEN_HANGS is how many of each (`make hangs`: 50)."""
 from __future__ import annotations
 
 import os
+import sys
+from pathlib import Path
 
 import pytest
+from support import jobs
+from support.cluster import Cluster
 from support.processes import gone
-from support.story import RANKS, AnyCluster, finish, script_of, seen
+from support.story import RANKS, TWO_BY_TWO, AnyCluster, finish, script_of, seen
 
 JOBS = int(os.environ.get("JOBGEN_HANGS", "4"))
 
@@ -27,3 +31,20 @@ def test_no_job_hangs(request: pytest.FixtureRequest, name: str) -> None:
     assert [job.exit_code for job in ended] == [0] * len(begun), [job for job in ended if not job.ok]
     assert [len(seen(folder, "began")) for folder in folders] == [RANKS] * len(begun)
     assert [gone(folder) for folder in folders] == [[]] * len(begun)
+
+
+def test_an_mpirun_that_does_not_end_after_its_last_rank(slurm_cluster: Cluster, tmp_path: Path) -> None:
+    bin = Path(sys.executable).parent
+    mpirun = f'{bin}/mpirun "$@"; [[ $1 == --version ]] || exec sleep 1000'
+    path = f"{jobs.path_with(tmp_path / 'bin', mpirun=mpirun)}:{bin}:/usr/local/bin:/usr/bin:/bin"
+    script = jobs.render(
+        "slurm",
+        *TWO_BY_TWO,
+        "--no-preflight",
+        "--launcher",
+        "mpirun",
+        program=["bash", "-c", "echo rank $RANK"],
+    )
+    job = slurm_cluster.wait(slurm_cluster.sbatch(script, tmp_path, env={"PATH": path}))
+    assert job.ok, job.output
+    assert "mpirun was ended by a signal after every rank had ended with status 0" in job.output
