@@ -20,7 +20,7 @@ from jobgen.rendering.render import render
 from jobgen.sites.limits import ranges
 from jobgen.sites.site_file import Site
 
-pytestmark = [pytest.mark.xdist_group("site-schedulers"), pytest.mark.timeout(300)]
+pytestmark = pytest.mark.xdist_group("site-schedulers")
 
 
 def kinds(site: Site) -> Iterator[Request]:

@@ -14,7 +14,7 @@ from jobgen import values
 from jobgen.sites.site_file import Site
 from support.cluster import CLUSTER_DIR, ClusterError
 from support.pbs import PbsCluster
-from support.waiting import wait_for, wait_until
+from support.waiting import wait_until
 
 _NAMESPACES = ("--mount", "--net", "--ipc", "--pid", "--uts")
 
@@ -64,8 +64,8 @@ def hidden_pbs(root: Path, like: PbsCluster) -> Iterator[HiddenPbs]:
     with (root / "host.log").open("wb") as log:
         host = subprocess.Popen([*unshare, "bash", *script], stdout=log, stderr=log)
     try:
-        wait_for(lambda: (root / "ready").exists() or host.poll() is not None, 120)
-        if host.poll() is not None:
+        wait_until(lambda: (root / "ready").exists() or host.poll() is not None, 240)
+        if not (root / "ready").exists():
             raise ClusterError((root / "up.log").read_text())
         [child] = Path(f"/proc/{host.pid}/task/{host.pid}/children").read_text().split()
         yield HiddenPbs(like.kind, like.build, root, int(child))
