@@ -50,7 +50,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.2.0, SHA-256 df0071d3c34930fa4445d24902c139627b273bb1609303b0556654e8fe9d4eb2 ========
+# ======== jobgen runtime 0.2.0, SHA-256 ff4b99cea0fb057f8aca0343525630f461b4a5c4ba8dcd7679504b2bb9d483e9 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -546,10 +546,14 @@ job_read_ends() { # of every rank its last line, RANK STATUS SECONDS HOST, into 
   mv "$ranks" "$job_logs/statuses"
 }
 
-job_all_finished() { # every rank has recorded status 0; of the others only rank 0 is asked for
+job_all_finished() { # every rank has recorded status 0; the files of all nodes are read only after rank 0 has
   grep -qs '^ended 0 0 ' "$job_logs"/nodes/0/*.ranks || return
-  job_read_ends
-  ((job_silent == 0)) && ! grep -q '^[0-9]* [^0]' "$job_logs/statuses"
+  find "$job_logs/nodes" -name '*.ranks' -exec cat {} + | awk -v world="$JOBGEN_WORLD_SIZE" '
+    $1 == "ended" { status[$2] = $3 }
+    END {
+      for (rank in status) finished += status[rank] == 0
+      exit (finished < world)
+    }'
 }
 
 job_show_log() { # RANK HOST: the last lines of a rank

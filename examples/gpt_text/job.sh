@@ -52,7 +52,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.2.0, SHA-256 9dce07a160e199abbaaccaa71e2410ffe2eb831cdbf82d76895cedc574f21376 ========
+# ======== jobgen runtime 0.2.0, SHA-256 1a68e05ce7c7ecabe4292ec963883f895e89e15db6c2d8acb105ad7438f052bc ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -638,10 +638,14 @@ job_read_ends() { # of every rank its last line, RANK STATUS SECONDS HOST, into 
   mv "$ranks" "$job_logs/statuses"
 }
 
-job_all_finished() { # every rank has recorded status 0; of the others only rank 0 is asked for
+job_all_finished() { # every rank has recorded status 0; the files of all nodes are read only after rank 0 has
   grep -qs '^ended 0 0 ' "$job_logs"/nodes/0/*.ranks || return
-  job_read_ends
-  ((job_silent == 0)) && ! grep -q '^[0-9]* [^0]' "$job_logs/statuses"
+  find "$job_logs/nodes" -name '*.ranks' -exec cat {} + | awk -v world="$JOBGEN_WORLD_SIZE" '
+    $1 == "ended" { status[$2] = $3 }
+    END {
+      for (rank in status) finished += status[rank] == 0
+      exit (finished < world)
+    }'
 }
 
 job_show_log() { # RANK HOST: the last lines of a rank

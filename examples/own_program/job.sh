@@ -54,7 +54,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.2.0, SHA-256 c59b6f5243ddc906e46497798e8fe7d72b6f45d27e39a20a4256f03d41af212e ========
+# ======== jobgen runtime 0.2.0, SHA-256 3eae5de1f57fb6b6bca9835c3869e67118a0d2864a12aaa75ce48e737088aa13 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -611,10 +611,14 @@ job_read_ends() { # of every rank its last line, RANK STATUS SECONDS HOST, into 
   mv "$ranks" "$job_logs/statuses"
 }
 
-job_all_finished() { # every rank has recorded status 0; of the others only rank 0 is asked for
+job_all_finished() { # every rank has recorded status 0; the files of all nodes are read only after rank 0 has
   grep -qs '^ended 0 0 ' "$job_logs"/nodes/0/*.ranks || return
-  job_read_ends
-  ((job_silent == 0)) && ! grep -q '^[0-9]* [^0]' "$job_logs/statuses"
+  find "$job_logs/nodes" -name '*.ranks' -exec cat {} + | awk -v world="$JOBGEN_WORLD_SIZE" '
+    $1 == "ended" { status[$2] = $3 }
+    END {
+      for (rank in status) finished += status[rank] == 0
+      exit (finished < world)
+    }'
 }
 
 job_show_log() { # RANK HOST: the last lines of a rank

@@ -46,10 +46,14 @@ job_read_ends() { # of every rank its last line, RANK STATUS SECONDS HOST, into 
   mv "$ranks" "$job_logs/statuses"
 }
 
-job_all_finished() { # every rank has recorded status 0; of the others only rank 0 is asked for
+job_all_finished() { # every rank has recorded status 0; the files of all nodes are read only after rank 0 has
   grep -qs '^ended 0 0 ' "$job_logs"/nodes/0/*.ranks || return
-  job_read_ends
-  ((job_silent == 0)) && ! grep -q '^[0-9]* [^0]' "$job_logs/statuses"
+  find "$job_logs/nodes" -name '*.ranks' -exec cat {} + | awk -v world="$JOBGEN_WORLD_SIZE" '
+    $1 == "ended" { status[$2] = $3 }
+    END {
+      for (rank in status) finished += status[rank] == 0
+      exit (finished < world)
+    }'
 }
 
 job_show_log() { # RANK HOST: the last lines of a rank

@@ -102,7 +102,7 @@ def test_a_launcher_that_does_not_end_after_its_last_rank(shell: Shell) -> None:
     assert done.lines == ["143", "0"], done.said
     pauses = (shell.folder / "pauses").read_text().split()
     assert pauses[:3] == ["0", "5", "5"]  # rank 1 is waited for
-    assert pauses[-1] == "30"
+    assert "30" in pauses
 
 
 @pytest.mark.parametrize("last", ["", "ended 1 75 1.5 a\\n"])
