@@ -11,7 +11,7 @@ def wait_until(condition: Callable[[], object], seconds: float) -> bool:
     a job by commands of its scheduler, which took a tenth of the time of all tests."""
     begin = time.monotonic()
     while not (holds := condition()) and (past := time.monotonic() - begin) < seconds:
-        time.sleep(min(max(past / 8, 0.1), 1))
+        time.sleep(min(max(past / 4, 0.2), 1))
     return bool(holds)
 
 
