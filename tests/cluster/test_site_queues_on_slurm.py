@@ -15,7 +15,7 @@ from jobgen.rendering.render import render
 from jobgen.sites import loader, search
 from jobgen.sites.site_file import Site
 
-pytestmark = [pytest.mark.xdist_group("site-schedulers"), pytest.mark.timeout(300)]
+pytestmark = pytest.mark.xdist_group("site-schedulers")
 SITES = [
     site
     for path in sorted(Path(search.folders()[-1]).glob("*.toml"))

@@ -12,7 +12,7 @@ from pathlib import Path
 from jobgen.sites.site_file import Site
 from support.cluster import CLUSTER_DIR, ClusterError, complaint
 from support.site_slurm import all_accounts, configuration, job_submit, qos
-from support.waiting import wait_for
+from support.waiting import wait_for, wait_until
 
 _NAMESPACES = ("--mount", "--net", "--uts", "--ipc", "--pid")
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -48,24 +48,32 @@ class Lab:
         state = self.root / "state" / site.name
         state.mkdir(parents=True)
         etc = self.root / "etc/slurm"
-        (etc / "slurm.conf").write_text(configuration(site, str(state)))
+        lines = configuration(site, str(state))
         (etc / "job_submit.lua").write_text(job_submit(site))
         if not self._registered:  # slurmctld registers the GPUs that a QoS may limit
+            (etc / "slurm.conf").write_text(re.sub(r" QOS=\S+", "", lines))  # which does not exist yet
             self._start(state)
             self.stop()
             self._registered = True
+        (etc / "slurm.conf").write_text(lines)
         wanted = qos(site)
-        lines = [f"delete qos {','.join(self.qos)}"] if self.qos else []
-        lines += [f"add qos {name} {limits}" for name, limits in wanted.items()]
-        lines += [f"modify user root set qos={','.join(('normal', *wanted))}"]
-        self.accounting(*lines)
+        orders = [f"delete qos {','.join(self.qos)}"] if self.qos else []
+        orders += [f"add qos {name} {limits}" for name, limits in wanted.items()]
+        orders += [f"modify user root set qos={','.join(('normal', *wanted))}"]
+        self.accounting(*orders)
         self.qos = list(wanted)
         self._start(state)
 
     def _start(self, state: Path) -> None:
-        log = (state / "out").open("wb")
-        self.controller = subprocess.Popen(self._inside("slurmctld", "-D", "-i"), stdout=log, stderr=log)
-        wait_for(lambda: "is UP" in self.call("scontrol", "ping").stdout, 60)
+        with (state / "out").open("wb") as log:
+            controller = subprocess.Popen(self._inside("slurmctld", "-D", "-i"), stdout=log, stderr=log)
+        self.controller = controller
+        wait_until(lambda: self._is_up() or controller.poll() is not None, 120)
+        if not self._is_up():
+            raise ClusterError((state / "out").read_text())
+
+    def _is_up(self) -> bool:
+        return "is UP" in self.call("scontrol", "ping").stdout
 
     def stop(self) -> None:
         if self.controller is not None:
