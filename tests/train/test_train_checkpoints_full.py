@@ -25,6 +25,7 @@ from jobgen.train.addresses import free_port  # noqa: E402
 from jobgen.train.checkpoints import directory  # noqa: E402
 
 RUN = ["--epochs", "1", "--save-every", "2", "--log-every", "2"]
+LONG = ["--epochs", "100", *RUN[2:]]  # something else ends it
 PATIENCE = 120  # seconds; a rank that waited for another would wait ten minutes
 
 
@@ -141,10 +142,8 @@ def test_one_rank_s_trouble_ends_all(tmp_path: Path) -> None:
 
 def test_a_full_disk_on_which_everything_is(tmp_path: Path) -> None:
     """Metrics, status and checkpoints; and somebody else fills it, at once."""
-    options = [*RUN, "--engine", "ddp"]
-    fill = (
-        'until [ -e "$disk"/run/checkpoints/step-000004 ]; do sleep 0.01; done; cat /dev/zero > "$disk"/rest'
-    )
+    options = [*LONG, "--engine", "ddp"]
+    fill = 'until [ -e "$disk"/run/checkpoints/latest ]; do sleep 0.01; done; cat /dev/zero > "$disk"/rest'
     left = on_a_small_disk(tmp_path, options, "20m", fill, run_on_it=True)
     assert left.returncode == 4
     last = assert_whole(left.disk / "run" / "checkpoints")
@@ -170,7 +169,7 @@ def test_a_run_goes_on_when_there_is_space_again(tmp_path: Path) -> None:
 
 def test_a_directory_that_becomes_read_only(tmp_path: Path) -> None:
     disk = str(tmp_path / "disk" / "checkpoints")
-    options = [*RUN, "--zero-stage", "2", "--checkpoint-dir", disk]
+    options = [*LONG, "--zero-stage", "2", "--checkpoint-dir", disk]
     # It cannot while a file is open for writing: until a moment when none is.
     lock = 'until [ -e "$disk"/checkpoints/latest ] && mount -o remount,ro "$disk" 2>/dev/null; do :; done'
     left = on_a_small_disk(tmp_path, options, "500m", lock)
