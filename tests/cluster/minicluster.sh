@@ -46,7 +46,7 @@ fill_in() { # TEMPLATE
 
 write_configuration() {
     rm -rf "${root:?}"/{dev,etc,home,log,run,ssh,state}
-    mkdir -p "$root"/{dev,etc/slurm,etc/ssh,home,log,run,ssh,state}
+    mkdir -p "$root"/{dev,etc/slurm,etc/ssh,home,log/jobs,run,ssh,state}
     write_slurm_configuration
     write_ssh_configuration
     cp "$here/etc/hosts" "$root/etc/hosts"

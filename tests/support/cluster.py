@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from support import warm_python
-from support.waiting import wait_for, wait_until
+from support.waiting import is_noted, wait_for, wait_until
 
 CLUSTER_DIR = Path(__file__).resolve().parent.parent / "cluster"
 SCRIPT = CLUSTER_DIR / "minicluster.sh"
@@ -142,9 +142,13 @@ class Cluster:
     def ended(self, job_id: str) -> bool:
         return self.facts(job_id)["JobState"] in ENDED
 
+    def has_a_note(self, job_id: str) -> bool:
+        """Whether an attempt of the job has ended."""
+        return is_noted(self.root / "log/jobs", rf"JobId={job_id} ")
+
     def wait(self, job_id: str, timeout: float = 300) -> Job:
         """Wait for the end of a job; one that takes longer than ``timeout`` seconds is cancelled."""
-        in_time = wait_until(lambda: self.ended(job_id), timeout)
+        in_time = wait_until(lambda: self.ended(job_id), timeout, lambda: self.has_a_note(job_id))
         facts = self.facts(job_id)
         if not in_time:
             self.exec("head", ["scancel", job_id])
@@ -253,5 +257,5 @@ def ended(cluster: Cluster, job: str, seconds: float = 500) -> Job:
             start_now(cluster, job)
         return facts["JobState"] in ENDED
 
-    assert wait_until(over, seconds), cluster.facts(job)
+    assert wait_until(over, seconds, lambda: cluster.has_a_note(job)), cluster.facts(job)
     return cluster.wait(job)

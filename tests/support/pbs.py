@@ -22,7 +22,7 @@ from pathlib import Path
 from support import warm_python
 from support.cluster import ClusterError, Job, as_file, complaint
 from support.processes import command
-from support.waiting import wait_until
+from support.waiting import is_noted, wait_until
 
 USER = "pbsu"
 KEPT = ("sleep infinity", "trqauthd")  # on a node of Torque they are the host itself, not what runs on it
@@ -47,6 +47,8 @@ class Kind:
     """The command that ends a job at once, whatever its nodes say."""
     ended: str
     """The state of a job that has ended."""
+    accounting: Path
+    """Where its server notes what happens to jobs."""
     settings: tuple[str, ...] = ()
     """What its server is told once it is up."""
     spool: Path | None = None
@@ -65,6 +67,7 @@ OPENPBS = Kind(
     show=("qstat", "-x", "-f"),
     purge=("qdel", "-W", "force"),
     ended="F",
+    accounting=Path("/opt/pbs/var/pbssrv/server_priv/accounting"),
 )
 TORQUE = Kind(
     name="torque",
@@ -78,6 +81,7 @@ TORQUE = Kind(
     show=("qstat", "-f"),
     purge=("qdel", "-p"),
     ended="C",
+    accounting=Path("/var/spool/torque-lab.d/tqsrv/server_priv/accounting"),
     # Its nodes report every 45 s; after 30 s of silence the server would call one down.
     settings=("set server node_check_rate = 150",),
     spool=Path("/var/spool/torque-lab.d"),
@@ -234,9 +238,13 @@ class PbsCluster:
     def ended(self, job: str) -> bool:
         return self.facts(job).get("job_state", self.kind.ended) == self.kind.ended
 
+    def has_a_note(self, job: str) -> bool:
+        """Whether an attempt of the job has ended, or it has been deleted."""
+        return is_noted(self.kind.accounting, rf";[ADE];{re.escape(job)};")
+
     def wait(self, job: str, timeout: float = 300) -> Job:
         """Wait for the end of a job; one that takes longer than ``timeout`` seconds is deleted."""
-        if not wait_until(lambda: self.ended(job), timeout):
+        if not wait_until(lambda: self.ended(job), timeout, lambda: self.has_a_note(job)):
             self.purge(job)
             raise TimeoutError(f"job {job} has not ended after {timeout} s: {self.facts(job)}")
         return _ended_job(job, self.facts(job))
