@@ -65,7 +65,7 @@ def hidden_pbs(root: Path, like: PbsCluster) -> Iterator[HiddenPbs]:
         host = subprocess.Popen([*unshare, "bash", *script], stdout=log, stderr=log)
     try:
         wait_until(lambda: (root / "ready").exists() or host.poll() is not None, 240)
-        if not (root / "ready").exists():
+        if host.poll() is not None or not (root / "ready").exists():
             raise ClusterError((root / "up.log").read_text())
         [child] = Path(f"/proc/{host.pid}/task/{host.pid}/children").read_text().split()
         yield HiddenPbs(like.kind, like.build, root, int(child))
