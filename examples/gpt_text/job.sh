@@ -52,7 +52,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.2.0, SHA-256 1a68e05ce7c7ecabe4292ec963883f895e89e15db6c2d8acb105ad7438f052bc ========
+# ======== jobgen runtime 0.2.0, SHA-256 bef11a221e1be26efad6eef4591fda9056a64d3efdbc487110d275b2f91783e3 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -465,7 +465,8 @@ job_end_with_script() { # ends the processes on this host when the script is kil
   # shellcheck disable=SC2016  # expanded in the other shell
   exec setsid bash -c '
     left() { grep -lszxF "JOBGEN_LOGS=$3" /proc/[0-9]*/environ | awk -F/ -v self="$$" "\$3 != self { print \$3 }"; }
-    while kill -0 "$1" && kill -0 "$2"; do sleep 1; done
+    exec {clock}<> <(:)  # without input: read waits without a process, unlike sleep
+    while kill -0 "$1" && kill -0 "$2"; do read -rt 1 -u "$clock"; done
     ! kill -0 "$1" || exit
     for i in {1..10}; do [[ -s $3/control ]] && kill -0 "$2" && sleep 1; done  # the ranks may be saving
     kill -TERM $(left "$@") && sleep 3 && kill -KILL $(left "$@")
@@ -907,6 +908,7 @@ for fd in "/proc/$$"/fd/*; do  # those of the launcher: MPICH waits until its so
   fd=${fd##*/}
   ((fd < 3 || fd == 255)) || exec {fd}>&-
 done
+exec {clock}<> <(:)  # without input: read waits without a process, unlike sleep
 
 # Without awk, which an image may not have.
 programs() { # the process ids of the programs that have not ended, except those that other processes have reused
@@ -961,7 +963,7 @@ wait_while() { # TIMES COMMAND: half a second each time
   for ((time = 0; time < $1; time++)); do
     look
     "$2" || return 0
-    sleep 0.5
+    read -rt 0.5 -u "$clock"
   done
 }
 
@@ -972,7 +974,7 @@ while alive; do
     mapfile -t pids < <(programs)
     ((${#pids[@]} == 0)) || kill -s "$JOBGEN_SIGNAL" "${pids[@]}" 2> /dev/null
   fi
-  sleep "$JOBGEN_POLL"
+  read -rt "$JOBGEN_POLL" -u "$clock"
 done
 wait_while 20 saving
 wait_while 40 ends_by_itself

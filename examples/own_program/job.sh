@@ -54,7 +54,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.2.0, SHA-256 3eae5de1f57fb6b6bca9835c3869e67118a0d2864a12aaa75ce48e737088aa13 ========
+# ======== jobgen runtime 0.2.0, SHA-256 66b94c81d86ffd5f8ae0b80e1c4674afe38574141a18d6ae6b6e7b4fc68f0313 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -438,7 +438,8 @@ job_end_with_script() { # ends the processes on this host when the script is kil
   # shellcheck disable=SC2016  # expanded in the other shell
   exec setsid bash -c '
     left() { grep -lszxF "JOBGEN_LOGS=$3" /proc/[0-9]*/environ | awk -F/ -v self="$$" "\$3 != self { print \$3 }"; }
-    while kill -0 "$1" && kill -0 "$2"; do sleep 1; done
+    exec {clock}<> <(:)  # without input: read waits without a process, unlike sleep
+    while kill -0 "$1" && kill -0 "$2"; do read -rt 1 -u "$clock"; done
     ! kill -0 "$1" || exit
     for i in {1..10}; do [[ -s $3/control ]] && kill -0 "$2" && sleep 1; done  # the ranks may be saving
     kill -TERM $(left "$@") && sleep 3 && kill -KILL $(left "$@")
@@ -919,6 +920,7 @@ for fd in "/proc/$$"/fd/*; do  # those of the launcher: MPICH waits until its so
   fd=${fd##*/}
   ((fd < 3 || fd == 255)) || exec {fd}>&-
 done
+exec {clock}<> <(:)  # without input: read waits without a process, unlike sleep
 
 # Without awk, which an image may not have.
 programs() { # the process ids of the programs that have not ended, except those that other processes have reused
@@ -973,7 +975,7 @@ wait_while() { # TIMES COMMAND: half a second each time
   for ((time = 0; time < $1; time++)); do
     look
     "$2" || return 0
-    sleep 0.5
+    read -rt 0.5 -u "$clock"
   done
 }
 
@@ -984,7 +986,7 @@ while alive; do
     mapfile -t pids < <(programs)
     ((${#pids[@]} == 0)) || kill -s "$JOBGEN_SIGNAL" "${pids[@]}" 2> /dev/null
   fi
-  sleep "$JOBGEN_POLL"
+  read -rt "$JOBGEN_POLL" -u "$clock"
 done
 wait_while 20 saving
 wait_while 40 ends_by_itself

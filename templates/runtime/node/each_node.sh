@@ -47,9 +47,9 @@ for number in "${!hosts[@]}"; do
   # After TERM torchrun still waits minutes for the lost nodes.
   # shellcheck disable=SC2046  # process ids
   kill $(jobs -pr) 2> /dev/null || true
-  for _ in {1..100}; do
+  for ((end = SECONDS + 10; SECONDS < end; )); do
     [[ -n $(jobs -pr) ]] || exit "$status"
-    sleep 0.1
+    read -rt 0.1 -u "$clock" || true
   done
   echo 'stop failed' >> "$JOBGEN_LOGS/control"
   # shellcheck disable=SC2046  # process ids

@@ -10,6 +10,7 @@ for fd in "/proc/$$"/fd/*; do  # those of the launcher: MPICH waits until its so
   fd=${fd##*/}
   ((fd < 3 || fd == 255)) || exec {fd}>&-
 done
+exec {clock}<> <(:)  # without input: read waits without a process, unlike sleep
 
 # Without awk, which an image may not have.
 programs() { # the process ids of the programs that have not ended, except those that other processes have reused
@@ -64,7 +65,7 @@ wait_while() { # TIMES COMMAND: half a second each time
   for ((time = 0; time < $1; time++)); do
     look
     "$2" || return 0
-    sleep 0.5
+    read -rt 0.5 -u "$clock"
   done
 }
 
@@ -75,7 +76,7 @@ while alive; do
     mapfile -t pids < <(programs)
     ((${#pids[@]} == 0)) || kill -s "$JOBGEN_SIGNAL" "${pids[@]}" 2> /dev/null
   fi
-  sleep "$JOBGEN_POLL"
+  read -rt "$JOBGEN_POLL" -u "$clock"
 done
 wait_while 20 saving
 wait_while 40 ends_by_itself
