@@ -59,7 +59,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.2.0, SHA-256 e47d165a24422abead8291d62ac097da99b61aea4a6fc26eda43336d86fcf3f8 ========
+# ======== jobgen runtime 0.2.0, SHA-256 f88360a900e49a9ca9ca5adac90f710ea5f905b87b49ef546d387b90da4362ec ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -515,13 +515,16 @@ job_end_with_script() { # ends the processes on this host when the script is kil
 }
 
 job_end_leftovers() { # its session, and the commands for other hosts, which may have separate sessions
-  local pids
-  mapfile -t pids < <({
-    # PID (NAME) STATE PARENT GROUP SESSION. Containers often have no pkill. sed would give up at a process that has just ended.
-    grep -ls ") [A-Za-z] [0-9]* [0-9]* $job_launcher " /proc/[0-9]*/stat || true
-    grep -lszxF "JOBGEN_SENT_BY=$job_logs" /proc/[0-9]*/environ
-  } | awk -F/ '{ print $3 }')
-  ((${#pids[@]} == 0)) || kill -KILL "${pids[@]}" 2> /dev/null || true
+  local pids _
+  for _ in 1 2 3; do  # one may have started another in the meantime
+    mapfile -t pids < <({
+      # PID (NAME) STATE PARENT GROUP SESSION. Containers often have no pkill. sed would give up at a process that has just ended.
+      grep -ls ") [A-Za-z] [0-9]* [0-9]* $job_launcher " /proc/[0-9]*/stat || true
+      grep -lszxF "JOBGEN_SENT_BY=$job_logs" /proc/[0-9]*/environ
+    } | awk -F/ '{ print $3 }')
+    ((${#pids[@]})) || return 0
+    kill -KILL "${pids[@]}" 2> /dev/null || true
+  done
 }
 
 job_stop() { # end the launcher and its remaining processes

@@ -52,7 +52,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.2.0, SHA-256 bef11a221e1be26efad6eef4591fda9056a64d3efdbc487110d275b2f91783e3 ========
+# ======== jobgen runtime 0.2.0, SHA-256 ca6113d4b4141fde49330117f01e7d4a52565e9cf3e3200e40f8ba22774d1fd7 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -474,13 +474,16 @@ job_end_with_script() { # ends the processes on this host when the script is kil
 }
 
 job_end_leftovers() { # its session, and the commands for other hosts, which may have separate sessions
-  local pids
-  mapfile -t pids < <({
-    # PID (NAME) STATE PARENT GROUP SESSION. Containers often have no pkill. sed would give up at a process that has just ended.
-    grep -ls ") [A-Za-z] [0-9]* [0-9]* $job_launcher " /proc/[0-9]*/stat || true
-    grep -lszxF "JOBGEN_SENT_BY=$job_logs" /proc/[0-9]*/environ
-  } | awk -F/ '{ print $3 }')
-  ((${#pids[@]} == 0)) || kill -KILL "${pids[@]}" 2> /dev/null || true
+  local pids _
+  for _ in 1 2 3; do  # one may have started another in the meantime
+    mapfile -t pids < <({
+      # PID (NAME) STATE PARENT GROUP SESSION. Containers often have no pkill. sed would give up at a process that has just ended.
+      grep -ls ") [A-Za-z] [0-9]* [0-9]* $job_launcher " /proc/[0-9]*/stat || true
+      grep -lszxF "JOBGEN_SENT_BY=$job_logs" /proc/[0-9]*/environ
+    } | awk -F/ '{ print $3 }')
+    ((${#pids[@]})) || return 0
+    kill -KILL "${pids[@]}" 2> /dev/null || true
+  done
 }
 
 job_stop() { # end the launcher and its remaining processes

@@ -42,13 +42,16 @@ job_end_with_script() { # ends the processes on this host when the script is kil
 }
 
 job_end_leftovers() { # its session, and the commands for other hosts, which may have separate sessions
-  local pids
-  mapfile -t pids < <({
-    # PID (NAME) STATE PARENT GROUP SESSION. Containers often have no pkill. sed would give up at a process that has just ended.
-    grep -ls ") [A-Za-z] [0-9]* [0-9]* $job_launcher " /proc/[0-9]*/stat || true
-    grep -lszxF "JOBGEN_SENT_BY=$job_logs" /proc/[0-9]*/environ
-  } | awk -F/ '{ print $3 }')
-  ((${#pids[@]} == 0)) || kill -KILL "${pids[@]}" 2> /dev/null || true
+  local pids _
+  for _ in 1 2 3; do  # one may have started another in the meantime
+    mapfile -t pids < <({
+      # PID (NAME) STATE PARENT GROUP SESSION. Containers often have no pkill. sed would give up at a process that has just ended.
+      grep -ls ") [A-Za-z] [0-9]* [0-9]* $job_launcher " /proc/[0-9]*/stat || true
+      grep -lszxF "JOBGEN_SENT_BY=$job_logs" /proc/[0-9]*/environ
+    } | awk -F/ '{ print $3 }')
+    ((${#pids[@]})) || return 0
+    kill -KILL "${pids[@]}" 2> /dev/null || true
+  done
 }
 
 job_stop() { # end the launcher and its remaining processes

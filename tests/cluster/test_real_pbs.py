@@ -44,7 +44,9 @@ def test_what_is_started_on_the_other_node(cluster: PbsCluster) -> None:
     script = f'#!/bin/bash\nhostname; echo "${{EXPORTED-nothing}} $PWD $PATH"; touch {folder}/seen; exit 9\n'
     (folder / "task").write_text(script)
     (folder / "task").chmod(0o755)
-    body = f"export EXPORTED=yes\necho $OTHER\n{TASK[cluster.name]} {folder}/task\necho status $?"
+    # PBS does not wait for the output of a task, which comes from the other node.
+    task = f"{TASK[cluster.name]} {folder}/task; status=$?; sleep 5"
+    body = f"export EXPORTED=yes\necho $OTHER\n{task}\necho status $status"
     job = cluster.wait(submit(cluster, folder, body))
     assert job.ok
     assert (folder / "seen").exists()
