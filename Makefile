@@ -33,7 +33,7 @@ test-matrix:
 	$(PYTEST) -n 4 tests/cluster/test_matrix.py tests/runtime $(OR_ALONE)
 
 test-clusters: test-matrix
-	$(PYTEST) -n 4 $(ON_CLUSTERS) --ignore-glob '*/test_survival*' --ignore-glob '*/test_matrix*' $(OR_ALONE)
+	$(PYTEST) -n 5 $(ON_CLUSTERS) --ignore-glob '*/test_survival*' --ignore-glob '*/test_matrix*' $(OR_ALONE)
 
 test-survival: test-matrix
 	$(PYTEST) -n 4 tests/cluster/test_survival*.py $(TIMED) $(OR_ALONE)
