@@ -444,6 +444,7 @@ JUDGEMENTS = (
         "does not include",
     ),
     (ops.ops, "TORCH_CUDA_ARCH_LIST", case(env={"TORCH_CUDA_ARCH_LIST": "sm_80"}), "warning", "sm_80"),
+    (ops.ops, "TORCH_CUDA_ARCH_LIST", case(env={"TORCH_CUDA_ARCH_LIST": "9.0a"}), "warning", "read 9.0a"),
     (software.python, "jobgen.train", case(train=Answer(1, "", "ModuleNotFoundError: x")), "problem", "x"),
     (software.python, "jobgen.train", case(train={"version": "0.0.1"}), "warning", "is of jobgen 0.0.1"),
     (software.python, "deepspeed", case(python={**PYTHON, "packages": {}}), "problem", "is not installed"),

@@ -40,7 +40,7 @@ def connect(ranks: Ranks, device: Device, patience: timedelta = TIMEOUT) -> None
         rank=ranks.rank,
         world_size=ranks.world_size,
         timeout=patience,
-        device_id=bound_device(ranks, device),
+        device_id=bound_device(device),
     )
 
 
@@ -54,9 +54,9 @@ def _check_group(ranks: Ranks) -> None:
         )
 
 
-def bound_device(ranks: Ranks, device: Device) -> torch.device | None:
+def bound_device(device: Device) -> torch.device | None:
     """Return the device to which NCCL binds the process group, or None."""
-    return device.torch if device.backend == "nccl" and ranks.world_size > 1 else None
+    return device.torch if device.backend == "nccl" else None
 
 
 def _be_patient(patience: timedelta) -> None:

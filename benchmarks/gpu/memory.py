@@ -1,4 +1,4 @@
-"""Part memory: what the weights, gradients and states of a GPT take on the device at each ZeRO stage."""
+"""Part memory: what a step of a GPT takes on the device at each ZeRO stage, with few activations."""
 
 from __future__ import annotations
 
@@ -31,8 +31,9 @@ def rows(name: str, device: str, tiny: bool) -> Iterator[Row]:
     for options in STAGES[-1:] if tiny else STAGES:
         before = ours.used(mine)
         training = ours.Ours([*fixed, "--precision", "bf16", *options.split()], task, me, mine)
+        ours.watch(mine)
         training.epoch()
-        taken = ours.used(mine) - before
+        taken = ours.peak(mine) - before
         model = ours.size.of_model(training.how.settings, task)
         needs = {need.options: need.device for need in explain.needs(model, 1, 1)}
         mib = 2**20

@@ -113,6 +113,19 @@ def used(mine: Device) -> int:
     return int(torch.get_device_module(mine.torch).memory_allocated())
 
 
+def watch(mine: Device) -> None:
+    """Let `peak` begin here."""
+    if mine.kind != "cpu":
+        torch.get_device_module(mine.torch).reset_peak_memory_stats()
+
+
+def peak(mine: Device) -> int:
+    """Return the most bytes in use on the device since `watch`; on the CPU those in use now."""
+    if mine.kind == "cpu":
+        return used(mine)
+    return int(torch.get_device_module(mine.torch).max_memory_allocated())
+
+
 def language(name: str, *options: str) -> list[str]:
     """Return the options for a GPT of a size of config/language.py. The data are given by `text`."""
     return ["--task", "text", "--data", os.devnull, "--model", "gpt", "--size", name, *options]

@@ -188,14 +188,13 @@ def _arch_list(case: Case) -> Iterator[Finding]:
     if said is None:
         yield Finding("TORCH_CUDA_ARCH_LIST", OK, "is not set: ops are compiled for the devices of the host")
         return
-    entries = [word for word in re.split(r"[;,\s]+", said.strip()) if word]
-    if wrong := [
-        one for one in entries if not re.fullmatch(r"\d+\.\d[af]?(\+PTX)?|[A-Z][a-z]+(\+\w+)*", one)
-    ]:
+    entries = [word for word in re.split(r"[;\s]+", said.strip()) if word]
+    if wrong := [one for one in entries if not re.fullmatch(r"\d+\.\d+(\+PTX)?", one)]:
+        found = f"DeepSpeed cannot read {wrong[0]}"  # compute_capability_args in op_builder/builder.py
         remedy = "write numbers with a point, such as 8.0;9.0+PTX"
-        yield Finding("TORCH_CUDA_ARCH_LIST", WARNING, f"{wrong[0]} is not a compute capability", "", remedy)
+        yield Finding("TORCH_CUDA_ARCH_LIST", WARNING, found, "it cannot compile its ops then", remedy)
         return
-    archs = [arch for one in entries if one[0].isdigit() for arch in _archs(one)]
+    archs = [arch for one in entries for arch in _archs(one)]
     devices = {(int(one[1]), int(one[2])) for one in case.facts("torch").get("devices", [])}
     if lacking := [one for one in sorted(devices) if archs and not runs_on(archs, *one)]:
         found = f"{said} does not include {lacking[0][0]}.{lacking[0][1]} of this device"

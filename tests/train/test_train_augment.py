@@ -3,8 +3,9 @@
 # ruff: noqa: E402 (packages are looked for before they are imported)
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from train_support import module_needs, write_mnist
@@ -14,7 +15,7 @@ module_needs("numpy", "torch")
 import numpy as np
 import torch
 from jobgen.train import config, data
-from jobgen.train.data import augment, cache, feed, sampling
+from jobgen.train.data import augment, cache, feed, sampling, sources
 from jobgen.train.errors import BadInput, CommonMistake
 
 NUMBERS = np.arange(1000)
@@ -125,6 +126,28 @@ def test_workers_change_nothing() -> None:
             assert torch.equal(one.inputs, two.inputs)
             assert torch.equal(one.targets, two.targets)
             assert one.real == two.real
+
+
+def test_samples_are_chosen_in_the_stream_that_normalises_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In another stream, a GPU would normalise images before they are there."""
+    within: list[bool] = []
+
+    class Stream(feed.SideStream):
+        def run(self, make: Callable[[], Any]) -> Any:
+            within.append(True)
+            made = make()
+            within.pop()
+            return made
+
+    class Images(sources.Images):
+        def batch(self, indices: np.ndarray) -> sources.Batch:
+            assert within
+            return super().batch(indices)
+
+    monkeypatch.setattr(feed, "SideStream", Stream)
+    source = Images(pictures(), np.arange(40) % 10, sources.Scale(255.0, (0.5,), (0.2,)))
+    fed = feed.Feed(source, torch.device("cpu"))
+    assert len(list(fed.batches(sampling.steps(np.arange(40), 8, 1, 0, 1)))) == 5
 
 
 def test_ranks_change_nothing() -> None:

@@ -46,7 +46,8 @@ def resolve(config: Config, settings: Settings, kind: str) -> Speed:
     for reason in _reasons(config, settings, kind, row):
         raise CommonMistake(reason)
     half = precision(config) != "fp32" or row.matmul != "highest"
-    channels_last = settings.channels_last == "on" if settings.channels_last else row.channels_last and half
+    faster = row.channels_last and half and settings.task != "text"
+    channels_last = settings.channels_last == "on" if settings.channels_last else faster
     return Speed(
         compile=settings.compile or "",
         channels_last=channels_last,

@@ -8,7 +8,7 @@ they live as long as the run, share the arrays and avoid a fork under MPI. Copyi
 
 import functools
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -18,7 +18,7 @@ from .. import trees
 from ..engines.base import Micro
 from .sampling import Piece, Step
 from .sources import Source
-from .streams import CopyStream
+from .streams import SideStream
 
 AHEAD = 2  # steps that each worker prepares in advance
 
@@ -29,10 +29,10 @@ class Feed:
     def __init__(self, source: Source, device: torch.device, workers: int = 0) -> None:
         self.size, self.indices = len(source), source.indices
         self._device = device
-        self._copies = CopyStream(device)
         # An accelerator gets a copy of all images. The CPU uses the arrays as they are.
         self._source = source if workers or device.type == "cpu" else source.resident(device)
         self._finish = source.scale.on(device) if source.scale else lambda inputs: inputs
+        self._stream = SideStream(device)
         threads = min(workers, 1) if source.sequential else workers
         self._ahead = AHEAD * threads
         self._pool = ThreadPoolExecutor(threads, "worker") if threads else None
@@ -40,22 +40,26 @@ class Feed:
     def batches(self, steps: Iterable[Step], epoch: int = 0) -> Iterator[tuple[list[Micro], int]]:
         """Yield the micro batches of each step, and the number of samples counted over all ranks."""
         self._source.start(epoch)
-        for raw, total in self._prepared(steps):
-            yield self._copies.run(functools.partial(list, map(self._on_device, raw))), total
+        for prepare, total in self._prepared(steps):
+            yield self._stream.run(functools.partial(self._micros, prepare)), total
 
-    def _prepared(self, steps: Iterable[Step]) -> Iterator[tuple[list[Micro], int]]:
+    def _micros(self, prepare: Callable[[], list[Micro]]) -> list[Micro]:
+        return [self._on_device(raw) for raw in prepare()]
+
+    def _prepared(self, steps: Iterable[Step]) -> Iterator[tuple[Callable[[], list[Micro]], int]]:
+        """Yield for each step a function that returns its samples. It may use the device."""
         if self._pool is None:
             for step in steps:
-                yield self._prepare(step), step.total
+                yield functools.partial(self._prepare, step), step.total
             return
         waiting: deque[tuple[Future[list[Micro]], int]] = deque()
         for step in steps:
             waiting.append((self._pool.submit(self._prepare, step), step.total))
             if len(waiting) > self._ahead:
                 first, total = waiting.popleft()
-                yield first.result(), total
+                yield first.result, total
         for first, total in waiting:
-            yield first.result(), total
+            yield first.result, total
 
     def _prepare(self, step: Step) -> list[Micro]:
         return [self._choose(piece) for piece in step.pieces]

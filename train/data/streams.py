@@ -1,7 +1,7 @@
-"""Copies to the device beside its computation, in a stream of their own.
+"""A stream of the device in which batches are prepared beside the computation.
 
 The host is ahead of the device: it asks for the next samples while the device still computes the last step.
-In the stream of the computation, their copy would wait for the end of that step.
+In the stream of the computation, their preparation would wait for the end of that step.
 """
 
 from collections.abc import Callable
@@ -15,8 +15,8 @@ from ..accelerators import ACCELERATORS
 Made = TypeVar("Made")
 
 
-class CopyStream:
-    """A stream for copies to `device`. On a device without streams, copies are made in order."""
+class SideStream:
+    """A stream of `device` for data. On a device without streams, all work is done in order."""
 
     def __init__(self, device: torch.device) -> None:
         streams = any(row.streams for row in ACCELERATORS.values() if row.type == device.type)
@@ -27,7 +27,10 @@ class CopyStream:
             self._side.wait_stream(self._module.current_stream())  # data that are on the device already
 
     def run(self, make: Callable[[], Made]) -> Made:
-        """Return make(), whose work is done in the stream. The computation that follows waits for it."""
+        """Return make(), whose work is done in the stream. The computation that follows waits for it.
+
+        make does not wait for the computation: it must not use what that has written.
+        """
         if not self._module:
             return make()
         with self._module.stream(self._side):

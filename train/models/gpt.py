@@ -79,16 +79,19 @@ def rotate(heads: torch.Tensor) -> torch.Tensor:
 
     Channel i is paired with channel i + channels / 2. The rotation is computed in fp32.
     """
-    cos, sin = _rotation(heads.shape[-2], heads.shape[-1] // 2, heads.device)
+    rotation = _rotation if torch.compiler.is_compiling() else _kept_rotation
+    cos, sin = rotation(heads.shape[-2], heads.shape[-1] // 2, heads.device)
     first, second = heads.float().chunk(2, dim=-1)
     return torch.cat([first * cos - second * sin, second * cos + first * sin], dim=-1).to(heads.dtype)
 
 
-@lru_cache(maxsize=8)
 def _rotation(tokens: int, pairs: int, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
     rates = BASE ** (-torch.arange(pairs, dtype=torch.float32, device=device) / pairs)
     angles = torch.outer(torch.arange(tokens, dtype=torch.float32, device=device), rates)
     return angles.cos(), angles.sin()
+
+
+_kept_rotation = lru_cache(maxsize=8)(_rotation)  # torch.compile warns of such a function
 
 
 class Gelu(nn.Module):

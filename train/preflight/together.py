@@ -248,7 +248,7 @@ def all_reduce(store: Store, me: Ranks, mine: Device, until: float) -> dict[str,
         rank=me.rank,
         world_size=me.world_size,
         timeout=timeout,
-        device_id=peers.bound_device(me, mine),
+        device_id=peers.bound_device(mine),
     )
     _sum(me, mine, 1)
     size = (16 if mine.kind == "cpu" else 256) << 20
