@@ -83,7 +83,7 @@ def table(model: Model, nodes: int, per_node: int, device: float, host: float) -
         f"{model.parameters:,} parameters, the largest layer {model.largest:,}; "
         f"{nodes} node(s) x {per_node} rank(s)",
         f"memory for weights, gradients and Adam's states in mixed precision, per device and per node, of "
-        f"{_in_words(device)} and {_in_words(host)}; activations need more:",
+        f"{_in_words(device)} and {_in_words(host)}; activations and DeepSpeed's buffers need more:",
     ]
     for need in needs(model, nodes, per_node):
         lacks = [

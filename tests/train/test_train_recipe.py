@@ -73,6 +73,7 @@ def test_options_win_over_the_file_s_sizes(tmp_path: Path) -> None:
         (["--engine", "pipeline", "--offload", "optimizer", "--zero-stage", "1"], 2, "not pipeline"),
         (["--engine", "ddp", "--zero-stage", "1"], 2, "ZeRO stage 1 needs --engine deepspeed"),
         (["--engine", "ddp", "--optimizer", "lamb"], 2, "lamb needs --engine deepspeed"),
+        (["--optimizer", "lamb", "--precision", "bf16"], 2, "lamb in bf16 needs --zero-stage 1, 2 or 3"),
         (["--stages", "2"], 2, "--stages is for --engine pipeline"),
         (["--offload", "all", "--zero-stage", "2"], 2, "needs --zero-stage 3, not 2"),
         (["--offload", "optimizer"], 2, "needs --zero-stage 1, 2 or 3, not 0"),

@@ -135,17 +135,17 @@ def test_sync_batchnorm_replaces_the_layers() -> None:
         prepare(nn.Linear(1, 1), fast, 2, weights=True)
 
 
-def test_copies_in_a_stream_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_data_are_made_in_a_stream_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the streams of torch.cpu, which have those of a GPU's interface and run in order."""
     need_package("torch")
     import torch
     from jobgen.train import trees
-    from jobgen.train.data.streams import CopyStream
+    from jobgen.train.data.streams import SideStream
 
     row = dataclasses.replace(ACCELERATORS["cpu"], streams=True)
     for accelerators in (ACCELERATORS, {"cpu": row}):
         monkeypatch.setattr("jobgen.train.data.streams.ACCELERATORS", accelerators)
-        made = CopyStream(torch.device("cpu")).run(lambda: [{"a": torch.ones(2)}, (torch.zeros(1), 3)])
+        made = SideStream(torch.device("cpu")).run(lambda: [{"a": torch.ones(2)}, (torch.zeros(1), 3)])
         assert [each.tolist() for each in trees.leaves(made)] == [[1, 1], [0]]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..accelerators import ACCELERATORS
 from ..errors import CommonMistake
-from .dsquery import Config, enabled, optimizer_name
+from .dsquery import Config, enabled, optimizer_name, precision
 from .engine import EngineSpec
 from .engines import spec_of
 from .settings import Settings
@@ -26,7 +26,11 @@ def _reasons(config: Config, settings: Settings) -> Iterator[str]:
     for monitor in ("wandb", "comet"):
         if not spec.runs_deepspeed and enabled(config, monitor):
             yield f"the config file's {monitor} needs --engine deepspeed or pipeline: DeepSpeed writes it"
-    yield from _offload(config["zero_optimization"], spec)
+    zero = config["zero_optimization"]
+    # Measured on an H100. At the other stages the kernel gets the master weights, which are fp32.
+    if optimizer_name(config) == "lamb" and precision(config) in ("bf16", "pure-bf16") and not zero["stage"]:
+        yield "--optimizer lamb in bf16 needs --zero-stage 1, 2 or 3: DeepSpeed's kernel has no bf16"
+    yield from _offload(zero, spec)
 
 
 def _offload(zero: dict[str, Any], spec: EngineSpec) -> Iterator[str]:
