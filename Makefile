@@ -121,7 +121,7 @@ $(VENV)/.venv:
 	$(PIP) --upgrade pip  # it needs half of the time of the one that comes with Python 3.11
 	touch $@
 
-# pip compiles every package but this one.
+# pip compiles every package but this one; uv none, and the tests do not import all of them.
 INSTALL = $(PIP) --editable '.[$(EXTRAS)]' && $(BIN)/python -m compileall -q jobgen templates train && $(BIN)/jobgen pbs > /dev/null
 
 $(VENV)/.demo: EXTRAS = train,mpi
@@ -131,7 +131,7 @@ $(VENV)/.demo: $(VENV)/.venv $(SOURCES)
 	touch $@
 
 $(VENV)/.test: EXTRAS = train,mpi,test
-$(VENV)/.test: PIP += --no-compile  # the tests do not import all of it
+$(VENV)/.test: PIP := $(BIN)/python tests/pip_by_uv.py --constraint constraints.txt
 $(VENV)/.test: $(VENV)/.venv $(SOURCES)
 	@echo "Installing PyTorch, DeepSpeed, an MPI and what tests need into $(VENV): this may take minutes."
 	$(INSTALL)
