@@ -369,6 +369,21 @@ def test_what_deepspeed_s_validators_refuse_is_one_sentence() -> None:
     assert "\n" not in str(caught.value)
 
 
+def test_devices_that_deepspeed_cannot_compile_for_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    need_package("torch", "deepspeed")
+    from deepspeed.ops.op_builder.fused_adam import FusedAdamBuilder
+    from jobgen.train.engines.deepspeed_common import mistakes_of_the_config
+
+    monkeypatch.setenv("TORCH_CUDA_ARCH_LIST", "9.0a")
+    builder = FusedAdamBuilder()
+    builder.jit_mode = True
+    with (
+        pytest.raises(CommonMistake, match="cannot read TORCH_CUDA_ARCH_LIST=9.0a"),
+        mistakes_of_the_config(),
+    ):
+        builder.compute_capability_args()
+
+
 def test_the_schema_is_the_installed_deepspeed_s() -> None:
     need_package("torch", "deepspeed")
     import write_deepspeed_schema

@@ -219,9 +219,8 @@ def mistakes_of_the_config() -> Iterator[None]:
         asserting = isinstance(error, AssertionError | ValueError | NotImplementedError)
         if not checking and not (asserting and "/deepspeed/" in frames[-1].filename):
             raise
-        listed = os.environ.get("TORCH_CUDA_ARCH_LIST")
-        if listed and frames[-1].filename.endswith("/op_builder/builder.py"):
-            said = f"DeepSpeed cannot read TORCH_CUDA_ARCH_LIST={listed}"
+        if any(frame.name == "compute_capability_args" for frame in frames):
+            said = f"DeepSpeed cannot read TORCH_CUDA_ARCH_LIST={os.environ.get('TORCH_CUDA_ARCH_LIST')}"
             raise CommonMistake(f"{said}: write numbers with a point, such as 8.0;9.0+PTX") from None
         said = " ".join(str(error).split()) or type(error).__name__
         where = f"{frames[-1].filename.rpartition('/site-packages/')[2]}, line {frames[-1].lineno}"
