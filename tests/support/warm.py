@@ -9,10 +9,12 @@ from __future__ import annotations
 import functools
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from support import warm_client, warm_python
@@ -92,15 +94,26 @@ def run(
     server: Callable[[], Path] = warm_python.server,
 ) -> tuple[int, str, str]:
     """Run `ranks` ranks on this host and return the first status that is not 0, and what all wrote."""
+    with own_port() as port:
+        world = {"WORLD_SIZE": str(ranks), "LOCAL_WORLD_SIZE": str(ranks)}
+        world |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+        each = [
+            {**world, "RANK": str(rank), "LOCAL_RANK": str(rank)} if ranks > 1 else {}
+            for rank in range(ranks)
+        ]
+        statuses, out, err = finish([Rank(argv, {**env, **own}, cwd, like, server) for own in each], 500)
+    return next(filter(None, statuses), 0), out, err
+
+
+@contextmanager
+def own_port() -> Iterator[int]:
+    """A port on which a rank can listen, and which no other run finds free in the meantime."""
     from jobgen.train.addresses import free_port
 
-    world = {"WORLD_SIZE": str(ranks), "LOCAL_WORLD_SIZE": str(ranks)}
-    world |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
-    each = [
-        {**world, "RANK": str(rank), "LOCAL_RANK": str(rank)} if ranks > 1 else {} for rank in range(ranks)
-    ]
-    statuses, out, err = finish([Rank(argv, {**env, **own}, cwd, like, server) for own in each], 500)
-    return next(filter(None, statuses), 0), out, err
+    with socket.socket() as held:
+        held.bind(("", free_port()))
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # it does not listen
+        yield held.getsockname()[1]
 
 
 def finish(
