@@ -10,6 +10,7 @@ import fcntl
 import os
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 import threading
@@ -51,6 +52,8 @@ class Kind:
     """Where its server notes what happens to jobs."""
     settings: tuple[str, ...] = ()
     """What its server is told once it is up."""
+    node_settings: tuple[str, ...] = ()
+    """Lines of the configuration of its nodes, below `spool`."""
     spool: Path | None = None
     """Where its daemons keep locks with their process ids, which may be those of others when it is down."""
 
@@ -84,6 +87,8 @@ TORQUE = Kind(
     accounting=Path("/var/spool/torque-lab.d/tqsrv/server_priv/accounting"),
     # Its nodes report every 45 s; after 30 s of silence the server would call one down.
     settings=("set server node_check_rate = 150",),
+    # A node that misses the answer of another one to the end of a job waits for it, by default ten minutes.
+    node_settings=("$job_exit_wait_time 30",),
     spool=Path("/var/spool/torque-lab.d"),
 )
 
@@ -143,6 +148,16 @@ class PbsCluster:
         self._script("up")
         for setting in self.kind.settings:
             self.exec("head", ["qmgr", "-c", setting], root=True)
+        for host in self.nodes if self.kind.node_settings else ():
+            self._configure(self.kind.spool / host / "mom_priv")
+
+    def _configure(self, node: Path) -> None:
+        config = node / "config"
+        before = config.read_text().splitlines()
+        if lacking := [line for line in self.kind.node_settings if line not in before]:
+            config.write_text("\n".join([*before, *lacking]) + "\n")
+            pid = int((node / "mom.lock").read_text().strip("\0 \n"))
+            os.kill(pid, signal.SIGHUP)  # it reads them again
 
     def down(self) -> None:
         self._script("down")

@@ -21,5 +21,5 @@ def test_only_the_locks_of_ended_daemons_are_removed(
         path.write_text("1\n")
     (tmp_path / "torque.sh").write_text("#!/bin/sh\n")
     (tmp_path / "torque.sh").chmod(0o755)
-    PbsCluster(replace(TORQUE, spool=tmp_path, settings=()), tmp_path).up()
+    PbsCluster(replace(TORQUE, spool=tmp_path, settings=(), node_settings=()), tmp_path).up()
     assert (lock.exists(), job.exists()) == (runs, True)
