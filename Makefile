@@ -131,7 +131,7 @@ $(VENV)/.demo: $(VENV)/.venv $(SOURCES)
 	touch $@
 
 $(VENV)/.test: EXTRAS = train,mpi,test
-$(VENV)/.test: PIP := $(BIN)/python tests/pip_by_uv.py --constraint constraints.txt
+$(VENV)/.test: PIP := $(BIN)/python tests/pip_by_uv.py
 $(VENV)/.test: $(VENV)/.venv $(SOURCES)
 	@echo "Installing PyTorch, DeepSpeed, an MPI and what tests need into $(VENV): this may take minutes."
 	$(INSTALL)

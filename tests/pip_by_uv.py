@@ -19,20 +19,20 @@ SETTINGS = {
     "cert": ("SSL_CERT_FILE", " "),
 }
 SECTIONS = ("global", "install", ":env:")  # the last one wins
+OPTIONS = ("--quiet", "--disable-pip-version-check", "--constraint", "constraints.txt")
 PIP = (sys.executable, "-m", "pip")
-QUIET = ("--quiet", "--disable-pip-version-check")
+UV = (sys.executable, "-m", "uv", "pip", "install", "--python", sys.executable)
 
 
 def main(words: list[str]) -> int:
     if not importlib.util.find_spec("uv"):
-        subprocess.run([*PIP, "install", *QUIET, "--constraint", "constraints.txt", "uv"], check=False)
-    uv = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--python", sys.executable, *words]
+        subprocess.run([*PIP, "install", *OPTIONS, "uv"], check=False)
     listed = subprocess.run([*PIP, "config", "list"], capture_output=True, text=True, check=True).stdout
     # pip takes the newest release of all indexes, uv by itself that of the first index that has the package.
     env = {"UV_INDEX_STRATEGY": "unsafe-best-match", **variables(listed), **os.environ}
-    if not subprocess.run(uv, env=env, check=False).returncode:
+    if not subprocess.run([*UV, *OPTIONS, *words], env=env, check=False).returncode:
         return 0
-    return subprocess.run([*PIP, "install", *QUIET, "--no-compile", *words], check=False).returncode
+    return subprocess.run([*PIP, "install", *OPTIONS, "--no-compile", *words], check=False).returncode
 
 
 def variables(listed: str) -> dict[str, str]:

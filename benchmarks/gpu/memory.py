@@ -31,9 +31,7 @@ def rows(name: str, device: str, tiny: bool) -> Iterator[Row]:
     for options in STAGES[-1:] if tiny else STAGES:
         before = ours.used(mine)
         training = ours.Ours([*fixed, "--precision", "bf16", *options.split()], task, me, mine)
-        ours.watch(mine)
-        training.epoch()
-        taken = ours.peak(mine) - before
+        taken = ours.peak(mine, training.epoch) - before
         model = ours.size.of_model(training.how.settings, task)
         needs = {need.options: need.device for need in explain.needs(model, 1, 1)}
         mib = 2**20

@@ -113,17 +113,15 @@ def used(mine: Device) -> int:
     return int(torch.get_device_module(mine.torch).memory_allocated())
 
 
-def watch(mine: Device) -> None:
-    """Let `peak` begin here."""
-    if mine.kind != "cpu":
-        torch.get_device_module(mine.torch).reset_peak_memory_stats()
-
-
-def peak(mine: Device) -> int:
-    """Return the most bytes in use on the device since `watch`; on the CPU those in use now."""
+def peak(mine: Device, work: Work) -> int:
+    """Return the most bytes in use on the device during the work; on the CPU those in use after it."""
     if mine.kind == "cpu":
+        work()
         return used(mine)
-    return int(torch.get_device_module(mine.torch).max_memory_allocated())
+    device = torch.get_device_module(mine.torch)
+    device.reset_peak_memory_stats()
+    work()
+    return int(device.max_memory_allocated())
 
 
 def language(name: str, *options: str) -> list[str]:

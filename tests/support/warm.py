@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from support import warm_client, warm_python
@@ -94,26 +94,35 @@ def run(
     server: Callable[[], Path] = warm_python.server,
 ) -> tuple[int, str, str]:
     """Run `ranks` ranks on this host and return the first status that is not 0, and what all wrote."""
-    with own_port() as port:
-        world = {"WORLD_SIZE": str(ranks), "LOCAL_WORLD_SIZE": str(ranks)}
-        world |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-        each = [
-            {**world, "RANK": str(rank), "LOCAL_RANK": str(rank)} if ranks > 1 else {}
-            for rank in range(ranks)
-        ]
-        statuses, out, err = finish([Rank(argv, {**env, **own}, cwd, like, server) for own in each], 500)
+    with world(argv, env, cwd, ranks, like, server) as started:
+        statuses, out, err = finish(started, 500)
     return next(filter(None, statuses), 0), out, err
 
 
 @contextmanager
-def own_port() -> Iterator[int]:
-    """A port on which a rank can listen, and which no other run finds free in the meantime."""
+def world(
+    argv: Sequence[str],
+    env: Mapping[str, str],
+    cwd: Path,
+    ranks: int,
+    like: int | None = None,
+    server: Callable[[], Path] = warm_python.server,
+) -> Iterator[list[Rank]]:
+    """Ranks on this host that meet each other. They are killed in the end."""
     from jobgen.train.addresses import free_port
 
-    with socket.socket() as held:
+    with socket.socket() as held, ExitStack() as ends:
+        # It does not listen: rank 0 can, and no other run finds the port free in the meantime.
         held.bind(("", free_port()))
-        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # it does not listen
-        yield held.getsockname()[1]
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        shared = {"WORLD_SIZE": str(ranks), "LOCAL_WORLD_SIZE": str(ranks)}
+        shared |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(held.getsockname()[1])}
+        started = []
+        for rank in range(ranks):
+            own = {**shared, "RANK": str(rank), "LOCAL_RANK": str(rank)} if ranks > 1 else {}
+            started.append(Rank(argv, {**env, **own}, cwd, like, server))
+            ends.callback(started[-1].kill)
+        yield started
 
 
 def finish(

@@ -21,7 +21,6 @@ from train_support import clean_environment, module_needs, start
 module_needs("torch", "numpy", "sklearn")
 
 from jobgen.train import checkpoints  # noqa: E402
-from jobgen.train.addresses import free_port  # noqa: E402
 from jobgen.train.checkpoints import directory  # noqa: E402
 
 RUN = ["--epochs", "1", "--save-every", "2", "--log-every", "2"]
@@ -122,16 +121,10 @@ def test_a_full_disk(options: list[str], tmp_path: Path) -> None:
 def test_one_rank_s_trouble_ends_all(tmp_path: Path) -> None:
     """Here rank 1 alone may not write large files; rank 0 would wait for it inside DeepSpeed."""
     need_package("torch", "deepspeed", "numpy", "sklearn")
-    env = {**clean_environment(), "JOBGEN_RUN_DIR": str(tmp_path / "run"), "WORLD_SIZE": "2"}
-    env |= {"LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
-    ranks = [
-        warm.Rank(
-            [*RUN, "--zero-stage", "1"], {**env, "RANK": rank, "LOCAL_RANK": rank}, tmp_path, apart().pid
-        )
-        for rank in "01"
-    ]
-    resource.prlimit(ranks[1].pid, resource.RLIMIT_FSIZE, (20 << 10, 20 << 10))
-    statuses, _, err = warm.finish(ranks, PATIENCE)
+    env = {**clean_environment(), "JOBGEN_RUN_DIR": str(tmp_path / "run")}
+    with warm.world([*RUN, "--zero-stage", "1"], env, tmp_path, 2, apart().pid) as ranks:
+        resource.prlimit(ranks[1].pid, resource.RLIMIT_FSIZE, (20 << 10, 20 << 10))
+        statuses, _, err = warm.finish(ranks, PATIENCE)
     assert statuses == [4, 4]
     left = Left(4, err, tmp_path, tmp_path / "run")
     assert "checkpoint step-000002 cannot be written: File too large: " in left.complaint

@@ -202,18 +202,13 @@ def test_killed_resumed_and_exported(engine: str, corpus: Path, tmp_path: Path) 
 
 def killed(asked: list[str], env: dict[str, str], until: Path, place: Path) -> None:
     """Start two ranks, and kill both when the file `until` is there."""
-    from jobgen.train.addresses import free_port
-
-    world = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1"}
-    world["MASTER_PORT"] = str(free_port())
-    each = [{**env, **world, "RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(2)]
-    ranks = [warm.Rank(asked, own, place) for own in each]
-    patience = time.monotonic() + 120
-    while not until.exists() and time.monotonic() < patience:
-        time.sleep(0.01)
-    for rank in ranks:
-        rank.kill()
-    warm.finish(ranks, 60)
+    with warm.world(asked, env, place, 2) as ranks:
+        patience = time.monotonic() + 120
+        while not until.exists() and time.monotonic() < patience:
+            time.sleep(0.01)
+        for rank in ranks:
+            rank.kill()
+        warm.finish(ranks, 60)
 
 
 def test_sample_goes_on_with_a_text(learned: Finished, tmp_path: Path) -> None:

@@ -266,21 +266,9 @@ def test_a_rank_with_a_mistake_of_its_own_is_named(tmp_path: Path) -> None:
 
 def test_a_rank_that_dies_takes_the_others_with_it(tmp_path: Path) -> None:
     """No launcher here that would end them: rank 0 must notice by itself."""
-    from jobgen.train.addresses import free_port
-
     need_package("torch", "deepspeed", "numpy", "sklearn")
-    common = {
-        **clean_environment(),
-        "JOBGEN_RUN_DIR": str(tmp_path),
-        "WORLD_SIZE": "2",
-        "MASTER_ADDR": "127.0.0.1",
-    }
-    common["MASTER_PORT"] = str(free_port())
-    ranks = [
-        warm.Rank(["--epochs", "1000"], {**common, "RANK": rank, "LOCAL_RANK": rank}, tmp_path)
-        for rank in "01"
-    ]
-    try:
+    env = {**clean_environment(), "JOBGEN_RUN_DIR": str(tmp_path)}
+    with warm.world(["--epochs", "1000"], env, tmp_path, 2) as ranks:
         metrics = tmp_path / "metrics.jsonl"
         deadline = time.monotonic() + 120
         while not (metrics.exists() and '"step"' in metrics.read_text()):
@@ -288,9 +276,6 @@ def test_a_rank_that_dies_takes_the_others_with_it(tmp_path: Path) -> None:
             time.sleep(0.2)
         ranks[1].send_signal(signal.SIGKILL)
         _, stderr = ranks[0].communicate(timeout=60)
-    finally:
-        for process in ranks:
-            process.kill()
     assert ranks[0].returncode == 1
     status = json.loads((tmp_path / "status.json").read_text())
     assert (status["state"], status["rank"]) == ("failed", 0)
