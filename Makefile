@@ -24,7 +24,12 @@ demo: $(VENV)/.demo
 # nodes of the clusters that others share comes before them. The output of each part is printed at its end.
 test:
 	$(MAKE) -j 2 system $(VENV)/.compiled lint
-	$(MAKE) -j 3 --output-sync=line test-clusters test-survival test-others
+	: > $(NOT_INSTALLED)
+	JOBGEN_NOT_INSTALLED=$(NOT_INSTALLED) $(MAKE) -j 3 --output-sync=line test-clusters test-survival test-others
+	PYTHONPATH=tests $(BIN)/python -m support.not_installed $(NOT_INSTALLED)
+
+# The numbers of tests that were skipped because there is no OpenPBS, Torque, ...
+NOT_INSTALLED := $(CURDIR)/$(VENV)/not-installed
 
 ON_CLUSTERS := tests/cluster tests/test_docs.py
 TIMED := tests/test_local_survival.py tests/train/test_train_hang.py tests/train/test_train_preflight.py

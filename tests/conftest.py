@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from support import warm_python as commands
 from support.cluster import Cluster, shared_cluster
+from support.not_installed import pytest_terminal_summary  # noqa: F401  # a hook
 from support.pbs import OPENPBS, TORQUE, PbsCluster, shared_pbs
 from support.require import need_cluster, need_pbs
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# install.sh - as root: the Debian packages that tests need: those of the test cluster, shells, containers and a browser;
-# and OpenPBS and Torque from the builds in the folders that OPENPBS_BUILD and TORQUE_BUILD name.
+# install.sh - as root: the Debian packages that tests need: those of the test clusters, shells, containers and a browser.
 set -euo pipefail
 
-"$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/cluster/minicluster.sh" install
-[[ -z ${OPENPBS_BUILD:-} ]] || "$OPENPBS_BUILD/openpbs.sh" install
-[[ -z ${TORQUE_BUILD:-} ]] || "$TORQUE_BUILD/torque.sh" install
+clusters=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/cluster
+"$clusters/minicluster.sh" install
+[[ ! -e /opt/pbs/sbin/pbs_mom ]] || "$clusters/openpbs.sh" install
+[[ ! -e /opt/torque/sbin/pbs_mom ]] || "$clusters/torque.sh" install
 missing=()
 for name in zsh fish podman runc; do command -v "$name" >/dev/null || missing+=("$name"); done
 if ((${#missing[@]})); then

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# site_pbs_host.sh ROOT BUILD - PID 1 of a machine with an OpenPBS of its own, on which tests/support/site_pbs_lab.py
+# site_pbs_host.sh ROOT - PID 1 of a machine with an OpenPBS of its own, on which tests/support/site_pbs_lab.py
 # gives the nodes the shapes of each site. It runs in namespaces (mounts, network, IPC, PIDs): nothing else sees it.
 set -euo pipefail
 
@@ -7,10 +7,10 @@ root=$1
 export OPENPBS_LAB=$root/lab
 mkdir -p "$root"/{var,netns,lab} /etc/netns
 mount -t tmpfs -o mode=755 tmpfs /run
-mkdir -p /run/netns /run/root /run/build
+mkdir -p /run/netns /run/root /run/scripts
 install -d -o postgres -g postgres /run/postgresql
 mount --bind "$root" /run/root
-mount --bind "$2" /run/build  # it may be in /tmp
+mount --bind "${BASH_SOURCE[0]%/*}" /run/scripts  # they may be in /tmp
 mount -t tmpfs -o mode=1777 tmpfs /tmp  # the sockets of the data service
 mount -t tmpfs -o mode=1777 tmpfs /var/tmp  # the socket of the qsub that stays for a minute for the user's next one
 mkdir -p "$root"
@@ -18,7 +18,7 @@ mount --bind /run/root "$root"
 mount --bind "$root/netns" /etc/netns
 mount --bind "$root/var" /opt/pbs/var
 ip link set lo up
-/run/build/openpbs.sh up >"$root/up.log" 2>&1
+/run/scripts/openpbs.sh up >"$root/up.log" 2>&1
 touch "$root/ready"
 sleep infinity &
 wait

@@ -3,6 +3,7 @@ weights of a run that was never stopped."""
 
 from __future__ import annotations
 
+import functools
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -12,7 +13,6 @@ from pathlib import Path
 import pytest
 from support import jobs, programs, warm
 from support.cluster import Cluster, start_now
-from support.pbs import PbsCluster
 from support.require import need_package
 from support.story import AnyCluster
 
@@ -78,22 +78,27 @@ def each(submitted: Iterable[Submitted], condition: Callable[[Submitted], bool])
         time.sleep(0.2)
 
 
+@pytest.fixture(scope="module")
+def whole_run(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], bytes]:
+    """The weights of a program that was never stopped; each runs once."""
+    return functools.cache(lambda name: whole(tmp_path_factory.mktemp("whole"), name))
+
+
+@pytest.mark.parametrize("scheduler", ["slurm", "openpbs"])
 @pytest.mark.parametrize("name", programs.NEEDS)
 def test_stopped_and_queued_again_it_ends_with_the_same_weights(
-    slurm_cluster: Cluster, openpbs_cluster: PbsCluster, name: str, tmp_path: Path
+    request: pytest.FixtureRequest, whole_run: Callable[[str], bytes], name: str, scheduler: str
 ) -> None:
     need_package("torch", "mpi4py", *programs.NEEDS[name])
-    where: list[tuple[AnyCluster, str]] = [(slurm_cluster, "torchrun"), (openpbs_cluster, "mpirun")]
-    if name == "plain":
-        where.append((slurm_cluster, "srun"))
+    cluster: AnyCluster = request.getfixturevalue(f"{scheduler}_cluster")
+    launchers = {"slurm": ("torchrun", *(["srun"] if name == "plain" else [])), "openpbs": ("mpirun",)}
     submitted = []
-    for cluster, launcher in where:
+    for launcher in launchers[scheduler]:
         folder = cluster.folder(f"{name}-{launcher}")
         job = submit(cluster, launcher, folder, programs.write(folder, name))
         submitted.append(Submitted(cluster, folder, job))
     for job in each(submitted, Submitted.has_saved):
         job.ask_to_leave()
-    wanted = whole(tmp_path, name)
     for job in each(submitted, Submitted.has_ended_twice):
         assert job.statuses() == [[75, 75], [0, 0]]
-        assert programs.weights(job.folder) == wanted
+        assert programs.weights(job.folder) == whole_run(name)

@@ -1,7 +1,7 @@
 """A real OpenPBS and a real Torque, as the tests see them: submit a script, wait for the job, look at its nodes.
 
-A build of each, and the script that starts it, are in the folders that OPENPBS_BUILD and TORQUE_BUILD name. There is
-one such cluster a machine. No ssh runs between its nodes, and jobs are those of an ordinary user.
+They must be installed in /opt/pbs and /opt/torque. ``tests/cluster/openpbs.sh`` and ``torque.sh`` start them. There is one
+such cluster a machine. No ssh runs between its nodes, and jobs are those of an ordinary user.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import fcntl
 import os
 import re
 import shutil
-import signal
 import subprocess
 import tempfile
 import threading
@@ -21,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from support import warm_python
-from support.cluster import ClusterError, Job, as_file, complaint
+from support.cluster import CLUSTER_DIR, ClusterError, Job, as_file, complaint
 from support.processes import command
 from support.waiting import is_noted, wait_until
 
@@ -34,9 +33,9 @@ class Kind:
     """What differs between the two."""
 
     name: str
-    variable: str
-    """The environment variable that names the folder of the build."""
+    title: str
     installed: Path
+    """A file of it."""
     head: str
     nodes: tuple[str, ...]
     lab_variable: str
@@ -50,17 +49,16 @@ class Kind:
     """The state of a job that has ended."""
     accounting: Path
     """Where its server notes what happens to jobs."""
-    settings: tuple[str, ...] = ()
-    """What its server is told once it is up."""
-    node_settings: tuple[str, ...] = ()
-    """Lines of the configuration of its nodes, below `spool`."""
-    spool: Path | None = None
-    """Where its daemons keep locks with their process ids, which may be those of others when it is down."""
+
+    @property
+    def script(self) -> Path:
+        """What starts and stops it."""
+        return CLUSTER_DIR / f"{self.name}.sh"
 
 
 OPENPBS = Kind(
     name="openpbs",
-    variable="OPENPBS_BUILD",
+    title="OpenPBS",
     installed=Path("/opt/pbs/sbin/pbs_mom"),
     head="pbssrv",
     nodes=("pbsn1", "pbsn2", "pbsn3"),
@@ -74,7 +72,7 @@ OPENPBS = Kind(
 )
 TORQUE = Kind(
     name="torque",
-    variable="TORQUE_BUILD",
+    title="Torque",
     installed=Path("/opt/torque/sbin/pbs_mom"),
     head="tqsrv",
     nodes=("tqn1", "tqn2", "tqn3"),
@@ -85,11 +83,6 @@ TORQUE = Kind(
     purge=("qdel", "-p"),
     ended="C",
     accounting=Path("/var/spool/torque-lab.d/tqsrv/server_priv/accounting"),
-    # Its nodes report every 45 s; after 30 s of silence the server would call one down.
-    settings=("set server node_check_rate = 150",),
-    # A node that misses the answer of another one to the end of a job waits for it, by default ten minutes.
-    node_settings=("$job_exit_wait_time 30",),
-    spool=Path("/var/spool/torque-lab.d"),
 )
 
 
@@ -98,7 +91,6 @@ class PbsCluster:
     """Three nodes of eight cores and a server, all of them hosts of this machine."""
 
     kind: Kind
-    build: Path
 
     @property
     def name(self) -> str:
@@ -142,22 +134,8 @@ class PbsCluster:
     # ------------------------------------------------------------------------------------------ the cluster
 
     def up(self) -> None:
-        if self.kind.spool and not any(map(self._pids, (self.kind.head, *self.nodes))):
-            remove_locks(self.kind.spool)
         self._script("install")
         self._script("up")
-        for setting in self.kind.settings:
-            self.exec("head", ["qmgr", "-c", setting], root=True)
-        for host in self.nodes if self.kind.node_settings else ():
-            self._configure(self.kind.spool / host / "mom_priv")
-
-    def _configure(self, node: Path) -> None:
-        config = node / "config"
-        before = config.read_text().splitlines()
-        if lacking := [line for line in self.kind.node_settings if line not in before]:
-            config.write_text("\n".join([*before, *lacking]) + "\n")
-            pid = int((node / "mom.lock").read_text().strip("\0 \n"))
-            os.kill(pid, signal.SIGHUP)  # it reads them again
 
     def down(self) -> None:
         self._script("down")
@@ -272,18 +250,12 @@ class PbsCluster:
                 self.exec("head", ["pbs_sched"], root=True, check=False)
 
     def _script(self, *words: str) -> None:
-        argv = [self.build / f"{self.name}.sh", *words]
+        argv = [self.kind.script, *words]
         done = subprocess.run(
             argv, cwd="/", stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=180
         )
         if done.returncode != 0:
             raise ClusterError(complaint(argv, done))
-
-
-def remove_locks(spool: Path) -> None:
-    """Remove the locks of daemons that have ended: with the id of a new process they look like running ones."""
-    for lock in (*spool.glob("*/*_priv/*.lock"), *spool.glob("*.trqauthd")):
-        lock.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -316,7 +288,7 @@ def _locked(path: Path, how: int) -> Iterator[Path]:
 
 
 def _watch(cluster: PbsCluster, lease: Path) -> None:
-    command = ["flock", lease, cluster.build / f"{cluster.name}.sh", "down"]
+    command = ["flock", lease, cluster.kind.script, "down"]
     quiet = subprocess.DEVNULL
     subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True, cwd="/")
 

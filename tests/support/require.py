@@ -1,7 +1,8 @@
 """What a test needs of the machine: where it is absent, the test is skipped, and on CI it fails.
 
 On a user's machine a skipped test says what to install. On CI everything is expected to be there, and a
-skipped test would hide that it is not; CI services set the environment variable CI.
+skipped test would hide that it is not; CI services set the environment variable CI. What no package installs
+may be absent there, too: such tests are skipped, and counted at the end of the run.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import NoReturn
 
 import pytest
 
+from support import not_installed
 from support.pbs import USER, Kind, PbsCluster
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -77,19 +79,13 @@ def need_cluster() -> None:
 
 def need_pbs(kind: Kind) -> PbsCluster:
     """A real OpenPBS or Torque, whose jobs can read this checkout and the Python that runs the tests."""
+    if not kind.installed.exists():
+        not_installed.skip(kind.title)
     need_root()
-    build = Path(os.environ.get(kind.variable, "")).absolute()
-    script = build / f"{kind.name}.sh"
-    if kind.variable not in os.environ or not os.access(script, os.X_OK):
-        absent(
-            f"{kind.variable} must name a folder with a build of {kind.name} and the script {kind.name}.sh, "
-            f"of which `{kind.name}.sh install` puts it to {kind.installed.parents[1]} and `up` and `down` "
-            "start and stop a server and three nodes"
-        )
     if not _namespaces_allowed():
-        absent(f"{kind.name} needs namespaces, and this container may not make any")
+        absent(f"{kind.title} needs namespaces, and this container may not make any")
     need_readable(Path(__file__), Path(sys.executable), Path(sys.prefix))
-    return PbsCluster(kind, build)
+    return PbsCluster(kind)
 
 
 def need_readable(*places: Path) -> None:

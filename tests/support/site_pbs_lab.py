@@ -60,7 +60,7 @@ def hidden_pbs(root: Path, like: PbsCluster) -> Iterator[HiddenPbs]:
         "--kill-child",
         "--mount-proc",
     ]
-    script = [CLUSTER_DIR / "site_pbs_host.sh", root, like.build]
+    script = [CLUSTER_DIR / "site_pbs_host.sh", root]
     with (root / "host.log").open("wb") as log:
         host = subprocess.Popen([*unshare, "bash", *script], stdout=log, stderr=log)
     try:
@@ -68,7 +68,7 @@ def hidden_pbs(root: Path, like: PbsCluster) -> Iterator[HiddenPbs]:
         if host.poll() is not None or not (root / "ready").exists():
             raise ClusterError((root / "up.log").read_text())
         [child] = Path(f"/proc/{host.pid}/task/{host.pid}/children").read_text().split()
-        yield HiddenPbs(like.kind, like.build, root, int(child))
+        yield HiddenPbs(like.kind, root, int(child))
     finally:
         host.kill()
         host.wait()

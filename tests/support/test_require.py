@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -32,14 +36,44 @@ def test_what_is_there_is_found() -> None:
     require.need_package("pytest")
 
 
-def test_without_a_build_the_sentence_says_how_to_get_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("CI", raising=False)
-    monkeypatch.delenv("OPENPBS_BUILD", raising=False)
-    monkeypatch.setattr(require, "need_root", lambda: None)
-    with pytest.raises(
-        pytest.skip.Exception, match=r"OPENPBS_BUILD must name a folder .*openpbs\.sh install"
-    ):
-        require.need_pbs(OPENPBS)
+def test_a_scheduler_without_a_package_is_skipped_on_ci_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CI", "true")
+    absent = replace(OPENPBS, installed=Path("/nowhere/pbs_mom"))
+    with pytest.raises(pytest.skip.Exception, match="OpenPBS is not installed here"):
+        require.need_pbs(absent)
+
+
+TESTS = """
+import pytest
+from support import not_installed
+
+@pytest.mark.parametrize("number", range(3))
+def test_of_openpbs(number): not_installed.skip("OpenPBS")
+
+def test_of_torque(): not_installed.skip("Torque")
+
+def test_other(): pytest.skip("for another reason")
+"""
+
+
+def test_skipped_tests_are_counted_over_all_sessions_of_a_run(tmp_path: Path) -> None:
+    (tmp_path / "test_them.py").write_text(TESTS)
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1]), "JOBGEN_NOT_INSTALLED": "numbers"}
+
+    def printed(*words: str) -> str:
+        return subprocess.run(
+            [sys.executable, "-m", *words], cwd=tmp_path, env=env, capture_output=True, text=True, check=True
+        ).stdout
+
+    for _ in range(2):
+        summary = printed("pytest", "-p", "support.not_installed", "-p", "no:cacheprovider")
+        assert (
+            "OpenPBS is not installed: 3 tests skipped\nTorque is not installed: 1 test skipped\n" in summary
+        )
+    assert printed("support.not_installed", "numbers").splitlines() == [
+        "OpenPBS is not installed: 6 tests skipped",
+        "Torque is not installed: 2 tests skipped",
+    ]
 
 
 def test_what_the_user_of_the_jobs_cannot_reach_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
