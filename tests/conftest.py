@@ -11,11 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import old_bash
 from support import warm_python as commands
 from support.cluster import Cluster, shared_cluster
 from support.not_installed import pytest_terminal_summary  # noqa: F401  # a hook
 from support.pbs import OPENPBS, TORQUE, PbsCluster, shared_pbs
 from support.require import need_cluster, need_pbs
+
+old_bash.mount()
 
 # Torch's threads sleep while they wait for each other. Where other tests use the processors they would spin most of the time.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")

@@ -12,6 +12,9 @@
 #SBATCH --open-mode=append
 #SBATCH --partition=gpu
 # shellcheck disable=SC2034,SC2120,SC2154,SC2329  # the runtime below uses them
+case ${BASH_VERSION:-none} in none | [0-3].* | 4.[01].*)
+  echo "jobgen: this shell is not bash 4.2 or newer, but ${BASH_VERSION:-another one}: nothing was started" >&2; exit 70 ;;
+esac
 set -euo pipefail
 [[ ! -f $0 ]] || grep -qs '^# =* jobgen runtime ' "$0" || { echo 'jobgen: the runtime of this script is missing: nothing was started' >&2; exit 70; }
 
@@ -50,7 +53,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.2.0, SHA-256 e8909efa559da8ebd5640f6c761ff90f650d05413da6600aecca1283c1238020 ========
+# ======== jobgen runtime 0.2.0, SHA-256 bba15d7c8b74745885609f86984263f51202257a94294c17bfb40adf288af1ce ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -68,6 +71,15 @@ job_die() { # STATUS MESSAGE
 job_note() { # WHAT VALUE: into the events of the attempt, with the time
   # No $(date): bash 5.2 cannot read one while a second signal waits for its trap.
   { [[ -z ${job_logs:-} ]] || printf '%(%s)T %s %s\n' -1 "$1" "$2" >> "$job_logs/events"; } 2> /dev/null || true
+}
+
+job_quote() { # WORD...: print them as words of a shell; ${x@Q} is new in bash 4.4
+  local word text='' quote="'\\''"
+  for word; do
+    if [[ $word == *[[:cntrl:]]* ]]; then printf -v word '%q' "$word"; else word="'${word//\'/$quote}'"; fi
+    text+=" $word"
+  done
+  printf '%s' "${text# }"
 }
 
 job_defined() { declare -F "$1" > /dev/null; }  # NAME
@@ -215,7 +227,7 @@ job_open() {
   job_parent=$job_dir  # of all tasks of an array; each has a directory in it
   [[ -z ${job_array_id:-} ]] || job_dir=$job_parent/task-$job_index
   # The processes of the job are found by variables in their environment, one a line.
-  [[ $job_dir != *$'\n'* ]] || job_die 72 "the name of a run directory must not contain a line break: ${job_dir@Q}"
+  [[ $job_dir != *$'\n'* ]] || job_die 72 "the name of a run directory must not contain a line break: $(job_quote "$job_dir")"
   job_umask=$(umask)  # of the user's program
   mkdir -p "${job_parent%/*}/" 2> /dev/null || true
   umask "${job_mask:-077}"
@@ -261,6 +273,13 @@ job_source() { # FILE
 }
 
 job_take() { # CODE: run it, keep the options, traps and directory of this script, and set job_taken to its status
+  job_declared=
+  job_take_code "$@"
+  # Variables that declare made local to that function are for the whole script. In bash 4.2 declare -g would set the local ones.
+  eval "$job_declared"
+}
+
+job_take_code() {
   job_here=$PWD job_sourcing=$job_file job_code=$1
   shift  # a sourced script sees the arguments of its caller
   set +eu
@@ -268,10 +287,9 @@ job_take() { # CODE: run it, keep the options, traps and directory of this scrip
   job_taken=$?
   set -eu +fx
   unset IFS
-  # Variables that declare made local to this function are for the whole script.
   while read -r job_word; do  # bash 5 puts "declare -x " before the name
     [[ ! $job_word =~ ^(declare\ -[A-Za-z-]+\ )?([A-Za-z_][A-Za-z0-9_]*)(=|$) ]] ||
-      eval "$(declare -p "${BASH_REMATCH[2]}" | sed '1s/^declare /declare -g /')"
+      job_declared+=$(declare -p "${BASH_REMATCH[2]}" | sed '1s/^declare /declare -g /')$'\n'
   done < <(local)
   trap job_end EXIT
   job_listen
@@ -326,10 +344,10 @@ job_check_hostfile() {
   if [[ -n ${job_mixed:-} ]]; then
     shares=$(awk -F= '{ print $2 }' "$job_dir/hostfile" | sort -n | uniq -c | awk '{ print $1 "x" $2 }' | paste -sd +)
     [[ $shares == "$job_mixed" ]] ||
-      job_die 70 "the allocation is ${shares:-empty} (nodes x ranks: ${job_hosts[*]:0:8}), but $job_mixed was requested"
+      job_die 70 "the allocation is ${shares:-empty} (nodes x ranks: ${job_hosts[*]+${job_hosts[*]:0:8}}), but $job_mixed was requested"
   fi
   ((${#job_hosts[@]} == job_nodes)) ||
-    job_die 70 "the allocation has ${#job_hosts[@]} hosts (${job_hosts[*]:0:8}), but $job_nodes were requested"
+    job_die 70 "the allocation has ${#job_hosts[@]} hosts (${job_hosts[*]+${job_hosts[*]:0:8}}), but $job_nodes were requested"
 }
 
 # ---- rendezvous.sh: The variables of the job for the user's code and the program (docs/survival.md), and the rendezvous of the ranks.
@@ -659,7 +677,7 @@ job_launch_and_judge() {
   job_optional job_run_after "$job_status"
   if ((job_status == 75)); then
     job_optional job_go_on
-    job_say "not finished; to go on: cd ${job_parent@Q} && $(job_submit_command) job.sh"
+    job_say "not finished; to go on: cd $(job_quote "$job_parent") && $(job_submit_command) job.sh"
   fi
   job_finish_with "$job_status"
 }
@@ -693,7 +711,7 @@ job_restore_devices() { # the deepspeed launcher numbers the devices of a node f
   [[ -n ${JOBGEN_DEVICES:-} ]] || return 0
   IFS=, read -ra given <<< "$JOBGEN_DEVICES"
   IFS=, read -ra chosen <<< "${!JOBGEN_VISIBLE}"
-  for i in "${chosen[@]}"; do devices+=,${given[i]:?$job_host has only the devices $JOBGEN_DEVICES}; done
+  for i in ${chosen[@]+"${chosen[@]}"}; do devices+=,${given[i]:?$job_host has only the devices $JOBGEN_DEVICES}; done
   export "$JOBGEN_VISIBLE=${devices#,}"
 }
 
@@ -757,24 +775,37 @@ if ((job_local == 0)); then
   setsid bash "$job_dir/watch.sh" "$PPID" "$job_node" "$LOCAL_WORLD_SIZE" < /dev/null &> /dev/null &
 fi
 
-trap '' TERM INT HUP USR1 USR2 URG PIPE  # they are for the program, but launchers send them to this shell, too
+job_pipe() { # sets job_in and job_out to the ends of a new pipe; the process id of >(...) is known since bash 4.4
+  local both
+  exec {both}<> <(:)
+  exec {job_in}< "/dev/fd/$both" {job_out}> "/dev/fd/$both" {both}>&-
+}
+
+# Signals are for the program, but launchers send them to this shell and its helpers, too, which outlive the program.
+trap '' TERM INT HUP USR1 USR2 URG PIPE
 set +e
 case $JOBGEN_RANK_LOGS in
   node)
-    exec {job_lines}> >(stdbuf -oL cut -b1- | stdbuf -oL sed "s/^/$RANK: /" >> "$job_node.log")  # cut ends the last line
+    job_pipe
+    # cut ends the last line
+    { stdbuf -oL cut -b1- | stdbuf -oL sed "s/^/$RANK: /" >> "$job_node.log"; } <&"$job_in" {job_in}<&- {job_out}>&- &
     job_children+=($!)
+    job_lines=$job_out
     job_log=/dev/fd/$job_lines
+    exec {job_in}<&-
     ;;
   rank) job_log=${job_node%/*}/rank-$RANK.log ;;
   failed) job_log=$(mktemp) || job_fail 'cannot make a temporary file' ;;
   none) job_log=/dev/null ;;
 esac
-exec {job_out}> >(exec tee -a "$job_log")
+job_pipe
+tee -a "$job_log" <&"$job_in" {job_in}<&- {job_out}>&- &
 job_children+=($!)
+exec {job_in}<&-
+trap : TERM INT HUP USR1 USR2 URG PIPE  # not '': bash 4.2 could not restore them for the program
 [[ -z ${job_lines:-} ]] || exec {job_lines}>&-
 
 { (
-  trap - TERM INT HUP USR1 USR2 URG PIPE
   export JOBGEN_NODE=$job_node  # identifies the processes of this job on this node
   job_write began "$BASHPID"
   [[ ! -s $job_logs/control ]] || exit 75  # asked to exit before it started
@@ -782,6 +813,7 @@ job_children+=($!)
   program
 ) < /dev/null >&"$job_out" 2>&1 {job_out}>&-; job_status=$?; } 2> /dev/null  # where bash reports how it ended
 job_ended=${EPOCHREALTIME:-$(date +%s.%N)}  # ranks that lose a peer fail soon after it: the times show which failed first
+trap '' TERM INT HUP USR1 USR2 URG PIPE
 # A signal may arrive before the training module handles it.
 [[ -z $JOBGEN_TRAINING ]] || ((job_status != 128 + $(kill -l "$JOBGEN_SIGNAL"))) || job_status=75
 

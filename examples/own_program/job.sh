@@ -13,6 +13,9 @@
 #SBATCH --signal=B:USR1@300
 #SBATCH --requeue
 # shellcheck disable=SC2034,SC2120,SC2154,SC2329  # the runtime below uses them
+case ${BASH_VERSION:-none} in none | [0-3].* | 4.[01].*)
+  echo "jobgen: this shell is not bash 4.2 or newer, but ${BASH_VERSION:-another one}: nothing was started" >&2; exit 70 ;;
+esac
 set -euo pipefail
 [[ ! -f $0 ]] || grep -qs '^# =* jobgen runtime ' "$0" || { echo 'jobgen: the runtime of this script is missing: nothing was started' >&2; exit 70; }
 
@@ -54,7 +57,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.2.0, SHA-256 924029ac98fd569cedee879a61fa90070962222e7571491743794de7311750e6 ========
+# ======== jobgen runtime 0.2.0, SHA-256 c47ced8393fa30bd161e3047dd33bd7fc25e26614aadf49a40286fbc7a62c8f3 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -72,6 +75,15 @@ job_die() { # STATUS MESSAGE
 job_note() { # WHAT VALUE: into the events of the attempt, with the time
   # No $(date): bash 5.2 cannot read one while a second signal waits for its trap.
   { [[ -z ${job_logs:-} ]] || printf '%(%s)T %s %s\n' -1 "$1" "$2" >> "$job_logs/events"; } 2> /dev/null || true
+}
+
+job_quote() { # WORD...: print them as words of a shell; ${x@Q} is new in bash 4.4
+  local word text='' quote="'\\''"
+  for word; do
+    if [[ $word == *[[:cntrl:]]* ]]; then printf -v word '%q' "$word"; else word="'${word//\'/$quote}'"; fi
+    text+=" $word"
+  done
+  printf '%s' "${text# }"
 }
 
 job_defined() { declare -F "$1" > /dev/null; }  # NAME
@@ -219,7 +231,7 @@ job_open() {
   job_parent=$job_dir  # of all tasks of an array; each has a directory in it
   [[ -z ${job_array_id:-} ]] || job_dir=$job_parent/task-$job_index
   # The processes of the job are found by variables in their environment, one a line.
-  [[ $job_dir != *$'\n'* ]] || job_die 72 "the name of a run directory must not contain a line break: ${job_dir@Q}"
+  [[ $job_dir != *$'\n'* ]] || job_die 72 "the name of a run directory must not contain a line break: $(job_quote "$job_dir")"
   job_umask=$(umask)  # of the user's program
   mkdir -p "${job_parent%/*}/" 2> /dev/null || true
   umask "${job_mask:-077}"
@@ -301,10 +313,10 @@ job_check_hostfile() {
   if [[ -n ${job_mixed:-} ]]; then
     shares=$(awk -F= '{ print $2 }' "$job_dir/hostfile" | sort -n | uniq -c | awk '{ print $1 "x" $2 }' | paste -sd +)
     [[ $shares == "$job_mixed" ]] ||
-      job_die 70 "the allocation is ${shares:-empty} (nodes x ranks: ${job_hosts[*]:0:8}), but $job_mixed was requested"
+      job_die 70 "the allocation is ${shares:-empty} (nodes x ranks: ${job_hosts[*]+${job_hosts[*]:0:8}}), but $job_mixed was requested"
   fi
   ((${#job_hosts[@]} == job_nodes)) ||
-    job_die 70 "the allocation has ${#job_hosts[@]} hosts (${job_hosts[*]:0:8}), but $job_nodes were requested"
+    job_die 70 "the allocation has ${#job_hosts[@]} hosts (${job_hosts[*]+${job_hosts[*]:0:8}}), but $job_nodes were requested"
 }
 
 # ---- rendezvous.sh: The variables of the job for the user's code and the program (docs/survival.md), and the rendezvous of the ranks.
@@ -484,11 +496,13 @@ job_ask_host() { # HOST COMMAND: job_reach_host, for half a minute at most
 }
 
 job_on_hosts() { # LIMIT COMMAND...: run it with the name of each host, in the background, and wait for all
-  local limit=$1 host running=0
+  local limit=$1 host pids=()
   shift
   for host in "${job_hosts[@]}"; do
-    if ((running++ >= limit)); then wait -n || true; fi
+    # For the oldest: wait -n is new in bash 4.3.
+    if ((${#pids[@]} >= limit)); then wait "${pids[${#pids[@]} - limit]}" || true; fi
     "$@" "$host" &
+    pids+=($!)
   done
   wait
 }
@@ -529,9 +543,11 @@ job_find_silent() { # the hosts that did not report
 
 job_probe_hosts() { # test each host alone, if the launcher failed or ended all ranks at the first failure
   [[ -n ${job_reach:-} && ${job_container:-} != pyxis ]] || return 0
-  job_probe="set -e; . ${job_dir@Q}/env.sh;"
+  local folder
+  folder=$(job_quote "$job_dir")
+  job_probe="set -e; . $folder/env.sh;"
   if job_defined container; then
-    job_probe+=" exec bash ${job_dir@Q}/container.sh"
+    job_probe+=" exec bash $folder/container.sh"
   elif job_defined node; then
     job_probe+=" command -v $job_launcher_name > /dev/null || { echo '$job_launcher_name: command not found'; exit 71; }; exec"
   fi
@@ -545,7 +561,7 @@ job_probe_host() { # HOST: its messages go to a file, because pbs_tmrsh writes t
   file=$job_dir/preflight/probes/$((RANDOM % 100))
   mkdir -p "$file"
   file+=/$1
-  job_ask_host "$1" "($job_probe) > ${file@Q} 2>&1" &> "$file.caller" && rm -f "$file" "$file.caller" && return 0
+  job_ask_host "$1" "($job_probe) > $(job_quote "$file") 2>&1" &> "$file.caller" && rm -f "$file" "$file.caller" && return 0
   printf '%s\t%s\n' "$1" "$(cat "$file" "$file.caller" 2> /dev/null |
     awk '!/^(srun|slurmstepd)/ { said = $0 } END { print said ? said : "does not answer" }')" > "$file.bad"
 }
@@ -763,7 +779,7 @@ job_launch_and_judge() {
   job_optional job_run_after "$job_status"
   if ((job_status == 75)); then
     job_optional job_go_on
-    job_say "not finished; to go on: cd ${job_parent@Q} && $(job_submit_command) job.sh"
+    job_say "not finished; to go on: cd $(job_quote "$job_parent") && $(job_submit_command) job.sh"
   fi
   job_finish_with "$job_status"
 }
@@ -797,7 +813,7 @@ job_restore_devices() { # the deepspeed launcher numbers the devices of a node f
   [[ -n ${JOBGEN_DEVICES:-} ]] || return 0
   IFS=, read -ra given <<< "$JOBGEN_DEVICES"
   IFS=, read -ra chosen <<< "${!JOBGEN_VISIBLE}"
-  for i in "${chosen[@]}"; do devices+=,${given[i]:?$job_host has only the devices $JOBGEN_DEVICES}; done
+  for i in ${chosen[@]+"${chosen[@]}"}; do devices+=,${given[i]:?$job_host has only the devices $JOBGEN_DEVICES}; done
   export "$JOBGEN_VISIBLE=${devices#,}"
 }
 
@@ -861,24 +877,37 @@ if ((job_local == 0)); then
   setsid bash "$job_dir/watch.sh" "$PPID" "$job_node" "$LOCAL_WORLD_SIZE" < /dev/null &> /dev/null &
 fi
 
-trap '' TERM INT HUP USR1 USR2 URG PIPE  # they are for the program, but launchers send them to this shell, too
+job_pipe() { # sets job_in and job_out to the ends of a new pipe; the process id of >(...) is known since bash 4.4
+  local both
+  exec {both}<> <(:)
+  exec {job_in}< "/dev/fd/$both" {job_out}> "/dev/fd/$both" {both}>&-
+}
+
+# Signals are for the program, but launchers send them to this shell and its helpers, too, which outlive the program.
+trap '' TERM INT HUP USR1 USR2 URG PIPE
 set +e
 case $JOBGEN_RANK_LOGS in
   node)
-    exec {job_lines}> >(stdbuf -oL cut -b1- | stdbuf -oL sed "s/^/$RANK: /" >> "$job_node.log")  # cut ends the last line
+    job_pipe
+    # cut ends the last line
+    { stdbuf -oL cut -b1- | stdbuf -oL sed "s/^/$RANK: /" >> "$job_node.log"; } <&"$job_in" {job_in}<&- {job_out}>&- &
     job_children+=($!)
+    job_lines=$job_out
     job_log=/dev/fd/$job_lines
+    exec {job_in}<&-
     ;;
   rank) job_log=${job_node%/*}/rank-$RANK.log ;;
   failed) job_log=$(mktemp) || job_fail 'cannot make a temporary file' ;;
   none) job_log=/dev/null ;;
 esac
-exec {job_out}> >(exec tee -a "$job_log")
+job_pipe
+tee -a "$job_log" <&"$job_in" {job_in}<&- {job_out}>&- &
 job_children+=($!)
+exec {job_in}<&-
+trap : TERM INT HUP USR1 USR2 URG PIPE  # not '': bash 4.2 could not restore them for the program
 [[ -z ${job_lines:-} ]] || exec {job_lines}>&-
 
 { (
-  trap - TERM INT HUP USR1 USR2 URG PIPE
   export JOBGEN_NODE=$job_node  # identifies the processes of this job on this node
   job_write began "$BASHPID"
   [[ ! -s $job_logs/control ]] || exit 75  # asked to exit before it started
@@ -886,6 +915,7 @@ job_children+=($!)
   program
 ) < /dev/null >&"$job_out" 2>&1 {job_out}>&-; job_status=$?; } 2> /dev/null  # where bash reports how it ended
 job_ended=${EPOCHREALTIME:-$(date +%s.%N)}  # ranks that lose a peer fail soon after it: the times show which failed first
+trap '' TERM INT HUP USR1 USR2 URG PIPE
 # A signal may arrive before the training module handles it.
 [[ -z $JOBGEN_TRAINING ]] || ((job_status != 128 + $(kill -l "$JOBGEN_SIGNAL"))) || job_status=75
 

@@ -124,7 +124,7 @@ def _program_words(plan: Plan) -> str:
     if program.is_ours and plan.survival.preflight:
         line.insert(3, '"$@"')  # preflight
     if plan.sweep:
-        line.append('"${job_point[@]}"')
+        line.append('${job_point[@]+"${job_point[@]}"}')
     return (plan.container.rank if plan.container else "") + " ".join(line)
 
 

@@ -8,5 +8,5 @@ job_filter() {
   [[ $job_filter_option == --include ]] && keep=-xFf || keep=-vxFf
   [[ -z ${job_filter_whole:-} ]] ||
     mapfile -t job_hosts < <(printf '%s\n' "${job_filter_whole[@]}" | grep "$keep" - "$job_dir/hosts")
-  printf '%s\n' "${job_hosts[@]}" > "$job_dir/hosts"
+  printf '%s\n' ${job_hosts[@]+"${job_hosts[@]}"} > "$job_dir/hosts"
 }

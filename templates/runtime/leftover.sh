@@ -3,7 +3,7 @@
 job_end_containers() {
   local words
   ((job_status)) || return 0
-  words="$job_container ps --quiet --filter label=jobgen=${job_id@Q} | xargs --no-run-if-empty $job_container kill > /dev/null"
+  words="$job_container ps --quiet --filter label=jobgen=$(job_quote "$job_id") | xargs --no-run-if-empty $job_container kill > /dev/null"
   bash -c "$words" || true
   [[ -z ${job_reach:-} ]] || job_on_hosts 64 job_end_container_on "$words"
 }

@@ -60,7 +60,7 @@ job_launch_and_judge() {
   job_optional job_run_after "$job_status"
   if ((job_status == 75)); then
     job_optional job_go_on
-    job_say "not finished; to go on: cd ${job_parent@Q} && $(job_submit_command) job.sh"
+    job_say "not finished; to go on: cd $(job_quote "$job_parent") && $(job_submit_command) job.sh"
   fi
   job_finish_with "$job_status"
 }

@@ -17,6 +17,15 @@ job_note() { # WHAT VALUE: into the events of the attempt, with the time
   { [[ -z ${job_logs:-} ]] || printf '%(%s)T %s %s\n' -1 "$1" "$2" >> "$job_logs/events"; } 2> /dev/null || true
 }
 
+job_quote() { # WORD...: print them as words of a shell; ${x@Q} is new in bash 4.4
+  local word text='' quote="'\\''"
+  for word; do
+    if [[ $word == *[[:cntrl:]]* ]]; then printf -v word '%q' "$word"; else word="'${word//\'/$quote}'"; fi
+    text+=" $word"
+  done
+  printf '%s' "${text# }"
+}
+
 job_defined() { declare -F "$1" > /dev/null; }  # NAME
 
 job_optional() { ! job_defined "$1" || "$@"; }  # FUNCTION [ARG]...: call a function if this job has it

@@ -10,7 +10,7 @@ job_submit_again() {
   job_why_not='qsub on this node does not accept it'
   job_qsub_options
   job_qsub_values
-  job_next=$(cd "$job_dir" && env -i "${start[@]}" "$JOBGEN_PBS/qsub" "${options[@]}" -W depend=afterany:"${PBS_JOBID%%.*}" job.sh) || return 1
+  job_next=$(cd "$job_dir" && env -i ${start[@]+"${start[@]}"} "$JOBGEN_PBS/qsub" "${options[@]}" -W depend=afterany:"${PBS_JOBID%%.*}" job.sh) || return 1
   printf '%s\n' "$job_next" > "$job_dir/job-id"
   job_next="the next one is $job_next"
 }
@@ -36,7 +36,7 @@ job_qsub_options() { # adds to options
     [[ -z $value ]] || options+=("-${pair%%:*}" "$value")
   done
   [[ $(job_attribute Rerunable) != False ]] || options+=(-r n)
-  [[ -z ${job_arguments[*]-} ]] || options+=(-F "${job_arguments[*]@Q}")
+  [[ -z ${job_arguments[*]-} ]] || options+=(-F "$(job_quote "${job_arguments[@]}")")
   job_qsub_resources
 }
 
@@ -75,7 +75,7 @@ job_qsub_values() { # adds to options, and to start the values that this job beg
       HOME | LANG | LOGNAME | MAIL | PATH | SHELL | TZ | USER | KRB5CCNAME | PBS_CONF_FILE | PBS_DEFAULT | PBS_SERVER) given+=("$pair") ;;
     esac
   done
-  start=("${given[@]}")
+  start=(${given[@]+"${given[@]}"})
 }
 
 job_variable_list() { # the names of the variables that qsub -v or -V gave to this job, and parts of values

@@ -28,9 +28,11 @@ job_find_silent() { # the hosts that did not report
 
 job_probe_hosts() { # test each host alone, if the launcher failed or ended all ranks at the first failure
   [[ -n ${job_reach:-} && ${job_container:-} != pyxis ]] || return 0
-  job_probe="set -e; . ${job_dir@Q}/env.sh;"
+  local folder
+  folder=$(job_quote "$job_dir")
+  job_probe="set -e; . $folder/env.sh;"
   if job_defined container; then
-    job_probe+=" exec bash ${job_dir@Q}/container.sh"
+    job_probe+=" exec bash $folder/container.sh"
   elif job_defined node; then
     job_probe+=" command -v $job_launcher_name > /dev/null || { echo '$job_launcher_name: command not found'; exit 71; }; exec"
   fi
@@ -44,7 +46,7 @@ job_probe_host() { # HOST: its messages go to a file, because pbs_tmrsh writes t
   file=$job_dir/preflight/probes/$((RANDOM % 100))
   mkdir -p "$file"
   file+=/$1
-  job_ask_host "$1" "($job_probe) > ${file@Q} 2>&1" &> "$file.caller" && rm -f "$file" "$file.caller" && return 0
+  job_ask_host "$1" "($job_probe) > $(job_quote "$file") 2>&1" &> "$file.caller" && rm -f "$file" "$file.caller" && return 0
   printf '%s\t%s\n' "$1" "$(cat "$file" "$file.caller" 2> /dev/null |
     awk '!/^(srun|slurmstepd)/ { said = $0 } END { print said ? said : "does not answer" }')" > "$file.bad"
 }

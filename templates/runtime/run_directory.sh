@@ -23,7 +23,7 @@ job_open() {
   job_parent=$job_dir  # of all tasks of an array; each has a directory in it
   [[ -z ${job_array_id:-} ]] || job_dir=$job_parent/task-$job_index
   # The processes of the job are found by variables in their environment, one a line.
-  [[ $job_dir != *$'\n'* ]] || job_die 72 "the name of a run directory must not contain a line break: ${job_dir@Q}"
+  [[ $job_dir != *$'\n'* ]] || job_die 72 "the name of a run directory must not contain a line break: $(job_quote "$job_dir")"
   job_umask=$(umask)  # of the user's program
   mkdir -p "${job_parent%/*}/" 2> /dev/null || true
   umask "${job_mask:-077}"

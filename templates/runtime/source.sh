@@ -9,6 +9,13 @@ job_source() { # FILE
 }
 
 job_take() { # CODE: run it, keep the options, traps and directory of this script, and set job_taken to its status
+  job_declared=
+  job_take_code "$@"
+  # Variables that declare made local to that function are for the whole script. In bash 4.2 declare -g would set the local ones.
+  eval "$job_declared"
+}
+
+job_take_code() {
   job_here=$PWD job_sourcing=$job_file job_code=$1
   shift  # a sourced script sees the arguments of its caller
   set +eu
@@ -16,10 +23,9 @@ job_take() { # CODE: run it, keep the options, traps and directory of this scrip
   job_taken=$?
   set -eu +fx
   unset IFS
-  # Variables that declare made local to this function are for the whole script.
   while read -r job_word; do  # bash 5 puts "declare -x " before the name
     [[ ! $job_word =~ ^(declare\ -[A-Za-z-]+\ )?([A-Za-z_][A-Za-z0-9_]*)(=|$) ]] ||
-      eval "$(declare -p "${BASH_REMATCH[2]}" | sed '1s/^declare /declare -g /')"
+      job_declared+=$(declare -p "${BASH_REMATCH[2]}" | sed '1s/^declare /declare -g /')$'\n'
   done < <(local)
   trap job_end EXIT
   job_listen

@@ -17,7 +17,7 @@ job_sweep_value() { # KEY text|number|switch OPTION VALUE
 }
 
 job_sweep_ends() {
-  job_say "point $job_index: ${job_point[*]@Q}"
+  job_say "point $job_index: $(job_quote ${job_point[@]+"${job_point[@]}"})"
   printf '{%s\n}\n' "$job_point_json" > "$job_dir/sweep.json"
 }
 

@@ -63,12 +63,12 @@ def test_the_program_has_the_umask_of_the_job(shell: Shell, umask: str, mode: in
 
 def test_a_rank_has_ended_when_its_program_has(shell: Shell) -> None:
     """And not when its output is written, as ranks are told apart by the time at which they failed."""
-    done = rank(shell, "sleep 3 & echo $EPOCHREALTIME; exit 3")
+    done = rank(shell, "sleep 3 & date +%s.%N; exit 3")
     assert float(lines_of(shell)[1][3]) < float(done.lines[0]) + 2
 
 
 def test_the_program_is_the_process_that_is_named(shell: Shell) -> None:
-    done = rank(shell, "echo $BASHPID $JOBGEN_NODE; trap")
+    done = rank(shell, "echo $BASHPID $JOBGEN_NODE; exec bash -c trap")
     pid, node = done.lines[0].split()
     assert pid == lines_of(shell)[0][2]
     assert node == f"{shell.logs}/nodes/0/here"

@@ -320,7 +320,7 @@ def test_pdsh_cannot(shell: Shell, code: str, status: int, said: str) -> None:
 PREFLIGHT = """job_hosts=(a b c) job_launcher_name=mpirun job_preflight_kind=always
 job_run() { echo "run $1"; job_status=$status; eval "${ranks:-:}"; }
 """
-CHECK = 'if job_preflight; then echo good; else echo "bad: ${job_bad[*]}"; fi'
+CHECK = 'if job_preflight; then echo good; else echo "bad: ${job_bad[*]-}"; fi'
 PRE = "signals remote_start preflight"
 
 

@@ -14,7 +14,8 @@ for number in "${!hosts[@]}"; do
 done
 exec {clock}<> <(:)  # without input: read waits without a process, unlike sleep
 pids=()
-trap : TERM  # sent to the whole process group; it interrupts the wait below
+terminated=
+trap terminated=yes TERM  # sent to the whole process group
 
 start() { # NUMBER OF THE NODE [preflight]
   local host=${hosts[$1]} words
@@ -40,19 +41,30 @@ for number in "${!hosts[@]}"; do
   start "$number" "$@" &
   pids+=($!)
 done
-for number in "${!hosts[@]}"; do
-  wait -n && continue
-  status=$?
-  echo "jobgen: the launcher of a node ended with status $status; ending the others" >&2
-  # After TERM torchrun still waits minutes for the lost nodes.
-  # shellcheck disable=SC2046  # process ids
-  kill $(jobs -pr) 2> /dev/null || true
-  for ((end = SECONDS + 10; SECONDS < end; )); do
-    [[ -n $(jobs -pr) ]] || exit "$status"
-    read -rt 0.1 -u "$clock" || true
+first_end() { # wait until all nodes have ended, or one has failed; return its status. wait -n is new in bash 4.3.
+  local number
+  while ((${#pids[@]})); do
+    [[ -z $terminated ]] || return 143
+    for number in "${!pids[@]}"; do
+      kill -0 "${pids[number]}" 2> /dev/null && continue
+      wait "${pids[number]}" || return
+      unset "pids[$number]"
+    done
+    read -rt "$JOBGEN_POLL" -u "$clock" || true
   done
-  echo 'stop failed' >> "$JOBGEN_LOGS/control"
-  # shellcheck disable=SC2046  # process ids
-  kill -KILL $(jobs -pr) 2> /dev/null || true
-  exit "$status"
+}
+
+first_end && exit
+status=$?
+echo "jobgen: the launcher of a node ended with status $status; ending the others" >&2
+# After TERM torchrun still waits minutes for the lost nodes.
+# shellcheck disable=SC2046  # process ids
+kill $(jobs -pr) 2> /dev/null || true
+for ((end = SECONDS + 10; SECONDS < end; )); do
+  [[ -n $(jobs -pr) ]] || exit "$status"
+  read -rt 0.1 -u "$clock" || true
 done
+echo 'stop failed' >> "$JOBGEN_LOGS/control"
+# shellcheck disable=SC2046  # process ids
+kill -KILL $(jobs -pr) 2> /dev/null || true
+exit "$status"

@@ -25,7 +25,7 @@ job_restore_devices() { # the deepspeed launcher numbers the devices of a node f
   [[ -n ${JOBGEN_DEVICES:-} ]] || return 0
   IFS=, read -ra given <<< "$JOBGEN_DEVICES"
   IFS=, read -ra chosen <<< "${!JOBGEN_VISIBLE}"
-  for i in "${chosen[@]}"; do devices+=,${given[i]:?$job_host has only the devices $JOBGEN_DEVICES}; done
+  for i in ${chosen[@]+"${chosen[@]}"}; do devices+=,${given[i]:?$job_host has only the devices $JOBGEN_DEVICES}; done
   export "$JOBGEN_VISIBLE=${devices#,}"
 }
 
@@ -89,24 +89,37 @@ if ((job_local == 0)); then
   setsid bash "$job_dir/watch.sh" "$PPID" "$job_node" "$LOCAL_WORLD_SIZE" < /dev/null &> /dev/null &
 fi
 
-trap '' TERM INT HUP USR1 USR2 URG PIPE  # they are for the program, but launchers send them to this shell, too
+job_pipe() { # sets job_in and job_out to the ends of a new pipe; the process id of >(...) is known since bash 4.4
+  local both
+  exec {both}<> <(:)
+  exec {job_in}< "/dev/fd/$both" {job_out}> "/dev/fd/$both" {both}>&-
+}
+
+# Signals are for the program, but launchers send them to this shell and its helpers, too, which outlive the program.
+trap '' TERM INT HUP USR1 USR2 URG PIPE
 set +e
 case $JOBGEN_RANK_LOGS in
   node)
-    exec {job_lines}> >(stdbuf -oL cut -b1- | stdbuf -oL sed "s/^/$RANK: /" >> "$job_node.log")  # cut ends the last line
+    job_pipe
+    # cut ends the last line
+    { stdbuf -oL cut -b1- | stdbuf -oL sed "s/^/$RANK: /" >> "$job_node.log"; } <&"$job_in" {job_in}<&- {job_out}>&- &
     job_children+=($!)
+    job_lines=$job_out
     job_log=/dev/fd/$job_lines
+    exec {job_in}<&-
     ;;
   rank) job_log=${job_node%/*}/rank-$RANK.log ;;
   failed) job_log=$(mktemp) || job_fail 'cannot make a temporary file' ;;
   none) job_log=/dev/null ;;
 esac
-exec {job_out}> >(exec tee -a "$job_log")
+job_pipe
+tee -a "$job_log" <&"$job_in" {job_in}<&- {job_out}>&- &
 job_children+=($!)
+exec {job_in}<&-
+trap : TERM INT HUP USR1 USR2 URG PIPE  # not '': bash 4.2 could not restore them for the program
 [[ -z ${job_lines:-} ]] || exec {job_lines}>&-
 
 { (
-  trap - TERM INT HUP USR1 USR2 URG PIPE
   export JOBGEN_NODE=$job_node  # identifies the processes of this job on this node
   job_write began "$BASHPID"
   [[ ! -s $job_logs/control ]] || exit 75  # asked to exit before it started
@@ -114,6 +127,7 @@ job_children+=($!)
   program
 ) < /dev/null >&"$job_out" 2>&1 {job_out}>&-; job_status=$?; } 2> /dev/null  # where bash reports how it ended
 job_ended=${EPOCHREALTIME:-$(date +%s.%N)}  # ranks that lose a peer fail soon after it: the times show which failed first
+trap '' TERM INT HUP USR1 USR2 URG PIPE
 # A signal may arrive before the training module handles it.
 [[ -z $JOBGEN_TRAINING ]] || ((job_status != 128 + $(kill -l "$JOBGEN_SIGNAL"))) || job_status=75
 
