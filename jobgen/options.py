@@ -412,15 +412,15 @@ OPTIONS = (
         _SURVIVAL,
         values.walltime,
         "TIME",
-        "Time before the time limit at which the training saves and exits.  [default: 2m, or a tenth of a "
-        "shorter time limit]",
+        "Time before the time limit at which the ranks are asked to save and exit; --signal NAME@TIME sets "
+        "it, too.  [default: 2m, or a tenth of a shorter time limit]",
         example="5m",
     ),
     Option(
         "signal",
         _SURVIVAL,
         values.signal,
-        "NAME[@SECONDS]",
+        "NAME[@TIME]",
         "Signal that asks the ranks to save and exit, USR1 or USR2, and its time before the time limit.  "
         "[default: USR1]",
         example="USR1@300",

@@ -83,7 +83,7 @@ class Settings(TypedDict, total=False):
     master_port: int | str | None
     r"""Port of the rendezvous. [default: a free port, derived from the job id]"""
     grace: str | timedelta | None
-    r"""Time before the time limit at which the training saves and exits. [default: 2m, or a tenth of a shorter time limit]"""
+    r"""Time before the time limit at which the ranks are asked to save and exit; --signal NAME@TIME sets it, too. [default: 2m, or a tenth of a shorter time limit]"""
     signal: str | None
     r"""Signal that asks the ranks to save and exit, USR1 or USR2, and its time before the time limit. [default: USR1]"""
     requeue: int | str | None

@@ -25,7 +25,6 @@ class Survival(NamedTuple):
     grace: int | None
     short_grace: bool
     signal: str
-    signal_seconds: int | None
     timer: bool
     requeue_at_limit: bool
     preflight: str | None
@@ -43,16 +42,18 @@ def survival(spec: JobSpec, scheduler: Scheduler, program: Program, walltime: in
     """
     limited = scheduler.limits_time or spec.walltime is not None
     _check(spec, program)
-    grace = min(GRACE, GRACE if walltime is None else walltime // 10) if spec.grace is None else spec.grace
     name, seconds = spec.signal or ("USR1", None)
-    for key, margin in (("grace", grace), ("signal", seconds or 0)):
-        if (walltime and margin >= walltime) or (not limited and margin and getattr(spec, key) is not None):
-            raise spec.refuse(
-                key,
-                f"must be shorter than the wall time, which is {clock(walltime)}"
-                if limited and walltime
-                else "a local run has no end without --walltime",
-            )
+    if seconds and spec.grace not in (None, seconds):
+        raise spec.refuse("grace", f"--signal {name}@{seconds} sets another time: leave out one of them")
+    requested = seconds or spec.grace
+    if requested and (not limited or (walltime and requested >= walltime)):
+        raise spec.refuse(
+            "signal" if seconds else "grace",
+            f"must be shorter than the wall time, which is {clock(walltime)}"
+            if limited and walltime
+            else "a local run has no end without --walltime",
+        )
+    grace = requested or min(GRACE, GRACE if walltime is None else walltime // 10)
     # The signal would end a program that does not handle it, earlier than necessary.
     at_limit = spec.requeue_on == "limit"
     informed = program.is_ours or spec.signal is not None or bool(spec.requeue)
@@ -60,15 +61,24 @@ def survival(spec: JobSpec, scheduler: Scheduler, program: Program, walltime: in
         walltime=walltime if limited else None,
         timeout=None if scheduler.limits_time else spec.walltime,
         grace=grace if limited else None,
-        short_grace=limited and walltime is None and spec.grace is None,
+        short_grace=limited and walltime is None and requested is None,
         signal=name,
-        signal_seconds=seconds or grace,
         timer=limited and informed and (at_limit or not (spec.signal and scheduler.sends_signal)),
         requeue_at_limit=at_limit,
         preflight=_preflight(spec, program),
         preflight_limit=PREFLIGHT_LIMIT,
         spare_nodes=spec.spare_nodes or 0,
         hang_timeout=spec.hang_timeout,
+    )
+
+
+def note(spec: JobSpec, program: Program) -> str:
+    """Return a note on an option that has no effect on this program; empty if there is none."""
+    if spec.grace is None or program.is_ours or spec.signal or spec.requeue:
+        return ""
+    return (
+        f"{spec.said('grace')} sets only JOBGEN_DEADLINE: your own program gets a signal before the end with "
+        "--signal or --requeue"
     )
 
 

@@ -122,11 +122,16 @@ def time_limit(text: str) -> int:
 
 
 def signal(text: str) -> tuple[str, int | None]:
-    """Parse ``USR1`` or ``USR2``, also with the number of seconds before the end: ``USR1@120``."""
-    match = re.fullmatch(r"(?:SIG)?(USR[12])(?:@(\d{1,5}))?", text, re.ASCII)
-    if not match or (match[2] and not 0 < int(match[2]) <= 65535):
-        raise ValueError("must be USR1 or USR2, or with 1 to 65535 seconds before the end, such as USR1@300")
-    return match[1], int(match[2]) if match[2] else None
+    """Parse ``USR1`` or ``USR2``, also with the time before the end, in seconds if it has no
+    unit: ``USR1@120``, ``USR1@2m``. Slurm accepts up to 65535 seconds."""
+    name, at, time = text.removeprefix("SIG").partition("@")
+    with suppress(ValueError):
+        before = None if not at else int(time) if re.fullmatch(r"\d{1,5}", time, re.ASCII) else walltime(time)
+        if name in ("USR1", "USR2") and (before is None or 0 < before <= 65535):
+            return name, before
+    raise ValueError(
+        "must be USR1 or USR2, or with 1 to 65535 seconds before the end, such as USR1@300 or USR1@5m"
+    )
 
 
 def switch(text: str) -> bool:

@@ -335,10 +335,10 @@ def test_a_time_too_short_for_a_margin(tmp_path: Path) -> None:
 
 def test_explain_says_what_was_resolved(tmp_path: Path) -> None:
     said = jobs.jobgen(
-        *("slurm", "--nodes", "2", "--signal", "USR2@60", "--grace", "3m", "--explain", "--json"),
+        *("slurm", "--nodes", "2", "--signal", "USR2@180", "--explain", "--json"),
         *("--", "--task", "digits"),
     )
     assert said.returncode == 0, said.stderr
     values = {name: row["value"] for name, row in json.loads(said.stdout).items()}
-    assert (values["signal"], values["grace"], values["preflight"]) == ("USR2@60", "00:03:00", "yes")
+    assert (values["signal"], values["grace"], values["preflight"]) == ("USR2@180", "00:03:00", "yes")
     assert "USR2@60" in jobs.jobgen("pbs", "--signal", "USR2@60", "--explain").stdout

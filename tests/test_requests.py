@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import jobs
 
 from jobgen import JobgenError, JobSpec, render
 from jobgen.plan import resolve
@@ -28,7 +29,7 @@ def test_the_limit_of_the_queue(kind: str, more: dict[str, Any]) -> None:
     assert not any("time" in line for line in directives)
     script = render(job)
     assert "job_walltime=" not in script
-    assert ("job_short_grace=yes" in script) == ("grace" not in more)
+    assert ("job_short_grace=yes" in script) == (not {"grace", "signal"} & set(more))
     [row] = [row for row in rows(resolve(job)) if row.name == "walltime"]
     assert row.value == "that of the queue"
 
@@ -73,3 +74,27 @@ def test_gpus_of_a_type(
 def test_a_type_that_cannot_be_requested(kind: str, value: str, why: str) -> None:
     with pytest.raises(JobgenError, match=f"^gpus_per_node = {value} .*{why}"):
         render(spec(kind, gpus_per_node=value))
+
+
+@pytest.mark.parametrize("kind", QUEUED)
+@pytest.mark.parametrize(("signal", "seconds"), [("USR1@600", 600), ("SIGUSR2@10m", 600), ("USR2", 120)])
+def test_the_time_of_the_signal_is_the_grace(kind: str, signal: str, seconds: int) -> None:
+    """JOBGEN_DEADLINE, the timer of the script and the directive of Slurm agree."""
+    script = render(spec(kind, walltime="1h", signal=signal))
+    assert f"job_grace={seconds} " in script
+    name = signal.removeprefix("SIG").partition("@")[0]
+    assert (f"#SBATCH --signal=B:{name}@{seconds}\n" in script) == (kind == "slurm")
+    assert ("job_timer=yes" in script) == (kind != "slurm")
+
+
+@pytest.mark.parametrize(
+    ("more", "noted"), [((), True), (("--signal", "USR1"), False), (("--requeue", "2"), False)]
+)
+def test_a_grace_without_a_signal_is_noted(more: tuple[str, ...], noted: bool) -> None:
+    done = jobs.jobgen("pbs", "--grace", "5m", *more, "--", "./solve")
+    assert done.returncode == 0
+    sentence = (
+        "jobgen: note: --grace 5m (command line) sets only JOBGEN_DEADLINE: your own program gets a signal"
+    )
+    assert (sentence in done.stderr) == noted
+    assert sentence not in jobs.jobgen("pbs", "--grace", "5m", "--", "--task", "digits").stderr

@@ -163,8 +163,9 @@ def plan_of(
     """
     from jobgen.config import read_spec
     from jobgen.plan import resolve
-    from jobgen.rendering.expansion import note
+    from jobgen.rendering import expansion
     from jobgen.spec import COMMAND_LINE, SiteName
+    from jobgen.survival import note
 
     texts = {key: _YES_NO.get(value, value) for key, value in given.items()}
     place = None if site is None else SiteName(site, COMMAND_LINE, os.path.dirname(job or ""))
@@ -176,7 +177,7 @@ def plan_of(
         if not (use := of_value(scheduler, str(error), texts)):
             raise
         raise JobgenError(f"{error}{use}") from None
-    if text := note(plan.spec):
+    for text in filter(None, (expansion.note(plan.spec), note(plan.spec, plan.program))):
         click.echo(f"jobgen: note: {text}", err=True)
     if below is not None and below.found:
         click.echo(f"jobgen: note: {JOB_FILE} is read; --no-job ignores it", err=True)

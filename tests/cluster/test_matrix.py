@@ -71,6 +71,9 @@ def test_what_comes_of_the_job(cell: Cell, jobs_of: Callable[[str], Outcomes]) -
         assert outcome.job.exit_code in expected.statuses, str(outcome)
     if expected.saved == ALL:
         assert outcome.saved == tuple(range(RANKS)), str(outcome)
+    if expected.moment:
+        assert outcome.asked is not None
+        assert expected.moment[0] <= outcome.asked <= expected.moment[1], str(outcome)
     assert outcome.attempts == expected.attempts, str(outcome)
     for pattern in expected.says:
         assert re.search(pattern.replace("HOST", outcome.host), outcome.job.output), str(outcome)

@@ -36,6 +36,8 @@ class Expected:
     bad: bool = False
     """Whether that host stands in bad-hosts. No other host ever does."""
     attempts: int = 1
+    moment: tuple[int, int] | None = None
+    """The ranks are asked to save between these times, in seconds since the script began."""
     patience: float = 20
     """Within so many seconds after the end no process is left on any node."""
 
@@ -86,11 +88,13 @@ ENDS = {
                 (75,),
                 ALL,
                 ("(got USR1|the wall time is nearly over): asking every rank to save and exit",),
+                moment=(43, 50),
                 patience=30,
             ),
-            options=("--walltime", "90s", "--signal", "USR1@45"),
+            options=("--walltime", "120s", "--signal", "USR1@75"),
             # Slurm counts in minutes, and its signal may be up to a minute early.
             on_slurm=("--walltime", "2m", "--signal", "USR1@50"),
+            only={"slurm": {"moment": (8, 75)}},
         ),
         End(
             "requeue",

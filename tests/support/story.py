@@ -37,6 +37,8 @@ class Outcome:
     """So many ranks of the first attempt."""
     saved: tuple[int, ...]
     """These ranks of the first attempt."""
+    asked: int | None
+    """The seconds from the beginning of the script until the first rank was asked to save."""
     attempts: int
     bad: str
     """The file bad-hosts."""
@@ -46,7 +48,7 @@ class Outcome:
 
     def __str__(self) -> str:
         lines = [line for line in self.job.output.splitlines() if line.startswith("jobgen: ")]
-        facts = f"{self.job.state} {self.job.exit_code} after {self.seconds:.0f} s, rank 3 on {self.host}, saved by {self.saved}"
+        facts = f"{self.job.state} {self.job.exit_code} after {self.seconds:.0f} s, rank 3 on {self.host}, saved by {self.saved}, asked after {self.asked} s"
         return "\n".join([facts, str(self.folder), *lines, *(f"left: {process}" for process in self.left)])
 
 
@@ -185,6 +187,12 @@ def clean(cluster: AnyCluster, job: str, folder: Path) -> None:
     kill(folder)
 
 
+def asked_after(folder: Path) -> int | None:
+    times = [int(path.read_text().split()[1]) for path in seen(folder, "saved")]
+    began = [int(path.read_text().split()[0]) for path in folder.glob("runs/*/attempt-1/events")]
+    return min(times) - began[0] if times and began else None
+
+
 def outcome(job: Job, folder: Path, left: list[Process], seconds: float) -> Outcome:
     runs = list((folder / "runs").glob("*"))
     bad = [run / "bad-hosts" for run in runs if (run / "bad-hosts").exists()]
@@ -194,6 +202,7 @@ def outcome(job: Job, folder: Path, left: list[Process], seconds: float) -> Outc
         host=host_of_the_last(folder),
         began=len(seen(folder, "began")),
         saved=tuple(int(path.name.rpartition("-")[2]) for path in seen(folder, "saved")),
+        asked=asked_after(folder),
         attempts=sum(1 for run in runs for _ in run.glob("attempt-*")),
         bad="".join(path.read_text() for path in bad),
         left=tuple(left),
