@@ -2,6 +2,10 @@
 
 job_prepare_pdsh() {
   local name value
+  local shell
+  shell=$(getent passwd "$UID" 2> /dev/null) || true
+  [[ ! ${shell##*:} =~ /(bsd-)?t?csh$|/fish$ ]] ||
+    job_die 71 "pdsh runs the commands of deepspeed, which are for bash, in your login shell ${shell##*:}: use --remote auto"
   command -v pdsh > /dev/null || job_die 71 'cannot find pdsh on PATH; --remote auto does not need it'
   [[ $PWD$job_dir != *[!A-Za-z0-9._/+@:,=-]* ]] ||
     job_die 72 "pdsh cannot quote $PWD or $job_dir: use directories with plain names, or --remote auto"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
+from support.require import need_command
 from support.runtime_shell import Done, Shell
 
 FILES = (
@@ -117,7 +118,9 @@ def test_the_ways_to_another_host(shell: Shell) -> None:
     (shell.run_dir / "remote.sh").write_text(f'set -- remote "$@"; {WORDS}\n')
     env = {"JOBGEN_RUN_DIR": str(shell.run_dir)}
     assert shell.run("reach_remote", "job_reach_host a 'b c'", env).out == "<remote><a><b c>\n"
-    assert shell.run("reach_ssh", "job_reach_host a 'b c'").out == "<-o><BatchMode=yes><a><b c>\n"
+    assert (
+        shell.run("reach_ssh", "job_reach_host a 'b c'").out == "<-o><BatchMode=yes><a></bin/bash -c b\\ c>\n"
+    )
     assert (
         shell.run("reach_srun", "job_reach_host a 'b c'").out
         == "<--overlap><--nodes=1><--ntasks=1><--nodelist=a><--mpi=none><bash><-c><b c>\n"
@@ -133,7 +136,7 @@ LOCAL = {
     "pbs_tmrsh": 'shift; "$@"',
     "pbsdsh": 'shift 2; "$@"',
     "srun": 'while [[ $1 == -* ]]; do shift; done; "$@"',
-    "ssh": 'bash -c "$4"',
+    "ssh": 'bash -c "${!#}"',
 }
 
 
@@ -157,6 +160,23 @@ def remote(shell: Shell, agents: str, command: str, *names: str, words: tuple[st
     return shell.program("remote", *words, "a", command, env=env)
 
 
+CSH_LINE = 'setenv A "x y"; if ( $?A == 1 ) echo $A $FROM_ENV; if ( $?NOT_THERE == 0 ) exit 4'
+
+
+@pytest.mark.parametrize(("login", "status"), [("/bin/tcsh", 4), ("/bin/csh", 4), ("/usr/bin/zsh", 2)])
+def test_a_daemon_is_started_in_the_syntax_of_the_login_shell(shell: Shell, login: str, status: int) -> None:
+    """Open MPI looks the login shell up, as ssh would run it."""
+    need_command("tcsh")
+    shell.commands(getent=f"echo me:x:0:0::/home/me:{login}")
+    path = shell.node_file("remote").rename(shell.run_dir / "jobgen-remote")
+    (shell.run_dir / "env.sh").write_text("export FROM_ENV=yes\n")
+    shell.commands(ssh=f'exec {login} -fc "${{!#}}"', getent=f"echo me:x:0:0::/home/me:{login}")
+    env = {**shell.contract(), "JOBGEN_AGENTS": "ssh", "JOBGEN_HOST": ""}
+    done = shell.start(["bash", str(path), "-x", "a", CSH_LINE], env, 60)
+    assert done.status == status, done
+    assert (done.out == "x y yes\n") == (status == 4)
+
+
 @pytest.mark.parametrize("agent", LOCAL)
 @pytest.mark.parametrize("status", [0, 3])
 def test_a_command_on_another_host(shell: Shell, agent: str, status: int) -> None:
@@ -172,7 +192,7 @@ def test_a_command_on_another_host(shell: Shell, agent: str, status: int) -> Non
             in asked
         )
     if agent == "ssh":
-        assert "ssh -o BatchMode=yes a " in asked
+        assert "ssh -o BatchMode=yes -o ServerAliveInterval=20 a " in asked
     if agent == "pbsdsh":
         assert "pbsdsh -h a " in asked
 

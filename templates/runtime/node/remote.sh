@@ -4,8 +4,9 @@
 
 job_remote() { # HOST COMMAND
   local agent words
+  # Without ~/.bashrc, which bash reads again below sshd and which may set -u.
   # shellcheck disable=SC2016  # expanded on the other side
-  words=(/bin/bash -c '. "$0/env.sh" && export JOBGEN_HOST=$1 PATH=$0:$PATH && eval "$2"' "$JOBGEN_RUN_DIR" "$1" "$2")
+  words=(/bin/bash --norc -c '. "$0/env.sh" && export JOBGEN_HOST=$1 PATH=$0:$PATH && eval "$2"' "$JOBGEN_RUN_DIR" "$1" "$2")
   export JOBGEN_SENT_BY=$JOBGEN_LOGS  # identifies remaining processes for the script
   for agent in $JOBGEN_AGENTS; do
     "job_by_$agent" "$1" "${words[@]}"  # returns only if the command of the agent does not exist
@@ -73,11 +74,21 @@ job_by_ssh() { # it joins its words with blanks, and the remote shell parses the
   command -v ssh > /dev/null || return 0
   local words
   printf -v words '%q ' "${@:2}"
-  exec ssh -o BatchMode=yes "$1" "$words"
+  exec ssh -o BatchMode=yes -o ServerAliveInterval=20 "$1" "$words"
+}
+
+job_for_login_shell() { # COMMAND: sets words to it; Open MPI writes it for the user's login shell, in the syntax of csh if it is one
+  local shell
+  words=$1
+  shell=$(getent passwd "$UID" 2> /dev/null) || true
+  shell=${shell##*:}
+  [[ ! $shell =~ /(bsd-)?t?csh$ ]] || printf -v words 'exec %q -fc %q' "$shell" "$1"
 }
 
 if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
   set -euo pipefail
   while [[ $1 == -* ]]; do shift; done  # options for ssh
-  job_remote "$1" "${*:2}"
+  host=$1 words=${*:2}
+  [[ $0 != */jobgen-remote ]] || job_for_login_shell "$words"
+  job_remote "$host" "$words"
 fi
