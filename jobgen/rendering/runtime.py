@@ -121,6 +121,7 @@ def _wanted(plan: Plan) -> dict[str, object]:
         "run": True,
         "remote_start": launch.reach,
         f"reach_{launch.reach}": launch.reach,
+        "lost_nodes": launch.reach,
         "preflight": survive.preflight,
         "spare_nodes": survive.spare_nodes,
         "leftover": box and box.kind in _DOCKER,

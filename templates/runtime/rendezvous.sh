@@ -15,6 +15,8 @@ job_export() { # before the user's code
   export JOBGEN_RANK_LOGS=$job_rank_logs JOBGEN_TRAINING=${job_training:-}
   export JOBGEN_POLL=0.5  # s between two reads of the file control; longer with many nodes
   ((job_nodes < 1000)) || JOBGEN_POLL=$((job_nodes / 1000))
+  export JOBGEN_BEAT=  # s between two signs of life of a node among others; longer with many nodes
+  ((job_nodes == 1)) || JOBGEN_BEAT=$((job_nodes < 1000 ? 10 : job_nodes / 100))
   export JOBGEN_AGENTS=${job_agents:-} JOBGEN_CPUS_PER_NODE=$job_cpus_per_node JOBGEN_RANKS_PER_NODE=$job_ranks_per_node
   export JOBGEN_BIND=${job_bind:-} JOBGEN_VISIBLE=${job_visible:-} JOBGEN_DEVICES_BY_NODE=${job_devices_by_node:-}
   JOBGEN_UMASK=$(umask)  # of the files in the run directory

@@ -70,10 +70,14 @@ job_show_log() { # RANK HOST: the last lines of a rank
 
 job_judge_silent() { # ranks that recorded no status: killed by the launcher, or lost with their node
   local bad
-  job_say "rank $job_silent_ranks recorded no status: killed by the launcher, or lost with its node"
+  if ((job_begun)); then
+    job_say "rank $job_silent_ranks recorded no status: killed by the launcher, or lost with its node"
+  else
+    job_say "no rank began: $job_launcher_name ended with status $job_status before; its own messages are above"
+  fi
   # A job that is ending cannot reach other hosts: this is no fault of the host.
-  if ! job_asked && ((job_signals == 0)) && [[ -n ${job_reach:-} ]]; then
-    job_on_hosts 64 job_check_silent_host
+  if ! job_asked && ((job_signals == 0)); then
+    if [[ -n ${job_reach:-} ]]; then job_on_hosts 64 job_check_silent_host; else job_check_silent_host "$JOBGEN_HERE"; fi
     mapfile -t bad < <(find "$job_logs/nodes" -name '*.silent' -exec cat {} +)
     find "$job_logs/nodes" -name '*.silent' -delete
     if ((${#bad[@]})); then
@@ -87,8 +91,15 @@ job_judge_silent() { # ranks that recorded no status: killed by the launcher, or
 }
 
 job_check_silent_host() { # HOST
-  [[ $1 != "$JOBGEN_HERE" ]] || return 0
+  local status=0 try
   ! grep -q " $1\$" "$job_logs/statuses" || return 0
-  job_ask_host "$1" true &> /dev/null ||
-    printf '%s\n' "$1" > "$job_logs/nodes/0/$1.silent"
+  [[ ! -e $job_logs/nodes/0/$1.silent ]] || return 0
+  # shellcheck disable=SC2016  # expanded there
+  try='file=$(mktemp) && echo x > "$file" && rm -f "$file" || { rm -f "${file:-}"; exit 9; }'
+  if [[ $1 == "$JOBGEN_HERE" ]]; then bash -c "$try" || status=$?; else job_ask_host "$1" "$try" || status=$?; fi &> /dev/null
+  case $status in
+    0) ;;
+    9) job_say "cannot write temporary files on $1: its ${TMPDIR:-/tmp} is full or read-only" ;;
+    *) printf '%s\n' "$1" > "$job_logs/nodes/0/$1.silent" ;;
+  esac
 }

@@ -14,9 +14,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 
 import pytest
-from support.matrix import ALL, ENDS, Cell, cells
+from support.matrix import ALL, BAD, ENDS, LOST, Cell, cells
 from support.matrix_table import record
-from support.story import RANKS, AnyCluster, Outcome, play
+from support.pbs import PbsCluster
+from support.story import RANKS, AnyCluster, Outcome, play, play_end
 
 SIDE_BY_SIDE = int(os.environ.get("JOBGEN_MATRIX_JOBS", "6"))
 
@@ -78,3 +79,16 @@ def test_what_comes_of_the_job(cell: Cell, jobs_of: Callable[[str], Outcomes]) -
     for pattern in expected.says:
         assert re.search(pattern.replace("HOST", outcome.host), outcome.job.output), str(outcome)
     assert outcome.bad.split("\t")[0] == (outcome.host if expected.bad else ""), str(outcome)
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.xdist_group("matrix-torque")
+def test_a_node_dies_and_the_launcher_waits_for_it(torque_cluster: PbsCluster) -> None:
+    """pbsdsh never returns from a node that has lost power, and the other ranks do not notice it."""
+    outcome = play_end(torque_cluster, Cell("torque", "torchrun", "lost"), LOST)
+    assert outcome.job.exit_code in BAD, str(outcome)
+    assert f"{outcome.host} does not answer any more" in outcome.job.output, str(outcome)
+    assert outcome.bad == f"{outcome.host}\tdoes not answer\n", str(outcome)
+    [events] = outcome.folder.glob("runs/*/attempt-1/events")
+    begun, *_, ended = (int(line.split()[0]) for line in events.read_text().splitlines())
+    assert ended - begun < 120 + 20, events.read_text()

@@ -194,6 +194,7 @@ def test_what_the_program_is_told(shell: Shell) -> None:
         "JOBGEN_LAUNCHER": "mpirun",
         "JOBGEN_LOGS": str(shell.logs),
         "JOBGEN_POLL": "0.5",
+        "JOBGEN_BEAT": "10",
         "JOBGEN_RANKS_PER_NODE": "2",
         "JOBGEN_RANK_LOGS": "node",
         "JOBGEN_RUN_DIR": str(shell.run_dir),

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from support.runtime_shell import Done, Shell, alive, ends_within, listed, sources
 
-FILES = ("run", "run_directory", "handover", "main", "doctor", "sweep")
+FILES = ("run", "lost_nodes", "run_directory", "handover", "main", "doctor", "sweep")
 
 RUN = "job_hosts=(a); export JOBGEN_LOGS=$job_logs;"
 
@@ -514,3 +514,20 @@ def test_a_task_beyond_the_sweep(shell: Shell, index: int, status: int) -> None:
     done = shell.run("sweep", f"job_index={index}; job_sweep_begins 3; echo on")
     assert done.status == status
     assert done.said == (f"jobgen: the sweep has no point {index}: they are 0 to 2\n" if status else "")
+
+
+BEATS = """job_nodes=2 JOBGEN_BEAT=1 JOBGEN_WORLD_SIZE=2 job_hosts=(a b)
+job_ask_host() { echo "$1" >> asked; [[ $1 != "$LOST" ]]; }
+alive() { for ((n = 0; n < $2; n++)); do echo $n > $job_logs/nodes/0/$1.alive; command sleep 0.5; done; }"""
+
+
+@pytest.mark.parametrize(("lost", "status"), [("b", "143"), ("", "0")])
+def test_a_node_without_a_sign_of_life_is_asked(shell: Shell, lost: str, status: str) -> None:
+    """The launcher may wait for it for ever. A node that answers is only slow."""
+    launch = "(alive a 30 & alive b 2; wait) & exec sleep 14"
+    code = f"{BEATS}; {PAUSES} launch() {{ {launch}; }}; export -f alive; export job_logs; job_run; echo $job_status"
+    done = shell.run("signals remote_start lost_nodes run verdict", f"{RUN} {code}", {"LOST": lost})
+    assert done.lines == [status], done.said
+    assert set((shell.folder / "asked").read_text().split()) == {"b"}
+    assert ("b does not answer any more" in done.said) == bool(lost)
+    assert (shell.logs / "nodes/0/b.silent").exists() == bool(lost)

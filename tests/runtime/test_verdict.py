@@ -135,7 +135,7 @@ REACH = 'job_reach=ssh; job_reach_host() { echo "$1" >> "$PWD/asked-$1"; [[ $1 !
 
 
 def test_a_launcher_that_says_nothing_failed(shell: Shell) -> None:
-    ranks(shell, "a", "ended 0 0 1.0 a")
+    ranks(shell, "a", "began 0 7 1.0 a", "ended 0 0 1.0 a")
     done = judge(shell, 0)
     assert (done.status, done.out) == (73, "")
     assert done.said.splitlines() == [
@@ -145,7 +145,13 @@ def test_a_launcher_that_says_nothing_failed(shell: Shell) -> None:
 
 
 def test_at_most_eight_silent_ranks_are_named(shell: Shell) -> None:
+    ranks(shell, "a", "began 8 7 1.0 a")
     assert "rank 0 1 2 3 4 5 6 7 recorded" in judge(shell, 1, world=12).said
+
+
+def test_a_launcher_that_fails_before_any_rank_begins(shell: Shell) -> None:
+    sentence = "jobgen: no rank began: mpirun ended with status 213 before; its own messages are above\n"
+    assert judge(shell, 213).said == sentence
 
 
 @pytest.mark.parametrize(
@@ -173,6 +179,15 @@ def test_who_ends_a_job_calls_no_host_bad(shell: Shell, code: str) -> None:
     assert done.out == "3\n"
     assert not (shell.run_dir / "bad-hosts").exists()
     assert not list(shell.folder.glob("asked-*"))
+
+
+@pytest.mark.parametrize("reach", ["job_reach=", REACH.replace("!= b", "!= c")])
+def test_a_host_without_room_for_temporary_files_is_named(shell: Shell, reach: str) -> None:
+    ranks(shell, "b", "began 1 7 1.0 b")
+    done = judge(shell, 3, f"{reach}; JOBGEN_HERE=a; export TMPDIR=/dev/full/x")
+    assert done.out == "3\n"
+    assert "jobgen: cannot write temporary files on a: its /dev/full/x is full or read-only\n" in done.said
+    assert not (shell.run_dir / "bad-hosts").exists()
 
 
 def test_hosts_that_answer_are_not_bad(shell: Shell) -> None:

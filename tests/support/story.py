@@ -13,7 +13,7 @@ from pathlib import Path
 
 from support import jobs, warm_python
 from support.cluster import Cluster, Job, ended
-from support.matrix import ENDS, LAUNCHERS, Cell
+from support.matrix import ENDS, LAUNCHERS, Cell, End
 from support.mpich import mpich_bin
 from support.pbs import PbsCluster
 from support.processes import Process, gone, kill
@@ -83,7 +83,10 @@ def script_of(cluster: AnyCluster, folder: Path, launcher: str, program: str, *o
 
 def play(cluster: AnyCluster, cell: Cell) -> Outcome:
     """Run the job of a cell until it is over and its processes are gone, or should be."""
-    end = ENDS[cell.end]
+    return play_end(cluster, cell, ENDS[cell.end])
+
+
+def play_end(cluster: AnyCluster, cell: Cell, end: End) -> Outcome:
     folder = cluster.folder(cell.name)
     script = script_of(cluster, folder, cell.launcher, end.program, *end.options_on(cell.scheduler))
     begin = time.monotonic()

@@ -69,8 +69,16 @@ wait_while() { # TIMES COMMAND: half a second each time
   done
 }
 
+beat=0
+show_life() { # a new number in a file; the script asks a node whose number stays the same
+  [[ -n ${JOBGEN_BEAT:-} ]] && ((SECONDS >= beat)) || return 0
+  beat=$((SECONDS + JOBGEN_BEAT))
+  echo "$beat" > "$node.alive"
+} 2> /dev/null
+
 while alive; do
   look
+  show_life
   if [[ $wish == save && -z $asked ]]; then
     asked=yes
     mapfile -t pids < <(programs)
@@ -78,6 +86,7 @@ while alive; do
   fi
   read -rt "$JOBGEN_POLL" -u "$clock"
 done
+rm -f "$node.alive"
 wait_while 20 saving
 wait_while 40 ends_by_itself
 stop TERM
