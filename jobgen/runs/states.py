@@ -137,7 +137,8 @@ def _state(seen: Seen, answer: Answer) -> State:
         jobs = jobs and [job for job in jobs if job.task in (None, name.removeprefix("task-"))]
         name = f"{directory.parent.name}/{name}"
     tasks = _tasks(seen, jobs)
-    word, reason, left = _word(seen, jobs, answer.silent.get(seen.scheduler or "", ""))
+    silent = answer.reason(seen.scheduler, seen.id) if seen.scheduler and seen.id and jobs is None else ""
+    word, reason, left = _word(seen, jobs, silent)
     if tasks and word not in ("pending", "held", "unknown"):
         word = next((one for one in ("running", "pending", "failed", *tasks) if tasks.get(one)), word)
         reason = ""

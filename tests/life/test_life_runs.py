@@ -302,7 +302,7 @@ def test_on_pbs_the_first_node_is_followed_until_the_output_comes(tmp_path: Path
     (run / "plan.json").write_text('{"scheduler": "pbs"}')
     made.nodes(run / "attempt-1", ranks=4, per_node=2, log="I am RANK\n")
     answer = tmp_path / "answer"
-    answer.write_text("Job Id: 5\n    job_state = R\n")
+    answer.write_text("Job Id: 5\n    job_state = R\n\n")
     path = path_with(tmp_path / "bin", qstat=f"cat {answer}") + ":/usr/bin:/bin"
     command = [sys.executable, "-m", "jobgen", "logs", "-f"]
     env = {**os.environ, "PATH": path}

@@ -52,7 +52,7 @@ PBS = {
     "qselect": MUTE + "sed 's/ .*//' {q}/queue",
     "qstat": MUTE
     + "while read -r id path; do printf 'Job Id: %s\\n    job_state = Q\\n' $id\n"
-    + "printf '    Variable_List = PBS_O_HOME=/,PBS_O_WORKDIR=%s,PBS_O_HOST=h\\n' \"$path\"; done < {q}/queue",
+    + "printf '    Variable_List = PBS_O_HOME=/,PBS_O_WORKDIR=%s,PBS_O_HOST=h\\n\\n' \"$path\"; done < {q}/queue",
 }
 
 
