@@ -8,13 +8,15 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from jobgen.runs import intent, regular_file, run_directory, unrecorded
+from jobgen.runs import intent, rank_ends, regular_file, run_directory, unrecorded
 from jobgen.runs.job_query import SCHEDULERS, Answer, ask
 from jobgen.runs.lookup import born, job_id
+from jobgen.runs.rank_ends import RankEnds
 from jobgen.runs.unrecorded import Unrecorded
 from jobgen.schedulers.jobs import LIVE, Job
 
 _HARD = ("cancelled", "timeout", "out of memory", "node failed", "preempted")  # no script can record these
+_NAMED = 8  # tasks, at most
 
 
 class Seen(NamedTuple):
@@ -81,9 +83,9 @@ def _see(directory: Path, job: str | None, scheduler: str | None, tasks: tuple[S
 def _old(directory: Path) -> int | None:
     """Return the status recorded by the training, for a run whose script has recorded none."""
     said = run_directory.as_object(regular_file.text(directory / "status.json"))
-    return {"finished": 0, "resumable": run_directory.RESUMABLE}.get(
-        str(said.get("state")), said.get("exit_status")
-    )
+    status = said.get("exit_status")
+    known = {"finished": 0, "resumable": run_directory.RESUMABLE}
+    return known.get(str(said.get("state")), status if isinstance(status, int) else None)
 
 
 def _scheduler(directory: Path) -> str | None:
@@ -142,6 +144,7 @@ def _state(seen: Seen, answer: Answer) -> State:
     if tasks and word not in ("pending", "held", "unknown"):
         word = next((one for one in ("running", "pending", "failed", *tasks) if tasks.get(one)), word)
         reason = ""
+    reason = "; ".join(filter(None, (reason, _how_to_go_on(seen, word))))
     step, loss, accuracy = _progress(seen.directory)
     return State(
         str(seen.directory),
@@ -171,16 +174,14 @@ def _word(seen: Seen, jobs: Sequence[Job] | None, silent: str) -> tuple[str, str
     if last and last.state in _HARD and seen.status != 0:
         return last.state, last.reason, None
     if seen.status == run_directory.RESUMABLE:
-        folder, task = seen.directory, ""
-        if folder.name.startswith("task-"):  # job.sh is that of the array
-            folder, task = folder.parent, folder.name.replace("-", " ") + " of "
-        how = f"not finished; to go on, submit {task}job.sh again from {folder}"
-        return ("cancelled" if seen.cancelled else "resumable"), how, None
+        if jobs is None and not seen.cancelled:  # it may wait in the queue again
+            return "unknown", f"its last attempt saved (status {seen.status}), and {silent}", None
+        return ("cancelled" if seen.cancelled else "resumable"), "", None
     if seen.status is not None:
         word = "cancelled" if seen.cancelled else "failed"
         return ("finished", "", None) if seen.status == 0 else (word, _said(seen.status), None)
     if last:
-        return last.state, last.reason if last.status is None else _said(last.status), None
+        return last.state, last.reason if last.status is None or last.reason else _said(last.status), None
     if jobs is None:
         return "unknown", silent, None
     if seen.scheduler is None:
@@ -188,6 +189,33 @@ def _word(seen: Seen, jobs: Sequence[Job] | None, silent: str) -> tuple[str, str
     if seen.attempts:
         return "lost", "its script recorded no exit status, and the scheduler has forgotten the job", None
     return "gone", "it began no attempt, and the scheduler does not know it any more", None
+
+
+def _how_to_go_on(seen: Seen, word: str) -> str:
+    """Return what an ended job saved, and how to go on."""
+    if word in (*LIVE, "finished", "unknown"):
+        return ""
+    folder = seen.directory
+    if seen.tasks:
+        saved = [one.directory.name.removeprefix("task-") for one in seen.tasks if _ends(one).saved]
+        saved.sort(key=lambda index: (len(index), index))
+        some = ", ".join(saved[:_NAMED]) + (", ..." if len(saved) > _NAMED else "")
+        return f"to go on, submit task {some} of job.sh again from {folder}" if saved else ""
+    ends = _ends(seen)
+    if not ends.saved:
+        return ends.text
+    job = "job.sh"
+    if folder.name.startswith("task-"):  # job.sh is that of the array
+        folder, job = folder.parent, f"{folder.name.replace('-', ' ')} of job.sh"
+    return f"{ends.text}; to go on, submit {job} again from {folder}"
+
+
+def _ends(seen: Seen) -> RankEnds:
+    """Return how the ranks of the last attempt ended: by its status, or by their records if it was killed."""
+    if seen.status == run_directory.RESUMABLE:
+        return RankEnds("not finished", True)
+    killed = seen.status is None or seen.status > 128
+    return rank_ends.read(seen.directory, seen.attempts) if killed and seen.attempts else RankEnds("", False)
 
 
 def _said(status: int) -> str:

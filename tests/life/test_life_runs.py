@@ -214,6 +214,114 @@ def test_an_array_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     )
 
 
+SAVED = {0: 75, 1: 75}
+RANKS: list[tuple[str, str, str, dict[int, int], str]] = [
+    # the events, the answer of squeue, the state, the statuses of two ranks, what is said of them
+    (
+        "1 began 5\n",
+        "5|CANCELLED|0:00|None",
+        "cancelled",
+        SAVED,
+        "all 2 ranks saved (status 75); to go on, submit job.sh again from RUN",
+    ),
+    (
+        "1 began 5\n",
+        "5|TIMEOUT|0:00|None",
+        "timeout",
+        SAVED,
+        "all 2 ranks saved (status 75); to go on, submit job.sh again from RUN",
+    ),
+    (
+        "1 began 5\n",
+        "5|NODE_FAIL|0:00|None",
+        "node failed",
+        {0: 75},
+        "of 2 ranks 1 saved (status 75), 1 recorded no end",
+    ),
+    ("1 began 5\n", "5|OUT_OF_MEMORY|0:00|None", "out of memory", {}, "all 2 ranks recorded no end"),
+    ("1 began 5\n", "5|CANCELLED|0:00|None", "cancelled", {0: 0, 1: 0}, "all 2 ranks finished (status 0)"),
+    (
+        "1 began 5\n",
+        "5|CANCELLED|0:00|None",
+        "cancelled",
+        {0: 0, 1: 75},
+        "of 2 ranks 1 finished (status 0), 1 saved (status 75); to go on, submit job.sh again from RUN",
+    ),
+    (
+        "1 began 5\n",
+        "",
+        "lost",
+        SAVED,
+        "its script recorded no exit status, and the scheduler has forgotten the job; all 2 ranks saved (status 75); to go on, submit job.sh again from RUN",
+    ),
+    (
+        "1 began 5\n9 ended 143\n",
+        "",
+        "failed",
+        SAVED,
+        "status 143: killed by SIGTERM; all 2 ranks saved (status 75); to go on, submit job.sh again from RUN",
+    ),
+    (
+        "1 began 5\n9 ended 75\n",
+        "5|TIMEOUT|0:00|None",
+        "timeout",
+        SAVED,
+        "not finished; to go on, submit job.sh again from RUN",
+    ),
+    ("1 began 5\n9 ended 1\n", "", "failed", {0: 1, 1: 75}, "status 1: failed"),
+    ("1 began 5\n", "fails", "unknown", SAVED, "squeue does not answer: it ended with status 9"),
+    (
+        "1 began 5\n9 ended 75\n",
+        "fails",
+        "unknown",
+        SAVED,
+        "its last attempt saved (status 75), and squeue does not answer: it ended with status 9",
+    ),
+]
+
+
+@pytest.mark.parametrize(("events", "answer", "word", "statuses", "reason"), RANKS)
+def test_what_the_ranks_saved_is_said_after_every_end(
+    events: str,
+    answer: str,
+    word: str,
+    statuses: dict[int, int],
+    reason: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run = make_run(tmp_path / "runs", "exp", events, job="5")
+    (run / "hostfile").write_text("node1 slots=1\nnode2 slots=1\n")
+    made.nodes(run / "attempt-1", ranks=2, statuses=statuses)
+    squeue = "exit 9" if answer == "fails" else f"echo '{answer}'"
+    monkeypatch.setenv("PATH", f"{path_with(tmp_path / 'bin', squeue=squeue, sacct=NO_SACCT)}:/usr/bin:/bin")
+    [state], _ = states.states([run])
+    assert (state.state, state.reason) == (word, reason.replace("RUN", str(run)))
+
+
+def test_only_the_ranks_that_began_are_known_to_have_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = make_run(tmp_path / "runs", "exp", "1 began 5\n", job="5")
+    (run / "hostfile").write_text("node1 slots=1\nnode2 slots=1\n")
+    made.nodes(run / "attempt-1", ranks=1, statuses={0: 75})
+    monkeypatch.setenv("PATH", f"{path_with(tmp_path / 'bin', squeue='true', sacct=NO_SACCT)}:/usr/bin:/bin")
+    [state], _ = states.states([run])
+    assert "; the rank that began saved (status 75); to go on" in state.reason
+
+
+def test_the_tasks_of_an_array_that_saved_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = make_run(tmp_path, "exp", job="5")
+    for index, end in ((10, "9 ended 75\n"), (2, "9 ended 75\n"), (3, "9 ended 0\n"), (4, "")):
+        task = make_run(run, f"task-{index}", f"1 began 5_{index}\n{end}", plan=False)
+        made.nodes(task / "attempt-1", statuses={0: 75 if index != 3 else 0})
+    squeue = "echo '5_4|CANCELLED|0:00|None'"
+    monkeypatch.setenv("PATH", f"{path_with(tmp_path / 'bin', squeue=squeue, sacct=NO_SACCT)}:/usr/bin:/bin")
+    [state], _ = states.states([run])
+    assert state.tasks == {"resumable": 2, "finished": 1, "cancelled": 1}
+    assert state.reason == f"to go on, submit task 2, 4, 10 of job.sh again from {run}"
+
+
 def test_a_thousand_runs_are_one_question_and_quick(tmp_path: Path) -> None:
     for number in range(1000):
         events = "1 began 5\n" + ("9 ended 0\n" if number % 2 else "")

@@ -418,7 +418,7 @@ LINES = [
 ENDS = ["exit 0", "exit 0", "exit 1", "exit 170", "kill -9 $$"]
 
 
-@settings(max_examples=20)
+@settings(max_examples=20, deadline=None)
 @given(
     st.sampled_from(["slurm", "pbs"]),
     st.lists(st.sampled_from(LINES), max_size=4),
