@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -13,6 +14,7 @@ from jobgen.runs.job_query import SCHEDULERS, Answer, ask
 from jobgen.runs.lookup import born, job_id
 from jobgen.runs.rank_ends import RankEnds
 from jobgen.runs.unrecorded import Unrecorded
+from jobgen.schedulers import arrays
 from jobgen.schedulers.jobs import LIVE, Job
 
 _HARD = ("cancelled", "timeout", "out of memory", "node failed", "preempted")  # no script can record these
@@ -142,8 +144,8 @@ def _state(seen: Seen, answer: Answer) -> State:
     silent = answer.reason(seen.scheduler, seen.id) if seen.scheduler and seen.id and jobs is None else ""
     word, reason, left = _word(seen, jobs, silent)
     if tasks and word not in ("pending", "held", "unknown"):
-        word = next((one for one in ("running", "pending", "failed", *tasks) if tasks.get(one)), word)
-        reason = ""
+        first = next((one for one in ("running", "pending", "failed", *tasks) if tasks.get(one)), word)
+        word, reason = first, reason if first == word else ""
     reason = "; ".join(filter(None, (reason, _how_to_go_on(seen, word))))
     step, loss, accuracy = _progress(seen.directory)
     return State(
@@ -188,6 +190,8 @@ def _word(seen: Seen, jobs: Sequence[Job] | None, silent: str) -> tuple[str, str
         return ("running", "", None) if _lives_here(seen.id) else ("lost", run_directory.meaning(None), None)
     if seen.attempts:
         return "lost", "its script recorded no exit status, and the scheduler has forgotten the job", None
+    if seen.cancelled:
+        return "cancelled", "it began no attempt", None
     return "gone", "it began no attempt, and the scheduler does not know it any more", None
 
 
@@ -234,8 +238,23 @@ def _tasks(seen: Seen, jobs: Sequence[Job] | None) -> dict[str, int]:
     for task in seen.tasks:
         index = task.directory.name.removeprefix("task-")
         job = by_index.pop(index, None) or (whole if task.status is None else None)
-        by_index[index] = Job("", _word(task, [job] if job else [], "")[0])
-    return dict(Counter(job.state for job in by_index.values()).most_common())
+        known = None if jobs is None else [job] if job else []
+        by_index[index] = Job("", _word(task, known, "")[0])
+    counted = Counter(job.state for job in by_index.values())
+    if seen.id and jobs is not None and not whole:
+        # Schedulers forget tasks that are cancelled before they begin.
+        never = "cancelled" if seen.cancelled or counted["cancelled"] else "gone"
+        counted[never] += _not_among(by_index, seen.directory)
+    return {state: count for state, count in counted.most_common() if count}
+
+
+def _not_among(known: Iterable[str], run: Path) -> int:
+    """Return the number of tasks in plan.json of an array that are none of these."""
+    option = run_directory.as_dict(run_directory.as_dict(run_directory.plan(run).get("options")).get("array"))
+    array = arrays.read(re.split("[= ]", str(option.get("value") or ""))[-1])  # --array=0-9, -J 0-9, -t 0-9
+    if array is None:
+        return 0
+    return array.size - sum(array.has(int(index)) for index in known if index.isdecimal())
 
 
 def _progress(directory: Path) -> tuple[int | None, float | None, float | None]:

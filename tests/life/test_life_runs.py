@@ -322,6 +322,49 @@ def test_the_tasks_of_an_array_that_saved_are_named(tmp_path: Path, monkeypatch:
     assert state.reason == f"to go on, submit task 2, 4, 10 of job.sh again from {run}"
 
 
+ARRAYS = [
+    # the directive, the answer of squeue, whether it was cancelled, the counts; tasks 0 and 1 began
+    ("--array=0-9%2", "", True, {"cancelled": 8, "lost": 2}),
+    ("--array=0-9%2", "5_0|CANCELLED|0:00|None\n5_1|CANCELLED|0:00|None", False, {"cancelled": 10}),
+    ("--array=0-9%2", "5_0|RUNNING|1:00|None\n5_1|RUNNING|1:00|None", True, {"running": 2, "cancelled": 8}),
+    ("--array=0-9%2", "5_0|CANCELLED|0:00|None\n5_7|CANCELLED|0:00|None", True, {"cancelled": 9, "lost": 1}),
+    ("-J 0-20:10", "5_0|CANCELLED|0:00|None", True, {"cancelled": 3, "lost": 1}),
+    ("-t 0,1,3,7%1", "", False, {"gone": 2, "lost": 2}),
+    ("--array=0-9%2", "fails", True, {"unknown": 2}),
+    ("", "", True, {"lost": 2}),
+]
+
+
+@pytest.mark.parametrize(("directive", "answer", "cancelled", "counts"), ARRAYS)
+def test_the_tasks_of_an_array_that_never_began_are_counted(
+    directive: str,
+    answer: str,
+    cancelled: bool,
+    counts: dict[str, int],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run = make_run(tmp_path, "exp", job="5")
+    option = {"value": directive or None, "origin": "command line"}
+    (run / "plan.json").write_text(json.dumps({"scheduler": "slurm", "options": {"array": option}}))
+    for index in (0, 1):
+        make_run(run, f"task-{index}", f"1 began 5_{index}\n", plan=False)
+    if cancelled:
+        (run / "cancelled").touch()
+    squeue = "exit 9" if answer == "fails" else f"cat << 'X'\n{answer}\nX"
+    monkeypatch.setenv("PATH", f"{path_with(tmp_path / 'bin', squeue=squeue, sacct=NO_SACCT)}:/usr/bin:/bin")
+    [state], _ = states.states([run])
+    assert state.tasks == counts
+
+
+def test_a_job_that_was_cancelled_before_it_began(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = make_run(tmp_path, "exp", job="5")
+    (run / "cancelled").touch()
+    monkeypatch.setenv("PATH", f"{path_with(tmp_path / 'bin', squeue='true', sacct=NO_SACCT)}:/usr/bin:/bin")
+    [state], _ = states.states([run])
+    assert (state.state, state.reason) == ("cancelled", "it began no attempt")
+
+
 def test_a_thousand_runs_are_one_question_and_quick(tmp_path: Path) -> None:
     for number in range(1000):
         events = "1 began 5\n" + ("9 ended 0\n" if number % 2 else "")
