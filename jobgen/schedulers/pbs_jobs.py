@@ -42,8 +42,10 @@ _SENT = (
     "SIGUSR2",
 )  # sent to end a job; other signals are errors of its program
 _CANCELLED = {256 + signal.SIGKILL, *(signal.Signals[name] + base for name in _SENT for base in (128, 256))}
+_BY_THE_KERNEL = {base + number for base in (128, 256) for number in (signal.SIGKILL, signal.SIGXCPU)}
 _DELETED = "91"  # the substate on PBS Pro after qdel
 _UNMET = "PBS has deleted it, as what it waited for could not come about any more"
+_CPU_TIME = "it exceeded its CPU time (cput)"
 # The states and reasons of jobs that exceeded a limit, by the name of the attribute and its value:
 # https://github.com/openpbs/openpbs/blob/master/src/include/job.h
 # https://github.com/adaptivecomputing/torque/blob/6.1.3.h5/src/include/pbs_job.h
@@ -53,13 +55,13 @@ _LIMITS = {
         -25: ("failed", "it used more processors than it had asked for"),
         -26: ("out of memory", "it exceeded its virtual memory (vmem)"),
         -27: ("out of memory", "it exceeded its memory (mem)"),
-        -28: ("timeout", "it exceeded its CPU time (cput)"),
+        -28: ("timeout", _CPU_TIME),
         -29: ("timeout", "it exceeded its wall time"),
     },
     "exit_status": {  # Torque
         -10: ("out of memory", "it exceeded a limit of memory"),
         -11: ("timeout", "it exceeded its wall time"),
-        -12: ("timeout", "it exceeded its CPU time (cput)"),
+        -12: ("timeout", _CPU_TIME),
     },
 }
 
@@ -145,6 +147,8 @@ def _ended(record: dict[str, str]) -> Job:
     word = record.get(key, "")
     status = int(word) if re.fullmatch(r"-?\d{1,9}", word, re.ASCII) and not _never_ran(record) else None
     state, reason = _LIMITS.get(key, {}).get(status or 0) or (_how_it_ended(record, status), "")
+    if status in _BY_THE_KERNEL and _used_up(record, "cput"):
+        state, reason = "timeout", _CPU_TIME
     if state == "cancelled" and status is None and record.get("substate") == "92":
         reason = _UNMET
     return Job(record["id"], state, reason, None, task(record["id"]), status)
@@ -165,6 +169,13 @@ def _never_ran(record: dict[str, str]) -> bool:
     if "substate" in record:  # PBS Pro
         return "run_count" not in record
     return "fault_tolerant" in record and "start_time" not in record  # Torque
+
+
+def _used_up(record: dict[str, str], resource: str) -> bool:
+    """Return whether a job used all the time that it asked for."""
+    limit = seconds(record.get(f"Resource_List.{resource}", ""))
+    used = seconds(record.get(f"resources_used.{resource}", ""))
+    return limit is not None and used is not None and used >= limit
 
 
 def _left(record: dict[str, str]) -> int | None:
