@@ -144,7 +144,8 @@ def _state(seen: Seen, answer: Answer) -> State:
     silent = answer.reason(seen.scheduler, seen.id) if seen.scheduler and seen.id and jobs is None else ""
     word, reason, left = _word(seen, jobs, silent)
     if tasks and word not in ("pending", "held", "unknown"):
-        first = next((one for one in ("running", "pending", "failed", *tasks) if tasks.get(one)), word)
+        order = ("running", *LIVE, "unknown", "failed", *tasks)
+        first = next((one for one in order if tasks.get(one)), word)
         word, reason = first, reason if first == word else ""
     reason = "; ".join(filter(None, (reason, _how_to_go_on(seen, word))))
     step, loss, accuracy = _progress(seen.directory)

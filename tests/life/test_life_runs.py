@@ -21,6 +21,7 @@ from jobgen.plan import resolve
 from jobgen.rendering.render import render
 from jobgen.runs import differences, logs, lookup, node_files, plan_file, run_directory, states, submission
 from jobgen.runs.node_files import Log
+from jobgen.schedulers.jobs import LIVE
 from jobgen.spec import SweepAsked
 
 NO_SACCT = "echo 'Slurm accounting storage is disabled' >&2; exit 1"
@@ -330,6 +331,12 @@ ARRAYS = [
     ("--array=0-9%2", "5_0|CANCELLED|0:00|None\n5_7|CANCELLED|0:00|None", True, {"cancelled": 9, "lost": 1}),
     ("-J 0-20:10", "5_0|CANCELLED|0:00|None", True, {"cancelled": 3, "lost": 1}),
     ("-t 0,1,3,7%1", "", False, {"gone": 2, "lost": 2}),
+    (
+        "--array=0-9%2",
+        "5_0|COMPLETING|0:00|None\n5_1|COMPLETING|0:00|None",
+        True,
+        {"cancelled": 8, "ending": 2},
+    ),
     ("--array=0-9%2", "fails", True, {"unknown": 2}),
     ("", "", True, {"lost": 2}),
 ]
@@ -355,6 +362,7 @@ def test_the_tasks_of_an_array_that_never_began_are_counted(
     monkeypatch.setenv("PATH", f"{path_with(tmp_path / 'bin', squeue=squeue, sacct=NO_SACCT)}:/usr/bin:/bin")
     [state], _ = states.states([run])
     assert state.tasks == counts
+    assert state.live == any(word in LIVE for word in counts)
 
 
 def test_a_job_that_was_cancelled_before_it_began(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
