@@ -135,31 +135,47 @@ def new(name: str | None, output: str | None, force: bool) -> None:
         )
     facts = _facts(scheduler, "site new")
     facts = taking_jobs(without_reservations(scheduler, facts))
-    name = name or facts.name
-    if output is None and name == facts.name and not re.fullmatch(r"\w[\w.-]*", name):
-        raise JobgenError(f"site new: this cluster is called {shown(name)}: give a NAME or -o FILE")
-    path = output or f"{name}.toml"
+    path = output or f"{_site_name(name, facts.name)}.toml"
     write_script(path, site_file(scheduler, facts, socket.gethostname()), force=force, executable=False)
     count = len(facts.queues)
     click.echo(
         f"{path}: {count} queue{'' if count == 1 else 's'} of {scheduler.name}; look at it, then: "
-        f"jobgen site check {path}; where it lies, or in {_home()}, --site {name} finds it",
+        f"jobgen site check {path}; where it lies, or in {_home()}, "
+        f"--site {os.path.basename(path).removesuffix('.toml')} finds it",
         err=True,
     )
+
+
+def _site_name(typed: str | None, cluster: str) -> str:
+    """Return the name of a new site: as typed, with or without .toml, or that of the cluster.
+
+    Raises:
+        JobgenError: it cannot be the name of a file.
+    """
+    name = cluster if typed is None else typed.removesuffix(".toml")
+    if re.fullmatch(r"\w[\w.-]*", name):
+        return name
+    if typed is None:
+        raise JobgenError(f"site new: this cluster is called {shown(name)}: give a NAME or -o FILE")
+    rule = "must begin with a letter, a digit or _, and have only these, . and -"
+    raise JobgenError(f"site new: NAME {shown(typed)} {rule}; -o FILE writes to any path")
 
 
 def _facts(scheduler: Scheduler, command: str) -> Facts:
     """Return what the scheduler lists.
 
     Raises:
-        JobgenError: it is not on this machine, or does not answer.
+        JobgenError: it is not on this machine, does not answer, or lists no queue that can be read.
     """
     from jobgen.schedulers.calls import SchedulerError
 
     try:
-        return scheduler.cluster().facts()
+        facts = scheduler.cluster().facts()
     except SchedulerError as error:
         raise JobgenError(f"{command}: {error}") from None
+    if not facts.queues:
+        raise JobgenError(f"{command}: no queue can be read in the output of {facts.commands}")
+    return facts
 
 
 @site.command(

@@ -29,7 +29,7 @@ def watch(runs: Sequence[Path], interval: float, named: bool) -> None:
     looks = waiting.looks(runs, interval)
     with progress("asking the scheduler"):
         first = next(looks)
-    going = [i for i, state in enumerate(first.states) if not waiting.has_ended(state, first.silent)]
+    going = [i for i, state in enumerate(first.states) if not waiting.has_ended(state)]
     shown = range(len(runs)) if named else going or [0]
     some = (look._replace(states=[look.states[i] for i in shown]) for look in chain((first,), looks))
     (_redraw if is_terminal(sys.stdout) else _append)(some)

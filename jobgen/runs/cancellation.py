@@ -87,7 +87,7 @@ def _jobs(state: State, answer: Answer) -> list[Job]:
     """
     known = answer.of(state.scheduler or "", state.id or "")
     if known is None:
-        raise SchedulerError(answer.silent.get(state.scheduler or "", "the scheduler does not answer"))
+        raise SchedulerError(answer.reason(state.scheduler or "", state.id or ""))
     return [job for job in known if job.live and job.task is not None]
 
 

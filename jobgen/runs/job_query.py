@@ -19,7 +19,17 @@ class Answer(NamedTuple):
     silent: dict[str, str]
 
     def of(self, scheduler: str, job_id: str) -> list[Job] | None:
-        """Return the scheduler's entries for a job: empty if it has none, None if it was not asked."""
+        """Return the scheduler's entries for a job: empty if it has none, None if nothing is known of it."""
+        found = self._entries(scheduler, job_id)
+        return None if found and all(job.state == "unknown" for job in found) else found
+
+    def reason(self, scheduler: str, job_id: str) -> str:
+        """Return why nothing is known of a job."""
+        found = self._entries(scheduler, job_id) or ()
+        silent = self.silent.get(scheduler, "the scheduler does not answer")
+        return next((job.reason for job in found), silent)
+
+    def _entries(self, scheduler: str, job_id: str) -> list[Job] | None:
         known = self.jobs.get(scheduler)
         return None if known is None else known.get(key(job_id), [])
 

@@ -188,6 +188,11 @@ def as_object(line: str) -> dict[str, Any]:
         value = json.loads(line)
     except (ValueError, RecursionError):
         return {}
+    return as_dict(value)
+
+
+def as_dict(value: Any) -> dict[str, Any]:
+    """Return the value if it is an object of JSON; else an empty one."""
     return value if isinstance(value, dict) else {}
 
 

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from jobgen.runs import intent, regular_file, run_directory, unrecorded
+from jobgen.runs import intent, rank_ends, regular_file, run_directory, unrecorded
 from jobgen.runs.job_query import SCHEDULERS, Answer, ask
 from jobgen.runs.lookup import born, job_id
+from jobgen.runs.rank_ends import RankEnds
 from jobgen.runs.unrecorded import Unrecorded
+from jobgen.schedulers import arrays
 from jobgen.schedulers.jobs import LIVE, Job
 
 _HARD = ("cancelled", "timeout", "out of memory", "node failed", "preempted")  # no script can record these
+_NAMED = 8  # tasks, at most
 
 
 class Seen(NamedTuple):
@@ -81,9 +85,9 @@ def _see(directory: Path, job: str | None, scheduler: str | None, tasks: tuple[S
 def _old(directory: Path) -> int | None:
     """Return the status recorded by the training, for a run whose script has recorded none."""
     said = run_directory.as_object(regular_file.text(directory / "status.json"))
-    return {"finished": 0, "resumable": run_directory.RESUMABLE}.get(
-        str(said.get("state")), said.get("exit_status")
-    )
+    status = said.get("exit_status")
+    known = {"finished": 0, "resumable": run_directory.RESUMABLE}
+    return known.get(str(said.get("state")), status if isinstance(status, int) else None)
 
 
 def _scheduler(directory: Path) -> str | None:
@@ -137,10 +141,13 @@ def _state(seen: Seen, answer: Answer) -> State:
         jobs = jobs and [job for job in jobs if job.task in (None, name.removeprefix("task-"))]
         name = f"{directory.parent.name}/{name}"
     tasks = _tasks(seen, jobs)
-    word, reason, left = _word(seen, jobs, answer.silent.get(seen.scheduler or "", ""))
+    silent = answer.reason(seen.scheduler, seen.id) if seen.scheduler and seen.id and jobs is None else ""
+    word, reason, left = _word(seen, jobs, silent)
     if tasks and word not in ("pending", "held", "unknown"):
-        word = next((one for one in ("running", "pending", "failed", *tasks) if tasks.get(one)), word)
-        reason = ""
+        order = ("running", *LIVE, "unknown", "failed", *tasks)
+        first = next((one for one in order if tasks.get(one)), word)
+        word, reason = first, reason if first == word else ""
+    reason = "; ".join(filter(None, (reason, _how_to_go_on(seen, word))))
     step, loss, accuracy = _progress(seen.directory)
     return State(
         str(seen.directory),
@@ -170,23 +177,50 @@ def _word(seen: Seen, jobs: Sequence[Job] | None, silent: str) -> tuple[str, str
     if last and last.state in _HARD and seen.status != 0:
         return last.state, last.reason, None
     if seen.status == run_directory.RESUMABLE:
-        folder, task = seen.directory, ""
-        if folder.name.startswith("task-"):  # job.sh is that of the array
-            folder, task = folder.parent, folder.name.replace("-", " ") + " of "
-        how = f"not finished; to go on, submit {task}job.sh again from {folder}"
-        return ("cancelled" if seen.cancelled else "resumable"), how, None
+        if jobs is None and not seen.cancelled:  # it may wait in the queue again
+            return "unknown", f"its last attempt saved (status {seen.status}), and {silent}", None
+        return ("cancelled" if seen.cancelled else "resumable"), "", None
     if seen.status is not None:
         word = "cancelled" if seen.cancelled else "failed"
         return ("finished", "", None) if seen.status == 0 else (word, _said(seen.status), None)
     if last:
-        return last.state, last.reason if last.status is None else _said(last.status), None
+        return last.state, last.reason if last.status is None or last.reason else _said(last.status), None
     if jobs is None:
         return "unknown", silent, None
     if seen.scheduler is None:
         return ("running", "", None) if _lives_here(seen.id) else ("lost", run_directory.meaning(None), None)
     if seen.attempts:
         return "lost", "its script recorded no exit status, and the scheduler has forgotten the job", None
+    if seen.cancelled:
+        return "cancelled", "it began no attempt", None
     return "gone", "it began no attempt, and the scheduler does not know it any more", None
+
+
+def _how_to_go_on(seen: Seen, word: str) -> str:
+    """Return what an ended job saved, and how to go on."""
+    if word in (*LIVE, "finished", "unknown"):
+        return ""
+    folder = seen.directory
+    if seen.tasks:
+        saved = [one.directory.name.removeprefix("task-") for one in seen.tasks if _ends(one).saved]
+        saved.sort(key=lambda index: (len(index), index))
+        some = ", ".join(saved[:_NAMED]) + (", ..." if len(saved) > _NAMED else "")
+        return f"to go on, submit task {some} of job.sh again from {folder}" if saved else ""
+    ends = _ends(seen)
+    if not ends.saved:
+        return ends.text
+    job = "job.sh"
+    if folder.name.startswith("task-"):  # job.sh is that of the array
+        folder, job = folder.parent, f"{folder.name.replace('-', ' ')} of job.sh"
+    return f"{ends.text}; to go on, submit {job} again from {folder}"
+
+
+def _ends(seen: Seen) -> RankEnds:
+    """Return how the ranks of the last attempt ended: by its status, or by their records if it was killed."""
+    if seen.status == run_directory.RESUMABLE:
+        return RankEnds("not finished", True)
+    killed = seen.status is None or seen.status > 128
+    return rank_ends.read(seen.directory, seen.attempts) if killed and seen.attempts else RankEnds("", False)
 
 
 def _said(status: int) -> str:
@@ -205,8 +239,23 @@ def _tasks(seen: Seen, jobs: Sequence[Job] | None) -> dict[str, int]:
     for task in seen.tasks:
         index = task.directory.name.removeprefix("task-")
         job = by_index.pop(index, None) or (whole if task.status is None else None)
-        by_index[index] = Job("", _word(task, [job] if job else [], "")[0])
-    return dict(Counter(job.state for job in by_index.values()).most_common())
+        known = None if jobs is None else [job] if job else []
+        by_index[index] = Job("", _word(task, known, "")[0])
+    counted = Counter(job.state for job in by_index.values())
+    if seen.id and jobs is not None and not whole:
+        # Schedulers forget tasks that are cancelled before they begin.
+        never = "cancelled" if seen.cancelled or counted["cancelled"] else "gone"
+        counted[never] += _not_among(by_index, seen.directory)
+    return {state: count for state, count in counted.most_common() if count}
+
+
+def _not_among(known: Iterable[str], run: Path) -> int:
+    """Return the number of tasks in plan.json of an array that are none of these."""
+    option = run_directory.as_dict(run_directory.as_dict(run_directory.plan(run).get("options")).get("array"))
+    array = arrays.read(re.split("[= ]", str(option.get("value") or ""))[-1])  # --array=0-9, -J 0-9, -t 0-9
+    if array is None:
+        return 0
+    return array.size - sum(array.has(int(index)) for index in known if index.isdecimal())
 
 
 def _progress(directory: Path) -> tuple[int | None, float | None, float | None]:

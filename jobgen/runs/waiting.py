@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from jobgen.runs.exit_statuses import RESUMABLE
 from jobgen.runs.states import State, states
 
 LEAST, INTERVAL = 2.0, 5.0  # s between two queries: at least, and by default
@@ -21,11 +20,9 @@ class Look(NamedTuple):
     over: bool
 
 
-def has_ended(state: State, silent: dict[str, str]) -> bool:
-    """Return whether a run has ended. While its scheduler is silent, it may wait in the queue again."""
-    if state.live or state.state == "unknown":
-        return False
-    return state.status != RESUMABLE or state.scheduler not in silent
+def has_ended(state: State) -> bool:
+    """Return whether a run has ended."""
+    return not state.live and state.state != "unknown"
 
 
 def looks(
@@ -40,7 +37,7 @@ def looks(
     while True:
         now, answer = states([path for path in directories if path not in ended])
         found = ended | {Path(state.run): state for state in now}
-        ended |= {Path(state.run): state for state in now if has_ended(state, answer.silent)}
+        ended |= {Path(state.run): state for state in now if has_ended(state)}
         yield Look([found[path] for path in directories], answer.silent, len(ended) == len(found))
         left = None if deadline is None else deadline - time.monotonic()
         if len(ended) == len(found) or (left is not None and left <= 0):
@@ -68,6 +65,6 @@ def wait(
         last = look
     assert last is not None  # there is always a first look
     if not last.over:
-        going = ", ".join(state.name for state in last.states if not has_ended(state, last.silent))
+        going = ", ".join(state.name for state in last.states if not has_ended(state))
         raise TimeoutError(f"after {timeout:g} s not ended: {going}")
     return last.states

@@ -26,6 +26,15 @@ class Array(NamedTuple):
         """The greatest index; -1 if there are no ranges."""
         return max((first + (last - first) // step * step for first, last, step in self.ranges), default=-1)
 
+    @property
+    def size(self) -> int:
+        return sum((last - first) // step + 1 for first, last, step in self.ranges)
+
+    def has(self, index: int) -> bool:
+        return any(
+            first <= index <= last and (index - first) % step == 0 for first, last, step in self.ranges
+        )
+
     def text(self) -> str:
         """Return the array as the schedulers write it."""
         indices = ",".join(_range(*one) for one in self.ranges)

@@ -1,8 +1,4 @@
-"""The commands of OpenPBS, PBS Pro and Torque: https://2021.help.altair.com/2021.1.2/PBS%20Professional/PBSReferenceGuide2021.1.2.pdf
-
-The text of qstat is read: its JSON is invalid for certain values in a job's environment, and some versions
-print only the first job (https://github.com/openpbs/openpbs/issues/2541, 1255 and 2672).
-"""
+"""The commands of OpenPBS, PBS Pro and Torque: https://2021.help.altair.com/2021.1.2/PBS%20Professional/PBSReferenceGuide2021.1.2.pdf"""
 
 from __future__ import annotations
 
@@ -13,8 +9,11 @@ import signal
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 
-from jobgen.schedulers.calls import Done, SchedulerError, batched, call, complaint
-from jobgen.schedulers.jobs import CLOCKS_DIFFER, Job, number, task, whole_lines
+from jobgen.errors import shown
+from jobgen.schedulers import qstat
+from jobgen.schedulers.calls import SchedulerError, batched, call, complaint
+from jobgen.schedulers.jobs import CLOCKS_DIFFER, Job, task, whole_lines
+from jobgen.schedulers.qstat import argument
 from jobgen.values import seconds
 
 # A signal reaches every process of a job, the login shell too, and ends the job.
@@ -33,11 +32,8 @@ _STATES = {
     "E": "ending",
 }
 _ENDED = "FXC"
-_ID = re.compile(r"Job Id:\s*(\S+)")
-_ATTRIBUTE = re.compile(r"\s+([A-Za-z_][\w.]*) = (.*)")
 # The status of a job that a signal ended is 256 plus its number (271 after qdel, 265 by force, 266 after
-# USR1), or 128 plus its number if the script ended before its shell. The statuses of limits are negative:
-# https://github.com/openpbs/openpbs/blob/master/src/include/job.h
+# USR1), or 128 plus its number if the script ended before its shell.
 _SENT = (
     "SIGHUP",
     "SIGINT",
@@ -46,9 +42,28 @@ _SENT = (
     "SIGUSR2",
 )  # sent to end a job; other signals are errors of its program
 _CANCELLED = {256 + signal.SIGKILL, *(signal.Signals[name] + base for name in _SENT for base in (128, 256))}
+_BY_THE_KERNEL = {base + number for base in (128, 256) for number in (signal.SIGKILL, signal.SIGXCPU)}
 _DELETED = "91"  # the substate on PBS Pro after qdel
 _UNMET = "PBS has deleted it, as what it waited for could not come about any more"
-_LIMITS = {-29: "timeout", -27: "out of memory", -26: "out of memory"}
+_CPU_TIME = "it exceeded its CPU time (cput)"
+# The states and reasons of jobs that exceeded a limit, by the name of the attribute and its value:
+# https://github.com/openpbs/openpbs/blob/master/src/include/job.h
+# https://github.com/adaptivecomputing/torque/blob/6.1.3.h5/src/include/pbs_job.h
+_LIMITS = {
+    "Exit_status": {  # PBS Pro
+        -24: ("failed", "it used more processors than it had asked for (a burst)"),
+        -25: ("failed", "it used more processors than it had asked for"),
+        -26: ("out of memory", "it exceeded its virtual memory (vmem)"),
+        -27: ("out of memory", "it exceeded its memory (mem)"),
+        -28: ("timeout", _CPU_TIME),
+        -29: ("timeout", "it exceeded its wall time"),
+    },
+    "exit_status": {  # Torque
+        -10: ("out of memory", "it exceeded a limit of memory"),
+        -11: ("timeout", "it exceeded its wall time"),
+        -12: ("timeout", _CPU_TIME),
+    },
+}
 
 
 command: Sequence[str] = ("qsub",)
@@ -66,11 +81,14 @@ def find(directories: Collection[str], since: float) -> Iterator[tuple[str, str]
     """Yield the jobs that were submitted from these directories: PBS keeps PBS_O_WORKDIR of each job.
 
     Raises:
-        SchedulerError: PBS does not answer.
+        SchedulerError: PBS does not answer, or leaves out a job of this user.
     """
     known = {_plain(path): path for path in directories}
     for some in batched(_selected(since)):
-        for record in _qstat(some):
+        answer = qstat.query(some)
+        for why in answer.unclear.values():
+            raise SchedulerError(why)
+        for record in answer.records:
             place = _DIRECTORY.search(record.get("Variable_List", ""))
             if place and (path := known.get(_plain(place[1]))):
                 yield path, record["id"]
@@ -90,84 +108,50 @@ def _selected(since: float) -> list[str]:
     begin = time.strftime("%Y%m%d%H%M.%S", time.localtime(since - CLOCKS_DIFFER))
     for options in (("-x", f"-tc.ge.{begin}"), ()):  # the second one is for Torque, and without a history
         done = call(("qselect", *options, "-u", user))
-        if done.status == 0:
-            words = [re.sub(r"\[\d+\]", "[]", _argument(line.strip())) for line in done.out.splitlines()]
+        # PBS Pro without a history answers the first one with status 0 and an error.
+        if done.status == 0 and not (options and done.err.strip() and not done.out.strip()):
+            words = [re.sub(r"\[\d+\]", "[]", argument(line.strip())) for line in done.out.splitlines()]
             return list(dict.fromkeys(word for word in words if re.fullmatch(r"\d+(\[\])?", word)))
     raise SchedulerError(f"qselect does not answer: {complaint(done)}")
 
 
 def ask(ids: Sequence[str]) -> list[Job]:
     """Return what PBS reports on these jobs, with every task of an array. Jobs that have ended are included
-    if PBS keeps a history.
+    if PBS keeps a history. A job is left out only if PBS says that it does not know it.
 
     Raises:
         SchedulerError: PBS does not answer.
     """
-    words = list(dict.fromkeys(map(_argument, ids)))
-    jobs = _ask(words)
-    known = {number(job.id) for job in jobs}
-    # Slurm's qstat accepts an array only by its number.
-    bare = [number(word) for word in words if word.endswith("[]") and number(word) not in known]
-    return jobs + _ask(bare) if bare else jobs
-
-
-def _ask(words: Sequence[str]) -> list[Job]:
-    return [_job(one) for one in _qstat(words, "-t")]
-
-
-def _qstat(words: Sequence[str], *options: str) -> Iterator[dict[str, str]]:
-    # -x is the history on PBS Pro and XML on Torque; Slurm's qstat does not have it, nor -t. Without -E,
-    # qstat of PBS Pro needs two reserved ports for each job, for a minute: the host has 1023.
-    for some in dict.fromkeys((("-x", "-E", *options, "-f"), (*options, "-f"), ("-f",))):
-        done = call(("qstat", *some, *words))
-        if _ID.search(done.out) or _says_unknown(done):
-            return _records(done.out)
-    if done.status not in (0, 153):
-        raise SchedulerError(f"qstat does not answer: {complaint(done)}")
-    return iter(())
-
-
-def _argument(job_id: str) -> str:
-    """Return an id without its server, as qstat of the default server takes it: 12, or 12[] for an array."""
-    return job_id.partition(".")[0]
-
-
-def _says_unknown(done: Done) -> bool:
-    return "Unknown Job Id" in done.err or "has finished" in done.err
-
-
-def _records(text: str) -> Iterator[dict[str, str]]:
-    """Yield the attributes of each job; a long value continues on lines that begin with a tab."""
-    record: dict[str, str] = {}
-    key = ""
-    for line in text.splitlines():
-        if head := _ID.match(line):
-            if record:
-                yield record
-            record, key = {"id": head[1]}, ""
-        elif attribute := _ATTRIBUTE.match(line):
-            key = attribute[1]
-            record[key] = attribute[2]
-        elif key and line.startswith("\t"):
-            record[key] += line[1:]
-    if record:
-        yield record
+    answer = qstat.query(list(dict.fromkeys(map(argument, ids))), "-t")
+    return [
+        *map(_job, answer.records),
+        *(Job(word, "ended", task=task(word)) for word in answer.finished),
+        *(Job(word, "unknown", why, task=task(word)) for word, why in answer.unclear.items()),
+    ]
 
 
 def _job(record: dict[str, str]) -> Job:
-    letter = record.get("job_state", "?")[:1]
-    word = record.get("Exit_status", record.get("exit_status", ""))
-    status = int(word) if re.fullmatch(r"-?\d+", word) and not _never_ran(record) else None
-    state = _how_it_ended(record, status) if letter in _ENDED else _STATES.get(letter, letter)
+    letter = record.get("job_state", "")[:1]
+    if letter in tuple(_ENDED):
+        return _ended(record)
+    state = _STATES.get(letter, "unknown")
     reason = record.get("comment", "") if state in ("pending", "held") else ""
-    return Job(
-        record["id"],
-        state,
-        _UNMET if state == "cancelled" and status is None and record.get("substate") == "92" else reason,
-        _left(record) if state == "running" else None,
-        task(record["id"]),
-        status if letter in _ENDED else None,
-    )
+    if state == "unknown":
+        reason = f"qstat shows the state {shown(letter)}" if letter else "qstat shows no state of the job"
+    left = _left(record) if state == "running" else None
+    return Job(record["id"], state, reason, left, task(record["id"]))
+
+
+def _ended(record: dict[str, str]) -> Job:
+    key = next((key for key in _LIMITS if key in record), "")
+    word = record.get(key, "")
+    status = int(word) if re.fullmatch(r"-?\d{1,9}", word, re.ASCII) and not _never_ran(record) else None
+    state, reason = _LIMITS.get(key, {}).get(status or 0) or (_how_it_ended(record, status), "")
+    if status in _BY_THE_KERNEL and _used_up(record, "cput"):
+        state, reason = "timeout", _CPU_TIME
+    if state == "cancelled" and status is None and record.get("substate") == "92":
+        reason = _UNMET
+    return Job(record["id"], state, reason, None, task(record["id"]), status)
 
 
 def _how_it_ended(record: dict[str, str], status: int | None) -> str:
@@ -177,7 +161,7 @@ def _how_it_ended(record: dict[str, str], status: int | None) -> str:
         return "finished"
     if status in _CANCELLED or (status > 128 and record.get("substate") == _DELETED):
         return "cancelled"
-    return _LIMITS.get(status, "failed")
+    return "failed"
 
 
 def _never_ran(record: dict[str, str]) -> bool:
@@ -185,6 +169,13 @@ def _never_ran(record: dict[str, str]) -> bool:
     if "substate" in record:  # PBS Pro
         return "run_count" not in record
     return "fault_tolerant" in record and "start_time" not in record  # Torque
+
+
+def _used_up(record: dict[str, str], resource: str) -> bool:
+    """Return whether a job used all the time that it asked for."""
+    limit = seconds(record.get(f"Resource_List.{resource}", ""))
+    used = seconds(record.get(f"resources_used.{resource}", ""))
+    return limit is not None and used is not None and used >= limit
 
 
 def _left(record: dict[str, str]) -> int | None:
@@ -199,7 +190,7 @@ def end(ids: Sequence[str], strict: bool = True) -> None:
     Raises:
         SchedulerError: the message is PBS's own.
     """
-    for some in batched(list(map(_argument, ids))):
+    for some in batched(list(map(argument, ids))):
         done = call(("qdel", *some))
         refused = [line for line in done.err.splitlines() if strict or not re.search(_OVER, line, re.I)]
         if done.status != 0 and (refused or not done.err):

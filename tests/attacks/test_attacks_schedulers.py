@@ -12,6 +12,8 @@ import pytest
 from attacks.targets import TARGETS, attack, named
 from support.require import need_readable
 
+from jobgen.errors import shown
+
 ROOT = Path(__file__).resolve().parents[2]
 GOOD = "gpu*|1-00:00:00|4|64+|512000|gpu:a100:4|1-infinite\n"
 QUEUE = "Queue: work\n    enabled = True\n    started = True\n    resources_max.walltime = {0}\n    resources_max.nodect = {0}\n"
@@ -91,6 +93,37 @@ def test_a_cluster_s_name_is_no_path(name: str, place: Path) -> None:
     made = {path.name for path in place.rglob("*.toml")}
     assert made == ({"a.toml"} if name == "a b" else set())
     assert done.status == (0 if made else 2)
+
+
+@pytest.mark.parametrize("typed", ["x", "x.toml"])
+def test_a_new_site_has_one_ending(typed: str, place: Path) -> None:
+    commands(place, sbatch="", scontrol="ClusterName = c\n", sinfo=GOOD)
+    done = attack(["site", "new", typed])
+    assert done.status == 0
+    assert done.err.endswith(", --site x finds it\n")
+    assert [path.name for path in place.glob("*.toml")] == ["x.toml"]
+
+
+@pytest.mark.parametrize("typed", ["", ".toml", "a b", "../x", "sites/x.toml", ".x", "x\n"])
+def test_a_name_that_no_site_can_have(typed: str, place: Path) -> None:
+    commands(place, sbatch="", scontrol="ClusterName = c\n", sinfo=GOOD)
+    done = attack(["site", "new", typed])
+    assert (done.status, len(done.err.splitlines())) == (2, 1)
+    assert f"NAME {shown(typed)} must begin with a letter" in done.err
+    assert not list(place.rglob("*.toml"))
+
+
+@pytest.mark.parametrize("command", ["new", "refresh"])
+def test_a_list_of_queues_that_cannot_be_read(command: str, place: Path) -> None:
+    commands(place, sbatch="", scontrol="ClusterName = c\n", sinfo="*** Maintenance ***\n", sacctmgr="")
+    done = attack(["site", command, "polaris" if command == "refresh" else "x"])
+    assert done.status == 2
+    assert not list(place.rglob("*.toml"))
+    (place / "bin/sbatch").unlink()
+    commands(place, qsub="", qstat="*** Maintenance ***\n", pbsnodes="")
+    done = attack(["site", command, "polaris" if command == "refresh" else "x"])
+    assert (done.status, "no queue can be read in the output of qstat and pbsnodes" in done.err) == (2, True)
+    assert not list(place.rglob("*.toml"))
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ import pytest
 from support import warm_python
 from support.cluster import Cluster, start_now
 from support.jobs import PROBE, env_options
+from support.pbs import PbsCluster
 from support.story import AnyCluster
 from support.waiting import wait_for, wait_until
 
@@ -78,7 +79,7 @@ def submit(cluster: AnyCluster, cwd: Path, *words: object) -> tuple[str, Path]:
     """The id, which is all that is printed, and the run directory."""
     launcher = ("--launcher", "srun" if cluster.name == "slurm" else "mpirun")
     done = jobgen(cluster, cwd, "submit", *cluster.words, *SMALL, *launcher, *words)
-    assert re.fullmatch(r"\d+(\.\w+)?\n", done.stdout), done
+    assert re.fullmatch(r"\d+(\[\])?(\.\w+)?\n", done.stdout), done
     return done.stdout.strip(), Path(re.findall(r"files are in (.*)", done.stderr)[-1])
 
 
@@ -216,6 +217,48 @@ def test_an_array_is_counted_and_its_tasks_have_logs(slurm_cluster: Cluster, her
     assert "step 3 of rank 0" in jobgen(slurm_cluster, here, "logs", "-f", f"{run.name}/task-2").stdout
     job = (run / "job-id").read_text().strip()
     assert state(slurm_cluster, here, f"{job}_1")["step"] == 3
+
+
+def test_a_cancelled_array_counts_the_tasks_that_waited(cluster: AnyCluster, here: Path) -> None:
+    _, run = submit(cluster, here, "--array", "0-9%2", "--", "learn.py", "--lr", "0.1", "--wait")
+    wait_for(lambda: state(cluster, here)["tasks"].get("running") == 2)
+    wait_for(lambda: len(list(run.glob("task-*/attempt-1"))) == 2)
+    jobgen(cluster, here, "cancel", "--now", run.name)
+    wait_for(lambda: state(cluster, here)["state"] == "cancelled")
+    assert state(cluster, here)["tasks"] == {"cancelled": 10}
+
+
+@pytest.mark.parametrize("name", ["openpbs", "torque"])
+def test_a_forgotten_job_says_nothing_about_the_others(name: str, request: pytest.FixtureRequest) -> None:
+    """The scheduler keeps no record of it, as after some minutes on Torque."""
+    cluster: PbsCluster = request.getfixturevalue(f"{name}_cluster")
+    here = cluster.folder("forgotten")
+    (here / "learn.py").write_text(LEARNING)
+    words = ("--", "learn.py", "--lr", "0.1", "--wait")
+    live, first = submit(cluster, here, *words)
+    job, second = submit(cluster, here, "--directive=-h", *words)
+    cluster.purge(job)
+    if name == "openpbs":
+        cluster.exec("head", ["qdel", "-x", job], root=True)  # out of the history, too
+    wait_for(lambda: "Unknown Job Id" in cluster.exec("head", ["qstat", job], check=False).stderr)
+    found = json.loads(jobgen(cluster, here, "list", "--json").stdout)
+    states = {one["name"]: one["state"] for one in found}
+    assert (states[first.name] in ("pending", "running"), states[second.name]) == (True, "gone")
+    nowhere = {"PBS_SERVER": "nowhere", "PBS_DEFAULT": "nowhere", "PYTHONPATH": str(ROOT)}
+    done = cluster.exec("head", [*warm_python.jobgen(), "list", "--json"], cwd=here, env=nowhere)
+    assert {one["state"] for one in json.loads(done.stdout)} == {"unknown"}
+    assert "cannot connect to server nowhere" in done.stderr
+    cluster.cancel(live)
+
+
+def test_what_the_ranks_saved_is_said_after_qdel(torque_cluster: PbsCluster) -> None:
+    here = torque_cluster.folder("saved")
+    run = stoppable(torque_cluster, here)
+    torque_cluster.cancel((run / "job-id").read_text().strip())
+    how = f"all 2 ranks saved (status 75); to go on, submit job.sh again from runs/{run.name}"
+    # Torque calls a job completed before its ranks have ended.
+    wait_for(lambda: state(torque_cluster, here)["reason"] == how, 60)
+    assert state(torque_cluster, here)["state"] == "cancelled"
 
 
 def test_diff_shows_what_was_changed_and_what_came_of_it(slurm_cluster: Cluster, here: Path) -> None:

@@ -21,6 +21,7 @@ from jobgen.plan import resolve
 from jobgen.rendering.render import render
 from jobgen.runs import differences, logs, lookup, node_files, plan_file, run_directory, states, submission
 from jobgen.runs.node_files import Log
+from jobgen.schedulers.jobs import LIVE
 from jobgen.spec import SweepAsked
 
 NO_SACCT = "echo 'Slurm accounting storage is disabled' >&2; exit 1"
@@ -214,6 +215,164 @@ def test_an_array_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     )
 
 
+SAVED = {0: 75, 1: 75}
+RANKS: list[tuple[str, str, str, dict[int, int], str]] = [
+    # the events, the answer of squeue, the state, the statuses of two ranks, what is said of them
+    (
+        "1 began 5\n",
+        "5|CANCELLED|0:00|None",
+        "cancelled",
+        SAVED,
+        "all 2 ranks saved (status 75); to go on, submit job.sh again from RUN",
+    ),
+    (
+        "1 began 5\n",
+        "5|TIMEOUT|0:00|None",
+        "timeout",
+        SAVED,
+        "all 2 ranks saved (status 75); to go on, submit job.sh again from RUN",
+    ),
+    (
+        "1 began 5\n",
+        "5|NODE_FAIL|0:00|None",
+        "node failed",
+        {0: 75},
+        "of 2 ranks 1 saved (status 75), 1 recorded no end",
+    ),
+    ("1 began 5\n", "5|OUT_OF_MEMORY|0:00|None", "out of memory", {}, "all 2 ranks recorded no end"),
+    ("1 began 5\n", "5|CANCELLED|0:00|None", "cancelled", {0: 0, 1: 0}, "all 2 ranks finished (status 0)"),
+    (
+        "1 began 5\n",
+        "5|CANCELLED|0:00|None",
+        "cancelled",
+        {0: 0, 1: 75},
+        "of 2 ranks 1 finished (status 0), 1 saved (status 75); to go on, submit job.sh again from RUN",
+    ),
+    (
+        "1 began 5\n",
+        "",
+        "lost",
+        SAVED,
+        "its script recorded no exit status, and the scheduler has forgotten the job; all 2 ranks saved (status 75); to go on, submit job.sh again from RUN",
+    ),
+    (
+        "1 began 5\n9 ended 143\n",
+        "",
+        "failed",
+        SAVED,
+        "status 143: killed by SIGTERM; all 2 ranks saved (status 75); to go on, submit job.sh again from RUN",
+    ),
+    (
+        "1 began 5\n9 ended 75\n",
+        "5|TIMEOUT|0:00|None",
+        "timeout",
+        SAVED,
+        "not finished; to go on, submit job.sh again from RUN",
+    ),
+    ("1 began 5\n9 ended 1\n", "", "failed", {0: 1, 1: 75}, "status 1: failed"),
+    ("1 began 5\n", "fails", "unknown", SAVED, "squeue does not answer: it ended with status 9"),
+    (
+        "1 began 5\n9 ended 75\n",
+        "fails",
+        "unknown",
+        SAVED,
+        "its last attempt saved (status 75), and squeue does not answer: it ended with status 9",
+    ),
+]
+
+
+@pytest.mark.parametrize(("events", "answer", "word", "statuses", "reason"), RANKS)
+def test_what_the_ranks_saved_is_said_after_every_end(
+    events: str,
+    answer: str,
+    word: str,
+    statuses: dict[int, int],
+    reason: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run = make_run(tmp_path / "runs", "exp", events, job="5")
+    (run / "hostfile").write_text("node1 slots=1\nnode2 slots=1\n")
+    made.nodes(run / "attempt-1", ranks=2, statuses=statuses)
+    squeue = "exit 9" if answer == "fails" else f"echo '{answer}'"
+    monkeypatch.setenv("PATH", f"{path_with(tmp_path / 'bin', squeue=squeue, sacct=NO_SACCT)}:/usr/bin:/bin")
+    [state], _ = states.states([run])
+    assert (state.state, state.reason) == (word, reason.replace("RUN", str(run)))
+
+
+def test_only_the_ranks_that_began_are_known_to_have_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = make_run(tmp_path / "runs", "exp", "1 began 5\n", job="5")
+    (run / "hostfile").write_text("node1 slots=1\nnode2 slots=1\n")
+    made.nodes(run / "attempt-1", ranks=1, statuses={0: 75})
+    monkeypatch.setenv("PATH", f"{path_with(tmp_path / 'bin', squeue='true', sacct=NO_SACCT)}:/usr/bin:/bin")
+    [state], _ = states.states([run])
+    assert "; the rank that began saved (status 75); to go on" in state.reason
+
+
+def test_the_tasks_of_an_array_that_saved_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = make_run(tmp_path, "exp", job="5")
+    for index, end in ((10, "9 ended 75\n"), (2, "9 ended 75\n"), (3, "9 ended 0\n"), (4, "")):
+        task = make_run(run, f"task-{index}", f"1 began 5_{index}\n{end}", plan=False)
+        made.nodes(task / "attempt-1", statuses={0: 75 if index != 3 else 0})
+    squeue = "echo '5_4|CANCELLED|0:00|None'"
+    monkeypatch.setenv("PATH", f"{path_with(tmp_path / 'bin', squeue=squeue, sacct=NO_SACCT)}:/usr/bin:/bin")
+    [state], _ = states.states([run])
+    assert state.tasks == {"resumable": 2, "finished": 1, "cancelled": 1}
+    assert state.reason == f"to go on, submit task 2, 4, 10 of job.sh again from {run}"
+
+
+ARRAYS = [
+    # the directive, the answer of squeue, whether it was cancelled, the counts; tasks 0 and 1 began
+    ("--array=0-9%2", "", True, {"cancelled": 8, "lost": 2}),
+    ("--array=0-9%2", "5_0|CANCELLED|0:00|None\n5_1|CANCELLED|0:00|None", False, {"cancelled": 10}),
+    ("--array=0-9%2", "5_0|RUNNING|1:00|None\n5_1|RUNNING|1:00|None", True, {"running": 2, "cancelled": 8}),
+    ("--array=0-9%2", "5_0|CANCELLED|0:00|None\n5_7|CANCELLED|0:00|None", True, {"cancelled": 9, "lost": 1}),
+    ("-J 0-20:10", "5_0|CANCELLED|0:00|None", True, {"cancelled": 3, "lost": 1}),
+    ("-t 0,1,3,7%1", "", False, {"gone": 2, "lost": 2}),
+    (
+        "--array=0-9%2",
+        "5_0|COMPLETING|0:00|None\n5_1|COMPLETING|0:00|None",
+        True,
+        {"cancelled": 8, "ending": 2},
+    ),
+    ("--array=0-9%2", "fails", True, {"unknown": 2}),
+    ("", "", True, {"lost": 2}),
+]
+
+
+@pytest.mark.parametrize(("directive", "answer", "cancelled", "counts"), ARRAYS)
+def test_the_tasks_of_an_array_that_never_began_are_counted(
+    directive: str,
+    answer: str,
+    cancelled: bool,
+    counts: dict[str, int],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run = make_run(tmp_path, "exp", job="5")
+    option = {"value": directive or None, "origin": "command line"}
+    (run / "plan.json").write_text(json.dumps({"scheduler": "slurm", "options": {"array": option}}))
+    for index in (0, 1):
+        make_run(run, f"task-{index}", f"1 began 5_{index}\n", plan=False)
+    if cancelled:
+        (run / "cancelled").touch()
+    squeue = "exit 9" if answer == "fails" else f"cat << 'X'\n{answer}\nX"
+    monkeypatch.setenv("PATH", f"{path_with(tmp_path / 'bin', squeue=squeue, sacct=NO_SACCT)}:/usr/bin:/bin")
+    [state], _ = states.states([run])
+    assert state.tasks == counts
+    assert state.live == any(word in LIVE for word in counts)
+
+
+def test_a_job_that_was_cancelled_before_it_began(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = make_run(tmp_path, "exp", job="5")
+    (run / "cancelled").touch()
+    monkeypatch.setenv("PATH", f"{path_with(tmp_path / 'bin', squeue='true', sacct=NO_SACCT)}:/usr/bin:/bin")
+    [state], _ = states.states([run])
+    assert (state.state, state.reason) == ("cancelled", "it began no attempt")
+
+
 def test_a_thousand_runs_are_one_question_and_quick(tmp_path: Path) -> None:
     for number in range(1000):
         events = "1 began 5\n" + ("9 ended 0\n" if number % 2 else "")
@@ -302,7 +461,7 @@ def test_on_pbs_the_first_node_is_followed_until_the_output_comes(tmp_path: Path
     (run / "plan.json").write_text('{"scheduler": "pbs"}')
     made.nodes(run / "attempt-1", ranks=4, per_node=2, log="I am RANK\n")
     answer = tmp_path / "answer"
-    answer.write_text("Job Id: 5\n    job_state = R\n")
+    answer.write_text("Job Id: 5\n    job_state = R\n\n")
     path = path_with(tmp_path / "bin", qstat=f"cat {answer}") + ":/usr/bin:/bin"
     command = [sys.executable, "-m", "jobgen", "logs", "-f"]
     env = {**os.environ, "PATH": path}

@@ -202,7 +202,7 @@ def test_pbs_finds_jobs_by_their_directory(monkeypatch: pytest.MonkeyPatch, tmp_
     """OpenPBS writes a backslash before commas, Torque removes it and blanks; its tasks are those of one array."""
     said = "Variable_List = A=x\\,y,PBS_O_WORKDIR={},PBS_O_HOST=h\n"
     answers = {"7": "/a\\, b\\\\c", "8[]": "/a,d", "9": "/other"}
-    text = "".join(f"Job Id: {job}.head\n    {said.format(path)}" for job, path in answers.items())
+    text = "".join(f"Job Id: {job}.head\n    {said.format(path)}\n" for job, path in answers.items())
     (tmp_path / "answer").write_text(text)
     qselect = "[[ $1 != -x ]] || exit 2; printf '%s\\n' 7.head '8[0].head' '8[1].head' 9.head"
     qstat = f'echo "$@" >> {{log}}; cat {tmp_path}/answer'
@@ -295,11 +295,11 @@ def test_qdel_of_jobs_that_may_have_ended(
 def test_how_a_job_of_pbs_ended(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, lines: str, state: str, status: int | None
 ) -> None:
-    commands(monkeypatch, tmp_path, qstat=f"printf 'Job Id: 9.server\n {lines}\n'")
+    commands(monkeypatch, tmp_path, qstat=f"printf 'Job Id: 9.server\n {lines}\n\n'")
     assert [(job.state, job.status) for job in pbs.ask(["9"])] == [(state, status)]
 
 
 def test_a_job_that_waited_for_what_cannot_be(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    commands(monkeypatch, tmp_path, qstat="printf 'Job Id: 9.server\n job_state = F\n substate = 92\n'")
+    commands(monkeypatch, tmp_path, qstat="printf 'Job Id: 9.server\n job_state = F\n substate = 92\n\n'")
     [job] = pbs.ask(["9"])
     assert (job.state, "waited for" in job.reason) == ("cancelled", True)

@@ -244,7 +244,8 @@ def test_a_run_that_may_be_requeued_is_waited_for_while_its_scheduler_is_silent(
     assert (look.states[0].state, look.over) == ("resumable", True)
     monkeypatch.setenv("PATH", path_with(tmp_path / "more", squeue="exit 9", sacct="exit 9"))
     [look] = waiting.looks([run], timeout=0)
-    assert (look.states[0].state, look.over) == ("resumable", False)
+    assert (look.states[0].state, look.over) == ("unknown", False)
+    assert look.states[0].reason.startswith("its last attempt saved (status 75), and squeue does not answer")
 
 
 # ------------------------------------------------------------------------------------- colours and progress

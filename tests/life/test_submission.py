@@ -52,7 +52,7 @@ PBS = {
     "qselect": MUTE + "sed 's/ .*//' {q}/queue",
     "qstat": MUTE
     + "while read -r id path; do printf 'Job Id: %s\\n    job_state = Q\\n' $id\n"
-    + "printf '    Variable_List = PBS_O_HOME=/,PBS_O_WORKDIR=%s,PBS_O_HOST=h\\n' \"$path\"; done < {q}/queue",
+    + "printf '    Variable_List = PBS_O_HOME=/,PBS_O_WORKDIR=%s,PBS_O_HOST=h\\n\\n' \"$path\"; done < {q}/queue",
 }
 
 
@@ -418,7 +418,7 @@ LINES = [
 ENDS = ["exit 0", "exit 0", "exit 1", "exit 170", "kill -9 $$"]
 
 
-@settings(max_examples=20)
+@settings(max_examples=20, deadline=None)
 @given(
     st.sampled_from(["slurm", "pbs"]),
     st.lists(st.sampled_from(LINES), max_size=4),

@@ -249,24 +249,37 @@ def test_blame(pairs: Mapping[str, list[str]], named: Mapping[str, Any]) -> None
         assert others is None or found[host] == others
 
 
+TWO = "the clocks of a, b differ by"
+
+
 @pytest.mark.parametrize(
-    ("ahead", "named", "failed"),
+    ("ahead", "notes"),
     [
-        ({"a": 0.0}, "", False),
-        ({"a": 0.0, "b": 0.9}, "", False),
-        ({"a": 0.0, "b": -2.0}, "ab", False),
-        ({"a": 0.0, "b": 6.0}, "ab", True),
-        ({"a": 0.0, "b": 0.1, "c": 7.0}, "c", True),
-        ({"a": 0.0, "b": -7.0, "c": -7.1}, "a", True),  # rank 0's own
-        ({"a": 0.0, "b": 0.0, "c": 0.1, "d": 3.0}, "d", False),
-        ({"a": 0.0, "b": 0.0, "c": 7.0, "d": 7.0}, "abcd", True),
-        ({"a": 0.0, "b": 7.0, "c": -0.2, "d": -7.0, "e": 0.0}, "bd", True),
+        ({"a": 0.0}, {}),
+        ({"a": 0.0, "b": 0.9}, {}),
+        ({"a": 0.0, "b": -2.0}, {None: f"{TWO} 2.0 s"}),
+        ({"a": 0.0, "b": 300.0}, {None: f"{TWO} 300.0 s"}),
+        ({"a": 0.0, "b": 0.1, "c": 7.0}, {"c": "its clock is 6.9 s ahead of the other hosts'"}),
+        (
+            {"a": 0.0, "b": -7.0, "c": -7.1},
+            {"a": "its clock is 7.0 s ahead of the other hosts'"},
+        ),  # rank 0's own
+        ({"a": 0.0, "b": 0.0, "c": 0.1, "d": 3.0}, {"d": "its clock is 3.0 s ahead of the other hosts'"}),
+        ({"a": 0.0, "b": 0.0, "c": 7.0, "d": 7.0}, {None: "the clocks of a, b, c, d differ by 7.0 s"}),
+        (
+            {"a": 0.0, "b": 7.0, "c": -0.2, "d": -7.0, "e": 0.0},
+            {
+                "b": "its clock is 7.0 s ahead of the other hosts'",
+                "d": "its clock is 7.0 s behind the other hosts'",
+            },
+        ),
     ],
 )
-def test_clocks(ahead: Mapping[str, float], named: str, failed: bool) -> None:
+def test_clocks_that_differ_are_notes(ahead: Mapping[str, float], notes: Mapping[str | None, str]) -> None:
     found = judge.clocks({host: (seconds, 0.001) for host, seconds in ahead.items()})
-    assert [each.host for each in found] == list(named)
-    assert all(each.failed == failed for each in found)
+    assert {each.host: each.text for each in found} == notes
+    assert not any(each.failed for each in found)
+    assert judge.bad_hosts(found) == {}
 
 
 def test_a_clock_that_could_not_be_measured_well_is_not_blamed() -> None:
@@ -347,6 +360,15 @@ def test_table() -> None:
     assert " ".join(lines[2].split()) == row
     assert lines[3].split() == ["c", *"-" * 8, "BAD"]
     assert lines[0].index("clock") == lines[2].index("+12.5")
+
+
+def test_a_clock_that_is_far_away_is_shown_in_seconds() -> None:
+    seen = {"a": {"clock": (0.0, 0.0)}, "b": {"clock": (300.0, 0.0)}}
+    rows = table.rows(four(), seen, {}, judge.clocks({host: each["clock"] for host, each in seen.items()}))
+    assert [(row["clock"], row["verdict"]) for row in rows] == [("+0.0 ms", "ok"), ("+300.0 s", "ok")]
+    many = [{**rows[0], "host": f"n{i}", "clock": "-20.0 ms"} for i in range(40)]
+    [common] = table.short([*many, {**rows[1], "devices": rows[0]["devices"]}])
+    assert common["clock"] == "+300.0 s"
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from ..ranks import named
 
-CLOCK_NOTE, CLOCK_LIMIT = 1.0, 5.0  # seconds between two hosts
+CLOCK_NOTE = 1.0  # seconds between two hosts
 SPACE_NOTE = 1 << 30  # bytes
 NAMED = 8  # maximum number of hosts that a sentence names
 LATE = "it did not end in time"  # the error of an all-reduce that timed out
@@ -145,7 +145,7 @@ def blame(pairs: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
 
 
 def clocks(offsets: Mapping[str, tuple[float, float]]) -> list[Finding]:
-    """Return the findings on hosts whose clocks are far from the others.
+    """Return notes on hosts whose clocks are far from the others.
 
     offsets: for each host, the seconds that it is ahead of rank 0, and the uncertainty in seconds
     """
@@ -153,14 +153,22 @@ def clocks(offsets: Mapping[str, tuple[float, float]]) -> list[Finding]:
         return []
     middle = statistics.median(offset for offset, _ in offsets.values())
     first, *_, last = sorted(offsets.values())
-    spread = last[0] - first[0] - last[1] - first[1]
-    if spread <= CLOCK_NOTE:
+    spread = last[0] - first[0]
+    if spread - first[1] - last[1] <= CLOCK_NOTE:
         return []
-    text = f"its clock differs by {spread:.1f} s from another host's"
+    away = {host: offset - middle for host, (offset, _) in offsets.items()}
+    far = {host: seconds for host, seconds in away.items() if abs(seconds) >= spread / 2}
+    if len(far) == len(offsets):
+        text = f"the clocks of {some(list(far))} differ by {spread:.1f} s"
+        return [Finding(None, "clock", False, text)]
     return [
-        Finding(host, "clock", spread > CLOCK_LIMIT, text)
-        for host, (offset, _) in offsets.items()
-        if abs(offset - middle) >= (last[0] - first[0]) / 2
+        Finding(
+            host,
+            "clock",
+            False,
+            f"its clock is {abs(seconds):.1f} s {'ahead of' if seconds > 0 else 'behind'} the other hosts'",
+        )
+        for host, seconds in far.items()
     ]
 
 

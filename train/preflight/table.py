@@ -61,10 +61,14 @@ def _row(
         "interface": (first.get("interface") or {}).get("name") or "",
         "all-reduce": min((_rate(report) for report in rates), default=""),
         "write": f"{wrote['seconds'] * 1000:.1f} ms, {wrote['free'] / 2**30:.0f} GiB free" if wrote else "",
-        "clock": f"{seen['clock'][0] * 1000:+.1f} ms" if seen else "",
+        "clock": _offset(seen["clock"][0]) if seen else "",
         "verdict": "BAD" if bad else "ok",
     }
     return {column: values[column] or "-" for column in COLUMNS}
+
+
+def _offset(seconds: float) -> str:
+    return f"{seconds:+.1f} s" if abs(seconds) >= 1 else f"{seconds * 1000:+.1f} ms"
 
 
 def _rate(report: Mapping[str, Any]) -> str:
@@ -99,8 +103,11 @@ def _together(group: Sequence[Mapping[str, str]]) -> Mapping[str, str]:
 
 
 def _number(text: str) -> float:
-    """Return the number at the beginning of the text; 0 for '-'."""
-    return 0.0 if text == "-" else float(text.split()[0])
+    """Return the number at the beginning of the text, times in milliseconds; 0 for '-'."""
+    if text == "-":
+        return 0.0
+    value, unit = text.split()[:2]
+    return float(value) * (1000 if unit == "s" else 1)
 
 
 def lines(made: Sequence[Mapping[str, str]]) -> list[str]:

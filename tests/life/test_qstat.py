@@ -1,0 +1,253 @@
+"""What is known of jobs by qstat: a job is gone only if the answer says so, and never because it cannot be read.
+
+The programs print what OpenPBS 23.06, Torque 6.1.3 and Slurm's qstat print; tests/answers has recorded answers.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support.jobs import path_with
+
+from jobgen.runs import job_query
+from jobgen.schedulers import pbs_jobs as pbs
+from jobgen.schedulers.calls import SchedulerError
+
+JOBS = "1 R\n2[] B\n2[0] R\n3 C\n"
+# Each reads the ids and the states of its jobs from the file JOBS, and writes its arguments to CALLS.
+COMMON = """
+echo "$@" >> CALLS
+options=() ids=()
+for word; do if [[ $word == -* ]]; then options+=("$word"); else ids+=("$word"); fi; done
+has() { [[ " ${options[*]} " == *" $1 "* ]]; }
+show() { printf 'Job Id: %s.head\\n    Job_Name = exp\\n    job_state = %s\\n\\n' "$1" "$2"; }
+state() { awk -v id="$1" '$1 == id { print $2 }' JOBS; }
+"""
+# Every id that is not known is named after all records.
+TORQUE = f"""{COMMON}
+unknown=()
+for id in "${{ids[@]}}"; do
+  state=$(state "$id")
+  if [[ -z $state ]]; then unknown+=("$id")
+  elif has -x; then printf '<?xml version="1.0"?>\\n<Data><Job><Job_Id>%s.head</Job_Id></Job></Data>\\n' "$id"
+  else show "$id" "$state"; fi
+done
+for id in "${{unknown[@]}}"; do echo "qstat: Unknown Job Id Error $id.head" >&2; done
+((${{#unknown[@]}} == 0)) || exit 153
+"""
+# With -E there is one question for all: an id that is not known is named only if none is known, and is the last.
+OPENPBS = f"""{COMMON}
+found=0 status=0
+for id in "${{ids[@]}}"; do
+  state=$(state "$id")
+  if [[ -n $state ]]; then show "$id" "$state"; found=1
+  elif ! has -E; then echo "qstat: Unknown Job Id $id.head" >&2; status=153; fi
+done
+if has -E && ((found == 0)); then echo "qstat: Unknown Job Id $id.head" >&2; status=153; fi
+exit $status
+"""
+# It names none.
+SLURM = f"""{COMMON}
+for option in x E t; do has -$option && {{ echo "Unknown option: $option" >&2; exit 2; }}; done
+status=153
+for id in "${{ids[@]}}"; do [[ -z $(state "$id") ]] || {{ show "$id" "$(state "$id")"; status=0; }}; done
+exit $status
+"""
+Queue = Callable[..., Path]
+
+
+@pytest.fixture
+def queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Queue:
+    """Make a program the qstat, with these jobs in its queue; the answer is the file of its calls."""
+
+    def make(program: str, jobs: str = JOBS, **more: str) -> Path:
+        log, listed = tmp_path / "calls", tmp_path / "jobs"
+        listed.write_text(jobs)
+        texts = {"qstat": program, **more}
+        texts = {
+            name: text.replace("CALLS", str(log)).replace("JOBS", str(listed)) for name, text in texts.items()
+        }
+        monkeypatch.setenv("PATH", f"{path_with(tmp_path / 'bin', **texts)}:/usr/bin:/bin")
+        return log
+
+    return make
+
+
+def states(*ids: str) -> list[tuple[str, str]]:
+    return [(job.id.partition(".")[0], job.state) for job in pbs.ask(ids)]
+
+
+@pytest.mark.parametrize("program", [TORQUE, OPENPBS], ids=["Torque", "OpenPBS"])
+def test_forgotten_jobs_beside_others(program: str, queue: Queue) -> None:
+    queue(program)
+    live = [("1", "running"), ("2[]", "running"), ("3", "ended")]
+    assert states("1.head", "2[].head", "3.head") == live
+    assert states("1.head", "8.head", "2[].head", "9[].head", "3.head") == live
+    assert states("8.head", "1.head", "9.head") == live[:1]
+    assert states("8.head", "9.head") == []
+
+
+def test_the_jobs_that_openpbs_does_not_know_are_not_asked_for_one_by_one(queue: Queue) -> None:
+    log = queue(OPENPBS)
+    assert states(*(f"{number}.head" for number in range(1, 100))) == [("1", "running"), ("3", "ended")]
+    assert [line.split()[:4] for line in log.read_text().splitlines()] == [["-x", "-E", "-t", "-f"]] * 2
+
+
+def test_the_qstat_of_slurm(queue: Queue) -> None:
+    log = queue(SLURM, "1 R\n2 R\n")
+    assert states("1", "2[]", "8", "9[]") == [("1", "running"), ("2", "running")]
+    assert log.read_text().splitlines()[-1] == "-f 1 2 8 9"
+    assert states("8") == []
+
+
+OUTPUTS = {
+    "nothing": ("exit 0", "qstat says nothing about the job, and ends with status 0"),
+    "a status alone": ("exit 153", "qstat says nothing about the job, and ends with status 153"),
+    "a banner": (
+        "echo Maintenance on Monday",
+        "the answer of qstat cannot be read: it begins with 'Maintenance",
+    ),
+    "XML": ("echo '<Data></Data>'", "the answer of qstat cannot be read: it begins with <Data></Data>"),
+    "no server": (
+        "echo 'qstat: cannot connect to server nowhere (errno=15010)' >&2; exit 255",
+        r"qstat does not answer: qstat: cannot connect to server nowhere \(errno=15010\)",
+    ),
+    "no server, status 0": ("echo 'cannot connect' >&2; exit 0", "qstat does not answer: cannot connect"),
+    "no id": (
+        "echo 'qstat: illegally formed job identifier: 1' >&2; exit 1",
+        "qstat does not answer: qstat: illegally formed job identifier: 1",
+    ),
+    "another job": (
+        "echo 'qstat: Unknown Job Id 11.head' >&2; exit 153",
+        "qstat says nothing about the job, and ends with status 153",
+    ),
+    "a job that is cut off": (
+        "printf 'Job Id: 1.head\\n    Job_Name = exp\\n    job_state = F\\n    Exit_st'; exit 137",
+        "qstat does not answer: it ended with status 137",
+    ),
+    "a job that is cut off, status 0": (
+        "printf 'Job Id: 1.head\\n    Job_Name = exp\\n'",
+        "the answer of qstat ends in the middle of a job",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OUTPUTS)
+def test_an_output_that_says_nothing_about_the_job(name: str, queue: Queue) -> None:
+    program, why = OUTPUTS[name]
+    queue(program if name != "another job" else f"[[ $* == *-x* ]] && exit 1; {program}")
+    with pytest.raises(SchedulerError, match=why):
+        pbs.ask(["1.head"])
+
+
+def test_the_last_job_is_cut_off(queue: Queue) -> None:
+    """The others are known, and it is neither ended nor gone."""
+    shown = (
+        "printf 'Job Id: 1.head\\n    job_state = R\\n\\nJob Id: 2.head\\n    job_state = F\\n    Exit_st'"
+    )
+    queue(shown)
+    jobs = {job.id: job for job in pbs.ask(["1.head", "2.head"])}
+    assert {name: job.state for name, job in jobs.items()} == {"1.head": "running", "2": "unknown"}
+    assert jobs["2"].reason == "the answer of qstat ends in the middle of a job"
+
+
+def test_some_jobs_are_unclear(queue: Queue) -> None:
+    """Torque cannot reach the server of one of them; its message about another one comes twice."""
+    wrong = "qstat: cannot connect to server far (errno=111)"
+    error = (
+        f"echo '{wrong}' >&2; for i in 1 2; do echo 'qstat: Unknown Job Id Error 8.head' >&2; done; exit 153"
+    )
+    xml = f"[[ $* != *-x* ]] || {{ echo '<Data></Data>'; {error}; }}"
+    shown = "[[ $* != *' 1 '* ]] || printf 'Job Id: 1.head\\n    job_state = R\\n\\n'"
+    queue(f"{xml}; {shown}; {error}")
+    jobs = pbs.ask(["1.head", "8.head", "9.far"])
+    assert [(job.id, job.state, job.reason) for job in jobs] == [
+        ("1.head", "running", ""),
+        ("9", "unknown", f"qstat does not answer: {wrong}"),
+    ]
+    answer = job_query.ask([("pbs", "1.head"), ("pbs", "8.head"), ("pbs", "9.far")])
+    assert [job.state for job in answer.of("pbs", "1.head") or ()] == ["running"]
+    assert answer.of("pbs", "8.head") == []
+    assert answer.of("pbs", "9.far") is None
+    assert answer.reason("pbs", "9.far") == f"qstat does not answer: {wrong}"
+
+
+def test_a_job_that_has_finished_and_no_history(queue: Queue) -> None:
+    queue(
+        "[[ $* != *-x* ]] || { echo 'qstat: illegal option' >&2; exit 2; }\n"
+        "echo 'qstat: 1.head Job has finished, use -x or -H to obtain historical job information' >&2; exit 35"
+    )
+    assert states("1.head") == [("1", "ended")]
+
+
+@pytest.mark.parametrize("line", ["", "job_state = Z"])
+def test_a_state_that_is_not_known(line: str, queue: Queue) -> None:
+    queue(f"printf 'Job Id: 1.head\\n    Job_Name = exp\\n    {line}\\n\\n'")
+    [job] = pbs.ask(["1.head"])
+    assert (job.state, job.reason) == (
+        "unknown",
+        "qstat shows the state Z" if line else "qstat shows no state of the job",
+    )
+
+
+def test_a_search_that_is_not_answered_for_all_jobs(queue: Queue) -> None:
+    """A job of this user that qstat neither shows nor calls unknown may be the one that is looked for."""
+    queue(TORQUE, qselect="printf '%s\\n' 1.head 8.head")
+    assert list(pbs.find(["/a"], time.time())) == []
+    queue("printf 'Job Id: 1.head\\n    job_state = R\\n\\n'", qselect="printf '%s\\n' 1.head 8.head")
+    with pytest.raises(SchedulerError, match="qstat says nothing about the job"):
+        list(pbs.find(["/a"], time.time()))
+
+
+def test_openpbs_without_a_history(queue: Queue) -> None:
+    """qselect -x ends with status 0 and an error: this is not the answer that there are no jobs."""
+    said = "echo 'PBS is not configured to maintain job history' >&2; exit 0"
+    record = "Job Id: 1.head\\n    Variable_List = PBS_O_WORKDIR=/a\\n\\n"
+    queue(
+        f"[[ $* != *-x* ]] || {{ {said}; }}; printf '{record}'",
+        qselect=f"[[ $* != *-x* ]] || {{ {said}; }}; echo 1.head",
+    )
+    assert list(pbs.find(["/a"], time.time())) == [("/a", "1.head")]
+
+
+LIMITS = [
+    ("substate = 92\n run_count = 1\n Exit_status = -29", "timeout", "it exceeded its wall time"),
+    ("substate = 92\n run_count = 1\n Exit_status = -28", "timeout", "it exceeded its CPU time (cput)"),
+    ("substate = 92\n run_count = 1\n Exit_status = -27", "out of memory", "it exceeded its memory (mem)"),
+    (
+        "substate = 92\n run_count = 1\n Exit_status = -26",
+        "out of memory",
+        "it exceeded its virtual memory (vmem)",
+    ),
+    (
+        "substate = 92\n run_count = 1\n Exit_status = -25",
+        "failed",
+        "it used more processors than it had asked for",
+    ),
+    ("substate = 92\n run_count = 1\n Exit_status = -11", "failed", ""),
+    (
+        "fault_tolerant = False\n start_time = now\n exit_status = -10",
+        "out of memory",
+        "it exceeded a limit of memory",
+    ),
+    ("fault_tolerant = False\n start_time = now\n exit_status = -11", "timeout", "it exceeded its wall time"),
+    (
+        "fault_tolerant = False\n start_time = now\n exit_status = -12",
+        "timeout",
+        "it exceeded its CPU time (cput)",
+    ),
+    ("fault_tolerant = False\n start_time = now\n exit_status = -29", "failed", ""),
+]
+
+
+@pytest.mark.parametrize(("lines", "state", "reason"), LIMITS)
+def test_the_limits_of_both_pbs_have_statuses_of_their_own(
+    lines: str, state: str, reason: str, queue: Queue
+) -> None:
+    letter = "F" if "substate" in lines else "C"
+    queue(f"printf 'Job Id: 9.server\n job_state = {letter}\n {lines}\n\n'")
+    [job] = pbs.ask(["9"])
+    assert (job.state, job.reason) == (state, reason)
