@@ -455,6 +455,12 @@ JUDGEMENTS = (
         "problem",
         "not on PATH",
     ),
+    (software.shell, "bash", case(bash="5.2.15(1)-release"), "ok", "5.2.15"),
+    (software.shell, "bash", case(bash="4.2.46(2)-release"), "ok", "needs 4.2 or newer"),
+    (software.shell, "bash", case(bash="4.1.2(1)-release"), "problem", "4.1.2"),
+    (software.shell, "bash", case(bash=Answer(None, "", "")), "problem", "is not on PATH"),
+    (software.libc, "libc", case(libc="glibc 2.17"), "note", "2.17"),
+    (software.scheduler, "scheduler", case("slurm", sbatch="slurm 24.11.5"), "", "22.05 and 24.11"),
     (software.scheduler, "scheduler", case("pbs", qsub="Version: 6.1.2"), "warning", ""),
     (
         software.srun_mpi,
@@ -494,6 +500,16 @@ def test_judgement(judge: Any, check: str, one: Case, state: str, words: str) ->
     assert finding.state == state or not state, finding
     assert words in finding.found
     assert finding.state in ("ok", "note") or finding.remedy, finding
+
+
+def test_a_current_libc_is_no_finding() -> None:
+    assert not list(software.libc(case(libc="glibc 2.28")))
+
+
+def test_the_tested_versions_are_those_of_the_documentation() -> None:
+    table = (ROOT / "docs/install.md").read_text().partition("## Versions")[2].partition("\n## ")[0]
+    assert all(f"| {one.tested} |" in table for one in SCHEDULERS.values() if one.tested)
+    assert f"| {'.'.join(map(str, software.BASH))} and newer |" in table
 
 
 QUEUES = """\

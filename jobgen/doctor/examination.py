@@ -16,10 +16,12 @@ from jobgen.rendering.runtime import DOCTOR
 # In the order of the script.
 _JUDGEMENTS: tuple[Callable[[Case], Iterator[Finding]], ...] = (
     software.environment,
+    software.shell,
     software.scheduler,
     queues.queue,
     queues.nodes,
     software.python,
+    software.libc,
     software.mpi,
     software.srun_mpi,
     devices.torch,

@@ -65,6 +65,8 @@ facts["devices"] = torch.npu.device_count() if torch.npu.is_available() else 0
 """,
 }
 _COMMANDS = {
+    "bash": ("bash", "-c", 'echo "$BASH_VERSION"'),
+    "libc": ("getconf", "GNU_LIBC_VERSION"),
     "sbatch": ("sbatch", "--version"),
     "qsub": ("qsub", "--version"),
     "srun_mpi": ("srun", "--mpi=list"),

@@ -63,7 +63,7 @@ def scheduler(case: Case) -> Iterator[Finding]:
         yield Finding("scheduler", WARNING, f"{title}: {case.answers[submit[0]].last}", why, remedy)
     elif submit:
         said = (case.text(submit[0]).strip().splitlines() or ["its version is unknown"])[0]
-        yield Finding("scheduler", OK, f"{title}: {said}")
+        yield Finding("scheduler", OK, f"{title}: {said}; jobgen is tested with {scheduler.tested}")
     if later and not missing:
         why = "the script starts the other nodes with it; compute nodes may differ from this host"
         yield Finding(
@@ -78,6 +78,39 @@ def scheduler(case: Case) -> Iterator[Finding]:
             why,
             "if it is Torque, use --dialect torque",
         )
+
+
+BASH = (4, 2)  # the oldest that the scripts run on
+NEWER_TORCH_LIBC = (2, 28)  # of the wheels of torch 2.7 and later; those before need 2.17
+
+
+def shell(case: Case) -> Iterator[Finding]:
+    """Check the bash that runs the script, which is that of the compute nodes."""
+    needed = ".".join(map(str, BASH))
+    said = case.text("bash").strip()
+    if not (version := _version(said)):
+        yield Finding(
+            "bash", PROBLEM, "is not on PATH", "the script is for bash", f"install bash {needed} or newer"
+        )
+    elif version < BASH:
+        why = f"the script needs {needed} or newer, and stops with status 70"
+        yield Finding("bash", PROBLEM, said, why, "ask the site's support for a newer bash")
+    else:
+        yield Finding("bash", OK, f"{said}; the script needs {needed} or newer")
+
+
+def libc(case: Case) -> Iterator[Finding]:
+    """Check whether the wheels of a current torch run here."""
+    said = case.text("libc").strip()
+    if (version := _version(said)) and version < NEWER_TORCH_LIBC and not case.plan.container:
+        why = "torch 2.6.0 is the newest whose wheels run here; later ones need glibc 2.28"
+        yield Finding("libc", NOTE, said, why, "pip install torch==2.6.0, or use a container (--container)")
+
+
+def _version(text: str) -> tuple[int, ...]:
+    """Return the first two numbers of a version; empty if there are none."""
+    match = re.search(r"(\d+)\.(\d+)", text)
+    return (int(match[1]), int(match[2])) if match else ()
 
 
 def python(case: Case) -> Iterator[Finding]:

@@ -41,6 +41,7 @@ class Scheduler:
     runtime: str  # of its file in templates/runtime/
     command: str  # that submits a script
     manual: str
+    tested = ""  # the versions on which the tests run its jobs
     lacks: Mapping[str, str] = {}  # options that it does not support, with the reason
     lacks_if_mixed: Mapping[str, str] = {}  # the same for nodes that differ
 

@@ -35,6 +35,7 @@ class PbsPro(Pbs):
     title = "PBS Pro"
     template = "pbs.sh.j2"
     manual = "https://help.altair.com/2024.1.0/PBS%20Professional/PBSUserGuide2024.1.pdf"
+    tested = "OpenPBS 23.06"
     lacks = {
         "hostfile": "PBS Pro chooses the hosts; a list of them is for jobgen local",
         "qos": "PBS Pro has no equivalent; use a queue",

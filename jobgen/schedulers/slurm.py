@@ -29,6 +29,7 @@ class Slurm(Scheduler):
     summary = "Print a script for Slurm."
     example = "jobgen slurm --nodes 2 --gpus-per-node 4 --launcher torchrun -o job.sh -- train.py --lr 0.1"
     manual = "https://slurm.schedmd.com/sbatch.html"
+    tested = "Slurm 22.05 and 24.11"
     lacks = {
         "dialect": "is only for PBS",
         "hostfile": "Slurm chooses the hosts; a list of them is for jobgen local",

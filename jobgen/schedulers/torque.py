@@ -41,6 +41,7 @@ class Torque(Pbs):
     title = "Torque"
     template = "torque.sh.j2"
     manual = "https://docs.adaptivecomputing.com/torque/4-2-10/Content/topics/commands/qsub.htm"
+    tested = "Torque 6.1"
     nodes_key = "-l nodes"
     request_keys = frozenset({nodes_key})
     memory_form = "-l {}"

@@ -52,7 +52,7 @@ job_why() { # the reason of the first request
 
 job_later() { # SECONDS COMMAND...: run it then, unless the launcher ends before
   (
-    trap 'kill "$!"; exit' TERM
+    trap 'kill "$!" 2> /dev/null; exit' TERM
     sleep "$1" &
     wait "$!"
     "${@:2}"

@@ -36,17 +36,9 @@ install() {
 }
 
 clients() {
-    mkdir -p "$lab/bin" "$lab/t"
-    cat >"$lab/bin/enter" <<X
-#!/bin/bash
-# enter CMD...: run it on the server as $user (PBS_AS=root: as root; PBS_HOST=HOST: on that node); it keeps directory, environment, input
-export PATH=$home/bin:$home/sbin:\$PATH
-at=(ip netns exec "\${PBS_HOST:-$server}" unshare --uts sh -c 'hostname "\$0"; exec "\$@"' "\${PBS_HOST:-$server}")
-[[ \${PBS_AS:-} != root ]] || exec "\${at[@]}" "\$@"
-export HOME=/home/$user USER=$user LOGNAME=$user
-exec "\${at[@]}" setpriv --reuid $user --regid $user --init-groups -- "\$@"
-X
-    make_clients qsub qstat qdel qsig qalter qhold qrls qrerun qrun qmove qselect qmgr pbsnodes pbs_rsub pbs_rstat pbs_rdel tracejob
+    # shellcheck disable=SC2016  # expanded in the file
+    make_clients 'at=(ip netns exec "$host" unshare --uts sh -c '\''hostname "$0"; exec "$@"'\'' "$host")' \
+        qsub qstat qdel qsig qalter qhold qrls qrerun qrun qmove qselect qmgr pbsnodes pbs_rsub pbs_rstat pbs_rdel tracejob
 }
 
 configure() { # HOST

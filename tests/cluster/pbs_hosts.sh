@@ -1,9 +1,9 @@
 # shellcheck shell=bash
 # pbs_hosts.sh - what openpbs.sh and torque.sh share: a server and three nodes in network namespaces, and the user of the jobs.
-# The caller sets server, nodes, network (the first three numbers of the addresses) and lab.
+# The caller sets server, nodes, network (the first three numbers of the addresses), lab and home (of the installation).
 # shellcheck disable=SC2154  # the variables of the caller
 
-user=pbsu # the owner of the jobs
+user=pbsu # the owner of the jobs; users with other login shells are pbs-SHELL
 
 address() { # HOST
     if [[ $1 == "$server" ]]; then echo "$network.1"; else echo "$network.1${1//[!0-9]/}"; fi
@@ -21,14 +21,18 @@ need_installed() { # TITLE FOLDER
     }
 }
 
-install_packages() { # NAME...: Debian's packages, and the user
-    local missing=() name
+install_packages() { # NAME...: Debian's packages, and the users
+    local missing=() name shell
     for name; do dpkg -s "$name" &>/dev/null || missing+=("$name"); done
     if ((${#missing[@]})); then
         apt-get update -q
         DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends -o DPkg::Lock::Timeout=300 "${missing[@]}"
     fi
     id "$user" &>/dev/null || useradd --create-home --shell /bin/bash "$user"
+    for name in tcsh ksh zsh fish; do
+        shell=$(command -v "$name") || continue
+        id "pbs-$name" &>/dev/null || useradd --create-home --shell "$shell" "pbs-$name"
+    done
 }
 
 login_path() { # FILE PATTERN FOLDER: the PATH of login shells, which run the jobs, on the hosts that match the pattern
@@ -61,8 +65,20 @@ connect_hosts() { # a bridge on the server, and a cable from each node to it
     done
 }
 
-make_clients() { # COMMAND...: in $lab/bin, each through the file enter there
+make_clients() { # CODE COMMAND...: in $lab/bin, each through the file enter there; CODE sets at to the words that enter the host
     local name
+    mkdir -p "$lab/bin" "$lab/t"
+    cat >"$lab/bin/enter" <<X
+#!/bin/bash
+# enter CMD...: run it on the server as $user (PBS_AS=USER: as another one; PBS_HOST=HOST: on that node); it keeps directory, environment, input
+export PATH=$home/bin:$home/sbin:\$PATH
+host=\${PBS_HOST:-$server} name=\${PBS_AS:-$user}
+$1
+[[ \$name != root ]] || exec "\${at[@]}" "\$@"
+export HOME=/home/\$name USER=\$name LOGNAME=\$name
+exec "\${at[@]}" setpriv --reuid "\$name" --regid "\$name" --init-groups -- "\$@"
+X
+    shift
     for name; do
         printf '#!/bin/bash\nexec "%s/bin/enter" %s "$@"\n' "$lab" "$name" >"$lab/bin/$name"
     done

@@ -35,17 +35,8 @@ install() {
 }
 
 clients() {
-    mkdir -p "$lab/bin" "$lab/t"
-    cat >"$lab/bin/enter" <<X
-#!/bin/bash
-# enter CMD...: run it on the server as $user (PBS_AS=root: as root; PBS_HOST=HOST: on that node); it keeps directory, environment, input
-export PATH=$home/bin:$home/sbin:\$PATH
-at=(nsenter --target "\$(<"$spools/\${PBS_HOST:-$server}.holder")" --mount --uts --net --wdns="\$PWD")
-[[ \${PBS_AS:-} != root ]] || exec "\${at[@]}" "\$@"
-export HOME=/home/$user USER=$user LOGNAME=$user
-exec "\${at[@]}" setpriv --reuid $user --regid $user --init-groups -- "\$@"
-X
-    make_clients qsub qstat qdel qsig qalter qhold qrls qrerun qrun qmove qselect qmgr qchkpt qmsg qorder pbsnodes tracejob momctl
+    make_clients "at=(nsenter --target \"\$(<'$spools'/\$host.holder)\" --mount --uts --net --wdns=\"\$PWD\")" \
+        qsub qstat qdel qsig qalter qhold qrls qrerun qrun qmove qselect qmgr qchkpt qmsg qorder pbsnodes tracejob momctl
 }
 
 is_held() { # HOST: whether its holder lives; the id in the file may be that of another process now

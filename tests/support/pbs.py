@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from support import warm_python
@@ -91,6 +91,8 @@ class PbsCluster:
     """Three nodes of eight cores and a server, all of them hosts of this machine."""
 
     kind: Kind
+    user: str = field(default=USER, kw_only=True)
+    """The owner of the jobs; ``pbs-SHELL`` has that login shell."""
 
     @property
     def name(self) -> str:
@@ -116,7 +118,7 @@ class PbsCluster:
     @property
     def home(self) -> Path:
         """The home directory of the user, in which jobs start."""
-        return Path("/home", USER)
+        return Path("/home", self.user)
 
     @property
     def env(self) -> dict[str, str]:
@@ -128,7 +130,7 @@ class PbsCluster:
         """A new folder that the user may write into, seen by all hosts."""
         made = Path(tempfile.mkdtemp(prefix=f"{name[:40]}-", dir=self.lab / "t"))
         made.chmod(0o755)
-        shutil.chown(made, USER, USER)
+        shutil.chown(made, self.user, self.user)
         return made
 
     # ------------------------------------------------------------------------------------------ the cluster
@@ -184,7 +186,7 @@ class PbsCluster:
     ) -> subprocess.CompletedProcess[str]:
         """Run a command on a host ("head" is the server), in ``cwd`` and with ``env`` added to ``self.env``."""
         at = self.kind.head if host == "head" else host
-        who = {"PBS_HOST": at} | ({"PBS_AS": "root"} if root else {})
+        who = {"PBS_HOST": at, "PBS_AS": "root" if root else self.user}
         folder = cwd or self.lab / "t"
         done = subprocess.run(
             [*self.enter(folder), *argv],
