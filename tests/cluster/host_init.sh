@@ -12,10 +12,7 @@ hide_the_machine() {
     mount -t tmpfs -o mode=1777 tmpfs /dev/shm
     mkdir /run/sshd /run/munge /run/slurmd /run/lock
     chmod 1777 /run/lock
-    local file
-    for file in hosts nsswitch.conf passwd slurm ssh/ssh_config; do
-        mount --bind "$root/etc/$file" "/etc/$file"
-    done
+    mount --bind "$root/etc" /etc
     hostname "$host"
     ip link set lo up
 }

@@ -83,7 +83,7 @@ def play(cluster: AnyCluster, cell: Cell) -> Outcome:
     """Run the job of a cell until it is over and its processes are gone, or should be."""
     end = ENDS[cell.end]
     folder = cluster.folder(cell.name)
-    script = script_of(cluster, folder, cell.launcher, end.program, *end.options_on(cell.scheduler))
+    script = script_of(cluster, folder, cell.launcher, end.program, *end.options_of(cell))
     begin = time.monotonic()
     job = cluster.submit(script, folder)
     try:
