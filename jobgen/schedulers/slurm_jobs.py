@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from jobgen.errors import shown
+from jobgen.schedulers import arrays
 from jobgen.schedulers.calls import SchedulerError, batched, call, complaint
 from jobgen.schedulers.jobs import CLOCKS_DIFFER, Job, number, task, whole_lines
 from jobgen.values import seconds
@@ -162,18 +163,34 @@ def _at(cluster: str) -> tuple[str, ...]:
 
 def _sacct(cluster: str, numbers: Collection[str]) -> tuple[list[Job], str]:
     """Return the jobs in the accounting, and why others may be missing; no jobs if there is no accounting."""
-    words = ("--array", f"--jobs={_listed(numbers)}", "--format=JobID,State,ExitCode")
+    words = (f"--jobs={_listed(numbers)}", "--format=JobID,State,ExitCode")
     try:
         out = _sacct_out(cluster, *words)
     except SchedulerError as error:
         return [], f"squeue does not list it any more, and {error}"
     records, other = _records("sacct", out, _ACCOUNTING_RECORD)
-    return [_job("sacct", job_id, state, "", None, code) for job_id, state, code in records], other
+    jobs = [
+        _job("sacct", task_id, state, "", None, code)
+        for job_id, state, code in records
+        for task_id in _tasks(job_id)
+    ]
+    return jobs, other
+
+
+def _tasks(job_id: str) -> list[str]:
+    """Return the ids of the tasks in an id such as 12_[0-2,5], which never began; otherwise the id."""
+    match = re.fullmatch(r"(\d+)_\[(.*)\]", job_id)
+    array = arrays.read(match[2]) if match else None
+    if not (match and array):
+        return [job_id]
+    ranges = (range(first, last + 1, step) for first, last, step in array.ranges)
+    return [f"{match[1]}_{index}" for indices in ranges for index in indices]
 
 
 def _sacct_out(cluster: str, *options: str) -> str:
     """Return what sacct prints; nothing if this Slurm has no accounting."""
-    done = call(("sacct", *_at(cluster), "--allocations", "--noheader", "--parsable2", *options))
+    words = ("sacct", *_at(cluster), "--allocations", "--noheader", "--parsable2", *options)
+    done = call(words, more={"SLURM_BITSTR_LEN": "0"})  # the indices of an array at full length
     if done.status != 0 and _NO_ACCOUNTING not in done.err:
         raise SchedulerError(f"sacct does not answer: {complaint(done)}")
     return done.out if done.status == 0 else ""

@@ -19,6 +19,8 @@
 #   MINICLUSTER_LEASE  a file: the cluster goes down by itself when nobody holds a lock (flock) on it any more
 #   MINICLUSTER_SYSTEM a folder with the system of Debian 13, whose programs the hosts run instead of the machine's
 #   MINICLUSTER_SHARED more files and folders of the machine that its hosts see, separated by colons
+#   MINICLUSTER_ACCOUNTING
+#                      if not empty: slurmdbd keeps the jobs, and slurmctld forgets them two seconds after their ends
 #   MINICLUSTER_MIRROR the mirror of Debian that `install` makes this system from
 set -euo pipefail
 
@@ -31,9 +33,9 @@ nodes=(node1 node2 node3)
 hosts=(head "${nodes[@]}")
 declare -A address=([head]=10.213.77.1 [node1]=10.213.77.11 [node2]=10.213.77.12 [node3]=10.213.77.13)
 packages=(environment-modules iproute2 munge openmpi-bin openssh-client openssh-server pdsh slurm-client slurm-wlm-basic-plugins
-    slurmctld slurmd util-linux
-    mariadb-server-core slurmdbd) # the last two: accounting
-more_packages=(procps python3) # of MINICLUSTER_SYSTEM
+    slurmctld slurmd util-linux)
+accounting_packages=(mariadb-server-core slurmdbd) # of the machine
+system_packages=(procps python3)                   # of MINICLUSTER_SYSTEM
 namespaces=(--mount --net --uts --ipc --pid)
 system_path=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 patience=30 # seconds
@@ -50,7 +52,7 @@ fill_in() { # TEMPLATE
 }
 
 write_configuration() {
-    rm -rf "${root:?}"/{dev,etc,home,log,run,ssh,state}
+    rm -rf "${root:?}"/{db,dev,etc,home,log,run,ssh,state}
     mkdir -p "$root"/{dev,home,log/jobs,run,ssh,state}
     # A copy of the whole folder: a file that is mounted over one of it goes when the machine replaces that one.
     cp -a "$system/etc" "$root/etc"
@@ -71,8 +73,18 @@ write_slurm_configuration() {
     for i in {0..7}; do mknod -m 666 "$root/dev/npu$i" c 1 3; done
     fill_in gres.conf.in >"$root/etc/slurm/gres.conf"
     fill_in slurm.conf.in >"$root/etc/slurm/slurm.conf"
+    [[ -z ${MINICLUSTER_ACCOUNTING:-} ]] || write_accounting
     # Slurm from 23.11 on otherwise writes to /sys/fs/cgroup; 22.05 does not know the word.
     [[ -z $system ]] || echo CgroupPlugin=disabled >"$root/etc/slurm/cgroup.conf"
+}
+
+write_accounting() {
+    sed -i 's/^MinJobAge=.*/MinJobAge=2/' "$root/etc/slurm/slurm.conf"
+    cat >>"$root/etc/slurm/slurm.conf" <<END
+AccountingStorageType=accounting_storage/slurmdbd
+AccountingStorageHost=head
+AccountingStorageEnforce=associations,limits,qos
+END
 }
 
 write_ssh_configuration() {
@@ -203,7 +215,7 @@ command_install() {
 
 install_packages() {
     local package missing=()
-    for package in "${packages[@]}"; do
+    for package in "${packages[@]}" "${accounting_packages[@]}"; do
         dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
     done
     ((${#missing[@]})) || return 0
@@ -229,7 +241,7 @@ install_system() { # it appears when it is complete
     printf '#!/bin/sh\nexit 101\n' >"$new/usr/sbin/policy-rc.d" # no package starts its services
     chmod 755 "$new/usr/sbin/policy-rc.d"
     DEBIAN_FRONTEND=noninteractive chroot "$new" apt-get install -q -y --no-install-recommends \
-        "${packages[@]}" "${more_packages[@]}" >>"$system.log" 2>&1 || die "apt-get fails in $new: see $system.log"
+        "${packages[@]}" "${system_packages[@]}" >>"$system.log" 2>&1 || die "apt-get fails in $new: see $system.log"
     rm -rf "$new"/var/cache/apt/archives/*.deb "$new"/var/lib/apt/lists/*
     mv "$new" "$system"
 }

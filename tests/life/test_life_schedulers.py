@@ -95,12 +95,13 @@ echo "sacct $@" >> {log}
 echo '17|CANCELLED by 1000|0:15'
 echo '18|OUT_OF_MEMORY|0:125'
 echo '19|FAILED|71:0'
+echo '20_[0-1,7]|CANCELLED by 1000|0:0'
 """
 
 
 def test_slurm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     log = commands(monkeypatch, tmp_path, squeue=SQUEUE, sacct=SACCT)
-    jobs = slurm.ask(["12", "13", "14", "15", "16", "17", "18", "19"])
+    jobs = slurm.ask(["12", "13", "14", "15", "16", "17", "18", "19", "20"])
     assert [(job.id, job.state, job.reason, job.status) for job in jobs] == [
         ("12", "running", "", None),
         ("13", "pending", "Dependency", None),
@@ -111,11 +112,13 @@ def test_slurm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         ("17", "cancelled", "", 143),
         ("18", "out of memory", "", 253),
         ("19", "failed", "", 71),
+        *((f"20_{index}", "cancelled", "", 0) for index in (0, 1, 7)),
     ]
     assert (jobs[0].seconds_left, jobs[2].task) == (93784, "0")
     calls = log.read_text().splitlines()
     assert len(calls) == 2
-    assert "--jobs=17,18,19" in calls[1]
+    assert "--jobs=17,18,19,20" in calls[1]
+    assert "--array" not in calls[1]  # sacct has it since 23.02
 
 
 @pytest.mark.parametrize(

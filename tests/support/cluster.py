@@ -63,6 +63,7 @@ class Cluster:
     root: Path
     lease: Path | None = None
     version: str = FIRST
+    accounting: bool = False
 
     name = "slurm"
     words = ("slurm",)
@@ -192,6 +193,7 @@ class Cluster:
         settings = {
             "MINICLUSTER_ROOT": str(self.root),
             "MINICLUSTER_SYSTEM": SYSTEMS[self.version],
+            "MINICLUSTER_ACCOUNTING": "yes" if self.accounting else "",
             "MINICLUSTER_SHARED": ":".join(map(str, shared)),
         }
         if self.lease is not None:
@@ -209,7 +211,7 @@ class Cluster:
 
 
 @contextmanager
-def shared_cluster(root: Path, version: str = FIRST) -> Iterator[Cluster]:
+def shared_cluster(root: Path, version: str = FIRST, accounting: bool = False) -> Iterator[Cluster]:
     """The cluster at ``root``, brought up by the first process that asks and taken down by the last one.
 
     Each user holds a shared lock on a file. Should all of them be killed, the cluster sees that the lock
@@ -217,7 +219,7 @@ def shared_cluster(root: Path, version: str = FIRST) -> Iterator[Cluster]:
     """
     root.mkdir(parents=True, exist_ok=True)
     lease = root / "lease"
-    cluster = Cluster(root, lease, version)
+    cluster = Cluster(root, lease, version, accounting)
     with lease.open("w") as held:
         fcntl.flock(held, fcntl.LOCK_SH)
         cluster.up()
