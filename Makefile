@@ -12,7 +12,7 @@ SOURCES := setup.cfg pyproject.toml constraints.txt
 # Every process of the tests would compile all modules again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-clusters test-survival test-matrix test-others system quick matrix hangs mutants written collection lint docs dist pyz sbom recipes release web bench colossalai clean
+.PHONY: demo test test-clusters test-survival test-matrix test-others test-slurm-new system quick matrix hangs mutants written collection lint docs dist pyz sbom recipes release web bench colossalai clean
 
 demo: $(VENV)/.demo
 	$(BIN)/jobgen local --name demo --ranks-per-node 2 --launcher mpirun --venv $(VENV) --output demo.sh --force \
@@ -63,6 +63,12 @@ matrix: $(VENV)/.test
 	JOBGEN_MATRIX=all JOBGEN_MATRIX_RECORD=$(CURDIR)/$(VENV)/matrix.jsonl \
 	  $(BIN)/python -m pytest -n 3 --dist loadgroup tests/cluster/test_matrix.py
 	PYTHONPATH=tests $(BIN)/python -m support.matrix_table $(VENV)/matrix.jsonl > docs/matrix.md
+
+# All tests that use a Slurm, and all cells of the matrix, on Slurm 24.11 alone; `make test` runs some of them on it.
+test-slurm-new: $(VENV)/.test
+	tests/install.sh
+	JOBGEN_TEST_SLURM=24.11 JOBGEN_MATRIX=all ALL_FORMS=1 \
+	  $(PYTEST) -n 4 $(ON_CLUSTERS) -k 'not pbs and not torque' $(OR_ALONE)
 
 # Fifty jobs with each Open MPI on each scheduler.
 hangs: $(VENV)/.test

@@ -285,7 +285,8 @@ class MpiFlavour(NamedTuple):
     its ranks through the scheduler, and needs neither ssh nor an agent. ``network`` sets its ``{interface}``.
     ``overcommit`` allows more ranks than processors. ``marks`` are options by which convert knows it, and
     ``modules`` a pattern of its modules; ``commands`` are launchers that only it has. ``passes_all``: it
-    passes the whole environment to every rank. ``more_ranks`` are further variables of a rank, with the
+    passes the whole environment to every rank. ``own_sessions``: the srun or ssh that it starts leaves its
+    session. ``more_ranks`` are further variables of a rank, with the
     fields of ``ranks`` that have their values.
     """
 
@@ -308,6 +309,7 @@ class MpiFlavour(NamedTuple):
     marks: tuple[str, ...] = ()
     modules: str = ""
     passes_all: bool = False
+    own_sessions: bool = False
     commands: tuple[str, ...] = ()
     more_ranks: Mapping[str, str] = MappingProxyType({})
 
@@ -365,6 +367,7 @@ MPI_FLAVOURS = {
         },
         modules="cray-mpich|mpich|mvapich2?|parastationmpi|psmpi",
         passes_all=True,
+        own_sessions=True,
     ),
     # https://www.intel.com/content/www/us/en/docs/mpi-library/developer-reference-linux/
     "intel": MpiFlavour(
@@ -380,6 +383,7 @@ MPI_FLAVOURS = {
         runtime=("mpi", "intel"),
         modules="i(?:ntel-?)?mpi|intel-oneapi-mpi|intel/mpi|oneapi/mpi|iimpi",
         passes_all=True,
+        own_sessions=True,
     ),
     # https://cpe.ext.hpe.com/docs/latest/pals/index.html
     "pals": MpiFlavour(

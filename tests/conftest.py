@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from support import old_bash
 from support import warm_python as commands
-from support.cluster import Cluster, shared_cluster
+from support.cluster import FIRST, NEW, SLURMS, Cluster, shared_cluster
 from support.not_installed import pytest_terminal_summary  # noqa: F401  # a hook
 from support.pbs import OPENPBS, TORQUE, PbsCluster, shared_pbs
 from support.require import need_cluster, need_pbs
@@ -59,8 +59,23 @@ def session_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def slurm_cluster(session_dir: Path) -> Iterator[Cluster]:
     """Three nodes of Slurm; submit with ``sbatch``."""
     need_cluster()
-    with shared_cluster(session_dir / "cluster-slurm") as cluster:
+    with shared_cluster(session_dir / f"cluster-slurm-{FIRST}") as cluster:
         yield cluster
+
+
+@pytest.fixture(scope="session")
+def slurm24_cluster(session_dir: Path) -> Iterator[Cluster]:
+    """Three nodes of Slurm 24.11."""
+    need_cluster(NEW)
+    with shared_cluster(session_dir / f"cluster-slurm-{NEW}", NEW) as cluster:
+        yield cluster
+
+
+@pytest.fixture(params=SLURMS)
+def each_slurm(request: pytest.FixtureRequest) -> Cluster:
+    """One Slurm after the other."""
+    cluster: Cluster = request.getfixturevalue(f"{request.param}_cluster")
+    return cluster
 
 
 @pytest.fixture(scope="session")

@@ -390,8 +390,9 @@ class Scheduler:
         indices = int(ends[2]) - int(ends[1]) + 1 if ends else self.least_range
         return matches(self.array_pattern, text) and indices >= self.least_range
 
-    def value_fault(self, key: str, value: str) -> str:
-        """Return why the scheduler refuses the value of an option; empty if it accepts it."""
+    def value_fault(self, key: str, value: str, version: str | None = None) -> str:
+        """Return why this version of the scheduler refuses the value of an option; empty if it accepts it.
+        An unknown version accepts what any version accepts."""
         return ""
 
     def list_fault(self, value: str) -> str:

@@ -195,7 +195,7 @@ class PbsPro(Pbs):
     def accepts_time(self, text: str) -> bool:
         return not text or super().accepts_time(re.sub(r"^(\d+(?::\d+)?):$", r"\1", self.time(text)))
 
-    def value_fault(self, key: str, value: str) -> str:
+    def value_fault(self, key: str, value: str, version: str | None = None) -> str:
         from jobgen.schedulers.pbspro_values import value_fault
 
         return value_fault(key, value)

@@ -265,10 +265,10 @@ class Slurm(Scheduler):
 
         return is_array(text)
 
-    def value_fault(self, key: str, value: str) -> str:
+    def value_fault(self, key: str, value: str, version: str | None = None) -> str:
         from jobgen.schedulers.slurm_values import value_fault
 
-        return value_fault(key, value)
+        return value_fault(key, value, version)
 
     def together_faults(self, given: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         from jobgen.schedulers.slurm_values import together_faults

@@ -9,6 +9,8 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from jobgen.errors import shown
+from jobgen.schedulers import arrays
 from jobgen.schedulers.calls import SchedulerError, batched, call, complaint
 from jobgen.schedulers.jobs import CLOCKS_DIFFER, Job, number, task, whole_lines
 from jobgen.values import seconds
@@ -17,6 +19,8 @@ _STATES = {
     "PENDING": "pending",
     "CONFIGURING": "pending",
     "REQUEUED": "pending",
+    "REQUEUE_FED": "pending",
+    "EXPEDITING": "pending",
     "REQUEUE_HOLD": "held",
     "SPECIAL_EXIT": "held",
     "RESV_DEL_HOLD": "held",
@@ -41,7 +45,10 @@ _STATES = {
 
 
 command: Sequence[str] = ("sbatch", "--parsable")
-_RECORD = re.compile(r"(\d+(?:_\d+|_\[[^\]|]*\])?)\|([A-Z_]+)\|([^|]*)\|(.*)")  # others are banners
+_ID = r"(\d+(?:_\d+|_\[[^\]|]*\]|\+\d+)?)"
+_QUEUE_RECORD = re.compile(rf"{_ID}\|([A-Z_]+)\|([^|]*)\|(.*)")
+_PATH_RECORD = re.compile(rf"{_ID}\|(.+)")
+_ACCOUNTING_RECORD = re.compile(rf"{_ID}\|([A-Z_]+)[^|]*\|(\d+:\d+)")  # CANCELLED by 1000
 _CLUSTERS = re.compile(rb"^#SBATCH\s(?:.*\s)?(?:-M\s*|--clusters?[= ]\s*)([\w.,-]+)", re.MULTILINE)
 _HEAD = 4096  # bytes of a script that hold its directives
 _REMEMBERED = 60  # s; the controller keeps a job that has ended for longer
@@ -64,7 +71,7 @@ def find(directories: Collection[str], since: float) -> Iterator[tuple[str, str]
     found = set()
     for cluster in ("", *_clusters(directories)):
         out = _squeue_out(cluster, f"--user={os.getuid()}", "--format=%F|%o")
-        for path, job_id in _pairs(out, cluster):
+        for path, job_id in _pairs("squeue", out, cluster):
             if (directory := os.path.dirname(path)) in directories:
                 found.add(directory)
                 yield directory, job_id
@@ -73,7 +80,8 @@ def find(directories: Collection[str], since: float) -> Iterator[tuple[str, str]
         begin = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(since - CLOCKS_DIFFER))
         for cluster in ("", *_clusters(missing)):
             words = (f"--user={os.getuid()}", f"--starttime={begin}", "--format=JobID,WorkDir")
-            yield from (pair for pair in _pairs(_sacct_out(cluster, *words), cluster) if pair[0] in missing)
+            pairs = _pairs("sacct", _sacct_out(cluster, *words), cluster)
+            yield from (pair for pair in pairs if pair[0] in missing)
 
 
 def _clusters(directories: Collection[str]) -> list[str]:
@@ -86,26 +94,36 @@ def _clusters(directories: Collection[str]) -> list[str]:
     return sorted({*names} - {""})
 
 
-def _pairs(out: str, cluster: str) -> Iterator[tuple[str, str]]:
-    """Yield the path and the id of each record ID|PATH."""
-    for line in out.splitlines():
-        job_id, _, path = line.partition("|")
-        if path and number(job_id).isdecimal():
-            yield path, number(job_id) + (f";{cluster}" if cluster else "")
+def _pairs(command: str, out: str, cluster: str) -> list[tuple[str, str]]:
+    """Return the path and the id of each record ID|PATH.
+
+    Raises:
+        SchedulerError: there are lines, and no record.
+    """
+    records, other = _records(command, out, _PATH_RECORD)
+    if other and not records:
+        raise SchedulerError(other)
+    return [(path, number(job_id) + (f";{cluster}" if cluster else "")) for job_id, path in records]
 
 
 def ask(ids: Sequence[str]) -> list[Job]:
     """Return what Slurm reports on these jobs, with every task of an array. Jobs that the controller has
-    forgotten are looked up in the accounting; they are unknown if it does not answer.
+    forgotten are looked up in the accounting. A job is left out only if neither knows it; it is unknown if an
+    answer cannot be read.
 
     Raises:
         SchedulerError: Slurm does not answer.
     """
     jobs = []
     for cluster, some in _by_cluster(ids).items():
-        found = list(_squeue(cluster, some))
-        missing = sorted({number(one) for one in some} - {number(job.id) for job in found})
-        found += _sacct(cluster, missing) if missing else []
+        numbers = {number(one) for one in some}
+        found, why = _squeue(cluster, numbers)
+        if missing := numbers - {number(job.id) for job in found}:
+            others, no_record = _sacct(cluster, missing)
+            found += others
+            why = why or no_record
+            missing -= {number(job.id) for job in others}
+        found += [Job(one, "unknown", why) for one in sorted(missing)] if why else []
         jobs += [job._replace(id=f"{job.id};{cluster}") for job in found] if cluster else found
     return jobs
 
@@ -119,12 +137,15 @@ def _by_cluster(ids: Sequence[str]) -> dict[str, list[str]]:
     return table
 
 
-def _squeue(cluster: str, ids: Sequence[str]) -> Iterator[Job]:
-    numbers = ",".join(sorted({number(one) for one in ids}))
-    for line in _squeue_out(cluster, "--array", f"--jobs={numbers}", "--format=%i|%T|%L|%r").splitlines():
-        if record := _RECORD.fullmatch(line.strip()):
-            job_id, state, left, reason = record.groups()
-            yield _job(job_id, state, "" if reason == "None" else reason, seconds(left))
+def _squeue(cluster: str, numbers: Collection[str]) -> tuple[list[Job], str]:
+    """Return the jobs that the controller knows, and why others may be missing."""
+    out = _squeue_out(cluster, "--array", f"--jobs={_listed(numbers)}", "--format=%i|%T|%L|%r")
+    records, other = _records("squeue", out, _QUEUE_RECORD)
+    jobs = [
+        _job("squeue", job_id, state, "" if reason == "None" else reason, seconds(left))
+        for job_id, state, left, reason in records
+    ]
+    return jobs, other
 
 
 def _squeue_out(cluster: str, *options: str) -> str:
@@ -140,34 +161,67 @@ def _at(cluster: str) -> tuple[str, ...]:
     return (f"--clusters={cluster}",) if cluster else ()
 
 
-def _sacct(cluster: str, numbers: Sequence[str]) -> list[Job]:
-    """Return the jobs from the accounting; an empty list if there is no accounting."""
+def _sacct(cluster: str, numbers: Collection[str]) -> tuple[list[Job], str]:
+    """Return the jobs in the accounting, and why others may be missing; no jobs if there is no accounting."""
+    words = (f"--jobs={_listed(numbers)}", "--format=JobID,State,ExitCode")
     try:
-        out = _sacct_out(cluster, "--array", f"--jobs={','.join(numbers)}", "--format=JobID,State,ExitCode")
+        out = _sacct_out(cluster, *words)
     except SchedulerError as error:
-        why = f"squeue does not list it any more, and {error}"
-        return [Job(one, "unknown", why) for one in numbers]
-    words = (line.split("|") for line in out.splitlines() if line.count("|") == 2)
-    return [_job(job_id, state, "", None, exit_code) for job_id, state, exit_code in words]
+        return [], f"squeue does not list it any more, and {error}"
+    records, other = _records("sacct", out, _ACCOUNTING_RECORD)
+    jobs = [
+        _job("sacct", task_id, state, "", None, code)
+        for job_id, state, code in records
+        for task_id in _tasks(job_id)
+    ]
+    return jobs, other
+
+
+def _tasks(job_id: str) -> list[str]:
+    """Return the ids of the tasks in an id such as 12_[0-2,5], which never began; otherwise the id."""
+    match = re.fullmatch(r"(\d+)_\[(.*)\]", job_id)
+    array = arrays.read(match[2]) if match else None
+    if not (match and array):
+        return [job_id]
+    ranges = (range(first, last + 1, step) for first, last, step in array.ranges)
+    return [f"{match[1]}_{index}" for indices in ranges for index in indices]
 
 
 def _sacct_out(cluster: str, *options: str) -> str:
     """Return what sacct prints; nothing if this Slurm has no accounting."""
-    done = call(("sacct", *_at(cluster), "--allocations", "--noheader", "--parsable2", *options))
+    words = ("sacct", *_at(cluster), "--allocations", "--noheader", "--parsable2", *options)
+    done = call(words, more={"SLURM_BITSTR_LEN": "0"})  # the indices of an array at full length
     if done.status != 0 and _NO_ACCOUNTING not in done.err:
         raise SchedulerError(f"sacct does not answer: {complaint(done)}")
     return done.out if done.status == 0 else ""
 
 
-def _job(job_id: str, state: str, reason: str, left: int | None, exit_code: str = "") -> Job:
-    word = _STATES.get(state.split(" ")[0].rstrip("+"), state.lower())  # CANCELLED by 1000
+def _listed(numbers: Collection[str]) -> str:
+    return ",".join(sorted(numbers))
+
+
+def _records(command: str, out: str, pattern: re.Pattern[str]) -> tuple[list[tuple[str, ...]], str]:
+    """Return the fields of each record in an output, and a sentence about the first line that is none."""
+    records, other = [], ""
+    for line in filter(None, map(str.strip, out.splitlines())):
+        if record := pattern.fullmatch(line):
+            records.append(record.groups())
+        else:
+            other = other or f"{command} prints {shown(line)}, which is no record of a job"
+    return records, other
+
+
+def _job(command: str, job_id: str, state: str, reason: str, left: int | None, exit_code: str = "") -> Job:
+    word = _STATES.get(state, "unknown")
     if word == "pending" and reason.startswith("JobHeld"):
         word = "held"
+    if word == "unknown":
+        reason = f"{command} shows the state {state}"
     status = re.fullmatch(r"(\d+):(\d+)", exit_code)
     return Job(
         job_id,
         word,
-        reason if word in ("pending", "held") else "",
+        reason if word in ("pending", "held", "unknown") else "",
         left if word == "running" else None,
         task(job_id),
         (int(status[1]) or (128 + int(status[2]) if status[2] != "0" else 0)) if status else None,

@@ -16,7 +16,7 @@ ntasks-per-gpu= ntasks-per-node= ntasks-per-socket= ntasks-per-tres= oom-kill-st
 overcommit oversubscribe parsable partition= power= prefer= priority= profile= propagate? qos= quiet
 reboot requeue reservation= resv-ports? segment= share shared signal= sockets-per-node= spread-job
 stepmgr switches= tasks-per-node= test-only thread-spec= threads-per-core= time= time-min= tmp=
-tree-width= tres-bind= tres-per-task= uid= usage use-min-nodes verbose version wait wait-all-nodes= warn
+tres-bind= tres-per-task= uid= usage use-min-nodes verbose version wait wait-all-nodes= warn
 wckey= workdir= wrap=
 """
 # "=" if an option takes a value, "?" if it may take one.
@@ -34,10 +34,11 @@ SHORT_OPTIONS = {
 # The versions that have an option. sbatch of 22.05 has none of share, shared and warn; 19.05 removed workdir.
 SPANS = {
     **dict.fromkeys(("--share", "--shared", "--warn"), Span(before="22.05")),
+    "--power": Span(before="24.05"),
     "--workdir": Span(before="19.05"),
     **dict.fromkeys(("--prefer",), Span(since="22.05")),
     **dict.fromkeys(
-        ("--container-id", "--extra", "--tree-width", "--tres-bind", "--tres-per-task"), Span(since="23.02")
+        ("--container-id", "--extra", "--tres-bind", "--tres-per-task"), Span(since="23.02")
     ),
     **dict.fromkeys(("--segment", "--stepmgr", "--resv-ports"), Span(since="24.05")),
     "--container": Span(since="21.08"),
@@ -54,6 +55,7 @@ SPANS = {
 _STEPS = """
 accel-bind bcast bell cpu-bind cpu_bind disable-status epilog exact immediate jobid join
 kill-on-bad-exit kill-command label mem_bind mpi msg-timeout multi-prog no-allocate no-bell no-shell
-overlap prolog pty quit-on-interrupt relative send-libs slurmd-debug task-epilog task-prolog unbuffered
+overlap prolog pty quit-on-interrupt relative send-libs slurmd-debug task-epilog task-prolog
+tree-width unbuffered
 """
 OF_STEPS = frozenset(_STEPS.split())

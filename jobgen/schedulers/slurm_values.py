@@ -1,4 +1,4 @@
-"""The values that sbatch accepts for its options, measured with Slurm 22.05.
+"""The values that sbatch accepts for its options, measured with Slurm 22.05 and 24.11.
 
 src/common/slurm_opt.c and proc_args.c test them, parse_time.c the times; slurmctld tests arrays and
 dependencies (job_mgr.c, job_scheduler.c). What depends on the cluster, such as the name of a partition, is
@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from jobgen.schedulers import value_forms
 from jobgen.schedulers.base import matches
 from jobgen.schedulers.value_forms import Form, listed
+from jobgen.schedulers.versions import Span
 
 _MAIL_TYPES = """
 NONE BEGIN END FAIL REQUEUE ALL INVALID_DEPEND STAGE_OUT ARRAY_TASKS
@@ -20,10 +21,11 @@ TIME_LIMIT TIME_LIMIT_90 TIME_LIMIT_80 TIME_LIMIT_50
 """
 MAIL_TYPES = tuple(_MAIL_TYPES.split())
 _SIGNALS = "HUP|INT|QUIT|ABRT|KILL|ALRM|TERM|USR1|USR2|URG|CONT|STOP|TSTP|TTIN|TTOU|XCPU"
-_SIGNAL = rf"(?i:(?:B|R|BR|RB)?:)?(?i:(?:SIG)?(?:{_SIGNALS})|-?0*[1-9]\d*)(?:@(\d{{0,5}}))?"
 _TYPE = r"[\w .+-]*[A-Za-z_][\w .+-]*"  # of a device
 _DEVICES = rf"(?:{_TYPE}:)?\d+(?i:[kmgtp])?|{_TYPE}"
-_GRES = rf"(?:gres:)?[A-Za-z_][\w.-]*(?::(?:{_TYPE}|\d+(?=:)))?(?::\d+(?i:[kmgtp])?)?"
+_GRES = rf"[A-Za-z_][\w.-]*(?::(?:{_TYPE}|\d+(?=:)))?"
+_GRES_NUMBER = r"\d+(?i:[kmgtp])?"
+_TRES = rf"(?:gres/)?{_GRES}(?:[:=]{_GRES_NUMBER})?"  # in later versions
 _JOB = r"-?0*[1-9]\d*(?:_(?:\d*|\*|\[[\d,-]+\]))?(?:\+\d+)?"
 _KINDS = "after|afterany|afternotok|afterok|aftercorr|afterburstbuffer|expand"
 _WAIT = rf"(?i:{_KINDS})(?::{_JOB})+|(?i:singleton)"
@@ -34,17 +36,20 @@ _LIMITS = "ALL|NONE|(?:RLIMIT_)?(?:AS|CORE|CPU|DATA|FSIZE|MEMLOCK|NOFILE|NPROC|R
 _FREQUENCY = r"low|medium|highm1|high|\d+"
 _GOVERNOR = "conservative|ondemand|performance|powersave|schedutil|userspace"
 _HEX = r"(?:0x)?[\da-f]+(?:\*\d+)?"
+_GPU_BIND = "closest, none, map_gpu:LIST or the like"
+_TIME = "a time such as 2030-01-31T20:00, 20:00 or now+1hour"
+_SIZE = r"\d+(?:-\d+(?::\d+)?)?"
 _HOSTS = r"[^\[\]\s]*(?:\[[\d,-]+\][^\[\]\s]*)*"
 
 
-def is_time(text: str) -> bool:
+def _is_time(text: str, noon: str = "noon") -> bool:
     """Return whether sbatch accepts a point in time: parse_time in src/common/parse_time.c."""
     if matches(r"(?i:uts)\d+", text):
         return int(text[3:]) >= 1_000_000
     clock = r"(?:[01]?\d|2[0-3]):[0-5]\d(?::[0-5]\d)?(?:\s*(?i:[ap]m))?"
     date = r"\d{4}-(?:0[1-9]|1[0-2])-(?:0?[1-9]|[12]\d|3[01])"
     month, day = r"(?:1[0-2]|0[1-9]|[1-9](?!\d))", r"(?:3[01]|[12]\d|0[1-9]|[1-9](?!\d))"
-    words = "today|tomorrow|midnight|noon|elevenses|fika|teatime"
+    words = f"today|tomorrow|midnight|{noon}|fika|teatime"
     delta = r"\s*\d+\s*(?i:(?:second|minute|hour|day|week)s?)?"
     now = rf"(?i:now)\s*(?:[+-]{delta})?"
     part = rf"{clock}|{date}|{month}[./]?{day}[./]?(?:\d\d|(?!\d))|(?i:{words})|[-T\s]"
@@ -52,15 +57,25 @@ def is_time(text: str) -> bool:
     return matches(now, text) or (not afternoon and matches(rf"[-T\s]*(?=[^-T\s])(?:{part})+", text))
 
 
-def _signal(text: str) -> bool:
-    match = re.fullmatch(_SIGNAL, text, re.ASCII)
+def _signal(text: str, names: str = _SIGNALS) -> bool:
+    pattern = rf"(?i:(?:B|R|BR|RB)?:)?(?i:(?:SIG)?(?:{names})|-?0*[1-9]\d*)(?:@(\d{{0,5}}))?"
+    match = re.fullmatch(pattern, text, re.ASCII)
     return match is not None and int(match[1] or 0) <= 65535
 
 
+def _sizes(text: str) -> bool:
+    """Return whether a list of numbers of nodes, such as 1,4-16:4, is accepted."""
+    return _nodes(text) or matches(rf"(?=.*[,:]){_SIZE}(?:,+{_SIZE})*,*", text)
+
+
+def _gpu_bind(words: str) -> str:
+    """Return the pattern of a way to bind devices, with these words."""
+    numbers = rf"(?:per_task|single):(?!-0*[1-9]).*|(?:map|mask)_gpu:(?:{listed(_HEX)})?"
+    return rf"(?i:(?:verbose,)?(?:{words}|{numbers}))"
+
+
 def _nodes(text: str) -> bool:
-    """Return whether a number of nodes, a range or a list of sizes is accepted."""
-    if matches(r"\d+(?:-\d+(?::\d+)?)?(?:,\d+(?:-\d+(?::\d+)?)?)+|\d+-\d+:\d+", text):
-        return True  # since Slurm 23.11
+    """Return whether a number of nodes or a range is accepted."""
     match = re.fullmatch(r"\+?(\d+[km]?)?(?:-(\d+[km]?))?", text, re.ASCII | re.I)
     if not match or not text:
         return False
@@ -114,13 +129,12 @@ FORMS: Mapping[str, Form] = {
     "--constraint": (_constraint, "features, with & or | between them"),
     "--switches": (r"\+?0*[1-9]\d*(?:@.*)?", "NUMBER or NUMBER@TIME"),
     "--wait-all-nodes": (r"0*[01]|", "0 or 1"),
-    "--begin": (is_time, "a time such as 2030-01-31T20:00, 20:00 or now+1hour"),
-    "--deadline": (is_time, "a time such as 2030-01-31T20:00, 20:00 or now+1hour"),
+    **dict.fromkeys(("--begin", "--deadline"), (_is_time, _TIME)),
     "--signal": (_signal, "[R][B:]SIGNAL[@SECONDS]"),
     "--nice": (_nice, "a number from -2147483645 to 2147483645"),
     "--priority": (_priority, "TOP or a number below 4294967294"),
     "--open-mode": (r"[aAtT].*", "append or truncate"),
-    "--exclusive": (r"(?i:user|mcs|topo)?", "user, mcs or topo"),
+    "--exclusive": (r"(?i:user|mcs)?", "user or mcs"),
     "--mail-type": (_mail, "words such as END,FAIL"),
     "--dependency": (
         rf"(?:{_WAIT}|\d+)(?:[,?](?:{_WAIT}))*|",
@@ -151,12 +165,9 @@ FORMS: Mapping[str, Form] = {
         listed(rf"(?i:(?:memory=)?(?:{_FREQUENCY})|verbose)"),
         "low, medium, high or a number of megahertz",
     ),
-    "--gpu-bind": (
-        rf"(?i:(?!.*_gpu:).+|.*(?:map|mask)_gpu:(?:{listed(_HEX)})?)",
-        "closest, none, map_gpu:LIST or the like",
-    ),
+    "--gpu-bind": (_gpu_bind("c.*|n.*"), _GPU_BIND),
     "--gres-flags": (
-        listed(r"(?i:(?:enforce|disable)-binding|(?:allow-task|(?:multiple-tasks|one-task)-per)-sharing)"),
+        listed("(?i:(?:enforce|disable)-binding)"),
         "enforce-binding or disable-binding",
     ),
     "--mem-bind": (
@@ -167,7 +178,7 @@ FORMS: Mapping[str, Form] = {
     "--kill-on-invalid-dep": (r"(?i:yes|no)", "yes or no"),
     "--no-kill": (r"(?i:off)?", "off"),
     "--get-user-env": (r"(?i:\d*[sl]?)", "SECONDS, with S or L"),
-    "--gres": (listed(_GRES), "NAME:TYPE:NUMBER, such as gpu:a100:4"),
+    "--gres": (listed(rf"(?:gres:)?{_GRES}(?::{_GRES_NUMBER})?"), "NAME:TYPE:NUMBER, such as gpu:a100:4"),
     **dict.fromkeys(
         ("--gpus", "--gpus-per-node", "--gpus-per-task", "--gpus-per-socket"),
         (rf"(?:{listed(_DEVICES)},?)?", "NUMBER or TYPE:NUMBER"),
@@ -177,6 +188,27 @@ FORMS: Mapping[str, Form] = {
     "--nodelist": (_HOSTS, "names of nodes, such as node[1-4]"),
     "--exclude": (_HOSTS, "names of nodes, such as node[1-4]"),
 }  # fmt: skip
+
+
+# The forms of later versions where they differ, and the first of these versions.
+LATER_FORMS: Mapping[str, tuple[str, Form]] = {
+    "--nodes": ("23.02", (_sizes, "a number, FIRST-LAST, or a list of them")),
+    "--gpu-bind": ("23.02", (_gpu_bind("closest.*|none.*"), _GPU_BIND)),
+    "--signal": ("23.11", (lambda text: _signal(text, f"{_SIGNALS}|CHLD|PIPE"), FORMS["--signal"][1])),
+    "--gres": ("23.11", (rf",*(?:{_TRES}(?:,+{_TRES})*)?,*", FORMS["--gres"][1])),
+    "--gres-flags": (
+        "23.11",
+        (
+            listed(r"(?i:(?:enforce|disable)-binding|(?:multiple-tasks|one-task)-per-sharing)"),
+            FORMS["--gres-flags"][1],
+        ),
+    ),
+    **dict.fromkeys(
+        ("--begin", "--deadline"),
+        ("24.05", (lambda text: _is_time(text, "noon|elevenses"), _TIME)),
+    ),
+    "--exclusive": ("24.05", (r"(?i:user|mcs|topo)?", "user, mcs or topo")),
+}
 
 
 def together_faults(given: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -191,6 +223,10 @@ def together_faults(given: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         yield "--gpus-per-socket", "--gpus-per-socket is refused without --sockets-per-node"
 
 
-def value_fault(key: str, value: str) -> str:
-    """Return why sbatch or slurmctld refuses the value of an option; empty if they accept it."""
-    return value_forms.fault(FORMS, key, value)
+def value_fault(key: str, value: str, version: str | None = None) -> str:
+    """Return why sbatch or slurmctld of a version refuses the value of an option; empty if they accept it."""
+    if key not in LATER_FORMS:
+        return value_forms.fault(FORMS, key, value)
+    since, later = LATER_FORMS[key]
+    spans = ((Span(before=since), FORMS), (Span(since=since), {key: later}))
+    return min(value_forms.fault(forms, key, value) for span, forms in spans if span.holds(version))

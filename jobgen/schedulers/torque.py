@@ -169,7 +169,7 @@ class Torque(Pbs):
     def accepts_time(self, text: str) -> bool:
         return matches(r"[\d.]*(:[\d.]*){0,3}", text)  # a missing number is 0
 
-    def value_fault(self, key: str, value: str) -> str:
+    def value_fault(self, key: str, value: str, version: str | None = None) -> str:
         from jobgen.schedulers.torque_values import value_fault
 
         return value_fault(key, value)

@@ -6,7 +6,7 @@ import pytest
 from support import forms
 
 
-@pytest.mark.parametrize("row", ["slurm", "pbspro", "torque"])
+@pytest.mark.parametrize("row", forms.ROWS)
 def test_check_agrees(row: str) -> None:
     accepted = forms.recorded(row)
     assert len(accepted) > 300

@@ -5,6 +5,9 @@
 # and when it dies the kernel kills every process of the host, jobs included.
 set -euo pipefail
 
+# shellcheck source=tests/cluster/accounting.sh
+source "${BASH_SOURCE[0]%/*}/accounting.sh"
+
 root=$1 host=$2 address=$3
 
 hide_the_machine() {
@@ -12,10 +15,7 @@ hide_the_machine() {
     mount -t tmpfs -o mode=1777 tmpfs /dev/shm
     mkdir /run/sshd /run/munge /run/slurmd /run/lock
     chmod 1777 /run/lock
-    local file
-    for file in hosts nsswitch.conf passwd slurm ssh/ssh_config; do
-        mount --bind "$root/etc/$file" "/etc/$file"
-    done
+    mount --bind "$root/etc" /etc
     hostname "$host"
     ip link set lo up
 }
@@ -33,9 +33,27 @@ start_daemons() {
         --socket=/run/munge/munge.socket.2 --pid-file=/run/munge/munged.pid \
         --log-file="$root/log/munged.$host.log" &
     wait_for -S /run/munge/munge.socket.2
-    if [[ $host == head ]]; then slurmctld -D -i & else slurmd -D & fi
+    if [[ $host != head ]]; then
+        slurmd -D &
+    else
+        ! grep -q '^AccountingStorageHost=' /etc/slurm/slurm.conf || make_accounts
+        slurmctld -D -i &
+    fi
     # sshd insists on its absolute path.
     "$(command -v sshd)" -D -e -f "$root/etc/sshd_config" -o ListenAddress="$address" &
+}
+
+make_accounts() { # the account "physics", which also has the QoS "short" of at most an hour; root's own is another one
+    start_accounting "$root"
+    until sacctmgr -n show qos &>/dev/null; do sleep 0.05; done
+    sacctmgr -i >"$root/log/sacctmgr.log" <<END
+add cluster minicluster
+add qos short MaxWall=60 flags=DenyOnLimit
+add account physics
+add user root account=physics
+modify user root set qos=normal,short
+quit
+END
 }
 
 hide_the_machine

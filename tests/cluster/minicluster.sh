@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # minicluster.sh - a Slurm cluster of three nodes on one Debian machine, for the tests.
 #
-#   minicluster.sh install              install the Debian packages that it is made of
+#   minicluster.sh install              install the Debian packages that it is made of, or make MINICLUSTER_SYSTEM
 #   minicluster.sh up                   bring the cluster up; nothing to do where it is up already
 #   minicluster.sh status               list the hosts; exit status 0 when all of them work
 #   minicluster.sh exec HOST COMMAND... run COMMAND on HOST in the current directory and environment
@@ -12,23 +12,30 @@
 # HOST is head (where jobs are submitted) or node1, node2, node3. Each is a set of namespaces with a host name,
 # an IP address, munged, sshd, and slurmctld or slurmd; they share the machine's files. Nodes have 8 cores,
 # 4 GPUs and 8 NPUs that are not there. Nothing of it is visible from the machine's network, and the
-# machine's /etc, /run and /root are left alone: the configuration is mounted over them inside the namespaces.
+# machine's /etc, /run and /root are left alone: a copy of /etc with the configuration is mounted over it.
 #
 # Settings, from the environment:
 #   MINICLUSTER_ROOT   the cluster's directory; clusters with different directories do not disturb each other
 #   MINICLUSTER_LEASE  a file: the cluster goes down by itself when nobody holds a lock (flock) on it any more
+#   MINICLUSTER_SYSTEM a folder with the system of Debian 13, whose programs the hosts run instead of the machine's
+#   MINICLUSTER_SHARED more files and folders of the machine that its hosts see, separated by colons
+#   MINICLUSTER_ACCOUNTING
+#                      if not empty: slurmdbd keeps the jobs, and slurmctld forgets them two seconds after their ends
+#   MINICLUSTER_MIRROR the mirror of Debian that `install` makes this system from
 set -euo pipefail
 
 here=$(cd "${BASH_SOURCE[0]%/*}" && pwd)
 root=${MINICLUSTER_ROOT:-${TMPDIR:-/tmp}/jobgen-minicluster}
 lease=${MINICLUSTER_LEASE:-}
+system=${MINICLUSTER_SYSTEM:-}
 
 nodes=(node1 node2 node3)
 hosts=(head "${nodes[@]}")
 declare -A address=([head]=10.213.77.1 [node1]=10.213.77.11 [node2]=10.213.77.12 [node3]=10.213.77.13)
 packages=(environment-modules iproute2 munge openmpi-bin openssh-client openssh-server pdsh slurm-client slurm-wlm-basic-plugins
-    slurmctld slurmd util-linux
-    mariadb-server-core slurmdbd) # the last two: accounting, for site_host.sh
+    slurmctld slurmd util-linux)
+accounting_packages=(mariadb-server-core slurmdbd) # of the machine
+system_packages=(procps python3)                   # of MINICLUSTER_SYSTEM
 namespaces=(--mount --net --uts --ipc --pid)
 system_path=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 patience=30 # seconds
@@ -45,14 +52,18 @@ fill_in() { # TEMPLATE
 }
 
 write_configuration() {
-    rm -rf "${root:?}"/{dev,etc,home,log,run,ssh,state}
-    mkdir -p "$root"/{dev,etc/slurm,etc/ssh,home,log/jobs,run,ssh,state}
+    rm -rf "${root:?}"/{db,dev,etc,home,log,run,ssh,state}
+    mkdir -p "$root"/{dev,home,log/jobs,run,ssh,state}
+    # A copy of the whole folder: a file that is mounted over one of it goes when the machine replaces that one.
+    cp -a "$system/etc" "$root/etc"
+    rm -rf "$root/etc/slurm"
+    mkdir -p "$root"/etc/{slurm,ssh}
     write_slurm_configuration
     write_ssh_configuration
-    cp "$here/etc/hosts" "$root/etc/hosts"
-    sed 's/^hosts:.*/hosts: files/' /etc/nsswitch.conf >"$root/etc/nsswitch.conf"
+    cp "$here/etc/hosts" "$root/etc"
+    sed -i 's/^hosts:.*/hosts: files/' "$root/etc/nsswitch.conf"
     # A home of root's own, so that no dot file of the machine's user takes part in a job.
-    sed "s|^root:.*|root:x:0:0:root:$root/home:/bin/bash|" /etc/passwd >"$root/etc/passwd"
+    sed -i "s|^root:.*|root:x:0:0:root:$root/home:/bin/bash|" "$root/etc/passwd"
     (umask 077 && head -c 128 /dev/urandom >"$root/etc/munge.key")
 }
 
@@ -62,6 +73,18 @@ write_slurm_configuration() {
     for i in {0..7}; do mknod -m 666 "$root/dev/npu$i" c 1 3; done
     fill_in gres.conf.in >"$root/etc/slurm/gres.conf"
     fill_in slurm.conf.in >"$root/etc/slurm/slurm.conf"
+    [[ -z ${MINICLUSTER_ACCOUNTING:-} ]] || write_accounting
+    # Slurm from 23.11 on otherwise writes to /sys/fs/cgroup; 22.05 does not know the word.
+    [[ -z $system ]] || echo CgroupPlugin=disabled >"$root/etc/slurm/cgroup.conf"
+}
+
+write_accounting() {
+    sed -i 's/^MinJobAge=.*/MinJobAge=2/' "$root/etc/slurm/slurm.conf"
+    cat >>"$root/etc/slurm/slurm.conf" <<END
+AccountingStorageType=accounting_storage/slurmdbd
+AccountingStorageHost=head
+AccountingStorageEnforce=associations,limits,qos
+END
 }
 
 write_ssh_configuration() {
@@ -105,10 +128,11 @@ kill_process() { # NAME
 # ---------------------------------------------------------------------------------------------- the hosts
 
 start_host() { # HOST
-    local parent pid=''
+    local parent pid='' enter=()
+    [[ -z $system ]] || enter=("$BASH" "$here/enter_system.sh" "$system" "$root:$here:${MINICLUSTER_SHARED:-}")
     setsid env -i PATH="$system_path" HOME="$root/home" LANG=C.UTF-8 \
         unshare "${namespaces[@]}" --fork --kill-child --mount-proc \
-        "$BASH" "$here/host_init.sh" "$root" "$1" "${address[$1]}" \
+        "${enter[@]}" /bin/bash "$here/host_init.sh" "$root" "$1" "${address[$1]}" \
         </dev/null >"$root/log/$1.log" 2>&1 9>&- &
     parent=$!
     # unshare's only child is PID 1 of the host.
@@ -175,6 +199,7 @@ watch_lease() {
 # ---------------------------------------------------------------------------------------------- commands
 
 check_settings() {
+    [[ $system =~ ^(/[A-Za-z0-9/._+-]+)?$ ]] || die "MINICLUSTER_SYSTEM must be an absolute path of plain characters: '$system'"
     [[ $root =~ ^/[A-Za-z0-9/._+-]+$ ]] || die "MINICLUSTER_ROOT must be an absolute path of plain characters: '$root'"
 }
 
@@ -185,8 +210,12 @@ lock() {
 }
 
 command_install() {
+    if [[ -n $system ]]; then install_system; else install_packages; fi
+}
+
+install_packages() {
     local package missing=()
-    for package in "${packages[@]}"; do
+    for package in "${packages[@]}" "${accounting_packages[@]}"; do
         dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
     done
     ((${#missing[@]})) || return 0
@@ -198,11 +227,33 @@ command_install() {
         -o DPkg::Lock::Timeout=300 "${missing[@]}"
 }
 
+install_system() { # it appears when it is complete
+    local new=$system.new
+    [[ ! -e $system ]] || return 0
+    [[ $EUID -eq 0 ]] || die "only root can make $system"
+    mkdir -p "${system%/*}"
+    exec 9>"$system.lock"
+    flock 9
+    [[ ! -e $system ]] || return 0
+    rm -rf "${new:?}"
+    debootstrap --variant=minbase trixie "$new" "${MINICLUSTER_MIRROR:-http://deb.debian.org/debian}" >"$system.log" ||
+        die "debootstrap cannot make $system: $(tail -n 1 "$system.log")"
+    printf '#!/bin/sh\nexit 101\n' >"$new/usr/sbin/policy-rc.d" # no package starts its services
+    chmod 755 "$new/usr/sbin/policy-rc.d"
+    DEBIAN_FRONTEND=noninteractive chroot "$new" apt-get install -q -y --no-install-recommends \
+        "${packages[@]}" "${system_packages[@]}" >>"$system.log" 2>&1 || die "apt-get fails in $new: see $system.log"
+    rm -rf "$new"/var/cache/apt/archives/*.deb "$new"/var/lib/apt/lists/*
+    mv "$new" "$system"
+}
+
 command_up() {
     local host program begin=$SECONDS
     [[ $EUID -eq 0 ]] || die "only root can make namespaces and devices"
-    for program in unshare nsenter ip munged slurmctld slurmd sshd ssh-keygen; do
+    for program in unshare nsenter ip ssh-keygen; do
         PATH=$PATH:$system_path command -v "$program" >/dev/null || die "$program is missing: run '$0 install'"
+    done
+    for program in munged slurmctld slurmd sshd; do
+        [[ -x $system/usr/sbin/$program ]] || die "$program is missing: run '$0 install'"
     done
     lock
     if all_hosts_work 2>/dev/null; then return; fi

@@ -18,11 +18,12 @@ def changed(row: str, accepted: dict[str, bool]) -> set[str]:
     return {form for form in forms.asked(row) if accepted.get(form) != recorded[form]}
 
 
-def test_sbatch(slurm_cluster: Cluster) -> None:
-    accepted, jobs = forms.ask(slurm_cluster, "slurm", ["sbatch", "--test-only"])
-    slurm_cluster.exec("head", ["scancel", *jobs])
-    assert changed("slurm", accepted) == set()
-    assert forms.disagreements("slurm", accepted) == forms.known_disagreements("slurm")
+def test_sbatch(each_slurm: Cluster) -> None:
+    row = f"slurm-{each_slurm.version}"
+    accepted, jobs = forms.ask(each_slurm, row, ["sbatch", "--test-only"])
+    each_slurm.exec("head", ["scancel", *jobs])
+    assert changed(row, accepted) == set()
+    assert forms.disagreements(row, accepted) == forms.known_disagreements(row)
 
 
 def qsub(cluster: PbsCluster, row: str) -> None:

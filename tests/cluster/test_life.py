@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from support import warm_python
-from support.cluster import Cluster, start_now
+from support.cluster import SLURMS, Cluster, start_now
 from support.jobs import PROBE, env_options
 from support.pbs import PbsCluster
 from support.story import AnyCluster
@@ -53,7 +53,7 @@ SMALL = (
 )
 
 
-@pytest.fixture(params=["slurm", "openpbs", "torque"])
+@pytest.fixture(params=[*SLURMS, "openpbs", "torque"])
 def cluster(request: pytest.FixtureRequest) -> AnyCluster:
     found: AnyCluster = request.getfixturevalue(f"{request.param}_cluster")
     return found
@@ -61,7 +61,7 @@ def cluster(request: pytest.FixtureRequest) -> AnyCluster:
 
 @pytest.fixture
 def here(request: pytest.FixtureRequest) -> Path:
-    name = "cluster" if "cluster" in request.fixturenames else "slurm_cluster"
+    name = "cluster" if "cluster" in request.fixturenames else "each_slurm"
     folder: Path = request.getfixturevalue(name).folder("life")
     (folder / "learn.py").write_text(LEARNING)
     return folder
@@ -178,17 +178,17 @@ def begun(cluster: AnyCluster, here: Path, attempt: int) -> bool:
     return False
 
 
-def test_cancelled_at_once(slurm_cluster: Cluster, here: Path) -> None:
-    run = stoppable(slurm_cluster, here, "--env", "PROBE_ACT=deaf")
-    assert "is cancelled" in jobgen(slurm_cluster, here, "cancel", "--now", run.name).stderr
-    wait_for(lambda: state(slurm_cluster, here)["state"] == "cancelled")
+def test_cancelled_at_once(each_slurm: Cluster, here: Path) -> None:
+    run = stoppable(each_slurm, here, "--env", "PROBE_ACT=deaf")
+    assert "is cancelled" in jobgen(each_slurm, here, "cancel", "--now", run.name).stderr
+    wait_for(lambda: state(each_slurm, here)["state"] == "cancelled")
 
 
 @pytest.mark.parametrize("array", [(), ("--array", "0-2")])
-def test_a_waiting_job_is_cancelled(slurm_cluster: Cluster, here: Path, array: tuple[str, ...]) -> None:
+def test_a_waiting_job_is_cancelled(each_slurm: Cluster, here: Path, array: tuple[str, ...]) -> None:
     """scancel finds no job any more that it could signal."""
-    _, run = submit(slurm_cluster, here, *array, "--begin", "+2h", "--", "learn.py", "--lr", "0.1")
-    said = jobgen(slurm_cluster, here, "cancel", run.name).stderr
+    _, run = submit(each_slurm, here, *array, "--begin", "+2h", "--", "learn.py", "--lr", "0.1")
+    said = jobgen(each_slurm, here, "cancel", run.name).stderr
     assert re.fullmatch(rf"jobgen: {run.name}: job \d+ is cancelled\n", said)
 
 
@@ -205,18 +205,18 @@ def test_the_same_once_more(cluster: AnyCluster, here: Path) -> None:
     jobgen(cluster, here, "cancel", "--now", first, second, check=False)
 
 
-def test_an_array_is_counted_and_its_tasks_have_logs(slurm_cluster: Cluster, here: Path) -> None:
-    _, run = submit(slurm_cluster, here, "--array", "0-2", "--", "learn.py", "--lr", "0.1")
-    wait_for(lambda: state(slurm_cluster, here)["tasks"] == {"finished": 3})
-    assert state(slurm_cluster, here)["state"] == "finished"
-    done = jobgen(slurm_cluster, here, "logs", check=False)
+def test_an_array_is_counted_and_its_tasks_have_logs(each_slurm: Cluster, here: Path) -> None:
+    _, run = submit(each_slurm, here, "--array", "0-2", "--", "learn.py", "--lr", "0.1")
+    wait_for(lambda: state(each_slurm, here)["tasks"] == {"finished": 3})
+    assert state(each_slurm, here)["state"] == "finished"
+    done = jobgen(each_slurm, here, "logs", check=False)
     assert (done.returncode, done.stderr) == (
         2,
         f"jobgen: {run.name} is an array: say which task, such as {run.name}/task-0\n",
     )
-    assert "step 3 of rank 0" in jobgen(slurm_cluster, here, "logs", "-f", f"{run.name}/task-2").stdout
+    assert "step 3 of rank 0" in jobgen(each_slurm, here, "logs", "-f", f"{run.name}/task-2").stdout
     job = (run / "job-id").read_text().strip()
-    assert state(slurm_cluster, here, f"{job}_1")["step"] == 3
+    assert state(each_slurm, here, f"{job}_1")["step"] == 3
 
 
 def test_a_cancelled_array_counts_the_tasks_that_waited(cluster: AnyCluster, here: Path) -> None:
@@ -261,17 +261,17 @@ def test_what_the_ranks_saved_is_said_after_qdel(torque_cluster: PbsCluster) -> 
     assert state(torque_cluster, here)["state"] == "cancelled"
 
 
-def test_diff_shows_what_was_changed_and_what_came_of_it(slurm_cluster: Cluster, here: Path) -> None:
-    runs = [submit(slurm_cluster, here, "--", "learn.py", "--lr", rate)[1] for rate in ("0.1", "0.2")]
+def test_diff_shows_what_was_changed_and_what_came_of_it(each_slurm: Cluster, here: Path) -> None:
+    runs = [submit(each_slurm, here, "--", "learn.py", "--lr", rate)[1] for rate in ("0.1", "0.2")]
     for run in runs:
-        jobgen(slurm_cluster, here, "logs", "-f", run)
-    done = jobgen(slurm_cluster, here, "diff", *runs, check=False)
+        jobgen(each_slurm, here, "logs", "-f", run)
+    done = jobgen(each_slurm, here, "diff", *runs, check=False)
     expected = "program\n  --lr: 0.1 -> 0.2\nresults\n  loss: 2.2 -> 1.9\n"
     assert (done.returncode, done.stdout, done.stderr) == (1, expected, "")
-    assert jobgen(slurm_cluster, here, "submit", "--again", runs[0]).returncode == 0
-    jobgen(slurm_cluster, here, "logs", "-f")
+    assert jobgen(each_slurm, here, "submit", "--again", runs[0]).returncode == 0
+    jobgen(each_slurm, here, "logs", "-f")
     newest = max((here / "runs").iterdir(), key=lambda run: (run / "plan.json").stat().st_mtime)
-    assert jobgen(slurm_cluster, here, "diff", runs[0], newest).stdout == ""
+    assert jobgen(each_slurm, here, "diff", runs[0], newest).stdout == ""
 
 
 SECRETIVE = """

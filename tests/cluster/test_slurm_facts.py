@@ -32,19 +32,19 @@ OURS = {
 
 
 @pytest.mark.parametrize("line", DIRECTIVES)
-def test_a_user_s_directive_wins(slurm_cluster: Cluster, tmp_path: Path, line: str) -> None:
+def test_a_user_s_directive_wins(each_slurm: Cluster, tmp_path: Path, line: str) -> None:
     script = render(
         JobSpec("slurm", ["true"], launcher="mpirun", accelerator="cpu", directive=[line], **OURS)
     )
-    job = slurm_cluster.sbatch(script, tmp_path, "--hold")
-    said = slurm_cluster.exec("head", ["scontrol", "show", "job", job]).stdout
-    slurm_cluster.exec("head", ["scancel", job])
+    job = each_slurm.sbatch(script, tmp_path, "--hold")
+    said = each_slurm.exec("head", ["scontrol", "show", "job", job]).stdout
+    each_slurm.exec("head", ["scancel", job])
     assert DIRECTIVES[line] in said
 
 
-def test_mail_types_add_up(slurm_cluster: Cluster, tmp_path: Path) -> None:
+def test_mail_types_add_up(each_slurm: Cluster, tmp_path: Path) -> None:
     lines = "#SBATCH --mail-type=END\n#SBATCH --mail-type=FAIL\n"
-    job = slurm_cluster.sbatch(f"#!/bin/bash\n{lines}true\n", tmp_path, "--hold")
-    said = slurm_cluster.exec("head", ["scontrol", "show", "job", job]).stdout
-    slurm_cluster.exec("head", ["scancel", job])
+    job = each_slurm.sbatch(f"#!/bin/bash\n{lines}true\n", tmp_path, "--hold")
+    said = each_slurm.exec("head", ["scontrol", "show", "job", job]).stdout
+    each_slurm.exec("head", ["scancel", job])
     assert "MailType=END,FAIL" in said

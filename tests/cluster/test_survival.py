@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from support import jobs, warm
-from support.cluster import Cluster, ended, shared_cluster
+from support.cluster import FIRST, Cluster, ended, shared_cluster
 from support.jobs import PROBE
 from support.pbs import PbsCluster
 from support.require import need_cluster, need_package
@@ -83,7 +83,7 @@ def packages() -> None:
 def slurm_cluster(session_dir: Path) -> Iterator[Cluster]:
     """Slurm of these tests alone: a node of it dies."""
     need_cluster()
-    with shared_cluster(session_dir / "cluster-survival") as cluster:
+    with shared_cluster(session_dir / f"cluster-survival-{FIRST}") as cluster:
         yield cluster
 
 

@@ -39,6 +39,7 @@ program() {  # what every rank runs
 }
 
 launch() {
+  export JOBGEN_SENT_BY=$JOBGEN_LOGS  # its srun or ssh has a session of its own
   exec mpirun -n 8 -ppn 4 \
     -f "$JOBGEN_RUN_DIR/hosts" \
     -genv PATH "$PATH" -genv LD_LIBRARY_PATH "$LD_LIBRARY_PATH" -genv PYTHONPATH "$PYTHONPATH" -genv MASTER_ADDR "$MASTER_ADDR" -genv MASTER_PORT "$MASTER_PORT" \

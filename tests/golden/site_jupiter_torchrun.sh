@@ -56,7 +56,8 @@ node() {  # what every node runs
 }
 
 launch() {
-  # --cpus-per-task again: srun does not take it from the job on Slurm 22.05 to 23.02.
+  # --cpus-per-task again, for one task a node. Since Slurm 23.11 srun also reads that of the job, and warns.
+  unset SLURM_CPUS_PER_TASK SLURM_TRES_PER_TASK
   exec srun --nodes=2 --ntasks=2 --ntasks-per-node=1 --cpus-per-task=288 \
     --kill-on-bad-exit=1 --export=ALL --mpi=none \
     --cpu-bind=none bash "$JOBGEN_RUN_DIR/node.sh" "$@"

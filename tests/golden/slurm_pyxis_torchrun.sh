@@ -27,6 +27,7 @@ job_accelerator=cuda
 job_container=pyxis job_image='nvcr.io#nvidia/pytorch:25.01-py3' job_binds=(/data:/data)
 
 container() {
+  unset SLURM_CPUS_PER_TASK SLURM_TRES_PER_TASK
   exec srun --overlap --nodes=1 --ntasks=1 --cpus-per-task=16 --mpi=none --export=ALL \
     --container-image='nvcr.io#nvidia/pytorch:25.01-py3' --container-workdir="$PWD" --container-mounts="$JOBGEN_RUN_DIR:$JOBGEN_RUN_DIR,$PWD:$PWD",/data:/data "$@"
 }
@@ -52,7 +53,8 @@ node() {  # what every node runs
 launch() {
   export JOBGEN_INSIDE=yes
   unset LD_LIBRARY_PATH LD_PRELOAD LIBRARY_PATH CPATH PYTHONPATH PYTHONHOME VIRTUAL_ENV CONDA_PREFIX CUDA_HOME CUDA_PATH ROCM_PATH ASCEND_HOME_PATH ASCEND_TOOLKIT_HOME
-  # --cpus-per-task again: srun does not take it from the job on Slurm 22.05 to 23.02.
+  # --cpus-per-task again, for one task a node. Since Slurm 23.11 srun also reads that of the job, and warns.
+  unset SLURM_CPUS_PER_TASK SLURM_TRES_PER_TASK
   exec srun --nodes=2 --ntasks=2 --ntasks-per-node=1 --cpus-per-task=16 \
     --kill-on-bad-exit=1 --export=ALL --mpi=none \
     --container-image='nvcr.io#nvidia/pytorch:25.01-py3' --container-workdir="$PWD" --container-mounts="$JOBGEN_RUN_DIR:$JOBGEN_RUN_DIR,$PWD:$PWD",/data:/data bash "$JOBGEN_RUN_DIR/node.sh" "$@"

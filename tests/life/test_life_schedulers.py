@@ -95,12 +95,13 @@ echo "sacct $@" >> {log}
 echo '17|CANCELLED by 1000|0:15'
 echo '18|OUT_OF_MEMORY|0:125'
 echo '19|FAILED|71:0'
+echo '20_[0-1,7]|CANCELLED by 1000|0:0'
 """
 
 
 def test_slurm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     log = commands(monkeypatch, tmp_path, squeue=SQUEUE, sacct=SACCT)
-    jobs = slurm.ask(["12", "13", "14", "15", "16", "17", "18", "19"])
+    jobs = slurm.ask(["12", "13", "14", "15", "16", "17", "18", "19", "20"])
     assert [(job.id, job.state, job.reason, job.status) for job in jobs] == [
         ("12", "running", "", None),
         ("13", "pending", "Dependency", None),
@@ -111,11 +112,13 @@ def test_slurm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         ("17", "cancelled", "", 143),
         ("18", "out of memory", "", 253),
         ("19", "failed", "", 71),
+        *((f"20_{index}", "cancelled", "", 0) for index in (0, 1, 7)),
     ]
     assert (jobs[0].seconds_left, jobs[2].task) == (93784, "0")
     calls = log.read_text().splitlines()
     assert len(calls) == 2
-    assert "--jobs=17,18,19" in calls[1]
+    assert "--jobs=17,18,19,20" in calls[1]
+    assert "--array" not in calls[1]  # sacct has it since 23.02
 
 
 @pytest.mark.parametrize(
@@ -153,6 +156,53 @@ def test_lines_that_are_no_records_are_skipped(monkeypatch: pytest.MonkeyPatch, 
     assert [job.id for job in slurm.ask(["12", "13"])] == ["12", "13", "14_0", "14_1", "15", "16"]
 
 
+DISABLED = "echo 'Slurm accounting storage is disabled' >&2; exit 1"
+
+
+@pytest.mark.parametrize(
+    ("squeue", "sacct", "reason"),
+    [
+        ("echo '<html>'", DISABLED, "squeue prints <html>, which is no record of a job"),
+        ("echo '<html>'", "true", "squeue prints <html>, which is no record of a job"),
+        ("echo '9|?|1:00|None'", DISABLED, "squeue prints 9|?|1:00|None, which is no record of a job"),
+        ("echo '9|RUNNING'", DISABLED, "squeue prints 9|RUNNING, which is no record of a job"),
+        ("echo '9|DREAMING|1:00|None'", DISABLED, "squeue shows the state DREAMING"),
+        ("true", "echo '9|COMPLETED'", "sacct prints 9|COMPLETED, which is no record of a job"),
+        ("true", "echo '9|?|0:0'", "sacct prints 9|?|0:0, which is no record of a job"),
+        ("true", "echo '9|DREAMING|0:0'", "sacct shows the state DREAMING"),
+        (
+            "true",
+            "exit 1",
+            "squeue does not list it any more, and sacct does not answer: it ended with status 1",
+        ),
+    ],
+)
+def test_an_answer_that_cannot_be_read_is_not_taken_for_none(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, squeue: str, sacct: str, reason: str
+) -> None:
+    commands(monkeypatch, tmp_path, squeue=squeue, sacct=sacct)
+    answer = job_query.ask([("slurm", "9")])
+    [job] = answer.jobs["slurm"]["9"]
+    assert (job.state, job.reason) == ("unknown", reason)
+
+
+@pytest.mark.parametrize("sacct", [DISABLED, "true"])
+def test_a_job_that_neither_knows_is_left_out(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, sacct: str
+) -> None:
+    commands(monkeypatch, tmp_path, squeue="true", sacct=sacct)
+    assert slurm.ask(["9"]) == []
+
+
+@pytest.mark.parametrize(("squeue", "sacct"), [("echo '<html>'", "true"), ("true", "echo '<html>'")])
+def test_an_unreadable_list_of_jobs_is_not_taken_for_an_empty_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, squeue: str, sacct: str
+) -> None:
+    commands(monkeypatch, tmp_path, squeue=squeue, sacct=sacct)
+    with pytest.raises(SchedulerError, match="prints <html>, which is no record"):
+        list(slurm.find(["/d"], time.time() - 1000))
+
+
 def test_jobs_on_another_cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The commands name it, and equal numbers are not mixed up."""
     squeue = (
@@ -184,7 +234,7 @@ def test_slurm_finds_jobs_by_their_directory(monkeypatch: pytest.MonkeyPatch, tm
         Path(place).mkdir()
         Path(place, "job.sh").write_text(f"#!/bin/bash\n{line}")
     squeue = (
-        f"echo banner; echo; if [[ $* == *c3* ]]; then :; elif [[ $* == *c2* ]]; then echo '7|{places[1]}/job.sh';\n"
+        f"if [[ $* == *c3* ]]; then exit; fi; echo banner; echo; if [[ $* == *c2* ]]; then echo '7|{places[1]}/job.sh';\n"
         f"else printf '%s\\n' '5|{places[0]}/job.sh' '6|{places[0]}/job.sh' '8|/d/job.sh' '9|(null)'; fi"
     )
     sacct = f'echo "$@" >> {{log}}; echo "3_1|{places[2]}"'

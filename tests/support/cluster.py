@@ -10,6 +10,8 @@ import os
 import re
 import shlex
 import subprocess
+import sys
+import sysconfig
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,6 +24,13 @@ from support.waiting import is_noted, wait_for, wait_until
 
 CLUSTER_DIR = Path(__file__).resolve().parent.parent / "cluster"
 SCRIPT = CLUSTER_DIR / "minicluster.sh"
+SYSTEMS = {"22.05": "", "24.11": os.environ.get("JOBGEN_SLURM_24_11", "/var/cache/jobgen/slurm-24.11")}
+"""Each Slurm of the tests, by its version, and the folder with the system that it is a part of; empty: the machine."""
+OLD, NEW = SYSTEMS
+FIRST = os.environ.get("JOBGEN_TEST_SLURM", OLD)
+"""The Slurm that all tests use; some use both."""
+SLURMS = ("slurm",) if FIRST == NEW else ("slurm", "slurm24")
+"""The clusters with a Slurm, as their fixtures are called."""
 WELL = ("COMPLETED", "F", "C")  # of Slurm, OpenPBS, Torque
 ENDED = {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "TIMEOUT"}
 
@@ -53,6 +62,8 @@ class Cluster:
 
     root: Path
     lease: Path | None = None
+    version: str = FIRST
+    accounting: bool = False
 
     name = "slurm"
     words = ("slurm",)
@@ -172,7 +183,19 @@ class Cluster:
     def _call(
         self, command: Sequence[str], *, env: Mapping[str, str] | None, cwd: Path | None, timeout: float
     ) -> subprocess.CompletedProcess[str]:
-        settings = {"MINICLUSTER_ROOT": str(self.root)}
+        shared = [
+            CLUSTER_DIR.parents[1],
+            sys.prefix,
+            Path(sys.executable).resolve(),
+            sysconfig.get_path("stdlib"),
+        ]
+        shared += [os.path.realpath("/bin/bash")] if "JOBGEN_TEST_BASH" in os.environ else []
+        settings = {
+            "MINICLUSTER_ROOT": str(self.root),
+            "MINICLUSTER_SYSTEM": SYSTEMS[self.version],
+            "MINICLUSTER_ACCOUNTING": "yes" if self.accounting else "",
+            "MINICLUSTER_SHARED": ":".join(map(str, shared)),
+        }
         if self.lease is not None:
             settings["MINICLUSTER_LEASE"] = str(self.lease)
         return subprocess.run(
@@ -188,7 +211,7 @@ class Cluster:
 
 
 @contextmanager
-def shared_cluster(root: Path) -> Iterator[Cluster]:
+def shared_cluster(root: Path, version: str = FIRST, accounting: bool = False) -> Iterator[Cluster]:
     """The cluster at ``root``, brought up by the first process that asks and taken down by the last one.
 
     Each user holds a shared lock on a file. Should all of them be killed, the cluster sees that the lock
@@ -196,7 +219,7 @@ def shared_cluster(root: Path) -> Iterator[Cluster]:
     """
     root.mkdir(parents=True, exist_ok=True)
     lease = root / "lease"
-    cluster = Cluster(root, lease)
+    cluster = Cluster(root, lease, version, accounting)
     with lease.open("w") as held:
         fcntl.flock(held, fcntl.LOCK_SH)
         cluster.up()

@@ -16,8 +16,9 @@ from support.cluster import Cluster
 from support.pbs import PbsCluster
 
 FORMS = Path(__file__).resolve().parents[1] / "cluster" / "forms"
-VERSIONS = {"slurm": "22.05"}
-"""The versions of the schedulers of the tests, where check knows versions."""
+SLURM_VERSIONS = ("22.05", "24.11")
+"""Those that the signs in slurm.txt are of. A row is a scheduler, or Slurm with its version: slurm-24.11."""
+ROWS = (*(f"slurm-{version}" for version in SLURM_VERSIONS), "pbspro", "torque")
 # A job of -W block=true makes qsub wait for it, although its id is printed.
 _LOOP = """
 for file in form-*.sh; do
@@ -29,8 +30,16 @@ done
 
 def recorded(row: str) -> dict[str, bool]:
     """The forms of a scheduler, and whether it accepts them."""
-    lines = (FORMS / f"{row}.txt").read_text(encoding="utf-8").splitlines()
-    return {line[2:]: line[0] == "+" for line in lines if line[:2] in ("+ ", "- ")}
+    name, version = scheduler(row)
+    sign = SLURM_VERSIONS.index(version) if version else 0
+    lines = re.findall(r"(?m)^([+-]+) (.*)$", (FORMS / f"{name}.txt").read_text(encoding="utf-8"))
+    return {form: signs[sign] == "+" for signs, form in lines}
+
+
+def scheduler(row: str) -> tuple[str, str | None]:
+    """The name and the version, where check knows versions."""
+    name, _, version = row.partition("-")
+    return name, version or None
 
 
 def asked(row: str) -> list[str]:
@@ -41,13 +50,16 @@ def asked(row: str) -> list[str]:
 
 
 def known_disagreements(row: str) -> set[str]:
+    """Those of the scheduler, and of its version alone."""
     table: dict[str, Any] = msgspec.toml.decode((FORMS / "disagreements.toml").read_text(encoding="utf-8"))
-    return {form for entry in table[row] for form in entry["forms"]}
+    return {
+        form for key in (scheduler(row)[0], row) for entry in table.get(key, ()) for form in entry["forms"]
+    }
 
 
 def script(row: str, form: str, job: str) -> bytes:
     directive = form.replace("{job}", job)
-    return f"#!/bin/bash\n{of_script(row).prefix} {directive}\ntrue\n".encode()
+    return f"#!/bin/bash\n{of_script(scheduler(row)[0]).prefix} {directive}\ntrue\n".encode()
 
 
 def disagreements(row: str, accepted: Mapping[str, bool]) -> set[str]:
@@ -56,7 +68,8 @@ def disagreements(row: str, accepted: Mapping[str, bool]) -> set[str]:
 
 
 def errors(row: str, form: str) -> list[str]:
-    found = check(script(row, form, "1234"), scheduler=row, version=VERSIONS.get(row))
+    name, version = scheduler(row)
+    found = check(script(row, form, "1234"), scheduler=name, version=version)
     return [one.reason for one in found if one.severity == "error"]
 
 

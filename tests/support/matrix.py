@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Literal
 
+from support.cluster import FIRST, OLD
+
 ALL = "all"
 ANY = "any"
 Saved = Literal["all", "any"]
@@ -21,6 +23,11 @@ class Cell:
     @property
     def name(self) -> str:
         return f"{self.scheduler}-{self.launcher}-{self.end}"
+
+    @property
+    def family(self) -> str:
+        """The scheduler without its version."""
+        return "slurm" if self.scheduler == "slurm24" else self.scheduler
 
 
 @dataclass(frozen=True)
@@ -58,11 +65,11 @@ class End:
     only: dict[str, dict[str, object]] = field(default_factory=dict, hash=False)
     """What a scheduler makes impossible or does in another way: fields of Expected, by the scheduler or by SCHEDULER-LAUNCHER."""
 
-    def options_on(self, scheduler: str) -> tuple[str, ...]:
-        return self.on_slurm if self.on_slurm and scheduler == "slurm" else self.options
+    def options_of(self, cell: Cell) -> tuple[str, ...]:
+        return self.on_slurm if self.on_slurm and cell.family == "slurm" else self.options
 
     def expected_of(self, cell: Cell) -> Expected:
-        others = [self.only.get(key, {}) for key in (cell.scheduler, f"{cell.scheduler}-{cell.launcher}")]
+        others = [self.only.get(key, {}) for key in (cell.family, f"{cell.family}-{cell.launcher}")]
         return replace(self.expected, **others[0], **others[1])  # type: ignore[arg-type]
 
 
@@ -148,7 +155,7 @@ ENDS = {
 # A launcher that waits for the lost ranks as long as the others do not fail. It is a test of its own, without a row in the table.
 LOST = replace(ENDS["node"], name="lost", program="wait")
 
-SCHEDULERS = ("slurm", "openpbs", "torque")
+SCHEDULERS = ("slurm", "slurm24", "openpbs", "torque")
 # What CI runs; `make matrix` runs all.
 IN_CI = {
     "mpirun5": tuple(ENDS),
@@ -158,13 +165,27 @@ IN_CI = {
     "deepspeed": ("cancel",),
     "srun": ("cancel",),
 }
+# On Slurm 24.11 each launcher, and each end that is Slurm's own.
+IN_CI_OF_NEW = {
+    "mpirun5": ("requeue", "delete"),
+    "torchrun": ("walltime", "node"),
+    "mpirun4": ("fails",),
+    "mpich": ("cancel",),
+    "deepspeed": ("cancel",),
+    "srun": ("cancel", "well"),
+}
 
 
 def cells() -> list[Cell]:
     """Those that are run: first what takes long, last what needs nodes of its own."""
-    every = os.environ.get("JOBGEN_MATRIX") == "all"
-    return [
-        Cell(scheduler, launcher, end)
-        for scheduler, end, launcher in product(SCHEDULERS, ENDS, LAUNCHERS)
-        if (launcher != "srun" or scheduler == "slurm") and (every or end in IN_CI[launcher])
-    ]
+    schedulers = [name for name in SCHEDULERS if FIRST == OLD or name != "slurm"]
+    every = (
+        Cell(scheduler, launcher, end) for scheduler, end, launcher in product(schedulers, ENDS, LAUNCHERS)
+    )
+    possible = (cell for cell in every if cell.launcher != "srun" or cell.family == "slurm")
+    return [*filter(_is_run, possible)]
+
+
+def _is_run(cell: Cell) -> bool:
+    some = IN_CI_OF_NEW if cell.scheduler == "slurm24" else IN_CI
+    return os.environ.get("JOBGEN_MATRIX") == "all" or cell.end in some[cell.launcher]

@@ -22,7 +22,8 @@ Real jobs of two nodes with two ranks each, on a real Slurm, OpenPBS and Torque,
 A cell contains the status of the job in the records of the scheduler, the number of ranks that saved, and the hosts that the job
 reported as bad. No process of a job remains on any node, unless the cell says so. `make matrix` runs the jobs and writes this page.
 
-Open MPI 4 is Debian's; Open MPI 5 and MPICH are the wheels of PyPI. The program saves and ends with 75 when USR1 asks for it.
+Slurm 22.05 and Open MPI 4 are those of Debian 12, Slurm 24.11 and "Open MPI 5 of Debian" those of Debian 13; the other Open MPI 5 and
+MPICH are the wheels of PyPI. The program saves and ends with 75 when USR1 asks for it.
 271 and 265 are the statuses that PBS records for a job that TERM and KILL ended, whatever the status of the script.
 
 Limits of the schedulers:
@@ -33,8 +34,9 @@ Limits of the schedulers:
   let them save.
 - Torque sends KILL within a millisecond after TERM, so after `qdel` and `qrerun` the ranks save only if they are quick.
 """
-NAMES = {"slurm": "Slurm", "openpbs": "OpenPBS", "torque": "Torque"}
+NAMES = {"slurm": "Slurm 22.05", "slurm24": "Slurm 24.11", "openpbs": "OpenPBS", "torque": "Torque"}
 LAUNCHER_NAMES = {"mpirun4": "mpirun, Open MPI 4", "mpirun5": "mpirun, Open MPI 5", "mpich": "mpirun, MPICH"}
+ON_NEW = {"mpirun4": "mpirun, Open MPI 5 of Debian"}
 
 
 def record(cell: Cell, outcome: Outcome) -> None:
@@ -68,10 +70,11 @@ def table(scheduler: str, rows: Rows) -> str:
         for name in LAUNCHERS
         if any((cell.scheduler, cell.launcher) == (scheduler, name) for cell in rows)
     ]
+    names = LAUNCHER_NAMES | (ON_NEW if scheduler == "slurm24" else {})
     lines = [
         f"## {NAMES[scheduler]}",
         "",
-        "| end | " + " | ".join(LAUNCHER_NAMES.get(name, name) for name in launchers) + " |",
+        "| end | " + " | ".join(names.get(name, name) for name in launchers) + " |",
     ]
     lines.append("|---|" + "---|" * len(launchers))
     for end in ENDS.values():

@@ -19,6 +19,7 @@ from typing import NoReturn
 import pytest
 
 from support import not_installed
+from support.cluster import FIRST, SYSTEMS
 from support.pbs import USER, Kind, PbsCluster
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -65,8 +66,10 @@ def need_root() -> None:
         absent("only root can do this")
 
 
-def need_cluster() -> None:
-    """Whatever tests/cluster/minicluster.sh needs."""
+def need_cluster(version: str = FIRST) -> None:
+    """Whatever tests/cluster/minicluster.sh needs. Only the system of another Slurm may be absent on CI."""
+    if not os.path.isdir(SYSTEMS[version] or "/"):
+        not_installed.skip(f"Slurm {version}")
     if not sys.platform.startswith("linux"):
         absent("the test cluster needs Linux")
     need_root()

@@ -88,7 +88,7 @@ def play(cluster: AnyCluster, cell: Cell) -> Outcome:
 
 def play_end(cluster: AnyCluster, cell: Cell, end: End) -> Outcome:
     folder = cluster.folder(cell.name)
-    script = script_of(cluster, folder, cell.launcher, end.program, *end.options_on(cell.scheduler))
+    script = script_of(cluster, folder, cell.launcher, end.program, *end.options_of(cell))
     begin = time.monotonic()
     job = cluster.submit(script, folder)
     try:

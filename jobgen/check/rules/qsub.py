@@ -52,7 +52,7 @@ def bad_value(script: Script) -> Iterator[Hit]:
     for key, option in script.settings:
         elsewhere = option.missing or key in _ELSEWHERE or key[3:] in dialect.foreign_resources
         elsewhere |= bool(dialect.long_options) and len(option.given) == 2 and option.value.startswith("=")
-        found = "" if elsewhere else dialect.value_fault(key, option.value)
+        found = "" if elsewhere else dialect.value_fault(key, option.value, script.version)
         if found and option.line not in commented:
             yield Hit(option.line, found, "correct the value, or remove the option")
     given = script.heeded

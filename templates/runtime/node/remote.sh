@@ -66,6 +66,7 @@ job_await_answer() { # HOST: pbsdsh may end before the command, with status 0 or
 
 job_by_srun() {
   command -v srun > /dev/null || return 0
+  unset SLURM_CPUS_PER_TASK SLURM_TRES_PER_TASK  # of a rank: srun warns, since Slurm 23.11
   exec srun --jobid="$JOBGEN_JOB_ID" --nodes=1 --ntasks=1 --nodelist="$1" --cpus-per-task="$JOBGEN_CPUS_PER_NODE" \
     --overlap --export=ALL --mpi=none --input=none "${@:2}"
 }
