@@ -21,7 +21,6 @@
 #   MINICLUSTER_SHARED more files and folders of the machine that its hosts see, separated by colons
 #   MINICLUSTER_ACCOUNTING
 #                      if not empty: slurmdbd keeps the jobs, and slurmctld forgets them two seconds after their ends
-#   MINICLUSTER_MIRROR the mirror of Debian that `install` makes this system from
 set -euo pipefail
 
 here=$(cd "${BASH_SOURCE[0]%/*}" && pwd)
@@ -228,7 +227,7 @@ install_packages() {
 }
 
 install_system() { # it appears when it is complete
-    local new=$system.new
+    local new=$system.new mirror
     [[ ! -e $system ]] || return 0
     [[ $EUID -eq 0 ]] || die "only root can make $system"
     mkdir -p "${system%/*}"
@@ -236,7 +235,9 @@ install_system() { # it appears when it is complete
     flock 9
     [[ ! -e $system ]] || return 0
     rm -rf "${new:?}"
-    debootstrap --variant=minbase trixie "$new" "${MINICLUSTER_MIRROR:-http://deb.debian.org/debian}" >"$system.log" ||
+    # shellcheck disable=SC2016  # apt's own variable
+    mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | head -n 1) # that of this machine
+    debootstrap --variant=minbase trixie "$new" "$mirror" >"$system.log" ||
         die "debootstrap cannot make $system: $(tail -n 1 "$system.log")"
     printf '#!/bin/sh\nexit 101\n' >"$new/usr/sbin/policy-rc.d" # no package starts its services
     chmod 755 "$new/usr/sbin/policy-rc.d"
