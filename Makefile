@@ -12,7 +12,7 @@ SOURCES := setup.cfg pyproject.toml constraints.txt
 # Every process of the tests would compile all modules again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-clusters test-survival test-matrix test-others test-slurm-new system quick matrix hangs mutants written collection lint docs dist pyz sbom recipes release web bench colossalai clean
+.PHONY: demo test test-clusters test-survival test-matrix test-others test-bash test-slurm-new system quick matrix hangs mutants written collection lint docs dist pyz sbom recipes release web bench colossalai clean
 
 demo: $(VENV)/.demo
 	$(BIN)/jobgen local --name demo --ranks-per-node 2 --launcher mpirun --venv $(VENV) --output demo.sh --force \
@@ -25,9 +25,10 @@ demo: $(VENV)/.demo
 test:
 	$(MAKE) -j 2 system $(VENV)/.compiled lint
 	: > $(NOT_INSTALLED)
-	JOBGEN_NOT_INSTALLED=$(NOT_INSTALLED) $(MAKE) -j 3 --output-sync=line test-clusters test-survival test-others
+	JOBGEN_NOT_INSTALLED=$(NOT_INSTALLED) $(MAKE) -j 3 --output-sync=line test-clusters test-survival test-others test-bash
 	PYTHONPATH=tests $(BIN)/python -m support.not_installed $(NOT_INSTALLED)
 
+OLD_BASH := /opt/bash/4.2/bash
 # The numbers of tests that were skipped because there is no OpenPBS, Torque, ...
 NOT_INSTALLED := $(CURDIR)/$(VENV)/not-installed
 
@@ -43,6 +44,11 @@ test-clusters: test-matrix
 test-survival: test-matrix
 	$(PYTEST) -n 4 tests/cluster/test_survival*.py $(TIMED) $(OR_ALONE)
 
+# The runtime, and each end of a job under torchrun on Slurm, with an older bash on all hosts.
+test-bash: export JOBGEN_TEST_BASH ?= $(OLD_BASH)
+test-bash: test-survival
+	$(PYTEST) -n 3 tests/runtime tests/cluster/test_matrix.py -k 'not matrix or slurm-torchrun' $(OR_ALONE)
+
 test-others: NICE := nice -n 3
 test-others:
 	$(PYTEST) -n 3 $(addprefix --ignore ,$(ON_CLUSTERS) $(TIMED) tests/runtime) $(OR_ALONE)
@@ -56,12 +62,16 @@ quick: $(VENV)/.test
 	$(BIN)/python -m pytest -q -n 10 --dist worksteal tests/runtime tests/test_golden.py tests/test_errors.py tests/test_values.py tests/test_jobfile.py \
 	  tests/check/test_check_rules.py tests/convert --deselect tests/test_golden.py::test_every_combination_is_clean_and_has_its_directives_first
 
-# Every launcher x every end of a job x Slurm, OpenPBS and Torque, of which `make test` runs a part; and the table of it.
+# Every launcher x every end of a job x Slurm, OpenPBS and Torque, of which `make test` runs a part; the table of it; and
+# the same with each bash of OLD_BASHES.
+OLD_BASHES ?= $(wildcard /opt/bash/*/bash)
 matrix: $(VENV)/.test
 	tests/install.sh
 	rm -f $(VENV)/matrix.jsonl
-	JOBGEN_MATRIX=all JOBGEN_MATRIX_RECORD=$(CURDIR)/$(VENV)/matrix.jsonl \
-	  $(BIN)/python -m pytest -n 3 --dist loadgroup tests/cluster/test_matrix.py
+	for bash in '' $(OLD_BASHES); do \
+	  JOBGEN_TEST_BASH=$$bash JOBGEN_MATRIX=all JOBGEN_MATRIX_RECORD=$(CURDIR)/$(VENV)/matrix.jsonl \
+	    $(BIN)/python -m pytest -n 4 --dist loadgroup tests/cluster/test_matrix.py; \
+	done
 	PYTHONPATH=tests $(BIN)/python -m support.matrix_table $(VENV)/matrix.jsonl > docs/matrix.md
 
 # All tests that use a Slurm, and all cells of the matrix, on Slurm 24.11 alone; `make test` runs some of them on it.

@@ -15,6 +15,7 @@ from support import old_bash
 from support import warm_python as commands
 from support.cluster import FIRST, NEW, SLURMS, Cluster, shared_cluster
 from support.not_installed import pytest_terminal_summary  # noqa: F401  # a hook
+from support.old_bash import pytest_runtest_setup  # noqa: F401  # a hook
 from support.pbs import OPENPBS, TORQUE, PbsCluster, shared_pbs
 from support.require import need_cluster, need_pbs
 

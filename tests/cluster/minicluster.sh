@@ -131,7 +131,7 @@ start_host() { # HOST
     [[ -z $system ]] || enter=("$BASH" "$here/enter_system.sh" "$system" "$root:$here:${MINICLUSTER_SHARED:-}")
     setsid env -i PATH="$system_path" HOME="$root/home" LANG=C.UTF-8 \
         unshare "${namespaces[@]}" --fork --kill-child --mount-proc \
-        "${enter[@]}" /bin/bash "$here/host_init.sh" "$root" "$1" "${address[$1]}" \
+        ${enter[@]+"${enter[@]}"} /bin/bash "$here/host_init.sh" "$root" "$1" "${address[$1]}" \
         </dev/null >"$root/log/$1.log" 2>&1 9>&- &
     parent=$!
     # unshare's only child is PID 1 of the host.

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import functools
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 
 import pytest
-from support.matrix import ALL, BAD, ENDS, LOST, Cell, cells
+from support.matrix import BAD, LOST, Cell, cells
 from support.matrix_table import record
 from support.pbs import PbsCluster
-from support.story import RANKS, AnyCluster, Outcome, play, play_end
+from support.story import AnyCluster, Outcome, faults, play, play_end
 
 SIDE_BY_SIDE = int(os.environ.get("JOBGEN_MATRIX_JOBS", "6"))
 
@@ -65,20 +64,7 @@ def jobs_of(request: pytest.FixtureRequest, wanted: list[Cell]) -> Iterator[Call
 @pytest.mark.parametrize("cell", parameters())
 def test_what_comes_of_the_job(cell: Cell, jobs_of: Callable[[str], Outcomes]) -> None:
     outcome = jobs_of(cell.scheduler)[cell].result()
-    expected = ENDS[cell.end].expected_of(cell)
-    assert outcome.began == RANKS, str(outcome)
-    assert not outcome.left, str(outcome)
-    if expected.statuses:
-        assert outcome.job.exit_code in expected.statuses, str(outcome)
-    if expected.saved == ALL:
-        assert outcome.saved == tuple(range(RANKS)), str(outcome)
-    if expected.moment:
-        assert outcome.asked is not None
-        assert expected.moment[0] <= outcome.asked <= expected.moment[1], str(outcome)
-    assert outcome.attempts == expected.attempts, str(outcome)
-    for pattern in expected.says:
-        assert re.search(pattern.replace("HOST", outcome.host), outcome.job.output), str(outcome)
-    assert outcome.bad.split("\t")[0] == (outcome.host if expected.bad else ""), str(outcome)
+    assert not faults(cell, outcome), str(outcome)
 
 
 @pytest.mark.timeout(600)

@@ -1,6 +1,7 @@
-"""The outcomes of the matrix as the table of the documentation: python -m support.matrix_table RECORD >docs/matrix.md
+"""The outcomes of the matrix as the table of the documentation: python -m support.matrix_table RECORD... >docs/matrix.md
 
-RECORD is the file that JOBGEN_MATRIX_RECORD named while the tests ran: a line of JSON for each job.
+RECORD is the file that JOBGEN_MATRIX_RECORD named while the tests ran: a line of JSON for each job. Runs with
+JOBGEN_TEST_BASH, which are counted below the table, may have records of their own.
 """
 
 from __future__ import annotations
@@ -8,11 +9,13 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from support import old_bash
 from support.matrix import ENDS, LAUNCHERS, SCHEDULERS, Cell
-from support.story import RANKS, Outcome
+from support.story import RANKS, Outcome, faults
 
 Rows = dict[Cell, dict[str, Any]]
 
@@ -44,6 +47,8 @@ def record(cell: Cell, outcome: Outcome) -> None:
     if path := os.environ.get("JOBGEN_MATRIX_RECORD"):
         line = {
             "cell": [cell.scheduler, cell.launcher, cell.end],
+            "bash": ".".join(map(str, old_bash.version())),
+            "faults": faults(cell, outcome),
             "status": outcome.job.exit_code,
             "saved": len(outcome.saved),
             "bad": outcome.bad,
@@ -83,11 +88,35 @@ def table(scheduler: str, rows: Rows) -> str:
     return "\n".join(lines) + "\n"
 
 
-def main(path: str) -> None:
-    lines = [json.loads(line) for line in Path(path).read_text(encoding="utf-8").splitlines()]
-    rows = {Cell(*line["cell"]): line for line in lines}
-    print("\n".join([HEAD, *(table(scheduler, rows) for scheduler in SCHEDULERS)]), end="")
+OLDER = """## Older versions of bash
+
+The same jobs with another bash as `/bin/bash` of all hosts: the number of cells, and how many of them ended as they do with bash {newest}.
+"""
+
+
+def older(lines: Iterable[dict[str, Any]], newest: str) -> str:
+    """Return the table of the cells by scheduler and version of bash."""
+    cells: dict[str, dict[str, list[bool]]] = {}
+    for line in lines:
+        cells.setdefault(line["bash"], {}).setdefault(line["cell"][0], []).append(not line["faults"])
+    used = [one for one in SCHEDULERS if any(one in by for by in cells.values())]
+    rows = [f"| bash | {' | '.join(NAMES[one] for one in used)} |", "|---|" + "---|" * len(used)]
+    for version in sorted(cells):
+        fields = (cells[version].get(one, []) for one in used)
+        rows.append(f"| {version} | {' | '.join(f'{sum(f)} of {len(f)}' if f else '' for f in fields)} |")
+    return "\n".join([OLDER.format(newest=newest), *rows]) + "\n"
+
+
+def main(paths: list[str]) -> None:
+    lines = [
+        json.loads(line) for path in paths for line in Path(path).read_text(encoding="utf-8").splitlines()
+    ]
+    newest = max(line["bash"] for line in lines)
+    rows = {Cell(*line["cell"]): line for line in lines if line["bash"] == newest}
+    others = [line for line in lines if line["bash"] != newest]
+    parts = [HEAD, *(table(scheduler, rows) for scheduler in SCHEDULERS)]
+    print("\n".join([*parts, *([older(others, newest)] if others else [])]), end="")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1:])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import sys
 import threading
@@ -13,7 +14,7 @@ from pathlib import Path
 
 from support import jobs, warm_python
 from support.cluster import Cluster, Job, ended
-from support.matrix import ENDS, LAUNCHERS, Cell, End
+from support.matrix import ALL, ENDS, LAUNCHERS, Cell, End
 from support.mpich import mpich_bin
 from support.pbs import PbsCluster
 from support.processes import Process, gone, kill
@@ -211,3 +212,22 @@ def outcome(job: Job, folder: Path, left: list[Process], seconds: float) -> Outc
         left=tuple(left),
         seconds=seconds,
     )
+
+
+def faults(cell: Cell, outcome: Outcome) -> list[str]:
+    """Return what is otherwise than expected."""
+    expected = ENDS[cell.end].expected_of(cell)
+    earliest, latest = expected.moment or (0, 0)
+    patterns = [one.replace("HOST", outcome.host) for one in expected.says]
+    right = {
+        "not all ranks have begun": outcome.began == RANKS,
+        "processes are left": not outcome.left,
+        "the status": not expected.statuses or outcome.job.exit_code in expected.statuses,
+        "not all ranks have saved": expected.saved != ALL or outcome.saved == tuple(range(RANKS)),
+        "the moment of the signal": not expected.moment
+        or (outcome.asked is not None and earliest <= outcome.asked <= latest),
+        "the number of attempts": outcome.attempts == expected.attempts,
+        "the bad host": outcome.bad.split("\t")[0] == (outcome.host if expected.bad else ""),
+    }
+    right |= {f"no message {one}": bool(re.search(one, outcome.job.output)) for one in patterns}
+    return [what for what, is_right in right.items() if not is_right]
