@@ -119,6 +119,16 @@ def test_candidates(
     assert sorted(found) == sorted(expected) if shell is in_fish else found == expected
 
 
+@pytest.mark.parametrize("bash", ["bash", *map(str, Path("/opt/bash").glob("*/bash"))])
+def test_every_bash_takes_the_completion(bash: str, environment: dict[str, str], tmp_path: Path) -> None:
+    """Those before 4.4 cannot keep the order of the candidates."""
+    (tmp_path / "completion.bash").write_text(script("bash", environment))
+    words = [bash, "--norc", "-c", "source completion.bash && complete -p jobgen"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.endswith("-F _jobgen jobgen\n")
+    assert done.stderr == ""
+
+
 def test_bash_takes_an_equals_sign_for_a_word(environment: dict[str, str], tmp_path: Path) -> None:
     """It has what is before the sign already, and gets what is behind it."""
     assert in_bash(["jobgen", "slurm", "--launcher", "=", "to"], environment, tmp_path) == ["torchrun"]

@@ -1,4 +1,4 @@
-# Completion of jobgen in bash, from 4.4 on; printed by: jobgen completion bash
+# Completion of jobgen in bash, from 4.2 on; printed by: jobgen completion bash
 _jobgen() {
   local line
   COMPREPLY=()
@@ -11,4 +11,4 @@ _jobgen() {
     esac
   done < <(_JOBGEN_COMPLETE=bash "$1" "${COMP_WORDS[@]:1:COMP_CWORD}" 2> /dev/null)
 }
-complete -o nosort -F _jobgen jobgen
+complete -o nosort -F _jobgen jobgen 2> /dev/null || complete -F _jobgen jobgen # bash before 4.4 sorts

@@ -55,6 +55,7 @@ OPTIONS = {
 }
 # Arrays that always have an element: the others need ${x[@]+"${x[@]}"}, as bash before 4.4 calls an empty one unset.
 NEVER_EMPTY = {
+    "COMP_WORDS": "the word at the cursor",
     "all": "the hosts of the allocation",
     "bad": "after a test of its length",
     "binds": "begins with the run directory",
@@ -81,8 +82,8 @@ def scripts() -> list[Path]:
     return [
         *sorted(RUNTIME.rglob("*.sh")),
         *sorted(GOLDEN.rglob("*.sh")),
-        *sorted(GOLDEN.rglob("*.pbs")),
-        *sorted(GOLDEN.rglob("*.slurm")),
+        *sorted((ROOT / "templates").rglob("*.sh.j2")),
+        ROOT / "templates/completion/jobgen.bash",
     ]
 
 
