@@ -34,7 +34,7 @@ declare -A address=([head]=10.213.77.1 [node1]=10.213.77.11 [node2]=10.213.77.12
 packages=(environment-modules iproute2 munge openmpi-bin openssh-client openssh-server pdsh slurm-client slurm-wlm-basic-plugins
     slurmctld slurmd util-linux)
 accounting_packages=(mariadb-server-core slurmdbd) # of the machine
-system_packages=(procps python3)                   # of MINICLUSTER_SYSTEM
+system_packages=(procps psmisc python3)                   # of MINICLUSTER_SYSTEM
 namespaces=(--mount --net --uts --ipc --pid)
 system_path=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 patience=30 # seconds
@@ -227,16 +227,17 @@ install_packages() {
 }
 
 install_system() { # it appears when it is complete
-    local new=$system.new mirror
-    [[ ! -e $system ]] || return 0
+    local new=$system.new mirror wanted="${packages[*]} ${system_packages[*]}"
+    [[ $(cat "$system/packages" 2>/dev/null) != "$wanted" ]] || return 0
+    [[ ! -e $system || -e $system/packages ]] || die "$system is in the way"
     [[ $EUID -eq 0 ]] || die "only root can make $system"
     mkdir -p "${system%/*}"
     exec 9>"$system.lock"
     flock 9
-    [[ ! -e $system ]] || return 0
+    [[ $(cat "$system/packages" 2>/dev/null) != "$wanted" ]] || return 0
     rm -rf "${new:?}"
     # shellcheck disable=SC2016  # apt's own variable
-    mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | head -n 1) # that of this machine
+    mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Origin: Debian' | head -n 1) # that of this machine
     debootstrap --variant=minbase trixie "$new" "$mirror" >"$system.log" ||
         die "debootstrap cannot make $system: $(tail -n 1 "$system.log")"
     printf '#!/bin/sh\nexit 101\n' >"$new/usr/sbin/policy-rc.d" # no package starts its services
@@ -244,6 +245,8 @@ install_system() { # it appears when it is complete
     DEBIAN_FRONTEND=noninteractive chroot "$new" apt-get install -q -y --no-install-recommends \
         "${packages[@]}" "${system_packages[@]}" >>"$system.log" 2>&1 || die "apt-get fails in $new: see $system.log"
     rm -rf "$new"/var/cache/apt/archives/*.deb "$new"/var/lib/apt/lists/*
+    echo "$wanted" >"$new/packages"
+    rm -rf "$system"
     mv "$new" "$system"
 }
 

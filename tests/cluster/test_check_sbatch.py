@@ -30,27 +30,29 @@ def refuses(cluster: Cluster, script: bytes, directory: Path) -> bool:
 
 
 @pytest.mark.parametrize("rule", REFUSED)
-def test_bad_and_good_scripts(slurm_cluster: Cluster, tmp_path: Path, rule: str) -> None:
-    assert refuses(slurm_cluster, pages.script(rule, "bad"), tmp_path)
+def test_bad_and_good_scripts(each_slurm: Cluster, tmp_path: Path, rule: str) -> None:
+    assert refuses(each_slurm, pages.script(rule, "bad"), tmp_path)
     if rule != "bad-dependency":  # the job that the good one depends on is not there
-        assert not refuses(slurm_cluster, pages.script(rule, "good"), tmp_path)
+        assert not refuses(each_slurm, pages.script(rule, "good"), tmp_path)
 
 
 @pytest.mark.parametrize("directive", DIRECTIVES)
-def test_directives(slurm_cluster: Cluster, tmp_path: Path, directive: str) -> None:
+def test_directives(each_slurm: Cluster, tmp_path: Path, directive: str) -> None:
     script = f"#!/bin/bash\n#SBATCH {directive}\ntrue\n".encode()
-    errors = [one for one in check(script) if one.severity == "error"]
-    assert bool(errors) == DIRECTIVES[directive] == refuses(slurm_cluster, script, tmp_path)
+    errors = [one for one in check(script, version=each_slurm.version) if one.severity == "error"]
+    assert bool(errors) == DIRECTIVES[directive] == refuses(each_slurm, script, tmp_path)
 
 
-def test_all_options_of_sbatch_are_known(slurm_cluster: Cluster) -> None:
-    printed = slurm_cluster.exec("head", ["sbatch", "--help"]).stdout
+def test_all_options_of_sbatch_are_known(each_slurm: Cluster) -> None:
+    printed = each_slurm.exec("head", ["sbatch", "--help"]).stdout
     names = set(re.findall(r"--([a-z][a-z-]+[a-z])", printed))
     assert "gpus-per-task" in names
     assert names <= set(LONG)
 
 
-def test_a_script_without_its_first_line(slurm_cluster: Cluster, tmp_path: Path) -> None:
+def test_a_script_without_its_first_line(each_slurm: Cluster, tmp_path: Path) -> None:
     script = b"\n#!/bin/bash\n#SBATCH --time=01:00:00\ntrue\n"
-    assert [one.rule for one in check(script) if one.severity == "error"] == ["no-shebang"]
-    assert refuses(slurm_cluster, script, tmp_path)
+    assert [one.rule for one in check(script, version=each_slurm.version) if one.severity == "error"] == [
+        "no-shebang"
+    ]
+    assert refuses(each_slurm, script, tmp_path)

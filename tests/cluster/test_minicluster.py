@@ -60,6 +60,19 @@ def test_the_machine_outside_sees_nothing_of_it(slurm_cluster: Cluster) -> None:
     assert "10.213.77." not in links
 
 
+def test_the_machine_may_change_its_configuration(each_slurm: Cluster) -> None:
+    """A package that adds a user replaces /etc/passwd, which would unmount what is mounted over this file alone."""
+    program = 'awk \'$5 ~ "^/etc/" { print $5 }\' /proc/self/mountinfo; echo "$HOME" ~root'
+    done = each_slurm.exec("node1", ["bash", "-c", program])
+    assert done.stdout.split() == [str(each_slurm.home)] * 2
+
+
+def test_the_programs_are_those_of_the_system(slurm24_cluster: Cluster) -> None:
+    assert slurm24_cluster.exec("head", ["sbatch", "--version"]).stdout.split()[1].startswith("24.11.")
+    assert "trixie" in slurm24_cluster.exec("node3", ["cat", "/etc/os-release"]).stdout
+    assert slurm24_cluster.exec("node3", [sys.executable, "-c", "import ssl, torch"]).returncode == 0
+
+
 def test_up_is_done_when_it_is_up(slurm_cluster: Cluster) -> None:
     before = slurm_cluster.exec("node1", ["stat", "-c", "%Y", "/run/munge/munge.socket.2"]).stdout
     slurm_cluster.up()

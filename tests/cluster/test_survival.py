@@ -131,11 +131,11 @@ def test_the_time_ends_and_the_requeued_job_goes_on(
     assert weights(directory) == undisturbed["ddp"]
 
 
-def test_the_deadline_is_slurm_s_own(slurm_cluster: Cluster, tmp_path: Path) -> None:
+def test_the_deadline_is_slurm_s_own(each_slurm: Cluster, tmp_path: Path) -> None:
     options = ("--launcher", "srun", "--walltime", "1h", "--grace", "105s")
     script = rendered(*options, *probing(tmp_path), program=[STOPPABLE])
     begun = time.time()
-    job = slurm_cluster.wait(slurm_cluster.sbatch(script, tmp_path, "--time=2"))
+    job = each_slurm.wait(each_slurm.sbatch(script, tmp_path, "--time=2"))
     assert job.exit_code == 75, job.output
     assert time.time() - begun > 10
     assert stopped(tmp_path) == ["deadline 1"] * 4
@@ -178,19 +178,19 @@ def test_a_signal_to_the_script_reaches_every_rank(slurm_cluster: Cluster, tmp_p
     assert "got TERM: asking every rank to save and exit" in done.output
 
 
-def test_a_second_signal_stops_at_once(slurm_cluster: Cluster, tmp_path: Path) -> None:
+def test_a_second_signal_stops_at_once(each_slurm: Cluster, tmp_path: Path) -> None:
     program = [
         "bash",
         "-c",
         "trap : USR1; touch $PROBE_DIR/ready-$RANK; for i in {1..600}; do sleep 0.1; done",
     ]
     script = rendered("--launcher", "mpirun", *probing(tmp_path), program=program)
-    job = slurm_cluster.sbatch(script, tmp_path)
+    job = each_slurm.sbatch(script, tmp_path)
     wait_for(lambda: len(list((tmp_path / "seen").glob("ready-*"))) == 4)
     for signal in ("USR1", "USR1"):
-        slurm_cluster.exec("head", ["scancel", "--batch", f"--signal={signal}", job])
+        each_slurm.exec("head", ["scancel", "--batch", f"--signal={signal}", job])
         time.sleep(2.1)  # until then it counts as the same one
-    done = slurm_cluster.wait(job, 100)
+    done = each_slurm.wait(job, 100)
     assert done.state == "FAILED", done.output
     assert "got USR1 again: stopping at once" in done.output
 
@@ -235,11 +235,11 @@ def test_a_training_that_was_told_to_leave_and_then_killed_goes_on_as_if_nothing
 # ------------------------------------------------------------------------------------------------------ requeues
 
 
-def test_requeues_have_a_bound(slurm_cluster: Cluster, tmp_path: Path) -> None:
+def test_requeues_have_a_bound(each_slurm: Cluster, tmp_path: Path) -> None:
     script = jobs.render(
         "slurm", *ONE, "--launcher", "srun", "--requeue", "2", program=["bash", "-c", "exit 75"]
     )
-    job = ended(slurm_cluster, slurm_cluster.sbatch(script, tmp_path))
+    job = ended(each_slurm, each_slurm.sbatch(script, tmp_path))
     assert job.exit_code == 75, job.output
     assert len(list(jobs.run_dir(tmp_path / "runs").glob("attempt-*"))) == 3
     assert "not requeued: this was attempt 3, of 2 + 1" in job.output
@@ -255,12 +255,12 @@ def test_an_attempt_that_saves_no_further_step_is_the_last(slurm_cluster: Cluste
     assert "not requeued: this attempt saved no step beyond 2" in job.output
 
 
-def test_a_cancelled_job_is_not_requeued(slurm_cluster: Cluster, tmp_path: Path) -> None:
+def test_a_cancelled_job_is_not_requeued(each_slurm: Cluster, tmp_path: Path) -> None:
     script = rendered("--launcher", "srun", "--requeue", "5", *probing(tmp_path), program=[STOPPABLE])
-    job = slurm_cluster.sbatch(script, tmp_path)
+    job = each_slurm.sbatch(script, tmp_path)
     wait_for(lambda: len(list((tmp_path / "seen").glob("ready-*"))) == 4)
-    slurm_cluster.exec("head", ["scancel", job])
-    done = slurm_cluster.wait(job)
+    each_slurm.exec("head", ["scancel", job])
+    done = each_slurm.wait(job)
     assert done.state == "CANCELLED", done.output
     assert "requeued\n" not in done.output
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from support import require
+from support.cluster import SYSTEMS
 from support.pbs import OPENPBS
 
 
@@ -29,6 +30,13 @@ def test_what_is_absent_fails_on_ci(monkeypatch: pytest.MonkeyPatch, ci: str) ->
     monkeypatch.setenv("CI", ci)
     with pytest.raises(pytest.fail.Exception, match="no_such_package"):
         require.need_package("json", "no_such_package")
+
+
+def test_a_slurm_that_is_not_installed_is_skipped_on_ci_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CI", "true")
+    monkeypatch.setitem(SYSTEMS, "24.11", "/nosuch")
+    with pytest.raises(pytest.skip.Exception, match="Slurm 24.11 is not installed"):
+        require.need_cluster("24.11")
 
 
 def test_what_is_there_is_found() -> None:
