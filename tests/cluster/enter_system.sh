@@ -10,7 +10,12 @@ IFS=: read -ra places <<<"$2"
 
 mirror() { # PLACE: the machine's
     [[ -e $1 ]] || return 0
-    if [[ -d $1 ]]; then mkdir -p "$system$1"; else mkdir -p "$system${1%/*}" && : >>"$system$1"; fi
+    if [[ -d $1 ]]; then
+        mkdir -p "$system$1"
+    elif [[ ! -e $system$1 ]]; then # a program that runs cannot be opened for writing
+        mkdir -p "$system${1%/*}"
+        : >"$system$1"
+    fi
     mount --rbind "$1" "$system$1"
 }
 
