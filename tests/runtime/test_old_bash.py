@@ -64,6 +64,7 @@ NEVER_EMPTY = {
     "hosts": "the hosts of the allocation",
     "job_arguments": "after a test of its length",
     "job_bad": "after a test of its length",
+    "job_beat_at": "used only for a host in it",
     "job_children": "at least tee",
     "job_filter_named": "written into the script",
     "job_filter_whole": "written into the script",
