@@ -113,6 +113,11 @@ def test_later_and_not_when_it_was_ended(shell: Shell) -> None:
 # ------------------------------------------------------------------------------------------- the deadline
 
 
+def test_a_command_that_is_ended_after_its_pause_says_nothing(shell: Shell) -> None:
+    code = "job_later 0 command sleep 1; sleep 0.3; kill $(jobs -pr); wait || true"
+    assert shell.run("signals", code).said == ""
+
+
 def test_the_deadline_is_the_grace_before_the_end(shell: Shell) -> None:
     code = "job_find_end() { job_ends=1000; }; job_grace=120; job_set_deadline; env | grep DEADLINE"
     assert shell.run("signals deadline", code).out == "JOBGEN_DEADLINE=880\n"
