@@ -236,19 +236,21 @@ def test_a_forgotten_job_says_nothing_about_the_others(name: str, request: pytes
     (here / "learn.py").write_text(LEARNING)
     words = ("--", "learn.py", "--lr", "0.1", "--wait")
     live, first = submit(cluster, here, *words)
-    job, second = submit(cluster, here, "--directive=-h", *words)
-    cluster.purge(job)
-    if name == "openpbs":
-        cluster.exec("head", ["qdel", "-x", job], root=True)  # out of the history, too
-    wait_for(lambda: "Unknown Job Id" in cluster.exec("head", ["qstat", job], check=False).stderr)
-    found = json.loads(jobgen(cluster, here, "list", "--json").stdout)
-    states = {one["name"]: one["state"] for one in found}
-    assert (states[first.name] in ("pending", "running"), states[second.name]) == (True, "gone")
-    nowhere = {"PBS_SERVER": "nowhere", "PBS_DEFAULT": "nowhere", "PYTHONPATH": str(ROOT)}
-    done = cluster.exec("head", [*warm_python.jobgen(), "list", "--json"], cwd=here, env=nowhere)
-    assert {one["state"] for one in json.loads(done.stdout)} == {"unknown"}
-    assert "cannot connect to server nowhere" in done.stderr
-    cluster.cancel(live)
+    try:
+        job, second = submit(cluster, here, "--directive=-h", *words)
+        cluster.purge(job)
+        if name == "openpbs":
+            cluster.exec("head", ["qdel", "-x", job], root=True)  # out of the history, too
+        wait_for(lambda: "Unknown Job Id" in cluster.exec("head", ["qstat", job], check=False).stderr)
+        found = json.loads(jobgen(cluster, here, "list", "--json").stdout)
+        states = {one["name"]: one["state"] for one in found}
+        assert (states[first.name] in ("pending", "running"), states[second.name]) == (True, "gone")
+        nowhere = {"PBS_SERVER": "nowhere", "PBS_DEFAULT": "nowhere", "PYTHONPATH": str(ROOT)}
+        done = cluster.exec("head", [*warm_python.jobgen(), "list", "--json"], cwd=here, env=nowhere)
+        assert {one["state"] for one in json.loads(done.stdout)} == {"unknown"}
+        assert "cannot connect to server nowhere" in done.stderr
+    finally:  # it would hold its nodes
+        cluster.cancel(live)
 
 
 def test_what_the_ranks_saved_is_said_after_qdel(torque_cluster: PbsCluster) -> None:

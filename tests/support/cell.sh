@@ -6,7 +6,14 @@
 set -u
 sleep 900 & # as a worker that loads data; nothing of it may be left
 host=$(hostname) # HOSTNAME may be that of another host
-trap 'trap "" USR1 TERM; printf "%s %(%s)T\n" "$host" -1 >"$CELL_PLACE/saved-$JOBGEN_ATTEMPT-$RANK"; exit 75' USR1
+# shellcheck disable=SC2329  # the trap calls it
+save() {
+    trap "" USR1 TERM
+    printf '%s %(%s)T\n' "$host" -1 >"$CELL_PLACE/.saved-$RANK"
+    mv "$CELL_PLACE/.saved-$RANK" "$CELL_PLACE/saved-$JOBGEN_ATTEMPT-$RANK"
+    exit 75
+}
+trap save USR1
 echo "$host $$" >"$CELL_PLACE/.began-$RANK"
 mv "$CELL_PLACE/.began-$RANK" "$CELL_PLACE/began-$JOBGEN_ATTEMPT-$RANK"
 exec {nothing}<> <(:) # to wait without a process
