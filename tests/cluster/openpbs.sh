@@ -79,6 +79,15 @@ prepare_queues() { # once, when the server answers for the first time
     kill -HUP "$(<"$top/sched_priv/sched.lock")"
 }
 
+delete_jobs() { # of users that the cluster has outlived
+    local job
+    for _ in {1..20}; do
+        on "$server" qstat -B &>/dev/null && break
+        sleep 1
+    done
+    for job in $(on "$server" qselect); do on "$server" qdel -W force "$job" || true; done
+}
+
 up() {
     local is_new='' host top
     top=$(spool "$server")
@@ -93,7 +102,10 @@ up() {
     for host in "${nodes[@]}"; do prepare_node "$host"; done
     is_alive "$top/server_priv/comm.lock" || on "$server" pbs_comm
     is_alive "$top/sched_priv/sched.lock" || on "$server" pbs_sched
-    is_alive "$top/server_priv/server.lock" || on "$server" pbs_server
+    if ! is_alive "$top/server_priv/server.lock"; then
+        on "$server" pbs_server
+        [[ -n $is_new ]] || delete_jobs
+    fi
     for host in "${nodes[@]}"; do is_alive "$(spool "$host")/mom_priv/mom.lock" || on "$host" pbs_mom; done
     [[ -z $is_new ]] || prepare_queues
     for _ in {1..60}; do

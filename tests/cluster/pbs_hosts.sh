@@ -11,7 +11,7 @@ address() { # HOST
 
 is_alive() { # FILE with a process id, which Torque fills up with NULs and blanks
     local pid
-    pid=$(tr -d ' \0\n' <"$1" 2>/dev/null) && [[ -n $pid ]] && kill -0 "$pid" 2>/dev/null
+    pid=$({ tr -d ' \0\n' <"$1"; } 2>/dev/null) && [[ -n $pid ]] && kill -0 "$pid" 2>/dev/null
 }
 
 need_installed() { # TITLE FOLDER
