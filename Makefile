@@ -70,7 +70,7 @@ matrix: $(VENV)/.test
 	rm -f $(VENV)/matrix.jsonl
 	for bash in '' $(OLD_BASHES); do \
 	  JOBGEN_TEST_BASH=$$bash JOBGEN_MATRIX=all JOBGEN_MATRIX_RECORD=$(CURDIR)/$(VENV)/matrix.jsonl \
-	    $(BIN)/python -m pytest -n 4 --dist loadgroup tests/cluster/test_matrix.py; \
+	    $(BIN)/python -m pytest -n 4 --dist loadgroup tests/cluster/test_matrix.py || exit; \
 	done
 	PYTHONPATH=tests $(BIN)/python -m support.matrix_table $(VENV)/matrix.jsonl > docs/matrix.md
 

@@ -41,6 +41,7 @@ def read_spec(
             continue
         fields[option.key], texts[option.key] = parse(option, value, origin)
         origins[option.key] = origin
+    _keep_one_grace(fields, origins, texts, said_in)
     if below is not None and below.sweep is not None:
         fields["sweep"], origins["sweep"] = below.sweep, below.origins["sweep"]
         texts["sweep"] = shown(" ".join(key for key, _ in below.sweep.values))
@@ -51,6 +52,20 @@ def read_spec(
         {"site": None, "sweep": None, "away": False, **fields}[name] for name in JobSpec._fields
     )
     return at_site(spec, site or (below.site if below else None))
+
+
+def _keep_one_grace(
+    fields: dict[str, Any], origins: dict[str, str], texts: dict[str, str], said_in: str
+) -> None:
+    """Let the time of --signal or --grace from ``said_in`` replace that of the other one from below."""
+    name, time = fields["signal"] or ("", None)
+    if time is None or fields["grace"] is None or origins["signal"] == origins["grace"]:
+        return
+    if origins["grace"] == said_in:
+        fields["signal"], texts["signal"] = (name, None), name
+    elif origins["signal"] == said_in:
+        fields["grace"] = None
+        del origins["grace"], texts["grace"]
 
 
 def _check_program(program: Sequence[str], where: str) -> None:

@@ -44,7 +44,7 @@ def survival(spec: JobSpec, scheduler: Scheduler, program: Program, walltime: in
     _check(spec, program)
     name, seconds = spec.signal or ("USR1", None)
     if seconds and spec.grace not in (None, seconds):
-        raise spec.refuse("grace", f"--signal {name}@{seconds} sets another time: leave out one of them")
+        raise spec.refuse("grace", f"{spec.said('signal')} sets another time: leave out one of them")
     requested = seconds or spec.grace
     if requested and (not limited or (walltime and requested >= walltime)):
         raise spec.refuse(

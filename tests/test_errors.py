@@ -125,7 +125,7 @@ CASES = [
     ("pbs --grace 2h", ["--grace 2h", "shorter than the wall time", "01:00:00"]),
     ("pbs --grace 120", ["--grace 120", "2h30m"]),
     ("pbs --grace=-5s", ["--grace -5s", "2h30m"]),
-    ("pbs --signal USR1@600 --grace 5m", ["--grace 5m", "--signal USR1@600 sets another time"]),
+    ("pbs --signal USR1@600 --grace 5m", ["--grace 5m", "--signal USR1@600 (command line) sets another time"]),
     ("slurm --signal USR1@1x", ["--signal USR1@1x", "USR1@5m"]),
     ("pbs --walltime 5m --signal USR1@300", ["--signal USR1@300", "shorter than the wall time, which is 00:05:00"]),
     ("local --signal USR1@60", ["--signal USR1@60", "no end without --walltime"]),

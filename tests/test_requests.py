@@ -98,3 +98,37 @@ def test_a_grace_without_a_signal_is_noted(more: tuple[str, ...], noted: bool) -
     )
     assert (sentence in done.stderr) == noted
     assert sentence not in jobs.jobgen("pbs", "--grace", "5m", "--", "--task", "digits").stderr
+
+
+@pytest.mark.parametrize(
+    ("below", "words", "grace", "signal"),
+    [
+        ('signal = "USR2@10m"', ("--grace", "5m"), 300, "USR2"),
+        ('grace = "10m"', ("--signal", "USR1@300"), 300, "USR1"),
+        ('grace = "10m"', ("--signal", "USR2"), 600, "USR2"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["site", "job file"])
+def test_a_time_on_the_command_line_replaces_that_below(
+    kind: str, below: str, words: tuple[str, ...], grace: int, signal: str, tmp_path: Path
+) -> None:
+    text = (
+        f'title = "a"\nscheduler = "slurm"\n[survival]\n{below}\n'
+        if kind == "site"
+        else f"[survival]\n{below}\n"
+    )
+    (tmp_path / "below.toml").write_text(text)
+    place = ("--site" if kind == "site" else "--job", "./below.toml")
+    done = jobs.jobgen(
+        "slurm", *place, "--walltime", "1h", *words, "--requeue", "1", "--", "./solve", cwd=tmp_path
+    )
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    assert f"job_grace={grace} job_signal={signal}" in done.stdout
+
+
+def test_two_times_of_one_place_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "job.toml").write_text('[survival]\nsignal = "USR2@10m"\ngrace = "5m"\n')
+    done = jobs.jobgen("slurm", "--job", "job.toml", "--", "./solve", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "grace = 5m (job.toml" in done.stderr
+    assert "signal = USR2@10m (job.toml" in done.stderr

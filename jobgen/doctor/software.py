@@ -81,30 +81,31 @@ def scheduler(case: Case) -> Iterator[Finding]:
 
 
 BASH = (4, 2)  # the oldest that the scripts run on
-NEWER_TORCH_LIBC = (2, 28)  # of the wheels of torch 2.7 and later; those before need 2.17
+OLD_LIBC_TORCH = "2.6.0"  # the last torch whose wheels run on a glibc before this one
+NEWER_LIBC = (2, 28)
 
 
 def shell(case: Case) -> Iterator[Finding]:
     """Check the bash that runs the script, which is that of the compute nodes."""
-    needed = ".".join(map(str, BASH))
-    said = case.text("bash").strip()
-    if not (version := _version(said)):
-        yield Finding(
-            "bash", PROBLEM, "is not on PATH", "the script is for bash", f"install bash {needed} or newer"
-        )
+    needed = f"{BASH[0]}.{BASH[1]} or newer"
+    release = case.text("bash").strip()
+    if not (version := _version(release)):
+        yield Finding("bash", PROBLEM, "is not on PATH", "the script is for bash", f"install bash {needed}")
     elif version < BASH:
-        why = f"the script needs {needed} or newer, and stops with status 70"
-        yield Finding("bash", PROBLEM, said, why, "ask the site's support for a newer bash")
+        why = f"the script needs {needed}, and stops with status 70"
+        yield Finding("bash", PROBLEM, release, why, "ask the site's support for a newer bash")
     else:
-        yield Finding("bash", OK, f"{said}; the script needs {needed} or newer")
+        yield Finding("bash", OK, f"{release}; the script needs {needed}")
 
 
 def libc(case: Case) -> Iterator[Finding]:
     """Check whether the wheels of a current torch run here."""
-    said = case.text("libc").strip()
-    if (version := _version(said)) and version < NEWER_TORCH_LIBC and not case.plan.container:
-        why = "torch 2.6.0 is the newest whose wheels run here; later ones need glibc 2.28"
-        yield Finding("libc", NOTE, said, why, "pip install torch==2.6.0, or use a container (--container)")
+    release = case.text("libc").strip()
+    if (version := _version(release)) and version < NEWER_LIBC and not case.plan.container:
+        newer = ".".join(map(str, NEWER_LIBC))
+        why = f"torch {OLD_LIBC_TORCH} is the newest whose wheels run here; later ones need glibc {newer}"
+        remedy = f"pip install torch=={OLD_LIBC_TORCH}, or use a container (--container)"
+        yield Finding("libc", NOTE, release, why, remedy)
 
 
 def _version(text: str) -> tuple[int, ...]:

@@ -31,6 +31,8 @@ def completed(spec: JobSpec, site: Site) -> JobSpec:
         if _excluded(key, spec, fields):
             continue
         value, told = parse(option, text, site.origins[key])
+        if key == "signal" and "grace" in spec.origins:  # which is its time
+            value = (value[0], None)
         if key in origins:
             named = {*dict(spec.env), *spec.secrets}
             fields[key] = (*(pair for pair in value if pair[0] not in named), *spec.env)
@@ -45,6 +47,7 @@ def completed(spec: JobSpec, site: Site) -> JobSpec:
 def _excluded(key: str, spec: JobSpec, fields: dict[str, Any]) -> bool:
     """Return whether given values exclude a default of the site."""
     return {
+        "grace": spec.signal is not None and spec.signal[1] is not None,
         "queue": scheduler_of(spec).reservation_queue is not None and spec.reservation is not None,
         "mpi": not LAUNCHERS[fields["launcher"]].starts_mpi,  # other launchers start no MPI
         "conda": spec.container is not None,  # the image has its own Python

@@ -1,8 +1,7 @@
 # pdsh, which DeepSpeed uses over ssh: it joins words with blanks, and the remote shell parses them again.
 
 job_prepare_pdsh() {
-  local name value
-  local shell
+  local name value shell
   shell=$(getent passwd "$UID" 2> /dev/null) || true
   [[ ! ${shell##*:} =~ /(bsd-)?t?csh$|/fish$ ]] ||
     job_die 71 "pdsh runs the commands of deepspeed, which are for bash, in your login shell ${shell##*:}: use --remote auto"

@@ -27,6 +27,8 @@ job_take_code() {
     [[ ! $job_word =~ ^(declare\ -[A-Za-z-]+\ )?([A-Za-z_][A-Za-z0-9_]*)(=|$) ]] ||
       job_declared+=$(declare -p "${BASH_REMATCH[2]}" | sed '1s/^declare /declare -g /')$'\n'
   done < <(local)
+  # Those without a value, which bash 4.3 and 4.4 leave out of that list.
+  job_declared+=$(declare -p | sed -n "s/^declare \(-[aAix-]*\) \([A-Za-z_][A-Za-z0-9_]*\)\(='()'\)\{0,1\}$/declare -g \1 \2 2> \/dev\/null || true/p")$'\n'
   trap job_end EXIT
   job_listen
   job_sourcing=

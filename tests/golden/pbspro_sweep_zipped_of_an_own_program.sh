@@ -14,6 +14,7 @@ case ${BASH_VERSION:-none} in none | [0-3].* | 4.[01].*)
   echo "jobgen: this shell is not bash 4.2 or newer, but ${BASH_VERSION:-another one}: nothing was started" >&2; exit 70 ;;
 esac
 set -euo pipefail
+set +o posix  # of sh and POSIXLY_CORRECT
 [[ ! -f $0 ]] || grep -qs '^# =* jobgen runtime ' "$0" || { echo 'jobgen: the runtime of this script is missing: nothing was started' >&2; exit 70; }
 
 # ---- settings -----------------------------------------------------------------------------

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,42 +19,39 @@ ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests/golden"
 
 FEATURES = {
-    "4.3: wait -n": r"\bwait\s+-[a-z]*n\b",
-    "5.1: wait -p": r"\bwait\s+-[a-z]*p\b",
-    "4.3: a name reference": r"\b(local|declare|typeset)\s+-[A-Za-z]*n\b",
-    "4.3: test of an element": r"\[\[ (! )?-v \S+\[|\[ -v \S+\[|\btest -v \S+\[",
-    "4.3: a negative index": r"\[-\d+\]\s*=|\$\{\w+\[-\d+\]",
-    "4.3: printf %(...)T without a time": r"%\([^)]*\)T'?\s*($|[;|&])",
+    "4.3: wait -n; 5.0: -f; 5.1: -p": r"\bwait\s+-[a-z]*[nfp]",
+    "4.3: a name reference; 5.0: local -I": r"\b(local|declare|typeset)\s+-[A-Za-z]*[nI]",
+    "4.3: -v of an element": r"(\[|\btest|&&|\|\||!)\s*-v\s+[\"']?\w+\[",
+    "4.3: a negative index": r"\[-\d+\]\s*=|\$\{\w+\[-\d+\]|\bunset\s+[\"']?\w+\[-",
+    "4.3: printf %(...)T without a time": r"%\([^)]*\)T[^ ;|&]*\s*($|[;|&>])",
     "4.4: ${x@Q} and its kin": r"\$\{[\w!]+(\[[^]]*\])?@[QEPAKaULuk]\}",
     "4.4: mapfile -d": r"\b(mapfile|readarray)\s+(-\w+\s+)*-[a-z]*d\b",
     "4.4: inherit_errexit": r"\binherit_errexit\b",
     "4.4: local -": r"\blocal -(\s|$|;)",
-    "4.4: the process id of a process substitution": r"exec .*>\(.*\)\s*(;|&&)?.*\$!",
-    "4.4: trap with a signal that the shell ignores": r"^\s*trap - (?!EXIT|ERR)",
+    "4.4: the process id of an output >(...), for which it is opened": r"\{\w+\}>+\s*>\(",
+    "4.3: a signal that this shell ignores, restored": r"\btrap - (?!EXIT|ERR)",
+    "4.4: complete -o nosort": r"\bcomplete -o nosort(?!.*\|\| complete )",
     "5.0: EPOCHREALTIME or EPOCHSECONDS": r"\$EPOCH(REALTIME|SECONDS)\b|\$\{EPOCH(REALTIME|SECONDS)(?!:-)",
     "5.0: BASH_ARGV0": r"\bBASH_ARGV0\b",
     "5.1: SRANDOM": r"\bSRANDOM\b",
-    "5.1: expansion of an assoc array by ${x@k}": r"@k\}",
-    "5.2: varredir_close, patsub_replacement": r"\b(varredir_close|patsub_replacement|array_expand_once)\b",
+    "5.2: varredir_close, patsub_replacement": r"\b(varredir_close|patsub_replacement)\b",
     "5.3: ${ command; }": r"\$\{[ |]",
 }
 OPTIONS = {
-    "coreutils 8.28: env -C, -S, -v": r"\benv\s+(-\w*\s+)*(-[CSv]\b|--(chdir|split-string|debug))",
-    "coreutils 8.29: timeout -v": r"\btimeout\s+(-\S+\s+)*(-v\b|--verbose)",
-    "coreutils 8.24: numfmt, b2sum, basenc, sort --debug": r"\b(numfmt --|b2sum|basenc)\b",
-    "coreutils 8.25: date --rfc-3339 with -I": r"\bdate\s+(-\S+\s+)*(-I|--iso-8601=ns|--resolution)",
-    "coreutils 8.30: cp --reflink=auto, ls --zero": r"\b(cp\s.*--reflink|ls\s.*--zero|mktemp\s.*--suffix=/)",
-    "coreutils 9: sort -z --files0, wc --total": r"\bwc\s.*--total|\bcksum\s.*-a\b",
-    "coreutils 8.32: stat --cached": r"\bstat\s.*--cached",
-    "util-linux 2.24: setsid -w, --fork": r"\bsetsid\s+(-\w*[wf]\b|--(wait|fork))",
-    "util-linux 2.25: flock -E with -o, lscpu -J": r"\bflock\s.*(-F\b|--no-fork|--verbose)|\blscpu\s.*(-J\b|--json|-B\b)",
-    "util-linux 2.27: lsns, findmnt --json": r"\blsns\b|\bfindmnt\s.*(-J|--json)",
-    "util-linux 2.30: nsenter --wdns, unshare --keep-caps": r"\bunshare\s.*(--keep-caps|--map-user=)|--wdns",
+    "coreutils 8.24: dd status=progress": r"\bdd\s.*status=progress",
+    "coreutils 8.26: b2sum; 8.31: basenc": r"\b(b2sum|basenc)\b",
+    "coreutils 8.28: env -C; 8.30: -S, -v": r"\benv\s+(-\w*\s+)*(-[CSv]\b|--(chdir|split-string|debug))",
+    "coreutils 8.29: timeout -v": r"\btimeout\s+(-\S+\s+(\d\S*\s+)?)*(-v\b|--verbose)",
+    "coreutils 9.2: wc --total": r"\bwc\s.*--total",
+    "iproute2 4.11: ip -j": r"\bip\s+(-\w+\s+)*(-j|--?json)\b",
+    "util-linux 2.24: setsid -w; 2.32: --fork": r"\bsetsid\s+(-\w*[wf]\b|--(wait|fork))",
+    "util-linux 2.27: flock -F, --verbose; lsns": r"\bflock\s.*(-F\b|--no-fork|--verbose)|\blsns\b",
+    "util-linux 2.30: lscpu -J": r"\blscpu\s.*(-J\b|--json|-B\b)",
+    "util-linux 2.35: nsenter --wdns": r"--wdns|\bunshare\s.*--map-user=",
     "sed 4.3: --debug, --sandbox": r"\bsed\s.*(--debug|--sandbox)",
-    "grep 3: -P with -z in other locales": r"\bgrep\s+(-\w+\s+)*-\w*P",
-    "procps 3.3.15: pgrep and pkill with -r, pidwait": r"\b(pidwait|pwait|pkill\s.*--queue)\b",
+    "procps 3.3.16: pidwait": r"\b(pidwait|pkill\s.*--queue)\b",
     "findutils 4.9: find -files0-from": r"-files0-from",
-    "gawk only": r"\bawk\b.*\b(PROCINFO|gensub|asorti?|strftime|systime)\b",
+    "gawk, which is not everywhere": r"\bawk\b.*\b(PROCINFO|gensub|asorti?|strftime|systime)\b",
 }
 # Arrays that always have an element: the others need ${x[@]+"${x[@]}"}, as bash before 4.4 calls an empty one unset.
 NEVER_EMPTY = {
@@ -77,6 +77,14 @@ NEVER_EMPTY = {
     "start": "the environment, which has PATH",
     "words": "begins with constant words",
 }
+
+
+BASHES = ("bash", *(f"/opt/bash/{version}/bash" for version in ("4.2", "4.3", "4.4")))
+
+
+def need_bash(path: str) -> None:
+    if path.startswith("/") and not Path(path).exists():
+        skip(f"bash {path.split('/')[3]}")
 
 
 def scripts() -> list[Path]:
@@ -123,16 +131,27 @@ def test_a_script_uses_what_old_machines_have(path: Path) -> None:
     "line",
     [
         "wait -n || true",
+        "wait -f $!",
+        "wait -pn id",
         'local -n list="$1"',
+        "local -I x",
         "mapfile -d '' words",
         "echo ${words[-1]}",
+        "unset 'words[-1]'",
         'say "${x@Q}" "${list[*]@Q}"',
         "now=$EPOCHREALTIME",
         "[[ -v table[key] ]]",
+        "[[ $x && -v table[key] ]]",
+        "printf '%(%F)T\\n'",
         "shopt -s inherit_errexit",
+        'exec {out}> >(tee "$log")',
         "setsid --wait bash x.sh",
         "env -C /tmp true",
+        "timeout -k 5 -v 10 true",
+        "dd if=x of=y status=progress",
+        "ip -j addr",
         "trap - TERM USR1",
+        "[[ -z $x ]] && trap - INT",
     ],
 )
 def test_the_newer_ones_are_known(line: str) -> None:
@@ -174,10 +193,9 @@ def test_an_older_shell_starts_nothing(version: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("words", [["it's", "a  b", "&", "\\", '"', "$x", "ü", "a\nb", ""], [], ["a"]])
-@pytest.mark.parametrize("bash", ["bash", "/opt/bash/4.2/bash", "/opt/bash/4.3/bash", "/opt/bash/4.4/bash"])
+@pytest.mark.parametrize("bash", BASHES)
 def test_quoted_words_are_read_again(words: list[str], bash: str) -> None:
-    if bash.startswith("/") and not Path(bash).exists():
-        skip(f"bash {bash.split('/')[3]}")
+    need_bash(bash)
     program = (
         f'set -euo pipefail; . {RUNTIME}/messages.sh; eval "set -- $(job_quote "$@")"; printf "%s\\0" "$@"'
     )
@@ -186,4 +204,40 @@ def test_quoted_words_are_read_again(words: list[str], bash: str) -> None:
 
 
 def test_this_run_has_the_bash_that_it_names() -> None:
-    assert old_bash.version() >= (4, 2)
+    path = os.environ.get("JOBGEN_TEST_BASH") or "bash"
+    assert old_bash.version() == old_bash.version(path) >= (4, 2)
+
+
+@pytest.mark.parametrize(
+    "start", [("sh", {}), ("bash", {"POSIXLY_CORRECT": "1"})], ids=["sh", "POSIXLY_CORRECT"]
+)
+@pytest.mark.parametrize("bash", BASHES)
+def test_a_script_runs_in_posix_mode(bash: str, start: tuple[str, dict[str, str]], tmp_path: Path) -> None:
+    """Also the scripts of the nodes and ranks; /bin/sh of CentOS 7 is bash."""
+    need_bash(bash)
+    name, env = start
+    (tmp_path / name).symlink_to(shutil.which(bash) or bash)
+    (tmp_path / "job.sh").write_text(
+        jobs.render("local", "--ranks-per-node", "2", program=["touch", "started"])
+    )
+    env = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "HOME": str(tmp_path), **env}
+    done = subprocess.run([tmp_path / name, "job.sh"], cwd=tmp_path, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "started").exists()
+
+
+@pytest.mark.parametrize("bash", BASHES)
+def test_what_a_sourced_script_declares_is_for_the_whole_script(bash: str, tmp_path: Path) -> None:
+    need_bash(bash)
+    (tmp_path / "my.sh").write_text(
+        "declare -A table; declare -a list; declare -x name; declare -A full=([a]='b c')\n"
+    )
+    sources = "\n".join(f". {RUNTIME}/{name}.sh" for name in ("messages", "finish", "signals", "source"))
+    program = f"""set -euo pipefail
+    {sources}
+    job_source my.sh
+    table[x]=1 table[y]=2 name=n
+    echo ${{#table[@]}} "${{list[*]-none}}" "${{full[a]}}" $(env | grep ^name=)
+    trap - EXIT"""
+    done = subprocess.run([bash, "-c", program], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.stdout, done.returncode) == ("2 none b c name=n\n", 0), done.stderr

@@ -37,7 +37,7 @@ def pytest_runtest_setup() -> None:
         not_installed.skip(path)
 
 
-def version() -> tuple[int, int]:
-    """Return the version of the bash that jobs get."""
-    said = subprocess.run(["bash", "-c", 'echo "$BASH_VERSION"'], capture_output=True, text=True, check=True)
+def version(path: str = "bash") -> tuple[int, int]:
+    """Return the version of a bash, by default of the one that jobs get."""
+    said = subprocess.run([path, "-c", 'echo "$BASH_VERSION"'], capture_output=True, text=True, check=True)
     return tuple(map(int, re.findall(r"\d+", said.stdout)[:2]))  # type: ignore[return-value]

@@ -75,6 +75,7 @@ job_by_ssh() { # it joins its words with blanks, and the remote shell parses the
   command -v ssh > /dev/null || return 0
   local words
   printf -v words '%q ' "${@:2}"
+  words=${words//#/\\#}  # begins a comment in csh, also within a word
   exec ssh -o BatchMode=yes -o ServerAliveInterval=20 "$1" "$words"
 }
 
