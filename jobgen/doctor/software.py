@@ -80,6 +80,7 @@ def scheduler(case: Case) -> Iterator[Finding]:
         )
 
 
+PYTHON, TESTED_PYTHON = "3.10", "3.11"
 BASH = (4, 2)  # the oldest that the scripts run on
 OLD_LIBC_TORCH = "2.6.0"  # the last torch whose wheels run on a glibc before this one
 NEWER_LIBC = (2, 28)
@@ -121,8 +122,10 @@ def python(case: Case) -> Iterator[Finding]:
         remedy = "name the environment: --module, --conda ENV or --venv DIR"
         yield Finding("python3", PROBLEM, case.answers["python"].last, "every rank runs it", remedy)
         return
-    yield Finding("python3", OK, f"{facts['version']}, {facts['executable']}")
-    if not case.plan.program.is_ours:
+    needs = f"; jobgen needs {PYTHON} or newer, and is tested with {TESTED_PYTHON}"
+    ours = case.plan.program.is_ours
+    yield Finding("python3", OK, f"{facts['version']}, {facts['executable']}{needs if ours else ''}")
+    if not ours:
         return
     train = case.facts("train")
     if not train:
