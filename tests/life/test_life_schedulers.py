@@ -40,8 +40,8 @@ def commands(monkeypatch: pytest.MonkeyPatch, directory: Path, **programs: str) 
 
 def test_openpbs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     log = commands(monkeypatch, tmp_path, qstat=OPENPBS)
-    jobs = pbs.ask(["4711.pbs-server", "4712.pbs-server", "4720[].pbs-server"])
-    assert log.read_text() == "-x -E -t -f 4711 4712 4720[]\n"
+    jobs = pbs.ask([*(f"{number}.pbs-server" for number in range(4711, 4717)), "4720[].pbs-server"])
+    assert log.read_text() == "-x -E -t -f 4711 4712 4713 4714 4715 4716 4720[]\n"
     assert [(job.id.partition(".")[0], job.state, job.status) for job in jobs] == [
         ("4711", "running", None),
         ("4712", "pending", None),
@@ -61,8 +61,8 @@ def test_openpbs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def test_torque(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     log = commands(monkeypatch, tmp_path, qstat=TORQUE)
-    jobs = pbs.ask(["815.torque.example.org"])
-    assert log.read_text() == "-x -E -t -f 815\n-t -f 815\n"
+    jobs = pbs.ask(["815.torque.example.org", "816.torque.example.org"])
+    assert log.read_text() == "-x -E -t -f 815 816\n-t -f 815 816\n"
     assert [(job.state, job.seconds_left, job.status) for job in jobs] == [
         ("running", 3000, None),
         ("failed", None, 1),
@@ -153,7 +153,7 @@ def test_lines_that_are_no_records_are_skipped(monkeypatch: pytest.MonkeyPatch, 
     banner = "echo 'Maintenance | on Monday'; echo; echo '=== 7 | 8 ==='; echo '12 jobs'; printf '1\\xff|\\n'"
     squeue = f"{banner}\n{SQUEUE}\n{banner}"
     commands(monkeypatch, tmp_path, squeue=squeue, sacct="exit 1")
-    assert [job.id for job in slurm.ask(["12", "13"])] == ["12", "13", "14_0", "14_1", "15", "16"]
+    assert [job.id for job in slurm.ask(["12", "13"])] == ["12", "13"]
 
 
 DISABLED = "echo 'Slurm accounting storage is disabled' >&2; exit 1"
@@ -234,7 +234,7 @@ def test_slurm_finds_jobs_by_their_directory(monkeypatch: pytest.MonkeyPatch, tm
         Path(place).mkdir()
         Path(place, "job.sh").write_text(f"#!/bin/bash\n{line}")
     squeue = (
-        f"if [[ $* == *c3* ]]; then exit; fi; echo banner; echo; if [[ $* == *c2* ]]; then echo '7|{places[1]}/job.sh';\n"
+        f"if [[ $* == *c3* ]]; then exit; fi; echo; if [[ $* == *c2* ]]; then echo '7|{places[1]}/job.sh';\n"
         f"else printf '%s\\n' '5|{places[0]}/job.sh' '6|{places[0]}/job.sh' '8|/d/job.sh' '9|(null)'; fi"
     )
     sacct = f'echo "$@" >> {{log}}; echo "3_1|{places[2]}"'
