@@ -101,15 +101,15 @@ def whole_lines(said: str, *patterns: str) -> list[str]:
 def whole_records(command: str, out: str, pattern: re.Pattern[str]) -> tuple[list[tuple[str, ...]], str]:
     """Return the fields of each record in the output of a command, and a sentence about the first line that
     is none. A last line without its end is none."""
+    *lines, tail = out.split("\n")
     records, defect = [], ""
-    for line in filter(str.strip, out.splitlines(keepends=True)):
-        text = line.strip()
-        if line == line.rstrip("\r\n"):
-            defect = defect or f"the output of {command} ends in the middle of a line: {shown(text)}"
-        elif record := pattern.fullmatch(text):
+    for line in filter(None, map(str.strip, lines)):
+        if record := pattern.fullmatch(line):
             records.append(record.groups(""))
         else:
-            defect = defect or f"{command} prints {shown(text)}, which is no record of a job"
+            defect = defect or f"{command} prints {shown(line)}, which is no record of a job"
+    if tail.strip() and not defect:
+        defect = f"the output of {command} ends in the middle of a line: {shown(tail.strip())}"
     return records, defect
 
 

@@ -67,7 +67,7 @@ def query(ids: Sequence[str], *options: str) -> Answer:
         output = _read(done)
         jobs = _by_id(output.ids, unclear)
         records = [record for record in output.records if jobs[record["id"]]]
-        active = {job for record in records for job in jobs[record["id"]]}
+        present = {job for record in records for job in jobs[record["id"]]}
         finished = {job for word in output.finished for job in jobs[word]}
         unknown = {job for word in output.unknown for job in jobs[word]}
         if forms[0] == express and unknown and not (done.out.strip() or output.other_errors):
@@ -78,13 +78,13 @@ def query(ids: Sequence[str], *options: str) -> Answer:
             unknown |= set(unclear) if all(jobs.values()) and not output.defect else set()
         answer.records.extend(records)
         answer.finished.extend(finished)
-        answer.unclear.update((job, output.defect) for job in active if output.defect and "[" in job)
+        answer.unclear.update((job, output.defect) for job in present if output.defect and "[]" in job)
         # PBS Pro leaves out jobs that it does not know beside others: they are asked for by themselves.
-        if forms[0] != express or not records or not active | finished | unknown:
+        if forms[0] != express or not records or not present | finished | unknown:
             del forms[0]
         slurm = forms[:1] == [("-f",)] and _NO_OPTION in done.err
         unclear = {
-            job: _reason(job, done, output) for job in unclear if job not in active | finished | unknown
+            job: _reason(job, done, output) for job in unclear if job not in present | finished | unknown
         }
     reasons = set(unclear.values())
     if len(unclear) == len(set(ids)) and len(reasons) == 1:
@@ -107,6 +107,7 @@ def _by_id(ids: Iterable[str], jobs: Iterable[str]) -> dict[str, list[str]]:
 
 
 def _names(word: str, job: str) -> bool:
+    """Return whether an id in an output is that of a job, or of a task of it, if their numbers are equal."""
     whole = task(job) is None or argument(word) == argument(job)
     return whole and same_server(word, job)
 

@@ -160,8 +160,8 @@ def _of(numbers: Collection[str], command: str, jobs: Sequence[Job], defect: str
     foreign = next((job.id for job in jobs if number(job.id) not in numbers), None)
     if foreign and not defect:
         defect = f"{command} shows job {foreign}, which is another one"
-    arrays_of = dict.fromkeys(number(job.id) for job in found if job.task is not None) if defect else ()
-    return [*found, *(Job(array, "unknown", defect) for array in arrays_of)], defect
+    partial = dict.fromkeys(number(job.id) for job in found if job.task is not None) if defect else ()
+    return [*found, *(Job(array, "unknown", defect) for array in partial)], defect
 
 
 def _squeue_out(cluster: str, *options: str) -> str:
