@@ -97,7 +97,10 @@ def list_runs(runs_dir: str | None, as_json: bool) -> None:
         click.echo(f"jobgen: there is no run in {root}", err=True)
         return
     lines = [] if as_json else run_tables.table(found, paint=painter(sys.stdout))
-    _say(run_tables.as_json(found) if as_json else "".join(f"{line}\n" for line in lines), answer.silent)
+    _say(
+        run_tables.as_json(found) if as_json else "".join(f"{line}\n" for line in lines),
+        states.reasons(found, answer.silent),
+    )
 
 
 def _say(text: str, silent: dict[str, str]) -> None:

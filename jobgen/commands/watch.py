@@ -17,7 +17,7 @@ from jobgen.commands import run_tables
 from jobgen.commands.terminal import is_terminal, painter, progress
 from jobgen.errors import INTERRUPTED, visible
 from jobgen.runs import waiting
-from jobgen.runs.states import see
+from jobgen.runs.states import reasons, see
 from jobgen.runs.waiting import Look
 
 _COLUMNS = ("RUN", "JOB", "STATE", "ATTEMPTS", "STEP", "LOSS", "LEFT", "AGE")
@@ -40,7 +40,7 @@ def _redraw(looks: Iterator[Look]) -> None:
     for look in looks:
         width, room = shutil.get_terminal_size()
         lines = run_tables.table(look.states, _COLUMNS, width, painter(sys.stdout))
-        lines += [visible(f"jobgen: {why}")[:width] for why in look.silent.values()]
+        lines += [visible(f"jobgen: {why}")[:width] for why in reasons(look.states, look.silent).values()]
         if len(lines) >= room:
             lines[room - 2 :] = [f"... {len(lines) - room + 2} more"]
         up = f"\x1b[{height}F\x1b[J" if height else ""

@@ -88,6 +88,8 @@ def _jobs(state: State, answer: Answer) -> list[Job]:
     known = answer.of(state.scheduler or "", state.id or "")
     if known is None:
         raise SchedulerError(answer.reason(state.scheduler or "", state.id or ""))
+    if "unknown" in state.tasks and any(job.state == "unknown" and job.task is None for job in known):
+        raise SchedulerError(answer.reason(state.scheduler or "", state.id or ""))
     return [job for job in known if job.live and job.task is not None]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from jobgen.schedulers.calls import SchedulerError
-from jobgen.schedulers.jobs import Job, by_key, key
+from jobgen.schedulers.jobs import Job, by_key, key, same_server
 from jobgen.schedulers.table import queued
 
 SCHEDULERS = queued()
@@ -18,20 +18,24 @@ class Answer(NamedTuple):
     jobs: dict[str, dict[str, list[Job]]]
     silent: dict[str, str]
 
-    def of(self, scheduler: str, job_id: str) -> list[Job] | None:
-        """Return the scheduler's entries for a job: empty if it has none, None if nothing is known of it."""
-        found = self._entries(scheduler, job_id)
+    def of(self, scheduler: str, job_id: str, task: str | None = None) -> list[Job] | None:
+        """Return the scheduler's entries for a job, or for a task and its whole array: empty if it has none,
+        None if nothing is known of it. An array is unknown beside its tasks if others may be missing."""
+        found = self._entries(scheduler, job_id, task)
         return None if found and all(job.state == "unknown" for job in found) else found
 
-    def reason(self, scheduler: str, job_id: str) -> str:
-        """Return why nothing is known of a job."""
-        found = self._entries(scheduler, job_id) or ()
+    def reason(self, scheduler: str, job_id: str, task: str | None = None) -> str:
+        """Return why nothing is known of a job, or of a part of it."""
+        found = self._entries(scheduler, job_id, task) or ()
         silent = self.silent.get(scheduler, "the scheduler does not answer")
-        return next((job.reason for job in found), silent)
+        return next((job.reason for job in found if job.state == "unknown"), silent)
 
-    def _entries(self, scheduler: str, job_id: str) -> list[Job] | None:
+    def _entries(self, scheduler: str, job_id: str, task: str | None) -> list[Job] | None:
         known = self.jobs.get(scheduler)
-        return None if known is None else known.get(key(job_id), [])
+        if known is None:
+            return None
+        found = [job for job in known.get(key(job_id), ()) if same_server(job.id, job_id)]
+        return [job for job in found if task is None or job.task in (None, task)]
 
 
 def ask(wanted: Iterable[tuple[str, str]]) -> Answer:

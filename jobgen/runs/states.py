@@ -129,29 +129,33 @@ def _with_ids(seen: Sequence[Seen]) -> Sequence[Seen]:
     ]
 
 
+def reasons(some: Iterable[State], silent: dict[str, str]) -> dict[str, str]:
+    """Return, by scheduler, why it does not answer, or else why the first run is unknown."""
+    unknown = [state for state in some if state.scheduler and state.state == "unknown"]
+    return {str(state.scheduler): state.reason for state in reversed(unknown)} | silent
+
+
 def _state(seen: Seen, answer: Answer) -> State:
     jobs: list[Job] | None = []
+    name = seen.directory.absolute().name
+    task = name.removeprefix("task-") if name.startswith("task-") else None  # its id is that of the array
+    silent = ""
     if seen.scheduler and seen.id and seen.may_live:
-        jobs = answer.of(seen.scheduler, seen.id)
+        jobs = answer.of(seen.scheduler, seen.id, task)
+        silent = answer.reason(seen.scheduler, seen.id, task)
         if not any(job.live for job in jobs or ()):
             seen = see(seen.directory)._replace(id=seen.id)  # it may have ended meanwhile
-    directory = seen.directory.absolute()
-    name = directory.name
-    if name.startswith("task-"):  # the number of its id is that of the whole array
-        jobs = jobs and [job for job in jobs if job.task in (None, name.removeprefix("task-"))]
-        name = f"{directory.parent.name}/{name}"
     tasks = _tasks(seen, jobs)
-    silent = answer.reason(seen.scheduler, seen.id) if seen.scheduler and seen.id and jobs is None else ""
     word, reason, left = _word(seen, jobs, silent)
     if tasks and word not in ("pending", "held", "unknown"):
         order = ("running", *LIVE, "unknown", "failed", *tasks)
         first = next((one for one in order if tasks.get(one)), word)
-        word, reason = first, reason if first == word else ""
+        word, reason = first, reason if first == word else silent if first == "unknown" else ""
     reason = "; ".join(filter(None, (reason, _how_to_go_on(seen, word))))
     step, loss, accuracy = _progress(seen.directory)
     return State(
         str(seen.directory),
-        name,
+        f"{seen.directory.absolute().parent.name}/{name}" if task else name,
         seen.id,
         seen.scheduler,
         word,
@@ -171,7 +175,8 @@ def _word(seen: Seen, jobs: Sequence[Job] | None, silent: str) -> tuple[str, str
     """Return the state, its reason, and the seconds left."""
     if seen.submission:
         return seen.submission.state, seen.submission.reason, None
-    last = next((job for job in jobs or () if job.live), jobs[-1] if jobs else None)
+    known = [job for job in jobs or () if job.state != "unknown"]
+    last = next((job for job in known if job.live), known[-1] if known else None)
     if last and last.live:
         return last.state, last.reason, last.seconds_left
     if last and last.state in _HARD and seen.status != 0:
@@ -236,25 +241,27 @@ def _tasks(seen: Seen, jobs: Sequence[Job] | None) -> dict[str, int]:
     """Return the number of an array's tasks in each state, by the scheduler, or else by their directories."""
     by_index = {job.task: job for job in jobs or () if job.task is not None}
     whole = next((job for job in jobs or () if job.task is None and job.live), None)
+    unclear = next((job for job in jobs or () if job.task is None and job.state == "unknown"), None)
     for task in seen.tasks:
         index = task.directory.name.removeprefix("task-")
-        job = by_index.pop(index, None) or (whole if task.status is None else None)
-        known = None if jobs is None else [job] if job else []
+        job = by_index.pop(index, None) or (whole if task.status is None else None) or unclear
+        known = None if jobs is None or (job and job.state == "unknown") else [job] if job else []
         by_index[index] = Job("", _word(task, known, "")[0])
     counted = Counter(job.state for job in by_index.values())
     if seen.id and jobs is not None and not whole:
         # Schedulers forget tasks that are cancelled before they begin.
-        never = "cancelled" if seen.cancelled or counted["cancelled"] else "gone"
-        counted[never] += _not_among(by_index, seen.directory)
+        never = "unknown" if unclear else "cancelled" if seen.cancelled or counted["cancelled"] else "gone"
+        missing = _not_among(by_index, seen.directory)
+        counted[never] += int(unclear is not None) if missing is None else missing  # one, at least
     return {state: count for state, count in counted.most_common() if count}
 
 
-def _not_among(known: Iterable[str], run: Path) -> int:
-    """Return the number of tasks in plan.json of an array that are none of these."""
+def _not_among(known: Iterable[str], run: Path) -> int | None:
+    """Return the number of tasks in plan.json of an array that are none of these; None if it has no array."""
     option = run_directory.as_dict(run_directory.as_dict(run_directory.plan(run).get("options")).get("array"))
     array = arrays.read(re.split("[= ]", str(option.get("value") or ""))[-1])  # --array=0-9, -J 0-9, -t 0-9
     if array is None:
-        return 0
+        return None
     return array.size - sum(array.has(int(index)) for index in known if index.isdecimal())
 
 

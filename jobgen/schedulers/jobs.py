@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
+from jobgen.errors import shown
+
 CLOCKS_DIFFER = 600  # s, at most: that of the login node and that of the scheduler
 LIVE = ("pending", "held", "running", "suspended", "ending")
 
@@ -74,6 +76,17 @@ def key(job_id: str) -> str:
     return number(job_id) + (f";{cluster}" if cluster else "")
 
 
+def server(job_id: str) -> str:
+    """Return the server of PBS that an id names; an empty text if it names none."""
+    return job_id.partition(".")[2].lower()
+
+
+def same_server(one: str, other: str) -> bool:
+    """Return whether two ids can be of one server: its name may be a short one, or is left out."""
+    short, long = sorted((server(one), server(other)), key=len)
+    return not short or f"{long}.".startswith(f"{short}.")
+
+
 def whole_lines(said: str, *patterns: str) -> list[str]:
     """Return what the first pattern that is found matches in an output, each text once; a pattern matches a
     whole line, and blanks around lines do not count."""
@@ -83,6 +96,21 @@ def whole_lines(said: str, *patterns: str) -> list[str]:
         if found := [match[1] for match in matches if match]:
             return list(dict.fromkeys(found))
     return []
+
+
+def whole_records(command: str, out: str, pattern: re.Pattern[str]) -> tuple[list[tuple[str, ...]], str]:
+    """Return the fields of each record in the output of a command, and a sentence about the first line that
+    is none. A last line without its end is none."""
+    *lines, tail = out.split("\n")
+    records, defect = [], ""
+    for line in filter(None, map(str.strip, lines)):
+        if record := pattern.fullmatch(line):
+            records.append(record.groups(""))
+        else:
+            defect = defect or f"{command} prints {shown(line)}, which is no record of a job"
+    if tail.strip() and not defect:
+        defect = f"the output of {command} ends in the middle of a line: {shown(tail.strip())}"
+    return records, defect
 
 
 def by_key(jobs: Iterable[Job]) -> dict[str, list[Job]]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from jobgen.errors import shown
 from jobgen.schedulers import qstat
 from jobgen.schedulers.calls import SchedulerError, batched, call, complaint
-from jobgen.schedulers.jobs import CLOCKS_DIFFER, Job, task, whole_lines
+from jobgen.schedulers.jobs import CLOCKS_DIFFER, Job, task, whole_lines, whole_records
 from jobgen.schedulers.qstat import argument
 from jobgen.values import seconds
 
@@ -68,6 +68,7 @@ _LIMITS = {
 
 command: Sequence[str] = ("qsub",)
 _JOB = r"(?:job *id *[:=]? *)?(\d+(?:\[\])?{})"
+_SELECTED = re.compile(r"(\d+(?:-\d+)?)(\[\d*\])?(\.\S+)?")
 _DIRECTORY = re.compile(r"(?:^|,)PBS_O_WORKDIR=(.*?)(?=,[A-Za-z_]\w*=|$)", re.DOTALL)
 
 
@@ -81,17 +82,24 @@ def find(directories: Collection[str], since: float) -> Iterator[tuple[str, str]
     """Yield the jobs that were submitted from these directories: PBS keeps PBS_O_WORKDIR of each job.
 
     Raises:
-        SchedulerError: PBS does not answer, or leaves out a job of this user.
+        SchedulerError: PBS does not answer, or a part of its answer cannot be read and a directory has no
+            job.
     """
     known = {_plain(path): path for path in directories}
-    for some in batched(_selected(since)):
+    ids, defect = _selected(since)
+    found = set()
+    for some in batched(ids):
         answer = qstat.query(some)
-        for why in answer.unclear.values():
-            raise SchedulerError(why)
+        defect = defect or next(iter(answer.unclear.values()), "")
         for record in answer.records:
+            if "Variable_List" not in record:
+                defect = defect or f"qstat shows no Variable_List of job {record['id']}"
             place = _DIRECTORY.search(record.get("Variable_List", ""))
             if place and (path := known.get(_plain(place[1]))):
+                found.add(path)
                 yield path, record["id"]
+    if defect and not found.issuperset(directories):
+        raise SchedulerError(defect)
 
 
 def _plain(path: str) -> str:
@@ -99,8 +107,9 @@ def _plain(path: str) -> str:
     return re.sub(r"[\\\s]", "", path)
 
 
-def _selected(since: float) -> list[str]:
-    """Return the jobs of this user, each array as one; the ended ones since a time if PBS keeps a history."""
+def _selected(since: float) -> tuple[list[str], str]:
+    """Return the jobs of this user, each array as one, and a sentence about the first line that is no id; the
+    ended ones since a time if PBS keeps a history."""
     try:
         user = pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
@@ -109,9 +118,10 @@ def _selected(since: float) -> list[str]:
     for options in (("-x", f"-tc.ge.{begin}"), ()):  # the second one is for Torque, and without a history
         done = call(("qselect", *options, "-u", user))
         # PBS Pro without a history answers the first one with status 0 and an error.
-        if done.status == 0 and not (options and done.err.strip() and not done.out.strip()):
-            words = [re.sub(r"\[\d+\]", "[]", argument(line.strip())) for line in done.out.splitlines()]
-            return list(dict.fromkeys(word for word in words if re.fullmatch(r"\d+(\[\])?", word)))
+        if done.status == 0 and (done.out.strip() or not done.err.strip()):
+            records, defect = whole_records("qselect", done.out, _SELECTED)
+            ids = (f"{number}{'[]' if index else ''}{server}" for number, index, server in records)
+            return list(dict.fromkeys(ids)), defect
     raise SchedulerError(f"qselect does not answer: {complaint(done)}")
 
 
@@ -122,7 +132,7 @@ def ask(ids: Sequence[str]) -> list[Job]:
     Raises:
         SchedulerError: PBS does not answer.
     """
-    answer = qstat.query(list(dict.fromkeys(map(argument, ids))), "-t")
+    answer = qstat.query(ids, "-t")
     return [
         *map(_job, answer.records),
         *(Job(word, "ended", task=task(word)) for word in answer.finished),

@@ -7,12 +7,12 @@ print only the first job (https://github.com/openpbs/openpbs/issues/2541, 1255 a
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from jobgen.errors import shown
 from jobgen.schedulers.calls import Done, SchedulerError, call, complaint
-from jobgen.schedulers.jobs import number, task
+from jobgen.schedulers.jobs import number, same_server, server, task
 
 _ID = re.compile(r"Job Id:\s*(\S+)")
 _ATTRIBUTE = re.compile(r"\s+([A-Za-z_][\w.]*) = (.*)")
@@ -24,8 +24,8 @@ _NOTHING_FOUND = 153
 
 class Answer(NamedTuple):
     """``records`` are the attributes of the jobs that qstat shows, and ``id``; ``finished`` are jobs of which
-    it says only that they have ended; ``unclear`` are those that it neither shows nor calls unknown, with the
-    reason."""
+    it says only that they have ended; ``unclear`` are those that it neither shows nor calls unknown, and
+    arrays of which it may not show all tasks, with the reason."""
 
     records: list[dict[str, str]]
     finished: list[str]
@@ -33,22 +33,23 @@ class Answer(NamedTuple):
 
 
 class _Output(NamedTuple):
-    """The content of one output of qstat; ``unknown`` are the ids that the scheduler does not know."""
+    """The content of one output of qstat; ``unknown`` are the ids that the scheduler does not know;
+    ``defect`` is a sentence about the first part that cannot be read."""
 
     records: list[dict[str, str]]
-    unknown: set[str]
-    finished: set[str]
+    unknown: list[str]
+    finished: list[str]
     other_errors: str
-    cut_off: bool
+    defect: str
 
-    def has(self, word: str) -> bool:
-        """Return whether it has the job, or all tasks of an array; a task is none of the others."""
-        ids = {argument(record["id"]) for record in self.records}
-        return word in ids or (task(word) is None and number(word) in map(number, ids))
+    @property
+    def ids(self) -> list[str]:
+        return [*(record["id"] for record in self.records), *self.unknown, *self.finished]
 
 
 def query(ids: Sequence[str], *options: str) -> Answer:
-    """Ask for jobs by the ids that ``argument`` returns. Jobs that have ended are included if PBS keeps them.
+    """Ask for jobs by their ids. Jobs that have ended are included if PBS keeps them. The records of other
+    jobs are left out, also those of another server.
 
     Raises:
         SchedulerError: there is no answer about any of the jobs.
@@ -57,28 +58,39 @@ def query(ids: Sequence[str], *options: str) -> Answer:
     # qstat of PBS Pro needs two reserved ports for each job, for a minute: the host has 1023.
     express = ("-x", "-E", *options, "-f")
     forms = list(dict.fromkeys((express, (*options, "-f"), ("-f",))))
-    found = Answer([], [], {})
-    left = list(ids)
+    answer = Answer([], [], {})
+    unclear = dict.fromkeys(ids, "")
     slurm = False
-    while left and forms:
-        words = [number(word) for word in left] if slurm else left  # Slurm's has only numbers
+    while unclear and forms:
+        words = dict.fromkeys(map(number if slurm else argument, unclear))  # Slurm's has only numbers
         done = call(("qstat", *forms[0], *words))
-        said = _read(done)
-        found.records.extend(said.records)
-        found.finished.extend(word for word in left if word in said.finished)
-        rest = [word for word in left if not (said.has(word) or word in said.unknown | said.finished)]
-        if forms[0] == express and said.unknown and not (done.out.strip() or said.other_errors):
-            rest = []  # PBS Pro names only the last one of several jobs, all of which it does not know
+        output = _read(done)
+        jobs = _by_id(output.ids, unclear)
+        records = [record for record in output.records if jobs[record["id"]]]
+        present = {job for record in records for job in jobs[record["id"]]}
+        finished = {job for word in output.finished for job in jobs[word]}
+        unknown = {job for word in output.unknown for job in jobs[word]}
+        if forms[0] == express and unknown and not (done.out.strip() or output.other_errors):
+            # PBS Pro names only the last one of several jobs, all of which it does not know.
+            unknown = {job for job in unclear if same_server(job, output.unknown[-1])}
         if slurm and done.status in (0, _NOTHING_FOUND) and not done.err.strip():
-            rest = []  # Slurm's prints nothing for jobs that it does not know
+            # Slurm's prints nothing for jobs that it does not know.
+            unknown |= set(unclear) if all(jobs.values()) and not output.defect else set()
+        answer.records.extend(records)
+        answer.finished.extend(finished)
+        answer.unclear.update((job, output.defect) for job in present if output.defect and "[]" in job)
         # PBS Pro leaves out jobs that it does not know beside others: they are asked for by themselves.
-        if forms[0] != express or not said.records or len(rest) == len(left):
+        if forms[0] != express or not records or not present | finished | unknown:
             del forms[0]
         slurm = forms[:1] == [("-f",)] and _NO_OPTION in done.err
-        left, why = rest, _why(done, said)
-    if left and len(left) == len(ids):
-        raise SchedulerError(why)
-    return found._replace(unclear=dict.fromkeys(left, why))
+        unclear = {
+            job: _reason(job, done, output) for job in unclear if job not in present | finished | unknown
+        }
+    reasons = set(unclear.values())
+    if len(unclear) == len(set(ids)) and len(reasons) == 1:
+        raise SchedulerError(reasons.pop())
+    answer.unclear.update(unclear)
+    return answer
 
 
 def argument(job_id: str) -> str:
@@ -86,20 +98,35 @@ def argument(job_id: str) -> str:
     return job_id.partition(".")[0]
 
 
+def _by_id(ids: Iterable[str], jobs: Iterable[str]) -> dict[str, list[str]]:
+    """Return, for each id in an output, those of the jobs that it names: a job, or the array of a task."""
+    table: dict[str, list[str]] = {}
+    for job in jobs:
+        table.setdefault(number(job), []).append(job)
+    return {word: [job for job in table.get(number(word), ()) if _names(word, job)] for word in ids}
+
+
+def _names(word: str, job: str) -> bool:
+    """Return whether an id in an output is that of a job, or of a task of it, if their numbers are equal."""
+    whole = task(job) is None or argument(word) == argument(job)
+    return whole and same_server(word, job)
+
+
 def _read(done: Done) -> _Output:
-    records, cut_off = _records(done.out)
-    unknown = {argument(word) for word in _UNKNOWN.findall(done.err)}
-    finished = {argument(word) for word in _FINISHED.findall(done.err)}
+    records, defect = _records(done.out)
     lines = (line for line in done.err.splitlines() if line.strip())
     others = [line for line in lines if not (_UNKNOWN.search(line) or _FINISHED.search(line))]
-    return _Output(records, unknown, finished, "\n".join(others), cut_off)
+    return _Output(
+        records, _UNKNOWN.findall(done.err), _FINISHED.findall(done.err), "\n".join(others), defect
+    )
 
 
-def _records(text: str) -> tuple[list[dict[str, str]], bool]:
-    """Return the attributes of each job, and whether the last one is cut off: an empty line ends a job. A
-    long value continues on lines that begin with a tab."""
+def _records(text: str) -> tuple[list[dict[str, str]], str]:
+    """Return the attributes of each job, and a sentence about the first part that cannot be read. An empty
+    line ends a job; without it, the last job is cut off. A long value continues on lines that begin with a
+    tab."""
     found: list[dict[str, str]] = []
-    key, ended = "", True
+    key, ended, defect = "", True, ""
     for line in text.splitlines():
         if head := _ID.match(line):
             found.append({"id": head[1]})
@@ -112,15 +139,15 @@ def _records(text: str) -> tuple[list[dict[str, str]], bool]:
         elif key and line.startswith("\t"):
             found[-1][key] += line[1:]
             ended = False
-    return (found, False) if ended else (found[:-1], True)
+        elif ended:
+            defect = defect or f"qstat prints {shown(line.strip())}, which is no record of a job"
+    return (found, defect) if ended else (found[:-1], "the answer of qstat ends in the middle of a job")
 
 
-def _why(done: Done, said: _Output) -> str:
+def _reason(job: str, done: Done, output: _Output) -> str:
     """Return why an output leaves open what became of a job."""
-    if said.other_errors or done.status not in (0, _NOTHING_FOUND):
-        return f"qstat does not answer: {complaint(Done(done.status, '', said.other_errors))}"
-    if said.cut_off:
-        return "the answer of qstat ends in the middle of a job"
-    if done.out.strip() and not said.records:
-        return f"the answer of qstat cannot be read: it begins with {shown(done.out.strip().splitlines()[0])}"
-    return f"qstat says nothing about the job, and ends with status {done.status}"
+    if output.other_errors or done.status not in (0, _NOTHING_FOUND):
+        return f"qstat does not answer: {complaint(Done(done.status, '', output.other_errors))}"
+    if others := [word for word in output.ids if not same_server(word, job)]:
+        return f"{job} is a job of the server {server(job)}, and qstat answers for {server(others[0])}"
+    return output.defect or f"qstat says nothing about the job, and ends with status {done.status}"

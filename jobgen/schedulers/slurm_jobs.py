@@ -9,10 +9,9 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from jobgen.errors import shown
 from jobgen.schedulers import arrays
-from jobgen.schedulers.calls import SchedulerError, batched, call, complaint
-from jobgen.schedulers.jobs import CLOCKS_DIFFER, Job, number, task, whole_lines
+from jobgen.schedulers.calls import Done, SchedulerError, batched, call, complaint
+from jobgen.schedulers.jobs import CLOCKS_DIFFER, Job, number, task, whole_lines, whole_records
 from jobgen.values import seconds
 
 _STATES = {
@@ -52,6 +51,7 @@ _ACCOUNTING_RECORD = re.compile(rf"{_ID}\|([A-Z_]+)[^|]*\|(\d+:\d+)")  # CANCELL
 _CLUSTERS = re.compile(rb"^#SBATCH\s(?:.*\s)?(?:-M\s*|--clusters?[= ]\s*)([\w.,-]+)", re.MULTILINE)
 _HEAD = 4096  # bytes of a script that hold its directives
 _REMEMBERED = 60  # s; the controller keeps a job that has ended for longer
+_UNKNOWN = "slurm_load_jobs error: Invalid job id specified"
 _NO_ACCOUNTING = "accounting storage is disabled"
 
 
@@ -66,12 +66,16 @@ def find(directories: Collection[str], since: float) -> Iterator[tuple[str, str]
     name: squeue has the path of the script, also where --chdir gives the job another directory.
 
     Raises:
-        SchedulerError: Slurm does not answer.
+        SchedulerError: Slurm does not answer, or a part of its answer cannot be read and a directory has no
+            job.
     """
     found = set()
+    defects = []
     for cluster in ("", *_clusters(directories)):
         out = _squeue_out(cluster, f"--user={os.getuid()}", "--format=%F|%o")
-        for path, job_id in _pairs("squeue", out, cluster):
+        pairs, defect = _pairs("squeue", out, cluster)
+        defects.append(defect)
+        for path, job_id in pairs:
             if (directory := os.path.dirname(path)) in directories:
                 found.add(directory)
                 yield directory, job_id
@@ -80,8 +84,14 @@ def find(directories: Collection[str], since: float) -> Iterator[tuple[str, str]
         begin = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(since - CLOCKS_DIFFER))
         for cluster in ("", *_clusters(missing)):
             words = (f"--user={os.getuid()}", f"--starttime={begin}", "--format=JobID,WorkDir")
-            pairs = _pairs("sacct", _sacct_out(cluster, *words), cluster)
-            yield from (pair for pair in pairs if pair[0] in missing)
+            pairs, defect = _pairs("sacct", _sacct_out(cluster, *words), cluster)
+            defects.append(defect)
+            for directory, job_id in pairs:
+                if directory in missing:
+                    found.add(directory)
+                    yield directory, job_id
+    if any(defects) and not found.issuperset(directories):
+        raise SchedulerError(next(filter(None, defects)))
 
 
 def _clusters(directories: Collection[str]) -> list[str]:
@@ -94,16 +104,11 @@ def _clusters(directories: Collection[str]) -> list[str]:
     return sorted({*names} - {""})
 
 
-def _pairs(command: str, out: str, cluster: str) -> list[tuple[str, str]]:
-    """Return the path and the id of each record ID|PATH.
-
-    Raises:
-        SchedulerError: there are lines, and no record.
-    """
-    records, other = _records(command, out, _PATH_RECORD)
-    if other and not records:
-        raise SchedulerError(other)
-    return [(path, number(job_id) + (f";{cluster}" if cluster else "")) for job_id, path in records]
+def _pairs(command: str, out: str, cluster: str) -> tuple[list[tuple[str, str]], str]:
+    """Return the path and the id of each record ID|PATH, and a sentence about the first line that is none."""
+    records, defect = whole_records(command, out, _PATH_RECORD)
+    suffix = f";{cluster}" if cluster else ""
+    return [(path, number(job_id) + suffix) for job_id, path in records], defect
 
 
 def ask(ids: Sequence[str]) -> list[Job]:
@@ -140,21 +145,37 @@ def _by_cluster(ids: Sequence[str]) -> dict[str, list[str]]:
 def _squeue(cluster: str, numbers: Collection[str]) -> tuple[list[Job], str]:
     """Return the jobs that the controller knows, and why others may be missing."""
     out = _squeue_out(cluster, "--array", f"--jobs={_listed(numbers)}", "--format=%i|%T|%L|%r")
-    records, other = _records("squeue", out, _QUEUE_RECORD)
+    records, defect = whole_records("squeue", out, _QUEUE_RECORD)
     jobs = [
         _job("squeue", job_id, state, "" if reason == "None" else reason, seconds(left))
         for job_id, state, left, reason in records
     ]
-    return jobs, other
+    return _of(numbers, "squeue", jobs, defect)
+
+
+def _of(numbers: Collection[str], command: str, jobs: Sequence[Job], defect: str) -> tuple[list[Job], str]:
+    """Return those of the jobs that have one of these numbers, and why others may be missing. An array is
+    unknown beside its tasks if a part of them may be missing."""
+    found = [job for job in jobs if number(job.id) in numbers]
+    foreign = next((job.id for job in jobs if number(job.id) not in numbers), None)
+    if foreign and not defect:
+        defect = f"{command} shows job {foreign}, which is another one"
+    partial = dict.fromkeys(number(job.id) for job in found if job.task is not None) if defect else ()
+    return [*found, *(Job(array, "unknown", defect) for array in partial)], defect
 
 
 def _squeue_out(cluster: str, *options: str) -> str:
     """Return what squeue prints. --states=all includes jobs that have ended, as long as the controller keeps
     them (MinJobAge)."""
     done = call(("squeue", *_at(cluster), "--noheader", "--states=all", *options))
-    if done.status != 0 and "Invalid job id" not in done.err:
+    if done.status != 0 and not _is_unknown(done):
         raise SchedulerError(f"squeue does not answer: {complaint(done)}")
     return done.out
+
+
+def _is_unknown(done: Done) -> bool:
+    """Return whether squeue says that the controller knows none of the jobs."""
+    return done.status == 1 and _UNKNOWN in done.err.splitlines()
 
 
 def _at(cluster: str) -> tuple[str, ...]:
@@ -168,13 +189,13 @@ def _sacct(cluster: str, numbers: Collection[str]) -> tuple[list[Job], str]:
         out = _sacct_out(cluster, *words)
     except SchedulerError as error:
         return [], f"squeue does not list it any more, and {error}"
-    records, other = _records("sacct", out, _ACCOUNTING_RECORD)
+    records, defect = whole_records("sacct", out, _ACCOUNTING_RECORD)
     jobs = [
         _job("sacct", task_id, state, "", None, code)
         for job_id, state, code in records
         for task_id in _tasks(job_id)
     ]
-    return jobs, other
+    return _of(numbers, "sacct", jobs, defect)
 
 
 def _tasks(job_id: str) -> list[str]:
@@ -198,17 +219,6 @@ def _sacct_out(cluster: str, *options: str) -> str:
 
 def _listed(numbers: Collection[str]) -> str:
     return ",".join(sorted(numbers))
-
-
-def _records(command: str, out: str, pattern: re.Pattern[str]) -> tuple[list[tuple[str, ...]], str]:
-    """Return the fields of each record in an output, and a sentence about the first line that is none."""
-    records, other = [], ""
-    for line in filter(None, map(str.strip, out.splitlines())):
-        if record := pattern.fullmatch(line):
-            records.append(record.groups())
-        else:
-            other = other or f"{command} prints {shown(line)}, which is no record of a job"
-    return records, other
 
 
 def _job(command: str, job_id: str, state: str, reason: str, left: int | None, exit_code: str = "") -> Job:
@@ -255,4 +265,4 @@ def _scancel(options: Sequence[str], ids: Sequence[str], strict: bool) -> None:
 def _is_queued(cluster: str, job_id: str) -> bool:
     """Return whether any task of a job waits or runs; True if squeue does not answer."""
     done = call(("squeue", *_at(cluster), "--noheader", f"--jobs={job_id}", "--format=%i"))
-    return bool(done.out.strip()) or (done.status != 0 and "Invalid job id" not in done.err)
+    return bool(done.out.strip()) or (done.status != 0 and not _is_unknown(done))

@@ -365,6 +365,64 @@ def test_the_tasks_of_an_array_that_never_began_are_counted(
     assert state.live == any(word in LIVE for word in counts)
 
 
+CUT_OFF = "printf '5_%s|COMPLETED|0:00|None\\n' 0 1; printf '5_2|RUNNI'"
+
+
+def array_of_five(root: Path) -> Path:
+    run = make_run(root, "exp", job="5")
+    option = {"value": "--array=0-4", "origin": "command line"}
+    (run / "plan.json").write_text(json.dumps({"scheduler": "slurm", "options": {"array": option}}))
+    return run
+
+
+def test_tasks_that_may_be_missing_in_an_answer_are_unknown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = array_of_five(tmp_path)
+    make_run(run, "task-0", "1 began 5_0\n9 ended 0\n", plan=False)
+    make_run(run, "task-2", "1 began 5_2\n", plan=False, job="5_2")
+    make_run(run, "task-3", "1 began 5_3\n9 ended 75\n", plan=False, job="5_3")
+    path = path_with(tmp_path / "bin", squeue=CUT_OFF, sacct=NO_SACCT)
+    monkeypatch.setenv("PATH", f"{path}:/usr/bin:/bin")
+    found, _ = states.states([run, *(run / f"task-{index}" for index in (0, 2, 3))])
+    assert [state.state for state in found] == ["unknown", "finished", "unknown", "unknown"]
+    assert found[0].tasks == {"finished": 2, "unknown": 3}
+    assert found[0].reason == "the output of squeue ends in the middle of a line: 5_2|RUNNI"
+    done = jobgen(tmp_path, "cancel", run, path=f"{path}:/usr/bin:/bin")
+    assert done.stderr == f"jobgen: {found[0].reason}\n"
+    (run / "plan.json").write_text('{"scheduler": "slurm"}')
+    assert states.states([run])[0][0].state == "unknown"
+    path_with(tmp_path / "bin", squeue=CUT_OFF.replace("COMPLETED", "RUNNING"))
+    assert states.states([run])[0][0].state == "running"
+
+
+def test_an_array_is_cancelled_though_its_list_is_cut_off(tmp_path: Path) -> None:
+    run = array_of_five(tmp_path)
+    scancel = f'echo "$@" > {tmp_path}/calls'
+    path = path_with(tmp_path / "bin", squeue=CUT_OFF, sacct=NO_SACCT, scancel=scancel)
+    assert jobgen(tmp_path, "cancel", run, path=f"{path}:/usr/bin:/bin").returncode == 0
+    assert (tmp_path / "calls").read_text() == "--quiet 5\n"
+
+
+def test_a_banner_beside_all_tasks_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = array_of_five(tmp_path)
+    squeue = "echo Maintenance; printf '5_%s|COMPLETED|0:00|None\\n' 0 1 2 3 4"
+    path = path_with(tmp_path / "bin", squeue=squeue, sacct=NO_SACCT)
+    monkeypatch.setenv("PATH", f"{path}:/usr/bin:/bin")
+    [state], _ = states.states([run])
+    assert (state.state, state.reason, state.tasks) == ("finished", "", {"finished": 5})
+
+
+def test_a_list_says_why_a_run_is_unknown(tmp_path: Path) -> None:
+    for number in (5, 6):
+        make_run(tmp_path / "runs", f"exp-{number}", job=str(number))
+    squeue = "echo '6|RUNNING|1:00|None'; echo '<html>'"
+    path = path_with(tmp_path / "bin", squeue=squeue, sacct=NO_SACCT)
+    done = jobgen(tmp_path, "list", path=f"{path}:/usr/bin:/bin")
+    assert "unknown" in done.stdout
+    assert done.stderr == "jobgen: squeue prints <html>, which is no record of a job\n"
+
+
 def test_a_job_that_was_cancelled_before_it_began(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = make_run(tmp_path, "exp", job="5")
     (run / "cancelled").touch()

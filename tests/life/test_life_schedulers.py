@@ -3,6 +3,7 @@ OpenPBS and a real Torque answer, tests/cluster/test_pbs_facts.py asks."""
 
 from __future__ import annotations
 
+import re
 import shlex
 import time
 from pathlib import Path
@@ -40,8 +41,8 @@ def commands(monkeypatch: pytest.MonkeyPatch, directory: Path, **programs: str) 
 
 def test_openpbs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     log = commands(monkeypatch, tmp_path, qstat=OPENPBS)
-    jobs = pbs.ask(["4711.pbs-server", "4712.pbs-server", "4720[].pbs-server"])
-    assert log.read_text() == "-x -E -t -f 4711 4712 4720[]\n"
+    jobs = pbs.ask([*(f"{number}.pbs-server" for number in range(4711, 4717)), "4720[].pbs-server"])
+    assert log.read_text() == "-x -E -t -f 4711 4712 4713 4714 4715 4716 4720[]\n"
     assert [(job.id.partition(".")[0], job.state, job.status) for job in jobs] == [
         ("4711", "running", None),
         ("4712", "pending", None),
@@ -61,8 +62,8 @@ def test_openpbs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def test_torque(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     log = commands(monkeypatch, tmp_path, qstat=TORQUE)
-    jobs = pbs.ask(["815.torque.example.org"])
-    assert log.read_text() == "-x -E -t -f 815\n-t -f 815\n"
+    jobs = pbs.ask(["815.torque.example.org", "816.torque.example.org"])
+    assert log.read_text() == "-x -E -t -f 815 816\n-t -f 815 816\n"
     assert [(job.state, job.seconds_left, job.status) for job in jobs] == [
         ("running", 3000, None),
         ("failed", None, 1),
@@ -153,7 +154,7 @@ def test_lines_that_are_no_records_are_skipped(monkeypatch: pytest.MonkeyPatch, 
     banner = "echo 'Maintenance | on Monday'; echo; echo '=== 7 | 8 ==='; echo '12 jobs'; printf '1\\xff|\\n'"
     squeue = f"{banner}\n{SQUEUE}\n{banner}"
     commands(monkeypatch, tmp_path, squeue=squeue, sacct="exit 1")
-    assert [job.id for job in slurm.ask(["12", "13"])] == ["12", "13", "14_0", "14_1", "15", "16"]
+    assert [job.id for job in slurm.ask(["12", "13"])] == ["12", "13"]
 
 
 DISABLED = "echo 'Slurm accounting storage is disabled' >&2; exit 1"
@@ -186,6 +187,54 @@ def test_an_answer_that_cannot_be_read_is_not_taken_for_none(
     assert (job.state, job.reason) == ("unknown", reason)
 
 
+CUT_OFF = "the output of squeue ends in the middle of a line: 9_1|RUNNI"
+
+
+@pytest.mark.parametrize(
+    ("end", "reason"),
+    [
+        ("printf '9_1|RUNNI'", CUT_OFF),
+        ("echo '<html>'", "squeue prints <html>, which is no record of a job"),
+        ("echo '999|RUNNING|1:00|None'", "squeue shows job 999, which is another one"),
+    ],
+)
+def test_an_array_of_which_not_all_tasks_can_be_read(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, end: str, reason: str
+) -> None:
+    commands(monkeypatch, tmp_path, squeue=f"echo '9_0|COMPLETED|0:00|None'; {end}", sacct=DISABLED)
+    jobs = [(job.id, job.state, job.reason) for job in slurm.ask(["9"])]
+    assert jobs == [("9_0", "finished", ""), ("9", "unknown", reason)]
+
+
+@pytest.mark.parametrize(
+    ("squeue", "sacct", "reason"),
+    [
+        ("echo '999|RUNNING|1:00|None'", DISABLED, "squeue shows job 999, which is another one"),
+        ("true", "echo '999|COMPLETED|0:0'", "sacct shows job 999, which is another one"),
+    ],
+)
+def test_the_record_of_another_job_is_no_answer(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, squeue: str, sacct: str, reason: str
+) -> None:
+    commands(monkeypatch, tmp_path, squeue=squeue, sacct=sacct)
+    assert [(job.id, job.state, job.reason) for job in slurm.ask(["9"])] == [("9", "unknown", reason)]
+
+
+@pytest.mark.parametrize(
+    "squeue",
+    [
+        "echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 255",
+        "echo 'ssh: connection lost; Invalid job id specified' >&2; exit 1",
+    ],
+)
+def test_an_invalid_job_id_is_an_answer_only_from_squeue(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, squeue: str
+) -> None:
+    commands(monkeypatch, tmp_path, squeue=squeue, sacct=DISABLED)
+    with pytest.raises(SchedulerError, match="squeue does not answer: .*Invalid job id specified"):
+        slurm.ask(["9"])
+
+
 @pytest.mark.parametrize("sacct", [DISABLED, "true"])
 def test_a_job_that_neither_knows_is_left_out(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, sacct: str
@@ -201,6 +250,22 @@ def test_an_unreadable_list_of_jobs_is_not_taken_for_an_empty_one(
     commands(monkeypatch, tmp_path, squeue=squeue, sacct=sacct)
     with pytest.raises(SchedulerError, match="prints <html>, which is no record"):
         list(slurm.find(["/d"], time.time() - 1000))
+
+
+@pytest.mark.parametrize(
+    ("squeue", "why"),
+    [
+        ("echo '77|/other/job.sh'; echo junk", "squeue prints junk, which is no record of a job"),
+        ("echo '77|/other/job.sh'; printf '66|/d/jo'", "squeue ends in the middle of a line: 66|/d/jo"),
+    ],
+)
+def test_a_line_that_cannot_be_read_may_be_the_job_that_is_looked_for(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, squeue: str, why: str
+) -> None:
+    commands(monkeypatch, tmp_path, squeue=squeue, sacct=DISABLED)
+    with pytest.raises(SchedulerError, match=re.escape(why)):
+        list(slurm.find(["/d"], time.time() - 1000))
+    assert list(slurm.find(["/other"], time.time() - 1000)) == [("/other", "77")]
 
 
 def test_jobs_on_another_cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -234,7 +299,7 @@ def test_slurm_finds_jobs_by_their_directory(monkeypatch: pytest.MonkeyPatch, tm
         Path(place).mkdir()
         Path(place, "job.sh").write_text(f"#!/bin/bash\n{line}")
     squeue = (
-        f"if [[ $* == *c3* ]]; then exit; fi; echo banner; echo; if [[ $* == *c2* ]]; then echo '7|{places[1]}/job.sh';\n"
+        f"if [[ $* == *c3* ]]; then exit; fi; echo; if [[ $* == *c2* ]]; then echo '7|{places[1]}/job.sh';\n"
         f"else printf '%s\\n' '5|{places[0]}/job.sh' '6|{places[0]}/job.sh' '8|/d/job.sh' '9|(null)'; fi"
     )
     sacct = f'echo "$@" >> {{log}}; echo "3_1|{places[2]}"'

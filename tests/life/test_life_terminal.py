@@ -239,6 +239,7 @@ def test_a_run_that_may_be_requeued_is_waited_for_while_its_scheduler_is_silent(
     tmp_path: Path, slurm: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", slurm)
+    (tmp_path / "answer").write_text("")
     run = make_run(tmp_path / "runs", "exp-4", "1 began 5\n9 ended 75\n", job="44")
     [look] = waiting.looks([run])
     assert (look.states[0].state, look.over) == ("resumable", True)

@@ -23,7 +23,7 @@ echo "$@" >> CALLS
 options=() ids=()
 for word; do if [[ $word == -* ]]; then options+=("$word"); else ids+=("$word"); fi; done
 has() { [[ " ${options[*]} " == *" $1 "* ]]; }
-show() { printf 'Job Id: %s.head\\n    Job_Name = exp\\n    job_state = %s\\n\\n' "$1" "$2"; }
+show() { printf 'Job Id: %s.head\\n    Job_Name = exp\\n    job_state = %s\\n    Variable_List = A=1\\n\\n' "$1" "$2"; }
 state() { awk -v id="$1" '$1 == id { print $2 }' JOBS; }
 """
 # Every id that is not known is named after all records.
@@ -56,6 +56,7 @@ status=153
 for id in "${{ids[@]}}"; do [[ -z $(state "$id") ]] || {{ show "$id" "$(state "$id")"; status=0; }}; done
 exit $status
 """
+NO_OPTION = "echo 'Unknown option: x' >&2; exit 2"
 Queue = Callable[..., Path]
 
 
@@ -108,9 +109,9 @@ OUTPUTS = {
     "a status alone": ("exit 153", "qstat says nothing about the job, and ends with status 153"),
     "a banner": (
         "echo Maintenance on Monday",
-        "the answer of qstat cannot be read: it begins with 'Maintenance",
+        "qstat prints 'Maintenance on Monday', which is no record of a job",
     ),
-    "XML": ("echo '<Data></Data>'", "the answer of qstat cannot be read: it begins with <Data></Data>"),
+    "XML": ("echo '<Data></Data>'", "qstat prints <Data></Data>, which is no record of a job"),
     "no server": (
         "echo 'qstat: cannot connect to server nowhere (errno=15010)' >&2; exit 255",
         r"qstat does not answer: qstat: cannot connect to server nowhere \(errno=15010\)",
@@ -138,7 +139,7 @@ OUTPUTS = {
 @pytest.mark.parametrize("name", OUTPUTS)
 def test_an_output_that_says_nothing_about_the_job(name: str, queue: Queue) -> None:
     program, why = OUTPUTS[name]
-    queue(program if name != "another job" else f"[[ $* == *-x* ]] && exit 1; {program}")
+    queue(program)
     with pytest.raises(SchedulerError, match=why):
         pbs.ask(["1.head"])
 
@@ -150,8 +151,72 @@ def test_the_last_job_is_cut_off(queue: Queue) -> None:
     )
     queue(shown)
     jobs = {job.id: job for job in pbs.ask(["1.head", "2.head"])}
-    assert {name: job.state for name, job in jobs.items()} == {"1.head": "running", "2": "unknown"}
-    assert jobs["2"].reason == "the answer of qstat ends in the middle of a job"
+    assert {name: job.state for name, job in jobs.items()} == {"1.head": "running", "2.head": "unknown"}
+    assert jobs["2.head"].reason == "the answer of qstat ends in the middle of a job"
+
+
+@pytest.mark.parametrize(
+    ("end", "why"),
+    [
+        ("Job Id: 2[1].head\\n    job_st", "the answer of qstat ends in the middle of a job"),
+        ("<html>\\n", "qstat prints <html>, which is no record of a job"),
+    ],
+)
+def test_an_array_of_which_not_all_tasks_can_be_read(end: str, why: str, queue: Queue) -> None:
+    queue(
+        f"printf 'Job Id: 2[0].head\\n    job_state = F\\n    run_count = 1\\n    Exit_status = 0\\n\\n{end}'"
+    )
+    jobs = pbs.ask(["2[].head"])
+    assert [(job.id, job.state, job.reason) for job in jobs] == [
+        ("2[0].head", "finished", ""),
+        ("2[].head", "unknown", why),
+    ]
+
+
+@pytest.mark.parametrize("word", ["9999.head", "11.head"])
+def test_an_unknown_id_that_is_none_of_those_in_the_question(word: str, queue: Queue) -> None:
+    queue(f"echo 'qstat: Unknown Job Id {word}' >&2; exit 153")
+    with pytest.raises(SchedulerError, match="qstat says nothing about the job"):
+        pbs.ask(["1.head", "2.head"])
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "printf 'Job Id: 1.other\\n    job_state = R\\n\\n'",
+        "echo 'qstat: Unknown Job Id 1.other' >&2; exit 153",
+        "echo 'qstat: 1.other Job has finished' >&2; exit 35",
+    ],
+)
+def test_an_answer_of_another_server(program: str, queue: Queue) -> None:
+    queue(program)
+    why = "1.head is a job of the server head, and qstat answers for other"
+    if "35" in program:
+        why = "qstat does not answer: it ended with status 35"
+    with pytest.raises(SchedulerError, match=why):
+        pbs.ask(["1.head"])
+
+
+def test_equal_numbers_on_two_servers(queue: Queue) -> None:
+    queue("printf 'Job Id: 1.head\\n    job_state = R\\n\\n'")
+    answer = job_query.ask([("pbs", "1.other"), ("pbs", "1.head")])
+    assert [job.state for job in answer.of("pbs", "1.head") or ()] == ["running"]
+    assert answer.of("pbs", "1.other") is None
+    assert "server other, and qstat answers for head" in answer.reason("pbs", "1.other")
+
+
+@pytest.mark.parametrize("recorded", ["1", "1.head", "1.HEAD", "1.head.cluster", "1.head.cluster.org"])
+def test_the_name_of_a_server_may_be_short(recorded: str, queue: Queue) -> None:
+    queue("printf 'Job Id: 1.head.cluster\\n    job_state = R\\n\\n'")
+    assert states(recorded) == [("1", "running")]
+    queue("echo 'qstat: Unknown Job Id 1.head.cluster' >&2; exit 153")
+    assert states(recorded) == []
+
+
+def test_the_qstat_of_slurm_shows_another_job(queue: Queue) -> None:
+    queue(f"[[ $* == -f* ]] || {{ {NO_OPTION}; }}; printf 'Job Id: 9\\n    job_state = R\\n\\n'")
+    with pytest.raises(SchedulerError, match="qstat says nothing about the job"):
+        pbs.ask(["1"])
 
 
 def test_some_jobs_are_unclear(queue: Queue) -> None:
@@ -166,7 +231,7 @@ def test_some_jobs_are_unclear(queue: Queue) -> None:
     jobs = pbs.ask(["1.head", "8.head", "9.far"])
     assert [(job.id, job.state, job.reason) for job in jobs] == [
         ("1.head", "running", ""),
-        ("9", "unknown", f"qstat does not answer: {wrong}"),
+        ("9.far", "unknown", f"qstat does not answer: {wrong}"),
     ]
     answer = job_query.ask([("pbs", "1.head"), ("pbs", "8.head"), ("pbs", "9.far")])
     assert [job.state for job in answer.of("pbs", "1.head") or ()] == ["running"]
@@ -197,9 +262,40 @@ def test_a_search_that_is_not_answered_for_all_jobs(queue: Queue) -> None:
     """A job of this user that qstat neither shows nor calls unknown may be the one that is looked for."""
     queue(TORQUE, qselect="printf '%s\\n' 1.head 8.head")
     assert list(pbs.find(["/a"], time.time())) == []
-    queue("printf 'Job Id: 1.head\\n    job_state = R\\n\\n'", qselect="printf '%s\\n' 1.head 8.head")
+    queue("printf 'Job Id: 1.head\\n    Variable_List = A=1\\n\\n'", qselect="printf '%s\\n' 1.head 8.head")
     with pytest.raises(SchedulerError, match="qstat says nothing about the job"):
         list(pbs.find(["/a"], time.time()))
+
+
+RECORD = "printf 'Job Id: 1.head\\n    Variable_List = PBS_O_WORKDIR=/a\\n\\n'"
+
+
+@pytest.mark.parametrize(
+    ("qselect", "qstat", "why"),
+    [
+        ("echo hi there", RECORD, "qselect prints 'hi there', which is no record of a job"),
+        ("echo 1.head; echo hi there", RECORD, "qselect prints 'hi there'"),
+        ("echo 1.head; printf 2.he", RECORD, "the output of qselect ends in the middle of a line: 2.he"),
+        ("echo 'cannot connect' >&2", RECORD, "qselect does not answer: cannot connect"),
+        (
+            "echo 1.head",
+            "printf 'Job Id: 1.head\\n    job_state = R\\n\\n'",
+            "no Variable_List of job 1.head",
+        ),
+    ],
+)
+def test_a_search_that_finds_nothing_in_an_answer_that_cannot_be_read(
+    qselect: str, qstat: str, why: str, queue: Queue
+) -> None:
+    queue(qstat, qselect=qselect)
+    with pytest.raises(SchedulerError, match=why):
+        list(pbs.find(["/b"], time.time()))
+
+
+def test_a_job_that_is_found_beside_what_cannot_be_read(queue: Queue) -> None:
+    shown = f"{RECORD}; printf 'Job Id: 2.head\\n    job_state = R\\n\\n'"
+    queue(shown, qselect="echo Welcome; printf '%s\\n' 1.head 2.head 3.head")
+    assert list(pbs.find(["/a"], time.time())) == [("/a", "1.head")]
 
 
 def test_openpbs_without_a_history(queue: Queue) -> None:
