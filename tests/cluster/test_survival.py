@@ -133,9 +133,10 @@ def test_the_time_ends_and_the_requeued_job_goes_on(
 
 def test_the_deadline_is_slurm_s_own(each_slurm: Cluster, tmp_path: Path) -> None:
     options = ("--launcher", "srun", "--walltime", "1h", "--grace", "105s")
-    script = rendered(*options, *probing(tmp_path), program=[STOPPABLE])
+    made = jobs.jobgen("slurm", *TWO_BY_TWO, *options, *probing(tmp_path), "--", STOPPABLE)
+    assert "sets only JOBGEN_DEADLINE" in made.stderr  # which this program reads
     begun = time.time()
-    job = each_slurm.wait(each_slurm.sbatch(script, tmp_path, "--time=2"))
+    job = each_slurm.wait(each_slurm.sbatch(made.stdout, tmp_path, "--time=2"))
     assert job.exit_code == 75, job.output
     assert time.time() - begun > 10
     assert stopped(tmp_path) == ["deadline 1"] * 4
