@@ -12,10 +12,8 @@
 #SBATCH --open-mode=append
 #SBATCH --partition=gpu
 # shellcheck disable=SC2034,SC2120,SC2154,SC2329  # the runtime below uses them
-case ${BASH_VERSION:-none} in none | [0-3].* | 4.[01].*)
-  echo "jobgen: this shell is not bash 4.2 or newer, but ${BASH_VERSION:-another one}: nothing was started" >&2; exit 70 ;;
-esac
-set -euo pipefail
+case ${BASH_VERSION:-0.} in [0-3].* | 4.[01].*) echo "jobgen: this shell is not bash 4.2 or newer, but ${BASH_VERSION:-another one}: nothing was started" >&2; exit 70 ;; esac
+set -euo pipefail +o posix  # which sh and POSIXLY_CORRECT set
 [[ ! -f $0 ]] || grep -qs '^# =* jobgen runtime ' "$0" || { echo 'jobgen: the runtime of this script is missing: nothing was started' >&2; exit 70; }
 
 # ---- settings -----------------------------------------------------------------------------
@@ -53,7 +51,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.2.0, SHA-256 bba15d7c8b74745885609f86984263f51202257a94294c17bfb40adf288af1ce ========
+# ======== jobgen runtime 0.2.0, SHA-256 b5c020e25cf0199dffc63e933c76b3d9ac4c6d593fc1eb050a631c3a7899de09 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -164,7 +162,7 @@ job_why() { # the reason of the first request
 
 job_later() { # SECONDS COMMAND...: run it then, unless the launcher ends before
   (
-    trap 'kill "$!"; exit' TERM
+    trap 'kill "$!" 2> /dev/null; exit' TERM
     sleep "$1" &
     wait "$!"
     "${@:2}"
@@ -291,6 +289,8 @@ job_take_code() {
     [[ ! $job_word =~ ^(declare\ -[A-Za-z-]+\ )?([A-Za-z_][A-Za-z0-9_]*)(=|$) ]] ||
       job_declared+=$(declare -p "${BASH_REMATCH[2]}" | sed '1s/^declare /declare -g /')$'\n'
   done < <(local)
+  # Those without a value, which bash 4.3 and 4.4 leave out of that list.
+  job_declared+=$(declare -p | sed -n "s/^declare \(-[aAix-]*\) \([A-Za-z_][A-Za-z0-9_]*\)\(='()'\)\{0,1\}$/declare -g \1 \2 2> \/dev\/null || true/p")$'\n'
   trap job_end EXIT
   job_listen
   job_sourcing=
@@ -367,6 +367,8 @@ job_export() { # before the user's code
   export JOBGEN_RANK_LOGS=$job_rank_logs JOBGEN_TRAINING=${job_training:-}
   export JOBGEN_POLL=0.5  # s between two reads of the file control; longer with many nodes
   ((job_nodes < 1000)) || JOBGEN_POLL=$((job_nodes / 1000))
+  export JOBGEN_BEAT=  # s between two signs of life of a node among others; longer with many nodes
+  ((job_nodes == 1)) || JOBGEN_BEAT=$((job_nodes < 1000 ? 10 : job_nodes / 100))
   export JOBGEN_AGENTS=${job_agents:-} JOBGEN_CPUS_PER_NODE=$job_cpus_per_node JOBGEN_RANKS_PER_NODE=$job_ranks_per_node
   export JOBGEN_BIND=${job_bind:-} JOBGEN_VISIBLE=${job_visible:-} JOBGEN_DEVICES_BY_NODE=${job_devices_by_node:-}
   JOBGEN_UMASK=$(umask)  # of the files in the run directory
@@ -512,6 +514,10 @@ job_stop() { # end the launcher and its remaining processes
 
 job_end_stragglers() { # a launcher may wait long for the ranks of a lost node, or not end after its last rank
   until [[ -s $job_logs/failed ]] || job_all_finished; do
+    if job_defined job_lost_host && job_lost_host; then
+      job_stop
+      return
+    fi
     sleep 5 &
     wait "$!"
   done
@@ -592,10 +598,14 @@ job_show_log() { # RANK HOST: the last lines of a rank
 
 job_judge_silent() { # ranks that recorded no status: killed by the launcher, or lost with their node
   local bad
-  job_say "rank $job_silent_ranks recorded no status: killed by the launcher, or lost with its node"
+  if ((job_begun)); then
+    job_say "rank $job_silent_ranks recorded no status: killed by the launcher, or lost with its node"
+  else
+    job_say "no rank began: $job_launcher_name ended with status $job_status before; its own messages are above"
+  fi
   # A job that is ending cannot reach other hosts: this is no fault of the host.
-  if ! job_asked && ((job_signals == 0)) && [[ -n ${job_reach:-} ]]; then
-    job_on_hosts 64 job_check_silent_host
+  if ! job_asked && ((job_signals == 0)); then
+    if [[ -n ${job_reach:-} ]]; then job_on_hosts 64 job_check_silent_host; else job_check_silent_host "$JOBGEN_HERE"; fi
     mapfile -t bad < <(find "$job_logs/nodes" -name '*.silent' -exec cat {} +)
     find "$job_logs/nodes" -name '*.silent' -delete
     if ((${#bad[@]})); then
@@ -609,10 +619,17 @@ job_judge_silent() { # ranks that recorded no status: killed by the launcher, or
 }
 
 job_check_silent_host() { # HOST
-  [[ $1 != "$JOBGEN_HERE" ]] || return 0
+  local status=0 try
   ! grep -q " $1\$" "$job_logs/statuses" || return 0
-  job_ask_host "$1" true &> /dev/null ||
-    printf '%s\n' "$1" > "$job_logs/nodes/0/$1.silent"
+  [[ ! -e $job_logs/nodes/0/$1.silent ]] || return 0
+  # shellcheck disable=SC2016  # expanded there
+  try='file=$(mktemp) && echo x > "$file" && rm -f "$file" || { rm -f "${file:-}"; exit 9; }'
+  if [[ $1 == "$JOBGEN_HERE" ]]; then bash -c "$try" || status=$?; else job_ask_host "$1" "$try" || status=$?; fi &> /dev/null
+  case $status in
+    0) ;;
+    9) job_say "cannot write temporary files on $1: its ${TMPDIR:-/tmp} is full or read-only" ;;
+    *) printf '%s\n' "$1" > "$job_logs/nodes/0/$1.silent" ;;
+  esac
 }
 
 # ---- main.sh: The job, from the allocation to its status.
@@ -910,8 +927,16 @@ wait_while() { # TIMES COMMAND: half a second each time
   done
 }
 
+beat=0
+show_life() { # a new number in a file; the script asks a node whose number stays the same
+  [[ -n ${JOBGEN_BEAT:-} ]] && ((SECONDS >= beat)) || return 0
+  beat=$((SECONDS + JOBGEN_BEAT))
+  echo "$beat" > "$node.alive"
+} 2> /dev/null
+
 while alive; do
   look
+  show_life
   if [[ $wish == save && -z $asked ]]; then
     asked=yes
     mapfile -t pids < <(programs)
@@ -919,6 +944,7 @@ while alive; do
   fi
   read -rt "$JOBGEN_POLL" -u "$clock"
 done
+rm -f "$node.alive"
 wait_while 20 saving
 wait_while 40 ends_by_itself
 stop TERM

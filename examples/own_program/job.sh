@@ -13,16 +13,14 @@
 #SBATCH --signal=B:USR1@300
 #SBATCH --requeue
 # shellcheck disable=SC2034,SC2120,SC2154,SC2329  # the runtime below uses them
-case ${BASH_VERSION:-none} in none | [0-3].* | 4.[01].*)
-  echo "jobgen: this shell is not bash 4.2 or newer, but ${BASH_VERSION:-another one}: nothing was started" >&2; exit 70 ;;
-esac
-set -euo pipefail
+case ${BASH_VERSION:-0.} in [0-3].* | 4.[01].*) echo "jobgen: this shell is not bash 4.2 or newer, but ${BASH_VERSION:-another one}: nothing was started" >&2; exit 70 ;; esac
+set -euo pipefail +o posix  # which sh and POSIXLY_CORRECT set
 [[ ! -f $0 ]] || grep -qs '^# =* jobgen runtime ' "$0" || { echo 'jobgen: the runtime of this script is missing: nothing was started' >&2; exit 70; }
 
 # ---- settings -----------------------------------------------------------------------------
 job_name='mine' job_title='2 nodes x 4 ranks, 8 ranks in all, by torchrun on NVIDIA GPUs' job_run_dir=runs
 job_nodes=2 job_ranks_per_node=4 job_world_size=8 job_cpus_per_node=8
-job_walltime=14400 job_grace=120 job_signal=USR1 job_requeue=5 job_preflight_kind=if_there job_preflight_limit=120
+job_walltime=14400 job_grace=300 job_signal=USR1 job_requeue=5 job_preflight_kind=if_there job_preflight_limit=120
 job_launcher_name=torchrun job_rank_logs=node
 job_reach=srun
 job_accelerator=cuda
@@ -58,7 +56,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.2.0, SHA-256 c47ced8393fa30bd161e3047dd33bd7fc25e26614aadf49a40286fbc7a62c8f3 ========
+# ======== jobgen runtime 0.2.0, SHA-256 02f797d5f8527c66349fe88b33cfe94459ab029e388b2d802a94ffaeefc6aa55 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -169,7 +167,7 @@ job_why() { # the reason of the first request
 
 job_later() { # SECONDS COMMAND...: run it then, unless the launcher ends before
   (
-    trap 'kill "$!"; exit' TERM
+    trap 'kill "$!" 2> /dev/null; exit' TERM
     sleep "$1" &
     wait "$!"
     "${@:2}"
@@ -337,6 +335,8 @@ job_export() { # before the user's code
   export JOBGEN_RANK_LOGS=$job_rank_logs JOBGEN_TRAINING=${job_training:-}
   export JOBGEN_POLL=0.5  # s between two reads of the file control; longer with many nodes
   ((job_nodes < 1000)) || JOBGEN_POLL=$((job_nodes / 1000))
+  export JOBGEN_BEAT=  # s between two signs of life of a node among others; longer with many nodes
+  ((job_nodes == 1)) || JOBGEN_BEAT=$((job_nodes < 1000 ? 10 : job_nodes / 100))
   export JOBGEN_AGENTS=${job_agents:-} JOBGEN_CPUS_PER_NODE=$job_cpus_per_node JOBGEN_RANKS_PER_NODE=$job_ranks_per_node
   export JOBGEN_BIND=${job_bind:-} JOBGEN_VISIBLE=${job_visible:-} JOBGEN_DEVICES_BY_NODE=${job_devices_by_node:-}
   JOBGEN_UMASK=$(umask)  # of the files in the run directory
@@ -482,6 +482,10 @@ job_stop() { # end the launcher and its remaining processes
 
 job_end_stragglers() { # a launcher may wait long for the ranks of a lost node, or not end after its last rank
   until [[ -s $job_logs/failed ]] || job_all_finished; do
+    if job_defined job_lost_host && job_lost_host; then
+      job_stop
+      return
+    fi
     sleep 5 &
     wait "$!"
   done
@@ -512,6 +516,47 @@ job_on_hosts() { # LIMIT COMMAND...: run it with the name of each host, in the b
 
 job_reach_host() { # HOST COMMAND
   srun --overlap --nodes=1 --ntasks=1 --nodelist="$1" --mpi=none bash -c "$2"
+}
+
+# ---- lost_nodes.sh: A node that has lost power: some launchers and commands of schedulers wait for it for ever. The watcher of each node
+# writes a new number into a file of its own every JOBGEN_BEAT seconds.
+
+declare -A job_beat=() job_beat_at=() job_answered_at=()
+
+job_lost_host() { # whether a node is silent and does not answer, while another one writes: the file system works
+  local host beat
+  job_read_beats
+  for host in "${!job_beat[@]}"; do
+    ((SECONDS - ${job_beat_at[$host]} > 3 * JOBGEN_BEAT && SECONDS - ${job_answered_at[$host]:-0} > 3 * JOBGEN_BEAT)) || continue
+    job_some_node_writes || return 1
+    beat=${job_beat[$host]}
+    if job_ask_host "$host" true &> /dev/null; then
+      job_answered_at[$host]=$SECONDS
+      continue
+    fi
+    job_read_beats
+    if [[ ${job_beat[$host]} != "$beat" ]] || ! job_some_node_writes; then continue; fi
+    echo "$host" > "$job_logs/nodes/0/$host.silent"  # read by the verdict
+    job_say "$host does not answer any more"
+    return 0
+  done
+  return 1
+}
+
+job_read_beats() { # sets job_beat to the numbers of the hosts, and job_beat_at to the times at which they changed
+  local file host beat
+  for file in "$job_logs"/nodes/*/*.alive; do
+    { read -r beat < "$file"; } 2> /dev/null || continue
+    host=${file##*/} host=${host%.alive}
+    [[ ${job_beat[$host]-} != "$beat" ]] || continue
+    job_beat[$host]=$beat job_beat_at[$host]=$SECONDS
+  done
+}
+
+job_some_node_writes() {
+  local at
+  for at in "${job_beat_at[@]}"; do ((SECONDS - at > 2 * JOBGEN_BEAT)) || return 0; done
+  return 1
 }
 
 # ---- preflight.sh: The preflight: the same launcher first starts a check on every rank (docs/survival.md).
@@ -656,10 +701,14 @@ job_show_log() { # RANK HOST: the last lines of a rank
 
 job_judge_silent() { # ranks that recorded no status: killed by the launcher, or lost with their node
   local bad
-  job_say "rank $job_silent_ranks recorded no status: killed by the launcher, or lost with its node"
+  if ((job_begun)); then
+    job_say "rank $job_silent_ranks recorded no status: killed by the launcher, or lost with its node"
+  else
+    job_say "no rank began: $job_launcher_name ended with status $job_status before; its own messages are above"
+  fi
   # A job that is ending cannot reach other hosts: this is no fault of the host.
-  if ! job_asked && ((job_signals == 0)) && [[ -n ${job_reach:-} ]]; then
-    job_on_hosts 64 job_check_silent_host
+  if ! job_asked && ((job_signals == 0)); then
+    if [[ -n ${job_reach:-} ]]; then job_on_hosts 64 job_check_silent_host; else job_check_silent_host "$JOBGEN_HERE"; fi
     mapfile -t bad < <(find "$job_logs/nodes" -name '*.silent' -exec cat {} +)
     find "$job_logs/nodes" -name '*.silent' -delete
     if ((${#bad[@]})); then
@@ -673,10 +722,17 @@ job_judge_silent() { # ranks that recorded no status: killed by the launcher, or
 }
 
 job_check_silent_host() { # HOST
-  [[ $1 != "$JOBGEN_HERE" ]] || return 0
+  local status=0 try
   ! grep -q " $1\$" "$job_logs/statuses" || return 0
-  job_ask_host "$1" true &> /dev/null ||
-    printf '%s\n' "$1" > "$job_logs/nodes/0/$1.silent"
+  [[ ! -e $job_logs/nodes/0/$1.silent ]] || return 0
+  # shellcheck disable=SC2016  # expanded there
+  try='file=$(mktemp) && echo x > "$file" && rm -f "$file" || { rm -f "${file:-}"; exit 9; }'
+  if [[ $1 == "$JOBGEN_HERE" ]]; then bash -c "$try" || status=$?; else job_ask_host "$1" "$try" || status=$?; fi &> /dev/null
+  case $status in
+    0) ;;
+    9) job_say "cannot write temporary files on $1: its ${TMPDIR:-/tmp} is full or read-only" ;;
+    *) printf '%s\n' "$1" > "$job_logs/nodes/0/$1.silent" ;;
+  esac
 }
 
 # ---- requeue.sh: Requeue: up to job_requeue times, and only if the attempt saved a later step than the one before.
@@ -1013,8 +1069,16 @@ wait_while() { # TIMES COMMAND: half a second each time
   done
 }
 
+beat=0
+show_life() { # a new number in a file; the script asks a node whose number stays the same
+  [[ -n ${JOBGEN_BEAT:-} ]] && ((SECONDS >= beat)) || return 0
+  beat=$((SECONDS + JOBGEN_BEAT))
+  echo "$beat" > "$node.alive"
+} 2> /dev/null
+
 while alive; do
   look
+  show_life
   if [[ $wish == save && -z $asked ]]; then
     asked=yes
     mapfile -t pids < <(programs)
@@ -1022,6 +1086,7 @@ while alive; do
   fi
   read -rt "$JOBGEN_POLL" -u "$clock"
 done
+rm -f "$node.alive"
 wait_while 20 saving
 wait_while 40 ends_by_itself
 stop TERM

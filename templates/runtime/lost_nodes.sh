@@ -3,7 +3,7 @@
 
 declare -A job_beat=() job_beat_at=() job_answered_at=()
 
-job_lost_node() { # whether a node is silent and does not answer, while another one writes: the file system works
+job_lost_host() { # whether a node is silent and does not answer, while another one writes: the file system works
   local host beat
   job_read_beats
   for host in "${!job_beat[@]}"; do
@@ -15,7 +15,7 @@ job_lost_node() { # whether a node is silent and does not answer, while another 
       continue
     fi
     job_read_beats
-    [[ ${job_beat[$host]} == "$beat" ]] && job_some_node_writes || continue
+    if [[ ${job_beat[$host]} != "$beat" ]] || ! job_some_node_writes; then continue; fi
     echo "$host" > "$job_logs/nodes/0/$host.silent"  # read by the verdict
     job_say "$host does not answer any more"
     return 0

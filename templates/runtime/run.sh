@@ -64,7 +64,7 @@ job_stop() { # end the launcher and its remaining processes
 
 job_end_stragglers() { # a launcher may wait long for the ranks of a lost node, or not end after its last rank
   until [[ -s $job_logs/failed ]] || job_all_finished; do
-    if job_defined job_lost_node && job_lost_node; then
+    if job_defined job_lost_host && job_lost_host; then
       job_stop
       return
     fi

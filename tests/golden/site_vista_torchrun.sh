@@ -16,11 +16,8 @@
 #SBATCH --partition=gh-dev
 #SBATCH --account=CDA24
 # shellcheck disable=SC2034,SC2120,SC2154,SC2329  # the runtime below uses them
-case ${BASH_VERSION:-none} in none | [0-3].* | 4.[01].*)
-  echo "jobgen: this shell is not bash 4.2 or newer, but ${BASH_VERSION:-another one}: nothing was started" >&2; exit 70 ;;
-esac
-set -euo pipefail
-set +o posix  # of sh and POSIXLY_CORRECT
+case ${BASH_VERSION:-0.} in [0-3].* | 4.[01].*) echo "jobgen: this shell is not bash 4.2 or newer, but ${BASH_VERSION:-another one}: nothing was started" >&2; exit 70 ;; esac
+set -euo pipefail +o posix  # which sh and POSIXLY_CORRECT set
 [[ ! -f $0 ]] || grep -qs '^# =* jobgen runtime ' "$0" || { echo 'jobgen: the runtime of this script is missing: nothing was started' >&2; exit 70; }
 
 # ---- settings -----------------------------------------------------------------------------
