@@ -122,7 +122,9 @@ def test_a_list_is_joined_and_wins_over_the_table_train() -> None:
     layer = layer_of(tables, (), lambda place: "job file")
     text = render(resolve(read_spec("slurm", {"launcher": "torchrun"}, (), layer)))
     assert "sweep_augment=(\n  'crop,flip' crop\n)" in text
-    assert 'exec python3 -m jobgen.train --epochs 2 ${job_point[@]+"${job_point[@]}"}' in text  # one node has no preflight
+    assert (
+        'exec python3 -m jobgen.train --epochs 2 ${job_point[@]+"${job_point[@]}"}' in text
+    )  # one node has no preflight
     assert "#SBATCH --array=0-1\n" in text
 
 
