@@ -28,7 +28,7 @@ test:
 	JOBGEN_NOT_INSTALLED=$(NOT_INSTALLED) $(MAKE) -j 3 --output-sync=line test-clusters test-survival test-others test-bash
 	PYTHONPATH=tests $(BIN)/python -m support.not_installed $(NOT_INSTALLED)
 
-OLD_BASH := /opt/bash/4.2/bash
+OLD_BASH ?= /opt/bash/4.2/bash
 # The numbers of tests that were skipped because there is no OpenPBS, Torque, ...
 NOT_INSTALLED := $(CURDIR)/$(VENV)/not-installed
 
@@ -45,9 +45,9 @@ test-survival: test-matrix
 	$(PYTEST) -n 4 tests/cluster/test_survival*.py $(TIMED) $(OR_ALONE)
 
 # The runtime, and each end of a job under torchrun on Slurm, with an older bash on all hosts.
-test-bash: export JOBGEN_TEST_BASH ?= $(OLD_BASH)
 test-bash: test-survival
-	$(PYTEST) -n 3 tests/runtime tests/cluster/test_matrix.py -k 'not matrix or slurm-torchrun' $(OR_ALONE)
+	export JOBGEN_TEST_BASH=$(OLD_BASH); \
+	  $(PYTEST) -n 3 tests/runtime tests/cluster/test_matrix.py -k 'not matrix or slurm-torchrun' $(OR_ALONE)
 
 test-others: NICE := nice -n 3
 test-others:

@@ -128,7 +128,10 @@ def test_the_lines_lead_to_their_options(page: Page) -> None:
     assert lines["#PBS -l select=2:ncpus=2:mpiprocs=1:ngpus=1"] == ["--nodes"]
     assert lines["job_module a/1 b"] == ["--module"]
     assert lines["#PBS -N jobgen"] == ["--name"]  # a default
-    assert lines["set -euo pipefail"] == []
+    assert (
+        lines["# ---- settings -----------------------------------------------------------------------------"]
+        == []
+    )
     page.run(
         "[...document.querySelectorAll('#script a')].find(one => one.textContent === '--module').click()"
     )

@@ -48,10 +48,7 @@ connect_hosts() { # a bridge on the server, and a cable from each node to it
             echo '127.0.0.1 localhost'
             for other in "$server" "${nodes[@]}"; do echo "$(address "$other") $other"; done
         } >"/etc/netns/$host/hosts"
-        if ! ip netns exec "$host" true 2>/dev/null; then
-            rm -f "/run/netns/$host" # of a deletion that was interrupted
-            ip netns add "$host"
-        fi
+        ip netns add "$host" 2>/dev/null || true
         ip -n "$host" link set lo up
     done
     if ! ip -n "$server" link show br0 &>/dev/null; then
@@ -111,11 +108,7 @@ remove_hosts() {
 
 run_command() { # FILE [COMMAND [ARGUMENT]...]: the function of this name; without one, print the head of the file
     case ${2:-} in
-        up | down) # one at a time; what it starts does not hold the lock
-            [[ -n ${PBS_HOSTS_LOCKED:-} ]] || PBS_HOSTS_LOCKED=yes exec flock --close "$lab.up-or-down" "$@"
-            "$2"
-            ;;
-        install | on) "${@:2}" ;;
+        install | up | down | on) "${@:2}" ;;
         *)
             sed -n '2,/^set /{/^set /!s/^# \{0,1\}//p}' "$1"
             exit 2
