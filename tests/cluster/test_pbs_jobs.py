@@ -106,7 +106,12 @@ def test_the_next_attempt_gets_the_values_of_the_first(cluster: PbsCluster, odd:
         *path_file(folder, "mpirun5"),
         program=["bash", "-c", program],
     )
-    job = cluster.wait(cluster.submit(script, folder, "-V", env={"ODD": odd}))
+    first = cluster.submit(script, folder, "-V", env={"ODD": odd})
+    if ",ODD=" not in cluster.facts(first)["Variable_List"]:
+        pytest.skip(
+            "qsub -V of OpenPBS 23.06.06 passes no variables: https://github.com/openpbs/openpbs/pull/2602"
+        )
+    job = cluster.wait(first)
     assert "attempt 1 of 2; the next one is" in job.output, job.output
     wait_for(lambda: (folder / "seen").read_text() == f"{odd}\n{odd}\n")
 
