@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobgen.check.script import Script
 from jobgen.commands import cli
 from jobgen.schedulers.table import SCHEDULERS
+from jobgen.script.script import Script
 
 SBATCH = "of sbatch; use "
 QSUB = "of qsub; use "

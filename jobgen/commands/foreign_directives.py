@@ -7,17 +7,17 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from jobgen.check.directive_reader import Line, read_options
-from jobgen.check.script import Script
 from jobgen.convert.job_file_builder import JobFile
 from jobgen.convert.job_file_directives import read_directives
 from jobgen.convert.remark import Remark
 from jobgen.options import BY_KEY
 from jobgen.schedulers.base import Scheduler
+from jobgen.schedulers.directive_options import read_options
 from jobgen.schedulers.request import Request, number
 from jobgen.schedulers.table import SCHEDULERS
+from jobgen.script.script import Script
 from jobgen.secrets import masked_word
-from jobgen.values import mebibytes
+from jobgen.values.parsers import mebibytes
 
 Words = list[str]  # an option and its value
 
@@ -74,7 +74,7 @@ def _has(row: Scheduler, option: Words) -> bool:
     name = option[0]
     if name.startswith("--"):
         return name[2:].partition("=")[0] in long_names(row)
-    read = read_options(Line(1, "", shlex.join(option)), row)
+    read = read_options(shlex.join(option), row)
     return name[1:2] in row.letters.replace(":", "") and all(one.flag for one in read)
 
 
@@ -99,7 +99,7 @@ def of_scheduler(row: Scheduler, options: Sequence[Words], typed: Typed, target:
 
 def _not_in_scripts(row: Scheduler, option: Words) -> str:
     """Return what to do instead of an option that belongs to no script; empty if it belongs there."""
-    for one in read_options(Line(1, "", shlex.join(option)), row):
+    for one in read_options(shlex.join(option), row):
         for key, part in row.settings(one):
             if (advice := row.not_in_scripts.get(key)) is not None:
                 return advice.format(_program(part.value)) or f"leave {option[0]} out"
@@ -113,7 +113,7 @@ def _program(text: str) -> str:
 
 
 def _lacks_value(row: Scheduler, word: str) -> bool:
-    [option, *_] = read_options(Line(1, "", word), row)
+    [option, *_] = read_options(word, row)
     return row.takes_value(option.flag) and not option.value
 
 
