@@ -10,6 +10,7 @@ from pathlib import Path
 import jobgen.train.accelerators as training
 import pytest
 
+import jobgen
 from jobgen.launch.accelerators import ACCELERATORS
 from jobgen.launch.launchers import LAUNCHERS, MPI_FLAVOURS
 from jobgen.schedulers.table import COMMANDS as SCHEDULER_COMMANDS
@@ -35,6 +36,7 @@ ORDER = (
 )
 HEAVY = ("torch", "deepspeed", "mpi4py", "jobgen.train")
 COMMANDS = "jobgen.commands"
+PUBLIC = {f"jobgen.{name}" for name in jobgen.__all__}
 MAY_IMPORT_COMMANDS = ("jobgen.__main__", COMMANDS)
 # Names that only the modules of their rows compare with; elsewhere the row says what differs.
 ROWS = {
@@ -138,7 +140,7 @@ def units() -> dict[str, set[str]]:
     known = modules("jobgen").keys()
     found: dict[str, set[str]] = {unit(name): set() for name in known}
     for name in known:
-        own = (one for one in imported("jobgen", name) if one in known or one.rpartition(".")[0] == "jobgen")
+        own = (one for one in imported("jobgen", name) if one in known or one in PUBLIC)
         found[unit(name)] |= {unit(one) if one in known else "jobgen" for one in own} - {unit(name)}
     return found
 
