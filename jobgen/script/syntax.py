@@ -101,7 +101,8 @@ def _parser() -> Parser:
         from tree_sitter import Language, Parser
     except ImportError:
         raise JobgenError(
-            "reading a script needs tree-sitter and tree-sitter-bash: pip install 'jobgen[check]'"
+            "reading a script needs the Python packages tree-sitter and tree-sitter-bash: "
+            "pip install tree-sitter tree-sitter-bash"
         ) from None
     return Parser(Language(tree_sitter_bash.language()))
 

@@ -114,7 +114,8 @@ def test_without_tree_sitter_it_says_what_to_install() -> None:
     done = subprocess.run([sys.executable, "-c", code, BAD], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr == (
-        "jobgen: reading a script needs tree-sitter and tree-sitter-bash: pip install 'jobgen[check]'\n"
+        "jobgen: reading a script needs the Python packages tree-sitter and tree-sitter-bash: "
+        "pip install tree-sitter tree-sitter-bash\n"
     )
 
 
