@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from jobgen.check.checker import check
 from jobgen.check.rule import ERROR
-from jobgen.check.script import Script
 from jobgen.commands import cli
 from jobgen.schedulers.table import SCHEDULERS
+from jobgen.script.script import Script
 
 SBATCH = "of sbatch; use "
 QSUB = "of qsub; use "

@@ -18,7 +18,7 @@ from support.require import absent
 from jobgen.commands import man
 from jobgen.commands.cli import cli
 from jobgen.config import read_spec
-from jobgen.plan import resolve
+from jobgen.plan.plan import resolve
 from jobgen.rendering.render import environment, render
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -7,17 +7,17 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from jobgen.check.directive_reader import Line, read_options
-from jobgen.check.script import Script
 from jobgen.convert.job_file_builder import JobFile
 from jobgen.convert.job_file_directives import read_directives
 from jobgen.convert.remark import Remark
 from jobgen.options import BY_KEY
 from jobgen.schedulers.base import Scheduler
+from jobgen.schedulers.directive_options import read_options
 from jobgen.schedulers.request import Request, number
 from jobgen.schedulers.table import SCHEDULERS
+from jobgen.script.script import Script
 from jobgen.secrets import masked_word
-from jobgen.values import mebibytes, walltime
+from jobgen.values.parsers import mebibytes, walltime
 
 Words = list[str]  # an option and its value
 
@@ -76,7 +76,7 @@ def _has(row: Scheduler, option: Words) -> bool:
     name = option[0]
     if name.startswith("--"):
         return name[2:].partition("=")[0] in long_names(row)
-    read = read_options(Line(1, "", shlex.join(option)), row)
+    read = read_options(shlex.join(option), row)
     return name[1:2] in row.letters.replace(":", "") and all(one.flag for one in read)
 
 
@@ -101,7 +101,7 @@ def of_scheduler(row: Scheduler, options: Sequence[Words], typed: Typed, target:
 
 def _not_in_scripts(row: Scheduler, option: Words) -> str:
     """Return what to do instead of an option that belongs to no script; empty if it belongs there."""
-    for one in read_options(Line(1, "", shlex.join(option)), row):
+    for one in read_options(shlex.join(option), row):
         for key, part in row.settings(one):
             if (advice := row.not_in_scripts.get(key)) is not None:
                 return advice.format(_program(part.value)) or f"leave {option[0]} out"
@@ -115,7 +115,7 @@ def _program(text: str) -> str:
 
 
 def _lacks_value(row: Scheduler, word: str) -> bool:
-    [option, *_] = read_options(Line(1, "", word), row)
+    [option, *_] = read_options(word, row)
     return row.takes_value(option.flag) and not option.value
 
 
@@ -230,7 +230,7 @@ def _read_times(file: JobFile, row: Scheduler) -> None:
 def _replace_refused(file: JobFile, row: Scheduler) -> Iterator[str]:
     """Replace directives whose values the scheduler refuses by jobgen's options; yield why it cannot be."""
     for one in _directives(file):
-        options = read_options(Line(1, "", one), row)
+        options = read_options(one, row)
         for key, part in (setting for option in options for setting in row.settings(option)):
             if fault := row.value_fault(key, part.value):
                 _drop(file, one)

@@ -22,7 +22,7 @@ from jobgen.commands.foreign_directives import (
 )
 from jobgen.convert.job_file_builder import JobFile
 from jobgen.errors import one_of
-from jobgen.launchers import LAUNCHERS
+from jobgen.launch.launchers import LAUNCHERS
 from jobgen.options import BY_KEY, EARLIER_FLAGS, as_typed
 from jobgen.schedulers.base import NEVER
 from jobgen.schedulers.request import number

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from jobgen import __version__
 from jobgen.doctor.finding import DEEPSPEED, NOTE, OK, PROBLEM, WARNING, Case, Finding
-from jobgen.launchers import MPI_FLAVOURS
+from jobgen.launch.launchers import MPI_FLAVOURS
 from jobgen.schedulers.pbspro import PBSPRO
+from jobgen.values.version import __version__
 
 _REMEDIES = (
     (

@@ -12,8 +12,8 @@ from check import pages
 from support import jobs
 
 from jobgen.check.checker import check
-from jobgen.check.directive_reader import guess
 from jobgen.check.rules.table import RULES
+from jobgen.script.directives import guess
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 BAD, GOOD, WARNING = "bad.sh", "good.sh", "warning.sh"
