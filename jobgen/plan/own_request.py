@@ -95,10 +95,11 @@ def with_own_request(spec: JobSpec, scheduler: Scheduler) -> JobSpec:
 
 def _read(given: Mapping[str, str], spec: JobSpec, scheduler: Scheduler) -> dict[str, Any]:
     """Return the numbers of a request; None for one that it does not determine."""
-    from jobgen.schedulers.request import Request, number
+    from jobgen.schedulers.request import Request
+    from jobgen.values.parsers import number
 
     ours = Request(nodes=total(spec.nodes) or None, ranks_per_node=spec.ranks_per_node)
-    asked = scheduler.request({**keys(scheduler.resources(ours, "", "")[0], scheduler), **given})
+    asked = scheduler.sizes({**keys(scheduler.resources(ours, "", "")[0], scheduler), **given})
     values: dict[str, Any] = {key: getattr(asked, key) for key in _NUMBERS}
     if spec.accelerator == "cpu":
         values["gpus_per_node"] = None  # the program assigns the devices to its ranks

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from jobgen.check.checker import check
 from jobgen.check.rules.table import RULES
-from jobgen.schedulers.table import SCRIPT_SCHEDULERS
+from jobgen.script.dialects.table import SCRIPT_SCHEDULERS
 from tools import write_rule_pages as pages
 
 SCRIPTS = [pages.script(rule, name) for rule in sorted(RULES) for name in ("bad", "good")]

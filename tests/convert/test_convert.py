@@ -22,7 +22,7 @@ from jobgen.convert import conversion, request_reader, to_job_file
 from jobgen.options import BY_KEY
 from jobgen.schedulers.pbs import EVENT_LETTERS
 from jobgen.schedulers.pbspro import RESERVATION
-from jobgen.schedulers.table import SCHEDULERS
+from jobgen.script.dialects.table import of_script
 from jobgen.script.directives import guess
 from jobgen.script.script import Script
 from jobgen.values import arrays
@@ -139,10 +139,10 @@ def meaning(text: str, scheduler: str) -> dict[str, object]:
     found: dict[str, object] = {name: getattr(wanted.request, name) for name in FIELDS}
     found["array"] = indices(wanted.request.array)
     if wanted.request.mail_user:
-        found["mail"] = wanted.request.mail or EVENT_LETTERS[SCHEDULERS[scheduler].default_mail]
-    found |= {key: one.value for key, one in wanted.told.items()}
+        found["mail"] = wanted.request.mail or EVENT_LETTERS[of_script(scheduler).default_mail]
+    found |= {key: one.value for key, one in wanted.directives.items()}
     if "constraint" in found:
-        found["constraint"] = wanted.told["constraint"].value.replace(":", "&")
+        found["constraint"] = wanted.directives["constraint"].value.replace(":", "&")
     return found
 
 

@@ -10,9 +10,9 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 
 from jobgen.errors import nearest, shown
-from jobgen.schedulers import value_forms
 from jobgen.schedulers.pbs import CHUNK_COUNTS, IN_CHUNKS
-from jobgen.schedulers.value_forms import PBS_FORMS, Form, at_list
+from jobgen.script.dialects import value_forms
+from jobgen.script.dialects.value_forms import PBS_FORMS, Form, at_list
 from jobgen.values.parsers import seconds
 
 _TRUTH = r"(?i:true|false|[tfyn10])"

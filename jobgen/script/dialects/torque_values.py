@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from jobgen.errors import nearest, shown
-from jobgen.schedulers import value_forms
-from jobgen.schedulers.value_forms import PBS_FORMS, Form, at_list, listed
+from jobgen.script.dialects import value_forms
+from jobgen.script.dialects.value_forms import PBS_FORMS, Form, at_list, listed
 
 _JOB = r"\d+(?:\[\d*\])?(?:\.[\w.-]+)?(?:@[\w.-]+)?"
 _KINDS = r"(?:after|before)(?:ok|notok|any)?|after(?:start|ok|notok|any)array|syncwith"

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from jobgen.schedulers.request import Option, Request
 
 
-class Told(NamedTuple):
+class Directive(NamedTuple):
     """A directive, its text, and its value in the form of jobgen's option."""
 
     option: Option
@@ -17,20 +17,8 @@ class Told(NamedTuple):
     value: str
 
 
-class Lack(NamedTuple):
-    """A part of a request that a scheduler cannot express: the field, its text, and the reason.
-
-    Without ``lost`` the nearest is written instead.
-    """
-
-    field: str
-    what: str
-    why: str
-    lost: bool = True
-
-
 @dataclass
-class Wanted:
+class ScriptRequest:
     """The request of a script, and the directives that a Request has no field for."""
 
     request: Request
@@ -43,11 +31,11 @@ class Wanted:
     hold: bool = False
     directory: str | None = None
     own: list[str] = field(default_factory=list)  # directives that only the same scheduler has
-    told: dict[str, Told] = field(default_factory=dict)  # by the keys of jobgen's options
+    directives: dict[str, Directive] = field(default_factory=dict)  # by the keys of jobgen's options
     unsure: list[tuple[Option, str, str]] = field(default_factory=list)  # translated, but to be looked at
     joined_as_error: bool = False  # the output goes to the file of the errors
     script_logs: dict[str, str] = field(default_factory=dict)  # that the script writes itself
     directories: list[str] = field(default_factory=list)  # the fields of logs that may be directories
     index_later: bool = False  # the script reads the index of an array that only the submission names
     default_nodes: bool = False  # the request has one node, because no directive requests nodes or ranks
-    left: list[tuple[Option, str, str]] = field(default_factory=list)  # the option, its text, and why
+    unconverted: list[tuple[Option, str, str]] = field(default_factory=list)  # the option, its text, and why

@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from jobgen.schedulers import value_forms
 from jobgen.schedulers.base import matches
-from jobgen.schedulers.value_forms import Form, listed
 from jobgen.schedulers.versions import Span
+from jobgen.script.dialects import value_forms
+from jobgen.script.dialects.value_forms import Form, listed
 
 _MAIL_TYPES = """
 NONE BEGIN END FAIL REQUEUE ALL INVALID_DEPEND STAGE_OUT ARRAY_TASKS

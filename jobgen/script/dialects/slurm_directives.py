@@ -7,14 +7,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from jobgen.launch.accelerators import GENERIC_RESOURCES
-from jobgen.schedulers import slurm_sizes
-from jobgen.schedulers.request import number
-from jobgen.schedulers.wanted import Told, Wanted
-from jobgen.values.parsers import mebibytes
+from jobgen.script.dialects import slurm_sizes
+from jobgen.script.dialects.script_request import Directive, ScriptRequest
+from jobgen.values.parsers import mebibytes, number
 
 if TYPE_CHECKING:
-    from jobgen.schedulers.base import Scheduler
     from jobgen.schedulers.request import Option, Request
+    from jobgen.script.dialects.base import Dialect
 
 _UNITS = {"second": "s", "minute": "m", "hour": "h", "day": "d", "": "s"}
 _MAILS = {"BEGIN", "END", "FAIL", "ALL", "NONE"}
@@ -48,39 +47,41 @@ def _since(text: str) -> str:
     return f"{text}T00:00" if re.fullmatch(r"\d{4}-\d\d-\d\d", text, re.ASCII) else text
 
 
-def read(scheduler: Scheduler, wanted: Wanted, given: Mapping[str, Option]) -> None:
+def read(dialect: Dialect, content: ScriptRequest, given: Mapping[str, Option]) -> None:
     """Add the values that a request has no field for."""
-    slurm_sizes.complete(wanted, given)
-    wanted.request.walltime = wanted.request.walltime or None  # 0 is no limit
+    slurm_sizes.complete(content, given)
+    content.request.walltime = content.request.walltime or None  # 0 is no limit
     for option in given.values():
         text = f"{option.flag}={option.value}".strip("=")
-        if key := scheduler.option_of(option.flag):
-            wanted.told[key] = Told(option, text, value(key, option.value))
-        elif why := _fault(option, wanted, scheduler):
-            wanted.left.append((option, text, why))
-    _read_export(wanted, given["--export"].value if "--export" in given else "ALL")
+        if key := dialect.option_of(option.flag):
+            content.directives[key] = Directive(option, text, value(key, option.value))
+        elif why := _fault(option, content, dialect):
+            content.unconverted.append((option, text, why))
+    _read_export(content, given["--export"].value if "--export" in given else "ALL")
     if "--export" in given and any(one[:1] == "=" for one in given["--export"].value.split(",")):
-        wanted.left.append((given["--export"], f"--export={given['--export'].value}", "names no variable"))
-    wanted.hold = "--hold" in given
-    wanted.directory = given["--chdir"].value if "--chdir" in given else None
+        content.unconverted.append(
+            (given["--export"], f"--export={given['--export'].value}", "names no variable")
+        )
+    content.hold = "--hold" in given
+    content.directory = given["--chdir"].value if "--chdir" in given else None
 
 
-def _read_export(wanted: Wanted, text: str) -> None:
+def _read_export(content: ScriptRequest, text: str) -> None:
     export = [one.partition("=") for one in text.split(",")]
-    wanted.exports = [(name, value) for name, equals, value in export if equals and name.isidentifier()]
+    content.exports = [(name, value) for name, equals, value in export if equals and name.isidentifier()]
     names = [name for name, equals, _ in export if not equals]
-    wanted.names = [name for name in names if name not in ("ALL", "NONE")]
-    wanted.all_variables = "ALL" in names
-    wanted.own += [] if wanted.all_variables else [f"--export={text}"]
+    content.names = [name for name in names if name not in ("ALL", "NONE")]
+    content.all_variables = "ALL" in names
+    content.own += [] if content.all_variables else [f"--export={text}"]
 
 
-def _fault(option: Option, wanted: Wanted, scheduler: Scheduler) -> str:
+def _fault(option: Option, content: ScriptRequest, dialect: Dialect) -> str:
     """Return why an option cannot be converted; empty if it can."""
-    asked = wanted.request
+    request = content.request
     if option.flag not in _CONVERTED:
         return "has no counterpart"
-    if option.flag == "--dependency" and wanted.bad_dependency:
-        return f"{wanted.bad_dependency} has no counterpart"
+    if option.flag == "--dependency" and content.bad_dependency:
+        return f"{content.bad_dependency} has no counterpart"
     if option.flag == "--mail-type" and (odd := set(option.value.upper().split(",")) - _MAILS):
         return f"{', '.join(sorted(odd))} has no counterpart"
     if option.flag == "--exclusive" and option.value:
@@ -90,14 +91,14 @@ def _fault(option: Option, wanted: Wanted, scheduler: Scheduler) -> str:
         return "is not a number"
     if option.flag.startswith("--mem") and mebibytes(option.value) is None:
         return "is not a size"
-    if option.flag == "--time" and asked.walltime is None:
-        no_limit = option.value.lower() in scheduler.unlimited or scheduler.seconds(option.value) == 0
+    if option.flag == "--time" and request.walltime is None:
+        no_limit = option.value.lower() in dialect.unlimited or dialect.seconds(option.value) == 0
         return "means no limit, which has no counterpart" if no_limit else "is not a valid time"
-    if option.flag == "--nodes" and asked.nodes is None:
+    if option.flag == "--nodes" and request.nodes is None:
         return "is not a single number"
-    if option.flag == "--ntasks" and asked.nodes and asked.ranks and asked.ranks % asked.nodes:
+    if option.flag == "--ntasks" and request.nodes and request.ranks and request.ranks % request.nodes:
         return "is not divisible by the nodes, and only equal nodes can be translated"
-    return _device_fault(option, asked)
+    return _device_fault(option, request)
 
 
 def _types(parts: list[str], flag: str) -> list[str]:
@@ -110,7 +111,7 @@ def _types(parts: list[str], flag: str) -> list[str]:
     return [one[0] for one in words if one and one[0] and (len(one) > 1 or number(one[0]) is None)]
 
 
-def _device_fault(option: Option, asked: Request) -> str:
+def _device_fault(option: Option, request: Request) -> str:
     parts = [re.sub(r"^gres[:/]", "", part) for part in option.value.split(",")]
     devices = [part.partition(":")[0] for part in parts]
     kinds = _types(parts, option.flag)
@@ -122,12 +123,12 @@ def _device_fault(option: Option, asked: Request) -> str:
         return "; ".join(filter(None, (why, untyped)))
     if untyped:
         return untyped
-    if option.flag == "--gpus" and asked.gpus and asked.gpus % (asked.nodes or asked.ranks or 1):
+    if option.flag == "--gpus" and request.gpus and request.gpus % (request.nodes or request.ranks or 1):
         return "is not divisible by the nodes, and only equal nodes can be translated"
-    if option.flag == "--gpus" and asked.gpus_per_node is None:
+    if option.flag == "--gpus" and request.gpus_per_node is None:
         return "a total requires a number of nodes"
-    if option.flag.endswith("-per-gpu") and not asked.gpus_per_node:
+    if option.flag.endswith("-per-gpu") and not request.gpus_per_node:
         return "the number of GPUs is not known"
-    if option.flag == "--mem" and asked.mem == 0:
+    if option.flag == "--mem" and request.mem == 0:
         return "all memory of the nodes has no counterpart"
     return ""
