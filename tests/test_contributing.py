@@ -17,7 +17,7 @@ from support.walkthroughs import ROOT, block
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
     """A copy of the checkout, as far as the walk-throughs and their tests need it."""
-    for name in ("jobgen", "templates", "train", "docs", "examples", "tests"):
+    for name in ("jobgen", "templates", "train", "docs", "examples", "tests", "tools"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__", ".*"))
     shutil.copy(ROOT / "setup.cfg", tmp_path)  # makes it a checkout
     return tmp_path

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import subprocess
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 import pytest
 import tomllib
+from convert import golden_cases
 from golden import cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -29,11 +29,6 @@ from jobgen.values import arrays
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
-spec = importlib.util.spec_from_file_location("write_golden", HERE / "write_golden.py")
-assert spec is not None
-assert spec.loader is not None
-write_golden = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(write_golden)
 
 
 def convert(text: str, target: str, source: str | None = None) -> conversion.Converted:
@@ -42,14 +37,14 @@ def convert(text: str, target: str, source: str | None = None) -> conversion.Con
 
 
 @pytest.mark.parametrize(
-    ("path", "target"), write_golden.CASES, ids=lambda value: value if isinstance(value, str) else value.stem
+    ("path", "target"), golden_cases.CASES, ids=lambda value: value if isinstance(value, str) else value.stem
 )
 def test_golden(path: Path, target: str) -> None:
-    assert write_golden.result(path, target) == write_golden.golden(path, target).read_text(encoding="utf-8")
+    assert golden_cases.result(path, target) == golden_cases.golden(path, target).read_text(encoding="utf-8")
 
 
 def test_no_golden_is_left_over() -> None:
-    assert {write_golden.golden(*case) for case in write_golden.CASES} == set((HERE / "golden").iterdir())
+    assert {golden_cases.golden(*case) for case in golden_cases.CASES} == set((HERE / "golden").iterdir())
 
 
 @pytest.mark.parametrize("path", sorted((HERE / "golden").glob("*.sh")), ids=lambda path: path.stem)

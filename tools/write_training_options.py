@@ -1,5 +1,5 @@
 """Writes jobgen/training_options.json, the options of the training module and what each accepts, from its
-parser: ``python tests/write_training_options.py``, after a change of its options or engines."""
+parser: ``python -m tools.write_training_options``, after a change of its options or engines."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The pages of the rules, generated from the rules.
 
-``python tests/check/pages.py`` writes all pages of docs/rules anew; read the difference before you commit it.
+``python -m tools.write_rule_pages`` writes all pages of docs/rules anew; read the difference before you commit it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from jobgen.check.checker import Finding, check_file
 from jobgen.check.rule import Rule
 from jobgen.check.rules.table import RULES
 
-DOCS = Path(__file__).resolve().parent.parent.parent / "docs/rules"
+DOCS = Path(__file__).resolve().parent.parent / "docs/rules"
 
 _PAGE = """\
 # {rule.id}
@@ -37,7 +37,7 @@ Good:
 
 Silence it for the next line, or above the first command for the file, with `# jobgen: disable={rule.id}`.
 
-<!-- Generated from the rule by tests/check/pages.py. -->
+<!-- Generated from the rule by tools/write_rule_pages.py. -->
 """
 
 

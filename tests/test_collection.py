@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-TOOL = Path(__file__).with_name("collection.py")
+ROOT = Path(__file__).resolve().parents[1]
 # The SHA-256 of these paths begins with 4, 7 and d.
 PATHS = ("c/job.sh", "d/job.sh", "b/job.sh")
 SCRIPT = "#!/bin/bash\n#SBATCH --nodes=2 --time=01:00:00 --comment={}\nsrun python train.py\n"
@@ -28,7 +27,8 @@ def checkout(tmp_path: Path) -> Path:
 def run(checkout: Path, *words: str) -> subprocess.CompletedProcess[str]:
     command = [
         sys.executable,
-        str(TOOL),
+        "-m",
+        "tools.collection",
         str(checkout),
         "--counts",
         str(checkout / "counts.json"),
@@ -36,10 +36,7 @@ def run(checkout: Path, *words: str) -> subprocess.CompletedProcess[str]:
         "1",
         *words,
     ]
-    paths = os.pathsep.join([str(TOOL.parents[1]), str(TOOL.parents[2])])
-    return subprocess.run(
-        command, capture_output=True, text=True, check=False, env=os.environ | {"PYTHONPATH": paths}
-    )
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
 
 
 def test_a_change_of_the_counts_is_seen(checkout: Path) -> None:

@@ -10,13 +10,12 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 
+from support.answers import ANSWERS
 from support.pbs import OPENPBS, TORQUE, PbsCluster, shared_pbs
 from support.require import need_pbs
 from support.waiting import wait_until
 
-ANSWERS = Path(__file__).with_name("answers")
 UNKNOWN = ("999998", "999999")
 PLAIN = {"PATH": "/usr/bin:/bin"}
 OF_THIS_MACHINE = (r"(?<=uname=)[^,]*", r"(?<=macaddr=)[^,]*", r"(?<=,sessions=)[\d ]*")

@@ -11,9 +11,9 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT)]
+sys.path.insert(0, str(ROOT))
 
-from docsite import commands, files, links, options, python, recording, report, rules, training  # noqa: E402
+from tools.docsite import commands, files, links, options, python, recording, report, rules, training  # noqa: E402
 
 GENERATED: dict[str, Callable[[], str]] = {
     "reference/commands.md": commands.page,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from docsite.tables import cell, table
 from jobgen.check.rules.table import RULES
+from tools.docsite.tables import cell, table
 
 _HEAD = """\
 # Rules of jobgen check

@@ -1,6 +1,6 @@
 """Check and convert every batch script of a public collection, and compare the counts with the last ones.
 
-Usage: PYTHONPATH=tests:. python tests/collection/collection.py CHECKOUT [--half HALF] [--sample N] [--shellcheck N] [--write]
+Usage: python -m tools.collection CHECKOUT [--half HALF] [--sample N] [--shellcheck N] [--write]
 
 CHECKOUT is a copy of https://github.com/converged-computing/jobspec-database. Only its development half is
 read: the files below ``data/`` whose relative path has a SHA-256 that begins with 0 to 7. The other half is

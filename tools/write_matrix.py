@@ -1,4 +1,4 @@
-"""The outcomes of the matrix as the table of the documentation: python -m support.matrix_table RECORD... >docs/matrix.md
+"""The outcomes of the matrix as the table of the documentation: python -m tools.write_matrix RECORD... >docs/matrix.md
 
 RECORD is the file that JOBGEN_MATRIX_RECORD named while the tests ran: a line of JSON for each job. Runs with
 JOBGEN_TEST_BASH, which are counted below the table, may have records of their own.
@@ -7,15 +7,13 @@ JOBGEN_TEST_BASH, which are counted below the table, may have records of their o
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from support import old_bash
 from support.matrix import ENDS, LAUNCHERS, SCHEDULERS, Cell
-from support.story import RANKS, Outcome, faults
+from support.story import RANKS
 
 Rows = dict[Cell, dict[str, Any]]
 
@@ -40,24 +38,6 @@ Limits of the schedulers:
 NAMES = {"slurm": "Slurm 22.05", "slurm24": "Slurm 24.11", "openpbs": "OpenPBS", "torque": "Torque"}
 LAUNCHER_NAMES = {"mpirun4": "mpirun, Open MPI 4", "mpirun5": "mpirun, Open MPI 5", "mpich": "mpirun, MPICH"}
 ON_NEW = {"mpirun4": "mpirun, Open MPI 5 of Debian"}
-
-
-def record(cell: Cell, outcome: Outcome) -> None:
-    """One line, where it is asked for."""
-    if path := os.environ.get("JOBGEN_MATRIX_RECORD"):
-        line = {
-            "cell": [cell.scheduler, cell.launcher, cell.end],
-            "bash": ".".join(map(str, old_bash.version())),
-            "faults": faults(cell, outcome),
-            "status": outcome.job.exit_code,
-            "saved": len(outcome.saved),
-            "bad": outcome.bad,
-            "left": len(outcome.left),
-            "seconds": round(outcome.seconds),
-            "report": str(outcome),
-        }
-        with open(path, "a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
 
 
 def field(row: dict[str, Any]) -> str:

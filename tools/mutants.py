@@ -1,6 +1,6 @@
 """Which line of the runtime has no test: each command is taken out or its condition negated, one at a time.
 
-    .venv/bin/python tests/mutants.py [--jobs N] [FILE...]      # FILE as in hostfile, node/rank
+    .venv/bin/python -m tools.mutants [--jobs N] [FILE...]      # FILE as in hostfile, node/rank
 
 Every mutant stands in a copy of the tree, in which the tests of tests/runtime that read its file run; where they
 pass, a few jobs from one end to the other run, too. Where this is root, the tests see their own processes alone

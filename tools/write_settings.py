@@ -1,5 +1,5 @@
 """Writes jobgen/settings.pyi, the types of JobSpec's settings for editors, from the table of options:
-``python tests/write_settings.py``, after a change of that table."""
+``python -m tools.write_settings``, after a change of that table."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jobgen.options import OPTIONS, Option
 from jobgen.values.parsers import Choice, Whole, absolute_path, path, time_limit, walltime
 
 STUB = Path(__file__).resolve().parent.parent / "jobgen/settings.pyi"
-HEAD = '''"""The settings of a JobSpec, for editors; written by tests/write_settings.py from the table of options."""
+HEAD = '''"""The settings of a JobSpec, for editors; written by tools/write_settings.py from the table of options."""
 
 import os
 from collections.abc import Mapping, Sequence

@@ -12,11 +12,11 @@ from typing import Any
 
 from support.option_cases import needs_of, rendered, value
 
-from docsite.tables import cell, code, table
 from jobgen.jobfile.tables import table_of
 from jobgen.options import OPTIONS, Option
 from jobgen.schedulers.table import SCHEDULERS
 from jobgen.values.parsers import Choice
+from tools.docsite.tables import cell, code, table
 
 _HEAD = """\
 # Options of a job

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from jobgen.train.config.commands import COMMANDS
 from jobgen.train.config.options import parser
 
-from docsite.tables import cell, code, table
+from tools.docsite.tables import cell, code, table
 
 _HEAD = """\
 # Options of the training module

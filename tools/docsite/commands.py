@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 
 import click
 
-from docsite.tables import cell, code, table
 from jobgen.commands.cli import cli
 from jobgen.commands.job_options import Command
 from jobgen.commands.man import ENVIRONMENT
 from jobgen.options import OPTIONS
 from jobgen.runs.exit_statuses import COMMANDS
+from tools.docsite.tables import cell, code, table
 
 _GROUPS = {option.group for option in OPTIONS}
 _HEAD = """\

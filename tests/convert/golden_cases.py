@@ -1,8 +1,7 @@
-"""What each script beside this file becomes; ``python tests/convert/write_golden.py`` writes all anew."""
+"""What each script beside this file becomes; ``python -m tools.write_goldens`` writes all anew."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 from jobgen.convert import conversion, to_job_file
@@ -26,9 +25,3 @@ def result(path: Path, target: str) -> str:
     done = to_job_file.convert(script) if target == "toml" else conversion.convert(script, target)
     said = [f"# {one.line}: {'' if one.lost else 'look: '}{one.what}: {one.why}\n" for one in done.remarks]
     return done.text + "".join(said)
-
-
-if __name__ == "__main__":
-    for script_path, script_target in CASES:
-        golden(script_path, script_target).write_text(result(script_path, script_target), encoding="utf-8")
-    sys.stderr.write(f"{len(CASES)} files written\n")

@@ -1,4 +1,4 @@
-"""Write the scripts of the examples with the commands of their pages: python tests/write_examples.py"""
+"""Write the scripts of the examples with the commands of their pages: python -m tools.write_examples"""
 
 from __future__ import annotations
 

@@ -10,9 +10,9 @@ from typing import Any, get_type_hints
 
 import msgspec
 
-from docsite.tables import cell, code, escaped, table
 from jobgen.commands.schema import schema_text
 from jobgen.sites import site_file
+from tools.docsite.tables import cell, code, escaped, table
 
 _JOB = """\
 # Job file

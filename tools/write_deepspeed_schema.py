@@ -1,5 +1,5 @@
 """Writes train/config/deepspeed.json, a JSON Schema of the config of the installed DeepSpeed:
-``python tests/write_deepspeed_schema.py``, after a change of its version.
+``python -m tools.write_deepspeed_schema``, after a change of its version.
 
 Sections that DeepSpeed reads with a pydantic model have the schema of the model, and refuse unknown keys. The
 others are read key by key: a dict that records the keys finds them, and the default of a key has its type.

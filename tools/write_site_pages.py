@@ -1,6 +1,6 @@
 """The pages of the sites, generated from the site files.
 
-``python tests/site_pages.py`` writes all pages of docs/sites and their index in docs/sites.md anew; read the
+``python -m tools.write_site_pages`` writes all pages of docs/sites and their index in docs/sites.md anew; read the
 difference before you commit it.
 """
 
@@ -23,7 +23,7 @@ from jobgen.sites.sources import confidence, newest, of_group, stated
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 INDEX = DOCS / "sites.md"
-_MARKS = ("<!-- The sites, by tests/site_pages.py. -->\n", "<!-- End of the sites. -->\n")
+_MARKS = ("<!-- The sites, by tools/write_site_pages.py. -->\n", "<!-- End of the sites. -->\n")
 _PAGE = """\
 # {site.title}
 
@@ -56,7 +56,7 @@ What starts the ranks:
 
 {sources}
 
-<!-- Generated from templates/sites/{site.name}.toml by tests/site_pages.py. -->
+<!-- Generated from templates/sites/{site.name}.toml by tools/write_site_pages.py. -->
 """
 
 

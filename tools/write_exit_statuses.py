@@ -1,4 +1,4 @@
-"""Write docs/exit-statuses.md from the tables of the code: python tests/write_exit_statuses.py"""
+"""Write docs/exit-statuses.md from the tables of the code: python -m tools.write_exit_statuses"""
 
 from __future__ import annotations
 
