@@ -238,7 +238,7 @@ def _read_times(file: JobFile, row: Dialect) -> None:
 
 
 def _replace_refused(file: JobFile, row: Dialect) -> Iterator[str]:
-    """Replace directives that the scheduler refuses by jobgen's options; yield what to do instead of others."""
+    """Replace directives that the scheduler refuses by jobgen's options; yield the advice for the others."""
     for one in _directives(file):
         options = read_options(one, row.scheduler)
         for key, part in (setting for option in options for setting in row.scheduler.settings(option)):
