@@ -26,7 +26,7 @@ def limits(file: JobFile, script: Script, source: Dialect) -> None:
     if script.request.walltime == 0:
         file.add("directive", source.scheduler.request_forms["walltime"].format(0))
     if script.request.mem == 0:  # that of the node
-        file.add("directive", f"{source.scheduler.memory_keys[0]}=0")
+        file.add("directive", f"{source.scheduler.keys.memory[0]}=0")
 
 
 def set_name(file: JobFile, source: Dialect, line: int) -> None:

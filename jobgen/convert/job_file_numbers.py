@@ -60,7 +60,7 @@ def submitted_nodes(file: JobFile, script: Script, source: Dialect, launch: Laun
     """Leave the number of nodes to the submission if the script reads it, and no directive requests it."""
     asked = script.request
     read = submission.nodes_read(script, source)
-    requested = asked.nodes or asked.ranks or asked.gpus or source.scheduler.nodes_key in script.heeded
+    requested = asked.nodes or asked.ranks or asked.gpus or source.scheduler.keys.nodes in script.heeded
     if read is None or requested or launch is None or launch.number(*_ALL):
         return
     file.values["nodes"] = "submitted"
@@ -226,7 +226,7 @@ def _cores(file: JobFile, script: Script, launch: Launch | None, each: int, gpus
             Remark(line, f"{cores} cores", f"jobgen requests a core for each of {each} ranks", lost=False)
         )
     elif cores > rank * each:
-        if script.dialect.scheduler.equal_tasks and cores % each:
+        if script.dialect.scheduler.behaviour.equal_tasks and cores % each:
             why = f"each of {each} ranks gets {rank}: Slurm allocates equal tasks"
             file.remarks.append(Remark(line, f"{cores} cores", why, lost=False))
         else:

@@ -108,7 +108,13 @@ def _ranks(line: Line, given: Collection[str], script: Script, target: Dialect) 
     found = [] if "ranks" in line.said or asked.submitted else [f"-n {asked.ranks}"]
     each, placed = asked.ranks_per_node, _PLACES.intersection(given)
     several = asked.several or asked.submitted
-    if target.scheduler.hosts_by_core and (asked.cpus_per_rank or 1) > 1 and several and each and not placed:
+    if (
+        target.scheduler.behaviour.hosts_by_core
+        and (asked.cpus_per_rank or 1) > 1
+        and several
+        and each
+        and not placed
+    ):
         passes_all = MPI_FLAVOURS[mpi_of(script)].passes_all
         found.append(f"-ppn {each}" if passes_all else f"--map-by ppr:{each}:node")
     return found

@@ -75,7 +75,7 @@ def _replaced(
 def _unknown_nodes(line: Line, script: Script, source: Dialect) -> bool:
     """Return whether srun starts as many ranks as a number of nodes that the script does not tell."""
     given = {"nodes", "ranks", "hosts"} & set(line.said)
-    return script.request.nodes is None and source.scheduler.nodes_key in script.heeded and not given
+    return script.request.nodes is None and source.scheduler.keys.nodes in script.heeded and not given
 
 
 def _alone(line: Line, call: Call, script: Script, source: Dialect, target: Dialect) -> bool:

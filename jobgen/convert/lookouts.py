@@ -35,7 +35,7 @@ def lookouts(script: Script, source: Dialect, target: Dialect, wanted: ScriptReq
     place = asked.place or "scatter" * ("nodes" in asked.totals)
     if source.chunks_share_nodes and asked.several and "scatter" not in place:
         yield from _at(script, source, "ranks", "each chunk becomes a node")
-    if target.scheduler.hosts_by_core and not source.scheduler.hosts_by_core:
+    if target.scheduler.behaviour.hosts_by_core and not source.scheduler.behaviour.hosts_by_core:
         yield from _slots(script, source, target)
     yield from _rank_lookouts(script, source, target)
     yield from _index(script, source, target)

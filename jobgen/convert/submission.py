@@ -20,10 +20,14 @@ _OF_NODES = ("nodes", "node_list", "ranks")
 
 def remarks(script: Script, source: Dialect, target: Dialect, wanted: ScriptRequest) -> Iterator[Remark]:
     """Yield remarks on arguments and on an array that no directive names; note the latter in ``wanted``."""
-    if found := _argument(script) if source.scheduler.passes_arguments and target.argument_rule else None:
+    if (
+        found := _argument(script)
+        if source.scheduler.behaviour.passes_arguments and target.argument_rule
+        else None
+    ):
         line, text = found
         why = f"{target.command} of {target.title} takes no arguments of the script: {target.argument_rule}"
-        yield Remark(line, text, why, lost=not target.scheduler.passes_arguments)
+        yield Remark(line, text, why, lost=not target.scheduler.behaviour.passes_arguments)
     if script.request.array is None and (read := _index(script, source)):
         wanted.index_later = True
         how = f"{target.command} {target.scheduler.array_form.format('FIRST-LAST')}"

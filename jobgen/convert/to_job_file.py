@@ -118,7 +118,7 @@ def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None)
         why = "a program has the arguments of the script one by one: $1 to $9"
         file.remarks.append(Remark(command.line if command else 1, "$@", why))
     words.expanded |= bool(names(words.words))
-    if not source.scheduler.passes_arguments and any(
+    if not source.scheduler.behaviour.passes_arguments and any(
         name.isdecimal() for name in names(file.list("command"))
     ):
         _without_arguments(file, source, command)

@@ -104,7 +104,7 @@ def definitions(asked: Request, source: Dialect, target: Dialect) -> dict[str, s
 
 def _all_ranks(asked: Request, target: Dialect) -> str:
     """Return the number of ranks of a job whose nodes only the submission names."""
-    if target.scheduler.hosts_by_core and (asked.cpus_per_rank or 1) > 1:
+    if target.scheduler.behaviour.hosts_by_core and (asked.cpus_per_rank or 1) > 1:
         return f"$(({asked.ranks_per_node or 1} * {target.counts['nodes']}))"
     return target.counts.get("slots", "1")
 

@@ -57,6 +57,53 @@ class Grammar(NamedTuple):
         return " " in key or (len(key) == 2 and f"{key[1]}:" in self.letters)
 
 
+class Help(NamedTuple):
+    """What users read about a scheduler.
+
+    ``summary`` and ``example`` are those of jobgen's command. ``interactive``: how to get a node with
+    ``{one}`` device. ``starter`` are values of options in a job file to start from, ``directive`` and
+    ``constraint`` examples of these options, ``tested`` the versions on which the tests run its jobs.
+    """
+
+    summary: str
+    example: str
+    interactive: str = ""
+    starter: Mapping[str, object] = MappingProxyType({})
+    directive: str = ""
+    constraint: str = ""
+    tested: str = ""
+
+
+class Behaviour(NamedTuple):
+    """What a scheduler does with a job."""
+
+    one_host: bool = False  # a job has only this host
+    limits_time: bool = True
+    passes_arguments: bool = True  # to the script
+    sends_signal: bool = False  # some time before the limit
+    requeues_tasks: bool = False  # a task of an array without the others
+    sets_devices: bool = False  # the devices of a node are visible only in its steps
+    equal_tasks: bool = False  # each task gets the same number of cores
+    hosts_by_core: bool = False  # the node file has a line for each core
+    loses_dependents: bool = False  # it may hold or delete a job that depends on one that has ended
+
+
+class RequestKeys(NamedTuple):
+    """The keys of the options that request nodes, such as ``-l select`` or ``--gres``.
+
+    ``nodes`` is that of their number; ``all`` are those of nodes, ranks, cores and devices. One of
+    ``devices`` replaces the others; so does one of each of ``alternatives``. ``refused_beside`` are keys that
+    the scheduler refuses beside a key of the request, and the options of jobgen for them.
+    """
+
+    nodes: str = ""
+    all: frozenset[str] = frozenset()
+    devices: frozenset[str] = frozenset()
+    memory: tuple[str, ...] = ()
+    alternatives: tuple[frozenset[str], ...] = ()
+    refused_beside: Mapping[str, tuple[str, str]] = MappingProxyType({})
+
+
 class Scheduler:
     """The common part of the schedulers; the module of each overrides what differs."""
 
@@ -64,13 +111,11 @@ class Scheduler:
     command_name: str  # of jobgen's command: ``jobgen pbs``
     title: str
     family = ""  # the title that the dialects of one command have in common
-    summary: str  # the help of jobgen's command
-    example: str  # of jobgen's command
     template: str  # in templates/
     runtime: str  # of its file in templates/runtime/
     command: str  # that submits a script
     manual: str
-    tested = ""  # the versions on which the tests run its jobs
+    help: Help
     lacks: Mapping[str, str] = {}  # options that it does not support, with the reason
     lacks_if_mixed: Mapping[str, str] = {}  # the same for nodes that differ
 
@@ -83,45 +128,26 @@ class Scheduler:
     option_pattern = ""  # of any directive
     option_rule = ""  # the same for users
     grammar = Grammar()
+    keys = RequestKeys()
     array_form = ""
     array_rule = " of at least two indices"
     dependency_form = ""
     queue_lists = True  # a job may name several queues
-    nodes_key = ""  # of the option that requests the nodes
-    request_keys: frozenset[str] = frozenset()  # of those of nodes, ranks, cores and devices
-    device_keys: frozenset[str] = frozenset()  # of those of devices: one replaces the others
-    # Keys that it refuses beside a key of the request, and the options of jobgen for them.
-    refused_beside: Mapping[str, tuple[str, str]] = {}
     memory_in_request = False
     memory_form = ""  # of the memory, if the request of the nodes does not contain it
-    memory_keys: tuple[str, ...] = ()
-    alternatives: tuple[frozenset[str], ...] = ()  # other keys of which it takes one, or heeds one
     log_codes: Mapping[str, str] = {}  # its equivalents of Slurm's filename patterns
     one_file_a_task = frozenset("a")  # codes; the log of an array needs one
     reservation_queue: str | None = None  # the pattern of the queues that are reservations
 
-    # What it does with a job
-    one_host = False  # a job has only this host
-    limits_time = True
-    passes_arguments = True  # to the script
-    sends_signal = False  # some time before the limit
-    requeues_tasks = False  # a task of an array without the others
-    sets_devices = False  # the devices of a node are visible only in its steps
-    equal_tasks = False  # each task gets the same number of cores
-    hosts_by_core = False  # the node file has a line for each core
-    loses_dependents = False  # it may hold or delete a job that depends on one that has ended
+    behaviour = Behaviour()
     default_cpus_per_rank = 2
     node_step: str | None = None  # its command that starts a process on each node
     agent: str | None = None  # its replacement of ssh: the name of a template in remote/
 
-    # What users and jobgen run
+    # Commands
     submit_commands: tuple[str, ...] = ()  # that submit and query jobs
     node_commands: tuple[str, ...] = ()  # that the script needs on the compute nodes
-    interactive = ""  # how to get a node with ``{one}`` device
     default_launcher = "torchrun"
-    starter: Mapping[str, object] = {}  # values of options in a job file to start from
-    example_directive = ""
-    example_constraint = ""
 
     name_pattern: ClassVar[str] = r"[A-Za-z0-9][A-Za-z0-9._+-]{0,229}"
     name_rule: ClassVar[str] = (

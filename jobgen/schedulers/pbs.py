@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from jobgen.schedulers.base import Scheduler, fill, matches
+from jobgen.schedulers.base import Behaviour, Help, RequestKeys, Scheduler, fill, matches
 
 if TYPE_CHECKING:
     from jobgen.schedulers.cluster import ClusterCommands
@@ -27,8 +27,15 @@ EVENT_LETTERS = {"begin": "b", "end": "e", "fail": "a", "none": "n"}  # of the e
 class Pbs(Scheduler):
     command_name = runtime = "pbs"
     command = "qsub"
-    summary = "Print a script for OpenPBS, PBS Pro or Torque."
-    example = "jobgen pbs --nodes 2 --launcher mpirun > job.pbs && qsub job.pbs"
+    help = Help(
+        "Print a script for OpenPBS, PBS Pro or Torque.",
+        "jobgen pbs --nodes 2 --launcher mpirun > job.pbs && qsub job.pbs",
+    )
+    keys = RequestKeys(
+        memory=("-l mem",),
+        alternatives=(frozenset({"-j", "-e"}),),  # -e has no effect beside -j oe
+    )
+    behaviour = Behaviour(loses_dependents=True)
     family = "PBS"
     request_forms = {
         "name": "-N {}", "queue": "-q {}", "account": "-A {}", "resources": "{}",
@@ -41,10 +48,7 @@ class Pbs(Scheduler):
     dependency_form = "-W depend={}"
     queue_lists = False
     in_template: tuple[str, ...] = ("constraint",)
-    loses_dependents = True
     prefix = "#PBS"
-    memory_keys: tuple[str, ...] = ("-l mem",)
-    alternatives: tuple[frozenset[str], ...] = (frozenset({"-j", "-e"}),)  # -e has no effect beside -j oe
     submit_commands = ("qsub", "qstat")
     features: tuple[str, str]  # a pattern of what may be requested of a node, and the rule
 

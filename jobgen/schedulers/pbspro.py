@@ -30,7 +30,22 @@ class PbsPro(Pbs):
     title = "PBS Pro"
     template = "pbs.sh.j2"
     manual = "https://help.altair.com/2024.1.0/PBS%20Professional/PBSUserGuide2024.1.pdf"
-    tested = "OpenPBS 23.06"
+    help = Pbs.help._replace(
+        interactive="qsub -I -l select=1:{one}, and there: jobgen doctor pbs",
+        starter={"walltime": "1h", "nodes": 2, "gpus_per_node": 4, "launcher": "mpirun"},
+        directive="-l filesystems=home",
+        constraint="gpu_type=a100",
+        tested="OpenPBS 23.06",
+    )
+    keys = Pbs.keys._replace(
+        nodes="-l select",
+        all=frozenset({"-l select"}),
+        refused_beside={
+            f"-l {name}": ("-l select", _OPTIONS.get(name, f"--constraint {name}=VALUE"))
+            for name in IN_CHUNKS
+        },
+    )
+    behaviour = Pbs.behaviour._replace(passes_arguments=False)
     lacks = {
         "hostfile": "PBS Pro chooses the hosts; a list of them is for jobgen local",
         "qos": "PBS Pro has no equivalent; use a queue",
@@ -45,22 +60,12 @@ class PbsPro(Pbs):
         heeds_all=frozenset({"-W depend"}),
     )
     array_form = "-J {}"
-    nodes_key = "-l select"
-    request_keys = frozenset({nodes_key})
-    refused_beside = {
-        f"-l {name}": ("-l select", _OPTIONS.get(name, f"--constraint {name}=VALUE")) for name in IN_CHUNKS
-    }
     memory_in_request = True
-    passes_arguments = False
     log_codes = {"a": "^array_index^"}
     features = (r"\w+=[\w.-]+(:\w+=[\w.-]+)*", "a resource of a node in PBS Pro, such as gpu_type=a100")
     reservation_queue = RESERVATION
     agent = "pbs_tmrsh"
     node_commands = ("pbs_tmrsh",)
-    interactive = "qsub -I -l select=1:{one}, and there: jobgen doctor pbs"
-    starter = {"walltime": "1h", "nodes": 2, "gpus_per_node": 4, "launcher": "mpirun"}
-    example_directive = "-l filesystems=home"
-    example_constraint = "gpu_type=a100"
 
     def check(self, spec: JobSpec) -> None:
         if spec.reservation and spec.queue:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from jobgen.schedulers.base import Grammar, Scheduler, matches, size
+from jobgen.schedulers.base import Behaviour, Grammar, Help, RequestKeys, Scheduler, matches, size
 from jobgen.schedulers.slurm_options import LONG_OPTIONS, SHORT_OPTIONS
 from jobgen.values import parsers
 from jobgen.values.parsers import number
@@ -19,15 +19,37 @@ if TYPE_CHECKING:
     from jobgen.schedulers.request import Lack, Request
 
 
+_DEVICE_KEYS = frozenset({"--gres", "--gpus", "--gpus-per-node", "--gpus-per-task"})
+_MEMORY_KEYS = ("--mem", "--mem-per-cpu", "--mem-per-gpu")
+
+
 class Slurm(Scheduler):
     name = command_name = runtime = "slurm"
     title = "Slurm"
     template = "slurm.sh.j2"
     command = "sbatch"
-    summary = "Print a script for Slurm."
-    example = "jobgen slurm --nodes 2 --gpus-per-node 4 --launcher torchrun -o job.sh -- train.py --lr 0.1"
     manual = "https://slurm.schedmd.com/sbatch.html"
-    tested = "Slurm 22.05 and 24.11"
+    help = Help(
+        "Print a script for Slurm.",
+        "jobgen slurm --nodes 2 --gpus-per-node 4 --launcher torchrun -o job.sh -- train.py --lr 0.1",
+        interactive="srun --nodes=1 {one} --pty jobgen doctor slurm",
+        starter={"walltime": "1h", "nodes": 2, "gpus_per_node": 4, "launcher": "torchrun"},
+        directive="--constraint=a100",
+        constraint="a100",
+        tested="Slurm 22.05 and 24.11",
+    )
+    keys = RequestKeys(
+        nodes="--nodes",
+        all=_DEVICE_KEYS | {"--nodes", "--ntasks-per-node", "--cpus-per-task"},
+        devices=_DEVICE_KEYS,
+        memory=_MEMORY_KEYS,
+        alternatives=(frozenset(_MEMORY_KEYS),),
+        refused_beside={
+            "--cpus-per-gpu": ("--cpus-per-task", "--cpus-per-rank"),
+            "--ntasks-per-gpu": ("--ntasks-per-node", "--ranks-per-node"),
+        },
+    )
+    behaviour = Behaviour(sends_signal=True, requeues_tasks=True, sets_devices=True, equal_tasks=True)
     lacks = {
         "dialect": "is only for PBS",
         "hostfile": "Slurm chooses the hosts; a list of them is for jobgen local",
@@ -67,27 +89,13 @@ class Slurm(Scheduler):
     )
     array_form = "--array={}"
     dependency_form = "--dependency={}"
-    nodes_key = "--nodes"
-    device_keys = frozenset({"--gres", "--gpus", "--gpus-per-node", "--gpus-per-task"})
-    request_keys = device_keys | {"--nodes", "--ntasks-per-node", "--cpus-per-task"}
     memory_form = "--mem={}"
-    memory_keys = ("--mem", "--mem-per-cpu", "--mem-per-gpu")
-    alternatives = (frozenset(memory_keys),)
-    refused_beside = {
-        "--cpus-per-gpu": ("--cpus-per-task", "--cpus-per-rank"),
-        "--ntasks-per-gpu": ("--ntasks-per-node", "--ranks-per-node"),
-    }
     one_file_a_task = frozenset("aj")
-    sends_signal = requeues_tasks = sets_devices = equal_tasks = True
     node_step = agent = "srun"
 
     submit_commands = ("sbatch", "squeue")
     node_commands = ("scontrol", "srun")
-    interactive = "srun --nodes=1 {one} --pty jobgen doctor slurm"
     default_launcher = "srun"
-    starter = {"walltime": "1h", "nodes": 2, "gpus_per_node": 4, "launcher": "torchrun"}
-    example_directive = "--constraint=a100"
-    example_constraint = "a100"
 
     def jobs(self) -> JobCommands:
         from jobgen.schedulers import slurm_jobs

@@ -31,4 +31,4 @@ def scheduler_of(spec: JobSpec) -> Scheduler:
 
 def queued() -> dict[str, Scheduler]:
     """Return the schedulers that jobs are submitted to, by their commands."""
-    return {name: named(name, None) for name in COMMANDS if not named(name, None).one_host}
+    return {name: named(name, None) for name in COMMANDS if not named(name, None).behaviour.one_host}

@@ -30,12 +30,27 @@ class Torque(Pbs):
     title = "Torque"
     template = "torque.sh.j2"
     manual = "https://docs.adaptivecomputing.com/torque/4-2-10/Content/topics/commands/qsub.htm"
-    tested = "Torque 6.1"
-    nodes_key = "-l nodes"
-    request_keys = frozenset({nodes_key})
+    help = Pbs.help._replace(
+        interactive="qsub -I -l nodes=1:ppn=1:{one}, and there: jobgen doctor pbs --dialect torque",
+        starter={
+            "walltime": "1h",
+            "dialect": "torque",
+            "nodes": 2,
+            "gpus_per_node": 1,
+            "launcher": "mpirun",
+        },
+        directive="-l naccesspolicy=singlejob",
+        constraint="a100",
+        tested="Torque 6.1",
+    )
+    keys = Pbs.keys._replace(
+        nodes="-l nodes",
+        all=frozenset({"-l nodes"}),
+        memory=("-l mem", "-l pmem"),
+        alternatives=(*Pbs.keys.alternatives, frozenset({"-l mem", "-l pmem"})),
+    )
+    behaviour = Pbs.behaviour._replace(hosts_by_core=True)
     memory_form = "-l {}"
-    memory_keys = ("-l mem", "-l pmem")
-    alternatives = (*Pbs.alternatives, frozenset(memory_keys))
     lacks = {
         "hostfile": "Torque chooses the hosts; a list of them is for jobgen local",
         "comment": "Torque does not store comments of users",
@@ -57,13 +72,8 @@ class Torque(Pbs):
     array_rule = "; the list of these indices is too long"
     log_codes = {"j": "$PBS_JOBID", "A": "$PBS_JOBID", "a": "$PBS_ARRAYID"}
     features = (r"[A-Za-z][\w.-]*(:[A-Za-z][\w.-]*)*", "a property of a node in Torque, such as a100")
-    hosts_by_core = True
     agent = "pbsdsh"
     node_commands = ("pbsdsh",)
-    interactive = "qsub -I -l nodes=1:ppn=1:{one}, and there: jobgen doctor pbs --dialect torque"
-    starter = {"walltime": "1h", "dialect": "torque", "nodes": 2, "gpus_per_node": 1, "launcher": "mpirun"}
-    example_directive = "-l naccesspolicy=singlejob"
-    example_constraint = "a100"
 
     def misplaced(self, line: str) -> str | None:
         if (why := super().misplaced(line)) is not None:

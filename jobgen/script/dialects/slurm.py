@@ -27,7 +27,7 @@ class SlurmDialect(Dialect):
         "--exclude": (r"[\w.,\[\]-]+", r"--directive=--exclude=\g<0>"),
     }
     names_option = "--export"
-    size_options = (*SLURM.memory_keys, "--tmp")
+    size_options = (*SLURM.keys.memory, "--tmp")
     component_words = frozenset({"hetjob", "packjob"})
     step_options = OF_STEPS
     option_versions = SPANS
