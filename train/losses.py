@@ -7,6 +7,7 @@ import torch
 from torch import distributed
 
 from .checkpoints import Progress
+from .loss_functions import LossSum
 
 
 class Place(NamedTuple):
@@ -37,7 +38,7 @@ class Losses:
         self._reported_at = time.monotonic()
         self._posted: _Posted | None = None
 
-    def add(self, loss: torch.Tensor, samples: int) -> None:
+    def add(self, loss: LossSum, samples: int) -> None:
         self.since.append(loss)
         self.samples += samples
 

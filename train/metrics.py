@@ -113,7 +113,7 @@ def _perplexity(outputs: Tree, targets: Tree) -> Pair:
 
 
 def _mae(outputs: Tree, targets: Tree) -> Pair:
-    return NAMED["l1"](main(outputs).float(), targets), trees.rows(targets)
+    return NAMED["l1"](main(outputs).float(), targets).sum(), trees.rows(targets)
 
 
 def _exp(mean: float) -> float:

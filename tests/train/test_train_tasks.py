@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import csv
+import functools
 import math
 import shutil
 from pathlib import Path
@@ -361,6 +362,36 @@ def test_losses_of_parts_add_up(name: str, sizes: list[int], length: int, seed: 
         begin += size
     assert parts == pytest.approx(loss(outputs, targets, total, total).item(), rel=1e-4)
     assert loss(outputs, targets, 0, total).item() == 0
+
+
+@pytest.mark.parametrize("name", loss_functions.NAMED)
+@pytest.mark.parametrize("shape", [(6, 4), (6, 3, 4)])
+def test_a_loss_by_name_is_the_loss_of_each_sample(name: str, shape: tuple[int, ...]) -> None:
+    """Only Objective adds losses: as a function it has the same value, not one that grows with the batch."""
+    outputs = torch.linspace(-2, -0.1, math.prod(shape)).view(shape)
+    targets = torch.arange(math.prod(shape[:-1])).view(shape[:-1]) % 4
+    if name == "bce":
+        targets = functional.one_hot(targets, 4).float()
+    losses = loss_functions.NAMED[name](outputs, targets)
+    assert losses.shape == (6,)
+    assert losses[0] == loss_functions.NAMED[name](outputs[:1], targets[:1])
+    by_name = loss_functions.build(name)(outputs, targets, 6, 6)
+    assert by_name == losses.sum()
+    assert by_name == loss_functions.Objective("fn", loss_functions.NAMED[name])(outputs, targets, 6, 6)
+    assert by_name.item() == pytest.approx(
+        loss_functions.Objective("mean", lambda *pair: loss_functions.NAMED[name](*pair).mean())(
+            outputs, targets, 6, 6
+        ).item()
+    )
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+def test_a_loss_by_name_is_neither_mean_nor_sum(reduction: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    smooth = functools.partial(functional.cross_entropy, label_smoothing=0.1, reduction=reduction)
+    monkeypatch.setitem(loss_functions.NAMED, "smooth", smooth)
+    outputs, targets = torch.zeros(6, 4), torch.zeros(6, dtype=torch.int64)
+    with pytest.raises(TypeError, match=r"smooth returned float32 \[\], not the losses of 6 samples"):
+        loss_functions.build("smooth")(outputs, targets, 6, 6)
 
 
 def test_perplexity_and_accuracy_leave_out_what_is_ignored() -> None:

@@ -13,7 +13,7 @@ from .. import loss_functions, trees
 from ..config.schedules import Plan
 from ..config.speed import Speed
 from ..device import Device
-from ..loss_functions import Objective
+from ..loss_functions import LossSum, Objective
 from ..ranks import Ranks
 from ..trees import Tree
 from .ema import Average
@@ -70,10 +70,10 @@ class Engine(Evaluator, Protocol):
     module: nn.Module
     average: Average | None
 
-    def train_step(self, micro_batches: Sequence[Micro], total: int) -> torch.Tensor:
+    def train_step(self, micro_batches: Sequence[Micro], total: int) -> LossSum:
         """Do one optimizer step on the mean loss of `total` samples over all ranks.
 
-        Return the sum of the losses of the samples that this rank counts, in fp32, on the device.
+        Return the sum of the losses of the samples that this rank counts, on the device.
         """
 
     def learning_rate(self) -> float:
@@ -148,11 +148,16 @@ def padded(micro: Micro, samples: int) -> Micro:
     return Micro(inputs, targets, micro.real)
 
 
-def loss_of(module: nn.Module, loss: Objective, outputs: Tree, micro: Micro) -> torch.Tensor:
-    """Return the loss, summed over the samples of `micro` that are counted.
+def loss_of(module: nn.Module, loss: Objective, outputs: Tree, micro: Micro) -> LossSum:
+    """Return the sum of the losses of the samples of `micro` that are counted.
 
     If the model has a method auxiliary_loss(), the result, a loss per sample of the last forward pass, is
     added.
     """
-    summed = loss(outputs, micro.targets, micro.real, trees.rows(micro.inputs))
-    return loss_functions.of_module(module, summed, micro.real)
+    result = loss(outputs, micro.targets, micro.real, trees.rows(micro.inputs))
+    return loss_functions.of_module(module, result, micro.real)
+
+
+def sum_of(losses: list[torch.Tensor]) -> LossSum:
+    """Return the sum of the losses of several micro batches."""
+    return LossSum(torch.stack(losses).sum())

@@ -14,9 +14,10 @@ import torch
 from ..checkpoints import storage
 from ..config.dsquery import Config, optimizer_name, precision
 from ..errors import BadInput
+from ..loss_functions import LossSum
 from ..trees import Tree, called, cast
 from . import colossalai_patches
-from .base import Job, Micro, Part, Save, Share, evaluation, loss_of
+from .base import Job, Micro, Part, Save, Share, evaluation, loss_of, sum_of
 from .ema import Average
 
 
@@ -45,9 +46,9 @@ class ColossalaiEngine:
         self._norm: float | None = None
         self._clipped: torch.Tensor | None = None  # the norm before clipping
 
-    def train_step(self, micro_batches: Sequence[Micro], total: int) -> torch.Tensor:
+    def train_step(self, micro_batches: Sequence[Micro], total: int) -> LossSum:
         self._boosted.zero_grad()
-        summed = []
+        losses: list[torch.Tensor] = []
         for i, micro in enumerate(micro_batches, 1):
             with self._synchronised(i == len(micro_batches)):
                 outputs = called(self._model, cast(micro.inputs, torch.float32))  # the plug-in casts them
@@ -55,9 +56,9 @@ class ColossalaiEngine:
                 # All plug-ins average the gradients over the ranks. This factor undoes that and gives the
                 # mean over samples.
                 self._booster.backward(loss * (self.share.size / total), self._boosted)
-            summed.append(loss.detach())
+            losses.append(loss.detach())
         self._step()
-        return torch.stack(summed).sum()
+        return sum_of(losses)
 
     def _step(self) -> None:
         scaler, mixin = getattr(self._boosted, "scaler", None), self._mixin()

@@ -12,9 +12,10 @@ from torch.nn.parallel import DistributedDataParallel
 from ..checkpoints import storage
 from ..config.dsquery import Config, enabled, optimizer_name
 from ..errors import BadInput
+from ..loss_functions import LossSum
 from ..trees import Tree, called, cast
 from . import own_optimizer
-from .base import Job, Micro, Part, Save, Share, evaluation, loss_of
+from .base import Job, Micro, Part, Save, Share, evaluation, loss_of, sum_of
 from .ema import Average
 from .muon import MuonAndAdam
 from .speed import compiled
@@ -72,12 +73,12 @@ class DdpEngine:
         for buffer, before in zip(self.module.buffers(), buffers, strict=True):
             buffer.copy_(before)
 
-    def train_step(self, micro_batches: Sequence[Micro], total: int) -> torch.Tensor:
+    def train_step(self, micro_batches: Sequence[Micro], total: int) -> LossSum:
         if self._resumed:
             self._resumed = False
             self._settle(micro_batches[0])
         self.optimizer.zero_grad()
-        summed = []
+        losses: list[torch.Tensor] = []
         for i, micro in enumerate(micro_batches, 1):
             with self._synchronised(i == len(micro_batches)):
                 with self._autocast():
@@ -87,12 +88,12 @@ class DdpEngine:
                 # samples.
                 scaled = self._scaler.scale(loss * (self.share.size / total))
                 scaled.backward()  # type: ignore[no-untyped-call]
-            summed.append(loss.detach())
+            losses.append(loss.detach())
         if self._first:
             self._first = False
             self._check_gradients()
         self._step()
-        return torch.stack(summed).sum()
+        return sum_of(losses)
 
     def _check_gradients(self) -> None:
         """Raise BadInput for weights without gradients: DistributedDataParallel would wait for them."""

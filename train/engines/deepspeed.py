@@ -9,9 +9,10 @@ import torch
 from .. import trees
 from ..config.dsquery import enabled
 from ..device import Device
+from ..loss_functions import LossSum
 from ..models.division import WHOLE, Division
 from ..trees import Tree, called, cast
-from .base import Job, Micro, Part, Share, evaluation, loss_of, padded
+from .base import Job, Micro, Part, Share, evaluation, loss_of, padded, sum_of
 from .batch_norm import normalise_in_fp32
 from .deepspeed_common import (
     Common,
@@ -80,9 +81,9 @@ class DeepSpeedEngine(Common):
             return Average(job.model, job.ema)
         return SpreadAverage(job.model, job.ema, self._engine.optimizer)
 
-    def train_step(self, micro_batches: Sequence[Micro], total: int) -> torch.Tensor:
+    def train_step(self, micro_batches: Sequence[Micro], total: int) -> LossSum:
         self.before_step()
-        summed = []
+        losses: list[torch.Tensor] = []
         for micro in micro_batches:
             micro = padded(micro, self._rows)
             outputs = called(self._engine, cast(micro.inputs, self._dtype))
@@ -91,11 +92,11 @@ class DeepSpeedEngine(Common):
             # number of samples. This factor gives the mean over samples for any sizes of the passes.
             self._engine.backward(loss * (self._passes / total))
             self._engine.step()
-            summed.append(loss.detach())
+            losses.append(loss.detach())
         self.after_step()
         if self.average:
             self.average.update()
-        return torch.stack(summed).sum()
+        return sum_of(losses)
 
     def evaluating(self) -> AbstractContextManager[None]:
         return evaluation(self._engine, self.average)

@@ -16,7 +16,7 @@ from torch import nn
 
 from .. import trees
 from ..errors import BadInput, CommonMistake
-from ..loss_functions import OF_THE_MODEL
+from ..loss_functions import OF_THE_MODEL, LossSum
 from ..trees import Tree, cast
 from .base import Job, Micro, Part, Share, evaluation
 from .batch_norm import normalise_in_fp32
@@ -76,7 +76,7 @@ class PipelineEngine(Common):
         self.average = Average(module, job.ema) if job.ema else None
         self.part = Part(engine.stage_id, self.share.rank == 0)
 
-    def train_step(self, micro_batches: Sequence[Micro], total: int) -> torch.Tensor:
+    def train_step(self, micro_batches: Sequence[Micro], total: int) -> LossSum:
         # As in deepspeed.py: turns DeepSpeed's average over ranks and passes into the mean over samples.
         self._factor = self._passes / total
         self.before_step()
@@ -86,9 +86,8 @@ class PipelineEngine(Common):
         if self.average:
             self.average.update()
         if not self._engine.is_last_stage():
-            return torch.zeros((), device=self._engine.device)
-        loss: torch.Tensor = self._engine.total_loss / self._factor
-        return loss.float()
+            return LossSum(torch.zeros((), device=self._engine.device))
+        return LossSum((self._engine.total_loss / self._factor).float())
 
     def evaluating(self) -> AbstractContextManager[None]:
         return evaluation(self.module, self.average, self._replicas)
