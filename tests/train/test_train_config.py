@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 from jobgen.train import config
-from jobgen.train.config import batches, dsconfig, options, recipe, refusals
+from jobgen.train.config import batches, options, recipe, refusals
 from jobgen.train.config.batches import Batch
+from jobgen.train.config.deepspeed import merge
 from jobgen.train.config.engine import EngineSpec
 from jobgen.train.config.engines import ENGINES
 from jobgen.train.errors import BadInput, CommonMistake
@@ -57,9 +58,9 @@ def test_launchers_options_are_accepted() -> None:
 def build(base: dict[str, Any], *argv: str, world: int = 2) -> tuple[dict[str, Any], list[str]]:
     settings = config.parse(argv)
     batch, notes = batches.batch_sizes(base, settings, world)
-    made, more = dsconfig.build(base, settings, batch, world)
+    made, more = merge.build(base, settings, batch, world)
     refusals.check(made, settings)
-    return dsconfig.schedule(made, settings, total=100), notes + more
+    return merge.schedule(made, settings, total=100), notes + more
 
 
 def test_defaults() -> None:
@@ -196,9 +197,9 @@ def test_bad_config_files(tmp_path: Path, text: str, says: str) -> None:
     file = tmp_path / "ds.json"
     file.write_text(text)
     with pytest.raises(CommonMistake, match=says):
-        dsconfig.read(file)
+        merge.read(file)
     with pytest.raises(CommonMistake, match="cannot be read"):
-        dsconfig.read(tmp_path / "absent.json")
+        merge.read(tmp_path / "absent.json")
 
 
 def test_an_engine_is_one_declaration(monkeypatch: pytest.MonkeyPatch) -> None:

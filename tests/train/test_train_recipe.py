@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 from jobgen.train import config, explain
-from jobgen.train.config import batches, dskeys, dsvalues, recipe, schedules
+from jobgen.train.config import batches, recipe, schedules
 from jobgen.train.config.batches import Batch
+from jobgen.train.config.deepspeed import keys, values
 from jobgen.train.errors import CommonMistake
 from support.require import need_package
 from train_support import launch_cases
@@ -389,7 +390,7 @@ def test_the_schema_is_the_installed_deepspeed_s() -> None:
     import write_deepspeed_schema
 
     made = write_deepspeed_schema.text()
-    assert dskeys.SCHEMA.read_text() == made, "run: python tests/write_deepspeed_schema.py"
+    assert keys.SCHEMA.read_text() == made, "run: python tests/write_deepspeed_schema.py"
 
 
 VALUES = (None, True, False, -1, 0, 1, 2, 1.0, 1.5, 5e8, [], ["x"], {})
@@ -411,7 +412,7 @@ def test_values_are_those_of_deepspeed_s_models() -> None:
         names = {name for key, field in model.model_fields.items() for name in (key, field.alias) if name}
         for key, value in itertools.product(sorted(names), VALUES):
             ours, theirs = read(section, key, value), read_by(model, key, value)
-            useless = isinstance(ours, str) and any(reason in ours for _, reason in dsvalues.USELESS.values())
+            useless = isinstance(ours, str) and any(reason in ours for _, reason in values.USELESS.values())
             if useless or (section, key) in VALIDATED:
                 continue
             other = isinstance(ours, bool | int | float) and theirs not in (ours, None)
@@ -426,7 +427,7 @@ def read(section: str, key: str, value: Any) -> Any:
     for part in reversed(section.split(".")):
         block = {part: block}
     try:
-        block = dskeys.check(block, "ds.json")
+        block = keys.check(block, "ds.json")
     except CommonMistake as error:
         return str(error)
     for part in section.split("."):

@@ -18,7 +18,7 @@ import torch
 
 from .. import atomic, checkpoints
 from ..config import commands
-from ..config.dsquery import enabled
+from ..config.deepspeed.query import enabled
 from ..config.engines import spec_of
 from ..errors import BadInput
 from . import storage

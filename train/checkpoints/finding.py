@@ -11,7 +11,7 @@ from typing import Any
 
 from ..config import MOE_OPTIONS, language
 from ..config.batches import ACCUMULATION, MICRO, TOTAL, Before, stages_of
-from ..config.dsquery import PRECISION_BLOCKS, enabled, optimizer_name
+from ..config.deepspeed.query import PRECISION_BLOCKS, enabled, optimizer_name
 from ..config.engines import spec_of
 from ..config.recipe import Recipe
 from ..config.schedules import Plan

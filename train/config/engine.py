@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from .dsquery import Config
+from .deepspeed.query import Config
 from .settings import Settings
 
 

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator
 
 from ..errors import CommonMistake
-from .dsquery import Config, optimizer_name, precision
+from .deepspeed.query import Config, optimizer_name, precision
 from .engine import EngineSpec
 from .settings import Settings
 

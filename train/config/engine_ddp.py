@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from .dsquery import Config, optimizer_name
+from .deepspeed.query import Config, optimizer_name
 from .engine import EngineSpec
 from .settings import Settings
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from .dsquery import Config, clips_the_update, enabled
+from .deepspeed.query import Config, clips_the_update, enabled
 from .engine import EngineSpec
 from .settings import Settings
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from .dsquery import Config, optimizer_name, precision
+from .deepspeed.query import Config, optimizer_name, precision
 from .engine import EngineSpec
 from .engine_deepspeed import common_reasons
 from .settings import Settings

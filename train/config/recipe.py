@@ -4,8 +4,9 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from .. import own
-from . import batches, dsconfig, dsquery, refusals, schedules
+from . import batches, refusals, schedules
 from .converters import is_own
+from .deepspeed import merge, query
 from .settings import Settings
 
 
@@ -37,7 +38,7 @@ class Recipe:
     settings: Settings
     batch: batches.Batch
     parallel: int
-    config: dsquery.Config
+    config: query.Config
     notes: list[str]
     scaled_for: int
 
@@ -49,10 +50,10 @@ class Recipe:
         by_epoch = self.settings.scheduler_unit == "epoch"
         steps, epochs = length(self.settings, per_epoch)
         total = epochs if by_epoch else steps
-        block = dsconfig.schedule(self.config, self.settings, total).get("scheduler")
+        block = merge.schedule(self.config, self.settings, total).get("scheduler")
         if block and is_own(block["type"]):
             own.find("--scheduler", block["type"])
-        return schedules.Plan(block, dsquery.learning_rate(self.config), total, by_epoch, higher)
+        return schedules.Plan(block, query.learning_rate(self.config), total, by_epoch, higher)
 
 
 def resolve(settings: Settings, world_size: int, before: batches.Before | None = None) -> Recipe:
@@ -61,7 +62,7 @@ def resolve(settings: Settings, world_size: int, before: batches.Before | None =
     before: batch sizes of the checkpoint to resume from. Raise CommonMistake if the settings cannot work
     together, or if this number of ranks cannot divide the global batch of the checkpoint.
     """
-    base, autos = dsconfig.read(settings.deepspeed_config)
+    base, autos = merge.read(settings.deepspeed_config)
     settings = replace(
         settings,
         drop_last=settings.drop_last or bool(base.get("dataloader_drop_last")),
@@ -73,6 +74,6 @@ def resolve(settings: Settings, world_size: int, before: batches.Before | None =
     else:
         batch, notes = batches.batch_sizes(base, settings, parallel)
     scaled_for = before.scaled_for if before else parallel
-    config, more = dsconfig.build(base, settings, batch, parallel, autos, scaled_for)
+    config, more = merge.build(base, settings, batch, parallel, autos, scaled_for)
     refusals.check(config, settings)
     return Recipe(settings, batch, parallel, config, notes + more, scaled_for)

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..accelerators import ACCELERATORS
 from ..errors import CommonMistake
-from .dsquery import Config, enabled, optimizer_name, precision
+from .deepspeed.query import Config, enabled, optimizer_name, precision
 from .engine import EngineSpec
 from .engines import spec_of
 from .settings import Settings

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ..accelerators import ACCELERATORS, Accelerator
 from ..errors import CommonMistake
-from .dsquery import Config, optimizer_name, precision
+from .deepspeed.query import Config, optimizer_name, precision
 from .engines import spec_of
 from .settings import Settings
 

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from ..checkpoints import storage
-from ..config.dsquery import Config, optimizer_name, precision
+from ..config.deepspeed.query import Config, optimizer_name, precision
 from ..errors import BadInput
 from ..loss_functions import LossSum
 from ..trees import Tree, called, cast

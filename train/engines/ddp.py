@@ -10,7 +10,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from ..checkpoints import storage
-from ..config.dsquery import Config, enabled, optimizer_name
+from ..config.deepspeed.query import Config, enabled, optimizer_name
 from ..errors import BadInput
 from ..loss_functions import LossSum
 from ..trees import Tree, called, cast

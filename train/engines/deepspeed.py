@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from .. import trees
-from ..config.dsquery import enabled
+from ..config.deepspeed.query import enabled
 from ..device import Device
 from ..loss_functions import LossSum
 from ..models.division import WHOLE, Division

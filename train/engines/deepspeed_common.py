@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import distributed
 
-from ..config.dsquery import enabled, optimizer_name
+from ..config.deepspeed.query import enabled, optimizer_name
 from ..config.speed import DEEPSPEED_KERNELS
 from ..device import Device
 from ..errors import CommonMistake, TrainingFailure

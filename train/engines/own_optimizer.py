@@ -10,7 +10,7 @@ from torch import nn
 
 from .. import own
 from ..config.converters import is_own
-from ..config.dsquery import Config
+from ..config.deepspeed.query import Config
 from ..errors import CommonMistake
 
 

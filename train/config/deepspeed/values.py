@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from .converters import GONE
+from ..converters import GONE
 
 Schema = dict[str, Any]
 # Names of dtypes in DeepSpeed and in torch.

@@ -10,11 +10,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..errors import CommonMistake
-from . import auto, dskeys, dsvalues
-from .batches import ACCUMULATION, MICRO, TOTAL, Batch
-from .converters import is_own
-from .dsquery import (
+from ...errors import CommonMistake
+from ..batches import ACCUMULATION, MICRO, TOTAL, Batch
+from ..converters import is_own
+from ..engine import EngineSpec
+from ..engines import spec_of
+from ..settings import Settings
+from . import auto, keys, values
+from .query import (
     PRECISION_BLOCKS,
     Config,
     clips_the_update,
@@ -23,9 +26,6 @@ from .dsquery import (
     optimizer_name,
     precision,
 )
-from .engine import EngineSpec
-from .engines import spec_of
-from .settings import Settings
 
 DEFAULT_LR = {"adam": 0.002, "adamw": 0.002, "lamb": 0.002, "sgd": 0.05, "muon": 0.02}
 TYPES = {"adam": "Adam", "adamw": "AdamW", "lamb": "Lamb", "sgd": "SGD", "muon": "Muon"}
@@ -55,7 +55,7 @@ def read(file: Path | None) -> tuple[Config, list[str]]:
     if not isinstance(config, dict):
         raise CommonMistake(f"--deepspeed_config {file} is not a JSON object")
     config, autos = auto.split(config)
-    return dskeys.check(config, dskeys.named(file)), autos
+    return keys.check(config, keys.named(file)), autos
 
 
 def build(
@@ -207,7 +207,7 @@ def _optimizer(config: Config, settings: Settings) -> list[str]:
         config["optimizer"] = {"type": TYPES.get(kind, kind), "params": _defaults(kind)}
         from_file = None
     params = config["optimizer"].setdefault("params", {})
-    types = dskeys.schema()["$defs"]["optimizer"]
+    types = keys.schema()["$defs"]["optimizer"]
     known = types.get(optimizer_name(config), {"properties": ("lr",)})["properties"]
     for name in ("lr", "momentum", "betas", "weight_decay"):
         value = getattr(settings, name)
@@ -281,7 +281,7 @@ def _precision(config: Config, settings: Settings) -> list[str]:
         notes.append(f"amp {level} runs as {meaning}: NVIDIA's apex, which had these levels, is retired")
     config.pop("amp", None)
     if "dtype" in config.get("torch_autocast", {}):
-        config["torch_autocast"]["dtype"] = dsvalues.AUTOCAST[config["torch_autocast"]["dtype"]]
+        config["torch_autocast"]["dtype"] = values.AUTOCAST[config["torch_autocast"]["dtype"]]
     on = [name for name in PRECISION_BLOCKS if enabled(config, name)]
     if len(on) > 1:
         raise CommonMistake(f"the config file enables both {' and '.join(on)}: a run has one precision")

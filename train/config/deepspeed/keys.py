@@ -1,6 +1,6 @@
 """The keys of DeepSpeed's config, by section. Does not import torch.
 
-deepspeed.json is the schema of the config, which tests/write_deepspeed_schema.py writes from DeepSpeed's own
+schema.json is the schema of the config, which tests/write_deepspeed_schema.py writes from DeepSpeed's own
 models. DeepSpeed silently ignores unknown top-level keys. In sections it ignores some and rejects others,
 with the traceback of a validator on every rank. Here, each unknown key is reported in one sentence before the
 run starts.
@@ -12,13 +12,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ..errors import CommonMistake, suggestion
-from . import dsvalues
-from .converters import GONE, is_own
-from .dsquery import Config
-from .dsvalues import Schema
+from ...errors import CommonMistake, suggestion
+from ..converters import GONE, is_own
+from . import values
+from .query import Config
+from .values import Schema
 
-SCHEMA = Path(__file__).with_name("deepspeed.json")
+SCHEMA = Path(__file__).with_name("schema.json")
 
 
 @cache
@@ -57,7 +57,7 @@ def _section(block: Config, part: Schema, where: str, path: str) -> Config:
         if model and value == "auto":
             continue
         value = _value(value, part["properties"][key], model, where, full)
-        useless, reason = dsvalues.USELESS.get(full, (None, ""))
+        useless, reason = values.USELESS.get(full, (None, ""))
         if useless and useless(value):
             raise CommonMistake(f"{where}: {full}: {reason}")
         if path or value is not None:
@@ -70,7 +70,7 @@ def _value(value: Any, part: Schema, model: bool, where: str, full: str) -> Any:
     if sections and isinstance(value, dict):
         return _section(value, sections[0], where, full)
     try:
-        return dsvalues.read(value, part, model)
+        return values.read(value, part, model)
     except ValueError as error:
         raise CommonMistake(f"{where}: {full} must be {error}, not {value!r}") from None
 
@@ -103,7 +103,7 @@ def _known(block: Mapping[str, Any], allowed: Collection[str], where: str, path:
     for key in block:
         if key in allowed:
             continue
-        gone = dsvalues.gone(key)
+        gone = values.gone(key)
         if gone:
             raise CommonMistake(f"{where}: {path + '.' if path else ''}{key}: {gone}")
         inside = f" in {path}" if path else ""

@@ -7,7 +7,7 @@ import torch.
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from .dsquery import Config, learning_rate
+from .query import Config, learning_rate
 
 AUTO = "auto"
 OWN = ("pipeline", "autotuning")  # sections in which "auto" is a value of DeepSpeed itself
