@@ -167,7 +167,7 @@ def _assemble(asked: _Asked, run: report.Run) -> _Parts:
 
     settings, how = asked.settings, asked.how
     mine = device.choose(asked.me, os.environ)
-    refusals.check_device(how.config, mine.kind)
+    refusals.check_device(how.config, settings, mine.kind)
     speed.resolve(how.config, settings, mine.kind)
     run.clock.mark("torch")
     samples = data.of(settings)

@@ -27,7 +27,7 @@ from jobgen.train.models import gpt, hf
 def run_case(options: list[str], me: ranks.Ranks, mine: device.Device) -> dict[str, Any]:
     settings = config.parse(["--epochs", "1", "--log-every", "1", *options])
     how = recipe.resolve(settings, me.world_size)
-    refusals.check_device(how.config, mine.kind)
+    refusals.check_device(how.config, how.settings, mine.kind)
     task = data.of(settings)
     schedule = how.schedule(sampling.steps_per_epoch(len(task.train), *how.batch, how.parallel))
     with watched() as held:

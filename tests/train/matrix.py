@@ -88,7 +88,7 @@ class Recorder:
 def run_case(options: list[str], samples: data.Data, me: ranks.Ranks, mine: device.Device) -> dict[str, Any]:
     settings = config.parse(["--model", "mlp", "--epochs", "1", "--log-every", "1", *options])
     how = recipe.resolve(settings, me.world_size)
-    refusals.check_device(how.config, mine.kind)
+    refusals.check_device(how.config, how.settings, mine.kind)
     task = samples.task()
     what = scoring.measures(task, settings.loss, settings.metric)
     per_epoch = sampling.steps_per_epoch(len(task.train), *how.batch, how.parallel)

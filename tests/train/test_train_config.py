@@ -39,7 +39,6 @@ from jobgen.train.errors import BadInput, CommonMistake
         (["--seed", "9" * 23], "999999999999999999... has more than 18 digits"),
         (["--device-memory", "4"], "--device-memory needs --explain"),
         (["--data", "."], "--data is not for --task digits"),
-        (["--optimizer", "adam", "--momentum", "0.9"], "--momentum is for --optimizer sgd"),
         (["--scheduler", "none", "--warmup-steps", "3"], "--warmup-steps needs --scheduler"),
     ],
 )
@@ -141,6 +140,7 @@ def test_batch_sizes_that_do_not_agree(base: dict[str, Any], numbers: list[str])
         ({"amp": {"enabled": True}, "zero_optimization": {"stage": 1}}, [], "amp cannot be combined with"),
         ({"zero_optimization": {"stage": 7}}, [], "stage is 7"),
         ({}, ["--momentum", "0.5"], "--momentum is for --optimizer sgd"),
+        ({}, ["--optimizer", "adam", "--momentum", "0.9"], "--momentum is for --optimizer sgd"),
         ({}, ["--scheduler", "warmup", "--warmup-steps", "101"], "more than the 100 steps"),
     ],
 )

@@ -67,18 +67,19 @@ OPTIMIZERS = dict.fromkeys(STAGES, ("adam", "adamw", "sgd")) | {"gemini": ("adam
 def _reasons(config: Config, settings: Settings) -> Iterator[str]:
     """Yield the reasons why the plug-in cannot train this run; nothing if it can."""
     plugin = _plugin(settings)
+    option = f"{'' if settings.plugin else 'the default '}--plugin {plugin}"
     wanted, stage = precision(config), config["zero_optimization"]["stage"]
     optimizer = optimizer_name(config)
     if wanted not in PRECISIONS[plugin]:
         others = [other for other in PRECISIONS if wanted in PRECISIONS[other]]
         yield (
-            f"--plugin {plugin} trains in {' or '.join(PRECISIONS[plugin])}, not in {wanted}"
+            f"{option} trains in {' or '.join(PRECISIONS[plugin])}, not in {wanted}"
             + (f", which {' and '.join(others)} can" if others else ", which no plug-in of ColossalAI has")
         )
     if stage not in STAGES[plugin]:
-        yield (f"--plugin {plugin} is ZeRO stage {' or '.join(map(str, STAGES[plugin]))}, not {stage}")
+        yield (f"{option} is ZeRO stage {' or '.join(map(str, STAGES[plugin]))}, not {stage}")
     if optimizer not in OPTIMIZERS[plugin]:
-        yield f"--plugin {plugin} supports --optimizer {' or '.join(OPTIMIZERS[plugin])}, not {optimizer}"
+        yield f"{option} supports --optimizer {' or '.join(OPTIMIZERS[plugin])}, not {optimizer}"
     if settings.ema is not None and plugin == "gemini":
         yield "--ema is not supported by --plugin gemini, where no rank has the whole weights"
 

@@ -88,8 +88,6 @@ def _check(settings: Settings) -> None:
         raise CommonMistake(f"--data takes one directory with --task {settings.task}, not {places}")
     if settings.model in ("lenet", "resnet18") and settings.task == "digits":
         raise CommonMistake(f"--model {settings.model} is for larger images: 8 x 8 pixels are too small")
-    if settings.momentum is not None and settings.optimizer in ("adam", "adamw", "lamb"):
-        raise CommonMistake(f"--momentum is for --optimizer sgd, not for {settings.optimizer}")
     if settings.device_memory is not None and not (settings.explain or settings.explain_for):
         raise CommonMistake("--device-memory needs --explain or --explain-for")
     _check_scheduler(settings)

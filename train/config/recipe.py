@@ -6,7 +6,7 @@ from typing import NamedTuple
 from .. import own
 from . import batches, refusals, schedules
 from .converters import is_own
-from .deepspeed import merge, query
+from .deepspeed import merge, origin, query
 from .settings import Settings
 
 
@@ -51,9 +51,10 @@ class Recipe:
         steps, epochs = length(self.settings, per_epoch)
         total = epochs if by_epoch else steps
         block = merge.schedule(self.config, self.settings, total).get("scheduler")
+        source = origin.name(self.settings, "scheduler.type")
         if block and is_own(block["type"]):
-            own.find("--scheduler", block["type"])
-        return schedules.Plan(block, query.learning_rate(self.config), total, by_epoch, higher)
+            own.find(source, block["type"])
+        return schedules.Plan(block, query.learning_rate(self.config), total, by_epoch, higher, source)
 
 
 def resolve(settings: Settings, world_size: int, before: batches.Before | None = None) -> Recipe:

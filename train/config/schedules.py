@@ -172,6 +172,7 @@ class Plan(NamedTuple):
     """A description of the schedule, from which `attach` makes the scheduler when the optimizer exists.
 
     higher: larger values are better, of the metric that the scheduler of a metric is called with
+    source: origin of the block, for messages
     """
 
     block: dict[str, Any] | None
@@ -179,6 +180,7 @@ class Plan(NamedTuple):
     total: int
     per_epoch: bool
     higher: bool = False
+    source: str = "--scheduler"
 
     def attach(self, optimizer: Any) -> Scheduler | OwnScheduler:
         """Return the scheduler of this optimizer, with the rate of the first step set.
@@ -186,7 +188,7 @@ class Plan(NamedTuple):
         Raise CommonMistake if the user's own scheduler cannot be called as required.
         """
         if self.block and self.block["type"] == PLATEAU:
-            of_torch = own.find("--scheduler", f"torch.optim.lr_scheduler:{PLATEAU}")
+            of_torch = own.find(self.source, f"torch.optim.lr_scheduler:{PLATEAU}")
             mode = "max" if self.higher else "min"
             return MetricScheduler(optimizer, of_torch(optimizer, mode, **self.block["params"]))
         if not self.block or not is_own(self.block["type"]):
@@ -201,7 +203,7 @@ class Plan(NamedTuple):
         return make(self.block, self.lr, self.total).rate
 
     def _own(self, name: str, optimizer: Any) -> Scheduler | OwnScheduler:
-        made_by = own.find("--scheduler", name)
+        made_by = own.find(self.source, name)
         assert self.block
         facts = {"total_steps": self.total, "lr": self.lr, **self.block.get("params", {})}
         accepted = own.parameters(made_by)
@@ -211,12 +213,12 @@ class Plan(NamedTuple):
 
             def rate(done: int) -> float:
                 form = f"NAME(step={done}{words})"
-                factor = own.call("--scheduler", name, made_by, form, step=done, **known)
-                return self.lr * _factor(factor, name, done)
+                factor = own.call(self.source, name, made_by, form, step=done, **known)
+                return self.lr * _factor(factor, f"{self.source} {name}", done)
 
             return Scheduler(optimizer, Schedule(rate), self.lr, self.per_epoch)
-        made = own.call("--scheduler", name, made_by, f"NAME(optimizer{words})", optimizer, **known)
-        return _wrapped(made, name, optimizer, self.per_epoch)
+        made = own.call(self.source, name, made_by, f"NAME(optimizer{words})", optimizer, **known)
+        return _wrapped(made, f"{self.source} {name}", optimizer, self.per_epoch)
 
 
 def _wrapped(made: Any, name: str, optimizer: Any, per_epoch: bool) -> OwnScheduler:
@@ -224,7 +226,7 @@ def _wrapped(made: Any, name: str, optimizer: Any, per_epoch: bool) -> OwnSchedu
     step = getattr(made, "step", None)
     if not callable(step):
         raise CommonMistake(
-            f"--scheduler {name} returned {type(made).__name__}, which has no step(): it must return a "
+            f"{name} returned {type(made).__name__}, which has no step(): it must return a "
             "scheduler, or take an argument 'step' and return the factor on --lr"
         )
     reason = own.misfit(step)
@@ -232,7 +234,7 @@ def _wrapped(made: Any, name: str, optimizer: Any, per_epoch: bool) -> OwnSchedu
         return OwnScheduler(optimizer, made, per_epoch)
     if own.misfit(step, 0.0):
         raise CommonMistake(
-            f"--scheduler {name}: its step() is called without arguments here, or with a metric: {reason}"
+            f"{name}: its step() is called without arguments here, or with a metric: {reason}"
         )
     return MetricScheduler(optimizer, made)
 
@@ -244,7 +246,5 @@ def _factor(given: Any, name: str, done: int) -> float:
     except (TypeError, ValueError):
         factor = math.nan
     if not 0 <= factor < math.inf:
-        raise CommonMistake(
-            f"--scheduler {name} returned {given!r:.60} for step {done}: it must be the factor on --lr"
-        )
+        raise CommonMistake(f"{name} returned {given!r:.60} for step {done}: it must be the factor on --lr")
     return factor

@@ -47,7 +47,7 @@ class DdpEngine:
         self._compiled = compiled(self._model, job.speed)
         self.optimizer = optimizer(job.config, self.module, job.speed.fused == "torch")
         self.scheduler = job.schedule.attach(self.optimizer)
-        storage.check_state(self.scheduler.state_dict(), "--scheduler")
+        storage.check_state(self.scheduler.state_dict(), job.schedule.source)
         self._type = job.device.type
         self._scaler = torch.amp.GradScaler(self._type, enabled=self._cast == torch.float16)
         self._clip = float(job.config.get("gradient_clipping", 0))

@@ -210,7 +210,7 @@ def mistakes_of_the_config() -> Iterator[None]:
         key = ".".join(map(str, first["loc"]))
         what = f"{key} {first['input']!r}" if key else "a combination"
         raise CommonMistake(
-            f"DeepSpeed refuses {what} in the config file ({error.title}): {first['msg']}"
+            f"DeepSpeed refuses {what} in the config of this run ({error.title}): {first['msg']}"
         ) from None
     except Exception as error:
         # DeepSpeed also checks with assertions, in all places where parts of the config are combined.

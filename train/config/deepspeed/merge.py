@@ -16,7 +16,7 @@ from ..converters import is_own
 from ..engine import EngineSpec
 from ..engines import spec_of
 from ..settings import Settings
-from . import auto, keys, values
+from . import auto, keys, origin, values
 from .query import (
     PRECISION_BLOCKS,
     Config,
@@ -220,7 +220,13 @@ def _optimizer(config: Config, settings: Settings) -> list[str]:
                 notes.append(f"--{name.replace('_', '-')} {value} overrides the config file's {params[name]}")
             params[name] = value
     if params.get("nesterov") and (not params.get("momentum") or params.get("dampening")):
-        raise CommonMistake("optimizer.params.nesterov in the config file needs a momentum, and no dampening")
+        nesterov = origin.name(settings, "optimizer.params.nesterov")
+        others = [
+            f"{origin.name(settings, f'optimizer.params.{key}')} is {params[key]}"
+            for key in ("momentum", "dampening")
+            if key in params
+        ]
+        raise CommonMistake("; ".join([f"{nesterov} needs a momentum, and no dampening", *others]))
     return notes
 
 
@@ -287,7 +293,7 @@ def _precision(config: Config, settings: Settings) -> list[str]:
         raise CommonMistake(f"the config file enables both {' and '.join(on)}: a run has one precision")
     if wanted is not None:
         if on and PRECISION_BLOCKS[on[0]] != wanted.partition("-")[0]:
-            notes.append(f"--precision {wanted} overrides the config file's {on[0]}")
+            notes.append(f"{origin.precision(settings, config)} overrides the config file's {on[0]}")
         _set_precision(config, wanted)
     return notes
 
