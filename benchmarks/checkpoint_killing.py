@@ -30,7 +30,8 @@ from typing import Any
 import torch
 from jobgen.train import checkpoints, config, data, device, engines, loop, peers, ranks, report, scoring
 from jobgen.train.addresses import free_port
-from jobgen.train.checkpoints import export, saving, settling
+from jobgen.train.checkpoints import saving, settling
+from jobgen.train.commands import export
 from jobgen.train.config import recipe
 from jobgen.train.data import sampling
 from torch import nn

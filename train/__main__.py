@@ -25,9 +25,9 @@ from .errors import (
 PATIENCE = 2.0  # seconds that the other ranks leave rank 0 for its message
 # Modules of the commands. Any other first argument belongs to a training.
 COMMANDS = {
-    "export": ".checkpoints.export",
-    "evaluate": ".checkpoints.evaluate",
-    "sample": ".sample",
+    "export": ".commands.export",
+    "evaluate": ".commands.evaluate",
+    "sample": ".commands.sample",
     "preflight": ".preflight",
 }
 PACKAGES = ("numpy", "torch", "deepspeed", "mpi4py", "safetensors", "sklearn", "tqdm")

@@ -14,16 +14,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from . import peers, trees
-from .checkpoints import storage
+from . import peers, randomness, trees
 from .config import Settings
 from .config.converters import is_own
 from .config.engines import spec_of
 from .data import Task
-from .data.feed import Feed
+from .data.feed import Feed, Micro
 from .data.sampling import Piece, Step
 from .device import Device
-from .engines import Engine, Micro
+from .engines import Engine
 from .errors import BadInput, CommonMistake
 from .scoring import Measures, Tally
 
@@ -43,7 +42,7 @@ def needed(settings: Settings) -> bool:
 
 def run(engine: Engine, task: Task, what: Measures, device: Device, settings: Settings, micro: int) -> None:
     """Do the trial on all ranks. Raise CommonMistake on all of them if a part does not fit."""
-    state = storage.random_state(device)
+    state = randomness.state(device)
     buffers = [(buffer, buffer.clone()) for buffer in engine.module.buffers()]
     outputs: Any = None
     try:
@@ -62,7 +61,7 @@ def run(engine: Engine, task: Task, what: Measures, device: Device, settings: Se
     with torch.no_grad():
         for buffer, before in buffers:
             buffer.copy_(before)
-    storage.set_random_state(state, device)
+    randomness.restore(state, device)
 
 
 def _first(task: Task, device: Device, micro: int) -> Micro:

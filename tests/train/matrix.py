@@ -20,6 +20,7 @@ import torch
 from jobgen.train import config, data, device, engines, loop, peers, ranks, report, scoring
 from jobgen.train.config import recipe, refusals
 from jobgen.train.data import sampling
+from jobgen.train.data.feed import Micro
 from jobgen.train.errors import BadInput
 
 SAMPLES, TESTED = 285, 90  # four batches of 64 and one of 29; uneven over two ranks
@@ -75,7 +76,7 @@ class Recorder:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
-    def train_step(self, micro_batches: Sequence[engines.Micro], total: int) -> torch.Tensor:
+    def train_step(self, micro_batches: Sequence[Micro], total: int) -> torch.Tensor:
         for images, _, real in micro_batches:
             pixels = (images[:real] * self._samples.std[0] + self._samples.mean[0]) * self._samples.full
             pixels = pixels.round().long()

@@ -16,7 +16,8 @@ from typing import Any
 
 import torch
 from jobgen.train import checkpoints, config, data, device, engines, loop, peers, ranks, report, scoring
-from jobgen.train.checkpoints import export, saving, settling
+from jobgen.train.checkpoints import saving, settling
+from jobgen.train.commands import export
 from jobgen.train.config import recipe
 from jobgen.train.data import sampling
 from jobgen.train.errors import BadInput

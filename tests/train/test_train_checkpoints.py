@@ -128,7 +128,7 @@ def test_exported_weights_are_the_engine_s(name: str, two_ranks: Results) -> Non
 
 
 def test_experts_of_all_ranks_are_exported(two_ranks: Results, folder: Path) -> None:
-    from jobgen.train.checkpoints import export
+    from jobgen.train.commands import export
 
     assert "error" not in two_ranks["moe-ep2"]
     both = [

@@ -8,22 +8,24 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shutil import rmtree
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch import distributed
 
-from .. import report
+from .. import randomness, report
 from ..config import recorded
 from ..config.recipe import Recipe
-from ..data import Task
 from ..device import Device
-from ..engines import Engine, seed
 from ..errors import TrainingFailure
 from ..report import Run
 from . import storage
 from .directory import Checkpoint, Entries, Progress
 from .finding import identity
 from .publishing import Publisher
+
+if TYPE_CHECKING:
+    from ..data import Task
+    from ..engines import Engine
 
 
 @dataclass
@@ -38,7 +40,7 @@ class Saver(Publisher):
     here: the position after the last step
     """
 
-    engine: Engine
+    engine: "Engine"
     device: Device
     run: Run
     directory: Path
@@ -113,7 +115,7 @@ def _place(progress: Progress) -> tuple[int, int, int]:
     return progress.step, progress.epoch, progress.in_epoch
 
 
-def facts(how: Recipe, samples: Task, world_size: int) -> dict[str, Any]:
+def facts(how: Recipe, samples: "Task", world_size: int) -> dict[str, Any]:
     """Return what checkpoint.json says of the run: enough to resume, export and evaluate it."""
     return {
         "world_size": world_size,
@@ -127,7 +129,7 @@ def facts(how: Recipe, samples: Task, world_size: int) -> dict[str, Any]:
     }
 
 
-def restore(engine: Engine, found: Checkpoint, universal: bool, device: Device, run: Run) -> Progress:
+def restore(engine: "Engine", found: Checkpoint, universal: bool, device: Device, run: Run) -> Progress:
     """Load the checkpoint on all ranks and return its position. settling.py must have verified it.
 
     universal: load DeepSpeed's universal form of it
@@ -146,9 +148,9 @@ def restore(engine: Engine, found: Checkpoint, universal: bool, device: Device, 
     old = [storage.load(storage.rank_file(directory, other)) for other in range(rank, before, now)]
     losses = [loss.to(device.torch) for state in old for loss in state["since_log"]]
     if rank < before:
-        storage.set_random_state(mine["random"], device)
+        randomness.restore(mine["random"], device)
     else:  # a rank that the run did not have: its random numbers are those of no other rank
-        seed(found.settings.seed, rank, found.record["progress"]["step"])
+        randomness.seed(found.settings.seed, rank, found.record["progress"]["step"])
     return replace(Progress(**found.record["progress"]), since_log=losses)
 
 

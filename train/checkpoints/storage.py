@@ -5,7 +5,6 @@ The files are hashed while they are written, and forced to the disk before they 
 
 import hashlib
 import os
-import random
 import shutil
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -13,16 +12,19 @@ from contextlib import contextmanager
 from importlib import import_module
 from io import BytesIO
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 import torch
 from torch import nn
 
+from .. import randomness
 from ..device import Device
-from ..engines.base import Engine
 from ..errors import CommonMistake
 from .directory import Checkpoint, Entries, Progress
+
+if TYPE_CHECKING:
+    from ..engines.base import Engine
 
 _sync = getattr(os, "fdatasync", os.fsync)  # macOS has no fdatasync
 _CORE = import_module(f"numpy.{'_core' if np.__version__ >= '2' else 'core'}.multiarray")
@@ -165,14 +167,14 @@ def check_state(state: Any, what: str) -> None:
         )
 
 
-def own_state(engine: Engine, device: Device, progress: Progress) -> dict[str, Any]:
+def own_state(engine: "Engine", device: Device, progress: Progress) -> dict[str, Any]:
     """Return the state of this rank.
 
     Engines that shard the weights save one copy of the buffers only, but each rank has its own running
     statistics.
     """
     return {
-        "random": random_state(device),
+        "random": randomness.state(device),
         "buffers": {name: buffer.detach().cpu() for name, buffer in engine.module.named_buffers()},
         "temporary": _not_persistent(engine.module),
         "since_log": torch.stack(progress.since_log).cpu() if progress.since_log else torch.zeros(0),
@@ -204,26 +206,3 @@ def buffers(found: Checkpoint) -> dict[str, torch.Tensor]:
         name: torch.stack(column).mean(0) if column[0].is_floating_point() else column[0]
         for name, column in columns.items()
     }
-
-
-def random_state(device: Device) -> dict[str, Any]:
-    """Return the random states of Python, NumPy, torch and the device, as plain values and tensors."""
-    layout, numbers, gauss = random.getstate()
-    of_numpy: Any = np.random.get_state()
-    kind, keys, *rest = of_numpy
-    on_device = None if device.kind == "cpu" else torch.get_device_module(device.torch).get_rng_state()
-    return {
-        "python": (layout, numbers, gauss),
-        "numpy": (kind, torch.from_numpy(keys.astype(np.int64)), *rest),
-        "torch": torch.get_rng_state(),
-        "device": on_device,
-    }
-
-
-def set_random_state(state: dict[str, Any], device: Device) -> None:
-    random.setstate(state["python"])
-    kind, keys, *rest = state["numpy"]
-    np.random.set_state((kind, keys.numpy().astype(np.uint32), *rest))
-    torch.set_rng_state(state["torch"])
-    if device.kind != "cpu" and state["device"] is not None:
-        torch.get_device_module(device.torch).set_rng_state(state["device"])

@@ -12,7 +12,7 @@ class EngineSpec:
     """The properties of an engine.
 
     name: value of --engine; implementation: module:class below train/engines, called with a Job
-    layout: form of the weights in a checkpoint, one of LAYOUTS in checkpoints/export.py
+    layout: form of the weights in a checkpoint, one of LAYOUTS in commands/export.py
     options: the options that only this engine has
     runs_deepspeed: DeepSpeed does the training and follows all keys of its config
     pipelined: the ranks are divided into --stages; offloads: supports --offload

@@ -10,17 +10,29 @@ import functools
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 from .. import trees
-from ..engines.base import Micro
+from ..trees import Tree
 from .sampling import Piece, Step
 from .sources import Source
 from .streams import SideStream
 
 AHEAD = 2  # steps that each worker prepares in advance
+
+
+class Micro(NamedTuple):
+    """The samples of one forward pass, on the device.
+
+    inputs, targets: trees of tensors with n rows, see trees.py
+    real: only the first `real` samples are counted
+    """
+
+    inputs: Tree
+    targets: Tree
+    real: int
 
 
 class Feed:

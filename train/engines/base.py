@@ -12,6 +12,7 @@ from torch import distributed, nn
 from .. import loss_functions, trees
 from ..config.schedules import Plan
 from ..config.speed import Speed
+from ..data.feed import Micro
 from ..device import Device
 from ..loss_functions import LossSum, Objective
 from ..ranks import Ranks
@@ -19,18 +20,6 @@ from ..trees import Tree
 from .ema import Average
 
 Save = Callable[[Any, Path], None]
-
-
-class Micro(NamedTuple):
-    """The samples of one forward pass, on the device.
-
-    inputs, targets: trees of tensors with n rows, see trees.py
-    real: only the first `real` samples are counted
-    """
-
-    inputs: Tree
-    targets: Tree
-    real: int
 
 
 class Share(NamedTuple):

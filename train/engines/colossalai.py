@@ -13,11 +13,12 @@ import torch
 
 from ..checkpoints import storage
 from ..config.deepspeed.query import Config, optimizer_name, precision
+from ..data.feed import Micro
 from ..errors import BadInput
 from ..loss_functions import LossSum
 from ..trees import Tree, called, cast
 from . import colossalai_patches
-from .base import Job, Micro, Part, Save, Share, evaluation, loss_of, sum_of
+from .base import Job, Part, Save, Share, evaluation, loss_of, sum_of
 from .ema import Average
 
 

@@ -11,11 +11,12 @@ from torch.nn.parallel import DistributedDataParallel
 
 from ..checkpoints import storage
 from ..config.deepspeed.query import Config, enabled, optimizer_name
+from ..data.feed import Micro
 from ..errors import BadInput
 from ..loss_functions import LossSum
 from ..trees import Tree, called, cast
 from . import own_optimizer
-from .base import Job, Micro, Part, Save, Share, evaluation, loss_of, sum_of
+from .base import Job, Part, Save, Share, evaluation, loss_of, sum_of
 from .ema import Average
 from .muon import MuonAndAdam
 from .speed import compiled

@@ -8,11 +8,12 @@ import torch
 
 from .. import trees
 from ..config.deepspeed.query import enabled
+from ..data.feed import Micro
 from ..device import Device
 from ..loss_functions import LossSum
 from ..models.division import WHOLE, Division
 from ..trees import Tree, called, cast
-from .base import Job, Micro, Part, Share, evaluation, loss_of, padded, sum_of
+from .base import Job, Part, Share, evaluation, loss_of, padded, sum_of
 from .batch_norm import normalise_in_fp32
 from .deepspeed_common import (
     Common,

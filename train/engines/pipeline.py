@@ -15,10 +15,11 @@ import torch
 from torch import nn
 
 from .. import trees
+from ..data.feed import Micro
 from ..errors import BadInput, CommonMistake
 from ..loss_functions import OF_THE_MODEL, LossSum
 from ..trees import Tree, cast
-from .base import Job, Micro, Part, Share, evaluation
+from .base import Job, Part, Share, evaluation
 from .batch_norm import normalise_in_fp32
 from .deepspeed_common import (
     Common,

@@ -7,10 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .. import checkpoints
+from .. import checkpoints, randomness
 from ..checkpoints import directory, storage
 from ..device import Device
-from ..engines import seed
 from ..errors import BadInput, CannotSave
 from . import contents
 from .sealing import Sealer
@@ -111,9 +110,9 @@ class Checkpoints(Sealer):
         contents.load(own["own"]["objects"], per_rank or {})
         contents.load_buffers(own["buffers"] if before == now else storage.buffers(self._found), objects)
         if self.me.rank < before:
-            storage.set_random_state(own["random"], self._random)
+            randomness.restore(own["random"], self._random)
         else:  # a rank that the run did not have: its random numbers are those of no other rank
-            seed(self.me.rank, record["step"])
+            randomness.seed(self.me.rank, record["step"])
         self.run.line(f"resumes from {folder}, after step {record['step']}")
         return Saved(record["step"], {**whole["values"], **own["own"]["values"]})
 
@@ -136,7 +135,7 @@ class Checkpoints(Sealer):
             yield draft, written
         except OSError as error:
             written.failed(error, draft)
-        mine = {"random": storage.random_state(self._random), **own}
+        mine = {"random": randomness.state(self._random), **own}
         written.save(mine, storage.rank_file(draft, self.me.rank))
         ranks = self.agree(name, written.failure, written.entries, draft)
         known = {file: entry for entries in ranks for file, entry in entries.items()}

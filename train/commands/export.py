@@ -17,12 +17,12 @@ from typing import Any
 import torch
 
 from .. import atomic, checkpoints
+from ..checkpoints import storage
+from ..checkpoints.directory import Checkpoint, verify
 from ..config import commands
 from ..config.deepspeed.query import enabled
 from ..config.engines import spec_of
 from ..errors import BadInput
-from . import storage
-from .directory import Checkpoint, verify
 
 Weights = dict[str, torch.Tensor]
 TIED = "tied_modules."  # in DeepSpeed's names of weights that two stages of a pipeline share

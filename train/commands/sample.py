@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 
 import torch
 
-from . import loss_functions, trees
-from .checkpoints import evaluate
-from .config import commands, language
-from .data import text
-from .errors import CommonMistake
+from .. import loss_functions, trees
+from ..config import commands, language
+from ..data import text
+from ..errors import CommonMistake
+from . import evaluate
 
 Choose = Callable[[torch.Tensor], int]
 Predict = Callable[[torch.Tensor], torch.Tensor]
