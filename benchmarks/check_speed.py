@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from benchmarks.measure import Figure
-from jobgen.check import bash
 from jobgen.check.checker import check
+from jobgen.script import syntax
 
 ROOT = Path(__file__).resolve().parent.parent
 GOLDEN = (ROOT / "tests/golden").glob("*.sh")
@@ -33,7 +33,7 @@ def figures() -> Iterator[Figure]:
     lines = sum(source.count(b"\n") for source in sources)
     check(sources[0])  # the first call loads tree-sitter and the rules
     whole = lines / _seconds(lambda: [check(source) for source in sources])
-    tree = lines / _seconds(lambda: [bash.parse(source) for source in sources])
+    tree = lines / _seconds(lambda: [syntax.parse(source) for source in sources])
     yield Figure("jobgen check, lines a second", whole, "lines/s", tree, "the tree alone")
     for name, line in LONG.items():
         few, many = (b"#!/bin/bash\n" + line * count for count in (LINES // 100, LINES))

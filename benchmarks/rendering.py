@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from benchmarks.measure import Figure
 from jobgen.config import read_spec
-from jobgen.plan import resolve
+from jobgen.plan.plan import resolve
 from jobgen.rendering.render import render
 
 JOBS = 1000

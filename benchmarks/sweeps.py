@@ -17,7 +17,7 @@ from typing import Any
 from benchmarks.measure import Figure
 from jobgen.config import read_spec
 from jobgen.jobfile.reader import layer_of
-from jobgen.plan import resolve
+from jobgen.plan.plan import resolve
 from jobgen.rendering.render import render
 
 SIDE = 100

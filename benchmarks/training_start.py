@@ -17,7 +17,7 @@ from pathlib import Path
 
 from benchmarks.measure import Figure, medians, wall_seconds
 from jobgen.config import read_spec
-from jobgen.plan import resolve
+from jobgen.plan.plan import resolve
 from jobgen.rendering.render import render
 
 RUNS = 5

@@ -1,7 +1,7 @@
 """Batch-job scripts for training networks on PBS and Slurm clusters.
 
 One job description becomes one readable, self-contained script:
-flags -> JobSpec (spec.py) -> Plan (plan.py) -> text (rendering/, templates/).
+flags -> JobSpec (spec.py) -> Plan (plan/) -> text (rendering/, templates/).
 
 From Python: ``from jobgen import JobSpec, render`` (docs/api.md), ``submit, Run`` (docs/notebook.md).
 """
@@ -12,14 +12,14 @@ import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from jobgen.api import JobSpec as JobSpec
-    from jobgen.api import render as render
-    from jobgen.api import submit as submit
+    from jobgen.api.jobs import JobSpec as JobSpec
+    from jobgen.api.jobs import render as render
+    from jobgen.api.jobs import submit as submit
+    from jobgen.api.run import Run as Run
     from jobgen.errors import JobgenError as JobgenError
-    from jobgen.runs.run import Run as Run
+    from jobgen.values.version import __version__ as __version__
 
 __all__ = ["JobSpec", "JobgenError", "Run", "__version__", "render", "submit"]
-__version__ = "0.2.0"
 
 # In a checkout, templates/ and train/ are next to this package, not inside it: make
 # jobgen.templates and jobgen.train importable from there, as in an installation.
@@ -28,9 +28,10 @@ if os.path.isfile(os.path.join(_ROOT, "setup.cfg")):
     __path__.append(_ROOT)
 
 _HOMES = {
-    **dict.fromkeys(("JobSpec", "render", "submit"), "jobgen.api"),
+    **dict.fromkeys(("JobSpec", "render", "submit"), "jobgen.api.jobs"),
     "JobgenError": "jobgen.errors",
-    "Run": "jobgen.runs.run",
+    "__version__": "jobgen.values.version",
+    "Run": "jobgen.api.run",
 }
 
 

@@ -8,14 +8,12 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from jobgen import values
-from jobgen.containers import RUNTIMES
 from jobgen.errors import JobgenError, setting, shown
-from jobgen.launchers import LAUNCHERS, MPI_FLAVOURS
-from jobgen.resources import heterogeneous, hostfile, typed_devices
-from jobgen.resources.accelerators import ACCELERATORS
-from jobgen.schedulers import arrays, dependencies
+from jobgen.launch.accelerators import ACCELERATORS
+from jobgen.launch.containers import RUNTIMES
+from jobgen.launch.launchers import LAUNCHERS, MPI_FLAVOURS
 from jobgen.secrets import masked_word
+from jobgen.values import arrays, dependencies, devices, hosts, node_groups, parsers
 
 DEFAULT_WALLTIME = 3600  # s; without a limit a job waits longer, or gets that of the queue
 
@@ -96,16 +94,16 @@ _FILES = "Directories"
 _SURVIVAL = "Survival"
 _SCHEDULER = "Scheduler"
 
-_WORD = values.text("one word of letters, digits and . _ + - : @ , /", r"[A-Za-z0-9][\w.+:@,/-]{0,254}")
-_CONDA = values.text(
+_WORD = parsers.text("one word of letters, digits and . _ + - : @ , /", r"[A-Za-z0-9][\w.+:@,/-]{0,254}")
+_CONDA = parsers.text(
     "the name or the path of a conda environment", r"[^\s-](?:[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f])?"
 )
-_MAIL = values.text("a mail address", r"[A-Za-z0-9][\w.+-]*@[\w.-]+")
-_LINE = values.text(
+_MAIL = parsers.text("a mail address", r"[A-Za-z0-9][\w.+-]*@[\w.-]+")
+_LINE = parsers.text(
     "options of one directive line, without the #PBS or #SBATCH", r"-[^\x00-\x1f\x7f\u2028\u2029]+"
 )
 
-_IMAGE = values.text(
+_IMAGE = parsers.text(
     "an image, such as image.sif or docker://ubuntu:24.04", r"[^\s\x00-\x20-][^\x00-\x1f\x7f\u2028\u2029]*"
 )
 _LICENSE = r"[A-Za-z]\w*(@\w+)?(:[1-9]\d{0,5})?"
@@ -113,7 +111,7 @@ _LICENSES = f"{_LICENSE}(,{_LICENSE})*"
 _COMMENT = r"(?!.*\s#)[^\x00-\x1f\x7f\u2028\u2029\"'`\\]{1,200}"
 
 OPTIONS = (
-    Option("name", _SCHEDULER, values.text("a job name", r"(?s).*"), "NAME", "Name of the job.", "jobgen"),
+    Option("name", _SCHEDULER, parsers.text("a job name", r"(?s).*"), "NAME", "Name of the job.", "jobgen"),
     Option(
         "queue",
         _SCHEDULER,
@@ -127,7 +125,7 @@ OPTIONS = (
     Option(
         "walltime",
         _SCHEDULER,
-        values.time_limit,
+        parsers.time_limit,
         "TIME",
         "Time limit: 2h30m, 90m, HH:MM:SS or D-HH:MM:SS; queue leaves it to the queue.  [default: 1h]",
         example="2h30m",
@@ -167,7 +165,7 @@ OPTIONS = (
     Option(
         "constraint",
         _SCHEDULER,
-        values.text("features of nodes without blanks", r"[^\s\"'`$\\#;%{}<>!-][^\s\"'`$\\#;%{}<>!]{0,254}"),
+        parsers.text("features of nodes without blanks", r"[^\s\"'`$\\#;%{}<>!-][^\s\"'`$\\#;%{}<>!]{0,254}"),
         "FEATURE",
         "Required node feature: a100 or a100&ib (Slurm), NAME=VALUE (PBS Pro), a property (Torque).",
         directive=True,
@@ -175,7 +173,7 @@ OPTIONS = (
     Option(
         "licenses",
         _SCHEDULER,
-        values.text("licenses such as matlab:2,ansys", _LICENSES),
+        parsers.text("licenses such as matlab:2,ansys", _LICENSES),
         "NAME:N",
         "Licenses that the job needs.",
         example="matlab:2",
@@ -184,7 +182,7 @@ OPTIONS = (
     Option(
         "comment",
         _SCHEDULER,
-        values.text("printable text without quotes, backslash and # behind a blank", _COMMENT),
+        parsers.text("printable text without quotes, backslash and # behind a blank", _COMMENT),
         "TEXT",
         "Comment on the job, stored by the scheduler.",
         example="the last one before the deadline",
@@ -193,7 +191,7 @@ OPTIONS = (
     Option(
         "mail_on",
         _SCHEDULER,
-        values.choices("begin", "end", "fail", "none"),
+        parsers.choices("begin", "end", "fail", "none"),
         "EVENTS",
         "Events that send mail: a list of begin, end and fail; or none.  [default: all three, with --mail]",
         example="end,fail",
@@ -201,7 +199,7 @@ OPTIONS = (
     Option(
         "log",
         _SCHEDULER,
-        values.log,
+        parsers.log,
         "PATTERN",
         "Output file; its directory must exist. %x is the job name, %j the job id, %A and %a are the id and "
         "the index of an array task.  [default: the scheduler's, beside the script]",
@@ -210,7 +208,7 @@ OPTIONS = (
     Option(
         "begin",
         _SCHEDULER,
-        values.begin,
+        parsers.begin,
         "TIME",
         "Earliest start time: 2030-01-31T20:00, 20:00, or +2h (Slurm).",
         example="20:00",
@@ -219,7 +217,7 @@ OPTIONS = (
     Option(
         "priority",
         _SCHEDULER,
-        values.whole(-1024, 1023),
+        parsers.whole(-1024, 1023),
         "N",
         "Priority among your own jobs, from -1024 to 1023; Slurm can only lower it (--nice).",
         example=-10,
@@ -237,14 +235,14 @@ OPTIONS = (
     Option(
         "dialect",
         _SCHEDULER,
-        values.choice("pbspro", "torque"),
+        parsers.choice("pbspro", "torque"),
         "pbspro|torque",
         "Variant of PBS: OpenPBS and PBS Pro, or Torque.  [default: pbspro]",
     ),
     Option(
         "nodes",
         _RESOURCES,
-        heterogeneous.WholeOrGroups(1),
+        node_groups.WholeOrGroups(1),
         "N",
         "Number of nodes; 2x4+1x8 is 2 nodes of 4 ranks and 1 node of 8 (PBS); submitted: those of "
         "the command line of sbatch or qsub.",
@@ -253,7 +251,7 @@ OPTIONS = (
     Option(
         "hostfile",
         _RESOURCES,
-        hostfile.hosts,
+        hosts.hosts,
         "FILE",
         "File with the hosts of a job without a scheduler, which is started on the first one and reaches the "
         "others by ssh; lines are HOST, HOST slots=N, HOST:N or HOST*N.",
@@ -262,7 +260,7 @@ OPTIONS = (
     Option(
         "gpus_per_node",
         _RESOURCES,
-        typed_devices.WholeOrTyped(0),
+        devices.WholeOrTyped(0),
         "[TYPE:]N",
         "Accelerators (GPUs or NPUs) per node; a100:4 requests 4 of the type a100.  [default: one per rank]",
         example=4,
@@ -270,7 +268,7 @@ OPTIONS = (
     Option(
         "ranks_per_node",
         _RESOURCES,
-        values.whole(1),
+        parsers.whole(1),
         "N",
         "Processes per node.  [default: one per accelerator]",
         example=4,
@@ -278,7 +276,7 @@ OPTIONS = (
     Option(
         "cpus_per_rank",
         _RESOURCES,
-        values.whole(1),
+        parsers.whole(1),
         "N",
         "Cores per rank, also OMP_NUM_THREADS.  [default: 2; local: 1]",
         example=8,
@@ -286,7 +284,7 @@ OPTIONS = (
     Option(
         "cpus_per_node",
         _RESOURCES,
-        values.whole(1),
+        parsers.whole(1),
         "N",
         "Cores allocated per node, if more than the ranks use.  [default: the cores of the ranks]",
         example=32,
@@ -294,7 +292,7 @@ OPTIONS = (
     Option(
         "mem",
         _RESOURCES,
-        values.memory,
+        parsers.memory,
         "SIZE",
         "Memory per node, with a unit: 64G.  [default: the queue's]",
         example="64G",
@@ -302,7 +300,7 @@ OPTIONS = (
     Option(
         "exclusive",
         _RESOURCES,
-        values.switch,
+        parsers.switch,
         "",
         "Request the nodes exclusively.",
         switch=True,
@@ -312,14 +310,14 @@ OPTIONS = (
     Option(
         "accelerator",
         _RESOURCES,
-        values.choice(*ACCELERATORS, gpu="cuda", nvidia="cuda", amd="rocm", intel="xpu", ascend="npu"),
+        parsers.choice(*ACCELERATORS, gpu="cuda", nvidia="cuda", amd="rocm", intel="xpu", ascend="npu"),
         "|".join(ACCELERATORS),
         "Device of the ranks.  [default: cuda; cpu with --gpus-per-node 0, or locally without it]",
     ),
     Option(
         "launcher",
         _LAUNCH,
-        values.choice(*LAUNCHERS),
+        parsers.choice(*LAUNCHERS),
         "|".join(LAUNCHERS),
         "Program that starts the ranks.",
         "deepspeed",
@@ -327,14 +325,14 @@ OPTIONS = (
     Option(
         "mpi",
         _LAUNCH,
-        values.choice(*MPI_FLAVOURS),
+        parsers.choice(*MPI_FLAVOURS),
         "|".join(MPI_FLAVOURS),
         "MPI implementation.  [default: openmpi, for mpirun]",
     ),
     Option(
         "remote",
         _LAUNCH,
-        values.choice("auto", "ssh", "scheduler"),
+        parsers.choice("auto", "ssh", "scheduler"),
         "auto|ssh|scheduler",
         "How processes are started on the other nodes; auto uses the scheduler if it can start them.",
         "auto",
@@ -342,7 +340,7 @@ OPTIONS = (
     Option(
         "launcher_arg",
         _LAUNCH,
-        values.text("an option of the launcher", r"[^\x00]+"),
+        parsers.text("an option of the launcher", r"[^\x00]+"),
         "ARG",
         "Additional argument of the launcher. Repeatable.",
         (),
@@ -352,7 +350,7 @@ OPTIONS = (
     Option(
         "expand",
         _LAUNCH,
-        values.switch,
+        parsers.switch,
         "",
         "Replace $NAME, ${NAME} and $1 to $9 in the words of the program when the job runs.",
         switch=True,
@@ -361,7 +359,7 @@ OPTIONS = (
     Option(
         "cpu_bind",
         _LAUNCH,
-        values.cpu_bind,
+        parsers.cpu_bind,
         "none|cores|numa|LISTS",
         "CPUs that each rank is bound to: its share of the cores, its NUMA nodes, or one of the lists of "
         "CPUs, such as '0-7;8-15'.  [default: the binding of the launcher]",
@@ -370,7 +368,7 @@ OPTIONS = (
     Option(
         "interface",
         _LAUNCH,
-        values.interfaces,
+        parsers.interfaces,
         "NAME,...",
         "Network interfaces for NCCL, Gloo, HCCL and MPI over TCP: hsn0,hsn1.",
         example="hsn0",
@@ -378,7 +376,7 @@ OPTIONS = (
     Option(
         "network",
         _LAUNCH,
-        values.text("one word, such as plugin", r"[A-Za-z0-9][\w.-]*"),
+        parsers.text("one word, such as plugin", r"[A-Za-z0-9][\w.-]*"),
         "NAME",
         "Settings of the network that the site offers by a name, such as plugin: jobgen site show NAME.",
         example="plugin",
@@ -386,7 +384,7 @@ OPTIONS = (
     Option(
         "include",
         _LAUNCH,
-        values.device_filter,
+        parsers.device_filter,
         "FILTER",
         "Hosts and devices to use, as DeepSpeed's filter: host:0,1@host2.",
         example="host1:0,1@host2",
@@ -394,7 +392,7 @@ OPTIONS = (
     Option(
         "exclude",
         _LAUNCH,
-        values.device_filter,
+        parsers.device_filter,
         "FILTER",
         "Hosts and devices to leave out, as the same filter.",
         example="host3",
@@ -402,7 +400,7 @@ OPTIONS = (
     Option(
         "master_port",
         _LAUNCH,
-        values.whole(1024, 65535),
+        parsers.whole(1024, 65535),
         "PORT",
         "Port of the rendezvous.  [default: a free port, derived from the job id]",
         example=29500,
@@ -410,7 +408,7 @@ OPTIONS = (
     Option(
         "grace",
         _SURVIVAL,
-        values.walltime,
+        parsers.walltime,
         "TIME",
         "Time before the time limit at which the ranks are asked to save and exit; --signal NAME@TIME sets "
         "it, too.  [default: 2m, or a tenth of a shorter time limit]",
@@ -419,7 +417,7 @@ OPTIONS = (
     Option(
         "signal",
         _SURVIVAL,
-        values.signal,
+        parsers.signal,
         "NAME[@TIME]",
         "Signal that asks the ranks to save and exit, USR1 or USR2, and its time before the time limit.  "
         "[default: USR1]",
@@ -428,7 +426,7 @@ OPTIONS = (
     Option(
         "requeue",
         _SURVIVAL,
-        values.whole(1, 1000),
+        parsers.whole(1, 1000),
         "N",
         "Requeue the job, up to N times, if it ends with status 75 (not finished) and has made progress.",
         example=3,
@@ -436,7 +434,7 @@ OPTIONS = (
     Option(
         "requeue_on",
         _SURVIVAL,
-        values.choice("saved", "limit"),
+        parsers.choice("saved", "limit"),
         "saved|limit",
         "When --requeue puts the job back: if it ends with status 75, or at the time limit, at which the "
         "program is ended whatever its status.",
@@ -446,7 +444,7 @@ OPTIONS = (
     Option(
         "preflight",
         _SURVIVAL,
-        values.switch,
+        parsers.switch,
         "",
         "Check hosts, devices, network and directories before the program starts.  [default: with more "
         "than one node]",
@@ -456,7 +454,7 @@ OPTIONS = (
     Option(
         "spare_nodes",
         _SURVIVAL,
-        values.whole(1, 1000),
+        parsers.whole(1, 1000),
         "K",
         "Request K more nodes, to replace nodes on which the preflight fails.",
         example=1,
@@ -464,7 +462,7 @@ OPTIONS = (
     Option(
         "hang_timeout",
         _SURVIVAL,
-        values.walltime,
+        parsers.walltime,
         "TIME",
         "Hang timeout: end a training without a step in this time and keep the stacks of all ranks.  "
         "[default: 30m]",
@@ -474,7 +472,7 @@ OPTIONS = (
     Option(
         "module",
         _ENVIRONMENT,
-        values.module,
+        parsers.module,
         "NAME",
         "Module to load. Repeatable.",
         (),
@@ -484,7 +482,7 @@ OPTIONS = (
     Option(
         "source",
         _ENVIRONMENT,
-        values.absolute_path,
+        parsers.absolute_path,
         "FILE",
         "Shell script to source, as an absolute path. Repeatable, in order.",
         (),
@@ -492,11 +490,11 @@ OPTIONS = (
         example=["/etc/profile.d/site.sh"],
     ),
     Option("conda", _ENVIRONMENT, _CONDA, "ENV", "Conda environment, by name or path.", example="train"),
-    Option("venv", _ENVIRONMENT, values.path, "DIR", "Python virtual environment.", example=".venv"),
+    Option("venv", _ENVIRONMENT, parsers.path, "DIR", "Python virtual environment.", example=".venv"),
     Option(
         "env",
         _ENVIRONMENT,
-        values.assignment,
+        parsers.assignment,
         "NAME[=VALUE]",
         "Environment variable of every rank. Without a value: the one that is set when the job is submitted, "
         "kept in a file that only you can read. Repeatable.",
@@ -507,7 +505,7 @@ OPTIONS = (
     Option(
         "env_file",
         _ENVIRONMENT,
-        values.env_file,
+        parsers.env_file,
         "FILE",
         "File of lines NAME=VALUE: environment variables whose values no script contains. Repeatable.",
         (),
@@ -517,7 +515,7 @@ OPTIONS = (
     Option(
         "container",
         _CONTAINER,
-        values.choice(*RUNTIMES),
+        parsers.choice(*RUNTIMES),
         "|".join(RUNTIMES),
         "Container runtime of the ranks.",
         example="apptainer",
@@ -533,7 +531,7 @@ OPTIONS = (
     Option(
         "bind",
         _CONTAINER,
-        values.bind,
+        parsers.bind,
         "SRC[:DST[:ro]]",
         "Directory or file of the host to mount in the container. Repeatable.",
         (),
@@ -543,7 +541,7 @@ OPTIONS = (
     Option(
         "container_arg",
         _CONTAINER,
-        values.text("an option of the container runtime", r"-[^\x00]*"),
+        parsers.text("an option of the container runtime", r"-[^\x00]*"),
         "ARG",
         "Additional option of the container runtime. Repeatable.",
         (),
@@ -553,7 +551,7 @@ OPTIONS = (
     Option(
         "setup",
         _BLOCKS,
-        values.block("setup"),
+        parsers.block("setup"),
         "BASH",
         "Shell code to run after the environment is set up, before anything is checked.",
         example="ulimit -l unlimited",
@@ -561,7 +559,7 @@ OPTIONS = (
     Option(
         "before",
         _BLOCKS,
-        values.block("before"),
+        parsers.block("before"),
         "BASH",
         "Shell code to run on the first node before the ranks start.",
         example='cp -r "$HOME/data" /tmp/data',
@@ -569,7 +567,7 @@ OPTIONS = (
     Option(
         "after_block",
         _BLOCKS,
-        values.block("after"),
+        parsers.block("after"),
         "BASH",
         "Shell code to run on the first node after the ranks have ended; JOBGEN_STATUS is their status.",
         in_file="after",
@@ -578,7 +576,7 @@ OPTIONS = (
     Option(
         "workdir",
         _FILES,
-        values.path,
+        parsers.path,
         "DIR",
         "Working directory of the program.  [default: the directory of submission]",
         example="/scratch/me",
@@ -586,7 +584,7 @@ OPTIONS = (
     Option(
         "runs_dir",
         _FILES,
-        values.path,
+        parsers.path,
         "DIR",
         "Parent of the run directories; each job creates NAME-JOBID in it.",
         "runs",
@@ -595,7 +593,7 @@ OPTIONS = (
     Option(
         "group_readable",
         _FILES,
-        values.switch,
+        parsers.switch,
         "",
         "Let your group read the run directory. Only you can read it otherwise.",
         switch=True,
@@ -604,7 +602,7 @@ OPTIONS = (
     Option(
         "rank_logs",
         _FILES,
-        values.choice("node", "rank", "failed", "none"),
+        parsers.choice("node", "rank", "failed", "none"),
         "node|rank|failed|none",
         "Which output of the ranks is kept: one file per node, one file per rank, only that of failed "
         "ranks, or none.",
@@ -613,7 +611,7 @@ OPTIONS = (
     Option(
         "runtime",
         _FILES,
-        values.choice("embedded", "beside"),
+        parsers.choice("embedded", "beside"),
         "embedded|beside",
         "Place of the script's runtime: in the script, or in a second file next to it.",
         "embedded",

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jobgen.errors import JobgenError, setting
-from jobgen.resources.heterogeneous import Group
-from jobgen.resources.typed_devices import Devices
-from jobgen.schedulers.arrays import Array
 from jobgen.secrets import masked_data
+from jobgen.values.arrays import Array
+from jobgen.values.devices import Devices
+from jobgen.values.node_groups import Group
 
 if TYPE_CHECKING:
     from jobgen.sites.site_file import Site

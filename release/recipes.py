@@ -17,6 +17,7 @@ import jinja2
 import msgspec
 
 HERE = Path(__file__).resolve().parent
+CONDA_NAMES = {"tree-sitter": "tree_sitter"}  # conda-forge's name, if it is another one
 RECIPES = {"conda/recipe.yaml": "conda", "spack/py-jobgen/package.py": "spack"}
 
 
@@ -59,7 +60,7 @@ def write(sdist: Path, folder: Path) -> None:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(HERE), trim_blocks=True, keep_trailing_newline=True
     )
-    known = facts(sdist)
+    known = facts(sdist) | {"conda_names": CONDA_NAMES}
     for name, source in RECIPES.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

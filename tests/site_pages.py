@@ -13,8 +13,8 @@ from pathlib import Path
 
 from golden.cases import job_part, plan_of
 
-from jobgen.launchers import LAUNCHERS
-from jobgen.plan import Plan
+from jobgen.launch.launchers import LAUNCHERS
+from jobgen.plan.plan import Plan
 from jobgen.rendering.render import render
 from jobgen.sites import loader, search
 from jobgen.sites.limits import ranges

@@ -14,7 +14,7 @@ from support.require import absent, need_command, need_package
 
 from jobgen.config import read_spec
 from jobgen.errors import JobgenError
-from jobgen.plan import Plan, resolve
+from jobgen.plan.plan import Plan, resolve
 
 WHERE = ["bash", "-c", 'echo "rank $RANK: $(grep Cpus_allowed_list /proc/self/status) $OMP_NUM_THREADS"']
 pytestmark = pytest.mark.usefixtures("warm_python")

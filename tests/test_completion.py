@@ -244,7 +244,7 @@ def test_another_shell_is_refused(environment: dict[str, str]) -> None:
 def test_completion_loads_little(environment: dict[str, str]) -> None:
     code = (
         "import sys; from jobgen.commands.cli import run; run(['slurm', '--launcher', ''])\n"
-        "print({'jinja2', 'msgspec', 'subprocess', 'jobgen.plan', 'jobgen.rendering.render'} & set(sys.modules) or 'little')"
+        "print({'jinja2', 'msgspec', 'subprocess', 'jobgen.plan.plan', 'jobgen.rendering.render'} & set(sys.modules) or 'little')"
     )
     done = subprocess.run(
         [sys.executable, "-c", code],

@@ -112,11 +112,11 @@ def test_an_option_costs_a_row_a_field_and_its_directive(copy: Path) -> None:
     [
         (
             "Add a launcher",
-            "jobgen/launchers.py",
+            "jobgen/launch/launchers.py",
             "launcher/jsrun",
             '  exec jsrun -n 8 -r 4 bash "$JOBGEN_RUN_DIR/rank.sh" "$@"\n',
         ),
-        ("Add an accelerator", "jobgen/resources/accelerators.py", "accelerator/gaudi", "--gres=gaudi:8\n"),
+        ("Add an accelerator", "jobgen/launch/accelerators.py", "accelerator/gaudi", "--gres=gaudi:8\n"),
     ],
 )
 def test_a_row_and_a_template(copy: Path, section: str, table: str, template: str, line: str) -> None:

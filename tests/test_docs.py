@@ -121,3 +121,15 @@ def test_make_demo() -> None:
     accuracy = float(re.findall(r"accuracy ([\d.]+)%", done.stdout)[-1])
     assert accuracy >= 95
     assert "status.json" in done.stdout
+
+
+def test_no_text_installs_jobgen_from_an_index() -> None:
+    """It is on none yet: pages and messages name a checkout, or the file jobgen.pyz."""
+    from_index = re.compile(r"""(?:install|uvx)(?: -\S+| \d\S*)* ['"]?(?:py-)?jobgen\b""")
+    assert from_index.search("uv tool install --python 3.12 'jobgen[train]'")
+    folders = ("docs", "examples", "jobgen", "release", "templates", "train")
+    paths = [*ROOT.glob("*.md"), *(path for one in folders for path in (ROOT / one).rglob("*"))]
+    texts = {
+        path: path.read_text(errors="replace") for path in paths if path.is_file() and path.suffix != ".pyc"
+    }
+    assert not [f"{path}: {found[0]}" for path, text in texts.items() if (found := from_index.search(text))]

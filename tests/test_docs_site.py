@@ -16,7 +16,7 @@ from support.require import need_package
 
 from jobgen.check.rules.table import RULES
 from jobgen.jobfile.tables import AT
-from jobgen.launchers import LAUNCHERS
+from jobgen.launch.launchers import LAUNCHERS
 from jobgen.options import OPTIONS
 from jobgen.schedulers.table import SCHEDULERS
 

@@ -24,8 +24,8 @@ from jobgen.doctor.finding import Case, Finding
 from jobgen.doctor.job_environment import Answer, Surroundings
 from jobgen.doctor.recipe import recipe
 from jobgen.errors import JobgenError
-from jobgen.plan import resolve
-from jobgen.resources.accelerators import ACCELERATORS
+from jobgen.launch.accelerators import ACCELERATORS
+from jobgen.plan.plan import resolve
 from jobgen.schedulers.table import SCHEDULERS
 
 ROOT = Path(__file__).resolve().parent.parent

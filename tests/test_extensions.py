@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from support.walkthroughs import block, row
 
-from jobgen import JobgenError, JobSpec, launchers, render
-from jobgen.launchers import LAUNCHERS
-from jobgen.resources import accelerators
-from jobgen.resources.accelerators import ACCELERATORS
+from jobgen import JobgenError, JobSpec, render
+from jobgen.launch import accelerators, launchers
+from jobgen.launch.accelerators import ACCELERATORS
+from jobgen.launch.launchers import LAUNCHERS
 
 JSRUN = row("Add a launcher", launchers)
 GAUDI = row("Add an accelerator", accelerators)

@@ -10,9 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobgen.check.script import Script
+from jobgen.check.checker import check
+from jobgen.check.rule import ERROR
 from jobgen.commands import cli
 from jobgen.schedulers.table import SCHEDULERS
+from jobgen.script.script import Script
 
 SBATCH = "of sbatch; use "
 QSUB = "of qsub; use "
@@ -21,6 +23,21 @@ CASES = [
     ("slurm -t 1:00:00", f"{SBATCH}--walltime 01:00:00"),
     ("slurm -t 90", f"{SBATCH}--walltime 01:30:00"),
     ("slurm --time=2-0", f"{SBATCH}--walltime 48:00:00"),
+    ("slurm --time 2h", f"{SBATCH}--walltime 2h"),
+    ("slurm -t 1d", f"{SBATCH}--walltime 1d"),
+    ("slurm -l walltime=2h", f"{QSUB}--walltime 2h"),
+    ("local -t 2h", f"{SBATCH}--walltime 2h"),
+    ("pbs -t 2h", f"{SBATCH}--walltime 2h"),
+    ("pbs -l walltime=1-12:00:00", f"{QSUB}--walltime 1-12:00:00"),
+    ("slurm --time 1.5h", "--time=1.5h: use --walltime, it must be a duration such as 2h30m"),
+    ("slurm -t 0", f"{SBATCH}--directive=--time=0 --walltime queue"),
+    ("slurm --time-min 1h", f"{SBATCH}--directive=--time-min=01:00:00"),
+    ("pbs -l cput=2h", f"{QSUB}--directive='-l cput=02:00:00'"),
+    ("pbs -l cput=x", "-l cput=x: is no duration"),
+    ("slurm -b 2h", "use --begin, it must be a date and time such as 2030-01-31T20:00, a time such as 20:00, or +2h"),
+    ("pbs -a 20:00", f"{QSUB}--begin 20:00"),
+    ("slurm --deadline 2h", "--deadline 2h is refused: it takes a time such as"),
+    ("slurm -p=gpu", f"{SBATCH}--queue gpu"),
     ("slurm -p gpu -A acct -J name", f"{SBATCH}--name name --queue gpu --account acct"),
     ("slurm --nodes 2 -n 8", f"{SBATCH}--ranks-per-node 4"),
     ("slurm -c 4", f"{SBATCH}--cpus-per-rank 4"),
@@ -159,6 +176,35 @@ def test_the_answer_makes_the_same_request(name: str, options: str) -> None:
     made = Script(script.encode(), name).request
     asked = {key: value for key in FIELDS if (value := getattr(wanted, key)) is not None}
     assert asked == {key: getattr(made, key) for key in asked}, sentence
+
+
+LIMITS = [
+    *((f"slurm --time {two}", 7200) for two in ("2h", "120m", "7200s", "2:0:0", "120", "0-2", "0-2:00")),
+    *((f"slurm -t {day}", 86400) for day in ("1d", "24h", "1-0", "1-00:00:00", "24:00:00")),
+    ("slurm -t2h30m", 9000),
+    ("slurm -t=2h", 7200),
+    ("slurm --tim=2h", 7200),
+    ("slurm --time=1-12:00:00", 129600),
+    ("slurm -l walltime=2h", 7200),
+    *((f"pbs -l walltime={two}", 7200) for two in ("2h", "120m", "7200", "2:00:00", "120:00", "0-02:00:00")),
+    ("pbs -l select=2:ncpus=4,walltime=90m", 5400),
+    ("pbs --time 2h", 7200),
+    ("pbs -t 1d", 86400),
+    ("pbs -t 0-4 -l walltime=2h", 7200),
+    ("pbs --dialect torque -l nodes=2:ppn=4,walltime=2h", 7200),
+]
+
+
+@pytest.mark.parametrize(("command", "seconds"), LIMITS)
+def test_the_answer_makes_the_same_time_limit(command: str, seconds: int) -> None:
+    """With a unit, too, which jobgen accepts and the scheduler does not; the script of the answer has no error."""
+    name, *words = shlex.split(command)
+    sentence, _ = run([name, *words])
+    dialect = "torque" if "torque" in command + sentence else {"pbs": "pbspro"}.get(name, name)
+    kept = words[:2] if words[0] == "--dialect" else []
+    _, script = run([name, *kept, *shlex.split(sentence.partition("; use ")[2].partition(";")[0])])
+    assert Script(script.encode(), dialect).request.walltime == seconds, sentence
+    assert not [one for one in check(script.encode(), scheduler=dialect) if one.level == ERROR], sentence
 
 
 def run(words: list[str]) -> tuple[str, str]:

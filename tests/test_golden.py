@@ -14,7 +14,7 @@ from support.require import need_command
 
 from jobgen.config import read_spec
 from jobgen.errors import JobgenError
-from jobgen.plan import resolve
+from jobgen.plan.plan import resolve
 from jobgen.rendering.render import render
 from jobgen.rendering.runtime import MARK
 

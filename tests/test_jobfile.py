@@ -24,7 +24,7 @@ from jobgen.jobfile.locations import line_of
 from jobgen.jobfile.reader import read_job
 from jobgen.jobfile.tables import TABLES, table_of
 from jobgen.options import BY_KEY, OPTIONS
-from jobgen.plan import resolve
+from jobgen.plan.plan import resolve
 from jobgen.schedulers.detection import detect
 from jobgen.schedulers.table import SCHEDULERS
 from jobgen.spec import JobSpec

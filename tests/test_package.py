@@ -18,7 +18,7 @@ from support.require import absent
 from jobgen.commands import man
 from jobgen.commands.cli import cli
 from jobgen.config import read_spec
-from jobgen.plan import resolve
+from jobgen.plan.plan import resolve
 from jobgen.rendering.render import environment, render
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -31,7 +31,7 @@ def run(*words: str, **options: object) -> subprocess.CompletedProcess[str]:
 def test_nothing_heavy_is_imported() -> None:
     code = (
         "import sys; from jobgen.commands.cli import run; status = run(['pbs', '--nodes', '2', '--launcher', 'mpirun']);"
-        "print(status, sorted({'torch', 'deepspeed', 'mpi4py', 'numpy', 'jobgen.train', 'train', 'subprocess', 'difflib', 'msgspec'}"
+        "print(status, sorted({'torch', 'deepspeed', 'mpi4py', 'numpy', 'jobgen.train', 'train', 'subprocess', 'difflib', 'msgspec', 'tree_sitter', 'tree_sitter_bash'}"
         " & set(sys.modules)), file=sys.stderr)"
     )
     assert run("-c", code).stderr == "0 []\n"

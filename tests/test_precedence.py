@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from jobgen.check.checker import check
-from jobgen.check.script import Script
 from jobgen.schedulers.precedence import heeded, split_user_directives
+from jobgen.script.script import Script
 
 
 @pytest.mark.parametrize(

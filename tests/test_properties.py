@@ -16,7 +16,7 @@ from support.require import find_command
 
 from jobgen.config import read_spec
 from jobgen.errors import JobgenError
-from jobgen.plan import resolve
+from jobgen.plan.plan import resolve
 from jobgen.rendering.quoting import sh
 from jobgen.rendering.render import render
 

@@ -163,11 +163,16 @@ def test_the_recipe_for_conda_is_rendered(recipes: Path) -> None:
     need_package("rattler_build")
     import rattler_build
 
+    from release.recipes import CONDA_NAMES
+
     recipe = rattler_build.Stage0Recipe.from_file(recipes / "conda/recipe.yaml")
     [variant] = recipe.render(rattler_build.VariantConfig())
     found: dict[str, Any] = variant.recipe.to_dict()
     assert found["package"] == {"name": "jobgen", "version": __version__}
-    assert {re.split("[ =>]", str(one))[0] for one in found["requirements"]["run"]} == {"python", *required()}
+    assert {re.split("[ =>]", str(one))[0] for one in found["requirements"]["run"]} == {
+        "python",
+        *(CONDA_NAMES.get(one, one) for one in required()),
+    }
 
 
 def test_the_package_for_spack_has_the_requirements(recipes: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from support import jobs
 
 from jobgen import JobgenError, JobSpec, render
-from jobgen.plan import resolve
+from jobgen.plan.plan import resolve
 from jobgen.rendering.explanation import rows
 from jobgen.schedulers.table import SCHEDULERS
 

@@ -19,7 +19,7 @@ from support.require import need_command
 
 from jobgen.schedulers.table import SCHEDULERS, queued
 from jobgen.secrets import MASK, is_secret, masked, masked_data
-from jobgen.values import read_env_file
+from jobgen.values.parsers import read_env_file
 
 SECRET = "xyzzy of xyzzy"
 FORMS = (

@@ -9,7 +9,7 @@ import pytest
 from test_sites import jobgen
 
 from jobgen import JobSpec, render
-from jobgen.plan import resolve
+from jobgen.plan.plan import resolve
 from jobgen.sites.limits import longest
 from jobgen.sites.loader import load
 

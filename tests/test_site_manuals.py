@@ -10,7 +10,7 @@ import pytest
 from support.site_manuals import SITES
 
 from jobgen import JobSpec, render
-from jobgen.plan import resolve
+from jobgen.plan.plan import resolve
 from jobgen.rendering.network_lines import network_lines
 
 # The job, the lines that it must have, the words that it must not have, and the source of both.

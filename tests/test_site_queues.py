@@ -14,8 +14,8 @@ from jobgen import render
 from jobgen.check.checker import check
 from jobgen.config import read_spec
 from jobgen.errors import JobgenError
-from jobgen.launchers import LAUNCHERS
-from jobgen.plan import resolve
+from jobgen.launch.launchers import LAUNCHERS
+from jobgen.plan.plan import resolve
 from jobgen.sites.host_match import reason
 from jobgen.sites.loader import load
 from jobgen.spec import COMMAND_LINE, JobSpec, SiteName
@@ -134,7 +134,7 @@ PAIRS = [
     (site, launcher)
     for site in QUEUES
     for launcher in ("srun", "deepspeed", "torchrun")
-    if load(site).file.scheduler in LAUNCHERS[launcher].schedulers
+    if LAUNCHERS[launcher].starts(load(site).file.scheduler)
 ]
 
 

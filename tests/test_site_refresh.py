@@ -14,14 +14,14 @@ from test_site_limits import CLUSTER
 from test_sites import PBSNODES, QSTAT, SINFO, jobgen
 
 from jobgen import JobgenError, JobSpec
-from jobgen.plan import resolve
+from jobgen.plan.plan import resolve
 from jobgen.schedulers import pbs_cluster, slurm_cluster
 from jobgen.schedulers.cluster import Facts
+from jobgen.site_making.refresh import differences, text_of
 from jobgen.sites.defaults import completed
 from jobgen.sites.limits import Request, excesses
 from jobgen.sites.loader import load
 from jobgen.sites.machine import merged
-from jobgen.sites.refresh import differences, text_of
 from jobgen.sites.search import machine_file
 from jobgen.sites.site_file import Site
 

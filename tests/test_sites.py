@@ -20,17 +20,17 @@ from support.site_manuals import SITES
 from jobgen import JobSpec, render
 from jobgen.config import read_spec
 from jobgen.errors import JobgenError
-from jobgen.plan import resolve
+from jobgen.plan.plan import resolve
 from jobgen.schedulers import pbs_cluster, slurm_cluster
 from jobgen.schedulers.cluster import Facts
 from jobgen.schedulers.table import SCHEDULERS, scheduler_of
+from jobgen.site_making.creation import site_file, taking_jobs, without_reservations
+from jobgen.site_making.validation import try_defaults
 from jobgen.sites import loader, search
-from jobgen.sites.creation import site_file, taking_jobs, without_reservations
 from jobgen.sites.host_match import reason
 from jobgen.sites.limits import Request, excesses
 from jobgen.sites.site_file import Site
 from jobgen.sites.sources import newest
-from jobgen.sites.validation import try_defaults
 from jobgen.spec import COMMAND_LINE, SiteName
 
 SHIPPED = sorted(path.stem for path in Path(search.folders()[-1]).glob("*.toml"))

@@ -78,7 +78,7 @@ def test_the_functions_of_the_steps(tmp_path: Path) -> None:
 def test_the_plan_of_a_run_has_the_steps(tmp_path: Path) -> None:
     from jobgen.config import read_spec
     from jobgen.jobfile.reader import read_job
-    from jobgen.plan import resolve
+    from jobgen.plan.plan import resolve
     from jobgen.rendering.render import render
     from jobgen.runs import plan_file
 

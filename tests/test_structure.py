@@ -4,38 +4,47 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
 
 import jobgen.train.accelerators as training
 import pytest
 
-from jobgen.launchers import LAUNCHERS, MPI_FLAVOURS, Launcher, MpiFlavour
-from jobgen.plan import Plan
-from jobgen.resources.accelerators import ACCELERATORS, Accelerator
-from jobgen.schedulers.base import Scheduler
+import jobgen
+from jobgen.launch.accelerators import ACCELERATORS
+from jobgen.launch.launchers import LAUNCHERS, MPI_FLAVOURS
 from jobgen.schedulers.table import COMMANDS as SCHEDULER_COMMANDS
 from jobgen.schedulers.table import SCHEDULERS
-from jobgen.spec import JobSpec
-from jobgen.sweep import Sweep
 
 ROOT = Path(__file__).resolve().parent.parent
 ACYCLIC = ("jobgen", "train")
-MOST_AT_THE_TOP = 15
-MOST_FIELDS = 15
-TABLES = (Scheduler, Launcher, MpiFlavour, Accelerator, JobSpec)  # their rows and options are no parts
+# The folders and top modules of jobgen, the lowest first.
+ORDER = (
+    ("topology",),
+    ("errors", "secrets", "values"),
+    ("launch", "schedulers"),
+    ("options", "spec"),
+    ("jobfile", "sites"),
+    ("config",),
+    ("plan",),
+    ("rendering",),
+    ("script",),
+    ("check", "convert", "runs"),
+    ("doctor", "report", "site_making"),
+    ("api",),
+    ("__main__", "commands", "jobgen"),
+)
 HEAVY = ("torch", "deepspeed", "mpi4py", "jobgen.train")
 COMMANDS = "jobgen.commands"
+PUBLIC = {f"jobgen.{name}" for name in jobgen.__all__}
 MAY_IMPORT_COMMANDS = ("jobgen.__main__", COMMANDS)
 # Names that only the modules of their rows compare with; elsewhere the row says what differs.
 ROWS = {
-    "jobgen.launchers": (
+    "jobgen.launch.launchers": (
         *("mpirun", "deepspeed", "torchrun", "srun", "accelerate", "colossalai"),
         *("openmpi", "mpich", "intel", "pals"),
     ),
-    "jobgen.resources.accelerators": ("cuda", "npu", "rocm", "xpu"),
+    "jobgen.launch.accelerators": ("cuda", "npu", "rocm", "xpu"),
     "jobgen.schedulers": ("pbs", "pbspro", "torque", "slurm", "local"),
 }
 
@@ -121,29 +130,30 @@ def test_a_cycle_is_found() -> None:
     assert cycle({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == []
 
 
-def test_few_modules_at_the_top() -> None:
-    assert len(list((ROOT / "jobgen").glob("*.py"))) <= MOST_AT_THE_TOP
+def unit(name: str) -> str:
+    """Return the folder of a module below jobgen/, or the module itself if it is at the top."""
+    return name.split(".")[1] if "." in name else "jobgen"
 
 
-def parts(hint: Any) -> Iterator[type]:
-    """Yield the types of jobgen in a type: its own, and those of its fields."""
-    if inner := get_args(hint):
-        yield from (part for one in inner for part in parts(one))
-    elif isinstance(hint, type) and hint.__module__.startswith("jobgen.") and not issubclass(hint, TABLES):
-        yield hint
-        yield from (
-            part for one in get_type_hints(hint, None, {"Sweep": Sweep}).values() for part in parts(one)
-        )
+def units() -> dict[str, set[str]]:
+    """Return the units that each unit imports. Late imports count, those for types alone do not."""
+    known = modules("jobgen").keys()
+    found: dict[str, set[str]] = {unit(name): set() for name in known}
+    for name in known:
+        own = (one for one in imported("jobgen", name) if one in known or one in PUBLIC)
+        found[unit(name)] |= {unit(one) if one in known else "jobgen" for one in own} - {unit(name)}
+    return found
 
 
-def test_the_plan_is_in_parts() -> None:
-    found = set(parts(Plan))
-    assert {Plan, Sweep} < found
-    sizes = {
-        part.__name__: len(fields(part) if is_dataclass(part) else part._fields)  # type: ignore[attr-defined]
-        for part in found
-    }
-    assert {name: size for name, size in sizes.items() if size > MOST_FIELDS} == {}
+def test_imports_go_down() -> None:
+    level = {name: number for number, names in enumerate(ORDER) for name in names}
+    edges = units()
+    assert edges.keys() == level.keys()
+    assert not [(one, other) for one, below in edges.items() for other in below if level[one] < level[other]]
+
+
+def test_no_cycle_of_units() -> None:
+    assert not cycle(units()), " -> ".join(cycle(units()))
 
 
 def test_nothing_heavy_is_imported() -> None:
@@ -208,9 +218,9 @@ def test_train_knows_no_device_by_name() -> None:
 
 def test_the_names_of_rows_are_complete() -> None:
     known = {*LAUNCHERS, *MPI_FLAVOURS}
-    assert known == set(ROWS["jobgen.launchers"])
+    assert known == set(ROWS["jobgen.launch.launchers"])
     # cpu is the absence of an accelerator.
-    assert set(ACCELERATORS) - {"cpu"} == set(ROWS["jobgen.resources.accelerators"])
+    assert set(ACCELERATORS) - {"cpu"} == set(ROWS["jobgen.launch.accelerators"])
     assert {*SCHEDULERS, *SCHEDULER_COMMANDS} == set(ROWS["jobgen.schedulers"])
 
 

@@ -17,7 +17,7 @@ from test_properties import PROBE, TEXT
 from jobgen.config import read_spec
 from jobgen.errors import JobgenError
 from jobgen.jobfile.reader import layer_of
-from jobgen.plan import resolve
+from jobgen.plan.plan import resolve
 from jobgen.rendering.render import render
 
 VALUES = st.one_of(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from jobgen import values
 from jobgen.schedulers.base import clock, size
 from jobgen.schedulers.torque import TORQUE
+from jobgen.values import parsers
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ from jobgen.schedulers.torque import TORQUE
     ],
 )
 def test_walltime(text: str, seconds: int) -> None:
-    assert values.walltime(text) == seconds
+    assert parsers.walltime(text) == seconds
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_walltime(text: str, seconds: int) -> None:
 )
 def test_walltime_refused(text: str) -> None:
     with pytest.raises(ValueError, match="must|ambiguous"):
-        values.walltime(text)
+        parsers.walltime(text)
 
 
 @pytest.mark.parametrize(
@@ -52,13 +52,13 @@ def test_walltime_refused(text: str) -> None:
     ],
 )
 def test_memory(text: str, mib: int) -> None:
-    assert values.memory(text) == mib
+    assert parsers.memory(text) == mib
 
 
 @pytest.mark.parametrize("text", ["", "64", "64K", "0G", "-1G", "1.0001M", "G", "64 G B", "64GG"])
 def test_memory_refused(text: str) -> None:
     with pytest.raises(ValueError, match="must"):
-        values.memory(text)
+        parsers.memory(text)
 
 
 def test_sizes_and_clocks_as_schedulers_write_them() -> None:
@@ -72,7 +72,7 @@ def test_sizes_and_clocks_as_schedulers_write_them() -> None:
 
 @pytest.mark.parametrize("name", ["PATH", "LD_LIBRARY_PATH", "_x", "http_proxy", "nodes", "status"])
 def test_environment_names(name: str) -> None:
-    assert values.assignment(f"{name}=a=b") == (name, "a=b")
+    assert parsers.assignment(f"{name}=a=b") == (name, "a=b")
 
 
 @pytest.mark.parametrize(
@@ -82,11 +82,11 @@ def test_environment_names(name: str) -> None:
 )  # fmt: skip
 def test_environment_names_refused(text: str) -> None:
     with pytest.raises(ValueError, match="must|cannot"):
-        values.assignment(text)
+        parsers.assignment(text)
 
 
 def test_device_filter() -> None:
-    assert values.device_filter("n1:0,2@n2") == (("n1", (0, 2)), ("n2", ()))
+    assert parsers.device_filter("n1:0,2@n2") == (("n1", (0, 2)), ("n2", ()))
     for bad in ("", "n1:", "n1:0-2", "@n1", "n1@n1", "n1:0,", "n 1", "-n1"):
         with pytest.raises(ValueError, match="must|twice"):
-            values.device_filter(bad)
+            parsers.device_filter(bad)

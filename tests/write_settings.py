@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from jobgen.api import _TABLES
+from jobgen.api.jobs import _TABLES
 from jobgen.jobfile.tables import meaning
 from jobgen.options import OPTIONS, Option
-from jobgen.values import Choice, Whole, absolute_path, path, time_limit, walltime
+from jobgen.values.parsers import Choice, Whole, absolute_path, path, time_limit, walltime
 
 STUB = Path(__file__).resolve().parent.parent / "jobgen/settings.pyi"
 HEAD = '''"""The settings of a JobSpec, for editors; written by tests/write_settings.py from the table of options."""

@@ -57,7 +57,8 @@ def _named(error: BaseException) -> BaseException:
     if package not in PACKAGES:
         return error
     return TrainingFailure(
-        f"the Python package {package} is not installed in {sys.prefix}: pip install 'jobgen[train]'"
+        f"the Python package {package} is not installed in {sys.prefix}: "
+        "pip install '.[train]' in a checkout of jobgen"
     )
 
 

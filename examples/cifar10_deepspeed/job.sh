@@ -51,7 +51,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.2.0, SHA-256 b5c020e25cf0199dffc63e933c76b3d9ac4c6d593fc1eb050a631c3a7899de09 ========
+# ======== jobgen runtime 0.2.0, SHA-256 fbce31f7519f6f2c20dc633207ce96362effe9daa2b7e6a97bcd8127afee51d2 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -316,7 +316,7 @@ job_need() { # COMMAND...
 }
 
 job_need_training() {
-  python3 -c 'import jobgen.train' || job_die 71 "$(command -v python3) has no jobgen.train: pip install 'jobgen[train]'"
+  python3 -c 'import jobgen.train' || job_die 71 "$(command -v python3) has no jobgen.train: pip install '.[train]' in a checkout of jobgen"
 }
 
 job_need_file() { [[ -f $1 ]] || job_die 71 "there is no $1 in $PWD"; }

@@ -60,7 +60,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.2.0, SHA-256 75456aa7564ee5bfe722967e9bab1605fd06ec50ad1e0772bb1e68c221074215 ========
+# ======== jobgen runtime 0.2.0, SHA-256 7cd485989c3e7c57004c61e4fda7282e16653bdbf751eb50ff47f5ecb05e0fd6 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -359,7 +359,7 @@ job_need() { # COMMAND...
 }
 
 job_need_training() {
-  python3 -c 'import jobgen.train' || job_die 71 "$(command -v python3) has no jobgen.train: pip install 'jobgen[train]'"
+  python3 -c 'import jobgen.train' || job_die 71 "$(command -v python3) has no jobgen.train: pip install '.[train]' in a checkout of jobgen"
 }
 
 job_need_file() { [[ -f $1 ]] || job_die 71 "there is no $1 in $PWD"; }

@@ -53,7 +53,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.2.0, SHA-256 52a0ff06fb986fb91b13883d421d35b202ffad1434cf07e0a20c958b081d11ca ========
+# ======== jobgen runtime 0.2.0, SHA-256 6df81664f210b04f0a8882aa36fd3f438b0394ae52aa442408cf9f48645d046a ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -318,7 +318,7 @@ job_need() { # COMMAND...
 }
 
 job_need_training() {
-  python3 -c 'import jobgen.train' || job_die 71 "$(command -v python3) has no jobgen.train: pip install 'jobgen[train]'"
+  python3 -c 'import jobgen.train' || job_die 71 "$(command -v python3) has no jobgen.train: pip install '.[train]' in a checkout of jobgen"
 }
 
 job_need_file() { [[ -f $1 ]] || job_die 71 "there is no $1 in $PWD"; }

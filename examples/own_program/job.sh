@@ -56,7 +56,7 @@ job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || t
   echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
   exit 70
 }
-# ======== jobgen runtime 0.2.0, SHA-256 02f797d5f8527c66349fe88b33cfe94459ab029e388b2d802a94ffaeefc6aa55 ========
+# ======== jobgen runtime 0.2.0, SHA-256 f9292afac14da10a9ca555e1a81cbd06cde1ae087cb4dca2cfdb3c515db057b3 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -284,7 +284,7 @@ job_need() { # COMMAND...
 }
 
 job_need_training() {
-  python3 -c 'import jobgen.train' || job_die 71 "$(command -v python3) has no jobgen.train: pip install 'jobgen[train]'"
+  python3 -c 'import jobgen.train' || job_die 71 "$(command -v python3) has no jobgen.train: pip install '.[train]' in a checkout of jobgen"
 }
 
 job_need_file() { [[ -f $1 ]] || job_die 71 "there is no $1 in $PWD"; }

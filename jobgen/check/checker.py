@@ -7,13 +7,13 @@ import sys
 from collections.abc import Callable
 from typing import NamedTuple
 
-from jobgen.check import directive_reader
 from jobgen.check.rule import NOTE
 from jobgen.check.rules.table import RULES
-from jobgen.check.script import Script
-from jobgen.check.submitted import scripts
 from jobgen.errors import JobgenError, shown
 from jobgen.rendering.runtime import MARK
+from jobgen.script import directives
+from jobgen.script.script import Script
+from jobgen.script.submitted import scripts
 
 _LARGEST = 1_000_000  # bytes; no batch script is this long
 
@@ -47,7 +47,7 @@ def check_file(
     name = "<stdin>" if path == "-" else path
     if scheduler is None and say is not None:
         lines = source.decode("utf-8", "replace").splitlines()
-        if reason := directive_reader.recognized(lines).reason:
+        if reason := directives.recognized(lines).reason:
             say(f"{name}: {reason}")
     return check(source, name, scheduler, folder, version)
 
@@ -94,7 +94,7 @@ def check(
 def _script(source: bytes, scheduler: str | None, folder: str | None, version: str | None) -> Script:
     lines = source.decode("utf-8", "replace").split("\n")
     return Script(
-        source, scheduler or directive_reader.guess([line.rstrip("\r") for line in lines]), folder, version
+        source, scheduler or directives.guess([line.rstrip("\r") for line in lines]), folder, version
     )
 
 

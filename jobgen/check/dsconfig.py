@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from jobgen.check.bash import literal
-from jobgen.check.script import Script
+from jobgen.script.script import Script
+from jobgen.script.syntax import literal
 
 _OPTIONS = ("--deepspeed_config", "--deepspeed-config", "--ds_config", "--deepspeed")
 _LARGEST = 1_000_000

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from jobgen import __version__
 from jobgen.check.checker import Finding
 from jobgen.check.rules.table import RULES
 from jobgen.errors import visible
+from jobgen.values.version import __version__
 
 _PAGE = "docs/rules/{}.md"
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from jobgen.check.script import Hit, Script
+from jobgen.script.script import Hit, Script
 
 ERROR, WARNING, NOTE = "error", "warning", "note"  # the levels of SARIF
 

@@ -6,9 +6,9 @@ import shlex
 from collections.abc import Sequence
 
 from jobgen.errors import one_of, shown
+from jobgen.plan.directives import unpattern
 from jobgen.schedulers.base import Scheduler
 from jobgen.schedulers.detection import detect
-from jobgen.schedulers.directives import unpattern
 from jobgen.schedulers.table import COMMANDS, SCHEDULERS, named, queued
 
 

@@ -10,7 +10,7 @@ from jobgen.commands.parameter_types import Typed
 from jobgen.errors import JobgenError, shown
 from jobgen.schedulers.table import SCRIPT_SCHEDULERS
 from jobgen.schedulers.versions import version
-from jobgen.values import choice
+from jobgen.values.parsers import choice
 
 
 @click.command(

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jobgen import __version__
 from jobgen.commands.job_options import (
     JOB_FILE,
     Command,
@@ -29,9 +28,10 @@ from jobgen.errors import BAD_INPUT, INTERRUPTED, JobgenError, nearest, one_of, 
 from jobgen.options import EARLIER_FLAGS, note
 from jobgen.schedulers.table import COMMANDS, SCHEDULERS, named, queued
 from jobgen.secrets import masked
+from jobgen.values.version import __version__
 
 if TYPE_CHECKING:
-    from jobgen.plan import Plan
+    from jobgen.plan.plan import Plan
     from jobgen.runs.submission import Submitted
 
 _COMPILED = "msgspec"  # the one requirement that jobgen.pyz cannot hold
@@ -250,7 +250,7 @@ def _submit(
     site: str | None,
     **given: Any,
 ) -> int | None:
-    from jobgen.plan import resolve
+    from jobgen.plan.plan import resolve
     from jobgen.rendering.render import cache_dir, render
     from jobgen.runs import submission
 

@@ -13,7 +13,7 @@ from jobgen.commands.parameter_types import FILE, Typed
 from jobgen.errors import JobgenError, one_of, shown
 from jobgen.schedulers.table import SCHEDULERS
 from jobgen.secrets import masked
-from jobgen.values import choice
+from jobgen.values.parsers import choice
 
 if TYPE_CHECKING:
     from jobgen.convert.remark import Remark
@@ -49,10 +49,10 @@ def convert(
     file: str | None, target: str | None, scheduler: str | None, output: str | None, force: bool
 ) -> int:
     from jobgen.check.checker import read_source
-    from jobgen.check.directive_reader import recognized
-    from jobgen.check.script import Script
     from jobgen.convert import conversion, to_job_file
     from jobgen.rendering.runtime import MADE_BY, MARK
+    from jobgen.script.directives import recognized
+    from jobgen.script.script import Script
 
     if file is None:
         raise JobgenError("convert: name a script, or - for standard input")

@@ -19,7 +19,7 @@ from jobgen.commands.job_options import (
 from jobgen.commands.parameter_types import Typed
 from jobgen.errors import JobgenError
 from jobgen.schedulers.table import COMMANDS, SCHEDULERS
-from jobgen.values import choice, whole
+from jobgen.values.parsers import choice, whole
 
 if TYPE_CHECKING:
     from jobgen.spec import Layer

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from jobgen.check.directive_reader import Line, read_options
-from jobgen.check.script import Script
 from jobgen.convert.job_file_builder import JobFile
 from jobgen.convert.job_file_directives import read_directives
 from jobgen.convert.remark import Remark
 from jobgen.options import BY_KEY
 from jobgen.schedulers.base import Scheduler
+from jobgen.schedulers.directive_options import read_options
 from jobgen.schedulers.request import Request, number
 from jobgen.schedulers.table import SCHEDULERS
+from jobgen.script.script import Script
 from jobgen.secrets import masked_word
-from jobgen.values import mebibytes
+from jobgen.values.parsers import mebibytes, walltime
 
 Words = list[str]  # an option and its value
 
@@ -59,7 +59,9 @@ def owner(option: Words, typed: Typed, target: Scheduler | None) -> Scheduler | 
 
 
 def whole(option: Words, flags: Sequence[str]) -> Words:
-    """Return an option with a value, of which only the beginning was typed, with its name in full."""
+    """Return an option with a value, with its name in full; of a letter without ``=``."""
+    if re.match(r"-\w=", option[0]):  # -t=2h
+        return [option[0][:2], option[0][3:]]
     word, equals, value = option[0].partition("=")
     ours = any(flag.startswith(word) for flag in flags)
     for row in SCHEDULERS.values() if re.match(r"--\w{3}", word) and option != [word] and not ours else ():
@@ -74,7 +76,7 @@ def _has(row: Scheduler, option: Words) -> bool:
     name = option[0]
     if name.startswith("--"):
         return name[2:].partition("=")[0] in long_names(row)
-    read = read_options(Line(1, "", shlex.join(option)), row)
+    read = read_options(shlex.join(option), row)
     return name[1:2] in row.letters.replace(":", "") and all(one.flag for one in read)
 
 
@@ -84,8 +86,8 @@ def of_scheduler(row: Scheduler, options: Sequence[Words], typed: Typed, target:
     done = [_not_in_scripts(row, one) for one in options]
     options = [one for one, said in zip(options, done, strict=True) if not said]
     file = _read(row, options, typed) if options else JobFile()
-    values, remarks = file.values, [f"{one.what}: {one.why}" for one in file.remarks]
-    remarks += filter(None, done)
+    remarks = [*_replace_refused(file, row), *filter(None, done)]
+    values, remarks = file.values, [*(f"{one.what}: {one.why}" for one in file.remarks), *remarks]
     if target is not None and row.family != target.family:
         values.pop("dialect", None)
         if lost := values.pop("directive", None):
@@ -99,7 +101,7 @@ def of_scheduler(row: Scheduler, options: Sequence[Words], typed: Typed, target:
 
 def _not_in_scripts(row: Scheduler, option: Words) -> str:
     """Return what to do instead of an option that belongs to no script; empty if it belongs there."""
-    for one in read_options(Line(1, "", shlex.join(option)), row):
+    for one in read_options(shlex.join(option), row):
         for key, part in row.settings(one):
             if (advice := row.not_in_scripts.get(key)) is not None:
                 return advice.format(_program(part.value)) or f"leave {option[0]} out"
@@ -113,7 +115,7 @@ def _program(text: str) -> str:
 
 
 def _lacks_value(row: Scheduler, word: str) -> bool:
-    [option, *_] = read_options(Line(1, "", word), row)
+    [option, *_] = read_options(word, row)
     return row.takes_value(option.flag) and not option.value
 
 
@@ -202,7 +204,51 @@ def _read_with(row: Scheduler, options: Sequence[Words], context: Mapping[str, i
     file = JobFile()
     read_directives(file, Script(f"{line}\n".encode(), row.name), row, totals=False)
     _pass_names(file, row)
+    _read_times(file, row)
     return file
+
+
+def _read_times(file: JobFile, row: Scheduler) -> None:
+    """Read times that the scheduler refuses, such as ``2h``, as jobgen reads them."""
+    limit = row.request_forms["walltime"].removesuffix("={}")
+    for one in _directives(file):
+        name, _, text = one.partition("=")
+        if name not in (limit, "--time-min", *(f"-l {name}" for name in row.time_resources)):
+            continue
+        if row.accepts_time(text):
+            file.values |= {"walltime": "queue"} if name == limit else {}  # there is no limit
+            continue
+        _drop(file, one)
+        if why := refusal("walltime", text):
+            file.remarks.append(Remark(1, one, why if name == limit else "is no duration"))
+        elif name == limit:
+            file.values["walltime"] = text
+        else:
+            file.add("directive", f"{name}={row.clock(walltime(text))}")
+
+
+def _replace_refused(file: JobFile, row: Scheduler) -> Iterator[str]:
+    """Replace directives whose values the scheduler refuses by jobgen's options; yield why it cannot be."""
+    for one in _directives(file):
+        options = read_options(one, row)
+        for key, part in (setting for option in options for setting in row.settings(option)):
+            if fault := row.value_fault(key, part.value):
+                _drop(file, one)
+                own = row.option_of(key)
+                if own is None or (fault := refusal(own, part.value)):
+                    yield fault
+                else:
+                    file.values[own] = part.value
+                break
+
+
+def refusal(key: str, value: str) -> str:
+    """Return what to write instead of a value that jobgen's option refuses; empty if it accepts it."""
+    try:
+        BY_KEY[key].parse(value)
+    except ValueError as error:
+        return f"use {BY_KEY[key].flag}, it {error}"
+    return ""
 
 
 def long_names(scheduler: Scheduler) -> set[str]:

@@ -10,10 +10,19 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import click
 
-from jobgen.commands.foreign_directives import Answer, Typed, Words, long_names, of_scheduler, owner, whole
+from jobgen.commands.foreign_directives import (
+    Answer,
+    Typed,
+    Words,
+    long_names,
+    of_scheduler,
+    owner,
+    refusal,
+    whole,
+)
 from jobgen.convert.job_file_builder import JobFile
 from jobgen.errors import one_of
-from jobgen.launchers import LAUNCHERS
+from jobgen.launch.launchers import LAUNCHERS
 from jobgen.options import BY_KEY, EARLIER_FLAGS, as_typed
 from jobgen.schedulers.base import NEVER
 from jobgen.schedulers.request import number
@@ -138,10 +147,8 @@ def _of_launcher(option: Words, typed: Typed) -> Answer | None:
 def _checked(owners: Sequence[str], key: str, value: str) -> Answer:
     """Return the answer with this value, unless jobgen's option refuses it."""
     option = BY_KEY[key]
-    try:
-        option.parse("yes" if option.switch else value)
-    except ValueError as error:
-        return Answer(owners, {}, (f"use {option.flag}, it {error}",))
+    if why := refusal(key, "yes" if option.switch else value):
+        return Answer(owners, {}, (why,))
     return Answer(owners, {key: True if option.switch else value})
 
 

@@ -8,7 +8,7 @@ import click
 
 from jobgen.commands.parameter_types import FILE, Typed
 from jobgen.errors import JobgenError, shown
-from jobgen.values import choice, text
+from jobgen.values.parsers import choice, text
 
 KINDS, ACCELERATORS = ("dockerfile", "apptainer"), ("cuda", "npu", "cpu")
 CUDA, CANN, CHIP = "12.8.1", "8.3.rc2", "910b"

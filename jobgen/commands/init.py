@@ -12,7 +12,7 @@ import jobgen
 from jobgen.commands.parameter_types import FILE, Typed
 from jobgen.errors import shown
 from jobgen.schedulers.table import COMMANDS, SCHEDULERS, named
-from jobgen.values import choice
+from jobgen.values.parsers import choice
 
 if TYPE_CHECKING:
     from jobgen.options import Option
@@ -127,7 +127,7 @@ def _lines(option: Option, kind: str, said: Mapping[str, Any]) -> list[str]:
 
 def example(option: Option, kind: str) -> Any:
     """Return a value that the option accepts."""
-    from jobgen.values import Choice
+    from jobgen.values.parsers import Choice
 
     if option.key == "directive":
         return [SCHEDULERS[kind].example_directive]

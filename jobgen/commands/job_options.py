@@ -14,7 +14,7 @@ from jobgen.options import EARLIER_FLAGS, OPTIONS
 from jobgen.secrets import is_secret
 
 if TYPE_CHECKING:
-    from jobgen.plan import Plan
+    from jobgen.plan.plan import Plan
     from jobgen.spec import JobSpec, Layer
 
 JOB_FILE = "jobgen.toml"  # the default
@@ -162,10 +162,10 @@ def plan_of(
         JobgenError: a value is wrong.
     """
     from jobgen.config import read_spec
-    from jobgen.plan import resolve
-    from jobgen.rendering import expansion
+    from jobgen.plan import expansion
+    from jobgen.plan.plan import resolve
+    from jobgen.plan.survival import note
     from jobgen.spec import COMMAND_LINE, SiteName
-    from jobgen.survival import note
 
     texts = {key: _YES_NO.get(value, value) for key, value in given.items()}
     place = None if site is None else SiteName(site, COMMAND_LINE, os.path.dirname(job or ""))

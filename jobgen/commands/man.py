@@ -13,11 +13,11 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import click
 
-from jobgen import __version__
 from jobgen.commands.job_options import Command
 from jobgen.commands.parameter_types import FILE
 from jobgen.errors import JobgenError, nearest, shown
 from jobgen.runs.exit_statuses import of_command
+from jobgen.values.version import __version__
 
 _ESCAPES = str.maketrans({"\\": "\\e", "-": "\\-", "'": "\\(aq", "`": "\\(ga", "^": "\\(ha", "~": "\\(ti"})
 ENVIRONMENT = (

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from jobgen.errors import JobgenError, shown
-from jobgen.values import path
+from jobgen.values.parsers import path
 
 
 class Typed(click.ParamType):  # type: ignore[type-arg]  # generic from Click 8.4 on

@@ -12,7 +12,7 @@ import click
 
 from jobgen.commands.parameter_types import Typed
 from jobgen.errors import INTERRUPTED, NO, JobgenError, shown
-from jobgen.values import whole
+from jobgen.values.parsers import whole
 
 _RUNS = "RUN is a run directory, its name or the beginning of it, or a job's id."
 

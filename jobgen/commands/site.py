@@ -86,9 +86,9 @@ def show(name: str | None, as_json: bool) -> None:
 @site.command("check", help="Check a site file: FILE, or the name of a site. Doubtful sources are warnings.")
 @click.argument("file", required=False)
 def check(file: str | None) -> None:
+    from jobgen.site_making.validation import try_defaults
     from jobgen.sites.loader import load
     from jobgen.sites.sources import doubts
-    from jobgen.sites.validation import try_defaults
 
     if file is None:
         raise JobgenError("site check: name a site file")
@@ -126,7 +126,7 @@ def detect(as_json: bool) -> int:
 def new(name: str | None, output: str | None, force: bool) -> None:
     from jobgen.rendering.script_file import write_script
     from jobgen.schedulers.detection import detect
-    from jobgen.sites.creation import site_file, taking_jobs, without_reservations
+    from jobgen.site_making.creation import site_file, taking_jobs, without_reservations
 
     scheduler = SCHEDULERS[detect()[0]]
     if scheduler.one_host:
@@ -186,10 +186,10 @@ def _facts(scheduler: Scheduler, command: str) -> Facts:
 @click.argument("name", required=False)
 def refresh(name: str | None) -> None:
     from jobgen.rendering.script_file import write_script
+    from jobgen.site_making.refresh import differences, text_of
     from jobgen.sites.host_match import detected
     from jobgen.sites.loader import load
     from jobgen.sites.machine import merged
-    from jobgen.sites.refresh import differences, text_of
     from jobgen.sites.search import machine_file
 
     name = name or (detected() or [None])[0]

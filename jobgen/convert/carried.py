@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from jobgen.check.bare_names import bare_names
-from jobgen.check.bash import Node, assignments
-from jobgen.check.script import Script
-from jobgen.check.shell_commands import commands
+from jobgen.script.bare_names import bare_names
+from jobgen.script.commands import commands
+from jobgen.script.script import Script
+from jobgen.script.syntax import Node, assignments
 
 _IFS = re.compile(r"(export )?IFS=\S*$|IFS=(\$?'[^']*'|\"[^\"]*\")$")
 

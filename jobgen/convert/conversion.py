@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from jobgen.check.bash import Node, expansions
-from jobgen.check.script import Script
-from jobgen.check.shell_commands import Command
 from jobgen.convert import (
     directive_options,
     launch_translation,
@@ -23,6 +20,9 @@ from jobgen.convert.start_lines import has_directives, has_first_line, line_star
 from jobgen.schedulers.base import Scheduler, key_of
 from jobgen.schedulers.table import SCHEDULERS
 from jobgen.schedulers.wanted import Wanted
+from jobgen.script.commands import Command
+from jobgen.script.script import Script
+from jobgen.script.syntax import Node, expansions
 
 
 class Converted(NamedTuple):

@@ -9,14 +9,14 @@ import os
 import re
 from collections.abc import Collection, Iterator, Sequence
 
-from jobgen.check.bash import Node, assignments, exported
-from jobgen.check.launches import Launch
-from jobgen.check.script import Script
-from jobgen.check.shell_commands import Command, commands
 from jobgen.convert import variables
 from jobgen.convert.job_file_launcher import program_of
 from jobgen.convert.read_names import names_read
 from jobgen.schedulers.base import Scheduler
+from jobgen.script.commands import Command, commands
+from jobgen.script.launches import Launch
+from jobgen.script.script import Script
+from jobgen.script.syntax import Node, assignments, exported
 
 _MEANINGS = ("node_file", "node_list", "nodes", "chunks", "slots", "ranks")
 _STATEMENTS = """

@@ -5,9 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from jobgen.check.bash import Node, assignments, exported
-from jobgen.check.script import Script
-from jobgen.check.shell_commands import commands
 from jobgen.convert import job_file_notes
 from jobgen.convert.carried import carried, state
 from jobgen.convert.job_file_builder import JobFile
@@ -16,6 +13,9 @@ from jobgen.convert.job_file_split import Split
 from jobgen.convert.kinds_of_commands import PRINT, STATE
 from jobgen.convert.remark import Remark
 from jobgen.rendering.hooks import complaint
+from jobgen.script.commands import commands
+from jobgen.script.script import Script
+from jobgen.script.syntax import Node, assignments, exported
 
 _IDLE = re.compile(r"(wait|true|:|exit( 0| \$\?| \"\$\?\")?|(conda )?deactivate)?")
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from jobgen.convert.remark import Remark
 from jobgen.jobfile.writing import file_text
 from jobgen.options import BY_KEY
-from jobgen.values import Whole
+from jobgen.values.parsers import Whole
 
 
 @dataclass

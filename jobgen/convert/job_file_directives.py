@@ -6,17 +6,17 @@ import os
 import re
 from collections.abc import Iterator
 
-from jobgen.check.script import Script
 from jobgen.convert import directive_options, request_reader
 from jobgen.convert.job_file_builder import JobFile
 from jobgen.convert.remark import Remark
-from jobgen.resources.accelerators import GENERIC_RESOURCES
+from jobgen.launch.accelerators import GENERIC_RESOURCES
+from jobgen.plan.directives import unpattern
 from jobgen.schedulers.base import Scheduler, clock, matches
-from jobgen.schedulers.directives import unpattern
 from jobgen.schedulers.pbs import EVENT_LETTERS
 from jobgen.schedulers.request import Option, Request
 from jobgen.schedulers.table import named
 from jobgen.schedulers.wanted import Wanted
+from jobgen.script.script import Script
 
 
 def limits(file: JobFile, script: Script, source: Scheduler) -> None:

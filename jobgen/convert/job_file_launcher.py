@@ -6,16 +6,17 @@ import os
 import re
 from collections.abc import Iterator
 
-from jobgen.check.bash import Node, literal
-from jobgen.check.launches import Launch, expanded, option_name, values_of
-from jobgen.check.script import Script
 from jobgen.convert import aprun_line
 from jobgen.convert.job_file_builder import JobFile
 from jobgen.convert.kinds_of_commands import TOOLS
 from jobgen.convert.mpi_of_script import recognized_mpi
 from jobgen.convert.remark import Remark
-from jobgen.launchers import DEFAULT_MPI, LAUNCHERS, MPI_FLAVOURS
-from jobgen.rendering.expansion import names
+from jobgen.launch.command_line import option_name, values_of
+from jobgen.launch.expansion import names
+from jobgen.launch.launchers import DEFAULT_MPI, LAUNCHERS, MPI_FLAVOURS
+from jobgen.script.launches import Launch, expanded
+from jobgen.script.script import Script
+from jobgen.script.syntax import Node, literal
 
 OTHERS = ("aprun", "jsrun", "ibrun")  # read as mpirun, with options of their own
 _SETS = ("-x", "-env", "--env", "-genv")  # of mpirun: a variable of the ranks

@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import re
 
-from jobgen.check.bash import assignments, literal
-from jobgen.check.launches import Launch
-from jobgen.check.script import Script
-from jobgen.check.shell_commands import Command, is_python
-from jobgen.check.wrappers import command_start
 from jobgen.convert import job_file_launcher
 from jobgen.convert.job_file_body import misread
 from jobgen.convert.kinds_of_commands import STATE, TOOLS
+from jobgen.launch.command_line import is_python
+from jobgen.launch.wrappers import command_start
 from jobgen.rendering.hooks import complaint
+from jobgen.script.commands import Command
+from jobgen.script.launches import Launch
+from jobgen.script.script import Script
+from jobgen.script.syntax import assignments, literal
 
 
 def last_launch(script: Script) -> Launch | None:

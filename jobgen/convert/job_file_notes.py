@@ -6,17 +6,17 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 
-from jobgen.check.bash import LOOPS, Node, assignments, expansions, exported, literal, parse
-from jobgen.check.launches import Launch
-from jobgen.check.script import Script
-from jobgen.check.shell_commands import Command, commands
-from jobgen.containers import LEAKS
 from jobgen.convert.carried import carried
 from jobgen.convert.job_file_builder import JobFile
 from jobgen.convert.job_file_split import Split
 from jobgen.convert.kinds_of_commands import PRINT, STATE, TOOLS
 from jobgen.convert.remark import Remark
-from jobgen.launchers import LAUNCHERS
+from jobgen.launch.containers import LEAKS
+from jobgen.launch.launchers import LAUNCHERS
+from jobgen.script.commands import Command, commands
+from jobgen.script.launches import Launch
+from jobgen.script.script import Script
+from jobgen.script.syntax import LOOPS, Node, assignments, expansions, exported, literal, parse
 
 _SEPARATORS = (";", "&", ";;")
 _OF_PROGRAM = re.compile(r"exit( \"?\$\?\"?)?")

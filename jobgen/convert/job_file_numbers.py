@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from jobgen.check.launches import Launch
-from jobgen.check.script import Script
 from jobgen.convert import submission
 from jobgen.convert.job_file_builder import JobFile
 from jobgen.convert.job_file_directives import without_devices
@@ -14,7 +12,9 @@ from jobgen.convert.job_file_launcher import name_of
 from jobgen.convert.remark import Remark
 from jobgen.schedulers.base import Scheduler
 from jobgen.schedulers.request import Request, number
-from jobgen.values import mebibytes
+from jobgen.script.launches import Launch
+from jobgen.script.script import Script
+from jobgen.values.parsers import mebibytes
 
 _EACH = (
     "--nproc-per-node",

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from jobgen.check.bash import Node, assignments
-from jobgen.check.script import Script
-from jobgen.check.shell_commands import Command, commands
 from jobgen.convert.job_file_builder import JobFile
 from jobgen.convert.kinds_of_commands import PRINT
+from jobgen.script.commands import Command, commands
+from jobgen.script.script import Script
+from jobgen.script.syntax import Node, assignments
 
 _KINDS = ("module", "source", "conda", "venv")  # in the order of jobgen's script
 # Modules and activated environments change these: an option would set them again behind these.

@@ -6,11 +6,12 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from jobgen.check.bash import Node, expansions, literal, parse
-from jobgen.check.script import Script
-from jobgen.check.shell_commands import commands, is_python
 from jobgen.convert.carried import Carried, carried, state
-from jobgen.rendering.expansion import code_at, names
+from jobgen.launch.command_line import is_python
+from jobgen.launch.expansion import code_at, names
+from jobgen.script.commands import commands
+from jobgen.script.script import Script
+from jobgen.script.syntax import Node, expansions, literal, parse
 
 _TEXT = ("word", "number", "string_content", "raw_string", "extglob_pattern", "regex")
 # Variables that differ between the nodes, in the text of a shell that each node runs.

@@ -7,7 +7,7 @@ from jobgen.convert.job_file_builder import JobFile
 from jobgen.convert.remark import Remark
 from jobgen.errors import JobgenError
 from jobgen.jobfile.reader import decode, layer_of
-from jobgen.plan import resolve
+from jobgen.plan.plan import resolve
 from jobgen.rendering.render import render
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from jobgen.check.bash import Node
-from jobgen.check.script import Script
 from jobgen.convert.remark import Remark
+from jobgen.script.script import Script
+from jobgen.script.syntax import Node
 
 
 class Split(NamedTuple):

@@ -6,17 +6,17 @@ import os
 from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
-from jobgen.check.bash import Node
-from jobgen.check.launches import expanded
-from jobgen.check.script import Script
-from jobgen.check.shell_commands import Command
-from jobgen.check.wrappers import command_start
 from jobgen.convert import mpirun_line
 from jobgen.convert.launch_line import Line, Unreadable, Words
 from jobgen.convert.mpi_of_script import mpi_of, named_mpi
 from jobgen.convert.remark import Edit, Remark
-from jobgen.launchers import MPI_FLAVOURS
+from jobgen.launch.launchers import MPI_FLAVOURS
+from jobgen.launch.wrappers import command_start
 from jobgen.schedulers.base import Scheduler
+from jobgen.script.commands import Command
+from jobgen.script.launches import expanded
+from jobgen.script.script import Script
+from jobgen.script.syntax import Node
 
 _HOSTS = {"--hostfile", "-hostfile", "-machinefile", "--machinefile", "-f", "-host", "--host", "-H", "-hosts"}
 _MPIRUNS = tuple(name for name in mpirun_line.NAMES if name != "aprun")

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from jobgen.check.bash import Node, literal
-from jobgen.check.launches import expanded
-from jobgen.check.script import Script
 from jobgen.convert.remark import Edit, apply
+from jobgen.script.launches import expanded
+from jobgen.script.script import Script
+from jobgen.script.syntax import Node, literal
 
 
 class Unreadable(ValueError):

@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from jobgen.check.script import Script
 from jobgen.convert import aprun_line, launch_calls, mpirun_line, srun_line, variables
 from jobgen.convert.launch_calls import Call
 from jobgen.convert.launch_line import Line, Unreadable, Words
 from jobgen.convert.mpi_of_script import mpi_of, named_mpi
 from jobgen.convert.read_names import inner_names
 from jobgen.convert.remark import Edit, Remark
-from jobgen.launchers import LAUNCHERS, MPI_FLAVOURS
+from jobgen.launch.launchers import LAUNCHERS, MPI_FLAVOURS
 from jobgen.schedulers.base import Scheduler
+from jobgen.script.script import Script
 
 _SRUN = LAUNCHERS["srun"].names
 

@@ -5,9 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from jobgen.check.bash import Node
-from jobgen.check.directive_reader import apart
-from jobgen.check.script import Script
 from jobgen.convert import mpirun_line, variables
 from jobgen.convert.kinds_of_commands import STATE, TOOLS
 from jobgen.convert.mpi_of_script import mpi_of
@@ -16,6 +13,9 @@ from jobgen.convert.remark import Edit, Remark
 from jobgen.convert.start_lines import for_bash, has_directives, has_first_line, line_starts
 from jobgen.schedulers.base import Scheduler, key_of
 from jobgen.schedulers.wanted import Wanted
+from jobgen.script.directives import apart
+from jobgen.script.script import Script
+from jobgen.script.syntax import Node
 
 _TALK = ("echo", "printf")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from jobgen.check.script import Script
-from jobgen.launchers import DEFAULT_MPI, MPI_FLAVOURS
+from jobgen.launch.launchers import DEFAULT_MPI, MPI_FLAVOURS
+from jobgen.script.script import Script
 
 _PREFIXES = {"I_MPI_": "intel", "MPICH_": "mpich", "MV2_": "mpich", "OMPI_": "openmpi"}
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from jobgen.convert.launch_line import Line, Unreadable, Value, Words
 from jobgen.convert.srun_line import masks
-from jobgen.launchers import LAUNCHERS, MpiFlavour
+from jobgen.launch.launchers import LAUNCHERS, MpiFlavour
 from jobgen.schedulers.base import Scheduler
 from jobgen.schedulers.request import Request
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from jobgen.check.constants import certain
-from jobgen.check.script import Script
+from jobgen.script.constants import certain
+from jobgen.script.script import Script
 
 
 def kept(script: Script) -> set[str]:

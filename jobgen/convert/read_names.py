@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from jobgen.check.bare_names import bare_names
-from jobgen.check.bash import Node, parse
-from jobgen.check.script import Script
+from jobgen.script.bare_names import bare_names
+from jobgen.script.script import Script
+from jobgen.script.syntax import Node, parse
 
 
 def names_read(root: Node, offset: int) -> Iterator[tuple[Node, int]]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from jobgen.check.request import heeded
-from jobgen.check.script import Script
-from jobgen.schedulers import arrays
 from jobgen.schedulers.base import Scheduler
 from jobgen.schedulers.request import Request
 from jobgen.schedulers.table import SCHEDULERS
 from jobgen.schedulers.wanted import Wanted
+from jobgen.script.request import heeded
+from jobgen.script.script import Script
+from jobgen.values import arrays
 
 _KINDS = {array: kind for one in SCHEDULERS.values() for kind, array in one.array_kinds.items()}
 _KIND = "|".join([*_KINDS, *_KINDS.values()])

@@ -7,13 +7,13 @@ import re
 
 from jobgen.convert.directive_options import Written
 from jobgen.convert.request_reader import dependencies
-from jobgen.resources.accelerators import ACCELERATORS, GENERIC_RESOURCES
-from jobgen.schedulers import arrays
+from jobgen.launch.accelerators import ACCELERATORS, GENERIC_RESOURCES
+from jobgen.plan.directives import unpattern
 from jobgen.schedulers.base import Scheduler
-from jobgen.schedulers.directives import unpattern
 from jobgen.schedulers.pbs import EVENT_LETTERS
 from jobgen.schedulers.request import Request
 from jobgen.schedulers.wanted import Lack, Wanted
+from jobgen.values import arrays
 
 Lost = list[Lack]
 _DEFAULTS = {"-l select=1", "-l nodes=1:ppn=1", "-l place=scatter"}  # what qsub requests without a directive

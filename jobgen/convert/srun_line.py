@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from jobgen.check.directive_reader import whole
 from jobgen.convert.launch_line import Line, Unreadable, Value, Words, quoted
 from jobgen.convert.srun_options import BINDINGS, LONG, MEANINGS, SHORT
+from jobgen.schedulers.directive_options import whole
 from jobgen.schedulers.request import Request
 from jobgen.topology.cpus import mask
 

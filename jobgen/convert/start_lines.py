@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 
-from jobgen.check.bash import LATER
-from jobgen.check.script import Script
 from jobgen.convert.mpirun_line import EXPORTS, EXPORTS_LINES
 from jobgen.convert.remark import Definition, Edit, Remark
 from jobgen.schedulers.base import Scheduler, fill
 from jobgen.schedulers.request import number
 from jobgen.schedulers.wanted import Wanted
+from jobgen.script.script import Script
+from jobgen.script.syntax import LATER
 
 # Commands that do the same in each directory.
 _ANYWHERE = (

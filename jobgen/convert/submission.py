@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from jobgen.check.bash import Node, expansions
-from jobgen.check.script import Script
-from jobgen.check.shell_commands import Command
 from jobgen.convert import own_names
 from jobgen.convert.kinds_of_commands import PRINT
 from jobgen.convert.remark import Remark
 from jobgen.schedulers.base import Scheduler
 from jobgen.schedulers.request import Request
 from jobgen.schedulers.wanted import Wanted
+from jobgen.script.commands import Command
+from jobgen.script.script import Script
+from jobgen.script.syntax import Node, expansions
 
 _OF_NODES = ("nodes", "node_list", "ranks")
 

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import re
 
-from jobgen.check.bash import Node, assignments, exported, literal
-from jobgen.check.launches import Launch, expanded
-from jobgen.check.script import Script
-from jobgen.check.shell_commands import Command, commands
 from jobgen.convert import (
     job_file_body,
     job_file_launcher,
@@ -25,13 +21,17 @@ from jobgen.convert.job_file_program import Words
 from jobgen.convert.job_file_result import accepted
 from jobgen.convert.job_file_split import Split, compound, split
 from jobgen.convert.remark import Remark
-from jobgen.launchers import LAUNCHERS
-from jobgen.rendering.expansion import names
+from jobgen.launch.accelerators import ACCELERATORS
+from jobgen.launch.expansion import names
+from jobgen.launch.launchers import LAUNCHERS
 from jobgen.rendering.runtime import MADE_BY
-from jobgen.resources.accelerators import ACCELERATORS
 from jobgen.schedulers.base import Scheduler
 from jobgen.schedulers.request import number
 from jobgen.schedulers.table import SCHEDULERS
+from jobgen.script.commands import Command, commands
+from jobgen.script.launches import Launch, expanded
+from jobgen.script.script import Script
+from jobgen.script.syntax import Node, assignments, exported, literal
 
 # Variables that the rendered script sets itself or does not need.
 _OURS = (
@@ -201,7 +201,7 @@ def _program(
     kind = source.default_launcher
     if launch is not None:
         kind = launch.kind
-        if source.command_name not in LAUNCHERS[kind].schedulers:
+        if not LAUNCHERS[kind].starts(source.command_name):
             why = f"is no launcher of {source.title}: becomes {source.default_launcher}"
             file.remarks.append(Remark(launch.line, kind, why))
             kind = source.default_launcher

@@ -5,17 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from jobgen.check.bash import Node
-from jobgen.check.script import Script
 from jobgen.convert import own_names
 from jobgen.convert.mpi_of_script import mpi_of
 from jobgen.convert.read_names import names_read
 from jobgen.convert.remark import Definition, Edit, Remark
-from jobgen.launchers import DEFAULT_MPI, LAUNCHERS, MPI_FLAVOURS, Launcher
-from jobgen.schedulers import arrays
+from jobgen.launch.launchers import DEFAULT_MPI, LAUNCHERS, MPI_FLAVOURS, Launcher
 from jobgen.schedulers.base import Scheduler
 from jobgen.schedulers.request import Request
 from jobgen.schedulers.table import SCHEDULERS
+from jobgen.script.script import Script
+from jobgen.script.syntax import Node
+from jobgen.values import arrays
 
 # Numbers of cores that no directive requests, and what is to be said of them.
 _UNSURE = {

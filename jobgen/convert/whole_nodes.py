@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from jobgen.check.script import Script
 from jobgen.errors import JobgenError
 from jobgen.schedulers.wanted import Wanted
+from jobgen.script.script import Script
 from jobgen.sites import search
 from jobgen.sites.loader import load
 from jobgen.sites.site_file import Site

@@ -9,7 +9,7 @@ from jobgen.doctor import adapters, binding, devices, machine, ops, queues, soft
 from jobgen.doctor.finding import Case, Finding
 from jobgen.doctor.job_environment import surroundings
 from jobgen.doctor.probes import answers
-from jobgen.plan import Plan
+from jobgen.plan.plan import Plan
 from jobgen.rendering.render import cache_dir, render
 from jobgen.rendering.runtime import DOCTOR
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from jobgen.doctor.job_environment import Answer, Surroundings
-from jobgen.plan import Plan
+from jobgen.plan.plan import Plan
 
 DEEPSPEED = "deepspeed"  # the Python package
 OK, NOTE, WARNING, PROBLEM = STATES = ("ok", "note", "warning", "problem")

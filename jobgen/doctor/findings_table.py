@@ -7,9 +7,9 @@ import os
 import textwrap
 from collections.abc import Sequence
 
-from jobgen import __version__
 from jobgen.doctor.finding import OK, STATES, Case, Finding
 from jobgen.errors import counted, visible
+from jobgen.values.version import __version__
 
 _INDENT = 11
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from jobgen.doctor.job_environment import Answer, Surroundings
-from jobgen.launchers import DEFAULT_MPI, MPI_FLAVOURS
-from jobgen.plan import Plan
+from jobgen.launch.launchers import DEFAULT_MPI, MPI_FLAVOURS
+from jobgen.plan.plan import Plan
 
 LIMIT = 60  # s; torch on a cold network file system takes half of that
 _JSON = "import json, sys\nfacts = {}\n"
@@ -29,7 +29,7 @@ for name in ("torch", "torch_npu", "deepspeed", "mpi4py", "ninja"):
 """,
     "train": """
 import jobgen.train
-from jobgen import __version__
+from jobgen.values.version import __version__
 facts["version"] = __version__
 """,
     "mpi4py": """

@@ -9,7 +9,7 @@ from jobgen.doctor.finding import OK, PROBLEM, WARNING, Case, Finding
 from jobgen.errors import nearest, one_of, shown
 from jobgen.schedulers.base import clock
 from jobgen.schedulers.pbs_cluster import QUEUE, node_facts, records
-from jobgen.values import seconds
+from jobgen.values.parsers import seconds
 
 _NEVER = "the job would wait in the queue forever"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from jobgen import __version__
 from jobgen.doctor.finding import DEEPSPEED, NOTE, OK, PROBLEM, WARNING, Case, Finding
-from jobgen.launchers import MPI_FLAVOURS
+from jobgen.launch.launchers import MPI_FLAVOURS
 from jobgen.schedulers.pbspro import PBSPRO
+from jobgen.values.version import __version__
 
 _REMEDIES = (
     (
@@ -130,7 +130,7 @@ def python(case: Case) -> Iterator[Finding]:
     train = case.facts("train")
     if not train:
         found = f"cannot be imported: {case.answers['train'].last}"
-        remedy = f"{facts['executable']} -m pip install 'jobgen[train]'"
+        remedy = f"{facts['executable']} -m pip install '.[train]' in a checkout of jobgen"
         yield Finding("jobgen.train", PROBLEM, found, "the job runs it, because no program is given", remedy)
     elif train["version"] != __version__:
         found = f"is of jobgen {train['version']}, this is {__version__}"

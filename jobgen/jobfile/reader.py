@@ -17,12 +17,12 @@ from jobgen.errors import JobgenError, nearest, one_of, shown
 from jobgen.jobfile.errors import Path, sentence
 from jobgen.jobfile.locations import line_of
 from jobgen.jobfile.schema import WORD, JobFile, fits
+from jobgen.jobfile.sweep_table import read_sweep
 from jobgen.jobfile.tables import AT, table_of
+from jobgen.launch.program import read_program
 from jobgen.options import OPTIONS, RENAMED, note
-from jobgen.program import read_program
 from jobgen.schedulers.table import COMMANDS
 from jobgen.spec import SET, Layer, SiteName, Step, Text
-from jobgen.sweep import read_sweep
 
 
 def read_job(path: str | None, settings: Sequence[str], program: tuple[str, ...]) -> Layer:

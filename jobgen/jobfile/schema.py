@@ -13,7 +13,7 @@ from msgspec import UNSET, Meta, UnsetType
 from jobgen.jobfile.tables import TABLES, meaning, table_of
 from jobgen.options import OPTIONS, Option
 from jobgen.schedulers.table import COMMANDS
-from jobgen.values import Choice, Whole
+from jobgen.values.parsers import Choice, Whole
 
 VARIABLE = int | str
 WORD = bool | int | float | str | list[int | float | str]

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jobgen.errors import JobgenError, nearest, one_of, shown
+from jobgen.launch.program import read_program
 from jobgen.options import BY_KEY, parse
-from jobgen.program import read_program
 from jobgen.spec import Step
 
 _OPTIONS = ("launcher", "nodes", "ranks_per_node")

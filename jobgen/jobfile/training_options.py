@@ -11,10 +11,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn
 
-import jobgen
 from jobgen.errors import JobgenError, nearest, shown
-from jobgen.program import Program
-from jobgen.rendering.expansion import parts
+from jobgen.launch.expansion import parts
+from jobgen.launch.program import Program
 from jobgen.spec import JobSpec
 
 _UNKNOWN = "\ue000"
@@ -73,7 +72,7 @@ def has(flag: str) -> bool:
 
 @cache
 def _rows() -> list[dict[str, Any]]:
-    text = Path(jobgen.__file__).with_name("training_options.json").read_text(encoding="utf-8")
+    text = Path(__file__).parents[1].joinpath("training_options.json").read_text(encoding="utf-8")
     rows: list[dict[str, Any]] = json.loads(text)
     return rows
 

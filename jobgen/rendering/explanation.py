@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 from jobgen.errors import visible
 from jobgen.options import OPTIONS
-from jobgen.plan import Plan
-from jobgen.resources.typed_devices import type_of
+from jobgen.plan.plan import Plan
 from jobgen.schedulers.base import clock
 from jobgen.secrets import masked_data
+from jobgen.values.devices import type_of
 
 
 class Row(NamedTuple):

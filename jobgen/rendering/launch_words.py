@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jobgen.rendering.quoting import each, sh
-from jobgen.resources.heterogeneous import SUBMITTED
+from jobgen.values.node_groups import SUBMITTED
 
 if TYPE_CHECKING:
-    from jobgen.launchers import MpiFlavour
-    from jobgen.plan import Plan
+    from jobgen.launch.launchers import MpiFlavour
+    from jobgen.plan.plan import Plan
 
 _EXPORTED = ("PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "MASTER_ADDR", "MASTER_PORT")
 _HOSTFILE = '"$JOBGEN_RUN_DIR/hostfile"'

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from jobgen.plan import Plan
+from jobgen.plan.plan import Plan
 from jobgen.rendering.quoting import sh
 from jobgen.sites.networks import NetworkWords, reference
 

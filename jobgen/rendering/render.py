@@ -20,7 +20,7 @@ from jobgen.rendering.words import former_names, words
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from jobgen.plan import Plan
+    from jobgen.plan.plan import Plan
 
 PACKAGED = jobgen.templates.__path__[0]
 BLOCKS = ("setup", "before", "after_block")

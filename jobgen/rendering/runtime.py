@@ -9,14 +9,14 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import jobgen.templates
-from jobgen import __version__
-from jobgen.launchers import LAUNCHERS
-from jobgen.rendering.expansion import of_the_script
-from jobgen.resources.heterogeneous import SUBMITTED
+from jobgen.launch.expansion import of_the_script
+from jobgen.launch.launchers import LAUNCHERS
 from jobgen.schedulers.base import clock
+from jobgen.values.node_groups import SUBMITTED
+from jobgen.values.version import __version__
 
 if TYPE_CHECKING:
-    from jobgen.plan import Plan
+    from jobgen.plan.plan import Plan
 
 FOLDER = os.path.join(jobgen.templates.__path__[0], "runtime")
 MAIN, DOCTOR = "main", "doctor"

@@ -14,7 +14,7 @@ _OF_JOB = ("job_steps", "job_parallel_steps", "job_cpus_per_node")  # settings t
 if TYPE_CHECKING:
     import jinja2
 
-    from jobgen.plan import Plan
+    from jobgen.plan.plan import Plan
 
 
 def step_texts(plan: Plan, template: Callable[[str], jinja2.Template]) -> list[str]:

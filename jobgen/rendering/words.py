@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jobgen.rendering.expansion import names, of_ranks, parts
+from jobgen.launch.expansion import names, of_ranks, parts
+from jobgen.plan.own_request import check_beside, given_keys, nodes_are_open, remaining, replaced
 from jobgen.rendering.launch_words import launch_words
 from jobgen.rendering.network_lines import network_lines
 from jobgen.rendering.quoting import each, item, quoted, sh
 from jobgen.rendering.runtime import Setting, settings
-from jobgen.resources.own_request import check_beside, given_keys, nodes_are_open, remaining, replaced
 from jobgen.schedulers.precedence import split_user_directives
 
 if TYPE_CHECKING:
-    from jobgen.plan import Plan
+    from jobgen.plan.plan import Plan
 
 _QUOTED = ("job_title", "job_name")
 

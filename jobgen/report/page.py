@@ -15,12 +15,12 @@ import jinja2
 from markupsafe import Markup
 
 import jobgen.templates
-from jobgen import __version__
 from jobgen.errors import visible as as_visible
 from jobgen.report import axes, charts, facts, failures, series, timeline
 from jobgen.report.series import Curves
 from jobgen.runs import run_directory
 from jobgen.runs.run_directory import Run
+from jobgen.values.version import __version__
 
 _TEMPLATES = Path(jobgen.templates.__path__[0], "report")
 

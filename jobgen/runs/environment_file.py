@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from jobgen.errors import JobgenError, setting, shown
 from jobgen.spec import JobSpec
-from jobgen.values import read_env_file
+from jobgen.values.parsers import read_env_file
 
 NAME = "environment"
 

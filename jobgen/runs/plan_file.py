@@ -20,7 +20,7 @@ import msgspec
 from jobgen import spec as spec_module
 from jobgen.errors import JobgenError, shown
 from jobgen.options import BY_KEY, current
-from jobgen.plan import Plan
+from jobgen.plan.plan import Plan
 from jobgen.rendering.explanation import rows
 from jobgen.runs.regular_file import opened
 from jobgen.secrets import MASK, masked_data

@@ -14,8 +14,8 @@ from jobgen.runs.job_query import SCHEDULERS, Answer, ask
 from jobgen.runs.lookup import born, job_id
 from jobgen.runs.rank_ends import RankEnds
 from jobgen.runs.unrecorded import Unrecorded
-from jobgen.schedulers import arrays
 from jobgen.schedulers.jobs import LIVE, Job
+from jobgen.values import arrays
 
 _HARD = ("cancelled", "timeout", "out of memory", "node failed", "preempted")  # no script can record these
 _NAMED = 8  # tasks, at most

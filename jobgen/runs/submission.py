@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from jobgen.errors import JobgenError, nearest, one_of, shown
-from jobgen.plan import Plan, resolve
+from jobgen.plan.own_request import nodes_are_open
+from jobgen.plan.plan import Plan, resolve
 from jobgen.rendering.runtime import runtime
-from jobgen.resources.own_request import nodes_are_open
 from jobgen.runs import environment_file, intent, modes, plan_file, run_directory, states, submit_command
 from jobgen.runs import git as checkout
 from jobgen.runs.job_query import SCHEDULERS

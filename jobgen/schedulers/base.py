@@ -10,13 +10,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, ClassVar
 
-from jobgen import values
 from jobgen.errors import JobgenError
-from jobgen.schedulers.arrays import Array, Ranges
+from jobgen.values import parsers
+from jobgen.values.arrays import Array, Ranges
 
 if TYPE_CHECKING:
-    from jobgen.resources.accelerators import Accelerator
-    from jobgen.resources.allocation import Resources
+    from jobgen.launch.accelerators import Accelerator
+    from jobgen.plan.allocation import Resources
     from jobgen.schedulers.cluster import ClusterCommands
     from jobgen.schedulers.jobs import JobCommands
     from jobgen.schedulers.marks import Mark
@@ -382,7 +382,7 @@ class Scheduler:
 
     def seconds(self, text: str) -> int | None:
         """Return a time limit in seconds; None if the scheduler refuses it."""
-        return values.seconds(text) if len(text) <= 40 and matches(self.time_pattern, text) else None
+        return parsers.seconds(text) if len(text) <= 40 and matches(self.time_pattern, text) else None
 
     def accepts_array(self, text: str) -> bool:
         """Return whether the scheduler accepts an array."""

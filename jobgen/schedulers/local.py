@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from jobgen.schedulers.base import Scheduler
 
 if TYPE_CHECKING:
-    from jobgen.resources.accelerators import Accelerator
+    from jobgen.launch.accelerators import Accelerator
     from jobgen.spec import JobSpec
 
 

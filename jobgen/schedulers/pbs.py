@@ -210,7 +210,7 @@ def _begin(begin: str) -> str:
 def _read_nodes(asked: Request, totals: dict[str, str]) -> None:
     """Set the nodes and their resources from select=, nodes= or the totals of the whole job."""
     from jobgen.schedulers.request import number
-    from jobgen.values import mebibytes
+    from jobgen.values.parsers import mebibytes
 
     key = "select" if "select" in totals else "nodes"
     asked.chunks = tuple(_chunk(part) for part in totals[key].split("+")) if key in totals else ()

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from jobgen.schedulers.calls import output
 from jobgen.schedulers.cluster import Facts, NodeFacts, QueueFacts
-from jobgen.values import count, mebibytes, seconds
+from jobgen.values.parsers import count, mebibytes, seconds
 
 PROBES = {
     "queues": ("qstat", "-Q", "-f"),  # without -f, long names are truncated

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from jobgen.schedulers.request import number
 from jobgen.schedulers.wanted import Told, Wanted
-from jobgen.values import mebibytes
+from jobgen.values.parsers import mebibytes
 
 if TYPE_CHECKING:
     from jobgen.schedulers.base import Scheduler

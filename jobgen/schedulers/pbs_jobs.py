@@ -14,7 +14,7 @@ from jobgen.schedulers import qstat
 from jobgen.schedulers.calls import SchedulerError, batched, call, complaint
 from jobgen.schedulers.jobs import CLOCKS_DIFFER, Job, task, whole_lines, whole_records
 from jobgen.schedulers.qstat import argument
-from jobgen.values import seconds
+from jobgen.values.parsers import seconds
 
 # A signal reaches every process of a job, the login shell too, and ends the job.
 save_by_signal: Callable[[Sequence[str]], None] | None = None

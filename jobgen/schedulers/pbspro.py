@@ -7,15 +7,15 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from jobgen.schedulers import torque
-from jobgen.schedulers.arrays import Ranges, one_range
 from jobgen.schedulers.base import matches, size
 from jobgen.schedulers.marks import Mark
 from jobgen.schedulers.pbs import IN_CHUNKS, OURS, Pbs
 from jobgen.schedulers.value_forms import empty_part
+from jobgen.values.arrays import Ranges, one_range
 
 if TYPE_CHECKING:
-    from jobgen.resources.accelerators import Accelerator
-    from jobgen.resources.allocation import Resources
+    from jobgen.launch.accelerators import Accelerator
+    from jobgen.plan.allocation import Resources
     from jobgen.schedulers.request import Request
     from jobgen.schedulers.wanted import Lack
     from jobgen.spec import JobSpec

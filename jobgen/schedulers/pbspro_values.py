@@ -13,7 +13,7 @@ from jobgen.errors import nearest, shown
 from jobgen.schedulers import value_forms
 from jobgen.schedulers.pbs import CHUNK_COUNTS, IN_CHUNKS
 from jobgen.schedulers.value_forms import PBS_FORMS, Form, at_list
-from jobgen.values import seconds
+from jobgen.values.parsers import seconds
 
 _TRUTH = r"(?i:true|false|[tfyn10])"
 _JOB = r"\d+(?:\[\])?(?:\.[\w-]+)?(?:@[\w.-]+)?"

@@ -6,15 +6,15 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from jobgen import values
 from jobgen.schedulers import torque
 from jobgen.schedulers.base import EVENTS, Scheduler, matches, size
 from jobgen.schedulers.pbs import EVENT_LETTERS
 from jobgen.schedulers.slurm_options import LONG_OPTIONS, OF_STEPS, SHORT_OPTIONS, SPANS
+from jobgen.values import parsers
 
 if TYPE_CHECKING:
-    from jobgen.resources.accelerators import Accelerator
-    from jobgen.resources.allocation import Resources
+    from jobgen.launch.accelerators import Accelerator
+    from jobgen.plan.allocation import Resources
     from jobgen.schedulers.cluster import ClusterCommands
     from jobgen.schedulers.jobs import JobCommands
     from jobgen.schedulers.request import Option, Request
@@ -254,7 +254,7 @@ class Slurm(Scheduler):
     def seconds(self, text: str) -> int | None:
         """Return a time limit; with days, hours come first, and a number alone is minutes."""
         missing = 2 - text.count(":") if "-" in text else text.isdigit()
-        return super().seconds(text) and values.seconds(text + ":00" * missing)
+        return super().seconds(text) and parsers.seconds(text + ":00" * missing)
 
     def accepts_time(self, text: str) -> bool:
         # One dash is accepted before or after the minutes.
@@ -285,7 +285,7 @@ class Slurm(Scheduler):
         asked.exclusive = given.get(self.forms["exclusive"]) == ""
         asked.rerun = True if "--requeue" in given else False if "--no-requeue" in given else None
         asked.cpus_per_rank = number(given.get("--cpus-per-task"))
-        asked.mem = values.mebibytes(given["--mem"]) if "--mem" in given else None
+        asked.mem = parsers.mebibytes(given["--mem"]) if "--mem" in given else None
         _read_ranks(asked, given)
         _read_devices(asked, given)
         return asked
@@ -305,7 +305,7 @@ def _read_ranks(asked: Request, given: Mapping[str, str]) -> None:
 
 
 def _read_devices(asked: Request, given: Mapping[str, str]) -> None:
-    from jobgen.resources.accelerators import GENERIC_RESOURCES
+    from jobgen.launch.accelerators import GENERIC_RESOURCES
     from jobgen.schedulers.request import number
 
     each, asked.gpus, asked.gpus_per_node = (

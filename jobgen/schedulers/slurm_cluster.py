@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from jobgen.schedulers.calls import SchedulerError, output
 from jobgen.schedulers.cluster import Facts, QueueFacts
 from jobgen.schedulers.slurm_limits import partition_limits, qos_limits, within
-from jobgen.values import count, seconds
+from jobgen.values.parsers import count, seconds
 
 SINFO = ("sinfo", "--all", "--noheader", "-o", "%P|%l|%D|%c|%m|%G|%s")
 PARTITIONS = ("scontrol", "--all", "--oneliner", "show", "partition")

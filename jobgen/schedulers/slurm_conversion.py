@@ -6,11 +6,11 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from jobgen.resources.accelerators import GENERIC_RESOURCES
+from jobgen.launch.accelerators import GENERIC_RESOURCES
 from jobgen.schedulers import slurm_sizes
 from jobgen.schedulers.request import number
 from jobgen.schedulers.wanted import Told, Wanted
-from jobgen.values import mebibytes
+from jobgen.values.parsers import mebibytes
 
 if TYPE_CHECKING:
     from jobgen.schedulers.base import Scheduler

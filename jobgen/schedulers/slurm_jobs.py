@@ -9,10 +9,10 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from jobgen.schedulers import arrays
 from jobgen.schedulers.calls import Done, SchedulerError, batched, call, complaint
 from jobgen.schedulers.jobs import CLOCKS_DIFFER, Job, number, task, whole_lines, whole_records
-from jobgen.values import seconds
+from jobgen.values import arrays
+from jobgen.values.parsers import seconds
 
 _STATES = {
     "PENDING": "pending",

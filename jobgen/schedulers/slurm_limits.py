@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from jobgen.schedulers.cluster import QueueFacts
-from jobgen.values import count, seconds
+from jobgen.values.parsers import count, seconds
 
 _TAKES = ("UP", "DOWN")  # sbatch accepts jobs; in a partition that is down they do not start
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from jobgen.schedulers.request import number
-from jobgen.values import mebibytes
+from jobgen.values.parsers import mebibytes
 
 if TYPE_CHECKING:
     from jobgen.schedulers.request import Option, Request

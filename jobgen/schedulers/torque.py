@@ -8,15 +8,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from jobgen.schedulers.arrays import Ranges, listed
 from jobgen.schedulers.base import matches, size
 from jobgen.schedulers.marks import Mark
 from jobgen.schedulers.pbs import Pbs
 from jobgen.schedulers.value_forms import empty_part
+from jobgen.values.arrays import Ranges, listed
 
 if TYPE_CHECKING:
-    from jobgen.resources.accelerators import Accelerator
-    from jobgen.resources.allocation import Resources
+    from jobgen.launch.accelerators import Accelerator
+    from jobgen.plan.allocation import Resources
     from jobgen.schedulers.request import Request
     from jobgen.schedulers.wanted import Lack
 

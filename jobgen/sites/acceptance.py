@@ -14,7 +14,7 @@ from jobgen.errors import JobgenError, nearest, one_of
 from jobgen.sites.limits import Request, accepts, excesses, taken
 from jobgen.sites.sources import confidence, newest
 from jobgen.sites.user_limits import at_a_time
-from jobgen.values import QUEUE
+from jobgen.values.parsers import QUEUE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

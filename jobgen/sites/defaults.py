@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from jobgen import values
-from jobgen.launchers import LAUNCHERS
+from jobgen.launch.launchers import LAUNCHERS
 from jobgen.options import DEFAULT_WALLTIME, OPTIONS, parse
-from jobgen.resources.typed_devices import number_of
 from jobgen.schedulers.table import scheduler_of
 from jobgen.sites.limits import longest
+from jobgen.values import parsers
+from jobgen.values.devices import number_of
 
 if TYPE_CHECKING:
     from jobgen.sites.site_file import Node, Site
@@ -63,7 +63,7 @@ def without(spec: JobSpec) -> JobSpec:
     fresh: dict[str, Any] = {option.key: option.default for option in OPTIONS if option.key in added}
     origins = {key: origin for key, origin in spec.origins.items() if key not in added}
     if " and " in (both := spec.origins.get("env", "")):
-        theirs = dict(values.assignment(line) for line in spec.site.values["env"])
+        theirs = dict(parsers.assignment(line) for line in spec.site.values["env"])
         fresh["env"] = tuple((name, value) for name, value in spec.env if theirs.get(name) != value)
         origins["env"] = both.split(" and ", 1)[1]
     given = {key: value for key, value in spec.given.items() if key in origins}
@@ -91,7 +91,7 @@ def _fill(site: Site, fields: dict[str, Any], origins: dict[str, str]) -> None:
     if fields["cpus_per_node"] is None and not listed:  # they determine the cores
         say("cpus_per_rank", cores and max(1, cores // (fields["ranks_per_node"] or gpus or 1)))
     if node.memory_per_gpu and gpus:
-        say("mem", values.memory(node.memory_per_gpu) * gpus)
+        say("mem", parsers.memory(node.memory_per_gpu) * gpus)
     limit = longest(site, fields["queue"], fields["nodes"])
     if limit is not None and limit < DEFAULT_WALLTIME:
         say("walltime", limit)

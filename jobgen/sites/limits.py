@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from jobgen import values
 from jobgen.errors import counted, one_of
 from jobgen.schedulers.base import clock, size
+from jobgen.values import parsers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -103,9 +103,9 @@ def _of_node(node: Node, request: Request) -> Iterator[Excess]:
         yield Excess(
             "cpus_per_rank", f"at most {cores} cores a node{per_gpu}", f"{cores} cores a node", times
         )
-    if node.memory is not None and request.mem is not None and request.mem > values.memory(node.memory):
-        most = size(values.memory(node.memory)).upper()
-        times = _times(request.mem, values.memory(node.memory))
+    if node.memory is not None and request.mem is not None and request.mem > parsers.memory(node.memory):
+        most = size(parsers.memory(node.memory)).upper()
+        times = _times(request.mem, parsers.memory(node.memory))
         yield Excess("mem", f"at most {most} a node", f"--mem {most}", times)
 
 
@@ -132,8 +132,8 @@ def _time(site: Site, name: str, nodes: int) -> int | None:
     queue = site.queues[name]
     for most, text in queue.walltime_by_nodes:
         if nodes <= most:
-            return values.walltime(text)
-    return values.walltime(queue.walltime) if queue.walltime else None
+            return parsers.walltime(text)
+    return parsers.walltime(queue.walltime) if queue.walltime else None
 
 
 def ranges(site: Site, name: str) -> list[tuple[int, int]]:

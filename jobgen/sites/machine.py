@@ -13,7 +13,6 @@ from typing import Any
 
 import msgspec
 
-from jobgen import values
 from jobgen.errors import JobgenError, shown
 from jobgen.jobfile.locations import line_of
 from jobgen.jobfile.reader import decode, read_text
@@ -21,6 +20,7 @@ from jobgen.jobfile.tables import TABLES
 from jobgen.sites.search import machine_file
 from jobgen.sites.site_file import Machine, Queue, Site, SiteFile
 from jobgen.sites.value_checks import check_site
+from jobgen.values import parsers
 
 _LIMITS = ("nodes", "walltime", "routes_to", "max_jobs", "max_gpus")
 
@@ -107,7 +107,9 @@ def _change(site: Site, key: str, table: Mapping[str, Any] | None) -> dict[str, 
     node, queue = site.node(key), site.queues.get(key)
     if node.cores is not None and node.cores <= change.get("cores", node.cores):
         change.pop("cores", None)
-    if node.memory is not None and values.memory(node.memory) <= values.memory(change.get("memory", "999T")):
+    if node.memory is not None and parsers.memory(node.memory) <= parsers.memory(
+        change.get("memory", "999T")
+    ):
         change.pop("memory", None)
     for name, default in (("routes_to", []), ("enabled", True)):
         if queue is not None and getattr(queue, name) != getattr(Queue(), name):

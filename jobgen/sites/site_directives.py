@@ -6,14 +6,14 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from jobgen.errors import JobgenError, shown
-from jobgen.resources.typed_devices import type_of
 from jobgen.sites.networks import NetworkWords, network_words
 from jobgen.topology.cpus import mask
+from jobgen.values.devices import type_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from jobgen.resources.allocation import Resources
+    from jobgen.plan.allocation import Resources
     from jobgen.schedulers.base import Scheduler
     from jobgen.sites.site_file import Site
     from jobgen.spec import JobSpec

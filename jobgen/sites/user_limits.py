@@ -10,9 +10,9 @@ from jobgen.sites.limits import Request
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from jobgen.schedulers.arrays import Array
     from jobgen.sites.site_file import Site
     from jobgen.spec import JobSpec
+    from jobgen.values.arrays import Array
 
 
 def at_a_time(spec: JobSpec, site: Site, name: str, request: Request) -> Iterator[str]:

@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from jobgen import values
 from jobgen.errors import JobgenError, nearest, one_of, shown
 from jobgen.jobfile.tables import TABLES, table_of
 from jobgen.options import BY_KEY, OPTIONS
@@ -17,34 +16,35 @@ from jobgen.schedulers.versions import version
 from jobgen.sites.networks import reference
 from jobgen.sites.site_directives import NUMBERS, names_in
 from jobgen.sites.site_file import CONFIDENCE, GROUPS, Site
+from jobgen.values import parsers
 
 Path = tuple[str, ...]
 
-_LINE = values.text("one line of text", r"[^\x00-\x1f\x7f\u2028\u2029]+")
-_VALUE = values.text("one line of text", r"[^\x00-\x1f\x7f\u2028\u2029]*")
-_URL = values.text("an address that begins with https://", r"https?://[^\s\x00-\x1f\x7f]+")
-_WORD = values.text("one word of letters, digits and . _ + - : @ , /", r"[A-Za-z0-9][\w.+:@,/-]{0,254}")
-_FLAG = values.text("an option's name, such as -P or --qos", r"--?[A-Za-z][A-Za-z-]*")
-_SRUN = values.text("an option of srun, such as --cpu-bind=none", r"--[a-z][a-z-]*(=[\w:,.+/@%{}-]+)?")
-_BIND = values.text("one option, such as --cpu-bind depth", r"--[a-z][a-z-]*([= ][\w:,.+{}-]+)?")
-_RESOURCE = values.text("the name of a resource, such as gpu_type", r"[A-Za-z]\w{0,63}")
-_SUFFIX = values.text("the end of a host name", r"[A-Za-z0-9.-]{0,64}")
-_SUFFIX_OF_ACCOUNT = values.text("the end of an account, such as -gpu", r"[\w-]{1,32}")
-_CPUS = values.text("a list of CPUs, such as 0-7,16", r"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*")
-_NAME = values.text("the name of a variable", r"[A-Za-z_]\w*")
-_RULE = values.text("the name of a rule of jobgen check", r"[a-z][a-z-]*")
+_LINE = parsers.text("one line of text", r"[^\x00-\x1f\x7f\u2028\u2029]+")
+_VALUE = parsers.text("one line of text", r"[^\x00-\x1f\x7f\u2028\u2029]*")
+_URL = parsers.text("an address that begins with https://", r"https?://[^\s\x00-\x1f\x7f]+")
+_WORD = parsers.text("one word of letters, digits and . _ + - : @ , /", r"[A-Za-z0-9][\w.+:@,/-]{0,254}")
+_FLAG = parsers.text("an option's name, such as -P or --qos", r"--?[A-Za-z][A-Za-z-]*")
+_SRUN = parsers.text("an option of srun, such as --cpu-bind=none", r"--[a-z][a-z-]*(=[\w:,.+/@%{}-]+)?")
+_BIND = parsers.text("one option, such as --cpu-bind depth", r"--[a-z][a-z-]*([= ][\w:,.+{}-]+)?")
+_RESOURCE = parsers.text("the name of a resource, such as gpu_type", r"[A-Za-z]\w{0,63}")
+_SUFFIX = parsers.text("the end of a host name", r"[A-Za-z0-9.-]{0,64}")
+_SUFFIX_OF_ACCOUNT = parsers.text("the end of an account, such as -gpu", r"[\w-]{1,32}")
+_CPUS = parsers.text("a list of CPUs, such as 0-7,16", r"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*")
+_NAME = parsers.text("the name of a variable", r"[A-Za-z_]\w*")
+_RULE = parsers.text("the name of a rule of jobgen check", r"[a-z][a-z-]*")
 
 
 def _folder(text: str) -> str:
     """Parse a folder of a search path: an absolute path, or one that begins with $NAME."""
-    return text if reference(text)[0] else values.absolute_path(text)
+    return text if reference(text)[0] else parsers.absolute_path(text)
 
 
 _ANY = "*"
 _PARSERS: dict[Path, Callable[[str], Any]] = {
     ("title",): _LINE,
-    ("source", _ANY, "facts"): values.choice(*GROUPS),
-    ("source", _ANY, "confidence"): values.choice(*CONFIDENCE),
+    ("source", _ANY, "facts"): parsers.choice(*GROUPS),
+    ("source", _ANY, "confidence"): parsers.choice(*CONFIDENCE),
     ("source", _ANY, "page"): _URL,
     ("source", _ANY, "version"): _LINE,
     ("source", _ANY, "what"): _LINE,
@@ -52,19 +52,19 @@ _PARSERS: dict[Path, Callable[[str], Any]] = {
     ("scheduler_version",): version,
     ("mandatory", _ANY): _LINE,
     ("lacks", _ANY): _LINE,
-    ("node", "memory"): values.memory,
-    ("node", "memory_per_gpu"): values.memory,
+    ("node", "memory"): parsers.memory,
+    ("node", "memory_per_gpu"): parsers.memory,
     ("node", "cpu_lists"): _CPUS,
     ("queues", _ANY, "about"): _LINE,
     ("queues", _ANY, "name"): _WORD,
-    ("queues", _ANY, "walltime"): values.walltime,
-    ("queues", _ANY, "memory"): values.memory,
-    ("queues", _ANY, "memory_per_gpu"): values.memory,
+    ("queues", _ANY, "walltime"): parsers.walltime,
+    ("queues", _ANY, "memory"): parsers.memory,
+    ("queues", _ANY, "memory_per_gpu"): parsers.memory,
     ("queues", _ANY, "cpu_lists"): _CPUS,
     ("queues", _ANY, "mandatory", _ANY): _LINE,
     ("networks", _ANY, "about"): _LINE,
     ("networks", _ANY, "env", _ANY): _VALUE,
-    ("networks", _ANY, "modules"): values.module,
+    ("networks", _ANY, "modules"): parsers.module,
     ("networks", _ANY, "prepend", _ANY): _folder,
     ("networks", _ANY, "unset"): _NAME,
     ("rules", "account"): _FLAG,
@@ -73,7 +73,7 @@ _PARSERS: dict[Path, Callable[[str], Any]] = {
     ("rules", "gpu_type"): _RESOURCE,
     ("rules", "bind"): _BIND,
     ("rules", "master_suffix"): _SUFFIX,
-    ("rules", "module_use"): values.absolute_path,
+    ("rules", "module_use"): parsers.absolute_path,
     ("rules", "prepend", _ANY): _folder,
     ("rules", "srun"): _SRUN,
     ("rules", "srun_ranks"): _SRUN,
@@ -144,7 +144,7 @@ def _check_text(site: Site, place: Path, text: str) -> None:
         _check_key(place[-1])
     directive = any(_fits(place, path) for path in _DIRECTIVES)
     if directive:
-        values.text(site.scheduler.option_rule, site.scheduler.option_pattern)(text)
+        parsers.text(site.scheduler.option_rule, site.scheduler.option_pattern)(text)
     if directive or place[0] == "rules":
         for name in names_in(text):
             if name not in NUMBERS:
@@ -193,7 +193,7 @@ def _check_networks(site: Site) -> None:
         try:
             _WORD(at[1])
             for variable in variables:
-                values.assignment(f"{variable}=")
+                parsers.assignment(f"{variable}=")
         except ValueError as error:
             raise JobgenError(f"[{at[0]}.{shown(at[1])}] ({site.place(at)}): {error}") from None
 
@@ -209,7 +209,7 @@ def _check_queues(site: Site) -> None:
         try:
             _WORD(name)
             for _, text in queue.walltime_by_nodes:
-                values.walltime(text)
+                parsers.walltime(text)
         except ValueError as error:
             raise JobgenError(f"[queues.{shown(name)}] ({site.place(('queues', name))}): {error}") from None
         if queue.nodes is not None and queue.nodes[0] > queue.nodes[1]:

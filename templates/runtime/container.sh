@@ -19,7 +19,7 @@ job_need_inside() { # COMMAND...
 }
 
 job_need_training() {
-  job_inside python3 -c 'import jobgen.train' || job_die 71 "python3 in the container has no jobgen.train: pip install 'jobgen[train]' there"
+  job_inside python3 -c 'import jobgen.train' || job_die 71 "python3 in the container has no jobgen.train: pip install '.[train]' there, in a checkout of jobgen"
 }
 
 job_need_file() { job_inside test -f "$1" || job_die 71 "there is no $1 in the container, in $PWD: --bind its directory"; }

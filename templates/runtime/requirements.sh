@@ -6,7 +6,7 @@ job_need() { # COMMAND...
 }
 
 job_need_training() {
-  python3 -c 'import jobgen.train' || job_die 71 "$(command -v python3) has no jobgen.train: pip install 'jobgen[train]'"
+  python3 -c 'import jobgen.train' || job_die 71 "$(command -v python3) has no jobgen.train: pip install '.[train]' in a checkout of jobgen"
 }
 
 job_need_file() { [[ -f $1 ]] || job_die 71 "there is no $1 in $PWD"; }

@@ -12,8 +12,8 @@ from check import pages
 from support import jobs
 
 from jobgen.check.checker import check
-from jobgen.check.directive_reader import guess
 from jobgen.check.rules.table import RULES
+from jobgen.script.directives import guess
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 BAD, GOOD, WARNING = "bad.sh", "good.sh", "warning.sh"
@@ -114,7 +114,8 @@ def test_without_tree_sitter_it_says_what_to_install() -> None:
     done = subprocess.run([sys.executable, "-c", code, BAD], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr == (
-        "jobgen: reading a script needs tree-sitter and tree-sitter-bash: pip install 'jobgen[check]'\n"
+        "jobgen: reading a script needs the Python packages tree-sitter and tree-sitter-bash: "
+        "pip install tree-sitter tree-sitter-bash\n"
     )
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from jobgen.check.checker import check
-from jobgen.check.directive_reader import guess
-from jobgen.check.script import Script
 from jobgen.convert import conversion, to_job_file
+from jobgen.script.directives import guess
+from jobgen.script.script import Script
 
 HEAD = {"slurm": "#!/bin/bash\n#SBATCH ", "pbspro": "#!/bin/bash\n#PBS ", "torque": "#!/bin/bash\n#PBS "}
 END = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jobgen.check.checker import check
-from jobgen.check.script import Script
+from jobgen.script.script import Script
 
 HEAD = "#!/bin/bash\n#SBATCH --time=01:00:00\n"
 TWO = f"{HEAD}#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=1\n#SBATCH --gpus-per-node=4\n"

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from jobgen.check.checker import check
-from jobgen.check.directive_reader import guess, recognized
 from jobgen.schedulers.versions import Span, version
+from jobgen.script.directives import guess, recognized
 
 ROOT = Path(__file__).resolve().parents[2]
 SRUN = b"""#!/bin/bash

@@ -10,7 +10,7 @@ from check import pages
 from support.cluster import Cluster
 
 from jobgen.check.checker import check
-from jobgen.check.directive_reader import LONG
+from jobgen.schedulers.directive_options import LONG
 
 REFUSED = ("unknown-option", "memory-unit", "bad-choice", "bad-count", "carriage-return", "bad-dependency")
 DIRECTIVES = {

@@ -14,7 +14,7 @@ from support.site_pbs import called, chunks_of_a_node, commands, names, resource
 from support.site_requests import Request, directives, plan, requests
 from support.waiting import wait_until
 
-from jobgen.plan import Plan
+from jobgen.plan.plan import Plan
 from jobgen.rendering.render import render
 from jobgen.sites import loader, search
 from jobgen.sites.site_file import Site

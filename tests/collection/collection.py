@@ -33,12 +33,12 @@ from support.require import need_command
 
 from jobgen import JobSpec, render
 from jobgen.check.checker import check
-from jobgen.check.directive_reader import guess
-from jobgen.check.script import Script
 from jobgen.convert import conversion, request_reader, to_job_file
 from jobgen.convert.remark import Remark
 from jobgen.errors import JobgenError
 from jobgen.schedulers.table import SCHEDULERS
+from jobgen.script.directives import guess
+from jobgen.script.script import Script
 
 COUNTS = Path(__file__).with_name("counts.json")
 HALVES = {"development": "01234567", "other": "89abcdef"}

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobgen.check.directive_reader import guess
-from jobgen.check.script import Script
 from jobgen.convert import conversion, request_reader
+from jobgen.script.directives import guess
+from jobgen.script.script import Script
 
 
 def convert(text: str, target: str, source: str | None = None) -> conversion.Converted:

@@ -18,14 +18,14 @@ from support.require import need_command
 
 from jobgen import JobSpec, render
 from jobgen.check.checker import check
-from jobgen.check.directive_reader import guess
-from jobgen.check.script import Script
 from jobgen.convert import conversion, request_reader, to_job_file
 from jobgen.options import BY_KEY
-from jobgen.schedulers import arrays
 from jobgen.schedulers.pbs import EVENT_LETTERS
 from jobgen.schedulers.pbspro import RESERVATION
 from jobgen.schedulers.table import SCHEDULERS
+from jobgen.script.directives import guess
+from jobgen.script.script import Script
+from jobgen.values import arrays
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent

@@ -12,15 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_blocks import run
 
-from jobgen.check.directive_reader import guess
-from jobgen.check.script import Script
 from jobgen.config import read_spec
 from jobgen.convert import to_job_file
 from jobgen.convert.conversion import Converted
 from jobgen.jobfile.reader import layer_of
-from jobgen.plan import resolve
+from jobgen.plan.plan import resolve
 from jobgen.rendering.render import render
 from jobgen.rendering.runtime import MARK
+from jobgen.script.directives import guess
+from jobgen.script.script import Script
 
 HEAD = "#!/bin/bash\n#SBATCH --nodes=2 --ntasks-per-node=4 --cpus-per-task=2 --gres=gpu:a100:4\n#SBATCH -t 1:00:00\nset -eu\n"
 

@@ -6,9 +6,9 @@ import subprocess
 
 import pytest
 
-from jobgen.check.directive_reader import guess
-from jobgen.check.script import Script
 from jobgen.convert import conversion
+from jobgen.script.directives import guess
+from jobgen.script.script import Script
 
 ONE = "#SBATCH -N 1\n"
 MPIRUN = 'mpirun -np 1 --hostfile "$PBS_NODEFILE" --map-by ppr:1:node --bind-to none'

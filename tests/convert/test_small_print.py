@@ -7,11 +7,11 @@ import subprocess
 import pytest
 from test_same_meaning import MPIRUN, ONE, convert, said
 
-from jobgen.check.bare_names import bare_names
-from jobgen.check.bash import parse
-from jobgen.check.script import Script
-from jobgen.check.shell_commands import commands
 from jobgen.convert import conversion
+from jobgen.script.bare_names import bare_names
+from jobgen.script.commands import commands
+from jobgen.script.script import Script
+from jobgen.script.syntax import parse
 
 ARRAY = "#SBATCH -N 1 -a 0-3\n"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from jobgen.check.directive_reader import guess
-from jobgen.check.script import Script
 from jobgen.convert import conversion, to_job_file
+from jobgen.script.directives import guess
+from jobgen.script.script import Script
 
 HERE = Path(__file__).parent
 SCRIPTS = sorted((HERE / "scripts").glob("*.sh"))

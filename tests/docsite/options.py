@@ -16,7 +16,7 @@ from docsite.tables import cell, code, table
 from jobgen.jobfile.tables import table_of
 from jobgen.options import OPTIONS, Option
 from jobgen.schedulers.table import SCHEDULERS
-from jobgen.values import Choice
+from jobgen.values.parsers import Choice
 
 _HEAD = """\
 # Options of a job

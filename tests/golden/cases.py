@@ -12,7 +12,7 @@ from pathlib import Path
 from jobgen.config import read_spec
 from jobgen.jobfile.reader import read_job
 from jobgen.options import OPTIONS
-from jobgen.plan import Plan, resolve
+from jobgen.plan.plan import Plan, resolve
 from jobgen.rendering.render import render
 from jobgen.rendering.runtime import MARK
 from jobgen.spec import COMMAND_LINE, SiteName

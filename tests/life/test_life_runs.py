@@ -17,7 +17,7 @@ from support import runs as made
 from support.jobs import path_with
 
 from jobgen.errors import JobgenError
-from jobgen.plan import resolve
+from jobgen.plan.plan import resolve
 from jobgen.rendering.render import render
 from jobgen.runs import differences, logs, lookup, node_files, plan_file, run_directory, states, submission
 from jobgen.runs.node_files import Log

@@ -16,7 +16,7 @@ from jobgen.schedulers import pbs_jobs as pbs
 from jobgen.schedulers import slurm_jobs as slurm
 from jobgen.schedulers.calls import SchedulerError
 from jobgen.schedulers.jobs import Job
-from jobgen.values import seconds
+from jobgen.values.parsers import seconds
 
 ANSWERS = Path(__file__).with_name("qstat")
 OPENPBS = f"""

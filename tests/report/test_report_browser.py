@@ -23,7 +23,7 @@ from support.jobs import PROBE, env_options, jobgen, run_dir
 from support.require import need_package
 
 from jobgen import Run
-from jobgen.report.notebook import html
+from jobgen.api.notebook import html
 
 pytestmark = [
     pytest.mark.xdist_group("report"),

@@ -19,7 +19,7 @@ from support.jobs import jobgen
 
 from jobgen.config import read_spec
 from jobgen.errors import JobgenError
-from jobgen.plan import resolve
+from jobgen.plan.plan import resolve
 from jobgen.report import axes, facts, failures, series
 from jobgen.report.page import page, visible
 from jobgen.report.selection import chosen

@@ -301,7 +301,7 @@ def test_a_module_that_was_there_is_loaded(shell: Shell) -> None:
         ("job_need bash absent-command", "cannot find absent-command on PATH"),
         ("job_need_file absent.py", "there is no absent.py in "),
         ("job_need_program ./absent", "cannot run ./absent in "),
-        ("job_need_training", "python3 has no jobgen.train: pip install 'jobgen[train]'"),
+        ("job_need_training", "python3 has no jobgen.train: pip install '.[train]' in a checkout of jobgen"),
     ],
 )
 def test_what_is_not_there(shell: Shell, call: str, said: str) -> None:

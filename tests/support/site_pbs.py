@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from jobgen import values
 from jobgen.sites.limits import ranges
 from jobgen.sites.site_file import Site
+from jobgen.values import parsers
 
 TAKEN = ("workq",)  # by the jobs of other tests
 _BUILT_IN = (
@@ -82,12 +82,12 @@ def limits(site: Site, name: str) -> dict[str, Limits]:
     queue, spans = site.queues[name], ranges(site, name)
     whole = spans and (spans[0][0], spans[-1][1])
     if not queue.walltime_by_nodes:
-        time = values.walltime(queue.walltime) if queue.walltime else None
+        time = parsers.walltime(queue.walltime) if queue.walltime else None
         return {called(name): _limits(site, name, whole or None, time)}
     found, least = {}, whole[0] if whole else 1
     for at, (most, text) in enumerate(queue.walltime_by_nodes):
         if most >= least:
-            found[f"{name}-{at}"[-15:]] = _limits(site, name, (least, most), values.walltime(text))
+            found[f"{name}-{at}"[-15:]] = _limits(site, name, (least, most), parsers.walltime(text))
             least = most + 1
     return found
 
@@ -98,7 +98,7 @@ def _limits(site: Site, name: str, nodes: tuple[int, int] | None, time: int | No
     if nodes:
         totals += [("ncpus", node.cores * nodes[1])] if node.cores else []
         totals += [("ngpus", node.gpus * nodes[1])] if node.gpus is not None else []
-        totals += [("mem", f"{values.memory(node.memory) * nodes[1]}mb")] if node.memory else []
+        totals += [("mem", f"{parsers.memory(node.memory) * nodes[1]}mb")] if node.memory else []
     counts = (nodes[0] if chunks == 1 else 1, nodes[1] * chunks) if nodes and chunks else None
     return Limits(counts, time, tuple(totals), queue.max_gpus)
 

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from jobgen import values
 from jobgen.sites.site_file import Site
+from jobgen.values import parsers
 from support.cluster import CLUSTER_DIR, ClusterError
 from support.pbs import PbsCluster
 from support.waiting import wait_until
@@ -79,7 +79,7 @@ def shape(site: Site, queue: str, lines: Sequence[str]) -> dict[str, str]:
     node = site.node(queue)
     found = {"ncpus": str(node.cores or 1), "ngpus": str(node.gpus or 0)}
     if node.memory:
-        found["mem"] = f"{values.memory(node.memory)}mb"
+        found["mem"] = f"{parsers.memory(node.memory)}mb"
     for line in lines:
         if line.startswith("-l select="):
             found |= {

@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
-from jobgen import values
 from jobgen.config import read_spec
 from jobgen.errors import JobgenError
-from jobgen.plan import Plan, resolve
+from jobgen.plan.plan import Plan, resolve
 from jobgen.rendering.render import render
 from jobgen.schedulers.base import clock
 from jobgen.sites.limits import longest, ranges
 from jobgen.sites.site_file import Site
 from jobgen.spec import COMMAND_LINE, SiteName
+from jobgen.values import parsers
 
 
 class Request(NamedTuple):
@@ -89,7 +89,7 @@ def _beyond_the_node(site: Site, queue: str, options: dict[str, str]) -> Iterato
             yield wanted
     if node.memory:
         with suppress(JobgenError):  # a site whose jobs request no memory
-            wanted = Request(queue, {**options, "mem": f"{values.memory(node.memory) + 1024}M"}, "mem")
+            wanted = Request(queue, {**options, "mem": f"{parsers.memory(node.memory) + 1024}M"}, "mem")
             plan(site, wanted)
             yield wanted
 

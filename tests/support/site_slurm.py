@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import NamedTuple
 
-from jobgen import values
 from jobgen.sites.limits import ranges
 from jobgen.sites.site_file import Queue, Site
+from jobgen.values import parsers
 from support.site_requests import mandatory
 
 MANY = 16  # nodes of a queue without a limit
@@ -104,7 +104,7 @@ def _shape(site: Site, name: str) -> Shape:
     said = [f"--constraint={site.values.get('constraint', '')}", *site.queues[name].directives]
     words = re.findall(r"--constraint=(\S+)", "\n".join(said))
     features = sorted(set(filter(None, re.split(r"[&|,*()\[\]\"']", "&".join(words)))))
-    memory = values.memory(node.memory) if node.memory else 4 << 20
+    memory = parsers.memory(node.memory) if node.memory else 4 << 20
     gres = f"{kind}:{node.gpus}" if kind and node.gpus else ""
     return Shape(node.cores or 512, memory, gres, tuple(features))
 
@@ -159,14 +159,14 @@ def _partition(site: Site, name: str, *, alone: bool) -> Iterator[str]:
 
 def _minutes(queue: Queue) -> int:
     times = [text for _, text in queue.walltime_by_nodes] + ([queue.walltime] if queue.walltime else [])
-    return max((values.walltime(text) // 60 for text in times), default=0)
+    return max((parsers.walltime(text) // 60 for text in times), default=0)
 
 
 def job_submit(site: Site) -> str:
     """Return job_submit.lua."""
     steps = []
     for name, queue in site.queues.items():
-        pairs = [f"{{{most}, {values.walltime(text) // 60}}}" for most, text in queue.walltime_by_nodes]
+        pairs = [f"{{{most}, {parsers.walltime(text) // 60}}}" for most, text in queue.walltime_by_nodes]
         key = qos_of(site, name) or partition_of(site, name)
         steps += [f'["{key}"] = {{{", ".join(pairs)}}}'] if pairs else []
     refused = ["job.account == nil"] if "account" in site.file.mandatory else []

@@ -21,7 +21,7 @@ from pathlib import Path
 
 JOBGEN = (
     *("jobgen.commands.cli", "jobgen.commands.check", "jobgen.commands.convert", "jobgen.commands.runs"),
-    *("jobgen.commands.site", "jobgen.jobfile.reader", "jobgen.plan", "jobgen.rendering.render"),
+    *("jobgen.commands.site", "jobgen.jobfile.reader", "jobgen.plan.plan", "jobgen.rendering.render"),
 )
 """What most commands of jobgen import."""
 TORCH = ("torch.distributed", "torch.distributed.run", "torch._inductor.compile_fx")

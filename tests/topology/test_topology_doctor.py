@@ -17,7 +17,7 @@ from jobgen.config import read_spec
 from jobgen.doctor.binding import binding
 from jobgen.doctor.finding import Case, Finding
 from jobgen.doctor.job_environment import Answer, Surroundings
-from jobgen.plan import resolve
+from jobgen.plan.plan import resolve
 from jobgen.sites.loader import load
 from jobgen.spec import SiteName
 from jobgen.topology import cpus

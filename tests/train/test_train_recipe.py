@@ -586,7 +586,7 @@ def test_a_missing_package_is_one_sentence(tmp_path: Path, package: str) -> None
     done = trained("--epochs", "1", **{**env, "JOBGEN_RUN_DIR": str(tmp_path / "another")})
     assert done.returncode == 1
     assert f"the Python package {package} is not installed" in done.stderr
-    assert "pip install 'jobgen[train]'" in done.stderr
+    assert "pip install '.[train]' in a checkout of jobgen" in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -32,7 +32,7 @@ def _check_environment() -> None:
         raise CommonMistake(
             f"--engine colossalai: ColossalAI is not installed in {sys.prefix}, and its pins exclude current "
             "versions of torch: in a checkout of jobgen, `make colossalai` makes .venv-colossalai for it "
-            f"(elsewhere, in its own environment: pip install 'jobgen[colossalai]' && pip install --no-deps "
+            "(or, in an environment of its own: pip install '.[colossalai]' && pip install --no-deps "
             f"colossalai=={VERSION})"
         )
 

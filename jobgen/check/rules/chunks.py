@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
-from jobgen.check.script import Hit, Script
 from jobgen.schedulers.pbs import IN_CHUNKS
 from jobgen.schedulers.request import number
+from jobgen.script.script import Hit, Script
 
 
 def _totals(script: Script) -> dict[str, tuple[int, str]]:

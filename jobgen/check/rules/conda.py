@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 
 from jobgen.check.rule import NOTE, WARNING, rule
-from jobgen.check.script import Hit, Script
-from jobgen.check.shell_commands import Command
+from jobgen.script.commands import Command
+from jobgen.script.script import Hit, Script
 
 
 @rule(

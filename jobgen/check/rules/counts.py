@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jobgen.check.bash import Node, expansions
-from jobgen.check.launches import Launch
 from jobgen.check.rule import NOTE, rule
-from jobgen.check.script import Hit, Script
 from jobgen.rendering.runtime import MARK
+from jobgen.script.launches import Launch
+from jobgen.script.script import Hit, Script
+from jobgen.script.syntax import Node, expansions
 
 
 @rule(

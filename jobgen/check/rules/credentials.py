@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from jobgen.check.bash import expansions, literal
 from jobgen.check.rule import NOTE, WARNING, rule
-from jobgen.check.script import Hit, Script
+from jobgen.script.script import Hit, Script
+from jobgen.script.syntax import expansions, literal
 from jobgen.secrets import is_secret
 
 _PLACEHOLDER = (

@@ -6,9 +6,9 @@ import os
 import re
 from collections.abc import Iterator
 
-from jobgen.check.launches import Launch
 from jobgen.check.rule import ERROR, WARNING, rule
-from jobgen.check.script import Hit, Script
+from jobgen.script.launches import Launch
+from jobgen.script.script import Hit, Script
 
 _FIRST = 20  # hostfiles that are searched for in the text
 

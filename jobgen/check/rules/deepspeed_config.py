@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from jobgen.check import dsconfig
 from jobgen.check.dsconfig import contents, find, whole
 from jobgen.check.rule import ERROR, rule
-from jobgen.check.script import Hit, Script
 from jobgen.errors import nearest
+from jobgen.script.script import Hit, Script
 
 _GONE = {"elasticity": "0.19.8", "sparse_attention": "0.19.7"}
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from jobgen.check.bash import LOOPS, Node, expansions, literal
 from jobgen.check.rule import NOTE, WARNING, rule
-from jobgen.check.script import Hit, Script
-from jobgen.check.shell_commands import Command
+from jobgen.script.commands import Command
+from jobgen.script.script import Hit, Script
+from jobgen.script.syntax import LOOPS, Node, expansions, literal
 
 _SET = r"HOME|USER|LOGNAME|PWD|OLDPWD|SHELL|HOSTNAME|SLURM_SUBMIT_DIR|(PBS|SLURM)_JOB_?ID|PBS_O_(WORKDIR|HOME)|RANDOM"
 _WHOLE = r"[\"']?\$(\w+|\{\w+\})[\"']?/[\"']?(\*|\.\*|\*\.\*)?[\"']?"

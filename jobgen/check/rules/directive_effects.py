@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from jobgen.check.directive_reader import apart
-from jobgen.check.other_text import foreign_lines
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
-from jobgen.check.script import Hit, Script
 from jobgen.errors import shown
 from jobgen.schedulers.precedence import heeded
+from jobgen.script.directives import apart
+from jobgen.script.other_text import foreign_lines
+from jobgen.script.script import Hit, Script
 
 
 @rule(

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from jobgen.check.bash import Node
 from jobgen.check.rule import NOTE, WARNING, rule
-from jobgen.check.script import Hit, Script
-from jobgen.check.shell_commands import Command
+from jobgen.script.commands import Command
+from jobgen.script.script import Hit, Script
+from jobgen.script.syntax import Node
 
 # Directories that always exist: this one, those above it, the home directory and the root.
 _EXISTING = re.compile(r"\.{1,2}(/\.{1,2})*/?|\$\{?(PWD|OLDPWD|HOME)\}?|\$\(pwd\)|`pwd`|-|~/?|/(tmp/?)?")

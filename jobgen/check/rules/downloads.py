@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from jobgen.check.rule import NOTE, WARNING, rule
-from jobgen.check.script import Hit, Script
+from jobgen.script.script import Hit, Script
 
 _DOWNLOADS = {
     "pip": ("install", "download"), "pip3": ("install", "download"), "conda": ("install", "create", "update"),

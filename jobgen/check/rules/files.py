@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
-from jobgen.check.bash import Node, expansions
 from jobgen.check.rule import NOTE, WARNING, rule
-from jobgen.check.script import Hit, Script
-from jobgen.check.shell_commands import Command
-from jobgen.check.written_files import is_shared, target, written
 from jobgen.errors import shown
+from jobgen.script.commands import Command
+from jobgen.script.script import Hit, Script
+from jobgen.script.syntax import Node, expansions
+from jobgen.script.written_files import is_shared, target, written
 
 
 @rule(

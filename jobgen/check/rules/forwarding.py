@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jobgen.check.bash import exported
 from jobgen.check.rule import ERROR, WARNING, rule
 from jobgen.check.rules.deepspeed import runner
-from jobgen.check.script import Hit, Script
+from jobgen.script.script import Hit, Script
+from jobgen.script.syntax import exported
 
 # Prefixes of the variables that DeepSpeed's pdsh runner exports.
 _FORWARDED = ("MLFLOW", "PYTHON", "MV2", "UCX", "NCCL", "ASCEND", "HCCL", "LD_LIBRARY")

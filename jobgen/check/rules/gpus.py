@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from jobgen.check.bash import literal
 from jobgen.check.rule import NOTE, WARNING, rule
-from jobgen.check.script import Hit, Script
-from jobgen.launchers import LAUNCHERS
-from jobgen.resources.accelerators import ACCELERATORS
+from jobgen.launch.accelerators import ACCELERATORS
+from jobgen.launch.launchers import LAUNCHERS
+from jobgen.script.script import Hit, Script
+from jobgen.script.syntax import literal
 
 # The commands that start a Python program.
 _STARTS = ("python", "python3", *(name for row in LAUNCHERS.values() for name in row.names))

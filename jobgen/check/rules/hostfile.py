@@ -6,10 +6,10 @@ import os
 import re
 from collections.abc import Iterator
 
-from jobgen.check.bash import uses
 from jobgen.check.rule import ERROR, WARNING, rule
-from jobgen.check.script import Hit, Script
-from jobgen.check.written_files import of_this_job, target, written
+from jobgen.script.script import Hit, Script
+from jobgen.script.syntax import uses
+from jobgen.script.written_files import of_this_job, target, written
 
 _HOSTFILE = re.compile(r"(host|machine)[_-]?(file|s|list|s?\.txt)?|nodes?[_-]?(file|list)|nodes\.txt", re.I)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from jobgen.check.bash import Node, literal, uses
 from jobgen.check.rule import WARNING, rule
-from jobgen.check.script import Hit, Script
-from jobgen.check.shell_commands import Command
+from jobgen.script.commands import Command
+from jobgen.script.script import Hit, Script
+from jobgen.script.syntax import Node, literal, uses
 
 
 @rule(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jobgen.check.rule import ERROR, WARNING, rule
-from jobgen.check.script import Hit, Script
+from jobgen.script.script import Hit, Script
 
 
 @rule(

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from jobgen.check.bash import Node, literal
-from jobgen.check.launches import Launch
 from jobgen.check.rule import NOTE, WARNING, rule
-from jobgen.check.script import Hit, Script
 from jobgen.errors import shown
+from jobgen.script.launches import Launch
+from jobgen.script.script import Hit, Script
+from jobgen.script.syntax import Node, literal
 
 _NIC_VARIABLES = (
     *("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "HCCL_SOCKET_IFNAME", "TP_SOCKET_IFNAME"),

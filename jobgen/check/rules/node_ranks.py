@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from jobgen.check.bash import Node
-from jobgen.check.launches import Launch
 from jobgen.check.rule import ERROR, WARNING, rule
-from jobgen.check.script import Hit, Script
+from jobgen.script.launches import Launch
+from jobgen.script.script import Hit, Script
+from jobgen.script.syntax import Node
 
 _HOSTNAME = (
     r"(?:\\?\$\(|\\?`)\s*(?:/bin/)?(?:hostname(?: -[a-zA-Z-]+)?|uname -n)\b[^)`]*[)`]|\\?\$\{?HOSTNAME\b\}?"

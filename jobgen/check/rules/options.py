@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from jobgen.check.directive_reader import completions
-from jobgen.check.request import resources
 from jobgen.check.rule import ERROR, WARNING, rule
 from jobgen.check.rules.directive_effects import trailing
-from jobgen.check.script import Hit, Script
 from jobgen.errors import nearest, shown
 from jobgen.schedulers.base import matches
+from jobgen.schedulers.directive_options import completions
 from jobgen.schedulers.request import Option
 from jobgen.schedulers.slurm_values import MAIL_TYPES
+from jobgen.script.request import resources
+from jobgen.script.script import Hit, Script
 
 
 @rule(

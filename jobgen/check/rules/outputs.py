@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator
 
 from jobgen.check.rule import ERROR, WARNING, rule
-from jobgen.check.script import Hit, Script
 from jobgen.errors import shown
 from jobgen.schedulers.base import key_of
 from jobgen.schedulers.request import Option
+from jobgen.script.script import Hit, Script
 
 
 def _outputs(script: Script) -> Iterator[Option]:

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from jobgen.check.request import resources
 from jobgen.check.rule import ERROR, WARNING, rule
-from jobgen.check.script import Hit, Script
 from jobgen.errors import shown
+from jobgen.script.request import resources
+from jobgen.script.script import Hit, Script
 
 
 @rule(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from jobgen.check.dsconfig import contents, is_on, zero_stage
 from jobgen.check.rule import ERROR, WARNING, rule
-from jobgen.check.script import Hit, Script
+from jobgen.script.script import Hit, Script
 
 _TESTED = ("adam", "adamw", "lamb", "adagrad", "lion", "muon")
 

@@ -8,11 +8,11 @@ from bisect import bisect
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from jobgen.check.bash import LOOPS, Node, literal
 from jobgen.check.rule import WARNING, rule
-from jobgen.check.script import Hit, Script
-from jobgen.check.shell_commands import Command, commands
-from jobgen.check.wrappers import command_start
+from jobgen.launch.wrappers import command_start
+from jobgen.script.commands import Command, commands
+from jobgen.script.script import Hit, Script
+from jobgen.script.syntax import LOOPS, Node, literal
 
 # Commands that end at once, and those that are to end with the script.
 _TRIFLES = (

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jobgen.check.directive_reader import unclosed
 from jobgen.check.rule import ERROR, WARNING, rule
 from jobgen.check.rules.directive_effects import trailing
 from jobgen.check.rules.slurm import COUNTS
-from jobgen.check.script import Hit, Script
 from jobgen.errors import shown
+from jobgen.schedulers.directive_options import unclosed
 from jobgen.schedulers.pbspro_values import FOREIGN, place_fault, select_faults
 from jobgen.schedulers.request import Option
+from jobgen.script.script import Hit, Script
 
 # Other rules report these.
 _ELSEWHERE = ("-j", "-m", "-N", "-J", "-t", "--time", "--array", "--mail-type", "--dependency", *COUNTS)

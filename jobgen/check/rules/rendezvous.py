@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from jobgen.check.bash import literal
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
-from jobgen.check.script import Hit, Script
+from jobgen.script.script import Hit, Script
+from jobgen.script.syntax import literal
 
 
 @rule(

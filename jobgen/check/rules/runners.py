@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from jobgen.check.rule import ERROR, WARNING, rule
 from jobgen.check.rules.deepspeed import run_by
-from jobgen.check.script import Hit, Script
+from jobgen.script.script import Hit, Script
 
 
 @rule(

@@ -6,12 +6,12 @@ import os
 import re
 from collections.abc import Iterator
 
-from jobgen.check.bash import LOOPS, Node, expansions
 from jobgen.check.rule import NOTE, WARNING, rule
 from jobgen.check.rules.directories import at_start, may_miss
 from jobgen.check.rules.shells import plain_sh
-from jobgen.check.script import Hit, Script
-from jobgen.check.shell_commands import Command, commands
+from jobgen.script.commands import Command, commands
+from jobgen.script.script import Hit, Script
+from jobgen.script.syntax import LOOPS, Node, expansions
 
 
 @rule(

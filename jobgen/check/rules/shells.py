@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from jobgen.check.bash import Node, expansions
 from jobgen.check.rule import NOTE, WARNING, rule
-from jobgen.check.script import Hit, Script
+from jobgen.script.script import Hit, Script
+from jobgen.script.syntax import Node, expansions
 
 _BASH_COMMANDS = (
     *("source", "shopt", "declare", "typeset", "mapfile", "readarray", "pushd", "popd", "let", "complete"),

@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from jobgen.check.bash import Node, exported
-from jobgen.check.launches import Launch
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
-from jobgen.check.script import Hit, Script
 from jobgen.schedulers.versions import Span
+from jobgen.script.launches import Launch
+from jobgen.script.script import Hit, Script
+from jobgen.script.syntax import Node, exported
 
 # Variables of a task; the batch script has those of the first task.
 _TASK = ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID")

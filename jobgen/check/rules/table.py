@@ -40,8 +40,8 @@ from jobgen.check.rules import (
     variables,
     walltime,
 )
-from jobgen.check.script import Hit, Script
 from jobgen.errors import nearest, shown
+from jobgen.script.script import Hit, Script
 
 
 @rule(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from jobgen.check.bash import Node, expansions
 from jobgen.check.rule import NOTE, WARNING, rule
-from jobgen.check.script import Hit, Script
+from jobgen.script.script import Hit, Script
+from jobgen.script.syntax import Node, expansions
 
 # Commands that set the variables that they name, and those that may set any.
 _READERS = ("read", "mapfile", "readarray", "printf", "getopts", "let", "unset", "local", "declare", "export")

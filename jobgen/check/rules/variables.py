@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
-from jobgen.check.bash import Node, expansions, literal
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
-from jobgen.check.script import Hit, Script
 from jobgen.errors import nearest
+from jobgen.script.script import Hit, Script
+from jobgen.script.syntax import Node, expansions, literal
 
 
 @rule(

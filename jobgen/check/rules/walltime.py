@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from jobgen.check.request import resources
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
-from jobgen.check.script import Hit, Script
 from jobgen.errors import shown
 from jobgen.schedulers.base import key_of
 from jobgen.schedulers.request import Option
+from jobgen.script.request import resources
+from jobgen.script.script import Hit, Script
 
 
 @rule(

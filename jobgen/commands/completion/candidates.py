@@ -12,7 +12,7 @@ import click
 
 from jobgen.options import BY_KEY, OPTIONS
 from jobgen.schedulers.table import COMMANDS, queued
-from jobgen.values import Choice
+from jobgen.values.parsers import Choice
 
 FILES, DIRECTORIES = ":files", ":directories"
 _PATIENCE = 2  # s; the user is typing

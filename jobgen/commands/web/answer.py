@@ -22,7 +22,7 @@ from jobgen.jobfile.writing import file_text
 from jobgen.options import BY_KEY, OPTIONS, Option
 from jobgen.rendering.runtime import MARK
 from jobgen.schedulers.table import SCHEDULERS, named
-from jobgen.values import Choice, Whole, switch
+from jobgen.values.parsers import Choice, Whole, switch
 
 Form = Mapping[str, str]
 _OTHER = ("scheduler", "site", "program")

@@ -20,7 +20,6 @@ import jinja2
 
 import jobgen
 import jobgen.templates
-from jobgen import __version__
 from jobgen.commands.web import form
 from jobgen.config import NO_SITE
 from jobgen.errors import JobgenError, shown
@@ -28,9 +27,10 @@ from jobgen.jobfile.locations import line_of
 from jobgen.jobfile.reader import decode, read_text
 from jobgen.rendering.runtime import MARK
 from jobgen.schedulers.table import SCHEDULERS
+from jobgen.site_making.validation import try_defaults
 from jobgen.sites.loader import files as files_of_site
 from jobgen.sites.loader import load
-from jobgen.sites.validation import try_defaults
+from jobgen.values.version import __version__
 
 SITES = "config/jobgen/sites"  # in the archive; the worker sets XDG_CONFIG_HOME to config
 _TEMPLATES = Path(jobgen.templates.__path__[0])

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from jobgen.commands.init import example
-from jobgen.launchers import LAUNCHERS
+from jobgen.launch.launchers import LAUNCHERS
 from jobgen.options import OPTIONS, Option
 from jobgen.schedulers.table import SCHEDULERS
 from jobgen.sites.display import scheduler
 from jobgen.sites.loader import load
-from jobgen.values import Choice
+from jobgen.values.parsers import Choice
 
 # Options that are not in the form, with the reason.
 ABSENT: Mapping[str, str] = {
@@ -97,8 +97,8 @@ def _words(option: Option) -> Iterable[Word]:
         yield from (Word("yes"), Word("no"))
     if isinstance(option.parse, Choice):
         for word in option.parse.allowed:
-            takes = LAUNCHERS[word].schedulers if option.key == "launcher" else None
-            names = (name for name, row in SCHEDULERS.items() if takes and row.command_name not in takes)
+            starts = LAUNCHERS[word].starts if option.key == "launcher" else None
+            names = (name for name, row in SCHEDULERS.items() if starts and not starts(row.command_name))
             yield Word(word, " ".join(names))
 
 

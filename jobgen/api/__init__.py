@@ -1,0 +1,1 @@
+"""``from jobgen import JobSpec, render, submit, Run``."""

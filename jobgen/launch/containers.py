@@ -1,0 +1,36 @@
+"""Container runtimes: one row each. This module decides what of the host enters a container; the command
+lines are in templates/container/."""
+
+from typing import NamedTuple
+
+
+class Runtime(NamedTuple):
+    """A container runtime; its options for devices are in the rows of the accelerators.
+
+    ``template`` is in templates/container/. ``prefix`` begins the variables that set PATH in the container,
+    for a runtime that sets PATH itself.
+    """
+
+    title: str
+    command: str
+    template: str
+    prefix: str | None = None
+
+
+# https://github.com/NVIDIA/pyxis/wiki/Usage
+# https://docs.nersc.gov/development/containers/shifter/how-to-use/
+RUNTIMES = {
+    "apptainer": Runtime("Apptainer", "apptainer", "apptainer", "APPTAINERENV_"),
+    "singularity": Runtime("Singularity", "singularity", "apptainer", "SINGULARITYENV_"),
+    "docker": Runtime("Docker", "docker", "docker"),
+    "podman": Runtime("Podman", "podman", "docker"),
+    "enroot": Runtime("Enroot", "enroot", "enroot"),
+    "pyxis": Runtime("pyxis", "srun", "pyxis"),
+    "shifter": Runtime("Shifter", "shifter", "shifter"),
+}
+
+# Variables that modules of the host set to paths of the host.
+LEAKS = (
+    *("LD_LIBRARY_PATH", "LD_PRELOAD", "LIBRARY_PATH", "CPATH", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV"),
+    *("CONDA_PREFIX", "CUDA_HOME", "CUDA_PATH", "ROCM_PATH", "ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME"),
+)

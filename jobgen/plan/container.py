@@ -1,0 +1,88 @@
+"""The container of a job: what of the host enters it, and what it must have."""
+
+import re
+from typing import NamedTuple
+
+from jobgen.errors import one_of
+from jobgen.launch.accelerators import ACCELERATORS
+from jobgen.launch.containers import LEAKS, RUNTIMES, Runtime
+from jobgen.launch.launchers import LAUNCHERS
+from jobgen.launch.program import Program
+from jobgen.schedulers.table import scheduler_of
+from jobgen.spec import JobSpec
+
+
+class Container(NamedTuple):
+    """The container of a job. ``node`` are the words before the launcher in the function node, ``rank`` those
+    before the program in the function program. ``needs`` are the commands that the container must have."""
+
+    kind: str
+    runtime: Runtime
+    devices: str
+    binds: tuple[str, ...]
+    leaks: tuple[str, ...]
+    carried: tuple[str, ...]
+    node: str
+    rank: str
+    needs: tuple[str, ...]
+
+
+_WITHIN = 'bash "$JOBGEN_RUN_DIR/container.sh" '
+
+
+def container(spec: JobSpec, accelerator: str, program: Program, start_nodes: str) -> Container | None:
+    """Return the container of a job; None if it has none.
+
+    Raises:
+        JobgenError: an option is missing, or does not work with this container.
+    """
+    if spec.container is None:
+        for key in ("image", "bind", "container_arg"):
+            if getattr(spec, key):
+                raise spec.refuse(key, f"needs a --container: {one_of(RUNTIMES)}")
+        return None
+    runtime = RUNTIMES[spec.container]
+    _check(spec, runtime, accelerator, start_nodes)
+    once_a_node = LAUNCHERS[spec.launcher].once_a_node
+    by_srun = spec.container == "pyxis" and start_nodes != "here"
+    named = {*dict(spec.env), *spec.secrets}
+    python = ("python3",) if program.head is not None or once_a_node else ()
+    return Container(
+        kind=spec.container,
+        runtime=runtime,
+        devices=ACCELERATORS[accelerator].containers[spec.container],
+        binds=tuple(one if ":" in one else f"{one}:{one}" for one in spec.bind),
+        leaks=tuple(name for name in LEAKS if name not in named or runtime.prefix),
+        carried=tuple(name for name in ("PATH", *LEAKS) if name in named),
+        node=_WITHIN if once_a_node and not by_srun else "",
+        rank="" if once_a_node or spec.container == "pyxis" else _WITHIN,
+        needs=(*python, *((LAUNCHERS[spec.launcher].command,) if once_a_node else ())),
+    )
+
+
+def _check(spec: JobSpec, runtime: Runtime, accelerator: str, start_nodes: str) -> None:
+    if spec.image is None:
+        raise spec.refuse("container", "needs an --image")
+    for key in ("conda", "venv"):
+        if getattr(spec, key):
+            raise spec.refuse(key, "is the host's; in a container the image brings its own Python")
+    able = ACCELERATORS[accelerator].containers
+    if spec.container not in able:
+        way = f"use {one_of(name for name in RUNTIMES if name in able)}" if able else "leave it out"
+        raise spec.refuse("container", f"{runtime.title} does not support {accelerator}; {way}")
+    if start_nodes == "pdsh":
+        raise spec.refuse("container", "pdsh starts ranks on the hosts, outside of it; leave out --remote")
+    if spec.container == "shifter" and not re.fullmatch(r"[\w.:/@+-]+", spec.image, re.ASCII):
+        raise spec.refuse("image", "Shifter's images are words such as docker:user/name:tag")
+    if spec.container == "pyxis":
+        _check_pyxis(spec)
+
+
+def _check_pyxis(spec: JobSpec) -> None:
+    if scheduler_of(spec).node_step != RUNTIMES["pyxis"].command:
+        raise spec.refuse("container", "pyxis is a part of Slurm's srun; use another runtime")
+    launcher = LAUNCHERS[spec.launcher]
+    own = not launcher.once_a_node and launcher.command != RUNTIMES["pyxis"].command
+    if own or spec.remote == "ssh":
+        what = spec.launcher if own else "ssh"
+        raise spec.refuse("container", f"pyxis is a part of srun, but {what} starts the ranks; use enroot")

@@ -1,0 +1,146 @@
+"""Directives of each scheduler except those for sizes: reservations, mail, output and the like."""
+
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from jobgen.errors import JobgenError, shown
+from jobgen.options import OPTIONS
+from jobgen.schedulers.base import Scheduler
+from jobgen.schedulers.table import SCHEDULERS
+from jobgen.spec import JobSpec
+from jobgen.values.arrays import Array
+
+
+class Directives(NamedTuple):
+    """The directives of a job. ``chunk`` follows the request of each node; ``place`` is PBS Pro's.
+
+    ``array`` is one of ``lines``; ``log`` is the file of the output; None leaves it to PBS.
+    """
+
+    array: str | None
+    lines: tuple[str, ...]
+    chunk: str
+    place: str
+    mail_on: str
+    log: str | None
+
+
+def check_directives(spec: JobSpec, scheduler: Scheduler) -> None:
+    """Refuse options that the scheduler would refuse, or would ignore without a message.
+
+    Raises:
+        JobgenError: the scheduler does not support an option, refuses the name, or a directive
+            belongs to another scheduler.
+    """
+    for key, reason in scheduler.lacks.items():
+        if spec.origin(key) != "default":
+            raise spec.refuse(key, reason)
+    for key in (option.key for option in OPTIONS if option.directive):
+        if getattr(spec, key) not in (None, False, ()) and not scheduler.writes(key):
+            raise spec.refuse(key, f"{scheduler.title} has no equivalent; remove it, or use --directive")
+    if not re.fullmatch(scheduler.name_pattern, spec.name, re.ASCII):
+        raise spec.refuse("name", f"a job name {scheduler.name_rule}")
+    if not scheduler.queue_lists and spec.queue and "," in spec.queue:
+        raise spec.refuse("queue", "a list of queues is only for Slurm; PBS takes one")
+    for line in spec.directive:
+        if (misplaced := scheduler.misplaced(line)) is not None:
+            raise JobgenError(f"--directive {shown(line)} ({spec.origin('directive')}): {misplaced}")
+
+
+def directives(spec: JobSpec, scheduler: Scheduler, points: int) -> Directives:
+    """Return the directives of a job; ``points`` are those of a sweep, or 0.
+
+    Raises:
+        JobgenError: the scheduler does not accept a value.
+    """
+    array = _array(spec, scheduler, points)
+    own: list[str] = []
+    for key in (*scheduler.forms, *scheduler.lists):
+        if (value := getattr(spec, key)) not in (None, False):
+            own += _accepted(spec, key, scheduler.lines, key, value)
+    scheduler.check(spec)
+    chunk = ""
+    if "constraint" in scheduler.in_template and spec.constraint:
+        chunk = _accepted(spec, "constraint", scheduler.constraint, spec.constraint)
+    events = spec.mail_on or (("begin", "end", "fail") if spec.mail else ())
+    return Directives(
+        array=array,
+        lines=tuple(line for line in (array, _dependencies(spec, scheduler), *own) if line),
+        chunk=chunk,
+        place="scatter:excl" if spec.exclusive else "scatter",
+        mail_on=scheduler.mail(events),
+        log=_log(spec, scheduler, bool(array)),
+    )
+
+
+def _array(spec: JobSpec, scheduler: Scheduler, points: int) -> str | None:
+    """Return the directive of the array, None if there is none; ``points`` are those of a sweep, or 0.
+
+    Raises:
+        JobgenError: the scheduler cannot express it, or it contradicts another option.
+    """
+    asked = spec.array
+    if points:
+        asked = _array_of_sweep(spec, scheduler, points)
+    if asked is None:
+        return None
+    if not asked.ranges:
+        raise spec.refuse("array", "has a limit without indices, which only a sweep supports; add indices")
+    if spec.requeue and not scheduler.requeues_tasks:
+        raise spec.refuse("requeue", "PBS would submit the whole array again; remove it")
+    text = scheduler.array(asked)
+    if text is None:
+        key = "array" if spec.array else "sweep"
+        raise spec.refuse(key, f"{scheduler.title} takes one range{scheduler.array_rule}")
+    return scheduler.array_form.format(text)
+
+
+def _array_of_sweep(spec: JobSpec, scheduler: Scheduler, points: int) -> Array:
+    """Return the array of all points, or of those in --array, with its limit."""
+    if "array" in scheduler.lacks:
+        raise spec.refuse("sweep", "a local run is one job; run one point with its options")
+    asked = spec.array or Array(())
+    if asked.last >= points:
+        raise spec.refuse("array", f"the sweep has only the points 0 to {points - 1}")
+    return asked if asked.ranges else Array(((0, points - 1, 1),), asked.limit)
+
+
+def _dependencies(spec: JobSpec, scheduler: Scheduler) -> str | None:
+    """Return all dependencies as one directive, grouped by kind; None if there are none."""
+    kinds: dict[str, list[str]] = {}
+    for kind, job in spec.after:
+        kinds.setdefault(_accepted(spec, "after", scheduler.dependency, kind, job), []).append(job)
+    text = ",".join(f"{kind}:{':'.join(jobs)}" for kind, jobs in kinds.items())
+    return scheduler.dependency_form.format(text) if text else None
+
+
+def _accepted(spec: JobSpec, key: str, form: Callable[..., Any], *values: object) -> Any:
+    """Return values in their form for the scheduler; raise JobgenError if it does not accept them."""
+    try:
+        return form(*values)
+    except ValueError as error:
+        raise spec.refuse(key, str(error)) from None
+
+
+def _log(spec: JobSpec, scheduler: Scheduler, array: bool) -> str | None:
+    """Return the path of the output with the patterns of the scheduler."""
+    log = spec.log
+    if log is None:
+        return scheduler.default_log(spec.name, array)
+    codes = set(re.findall(r"%(.)", log))
+    if array and not scheduler.one_file_a_task & codes:
+        raise spec.refuse("log", "all tasks of the array would write to one file; add %a")
+    if not array and {"a", "A"} & codes:
+        raise spec.refuse("log", "%A and %a are only for arrays; the id of a job is %j")
+    path: str = _accepted(spec, "log", scheduler.log, spec.name, log)
+    return path
+
+
+def unpattern(path: str) -> str:
+    """Return a path of PBS with Slurm's patterns: the inverse of ``Scheduler.log``."""
+    path = re.sub(r"\$\{(\w+)\}", r"$\1", path)
+    for scheduler in SCHEDULERS.values():
+        for code, word in scheduler.log_codes.items():
+            path = path.replace(word, f"%{code}")
+    return path

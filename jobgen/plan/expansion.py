@@ -1,0 +1,27 @@
+"""Checks of ``--expand``."""
+
+import re
+
+from jobgen.launch.expansion import names
+from jobgen.schedulers.base import Scheduler
+from jobgen.spec import JobSpec
+
+
+def check_expansion(spec: JobSpec, scheduler: Scheduler) -> None:
+    """Refuse an argument of the script if the scheduler passes none.
+
+    Raises:
+        JobgenError: the message says what to use instead.
+    """
+    given = [name for name in names(spec.program) if name.isdecimal()]
+    if spec.expand and given and not scheduler.passes_arguments:
+        why = f"{scheduler.title} passes no arguments to a script, so ${given[0]} has no value"
+        raise spec.refuse("expand", f"{why}: use a variable, and {scheduler.command} -v NAME=VALUE")
+
+
+def note(spec: JobSpec) -> str:
+    """Return a note on words that look as if they were to be expanded; empty if there are none."""
+    plain = [one for one in spec.program if not re.search(r"\s", one)]
+    if spec.expand is not None or not (found := names(plain)):
+        return ""
+    return f"${found[0]} in the program is passed as it is; --expand replaces it when the job runs"

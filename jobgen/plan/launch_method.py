@@ -1,0 +1,141 @@
+"""The launch of the ranks: the launcher, its MPI, and how it is started on the other nodes."""
+
+from typing import NamedTuple
+
+from jobgen.errors import one_of
+from jobgen.launch.launchers import LAUNCHERS, MPI_FLAVOURS, Launcher, MpiFlavour, RankVariables
+from jobgen.schedulers.base import Scheduler
+from jobgen.schedulers.table import SCHEDULERS, named
+from jobgen.spec import JobSpec
+
+
+class Launch(NamedTuple):
+    """The launcher of a job, its MPI, and its way to the other nodes: see the functions of these names.
+
+    ``template`` is in templates/launcher/. With ``node_function`` it starts the function node of the script,
+    which has the launcher itself.
+    """
+
+    row: Launcher
+    mpi_name: str | None
+    mpi: MpiFlavour | None
+    template: str
+    node_function: bool
+    start_nodes: str
+    agents: tuple[str, ...]
+    reach: str | None
+
+    @property
+    def mpirun(self) -> MpiFlavour | None:
+        """Return the MPI whose mpirun starts the ranks; None with another launcher."""
+        return self.mpi if self.row.of_mpi else None
+
+    @property
+    def rank_variables(self) -> RankVariables | None:
+        """Return the launcher's rank variables; None if it sets RANK, WORLD_SIZE and LOCAL_RANK itself."""
+        return (self.mpirun or self.row).ranks
+
+
+def launch_of(spec: JobSpec, scheduler: Scheduler) -> Launch:
+    """Return the launch of the ranks.
+
+    Raises:
+        JobgenError: the launcher, the MPI or the way to the other nodes does not suit the rest of the job.
+    """
+    row = LAUNCHERS[spec.launcher]
+    name = _mpi(spec, scheduler, row)
+    mpi = MPI_FLAVOURS[name] if name else None
+    _check_remote(spec, scheduler, mpi)
+    start, others = start_nodes(spec, scheduler), agents(spec, scheduler, mpi)
+    return Launch(
+        row=row,
+        mpi_name=name,
+        mpi=mpi,
+        template=f"start_{start}" if row.once_a_node else spec.launcher,
+        node_function=row.once_a_node and start != "pdsh",
+        start_nodes=start,
+        agents=others,
+        reach=reach(spec, scheduler, others),
+    )
+
+
+def _mpi(spec: JobSpec, scheduler: Scheduler, launcher: Launcher) -> str | None:
+    """Return the name of the MPI, None without one; refuse a launcher that cannot start the job."""
+    if not launcher.starts(spec.scheduler):
+        others = one_of(name for name, other in LAUNCHERS.items() if other.starts(spec.scheduler))
+        titles = one_of(named(one, None).title for one in launcher.schedulers)
+        raise spec.refuse(
+            "launcher", f"{spec.launcher} is only for {titles}; with {spec.scheduler} use {others}"
+        )
+    if not isinstance(spec.nodes, int) and launcher.ranks and not launcher.ranks.local_size:
+        raise spec.refuse("launcher", f"{spec.launcher} supports only equal nodes; use torchrun")
+    if spec.mpi is None:
+        return launcher.default_mpi
+    if not launcher.starts_mpi:
+        raise spec.refuse("mpi", f"--launcher {spec.launcher} starts no MPI; remove it or use mpirun")
+    mpi = MPI_FLAVOURS[spec.mpi]
+    if mpi.dialects and scheduler.name not in mpi.dialects:
+        titles = one_of(SCHEDULERS[one].title for one in mpi.dialects)
+        raise spec.refuse("mpi", f"{spec.mpi.upper()} starts jobs of {titles} only; use another MPI")
+    if not isinstance(spec.nodes, int) and not mpi.mixed:
+        raise spec.refuse(
+            "mpi", "supports only equal nodes here; use openmpi, mpich, or the launcher torchrun or deepspeed"
+        )
+    return spec.mpi
+
+
+def _check_remote(spec: JobSpec, scheduler: Scheduler, mpi: MpiFlavour | None) -> None:
+    if spec.remote == "auto":
+        return
+    if scheduler.one_host:
+        raise spec.refuse("remote", "a local run has no other nodes; remove it")
+    if spec.remote == "ssh" and by_scheduler(spec, mpi):
+        who = spec.launcher if LAUNCHERS[spec.launcher].by_scheduler else str(spec.mpi).upper()
+        raise spec.refuse("remote", f"{who} starts processes through the scheduler, never through ssh")
+
+
+def alone(spec: JobSpec) -> bool:
+    """Return whether the job has only the node of the script."""
+    return spec.nodes == 1 and not spec.spare_nodes and not spec.away
+
+
+def start_nodes(spec: JobSpec, scheduler: Scheduler) -> str:
+    """Return how a launcher is started once per node: the end of a template's name in launcher/.
+
+    It is launcher if the launcher itself starts the ranks on all nodes.
+    """
+    launcher = LAUNCHERS[spec.launcher]
+    if not launcher.once_a_node:
+        return "launcher"
+    if alone(spec):
+        return "here"
+    if spec.remote == "ssh" and launcher.remote_shell:
+        return launcher.remote_shell
+    return scheduler.node_step if scheduler.node_step and spec.remote != "ssh" else "each"
+
+
+def by_scheduler(spec: JobSpec, mpi: MpiFlavour | None) -> bool:
+    """Return whether the scheduler starts the ranks, for the launcher or its MPI."""
+    return LAUNCHERS[spec.launcher].by_scheduler or (mpi is not None and mpi.by_scheduler)
+
+
+def reach(spec: JobSpec, scheduler: Scheduler, agents: tuple[str, ...]) -> str | None:
+    """Return how the script reaches another host: srun, remote (jobgen-remote) or ssh; None without one."""
+    if alone(spec):
+        return None
+    if scheduler.node_step and spec.remote != "ssh":
+        return scheduler.node_step
+    return "remote" if agents else "ssh"
+
+
+def agents(spec: JobSpec, scheduler: Scheduler, mpi: MpiFlavour | None) -> tuple[str, ...]:
+    """Return the replacements of ssh between nodes in the order of use: names of templates in remote/."""
+    if alone(spec) or by_scheduler(spec, mpi) or start_nodes(spec, scheduler) not in ("launcher", "each"):
+        return ()
+    if scheduler.agent is None and spec.remote == "scheduler":
+        raise spec.refuse("remote", f"{scheduler.title} cannot start a process on another node; remove it")
+    if scheduler.agent is None or spec.remote == "ssh":
+        return ("ssh",)
+    if scheduler.node_step:
+        return () if mpi and mpi.knows_slurm else (scheduler.agent,)
+    return (scheduler.agent,) if spec.remote == "scheduler" else (scheduler.agent, "ssh")

@@ -1,0 +1,79 @@
+"""Jobs whose nodes differ: ``--nodes 2x4+1x8`` is 2 nodes of 4 ranks and 1 node of 8."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from jobgen.values.node_groups import SUBMITTED, written
+
+if TYPE_CHECKING:
+    from jobgen.plan.cores import Cores
+    from jobgen.schedulers.base import Scheduler
+    from jobgen.spec import JobSpec
+
+
+class Chunk(NamedTuple):
+    """A group as it is requested: with the cores of each node, and the scheduler's option for its devices."""
+
+    nodes: int
+    ranks: int
+    cpus: int
+    devices: str
+
+
+def chunks(spec: JobSpec, cpus: Cores, ranks: int, devices: str, gpus: int) -> tuple[Chunk, ...]:
+    """Return the request of each group, in order; ``devices`` is the option for ``{n}`` devices."""
+    if isinstance(spec.nodes, int):
+        nodes = spec.nodes + (spec.spare_nodes or 0)
+        return (Chunk(nodes, ranks, cpus.node, devices.format(n=gpus)),)
+    return tuple(
+        Chunk(group.nodes, group.ranks, group.ranks * cpus.rank, devices.format(n=group.ranks))
+        for group in spec.nodes
+    )
+
+
+def check_submitted(spec: JobSpec, scheduler: Scheduler) -> None:
+    """Refuse a number of nodes from the submission if something needs it before.
+
+    Raises:
+        JobgenError: the message names the reason.
+    """
+    if spec.nodes != SUBMITTED:
+        return
+    if not scheduler.nodes_key:
+        raise spec.refuse("nodes", f"{scheduler.title} gives no nodes; use a number")
+    if spec.site is not None:
+        raise spec.refuse("nodes", f"the limits of {spec.site.title} need a number")
+    for key in ("spare_nodes", "include", "exclude"):
+        if getattr(spec, key):
+            raise spec.refuse(key, "needs the number of nodes; use --nodes N")
+
+
+# Options that cannot be used with groups, and the reason.
+_AGAINST = {
+    "ranks_per_node": "--nodes {nodes} sets the ranks of each node; remove one of the two",
+    "gpus_per_node": "each rank of --nodes {nodes} has one, or none with --accelerator cpu; remove it",
+    "cpus_per_node": "the nodes of --nodes {nodes} differ in it; use --cpus-per-rank",
+    "include": "the nodes of --nodes {nodes} differ in their devices; remove it",
+    "exclude": "the nodes of --nodes {nodes} differ in their devices; remove it",
+    "spare_nodes": "a spare node cannot replace every node of --nodes {nodes}; remove it",
+    "container": "is for equal nodes, not for --nodes {nodes}",
+}
+
+
+def check_groups(spec: JobSpec, scheduler: Scheduler) -> None:
+    """Refuse groups if the scheduler or another option does not support them.
+
+    Raises:
+        JobgenError: the message names the reason.
+    """
+    if isinstance(spec.nodes, int):
+        return
+    for key, reason in scheduler.lacks_if_mixed.items():
+        if getattr(spec, key) is not None:
+            raise spec.refuse(key, reason)
+    if spec.site is not None:
+        raise spec.refuse("nodes", f"the request of {spec.site.title} is for equal nodes; use a number")
+    for key, reason in _AGAINST.items():
+        if getattr(spec, key) is not None:
+            raise spec.refuse(key, reason.format(nodes=written(spec.nodes)))

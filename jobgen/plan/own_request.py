@@ -1,0 +1,141 @@
+"""A request of nodes or devices in ``--directive``: it replaces that of jobgen, which takes its numbers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from jobgen.errors import JobgenError, shown
+from jobgen.values.devices import number_of
+from jobgen.values.node_groups import SUBMITTED, Group, total, written
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from jobgen.schedulers.base import Scheduler
+    from jobgen.spec import JobSpec
+
+_NUMBERS = ("nodes", "ranks_per_node", "gpus_per_node", "cpus_per_rank")
+
+
+def keys(lines: Iterable[str], scheduler: Scheduler) -> dict[str, str]:
+    """Return the values of the options in directives by their keys, such as ``-l select`` or ``--gres``."""
+    from jobgen.schedulers.directive_options import read_options  # late: few jobs need it
+
+    return {
+        key: one.value
+        for line in lines
+        for option in read_options(line, scheduler)
+        for key, one in scheduler.settings(option)
+    }
+
+
+def given_keys(spec: JobSpec, scheduler: Scheduler) -> dict[str, str]:
+    """Return the values of the options in the user's directives by their keys."""
+    return keys(spec.directive, scheduler) if spec.directive else {}
+
+
+def replaced(given: Iterable[str], scheduler: Scheduler) -> set[str]:
+    """Return the keys of jobgen's directives that a user's directives with the keys ``given`` replace."""
+    found = set(given)
+    for alike in (scheduler.device_keys, *scheduler.alternatives):
+        if found & alike:
+            found |= alike
+    return found
+
+
+def remaining(lines: Iterable[str], without: set[str], scheduler: Scheduler) -> tuple[str, ...]:
+    """Return the directives that set none of the keys ``without``."""
+    return tuple(line for line in lines if not (without and keys((line,), scheduler).keys() & without))
+
+
+def check_beside(
+    request: Iterable[str], given: Mapping[str, str], spec: JobSpec, scheduler: Scheduler
+) -> None:
+    """Refuse one of the user's directives ``given`` that the scheduler refuses beside the request."""
+    present = {**keys(request, scheduler), **given} if given.keys() & scheduler.refused_beside.keys() else {}
+    for key, (other, option) in scheduler.refused_beside.items():
+        if key not in given or other not in present:
+            continue
+        instead = f"use {option}"
+        if other in given:
+            instead = f"add it to {other}"
+        elif spec.site and spec.site.request(spec.queue):
+            instead = "remove it"
+        why = f"{scheduler.command} refuses it beside {other}; {instead}"
+        raise JobgenError(f"--directive {shown(f'{key}={given[key]}')} ({spec.origin('directive')}): {why}")
+
+
+def nodes_are_open(spec: JobSpec, scheduler: Scheduler) -> bool:
+    """Return whether the submission has to say the number of nodes."""
+    return spec.nodes == SUBMITTED and scheduler.nodes_key not in keys(spec.directive, scheduler)
+
+
+def with_own_request(spec: JobSpec, scheduler: Scheduler) -> JobSpec:
+    """Return the specification with the numbers of the request in the user's directives.
+
+    Raises:
+        JobgenError: an option says another number, or the request has no devices for the ranks.
+    """
+    given = given_keys(spec, scheduler)
+    if not given.keys() & scheduler.request_keys:
+        return spec
+    _check_parts(spec, scheduler, given)
+    values = _read(given, spec, scheduler)
+    if scheduler.device_keys & given.keys() and values["gpus_per_node"] is None:
+        _check_devices(spec, scheduler, given)
+    values = {key: one for key, one in values.items() if one not in (None, getattr(spec, key))}
+    for key, value in values.items():
+        if key in spec.origins:
+            raise spec.refuse(
+                key, f"--directive requests {written(value) or value or 'a range'}; remove one of the two"
+            )
+    origins = {**spec.origins, **dict.fromkeys(values, spec.origin("directive"))}
+    return spec._replace(**values, origins=origins)
+
+
+def _read(given: Mapping[str, str], spec: JobSpec, scheduler: Scheduler) -> dict[str, Any]:
+    """Return the numbers of a request; None for one that it does not determine."""
+    from jobgen.schedulers.request import Request, number
+
+    ours = Request(nodes=total(spec.nodes) or None, ranks_per_node=spec.ranks_per_node)
+    asked = scheduler.request({**keys(scheduler.resources(ours, "", "")[0], scheduler), **given})
+    values: dict[str, Any] = {key: getattr(asked, key) for key in _NUMBERS}
+    if spec.accelerator == "cpu":
+        values["gpus_per_node"] = None  # the program assigns the devices to its ranks
+    if asked.nodes is None and scheduler.nodes_key in given:
+        values["nodes"] = SUBMITTED  # a range
+    elif len(asked.chunks) > 1:
+        key = "ppn" if scheduler.hosts_by_core else "mpiprocs"
+        groups = tuple(Group(number(one[""]) or 1, number(one.get(key)) or 1) for one in asked.chunks)
+        if len({group.ranks for group in groups}) > 1:
+            values["nodes"] = groups
+        else:
+            values["ranks_per_node"] = groups[0].ranks
+    elif scheduler.hosts_by_core and (cores := asked.ranks_per_node):
+        ranks = spec.ranks_per_node or number_of(spec.gpus_per_node) or asked.gpus_per_node
+        values["ranks_per_node"] = ranks = ranks or max(cores // (spec.cpus_per_rank or 1), 1)
+        values["cpus_per_rank"] = max(cores // ranks, 1)
+    return values
+
+
+def _check_parts(spec: JobSpec, scheduler: Scheduler, given: Mapping[str, str]) -> None:
+    """Refuse options that jobgen writes into the request that is replaced."""
+    inside = {"constraint": "constraint" in scheduler.in_template, "mem": scheduler.memory_in_request}
+    for key, is_part in inside.items():
+        if is_part and scheduler.nodes_key in given and getattr(spec, key) is not None:
+            raise spec.refuse(
+                key, f"is a part of {scheduler.nodes_key}, which --directive replaces: add it there"
+            )
+
+
+def _check_devices(spec: JobSpec, scheduler: Scheduler, given: Mapping[str, str]) -> None:
+    """Refuse a request of other devices that would replace that of jobgen."""
+    from jobgen.plan.allocation import devices_and_ranks
+
+    name, count, _ = devices_and_ranks(spec, scheduler)
+    if count:
+        line = next(f"{key}={value}" for key, value in given.items() if key in scheduler.device_keys)
+        raise JobgenError(
+            f"--directive {shown(line)} ({spec.origin('directive')}): replaces the request of the "
+            f"{count} {name} devices of a node; add them to it, or use --accelerator cpu"
+        )

@@ -1,0 +1,124 @@
+"""Resolution of a JobSpec to a Plan, in which all values are set and agree. It has no side effects."""
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from jobgen.errors import counted
+from jobgen.launch.program import Program, read_program
+from jobgen.plan.allocation import Resources, resources_of
+from jobgen.plan.container import Container, container
+from jobgen.plan.directives import Directives, check_directives, directives
+from jobgen.plan.expansion import check_expansion
+from jobgen.plan.hostfile import with_hosts
+from jobgen.plan.launch_method import Launch, launch_of
+from jobgen.plan.nested_launcher import refuse_launcher
+from jobgen.plan.node_groups import check_groups, check_submitted
+from jobgen.plan.own_request import with_own_request
+from jobgen.plan.steps import step_specs
+from jobgen.plan.survival import Survival, survival
+from jobgen.schedulers.base import Scheduler
+from jobgen.schedulers.table import scheduler_of
+from jobgen.sites.site_directives import SiteWords, site_words
+from jobgen.spec import JobSpec
+from jobgen.values.node_groups import groups_of
+from jobgen.values.version import __version__
+
+if TYPE_CHECKING:
+    from jobgen.plan.sweep import Sweep
+
+
+class Plan(NamedTuple):
+    """A resolved job; the templates have its fields. A value is None or empty if it is not requested.
+
+    ``steps`` are the plans of its steps, each with its number as ``step``.
+    """
+
+    version: str
+    spec: JobSpec
+    scheduler: Scheduler
+    title: str
+    resources: Resources
+    launch: Launch
+    program: Program
+    container: Container | None
+    survival: Survival
+    site: SiteWords
+    sweep: "Sweep | None"
+    directives: Directives
+    steps: tuple[Any, ...] = ()
+    step: int = 0
+
+    @property
+    def queue(self) -> str | None:
+        """Return the scheduler's name of the queue."""
+        return self.site.queue_name or self.spec.queue
+
+
+def resolve(spec: JobSpec) -> Plan:
+    """Set all values that are not given and check that they agree.
+
+    Raises:
+        JobgenError: the request contradicts itself, or the scheduler cannot express it.
+    """
+    scheduler = scheduler_of(spec)
+    check_directives(spec, scheduler)
+    spec = with_own_request(with_hosts(spec), scheduler)
+    check_groups(spec, scheduler)
+    check_submitted(spec, scheduler)
+    launch = launch_of(spec, scheduler)
+    resources = resources_of(spec, scheduler)
+    steps = tuple(resolve(one) for one in step_specs(spec, resources))
+    if steps:
+        spec = spec._replace(preflight=False)
+    program = read_program(spec.program)
+    refuse_launcher(spec, program, scheduler)
+    check_expansion(spec, scheduler)
+    _check_training(spec, program)
+    box = container(spec, resources.accelerator_name, program, launch.start_nodes)
+    survive = survival(spec, scheduler, program, resources.walltime)
+    site = site_words(spec, scheduler, resources)
+    swept = _sweep(spec, program)
+    return Plan(
+        version=__version__,
+        spec=spec,
+        scheduler=scheduler,
+        title=_title(spec, resources, launch),
+        resources=resources,
+        launch=launch,
+        program=program,
+        container=box,
+        survival=survive,
+        site=site,
+        sweep=swept,
+        directives=directives(spec, scheduler, swept.points if swept else 0),
+        steps=tuple(one._replace(step=number) for number, one in enumerate(steps, 1)),
+    )
+
+
+def _check_training(spec: JobSpec, program: Program) -> None:
+    if program.is_ours and len(program.words) > (program.head or 0):
+        from jobgen.jobfile.training_options import check_program  # late: most jobs have their own program
+
+        check_program(spec, program)
+
+
+def _sweep(spec: JobSpec, program: Program) -> "Sweep | None":
+    if spec.sweep is None:
+        return None
+    from jobgen.plan.sweep import sweep  # late: only sweeps need it
+
+    return sweep(spec, program)
+
+
+def _title(spec: JobSpec, resources: Resources, launch: Launch) -> str:
+    groups = groups_of(spec.nodes, resources.ranks_per_node)
+    each = " + ".join(
+        f"{counted(one.nodes, 'node') if one.nodes else 'the nodes of the submission'} x "
+        f"{counted(one.ranks, 'rank')}"
+        for one in groups
+    )
+    if spec.steps:
+        return f"{each}, {counted(len(spec.steps), 'step')}, on {resources.accelerator.title}"
+    by = f"{spec.launcher} ({launch.mpi.title})" if launch.mpi else spec.launcher
+    world = resources.active.world_size
+    ranks = f", {counted(world, 'rank')} in all" if world else ""
+    return f"{each}{ranks}, by {by} on {resources.accelerator.title}"

@@ -1,0 +1,67 @@
+"""The steps of a job: each is a job of its own within the allocation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jobgen.errors import JobgenError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from jobgen.plan.allocation import Resources
+    from jobgen.spec import JobSpec
+
+# Options that need one program, or all nodes of the job.
+_AGAINST = ("include", "exclude", "spare_nodes", "preflight", "hostfile", "container")
+
+
+def step_specs(spec: JobSpec, resources: Resources) -> Iterator[JobSpec]:
+    """Yield the specification of each step; ``resources`` are those of the job.
+
+    Raises:
+        JobgenError: a step does not fit the allocation, or an option is for a job without steps.
+    """
+    for key in _AGAINST if spec.steps else ():
+        if getattr(spec, key):
+            raise spec.refuse(key, "is for a job without [[step]]")
+    if spec.steps and (resources.mixed or not resources.nodes):
+        raise spec.refuse("nodes", "the steps of a job need a number of equal nodes")
+    _check_parallel(spec, resources)
+    for number, step in enumerate(spec.steps, 1):
+        most = {"nodes": resources.nodes, "ranks_per_node": resources.ranks_per_node}
+        for key, limit in most.items():
+            if (getattr(step, key) or 0) > limit:
+                raise JobgenError(
+                    f"{key} = {getattr(step, key)} ([[step]] {number}): the job has {limit}; "
+                    f"increase {key} in [resources]"
+                )
+        yield spec._replace(
+            steps=(),
+            away=step.parallel,
+            program=step.program,
+            launcher=step.launcher or spec.launcher,
+            nodes=step.nodes or resources.nodes,
+            ranks_per_node=step.ranks_per_node or resources.ranks_per_node,
+            cpus_per_rank=resources.cpus.rank,
+            cpus_per_node=None,
+            accelerator=resources.accelerator_name,
+            gpus_per_node=resources.gpus_per_node if resources.gpus_per_node else None,
+            preflight=False,
+            directive=(),
+            site=None,
+            network=None,
+            mpi=spec.mpi if (step.launcher or spec.launcher) == spec.launcher else None,
+        )
+
+
+def _check_parallel(spec: JobSpec, resources: Resources) -> None:
+    """Refuse steps at the same time that need more nodes than the job has."""
+    taken = 0
+    for number, step in enumerate(spec.steps, 1):
+        taken = (taken if step.parallel else 0) + (step.nodes or resources.nodes)
+        if taken > resources.nodes and step.parallel:
+            raise JobgenError(
+                f"parallel = true ([[step]] {number}): the steps at this time need {taken} nodes together, "
+                f"but the job has {resources.nodes}; give each fewer nodes, or increase nodes in [resources]"
+            )

@@ -1,0 +1,104 @@
+"""The handling of wall-time limits, signals and bad nodes: the options of the group Survival."""
+
+from typing import NamedTuple
+
+from jobgen.launch.program import Program
+from jobgen.schedulers.base import Scheduler, clock
+from jobgen.spec import JobSpec
+
+GRACE = 120  # s; less if the job is short
+PREFLIGHT_LIMIT = 120  # s; its own limit is shorter
+
+
+class Survival(NamedTuple):
+    """Times in seconds; None if there is none.
+
+    ``preflight`` is "always", or "if_there" if it was not requested and the program's environment may lack
+    it. With ``short_grace`` the grace is at most a tenth of the limit, which only the queue knows. With
+    ``timer`` the script itself sends ``signal`` to the ranks shortly before the end of its time.
+    ``requeue_at_limit``: the job is requeued at the end of its time whatever the program's status.
+    ``timeout`` ends the launcher if the scheduler has no limit.
+    """
+
+    walltime: int | None
+    timeout: int | None
+    grace: int | None
+    short_grace: bool
+    signal: str
+    timer: bool
+    requeue_at_limit: bool
+    preflight: str | None
+    preflight_limit: int
+    spare_nodes: int
+    hang_timeout: int | None
+
+
+def survival(spec: JobSpec, scheduler: Scheduler, program: Program, walltime: int | None) -> Survival:
+    """Resolve the options; ``walltime`` is that of the job, which the script asks for if it is None.
+
+    Raises:
+        JobgenError: a margin is not shorter than the wall time, or the program or the scheduler does
+            not support an option.
+    """
+    limited = scheduler.limits_time or spec.walltime is not None
+    _check(spec, program)
+    name, seconds = spec.signal or ("USR1", None)
+    if seconds and spec.grace not in (None, seconds):
+        raise spec.refuse("grace", f"{spec.said('signal')} sets another time: leave out one of them")
+    requested = seconds or spec.grace
+    if requested and (not limited or (walltime and requested >= walltime)):
+        raise spec.refuse(
+            "signal" if seconds else "grace",
+            f"must be shorter than the wall time, which is {clock(walltime)}"
+            if limited and walltime
+            else "a local run has no end without --walltime",
+        )
+    grace = requested or min(GRACE, GRACE if walltime is None else walltime // 10)
+    # The signal would end a program that does not handle it, earlier than necessary.
+    at_limit = spec.requeue_on == "limit"
+    informed = program.is_ours or spec.signal is not None or bool(spec.requeue)
+    return Survival(
+        walltime=walltime if limited else None,
+        timeout=None if scheduler.limits_time else spec.walltime,
+        grace=grace if limited else None,
+        short_grace=limited and walltime is None and requested is None,
+        signal=name,
+        timer=limited and informed and (at_limit or not (spec.signal and scheduler.sends_signal)),
+        requeue_at_limit=at_limit,
+        preflight=_preflight(spec, program),
+        preflight_limit=PREFLIGHT_LIMIT,
+        spare_nodes=spec.spare_nodes or 0,
+        hang_timeout=spec.hang_timeout,
+    )
+
+
+def note(spec: JobSpec, program: Program) -> str:
+    """Return a note on an option that has no effect on this program; empty if there is none."""
+    if spec.grace is None or program.is_ours or spec.signal or spec.requeue:
+        return ""
+    return (
+        f"{spec.said('grace')} sets only JOBGEN_DEADLINE: your own program gets a signal before the end with "
+        "--signal or --requeue"
+    )
+
+
+def _preflight(spec: JobSpec, program: Program) -> str | None:
+    if spec.preflight is False:
+        return None
+    if spec.preflight or spec.spare_nodes:
+        return "always"
+    if spec.nodes == 1:
+        return None
+    return "always" if program.is_ours else "if_there"
+
+
+def _check(spec: JobSpec, program: Program) -> None:
+    if spec.spare_nodes and spec.preflight is False:
+        raise spec.refuse("spare_nodes", "only the preflight finds out which; leave out --no-preflight")
+    for key in ("include", "exclude"):
+        if spec.spare_nodes and getattr(spec, key):
+            raise spec.refuse("spare_nodes", f"never goes with --{key}, which names the hosts")
+    if spec.requeue_on == "limit" and not spec.requeue:
+        raise spec.refuse("requeue_on", "needs --requeue N, the number of times")
+    if spec.hang_timeout is not None and not program.is_ours:
+        raise spec.refuse("hang_timeout", "is the training module's; your own program has to watch itself")

@@ -1,1 +1,0 @@
-"""The resources of a job: nodes, cores, devices, and the launch method that uses them."""

@@ -1,0 +1,1 @@
+"""Reader of batch scripts: their syntax tree, directives, launches and constants."""

@@ -1,0 +1,38 @@
+"""Names that bash reads as variables without ``$``, in words that tree-sitter takes for text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from jobgen.script.syntax import Node
+
+_NAMES = rb"(?<![\w$./-])[A-Za-z_]\w*(?![\w./(=])"
+
+
+def bare_names(node: Node) -> Iterator[Node]:
+    """Yield each name in the words below a node that bash reads as a variable without ``$``.
+
+    ``[[ A -lt 1 ]]``, ``[[ -v A ]]``, ``let x=A+1`` and ``${list[A]}``; in ``((A))`` it is no word.
+    """
+    for word in node.all("word"):
+        if word.parent is not None and (pattern := _reads(word, word.parent)):
+            for match in re.finditer(pattern, word.source[word.start : word.end]):
+                start, end = (word.start + at for at in match.span())
+                name = Node("variable_name", None, start, end, word.line, word.source, None)
+                name.parent = word.parent
+                yield name
+
+
+def _reads(word: Node, parent: Node) -> bytes | None:
+    """Return the pattern of the names in a word that are variables; None if it has none."""
+    if parent.type in ("binary_expression", "unary_expression"):
+        sign = next((one.text for one in parent.children if one.type == "test_operator"), "")
+        test = next((one for one in parent.above() if one.type == "test_command"), None)
+        inside = test is not None and test.text.startswith("[[")
+        counts = inside and sign in ("-eq", "-ne", "-lt", "-le", "-gt", "-ge")
+        return _NAMES if counts or sign in ("-v", "-R") else None
+    name = parent.get("name") if parent.type == "command" else None
+    if parent.type == "subscript" or (name is not None and name.text == "let" and word.field == "argument"):
+        return _NAMES
+    return None

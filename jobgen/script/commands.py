@@ -1,0 +1,95 @@
+"""The commands of a script."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from jobgen.launch.command_line import is_python
+from jobgen.launch.wrappers import command_start
+from jobgen.script.syntax import Node, in_background, literal, statement, uses
+
+# Commands that do the work of the job: their exit status must not be lost.
+_WORK = {"srun", "mpirun", "mpiexec", "torchrun", "deepspeed", "accelerate", "aprun", "colossalai"}
+
+
+def _works(name: str) -> bool:
+    return name in _WORK or is_python(name)
+
+
+class Command(NamedTuple):
+    """A simple command. ``name`` is its first word without directories, "" if unknown."""
+
+    node: Node
+    name: str
+    words: tuple[Node, ...]
+    line: int
+
+    @property
+    def arguments(self) -> tuple[Node, ...]:
+        return self.words[1:]
+
+    @property
+    def literals(self) -> list[str]:
+        """The arguments that are plain text."""
+        return [text for word in self.arguments if (text := literal(word)) is not None]
+
+    @property
+    def statement(self) -> Node:
+        return statement(self.node)
+
+    @property
+    def guarded(self) -> bool:
+        """Return whether the script handles a failure: by ``||``, ``&&``, ``if``, ``while`` or ``!``."""
+        node = self.node
+        for above in node.above():
+            if above.type == "list" and above.children[-1] is not node:
+                return True
+            if above.type == "negated_command" or node.field == "condition":
+                return True
+            if above.type not in ("redirected_statement", "pipeline", "list"):
+                return False
+            node = above
+        return False
+
+    @property
+    def tested(self) -> bool:
+        """Return whether the next statement reads the exit status of this one."""
+        after = self.statement.next()
+        while after is not None and after.type in (";", "comment"):
+            after = after.next()
+        return after is not None and uses(after, "?")
+
+    @property
+    def works(self) -> bool:
+        """Return whether the command does the job's work, so that its exit status must not be lost."""
+        texts = [literal(word) for word in self.words]
+        at = command_start(texts)
+        name = os.path.basename(texts[at] or "") if at < len(texts) else ""
+        return _works(name) and "-c" not in texts[at + 1 : at + 2]  # python -c is a query
+
+    @property
+    def background(self) -> bool:
+        return in_background(self.node)
+
+
+def commands(root: Node) -> Iterator[Command]:
+    """Yield all commands below a node."""
+    for node in root.all("command"):
+        name = node.get("name")
+        if name is None:
+            continue
+        plain = literal(name) or ""
+        words = (name, *(child for child in node.children if child.field == "argument"))
+        yield Command(node, os.path.basename(plain), (*words, *_behind(node)), node.line)
+
+
+def _behind(command: Node) -> Iterator[Node]:
+    """Yield the arguments behind a redirection: ``a > log --steps 3``. They are in its node."""
+    above = command.parent
+    if above is None or above.type != "redirected_statement" or command.field != "body":
+        return
+    for one in above.children:
+        if one.type == "file_redirect":
+            yield from [child for child in one.children if child.field == "destination"][1:]

@@ -1,0 +1,173 @@
+"""The directives of a script, read as its scheduler reads them: up to the first command.
+
+PBS and sbatch read all lines before the first one that is not a comment (src/sbatch/opt.c, src/cmds/qsub.c).
+After a backslash a directive of PBS goes on in the next line (get_script in src/cmds/qsub_sup.c, of
+Torque in src/cmds/qsub_functions.c); one of Slurm does not.
+Lines that only look like a directive (``# PBS``, ``#pbs``) are kept, too: they have no effect.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
+from typing import NamedTuple
+
+from jobgen.rendering.runtime import MARK
+from jobgen.schedulers.base import Scheduler
+from jobgen.schedulers.directive_options import read_options
+from jobgen.schedulers.request import Option
+from jobgen.schedulers.table import SCHEDULERS, SHELL
+from jobgen.script.other_text import foreign_lines
+
+
+class Line(NamedTuple):
+    """A line that is a directive or looks like one; ``rest`` is the text after the prefix.
+
+    ``more`` is the number of lines in which it goes on.
+    """
+
+    number: int
+    text: str
+    rest: str
+    more: int = 0
+
+    @property
+    def last(self) -> int:
+        """The number of its last line."""
+        return self.number + self.more
+
+
+class Directives(NamedTuple):
+    """The directives of a script. ``first_command`` is the number of a line, or 0.
+
+    ``live`` directives have an effect; ``late`` and ``inert`` ones have none.
+    """
+
+    live: tuple[Line, ...]
+    late: tuple[Line, ...]
+    inert: tuple[Line, ...]
+    first_command: int
+
+    def options(self, scheduler: Scheduler) -> tuple[Option, ...]:
+        return tuple(
+            option for line in self.live for option in read_options(line.rest, scheduler, line.number)
+        )
+
+
+class Guess(NamedTuple):
+    """The scheduler of a script; the reason is empty if the prefix of its directives determines it."""
+
+    scheduler: str
+    reason: str = ""
+
+
+def guess(lines: list[str]) -> str:
+    """Return the scheduler of a script; of several with one prefix, the one whose marks the script has."""
+    return recognized(lines).scheduler
+
+
+def recognized(lines: list[str]) -> Guess:
+    """Return the scheduler of a script, and the reason."""
+    # The runtime of a script of jobgen is for all schedulers.
+    whole = len(lines)
+    lines = list(takewhile(lambda line: not line.startswith(MARK), lines))
+    prefixes = {row.prefix[1:]: row.prefix for row in SCHEDULERS.values() if row.prefix}
+    mark = rf"\s*#+ ?({'|'.join(prefixes)})\b"
+    marks = [match[1].upper() for line in lines if (match := re.match(mark, line, re.I))]
+    if not marks:
+        reason = "read as a shell script: it has no directive of PBS or Slurm; --scheduler overrides this"
+        return Guess(SHELL, "" if len(lines) < whole else reason)
+    # At equal counts the last in the table wins: scripts for Slurm often keep directives of PBS.
+    prefix = prefixes[max(reversed(prefixes), key=marks.count)]
+    rows = [row for row in SCHEDULERS.values() if row.prefix == prefix]
+    directives: list[str] = []
+    for line in lines:
+        goes_on = bool(directives) and re.search(rows[0].line_joint, directives[-1])
+        directives.append(line if goes_on or re.match(rf"\s*{prefix}\b", line) else "")
+    if re.search(rows[0].foreign_directives, " ".join(directives)):
+        return Guess(SHELL)
+    if len(rows) == 1:
+        return Guess(rows[0].name)
+    pairs = zip(lines, directives, strict=True)
+    commands = ["" if directive or line.lstrip().startswith("#") else line for line, directive in pairs]
+    return _by_marks(rows, directives, commands)
+
+
+def _by_marks(rows: Sequence[Scheduler], directives: Sequence[str], commands: Sequence[str]) -> Guess:
+    """Return the scheduler with the most weight of its marks; without marks, the first one."""
+    found: dict[str, dict[str, int]] = {}
+    weights = {row.name: 0 for row in rows}
+    for row in rows:
+        for mark in row.marks:
+            lines = enumerate(commands if mark.in_commands else directives, 1)
+            hits = ((number, one[0]) for number, line in lines if (one := re.search(mark.pattern, line)))
+            if hit := next(hits, None):
+                weights[row.name] += mark.weight
+                found.setdefault(row.name, {})[f"{hit[1]} (line {hit[0]})"] = mark.weight
+    best = max(rows, key=lambda row: weights[row.name])
+    texts = found.get(best.name, {})
+    shown = sorted(texts, key=lambda text: -texts[text])[:3]
+    others = " and ".join(row.title for row in rows if row is not best)
+    return Guess(
+        best.name,
+        f"read as {best.title}"
+        + (f" because of {', '.join(shown)}" if shown else f": nothing distinguishes it from {others}")
+        + "; --scheduler overrides this",
+    )
+
+
+def read(lines: list[str], scheduler: Scheduler) -> Directives:
+    """Return the directives of this scheduler, and the lines that look like them."""
+    live: list[Line] = []
+    late: list[Line] = []
+    inert: list[Line] = []
+    prefix, first = scheduler.prefix, 0
+    for number, text in enumerate(lines, 1):
+        found = text.lstrip(" \t") if scheduler.indented_directives else text
+        if live and number <= live[-1].last:
+            continue
+        if prefix and found.startswith(prefix):
+            more = 0 if first else _more(lines[number - 1 :], scheduler)
+            if more:
+                found = _joined([found, *lines[number : number + more]], scheduler)
+                text = found
+            (late if first else live).append(Line(number, text, found[len(prefix) :].strip(), more))
+        elif prefix and not first and (match := re.match(_lookalike(prefix), text, re.I)):
+            line = Line(number, text, match[1].strip())
+            if prefix in text or not _operands(line, scheduler):
+                inert.append(line)
+        elif not first and text.strip() and text.lstrip()[0] != "#" and not text.startswith(":"):
+            first = number
+    # A comment about directives is not a directive: an option has to follow.
+    foreign = foreign_lines(lines, first)
+    late = [line for line in late if line.rest.startswith("-") and line.number not in foreign]
+    return Directives(tuple(live), tuple(late), tuple(inert), first)
+
+
+def _more(lines: Sequence[str], scheduler: Scheduler) -> int:
+    """Return the number of lines in which the directive of the first line goes on."""
+    joints = (re.search(scheduler.line_joint, line) for line in lines[:-1])
+    return sum(1 for _ in takewhile(bool, joints))
+
+
+def _joined(lines: Sequence[str], scheduler: Scheduler) -> str:
+    return "".join([*(re.sub(scheduler.line_joint, "", line) for line in lines[:-1]), lines[-1]])
+
+
+def apart(lines: Sequence[str], directives: Directives) -> Iterator[int]:
+    """Yield the lines of options behind a backslash that the scheduler does not join with the directive."""
+    for one in directives.live:
+        if re.search(r"\\\s*$", lines[one.last - 1]) and re.match(
+            r"\s*-", "".join(lines[one.last : one.last + 1])
+        ):
+            yield one.last + 1
+
+
+def _operands(line: Line, scheduler: Scheduler) -> bool:
+    """Return whether a file follows the options: ``#sbatch -n 1 job.sh`` is a disabled command."""
+    return any(not option.flag for option in read_options(line.rest, scheduler, line.number))
+
+
+def _lookalike(prefix: str) -> str:
+    return rf"\s*#[#\s]*{prefix[1:]}\s+(-.*)"

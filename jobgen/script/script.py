@@ -1,0 +1,234 @@
+"""A script as the rules read it: its lines, its directives, its request and the tree of its body."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+from jobgen.schedulers.base import Scheduler
+from jobgen.schedulers.pbs import Pbs
+from jobgen.schedulers.request import Option, Request
+from jobgen.schedulers.table import of_script
+from jobgen.script import syntax
+from jobgen.script.commands import Command, commands
+from jobgen.script.constants import Constants
+from jobgen.script.directives import Directives
+from jobgen.script.directives import read as read_directives
+from jobgen.script.launches import Launch, launches
+from jobgen.script.other_text import has_gap, is_template, says_template
+from jobgen.script.request import heeded, settings
+
+_HOSTFILES = ("--hostfile", "-hostfile", "-machinefile", "-f")
+
+
+class Hit(NamedTuple):
+    """A result of a rule. ``message``, ``fix`` and ``level`` override those of the rule."""
+
+    line: int
+    message: str = ""
+    fix: str = ""
+    level: str | None = None
+
+
+@dataclass
+class Script:
+    """A script. Each part is parsed once, at its first use."""
+
+    source: bytes
+    scheduler: str
+    folder: str | None = None  # of the script, for the files that it names; None: no file is read
+    version: str | None = None  # of the scheduler; None: unknown
+    lines: list[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        text = self.source.decode("utf-8", "replace")
+        self.lines = text.split("\n")
+        if self.lines[-1] == "":
+            self.lines.pop()
+
+    @cached_property
+    def dialect(self) -> Scheduler:
+        return of_script(self.scheduler)
+
+    @cached_property
+    def directives(self) -> Directives:
+        return read_directives([line.rstrip("\r") for line in self.lines], self.dialect)
+
+    @cached_property
+    def options(self) -> tuple[Option, ...]:
+        return self.directives.options(self.dialect)
+
+    @property
+    def settings(self) -> Iterator[tuple[str, Option]]:
+        """The options with the keys that identify their repetitions."""
+        return settings(self.options, self.scheduler)
+
+    @cached_property
+    def heeded(self) -> dict[str, Option]:
+        """The options in effect by key."""
+        return heeded(self.options, self.scheduler)
+
+    @cached_property
+    def request(self) -> Request:
+        return self.dialect.request({key: option.value for key, option in self.heeded.items()})
+
+    @cached_property
+    def disabling(self) -> list[tuple[int, set[str]]]:
+        """The comments ``# jobgen: disable=RULE,RULE``: the line and the names of the rules."""
+        found = [
+            (number, re.match(r"\s*#\s*jobgen:\s*disable=([^#]*)", line))
+            for number, line in enumerate(self.lines, 1)
+        ]
+        return [
+            (number, {name.strip() for name in match[1].split(",") if name.strip()})
+            for number, match in found
+            if match
+        ]
+
+    @cached_property
+    def tree(self) -> syntax.Node:
+        # Carriage returns have their own rule; they would make the whole tree wrong.
+        source = self.source.replace(b"\r\n", b"\n") if self.for_a_shell else b""
+        parts = [one for one in self.directives.live if one.more]
+        lines = source.split(b"\n") if parts else []
+        for one in parts if lines[1:] else ():  # qsub joins these lines before bash reads them
+            lines[one.number : one.last] = [b" " * len(line) for line in lines[one.number : one.last]]
+        return syntax.parse(b"\n".join(lines) if lines else source)
+
+    @property
+    def for_a_shell(self) -> bool:
+        """Return whether the first line names a shell like bash, or none; else the body is not read."""
+        first = self.lines[0] if self.lines and self.lines[0].startswith("#!") else "/bash"
+        interpreter = first.rpartition("/")[2]
+        return re.match(r"(env\s+(-\S+\s+)*)?(ba|da|k|mk|z|)sh\b", interpreter) is not None
+
+    @cached_property
+    def commands(self) -> list[Command]:
+        """All commands of the body in the order of the text, including those in substitutions."""
+        return list(commands(self.tree))
+
+    @cached_property
+    def assignments(self) -> list[tuple[str, syntax.Node, syntax.Node]]:
+        return list(syntax.assignments(self.tree))
+
+    @cached_property
+    def values(self) -> dict[str, list[syntax.Node]]:
+        """The values that each variable is set to."""
+        found: dict[str, list[syntax.Node]] = {}
+        for name, value, _ in self.assignments:
+            found.setdefault(name, []).append(value)
+        return found
+
+    @cached_property
+    def loop_variables(self) -> set[str]:
+        bounds = (node.get("variable") for node in self.tree.all(*syntax.LOOPS))
+        return {bound.text for bound in bounds if bound is not None}
+
+    @cached_property
+    def functions(self) -> dict[str, str]:
+        """The text of each function; of several with one name, that of the first."""
+        nodes = reversed(list(self.tree.all("function_definition")))
+        return {name.text: node.text for node in nodes if (name := node.get("name")) is not None}
+
+    @cached_property
+    def expansions(self) -> list[tuple[str, syntax.Node]]:
+        return list(syntax.expansions(self.tree))
+
+    @cached_property
+    def constants(self) -> Constants:
+        return Constants(self.assignments, self.dialect.variables(self.request))
+
+    @cached_property
+    def launches(self) -> list[Launch]:
+        return launches(self.commands, self.constants)
+
+    @cached_property
+    def hostfiles(self) -> set[str]:
+        """The files that options of launchers name as lists of hosts."""
+        found = [(one, key) for one in self.launches for key in _HOSTFILES if one.has(key)]
+        texts = {one.nodes[key].text.strip("\"'") for one, key in found}
+        return texts | {value for one, key in found if (value := one.options[key])}
+
+    def starts(self, launch: Launch) -> bool:
+        """Return whether only this script, on its first node, starts a launcher; functions must be called."""
+        above = list(launch.command.node.above())
+        if launch.outer is not None or any(node.type == "heredoc_body" for node in above):
+            return False
+        defined = (node.get("name") for node in above if node.type == "function_definition")
+        names = {name.text for name in defined if name is not None}
+        return names <= self._called
+
+    @cached_property
+    def _called(self) -> set[str]:
+        """The names of commands, except of functions that other shells may run."""
+        exported = (word for command in self.named("export", "declare") for word in command.literals)
+        return {command.name for command in self.commands}.difference(exported)
+
+    def only(self, launch: Launch) -> bool:
+        """Return whether no other launcher of this kind is called."""
+        return self._kinds[launch.kind] == 1
+
+    @cached_property
+    def _kinds(self) -> Counter[str]:
+        return Counter(launch.kind for launch in self.launches)
+
+    def launched(self, *kinds: str) -> Iterator[Launch]:
+        """Yield the calls of these launchers."""
+        return (launch for launch in self.launches if launch.kind in kinds)
+
+    def named(self, *names: str) -> Iterator[Command]:
+        return (command for command in self.commands if command.name in names)
+
+    @property
+    def is_pbs(self) -> bool:
+        return isinstance(self.dialect, Pbs)
+
+    @property
+    def is_batch(self) -> bool:
+        """Return whether the scheduler runs the script, rather than a shell; directives may be inert."""
+        return bool(self.directives.live or self.directives.inert)
+
+    @cached_property
+    def gaps(self) -> set[int]:
+        """The lines of directives, and the first line, that a program or a person still has to fill in."""
+        read = self.directives
+        found = [(1, self.lines[0] if self.lines else "")]
+        found += [(line.number, line.text) for line in (*read.live, *read.late, *read.inert)]
+        first = self.lines[read.first_command - 1] if read.first_command else ""
+        head = self.lines[: read.first_command or None]
+        if any(map(is_template, (first, *(text for _, text in found)))) or any(map(says_template, head)):
+            return {number for number, _ in found}
+        return {number for number, text in found if has_gap(text)}
+
+    @cached_property
+    def errexit(self) -> bool:
+        return self._shell_option("e", "errexit")
+
+    @cached_property
+    def nounset(self) -> bool:
+        return self._shell_option("u", "nounset")
+
+    @cached_property
+    def pipefail(self) -> bool:
+        return self._shell_option("", "pipefail")
+
+    def _shell_option(self, letter: str, name: str) -> bool:
+        """Return whether a ``set``, or the first line, enables an option of the shell."""
+        given = [command.literals for command in self.named("set")]
+        if self.lines and self.lines[0].startswith("#!"):
+            given.append(self.lines[0].split()[1:])
+        short = [
+            word for words in given for word in words if word.startswith("-") and not word.startswith("--")
+        ]
+        return any(letter and letter in word for word in short) or any(name in words for words in given)
+
+    def path(self, name: str) -> str | None:
+        """Return a file that the script names, relative to its own directory; None if no file is read."""
+        if self.folder is None:
+            return None
+        return os.path.join(self.folder, os.path.expanduser(name))

@@ -1,0 +1,226 @@
+"""The syntax tree of a script: tree-sitter's tree in plain Python objects that know their parents.
+
+Rules find commands in this tree, not with regular expressions: a comment, a string or a here-document that
+looks like a command is not taken for one.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterator
+from functools import cache
+from typing import TYPE_CHECKING
+
+from jobgen.errors import JobgenError
+
+if TYPE_CHECKING:
+    from tree_sitter import Parser
+
+LOOPS = ("for_statement", "while_statement", "c_style_for_statement")
+LATER = ("function_definition", "if_statement", "case_statement", *LOOPS)  # may not run, or not only once
+_DEEPEST = 150  # levels; deeper nodes, which no person writes, are left out
+# tree-sitter ends the word $A/$B/c before its second $; it reads $A/${B}/c correctly.
+_MISREAD = re.compile(rb"(?<=[/.:,@%+_-])\$([A-Za-z_]\w*)(?=[/.:,@%+-])")
+
+
+class Node:
+    """A node of the tree. ``field`` is its role in its parent; ``line`` counts from 1."""
+
+    __slots__ = ("by_type", "children", "end", "field", "index", "line", "parent", "source", "start", "type")
+
+    def __init__(
+        self,
+        type: str,
+        field: str | None,
+        start: int,
+        end: int,
+        line: int,
+        source: bytes,
+        parent: Node | None,
+    ) -> None:
+        self.type, self.field, self.start, self.end, self.line = type, field, start, end, line
+        self.source, self.parent = source, parent
+        self.children: list[Node] = []
+        self.by_type: dict[str, list[Node]] | None = (
+            None  # of the root only: its nodes by type, an index for the rules
+        )
+        self.index = 0
+        if parent is not None:
+            self.index = len(parent.children)
+            parent.children.append(self)
+
+    @property
+    def text(self) -> str:
+        return self.source[self.start : self.end].decode("utf-8", "replace")
+
+    def all(self, *types: str) -> Iterator[Node]:
+        """Yield this node and all nodes below it, in the order of the text; with ``types``, only those."""
+        if types and self.by_type is not None:
+            found = [node for type in types for node in self.by_type.get(type, ())]
+            yield from found if len(types) == 1 else sorted(found, key=lambda node: (node.start, -node.end))
+            return
+        stack = [self]
+        while stack:
+            node = stack.pop()
+            if not types or node.type in types:
+                yield node
+            stack.extend(reversed(node.children))
+
+    def above(self) -> Iterator[Node]:
+        """Yield the parent of this node, the parent of that, and so on."""
+        node = self.parent
+        while node is not None:
+            yield node
+            node = node.parent
+
+    def under(self, *types: str) -> bool:
+        return any(node.type in types for node in self.above())
+
+    def get(self, field: str) -> Node | None:
+        return next((child for child in self.children if child.field == field), None)
+
+    def next(self) -> Node | None:
+        return self._beside(1)
+
+    def previous(self) -> Node | None:
+        return self._beside(-1)
+
+    def _beside(self, step: int) -> Node | None:
+        if self.parent is None:
+            return None
+        brothers = self.parent.children
+        at = self.index + step
+        return brothers[at] if 0 <= at < len(brothers) else None
+
+
+@cache
+def _parser() -> Parser:
+    try:
+        import tree_sitter_bash
+        from tree_sitter import Language, Parser
+    except ImportError:
+        raise JobgenError(
+            "reading a script needs the Python packages tree-sitter and tree-sitter-bash: "
+            "pip install tree-sitter tree-sitter-bash"
+        ) from None
+    return Parser(Language(tree_sitter_bash.language()))
+
+
+def parse(source: bytes, first_line: int = 1) -> Node:
+    """Return the tree of a script. Text with syntax errors is left out: bash itself reports them."""
+    braced, added = _braced(source)
+    cursor = _parser().parse(braced).walk()
+    root, parent, depth = None, None, 0
+    by_type: dict[str, list[Node]] = {}
+    while True:
+        found = cursor.node
+        assert found is not None
+        line = found.start_point.row + first_line
+        start, end = (at - bisect_left(added, at) for at in (found.start_byte, found.end_byte))
+        node = Node(found.type, cursor.field_name, start, end, line, source, parent)
+        by_type.setdefault(node.type, []).append(node)
+        root = root or node
+        if not found.is_error and depth < _DEEPEST and cursor.goto_first_child():
+            parent, depth = node, depth + 1
+            continue
+        while not cursor.goto_next_sibling():
+            if not cursor.goto_parent():
+                root.by_type = by_type
+                return root
+            assert parent is not None
+            parent, depth = parent.parent, depth - 1
+
+
+def _braced(source: bytes) -> tuple[bytes, list[int]]:
+    """Return a script with braces around names that tree-sitter misreads, and the offsets of the braces."""
+    found = list(_MISREAD.finditer(source))
+    added = [at + 2 * n for n, match in enumerate(found) for at in (match.start(1), match.end(1) + 1)]
+    return _MISREAD.sub(rb"${\1}", source) if found else source, added
+
+
+def literal(node: Node) -> str | None:
+    """Return a word as bash reads it, without quotes and escapes; None if its value is known only later."""
+    if node.type == "string_content":
+        return _unescaped_in_quotes(node.text)
+    if node.type in ("word", "number", "variable_name", "extglob_pattern", "regex"):
+        return _unescaped(node.text) if "\\" in node.text else node.text
+    if node.type == "raw_string":
+        return node.text[1:-1]
+    if node.type in ("command_name", "concatenation", "string"):
+        inner = [child for child in node.children if child.type != '"']
+        if node.type == "string" and not inner:
+            return node.text[1:-1]  # a string of blanks has no node for them
+        if node.type == "string" and inner[0].type == "string_content":
+            return _unescaped_in_quotes(node.text[1:-1]) if len(inner) == 1 else None
+        parts = [literal(child) for child in inner]
+        return None if None in parts else "".join(part for part in parts if part is not None)
+    return None
+
+
+def _unescaped_in_quotes(text: str) -> str:
+    """Return the value of a text in double quotes, where a backslash escapes four characters only."""
+    return re.sub(r'\\([$`"\\])|\\\n', r"\1", text)
+
+
+def _unescaped(text: str) -> str:
+    out, escaped = [], False
+    for char in text:
+        if escaped or char != "\\":
+            out.append("" if escaped and char == "\n" else char)
+            escaped = False
+        else:
+            escaped = True
+    return "".join(out)
+
+
+def expansions(node: Node) -> Iterator[tuple[str, Node]]:
+    """Yield each ``$NAME`` and ``${NAME...}`` below a node: the name and the expansion."""
+    for found in node.all("simple_expansion", "expansion"):
+        for child in found.children:
+            named = child.get("name") if child.type == "subscript" else child
+            if named is not None and named.type in ("variable_name", "special_variable_name"):
+                yield named.text, found
+                break
+
+
+def uses(node: Node, *names: str) -> bool:
+    return any(name in names for name, _ in expansions(node))
+
+
+def assignments(root: Node) -> Iterator[tuple[str, Node, Node]]:
+    """Yield each ``NAME=VALUE``, prefixes of commands included: the name, the value and the assignment."""
+    for node in root.all("variable_assignment"):
+        name, value = node.get("name"), node.get("value")
+        if name is not None and name.type == "variable_name":
+            yield name.text, value if value is not None else node, node
+
+
+def exported(assignment: Node) -> bool:
+    parent = assignment.parent
+    return (
+        parent is not None
+        and parent.type in ("declaration_command", "command")
+        and (parent.type == "command" or parent.children[0].type == "export" or "-x" in parent.text.split())
+    )
+
+
+def statement(node: Node) -> Node:
+    """Return the whole statement of a command, with its redirections, its pipeline and its list."""
+    for above in node.above():
+        if above.type not in ("redirected_statement", "pipeline", "list", "negated_command"):
+            break
+        node = above
+    return node
+
+
+def in_background(node: Node) -> bool:
+    """Return whether ``&`` follows the statement or a compound statement around it."""
+    whole = statement(node)
+    for part in (whole, *whole.above()):
+        after = part.next()
+        if after is not None and after.type == "&":
+            return True
+        if part.type in ("function_definition", "command_substitution"):
+            return False
+    return False

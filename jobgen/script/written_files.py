@@ -1,0 +1,76 @@
+"""The files that a script writes, and whether another job writes the same ones."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from jobgen.script.script import Script
+from jobgen.script.syntax import Node, expansions
+
+_JOB_ID = ("PBS_JOBID", "SLURM_JOB_ID", "SLURM_JOBID", "TMPDIR", "RANDOM", "SLURM_TMPDIR", "$")
+_CHAIN = 20  # variables; no path is made of more
+# Variables whose value is the same in all jobs that a user submits in one directory.
+_SAME = r"HOME|USER|LOGNAME|PWD|PBS_O_WORKDIR|PBS_O_HOME|SLURM_SUBMIT_DIR|WORK|SCRATCH"
+
+
+def written(script: Script) -> Iterator[tuple[Node, str, str]]:
+    """Yield each file written with ``>`` or ``>>``: the redirection, the sign and the file's words."""
+    for node in script.tree.all("file_redirect"):
+        file = node.get("destination")
+        signs = [child.text for child in node.children if child.field is None]
+        if file is not None and signs and signs[-1] in (">", ">>", ">|", "&>", "&>>"):
+            yield node, signs[-1].lstrip("&"), file.text.strip("\"'")
+
+
+def target(script: Script, redirection: Node) -> str | None:
+    """Return the path of a redirection; None if the text does not determine it."""
+    file = redirection.get("destination")
+    return None if file is None else script.constants.value(file)
+
+
+def of_this_job(script: Script, redirection: Node) -> bool:
+    """Return whether a path contains something of this job only, also through other variables."""
+    file = redirection.get("destination")
+    return file is not None and is_own(script, file)
+
+
+def is_own(script: Script, path: Node) -> bool:
+    """Return whether a word contains something of this job only, also through other variables."""
+    todo, seen = [path], set[str]()
+    while todo and len(seen) < _CHAIN:
+        for name, expansion in expansions(todo.pop()):
+            own = name in _JOB_ID or "mktemp" in expansion.text
+            if own or re.search(r"job|tmp|id\b|run|uniq", name, re.I):
+                return True
+            if name not in seen:
+                seen.add(name)
+                todo += script.values.get(name, [])
+    return "mktemp" in path.text
+
+
+def is_shared(script: Script, path: Node) -> bool:
+    """Return whether all jobs of a user that start in one directory mean the same file by this word."""
+    if path.under("function_definition") or not _is_fixed(script, path):
+        return False
+    moves = [one for one in script.named("cd", "pushd") if one.node.start < path.start]
+    stays = all(len(one.arguments) == 1 and _is_fixed(script, one.arguments[0]) for one in moves)
+    return stays or path.text.strip("\"'").startswith(("/", "~"))
+
+
+def _is_fixed(script: Script, path: Node) -> bool:
+    """Return whether the script, the user and the directory of submission determine a word."""
+    todo, seen = [path], set[str]()
+    while todo:
+        node = todo.pop()
+        if next(node.all("command_substitution", "process_substitution", "array", "subscript"), None):
+            return False
+        for name, _ in expansions(node):
+            if re.fullmatch(_SAME, name) and name not in script.values:
+                continue
+            value = script.constants.node(name)
+            if value is None or name in seen or name in script.loop_variables:
+                return False
+            seen.add(name)
+            todo.append(value)
+    return True

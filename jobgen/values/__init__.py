@@ -1,0 +1,1 @@
+"""Parsers of values that users type, and the types of these values."""

@@ -1,0 +1,3 @@
+"""The version of jobgen."""
+
+__version__ = "0.2.0"
