@@ -1,6 +1,6 @@
 """Entry point of python -m jobgen.train: select the command and map its result to an exit status.
 
-running.py implements the training itself.
+whole_run.py implements the training itself.
 """
 
 import importlib
@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Sequence
 from typing import NoReturn
 
-from . import ranks, report, running
+from . import ranks, report, whole_run
 from .errors import (
     DONE,
     RESUMABLE,
@@ -42,8 +42,8 @@ def main(argv: Sequence[str]) -> int:
             run.rank = ranks.guess(os.environ)
             return importlib.import_module(COMMANDS[argv[0]], __package__).main(argv[1:]) or DONE
         else:
-            running.train(argv, run)
-            running.disconnect()
+            whole_run.train(argv, run)
+            whole_run.disconnect()
     except Resumable:
         return RESUMABLE
     except (Exception, KeyboardInterrupt) as error:

@@ -39,7 +39,7 @@ from .ranks import Ranks, named, span
 from .report import Run, complain
 
 if TYPE_CHECKING:
-    from .checkpoints.saving import Saver
+    from .checkpoints.save import Saver
 
 DEFAULT = 1800.0  # seconds
 FOLDER, STACKS, NODES, VERDICT = "hang", "stacks", "nodes", "verdict.json"

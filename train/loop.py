@@ -10,7 +10,7 @@ from torch import distributed
 from . import flops
 from .best import Best, restored
 from .checkpoints import Progress
-from .checkpoints.saving import Saver
+from .checkpoints.save import Saver
 from .config import Settings
 from .config.batches import Batch
 from .config.recipe import length
@@ -18,13 +18,13 @@ from .data import Task, sampling
 from .data.feed import Feed
 from .device import Device
 from .engines import Engine
+from .epoch_losses import Losses, Place
 from .errors import RESUMABLE, Resumable, TrainingFailure
+from .evaluation import Measures, Scores, evaluate
 from .flops import Work
 from .hang import Watchdog
-from .losses import Losses, Place
 from .report import Run
-from .scoring import Measures, Scores, evaluate
-from .stopping import Reason, Stopping
+from .stop_vote import Reason, Stopping
 from .watch import Bar, Profile, Stopwatch, table
 
 LOG_EVERY = 10  # steps between two lines of metrics

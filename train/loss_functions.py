@@ -25,7 +25,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from . import own, trees
+from . import trees, user_code
 from .errors import CommonMistake
 from .trees import Tree
 
@@ -100,7 +100,7 @@ def build(loss: str | OwnLoss, classes: int = 0) -> Objective:
         return Objective(getattr(loss, "__name__", "loss"), loss)
     if loss in NAMED or loss == OF_THE_MODEL:
         return Objective(loss, classes=classes)
-    return Objective(loss, own.find("--loss", loss))
+    return Objective(loss, user_code.find("--loss", loss))
 
 
 def of_module(module: nn.Module, loss: LossSum, real: int) -> LossSum:

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from . import own, trees
+from . import trees, user_code
 from .errors import CommonMistake
 from .loss_functions import IGNORED, NAMED, alike, by_class, main
 from .trees import Tree
@@ -52,7 +52,7 @@ def build(metric: str | Callable[..., Any]) -> Metric:
     """Return the metric of this name, or of this function. Raise CommonMistake if there is none."""
     if metric in METRICS:
         return METRICS[str(metric)]
-    function = metric if callable(metric) else own.find("--metric", metric)
+    function = metric if callable(metric) else user_code.find("--metric", metric)
     name = getattr(function, "__name__", str(metric).rpartition(":")[2])
     if name in (*RESERVED, *METRICS) or name.endswith("_loss"):
         raise CommonMistake(f"--metric {metric}: {name} is the name of another value; rename the function")

@@ -24,7 +24,7 @@ from .data.sampling import Piece, Step
 from .device import Device
 from .engines import Engine
 from .errors import BadInput, CommonMistake
-from .scoring import Measures, Tally
+from .evaluation import Measures, Tally
 
 CALLED = (
     "a model is called as model(inputs), as model(*inputs) for a tuple, or as model(**inputs) for a mapping"

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from jobgen.train import config, data, device, engines, loop, peers, ranks, report, scoring, size
+from jobgen.train import config, data, device, engines, evaluation, loop, peers, ranks, report, size
 from jobgen.train.config import recipe, refusals
 from jobgen.train.data import sampling
 from jobgen.train.errors import BadInput
@@ -32,7 +32,7 @@ def run_case(options: list[str], me: ranks.Ranks, mine: device.Device) -> dict[s
     schedule = how.schedule(sampling.steps_per_epoch(len(task.train), *how.batch, how.parallel))
     with watched() as held:
         engine = engines.build(how, schedule, task, me, mine)
-    what = scoring.measures(task)
+    what = evaluation.measures(task)
     with tempfile.TemporaryDirectory() as folder:
         run = report.Run({"JOBGEN_RUN_DIR": folder}, report.Clock(), me.rank)
         run.line = lambda text: None  # type: ignore[method-assign]

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from jobgen.train import config, data, device, engines, loop, peers, ranks, report, scoring
+from jobgen.train import config, data, device, engines, evaluation, loop, peers, ranks, report
 from jobgen.train.config import recipe, refusals
 from jobgen.train.data import sampling
 from jobgen.train.data.feed import Micro
@@ -91,7 +91,7 @@ def run_case(options: list[str], samples: data.Data, me: ranks.Ranks, mine: devi
     how = recipe.resolve(settings, me.world_size)
     refusals.check_device(how.config, how.settings, mine.kind)
     task = samples.task()
-    what = scoring.measures(task, settings.loss, settings.metric)
+    what = evaluation.measures(task, settings.loss, settings.metric)
     per_epoch = sampling.steps_per_epoch(len(task.train), *how.batch, how.parallel)
     schedule = how.schedule(per_epoch)
     trainer = Recorder(engines.build(how, schedule, task, me, mine), samples)

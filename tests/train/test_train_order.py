@@ -11,15 +11,15 @@ FOLDER = Path(__file__).resolve().parents[2] / "train"
 # The lowest first. A name is a folder of train/ or a module at its top. Those of one row do not import each other.
 ORDER = (
     ("atomic", "errors", "flops", "nodefiles", "signals", "trees"),
-    ("addresses", "best", "npu", "own", "report", "stopping"),
+    ("addresses", "best", "npu", "report", "stop_vote", "user_code"),
     ("accelerators", "loss_functions", "ranks"),
     ("config", "device", "metrics"),
     ("data", "explain", "models", "peers", "randomness", "sinks", "watch"),
     ("checkpoints", "preflight", "size"),
-    ("engines", "hang", "losses"),
-    ("scoring",),
+    ("engines", "epoch_losses", "hang"),
+    ("evaluation",),
     ("commands", "loop", "trial"),
-    ("running",),
+    ("whole_run",),
     ("pieces",),
     ("__main__", "__init__"),
 )

@@ -16,7 +16,7 @@ from .. import atomic
 from ..config.engines import ENGINES
 from . import storage
 from .directory import RECORD, WRITING, Entries
-from .saving import Saver
+from .save import Saver
 
 PATIENCE = 60.0  # seconds; the file system may hang, too
 

@@ -22,8 +22,8 @@ from ..data import feed, sampling
 from ..engines.deepspeed_common import load_deepspeed
 from ..engines.deepspeed_patches import EXPERTS
 from ..errors import BadInput, CommonMistake, TargetMissed
+from ..evaluation import Measures, Scores, check_target, evaluate, measures
 from ..metrics import decided
-from ..scoring import Measures, Scores, check_target, evaluate, measures
 from ..trees import Tree, called
 from . import export
 

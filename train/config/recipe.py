@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from .. import own
+from .. import user_code
 from . import batches, refusals, schedules
 from .converters import is_own
 from .deepspeed import merge, origin, query
@@ -53,7 +53,7 @@ class Recipe:
         block = merge.schedule(self.config, self.settings, total).get("scheduler")
         source = origin.name(self.settings, "scheduler.type")
         if block and is_own(block["type"]):
-            own.find(source, block["type"])
+            user_code.find(source, block["type"])
         return schedules.Plan(block, query.learning_rate(self.config), total, by_epoch, higher, source)
 
 

@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from .. import own
+from .. import user_code
 from ..errors import CommonMistake
 from .converters import is_own
 from .steppers import Curve, MetricScheduler, OwnScheduler, Schedule, Scheduler
@@ -188,7 +188,7 @@ class Plan(NamedTuple):
         Raise CommonMistake if the user's own scheduler cannot be called as required.
         """
         if self.block and self.block["type"] == PLATEAU:
-            of_torch = own.find(self.source, f"torch.optim.lr_scheduler:{PLATEAU}")
+            of_torch = user_code.find(self.source, f"torch.optim.lr_scheduler:{PLATEAU}")
             mode = "max" if self.higher else "min"
             return MetricScheduler(optimizer, of_torch(optimizer, mode, **self.block["params"]))
         if not self.block or not is_own(self.block["type"]):
@@ -203,21 +203,21 @@ class Plan(NamedTuple):
         return make(self.block, self.lr, self.total).rate
 
     def _own(self, name: str, optimizer: Any) -> Scheduler | OwnScheduler:
-        made_by = own.find(self.source, name)
+        made_by = user_code.find(self.source, name)
         assert self.block
         facts = {"total_steps": self.total, "lr": self.lr, **self.block.get("params", {})}
-        accepted = own.parameters(made_by)
+        accepted = user_code.parameters(made_by)
         known = {key: value for key, value in facts.items() if key in accepted}
         words = "".join(f", {key}={value}" for key, value in known.items())
         if "step" in accepted:
 
             def rate(done: int) -> float:
                 form = f"NAME(step={done}{words})"
-                factor = own.call(self.source, name, made_by, form, step=done, **known)
+                factor = user_code.call(self.source, name, made_by, form, step=done, **known)
                 return self.lr * _factor(factor, f"{self.source} {name}", done)
 
             return Scheduler(optimizer, Schedule(rate), self.lr, self.per_epoch)
-        made = own.call(self.source, name, made_by, f"NAME(optimizer{words})", optimizer, **known)
+        made = user_code.call(self.source, name, made_by, f"NAME(optimizer{words})", optimizer, **known)
         return _wrapped(made, f"{self.source} {name}", optimizer, self.per_epoch)
 
 
@@ -229,10 +229,10 @@ def _wrapped(made: Any, name: str, optimizer: Any, per_epoch: bool) -> OwnSchedu
             f"{name} returned {type(made).__name__}, which has no step(): it must return a "
             "scheduler, or take an argument 'step' and return the factor on --lr"
         )
-    reason = own.misfit(step)
+    reason = user_code.misfit(step)
     if not reason:
         return OwnScheduler(optimizer, made, per_epoch)
-    if own.misfit(step, 0.0):
+    if user_code.misfit(step, 0.0):
         raise CommonMistake(
             f"{name}: its step() is called without arguments here, or with a metric: {reason}"
         )

@@ -31,7 +31,7 @@ import torch
 from torch.utils.data import DataLoader, IterableDataset, RandomSampler, default_collate
 from torch.utils.data.distributed import DistributedSampler
 
-from .. import own, trees
+from .. import trees, user_code
 from ..errors import BadInput
 from ..loss_functions import OF_THE_MODEL
 from .dataset import Data, Task
@@ -48,9 +48,9 @@ Made = Mapping[str, Any]
 
 def load(name: str, directory: Path | None) -> Task:
     """Return the task of the function `name`. Raise BadInput if it does not have the form described above."""
-    build = own.find("--dataset", name)
-    arguments = [directory] if own.parameters(build) else []
-    made = own.call("--dataset", name, build, "NAME() or NAME(directory)", *arguments)
+    build = user_code.find("--dataset", name)
+    arguments = [directory] if user_code.parameters(build) else []
+    made = user_code.call("--dataset", name, build, "NAME() or NAME(directory)", *arguments)
     if isinstance(made, Task):
         return made
     if isinstance(made, Data):

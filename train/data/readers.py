@@ -1,4 +1,4 @@
-"""Readers of digits, MNIST and CIFAR-10.
+"""The task that the settings name, and the readers of digits, MNIST and CIFAR-10.
 
 mnist: the idx files, plain or .gz. cifar10: the python batches, as a directory or as .tar.gz.
 """
@@ -9,21 +9,42 @@ import pickle
 import tarfile
 import zlib
 from collections.abc import Callable
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ..config import Settings
 from ..config.converters import is_own
 from ..errors import BadInput, CommonMistake
-from . import cache, own
+from . import cache, own, text
 from .dataset import Data, Split, Task
 
 NUMERALS = tuple("0123456789")
 CIFAR_CLASSES = ("plane", "car", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 # Mean and standard deviation of each training set's pixels, on a scale of 0 to 1.
 CIFAR_MEAN, CIFAR_STD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
+
+
+def of(settings: Settings) -> Task:
+    """Return the task that the settings name, with its data.
+
+    Raise BadInput if a file is missing or damaged, or if --normalize does not fit the data.
+    """
+    if settings.task == "text":
+        result = text.task(settings)
+    else:
+        result = load(settings.task, settings.data[0] if settings.data else None, settings.cache)
+    if settings.normalize is None:
+        return result
+    half = len(settings.normalize) // 2
+    train, test = (
+        source.scaled(settings.normalize[:half], settings.normalize[half:])
+        for source in (result.train, result.test)
+    )
+    return replace(result, train=train, test=test)
 
 
 def load(task: str, directory: Path | None, cached: Path | None = None) -> Task:

@@ -6,6 +6,6 @@ engine declares what it supports in config/engine_NAME.py, and config/engines.py
 """
 
 from .base import Engine, Evaluator, Job, Share
-from .building import build, model
+from .factory import build, model
 
 __all__ = ["Engine", "Evaluator", "Job", "Share", "build", "model"]

@@ -1,6 +1,6 @@
 """Plain torch: DistributedDataParallel, torch's optimizers and autocast. Reference for the other engines."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -10,15 +10,14 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from ..checkpoints import storage
-from ..config.deepspeed.query import Config, enabled, optimizer_name
+from ..config.deepspeed.query import Config, enabled
 from ..data.feed import Micro
 from ..errors import BadInput
 from ..loss_functions import LossSum
 from ..trees import Tree, called, cast
-from . import own_optimizer
+from . import optimizers
 from .base import Job, Part, Save, Share, evaluation, loss_of, sum_of
 from .ema import Average
-from .muon import MuonAndAdam
 from .speed import compiled
 
 
@@ -46,7 +45,7 @@ class DdpEngine:
                 bucket_cap_mb=job.speed.bucket_mb,
             )
         self._compiled = compiled(self._model, job.speed)
-        self.optimizer = optimizer(job.config, self.module, job.speed.fused == "torch")
+        self.optimizer = optimizers.build(job.config, self.module, job.speed.fused == "torch")
         self.scheduler = job.schedule.attach(self.optimizer)
         storage.check_state(self.scheduler.state_dict(), job.schedule.source)
         self._type = job.device.type
@@ -182,28 +181,3 @@ def precision(config: Config) -> tuple[torch.dtype, torch.dtype | None]:
     if enabled(config, "torch_autocast"):
         return torch.float32, getattr(torch, config["torch_autocast"].get("dtype", "bfloat16"))
     return torch.float32, None
-
-
-def optimizer(config: Config, module: nn.Module, fused: bool = False) -> torch.optim.Optimizer:
-    """Return torch's optimizer for DeepSpeed's block. Adam is AdamW unless adam_w_mode is false.
-
-    fused: use torch's fused kernels
-    """
-    if own_optimizer.wanted(config):
-        return own_optimizer.build(config, module)
-    name, params = optimizer_name(config), dict(config["optimizer"]["params"])
-    params.setdefault("lr", 0.001)
-    if name == "muon":
-        return MuonAndAdam(module, params)
-    for foreign in ("torch_adam", "fp32_optimizer_states", "bias_correction"):
-        params.pop(foreign, None)
-    if name == "adam" and params.pop("adam_w_mode", True):
-        name = "adamw"
-    params.pop("adam_w_mode", None)
-    kinds: dict[str, Callable[..., torch.optim.Optimizer]] = {
-        "sgd": torch.optim.SGD,
-        "adam": torch.optim.Adam,
-        "adamw": torch.optim.AdamW,
-        "adagrad": torch.optim.Adagrad,
-    }
-    return kinds[name](module.parameters(), **params, **({"fused": True} if fused else {}))

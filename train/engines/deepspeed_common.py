@@ -3,7 +3,7 @@
 import logging
 import os
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,8 @@ from ..config.deepspeed.query import enabled, optimizer_name
 from ..config.speed import DEEPSPEED_KERNELS
 from ..device import Device
 from ..errors import CommonMistake, TrainingFailure
-from . import deepspeed_patches, own_optimizer
+from . import deepspeed_patches, optimizers
 from .base import Save
-from .muon_norm import MuonNorm
 
 CHECKPOINT = "deepspeed"  # the folder of DeepSpeed's files in a checkpoint
 
@@ -153,6 +152,49 @@ class Common:
         return float(total.sqrt())
 
 
+class MuonNorm:
+    """Keeps the norm of the gradients before DeepSpeed 0.19.8 replaces them by Muon's update.
+
+    optimizer: DeepSpeed's optimizer of ZeRO, without offload and without experts. Stage 3 replaces divided
+    gradients. Stages 1 and 2 replace them when they divide them: here, they are divided a second time.
+    """
+
+    def __init__(self, optimizer: Any, stage: int) -> None:
+        self._optimizer = optimizer
+        self._squares: dict[int, torch.Tensor] = {}
+        if stage == 3:
+            self._replace = optimizer._apply_muon_to_accumulated_grads
+            optimizer._apply_muon_to_accumulated_grads = self._before_replacing
+        else:
+            self._divide = optimizer.get_flat_partition
+            optimizer.get_flat_partition = self._divide_twice
+
+    def norm(self) -> float | None:
+        """Return the norm of the last step over all ranks, a collective operation; None before a step."""
+        if not self._squares:
+            return None
+        total = torch.stack([*self._squares.values()]).sum()
+        distributed.all_reduce(total, group=self._optimizer.dp_process_group)
+        return float(total.sqrt()) / float(self._optimizer.loss_scale)
+
+    def _keep(self, group: int, gradients: Iterable[torch.Tensor]) -> None:
+        self._squares[group] = torch.nn.utils.get_total_norm(gradients).float() ** 2
+
+    def _before_replacing(self) -> None:
+        for group, gradients in self._optimizer.averaged_gradients.items():
+            self._keep(group, gradients)
+        self._replace()
+
+    def _divide_twice(self, parameters: list[Any], *args: Any, param_group_idx: int, **named: Any) -> Any:
+        by_muon = [one for one in parameters if getattr(one, "use_muon", False)]
+        for one in by_muon:
+            one.use_muon = False
+        self._keep(param_group_idx, self._divide(parameters, *args, param_group_idx=param_group_idx, **named))
+        for one in by_muon:
+            one.use_muon = True
+        return self._divide(parameters, *args, param_group_idx=param_group_idx, **named)
+
+
 def deepspeed_config(
     config: dict[str, Any], device: Device, model: torch.nn.Module | None = None, fused: str = "none"
 ) -> dict[str, Any]:
@@ -171,7 +213,7 @@ def deepspeed_config(
 
     if enabled(config, "fp16") and not deepspeed.get_accelerator().is_fp16_supported():
         raise CommonMistake(f"DeepSpeed has no fp16 on this {device.kind}; bf16 works")
-    if own_optimizer.wanted(config):
+    if optimizers.is_users(config):
         config = {key: value for key, value in config.items() if key != "optimizer"}
         return {**config, "zero_force_ds_cpu_optimizer": False}
     # DeepSpeed's Adam, and the one for offloaded states, are compiled for minutes at the first use unless
@@ -195,7 +237,7 @@ def client_optimizer(config: dict[str, Any], model: torch.nn.Module) -> Any:
 
     DeepSpeed calls it when the model is on its device and in its type.
     """
-    return (lambda parameters: own_optimizer.build(config, model)) if own_optimizer.wanted(config) else None
+    return (lambda parameters: optimizers.build_users(config, model)) if optimizers.is_users(config) else None
 
 
 @contextmanager

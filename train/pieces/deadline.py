@@ -9,7 +9,7 @@ from typing import NoReturn
 
 from torch import distributed
 
-from .. import peers, report, signals, stopping
+from .. import peers, report, signals, stop_vote
 from ..errors import RESUMABLE
 from .process import init
 from .states import Checkpoints
@@ -25,10 +25,10 @@ class Deadline:
     def __init__(self, checkpoints: Checkpoints | None = None) -> None:
         self._me = init()
         signals.listen()
-        self._stopping = stopping.Stopping(os.environ, peers.TIMEOUT)
+        self._stopping = stop_vote.Stopping(os.environ, peers.TIMEOUT)
         self._checkpoints = checkpoints
         self._last: float | None = None  # when `reached` was called last
-        self._reason: stopping.Reason | None = None
+        self._reason: stop_vote.Reason | None = None
 
     @property
     def reason(self) -> str | None:

@@ -12,7 +12,7 @@ from ..checkpoints import directory, storage
 from ..device import Device
 from ..errors import BadInput, CannotSave
 from . import contents
-from .sealing import Sealer
+from .sealer import Sealer
 
 STATE = "state.pt"
 KIND = "program"  # in checkpoint.json; those of the training module have no kind

@@ -7,7 +7,7 @@ from typing import Any
 from transformers import TrainerCallback
 
 from .deadline import Deadline
-from .sealing import Sealer
+from .sealer import Sealer
 
 
 class SaveAndLeave(TrainerCallback):  # type: ignore[misc]  # its base is Any to the type checker

@@ -7,9 +7,9 @@ from pathlib import Path
 from torch import distributed
 
 from .. import atomic, report
-from ..checkpoints import directory, settling, storage
+from ..checkpoints import agreement, directory, storage
 from ..checkpoints.directory import RECORD, Checkpoint, Entries
-from ..checkpoints.publishing import Publisher, note_step
+from ..checkpoints.publication import Publisher, note_step
 from ..device import Device
 from .process import Process, init
 
@@ -70,9 +70,9 @@ class Sealer(Publisher):
         return self.intact(directory.read(paths[0])._replace(asked=False, before=tuple(paths[1:]))).directory
 
     def intact(self, found: Checkpoint) -> Checkpoint:
-        """Return `found`, or the newest one before it whose files are intact; see settling.settle."""
+        """Return `found`, or the newest one before it whose files are intact; see agreement.settle."""
         check = directory.Check(found, self.me.rank, self.me.world_size)
-        return settling.settle(found, check, self.device, self.run, self.group)
+        return agreement.settle(found, check, self.device, self.run, self.group)
 
 
 def _others(folder: Path, known: Entries) -> Entries:

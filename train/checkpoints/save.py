@@ -20,8 +20,8 @@ from ..errors import TrainingFailure
 from ..report import Run
 from . import storage
 from .directory import Checkpoint, Entries, Progress
-from .finding import identity
-from .publishing import Publisher
+from .publication import Publisher
+from .resume import identity
 
 if TYPE_CHECKING:
     from ..data import Task
@@ -130,7 +130,7 @@ def facts(how: Recipe, samples: "Task", world_size: int) -> dict[str, Any]:
 
 
 def restore(engine: "Engine", found: Checkpoint, universal: bool, device: Device, run: Run) -> Progress:
-    """Load the checkpoint on all ranks and return its position. settling.py must have verified it.
+    """Load the checkpoint on all ranks and return its position. agreement.py must have verified it.
 
     universal: load DeepSpeed's universal form of it
     """

@@ -10,7 +10,7 @@ from ..device import Device
 from ..errors import CommonMistake
 from ..report import Run
 from .directory import Check, Checkpoint, damage, ids, read
-from .finding import none_is_whole, whole_ones
+from .resume import none_is_whole, whole_ones
 
 
 def settle(found: Checkpoint, check: Check, device: Device, run: Run, group: Any = None) -> Checkpoint:

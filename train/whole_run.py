@@ -30,11 +30,11 @@ from .errors import BadInput, CommonMistake, TargetMissed
 from .flops import RATES, Work
 
 if TYPE_CHECKING:
-    from .checkpoints.saving import Saver
+    from .checkpoints.save import Saver
     from .data import Task
     from .device import Device
     from .engines import Engine
-    from .scoring import Measures, Scores
+    from .evaluation import Measures, Scores
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ def _settle(settings: config.Settings, me: ranks.Ranks, run: report.Run) -> _Ask
 
 def _assemble(asked: _Asked, run: report.Run) -> _Parts:
     """Load the data, connect the ranks, build the engine, and load the checkpoint to resume from."""
-    from . import data, device, engines, scoring, size
+    from . import data, device, engines, evaluation, size
     from .data import sampling
 
     settings, how = asked.settings, asked.how
@@ -171,8 +171,8 @@ def _assemble(asked: _Asked, run: report.Run) -> _Parts:
     speed.resolve(how.config, settings, mine.kind)
     run.clock.mark("torch")
     samples = data.of(settings)
-    what = scoring.measures(samples, settings.loss, settings.metric)
-    scoring.check_target(what, settings.target_accuracy)
+    what = evaluation.measures(samples, settings.loss, settings.metric)
+    evaluation.check_target(what, settings.target_accuracy)
     run.clock.mark("data")
     directions = {"loss": False, **{metric.name: metric.higher for metric in what.metrics}}
     watched = best.of(settings.keep_best, directions)
@@ -218,11 +218,11 @@ def _connect(asked: _Asked, mine: "Device", run: report.Run) -> _Peers:
 
 def _intact(asked: _Asked, mine: "Device", run: report.Run) -> _Intact | None:
     """Return an intact checkpoint to resume from, or None."""
-    from .checkpoints import settling
+    from .checkpoints import agreement
 
     if not asked.resume:
         return None
-    found = settling.settle(asked.resume.found, asked.resume.check, mine, run)
+    found = agreement.settle(asked.resume.found, asked.resume.check, mine, run)
     return _Intact(found, checkpoints.check(found, asked.how, asked.me.world_size))
 
 
@@ -230,16 +230,16 @@ def _saver(
     asked: _Asked, engine: "Engine", samples: "Task", mine: "Device", intact: _Intact | None, run: report.Run
 ) -> "Saver":
     """Return the saver of the engine, after the engine has loaded the checkpoint."""
-    from .checkpoints import saving
+    from .checkpoints import save
 
     start = checkpoints.Progress()
     if intact:
-        start = saving.restore(engine, intact.found, intact.universal, mine, run)
+        start = save.restore(engine, intact.found, intact.universal, mine, run)
         run.go_on(start.step)
     folder = checkpoints.place(asked.settings, run.directory)
     assert folder is not None
-    facts = saving.facts(asked.how, samples, asked.me.world_size)
-    saver = saving.Saver(engine, mine, run, folder, facts, start)
+    facts = save.facts(asked.how, samples, asked.me.world_size)
+    saver = save.Saver(engine, mine, run, folder, facts, start)
     if intact:
         found = intact.found.directory
         saver.latest = found.name if found.parent == folder else str(found)
@@ -284,12 +284,12 @@ def _train(asked: _Asked, parts: _Parts, run: report.Run) -> tuple["Scores", int
     """Train. Return the last scores and the number of optimizer steps."""
     from torch import distributed
 
-    from . import loop, stopping, trial
+    from . import loop, stop_vote, trial
 
     if parts.saver.start.step == 0 and trial.needed(asked.settings):
         micro = asked.how.batch.micro
         trial.run(parts.engine, parts.samples, parts.measures, parts.device, asked.settings, micro)
-    stop = stopping.Stopping(os.environ, parts.peers.patience)
+    stop = stop_vote.Stopping(os.environ, parts.peers.patience)
     with hang.Watchdog(asked.hang_timeout, run, asked.me, parts.saver) as watchdog:
         training = loop.Training(
             parts.engine,

@@ -1,6 +1,6 @@
 """Selection of the checkpoint to resume from, and its comparison with the run. Does not import torch.
 
-In settling.py, all ranks verify its files together.
+In agreement.py, all ranks verify its files together.
 """
 
 import math
