@@ -30,12 +30,6 @@ class Scores(NamedTuple):
     metrics: dict[str, float]
     per_class: dict[str, float | None]
 
-    @classmethod
-    def restored(cls, values: dict[str, Any]) -> "Scores":
-        """Return the scores of which a checkpoint has recorded the fields, perhaps of an earlier version."""
-        metrics = values.get("metrics", {"accuracy": values.get("accuracy", math.nan)})
-        return cls(values["loss"], metrics, values["per_class"])
-
     def row(self) -> dict[str, Any]:
         """Return the results for metrics.jsonl and status.json."""
         by_class = {"per_class": self.per_class} if self.per_class else {}

@@ -49,7 +49,7 @@ MARGIN = timedelta(minutes=3)  # by which collective operations wait longer than
 
 def limit(asked: float | None, env: Mapping[str, str]) -> float:
     """Return the limit in seconds; 0 means no watchdog. Raise BadInput if the variable is not a time."""
-    text = env.get("JOBGEN_HANG_TIMEOUT") or env.get("JOBGEN_STALL", "")  # its name in earlier scripts
+    text = env.get("JOBGEN_HANG_TIMEOUT", "")
     if asked is not None or not text:
         return DEFAULT if asked is None else asked
     try:

@@ -63,7 +63,7 @@ class Training:
         self._saver, self._stopping, self._watchdog, self._work = saver, stopping, watchdog, work
         self._at = saver.start if saver else Progress()  # the position at which the next epoch begins
         self._step, self._evaluated = self._at.step, self._at.evaluated
-        self._scores = Scores.restored(self._at.scores) if self._at.scores else None
+        self._scores = Scores(**self._at.scores) if self._at.scores else None
         self._best = restored(best or Best("loss", higher=False), self._at.best)
         self._began = time.monotonic() - self._at.seconds
         self._evaluation = 0.0  # seconds that the last evaluation took

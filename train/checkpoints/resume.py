@@ -189,7 +189,7 @@ def batch_before(found: Checkpoint) -> Before:
     config = found.of_training("deepspeed")
     total, micro = config[TOTAL], config[MICRO]
     parallel = total // (micro * config[ACCUMULATION])
-    return Before(total, micro, parallel, found.record.get("scaled_for", parallel))
+    return Before(total, micro, parallel, found.record["scaled_for"])
 
 
 def jump(found: Checkpoint, how: Recipe, now: Plan, per_epoch: int) -> str:

@@ -450,7 +450,6 @@ def checkpoints(add: Add) -> None:
         help="hang timeout, such as 90s, 30m or 2h: after this time without a step, write the stacks of all "
         "ranks and exit with status 75 (default: JOBGEN_HANG_TIMEOUT, or 30m; 0: none)",
     )
-    add("--stall", dest="hang_timeout", type=seconds, help=argparse.SUPPRESS, default=argparse.SUPPRESS)
 
 
 def launchers(add: Add) -> None:

@@ -61,14 +61,12 @@ def parse(argv: Sequence[str]) -> Settings:
 
 
 def restored(values: Mapping[str, Any]) -> Settings:
-    """Return the settings that `recorded` returned, possibly in a version with fewer options."""
+    """Return the settings that `recorded` returned. Values of unknown options are ignored."""
     settings = parse([])
     known: dict[str, Any] = {}
     for key, value in values.items():
         if key in PATHS and value is not None:
             value = [Path(each) for each in value] if isinstance(value, list) else Path(value)
-        if key == "data" and isinstance(value, Path):  # written when there was one directory only
-            value = [value]
         if hasattr(settings, key):
             known[key] = tuple(value) if isinstance(value, list) else value
     return replace(settings, **known)
