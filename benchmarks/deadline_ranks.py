@@ -22,7 +22,7 @@ def main() -> None:
     me = ranks.discover(os.environ)
     ranks.export(me, os.environ)
     peers.connect(me, device.choose(me, os.environ))
-    stop = stop_vote.Stopping({"JOBGEN_DEADLINE": str(time.time() + 3600)}, peers.TIMEOUT)
+    stop = stop_vote.StopVote({"JOBGEN_DEADLINE": str(time.time() + 3600)}, peers.TIMEOUT)
     number = torch.zeros(1, dtype=torch.int32)
     sides = [lambda: stop.after_step(0.0, False), lambda: distributed.all_reduce(number)]
     times = [[seconds(side) for side in sides] for _ in range(ROUNDS)]

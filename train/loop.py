@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 from torch import distributed
 
 from . import flops
-from .best import Best, restored
+from .best import Best, from_record
 from .checkpoints import Progress
 from .checkpoints.save import Saver
 from .config import Settings
@@ -18,13 +18,13 @@ from .data import Task, sampling
 from .data.feed import Feed
 from .device import Device
 from .engines import Engine
-from .epoch_losses import Losses, Place
+from .epoch_losses import EpochLosses, Place
 from .errors import RESUMABLE, Resumable, TrainingFailure
 from .evaluation import Measures, Scores, evaluate
 from .flops import Work
 from .hang import Watchdog
 from .report import Run
-from .stop_vote import Reason, Stopping
+from .stop_vote import Reason, StopVote
 from .watch import Bar, Profile, Stopwatch, table
 
 LOG_EVERY = 10  # steps between two lines of metrics
@@ -43,7 +43,7 @@ class Training:
         settings: Settings,
         run: Run,
         saver: Saver | None = None,
-        stopping: Stopping | None = None,
+        stopping: StopVote | None = None,
         watchdog: Watchdog | None = None,
         work: Work | None = None,
         best: Best | None = None,
@@ -64,7 +64,7 @@ class Training:
         self._at = saver.start if saver else Progress()  # the position at which the next epoch begins
         self._step, self._evaluated = self._at.step, self._at.evaluated
         self._scores = Scores(**self._at.scores) if self._at.scores else None
-        self._best = restored(best or Best("loss", higher=False), self._at.best)
+        self._best = from_record(best or Best("loss", higher=False), self._at.best)
         self._began = time.monotonic() - self._at.seconds
         self._evaluation = 0.0  # seconds that the last evaluation took
         self._rows: list[dict[str, Any]] = []
@@ -84,11 +84,11 @@ class Training:
         self._profile.finish()
         for line in (*table(self._rows, self._measures.metrics), *self._watch.lines()):
             self._run.line(line)
-        self._run.metric("time", **self._watch.rounded())
+        self._run.metric("time", **self._watch.times())
         assert self._scores is not None
         return self._scores, self._step
 
-    def _steps(self, epoch: int) -> tuple[int, Losses, float]:
+    def _steps(self, epoch: int) -> tuple[int, EpochLosses, float]:
         """Do the remaining steps of an epoch. Return its steps so far, its losses, and samples per second."""
         engine, in_epoch = self._engine, self._at.in_epoch
         end = min(self._per_epoch, in_epoch + max(0, self._length.steps - self._step))
@@ -97,7 +97,7 @@ class Training:
             sampling.steps(order, *self._batch, *engine.share, in_epoch, bool(self._settings.drop_last)),
             end - in_epoch,
         )
-        losses, bar = Losses(self._at), Bar(self._run, in_epoch, end, self._title(epoch))
+        losses, bar = EpochLosses(self._at), Bar(self._run, in_epoch, end, self._title(epoch))
         epoch_began = step_began = time.monotonic()
         evaluating = self._watch.seconds.get("evaluate", 0.0)
         if in_epoch and self._evaluation_due(in_epoch == end) and self._evaluated != self._step:
@@ -144,11 +144,11 @@ class Training:
             self._settings.eval_every is not None and self._step % self._settings.eval_every == 0 and not last
         )
 
-    def _report(self, losses: Losses, bar: Bar) -> None:
+    def _report(self, losses: EpochLosses, bar: Bar) -> None:
         """Print the posted report, if any. Raise TrainingFailure if the loss is not finite."""
-        if not (collected := losses.collect()):
+        if not (report := losses.collect()):
             return
-        place, loss, throughput = collected
+        place, loss, throughput = report
         if not math.isfinite(loss):
             raise TrainingFailure(
                 f"the loss is {loss} at step {place.step} (epoch {place.epoch}): try a smaller --lr"
@@ -167,13 +167,13 @@ class Training:
             seconds=place.seconds,
         )
         norm = "" if place.gradient_norm is None else f"norm {place.gradient_norm:.3g} "
-        told = f"loss {loss:.4f} {norm}lr {place.lr:.3g} {throughput:.0f} samples/s{flops.shown(rates)}"
-        bar.show(told)
+        text = f"loss {loss:.4f} {norm}lr {place.lr:.3g} {throughput:.0f} samples/s{flops.shown(rates)}"
+        bar.show(text)
         if not bar.visible:
-            self._run.line(f"{self._title(place.epoch)} step {place.in_epoch}/{self._per_epoch} {told}")
+            self._run.line(f"{self._title(place.epoch)} step {place.in_epoch}/{self._per_epoch} {text}")
 
     def _after_step(
-        self, epoch: int, in_epoch: int, losses: Losses, bar: Bar, seconds: float, last: bool
+        self, epoch: int, in_epoch: int, losses: EpochLosses, bar: Bar, seconds: float, last: bool
     ) -> None:
         """Evaluate, save and stop, if it is time to, after a step.
 
@@ -197,7 +197,7 @@ class Training:
                 self._report(losses, bar)
                 _stop(reason, self._progress(epoch, in_epoch, losses), self._saver, self._run)
 
-    def _evaluate_between(self, epoch: int, in_epoch: int, losses: Losses) -> None:
+    def _evaluate_between(self, epoch: int, in_epoch: int, losses: EpochLosses) -> None:
         """Evaluate between two steps of an epoch, report the scores, and save if they are the best."""
         self._evaluate()
         assert self._scores is not None
@@ -225,13 +225,13 @@ class Training:
         self._scores, self._evaluated = scores, self._step
         value = {"loss": scores.loss, **scores.metrics}[self._best.metric]
         self._best = self._best.after(value, self._step)
-        self._engine.evaluated(value)
+        self._engine.after_evaluation(value)
 
     def _is_best(self) -> bool:
         """Return whether --keep-best wants a checkpoint of this step."""
         return bool(self._settings.keep_best) and self._best.step == self._step == self._evaluated
 
-    def _end_epoch(self, epoch: int, in_epoch: int, losses: Losses, throughput: float) -> None:
+    def _end_epoch(self, epoch: int, in_epoch: int, losses: EpochLosses, throughput: float) -> None:
         """Evaluate after an epoch, or at the end of the training, then save and stop, if it is time to."""
         complete = in_epoch == self._per_epoch
         if complete:
@@ -239,7 +239,7 @@ class Training:
         if self._evaluated != self._step:
             self._evaluate()
         assert self._scores is not None
-        train_loss = losses.reported / max(1, self._samples(in_epoch))
+        train_loss = losses.report_total / max(1, self._samples(in_epoch))
         row: dict[str, Any] = {
             "epoch": epoch,
             "step": self._step,
@@ -262,13 +262,13 @@ class Training:
         if not ended and self._stopping and (reason := self._stopping.after_step(saver.seconds, True)):
             _stop(reason, self._at, saver, self._run)
 
-    def _progress(self, epoch: int, in_epoch: int = 0, losses: Losses | None = None) -> Progress:
+    def _progress(self, epoch: int, in_epoch: int = 0, losses: EpochLosses | None = None) -> Progress:
         """Return the position after `in_epoch` steps of an epoch; losses: those of this epoch."""
         return Progress(
             epoch=epoch,
             step=self._step,
             in_epoch=in_epoch,
-            epoch_loss=losses.reported if losses else 0.0,
+            epoch_loss=losses.report_total if losses else 0.0,
             samples=losses.samples if losses else 0,
             seconds=time.monotonic() - self._began,
             scores=self._scores._asdict() if self._scores else None,

@@ -31,9 +31,9 @@ from .trees import Tree
 
 SampleLosses = NewType("SampleLosses", torch.Tensor)  # [n]: one value for each sample
 LossSum = NewType("LossSum", torch.Tensor)  # a scalar: the sum over samples, in fp32
-NamedLoss = Callable[[torch.Tensor, Tree], SampleLosses]
+LossByName = Callable[[torch.Tensor, Tree], SampleLosses]
 OwnLoss = Callable[[Tree, Tree], Any]  # the user's: a mean, or one value for each sample
-IGNORED = -100  # targets with this index do not count, as in torch's cross-entropy
+IGNORE_INDEX = -100  # targets with this index do not count, as in torch's cross-entropy
 OF_THE_MODEL = "model"
 
 
@@ -56,7 +56,7 @@ class Objective:
             return cast(LossSum, self(outputs, targets, 1, samples) * 0.0)
         outputs, targets = (trees.first(tree, real, samples) for tree in (trees.as_tree(outputs), targets))
         if self._own is None and self.name != OF_THE_MODEL:
-            losses = NAMED[self.name](self._checked(main(outputs), targets).float(), targets)
+            losses = BY_NAME[self.name](self._checked(main(outputs), targets).float(), targets)
             return self._sum_of(losses, real)
         if self._own is not None:
             return self._sum(self._own(outputs, targets), real)
@@ -71,7 +71,7 @@ class Objective:
         logits = by_class(outputs, targets)
         if logits is not None and logits.shape[1] < self._classes:
             raise CommonMistake(
-                f"the model returns {trees.shown(outputs)} for {self._classes} classes: it must return one "
+                f"the model returns {trees.shapes(outputs)} for {self._classes} classes: it must return one "
                 "value for each class"
             )
         return outputs
@@ -79,7 +79,7 @@ class Objective:
     def _sum_of(self, losses: SampleLosses, real: int) -> LossSum:
         """Return the sum of the losses. A loss by name that returns a mean or a sum is an error of ours."""
         if losses.shape != (real,):
-            raise TypeError(f"{self.name} returned {trees.shown(losses)}, not the losses of {real} samples")
+            raise TypeError(f"{self.name} returned {trees.shapes(losses)}, not the losses of {real} samples")
         return cast(LossSum, losses.sum())
 
     def _sum(self, value: Any, real: int) -> LossSum:
@@ -89,7 +89,7 @@ class Objective:
         if isinstance(value, torch.Tensor) and value.shape == (real,):
             return cast(LossSum, value.float().sum())
         raise CommonMistake(
-            f"--loss {self.name} returned {trees.shown(value)} for {real} samples; it must return a scalar, "
+            f"--loss {self.name} returned {trees.shapes(value)} for {real} samples; it must return a scalar, "
             "the mean over the samples, or one value for each sample"
         )
 
@@ -98,7 +98,7 @@ def build(loss: str | OwnLoss, classes: int = 0) -> Objective:
     """Return the loss of this name, or of this function. Raise CommonMistake if there is none."""
     if callable(loss):
         return Objective(getattr(loss, "__name__", "loss"), loss)
-    if loss in NAMED or loss == OF_THE_MODEL:
+    if loss in BY_NAME or loss == OF_THE_MODEL:
         return Objective(loss, classes=classes)
     return Objective(loss, user_code.find("--loss", loss))
 
@@ -118,24 +118,24 @@ def main(outputs: Tree) -> torch.Tensor:
     It is the only output, `logits` of a dict or object, or the first of a tuple. Raise CommonMistake if there
     is none.
     """
-    found = outputs
-    if isinstance(found, Mapping):
-        found = found.get("logits", next(iter(found.values())) if len(found) == 1 else None)
-    elif isinstance(found, list | tuple) and found:
-        found = found[0]
-    if not isinstance(found, torch.Tensor):
+    result = outputs
+    if isinstance(result, Mapping):
+        result = result.get("logits", next(iter(result.values())) if len(result) == 1 else None)
+    elif isinstance(result, list | tuple) and result:
+        result = result[0]
+    if not isinstance(result, torch.Tensor):
         raise CommonMistake(
-            f"the model returns {trees.shown(outputs)}; a loss or metric by name needs a tensor, a dict or "
+            f"the model returns {trees.shapes(outputs)}; a loss or metric by name needs a tensor, a dict or "
             "object with `logits`, or a tuple that begins with a tensor"
         )
-    return found
+    return result
 
 
 def _of_the_model(outputs: Tree) -> Any:
     loss = outputs.get("loss") if isinstance(outputs, Mapping) else None
     if loss is None:
         raise CommonMistake(
-            f"--loss model: the model returns {trees.shown(outputs)}, without a `loss`; models of "
+            f"--loss model: the model returns {trees.shapes(outputs)}, without a `loss`; models of "
             "transformers return one if the inputs contain `labels`"
         )
     return loss
@@ -171,7 +171,7 @@ def _column(outputs: torch.Tensor) -> set[torch.Size]:
     return {torch.Size([len(outputs)]), torch.Size([len(outputs), 1])}
 
 
-def _over_classes(name: str, function: Callable[..., torch.Tensor], soft: bool) -> NamedLoss:
+def _over_classes(name: str, function: Callable[..., torch.Tensor], soft: bool) -> LossByName:
     """Return a loss over classes; soft: targets may be probabilities."""
 
     def losses(outputs: torch.Tensor, targets: Tree) -> SampleLosses:
@@ -183,20 +183,20 @@ def _over_classes(name: str, function: Callable[..., torch.Tensor], soft: bool) 
             raise _misfit(name, outputs, targets, "[samples, classes] and class indices [samples]")
         targets = targets.long()
         if targets.ndim == 1:
-            return cast(SampleLosses, function(logits, targets, ignore_index=IGNORED, reduction="none"))
+            return cast(SampleLosses, function(logits, targets, ignore_index=IGNORE_INDEX, reduction="none"))
         last = logits.movedim(1, -1)
         if last.is_contiguous():  # tokens: a matrix of logits is faster
             logits, labels = last.flatten(0, -2), targets.flatten()
         else:
             labels = targets
-        each = function(logits, labels, ignore_index=IGNORED, reduction="none").reshape(len(targets), -1)
-        counted = (targets != IGNORED).flatten(1).sum(1).clamp(min=1)
+        each = function(logits, labels, ignore_index=IGNORE_INDEX, reduction="none").reshape(len(targets), -1)
+        counted = (targets != IGNORE_INDEX).flatten(1).sum(1).clamp(min=1)
         return cast(SampleLosses, each.sum(1) / counted)
 
     return losses
 
 
-def _over_elements(name: str, function: Callable[..., torch.Tensor]) -> NamedLoss:
+def _over_elements(name: str, function: Callable[..., torch.Tensor]) -> LossByName:
     def losses(outputs: torch.Tensor, targets: Tree) -> SampleLosses:
         floats = alike(outputs, targets)
         if floats is None:
@@ -213,12 +213,12 @@ def _means(elements: torch.Tensor, samples: int) -> SampleLosses:
 
 def _misfit(name: str, outputs: torch.Tensor, targets: Tree, needs: str) -> CommonMistake:
     return CommonMistake(
-        f"--loss {name} does not fit: the model returns {trees.shown(outputs)} and the targets are "
-        f"{trees.shown(targets)}; it needs {needs}"
+        f"--loss {name} does not fit: the model returns {trees.shapes(outputs)} and the targets are "
+        f"{trees.shapes(targets)}; it needs {needs}"
     )
 
 
-NAMED: dict[str, NamedLoss] = {
+BY_NAME: dict[str, LossByName] = {
     "cross_entropy": _over_classes("cross_entropy", functional.cross_entropy, soft=True),
     "nll": _over_classes("nll", functional.nll_loss, soft=False),
     "mse": _over_elements("mse", functional.mse_loss),

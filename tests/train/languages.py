@@ -53,7 +53,7 @@ def watched() -> Iterator[list[int]]:
     """Yield a list of how many weights were in memory, after each layer of a model was made."""
     counts: list[int] = []
     made: list[torch.nn.Module] = []
-    layers, of_transformers = gpt.layers, hf._made
+    layers, of_transformers = gpt.layers, hf._model
 
     def count(layer: torch.nn.Module) -> None:
         made.append(layer)
@@ -75,11 +75,11 @@ def watched() -> Iterator[list[int]]:
         count(model)
         return model
 
-    gpt.layers, hf._made = watching, whole
+    gpt.layers, hf._model = watching, whole
     try:
         yield counts
     finally:
-        gpt.layers, hf._made = layers, of_transformers
+        gpt.layers, hf._model = layers, of_transformers
 
 
 def main() -> None:

@@ -87,7 +87,7 @@ class Training:
         scores, steps = loop.Training(
             trainer, self.samples, self.measures, self.mine, self.how.batch, self.settings, self.run, saver
         ).run()
-        with trainer.evaluating():
+        with trainer.evaluation_mode():
             logits = trainer.predict(self.images(next(trainer.module.parameters()).dtype))
         rows = peers.exchange(None if logits is None else logits.float().tolist(), self.mine)
         return {

@@ -36,7 +36,7 @@ _NUMPY = [
 LARGE = 1 << 20  # bytes; for smaller writes, a thread is slower
 
 
-class Written:
+class FileWriter:
     """Writes tensors below one directory and records the files as {file: {"bytes", "sha256"}}.
 
     failure: the first file that could not be written, and the reason. An error is recorded instead of raised,
@@ -56,16 +56,16 @@ class Written:
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
             with open(file, "wb") as stream, ThreadPoolExecutor(2) as threads, _without_crc32():
-                hashed = _Hashed(stream, threads)
-                torch.save(state, hashed)  # type: ignore[arg-type]  # it needs write and flush only
-                hashed.finish()
+                stream_hash = _HashStream(stream, threads)
+                torch.save(state, stream_hash)  # type: ignore[arg-type]  # it needs write and flush only
+                stream_hash.finish()
         except OSError as error:
-            self.failed(error, file)
+            self.fail(error, file)
         else:
             name = file.relative_to(self._directory).as_posix()
-            self.entries[name] = {"bytes": hashed.bytes, "sha256": hashed.sha256.hexdigest()}
+            self.entries[name] = {"bytes": stream_hash.bytes, "sha256": stream_hash.sha256.hexdigest()}
 
-    def failed(self, error: OSError, file: Path) -> None:
+    def fail(self, error: OSError, file: Path) -> None:
         """Record an error of the disk and the free space, unless an error is recorded already."""
         self.failure = self.failure or failure(error, file)
 
@@ -80,7 +80,7 @@ def failure(error: OSError, file: Path) -> dict[str, Any]:
     return {"file": str(file), "reason": error.strerror or str(error), "free": free}
 
 
-class _Hashed:
+class _HashStream:
     """The file object that torch.save writes to.
 
     torch.save writes sequentially, so the hash is computed in a thread while the same bytes are written.
@@ -90,7 +90,7 @@ class _Hashed:
 
     def __init__(self, stream: BinaryIO, threads: ThreadPoolExecutor) -> None:
         self._stream, self._threads = stream, threads
-        self._syncing: Future[None] | None = None
+        self._sync_task: Future[None] | None = None
         self._error: OSError | None = None
         self.bytes = 0
         self.sha256 = hashlib.sha256()
@@ -109,18 +109,18 @@ class _Hashed:
             self.sha256.update(data)
             self._stream.write(data)
             return
-        hashing = self._threads.submit(self.sha256.update, data)
+        hash_task = self._threads.submit(self.sha256.update, data)
         try:
             self._stream.write(data)
         finally:
-            hashing.result()  # torch reuses the memory after this returns
-        if self._syncing is None or self._syncing.done():
+            hash_task.result()  # torch reuses the memory after this returns
+        if self._sync_task is None or self._sync_task.done():
             self._wait_for_the_disk()
-            self._syncing = self._threads.submit(_sync, self._stream.fileno())
+            self._sync_task = self._threads.submit(_sync, self._stream.fileno())
 
     def _wait_for_the_disk(self) -> None:
-        if self._syncing:
-            self._syncing.result()  # a disk error is reported once only, perhaps here
+        if self._sync_task:
+            self._sync_task.result()  # a disk error is reported once only, perhaps here
 
     def flush(self) -> None:
         pass  # done by `finish`, where an error can be raised
@@ -154,11 +154,11 @@ def load(file: Path) -> Any:
 
 def check_state(state: Any, what: str) -> None:
     """Raise CommonMistake if `load` could not read `state` again. what: whose it is, for the message."""
-    written = BytesIO()
-    torch.save(state, written)
-    written.seek(0)
+    buffer = BytesIO()
+    torch.save(state, buffer)
+    buffer.seek(0)
     with torch.serialization.safe_globals(_NUMPY):
-        kinds = torch.serialization.get_unsafe_globals_in_checkpoint(written)
+        kinds = torch.serialization.get_unsafe_globals_in_checkpoint(buffer)
     if kinds:
         named = ", ".join(sorted(kinds))
         raise CommonMistake(
@@ -194,11 +194,11 @@ def rank_file(directory: Path, rank: int) -> Path:
     return directory / f"rank-{rank:05d}.pt"
 
 
-def buffers(found: Checkpoint) -> dict[str, torch.Tensor]:
+def buffers(checkpoint: Checkpoint) -> dict[str, torch.Tensor]:
     """Return the buffers of the model's state_dict: running statistics are averaged over the ranks."""
     columns: dict[str, list[torch.Tensor]] = {}
-    for rank in range(found.record["world_size"]):
-        state = load(rank_file(found.directory, rank))
+    for rank in range(checkpoint.record["world_size"]):
+        state = load(rank_file(checkpoint.directory, rank))
         for name, buffer in state["buffers"].items():
             if name not in state.get("temporary", ()):
                 columns.setdefault(name, []).append(buffer)

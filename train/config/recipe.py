@@ -30,7 +30,7 @@ class Recipe:
     """The resolved plan of a training.
 
     settings: with the values of the config file; parallel: number of data-parallel ranks; config: DeepSpeed's
-    dict without the schedule of --scheduler; notes: values that were overruled or changed; scaled_for: number
+    dict without the schedule of --scheduler; notes: values that were overruled or changed; lr_ranks: number
     of ranks of which --scale-lr computes the learning rate, that of the first run if this one resumes with
     another number
     """
@@ -40,7 +40,7 @@ class Recipe:
     parallel: int
     config: query.Config
     notes: list[str]
-    scaled_for: int
+    lr_ranks: int
 
     def schedule(self, per_epoch: int, higher: bool = False) -> schedules.Plan:
         """Return the schedule for epochs of `per_epoch` steps. higher: see schedules.Plan.
@@ -63,7 +63,7 @@ def resolve(settings: Settings, world_size: int, before: batches.Before | None =
     before: batch sizes of the checkpoint to resume from. Raise CommonMistake if the settings cannot work
     together, or if this number of ranks cannot divide the global batch of the checkpoint.
     """
-    base, autos = merge.read(settings.deepspeed_config)
+    base, auto_paths = merge.read(settings.deepspeed_config)
     settings = replace(
         settings,
         drop_last=settings.drop_last or bool(base.get("dataloader_drop_last")),
@@ -71,10 +71,10 @@ def resolve(settings: Settings, world_size: int, before: batches.Before | None =
     )
     parallel = batches.replicas(settings, world_size)
     if before and before.parallel != parallel:
-        batch, notes = batches.kept(before, base, settings, parallel)
+        batch, notes = batches.same_total(before, base, settings, parallel)
     else:
         batch, notes = batches.batch_sizes(base, settings, parallel)
-    scaled_for = before.scaled_for if before else parallel
-    config, more = merge.build(base, settings, batch, parallel, autos, scaled_for)
+    lr_ranks = before.lr_ranks if before else parallel
+    config, more = merge.build(base, settings, batch, parallel, auto_paths, lr_ranks)
     refusals.check(config, settings)
-    return Recipe(settings, batch, parallel, config, notes + more, scaled_for)
+    return Recipe(settings, batch, parallel, config, notes + more, lr_ranks)

@@ -53,25 +53,25 @@ class Feed:
     def batches(self, steps: Iterable[Step], epoch: int = 0) -> Iterator[tuple[list[Micro], int]]:
         """Yield the micro batches of each step, and the number of samples counted over all ranks."""
         self._source.start(epoch)
-        for prepare, total in self._prepared(steps):
+        for prepare, total in self._preparations(steps):
             yield self._stream.run(functools.partial(self._micros, prepare)), total
 
     def _micros(self, prepare: Callable[[], list[Micro]]) -> list[Micro]:
         return [self._on_device(raw) for raw in prepare()]
 
-    def _prepared(self, steps: Iterable[Step]) -> Iterator[tuple[Callable[[], list[Micro]], int]]:
+    def _preparations(self, steps: Iterable[Step]) -> Iterator[tuple[Callable[[], list[Micro]], int]]:
         """Yield for each step a function that returns its samples. It may use the device."""
         if self._pool is None:
             for step in steps:
                 yield functools.partial(self._prepare, step), step.total
             return
-        waiting: deque[tuple[Future[list[Micro]], int]] = deque()
+        queue: deque[tuple[Future[list[Micro]], int]] = deque()
         for step in steps:
-            waiting.append((self._pool.submit(self._prepare, step), step.total))
-            if len(waiting) > self._ahead:
-                first, total = waiting.popleft()
+            queue.append((self._pool.submit(self._prepare, step), step.total))
+            if len(queue) > self._ahead:
+                first, total = queue.popleft()
                 yield first.result, total
-        for first, total in waiting:
+        for first, total in queue:
             yield first.result, total
 
     def _prepare(self, step: Step) -> list[Micro]:
@@ -80,16 +80,16 @@ class Feed:
     def _choose(self, piece: Piece) -> Micro:
         batch: Any = self._source.batch(piece.indices)
         if self._device.type != "cpu":
-            batch = trees.mapped(_pinned, batch)
+            batch = trees.map_leaves(_pin, batch)
         inputs, targets = batch
         return Micro(inputs, targets, piece.real)
 
     def _on_device(self, raw: Micro) -> Micro:
-        inputs, targets = (trees.moved(tree, self._device) for tree in raw[:2])
+        inputs, targets = (trees.move_to(tree, self._device) for tree in raw[:2])
         return Micro(self._finish(inputs), targets, raw.real)
 
 
-def _pinned(leaf: Any) -> Any:
+def _pin(leaf: Any) -> Any:
     host = isinstance(leaf, torch.Tensor) and leaf.device.type == "cpu"
     return leaf.pin_memory() if host else leaf
 

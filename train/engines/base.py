@@ -45,7 +45,7 @@ class Evaluator(Protocol):
 
     share: Share
 
-    def evaluating(self) -> AbstractContextManager[None]:
+    def evaluation_mode(self) -> AbstractContextManager[None]:
         """Return a context for calls of `predict`, in which the weights to evaluate are in place."""
 
     def predict(self, inputs: Tree) -> Tree | None:
@@ -74,7 +74,7 @@ class Engine(Evaluator, Protocol):
     def end_epoch(self) -> None:
         """Called once after the last step of each epoch."""
 
-    def evaluated(self, metric: float) -> None:
+    def after_evaluation(self, metric: float) -> None:
         """Called after each evaluation with a metric, the same on all ranks, for a schedule that needs it."""
 
     def save(self, directory: Path, save: Save, client: dict[str, Any]) -> None:
@@ -120,20 +120,20 @@ def evaluation(module: nn.Module, average: Average | None, group: Any = None) ->
     """
     module.eval()
     size = distributed.get_world_size(group)
-    own = [(b, b.clone()) for b in module.buffers() if b.is_floating_point()] if size > 1 else []
-    for buffer, _ in own:
+    buffers = [(b, b.clone()) for b in module.buffers() if b.is_floating_point()] if size > 1 else []
+    for buffer, _ in buffers:
         distributed.all_reduce(buffer, group=group)
         buffer /= size
     with average.in_place() if average else nullcontext():
         yield
-    for buffer, before in own:
+    for buffer, before in buffers:
         buffer.copy_(before)
     module.train()
 
 
-def padded(micro: Micro, samples: int) -> Micro:
+def pad(micro: Micro, samples: int) -> Micro:
     """Repeat the samples of `micro` up to `samples`, for layers that exchange equal shapes among ranks."""
-    inputs, targets = (trees.repeated(tree, samples) for tree in micro[:2])
+    inputs, targets = (trees.repeat(tree, samples) for tree in micro[:2])
     return Micro(inputs, targets, micro.real)
 
 

@@ -36,9 +36,9 @@ def build(how: Recipe, schedule: Plan, samples: Task, ranks: Ranks, device: Devi
     kind = getattr(import_module(f".{module}", __package__), name)
     config = {key: value for key, value in how.config.items() if key != "scheduler"}
     division = kind.division(config, device) if hasattr(kind, "division") else WHOLE
-    made = model(settings, samples.train.shape, samples.outputs, device, division)
+    network = model(settings, samples.train.shape, samples.outputs, device, division)
     job = Job(
-        model=speed.prepare(made, fast, ranks.world_size, not spec.runs_deepspeed),
+        model=speed.prepare(network, fast, ranks.world_size, not spec.runs_deepspeed),
         loss=loss_functions.build(settings.loss or samples.loss, len(samples.classes)),
         config=config,
         schedule=schedule,

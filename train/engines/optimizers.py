@@ -76,10 +76,12 @@ class MuonAndAdam(torch.optim.Optimizer):
             raise CommonMistake(
                 f"--optimizer muon with --engine ddp needs torch 2.9, not {torch.__version__}"
             )
-        named = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
-        matrices = [p for name, p in named if p.ndim == 2 and not any(word in name for word in NOT_HIDDEN)]
+        parameters = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
+        matrices = [
+            p for name, p in parameters if p.ndim == 2 and not any(word in name for word in NOT_HIDDEN)
+        ]
         hidden = set(map(id, matrices))
-        others = [p for _, p in named if id(p) not in hidden]
+        others = [p for _, p in parameters if id(p) not in hidden]
         lr, decay = params.get("lr", 0.001), params.get("weight_decay", 0.0)
         # The parts have the parameters and do the steps; this object is the interface to them.
         self._parts: list[torch.optim.Optimizer] = []
@@ -88,8 +90,8 @@ class MuonAndAdam(torch.optim.Optimizer):
             self._parts.append(torch.optim.Muon(matrices, lr=rate, momentum=momentum, weight_decay=decay))
         if others:
             adam = torch.optim.AdamW if params.get("adam_w_mode", True) else torch.optim.Adam
-            known = {key: params[key] for key in ("betas", "eps", "amsgrad", "foreach") if key in params}
-            self._parts.append(adam(others, lr=params.get("adam_lr", lr), weight_decay=decay, **known))
+            arguments = {key: params[key] for key in ("betas", "eps", "amsgrad", "foreach") if key in params}
+            self._parts.append(adam(others, lr=params.get("adam_lr", lr), weight_decay=decay, **arguments))
         super().__init__([group for part in self._parts for group in part.param_groups], {})
 
     def step(self, closure: Any = None) -> None:  # type: ignore[override]

@@ -67,16 +67,16 @@ def prepare(model: nn.Module, speed: Speed, ranks: int, weights: bool) -> nn.Mod
 
 
 def _channels_last(module: nn.Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple(_converted(each) for each in inputs)
+    return tuple(_convert(each) for each in inputs)
 
 
-def _converted(value: Any) -> Any:
+def _convert(value: Any) -> Any:
     if isinstance(value, torch.Tensor) and value.dim() == 4:
         return value.contiguous(memory_format=torch.channels_last)
     return value
 
 
-def compiled(function: Function, speed: Speed) -> Function:
+def with_compile(function: Function, speed: Speed) -> Function:
     """Return the function, compiled if --compile is set.
 
     Each shape gets its own code: the last batch of an epoch must not make the others slower.

@@ -29,12 +29,12 @@ def build(name: str, shape: Any, outputs: int) -> nn.Module:
     if is_own(name):
         function = user_code.find("--model", name)
         arguments = (shape, outputs) if user_code.parameters(function) else ()
-        made = user_code.call("--model", name, function, "NAME() or NAME(shape, outputs)", *arguments)
-        if not isinstance(made, nn.Module):
-            raise CommonMistake(f"--model {name} returned {type(made).__name__}, not a torch.nn.Module")
-        if not any(p.requires_grad for p in made.parameters()):
-            raise CommonMistake(f"--model {name} returned a {type(made).__name__} without trainable weights")
-        return made
+        model = user_code.call("--model", name, function, "NAME() or NAME(shape, outputs)", *arguments)
+        if not isinstance(model, nn.Module):
+            raise CommonMistake(f"--model {name} returned {type(model).__name__}, not a torch.nn.Module")
+        if not any(p.requires_grad for p in model.parameters()):
+            raise CommonMistake(f"--model {name} returned a {type(model).__name__} without trainable weights")
+        return model
     check(name, shape, outputs)
     return {"cnn": cnn, "mlp": mlp, "lenet": lenet, "resnet18": resnet18}[name](shape, outputs)
 

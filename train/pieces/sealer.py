@@ -36,13 +36,13 @@ class Sealer(Publisher):
         """
         # On a network file system, ranks may see different files for a moment: all use the list of rank 0.
         [others, *_] = self.agree(folder.name, None, _others(folder, known) if self.run.is_main else None)
-        mine, failed = {}, None
+        mine, failure = {}, None
         try:
             for name in directory.share(others, self.me.rank, self.me.world_size):
                 mine[name] = _entry(folder / name)
         except OSError as error:
-            failed = storage.failure(error, Path(error.filename or folder))
-        ranks = self.agree(folder.name, failed, mine)
+            failure = storage.failure(error, Path(error.filename or folder))
+        ranks = self.agree(folder.name, failure, mine)
         return known | {name: entry for entries in ranks for name, entry in entries.items()}
 
     def add(self, name: str, step: int) -> None:
@@ -51,14 +51,14 @@ class Sealer(Publisher):
         Each rank calls it when it has written its own files. `newest` returns recorded checkpoints only.
         """
         self.agree(name, None, None)  # all have written
-        files, failed = self.seal(self.directory / name, {}), None
+        files, failure = self.seal(self.directory / name, {}), None
         if self.run.is_main:
             try:
                 atomic.write_json(self.directory / name / RECORD, {"format": 1, "id": name, "files": files})
                 note_step(self.run, step)
             except OSError as error:
-                failed = storage.failure(error, self.directory / name / RECORD)
-        self.agree(name, failed, None)
+                failure = storage.failure(error, self.directory / name / RECORD)
+        self.agree(name, failure, None)
         self.latest = name
 
     def newest(self) -> Path | None:
@@ -67,12 +67,14 @@ class Sealer(Publisher):
         if not names:
             return None
         paths = [self.directory / name for name in names]
-        return self.intact(directory.read(paths[0])._replace(asked=False, before=tuple(paths[1:]))).directory
+        return self.intact(
+            directory.read(paths[0])._replace(by_user=False, before=tuple(paths[1:]))
+        ).directory
 
-    def intact(self, found: Checkpoint) -> Checkpoint:
-        """Return `found`, or the newest one before it whose files are intact; see agreement.settle."""
-        check = directory.Check(found, self.me.rank, self.me.world_size)
-        return agreement.settle(found, check, self.device, self.run, self.group)
+    def intact(self, checkpoint: Checkpoint) -> Checkpoint:
+        """Return `checkpoint`, or the newest one before it whose files are intact; see agreement.settle."""
+        check = directory.Check(checkpoint, self.me.rank, self.me.world_size)
+        return agreement.settle(checkpoint, check, self.device, self.run, self.group)
 
 
 def _others(folder: Path, known: Entries) -> Entries:
