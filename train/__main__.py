@@ -47,11 +47,11 @@ def main(argv: Sequence[str]) -> int:
     except Resumable:
         return RESUMABLE
     except (Exception, KeyboardInterrupt) as error:
-        return _failed(run, _named(error), status_of(error))
+        return _fail(run, _with_remedy(error), status_of(error))
     return DONE
 
 
-def _named(error: BaseException) -> BaseException:
+def _with_remedy(error: BaseException) -> BaseException:
     """Return `error`, or for a missing package of PACKAGES an error that tells how to install it."""
     package = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
     if package not in PACKAGES:
@@ -62,7 +62,7 @@ def _named(error: BaseException) -> BaseException:
     )
 
 
-def _failed(run: report.Run, error: BaseException, status: int) -> int:
+def _fail(run: report.Run, error: BaseException, status: int) -> int:
     """Write status.json, print the error message and return `status`.
 
     Only rank 0 reports a CommonMistake. The other ranks wait PATIENCE seconds and return.

@@ -82,7 +82,7 @@ class Tally:
 
     def __init__(self, what: Measures, device: torch.device) -> None:
         self._what = what
-        self.right, self.count = torch.zeros(2, len(what.classes), dtype=torch.int64, device=device)
+        self.right, self.totals = torch.zeros(2, len(what.classes), dtype=torch.int64, device=device)
         self.loss = torch.zeros((), device=device)
         self.sums = [
             torch.zeros((), dtype=torch.int64 if metric.whole else torch.float32, device=device)
@@ -100,12 +100,12 @@ class Tally:
         if self._what.classes:
             predictions, labels = (each.flatten() for each in metrics.class_pairs(outputs, targets))
             mask, labels = labels >= 0, labels.clamp(min=0)
-            self.count.index_add_(0, labels, mask.long())
+            self.totals.index_add_(0, labels, mask.long())
             self.right.index_add_(0, labels, (mask & (predictions == labels)).long())
 
     def scores(self, samples: int) -> Scores:
         """Return the scores over all ranks. Called on all of them."""
-        for tensor in (self.right, self.count, self.loss, *self.sums, self.counts):
+        for tensor in (self.right, self.totals, self.loss, *self.sums, self.counts):
             distributed.all_reduce(tensor)
         values = {
             metric.name: metric.value(total.item(), count)
@@ -113,7 +113,7 @@ class Tally:
         }
         per_class = {
             name: round(r / n, 6) if n else None
-            for name, r, n in zip(self._what.classes, self.right.tolist(), self.count.tolist(), strict=True)
+            for name, r, n in zip(self._what.classes, self.right.tolist(), self.totals.tolist(), strict=True)
         }
         return Scores(self.loss.item() / samples, values, per_class)
 

@@ -133,8 +133,8 @@ class Watchdog:
 
     def _arm(self, now: float) -> None:
         """Make a C thread write the stacks a little later: it also runs while C code holds the GIL."""
-        left = self._last + self._timeout + self._later - now
-        faulthandler.dump_traceback_later(max(left, self._every), file=self._stream)
+        rest = self._last + self._timeout + self._later - now
+        faulthandler.dump_traceback_later(max(rest, self._every), file=self._stream)
 
     def _others_hang(self) -> bool:
         try:

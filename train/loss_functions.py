@@ -190,8 +190,8 @@ def _over_classes(name: str, function: Callable[..., torch.Tensor], soft: bool) 
         else:
             labels = targets
         each = function(logits, labels, ignore_index=IGNORE_INDEX, reduction="none").reshape(len(targets), -1)
-        counted = (targets != IGNORE_INDEX).flatten(1).sum(1).clamp(min=1)
-        return cast(SampleLosses, each.sum(1) / counted)
+        counts = (targets != IGNORE_INDEX).flatten(1).sum(1).clamp(min=1)
+        return cast(SampleLosses, each.sum(1) / counts)
 
     return losses
 

@@ -23,7 +23,7 @@ def listen() -> None:
             signal.signal(number, _note)
 
 
-def arrived() -> bool:
+def any_signal() -> bool:
     """Return whether a signal has arrived."""
     return _first_time is not None
 

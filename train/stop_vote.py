@@ -57,7 +57,7 @@ class StopVote:
 
     def _post(self, seconds: float) -> None:
         self._vote[0] = NOTHING
-        if signals.arrived():
+        if signals.any_signal():
             self._vote[0] = SIGNAL
         elif time.time() + seconds >= self._deadline:
             self._vote[0] = DEADLINE

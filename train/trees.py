@@ -26,8 +26,8 @@ def map_leaves(change: Callable[[Any], Any], tree: Tree) -> Tree:
     if isinstance(tree, Mapping):
         return AttributeDict({key: map_leaves(change, each) for key, each in tree.items()})
     if isinstance(tree, list | tuple):
-        made = [map_leaves(change, each) for each in tree]
-        return made if isinstance(tree, list) else tuple(made)
+        branches = [map_leaves(change, each) for each in tree]
+        return branches if isinstance(tree, list) else tuple(branches)
     return change(tree)
 
 

@@ -152,7 +152,7 @@ def _validate(settings: config.Settings, me: ranks.Ranks, run: report.Run) -> _R
     spec_of(settings).check_environment()
     if checkpoint:
         checkpoints.check(checkpoint, how, me.world_size)
-    resuming = (
+    source = (
         _Resume(checkpoint, checkpoints.Check(checkpoint, me.rank, me.world_size)) if checkpoint else None
     )
     run.prepare()
@@ -161,7 +161,7 @@ def _validate(settings: config.Settings, me: ranks.Ranks, run: report.Run) -> _R
         if folder := checkpoints.place(settings, run.directory):
             checkpoints.make_ready(folder)
     run.clock.mark("ranks")
-    return _Request(how.settings, me, how, places, hang_timeout, resuming)
+    return _Request(how.settings, me, how, places, hang_timeout, source)
 
 
 def _assemble(request: _Request, run: report.Run) -> _Parts:
@@ -313,7 +313,7 @@ def _train(request: _Request, parts: _Parts, run: report.Run) -> tuple["Scores",
             request.settings,
             run,
             saver=parts.saver,
-            stopping=stop,
+            stop_vote=stop,
             watchdog=watchdog,
             work=parts.work,
             best=parts.criterion,

@@ -38,11 +38,11 @@ def settle(checkpoint: Checkpoint, check: Check, device: Device, run: Run, group
 
 def _damage(directory: Path, device: Device, group: Any, check: Check | None = None) -> str | None:
     """Return the damage that the first rank with a problem has found, or None; the same on all ranks."""
-    started = check is not None and check.directory == directory
+    same = check is not None and check.directory == directory
     rank, ranks = distributed.get_rank(), distributed.get_world_size()
-    mine = check.damage() if check and started else damage(directory, rank, ranks)
+    mine = check.damage() if check and same else damage(directory, rank, ranks)
     return next(
-        (damage_there for damage_there in peers.exchange(mine, device, group) if damage_there is not None),
+        (text for text in peers.exchange(mine, device, group) if text is not None),
         None,
     )
 
@@ -51,6 +51,6 @@ def _of_rank_0(fact: Any, device: Device, group: Any) -> Any:
     return peers.exchange(fact, device, group)[0]
 
 
-def _warn(run: Run, trouble: list[str], used: Path) -> None:
+def _warn(run: Run, trouble: list[str], path: Path) -> None:
     if run.is_main:
-        report.complain(f"warning: {'; '.join(trouble)}; {used.name}, the newest intact one, is used instead")
+        report.complain(f"warning: {'; '.join(trouble)}; {path.name}, the newest intact one, is used instead")

@@ -129,7 +129,7 @@ def prune(directory: Path, keep: int | None) -> None:
 
     The best checkpoint is kept, too.
     """
-    best = named(directory / BEST)
+    best = id_in(directory / BEST)
     for name in ids(directory)[:-keep] if keep else ():
         if name == best:
             continue
@@ -138,7 +138,7 @@ def prune(directory: Path, keep: int | None) -> None:
     sweep(directory)
 
 
-def named(file: Path) -> str | None:
+def id_in(file: Path) -> str | None:
     """Return the id of a checkpoint in a file such as `best`; None if there is no such file or checkpoint."""
     try:
         name = file.read_text(encoding="utf-8", errors="replace").strip()

@@ -16,7 +16,7 @@ from ..config.engines import spec_of
 from ..config.recipe import Recipe
 from ..config.schedules import Plan
 from ..errors import BadInput, CommonMistake, suggestion
-from .directory import BEST, FOLDER, LATEST, RECORD, Checkpoint, complete, ids, named, put_back, read
+from .directory import BEST, FOLDER, LATEST, RECORD, Checkpoint, complete, id_in, ids, put_back, read
 
 STEP = re.compile(r"step-(\d+)")
 
@@ -71,7 +71,7 @@ def any_in(directory: Path | None) -> bool:
 
 
 def _best(file: Path) -> Checkpoint:
-    name = named(file)
+    name = id_in(file)
     if name is None:
         raise BadInput(f"{file} names no checkpoint: the run that saves there has --keep-best METRIC")
     return _by_id(file.parent / name)
@@ -187,7 +187,7 @@ def batch_before(checkpoint: Checkpoint) -> Before:
     config = checkpoint.of_training("deepspeed")
     total, micro = config[TOTAL], config[MICRO]
     parallel = total // (micro * config[ACCUMULATION])
-    return Before(total, micro, parallel, checkpoint.record["scaled_for"])
+    return Before(total, micro, parallel, checkpoint.record["lr_ranks"])
 
 
 def jump(checkpoint: Checkpoint, how: Recipe, now: Plan, per_epoch: int) -> str:
@@ -199,11 +199,11 @@ def jump(checkpoint: Checkpoint, how: Recipe, now: Plan, per_epoch: int) -> str:
     except CommonMistake:  # the user's own scheduler of that run is gone
         return ""
     at = checkpoint.record["progress"]
-    done = at["epoch"] - 1 if now.per_epoch else at["step"]
+    step = at["epoch"] - 1 if now.per_epoch else at["step"]
     curves = old.closed_form(), now.closed_form()
     if None in curves or old.per_epoch != now.per_epoch:
         return ""
-    was, is_ = (curve(done) for curve in curves if curve)
+    was, is_ = (curve(step) for curve in curves if curve)
     if math.isclose(was, is_, rel_tol=1e-6):
         return ""
     unit = "epochs" if now.per_epoch else "steps"

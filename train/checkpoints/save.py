@@ -119,7 +119,7 @@ def facts(how: Recipe, samples: "Task", world_size: int) -> dict[str, Any]:
     """Return what checkpoint.json says of the run: enough to resume, export and evaluate it."""
     return {
         "world_size": world_size,
-        "scaled_for": how.lr_ranks,
+        "lr_ranks": how.lr_ranks,
         "identity": identity(how, world_size),
         "settings": to_record(how.settings),
         "deepspeed": how.config,
@@ -163,9 +163,9 @@ def _universal(checkpoint: Checkpoint, run: Run) -> Iterator[Path]:
         rmtree(target, ignore_errors=True)
         tool = [sys.executable, "-m", "deepspeed.checkpoint.ds_to_universal", "--inject_missing_state"]
         folders = ["--input_folder", str(checkpoint.directory / "deepspeed"), "--output_folder", str(target)]
-        done = subprocess.run([*tool, *folders], capture_output=True, text=True, check=False)
-        if done.returncode:
-            last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        result = subprocess.run([*tool, *folders], capture_output=True, text=True, check=False)
+        if result.returncode:
+            last = (result.stderr.strip().splitlines() or ["no message"])[-1]
             raise TrainingFailure(f"DeepSpeed cannot make {checkpoint.directory} universal: {last}")
     distributed.barrier()
     yield target

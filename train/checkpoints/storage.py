@@ -160,9 +160,9 @@ def check_state(state: Any, what: str) -> None:
     with torch.serialization.safe_globals(_NUMPY):
         kinds = torch.serialization.get_unsafe_globals_in_checkpoint(buffer)
     if kinds:
-        named = ", ".join(sorted(kinds))
+        names = ", ".join(sorted(kinds))
         raise CommonMistake(
-            f"{what}: its state_dict() has {named}, which a checkpoint cannot hold: it may have "
+            f"{what}: its state_dict() has {names}, which a checkpoint cannot hold: it may have "
             "numbers, texts, lists, dicts, tensors, and NumPy's numbers and arrays"
         )
 

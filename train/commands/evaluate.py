@@ -159,17 +159,17 @@ def comparison(engine: Single, test: feed.Feed, names: Sequence[str], count: int
     if not names:
         raise CommonMistake("--show prints classes, and the data have none")
     right: list[str] = []
-    predicted: list[str] = []
+    predictions: list[str] = []
     with engine.evaluation_mode():
         for ((inputs, targets, real),), _ in test.batches(
             sampling.steps(test.indices()[:count], count, 1, *engine.share)
         ):
             outputs = trees.as_tree(engine.predict(inputs))
             pairs = class_pairs(*(trees.first(each, real, trees.rows(inputs)) for each in (outputs, targets)))
-            for numbers, words in zip(pairs, (predicted, right), strict=True):
+            for numbers, words in zip(pairs, (predictions, right), strict=True):
                 words += [names[number] if number >= 0 else "-" for number in numbers.flatten().tolist()]
-    widths = [max(map(len, pair)) for pair in zip(right, predicted, strict=True)]
-    for title, words in (("ground truth:", right), ("predicted:   ", predicted)):
+    widths = [max(map(len, pair)) for pair in zip(right, predictions, strict=True)]
+    for title, words in (("ground truth:", right), ("predicted:   ", predictions)):
         yield " ".join([title, *(word.ljust(width) for word, width in zip(words, widths, strict=True))])
 
 

@@ -137,14 +137,14 @@ def _check_checkpoints(settings: Settings) -> None:
         "--save-every-epochs": settings.save_every_epochs,
         "--keep-best": settings.keep_best,
     }
-    reasons = [f"{option} {value}" for option, value in options.items() if value]
-    if settings.keep is not None and not reasons:
+    requests = [f"{option} {value}" for option, value in options.items() if value]
+    if settings.keep is not None and not requests:
         raise CommonMistake(
             f"--keep {settings.keep} needs --save-every, --save-every-epochs or --keep-best: otherwise there "
             "is one checkpoint, at the end"
         )
-    if settings.no_save and reasons:
-        raise CommonMistake(f"--no-save and {reasons[0]} contradict each other")
+    if settings.no_save and requests:
+        raise CommonMistake(f"--no-save and {requests[0]} contradict each other")
 
 
 def _check_experts(settings: Settings) -> None:

@@ -211,10 +211,10 @@ class Plan(NamedTuple):
         words = "".join(f", {key}={value}" for key, value in arguments.items())
         if "step" in parameters:
 
-            def rate(done: int) -> float:
-                form = f"NAME(step={done}{words})"
-                factor = user_code.call(self.source, name, function, form, step=done, **arguments)
-                return self.lr * _factor(factor, f"{self.source} {name}", done)
+            def rate(step: int) -> float:
+                form = f"NAME(step={step}{words})"
+                factor = user_code.call(self.source, name, function, form, step=step, **arguments)
+                return self.lr * _factor(factor, f"{self.source} {name}", step)
 
             return Scheduler(optimizer, Schedule(rate), self.lr, self.per_epoch)
         result = user_code.call(

@@ -58,10 +58,10 @@ class Scheduler:
         return [group["lr"] for group in self._optimizer.param_groups]
 
     def state_dict(self) -> dict[str, Any]:
-        return {"done": self.count}
+        return {"count": self.count}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        self.count = state["done"]
+        self.count = state["count"]
         self._set()
 
     def _advance(self) -> None:

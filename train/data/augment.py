@@ -76,11 +76,11 @@ def on_host(images: np.ndarray, samples: np.ndarray, changes: Draw) -> np.ndarra
     height, width = images.shape[2:]
     out = np.zeros((len(samples), *images.shape[1:]), images.dtype)
     rows = zip(samples.tolist(), *(each.tolist() for each in changes), strict=True)
-    for made, (sample, down, right, mirror) in zip(out, rows, strict=True):
+    for image_out, (sample, down, right, mirror) in zip(out, rows, strict=True):
         image = images[sample, :, :, ::-1] if mirror else images[sample]
         to_y, from_y = _overlap(down, height)
         to_x, from_x = _overlap(right, width)
-        made[:, to_y, to_x] = image[:, from_y, from_x]
+        image_out[:, to_y, to_x] = image[:, from_y, from_x]
     return out
 
 
@@ -97,6 +97,6 @@ def on_device(images: torch.Tensor, changes: Draw, padding: int) -> torch.Tensor
     columns = torch.arange(width, device=images.device) - right
     columns = torch.where(mirror, width - 1 - columns, columns) + padding
     place = rows[:, :, None] * (width + 2 * padding) + columns[:, None, :]
-    padded = functional.pad(images, [padding] * 4).view(n, channels, -1)
+    image = functional.pad(images, [padding] * 4).view(n, channels, -1)
     place = place.view(n, 1, -1).expand(n, channels, -1)
-    return padded.gather(2, place).view(images.shape)
+    return image.gather(2, place).view(images.shape)

@@ -97,9 +97,11 @@ class DdpEngine:
 
     def _check_gradients(self) -> None:
         """Raise BadInput for weights without gradients: DistributedDataParallel would wait for them."""
-        unused = [n for n, p in self.module.named_parameters() if p.requires_grad and p.grad is None]
-        if unused and self._model is not self.module:
-            names = ", ".join(unused[:5])
+        without_gradient = [
+            n for n, p in self.module.named_parameters() if p.requires_grad and p.grad is None
+        ]
+        if without_gradient and self._model is not self.module:
+            names = ", ".join(without_gradient[:5])
             raise BadInput(
                 f"--engine ddp needs a gradient of every weight, and the model does not use {names}: "
                 "remove them, set their requires_grad to False, or use --engine deepspeed"

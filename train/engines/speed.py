@@ -37,11 +37,11 @@ def _check_compiler(device: Device) -> None:
     for need in device.row.compiler or ():
         if need in COMPILERS:
             variable, *names = COMPILERS[need]
-            found = any(shutil.which(name) for name in (os.environ.get(variable, ""), *names) if name)
+            there = any(shutil.which(name) for name in (os.environ.get(variable, ""), *names) if name)
             what = f"a compiler on this host ({', '.join(names)}, or {variable})"
         else:
-            found, what = importlib.util.find_spec(need) is not None, f"the Python package {need}"
-        if not found:
+            there, what = importlib.util.find_spec(need) is not None, f"the Python package {need}"
+        if not there:
             raise CommonMistake(f"--compile on {device.kind} devices needs {what}")
 
 

@@ -92,7 +92,7 @@ def lenet(shape: tuple[int, int, int], classes: int) -> nn.Sequential:
     """
     channels, height, width = shape
     _check_pixels("lenet", height, width)
-    left = [((size - 4) // 2 - 4) // 2 for size in (height, width)]
+    pixels = [((size - 4) // 2 - 4) // 2 for size in (height, width)]
     return nn.Sequential(
         nn.Conv2d(channels, 6, 5),
         nn.ReLU(),
@@ -101,7 +101,7 @@ def lenet(shape: tuple[int, int, int], classes: int) -> nn.Sequential:
         nn.ReLU(),
         nn.MaxPool2d(2),
         nn.Flatten(),
-        nn.Linear(16 * math.prod(left), 120),
+        nn.Linear(16 * math.prod(pixels), 120),
         nn.ReLU(),
         nn.Linear(120, 84),
         nn.ReLU(),

@@ -126,8 +126,8 @@ class MixtureModel(nn.Sequential):
 
     def auxiliary_loss(self) -> torch.Tensor:
         """Return the weighted load-balancing loss per sample of the last forward pass."""
-        found = [module.balance for module in self.modules() if isinstance(module, Mixture)]
-        balances = [balance.float() for balance in found if balance is not None]
+        parts = [module.balance for module in self.modules() if isinstance(module, Mixture)]
+        balances = [balance.float() for balance in parts if balance is not None]
         return self._aux_weight * torch.stack(balances).sum()
 
 

@@ -180,15 +180,15 @@ def _see_others(mine: Visit, board: "Board", offers: Mapping[str, Any]) -> dict[
 
     mine.phase("looking at the other hosts")
     hosts = list(offers)
-    shown = {host: [offers[other] for other in together.others(host, hosts)] for host in hosts}
+    offers_by_host = {host: [offers[other] for other in together.others(host, hosts)] for host in hosts}
     for host, offer in offers.items():
-        board.put(f"offers/{offer['rank']}", shown[host])
+        board.put(f"offers/{offer['rank']}", offers_by_host[host])
     board.put("next/1", True)
     heads = {offer["rank"]: host for host, offer in offers.items() if offer["rank"] != 0}
     together.serve_clock(board, list(heads), mine.until(REDUCE))
-    own = _see(mine, shown.get(mine.host, []), (0.0, 0.0))
+    own = _see(mine, offers_by_host.get(mine.host, []), (0.0, 0.0))
     reports = board.gather("seen", heads, mine.until(REDUCE))
-    return {mine.host: own, **{heads[rank]: found for rank, found in reports.items()}}
+    return {mine.host: own, **{heads[rank]: report for rank, report in reports.items()}}
 
 
 def _see(mine: Visit, offers: Sequence[Any], clock: tuple[float, float]) -> dict[str, Any]:

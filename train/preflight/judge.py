@@ -76,11 +76,7 @@ def missing(
     findings = []
     away = {host for host, _ in absent.values()}
     home = {each["host"] for each in facts.values()}
-    if (
-        len(home) == 1
-        and away - home
-        and all(records and records.get("lost") for _, records in absent.values())
-    ):
+    if len(home) == 1 and away - home and all(record and record.get("lost") for _, record in absent.values()):
         findings = [Finding(home.pop(), "port", True, f"no other host can reach rank 0 at {rendezvous}")]
         if len(away) > 1:  # of two hosts, either one may be the cause
             return findings
@@ -98,11 +94,11 @@ def missing(
     return findings
 
 
-def alone(job: JobRequest, facts: Facts, launched: int) -> list[Finding]:
-    """Return the findings on the facts of single ranks. launched: number of ranks that were started."""
+def alone(job: JobRequest, facts: Facts, ranks_started: int) -> list[Finding]:
+    """Return the findings on the facts of single ranks. ranks_started: number of ranks of the launcher."""
     return [
         *_own_problems(facts),
-        *_world(job, facts, launched),
+        *_world(job, facts, ranks_started),
         *_places(facts),
         *_devices(facts),
         *_versions(facts),
@@ -157,13 +153,13 @@ def clocks(offsets: Mapping[str, tuple[float, float]]) -> list[Finding]:
         return []
     middle = statistics.median(offset for offset, _ in offsets.values())
     first, *_, last = sorted(offsets.values())
-    spread = last[0] - first[0]
-    if spread - first[1] - last[1] <= CLOCK_NOTE:
+    width = last[0] - first[0]
+    if width - first[1] - last[1] <= CLOCK_NOTE:
         return []
     away = {host: offset - middle for host, (offset, _) in offsets.items()}
-    far = {host: seconds for host, seconds in away.items() if abs(seconds) >= spread / 2}
+    far = {host: seconds for host, seconds in away.items() if abs(seconds) >= width / 2}
     if len(far) == len(offsets):
-        text = f"the clocks of {some(list(far))} differ by {spread:.1f} s"
+        text = f"the clocks of {some(list(far))} differ by {width:.1f} s"
         return [Finding(None, "clock", False, text)]
     return [
         Finding(
@@ -227,16 +223,16 @@ def bad_hosts(findings: Iterable[Finding]) -> dict[str, str]:
 
 
 def _own_problems(facts: Facts) -> list[Finding]:
-    seen = dict.fromkeys((each["host"], text) for each in facts.values() for text in each["problems"])
-    return [Finding(host, "local", True, text) for host, text in seen]
+    problems = dict.fromkeys((each["host"], text) for each in facts.values() for text in each["problems"])
+    return [Finding(host, "local", True, text) for host, text in problems]
 
 
-def _world(job: JobRequest, facts: Facts, launched: int) -> list[Finding]:
+def _world(job: JobRequest, facts: Facts, ranks_started: int) -> list[Finding]:
     slots = sum(count for _, count in job.hosts)
-    request = job.world_size or slots or launched
-    if launched == request:
+    request = job.world_size or slots or ranks_started
+    if ranks_started == request:
         return []
-    text = f"the launcher started {launched} rank(s), but the job requested {request}"
+    text = f"the launcher started {ranks_started} rank(s), but the job requested {request}"
     have = _groups({rank: each["host"] for rank, each in facts.items()})
     # The hostfile determines the ranks of a host only if all slots are to be used.
     short_of = [host for host, count in job.hosts if request == slots and len(have.get(host, ())) < count]
@@ -252,15 +248,15 @@ def _places(facts: Facts) -> list[Finding]:
         names = sorted({facts[rank]["hostname"] for rank in ranks})
         elsewhere = [rank for rank in ranks if facts[rank]["placed"] is False]
         unknown = any(facts[rank]["placed"] is None for rank in ranks)
-        shared = {other for name in names for other in there[name]} - {host}
+        neighbours = {other for name in names for other in there[name]} - {host}
         if elsewhere:
             do = _verb(elsewhere, "runs", "run")
             text = f"{text_of(elsewhere)} should run on it, but {do} on {', '.join(names)}"
             findings.append(Finding(host, "hosts", True, text))
         elif len(names) > 1 and unknown:
             findings.append(Finding(host, "hosts", True, f"its ranks run on {' and '.join(names)}"))
-        elif unknown and shared:
-            text = f"its ranks and those of {some(sorted(shared))} all run on {names[0]}"
+        elif unknown and neighbours:
+            text = f"its ranks and those of {some(sorted(neighbours))} all run on {names[0]}"
             findings.append(Finding(host, "hosts", True, text))
         elif unknown:
             text = f"its ranks run on {names[0]}, which may be another host"

@@ -48,7 +48,7 @@ def _row(
     bad: bool,
 ) -> dict[str, str]:
     mine = [facts[rank] for rank in ranks]
-    wrote = next((each["write"] for each in mine if each["write"]), None)
+    record = next((each["write"] for each in mine if each["write"]), None)
     first = mine[0] if mine else {}
     versions = first.get("versions") or {}
     rates = [report for rank in ranks if (report := sums.get(rank)) and not report.get("error")]
@@ -60,7 +60,9 @@ def _row(
         "versions": " ".join(f"{name} {versions[name]}" for name in VERSIONS if versions.get(name)),
         "interface": (first.get("interface") or {}).get("name") or "",
         "all-reduce": min((_rate(report) for report in rates), default=""),
-        "write": f"{wrote['seconds'] * 1000:.1f} ms, {wrote['free'] / 2**30:.0f} GiB free" if wrote else "",
+        "write": f"{record['seconds'] * 1000:.1f} ms, {record['free'] / 2**30:.0f} GiB free"
+        if record
+        else "",
         "clock": _offset(views["clock"][0]) if views else "",
         "verdict": "BAD" if bad else "ok",
     }

@@ -58,12 +58,12 @@ def wait_for_port(address: str, port: int, until: float) -> None:
     Raise OSError if the port does not accept connections in time.
     """
     while True:
-        left = until - time.monotonic()
+        rest = until - time.monotonic()
         try:
-            socket.create_connection((address, port), max(0.5, min(PATIENCE, left))).close()
+            socket.create_connection((address, port), max(0.5, min(PATIENCE, rest))).close()
             return
         except OSError:
-            if left <= 0:
+            if rest <= 0:
                 raise
         time.sleep(0.1)
 
@@ -117,8 +117,8 @@ class Board:
         numbers = list(ranks)
         with contextlib.suppress(RuntimeError):  # some are missing
             for first in range(0, len(numbers), CHUNK):
-                left = timedelta(seconds=max(0.05, until - time.monotonic()))
-                self._store.wait([f"{name}/{rank}" for rank in numbers[first : first + CHUNK]], left)
+                rest = timedelta(seconds=max(0.05, until - time.monotonic()))
+                self._store.wait([f"{name}/{rank}" for rank in numbers[first : first + CHUNK]], rest)
         try:
             return self._there(name, numbers)
         except RuntimeError:  # the store is gone

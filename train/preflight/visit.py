@@ -145,12 +145,12 @@ def _limit(visit: Visit) -> None:
         )
         leave()
 
-    left = max(0.1, visit.until(1) + (GRACE if visit.rank else 0) - time.monotonic())
-    timer = threading.Timer(left, over)
+    rest = max(0.1, visit.until(1) + (GRACE if visit.rank else 0) - time.monotonic())
+    timer = threading.Timer(rest, over)
     timer.daemon = True
     timer.start()
     # If C code blocks Python's threads, the kernel ends the process a little later.
-    signal.alarm(int(left + 2 * GRACE))
+    signal.alarm(int(rest + 2 * GRACE))
 
 
 def give_up(visit: Visit, problem: str, check: str, **more: Any) -> NoReturn:

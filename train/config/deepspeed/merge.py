@@ -93,7 +93,7 @@ def build(
     # DeepSpeed's own default, used here for every engine.
     config.setdefault("gradient_clipping", 0.0 if clips_the_update(config) else 1.0)
     notes += _scheduler(config, settings)
-    return config, notes + auto.fill(config, autos) + _unused(base, settings)
+    return config, notes + auto.fill(config, autos) + _notes_on_others(base, settings)
 
 
 def _scheduler(config: Config, settings: Settings) -> list[str]:
@@ -116,7 +116,7 @@ WITHOUT_EFFECT = {
 }
 
 
-def _unused(base: Config, settings: Settings) -> list[str]:
+def _notes_on_others(base: Config, settings: Settings) -> list[str]:
     """Return notes on keys of the file that this run does not use."""
     notes = []
     for path, reason in WITHOUT_EFFECT.items():
