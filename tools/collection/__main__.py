@@ -33,8 +33,10 @@ from support.require import need_command
 
 from jobgen import JobSpec, render
 from jobgen.check.checker import check
-from jobgen.convert import conversion, request_reader, to_job_file
-from jobgen.convert.remark import Remark
+from jobgen.convert import request_reader
+from jobgen.convert.result import Remark
+from jobgen.convert.to_job_file import translation
+from jobgen.convert.to_scheduler import conversion
 from jobgen.errors import JobgenError
 from jobgen.schedulers.table import SCHEDULERS
 from jobgen.script.directives import guess
@@ -133,7 +135,7 @@ def _there_and_back(script: Script, whose: str, target: str, result: Result) -> 
 
 
 def _job_file(script: Script, whose: str, result: Result) -> None:
-    done = to_job_file.convert(script)
+    done = translation.convert(script)
     _count("convert toml", done.remarks, result)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "job.toml")
