@@ -242,7 +242,7 @@ def _replace_refused(file: JobFile, row: Dialect) -> Iterator[str]:
     for one in _directives(file):
         options = read_options(one, row.scheduler)
         for key, part in (setting for option in options for setting in row.scheduler.settings(option)):
-            _, instead = row.scheduler.refused_beside.get(key, ("", ""))  # of jobgen's request
+            _, instead = row.scheduler.keys.refused_beside.get(key, ("", ""))  # of jobgen's request
             fault = (
                 f"use {instead.replace('VALUE', part.value)}" if instead else row.value_fault(key, part.value)
             )
