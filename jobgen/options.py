@@ -60,7 +60,7 @@ class Option(NamedTuple):
         return self.in_file or self.key
 
 
-def as_typed(key: str, value: str) -> str:
+def shell_text(key: str, value: str) -> str:
     """Return an option with its value as a shell takes it."""
     flag, word = BY_KEY[key].flag, shlex.quote(value)
     return f"{flag}={word}" if value.startswith("-") else f"{flag} {word}"
@@ -242,7 +242,7 @@ OPTIONS = (
     Option(
         "nodes",
         _RESOURCES,
-        node_groups.WholeOrGroups(1),
+        node_groups.NodeCount(1),
         "N",
         "Number of nodes; 2x4+1x8 is 2 nodes of 4 ranks and 1 node of 8 (PBS); submitted: those of "
         "the command line of sbatch or qsub.",
@@ -260,7 +260,7 @@ OPTIONS = (
     Option(
         "gpus_per_node",
         _RESOURCES,
-        devices.WholeOrTyped(0),
+        devices.DeviceCount(0),
         "[TYPE:]N",
         "Accelerators (GPUs or NPUs) per node; a100:4 requests 4 of the type a100.  [default: one per rank]",
         example=4,

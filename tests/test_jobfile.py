@@ -27,7 +27,7 @@ from jobgen.options import BY_KEY, OPTIONS
 from jobgen.plan.plan import resolve
 from jobgen.schedulers.detection import detect
 from jobgen.schedulers.table import SCHEDULERS
-from jobgen.spec import JobSpec
+from jobgen.spec import Specification
 
 ROOT = Path(__file__).resolve().parent.parent
 FOUND = "jobgen: note: jobgen.toml is read; --no-job ignores it\n"
@@ -123,7 +123,9 @@ FLAGS = """
 """
 
 
-def spec(path: Path, text: str, *settings: str, program: tuple[str, ...] = (), **flags: object) -> JobSpec:
+def spec(
+    path: Path, text: str, *settings: str, program: tuple[str, ...] = (), **flags: object
+) -> Specification:
     """The specification from a file of this text, --set and flags."""
     file = path / "jobgen.toml"
     file.write_text(text, encoding="utf-8")
@@ -143,7 +145,7 @@ def test_a_file_can_say_all_that_flags_can(tmp_path: Path) -> None:
         else:
             given_flags[key] = "no" if BY_KEY[key].switch else text
     typed = read_spec("slurm", given_flags, ("train.py", "--lr", "0.1"))  # type: ignore[arg-type]
-    assert read._replace(origins={}, given={}) == typed._replace(origins={}, given={})
+    assert read._replace(origins={}, texts={}) == typed._replace(origins={}, texts={})
     for key in BY_KEY:
         assert re.fullmatch(r".*jobgen.toml, line \d+", read.origin(key)), key
 

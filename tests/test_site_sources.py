@@ -12,7 +12,7 @@ from support.jobs import jobgen
 
 from jobgen.sites import loader
 from jobgen.sites.site_file import GROUPS, Site
-from jobgen.sites.sources import confidence, doubts, newest, stated
+from jobgen.sites.sources import confidence, doubts, groups_of, newest
 
 HEAD = 'title = "Ours"\nscheduler = "slurm"\n'
 FACTS = """
@@ -70,7 +70,7 @@ def test_the_best_confidence_and_the_newest_date_of_a_group(tmp_path: Path) -> N
     ],
 )
 def test_the_groups_that_a_file_states(text: str, groups: list[str], tmp_path: Path) -> None:
-    assert stated(write(tmp_path, HEAD + text)) == groups
+    assert groups_of(write(tmp_path, HEAD + text)) == groups
 
 
 @pytest.mark.parametrize(

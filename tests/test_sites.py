@@ -28,7 +28,7 @@ from jobgen.site_making.creation import site_file, taking_jobs, without_reservat
 from jobgen.site_making.validation import try_defaults
 from jobgen.sites import loader, search
 from jobgen.sites.host_match import reason
-from jobgen.sites.limits import Request, excesses
+from jobgen.sites.limits import JobSize, excesses
 from jobgen.sites.site_file import Site
 from jobgen.sites.sources import newest
 from jobgen.spec import COMMAND_LINE, SiteName
@@ -700,7 +700,7 @@ def test_no_text_of_a_site_becomes_shell_code(text: str) -> None:
 
 
 requests = st.builds(
-    Request,
+    JobSize,
     st.integers(1, 600),
     st.integers(60, 700_000),
     st.integers(0, 16),
@@ -710,7 +710,7 @@ requests = st.builds(
 
 
 @given(st.sampled_from(SHIPPED), requests)
-def test_a_smaller_request_is_never_refused_for_more(name: str, request: Request) -> None:
+def test_a_smaller_request_is_never_refused_for_more(name: str, request: JobSize) -> None:
     """Less time, memory or cores never breaks a limit that more of them did not."""
     site = LOADED[name]
     less = request._replace(walltime=request.walltime // 2, cpus_per_node=1, mem=None)

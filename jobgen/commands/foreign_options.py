@@ -23,7 +23,7 @@ from jobgen.commands.foreign_directives import (
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.errors import one_of
 from jobgen.launch.launchers import LAUNCHERS
-from jobgen.options import BY_KEY, EARLIER_FLAGS, as_typed
+from jobgen.options import BY_KEY, EARLIER_FLAGS, shell_text
 from jobgen.schedulers.table import COMMANDS, named
 from jobgen.script.dialects.base import NEVER
 from jobgen.script.dialects.table import DIALECTS, of_script
@@ -98,7 +98,7 @@ def _typed_option(key: str, value: object) -> Iterator[str]:
             name if one is None or is_secret(name, one) else f"{name}={one}" for name, one in value.items()
         ]
     for one in value if isinstance(value, list) else [value]:
-        yield BY_KEY[key].flag if one is True else as_typed(key, str(one))
+        yield BY_KEY[key].flag if one is True else shell_text(key, str(one))
 
 
 def _typed(words: Sequence[str], command: click.Command) -> Typed:

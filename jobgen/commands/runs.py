@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from jobgen.commands.parameter_types import Typed
+from jobgen.commands.parameter_types import OptionType
 from jobgen.errors import INTERRUPTED, NO, JobgenError, shown
 from jobgen.values.parsers import whole
 
@@ -118,14 +118,14 @@ def _say(text: str, silent: dict[str, str]) -> None:
 @click.option(
     "-f", "--follow", is_flag=True, help="Follow the output until the job has ended, through all attempts."
 )
-@click.option("--rank", metavar="R", type=Typed(whole(0)), help="Print the log of this rank instead.")
+@click.option("--rank", metavar="R", type=OptionType(whole(0)), help="Print the log of this rank instead.")
 @click.option(
-    "--attempt", metavar="N", type=Typed(whole(1)), help="Number of the attempt.  [default: the last]"
+    "--attempt", metavar="N", type=OptionType(whole(1)), help="Number of the attempt.  [default: the last]"
 )
 @click.option(
     "--tail",
     metavar="N",
-    type=Typed(whole(0)),
+    type=OptionType(whole(0)),
     help="Print only the last N lines; with -f, go on from there.",
 )
 @_runs_dir

@@ -238,6 +238,6 @@ def _option(key: str, value: Any, overriding: set[str], origin: Callable[[Path],
         training_options.check(
             [training_options.unknown(word) for word in checked]
         )  # the plan knows --expand
-    except training_options.Refused as error:
+    except training_options.OptionError as error:
         raise JobgenError(f"{key} = {shown(text)} ({origin(('train', key))}): {error.reason}") from None
     return [] if value is False else words

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jobgen.launch.expansion import names, of_ranks, parts
-from jobgen.plan.own_request import check_beside, given_keys, nodes_are_open, remaining, replaced
+from jobgen.plan.own_request import check_beside, directive_values, nodes_are_open, remaining, replaced_keys
 from jobgen.rendering.launch_words import launch_words
 from jobgen.rendering.network_lines import network_lines
 from jobgen.rendering.quoting import each, item, quoted, sh
@@ -51,7 +51,7 @@ def _directives(plan: Plan) -> dict[str, object]:
     scheduler, memory = plan.scheduler, plan.resources.memory
     chunk, place = plan.directives.chunk, plan.directives.place
     request = list(plan.site.request or scheduler.node_lines(plan.resources, chunk, place))
-    given = given_keys(plan.spec, scheduler)
+    given = directive_values(plan.spec, scheduler)
     check_beside(request, given, plan.spec, scheduler)
     option = f"{request.pop(0)} " if nodes_are_open(plan.spec, scheduler) else ""
     lines = {
@@ -61,7 +61,7 @@ def _directives(plan: Plan) -> dict[str, object]:
         "options": plan.directives.lines,
         "addressed": _addressed(plan),
     }
-    without = replaced(given, scheduler)
+    without = replaced_keys(given, scheduler)
     return {key: remaining(value, without, scheduler) for key, value in lines.items()} | {
         "nodes_option": option
     }

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from jobgen.errors import JobgenError, shown
 from jobgen.runs import run_directory
-from jobgen.runs.job_query import SCHEDULERS, Answer
+from jobgen.runs.job_query import SCHEDULERS, QueryResult
 from jobgen.runs.states import State, states
 from jobgen.schedulers.calls import SchedulerError
 from jobgen.schedulers.jobs import Job
@@ -52,7 +52,7 @@ def cancel(run: Path, at_once: bool) -> str:
     return _ask(run, state, begun, [part for part in parts if not part.attempt])
 
 
-def cancellable(run: Path) -> tuple[State, Answer]:
+def cancellable(run: Path) -> tuple[State, QueryResult]:
     """Return the state of a run that has not ended, and the answer of its scheduler.
 
     Raises:
@@ -67,7 +67,7 @@ def cancellable(run: Path) -> tuple[State, Answer]:
     return state, answer
 
 
-def _parts(run: Path, state: State, answer: Answer) -> Iterator[_Part]:
+def _parts(run: Path, state: State, answer: QueryResult) -> Iterator[_Part]:
     """Yield the parts to end: the run, or each task of its array that the scheduler still has."""
     tasks = {path.name.removeprefix("task-"): path for path in run_directory.tasks(run)}
     if not tasks:
@@ -79,7 +79,7 @@ def _parts(run: Path, state: State, answer: Answer) -> Iterator[_Part]:
         yield _Part(directory, job.id, _attempt(directory) if job.state in _REACHABLE else None)
 
 
-def _jobs(state: State, answer: Answer) -> list[Job]:
+def _jobs(state: State, answer: QueryResult) -> list[Job]:
     """Return the tasks of an array that have not ended.
 
     Raises:
