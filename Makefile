@@ -6,13 +6,14 @@ BIN := $(VENV)/bin
 # A target has a cache of its own. Its tests that fail (status 1) are run once more, one at a time. Both results are printed.
 CACHE = $(VENV)/cache-$@
 PYTEST = MAKEFLAGS= $(NICE) $(BIN)/python -m pytest --dist loadgroup --cache-clear -o cache_dir=$(CACHE) --durations 10
-OR_ALONE = || { test $$? = 1 && $(BIN)/python tests/failed_again.py $(CACHE); }
+OR_ALONE = || { test $$? = 1 && $(BIN)/python tools/failed_again.py $(CACHE); }
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+BY_UV := $(BIN)/python tools/pip_by_uv.py
 SOURCES := setup.cfg pyproject.toml constraints.txt
 # Every process of the tests would compile all modules again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-clusters test-survival test-matrix test-others test-bash test-slurm-new system quick matrix hangs mutants written collection lint docs dist pyz sbom recipes release web bench colossalai clean
+.PHONY: demo test test-clusters test-survival test-matrix test-others test-bash test-slurm-new system quick matrix hangs mutants written collection lint lint-train docs dist pyz sbom recipes release web bench colossalai clean
 
 demo: $(VENV)/.demo
 	$(BIN)/jobgen local --name demo --ranks-per-node 2 --launcher mpirun --venv $(VENV) --output demo.sh --force \
@@ -23,7 +24,7 @@ demo: $(VENV)/.demo
 # What uses clusters, or counts on time, waits most of the time: the others run beside it, and give way to it. What kills
 # nodes of the clusters that others share comes before them. The output of each part is printed at its end.
 test:
-	$(MAKE) -j 2 system $(VENV)/.compiled lint
+	$(MAKE) -j 2 system $(VENV)/.compiled lint lint-train
 	: > $(NOT_INSTALLED)
 	JOBGEN_NOT_INSTALLED=$(NOT_INSTALLED) $(MAKE) -j 3 --output-sync=line test-clusters test-survival test-others test-bash
 	PYTHONPATH=tests $(BIN)/python -m support.not_installed $(NOT_INSTALLED)
@@ -58,7 +59,7 @@ system:
 	if [ "$$(id -u)" = 0 ]; then tests/install.sh; fi
 
 # The tests without a cluster, a training or a browser: less than a minute on two cores. Many of them wait.
-quick: $(VENV)/.test
+quick: $(VENV)/.light
 	$(BIN)/python -m pytest -q -n 10 --dist worksteal tests/runtime tests/test_golden.py tests/test_errors.py tests/test_values.py tests/test_jobfile.py \
 	  tests/check/test_check_rules.py tests/convert --deselect tests/test_golden.py::test_every_combination_is_clean_and_has_its_directives_first
 
@@ -72,7 +73,7 @@ matrix: $(VENV)/.test
 	  JOBGEN_TEST_BASH=$$bash JOBGEN_MATRIX=all JOBGEN_MATRIX_RECORD=$(CURDIR)/$(VENV)/matrix.jsonl \
 	    $(BIN)/python -m pytest -n 4 --dist loadgroup tests/cluster/test_matrix.py || exit; \
 	done
-	PYTHONPATH=tests $(BIN)/python -m support.matrix_table $(VENV)/matrix.jsonl > docs/matrix.md
+	$(BIN)/python -m tools.write_matrix $(VENV)/matrix.jsonl > docs/matrix.md
 
 # All tests that use a Slurm, and all cells of the matrix, on Slurm 24.11 alone; `make test` runs some of them on it.
 test-slurm-new: $(VENV)/.test
@@ -86,25 +87,29 @@ hangs: $(VENV)/.test
 	JOBGEN_HANGS=50 $(BIN)/python -m pytest tests/cluster/test_hangs.py
 
 # Every command of the runtime taken out or its condition negated: which has no test that fails?  FILES='hostfile node/rank'
-mutants: $(VENV)/.test
-	$(BIN)/python tests/mutants.py $(FILES)
+mutants: $(VENV)/.light
+	$(BIN)/python -m tools.mutants $(FILES)
 
 # All files that are written from the code, except the schema of DeepSpeed. Read the difference before you commit it.
-written: $(VENV)/.test
-	for writer in golden/cases site_pages write_examples write_exit_statuses write_settings write_training_options; do \
-	  $(BIN)/python tests/$$writer.py || exit; \
+written: $(VENV)/.light
+	for name in goldens rule_pages site_pages examples exit_statuses settings training_options; do \
+	  $(BIN)/python -m tools.write_$$name || exit; \
 	done
 	$(BIN)/jobgen schema > $(VENV)/schema.json && cp $(VENV)/schema.json jobgen/jobgen.schema.json
 
 # check and convert over thousands of real scripts; CHECKOUT is a copy of github.com/converged-computing/jobspec-database.
-collection: $(VENV)/.test
-	PYTHONPATH=tests $(BIN)/python tests/collection/collection.py $(CHECKOUT)
+collection: $(VENV)/.light
+	$(BIN)/python -m tools.collection $(CHECKOUT)
 
-lint: $(VENV)/.test
+lint: $(VENV)/.light
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/shellcheck .ci/run tests/*.sh tests/cluster/*.sh tests/support/*.sh
+
+# The types of the training module, which need PyTorch. Here each exception from the rules of mypy must be of use.
+lint-train: $(VENV)/.test
+	$(BIN)/mypy --warn-unused-configs --package jobgen --package train
 
 # The documentation site, in site/. NO_MKDOCS_2_WARNING: the pins in constraints.txt hold mkdocs below 2.
 docs: $(VENV)/.docs
@@ -130,7 +135,7 @@ release: sbom recipes
 	cd dist && sha256sum *.whl *.tar.gz *.pyz *.json
 
 # The page that makes scripts in a browser, in dist/web.
-web: $(VENV)/.demo
+web: $(VENV)/.light
 	$(BIN)/jobgen web -o dist/web --force
 
 bench: $(VENV)/.test
@@ -151,9 +156,16 @@ $(VENV)/.demo: $(VENV)/.venv $(SOURCES)
 	$(INSTALL)
 	touch $@
 
+# Without PyTorch: seconds.
+$(VENV)/.light: EXTRAS = dev
+$(VENV)/.light: PIP := $(BY_UV)
+$(VENV)/.light: $(VENV)/.venv $(SOURCES)
+	$(INSTALL)
+	touch $@
+
 $(VENV)/.test: EXTRAS = train,mpi,test
-$(VENV)/.test: PIP := $(BIN)/python tests/pip_by_uv.py
-$(VENV)/.test: $(VENV)/.venv $(SOURCES)
+$(VENV)/.test: PIP := $(BY_UV)
+$(VENV)/.test: $(VENV)/.light $(SOURCES)
 	@echo "Installing PyTorch, DeepSpeed, an MPI and what tests need into $(VENV): this may take minutes."
 	$(INSTALL)
 	@# Hundreds of processes import torch: with fewer garbage collections a sixth faster, without those at the end another fifth.

@@ -1,4 +1,4 @@
-"""The settings of a JobSpec, for editors; written by tests/write_settings.py from the table of options."""
+"""The settings of a JobSpec, for editors; written by tools/write_settings.py from the table of options."""
 
 import os
 from collections.abc import Mapping, Sequence

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import write_settings
 from golden.cases import CASES, HERE, job_part
 from support import runs as made
 from support.jobs import path_with
@@ -22,6 +21,7 @@ from support.require import need_package
 import jobgen
 from jobgen import JobgenError, JobSpec, Run, render, submit
 from jobgen.options import BY_KEY, OPTIONS
+from tools import write_settings
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = re.findall(
@@ -173,7 +173,7 @@ def test_the_package_offers_what_it_says_and_nothing_else() -> None:
 
 
 def test_editors_know_every_setting() -> None:
-    assert write_settings.STUB.read_text() == write_settings.stub(), "run: python tests/write_settings.py"
+    assert write_settings.STUB.read_text() == write_settings.stub(), "run: python -m tools.write_settings"
 
 
 def test_a_type_checker_knows_them_too(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
-from docsite import files, links, options, rules
 from support.require import need_package
 
 from jobgen.check.rules.table import RULES
@@ -19,6 +18,7 @@ from jobgen.jobfile.tables import AT
 from jobgen.launch.launchers import LAUNCHERS
 from jobgen.options import OPTIONS
 from jobgen.schedulers.table import SCHEDULERS
+from tools.docsite import files, links, options, rules
 
 pytestmark = pytest.mark.xdist_group("docs-site")  # its tests share a site, which one worker builds
 ROOT = Path(__file__).resolve().parent.parent
@@ -120,7 +120,7 @@ def test_the_rules_are_complete() -> None:
 
 def test_the_recording_is_reproducible() -> None:
     need_package("rich", "tree_sitter_bash")
-    from docsite import recording
+    from tools.docsite import recording
 
     made = recording.svg()
     assert made == recording.svg()

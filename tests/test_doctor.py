@@ -508,7 +508,7 @@ def test_a_current_libc_is_no_finding() -> None:
 
 def test_the_tested_versions_are_those_of_the_documentation() -> None:
     table = (ROOT / "docs/install.md").read_text().partition("## Versions")[2].partition("\n## ")[0]
-    assert all(f"| {one.tested} |" in table for one in SCHEDULERS.values() if one.tested)
+    assert all(f"| {one.help.tested} |" in table for one in SCHEDULERS.values() if one.help.tested)
     assert f"| {'.'.join(map(str, software.BASH))} and newer |" in table
     assert f"| {software.PYTHON} and newer | {software.TESTED_PYTHON} |" in table
     assert f"python_requires = >={software.PYTHON}\n" in (ROOT / "setup.cfg").read_text()

@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 from support import colossalai, warm_python
 from support.require import need_command, need_package
-from write_examples import EXAMPLES, NAMES, block, command
+
+from tools.write_examples import EXAMPLES, NAMES, block, command
 
 pytestmark = pytest.mark.usefixtures("warm_python")
 ENVIRONMENT = ("--source", "--conda", "--venv", "--module", "--env")
@@ -37,7 +38,7 @@ def test_the_script_is_what_the_command_renders(name: str, tmp_path: Path) -> No
     file = words[words.index("-o") + 1]
     assert run([sys.executable, "-m", "jobgen", *words], tmp_path).returncode == 0
     assert (tmp_path / file).read_text() == (EXAMPLES / name / file).read_text(), (
-        "run: python tests/write_examples.py"
+        "run: python -m tools.write_examples"
     )
 
 

@@ -8,18 +8,18 @@ from importlib import import_module
 from pathlib import Path
 
 import jobgen.train.errors as training
-import write_exit_statuses
 
 from jobgen.commands.cli import cli
 from jobgen.errors import JobgenError
 from jobgen.runs.exit_statuses import COMMANDS, EVERY_COMMAND, JOB, TRAINING
+from tools import write_exit_statuses
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
 def test_the_page_is_generated() -> None:
     text = write_exit_statuses.PAGE.read_text(encoding="utf-8")
-    assert text == write_exit_statuses.page(), "run: python tests/write_exit_statuses.py"
+    assert text == write_exit_statuses.page(), "run: python -m tools.write_exit_statuses"
 
 
 def test_every_status_of_the_script_has_a_meaning() -> None:

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-AGAIN = (Path(__file__).with_name("failed_again.py"), "a-cache")
+AGAIN = (Path(__file__).resolve().parents[1] / "tools/failed_again.py", "a-cache")
 FIRST = "import pathlib, pytest\nseen = pathlib.Path({name!r})\n"
 ONCE = "    passes, _ = seen.exists(), seen.touch()\n    assert passes\n"
 

@@ -25,7 +25,7 @@ HOSTILE = "a b'\"$(touch pwned)`id`\\ \n#PBS -q evil\n#SBATCH --nodes=9\r\u202eÃ
 @pytest.mark.parametrize("name", CASES)
 def test_script_is_the_golden_one(name: str) -> None:
     golden = HERE / f"{name}.sh"
-    assert golden.is_file(), f"no {golden.name}: python tests/golden/cases.py writes it"
+    assert golden.is_file(), f"no {golden.name}: python -m tools.write_goldens writes it"
     assert script(CASES[name]) == golden.read_text(encoding="utf-8")
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from jobgen.check.checker import check
-from jobgen.schedulers.precedence import heeded, split_user_directives
+from jobgen.schedulers.precedence import split_user_directives
+from jobgen.schedulers.table import SCHEDULERS
 from jobgen.script.script import Script
 
 
@@ -25,7 +26,7 @@ from jobgen.script.script import Script
     ],
 )
 def test_which_one_counts(key: str, row: str, which: str) -> None:
-    assert heeded(key, row) == which
+    assert SCHEDULERS[row].grammar.precedence(key) == which
 
 
 @pytest.mark.parametrize(
@@ -45,13 +46,13 @@ def test_which_one_counts(key: str, row: str, which: str) -> None:
     ],
 )
 def test_a_user_s_directives_on_pbs_pro(line: str, first: list[str], last: list[str]) -> None:
-    assert split_user_directives([line], "pbspro") == (tuple(first), tuple(last))
+    assert split_user_directives([line], SCHEDULERS["pbspro"].grammar) == (tuple(first), tuple(last))
 
 
 def test_a_user_s_directives_elsewhere_stand_behind_ours() -> None:
     lines = ("-l walltime=2:00:00 -q debug", "-A one")
     for row in ("torque", "slurm", "local"):
-        assert split_user_directives(lines, row) == ((), lines)
+        assert split_user_directives(lines, SCHEDULERS[row].grammar) == ((), lines)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from jobgen.plan.plan import resolve
 from jobgen.rendering.explanation import rows
 from jobgen.schedulers.table import SCHEDULERS
 
-QUEUED = [name for name, one in SCHEDULERS.items() if not one.one_host]
+QUEUED = [name for name, one in SCHEDULERS.items() if not one.behaviour.one_host]
 
 
 def spec(kind: str, **given: Any) -> JobSpec:

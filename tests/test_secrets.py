@@ -370,7 +370,7 @@ def test_a_run_directory_is_private(kind: str, group: bool, tmp_path: Path) -> N
     words += ["--before", "touch before", "--", "bash", "-c", "touch theirs $JOBGEN_RUN_DIR/theirs"]
     before = os.umask(0o002)
     try:
-        if scheduler.one_host:
+        if scheduler.behaviour.one_host:
             assert jobgen(tmp_path, *words[:-4], "-o", "job.sh", *words[-4:]).returncode == 0
             bare = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "HOME": str(tmp_path)}
             assert subprocess.run(["bash", "job.sh"], cwd=tmp_path, env=bare).returncode == 0

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 from golden.cases import plan_of
-from site_pages import DOCS, command, pages, sites
 
 from jobgen.sites.site_file import Site
+from tools.write_site_pages import DOCS, command, pages, sites
 
 PAGES = pages()
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(DOCS)))
 def test_a_page_is_current(path: Path) -> None:
-    assert path.read_text(encoding="utf-8") == PAGES[path], "python tests/site_pages.py writes it"
+    assert path.read_text(encoding="utf-8") == PAGES[path], "python -m tools.write_site_pages writes it"
 
 
 def test_every_site_has_a_page_and_a_row_in_the_index() -> None:

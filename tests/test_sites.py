@@ -658,7 +658,7 @@ def test_one_sentence_a_mistake_with_file_and_line(text: str, words: list[str], 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("scheduler = 'lsf'", 'scheduler = lsf (FILE, line 1): must be "pbs" or "slurm"'),
+        ("title = 't'\nscheduler = 'lsf'", "scheduler = lsf (FILE, line 2): must be pbs or slurm"),
         ("scheduler = 'pbs'", "FILE: must have a title"),
         ("title = 't'", "FILE: must have a scheduler"),
         ('title = "a\\n#PBS -q x"\nscheduler = "pbs"', "line 1): must be one line of text"),

@@ -1,4 +1,4 @@
-"""The structure of the packages: their imports, read from the syntax trees, and the number of modules."""
+"""The structure of the packages: their imports, read from the syntax trees, and the names that they compare with."""
 
 from __future__ import annotations
 

@@ -7,7 +7,6 @@ import shlex
 from pathlib import Path
 
 import pytest
-import write_training_options
 from hypothesis import given
 from hypothesis import strategies as st
 from jobgen.train.config.options import parser
@@ -15,6 +14,7 @@ from jobgen.train.errors import CommonMistake
 
 from jobgen.commands import cli
 from jobgen.jobfile import training_options
+from tools import write_training_options
 
 ROWS = json.loads(write_training_options.TABLE.read_text(encoding="utf-8"))
 VALUED = [row["names"][0] for row in ROWS if row.get("type") != "boolean"]

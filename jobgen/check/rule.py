@@ -32,7 +32,7 @@ class Rule(NamedTuple):
 
     def concerns(self, script: Script) -> bool:
         """Return whether the rule is about scripts of this scheduler."""
-        own = (script.dialect.name, script.dialect.command_name)
+        own = (script.dialect.name, script.dialect.scheduler.command_name)
         return not self.schedulers or any(name in self.schedulers for name in own)
 
 

@@ -45,7 +45,7 @@ def script_named(path: str, name: str | None) -> str:
 def _queue() -> str:
     """Return the command of this machine's scheduler, or that of another one if it has none."""
     scheduler = SCHEDULERS[detect()[0]]
-    return list(queued())[-1] if scheduler.one_host else scheduler.command_name
+    return list(queued())[-1] if scheduler.behaviour.one_host else scheduler.command_name
 
 
 def _line(words: Sequence[str], program: Sequence[str]) -> str:

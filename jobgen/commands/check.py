@@ -8,8 +8,8 @@ import click
 
 from jobgen.commands.parameter_types import Typed
 from jobgen.errors import JobgenError, shown
-from jobgen.schedulers.table import SCRIPT_SCHEDULERS
 from jobgen.schedulers.versions import version
+from jobgen.script.dialects.table import SCRIPT_SCHEDULERS
 from jobgen.values.parsers import choice
 
 
@@ -26,7 +26,7 @@ from jobgen.values.parsers import choice
     "--scheduler",
     type=Typed(choice(*SCRIPT_SCHEDULERS)),
     metavar="|".join(SCRIPT_SCHEDULERS),
-    help="Scheduler of the scripts.  [default: by its directives]",
+    help="Dialect of the scripts.  [default: by its directives]",
 )
 @click.option(
     "--scheduler-version",
@@ -63,7 +63,7 @@ def check(
         from jobgen.sites.loader import load
 
         known = load(site, f"--site {shown(site)} (command line)")
-        scheduler = scheduler or known.scheduler.name
+        scheduler = scheduler or known.name
         scheduler_version = scheduler_version or known.file.scheduler_version or None
     with progress("checking scripts", "-" not in files) as work:  # a script may be typed
         findings = [

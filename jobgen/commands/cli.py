@@ -350,8 +350,8 @@ def _job_command(name: str) -> click.Command:
     command = Command(
         name,
         callback=click.pass_obj(_generate(name)),
-        help=scheduler.summary,
+        help=scheduler.help.summary,
         params=[*job_options(), *file_options(), *_output_options()],
     )
-    command.example = scheduler.example
+    command.example = scheduler.help.example
     return command

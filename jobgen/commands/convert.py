@@ -11,14 +11,14 @@ import click
 
 from jobgen.commands.parameter_types import FILE, Typed
 from jobgen.errors import JobgenError, one_of, shown
-from jobgen.schedulers.table import SCHEDULERS
+from jobgen.script.dialects.table import DIALECTS
 from jobgen.secrets import masked
 from jobgen.values.parsers import choice
 
 if TYPE_CHECKING:
     from jobgen.convert.remark import Remark
 
-_SOURCES = tuple(one.name for one in SCHEDULERS.values() if one.prefix)
+_SOURCES = tuple(one.name for one in DIALECTS.values() if one.scheduler.prefix)
 _TARGETS = (*_SOURCES, "toml")
 
 
@@ -35,13 +35,13 @@ _TARGETS = (*_SOURCES, "toml")
     "target",
     type=Typed(choice(*_TARGETS)),
     metavar="|".join(_TARGETS),
-    help="Scheduler of the new script, or toml for a job file.",
+    help="Dialect of the new script, or toml for a job file.",
 )
 @click.option(
     "--scheduler",
     type=Typed(choice(*_SOURCES)),
     metavar="|".join(_SOURCES),
-    help="Scheduler of the script.  [default: by its directives]",
+    help="Dialect of the script.  [default: by its directives]",
 )
 @click.option("-o", "--output", metavar="FILE", type=FILE, help="Write the result to FILE.")
 @click.option("--force", is_flag=True, help="Overwrite FILE.")

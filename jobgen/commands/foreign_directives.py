@@ -11,13 +11,13 @@ from jobgen.convert.job_file_builder import JobFile
 from jobgen.convert.job_file_directives import read_directives
 from jobgen.convert.remark import Remark
 from jobgen.options import BY_KEY
-from jobgen.schedulers.base import Scheduler
 from jobgen.schedulers.directive_options import read_options
-from jobgen.schedulers.request import Request, number
-from jobgen.schedulers.table import SCHEDULERS
+from jobgen.schedulers.request import Request
+from jobgen.script.dialects.base import Dialect
+from jobgen.script.dialects.table import DIALECTS
 from jobgen.script.script import Script
 from jobgen.secrets import masked_word
-from jobgen.values.parsers import mebibytes, walltime
+from jobgen.values.parsers import mebibytes, number, walltime
 
 Words = list[str]  # an option and its value
 
@@ -41,18 +41,18 @@ class Answer(NamedTuple):
     remarks: tuple[str, ...] = ()
 
 
-def owner(option: Words, typed: Typed, target: Scheduler | None) -> Scheduler | None:
+def owner(option: Words, typed: Typed, target: Dialect | None) -> Dialect | None:
     """Return the scheduler whose option it is: of those that have it, the first that jobgen can follow."""
-    anywhere = target is None or not target.prefix
+    anywhere = target is None or not target.scheduler.prefix
 
-    def order(row: Scheduler) -> tuple[bool, ...]:
-        away = target is not None and row.family != target.family
+    def order(row: Dialect) -> tuple[bool, ...]:
+        away = target is not None and row.scheduler.family != target.scheduler.family
         text = f" {' '.join(option)}"
         marked = any(mark.weight > 1 and re.search(mark.pattern, text) for mark in row.marks)
-        return away, anywhere and not row.long_options, not marked, row is not target
+        return away, anywhere and not row.scheduler.grammar.long_options, not marked, row is not target
 
-    rows = [row for row in sorted(SCHEDULERS.values(), key=order) if row.prefix and _has(row, option)]
-    if rows and rows[0].long_options:
+    rows = [row for row in sorted(DIALECTS.values(), key=order) if row.scheduler.prefix and _has(row, option)]
+    if rows and rows[0].scheduler.grammar.long_options:
         return rows[0]
     keys = [(row, _read(row, [option], typed).values.keys() - {"dialect"}) for row in rows]
     return next((row for row, found in keys if found and "directive" not in found), rows[0] if rows else None)
@@ -64,23 +64,25 @@ def whole(option: Words, flags: Sequence[str]) -> Words:
         return [option[0][:2], option[0][3:]]
     word, equals, value = option[0].partition("=")
     ours = any(flag.startswith(word) for flag in flags)
-    for row in SCHEDULERS.values() if re.match(r"--\w{3}", word) and option != [word] and not ours else ():
-        found = sorted((name for name in row.long_options if name.startswith(word[2:])), key=len)
+    for row in DIALECTS.values() if re.match(r"--\w{3}", word) and option != [word] and not ours else ():
+        found = sorted(
+            (name for name in row.scheduler.grammar.long_options if name.startswith(word[2:])), key=len
+        )
         if found and found[0][len(word) - 2 :][:1] != "-" and all(one.startswith(found[0]) for one in found):
             return [f"--{found[0]}{equals}{value}", *option[1:]]
     return option
 
 
-def _has(row: Scheduler, option: Words) -> bool:
+def _has(row: Dialect, option: Words) -> bool:
     """Return whether a scheduler has an option, with a value or without one as it was typed."""
     name = option[0]
     if name.startswith("--"):
         return name[2:].partition("=")[0] in long_names(row)
-    read = read_options(shlex.join(option), row)
-    return name[1:2] in row.letters.replace(":", "") and all(one.flag for one in read)
+    read = read_options(shlex.join(option), row.scheduler)
+    return name[1:2] in row.scheduler.grammar.letters.replace(":", "") and all(one.flag for one in read)
 
 
-def of_scheduler(row: Scheduler, options: Sequence[Words], typed: Typed, target: Scheduler | None) -> Answer:
+def of_scheduler(row: Dialect, options: Sequence[Words], typed: Typed, target: Dialect | None) -> Answer:
     if bare := [one[0] for one in options if len(one) == 1 and _lacks_value(row, one[0])]:
         return Answer([row.command], {}, (f"{' '.join(bare)} needs a value",))
     done = [_not_in_scripts(row, one) for one in options]
@@ -88,21 +90,21 @@ def of_scheduler(row: Scheduler, options: Sequence[Words], typed: Typed, target:
     file = _read(row, options, typed) if options else JobFile()
     remarks = [*_replace_refused(file, row), *filter(None, done)]
     values, remarks = file.values, [*(f"{one.what}: {one.why}" for one in file.remarks), *remarks]
-    if target is not None and row.family != target.family:
+    if target is not None and row.scheduler.family != target.scheduler.family:
         values.pop("dialect", None)
         if lost := values.pop("directive", None):
             assert isinstance(lost, list)
             remarks.append(f"{target.title} has no counterpart of {' '.join(lost)}")
-    lacks = target.lacks if target is not None else {}
+    lacks = target.scheduler.lacks if target is not None else {}
     remarks += [lacks[key] for key in values if key in lacks]
     values = {key: value for key, value in values.items() if key not in lacks}
     return Answer([row.command], {} if list(values) == ["dialect"] else values, tuple(remarks))
 
 
-def _not_in_scripts(row: Scheduler, option: Words) -> str:
+def _not_in_scripts(row: Dialect, option: Words) -> str:
     """Return what to do instead of an option that belongs to no script; empty if it belongs there."""
-    for one in read_options(shlex.join(option), row):
-        for key, part in row.settings(one):
+    for one in read_options(shlex.join(option), row.scheduler):
+        for key, part in row.scheduler.settings(one):
             if (advice := row.not_in_scripts.get(key)) is not None:
                 return advice.format(_program(part.value)) or f"leave {option[0]} out"
     return ""
@@ -114,15 +116,15 @@ def _program(text: str) -> str:
     return text if re.fullmatch(r"[\w\s./=:,@%+-]*", text) else f"bash -c {shlex.quote(text)}"
 
 
-def _lacks_value(row: Scheduler, word: str) -> bool:
-    [option, *_] = read_options(word, row)
-    return row.takes_value(option.flag) and not option.value
+def _lacks_value(row: Dialect, word: str) -> bool:
+    [option, *_] = read_options(word, row.scheduler)
+    return row.scheduler.grammar.takes_value(option.flag) and not option.value
 
 
-def _read(row: Scheduler, options: Sequence[Words], typed: Typed) -> JobFile:
+def _read(row: Dialect, options: Sequence[Words], typed: Typed) -> JobFile:
     """Return the values of jobgen's options that options of a scheduler correspond to."""
     file, context, assumed = _read_with(row, options, {}), dict[str, int](), set[str]()
-    if not row.long_options:
+    if not row.scheduler.grammar.long_options:
         _share_totals(file, row, typed)
         return file
     # Totals, and numbers for each task, need the rest of the request.
@@ -131,7 +133,9 @@ def _read(row: Scheduler, options: Sequence[Words], typed: Typed) -> JobFile:
         if not isinstance(count, int):
             assumed.add(key)
             devices = typed.whole("gpus_per_node") or number(_count(file, "gpus_per_node"))
-            default = {"ranks_per_node": devices, "cpus_per_rank": row.default_cpus_per_rank}.get(key)
+            default = {"ranks_per_node": devices, "cpus_per_rank": row.scheduler.default_cpus_per_rank}.get(
+                key
+            )
             count = typed.whole(key) or default or 1
         context[key] = count
         file = _read_with(row, options, context)
@@ -139,7 +143,7 @@ def _read(row: Scheduler, options: Sequence[Words], typed: Typed) -> JobFile:
     return file
 
 
-def _pass_names(file: JobFile, row: Scheduler) -> None:
+def _pass_names(file: JobFile, row: Dialect) -> None:
     """Move the variables of the environment from directives to ``--env``."""
     for one in _directives(file):
         found = re.fullmatch(rf'{row.names_option}[ =]"?(.*?)"?', one)
@@ -153,7 +157,7 @@ def _pass_names(file: JobFile, row: Scheduler) -> None:
         held.update(dict.fromkeys(plain))
 
 
-def _share_totals(file: JobFile, row: Scheduler, typed: Typed) -> None:
+def _share_totals(file: JobFile, row: Dialect, typed: Typed) -> None:
     """Replace resources of the whole job with those of a node or of a rank."""
     nodes = typed.whole("nodes") or number(str(file.values.get("nodes")))
     for name, key in row.job_totals.items() if nodes or "--nodes" not in typed.ours else ():
@@ -196,11 +200,11 @@ def _drop(file: JobFile, directive: str) -> None:
         del file.values["directive"]
 
 
-def _read_with(row: Scheduler, options: Sequence[Words], context: Mapping[str, int]) -> JobFile:
+def _read_with(row: Dialect, options: Sequence[Words], context: Mapping[str, int]) -> JobFile:
     counts = [context.get(key) for key in ("nodes", "ranks_per_node", "cpus_per_rank")]
     asked = Request(nodes=counts[0], ranks_per_node=counts[1], cpus_per_rank=counts[2])
-    lines = row.resources(asked, "", "")[0] if context else []
-    line = " ".join([row.prefix, *lines, *map(shlex.join, options)])
+    lines = row.scheduler.resources(asked, "", "")[0] if context else []
+    line = " ".join([row.scheduler.prefix, *lines, *map(shlex.join, options)])
     file = JobFile()
     read_directives(file, Script(f"{line}\n".encode(), row.name), row, totals=False)
     _pass_names(file, row)
@@ -208,9 +212,9 @@ def _read_with(row: Scheduler, options: Sequence[Words], context: Mapping[str, i
     return file
 
 
-def _read_times(file: JobFile, row: Scheduler) -> None:
+def _read_times(file: JobFile, row: Dialect) -> None:
     """Read times that the scheduler refuses, such as ``2h``, as jobgen reads them."""
-    limit = row.request_forms["walltime"].removesuffix("={}")
+    limit = row.scheduler.request_forms["walltime"].removesuffix("={}")
     for one in _directives(file):
         name, _, text = one.partition("=")
         if name not in (limit, "--time-min", *(f"-l {name}" for name in row.time_resources)):
@@ -224,14 +228,14 @@ def _read_times(file: JobFile, row: Scheduler) -> None:
         elif name == limit:
             file.values["walltime"] = text
         else:
-            file.add("directive", f"{name}={row.clock(walltime(text))}")
+            file.add("directive", f"{name}={row.scheduler.clock(walltime(text))}")
 
 
-def _replace_refused(file: JobFile, row: Scheduler) -> Iterator[str]:
+def _replace_refused(file: JobFile, row: Dialect) -> Iterator[str]:
     """Replace directives whose values the scheduler refuses by jobgen's options; yield why it cannot be."""
     for one in _directives(file):
-        options = read_options(one, row)
-        for key, part in (setting for option in options for setting in row.settings(option)):
+        options = read_options(one, row.scheduler)
+        for key, part in (setting for option in options for setting in row.scheduler.settings(option)):
             if fault := row.value_fault(key, part.value):
                 _drop(file, one)
                 own = row.option_of(key)
@@ -251,5 +255,8 @@ def refusal(key: str, value: str) -> str:
     return ""
 
 
-def long_names(scheduler: Scheduler) -> set[str]:
-    return {*scheduler.long_options, *(name[2:] for name in scheduler.short_options)}
+def long_names(scheduler: Dialect) -> set[str]:
+    return {
+        *scheduler.scheduler.grammar.long_options,
+        *(name[2:] for name in scheduler.scheduler.grammar.short_options),
+    }

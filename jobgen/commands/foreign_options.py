@@ -24,10 +24,11 @@ from jobgen.convert.job_file_builder import JobFile
 from jobgen.errors import one_of
 from jobgen.launch.launchers import LAUNCHERS
 from jobgen.options import BY_KEY, EARLIER_FLAGS, as_typed
-from jobgen.schedulers.base import NEVER
-from jobgen.schedulers.request import number
-from jobgen.schedulers.table import COMMANDS, SCHEDULERS, named
+from jobgen.schedulers.table import COMMANDS, named
+from jobgen.script.dialects.base import NEVER
+from jobgen.script.dialects.table import DIALECTS, of_script
 from jobgen.secrets import is_secret, masked_word
+from jobgen.values.parsers import number
 
 # Names in other programs, and the keys of jobgen's options with the same value.
 _OTHERS = {
@@ -40,7 +41,7 @@ def hint(command: click.Command, words: Sequence[str]) -> str:
     """Return the sentence on the options of other programs among these words; empty without one."""
     typed = _typed(words, command)
     name = next((word for word in (command.name, *words) if word in COMMANDS), None)
-    target = named(name, typed.ours.get("--dialect")) if name else None
+    target = of_script(named(name, typed.ours.get("--dialect")).name) if name else None
     said, answers, of_schedulers = [], list[Answer](), dict[str, list[Words]]()
     for words_typed in typed.foreign:
         option = whole(words_typed, typed.flags)
@@ -53,17 +54,20 @@ def hint(command: click.Command, words: Sequence[str]) -> str:
         else:
             continue
         said.append(" ".join(map(masked_word, words_typed)))
-    answers += [of_scheduler(SCHEDULERS[name], many, typed, target) for name, many in of_schedulers.items()]
+    answers += [of_scheduler(DIALECTS[name], many, typed, target) for name, many in of_schedulers.items()]
     return _sentence(said, answers, typed) if said else ""
 
 
 def of_value(name: str, message: str, texts: Mapping[str, object]) -> str:
     """Return jobgen's words for a value that it refuses with this message, if only the scheduler takes it."""
     flag = message.partition(" ")[0]
-    option, row = next((one for one in BY_KEY.values() if one.flag == flag), None), named(name, None)
+    option, row = (
+        next((one for one in BY_KEY.values() if one.flag == flag), None),
+        of_script(named(name, None).name),
+    )
     if (
         option is None
-        or flag[2:] not in row.long_options
+        or flag[2:] not in row.scheduler.grammar.long_options
         or not isinstance(text := texts.get(option.key), str)
     ):
         return ""
@@ -156,7 +160,7 @@ def _launcher_options() -> dict[str, tuple[list[str], str, str]]:
     """Return the options of launchers that no scheduler has, with - for _: whose they are, the key of
     jobgen's option (``script`` and ``remark`` for none), and their spelling or the remark."""
     found: dict[str, tuple[list[str], str, str]] = {}
-    others = {name for row in SCHEDULERS.values() for name in long_names(row)}
+    others = {name for row in DIALECTS.values() for name in long_names(row)}
     for row in LAUNCHERS.values():
         line = row.line
         keys = {

@@ -103,7 +103,7 @@ def starter(kind: str, site: Site | None = None) -> str:
     lines = [f"#:schema {schema}", f"# A job for: jobgen {command}. Options of the command line win over it."]
     lines += ["", f'scheduler = "{command}"']
     lines += ["# The site: jobgen site list", f'site = "{site.name}"' if site else '# site = "polaris"']
-    live: Mapping[str, Any] = _site_live(site) if site else scheduler.starter
+    live: Mapping[str, Any] = _site_live(site) if site else scheduler.help.starter
     for table in TABLES:
         held = [one for one in OPTIONS if table_of(one) == table and one.key not in scheduler.lacks]
         lines += ["", f"[{table}]", *(line for option in held for line in _lines(option, kind, live))]
@@ -130,9 +130,9 @@ def example(option: Option, kind: str) -> Any:
     from jobgen.values.parsers import Choice
 
     if option.key == "directive":
-        return [SCHEDULERS[kind].example_directive]
+        return [SCHEDULERS[kind].help.directive]
     if option.key == "constraint":
-        return SCHEDULERS[kind].example_constraint
+        return SCHEDULERS[kind].help.constraint
     if option.example is not None:
         return option.example
     return option.parse.allowed[0] if isinstance(option.parse, Choice) else option.default

@@ -129,7 +129,7 @@ def new(name: str | None, output: str | None, force: bool) -> None:
     from jobgen.site_making.creation import site_file, taking_jobs, without_reservations
 
     scheduler = SCHEDULERS[detect()[0]]
-    if scheduler.one_host:
+    if scheduler.behaviour.one_host:
         raise JobgenError(
             "site new: there is neither sbatch nor qsub on PATH; run it on a login node of the cluster"
         )

@@ -17,10 +17,11 @@ from jobgen.convert import (
 from jobgen.convert.mpirun_line import EXPORTS
 from jobgen.convert.remark import Definition, Edit, Remark, apply
 from jobgen.convert.start_lines import has_directives, has_first_line, line_starts, start
-from jobgen.schedulers.base import Scheduler, key_of
-from jobgen.schedulers.table import SCHEDULERS
-from jobgen.schedulers.wanted import Wanted
+from jobgen.schedulers.base import key_of
 from jobgen.script.commands import Command
+from jobgen.script.dialects.base import Dialect
+from jobgen.script.dialects.script_request import ScriptRequest
+from jobgen.script.dialects.table import DIALECTS
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, expansions
 
@@ -34,7 +35,7 @@ class Converted(NamedTuple):
 
 def convert(script: Script, to: str) -> Converted:
     """Return the script of the same job for the scheduler ``to``: slurm, pbspro or torque."""
-    source, target = SCHEDULERS[script.scheduler], SCHEDULERS[to]
+    source, target = DIALECTS[script.scheduler], DIALECTS[to]
     if target is source:
         return Converted(script.source.decode("utf-8", "replace"), ())
     wanted = request_reader.read(script, whole=True, totals=True)
@@ -59,37 +60,39 @@ def convert(script: Script, to: str) -> Converted:
 
 
 def _request(
-    script: Script, wanted: Wanted, source: Scheduler, target: Scheduler
+    script: Script, wanted: ScriptRequest, source: Dialect, target: Dialect
 ) -> tuple[list[str], list[Remark]]:
     """Return the directives of a request, and the remarks on it."""
     remarks = []
-    if "-l select" in script.heeded and source.family != target.family:
+    if "-l select" in script.heeded and source.scheduler.family != target.scheduler.family:
         from jobgen.convert import whole_nodes
 
         whole_nodes.complete(script, wanted)
     if request_reader.single_task(wanted, source, target):
-        array = script.heeded[key_of(source.array_form)]
+        array = script.heeded[key_of(source.scheduler.array_form)]
         remarks.append(
             Remark(array.line, f"the array {array.value}", "becomes a job that is no array", lost=False)
         )
-    extra = directive_options.write(wanted.told, source, target, wanted.request.queue)
+    extra = directive_options.write(wanted.directives, source, target, wanted.request.queue)
     head, lost = request_writer.write(wanted, source, target, extra)
     remarks += [Remark(_line(script, source, one.field), one.what, one.why, one.lost) for one in lost]
     remarks += [Remark(one.option.line, one.text, why) for one, why in extra.lost]
     remarks += [Remark(option.line, what, why, lost=False) for option, what, why in wanted.unsure]
     if source.shell_option in script.heeded and target.shell_option:
         shell = script.heeded[source.shell_option]
-        head.append(f"{target.prefix} {target.shell_option} {shell.value}")
-    limits = tuple(f"-l {name}=" for name in source.common_limits if source.family == target.family)
-    for option, text, why in wanted.left:
+        head.append(f"{target.scheduler.prefix} {target.shell_option} {shell.value}")
+    limits = tuple(
+        f"-l {name}=" for name in source.common_limits if source.scheduler.family == target.scheduler.family
+    )
+    for option, text, why in wanted.unconverted:
         if text.startswith(limits):
-            head.append(f"{target.prefix} {text}")
+            head.append(f"{target.scheduler.prefix} {text}")
         else:
             remarks.append(Remark(option.line, text, f"{why} in {target.title}"))
     return head, remarks
 
 
-def _line(script: Script, source: Scheduler, field: str) -> int:
+def _line(script: Script, source: Dialect, field: str) -> int:
     """Return the line of the directive that sets a field of the request."""
     told = source.origin(script.heeded, field)
     first = script.directives.live[0].number if script.directives.live else 1
@@ -116,17 +119,18 @@ def _directives(script: Script, head: list[str]) -> list[Edit]:
     return [edits[0]._replace(text=text), *edits[1:]]
 
 
-def _first_line(script: Script, source: Scheduler, target: Scheduler) -> Iterator[Edit | Remark]:
+def _first_line(script: Script, source: Dialect, target: Dialect) -> Iterator[Edit | Remark]:
     """Yield the first line that a scheduler demands, and a remark on it."""
     if target.needs_shebang and not has_first_line(script):
         shell = next((one.value for one in script.options if one.flag == source.shell_option), "/bin/bash")
         yield Edit(0, 0, f"#!{shell}\n")
-        why = f"is added: {target.title} requires a first line with the shell, {source.family} does not"
+        family = source.scheduler.family
+        why = f"is added: {target.title} requires a first line with the shell, {family} does not"
         yield Remark(1, f"#!{shell}", why, lost=False)
 
 
 def _body(
-    script: Script, source: Scheduler, target: Scheduler, wanted: Wanted
+    script: Script, source: Dialect, target: Dialect, wanted: ScriptRequest
 ) -> list[Edit | Remark | Definition]:
     found: list[Edit | Remark | Definition] = list(launch_translation.launches(script, source, target))
     gone = _host_lists(script, source)
@@ -134,9 +138,13 @@ def _body(
     shown = [command.node for command in script.named(*source.show_job[:1]) if _shows_job(command, source)]
     found += [Edit(node.start, node.end, " ".join(target.show_job)) for node in shown]
     gone += shown
-    if source.family != target.family:
+    if source.scheduler.family != target.scheduler.family:
         found += [
-            Remark(command.line, command.node.text.split("\n")[0][:60], f"is a command of {source.title}")
+            Remark(
+                command.line,
+                command.node.text.split("\n")[0][:60],
+                f"is a command of {source.title}",
+            )
             for command in script.named(*source.commands)
             if command.node not in gone
         ]
@@ -144,7 +152,7 @@ def _body(
     return found + list(variables.translate(script, source, target, gone, of_array))
 
 
-def _host_lists(script: Script, source: Scheduler) -> list[Node]:
+def _host_lists(script: Script, source: Dialect) -> list[Node]:
     """Return the commands that print the hosts of the job."""
     lists = {name for name, meaning in source.job_variables.items() if meaning == "node_list"}
     for name, value, _ in script.assignments:
@@ -158,7 +166,7 @@ def _host_lists(script: Script, source: Scheduler) -> list[Node]:
     ]
 
 
-def _shows_job(command: Command, source: Scheduler) -> bool:
+def _shows_job(command: Command, source: Dialect) -> bool:
     """Return whether a command prints this job, and nothing reads what it prints."""
     words = [*source.show_job[:1], *command.literals]
     ids = {name for name, meaning in source.job_variables.items() if meaning == "job_id"}

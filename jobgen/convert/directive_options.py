@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from jobgen.options import BY_KEY
-from jobgen.schedulers.base import Scheduler, matches
-from jobgen.schedulers.wanted import Told
+from jobgen.schedulers.base import matches
+from jobgen.script.dialects.base import Dialect
+from jobgen.script.dialects.script_request import Directive
 
 
 class Written(NamedTuple):
@@ -15,10 +16,10 @@ class Written(NamedTuple):
 
     lines: list[str]
     chunk: str
-    lost: list[tuple[Told, str]]
+    lost: list[tuple[Directive, str]]
 
 
-def write(told: Mapping[str, Told], source: Scheduler, target: Scheduler, queue: str | None) -> Written:
+def write(told: Mapping[str, Directive], source: Dialect, target: Dialect, queue: str | None) -> Written:
     """Return the directives for another scheduler; those that it does not support are lost."""
     out = Written([], "", [])
     for key, one in told.items():
@@ -32,28 +33,32 @@ def write(told: Mapping[str, Told], source: Scheduler, target: Scheduler, queue:
 
 
 def _write(
-    key: str, value: str, source: Scheduler, target: Scheduler, queue: str | None
+    key: str, value: str, source: Dialect, target: Dialect, queue: str | None
 ) -> tuple[list[str], str]:
     """Return the directives, and the text in the request of each node.
 
     Raises:
         ValueError: the scheduler cannot express it; the message is the reason.
     """
-    if why := target.lacks.get(key):
+    if why := target.scheduler.lacks.get(key):
         raise ValueError(why)
     if key == "begin" and source.yearless_dates and matches(r"\d+", value):
         if not target.yearless_dates:
             raise ValueError("the date has no year: add it")
-        return [target.forms[key].format(value)], ""
-    if key == "reservation" and target.reservation_queue and queue:
+        return [target.scheduler.forms[key].format(value)], ""
+    if key == "reservation" and target.scheduler.reservation_queue and queue:
         raise ValueError(f"reservations of {target.title} are queues, and the script already has a queue")
-    if key == "reservation" and target.reservation_queue and not target.is_reservation(value):
+    if (
+        key == "reservation"
+        and target.scheduler.reservation_queue
+        and not target.scheduler.is_reservation(value)
+    ):
         raise ValueError(f"reservations of {target.title} are queues with names such as R12")
     if key == "constraint" and source is not target:
         if source.features_are_resources:
             raise ValueError(f"a resource of {source.title} is not a feature of a node in {target.title}")
         value = value.replace(source.feature_separator, target.feature_separator)
     parsed = BY_KEY[key].parse(value)
-    if key == "constraint" and "constraint" in target.in_template:
-        return [], target.constraint(value)
-    return target.lines(key, int(value) if key == "priority" else parsed), ""
+    if key == "constraint" and "constraint" in target.scheduler.in_template:
+        return [], target.scheduler.constraint(value)
+    return target.scheduler.lines(key, int(value) if key == "priority" else parsed), ""

@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterator, Sequence
 from jobgen.convert import variables
 from jobgen.convert.job_file_launcher import program_of
 from jobgen.convert.read_names import names_read
-from jobgen.schedulers.base import Scheduler
 from jobgen.script.commands import Command, commands
+from jobgen.script.dialects.base import Dialect
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, assignments, exported
@@ -43,7 +43,7 @@ class HostCode:
     """
 
     def __init__(
-        self, script: Script, source: Scheduler, launch: Launch, lines: str, ours: Collection[str]
+        self, script: Script, source: Dialect, launch: Launch, lines: str, ours: Collection[str]
     ) -> None:
         self.script, self.lines = script, lines
         self.words = _words(script, launch)

@@ -154,7 +154,7 @@ class Body:
         """Return statements as they are in the script, with the comments between them."""
         out: list[str] = []
         end: int | None = None
-        directive = self.script.dialect.prefix
+        directive = self.script.dialect.scheduler.prefix
         for one in statements:
             if one.type in (";", "&", ";;"):
                 if out:

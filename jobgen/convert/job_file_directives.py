@@ -11,34 +11,35 @@ from jobgen.convert.job_file_builder import JobFile
 from jobgen.convert.remark import Remark
 from jobgen.launch.accelerators import GENERIC_RESOURCES
 from jobgen.plan.directives import unpattern
-from jobgen.schedulers.base import Scheduler, clock, matches
+from jobgen.schedulers.base import clock, matches
 from jobgen.schedulers.pbs import EVENT_LETTERS
 from jobgen.schedulers.request import Option, Request
 from jobgen.schedulers.table import named
-from jobgen.schedulers.wanted import Wanted
+from jobgen.script.dialects.base import Dialect
+from jobgen.script.dialects.script_request import ScriptRequest
 from jobgen.script.script import Script
 
 
-def limits(file: JobFile, script: Script, source: Scheduler) -> None:
+def limits(file: JobFile, script: Script, source: Dialect) -> None:
     """Set the time limit of the queue if there is no other, and directives without a limit."""
     file.values.setdefault("walltime", "queue")
     if script.request.walltime == 0:
-        file.add("directive", source.request_forms["walltime"].format(0))
+        file.add("directive", source.scheduler.request_forms["walltime"].format(0))
     if script.request.mem == 0:  # that of the node
-        file.add("directive", f"{source.memory_keys[0]}=0")
+        file.add("directive", f"{source.scheduler.keys.memory[0]}=0")
 
 
-def set_name(file: JobFile, source: Scheduler, line: int) -> None:
+def set_name(file: JobFile, source: Dialect, line: int) -> None:
     """Change a name that jobgen refuses, because the run directory has it."""
     name = str(file.values.get("name", "job"))
-    if not matches(source.name_pattern, name):
+    if not matches(source.scheduler.name_pattern, name):
         file.values["name"] = (
             re.sub(r"^[^A-Za-z0-9]+", "", re.sub(r"[^\w.+-]|[^\x00-\x7f]", "_", name))[:100] or "job"
         )
         file.remarks.append(Remark(line, f"the name {name}", f"becomes {file.values['name']}", lost=False))
 
 
-def read_directives(file: JobFile, script: Script, source: Scheduler, totals: bool) -> None:
+def read_directives(file: JobFile, script: Script, source: Dialect, totals: bool) -> None:
     """Set the options that the directives of a script correspond to; the body is not read."""
     wanted, asked = request_reader.read(script, totals=totals), script.request
     line = script.directives.live[0].number if script.directives.live else 1
@@ -47,7 +48,7 @@ def read_directives(file: JobFile, script: Script, source: Scheduler, totals: bo
         "name": asked.name, "queue": asked.queue, "account": account, "mail": asked.mail_user,
         "workdir": wanted.directory,
         "walltime": clock(asked.walltime) if asked.walltime else None,
-        "dialect": None if source is named(source.command_name, None) else source.name,
+        "dialect": None if source.scheduler is named(source.scheduler.command_name, None) else source.name,
         "nodes": asked.nodes, "gpus_per_node": _devices(file, asked), "ranks_per_node": asked.ranks_per_node,
         "cpus_per_rank": asked.cpus_per_rank or None, "mem": f"{asked.mem}M" if asked.mem else None,
         "accelerator": GENERIC_RESOURCES.get(asked.accelerator),
@@ -59,7 +60,7 @@ def read_directives(file: JobFile, script: Script, source: Scheduler, totals: bo
     if asked.gpus_per_node:
         left = [kept for one in left if (kept := without_devices(one, asked.accelerator))]
     for directive in _own_directives(asked.rerun, source, left):
-        if why := source.misplaced(directive):
+        if why := source.scheduler.misplaced(directive):
             file.remarks.append(Remark(line, directive, why))
         else:
             file.add("directive", directive, line)
@@ -82,27 +83,27 @@ def without_devices(directive: str, accelerator: str) -> str:
     return "" if name in ("--gpus", "--gpus-per-node", "--gpus-per-task") else directive
 
 
-def _as_directive(file: JobFile, source: Scheduler, key: str, value: object) -> bool:
+def _as_directive(file: JobFile, source: Dialect, key: str, value: object) -> bool:
     """Set a directive for a value that the scheduler accepts, and jobgen's option does not."""
     form = {"mail": "mail_user"}.get(key, key)
     if key not in ("mail", "queue", "account") or file.accepts(key, str(value)):
         return False
-    directive = source.request_forms.get(form, "{}").format(value)
+    directive = source.scheduler.request_forms.get(form, "{}").format(value)
     if file.accepts("directive", directive):
         file.add("directive", directive)
         return True
     return False
 
 
-def _told(file: JobFile, script: Script, source: Scheduler, wanted: Wanted, line: int) -> list[str]:
+def _told(file: JobFile, script: Script, source: Dialect, wanted: ScriptRequest, line: int) -> list[str]:
     """Set the options that the directives correspond to; return the texts of directives without an option."""
     asked = script.request
     left = []
     if asked.array and not file.try_add("array", asked.array):
-        left.append(source.array_form.format(asked.array))
+        left.append(source.scheduler.array_form.format(asked.array))
     after = [f"{kind}:{job}" for one in asked.depend for kind, job in request_reader.jobs(one)]
     if asked.depend and not file.try_add("after", after):
-        left.append(source.dependency_form.format(",".join(asked.depend)))
+        left.append(source.scheduler.dependency_form.format(",".join(asked.depend)))
     if asked.exclusive:
         file.values["exclusive"] = True
     if asked.output:
@@ -111,14 +112,14 @@ def _told(file: JobFile, script: Script, source: Scheduler, wanted: Wanted, line
         at = next((option.line for option in script.options if option.flag in ("-e", "--error")), line)
         file.remarks.append(Remark(at, f"the error file {asked.error}", "jobs of jobgen have one log file"))
     _mail_on(file, asked, source)
-    refused = [one for one, _ in directive_options.write(wanted.told, source, source, None).lost]
-    for key, one in wanted.told.items():
+    refused = [one for one, _ in directive_options.write(wanted.directives, source, source, None).lost]
+    for key, one in wanted.directives.items():
         if one in refused or not file.try_add(key, one.value):
             left.append(_quoted(one.option, one.text))
-    for option, text, why in wanted.left:
+    for option, text, why in wanted.unconverted:
         if text.startswith(("-l select", "-l nodes")):
             file.remarks.append(Remark(option.line, text, why))
-        elif text not in _WRITTEN and not text.startswith(source.dependency_form.format("")):
+        elif text not in _WRITTEN and not text.startswith(source.scheduler.dependency_form.format("")):
             left.append(_quoted(option, text))
     left += _as_they_are(source, wanted)
     if (asked.nodes or 1) > 1 and _FREE in left:
@@ -133,7 +134,7 @@ _FREE = "-l place=free"
 _WRITTEN = ("--open-mode=append",)  # every job of jobgen has it
 
 
-def _output(file: JobFile, script: Script, source: Scheduler, wanted: Wanted) -> list[str]:
+def _output(file: JobFile, script: Script, source: Dialect, wanted: ScriptRequest) -> list[str]:
     """Set the log; return it as a directive if jobgen's option does not accept it."""
     path, option = str(script.request.output), None
     if not source.copies_logs:  # the scheduler opens it, in the directory of the job
@@ -144,7 +145,7 @@ def _output(file: JobFile, script: Script, source: Scheduler, wanted: Wanted) ->
         why = "a later job appends to this log; that of the script empties it first"
         file.remarks.append(Remark(option.line, f"{option.flag} {option.value}", why, lost=False))
     fits = _log(file, source, path, "array" in file.values)
-    return [] if fits else [source.request_forms["output"].format(path)]
+    return [] if fits else [source.scheduler.request_forms["output"].format(path)]
 
 
 def _quoted(option: Option, text: str) -> str:
@@ -152,27 +153,27 @@ def _quoted(option: Option, text: str) -> str:
     return f'{option.flag}="{option.value}"' if option.flag[:2] == "--" and " " in option.value else text
 
 
-def _as_they_are(source: Scheduler, wanted: Wanted) -> Iterator[str]:
+def _as_they_are(source: Dialect, wanted: ScriptRequest) -> Iterator[str]:
     """Yield directives that can be translated for other schedulers, but have no option in jobgen."""
     said = {"hold": wanted.hold, "all_variables": wanted.all_variables, "names": ",".join(wanted.names)}
-    forms = source.request_forms
+    forms = source.scheduler.request_forms
     yield from (forms[key].format(value) for key, value in said.items() if value and key in forms)
     yield from wanted.own
 
 
-def _log(file: JobFile, source: Scheduler, path: str, array: bool) -> bool:
+def _log(file: JobFile, source: Dialect, path: str, array: bool) -> bool:
     """Set the file of the output if jobgen accepts it; return whether it does."""
     log = path if source.percent_codes else unpattern(path)
-    of_task = any(f"%{code}" in log for code in source.one_file_a_task)
+    of_task = any(f"%{code}" in log for code in source.scheduler.one_file_a_task)
     fits = of_task if array else not re.search("%[aA]", log)
     try:
-        source.log("job", log)
+        source.scheduler.log("job", log)
     except ValueError:
         return False
     return fits and file.try_add("log", log)
 
 
-def _mail_on(file: JobFile, asked: Request, source: Scheduler) -> None:
+def _mail_on(file: JobFile, asked: Request, source: Dialect) -> None:
     """Set the events of mail, unless they are jobgen's default with an address."""
     letters = asked.mail or EVENT_LETTERS[source.default_mail] * bool(asked.mail_user)
     events = [name for name, letter in EVENT_LETTERS.items() if letter in letters]
@@ -180,8 +181,8 @@ def _mail_on(file: JobFile, asked: Request, source: Scheduler) -> None:
         file.values["mail_on"] = ",".join(events)
 
 
-def _own_directives(rerun: bool | None, source: Scheduler, left: list[str]) -> Iterator[str]:
+def _own_directives(rerun: bool | None, source: Dialect, left: list[str]) -> Iterator[str]:
     """Yield directives that jobgen has no option for, unchanged, for the same scheduler."""
     if rerun is not None:
-        yield source.request_forms["requeue" if rerun else "no_requeue"]
+        yield source.scheduler.request_forms["requeue" if rerun else "no_requeue"]
     yield from left

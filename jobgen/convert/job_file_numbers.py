@@ -10,11 +10,11 @@ from jobgen.convert.job_file_builder import JobFile
 from jobgen.convert.job_file_directives import without_devices
 from jobgen.convert.job_file_launcher import name_of
 from jobgen.convert.remark import Remark
-from jobgen.schedulers.base import Scheduler
-from jobgen.schedulers.request import Request, number
+from jobgen.schedulers.request import Request
+from jobgen.script.dialects.base import Dialect
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
-from jobgen.values.parsers import mebibytes
+from jobgen.values.parsers import mebibytes, number
 
 _EACH = (
     "--nproc-per-node",
@@ -56,11 +56,11 @@ def write(file: JobFile, script: Script, launch: Launch | None, line: int) -> No
         file.remarks.append(Remark(launch.line, f"{count} nodes", why))
 
 
-def submitted_nodes(file: JobFile, script: Script, source: Scheduler, launch: Launch | None) -> None:
+def submitted_nodes(file: JobFile, script: Script, source: Dialect, launch: Launch | None) -> None:
     """Leave the number of nodes to the submission if the script reads it, and no directive requests it."""
     asked = script.request
     read = submission.nodes_read(script, source)
-    requested = asked.nodes or asked.ranks or asked.gpus or source.nodes_key in script.heeded
+    requested = asked.nodes or asked.ranks or asked.gpus or source.scheduler.keys.nodes in script.heeded
     if read is None or requested or launch is None or launch.number(*_ALL):
         return
     file.values["nodes"] = "submitted"
@@ -226,7 +226,7 @@ def _cores(file: JobFile, script: Script, launch: Launch | None, each: int, gpus
             Remark(line, f"{cores} cores", f"jobgen requests a core for each of {each} ranks", lost=False)
         )
     elif cores > rank * each:
-        if script.dialect.equal_tasks and cores % each:
+        if script.dialect.scheduler.behaviour.equal_tasks and cores % each:
             why = f"each of {each} ranks gets {rank}: Slurm allocates equal tasks"
             file.remarks.append(Remark(line, f"{cores} cores", why, lost=False))
         else:

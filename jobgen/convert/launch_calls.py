@@ -12,8 +12,8 @@ from jobgen.convert.mpi_of_script import mpi_of, named_mpi
 from jobgen.convert.remark import Edit, Remark
 from jobgen.launch.launchers import MPI_FLAVOURS
 from jobgen.launch.wrappers import command_start
-from jobgen.schedulers.base import Scheduler
 from jobgen.script.commands import Command
+from jobgen.script.dialects.base import Dialect
 from jobgen.script.launches import expanded
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node
@@ -71,7 +71,7 @@ def unused(script: Script, done: Collection[Call]) -> Iterator[Edit]:
 
 
 def completed(
-    script: Script, target: Scheduler, exports: Callable[[Call], list[str]]
+    script: Script, target: Dialect, exports: Callable[[Call], list[str]]
 ) -> Iterator[Edit | Remark]:
     """Add to an mpirun what it gets from Slurm: the hosts, the environment, and the number of ranks."""
     asked, mpi = script.request, MPI_FLAVOURS[mpi_of(script)]
@@ -100,7 +100,7 @@ def _held(call: Call) -> bool:
     return any(word.source is not call.word.source for word in call.words)
 
 
-def _ranks(line: Line, given: Collection[str], script: Script, target: Scheduler) -> list[str]:
+def _ranks(line: Line, given: Collection[str], script: Script, target: Dialect) -> list[str]:
     """Return the options for the ranks that Slurm counts, or that the lines of the node file do not."""
     asked, counted = script.request, script.dialect.origin(script.heeded, "ranks")
     if ":" in given or "each" in line.said or not (asked.submitted or (counted and asked.ranks)):
@@ -108,15 +108,21 @@ def _ranks(line: Line, given: Collection[str], script: Script, target: Scheduler
     found = [] if "ranks" in line.said or asked.submitted else [f"-n {asked.ranks}"]
     each, placed = asked.ranks_per_node, _PLACES.intersection(given)
     several = asked.several or asked.submitted
-    if target.hosts_by_core and (asked.cpus_per_rank or 1) > 1 and several and each and not placed:
+    if (
+        target.scheduler.behaviour.hosts_by_core
+        and (asked.cpus_per_rank or 1) > 1
+        and several
+        and each
+        and not placed
+    ):
         passes_all = MPI_FLAVOURS[mpi_of(script)].passes_all
         found.append(f"-ppn {each}" if passes_all else f"--map-by ppr:{each}:node")
     return found
 
 
-def unknown(script: Script, target: Scheduler) -> Iterator[Remark]:
+def unknown(script: Script, target: Dialect) -> Iterator[Remark]:
     """Yield a remark on each launcher that is left as it is."""
-    known = mpirun_line.NAMES if target.node_step else _MPIRUNS
+    known = mpirun_line.NAMES if target.scheduler.node_step else _MPIRUNS
     for call in _all(script):
         if call.name not in known and mpirun_line.OTHERS.fullmatch(call.name):
             why = f"is unchanged: how {call.name} starts ranks under {target.title} is not known"

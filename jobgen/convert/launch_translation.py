@@ -12,36 +12,39 @@ from jobgen.convert.mpi_of_script import mpi_of, named_mpi
 from jobgen.convert.read_names import inner_names
 from jobgen.convert.remark import Edit, Remark
 from jobgen.launch.launchers import LAUNCHERS, MPI_FLAVOURS
-from jobgen.schedulers.base import Scheduler
+from jobgen.script.dialects.base import Dialect
 from jobgen.script.script import Script
 
 _SRUN = LAUNCHERS["srun"].names
 
 
-def launches(script: Script, source: Scheduler, target: Scheduler) -> Iterator[Edit | Remark]:
+def launches(script: Script, source: Dialect, target: Dialect) -> Iterator[Edit | Remark]:
     """Yield the edits of all launchers that the other scheduler does not have."""
-    if source.node_step == target.node_step or not {source.node_step, target.node_step} <= {None, *_SRUN}:
+    if source.scheduler.node_step == target.scheduler.node_step or not {
+        source.scheduler.node_step,
+        target.scheduler.node_step,
+    } <= {None, *_SRUN}:
         return
-    old = mpirun_line.NAMES if source.node_step is None else _SRUN
+    old = mpirun_line.NAMES if source.scheduler.node_step is None else _SRUN
     done: list[Call] = []
     for call in launch_calls.calls(script, old):
         found = list(_replaced(call, not done, script, source, target))
         yield from found
         done += [call] if any(isinstance(one, Edit) for one in found) else []
     yield from launch_calls.unused(script, done)
-    if target.node_step is None:
+    if target.scheduler.node_step is None:
         yield from launch_calls.completed(script, target, lambda call: _exports(script, call))
     yield from launch_calls.unknown(script, target)
 
 
 def _replaced(
-    call: Call, first: bool, script: Script, source: Scheduler, target: Scheduler
+    call: Call, first: bool, script: Script, source: Dialect, target: Dialect
 ) -> Iterator[Edit | Remark]:
     words = Words(call.words, script, variables.names(source, target, mpi_of(script)))
     try:
         if ":" in call.command.literals:
             raise Unreadable("several programs have no counterpart")
-        to_srun = source.node_step is None
+        to_srun = source.scheduler.node_step is None
         if call.name == "aprun" and to_srun:
             line = aprun_line.read(words)
         else:
@@ -69,13 +72,13 @@ def _replaced(
     yield Edit(call.start, line.program.start, "".join(f"{one} " for one in (text, files) if one))
 
 
-def _unknown_nodes(line: Line, script: Script, source: Scheduler) -> bool:
+def _unknown_nodes(line: Line, script: Script, source: Dialect) -> bool:
     """Return whether srun starts as many ranks as a number of nodes that the script does not tell."""
     given = {"nodes", "ranks", "hosts"} & set(line.said)
-    return script.request.nodes is None and source.nodes_key in script.heeded and not given
+    return script.request.nodes is None and source.scheduler.keys.nodes in script.heeded and not given
 
 
-def _alone(line: Line, call: Call, script: Script, source: Scheduler, target: Scheduler) -> bool:
+def _alone(line: Line, call: Call, script: Script, source: Dialect, target: Dialect) -> bool:
     """Return whether srun starts one rank here, which needs no MPI: then the script starts it itself.
 
     Where other calls start several ranks, all find the variables of one launcher.
@@ -101,10 +104,10 @@ def _ranks(call: Call, script: Script) -> str | None:
     return mpirun_line.ranks_of(line, script.request)
 
 
-def _first(call: Call, line: Line, script: Script, source: Scheduler, target: Scheduler) -> Iterator[Remark]:
+def _first(call: Call, line: Line, script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
     """Yield remarks that hold for all launches, at the first one: the MPI, and the variables of a rank."""
     key = mpi_of(script, line.marks)
-    mpi, to_srun = MPI_FLAVOURS[key], source.node_step is None
+    mpi, to_srun = MPI_FLAVOURS[key], source.scheduler.node_step is None
     if named_mpi(script) is None and not (to_srun and mpi.srun == "none"):
         what = f"--mpi={mpi.srun} is" if to_srun else "the options are"
         why = f"no module or variable names the MPI: {what} for {mpi.title}"
@@ -142,7 +145,7 @@ def _as_srun(line: Line, script: Script) -> str:
     return srun_line.write(line, script.request, MPI_FLAVOURS[mpi_of(script, line.marks)].srun)
 
 
-def _as_mpirun(line: Line, script: Script, target: Scheduler, exports: list[str]) -> str:
+def _as_mpirun(line: Line, script: Script, target: Dialect, exports: list[str]) -> str:
     mpi = MPI_FLAVOURS[mpi_of(script)]
     return mpirun_line.write(line, script.request, target, mpi, exports)
 

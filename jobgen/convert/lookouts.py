@@ -11,8 +11,9 @@ from jobgen.convert.mpi_of_script import mpi_of
 from jobgen.convert.read_names import inner_names
 from jobgen.convert.remark import Edit, Remark
 from jobgen.convert.start_lines import for_bash, has_directives, has_first_line, line_starts
-from jobgen.schedulers.base import Scheduler, key_of
-from jobgen.schedulers.wanted import Wanted
+from jobgen.schedulers.base import key_of
+from jobgen.script.dialects.base import Dialect
+from jobgen.script.dialects.script_request import ScriptRequest
 from jobgen.script.directives import apart
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node
@@ -20,7 +21,7 @@ from jobgen.script.syntax import Node
 _TALK = ("echo", "printf")
 
 
-def lookouts(script: Script, source: Scheduler, target: Scheduler, wanted: Wanted) -> Iterator[Remark]:
+def lookouts(script: Script, source: Dialect, target: Dialect, wanted: ScriptRequest) -> Iterator[Remark]:
     """Yield remarks on translations that the user should check."""
     asked, given = script.request, script.heeded
     shell = next((option for option in script.options if option.flag == source.shell_option), None)
@@ -29,12 +30,12 @@ def lookouts(script: Script, source: Scheduler, target: Scheduler, wanted: Wante
         why = f"{target.title} uses the shell of the first line: {script.lines[0]}"
         yield Remark(shell.line, f"{shell.flag} {shell.value}", why)
     if asked.name and (new := target.job_name(asked.name)) != asked.name:
-        option = script.heeded[key_of(source.request_forms["name"])]
+        option = script.heeded[key_of(source.scheduler.request_forms["name"])]
         yield Remark(option.line, asked.name, f"the name of the job becomes {new}", lost=False)
     place = asked.place or "scatter" * ("nodes" in asked.totals)
     if source.chunks_share_nodes and asked.several and "scatter" not in place:
         yield from _at(script, source, "ranks", "each chunk becomes a node")
-    if target.hosts_by_core and not source.hosts_by_core:
+    if target.scheduler.behaviour.hosts_by_core and not source.scheduler.behaviour.hosts_by_core:
         yield from _slots(script, source, target)
     yield from _rank_lookouts(script, source, target)
     yield from _index(script, source, target)
@@ -55,13 +56,13 @@ def lookouts(script: Script, source: Scheduler, target: Scheduler, wanted: Wante
     yield from _written_script(script, source)
     if not has_directives(script):
         why = "it is not taken for a batch script: it gets no directives and no change of directory"
-        yield Remark(1, f"without {source.prefix}", why, lost=False)
+        yield Remark(1, f"without {source.scheduler.prefix}", why, lost=False)
     yield from unreadable(script, source)
     for late in script.directives.late:
         yield Remark(late.number, late.text.strip(), "has no effect after the first command", lost=False)
 
 
-def _index(script: Script, source: Scheduler, target: Scheduler) -> Iterator[Remark]:
+def _index(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
     """Yield a remark on the index of an array that only programs of the script can read."""
     old, new = source.variable("array_index"), target.variable("array_index")
     programs = {command.name for command in script.commands} - STATE - TOOLS
@@ -70,7 +71,7 @@ def _index(script: Script, source: Scheduler, target: Scheduler) -> Iterator[Rem
         yield from _at(script, source, "array", why)
 
 
-def unreadable(script: Script, source: Scheduler) -> Iterator[Remark]:
+def unreadable(script: Script, source: Dialect) -> Iterator[Remark]:
     """Yield remarks on what the scheduler or bash reads otherwise than a reader expects."""
     for option in script.options:
         if option.missing:
@@ -88,35 +89,35 @@ def unreadable(script: Script, source: Scheduler) -> Iterator[Remark]:
         yield Remark(1, "carriage returns", why, lost=False)
 
 
-def _rank_lookouts(script: Script, source: Scheduler, target: Scheduler) -> Iterator[Remark]:
+def _rank_lookouts(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
     """Yield remarks on the devices and the variables of a rank."""
     own = script.heeded.get(source.gpus_of_rank)
-    if own and (script.request.ranks or 1) > 1 and any(script.launched(source.node_step or "")):
+    if own and (script.request.ranks or 1) > 1 and any(script.launched(source.scheduler.node_step or "")):
         why = "srun shows each rank its own GPUs, mpirun all of the node"
         yield Remark(own.line, f"{own.flag}={own.value}", why, lost=False)
     ranks = variables.rank_names(source, target, mpi_of(script))
     for name, line in inner_names(script).items():
-        if name in ranks and any(script.launched(source.node_step or "")):
+        if name in ranks and any(script.launched(source.scheduler.node_step or "")):
             yield Remark(line, name, f"replaced by {ranks[name]}", lost=False)
 
 
-def _written_script(script: Script, source: Scheduler) -> Iterator[Remark]:
+def _written_script(script: Script, source: Dialect) -> Iterator[Remark]:
     """Yield a remark on the directives of a script that a here-document holds."""
     for node in script.tree.all("heredoc_body"):
         for number, line in enumerate(node.text.split("\n"), node.line):
-            if line.lstrip().startswith(f"{source.prefix} "):
+            if line.lstrip().startswith(f"{source.scheduler.prefix} "):
                 why = f"is in a here-document, whose script stays one for {source.title}"
                 yield Remark(number, line.strip(), why)
                 return
 
 
-def _at(script: Script, source: Scheduler, field: str, why: str) -> Iterator[Remark]:
+def _at(script: Script, source: Dialect, field: str, why: str) -> Iterator[Remark]:
     """Yield a remark on the directive that sets a field of the request."""
     if told := source.origin(script.heeded, field):
         yield Remark(told.option.line, told.text, why, lost=False)
 
 
-def _slots(script: Script, source: Scheduler, target: Scheduler) -> Iterator[Remark]:
+def _slots(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
     """Yield what a scheduler changes that counts slots of nodes only."""
     asked = script.request
     cores, ranks = asked.cpus_per_rank or 1, asked.ranks or 1
@@ -127,24 +128,24 @@ def _slots(script: Script, source: Scheduler, target: Scheduler) -> Iterator[Rem
         yield from _at(script, source, "ranks", f"each of {ranks} ranks becomes a node")
 
 
-def switched_off(script: Script, source: Scheduler, target: Scheduler) -> Iterator[Edit | Remark]:
+def switched_off(script: Script, source: Dialect, target: Dialect) -> Iterator[Edit | Remark]:
     """Yield edits that make comments of the directives for the other scheduler, which would take effect."""
-    if source.prefix == target.prefix:
+    if source.scheduler.prefix == target.scheduler.prefix:
         return
     starts = line_starts(script)
     for number, line in enumerate(script.lines, 1):
         text = line.lstrip(" \t") if target.indented_directives else line
-        if text.startswith(target.prefix):
+        if text.startswith(target.scheduler.prefix):
             yield Edit(starts[number - 1], starts[number - 1], "#")
             why = "had no effect, and is switched off"
             yield Remark(number, text.strip(), why, lost=False)
 
 
 def leftovers(
-    script: Script, source: Scheduler, target: Scheduler, edits: Iterable[Edit], remarks: Iterable[Remark]
+    script: Script, source: Dialect, target: Dialect, edits: Iterable[Edit], remarks: Iterable[Remark]
 ) -> Iterator[Remark]:
     """Yield remarks on names of the old scheduler that remain in the text of the new script."""
-    if source.family == target.family:
+    if source.scheduler.family == target.scheduler.family:
         return
     said = {(one.line, word) for one in remarks for word in re.findall(r"\w+", one.what)}
     said |= {(0, word) for one in remarks for word in re.findall(r"\$(\w+)", one.what)}
@@ -160,10 +161,12 @@ def leftovers(
             yield Remark(line, name, why, lost)
 
 
-def _names(script: Script, source: Scheduler, target: Scheduler) -> Iterator[tuple[str, str, int, int]]:
+def _names(script: Script, source: Dialect, target: Dialect) -> Iterator[tuple[str, str, int, int]]:
     """Yield each name of the old scheduler in the body, the reason, its offset and its line."""
-    commands = "|".join((*source.commands, *filter(None, [source.node_step])))
-    words = "|".join(dict.fromkeys((source.family.lower(), source.name, source.command_name)))
+    commands = "|".join((*source.commands, *filter(None, [source.scheduler.node_step])))
+    words = "|".join(
+        dict.fromkeys((source.scheduler.family.lower(), source.name, source.scheduler.command_name))
+    )
     patterns = {
         rf"\b{source.variable_prefix.rstrip('_')}[A-Z]?_[A-Z]\w*": f"is not set by {target.title}",
         rf"(?<![\w/.$-])({commands})(?![\w/.=-])": f"is a command of {source.title}",
@@ -171,7 +174,7 @@ def _names(script: Script, source: Scheduler, target: Scheduler) -> Iterator[tup
     }
     if not script.request.output:
         patterns[source.own_logs] = f"is a log of {source.title}: that of {target.title} has another name"
-    if source.node_step is None and target.node_step:
+    if source.scheduler.node_step is None and target.scheduler.node_step:
         patterns[rf"(?<![\w/.$-])({'|'.join(mpirun_line.NAMES)})(?![\w/.=-])"] = "stays in this text"
     root = script.tree
     text = (root.source if for_bash(script) else script.source).decode("latin-1")

@@ -8,8 +8,8 @@ from dataclasses import replace
 from jobgen.convert.launch_line import Line, Unreadable, Value, Words
 from jobgen.convert.srun_line import masks
 from jobgen.launch.launchers import LAUNCHERS, MpiFlavour
-from jobgen.schedulers.base import Scheduler
 from jobgen.schedulers.request import Request
+from jobgen.script.dialects.base import Dialect
 
 NAMES = ("mpirun", "mpiexec", "mpiexec.hydra", "orterun", "aprun", "mpirun_rsh", "mpiexec_mpt")
 # Further launchers, which no other scheduler has, or whose options are not known here.
@@ -139,7 +139,7 @@ def _cpu_bind(line: Line, name: str, value: Value) -> None:
         line.lost.append(f"{name} {value.text}")
 
 
-def write(line: Line, asked: Request, target: Scheduler, mpi: MpiFlavour, exports: list[str]) -> str:
+def write(line: Line, asked: Request, target: Dialect, mpi: MpiFlavour, exports: list[str]) -> str:
     """Return the command with its options; ``exports`` are those that pass on the environment."""
     ranks, each = _shape(line, asked)
     text = " ".join((mpi.command, *(mpi.unbound or mpi.place)))

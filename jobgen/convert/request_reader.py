@@ -5,30 +5,30 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from jobgen.schedulers.base import Scheduler
 from jobgen.schedulers.request import Request
-from jobgen.schedulers.table import SCHEDULERS
-from jobgen.schedulers.wanted import Wanted
+from jobgen.script.dialects.base import Dialect
+from jobgen.script.dialects.script_request import ScriptRequest
+from jobgen.script.dialects.table import DIALECTS
 from jobgen.script.request import heeded
 from jobgen.script.script import Script
 from jobgen.values import arrays
 
-_KINDS = {array: kind for one in SCHEDULERS.values() for kind, array in one.array_kinds.items()}
+_KINDS = {array: kind for one in DIALECTS.values() for kind, array in one.array_kinds.items()}
 _KIND = "|".join([*_KINDS, *_KINDS.values()])
 _DEPENDENCIES = rf"({_KIND}):\d+(\[])?(\.[\w.-]+)?(:\d+(\[])?(\.[\w.-]+)?)*"
 
 
-def read(script: Script, whole: bool = False, totals: bool = False) -> Wanted:
+def read(script: Script, whole: bool = False, totals: bool = False) -> ScriptRequest:
     """Read all directives of a script. With ``whole`` what is missing has the scheduler's default; with
     ``totals`` the resources of a job without chunks are those of one chunk."""
-    source, asked = SCHEDULERS[script.scheduler], script.request
+    source, asked = DIALECTS[script.scheduler], script.request
     bad = next((one for one in asked.depend if not re.fullmatch(_DEPENDENCIES, one)), "")
-    wanted = Wanted(asked, whole, totals, bad)
-    source.read_more(wanted, heeded(script.options, source.name))
+    wanted = ScriptRequest(asked, whole, totals, bad)
+    source.read_more(wanted, heeded(script.options, source.scheduler))
     return wanted
 
 
-def single_task(wanted: Wanted, source: Scheduler, target: Scheduler) -> bool:
+def single_task(wanted: ScriptRequest, source: Dialect, target: Dialect) -> bool:
     """Make a job of an array with one index if arrays must have more; return whether it did."""
     asked = wanted.request
     array = arrays.read(asked.array) if asked.array else None
@@ -50,7 +50,7 @@ def jobs(one: str) -> list[tuple[str, str]]:
     return [(_KINDS.get(kind, kind), job) for job in ids or [""]]
 
 
-def dependencies(asked: Request, target: Scheduler) -> Iterator[str]:
+def dependencies(asked: Request, target: Dialect) -> Iterator[str]:
     """Yield the dependencies that all schedulers support, with job numbers only."""
     for one in asked.depend:
         if not re.fullmatch(_DEPENDENCIES, one):
@@ -58,5 +58,5 @@ def dependencies(asked: Request, target: Scheduler) -> Iterator[str]:
         kinds: dict[str, list[str]] = {}
         for kind, job in jobs(one):
             number = re.split(r"\D", job)[0] + target.array_id * ("[]" in job)
-            kinds.setdefault(target.dependency(kind, number), []).append(number)
+            kinds.setdefault(target.scheduler.dependency(kind, number), []).append(number)
         yield from (":".join([kind, *ids]) for kind, ids in kinds.items())

@@ -9,30 +9,30 @@ from jobgen.convert.directive_options import Written
 from jobgen.convert.request_reader import dependencies
 from jobgen.launch.accelerators import ACCELERATORS, GENERIC_RESOURCES
 from jobgen.plan.directives import unpattern
-from jobgen.schedulers.base import Scheduler
 from jobgen.schedulers.pbs import EVENT_LETTERS
-from jobgen.schedulers.request import Request
-from jobgen.schedulers.wanted import Lack, Wanted
+from jobgen.schedulers.request import Lack, Request
+from jobgen.script.dialects.base import Dialect
+from jobgen.script.dialects.script_request import ScriptRequest
 from jobgen.values import arrays
 
 Lost = list[Lack]
 _DEFAULTS = {"-l select=1", "-l nodes=1:ppn=1", "-l place=scatter"}  # what qsub requests without a directive
 
 
-def write(wanted: Wanted, source: Scheduler, target: Scheduler, extra: Written) -> tuple[list[str], Lost]:
+def write(wanted: ScriptRequest, source: Dialect, target: Dialect, extra: Written) -> tuple[list[str], Lost]:
     """Return the lines of the directives, and what this scheduler cannot express."""
     lost: Lost = []
     values = _values(wanted, source, target, extra.chunk, lost)
     lines = []
-    for key, form in target.request_forms.items():
+    for key, form in target.scheduler.request_forms.items():
         value = values.get(key)
         found = value if isinstance(value, list) else [value] * bool(value)
         lines += [form.format(one) for one in found]
-    return [f"{target.prefix} {line}" for line in (*lines, *extra.lines)], lost
+    return [f"{target.scheduler.prefix} {line}" for line in (*lines, *extra.lines)], lost
 
 
 def _values(
-    wanted: Wanted, source: Scheduler, target: Scheduler, chunk: str, lost: Lost
+    wanted: ScriptRequest, source: Dialect, target: Dialect, chunk: str, lost: Lost
 ) -> dict[str, object]:
     """Return the values of the target's ``request_forms``."""
     asked, queue = wanted.request, _queue(wanted.request.queue, target, lost)
@@ -44,15 +44,15 @@ def _values(
         "queue": queue,
         "account": asked.account,
         "resources": resources,
-        "walltime": None if asked.walltime is None else target.clock(asked.walltime),
-        "array": array and target.array_form.format(array),
-        "dependency": depend and target.dependency_form.format(depend),
+        "walltime": None if asked.walltime is None else target.scheduler.clock(asked.walltime),
+        "array": array and target.scheduler.array_form.format(array),
+        "dependency": depend and target.scheduler.dependency_form.format(depend),
         **_logs(wanted, source, target, lost),
         "join": asked.join,
         "mail": _mail(asked, source, target),
         "mail_user": asked.mail_user,
         "directory": wanted.directory,
-        "exclusive": asked.exclusive and target.forms.get("exclusive"),
+        "exclusive": asked.exclusive and target.scheduler.forms.get("exclusive"),
         "hold": wanted.hold,
         "requeue": asked.rerun is True,
         "no_requeue": asked.rerun is False,
@@ -61,25 +61,25 @@ def _values(
     }
 
 
-def _queue(queue: str | None, target: Scheduler, lost: Lost) -> str | None:
+def _queue(queue: str | None, target: Dialect, lost: Lost) -> str | None:
     """Return the queue; the first of several where a job has one."""
     first, _, others = (queue or "").partition(",")
-    if others and not target.queue_lists:
+    if others and not target.scheduler.queue_lists:
         lost.append(Lack("queue", f"the queues {others}", f"{target.title} takes one: {first} is written"))
         queue = first
-    if queue and target.is_reservation(queue):
+    if queue and target.scheduler.is_reservation(queue):
         why = f"{target.title} reads a queue of this name as a reservation"
         lost.append(Lack("queue", f"the queue {queue}", why))
         return None
     return queue
 
 
-def _resources(asked: Request, target: Scheduler, chunk: str, lost: Lost, default: bool) -> list[str]:
+def _resources(asked: Request, target: Dialect, chunk: str, lost: Lost, default: bool) -> list[str]:
     """Return the lines of a request; ``default``: no directive requests nodes or ranks."""
     number, devices = asked.gpus_per_node, None
     if number is not None:
-        devices = target.devices(ACCELERATORS[GENERIC_RESOURCES.get(asked.accelerator, "cuda")])
-    lines, lacking = target.resources(asked, (devices or "").format(n=number), chunk)
+        devices = target.scheduler.devices(ACCELERATORS[GENERIC_RESOURCES.get(asked.accelerator, "cuda")])
+    lines, lacking = target.scheduler.resources(asked, (devices or "").format(n=number), chunk)
     if default and asked.cpus_per_rank is None and set(lines) <= _DEFAULTS:
         lines = []
     lost += lacking
@@ -89,24 +89,24 @@ def _resources(asked: Request, target: Scheduler, chunk: str, lost: Lost, defaul
     return lines
 
 
-def _array(asked: Request, target: Scheduler, lost: Lost) -> str | None:
+def _array(asked: Request, target: Dialect, lost: Lost) -> str | None:
     if asked.array is None:
         return None
     array = arrays.read(asked.array)
-    text = target.array(array) if array else None
+    text = target.scheduler.array(array) if array else None
     if text is None:
         lost.append(Lack("array", f"the array {asked.array}", f"{target.title} takes {target.array_forms}"))
     return text
 
 
-def _mail(asked: Request, source: Scheduler, target: Scheduler) -> str:
-    if source.family == target.family:
+def _mail(asked: Request, source: Dialect, target: Dialect) -> str:
+    if source.scheduler.family == target.scheduler.family:
         return asked.mail
     given = asked.mail or EVENT_LETTERS[source.default_mail] * bool(asked.mail_user)
-    return target.mail(event for event, letter in EVENT_LETTERS.items() if letter in given)
+    return target.scheduler.mail(event for event, letter in EVENT_LETTERS.items() if letter in given)
 
 
-def _logs(wanted: Wanted, source: Scheduler, target: Scheduler, lost: Lost) -> dict[str, str]:
+def _logs(wanted: ScriptRequest, source: Dialect, target: Dialect, lost: Lost) -> dict[str, str]:
     """Return the output files; another scheduler gets the names that they have by default.
 
     A name that the scheduler does not support is left to the script.
@@ -115,7 +115,11 @@ def _logs(wanted: Wanted, source: Scheduler, target: Scheduler, lost: Lost) -> d
     for key, path in {"output": asked.output, "error": None if asked.join else asked.error}.items():
         own = "error" if wanted.joined_as_error else key
         default = _default_log(source, own, bool(path), asked.array is not None)
-        if not path and source.family != target.family and not (asked.join and key == "error"):
+        if (
+            not path
+            and source.scheduler.family != target.scheduler.family
+            and not (asked.join and key == "error")
+        ):
             path = default
         if not path:
             continue
@@ -128,7 +132,7 @@ def _logs(wanted: Wanted, source: Scheduler, target: Scheduler, lost: Lost) -> d
             continue
         placed = _placed(log, key, wanted, source, target, lost)
         try:
-            found[key] = target.log(asked.name or "job", placed)
+            found[key] = target.scheduler.log(asked.name or "job", placed)
         except ValueError as error:
             if not _by_script(wanted, key, log, target):
                 lost.append(Lack(key, f"the output file {path}", str(error)))
@@ -138,7 +142,7 @@ def _logs(wanted: Wanted, source: Scheduler, target: Scheduler, lost: Lost) -> d
     return found
 
 
-def _placed(log: str, key: str, wanted: Wanted, source: Scheduler, target: Scheduler, lost: Lost) -> str:
+def _placed(log: str, key: str, wanted: ScriptRequest, source: Dialect, target: Dialect, lost: Lost) -> str:
     """Return the path of a log that the source opens in the directory of the job."""
     directory = wanted.directory
     if (
@@ -154,14 +158,14 @@ def _placed(log: str, key: str, wanted: Wanted, source: Scheduler, target: Sched
     return os.path.join(directory, log)
 
 
-def _default_log(source: Scheduler, key: str, in_directory: bool, array: bool) -> str:
+def _default_log(source: Dialect, key: str, in_directory: bool, array: bool) -> str:
     """Return the name that the scheduler chooses itself."""
     if in_directory and source.directory_logs:
         return source.directory_logs[key].format("%A[%a]" if array else "%j")
     return source.default_logs.get(key, "").format(f"%A{source.task_suffix or '.%a'}" if array else "%j")
 
 
-def _at_run_time(wanted: Wanted, log: str, target: Scheduler) -> bool:
+def _at_run_time(wanted: ScriptRequest, log: str, target: Dialect) -> bool:
     """Return whether only the job knows the name of its log: its own name, or the index of its task."""
     codes = set(re.findall(r"%(.?)", log))
     return not target.percent_codes and (
@@ -169,7 +173,7 @@ def _at_run_time(wanted: Wanted, log: str, target: Scheduler) -> bool:
     )
 
 
-def _in_codes(path: str, wanted: Wanted, source: Scheduler, default: str) -> str:
+def _in_codes(path: str, wanted: ScriptRequest, source: Dialect, default: str) -> str:
     """Return a path with Slurm's filename patterns."""
     log = path if source.percent_codes else unpattern(path)
     log += default if log.endswith("/") and default else ""
@@ -177,7 +181,7 @@ def _in_codes(path: str, wanted: Wanted, source: Scheduler, default: str) -> str
     return log.replace("%a", source.no_index) if no_index else log
 
 
-def _by_script(wanted: Wanted, key: str, log: str, target: Scheduler) -> bool:
+def _by_script(wanted: ScriptRequest, key: str, log: str, target: Dialect) -> bool:
     """Let the script write the file if it can; return whether it does."""
     codes = set(re.findall(r"%(.?)", log))
     known = codes <= set("jJAaxNu%") and (not wanted.request.array or "a" in codes)

@@ -14,9 +14,9 @@ mpi= msg-timeout= multi-prog no-allocate overlap pack-group= preserve-env prolog
 relative= send-libs? slurmd-debug= task-epilog= task-prolog= threads= treewidth= unbuffered wait= whole
 x11? share
 """
-LONG = {**SLURM.long_options, **{name.rstrip("=?"): name[-1] for name in _LONG.split()}}
+LONG = {**SLURM.grammar.long_options, **{name.rstrip("=?"): name[-1] for name in _LONG.split()}}
 SHORT = {
-    **{short[1:]: long for short, long in SLURM.short_options.items()},
+    **{short[1:]: long for short, long in SLURM.grammar.short_options.items()},
     "E": "--preserve-env", "K": "--kill-on-bad-exit", "l": "--label", "r": "--relative", "T": "--threads",
     "u": "--unbuffered", "X": "--disable-status", "Z": "--no-allocate", "I": "--immediate",
     "V": "--version", "h": "--help",

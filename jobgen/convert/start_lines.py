@@ -6,11 +6,12 @@ import re
 
 from jobgen.convert.mpirun_line import EXPORTS, EXPORTS_LINES
 from jobgen.convert.remark import Definition, Edit, Remark
-from jobgen.schedulers.base import Scheduler, fill
-from jobgen.schedulers.request import number
-from jobgen.schedulers.wanted import Wanted
+from jobgen.schedulers.base import fill
+from jobgen.script.dialects.base import Dialect
+from jobgen.script.dialects.script_request import ScriptRequest
 from jobgen.script.script import Script
 from jobgen.script.syntax import LATER
+from jobgen.values.parsers import number
 
 # Commands that do the same in each directory.
 _ANYWHERE = (
@@ -58,9 +59,9 @@ def line_starts(script: Script) -> list[int]:
 
 def start(
     script: Script,
-    source: Scheduler,
-    target: Scheduler,
-    wanted: Wanted,
+    source: Dialect,
+    target: Dialect,
+    wanted: ScriptRequest,
     defined: list[Definition],
     edits: list[Edit],
 ) -> list[Edit | Remark]:
@@ -91,16 +92,16 @@ def _shell(value: str) -> str:
     )
 
 
-def _directory(script: Script, source: Scheduler, target: Scheduler, directory: str | None) -> list[str]:
+def _directory(script: Script, source: Dialect, target: Dialect, directory: str | None) -> list[str]:
     """Return lines that change to the directory where the source starts the job."""
     lines = []
     moved = source.starts_at_home != target.starts_at_home
     if moved and not (source.starts_at_home and _changes_directory(script)):
         start = target.variable("home" if source.starts_at_home else "submit_dir")
-        lines.append(f'cd "${start}" || exit 1  # where {source.family} starts a job')
+        lines.append(f'cd "${start}" || exit 1  # where {source.scheduler.family} starts a job')
     if "wd" in script.request.totals and target.starts_at_home:
         lines.append(f'cd "${target.variable("submit_dir")}" || exit 1  # -l wd')
-    if directory and "directory" not in target.request_forms and not (moved and directory == "."):
+    if directory and "directory" not in target.scheduler.request_forms and not (moved and directory == "."):
         lines.append(f"cd {_shell(directory)} || exit 1")
     return lines
 
@@ -114,7 +115,7 @@ def _changes_directory(script: Script) -> bool:
     return first is not None and first.name in ("cd", "pushd") and not first.node.under(*LATER)
 
 
-def _threads(script: Script, source: Scheduler, target: Scheduler, wanted: Wanted) -> list[str]:
+def _threads(script: Script, source: Dialect, target: Dialect, wanted: ScriptRequest) -> list[str]:
     """Return a line that sets the threads of a rank as the source does, unless the script sets them."""
     given = [name for name, _, _ in script.assignments] + [name for name, _ in wanted.exports]
     if source.sets_threads == target.sets_threads or "OMP_NUM_THREADS" in given:
@@ -132,7 +133,7 @@ def _threads(script: Script, source: Scheduler, target: Scheduler, wanted: Wante
     return [f"export OMP_NUM_THREADS={asked.cpus_per_rank or 1}{why}"] if several else []
 
 
-def _redirections(wanted: Wanted, source: Scheduler, target: Scheduler) -> list[str]:
+def _redirections(wanted: ScriptRequest, source: Dialect, target: Dialect) -> list[str]:
     """Return the lines that write the output to files whose names the scheduler does not support."""
     logs, index = wanted.script_logs, target.variable("array_index")
     codes = {
@@ -154,13 +155,13 @@ def _redirections(wanted: Wanted, source: Scheduler, target: Scheduler) -> list[
     return lines
 
 
-def _node_file(script: Script, source: Scheduler, target: Scheduler) -> list[str]:
+def _node_file(script: Script, source: Dialect, target: Dialect) -> list[str]:
     """Return lines that write the node file, if the script uses it and only the source has one."""
     file = source.variable("node_file")
     if target.variable("node_file") or not any(name == file for name, _ in script.expansions):
         return []
     slots = script.request.lines_per_node or 1
-    comment = f"# The hosts of the job, one line a slot, as {source.family} lists them."
+    comment = f"# The hosts of the job, one line a slot, as {source.scheduler.family} lists them."
     lines = target.write_node_file(str(file), slots)
     return [comment, *lines] if lines else []
 

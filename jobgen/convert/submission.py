@@ -8,46 +8,50 @@ from collections.abc import Iterator, Sequence
 from jobgen.convert import own_names
 from jobgen.convert.kinds_of_commands import PRINT
 from jobgen.convert.remark import Remark
-from jobgen.schedulers.base import Scheduler
 from jobgen.schedulers.request import Request
-from jobgen.schedulers.wanted import Wanted
 from jobgen.script.commands import Command
+from jobgen.script.dialects.base import Dialect
+from jobgen.script.dialects.script_request import ScriptRequest
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, expansions
 
 _OF_NODES = ("nodes", "node_list", "ranks")
 
 
-def remarks(script: Script, source: Scheduler, target: Scheduler, wanted: Wanted) -> Iterator[Remark]:
+def remarks(script: Script, source: Dialect, target: Dialect, wanted: ScriptRequest) -> Iterator[Remark]:
     """Yield remarks on arguments and on an array that no directive names; note the latter in ``wanted``."""
-    if found := _argument(script) if source.passes_arguments and target.argument_rule else None:
+    if (
+        found := _argument(script)
+        if source.scheduler.behaviour.passes_arguments and target.argument_rule
+        else None
+    ):
         line, text = found
         why = f"{target.command} of {target.title} takes no arguments of the script: {target.argument_rule}"
-        yield Remark(line, text, why, lost=not target.passes_arguments)
+        yield Remark(line, text, why, lost=not target.scheduler.behaviour.passes_arguments)
     if script.request.array is None and (read := _index(script, source)):
         wanted.index_later = True
-        how = f"{target.command} {target.array_form.format('FIRST-LAST')}"
+        how = f"{target.command} {target.scheduler.array_form.format('FIRST-LAST')}"
         why = f"no directive makes an array: for one, submit with {how}"
         yield Remark(read[0], f"${read[1]}", why, lost=False)
 
 
-def nodes_of(script: Script, source: Scheduler, target: Scheduler, head: Sequence[str]) -> Iterator[Remark]:
+def nodes_of(script: Script, source: Dialect, target: Dialect, head: Sequence[str]) -> Iterator[Remark]:
     """Yield a remark if the script reads a number of nodes that it does not request; note it in the request.
 
     ``head`` are the new directives.
     """
     if (read := nodes_read(script, source)) is None:
         return
-    given = [one.removeprefix(target.prefix).strip() for one in head]
+    given = [one.removeprefix(target.scheduler.prefix).strip() for one in head]
     named = [one for one in given if re.match("-l (select|nodes)=", one)]
-    lines = named or target.resources(Request(nodes=1), "", "")[0]
+    lines = named or target.scheduler.resources(Request(nodes=1), "", "")[0]
     how = f"{target.command} {' '.join(lines).replace('=1', '=N', 1)}"
     why = f"no directive requests nodes, and {source.title} gives one: for N, submit with {how}"
     yield Remark(read[0], f"${read[1]}", why, lost=False)
     script.request.submitted, script.request.nodes, script.request.ranks = True, None, None
 
 
-def nodes_read(script: Script, source: Scheduler) -> tuple[int, str] | None:
+def nodes_read(script: Script, source: Dialect) -> tuple[int, str] | None:
     """Return the line and the name of the first variable with the nodes of the job, unless it is printed."""
     own = own_names.kept(script)
     for name, node in script.expansions:
@@ -86,7 +90,7 @@ def _outside(node: Node) -> bool:
     return not node.under("function_definition")
 
 
-def _index(script: Script, source: Scheduler) -> tuple[int, str] | None:
+def _index(script: Script, source: Dialect) -> tuple[int, str] | None:
     """Return the line and the name of the first variable of the array's index in the body; None without."""
     names = [name for name, meaning in source.job_variables.items() if meaning == "array_index"]
     own = own_names.kept(script)

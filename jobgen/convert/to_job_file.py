@@ -25,13 +25,13 @@ from jobgen.launch.accelerators import ACCELERATORS
 from jobgen.launch.expansion import names
 from jobgen.launch.launchers import LAUNCHERS
 from jobgen.rendering.runtime import MADE_BY
-from jobgen.schedulers.base import Scheduler
-from jobgen.schedulers.request import number
-from jobgen.schedulers.table import SCHEDULERS
 from jobgen.script.commands import Command, commands
+from jobgen.script.dialects.base import Dialect
+from jobgen.script.dialects.table import DIALECTS
 from jobgen.script.launches import Launch, expanded
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, assignments, exported, literal
+from jobgen.values.parsers import number
 
 # Variables that the rendered script sets itself or does not need.
 _OURS = (
@@ -48,7 +48,7 @@ _OURS = (
 
 def convert(script: Script) -> Converted:
     """Return the job file of a script."""
-    file, source = JobFile(), SCHEDULERS[script.scheduler]
+    file, source = JobFile(), DIALECTS[script.scheduler]
     read_directives(file, script, source, totals=True)
     line = script.directives.live[0].number if script.directives.live else 1
     limits(file, script, source)
@@ -64,7 +64,7 @@ def convert(script: Script) -> Converted:
         file.remarks += [Remark(one.number, one.text, why, lost=False) for one in script.directives.late]
         _body(file, script, source, launch)
         job_file_numbers.threads(file, script)
-    text = accepted(file, source.command_name, line)
+    text = accepted(file, source.scheduler.command_name, line)
     return Converted(text, tuple(sorted(set(file.remarks))))
 
 
@@ -96,7 +96,7 @@ def _accelerator(file: JobFile, script: Script) -> None:
         file.add("accelerator", marked[0])
 
 
-def _body(file: JobFile, script: Script, source: Scheduler, launch: Launch | None) -> None:
+def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None) -> None:
     """Set the program, and the commands before and after it."""
     outer, work = launch, None if launch else last_program(script)
     while outer is not None and outer.outer is not None:
@@ -108,7 +108,7 @@ def _body(file: JobFile, script: Script, source: Scheduler, launch: Launch | Non
     elif launch is None and (whole := _statement(script, command)) is not None:
         parts, last = _with_wait(split(script, whole, file.remarks), whole)
         words = job_file_program.of_statement(script, whole, last)
-        file.values |= {"launcher": source.default_launcher, "command": words.words}
+        file.values |= {"launcher": source.scheduler.default_launcher, "command": words.words}
     else:
         parts = split(script, command.node, file.remarks)
         words = _program(file, script, source, launch, command)
@@ -118,7 +118,9 @@ def _body(file: JobFile, script: Script, source: Scheduler, launch: Launch | Non
         why = "a program has the arguments of the script one by one: $1 to $9"
         file.remarks.append(Remark(command.line if command else 1, "$@", why))
     words.expanded |= bool(names(words.words))
-    if not source.passes_arguments and any(name.isdecimal() for name in names(file.list("command"))):
+    if not source.scheduler.behaviour.passes_arguments and any(
+        name.isdecimal() for name in names(file.list("command"))
+    ):
         _without_arguments(file, source, command)
     if words.expanded:
         file.values["expand"] = True
@@ -151,7 +153,7 @@ def _with_wait(parts: Split, statement: Node) -> tuple[Split, Node]:
 
 
 def _without_host_code(
-    file: JobFile, script: Script, source: Scheduler, launch: Launch, parts: Split, words: Words
+    file: JobFile, script: Script, source: Dialect, launch: Launch, parts: Split, words: Words
 ) -> Split:
     """Leave out what only the launch line of the script reads: its file of hosts, and the like."""
     code = HostCode(script, source, launch, "\n".join(words.setup), _OURS)
@@ -163,7 +165,7 @@ def _without_host_code(
     return parts._replace(before=tuple(left))
 
 
-def _without_arguments(file: JobFile, source: Scheduler, command: Command | None) -> None:
+def _without_arguments(file: JobFile, source: Dialect, command: Command | None) -> None:
     """Take the arguments of the script out of the program: this scheduler passes none."""
     words = file.list("command")
     file.values["command"] = [re.sub(r"\$\{?[1-9]\}?", "", word) for word in words]
@@ -172,10 +174,10 @@ def _without_arguments(file: JobFile, source: Scheduler, command: Command | None
 
 
 def _without_program(
-    file: JobFile, script: Script, source: Scheduler, said: tuple[int, str] | None
+    file: JobFile, script: Script, source: Dialect, said: tuple[int, str] | None
 ) -> tuple[Split, Words]:
     """Set a program that does nothing, beside the commands of the script if bash can read them."""
-    file.values |= {"launcher": source.default_launcher, "command": ["true"]}
+    file.values |= {"launcher": source.scheduler.default_launcher, "command": ["true"]}
     if said is not None:
         why = f"bash cannot read the script from here on ({said[1]}): the job file has no commands of it"
         file.remarks.append(Remark(said[0], "the program", why))
@@ -192,19 +194,19 @@ def _without_program(
 
 
 def _program(
-    file: JobFile, script: Script, source: Scheduler, launch: Launch | None, command: Command
+    file: JobFile, script: Script, source: Dialect, launch: Launch | None, command: Command
 ) -> Words:
     """Set the launcher and the program; return its words."""
     nodes = tuple(one for word in command.words for one in expanded(word, script.constants))
     more: list[str] = []
     lines: list[str] = []
-    kind = source.default_launcher
+    kind = source.scheduler.default_launcher
     if launch is not None:
         kind = launch.kind
-        if not LAUNCHERS[kind].starts(source.command_name):
-            why = f"is no launcher of {source.title}: becomes {source.default_launcher}"
+        if not LAUNCHERS[kind].starts(source.scheduler.command_name):
+            why = f"is no launcher of {source.title}: becomes {source.scheduler.default_launcher}"
             file.remarks.append(Remark(launch.line, kind, why))
-            kind = source.default_launcher
+            kind = source.scheduler.default_launcher
         nodes, more = job_file_launcher.program_of(script, launch), _rank_argument(launch)
         nodes = job_file_program.inner(command.words, nodes) if launch.outer else nodes
         nodes = _first_of_several(file, launch, nodes)

@@ -10,9 +10,9 @@ from jobgen.convert.mpi_of_script import mpi_of
 from jobgen.convert.read_names import names_read
 from jobgen.convert.remark import Definition, Edit, Remark
 from jobgen.launch.launchers import DEFAULT_MPI, LAUNCHERS, MPI_FLAVOURS, Launcher
-from jobgen.schedulers.base import Scheduler
 from jobgen.schedulers.request import Request
-from jobgen.schedulers.table import SCHEDULERS
+from jobgen.script.dialects.base import Dialect
+from jobgen.script.dialects.table import DIALECTS
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node
 from jobgen.values import arrays
@@ -24,19 +24,21 @@ _UNSURE = {
 }
 
 
-def meanings(source: Scheduler) -> dict[str, str]:
+def meanings(source: Dialect) -> dict[str, str]:
     """Return the variables of a scheduler and its dialects, with their meanings."""
-    known = (one.job_variables for one in SCHEDULERS.values() if one.family == source.family)
+    known = (
+        one.job_variables for one in DIALECTS.values() if one.scheduler.family == source.scheduler.family
+    )
     return {name: meaning for variables in known for name, meaning in variables.items()}
 
 
-def rank_names(source: Scheduler, target: Scheduler, mpi: str) -> dict[str, str]:
+def rank_names(source: Dialect, target: Dialect, mpi: str) -> dict[str, str]:
     """Return the new names of each rank's variables, if one launcher replaces another."""
-    if source.node_step is None and target.node_step in LAUNCHERS:
-        return _names_of_mpi(LAUNCHERS[target.node_step])
-    if source.node_step not in LAUNCHERS or target.node_step:
+    if source.scheduler.node_step is None and target.scheduler.node_step in LAUNCHERS:
+        return _names_of_mpi(LAUNCHERS[target.scheduler.node_step])
+    if source.scheduler.node_step not in LAUNCHERS or target.scheduler.node_step:
         return {}
-    old, new = LAUNCHERS[source.node_step].ranks, MPI_FLAVOURS[mpi].ranks
+    old, new = LAUNCHERS[source.scheduler.node_step].ranks, MPI_FLAVOURS[mpi].ranks
     return {old.rank[1:]: new.rank[1:], old.local_rank[1:]: new.local_rank[1:]} if old else {}
 
 
@@ -53,14 +55,14 @@ def _names_of_mpi(launcher: Launcher) -> dict[str, str]:
     return found
 
 
-def _node_rank(asked: Request, source: Scheduler, target: Scheduler, mpi: str) -> dict[str, str]:
+def _node_rank(asked: Request, source: Dialect, target: Dialect, mpi: str) -> dict[str, str]:
     """Return the new name of the number of a node, if each node has one rank."""
     alone = asked.ranks_per_node == 1 or (asked.nodes and not asked.ranks_per_node)
     rank = next(iter(rank_names(source, target, mpi).values()), "")
     return dict.fromkeys(source.zeros - target.zeros, rank) if alone and rank else {}
 
 
-def names(source: Scheduler, target: Scheduler, mpi: str = DEFAULT_MPI) -> dict[str, str]:
+def names(source: Dialect, target: Dialect, mpi: str = DEFAULT_MPI) -> dict[str, str]:
     """Return the new names of the variables."""
     found = {
         name: new
@@ -70,13 +72,13 @@ def names(source: Scheduler, target: Scheduler, mpi: str = DEFAULT_MPI) -> dict[
     return {**found, **rank_names(source, target, mpi)}
 
 
-def unset(asked: Request, source: Scheduler) -> set[str]:
+def unset(asked: Request, source: Dialect) -> set[str]:
     """Return the variables that the scheduler leaves unset: the request does not name their number."""
-    missing = [meaning for meaning in source.set_if_asked if getattr(asked, meaning) is None]
+    missing = [meaning for meaning in source.set_if_requested if getattr(asked, meaning) is None]
     return {name for name, meaning in meanings(source).items() if meaning in missing}
 
 
-def definitions(asked: Request, source: Scheduler, target: Scheduler) -> dict[str, str]:
+def definitions(asked: Request, source: Dialect, target: Dialect) -> dict[str, str]:
     """Return the variables without a new name that can be set at the top of the script, with their values."""
     ranks, cpus = asked.ranks_per_node or 1, asked.cpus_per_rank or 1
     values = {
@@ -100,9 +102,9 @@ def definitions(asked: Request, source: Scheduler, target: Scheduler) -> dict[st
     return {name: values[meaning] for name, meaning in known.items() if meaning in values and name not in new}
 
 
-def _all_ranks(asked: Request, target: Scheduler) -> str:
+def _all_ranks(asked: Request, target: Dialect) -> str:
     """Return the number of ranks of a job whose nodes only the submission names."""
-    if target.hosts_by_core and (asked.cpus_per_rank or 1) > 1:
+    if target.scheduler.behaviour.hosts_by_core and (asked.cpus_per_rank or 1) > 1:
         return f"$(({asked.ranks_per_node or 1} * {target.counts['nodes']}))"
     return target.counts.get("slots", "1")
 
@@ -111,7 +113,7 @@ _EXPANDED = "the script itself expands it, to 0: it is the same for all ranks"
 
 
 def translate(
-    script: Script, source: Scheduler, target: Scheduler, gone: list[Node], of_array: bool
+    script: Script, source: Dialect, target: Dialect, gone: list[Node], of_array: bool
 ) -> Iterator[Edit | Remark | Definition]:
     """Yield an edit for each renamed variable, a definition for those without a new name, and remarks.
 
@@ -121,7 +123,7 @@ def translate(
     other = {**_node_rank(script.request, source, target, mpi), **names(source, target, mpi)}
     defined = definitions(script.request, source, target)
     ranks = rank_names(source, target, mpi) if not source.zeros else {}
-    steps = not source.zeros or any(script.launched(source.node_step or ""))
+    steps = not source.zeros or any(script.launched(source.scheduler.node_step or ""))
     own = own_names.kept(script) | unset(script.request, source)
     shared, seen = own_names.shared(script), set[str]()
     for node, offset in names_read(script.tree, 0):
@@ -153,7 +155,7 @@ def translate(
 
 
 def _shared(
-    name: str, other: Mapping[str, str], defined: Mapping[str, str], target: Scheduler, of_array: bool
+    name: str, other: Mapping[str, str], defined: Mapping[str, str], target: Dialect, of_array: bool
 ) -> Iterator[Definition]:
     """Yield the definition of a variable that keeps its name, because the script may set it."""
     new = other.get(name)
@@ -164,7 +166,7 @@ def _shared(
 
 
 def _defined(
-    node: Node, name: str, value: str, asked: Request, source: Scheduler, again: bool
+    node: Node, name: str, value: str, asked: Request, source: Dialect, again: bool
 ) -> Iterator[Definition | Remark]:
     """Yield the definition of a variable, unless it is used ``again``, and remarks on its value.
 
@@ -189,16 +191,20 @@ def _zero(node: Node) -> Edit | None:
     return Edit(whole.start, whole.end, "0") if bare or plain else None
 
 
-def _foreign(name: str, target: Scheduler) -> bool:
+def _foreign(name: str, target: Dialect) -> bool:
     """Return whether only other schedulers set a variable; the script itself sets their node file."""
-    others = [one for one in SCHEDULERS.values() if one.family != target.family and one.variable_prefix]
+    others = [
+        one
+        for one in DIALECTS.values()
+        if one.scheduler.family != target.scheduler.family and one.variable_prefix
+    ]
     found = any(name.startswith(one.variable_prefix) for one in others)
     files = {one.variable("node_file") for one in others}
     written = name in files and target.write_node_file(name, 1)
     return name in target.unset_variables or (found and not written)
 
 
-def _spelt(node: Node, name: str, target: Scheduler, numeric: bool) -> str:
+def _spelt(node: Node, name: str, target: Dialect, numeric: bool) -> str:
     """Return the name; a job id that is not a number is reduced to one: in arithmetic, or if ``numeric``.
 
     The tasks of an array have the same number, so that elsewhere the whole id stays.

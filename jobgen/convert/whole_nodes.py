@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from jobgen.errors import JobgenError
-from jobgen.schedulers.wanted import Wanted
+from jobgen.script.dialects.script_request import ScriptRequest
 from jobgen.script.script import Script
 from jobgen.sites import search
 from jobgen.sites.loader import load
 from jobgen.sites.site_file import Site
 
 
-def complete(script: Script, wanted: Wanted) -> None:
+def complete(script: Script, wanted: ScriptRequest) -> None:
     """Set the devices of whole nodes of a known site, and note a request that names no cores."""
     asked, option = wanted.request, script.heeded.get("-l select")
     alone = not asked.several and all(not name for name in asked.chunks[0]) if asked.chunks else True

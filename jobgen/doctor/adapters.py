@@ -18,7 +18,7 @@ _WHY_TCP = "data by TCP cross the connection of the NUMA domains; those of Infin
 
 def adapters(case: Case, sys: Path = sysfs.SYS, allowed: Iterable[int] | None = None) -> Iterator[Finding]:
     """Compare the adapters that variables choose with those next to the devices of the ranks of this node."""
-    if not case.plan.resources.gpus_per_node or not (case.in_job or case.plan.scheduler.one_host):
+    if not case.plan.resources.gpus_per_node or not (case.in_job or case.plan.scheduler.behaviour.one_host):
         return
     node = sysfs.node(sys, allowed)
     try:

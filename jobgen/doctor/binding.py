@@ -38,7 +38,7 @@ class Ranks(NamedTuple):
 
 def binding(case: Case, sys: Path = sysfs.SYS, allowed: Iterable[int] | None = None) -> Iterator[Finding]:
     """Compare the processors of the ranks with those next to their devices, in a job or for a local run."""
-    if not case.plan.resources.gpus_per_node or not (case.in_job or case.plan.scheduler.one_host):
+    if not case.plan.resources.gpus_per_node or not (case.in_job or case.plan.scheduler.behaviour.one_host):
         return
     node = sysfs.node(sys, allowed)
     if len(node.domains) < 2:

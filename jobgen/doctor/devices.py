@@ -94,7 +94,9 @@ def nothing_here(case: Case, check: str, found: str) -> Finding:
         )
     why = "a login node often has none: run the doctor on a compute node to check them"
     words = case.plan.scheduler.devices(case.plan.resources.accelerator) or ""
-    return Finding(check, NOTE, found, why, case.plan.scheduler.interactive.format(one=words.format(n=1)))
+    return Finding(
+        check, NOTE, found, why, case.plan.scheduler.help.interactive.format(one=words.format(n=1))
+    )
 
 
 def cann(case: Case) -> Iterator[Finding]:

@@ -23,7 +23,7 @@ def reach(case: Case) -> Iterator[Finding]:
     ssh = case.plan.spec.remote == "ssh" or case.plan.launch.agents[-1:] == ("ssh",)
     if not ssh and case.plan.launch.start_nodes != "pdsh":
         return
-    other = "" if case.plan.scheduler.one_host else "--remote scheduler does not need it"
+    other = "" if case.plan.scheduler.behaviour.one_host else "--remote scheduler does not need it"
     names = ("pdsh", "ssh") if case.plan.launch.start_nodes == "pdsh" else ("ssh",)
     for name in names:
         if not case.here.which(name):

@@ -63,7 +63,7 @@ def scheduler(case: Case) -> Iterator[Finding]:
         yield Finding("scheduler", WARNING, f"{title}: {case.answers[submit[0]].last}", why, remedy)
     elif submit:
         said = (case.text(submit[0]).strip().splitlines() or ["its version is unknown"])[0]
-        yield Finding("scheduler", OK, f"{title}: {said}; jobgen is tested with {scheduler.tested}")
+        yield Finding("scheduler", OK, f"{title}: {said}; jobgen is tested with {scheduler.help.tested}")
     if later and not missing:
         why = "the script starts the other nodes with it; compute nodes may differ from this host"
         yield Finding(

@@ -1,6 +1,6 @@
 """The options of the training module, checked before a job is submitted.
 
-training_options.json has them; tests/write_training_options.py writes it from the parser of the module.
+training_options.json has them; tools/write_training_options.py writes it from the parser of the module.
 """
 
 import argparse

@@ -48,7 +48,7 @@ def resources_of(spec: JobSpec, scheduler: Scheduler) -> Resources:
     name, gpus, ranks = devices_and_ranks(spec, scheduler)
     cpus = cores(spec, scheduler, ranks)
     nodes = total(spec.nodes)
-    if scheduler.one_host and nodes != 1:
+    if scheduler.behaviour.one_host and nodes != 1:
         raise spec.refuse("nodes", "a local run has only this node; use pbs or slurm for more")
     devices, number = "", _device_number(spec, scheduler)
     if gpus:
@@ -73,7 +73,7 @@ def resources_of(spec: JobSpec, scheduler: Scheduler) -> Resources:
 
 def _walltime(spec: JobSpec, scheduler: Scheduler) -> int | None:
     """Return the time limit; None is that of the queue."""
-    if spec.walltime == QUEUE and not scheduler.limits_time:
+    if spec.walltime == QUEUE and not scheduler.behaviour.limits_time:
         raise spec.refuse("walltime", "a local run has no queue; leave it out")
     return DEFAULT_WALLTIME if spec.walltime is None else spec.walltime or None
 

@@ -33,7 +33,7 @@ def cores(spec: JobSpec, scheduler: Scheduler, ranks: int) -> Cores:
     rank = spec.cpus_per_rank or _default(scheduler, ranks, node, lists)
     if node is not None and node < ranks * rank:
         raise spec.refuse("cpus_per_node", f"{ranks} ranks of {rank} cores are {ranks * rank} a node")
-    if node is not None and scheduler.equal_tasks and node % ranks:
+    if node is not None and scheduler.behaviour.equal_tasks and node % ranks:
         near = f"{node - node % ranks} or {node - node % ranks + ranks}"
         title = scheduler.title
         raise spec.refuse("cpus_per_node", f"is divided equally among {ranks} ranks by {title}: use {near}")

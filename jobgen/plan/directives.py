@@ -87,7 +87,7 @@ def _array(spec: JobSpec, scheduler: Scheduler, points: int) -> str | None:
         return None
     if not asked.ranges:
         raise spec.refuse("array", "has a limit without indices, which only a sweep supports; add indices")
-    if spec.requeue and not scheduler.requeues_tasks:
+    if spec.requeue and not scheduler.behaviour.requeues_tasks:
         raise spec.refuse("requeue", "PBS would submit the whole array again; remove it")
     text = scheduler.array(asked)
     if text is None:

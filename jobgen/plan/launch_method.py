@@ -87,7 +87,7 @@ def _mpi(spec: JobSpec, scheduler: Scheduler, launcher: Launcher) -> str | None:
 def _check_remote(spec: JobSpec, scheduler: Scheduler, mpi: MpiFlavour | None) -> None:
     if spec.remote == "auto":
         return
-    if scheduler.one_host:
+    if scheduler.behaviour.one_host:
         raise spec.refuse("remote", "a local run has no other nodes; remove it")
     if spec.remote == "ssh" and by_scheduler(spec, mpi):
         who = spec.launcher if LAUNCHERS[spec.launcher].by_scheduler else str(spec.mpi).upper()

@@ -7,8 +7,8 @@ from jobgen.launch.launchers import LAUNCHERS, CommandLine
 from jobgen.launch.program_launcher import Launched
 from jobgen.options import as_typed
 from jobgen.schedulers.base import Scheduler
-from jobgen.schedulers.request import number
 from jobgen.spec import JobSpec
+from jobgen.values.parsers import number
 
 _COUNTS = ("nodes", "ranks", "ranks_per_node", "cpus_per_rank", "gpus_per_node")
 _EACH_DEVICE = ("gpu", "auto")  # one rank for each device, as jobgen does by default
@@ -113,7 +113,7 @@ def _counts(read: list[_Options], spec: JobSpec, once_a_node: bool) -> dict[str,
 
 def _has(scheduler: Scheduler, option: str) -> bool:
     """Return whether the scheduler has an option, so that jobgen says what is right instead."""
-    return option in scheduler.short_options or option[2:] in scheduler.long_options
+    return option in scheduler.grammar.short_options or option[2:] in scheduler.grammar.long_options
 
 
 def _program(found: Launched) -> str:

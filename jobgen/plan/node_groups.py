@@ -40,7 +40,7 @@ def check_submitted(spec: JobSpec, scheduler: Scheduler) -> None:
     """
     if spec.nodes != SUBMITTED:
         return
-    if not scheduler.nodes_key:
+    if not scheduler.keys.nodes:
         raise spec.refuse("nodes", f"{scheduler.title} gives no nodes; use a number")
     if spec.site is not None:
         raise spec.refuse("nodes", f"the limits of {spec.site.title} need a number")

@@ -37,7 +37,7 @@ def given_keys(spec: JobSpec, scheduler: Scheduler) -> dict[str, str]:
 def replaced(given: Iterable[str], scheduler: Scheduler) -> set[str]:
     """Return the keys of jobgen's directives that a user's directives with the keys ``given`` replace."""
     found = set(given)
-    for alike in (scheduler.device_keys, *scheduler.alternatives):
+    for alike in (scheduler.keys.devices, *scheduler.keys.alternatives):
         if found & alike:
             found |= alike
     return found
@@ -52,8 +52,10 @@ def check_beside(
     request: Iterable[str], given: Mapping[str, str], spec: JobSpec, scheduler: Scheduler
 ) -> None:
     """Refuse one of the user's directives ``given`` that the scheduler refuses beside the request."""
-    present = {**keys(request, scheduler), **given} if given.keys() & scheduler.refused_beside.keys() else {}
-    for key, (other, option) in scheduler.refused_beside.items():
+    present = (
+        {**keys(request, scheduler), **given} if given.keys() & scheduler.keys.refused_beside.keys() else {}
+    )
+    for key, (other, option) in scheduler.keys.refused_beside.items():
         if key not in given or other not in present:
             continue
         instead = f"use {option}"
@@ -67,7 +69,7 @@ def check_beside(
 
 def nodes_are_open(spec: JobSpec, scheduler: Scheduler) -> bool:
     """Return whether the submission has to say the number of nodes."""
-    return spec.nodes == SUBMITTED and scheduler.nodes_key not in keys(spec.directive, scheduler)
+    return spec.nodes == SUBMITTED and scheduler.keys.nodes not in keys(spec.directive, scheduler)
 
 
 def with_own_request(spec: JobSpec, scheduler: Scheduler) -> JobSpec:
@@ -77,11 +79,11 @@ def with_own_request(spec: JobSpec, scheduler: Scheduler) -> JobSpec:
         JobgenError: an option says another number, or the request has no devices for the ranks.
     """
     given = given_keys(spec, scheduler)
-    if not given.keys() & scheduler.request_keys:
+    if not given.keys() & scheduler.keys.all:
         return spec
     _check_parts(spec, scheduler, given)
     values = _read(given, spec, scheduler)
-    if scheduler.device_keys & given.keys() and values["gpus_per_node"] is None:
+    if scheduler.keys.devices & given.keys() and values["gpus_per_node"] is None:
         _check_devices(spec, scheduler, given)
     values = {key: one for key, one in values.items() if one not in (None, getattr(spec, key))}
     for key, value in values.items():
@@ -95,23 +97,24 @@ def with_own_request(spec: JobSpec, scheduler: Scheduler) -> JobSpec:
 
 def _read(given: Mapping[str, str], spec: JobSpec, scheduler: Scheduler) -> dict[str, Any]:
     """Return the numbers of a request; None for one that it does not determine."""
-    from jobgen.schedulers.request import Request, number
+    from jobgen.schedulers.request import Request
+    from jobgen.values.parsers import number
 
     ours = Request(nodes=total(spec.nodes) or None, ranks_per_node=spec.ranks_per_node)
-    asked = scheduler.request({**keys(scheduler.resources(ours, "", "")[0], scheduler), **given})
+    asked = scheduler.sizes({**keys(scheduler.resources(ours, "", "")[0], scheduler), **given})
     values: dict[str, Any] = {key: getattr(asked, key) for key in _NUMBERS}
     if spec.accelerator == "cpu":
         values["gpus_per_node"] = None  # the program assigns the devices to its ranks
-    if asked.nodes is None and scheduler.nodes_key in given:
+    if asked.nodes is None and scheduler.keys.nodes in given:
         values["nodes"] = SUBMITTED  # a range
     elif len(asked.chunks) > 1:
-        key = "ppn" if scheduler.hosts_by_core else "mpiprocs"
+        key = "ppn" if scheduler.behaviour.hosts_by_core else "mpiprocs"
         groups = tuple(Group(number(one[""]) or 1, number(one.get(key)) or 1) for one in asked.chunks)
         if len({group.ranks for group in groups}) > 1:
             values["nodes"] = groups
         else:
             values["ranks_per_node"] = groups[0].ranks
-    elif scheduler.hosts_by_core and (cores := asked.ranks_per_node):
+    elif scheduler.behaviour.hosts_by_core and (cores := asked.ranks_per_node):
         ranks = spec.ranks_per_node or number_of(spec.gpus_per_node) or asked.gpus_per_node
         values["ranks_per_node"] = ranks = ranks or max(cores // (spec.cpus_per_rank or 1), 1)
         values["cpus_per_rank"] = max(cores // ranks, 1)
@@ -122,9 +125,9 @@ def _check_parts(spec: JobSpec, scheduler: Scheduler, given: Mapping[str, str]) 
     """Refuse options that jobgen writes into the request that is replaced."""
     inside = {"constraint": "constraint" in scheduler.in_template, "mem": scheduler.memory_in_request}
     for key, is_part in inside.items():
-        if is_part and scheduler.nodes_key in given and getattr(spec, key) is not None:
+        if is_part and scheduler.keys.nodes in given and getattr(spec, key) is not None:
             raise spec.refuse(
-                key, f"is a part of {scheduler.nodes_key}, which --directive replaces: add it there"
+                key, f"is a part of {scheduler.keys.nodes}, which --directive replaces: add it there"
             )
 
 
@@ -134,7 +137,7 @@ def _check_devices(spec: JobSpec, scheduler: Scheduler, given: Mapping[str, str]
 
     name, count, _ = devices_and_ranks(spec, scheduler)
     if count:
-        line = next(f"{key}={value}" for key, value in given.items() if key in scheduler.device_keys)
+        line = next(f"{key}={value}" for key, value in given.items() if key in scheduler.keys.devices)
         raise JobgenError(
             f"--directive {shown(line)} ({spec.origin('directive')}): replaces the request of the "
             f"{count} {name} devices of a node; add them to it, or use --accelerator cpu"

@@ -40,7 +40,7 @@ def survival(spec: JobSpec, scheduler: Scheduler, program: Program, walltime: in
         JobgenError: a margin is not shorter than the wall time, or the program or the scheduler does
             not support an option.
     """
-    limited = scheduler.limits_time or spec.walltime is not None
+    limited = scheduler.behaviour.limits_time or spec.walltime is not None
     _check(spec, program)
     name, seconds = spec.signal or ("USR1", None)
     if seconds and spec.grace not in (None, seconds):
@@ -59,11 +59,11 @@ def survival(spec: JobSpec, scheduler: Scheduler, program: Program, walltime: in
     informed = program.is_ours or spec.signal is not None or bool(spec.requeue)
     return Survival(
         walltime=walltime if limited else None,
-        timeout=None if scheduler.limits_time else spec.walltime,
+        timeout=None if scheduler.behaviour.limits_time else spec.walltime,
         grace=grace if limited else None,
         short_grace=limited and walltime is None and requested is None,
         signal=name,
-        timer=limited and informed and (at_limit or not (spec.signal and scheduler.sends_signal)),
+        timer=limited and informed and (at_limit or not (spec.signal and scheduler.behaviour.sends_signal)),
         requeue_at_limit=at_limit,
         preflight=_preflight(spec, program),
         preflight_limit=PREFLIGHT_LIMIT,

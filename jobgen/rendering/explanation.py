@@ -37,7 +37,7 @@ def _resolved(plan: Plan) -> dict[str, Any]:
     return {
         "dialect": None if "dialect" in lacks else plan.scheduler.name,
         "walltime": (clock(resources.walltime) if resources.walltime else "that of the queue")
-        if plan.scheduler.limits_time or spec.walltime
+        if plan.scheduler.behaviour.limits_time or spec.walltime
         else None,
         "nodes": mixed or resources.nodes or "submitted",
         "gpus_per_node": None if mixed else _devices(plan),

@@ -187,7 +187,9 @@ def _sizes(plan: Plan) -> Iterator[Setting]:
     yield Setting("job_cpus_per_node", resources.cpus.node)
     if resources.mixed:
         yield Setting("job_mixed", resources.mixed)
-        yield Setting("job_lines_per_rank", resources.cpus.rank if plan.scheduler.hosts_by_core else "")
+        yield Setting(
+            "job_lines_per_rank", resources.cpus.rank if plan.scheduler.behaviour.hosts_by_core else ""
+        )
 
 
 def _times(plan: Plan) -> Iterator[Setting]:
@@ -231,7 +233,7 @@ def _devices(plan: Plan) -> Iterator[Setting]:
     cpus, visible = plan.resources.cpus, plan.resources.accelerator.visible
     yield Setting("job_accelerator", plan.resources.accelerator_name)
     if plan.launch.row.renumbers_devices and visible:
-        by_node = plan.launch.start_nodes == "pdsh" and plan.scheduler.sets_devices
+        by_node = plan.launch.start_nodes == "pdsh" and plan.scheduler.behaviour.sets_devices
         yield Setting("job_visible", visible)
         yield Setting("job_devices_by_node", "yes" if by_node else "")
     if cpus.bind and cpus.bind != "none":

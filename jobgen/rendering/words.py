@@ -21,7 +21,7 @@ _QUOTED = ("job_title", "job_name")
 def words(plan: Plan) -> dict[str, object]:
     """Return the values by name."""
     spec, box = plan.spec, plan.container
-    first, last = split_user_directives(spec.directive, plan.scheduler.name)
+    first, last = split_user_directives(spec.directive, plan.scheduler.grammar)
     image = _pyxis_words(plan) if box is not None and box.kind == "pyxis" else ""
     return {
         "queue": plan.queue,

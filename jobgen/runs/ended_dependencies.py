@@ -24,7 +24,7 @@ def settled(spec: JobSpec, root: Path) -> JobSpec:
         JobgenError: a dependency cannot be met any more, or its job is unknown.
     """
     scheduler = scheduler_of(spec)
-    if not (scheduler.loses_dependents and spec.after):
+    if not (scheduler.behaviour.loses_dependents and spec.after):
         return spec
     try:
         jobs = scheduler.jobs().ask([job for _, job in spec.after])

@@ -9,7 +9,7 @@ from jobgen.schedulers.base import Scheduler
 from jobgen.schedulers.request import Option
 from jobgen.schedulers.table import SCHEDULERS
 
-_LONG = {name: value for row in SCHEDULERS.values() for name, value in row.long_options.items()}
+_LONG = {name: value for row in SCHEDULERS.values() for name, value in row.grammar.long_options.items()}
 
 
 def words(rest: str, scheduler: Scheduler) -> list[str]:
@@ -27,8 +27,8 @@ def _split(rest: str, scheduler: Scheduler) -> list[str] | None:
     """Return the words of a directive; None if a quote is not closed."""
     lexer = shlex.shlex(rest.removesuffix("\\"), posix=True, punctuation_chars=False)
     lexer.whitespace_split = True
-    lexer.commenters = "#" if scheduler.directive_comments else ""
-    lexer.escape = "\\" if scheduler.escapes else ""
+    lexer.commenters = "#" if scheduler.grammar.comments else ""
+    lexer.escape = "\\" if scheduler.grammar.escapes else ""
     try:
         return list(iter(lexer.get_token, None))
     except ValueError:
@@ -56,7 +56,7 @@ def read_options(text: str, scheduler: Scheduler, line: int = 0) -> list[Option]
 
 
 def _long_option(line: int, word: str, following: list[str], scheduler: Scheduler) -> Option:
-    long, short = scheduler.long_options or _LONG, scheduler.short_options
+    long, short = scheduler.grammar.long_options or _LONG, scheduler.grammar.short_options
     name, equals, value = word[2:].partition("=")
     flag = whole(name, long)
     missing = not equals and long.get(flag) == "=" and not following
@@ -70,13 +70,13 @@ def _short_options(line: int, word: str, following: list[str], scheduler: Schedu
     letters = word[1:]
     while letters:
         letter, letters = f"-{letters[0]}", letters[1:]
-        flag, value, missing = scheduler.short_options.get(letter, letter), "", False
-        if f"{letter[1]}:" in scheduler.letters:
+        flag, value, missing = scheduler.grammar.short_options.get(letter, letter), "", False
+        if f"{letter[1]}:" in scheduler.grammar.letters:
             missing = not letters and not following
             value = letters or (following.pop(0) if following else "")
-        elif scheduler.long_options.get(flag[2:]) == "?":
+        elif scheduler.grammar.long_options.get(flag[2:]) == "?":
             value = letters
-        if value or missing or f"{letter[1]}:" in scheduler.letters:
+        if value or missing or f"{letter[1]}:" in scheduler.grammar.letters:
             letters = ""
         yield Option(line, flag, value, letter, missing)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jobgen.schedulers.base import Scheduler
+from jobgen.schedulers.base import Behaviour, Help, Scheduler
 
 if TYPE_CHECKING:
     from jobgen.launch.accelerators import Accelerator
@@ -16,9 +16,14 @@ class Local(Scheduler):
     title = "this machine"
     template = "local.sh.j2"
     command = "bash"
-    summary = "Print the same script for this machine."
-    example = "jobgen local --ranks-per-node 2 --launcher mpirun -- --task digits | bash"
     manual = "https://www.gnu.org/software/bash/manual/"
+    help = Help(
+        "Print the same script for this machine.",
+        "jobgen local --ranks-per-node 2 --launcher mpirun -- --task digits | bash",
+        interactive="jobgen doctor local, on the machine that has them",
+        starter={"ranks_per_node": 2, "launcher": "mpirun"},
+    )
+    behaviour = Behaviour(one_host=True, limits_time=False)
     lacks = {
         "dialect": "is only for PBS",
         "queue": "a local run has no queue",
@@ -40,11 +45,7 @@ class Local(Scheduler):
     }
     lacks_if_mixed = {"nodes": "a local run has only this node; use pbs for nodes that differ, or --hostfile"}
     allocation = "This machine is the allocation."
-    one_host = True
-    limits_time = False
     default_cpus_per_rank = 1
-    interactive = "jobgen doctor local, on the machine that has them"
-    starter = {"ranks_per_node": 2, "launcher": "mpirun"}
 
     def for_job(self, spec: JobSpec) -> Scheduler:
         return self if spec.hostfile is None else HOSTS
@@ -58,13 +59,13 @@ class Hosts(Local):
 
     runtime = "hosts"
     title = "the hosts of a file"
+    behaviour = Local.behaviour._replace(one_host=False)
     lacks = {
         **Local.lacks,
         "spare_nodes": "a file of hosts has no spare ones: remove the bad host from it",
     }
     lacks_if_mixed: dict[str, str] = {}
     allocation = "Run it on the first host of the file; it reaches the others by ssh."
-    one_host = False
 
 
 LOCAL, HOSTS = Local(), Hosts()

@@ -8,23 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Literal
 
-from jobgen.schedulers.table import SCHEDULERS, of_script
+from jobgen.schedulers.base import Grammar
 
-Heeded = Literal["first", "last", "all"]
 _WORD = re.compile(r"""(?:[^\s"'\\]|\\.|"(?:[^"\\]|\\.)*"|'[^']*')+""")
 
 
-def heeded(key: str, row: str) -> Heeded:
-    """Return which of repeated options applies: ``-N``, ``-l walltime``, ``-W depend``, ``--time``."""
-    scheduler = of_script(row)
-    if key in scheduler.heeds_all:
-        return "all"
-    return "first" if key.split(" ")[0] in scheduler.heeds_first else "last"
-
-
-def split_user_directives(lines: Iterable[str], row: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def split_user_directives(lines: Iterable[str], grammar: Grammar) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return a user's directives in two parts: those that override jobgen's only if they come first, and
     those that must follow.
 
@@ -33,9 +23,9 @@ def split_user_directives(lines: Iterable[str], row: str) -> tuple[tuple[str, ..
     first: list[str] = []
     last: list[str] = []
     for line in lines:
-        options = _options(line, row) if SCHEDULERS[row].heeds_first else [("", line)]
-        early = [text for letter, text in options if heeded(letter, row) == "first"]
-        late = [text for letter, text in options if heeded(letter, row) != "first"]
+        options = _options(line, grammar) if grammar.heeds_first else [("", line)]
+        early = [text for letter, text in options if grammar.precedence(letter) == "first"]
+        late = [text for letter, text in options if grammar.precedence(letter) != "first"]
         if early:
             first.append(" ".join(early) if late else line)
         if late:
@@ -43,7 +33,7 @@ def split_user_directives(lines: Iterable[str], row: str) -> tuple[tuple[str, ..
     return tuple(first), tuple(last)
 
 
-def _options(line: str, row: str) -> list[tuple[str, str]]:
+def _options(line: str, grammar: Grammar) -> list[tuple[str, str]]:
     """Return each option, such as ``-l``, with its text; the line as a whole if its quotes do not match."""
     if _WORD.sub("", line).strip():
         return [("", line)]
@@ -51,7 +41,7 @@ def _options(line: str, row: str) -> list[tuple[str, str]]:
     words = _WORD.findall(line)
     while words:
         word = words.pop(0)
-        option, complete = _option(word, row)
+        option, complete = _option(word, grammar)
         if option and not complete and words:
             word = f"{word} {words.pop(0)}"
         if not option and found:  # neither an option nor a value: qsub refuses it in any place
@@ -60,11 +50,11 @@ def _options(line: str, row: str) -> list[tuple[str, str]]:
     return found
 
 
-def _option(word: str, row: str) -> tuple[str, bool]:
+def _option(word: str, grammar: Grammar) -> tuple[str, bool]:
     """Return the option in a word (the last of several letters), and whether the word has its value."""
     if not re.match(r"-[^-]", word):
         return "", True
     for at, letter in enumerate(word[1:], 2):
-        if f"{letter}:" in SCHEDULERS[row].letters:
+        if f"{letter}:" in grammar.letters:
             return f"-{letter}", len(word) > at
     return word[:2], True

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from jobgen.values.parsers import number
 
 
 class Option(NamedTuple):
@@ -18,6 +19,18 @@ class Option(NamedTuple):
     value: str
     given: str
     missing: bool = False
+
+
+class Lack(NamedTuple):
+    """A part of a request that a scheduler cannot express: the field, its text, and the reason.
+
+    Without ``lost`` the nearest is written instead.
+    """
+
+    field: str
+    what: str
+    why: str
+    lost: bool = True
 
 
 @dataclass
@@ -62,7 +75,3 @@ class Request:
     @property
     def several(self) -> bool:
         return (self.nodes or 1) > 1
-
-
-def number(text: str | None) -> int | None:
-    return int(text) if text is not None and re.fullmatch(r"\d{1,9}", text.strip(), re.ASCII) else None

@@ -16,22 +16,12 @@ if TYPE_CHECKING:
 SCHEDULERS: dict[str, Scheduler] = {one.name: one for one in (PBSPRO, TORQUE, SLURM, LOCAL)}
 # The commands of jobgen, in the order of its help.
 COMMANDS = tuple(dict.fromkeys(one.command_name for one in SCHEDULERS.values()))
-SHELL = "shell"  # the word for a script without a scheduler
-SCRIPT_SCHEDULERS = (
-    *(name for one in COMMANDS for name, row in SCHEDULERS.items() if row.command_name == one and row.prefix),
-    SHELL,
-)
 
 
 def named(command_name: str, dialect: str | None) -> Scheduler:
     """Return the scheduler of a command of jobgen; without a dialect, the first one."""
     known = [one for one in SCHEDULERS.values() if one.command_name == command_name]
     return next((one for one in known if one.name == dialect), known[0])
-
-
-def of_script(name: str) -> Scheduler:
-    """Return the scheduler of a script; a script without a scheduler is for this machine."""
-    return SCHEDULERS.get(name, LOCAL)
 
 
 def scheduler_of(spec: JobSpec) -> Scheduler:
@@ -41,4 +31,4 @@ def scheduler_of(spec: JobSpec) -> Scheduler:
 
 def queued() -> dict[str, Scheduler]:
     """Return the schedulers that jobs are submitted to, by their commands."""
-    return {name: named(name, None) for name in COMMANDS if not named(name, None).one_host}
+    return {name: named(name, None) for name in COMMANDS if not named(name, None).behaviour.one_host}

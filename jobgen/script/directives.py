@@ -14,10 +14,10 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from jobgen.rendering.runtime import MARK
-from jobgen.schedulers.base import Scheduler
 from jobgen.schedulers.directive_options import read_options
 from jobgen.schedulers.request import Option
-from jobgen.schedulers.table import SCHEDULERS, SHELL
+from jobgen.script.dialects.base import Dialect
+from jobgen.script.dialects.table import DIALECTS, SHELL
 from jobgen.script.other_text import foreign_lines
 
 
@@ -49,9 +49,11 @@ class Directives(NamedTuple):
     inert: tuple[Line, ...]
     first_command: int
 
-    def options(self, scheduler: Scheduler) -> tuple[Option, ...]:
+    def options(self, scheduler: Dialect) -> tuple[Option, ...]:
         return tuple(
-            option for line in self.live for option in read_options(line.rest, scheduler, line.number)
+            option
+            for line in self.live
+            for option in read_options(line.rest, scheduler.scheduler, line.number)
         )
 
 
@@ -72,7 +74,9 @@ def recognized(lines: list[str]) -> Guess:
     # The runtime of a script of jobgen is for all schedulers.
     whole = len(lines)
     lines = list(takewhile(lambda line: not line.startswith(MARK), lines))
-    prefixes = {row.prefix[1:]: row.prefix for row in SCHEDULERS.values() if row.prefix}
+    prefixes = {
+        row.scheduler.prefix[1:]: row.scheduler.prefix for row in DIALECTS.values() if row.scheduler.prefix
+    }
     mark = rf"\s*#+ ?({'|'.join(prefixes)})\b"
     marks = [match[1].upper() for line in lines if (match := re.match(mark, line, re.I))]
     if not marks:
@@ -80,7 +84,7 @@ def recognized(lines: list[str]) -> Guess:
         return Guess(SHELL, "" if len(lines) < whole else reason)
     # At equal counts the last in the table wins: scripts for Slurm often keep directives of PBS.
     prefix = prefixes[max(reversed(prefixes), key=marks.count)]
-    rows = [row for row in SCHEDULERS.values() if row.prefix == prefix]
+    rows = [row for row in DIALECTS.values() if row.scheduler.prefix == prefix]
     directives: list[str] = []
     for line in lines:
         goes_on = bool(directives) and re.search(rows[0].line_joint, directives[-1])
@@ -94,7 +98,7 @@ def recognized(lines: list[str]) -> Guess:
     return _by_marks(rows, directives, commands)
 
 
-def _by_marks(rows: Sequence[Scheduler], directives: Sequence[str], commands: Sequence[str]) -> Guess:
+def _by_marks(rows: Sequence[Dialect], directives: Sequence[str], commands: Sequence[str]) -> Guess:
     """Return the scheduler with the most weight of its marks; without marks, the first one."""
     found: dict[str, dict[str, int]] = {}
     weights = {row.name: 0 for row in rows}
@@ -117,12 +121,12 @@ def _by_marks(rows: Sequence[Scheduler], directives: Sequence[str], commands: Se
     )
 
 
-def read(lines: list[str], scheduler: Scheduler) -> Directives:
+def read(lines: list[str], scheduler: Dialect) -> Directives:
     """Return the directives of this scheduler, and the lines that look like them."""
     live: list[Line] = []
     late: list[Line] = []
     inert: list[Line] = []
-    prefix, first = scheduler.prefix, 0
+    prefix, first = scheduler.scheduler.prefix, 0
     for number, text in enumerate(lines, 1):
         found = text.lstrip(" \t") if scheduler.indented_directives else text
         if live and number <= live[-1].last:
@@ -145,13 +149,13 @@ def read(lines: list[str], scheduler: Scheduler) -> Directives:
     return Directives(tuple(live), tuple(late), tuple(inert), first)
 
 
-def _more(lines: Sequence[str], scheduler: Scheduler) -> int:
+def _more(lines: Sequence[str], scheduler: Dialect) -> int:
     """Return the number of lines in which the directive of the first line goes on."""
     joints = (re.search(scheduler.line_joint, line) for line in lines[:-1])
     return sum(1 for _ in takewhile(bool, joints))
 
 
-def _joined(lines: Sequence[str], scheduler: Scheduler) -> str:
+def _joined(lines: Sequence[str], scheduler: Dialect) -> str:
     return "".join([*(re.sub(scheduler.line_joint, "", line) for line in lines[:-1]), lines[-1]])
 
 
@@ -164,9 +168,9 @@ def apart(lines: Sequence[str], directives: Directives) -> Iterator[int]:
             yield one.last + 1
 
 
-def _operands(line: Line, scheduler: Scheduler) -> bool:
+def _operands(line: Line, scheduler: Dialect) -> bool:
     """Return whether a file follows the options: ``#sbatch -n 1 job.sh`` is a disabled command."""
-    return any(not option.flag for option in read_options(line.rest, scheduler, line.number))
+    return any(not option.flag for option in read_options(line.rest, scheduler.scheduler, line.number))
 
 
 def _lookalike(prefix: str) -> str:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from jobgen.schedulers import precedence
+from jobgen.schedulers.base import Scheduler
 from jobgen.schedulers.pbspro import PBSPRO
 from jobgen.schedulers.request import Option
-from jobgen.schedulers.table import of_script
 
 
 def resources(options: tuple[Option, ...]) -> Iterator[tuple[Option, str, str]]:
@@ -18,16 +17,16 @@ def resources(options: tuple[Option, ...]) -> Iterator[tuple[Option, str, str]]:
                 yield option, key[len("-l ") :], part.value
 
 
-def settings(options: Sequence[Option], scheduler: str) -> Iterator[tuple[str, Option]]:
+def settings(options: Sequence[Option], scheduler: Scheduler) -> Iterator[tuple[str, Option]]:
     """Yield each option with the key that identifies its repetitions: see schedulers/precedence.py."""
-    return (setting for option in options for setting in of_script(scheduler).settings(option))
+    return (setting for option in options for setting in scheduler.settings(option))
 
 
-def heeded(options: Sequence[Option], scheduler: str) -> dict[str, Option]:
+def heeded(options: Sequence[Option], scheduler: Scheduler) -> dict[str, Option]:
     """Return the options in effect by key; the values of options that add up are joined with commas."""
     found: dict[str, Option] = {}
     for key, option in settings(options, scheduler):
-        before, which = found.get(key), precedence.heeded(key, scheduler)
+        before, which = found.get(key), scheduler.grammar.precedence(key)
         if before is None or which == "last":
             found[key] = option
         elif which == "all":

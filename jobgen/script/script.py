@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-from jobgen.schedulers.base import Scheduler
-from jobgen.schedulers.pbs import Pbs
 from jobgen.schedulers.request import Option, Request
-from jobgen.schedulers.table import of_script
 from jobgen.script import syntax
 from jobgen.script.commands import Command, commands
 from jobgen.script.constants import Constants
+from jobgen.script.dialects.base import Dialect
+from jobgen.script.dialects.pbs import PbsDialect
+from jobgen.script.dialects.table import of_script
 from jobgen.script.directives import Directives
 from jobgen.script.directives import read as read_directives
 from jobgen.script.launches import Launch, launches
@@ -52,7 +52,7 @@ class Script:
             self.lines.pop()
 
     @cached_property
-    def dialect(self) -> Scheduler:
+    def dialect(self) -> Dialect:
         return of_script(self.scheduler)
 
     @cached_property
@@ -66,12 +66,12 @@ class Script:
     @property
     def settings(self) -> Iterator[tuple[str, Option]]:
         """The options with the keys that identify their repetitions."""
-        return settings(self.options, self.scheduler)
+        return settings(self.options, self.dialect.scheduler)
 
     @cached_property
     def heeded(self) -> dict[str, Option]:
         """The options in effect by key."""
-        return heeded(self.options, self.scheduler)
+        return heeded(self.options, self.dialect.scheduler)
 
     @cached_property
     def request(self) -> Request:
@@ -186,7 +186,7 @@ class Script:
 
     @property
     def is_pbs(self) -> bool:
-        return isinstance(self.dialect, Pbs)
+        return isinstance(self.dialect, PbsDialect)
 
     @property
     def is_batch(self) -> bool:

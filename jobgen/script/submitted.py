@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from jobgen.schedulers.table import SCHEDULERS
+from jobgen.script.dialects.table import DIALECTS
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node
 
-_SUBMIT = {row.command for row in SCHEDULERS.values() if row.command}
+_SUBMIT = {row.command for row in DIALECTS.values() if row.command}
 # What the outer shell replaces in a here-document without quotes, before the scheduler reads it.
 _REPLACED = re.compile(r"(?<!\\)(\$\{[^{}]*\}|\$\(\([^()]*\)\)|\$\([^()]*\)|\$\w+|`[^`]*`)")
 

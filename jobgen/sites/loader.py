@@ -50,7 +50,7 @@ def choose(name: str, origin: str, scheduler: str, beside: str) -> Site:
     said = f"{'--site' if origin == 'command line' else 'site ='} {shown(name)} ({origin})"
     site = load(name, said, beside)
     if site.file.scheduler != scheduler:
-        local = named(scheduler, None).one_host
+        local = named(scheduler, None).behaviour.one_host
         other = "a local run has no site" if local else f"{site.title} has {site.scheduler.title}"
         leave = "use --site none" if local else f"use jobgen {site.file.scheduler}"
         raise JobgenError(f"{said}: {other}; {leave}")

@@ -158,8 +158,8 @@ def _words(spec: JobSpec, scheduler: Scheduler, numbers: Mapping[str, object]) -
     own = {_key(line) for line in spec.directive}
     own.update(_key(form) for key, form in scheduler.forms.items() if form[:2] == "--" and getattr(spec, key))
     if scheduler.memory_form and spec.mem is not None and spec.origin("mem") != spec.site.said:
-        own.update(map(_key, scheduler.memory_keys))
-    for keys in scheduler.alternatives:
+        own.update(map(_key, scheduler.keys.memory))
+    for keys in scheduler.keys.alternatives:
         if not own.isdisjoint(alike := set(map(_key, keys))):
             own |= alike
     rules = file.rules

@@ -23,7 +23,6 @@ _ALLOWED = (
     ("Expected `bool", "must be true or false"),
     ("Expected `int", "must be a whole number of at least 0"),
     ("Expected `str", "must be a text in quotes"),
-    ("Invalid enum", 'must be "pbs" or "slurm"'),
 )
 
 

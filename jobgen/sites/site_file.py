@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 from msgspec import Meta
@@ -148,7 +148,7 @@ class SiteFile(_Table, frozen=True):
     title: str = ""
     extends: str | None = None
     source: tuple[Source, ...] = ()
-    scheduler: Literal["pbs", "slurm", ""] = ""
+    scheduler: str = ""
     scheduler_version: str = ""
     request: Lines = ()
     directives: Lines = ()

@@ -12,6 +12,7 @@ from typing import Any
 from jobgen.errors import JobgenError, nearest, one_of, shown
 from jobgen.jobfile.tables import TABLES, table_of
 from jobgen.options import BY_KEY, OPTIONS
+from jobgen.schedulers.table import queued
 from jobgen.schedulers.versions import version
 from jobgen.sites.networks import reference
 from jobgen.sites.site_directives import NUMBERS, names_in
@@ -42,6 +43,7 @@ def _folder(text: str) -> str:
 
 _ANY = "*"
 _PARSERS: dict[Path, Callable[[str], Any]] = {
+    ("scheduler",): parsers.choice(*queued()),
     ("title",): _LINE,
     ("source", _ANY, "facts"): parsers.choice(*GROUPS),
     ("source", _ANY, "confidence"): parsers.choice(*CONFIDENCE),
@@ -95,7 +97,8 @@ def check_site(site: Site) -> None:
     Raises:
         JobgenError: the message has the file, the line, the value and what is allowed.
     """
-    for place, text in _texts(site.data, ()):
+    scheduler_first = sorted(_texts(site.data, ()), key=lambda one: one[0] != ("scheduler",))
+    for place, text in scheduler_first:  # it says what a directive is
         try:
             _check_text(site, place, text)
         except ValueError as error:

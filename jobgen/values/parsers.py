@@ -49,6 +49,11 @@ def count(text: str) -> int | None:
     return int(text) if re.fullmatch(r"[0-9]{1,9}", text) else None
 
 
+def number(text: str | None) -> int | None:
+    """Return a whole number in an option of a scheduler or launcher; None for anything else."""
+    return int(text) if text is not None and re.fullmatch(r"\d{1,9}", text.strip(), re.ASCII) else None
+
+
 class Choice:
     """A parser of one of several words; its error suggests the nearest one, or the one that is ``meant``."""
 

@@ -7,13 +7,13 @@ import time
 from typing import Any
 
 import pytest
-from check import pages
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from jobgen.check.checker import check
 from jobgen.check.rules.table import RULES
-from jobgen.schedulers.table import SCRIPT_SCHEDULERS
+from jobgen.script.dialects.table import SCRIPT_SCHEDULERS
+from tools import write_rule_pages as pages
 
 SCRIPTS = [pages.script(rule, name) for rule in sorted(RULES) for name in ("bad", "good")]
 PIECES = st.sampled_from(

@@ -6,11 +6,11 @@ import re
 from pathlib import Path
 
 import pytest
-from check import pages
 from golden import cases
 
 from jobgen.check.checker import check
 from jobgen.check.rules.table import RULES
+from tools import write_rule_pages as pages
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 OWN = {name: cases.whole(command) for name, command in cases.CASES.items()}
@@ -45,7 +45,7 @@ def test_the_page_is_generated(rule: str) -> None:
     assert RULES[rule].reason
     path = pages.DOCS / f"{rule}.md"
     assert path.read_text(encoding="utf-8") == pages.page(RULES[rule]), (
-        "write it: python tests/check/pages.py"
+        "write it: python -m tools.write_rule_pages"
     )
 
 

@@ -6,11 +6,11 @@ import re
 from pathlib import Path
 
 import pytest
-from check import pages
 from support.cluster import Cluster
 
 from jobgen.check.checker import check
 from jobgen.schedulers.directive_options import LONG
+from tools import write_rule_pages as pages
 
 REFUSED = ("unknown-option", "memory-unit", "bad-choice", "bad-count", "carriage-return", "bad-dependency")
 DIRECTIVES = {

@@ -7,14 +7,15 @@ What is expected, and what a scheduler makes impossible, is in support/matrix.py
 from __future__ import annotations
 
 import functools
+import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 
 import pytest
+from support import old_bash
 from support.matrix import BAD, LOST, Cell, cells
-from support.matrix_table import record
 from support.pbs import PbsCluster
 from support.story import AnyCluster, Outcome, faults, play, play_end
 
@@ -29,6 +30,24 @@ def parameters() -> list[object]:
         pytest.param(cell, id=cell.name, marks=pytest.mark.xdist_group(f"matrix-{cell.scheduler}"))
         for cell in cells()
     ]
+
+
+def record(cell: Cell, outcome: Outcome) -> None:
+    """Append a line of JSON to the file that JOBGEN_MATRIX_RECORD names: tools/write_matrix.py makes the page of it."""
+    if path := os.environ.get("JOBGEN_MATRIX_RECORD"):
+        line = {
+            "cell": [cell.scheduler, cell.launcher, cell.end],
+            "bash": ".".join(map(str, old_bash.version())),
+            "faults": faults(cell, outcome),
+            "status": outcome.job.exit_code,
+            "saved": len(outcome.saved),
+            "bad": outcome.bad,
+            "left": len(outcome.left),
+            "seconds": round(outcome.seconds),
+            "report": str(outcome),
+        }
+        with open(path, "a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
 
 
 def played(cluster: AnyCluster, cell: Cell) -> Outcome:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import subprocess
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 import pytest
 import tomllib
+from convert import golden_cases
 from golden import cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -22,18 +22,13 @@ from jobgen.convert import conversion, request_reader, to_job_file
 from jobgen.options import BY_KEY
 from jobgen.schedulers.pbs import EVENT_LETTERS
 from jobgen.schedulers.pbspro import RESERVATION
-from jobgen.schedulers.table import SCHEDULERS
+from jobgen.script.dialects.table import of_script
 from jobgen.script.directives import guess
 from jobgen.script.script import Script
 from jobgen.values import arrays
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
-spec = importlib.util.spec_from_file_location("write_golden", HERE / "write_golden.py")
-assert spec is not None
-assert spec.loader is not None
-write_golden = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(write_golden)
 
 
 def convert(text: str, target: str, source: str | None = None) -> conversion.Converted:
@@ -42,14 +37,14 @@ def convert(text: str, target: str, source: str | None = None) -> conversion.Con
 
 
 @pytest.mark.parametrize(
-    ("path", "target"), write_golden.CASES, ids=lambda value: value if isinstance(value, str) else value.stem
+    ("path", "target"), golden_cases.CASES, ids=lambda value: value if isinstance(value, str) else value.stem
 )
 def test_golden(path: Path, target: str) -> None:
-    assert write_golden.result(path, target) == write_golden.golden(path, target).read_text(encoding="utf-8")
+    assert golden_cases.result(path, target) == golden_cases.golden(path, target).read_text(encoding="utf-8")
 
 
 def test_no_golden_is_left_over() -> None:
-    assert {write_golden.golden(*case) for case in write_golden.CASES} == set((HERE / "golden").iterdir())
+    assert {golden_cases.golden(*case) for case in golden_cases.CASES} == set((HERE / "golden").iterdir())
 
 
 @pytest.mark.parametrize("path", sorted((HERE / "golden").glob("*.sh")), ids=lambda path: path.stem)
@@ -144,10 +139,10 @@ def meaning(text: str, scheduler: str) -> dict[str, object]:
     found: dict[str, object] = {name: getattr(wanted.request, name) for name in FIELDS}
     found["array"] = indices(wanted.request.array)
     if wanted.request.mail_user:
-        found["mail"] = wanted.request.mail or EVENT_LETTERS[SCHEDULERS[scheduler].default_mail]
-    found |= {key: one.value for key, one in wanted.told.items()}
+        found["mail"] = wanted.request.mail or EVENT_LETTERS[of_script(scheduler).default_mail]
+    found |= {key: one.value for key, one in wanted.directives.items()}
     if "constraint" in found:
-        found["constraint"] = wanted.told["constraint"].value.replace(":", "&")
+        found["constraint"] = wanted.directives["constraint"].value.replace(":", "&")
     return found
 
 

@@ -216,7 +216,7 @@ LAUNCHES = [
 SIZE = st.integers(1, 8)
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(
     st.sampled_from(sorted(FORMS)), st.booleans(), SIZE, SIZE, SIZE, st.integers(0, 8), st.sampled_from([None, "a100"]),
     st.none() | st.integers(100, 9000), st.none() | st.integers(10, 59), st.sampled_from(LAUNCHES),

@@ -1,12 +1,11 @@
 """The option sets whose scripts stand beside this file: the name says what each one shows.
 
-``python tests/golden/cases.py`` writes all scripts anew; read the difference before you commit it.
+``python -m tools.write_goldens`` writes all scripts anew; read the difference before you commit it.
 """
 
 from __future__ import annotations
 
 import shlex
-import sys
 from pathlib import Path
 
 from jobgen.config import read_spec
@@ -147,11 +146,3 @@ def plan_of(command: str) -> Plan:
             given[option.key] = value
     below = read_job(None, settings, tuple(program)) if settings else None
     return resolve(read_spec(words[0], given, program, below, site=site))
-
-
-if __name__ == "__main__":
-    for path in HERE.glob("*.sh"):
-        path.unlink()
-    for name, command in CASES.items():
-        (HERE / f"{name}.sh").write_text(script(command), encoding="utf-8")
-    sys.stderr.write(f"{len(CASES)} scripts written\n")

@@ -1,4 +1,4 @@
-"""What jobgen reads in the recorded answers of OpenPBS 23.06 and Torque 6.1.3, which tests/write_pbs_answers.py writes."""
+"""What jobgen reads in the recorded answers of OpenPBS 23.06 and Torque 6.1.3, which tools/write_pbs_answers.py writes."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 from support.answers import ANSWERS, commands, read
-from write_pbs_answers import JOBS, UNKNOWN
 
 from jobgen.schedulers import detection, pbs_cluster
 from jobgen.schedulers import pbs_jobs as pbs
 from jobgen.schedulers.calls import Done, SchedulerError, complaint
+from tools.write_pbs_answers import JOBS, UNKNOWN
 
 KINDS = ("openpbs", "torque")
 DIALECTS = {"openpbs": "pbspro", "torque": "torque"}

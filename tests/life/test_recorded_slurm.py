@@ -1,4 +1,4 @@
-"""What jobgen reads in the recorded answers of Slurm 22.05 and 24.11, which tests/write_slurm_answers.py writes."""
+"""What jobgen reads in the recorded answers of Slurm 22.05 and 24.11, which tools/write_slurm_answers.py writes."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from support import jobs, old_bash
 from support.not_installed import skip
+from support.require import need_package
 from support.runtime_shell import RUNTIME
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -215,6 +216,7 @@ def test_this_run_has_the_bash_that_it_names() -> None:
 def test_a_script_runs_in_posix_mode(bash: str, start: tuple[str, dict[str, str]], tmp_path: Path) -> None:
     """Also the scripts of the nodes and ranks; /bin/sh of CentOS 7 is bash."""
     need_bash(bash)
+    need_package("deepspeed")
     name, env = start
     (tmp_path / name).symlink_to(shutil.which(bash) or bash)
     (tmp_path / "job.sh").write_text(

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from jobgen.check.checker import check
-from jobgen.schedulers.table import of_script
+from jobgen.script.dialects.table import of_script
 from support.cluster import Cluster
 from support.pbs import PbsCluster
 
@@ -59,7 +59,7 @@ def known_disagreements(row: str) -> set[str]:
 
 def script(row: str, form: str, job: str) -> bytes:
     directive = form.replace("{job}", job)
-    return f"#!/bin/bash\n{of_script(scheduler(row)[0]).prefix} {directive}\ntrue\n".encode()
+    return f"#!/bin/bash\n{of_script(scheduler(row)[0]).scheduler.prefix} {directive}\ntrue\n".encode()
 
 
 def disagreements(row: str, accepted: Mapping[str, bool]) -> set[str]:

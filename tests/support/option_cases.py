@@ -49,7 +49,7 @@ def needs_of(option: Option, kind: str) -> dict[str, Any]:
 def value(option: Option, kind: str) -> Any:
     """Return a value that is not the default."""
     if option.key == "preflight":  # it is on by default where there are several nodes
-        return SCHEDULERS[kind].one_host
+        return SCHEDULERS[kind].behaviour.one_host
     if option.key == "dialect":
         return "pbspro" if kind == "torque" else "torque"
     return VALUES.get(option.key, example(option, kind))
@@ -58,7 +58,7 @@ def value(option: Option, kind: str) -> Any:
 def rendered(kind: str, **values: Any) -> tuple[str, str]:
     """Return the script, or the error."""
     scheduler = SCHEDULERS[kind]
-    shape = {"ranks_per_node": 2} if scheduler.one_host else {"nodes": 2, "gpus_per_node": 2}
+    shape = {"ranks_per_node": 2} if scheduler.behaviour.one_host else {"nodes": 2, "gpus_per_node": 2}
     dialect = {} if "dialect" in scheduler.lacks else {"dialect": kind}
     try:
         return render(

@@ -457,10 +457,10 @@ def test_devices_that_deepspeed_cannot_compile_for_are_named(monkeypatch: pytest
 
 def test_the_schema_is_the_installed_deepspeed_s() -> None:
     need_package("torch", "deepspeed")
-    import write_deepspeed_schema
+    from tools import write_deepspeed_schema
 
     made = write_deepspeed_schema.text()
-    assert keys.SCHEMA.read_text() == made, "run: python tests/write_deepspeed_schema.py"
+    assert keys.SCHEMA.read_text() == made, "run: python -m tools.write_deepspeed_schema"
 
 
 VALUES = (None, True, False, -1, 0, 1, 2, 1.0, 1.5, 5e8, [], ["x"], {})
@@ -475,7 +475,7 @@ VALIDATED = {
 def test_values_are_those_of_deepspeed_s_models() -> None:
     """Each key of a model, by itself."""
     need_package("torch", "deepspeed")
-    import write_deepspeed_schema
+    from tools import write_deepspeed_schema
 
     wrong = []
     for section, model in write_deepspeed_schema.models().items():

@@ -1,6 +1,6 @@
 """Converters from the text of an option to its value. Each error is one sentence with the allowed values.
 
-The attribute `schema` of a converter says as JSON Schema what it accepts: tests/write_training_options.py
+The attribute `schema` of a converter says as JSON Schema what it accepts: tools/write_training_options.py
 writes it into jobgen/training_options.json, by which jobgen checks options before a job is submitted.
 """
 

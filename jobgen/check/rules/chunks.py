@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.schedulers.pbs import IN_CHUNKS
-from jobgen.schedulers.request import number
 from jobgen.script.script import Hit, Script
+from jobgen.values.parsers import number
 
 
 def _totals(script: Script) -> dict[str, tuple[int, str]]:

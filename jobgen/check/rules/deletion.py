@@ -116,7 +116,7 @@ def skipped_cleanup(script: Script) -> Iterator[Hit]:
         or any("EXIT" in one.literals for one in script.named("trap"))
     ):
         return
-    if any(script.named(*script.dialect.submit_commands)):
+    if any(script.named(*script.dialect.scheduler.submit_commands)):
         return  # the next job may need what a failure leaves
     work = [one.node.end for one in script.commands if one.works and not one.guarded and not one.background]
     made = {

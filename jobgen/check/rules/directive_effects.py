@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.errors import shown
-from jobgen.schedulers.precedence import heeded
 from jobgen.script.directives import apart
 from jobgen.script.other_text import foreign_lines
 from jobgen.script.script import Hit, Script
@@ -39,13 +38,13 @@ from jobgen.script.script import Hit, Script
 def inert(script: Script) -> Iterator[Hit]:
     dialect, read = script.dialect, script.directives
     for line in read.inert:
-        misspelt = dialect.prefix not in line.text and re.match(r"\s*#\w", line.text)
+        misspelt = dialect.scheduler.prefix not in line.text and re.match(r"\s*#\w", line.text)
         none_left = not (read.live or read.late) and line is read.inert[0]
         yield Hit(
             line.number,
-            f"{shown(line.text.strip())} is a comment: a directive begins with {dialect.prefix}, in capitals and "
+            f"{shown(line.text.strip())} is a comment: a directive begins with {dialect.scheduler.prefix}, in capitals and "
             "without a blank" + ("" if dialect.indented_directives else ", at the beginning of the line"),
-            f"write {dialect.prefix} {line.rest}, or remove the line",
+            f"write {dialect.scheduler.prefix} {line.rest}, or remove the line",
             None if misspelt or none_left else NOTE,
         )
 
@@ -125,7 +124,7 @@ def commented(rest: str) -> bool:
 
 def trailing(script: Script) -> list[int]:
     """Return the lines that have a comment after a directive, which PBS reads as a part of it."""
-    lines = () if script.dialect.directive_comments else script.directives.live
+    lines = () if script.dialect.scheduler.grammar.comments else script.directives.live
     return [line.number for line in lines if commented(line.rest)]
 
 
@@ -222,8 +221,8 @@ def carriage_return(script: Script) -> Iterator[Hit]:
 def repeated(script: Script) -> Iterator[Hit]:
     seen: dict[str, str] = {}
     for key, option in script.settings:
-        which = heeded(key, script.scheduler)
-        once = which != "all" and option.value and script.dialect.takes_value(key)
+        which = script.dialect.scheduler.grammar.precedence(key)
+        once = which != "all" and option.value and script.dialect.scheduler.grammar.takes_value(key)
         if once and seen.setdefault(key, option.value) != option.value:
             yield Hit(
                 option.line,
@@ -254,7 +253,7 @@ def repeated(script: Script) -> Iterator[Hit]:
 def no_shebang(script: Script) -> Iterator[Hit]:
     first = script.lines[0] if script.lines else "#!"
     meant = script.directives.live or (script.directives.late and re.match(r"\W*!\s*/", first))
-    if first.startswith("#!") or not (meant or (script.commands and not script.dialect.prefix)):
+    if first.startswith("#!") or not (meant or (script.commands and not script.dialect.scheduler.prefix)):
         return
     refused = script.dialect.needs_shebang
     what = "sbatch refuses a script without it" if refused else "the login shell runs it"

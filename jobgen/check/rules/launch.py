@@ -158,7 +158,7 @@ def first_node_only(script: Script) -> Iterator[Hit]:
         if not launch.row.line.reaches_nodes and script.starts(launch) and not launch.command.background:
             if launch.has("--standalone"):
                 continue
-            step = script.dialect.node_step
+            step = script.dialect.scheduler.node_step
             way = f"{step} --ntasks-per-node=1" if step else "mpirun or pbs_tmrsh, once a node"
             count = launch.number(*launch.row.line.nodes) if launch.has(*launch.row.line.nodes) else 1
             yield Hit(

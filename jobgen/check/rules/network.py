@@ -112,7 +112,7 @@ def _is_ssh(node: Node) -> bool:
 def ssh_nodes(script: Script) -> Iterator[Hit]:
     if not script.is_batch:
         return
-    way = f"start it with {script.dialect.node_step or 'pbs_tmrsh or pbsdsh'}"
+    way = f"start it with {script.dialect.scheduler.node_step or 'pbs_tmrsh or pbsdsh'}"
     for command in script.named("ssh", "pdsh", "clush", "parallel-ssh", "pssh"):
         variable = any(word.type != "word" for word in command.arguments)
         if variable and _is_ssh(command.node):

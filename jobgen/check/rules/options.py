@@ -11,7 +11,7 @@ from jobgen.errors import nearest, shown
 from jobgen.schedulers.base import matches
 from jobgen.schedulers.directive_options import completions
 from jobgen.schedulers.request import Option
-from jobgen.schedulers.slurm_values import MAIL_TYPES
+from jobgen.script.dialects.slurm_values import MAIL_TYPES
 from jobgen.script.request import resources
 from jobgen.script.script import Hit, Script
 
@@ -40,7 +40,10 @@ def unknown(script: Script) -> Iterator[Hit]:
     before = Option(0, "", "", "")
     for option in script.options:
         # The value of an option that a plug-in adds looks like a word too many.
-        added = before.line == option.line and before.flag[2:] not in script.dialect.long_options
+        added = (
+            before.line == option.line
+            and before.flag[2:] not in script.dialect.scheduler.grammar.long_options
+        )
         free = not option.flag and before.flag.startswith("--") and added
         before = option
         if not free and option.line not in faulty and (fault := _fault(option, script)):
@@ -55,7 +58,7 @@ def _fault(option: Option, script: Script) -> tuple[str, str] | tuple[str, str, 
     dialect, command = script.dialect, script.dialect.command
     if not option.flag:
         if option.value in dialect.component_words or (
-            option.value == "--" and (dialect.long_options or dialect.ignores_words)
+            option.value == "--" and (dialect.scheduler.grammar.long_options or dialect.ignores_words)
         ):
             return None
         ignored = dialect.ignores_words
@@ -63,9 +66,9 @@ def _fault(option: Option, script: Script) -> tuple[str, str] | tuple[str, str, 
         reason = f"{shown(option.value)} is neither an option nor the value of one: {command} {does}"
         fix = "begin every option with a dash, and write values with blanks in quotes"
         return (reason, fix, WARNING) if ignored else (reason, fix)
-    if not dialect.long_options and option.flag.startswith("--"):
+    if not dialect.scheduler.grammar.long_options and option.flag.startswith("--"):
         return f"{option.given} is an option of Slurm, not of PBS: qsub refuses it", _FOREIGN_FIX
-    if len(option.flag) == 2 and option.flag[1] not in dialect.letters.replace(":", ""):
+    if len(option.flag) == 2 and option.flag[1] not in dialect.scheduler.grammar.letters.replace(":", ""):
         return (
             "" if option.flag in dialect.foreign_options else f"{command} has no option {option.flag}"
         ), _FOREIGN_FIX
@@ -75,22 +78,29 @@ def _fault(option: Option, script: Script) -> tuple[str, str] | tuple[str, str, 
 def _long_fault(option: Option, script: Script) -> tuple[str, str] | tuple[str, str, str] | None:
     dialect, command = script.dialect, script.dialect.command
     name, equals, _ = option.given[2:].partition("=")
-    whole = completions(name, dialect.long_options)
+    whole = completions(name, dialect.scheduler.grammar.long_options)
     if name in dialect.step_options:
-        return f"--{name} is an option of a step, and {command} has none", f"give it to {dialect.node_step}"
+        return (
+            f"--{name} is an option of a step, and {command} has none",
+            f"give it to {dialect.scheduler.node_step}",
+        )
     if len(whole) > 1:
         several = ", ".join(f"--{one}" for one in whole)
         return f"--{name} is ambiguous: {several}; {command} refuses the script", "write the whole name"
     if not matches(r"[\w-]+", name):
         return f"{command} has no option --{name}", "write --NAME=VALUE"
     if not whole:  # sites add options, so only likely typos are reported; those of pyxis begin with container
-        hint = "" if name.startswith("container-") else nearest(name, dialect.long_options, cutoff=0.8)
+        hint = (
+            ""
+            if name.startswith("container-")
+            else nearest(name, dialect.scheduler.grammar.long_options, cutoff=0.8)
+        )
         return (f"{command} has no option {option.given}{hint}", "correct the name") if hint else None
     span = dialect.option_versions.get(f"--{whole[0]}")
     if span and (not span.holds(script.version) or (script.version is None and span.before)):
         reason = f"--{whole[0]} is an option of {dialect.title} {span} only: other versions refuse the script"
         return (reason, "remove it", WARNING) if script.version is None else (reason, "remove it")
-    if equals and not dialect.long_options[whole[0]]:
+    if equals and not dialect.scheduler.grammar.long_options[whole[0]]:
         return f"--{whole[0]} takes no value: {command} refuses the script", f"write --{whole[0]} alone"
     return None
 

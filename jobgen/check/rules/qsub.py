@@ -9,8 +9,8 @@ from jobgen.check.rules.directive_effects import trailing
 from jobgen.check.rules.slurm import COUNTS
 from jobgen.errors import shown
 from jobgen.schedulers.directive_options import unclosed
-from jobgen.schedulers.pbspro_values import FOREIGN, place_fault, select_faults
 from jobgen.schedulers.request import Option
+from jobgen.script.dialects.pbspro_values import FOREIGN, place_fault, select_faults
 from jobgen.script.script import Hit, Script
 
 # Other rules report these.
@@ -47,11 +47,19 @@ def bad_value(script: Script) -> Iterator[Hit]:
             reason = f"{option.given} has no value: {dialect.command} refuses the script"
             yield Hit(option.line, reason, "add a value, or remove the option")
     for line in script.directives.live:
-        if unclosed(line.rest, dialect):
-            yield Hit(line.number, f"a quote is not closed: {dialect.command} refuses the script", "close it")
+        if unclosed(line.rest, dialect.scheduler):
+            yield Hit(
+                line.number,
+                f"a quote is not closed: {dialect.command} refuses the script",
+                "close it",
+            )
     for key, option in script.settings:
         elsewhere = option.missing or key in _ELSEWHERE or key[3:] in dialect.foreign_resources
-        elsewhere |= bool(dialect.long_options) and len(option.given) == 2 and option.value.startswith("=")
+        elsewhere |= (
+            bool(dialect.scheduler.grammar.long_options)
+            and len(option.given) == 2
+            and option.value.startswith("=")
+        )
         found = "" if elsewhere else dialect.value_fault(key, option.value, script.version)
         if found and option.line not in commented:
             yield Hit(option.line, found, "correct the value, or remove the option")

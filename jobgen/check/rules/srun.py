@@ -42,7 +42,7 @@ _MPI = {
 
 
 def _steps(script: Script) -> Iterator[Launch]:
-    return script.launched(script.dialect.node_step or "")
+    return script.launched(script.dialect.scheduler.node_step or "")
 
 
 def _program(launch: Launch) -> str:

@@ -38,10 +38,10 @@ def no_walltime(script: Script) -> Iterator[Hit]:
     if not script.directives.live or not script.directives.first_command:
         return
     names = {name for _, name, _ in resources(script.options)} | {option.flag for option in script.options}
-    form = script.dialect.request_forms["walltime"]
+    form = script.dialect.scheduler.request_forms["walltime"]
     if not names & {"walltime", "--time", "cput", key_of(form)}:
         line = script.directives.live[-1].number
-        option = f"{script.dialect.prefix} {form.format('01:00:00')}"
+        option = f"{script.dialect.scheduler.prefix} {form.format('01:00:00')}"
         yield Hit(line, fix=f"add {option}", level=NOTE if _may_be_given(script) else None)
 
 
@@ -60,7 +60,7 @@ _HOURS = {6, 8, 12, 16, 18, 24, 36, 48, 72, 96, 120, 168}
 
 
 def _times(script: Script) -> Iterator[tuple[Option, str]]:
-    flags = ("--time", "--time-min", key_of(script.dialect.request_forms.get("walltime", "-")))
+    flags = ("--time", "--time-min", key_of(script.dialect.scheduler.request_forms.get("walltime", "-")))
     for option in script.options:
         if option.flag in flags:
             yield option, option.value

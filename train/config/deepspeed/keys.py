@@ -1,6 +1,6 @@
 """The keys of DeepSpeed's config, by section. Does not import torch.
 
-schema.json is the schema of the config, which tests/write_deepspeed_schema.py writes from DeepSpeed's own
+schema.json is the schema of the config, which tools/write_deepspeed_schema.py writes from DeepSpeed's own
 models. DeepSpeed silently ignores unknown top-level keys. In sections it ignores some and rejects others,
 with the traceback of a validator on every rank. Here, each unknown key is reported in one sentence before the
 run starts.

@@ -1,0 +1,1 @@
+"""How the scripts of each scheduler are read."""

@@ -1,0 +1,255 @@
+"""How the scripts of a scheduler are read: for ``jobgen check`` and ``jobgen convert``.
+
+Generation and submission need none of this: see schedulers/base.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from jobgen.schedulers.base import Scheduler, key_of, matches
+from jobgen.schedulers.request import Option, Request
+from jobgen.schedulers.versions import Span
+from jobgen.script.dialects.script_request import Directive, ScriptRequest
+from jobgen.values import parsers
+
+NEVER = r"(?!)"  # a pattern that matches nothing
+
+
+class Mark(NamedTuple):
+    """A pattern of one scheduler in directives, or else in commands, where schedulers have the same prefix.
+
+    The weight is 2 if other schedulers refuse or ignore the text, and 1 if they accept it, too.
+    """
+
+    pattern: str
+    weight: int = 2
+    in_commands: bool = False
+
+
+class Dialect:
+    """The common part of the dialects; the module of each overrides what differs."""
+
+    scheduler: Scheduler
+
+    @property
+    def name(self) -> str:
+        return self.scheduler.name
+
+    @property
+    def title(self) -> str:
+        return self.scheduler.title
+
+    @property
+    def command(self) -> str:
+        return self.scheduler.command
+
+    size_options: tuple[str, ...] = ()  # whose values are sizes
+
+    # Options of its command that belong to no script, and what to do instead: empty to leave them out; ``{}``
+    # is the value.
+    not_in_scripts: Mapping[str, str] = {}
+    # Values that only its command takes of options that jobgen has, too, and the words for jobgen.
+    own_values: Mapping[str, tuple[str, str]] = {}
+    # Resources of a whole job, and the options for those of a node or of a rank.
+    job_totals: Mapping[str, str] = {}
+    names_option = ""  # that passes variables to a job
+
+    # How directives are read
+    indented_directives = False
+    line_joint = NEVER  # the end of a line of a directive that goes on in the next line
+    component_words: frozenset[str] = frozenset()  # between the components of a job; they have no dash
+    ignores_words = False  # that are neither options nor their values
+    step_options: frozenset[str] = frozenset()  # long options of its other commands
+    option_versions: Mapping[str, Span] = {}  # that have a long option
+    time_pattern = r"\d+(:\d+){0,2}"
+    time_forms = "seconds, M:S and H:M:S"  # the same in words
+    time_resources: frozenset[str] = frozenset()  # of -l
+    unlimited: frozenset[str] = frozenset()  # words for no time limit
+    bare_seconds = False  # a number alone is a time in seconds
+    bare_size = (NEVER, "", "")  # a pattern of sizes without unit, their meaning, and a likely unit
+    size_pattern = NEVER  # without regard to case
+    size_units = size_example = ""
+    array_pattern = NEVER
+    array_forms = ""  # the same in words
+    least_range = 1  # indices
+    array_needs_rerun = False
+    log_options: tuple[str, ...] = ()
+    log_words = ""  # names that it replaces in a path
+    percent_codes = False  # it replaces Slurm's filename patterns
+    looks_up_hosts = False  # in HOST:PATH at submission
+    interactive_options: tuple[str, ...] = ()  # that no script may have
+    log_variables = False  # it replaces variables in a path
+    copies_logs = False  # when the job has ended, to HOST:PATH
+    choices: Mapping[str, tuple[str, str, str]] = {}  # of an option: the pattern, the rule, and an example
+    foreign_options: Mapping[str, tuple[str, str]] = {}  # their scheduler, and the fix
+    foreign_resources: Mapping[str, str] = {}  # of -l: the reason
+    foreign_variables: Mapping[str, str] = {}  # that another scheduler sets, and the equivalent
+    foreign_prefixes: tuple[str, ...] = ()  # of such variables
+    marks: tuple[Mark, ...] = ()  # that distinguish schedulers with the same prefix
+    foreign_directives = NEVER  # of a scheduler that jobgen does not know
+    default_nodes: int | None = None  # if a job requests no number of nodes or ranks
+    needs_shebang = False
+    login_shell = False  # runs the script
+
+    # Conversion
+    size_keys: Mapping[str, tuple[str, ...]] = {}  # of the options that set cpus and ranks, best first
+    gpus_of_rank = ""  # the option that gives each rank its own
+    argument_rule = ""  # how a job gets what the script reads as its arguments; empty: as arguments
+    converted: frozenset[str] = frozenset()  # options that other schedulers have, too
+    common_limits: tuple[str, ...] = ()  # of -l, that all its dialects have
+    shell_option: str | None = None
+    directory_options: tuple[str, ...] = ()  # each names the directory of the job
+    project_option: str | None = None  # the account, if the option of the account is missing
+    directive_attributes = ""  # a pattern of other spellings of -l, in ``-W x=``
+    array_kinds: Mapping[str, str] = {}  # its kinds of dependencies on whole arrays
+    array_id = ""  # what ends the id of an array
+    task_suffix = ""  # that it adds to the name of the log of each task of an array
+    yearless_dates = False  # a date without its year is the next such day
+    feature_separator = ":"  # in a constraint
+    features_are_resources = False  # with their own names
+    chunks_share_nodes = False
+    sets_threads = False  # OMP_NUM_THREADS is the number of cores in a chunk, or its ompthreads
+    default_logs: Mapping[str, str] = {}  # with ``{}`` for the id
+    own_logs = NEVER  # a pattern of the names of its logs, if a script names none
+    directory_logs: Mapping[str, str] = {}  # the same in a directory; without them like default_logs
+    no_index = ""  # what stands in names for the index of a job that is no array
+    default_mail = "none"  # the event of which it sends mail to an address
+    starts_at_home = False  # a job starts in the home directory; otherwise where it was submitted
+    # The meanings of its variables: job_id, submit_dir, node_file (with a line for each slot) and so on. The
+    # first with a meaning is written; substitutes are the nearest to a meaning that only others have.
+    job_variables: Mapping[str, str] = {}
+    substitutes: Mapping[str, str] = {"home": "HOME", "user": "LOGNAME", "host": "HOSTNAME"}
+    variable_prefix = ""
+    set_if_requested: tuple[
+        str, ...
+    ] = ()  # meanings of variables that are unset if the request does not say it
+    unset_variables: frozenset[str] = frozenset()  # of its other dialects, without an equivalent
+    counts: Mapping[str, str] = {}  # shell expressions of numbers, by their meanings
+    job_number = ""  # the id of the job in arithmetic, if the variable is not a number
+    zeros: frozenset[str] = frozenset()  # variables of a rank that are 0 in the script itself
+    hosts = ""  # a command that prints each host of a job
+    show_job: tuple[str, ...] = ()  # the words of the command that prints a job, here this one
+    host_list: tuple[str, ...] = ()  # a command that prints the hosts in the variable of the node list
+    commands: tuple[str, ...] = ()  # only this scheduler has them
+
+    def devices_option(self, number: int, kind: str, accelerator: str) -> str:
+        """Return a directive of its own for devices of a node; empty if there is none."""
+        return ""
+
+    # Conversion of directives
+
+    def option_of(self, beginning: str) -> str | None:
+        """Return the key of the option that a directive sets, such as ``--nice`` or ``-l advres``."""
+        for key, form in self.scheduler.forms.items():
+            own = "{}" in form and not (key == "reservation" and self.scheduler.reservation_queue)
+            if own and key_of(form) == beginning:
+                return key
+        return None
+
+    def origin(self, given: Mapping[str, Option], field: str) -> Directive | None:
+        """Return the directive in effect that sets a field of the request; None without one."""
+        forms = {
+            **self.scheduler.request_forms,
+            "array": self.scheduler.array_form,
+            "dependency": self.scheduler.dependency_form,
+        }
+        keys = self.size_keys.get(field) or (key_of(forms.get(field, "")),)
+        key = next((key for key in keys if key in given), None)
+        if key is None:
+            return None
+        joint = "=" if key.startswith("--") or " " in key else " "
+        return Directive(given[key], f"{key}{joint}{given[key].value}".rstrip("= "), given[key].value)
+
+    def read_value(self, key: str, value: str) -> str:
+        """Return the value of a directive in the form of its option; unchanged if it cannot be converted."""
+        return value
+
+    def read_more(self, content: ScriptRequest, given: Mapping[str, Option]) -> None:
+        """Add the values without a field in a request; ``given`` are the options in effect, by their keys."""
+        read = {
+            key_of(form)
+            for form in (
+                *self.scheduler.request_forms.values(),
+                self.scheduler.array_form,
+                self.scheduler.dependency_form,
+            )
+        }
+        content.unconverted += [
+            (one, f"{one.flag} {one.value}".strip(), "has no counterpart")
+            for key, one in given.items()
+            if key not in read
+        ]
+
+    def job_name(self, name: str) -> str:
+        """Return a name of a job as the scheduler accepts it."""
+        return name
+
+    def write_node_file(self, variable: str, slots: int) -> list[str]:
+        """Return lines of a script that write the node file of another scheduler; none if it cannot."""
+        return []
+
+    def time(self, text: str) -> str:
+        """Return a time limit without what the scheduler ignores."""
+        return text
+
+    def accepts_time(self, text: str) -> bool:
+        """Return whether the scheduler accepts a time limit."""
+        return text.lower() in self.unlimited or matches(self.time_pattern, text)
+
+    def seconds(self, text: str) -> int | None:
+        """Return a time limit in seconds; None if the scheduler refuses it."""
+        return parsers.seconds(text) if len(text) <= 40 and matches(self.time_pattern, text) else None
+
+    def accepts_array(self, text: str) -> bool:
+        """Return whether the scheduler accepts an array."""
+        ends = re.match(r"(\d+)-(\d+)", text, re.ASCII)
+        indices = int(ends[2]) - int(ends[1]) + 1 if ends else self.least_range
+        return matches(self.array_pattern, text) and indices >= self.least_range
+
+    def value_fault(self, key: str, value: str, version: str | None = None) -> str:
+        """Return why this version of the scheduler refuses the value of an option; empty if it accepts it.
+        An unknown version accepts what any version accepts."""
+        return ""
+
+    def list_fault(self, value: str) -> str:
+        """Return the error in a value of -l as a whole; empty if there is none."""
+        return ""
+
+    def together_faults(self, given: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+        """Yield options that are refused without another one, and the reason."""
+        yield from ()
+
+    def name_fault(self, name: str) -> str:
+        """Return why the scheduler refuses a name in a script; empty if it accepts it."""
+        return ""
+
+    def request(self, given: Mapping[str, str]) -> Request:
+        """Return the request that options in effect make, by their keys."""
+        request, forms = self.scheduler.sizes(given), self.scheduler.request_forms
+        for key in ("name", "queue", "account", "output", "error", "mail_user") if forms else ():
+            setattr(request, key, given.get(key_of(forms[key])))
+        request.account = request.account or None
+        request.array = given.get(key_of(self.scheduler.array_form))
+        depend = given.get(key_of(self.scheduler.dependency_form), "")
+        request.depend = tuple(part for part in depend.split(",") if part)
+        request.walltime = self.seconds(given.get(key_of(forms.get("walltime", "")), ""))
+        return request
+
+    def variables(self, request: Request) -> dict[str, int | None]:
+        """Return the variables that are numbers of a request; None if it does not determine a number."""
+        numbers = {
+            **dict.fromkeys(("nodes", "chunks"), request.nodes),
+            **dict.fromkeys(("ranks", "slots"), request.ranks),
+            **dict.fromkeys(("ranks_per_node", "slots_per_node"), request.ranks_per_node),
+            "cpus_per_rank": request.cpus_per_rank,
+            "gpus_per_node": request.gpus_per_node,
+        }
+        return {name: numbers[one] for name, one in self.job_variables.items() if one in numbers}
+
+    def variable(self, meaning: str) -> str | None:
+        """Return the variable with a meaning, or the nearest one."""
+        own = (name for name, one in self.job_variables.items() if one == meaning)
+        return next(own, self.substitutes.get(meaning))

@@ -1,0 +1,95 @@
+"""The common part of the dialects of PBS."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from jobgen.schedulers.request import Option, Request
+from jobgen.script.dialects import pbs_directives
+from jobgen.script.dialects.base import Dialect
+from jobgen.script.dialects.script_request import ScriptRequest
+
+# Variables that only Torque sets, and the equivalents elsewhere.
+TORQUE_VARIABLES = {
+    "PBS_NP": "the number of lines of $PBS_NODEFILE",
+    "PBS_NUM_PPN": "mpiprocs, written out",
+    "PBS_NUM_NODES": "the number of hosts in $PBS_NODEFILE",
+    "PBS_GPUFILE": "ngpus, written out",
+    "PBS_ARRAYID": "PBS_ARRAY_INDEX",
+}
+
+
+class PbsDialect(Dialect):
+    not_in_scripts = {**dict.fromkeys(("-I", "-z", "-f", "-X"), ""), "-W block": "use jobgen submit --wait"}
+    job_totals = {"-l ngpus": "gpus_per_node", "-l ncpus": "cpus_per_rank", "-l mem": "mem"}
+    names_option = "-v"
+    indented_directives = True
+    line_joint = r"\\\s*$"
+    time_resources = frozenset({"walltime", "cput", "pcput", "min_walltime", "max_walltime"})
+    bare_seconds = True
+    bare_size = (r"\d+", "bytes for PBS", "gb")
+    size_pattern = r"(?:\+?\d+[kmgtp]?[bw]?)?"
+    size_units = "kb, mb, gb and tb"
+    size_example = "write 64gb instead of 64GiB, and 1536mb instead of 1.5gb"
+    log_options = ("-o", "-e")
+    log_words = "^array_index^"
+    copies_logs = True
+    choices = {
+        "-j": (r"oe|eo|n", "oe, eo or n", "write -j oe"),
+        "-m": (r"\s*(?:n|j*[abe][abej]*)", "n, or letters of abe", "write -m abe"),
+    }
+    foreign_prefixes = ("SLURM_",)
+    foreign_directives = (
+        r"\belapstim_req=|\s-b \d|\bresfailpolicy=|-t\s*\w*\["  # of NEC's NQSV; of Moab's msub
+    )
+    login_shell = True
+
+    # Conversion
+    size_keys = {
+        "cpus": ("-l select", "-l nodes", "-l ncpus"), "ranks": ("-l select", "-l nodes"),
+        "gpus": ("-l select", "-l nodes", "-l ngpus"),
+    }  # fmt: skip
+    converted = frozenset(f"-{letter}" for letter in "NqAJtoejmMrVShap")
+    common_limits = ("vmem", "pvmem", "cput", "pcput", "file", "nice")
+    shell_option = "-S"
+    array_id = "[]"
+    yearless_dates = True
+    default_logs = {"output": "%x.o{}", "error": "%x.e{}"}
+    default_mail = "fail"
+    starts_at_home = True
+    job_variables = {
+        "PBS_O_WORKDIR": "submit_dir", "PBS_O_HOST": "submit_host", "PBS_O_HOME": "home",
+        "PBS_O_LOGNAME": "user", "PBS_JOBID": "job_id", "PBS_JOBNAME": "job_name", "PBS_QUEUE": "queue",
+        "PBS_NODEFILE": "node_file",
+    }  # fmt: skip
+    variable_prefix = "PBS_"
+    counts = {
+        **dict.fromkeys(("nodes", "chunks"), '$(sort -u "$PBS_NODEFILE" | wc -l)'),
+        "slots": '$(wc -l < "$PBS_NODEFILE")',
+        "node_list": "$(awk '!seen[$1]++' \"$PBS_NODEFILE\" | paste -sd, -)",
+        "array_job": "${PBS_JOBID%%[!0-9]*}",
+    }
+    job_number = "${PBS_JOBID%%[!0-9]*}"
+    show_job = ("qstat", "-f", '"$PBS_JOBID"')
+    hosts = "awk '!seen[$1]++' \"$PBS_NODEFILE\""
+    commands = ("qsub", "qdel", "qstat", "qalter", "qrerun", "qsig", "pbsdsh", "pbs_tmrsh", "pbsnodes")
+
+    def request(self, given: Mapping[str, str]) -> Request:
+        request = super().request(given)
+        request.join = given.get("-j", "n") in ("oe", "eo")
+        request.mail = given.get("-m", "")
+        request.rerun = {"y": True, "n": False}.get(given.get("-r", ""))
+        request.place = request.totals.get("place")
+        alone = request.totals.get("naccesspolicy", "").lower() == "singlejob"
+        request.exclusive = alone or "excl" in (request.place or "") or "-n" in given
+        return request
+
+    def read_value(self, key: str, value: str) -> str:
+        return pbs_directives.date(value) if key == "begin" else value
+
+    def read_more(self, content: ScriptRequest, given: Mapping[str, Option]) -> None:
+        pbs_directives.read(self, content, given)
+
+    def job_name(self, name: str) -> str:
+        return re.sub(r"[^A-Za-z0-9._+-]", "_", name)

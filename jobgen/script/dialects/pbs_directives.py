@@ -1,0 +1,188 @@
+"""Directives of PBS for their conversion: what a request has no field for, and what cannot be converted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from jobgen.script.dialects.script_request import Directive, ScriptRequest
+from jobgen.values.parsers import mebibytes, number
+
+if TYPE_CHECKING:
+    from jobgen.schedulers.request import Option, Request
+    from jobgen.script.dialects.base import Dialect
+
+_DATE = r"(?:(?:(\d\d)?(\d\d))?(\d\d)(\d\d))?(\d\d)(\d\d)(?:\.(\d\d))?"
+# The resources of each node that can be converted.
+_PARTS = {
+    "select": {"", "ncpus", "mpiprocs", "ngpus", "nnpus", "naccelerators", "mem", "ompthreads"},
+    "nodes": {"", "ppn", "gpus"},
+}
+_GPU_MODES = {"shared", "exclusive", "exclusive_process", "exclusive_thread", "default", "reseterr"}
+_PLACES = {"scatter", "excl", "free", "exclhost"}
+
+
+def date(text: str) -> str:
+    """Return PBS's [[CC]YY]MMDDhhmm[.SS] as a date and time, or a time; unchanged without a year."""
+    match = re.fullmatch(_DATE, text, re.ASCII)
+    if not match or (match[3] and not match[2]):
+        return text
+    century, year, month, day, hour, minute, second = match.groups()
+    clock = f"{hour}:{minute}" + (f":{second}" if second else "")
+    return f"{century or 20}{year}-{month}-{day}T{clock}" if month else clock
+
+
+def read(dialect: Dialect, content: ScriptRequest, given: Mapping[str, Option]) -> None:
+    """Add what a request has no field for."""
+    if content.totals and not content.request.chunks:
+        _read_totals(content, given)
+    alone = {key: option for key, option in given.items() if " " not in key and key != "-v"}
+    for key, option in given.items():
+        if option.flag == "-l":
+            _read_resource(dialect, content, key[3:], option)
+        elif option.flag == "-W":
+            _read_attribute(dialect, content, key[3:], option)
+    _read_exports(content, given["-v"].value.split(",") if "-v" in given else [])
+    _read_directives(dialect, content, alone)
+    content.unconverted += [
+        (option, f"{option.flag} {option.value}".strip(), "has no counterpart")
+        for option in alone.values()
+        if option.flag not in dialect.converted and (option.flag or not dialect.ignores_words)
+    ]
+    threads = {chunk["ompthreads"] for chunk in content.request.chunks if "ompthreads" in chunk}
+    if len(threads) == 1 and not any(name == "OMP_NUM_THREADS" for name, _ in content.exports):
+        content.exports.insert(0, ("OMP_NUM_THREADS", threads.pop()))
+    if content.whole and "-j" in given and given["-j"].value == "eo":
+        content.joined_as_error, content.request.output = True, content.request.error
+    _read_cores(content, given)
+    content.request.mem = 1 if content.request.mem == 0 else content.request.mem  # less than 1 MiB
+    content.all_variables, content.hold = "-V" in given, "-h" in given
+    content.directory = next((given[key].value for key in dialect.directory_options if key in given), None)
+    if (place := content.request.place or "scatter").removesuffix(":excl") != "scatter":
+        content.own.append(f"-l place={place}")
+    if "-A" not in given:
+        projects = (option for option in given.values() if option.flag == dialect.project_option)
+        content.own += [f"{option.flag} {option.value}" for option in projects]
+
+
+def _read_totals(content: ScriptRequest, given: Mapping[str, Option]) -> None:
+    """Set the resources of a job without a select: those of one chunk."""
+    request = content.request
+    cores, gpus = (number(request.totals.get(name)) for name in ("ncpus", "ngpus"))
+    first = next((given[key] for key in ("-l ncpus", "-l ngpus", "-l mem") if key in given), None)
+    if first is None:
+        return
+    request.nodes, request.cpus_per_rank, request.gpus_per_node = 1, cores, gpus
+    request.mem = mebibytes(request.totals["mem"], "b") if "mem" in request.totals else None
+    if cores and cores > 1:
+        why = "one node is requested; some sites give several"
+        content.unsure.append((first, f"-l ncpus={cores}", why))
+
+
+def _read_cores(content: ScriptRequest, given: Mapping[str, Option]) -> None:
+    """Note cores that do not divide by the ranks."""
+    request = content.request
+    chunk = request.chunks[0] if len(request.chunks) == 1 else {}
+    cores, ranks = number(chunk.get("ncpus")), number(chunk.get("mpiprocs")) or 1
+    if cores and cores % ranks and "-l select" in given:
+        request.cpus_per_rank = max(cores // ranks, 1)
+        why = f"Slurm requests cores for each rank: {request.cpus_per_rank} for each of {ranks}"
+        content.unsure.append((given["-l select"], f"ncpus={cores}:mpiprocs={ranks}", why))
+
+
+def _read_exports(content: ScriptRequest, variables: list[str]) -> None:
+    for name, equals, value in (one.partition("=") for one in variables):
+        if equals:
+            content.exports.append((name.strip(), value))
+        else:
+            content.names.append(name.strip())
+
+
+def _read_resource(dialect: Dialect, content: ScriptRequest, name: str, option: Option) -> None:
+    text = f"-l {name}={option.value}" if option.value else f"-l {name}"
+    if key := dialect.option_of(f"-l {name}"):
+        content.directives[key] = Directive(option, text, option.value)
+    elif features := _features(name, content.request):
+        content.directives["constraint"] = Directive(option, text, features)
+    elif why := _resource_fault(name, option.value, content.request):
+        content.unconverted.append((option, text, why))
+
+
+def _read_attribute(dialect: Dialect, content: ScriptRequest, name: str, option: Option) -> None:
+    text = f"-W {name}={option.value}" if option.value else f"-W {name}"
+    others = [re.fullmatch(dialect.directive_attributes, one, re.I) for one in option.value.split(",")]
+    if name == "x" and dialect.directive_attributes and all(others):
+        for one in filter(None, others):
+            if key := dialect.option_of(f"-l {one[1].lower()}"):
+                content.directives.setdefault(key, Directive(option, text, one[2]))
+    elif name != "depend":
+        content.unconverted.append((option, text, "has no counterpart"))
+    elif content.bad_dependency:
+        content.unconverted.append((option, f"-W depend={content.bad_dependency}", "has no counterpart"))
+
+
+def _read_directives(dialect: Dialect, content: ScriptRequest, options: Mapping[str, Option]) -> None:
+    """Read the options that jobgen has, too."""
+    for option in options.values():
+        text = f"{option.flag} {option.value}"
+        if key := dialect.option_of(option.flag):
+            content.directives[key] = Directive(option, text, dialect.read_value(key, option.value))
+        elif option.flag == "-q" and dialect.scheduler.is_reservation(option.value):
+            content.directives["reservation"] = Directive(option, text, option.value)
+            content.request.queue = None
+        elif option.flag == "-m" and (odd := set(option.value) - set("aben")):
+            content.unconverted.append((option, text, f"{', '.join(sorted(odd))} has no counterpart"))
+
+
+def _features(name: str, request: Request) -> str:
+    """Return the resources of a chunk except numbers and devices, as a value of ``--constraint``."""
+    if name not in _PARTS or len(request.chunks) != 1 or not request.chunks[0][""].isdigit():
+        return ""
+    odd = [(key, value) for key, value in request.chunks[0].items() if key not in _PARTS[name]]
+    if name == "nodes" and any(value or key in _GPU_MODES for key, value in odd):
+        return ""
+    return ":".join(f"{key}={value}" if value else key for key, value in odd)
+
+
+def _resource_fault(name: str, value: str, request: Request) -> str:
+    """Return why a resource of -l cannot be converted; empty if it can."""
+    if name == "walltime":
+        return "" if request.walltime is not None else "is not a valid time"
+    if name in _PARTS:
+        return _chunk_fault(name, request)
+    done = {
+        "place": set(value.split(":")) <= _PLACES | ({"pack"} if request.nodes in (None, 1) else set()),
+        "naccesspolicy": request.exclusive,
+        "ncpus": not request.chunks and request.cpus_per_rank is not None,
+        "ngpus": not request.chunks and request.gpus_per_node is not None,
+        "mem": request.mem is not None,
+        "pmem": request.mem is not None,
+        "wd": True,
+    }
+    if done.get(name):
+        return ""
+    license = name != "place" and value.isdigit()
+    return "may be a license or a resource of the site" if license else "has no counterpart"
+
+
+def _unreadable(key: str, value: str) -> bool:
+    """Return whether a resource of a chunk is a number or a size for PBS, but is not written as one."""
+    if key == "mem":
+        return mebibytes(value, "b") is None
+    return key in ("ncpus", "mpiprocs", "ngpus", "nnpus", "naccelerators", "ppn") and number(value) is None
+
+
+def _chunk_fault(name: str, request: Request) -> str:
+    if len(request.chunks) > 1:
+        return "different chunks have no counterpart"
+    odd = [key for key in (request.chunks[0] if request.chunks else {}) if key not in _PARTS[name]]
+    if odd:
+        return f"{', '.join(odd)} has no counterpart"
+    unread = [
+        f"{key}={value}" for key, value in (request.chunks or ({},))[0].items() if _unreadable(key, value)
+    ]
+    if unread:
+        return f"{', '.join(unread)} cannot be read"
+    host = name == "nodes" and request.chunks and not request.chunks[0][""].isdigit()
+    return "names a host" if host else ""

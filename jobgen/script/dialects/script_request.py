@@ -1,0 +1,41 @@
+"""The directives of a script for conversion: a request, and the values that it has no field for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from jobgen.schedulers.request import Option, Request
+
+
+class Directive(NamedTuple):
+    """A directive, its text, and its value in the form of jobgen's option."""
+
+    option: Option
+    text: str
+    value: str
+
+
+@dataclass
+class ScriptRequest:
+    """The request of a script, and the directives that a Request has no field for."""
+
+    request: Request
+    whole: bool = False  # all directives of a script: what is missing has the scheduler's default
+    totals: bool = False  # those of a job without chunks are the resources of one chunk
+    bad_dependency: str = ""  # the first that cannot be converted
+    exports: list[tuple[str, str]] = field(default_factory=list)
+    all_variables: bool = False
+    names: list[str] = field(default_factory=list)  # variables that are exported
+    hold: bool = False
+    directory: str | None = None
+    own: list[str] = field(default_factory=list)  # directives that only the same scheduler has
+    directives: dict[str, Directive] = field(default_factory=dict)  # by the keys of jobgen's options
+    unsure: list[tuple[Option, str, str]] = field(default_factory=list)  # translated, but to be looked at
+    joined_as_error: bool = False  # the output goes to the file of the errors
+    script_logs: dict[str, str] = field(default_factory=dict)  # that the script writes itself
+    directories: list[str] = field(default_factory=list)  # the fields of logs that may be directories
+    index_later: bool = False  # the script reads the index of an array that only the submission names
+    default_nodes: bool = False  # the request has one node, because no directive requests nodes or ranks
+    unconverted: list[tuple[Option, str, str]] = field(default_factory=list)  # the option, its text, and why

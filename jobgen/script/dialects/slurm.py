@@ -1,0 +1,144 @@
+"""Scripts of Slurm."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from jobgen.schedulers.base import EVENTS, matches
+from jobgen.schedulers.pbs import EVENT_LETTERS
+from jobgen.schedulers.request import Option, Request
+from jobgen.schedulers.slurm import SLURM
+from jobgen.schedulers.slurm_options import OF_STEPS, SPANS
+from jobgen.script.dialects import slurm_directives, slurm_values
+from jobgen.script.dialects.base import Dialect
+from jobgen.script.dialects.pbs import TORQUE_VARIABLES
+from jobgen.script.dialects.script_request import ScriptRequest
+from jobgen.values import parsers
+
+
+class SlurmDialect(Dialect):
+    scheduler = SLURM
+    not_in_scripts = {
+        "--wait": "use jobgen submit --wait", "--test-only": "use jobgen submit --dry-run",
+        "--wrap": "use -- {}", "--parsable": "", "--quiet": "", "--verbose": "",
+    }  # fmt: skip
+    own_values = {
+        "--signal": (r"[BR]{1,2}:(\S+)", r"--signal \1"),
+        "--exclude": (r"[\w.,\[\]-]+", r"--directive=--exclude=\g<0>"),
+    }
+    names_option = "--export"
+    size_options = (*SLURM.keys.memory, "--tmp")
+    component_words = frozenset({"hetjob", "packjob"})
+    step_options = OF_STEPS
+    option_versions = SPANS
+    time_pattern = r"\d+(:\d+){0,2}|\d+-\d+(:\d+){0,2}"
+    time_forms = "minutes, M:S, H:M:S, D-H, D-H:M and D-H:M:S"
+    unlimited = frozenset({"infinite", "unlimited"})
+    bare_size = (r"[1-9]\d?|1\d\d", "megabytes", "G")
+    size_pattern = r"\+?\d+(?:[kmgt]b?)?"
+    size_units = "K, M, G and T"
+    size_example = "write 64G instead of 64GiB, and 1536M instead of 1.5G"
+    array_forms = "a list of numbers and FIRST-LAST:STEP, then %LIMIT"
+    log_options = ("--output", "--error", "--input")
+    log_words = "%j and %x"
+    percent_codes = True
+    foreign_options = {"-l": ("PBS", "")}
+    foreign_variables = {
+        "PBS_O_WORKDIR": "SLURM_SUBMIT_DIR",
+        "PBS_JOBID": "SLURM_JOB_ID",
+        "PBS_NODEFILE": "scontrol show hostnames",
+        **TORQUE_VARIABLES,
+        "PBS_ARRAYID": "SLURM_ARRAY_TASK_ID",
+        "PBS_ARRAY_INDEX": "SLURM_ARRAY_TASK_ID",
+    }
+    default_nodes = 1
+    needs_shebang = True
+
+    # Conversion
+    size_keys = {
+        "cpus": ("--cpus-per-task", "--cpus-per-gpu"), "ranks": ("--ntasks", "--ntasks-per-node"),
+        "gpus": ("--gpus-per-node", "--gres", "--gpus", "--gpus-per-task"),
+    }  # fmt: skip
+    feature_separator = "&"
+    own_logs = r"\bslurm-[\w*?%${}-]*\.?out\b"
+    no_index = "4294967294"  # NO_VAL of slurm.h
+    job_variables = {
+        "SLURM_SUBMIT_DIR": "submit_dir", "SLURM_SUBMIT_HOST": "submit_host", "SLURM_JOB_ID": "job_id",
+        "SLURM_JOBID": "job_id", "SLURM_JOB_NAME": "job_name", "SLURM_JOB_PARTITION": "queue",
+        "SLURM_ARRAY_TASK_ID": "array_index", "SLURM_ARRAY_JOB_ID": "array_job",
+        "SLURM_ARRAY_TASK_COUNT": "array_count", "SLURM_ARRAY_TASK_MIN": "array_first",
+        "SLURM_ARRAY_TASK_MAX": "array_last", "SLURM_ARRAY_TASK_STEP": "array_step",
+        "SLURM_JOB_NODELIST": "node_list",
+        "SLURM_NODELIST": "node_list", "SLURM_JOB_NUM_NODES": "nodes", "SLURM_NNODES": "nodes",
+        "SLURM_NTASKS": "ranks", "SLURM_NPROCS": "ranks", "SLURM_NTASKS_PER_NODE": "ranks_per_node",
+        "SLURM_CPUS_PER_TASK": "cpus_per_rank", "SLURM_CPUS_ON_NODE": "cpus_per_node",
+        "SLURM_JOB_CPUS_PER_NODE": "cpus_per_node", "SLURM_MEM_PER_NODE": "mem_per_node",
+        "SLURM_JOB_USER": "user", "SLURMD_NODENAME": "host",
+        "SLURM_GPUS_ON_NODE": "gpus_per_node", "SLURM_GPUS_PER_NODE": "gpus_per_node",
+    }  # fmt: skip
+    substitutes = {
+        **Dialect.substitutes, "array_id": "SLURM_ARRAY_JOB_ID", "slots": "SLURM_NTASKS",
+        "slots_per_node": "SLURM_NTASKS_PER_NODE", "chunks": "SLURM_JOB_NUM_NODES",
+        "cpus_per_chunk": "SLURM_CPUS_ON_NODE",
+    }  # fmt: skip
+    variable_prefix = "SLURM_"
+    gpus_of_rank = "--gpus-per-task"
+    set_if_requested = ("cpus_per_rank", "ranks_per_node")
+    zeros = frozenset({"SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID"})
+    show_job = ("scontrol", "show", "job", '"$SLURM_JOB_ID"')
+    host_list = ("scontrol", "show", "hostnames")
+    commands = ("scontrol", "sbatch", "scancel", "squeue", "sacct", "sinfo", "sbcast", "sstat", "salloc")
+
+    def devices_option(self, number: int, kind: str, accelerator: str) -> str:
+        return f"--gres={':'.join(filter(None, (accelerator, kind, str(number))))}"
+
+    def request(self, given: Mapping[str, str]) -> Request:
+        request = super().request(given)
+        request.join = request.error in (None, request.output)
+        request.mail = _mail(given.get("--mail-type", ""))
+        # With =user and similar values, other jobs may share the node.
+        request.exclusive = given.get(self.scheduler.forms["exclusive"]) == ""
+        request.rerun = True if "--requeue" in given else False if "--no-requeue" in given else None
+        return request
+
+    def read_value(self, key: str, value: str) -> str:
+        return slurm_directives.value(key, value)
+
+    def read_more(self, content: ScriptRequest, given: Mapping[str, Option]) -> None:
+        slurm_directives.read(self, content, given)
+
+    def write_node_file(self, variable: str, slots: int) -> list[str]:
+        each = f" | awk '{{ for (i = 0; i < {slots}; i++) print }}'" if slots > 1 else ""
+        return [
+            f"{variable}=${{TMPDIR:-/tmp}}/nodefile.$SLURM_JOB_ID",
+            f'scontrol show hostnames "$SLURM_JOB_NODELIST"{each} > "${variable}"',
+            f"export {variable}",
+        ]
+
+    def seconds(self, text: str) -> int | None:
+        """Return a time limit; with days, hours come first, and a number alone is minutes."""
+        missing = 2 - text.count(":") if "-" in text else text.isdigit()
+        return super().seconds(text) and parsers.seconds(text + ":00" * missing)
+
+    def accepts_time(self, text: str) -> bool:
+        # One dash is accepted before or after the minutes.
+        return super().accepts_time(text) or matches(r"-\d+|\d+-", text)
+
+    def accepts_array(self, text: str) -> bool:
+        return slurm_values.is_array(text)
+
+    def value_fault(self, key: str, value: str, version: str | None = None) -> str:
+        return slurm_values.value_fault(key, value, version)
+
+    def together_faults(self, given: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+        return slurm_values.together_faults(given)
+
+
+def _mail(types: str) -> str:
+    """Return Slurm's mail events as the letters of PBS."""
+    letters = {"ALL": "abe", **{EVENTS[event]: letter for event, letter in EVENT_LETTERS.items()}}
+    found = {letter for name in types.upper().split(",") for letter in letters.get(name.strip(), "")}
+    return "".join(sorted(found - {"n"} or found))
+
+
+SLURM_DIALECT = SlurmDialect()
