@@ -233,12 +233,7 @@ def _intact(plan: _Plan, mine: "Device", run: report.Run) -> _Intact | None:
 
 
 def _saver(
-    plan: _Plan,
-    engine: "Engine",
-    samples: "Task",
-    mine: "Device",
-    intact: _Intact | None,
-    run: report.Run,
+    plan: _Plan, engine: "Engine", samples: "Task", mine: "Device", intact: _Intact | None, run: report.Run
 ) -> "Saver":
     """Return the saver of the engine, after the engine has loaded the checkpoint."""
     from .checkpoints import save
