@@ -34,9 +34,9 @@ from torch.utils.data.distributed import DistributedSampler
 from .. import trees, user_code
 from ..errors import BadInput
 from ..loss_functions import OF_THE_MODEL
-from .dataset import Data, Task
-from .datasets import Items, Stream, UserSource
+from .dataset_sources import Items, Stream, UserSource
 from .sources import Arrays, Images, Scale, Source
+from .task import Data, Task
 
 SCALE = ("full", "mean", "std")
 KEYS = (

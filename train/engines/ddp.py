@@ -18,7 +18,7 @@ from ..trees import Tree, call, cast
 from . import optimizers
 from .base import Job, Part, Save, Share, evaluation, loss_of, sum_of
 from .ema import Average
-from .speed import with_compile
+from .tuning import with_compile
 
 
 class DdpEngine:
