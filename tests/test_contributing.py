@@ -48,10 +48,16 @@ def run(folder: Path, commands: str) -> subprocess.CompletedProcess[str]:
     return done
 
 
-def test_a_rule_costs_one_function_and_its_generated_page(copy: Path) -> None:
-    section, before = "Add a rule to `jobgen check`", contents(copy)
+def add_rule(copy: Path) -> str:
+    section = "Add a rule to `jobgen check`"
     module = copy / "jobgen/check/rules/environment.py"
     module.write_text(f"{module.read_text()}\n\n{block(section, 'python')}")
+    return section
+
+
+def test_a_rule_costs_one_function_and_its_generated_page(copy: Path) -> None:
+    before = contents(copy)
+    section = add_rule(copy)
     assert run(copy, block(section, "bash")).returncode == 0
     assert changed(copy, before) == {"jobgen/check/rules/environment.py", "docs/rules/sudo-in-job.md"}
 
@@ -68,9 +74,14 @@ def test_a_rule_costs_one_function_and_its_generated_page(copy: Path) -> None:
     assert tests.returncode == 0, tests.stdout
 
 
+def add_site(copy: Path) -> str:
+    (copy / "templates/sites/example.toml").write_text(block("Add a site", "toml"))
+    return "Add a site"
+
+
 def test_a_site_costs_one_file(copy: Path) -> None:
-    section, before = "Add a site", contents(copy)
-    (copy / "templates/sites/example.toml").write_text(block(section, "toml"))
+    before = contents(copy)
+    section = add_site(copy)
     done = run(copy, block(section, "bash"))
     assert done.returncode == 0, done.stderr
     assert "Example cluster, 1 queue: good\n" in done.stdout
@@ -94,12 +105,18 @@ def complete(copy: Path, name: str) -> None:
     assert tests.returncode == 0, tests.stdout
 
 
-def test_an_option_costs_a_row_a_field_and_its_directive(copy: Path) -> None:
-    section, before = "Add an option", contents(copy)
+def add_option(copy: Path) -> str:
+    section = "Add an option"
     insert(copy / "jobgen/options.py", "\nOPTIONS = (\n", block(section, "text", 0))
     insert(copy / "jobgen/spec.py", "    comment: str | None\n", block(section, "text", 1))
     insert(copy / "jobgen/schedulers/slurm.py", "    forms = {\n", block(section, "text", 2))
     insert(copy / "docs/jobfile.md", "`comment`, ", "`wckey`, ")
+    return section
+
+
+def test_an_option_costs_a_row_a_field_and_its_directive(copy: Path) -> None:
+    before = contents(copy)
+    section = add_option(copy)
     assert "#SBATCH --wckey=climate\n" in run(copy, block(section, "bash")).stdout
     generated = {"jobgen/settings.pyi", "jobgen/jobgen.schema.json"}
     own = {"jobgen/options.py", "jobgen/spec.py", "jobgen/schedulers/slurm.py", "docs/jobfile.md"}
@@ -107,25 +124,29 @@ def test_an_option_costs_a_row_a_field_and_its_directive(copy: Path) -> None:
     complete(copy, "wckey")
 
 
-@pytest.mark.parametrize(
-    ("section", "table", "template", "line"),
-    [
-        (
-            "Add a launcher",
-            "jobgen/launch/launchers.py",
-            "launcher/jsrun",
-            '  exec jsrun -n 8 -r 4 bash "$JOBGEN_RUN_DIR/rank.sh" "$@"\n',
-        ),
-        ("Add an accelerator", "jobgen/launch/accelerators.py", "accelerator/gaudi", "--gres=gaudi:8\n"),
-    ],
-)
-def test_a_row_and_a_template(copy: Path, section: str, table: str, template: str, line: str) -> None:
+ROWS = {
+    "Add a launcher": ("jobgen/launch/launchers.py", "templates/launcher/jsrun.sh.j2"),
+    "Add an accelerator": ("jobgen/launch/accelerators.py", "templates/accelerator/gaudi.sh.j2"),
+}
+LINES = {
+    "Add a launcher": '  exec jsrun -n 8 -r 4 bash "$JOBGEN_RUN_DIR/rank.sh" "$@"\n',
+    "Add an accelerator": "--gres=gaudi:8\n",
+}
+
+
+def add_row(copy: Path, section: str) -> None:
+    table, template = ROWS[section]
+    insert(copy / table, "S = {\n", block(section, "python"))
+    (copy / template).write_text(block(section, "jinja"))
+
+
+@pytest.mark.parametrize("section", ROWS)
+def test_a_row_and_a_template(copy: Path, section: str) -> None:
     """What test_extensions.py also runs: a launcher and an accelerator."""
     before = contents(copy)
-    insert(copy / table, "S = {\n", block(section, "python"))
-    (copy / f"templates/{template}.sh.j2").write_text(block(section, "jinja"))
-    assert line in run(copy, block(section, "bash")).stdout
-    assert changed(copy, before) == {table, f"templates/{template}.sh.j2"}
+    add_row(copy, section)
+    assert LINES[section] in run(copy, block(section, "bash")).stdout
+    assert changed(copy, before) == {*ROWS[section]}
 
 
 LSF = {
@@ -174,7 +195,7 @@ def test_a_scheduler_costs_two_modules_and_a_runtime_file(copy: Path) -> None:
     assert "#BSUB -q long\n" in done.stdout
     assert re.search(r"\n\d+ passed", done.stdout)
     modules = {"jobgen/schedulers/lsf.py", "jobgen/schedulers/lsf_jobs.py", "jobgen/schedulers/table.py"}
-    assert changed(copy, before) == modules | {"templates/runtime/lsf.sh"}
+    assert changed(copy, before) == modules | {"jobgen/jobgen.schema.json", "templates/runtime/lsf.sh"}
     two = "--accelerator cpu --ranks-per-node 2 --launcher mpirun"
     job = run(
         copy,
@@ -197,16 +218,21 @@ def test_a_scheduler_costs_two_modules_and_a_runtime_file(copy: Path) -> None:
     assert "#BSUB -q gpu\n" in script
 
 
-def test_a_dialect_costs_one_module(copy: Path) -> None:
+def add_dialect(copy: Path) -> str:
     section = "Add a dialect"
-    add_scheduler(copy)
-    before = contents(copy)
     (copy / "jobgen/script/dialects/lsf.py").write_text(block(section, "python"))
     table = copy / "jobgen/script/dialects/table.py"
     insert(table, "import Dialect\n", "from jobgen.script.dialects.lsf import LSF_DIALECT\n")
     insert(table, "TORQUE_DIALECT, ", "LSF_DIALECT, ")
     method = "\n\n" + block(section, "python", 1).rstrip()
     insert(copy / "jobgen/schedulers/lsf.py", '        return " ".join(_MAIL[one] for one in events)', method)
+    return section
+
+
+def test_a_dialect_costs_one_module(copy: Path) -> None:
+    add_scheduler(copy)
+    before = contents(copy)
+    section = add_dialect(copy)
     done = run(copy, block(section, "bash"))
     modules = {
         f"jobgen/{name}.py" for name in ("schedulers/lsf", "script/dialects/lsf", "script/dialects/table")
@@ -225,13 +251,19 @@ def test_a_dialect_costs_one_module(copy: Path) -> None:
     assert "own.lsf:5: error: bsub has no option -z [unknown-option]\n" in done.stdout
 
 
-def test_an_engine_costs_a_declaration_and_a_class(copy: Path) -> None:
-    section, before = "Add an engine of the training module", contents(copy)
+def add_engine(copy: Path) -> str:
+    section = "Add an engine of the training module"
     (copy / "train/config/engine_clipped.py").write_text(block(section, "python"))
     (copy / "train/engines/clipped.py").write_text(block(section, "text"))
     table = copy / "train/config/engines.py"
     insert(table, "from . import ", "engine_clipped, ")
     insert(table, "each in (", "engine_clipped, ")
+    return section
+
+
+def test_an_engine_costs_a_declaration_and_a_class(copy: Path) -> None:
+    before = contents(copy)
+    section = add_engine(copy)
     own = {"train/config/engine_clipped.py", "train/engines/clipped.py", "train/config/engines.py"}
     assert changed(copy, before) == own
     done = run(copy, block(section, "bash"))
@@ -244,6 +276,19 @@ def test_an_engine_costs_a_declaration_and_a_class(copy: Path) -> None:
     ):
         refused = run(copy, f"python -m jobgen.train --engine clipped {words} 2>&1 || true").stdout
         assert sentence in refused
+
+
+def test_the_quick_suite_passes_after_all_of_them(copy: Path) -> None:
+    for name in ("Makefile", "pyproject.toml", "README.md", "CONTRIBUTING.md", "CHANGELOG.md"):
+        shutil.copy(ROOT / name, copy)
+    for add in (add_rule, add_site, add_option, add_scheduler, add_dialect, add_engine):
+        add(copy)
+    for section in ROWS:
+        add_row(copy, section)
+    tools = f"VENV=none BIN={Path(sys.executable).parent} -o none/.light"
+    done = run(copy, f"mkdir none; make -s written {tools}; make -s quick {tools} || true")
+    assert re.search(r"\n\d+ passed", done.stdout), done.stdout[-3000:] + done.stderr
+    assert done.returncode == 0, done.stdout[-3000:]
 
 
 def test_the_hooks_are_the_linters_of_make_lint() -> None:

@@ -78,7 +78,7 @@ CASES = [
     ("pbs --include n1 --exclude n2 --nodes 2", ["--exclude n2", "--include"]),
     ("pbs --include n1@n2", ["--include n1@n2", "--nodes is 1"]),
     ("pbs --exclude n1", ["--exclude n1", "no device"]),
-    ("slurm --dialect torque", ["--dialect torque", "only for PBS"]),
+    ("slurm --dialect torque", ["--dialect torque", "has only one"]),
     ("local --queue gpu", ["--queue gpu", "no queue"]),
     ("local --nodes 2", ["--nodes 2", "only this node"]),
     ("local --remote ssh", ["--remote ssh", "no other nodes"]),

@@ -19,14 +19,14 @@ from jobgen import JobSpec as Job
 from jobgen.commands import init
 from jobgen.commands.schema import schema_text
 from jobgen.config import read_spec
-from jobgen.errors import JobgenError
+from jobgen.errors import JobgenError, one_of
 from jobgen.jobfile.locations import line_of
 from jobgen.jobfile.reader import read_job
 from jobgen.jobfile.tables import TABLES, table_of
 from jobgen.options import BY_KEY, OPTIONS
 from jobgen.plan.plan import resolve
 from jobgen.schedulers.detection import detect
-from jobgen.schedulers.table import SCHEDULERS
+from jobgen.schedulers.table import COMMANDS, SCHEDULERS
 from jobgen.spec import JobSpec
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -250,7 +250,7 @@ MISTAKES = [
     ("[survival]\npreflight = 'yes'", "preflight = yes (jobgen.toml, line 2): must be true or false"),
     ("[environment.env]\nA = 1\nB = 1.5", "B = 1.5 (jobgen.toml, line 3): must be a text in quotes or a whole number"),
     ("[environment]\nenv = { MASTER_PORT = 1 }", "env = MASTER_PORT=1 (jobgen.toml, line 2): cannot be set"),
-    ("scheduler = 'slrm'", "scheduler = slrm (jobgen.toml, line 1): must be pbs, slurm or local; did you mean slurm?"),
+    ("scheduler = 'slrm'", f"scheduler = slrm (jobgen.toml, line 1): must be {one_of(COMMANDS)}; did you mean slurm?"),
     ("[program]\ncommand = ['-m']", "command = -m (jobgen.toml, line 2): must begin with"),
     ("[program]\ncommand = []", "must be a list"),
     ("[program]", "[program] (jobgen.toml, line 1): needs a command"),
