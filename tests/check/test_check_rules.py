@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 from golden import cases
+from support import ROOT
 
 from jobgen.check.checker import check
 from jobgen.check.rules.table import RULES
 from tools import write_rule_pages as pages
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 OWN = {name: cases.whole(command) for name, command in cases.CASES.items()}
 OWN |= {path.parent.name: path.read_text() for path in sorted((ROOT / "examples").glob("*/job.*"))}
 

@@ -7,12 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from support import ROOT
 
 from jobgen.check.checker import check
 from jobgen.schedulers.versions import Span, version
 from jobgen.script.directives import guess, recognized
 
-ROOT = Path(__file__).resolve().parents[2]
 SRUN = b"""#!/bin/bash
 #SBATCH --ntasks-per-node=4
 #SBATCH --cpus-per-task=8

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import ROOT, warm_python
 from support import runs as made
-from support import warm_python
 from support.browser import Browser, browser
 from support.cluster import Cluster
 from support.jobs import PROBE, env_options, jobgen, run_dir
@@ -31,7 +31,7 @@ pytestmark = [
     pytest.mark.usefixtures("warm_python"),
 ]
 
-TESTS = Path(__file__).resolve().parent.parent
+TESTS = ROOT / "tests"
 # Of every line of a chart what it says of itself, and its points in pixels.
 LINES = """[...document.querySelectorAll('svg[data-chart="%s"][data-by="%s"] .line')].map(line => ({
   run: +line.dataset.run, series: line.dataset.series, points: +line.dataset.points, first: +line.dataset.first,

@@ -11,12 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support import jobs, old_bash
+from support import ROOT, jobs, old_bash
 from support.not_installed import skip
 from support.require import need_package
 from support.runtime_shell import RUNTIME
 
-ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests/golden"
 
 FEATURES = {

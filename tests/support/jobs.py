@@ -73,6 +73,24 @@ def render(*options: object, program: Sequence[object] = ()) -> str:
     return done.stdout
 
 
+def run(
+    cwd: Path, *options: str, program: tuple[str, ...] = ("true",), arguments: tuple[str, ...] = ()
+) -> subprocess.CompletedProcess[str]:
+    """Run a job of one rank on this machine. A stand-in for torchrun starts it."""
+    script = render("local", "--launcher", "torchrun", *options, program=program)
+    bin_dir = path_with(cwd / "bin", torchrun='RANK=0 exec bash "${@: -1}"')
+    return subprocess.run(
+        ["bash", "-s", *arguments],
+        input=script,
+        env={"HOME": str(cwd), "PATH": f"{bin_dir}:/usr/local/bin:/usr/bin:/bin"},
+        cwd=cwd,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+
+
 def with_preflight_limit(script: str, seconds: int) -> str:
     """The script with another limit for the preflight of a rank."""
     line = "export PYTHONUNBUFFERED=1"
